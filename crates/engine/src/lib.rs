@@ -1,0 +1,1 @@
+//! What happens to a call: pure decisions, no clock, no I/O.

@@ -1,0 +1,1 @@
+//! Redial's tables in Postgres; the only crate that speaks SQL.

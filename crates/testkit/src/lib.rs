@@ -1,0 +1,1 @@
+//! Real servers and scripted outside parties for tests.

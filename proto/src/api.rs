@@ -1,0 +1,180 @@
+//! Messages between users and dispatchers: NATS request and reply, and the intake stream.
+//!
+//! Unknown fields are errors here: a misspelt `argument` must not be taken for a call without arguments.
+
+use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::{ApiError, CallId, CallState, ErrorClass, RetryOverride};
+
+/// One tool call to make durable. Sent to `redial.api.calls.submit`, or to the intake subject.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Submission {
+    /// The tool's name.
+    pub tool: String,
+    /// A JSON object that fits the tool's schema.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    pub arguments: Box<RawValue>,
+    /// Idempotency key, at most 200 bytes: the same key and content gets the first answer again, other content is a
+    /// conflict. Without one, each submission is a call of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Keys are unique per tenant. Default: `default`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    /// Your own id of the conversation that this call belongs to, at most 200 bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<String>,
+    /// Timeout of one attempt in ms, instead of the tool's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// Retry settings that this call wants otherwise than its tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<RetryOverride>,
+    /// Publish a [`CallView`] on `redial.events.calls.<id>` when the call has ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub notify: bool,
+}
+
+impl Submission {
+    /// A call with every default.
+    pub fn new(tool: impl Into<String>, arguments: Box<RawValue>) -> Self {
+        Self {
+            tool: tool.into(),
+            arguments,
+            key: None,
+            tenant: None,
+            conversation: None,
+            timeout_ms: None,
+            retry: None,
+            notify: false,
+        }
+    }
+}
+
+/// Several submissions in one message, at most 1,000. Each is accepted or not on its own.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SubmitBatch {
+    /// The calls, decoded one by one so that a bad one harms no other.
+    #[schemars(with = "Vec<Submission>")]
+    pub calls: Vec<Box<RawValue>>,
+}
+
+/// The answers to a batch, in its order.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct SubmitBatchReply {
+    /// One for each call.
+    pub results: Vec<SubmitResult>,
+}
+
+/// What became of a submission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SubmitStatus {
+    /// On record; it will run.
+    Accepted,
+    /// The key and content were submitted before; this is that call.
+    Existing,
+    /// On record as `refused`: it will never run.
+    Refused,
+    /// Not on record: the message itself was wrong, or could not be stored.
+    Rejected,
+}
+
+/// The answer to one submission. It is sent after the commit: `accepted` is a promise.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SubmitResult {
+    /// What became of it.
+    pub status: SubmitStatus,
+    /// The call, unless rejected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallId>,
+    /// Where the call stands, unless rejected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<CallState>,
+    /// Why it was refused or rejected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ApiError>,
+}
+
+impl SubmitResult {
+    /// Not on record, for this reason.
+    pub fn rejected(error: ApiError) -> Self {
+        Self { status: SubmitStatus::Rejected, call: None, state: None, error: Some(error) }
+    }
+}
+
+/// Asks for one call. Sent to `redial.api.calls.get`; the answer is a [`CallView`] or an [`ApiError`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GetRequest {
+    /// Which.
+    pub call: CallId,
+}
+
+/// A call as users see it.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CallView {
+    /// Its id.
+    pub call: CallId,
+    /// The tool's name.
+    pub tool: String,
+    /// Where it stands.
+    pub state: CallState,
+    /// Attempts that were started.
+    pub attempts: u32,
+    /// When it was accepted.
+    pub submitted_at: DateTime<Utc>,
+    /// When the next attempt is due, in state `retry_wait`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_attempt_at: Option<DateTime<Utc>>,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<DateTime<Utc>>,
+    /// The result, in state `succeeded`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub output: Option<Box<RawValue>>,
+    /// Why it failed, or why the last attempt did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<ErrorClass>,
+    /// The same in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// Asks to stop a call. Sent to `redial.api.calls.cancel`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CancelRequest {
+    /// Which.
+    pub call: CallId,
+}
+
+/// The answer to a cancel. `cancelled`: no attempt starts any more. `running`: its worker was told to stop; the call
+/// then ends `cancelled`, or with its result if that was faster. Any other state: it had ended already.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CancelReply {
+    /// Where the call stands now.
+    pub state: CallState,
+}
+
+/// Asks to run ended calls again, each as a new call that names the old one. Sent to `redial.api.calls.redrive`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RedriveRequest {
+    /// At most 1,000 calls in state `failed`, `cancelled` or `unknown`. Naming an `unknown` call is a person's word
+    /// that it may run again.
+    pub calls: Vec<CallId>,
+}
+
+/// The answer to a redrive, in its order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RedriveReply {
+    /// For each call: `accepted` with the new call, `existing` if it was redriven before, or why not.
+    pub results: Vec<SubmitResult>,
+}

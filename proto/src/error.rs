@@ -1,0 +1,129 @@
+//! Errors that a user can see. Each code is stable and has a page in `docs/errors/`.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Violation;
+
+/// What went wrong, for programs. Never renamed; a client must take codes it does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Code {
+    /// The text is not JSON, or not of the message's form.
+    InvalidMessage,
+    /// A message, argument or batch is over its limit.
+    TooLarge,
+    /// A field's value is not allowed.
+    InvalidValue,
+    /// No such tool is known.
+    UnknownTool,
+    /// The arguments break the tool's schema.
+    InvalidArguments,
+    /// The idempotency key was used with other content.
+    IdempotencyConflict,
+    /// No such call is on record.
+    CallNotFound,
+    /// The call's state does not allow what was asked.
+    WrongState,
+    /// The dispatcher cannot reach Postgres or NATS now; try again.
+    Unavailable,
+    /// A bug; the dispatcher's log has more.
+    Internal,
+    /// A setting in a file, an environment variable or a flag is wrong.
+    InvalidConfiguration,
+    /// A tool manifest is wrong.
+    InvalidManifest,
+    /// A program that Redial needs is not installed.
+    MissingProgram,
+}
+
+impl Code {
+    /// Every code.
+    pub const ALL: [Self; 13] = [
+        Self::InvalidMessage,
+        Self::TooLarge,
+        Self::InvalidValue,
+        Self::UnknownTool,
+        Self::InvalidArguments,
+        Self::IdempotencyConflict,
+        Self::CallNotFound,
+        Self::WrongState,
+        Self::Unavailable,
+        Self::Internal,
+        Self::InvalidConfiguration,
+        Self::InvalidManifest,
+        Self::MissingProgram,
+    ];
+
+    /// The name on the wire, and of the page in `docs/errors/`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidMessage => "invalid_message",
+            Self::TooLarge => "too_large",
+            Self::InvalidValue => "invalid_value",
+            Self::UnknownTool => "unknown_tool",
+            Self::InvalidArguments => "invalid_arguments",
+            Self::IdempotencyConflict => "idempotency_conflict",
+            Self::CallNotFound => "call_not_found",
+            Self::WrongState => "wrong_state",
+            Self::Unavailable => "unavailable",
+            Self::Internal => "internal",
+            Self::InvalidConfiguration => "invalid_configuration",
+            Self::InvalidManifest => "invalid_manifest",
+            Self::MissingProgram => "missing_program",
+        }
+    }
+
+    /// True if the same request may succeed later, unchanged.
+    pub const fn is_retryable(self) -> bool {
+        matches!(self, Self::Unavailable)
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// An error as users get it: over NATS, from the command line, in the audit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
+#[error("{message} [{code}]")]
+pub struct ApiError {
+    /// For programs.
+    pub code: Code,
+    /// For people: what, where, what is allowed.
+    pub message: String,
+    /// Broken rules of arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub details: Vec<Violation>,
+}
+
+impl ApiError {
+    /// An error without details.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), details: Vec::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_has_a_page_and_every_page_a_code() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/errors");
+        let mut pages: Vec<_> =
+            std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        pages.retain(|name| name != "README.md");
+        pages.sort();
+        let mut codes = Code::ALL.map(|code| format!("{code}.md")).to_vec();
+        codes.sort();
+        assert_eq!(pages, codes);
+        for code in Code::ALL {
+            assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Identifiers. All are UUIDs on the wire except a worker's id, which is readable.
+
+use std::{fmt, str::FromStr};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// Names one call for ever. Version 7, so ids sort by the time of submission: the audit and retention use that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct CallId(pub Uuid);
+
+impl CallId {
+    /// A new id, greater than every id made before by this process.
+    pub fn generate() -> Self {
+        Self(Uuid::now_v7())
+    }
+}
+
+/// Makes a claim idempotent: the same claim sent twice is granted once and answered twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct ClaimId(pub Uuid);
+
+impl ClaimId {
+    /// A new random id.
+    pub fn generate() -> Self {
+        Self(Uuid::new_v4())
+    }
+}
+
+macro_rules! uuid_text {
+    ($name:ident) => {
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = uuid::Error;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                text.parse().map(Self)
+            }
+        }
+    };
+}
+uuid_text!(CallId);
+uuid_text!(ClaimId);
+
+/// One run of one worker process: a readable name and a random part, so that a restarted worker is another worker.
+/// It is one token of a NATS subject: ASCII letters, digits, `-` and `_`, at most 64 bytes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[serde(transparent)]
+pub struct WorkerId(String);
+
+impl WorkerId {
+    /// A fresh id from a name; characters that a subject token cannot hold become `-`.
+    pub fn generate(name: &str) -> Self {
+        let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(40).collect();
+        let random = Uuid::new_v4().simple().to_string();
+        Self(format!("{name}-{}", &random[..12]))
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for WorkerId {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if (1..=64).contains(&text.len()) && text.chars().all(fits) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(format!("worker id {text:?}: 1 to 64 ASCII letters, digits, '-' and '_' are allowed"))
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for WorkerId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl fmt::Display for WorkerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn call_ids_sort_by_creation() {
+        let ids: Vec<_> = (0..1000).map(|_| CallId::generate()).collect();
+        assert!(ids.is_sorted());
+    }
+
+    #[test]
+    fn worker_ids_are_subject_tokens() {
+        let id = WorkerId::generate("hôte.example com");
+        assert_eq!(id.as_str().parse::<WorkerId>().as_ref(), Ok(&id));
+        assert!("a.b".parse::<WorkerId>().is_err());
+        assert!("".parse::<WorkerId>().is_err());
+    }
+}

@@ -1,0 +1,31 @@
+//! The contract between Redial's processes, and between Redial and its users.
+//!
+//! Plain data and its checks: nothing here does I/O, reads a clock or decides anything. Every message is JSON, so that
+//! a worker or a client can be written in any language; `proto/schemas/` holds the JSON Schemas made from these types.
+//!
+//! Durations are milliseconds in fields that end in `_ms`; points in time are RFC 3339 strings in UTC.
+
+pub mod api;
+pub mod call;
+pub mod error;
+pub mod ids;
+pub mod limits;
+pub mod outcome;
+pub mod queue;
+pub mod schemas;
+pub mod subjects;
+pub mod tool;
+
+pub use api::{
+    CallView, CancelReply, CancelRequest, GetRequest, RedriveReply, RedriveRequest, Submission, SubmitBatch,
+    SubmitBatchReply, SubmitResult, SubmitStatus,
+};
+pub use call::CallState;
+pub use error::{ApiError, Code};
+pub use ids::{CallId, ClaimId, WorkerId};
+pub use outcome::{ErrorClass, Failure, Outcome, Violation};
+pub use queue::{
+    Announcement, ClaimReply, ClaimRequest, Grant, Job, JobRef, ReleaseReply, ReleaseRequest, RenewReply, RenewRequest,
+    Report, ReportBatch, WorkerNotice,
+};
+pub use tool::{Effect, RetryOverride, RetryPolicy, ToolSpec};

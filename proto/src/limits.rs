@@ -1,0 +1,70 @@
+//! Limits on what comes from outside. All sizes are bytes of UTF-8 JSON.
+
+/// Arguments of one call. A claim's reply carries them, and NATS takes 1 MiB a message.
+pub const MAX_ARGUMENTS: usize = 256 * 1024;
+/// Output of one attempt; more is `output_too_large`.
+pub const MAX_OUTPUT: usize = 512 * 1024;
+/// One NATS message of ours. nats-server's own default `max_payload` is 1 MiB, headers included.
+pub const MAX_MESSAGE: usize = 1000 * 1024;
+/// Calls in one submission batch.
+pub const MAX_BATCH: usize = 1000;
+/// Jobs in one claim, or reports in one message.
+pub const MAX_CLAIM: usize = 256;
+/// Nesting of arrays and objects, in arguments and outputs. Deeper text overflows stacks further down.
+pub const MAX_DEPTH: usize = 64;
+/// An idempotency key or conversation id.
+pub const MAX_KEY: usize = 200;
+/// A message of an error that is stored and shown.
+pub const MAX_ERROR_MESSAGE: usize = 4096;
+
+/// How deep a text of valid JSON nests. Linear, and uses no stack.
+pub fn json_depth(json: &str) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0_usize);
+    let (mut in_string, mut escaped) = (false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+/// The start of a text, at most `max` bytes, cut between characters; says so when it cut.
+pub fn shorten(text: &str, max: usize) -> String {
+    if text.len() <= max {
+        return text.to_owned();
+    }
+    let mark = "… (cut)";
+    let mut end = max.saturating_sub(mark.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}{mark}", &text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_ignores_brackets_in_strings() {
+        assert_eq!(json_depth("1"), 0);
+        assert_eq!(json_depth(r#"{"a":[1,{"b":"[[[\"{{"}]}"#), 3);
+        assert_eq!(json_depth(&"[".repeat(100_000)), 100_000);
+    }
+
+    #[test]
+    fn shorten_cuts_between_characters() {
+        assert_eq!(shorten("short", 10), "short");
+        let cut = shorten(&"好".repeat(100), 50);
+        assert!(cut.len() <= 50 && cut.ends_with("(cut)"), "{cut}");
+    }
+}

@@ -1,0 +1,187 @@
+//! How an attempt ended, and why.
+
+use std::{fmt, str::FromStr};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, value::RawValue};
+
+/// Why an attempt or a call failed. Closed: each class has one route (`redial_engine::route`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorClass {
+    /// The arguments are no JSON object.
+    MalformedArguments,
+    /// No tool of this name is known.
+    UnknownTool,
+    /// The arguments break the schema or the tool's own rules; HTTP 400 and 422.
+    InvalidArguments,
+    /// The same call failed before in this conversation.
+    RepeatedCall,
+    /// The tool says no: sold out, wrong state; HTTP 404, 409, 412.
+    BusinessRule,
+    /// HTTP 429, a quota.
+    RateLimited,
+    /// HTTP 5xx, 408, 425, a connection that failed.
+    Unavailable,
+    /// The attempt's deadline passed.
+    Timeout,
+    /// The worker went away, its lease expired.
+    Lost,
+    /// HTTP 401 and 403.
+    Auth,
+    /// The tool is set up wrongly: a missing variable, HTTP 501.
+    Configuration,
+    /// The result is no JSON, or breaks the output schema.
+    OutputInvalid,
+    /// The result is over the size limit.
+    OutputTooLarge,
+    /// A person said no.
+    Rejected,
+    /// A limit of the task or of the call's total deadline is reached.
+    BudgetExhausted,
+    /// The user cancelled.
+    Cancelled,
+    /// A bug of Redial or a panic of a tool.
+    Internal,
+}
+
+impl ErrorClass {
+    /// Every class.
+    pub const ALL: [Self; 17] = [
+        Self::MalformedArguments,
+        Self::UnknownTool,
+        Self::InvalidArguments,
+        Self::RepeatedCall,
+        Self::BusinessRule,
+        Self::RateLimited,
+        Self::Unavailable,
+        Self::Timeout,
+        Self::Lost,
+        Self::Auth,
+        Self::Configuration,
+        Self::OutputInvalid,
+        Self::OutputTooLarge,
+        Self::Rejected,
+        Self::BudgetExhausted,
+        Self::Cancelled,
+        Self::Internal,
+    ];
+
+    /// The name used on the wire, in the database and on the command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::MalformedArguments => "malformed_arguments",
+            Self::UnknownTool => "unknown_tool",
+            Self::InvalidArguments => "invalid_arguments",
+            Self::RepeatedCall => "repeated_call",
+            Self::BusinessRule => "business_rule",
+            Self::RateLimited => "rate_limited",
+            Self::Unavailable => "unavailable",
+            Self::Timeout => "timeout",
+            Self::Lost => "lost",
+            Self::Auth => "auth",
+            Self::Configuration => "configuration",
+            Self::OutputInvalid => "output_invalid",
+            Self::OutputTooLarge => "output_too_large",
+            Self::Rejected => "rejected",
+            Self::BudgetExhausted => "budget_exhausted",
+            Self::Cancelled => "cancelled",
+            Self::Internal => "internal",
+        }
+    }
+}
+
+impl fmt::Display for ErrorClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for ErrorClass {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|class| class.as_str() == text)
+            .ok_or_else(|| format!("{text:?} is no error class; allowed: {}", Self::ALL.map(Self::as_str).join(", ")))
+    }
+}
+
+/// One rule that arguments break.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Violation {
+    /// JSON pointer (RFC 6901) into the arguments; empty for the whole.
+    pub path: String,
+    /// The broken rule, by its JSON Schema keyword where it has one: `type`, `required`, `format`.
+    pub rule: String,
+    /// What was sent there; `null` if nothing was.
+    #[serde(default)]
+    pub sent: Value,
+    /// What the rule allows, in words.
+    pub allowed: String,
+    /// A likely correction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+/// Why an attempt failed, as its worker reports it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Failure {
+    /// Decides what happens next.
+    pub class: ErrorClass,
+    /// For people.
+    pub message: String,
+    /// Broken rules, for `invalid_arguments`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub details: Vec<Violation>,
+    /// Do not try again before this many ms have passed (`Retry-After`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+    /// False only if it is certain that the tool did not do its work, e.g. the connection was never made. An `unsafe`
+    /// tool is retried only then.
+    #[serde(default = "worst")]
+    pub effect_possible: bool,
+}
+
+const fn worst() -> bool {
+    true
+}
+
+impl Failure {
+    /// A failure whose effect on the world is uncertain.
+    pub fn new(class: ErrorClass, message: impl Into<String>) -> Self {
+        Self { class, message: message.into(), details: Vec::new(), retry_after_ms: None, effect_possible: true }
+    }
+
+    /// States that the tool certainly did not do its work.
+    #[must_use]
+    pub fn without_effect(mut self) -> Self {
+        self.effect_possible = false;
+        self
+    }
+
+    /// Asks for a pause before the next attempt, in ms.
+    #[must_use]
+    pub fn retry_after_ms(mut self, pause: u64) -> Self {
+        self.retry_after_ms = Some(pause);
+        self
+    }
+
+    /// Adds broken rules.
+    #[must_use]
+    pub fn with_details(mut self, details: Vec<Violation>) -> Self {
+        self.details = details;
+        self
+    }
+}
+
+/// How an attempt ended.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// The tool's own result, as it was written.
+    Success(Box<RawValue>),
+    /// An error of some class.
+    Failure(Failure),
+}

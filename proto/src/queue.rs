@@ -1,0 +1,242 @@
+//! Messages between dispatchers and workers.
+//!
+//! Unknown fields are ignored here, so that newer and older processes can run side by side.
+
+use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+
+use crate::{CallId, ClaimId, Effect, Failure, Outcome, ToolSpec, WorkerId};
+
+/// "This call wants an attempt": what stands on the job stream. Only a hint; a claim decides.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Job {
+    /// The call.
+    pub call: CallId,
+    /// The number that the attempt will have if the claim is granted; from 1.
+    pub attempt: u32,
+    /// The tool's name, so that a worker can tell what it is asked for.
+    pub tool: String,
+    /// Size of the arguments in bytes: a worker claims so many jobs that the reply fits one message.
+    #[serde(default)]
+    pub bytes: u32,
+}
+
+/// One attempt of one call: the fencing token of everything that a worker says about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct JobRef {
+    /// The call.
+    pub call: CallId,
+    /// The attempt, from 1.
+    pub attempt: u32,
+}
+
+/// Asks for the right to run jobs. Sent to `redial.ctl.claim`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ClaimRequest {
+    /// Sending the same claim again gets the same answer.
+    pub claim: ClaimId,
+    /// Who will run them.
+    pub worker: WorkerId,
+    /// At most 256 jobs.
+    pub jobs: Vec<JobRef>,
+}
+
+/// What may be run. A job of the request that is not here must not be run: its message is acknowledged and dropped.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ClaimReply {
+    /// The lease of all grants, in ms, counted by the worker from when it sent the claim.
+    pub lease_ms: u64,
+    /// The granted attempts.
+    pub grants: Vec<Grant>,
+}
+
+/// The right, and all that is needed, to run one attempt.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Grant {
+    /// The call.
+    pub call: CallId,
+    /// The attempt, from 1.
+    pub attempt: u32,
+    /// The tool's name.
+    pub tool: String,
+    /// A JSON object, checked against the tool's schema.
+    #[schemars(with = "serde_json::Value")]
+    pub arguments: Box<RawValue>,
+    /// How long this attempt may take, in ms; the call's total deadline is already taken into account.
+    pub timeout_ms: u64,
+    /// The tool's effect, as it was when the call was submitted.
+    pub effect: Effect,
+    /// The same for every attempt of the call, and for its redrives.
+    pub idempotency_key: String,
+    /// The conversation that the call belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<String>,
+    /// W3C trace context of the submission.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
+}
+
+impl Grant {
+    /// The attempt that this grants.
+    pub const fn job_ref(&self) -> JobRef {
+        JobRef { call: self.call, attempt: self.attempt }
+    }
+}
+
+/// A worker's heartbeat: renews the leases of all that it runs. Sent to `redial.ctl.renew` every third of a lease.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RenewRequest {
+    /// Who.
+    pub worker: WorkerId,
+    /// All attempts it runs. More than 5,000 are sent in several messages.
+    pub running: Vec<JobRef>,
+    /// Calls that it could run at once, over all pools.
+    pub slots: u32,
+    /// True once it takes no more jobs.
+    #[serde(default)]
+    pub draining: bool,
+}
+
+/// The answer to a heartbeat.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RenewReply {
+    /// Attempts that are no longer this worker's: stop them, report nothing.
+    #[serde(default)]
+    pub lost: Vec<JobRef>,
+    /// Attempts whose call was cancelled: stop them, report class `cancelled`.
+    #[serde(default)]
+    pub cancelled: Vec<JobRef>,
+    /// True if the dispatcher does not know this worker: announce again.
+    #[serde(default)]
+    pub announce: bool,
+}
+
+/// Gives attempts back unstarted or unfinished without burning them. Sent to `redial.ctl.release`.
+/// Only for attempts that certainly had no effect, or whose tool's effect is `read` or `idempotent`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReleaseRequest {
+    /// Who.
+    pub worker: WorkerId,
+    /// What it gives back.
+    pub jobs: Vec<JobRef>,
+}
+
+/// The answer to a release.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReleaseReply {
+    /// How many were given back; the others were not this worker's any more.
+    pub released: u32,
+}
+
+/// How one attempt ended. Exactly one of `output` and `error` is set.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Report {
+    /// The call.
+    pub call: CallId,
+    /// The attempt, from 1.
+    pub attempt: u32,
+    /// How long the tool ran, in ms, by the worker's monotonic clock.
+    pub duration_ms: u64,
+    /// The tool's result: any JSON, kept as it was written.
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub output: Option<Box<RawValue>>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Failure>,
+}
+
+/// A field that is there is there, even if it is `null`: that is a result like any other.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
+    Box::<RawValue>::deserialize(deserializer).map(Some)
+}
+
+impl Report {
+    /// The attempt that this reports.
+    pub const fn job_ref(&self) -> JobRef {
+        JobRef { call: self.call, attempt: self.attempt }
+    }
+
+    /// The outcome, or what is wrong with the report.
+    pub fn outcome(self) -> Result<Outcome, &'static str> {
+        match (self.output, self.error) {
+            (Some(output), None) => Ok(Outcome::Success(output)),
+            (None, Some(failure)) => Ok(Outcome::Failure(failure)),
+            (Some(_), Some(_)) => Err("a report with both output and error; exactly one is allowed"),
+            (None, None) => Err("a report with neither output nor error; exactly one is needed"),
+        }
+    }
+}
+
+/// What stands on the result stream: reports of one worker, each decoded on its own so that a bad one harms no other.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ReportBatch {
+    /// Who ran them; part of the fence.
+    pub worker: WorkerId,
+    /// At most 256 [`Report`]s.
+    #[schemars(with = "Vec<Report>")]
+    pub reports: Vec<Box<RawValue>>,
+}
+
+/// What a worker can run. Sent to `redial.ctl.announce`; the answer is an empty object or an error.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Announcement {
+    /// Who.
+    pub worker: WorkerId,
+    /// Its own clock, for people.
+    pub started_at: DateTime<Utc>,
+    /// Calls that it can run at once, over all pools.
+    pub slots: u32,
+    /// Version of the program.
+    pub version: String,
+    /// Its tools.
+    pub tools: Vec<ToolSpec>,
+}
+
+/// What a dispatcher tells a worker unasked, on `redial.worker.<id>`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkerNotice {
+    /// These reports are on record: forget them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ingested: Vec<JobRef>,
+    /// The calls of these attempts were cancelled: stop them, report class `cancelled`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cancelled: Vec<JobRef>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(tail: &str) -> Report {
+        let id = CallId::generate();
+        serde_json::from_str(&format!(r#"{{"call":"{id}","attempt":1,"duration_ms":3{tail}}}"#)).unwrap()
+    }
+
+    #[test]
+    fn null_is_a_result() {
+        assert!(matches!(report(r#","output":null"#).outcome(), Ok(Outcome::Success(raw)) if raw.get() == "null"));
+    }
+
+    #[test]
+    fn a_report_has_exactly_one_end() {
+        assert!(report("").outcome().is_err());
+        assert!(report(r#","output":1,"error":{"class":"timeout","message":""}"#).outcome().is_err());
+    }
+
+    #[test]
+    fn a_failure_that_says_nothing_may_have_had_an_effect() {
+        let outcome = report(r#","error":{"class":"unavailable","message":"x"}"#).outcome();
+        assert!(matches!(outcome, Ok(Outcome::Failure(f)) if f.effect_possible));
+    }
+
+    #[test]
+    fn output_is_kept_to_the_letter() {
+        let text = r#"{"a" : 1e400000, "a":"\u0000\ud800"}"#;
+        let kept = report(&format!(r#","output":{text}"#));
+        assert_eq!(kept.output.as_ref().map(|raw| raw.get()), Some(text));
+        assert!(serde_json::to_string(&kept).unwrap().contains(text));
+    }
+}

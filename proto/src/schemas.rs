@@ -1,0 +1,68 @@
+//! JSON Schemas of every message, for workers and clients in other languages.
+//!
+//! They are checked in under `proto/schemas/`; a test compares them. `UPDATE_SCHEMAS=1 cargo test -p redial-proto`
+//! writes them anew.
+
+use schemars::{Schema, schema_for};
+
+use crate::{
+    Announcement, ApiError, CallView, CancelReply, CancelRequest, ClaimReply, ClaimRequest, GetRequest, Job,
+    RedriveReply, RedriveRequest, ReleaseReply, ReleaseRequest, RenewReply, RenewRequest, Report, ReportBatch,
+    Submission, SubmitBatch, SubmitBatchReply, SubmitResult, ToolSpec, WorkerNotice,
+};
+
+/// File name (without `.json`) and schema of each message.
+pub fn all() -> Vec<(&'static str, Schema)> {
+    vec![
+        ("announcement", schema_for!(Announcement)),
+        ("api_error", schema_for!(ApiError)),
+        ("call_view", schema_for!(CallView)),
+        ("cancel_reply", schema_for!(CancelReply)),
+        ("cancel_request", schema_for!(CancelRequest)),
+        ("claim_reply", schema_for!(ClaimReply)),
+        ("claim_request", schema_for!(ClaimRequest)),
+        ("get_request", schema_for!(GetRequest)),
+        ("job", schema_for!(Job)),
+        ("redrive_reply", schema_for!(RedriveReply)),
+        ("redrive_request", schema_for!(RedriveRequest)),
+        ("release_reply", schema_for!(ReleaseReply)),
+        ("release_request", schema_for!(ReleaseRequest)),
+        ("renew_reply", schema_for!(RenewReply)),
+        ("renew_request", schema_for!(RenewRequest)),
+        ("report", schema_for!(Report)),
+        ("report_batch", schema_for!(ReportBatch)),
+        ("submission", schema_for!(Submission)),
+        ("submit_batch", schema_for!(SubmitBatch)),
+        ("submit_batch_reply", schema_for!(SubmitBatchReply)),
+        ("submit_result", schema_for!(SubmitResult)),
+        ("tool_spec", schema_for!(ToolSpec)),
+        ("worker_notice", schema_for!(WorkerNotice)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, fs, path::Path};
+
+    #[test]
+    fn checked_in_schemas_are_current() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas");
+        let wanted: BTreeMap<String, String> = super::all()
+            .into_iter()
+            .map(|(name, schema)| (format!("{name}.json"), serde_json::to_string_pretty(&schema).unwrap() + "\n"))
+            .collect();
+        if std::env::var_os("UPDATE_SCHEMAS").is_some() {
+            let _ = fs::remove_dir_all(&folder);
+            fs::create_dir_all(&folder).unwrap();
+            for (name, text) in &wanted {
+                fs::write(folder.join(name), text).unwrap();
+            }
+        }
+        let found: BTreeMap<String, String> = fs::read_dir(&folder)
+            .unwrap()
+            .map(|entry| entry.unwrap())
+            .map(|entry| (entry.file_name().into_string().unwrap(), fs::read_to_string(entry.path()).unwrap()))
+            .collect();
+        assert!(found == wanted, "proto/schemas is stale: UPDATE_SCHEMAS=1 cargo test -p redial-proto");
+    }
+}

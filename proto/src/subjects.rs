@@ -1,0 +1,64 @@
+//! Names on NATS: subjects, streams, headers. `docs/PROTOCOL.md` says who may use which.
+
+use crate::{CallId, WorkerId};
+
+/// Request: a [`crate::Submission`] or a [`crate::SubmitBatch`].
+pub const SUBMIT: &str = "redial.api.calls.submit";
+/// Request: a [`crate::GetRequest`].
+pub const GET: &str = "redial.api.calls.get";
+/// Request: a [`crate::CancelRequest`].
+pub const CANCEL: &str = "redial.api.calls.cancel";
+/// Request: a [`crate::RedriveRequest`].
+pub const REDRIVE: &str = "redial.api.calls.redrive";
+/// Fire and forget: the intake stream, same bodies as [`SUBMIT`].
+pub const INTAKE: &str = "redial.intake.calls";
+
+/// Request: a [`crate::ClaimRequest`].
+pub const CLAIM: &str = "redial.ctl.claim";
+/// Request: a [`crate::RenewRequest`].
+pub const RENEW: &str = "redial.ctl.renew";
+/// Request: a [`crate::ReleaseRequest`].
+pub const RELEASE: &str = "redial.ctl.release";
+/// Request: an [`crate::Announcement`].
+pub const ANNOUNCE: &str = "redial.ctl.announce";
+/// Publication: "a tool changed, read the registry again"; no body.
+pub const TOOLS_CHANGED: &str = "redial.ctl.tools_changed";
+
+/// Publication into the result stream: a [`crate::ReportBatch`].
+pub const RESULTS: &str = "redial.results";
+
+/// Dispatchers share requests in this queue group: one of them answers.
+pub const DISPATCHERS: &str = "dispatchers";
+
+/// Stream of jobs.
+pub const JOBS_STREAM: &str = "JOBS";
+/// Stream of reports.
+pub const RESULTS_STREAM: &str = "RESULTS";
+/// Stream of submissions.
+pub const INTAKE_STREAM: &str = "INTAKE";
+
+/// Header with the W3C trace context of a submission or a job.
+pub const TRACEPARENT: &str = "traceparent";
+
+/// Header of a reply whose body is a [`crate::ApiError`] instead of the documented reply; its value is the code.
+pub const ERROR: &str = "redial-error";
+
+/// Where jobs of a tool go.
+pub fn job(pool: &str, tool: &str) -> String {
+    format!("redial.jobs.{pool}.{tool}")
+}
+
+/// All jobs of a pool; `*` for all pools.
+pub fn pool_jobs(pool: &str) -> String {
+    format!("redial.jobs.{pool}.>")
+}
+
+/// Where a worker is told things: a [`crate::WorkerNotice`].
+pub fn worker(worker: &WorkerId) -> String {
+    format!("redial.worker.{worker}")
+}
+
+/// Where the end of a call with `notify` is told: a [`crate::CallView`].
+pub fn call_events(call: CallId) -> String {
+    format!("redial.events.calls.{call}")
+}

@@ -1,0 +1,243 @@
+//! What a tool is: its name, schema, effect and limits. Workers announce this; dispatchers act on it.
+
+use std::{fmt, str::FromStr};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What running a tool does to the world. It decides what happens when nobody knows how an attempt ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// Changes nothing; retried freely.
+    Read,
+    /// Doing it twice is the same as doing it once; retried freely.
+    Idempotent,
+    /// Safe to repeat with the same idempotency key, which is stable over all attempts.
+    Keyed,
+    /// Must never run twice on a guess: an attempt with an uncertain end makes the call `unknown`.
+    /// The default, because a tool that says nothing is taken for the worst.
+    #[default]
+    Unsafe,
+}
+
+impl Effect {
+    /// Every effect, mildest first.
+    pub const ALL: [Self; 4] = [Self::Read, Self::Idempotent, Self::Keyed, Self::Unsafe];
+
+    /// The name used on the wire, in manifests and in the database.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Idempotent => "idempotent",
+            Self::Keyed => "keyed",
+            Self::Unsafe => "unsafe",
+        }
+    }
+}
+
+impl fmt::Display for Effect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for Effect {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|effect| effect.as_str() == text)
+            .ok_or_else(|| format!("{text:?} is no effect; allowed: {}", Self::ALL.map(Self::as_str).join(", ")))
+    }
+}
+
+/// When and how often a failed attempt is repeated. Exponential with full jitter: before attempt `n + 1` the wait is
+/// random between 0 and `min(cap_ms, initial_ms × factor^(n-1))`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RetryPolicy {
+    /// Upper bound of the first wait, in ms.
+    pub initial_ms: u64,
+    /// Growth per attempt, at least 1.
+    pub factor: f64,
+    /// Upper bound of every wait, in ms. A server's `Retry-After` may ask for more.
+    pub cap_ms: u64,
+    /// Attempts in all, at least 1; 1 means no retry.
+    pub max_attempts: u32,
+    /// Time from submission after which no attempt starts any more, in ms.
+    pub deadline_ms: u64,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self { initial_ms: 500, factor: 2.0, cap_ms: 60_000, max_attempts: 6, deadline_ms: 3_600_000 }
+    }
+}
+
+impl RetryPolicy {
+    /// This policy with the fields that an override names.
+    #[must_use]
+    pub fn with(self, over: &RetryOverride) -> Self {
+        Self {
+            initial_ms: over.initial_ms.unwrap_or(self.initial_ms),
+            factor: over.factor.unwrap_or(self.factor),
+            cap_ms: over.cap_ms.unwrap_or(self.cap_ms),
+            max_attempts: over.max_attempts.unwrap_or(self.max_attempts),
+            deadline_ms: over.deadline_ms.unwrap_or(self.deadline_ms),
+        }
+    }
+
+    /// Says which field is out of its range, and what is allowed.
+    pub fn check(&self) -> Result<(), String> {
+        const YEAR_MS: u64 = 366 * 24 * 3600 * 1000;
+        if !(1.0..=100.0).contains(&self.factor) {
+            return Err(format!("retry.factor is {}; allowed: 1 to 100", self.factor));
+        }
+        if !(1..=1000).contains(&self.max_attempts) {
+            return Err(format!("retry.max_attempts is {}; allowed: 1 to 1000", self.max_attempts));
+        }
+        for (name, value) in
+            [("initial_ms", self.initial_ms), ("cap_ms", self.cap_ms), ("deadline_ms", self.deadline_ms)]
+        {
+            if !(1..=YEAR_MS).contains(&value) {
+                return Err(format!("retry.{name} is {value}; allowed: 1 to {YEAR_MS} (a year)"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The fields of a [`RetryPolicy`] that one call wants otherwise than its tool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RetryOverride {
+    /// See [`RetryPolicy::initial_ms`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_ms: Option<u64>,
+    /// See [`RetryPolicy::factor`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub factor: Option<f64>,
+    /// See [`RetryPolicy::cap_ms`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cap_ms: Option<u64>,
+    /// See [`RetryPolicy::max_attempts`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_attempts: Option<u32>,
+    /// See [`RetryPolicy::deadline_ms`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<u64>,
+}
+
+/// A tool as a worker announces it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ToolSpec {
+    /// Unique name: letters, digits, `_` and `-`, at most 64 characters; see [`check_name`].
+    pub name: String,
+    /// For people and models.
+    #[serde(default)]
+    pub description: String,
+    /// JSON Schema (draft 2020-12) of the arguments, which are always an object.
+    #[serde(default = "any_object")]
+    pub parameters: Value,
+    /// What running it does to the world.
+    #[serde(default)]
+    pub effect: Effect,
+    /// The group of workers that runs it.
+    #[serde(default = "default_pool")]
+    pub pool: String,
+    /// How long one attempt may take, in ms.
+    #[serde(default = "default_timeout_ms")]
+    pub timeout_ms: u64,
+    /// When a failed attempt is repeated.
+    #[serde(default)]
+    pub retry: RetryPolicy,
+}
+
+/// The schema of a tool that takes anything.
+pub fn any_object() -> Value {
+    serde_json::json!({"type": "object"})
+}
+
+/// The pool of tools that name none.
+pub fn default_pool() -> String {
+    "default".to_owned()
+}
+
+/// Attempts of tools that say nothing may take 30 s.
+pub const fn default_timeout_ms() -> u64 {
+    30_000
+}
+
+impl ToolSpec {
+    /// A tool with every default: effect `unsafe`, pool `default`, any object as arguments.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            description: String::new(),
+            parameters: any_object(),
+            effect: Effect::default(),
+            pool: default_pool(),
+            timeout_ms: default_timeout_ms(),
+            retry: RetryPolicy::default(),
+        }
+    }
+
+    /// Says what is wrong with the spec, and what is allowed. The schema itself is compiled elsewhere.
+    pub fn check(&self) -> Result<(), String> {
+        check_name("tool name", &self.name)?;
+        check_name("pool", &self.pool)?;
+        check_timeout(self.timeout_ms)?;
+        if !self.parameters.is_object() {
+            return Err("parameters: a JSON Schema object is needed".to_owned());
+        }
+        self.retry.check()
+    }
+}
+
+/// An attempt's timeout is 1 ms to 24 h.
+pub fn check_timeout(timeout_ms: u64) -> Result<(), String> {
+    const DAY_MS: u64 = 24 * 3600 * 1000;
+    if (1..=DAY_MS).contains(&timeout_ms) {
+        Ok(())
+    } else {
+        Err(format!("timeout_ms is {timeout_ms}; allowed: 1 to {DAY_MS} (24 h)"))
+    }
+}
+
+/// A tool's or pool's name is one token of a NATS subject: letters and digits of any script, `_` and `-`.
+pub fn check_name(what: &str, name: &str) -> Result<(), String> {
+    let fits = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    if (1..=64).contains(&name.chars().count()) && name.chars().all(fits) {
+        Ok(())
+    } else {
+        Err(format!("{what} {name:?}: 1 to 64 letters, digits, '_' and '-' are allowed"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bad_spec_names_the_field_and_the_range() {
+        let mut spec = ToolSpec::named("订机票");
+        assert_eq!(spec.check(), Ok(()));
+        spec.retry.factor = f64::NAN;
+        assert!(spec.check().unwrap_err().starts_with("retry.factor is NaN; allowed"));
+        spec = ToolSpec { timeout_ms: 0, ..ToolSpec::named("a") };
+        assert!(spec.check().unwrap_err().contains("timeout_ms is 0; allowed: 1 to"));
+        assert!(ToolSpec::named("a.b").check().unwrap_err().contains("\"a.b\""));
+        assert!(ToolSpec::named("").check().is_err());
+    }
+
+    #[test]
+    fn an_override_changes_only_what_it_names() {
+        let over: RetryOverride = serde_json::from_str(r#"{"max_attempts": 2}"#).unwrap();
+        assert_eq!(RetryPolicy::default().with(&over), RetryPolicy { max_attempts: 2, ..RetryPolicy::default() });
+        assert!(serde_json::from_str::<RetryOverride>(r#"{"max_atempts": 2}"#).is_err());
+    }
+}

@@ -1,0 +1,1 @@
+//! Accepts, decides, publishes, ingests, sweeps.

@@ -1,0 +1,1 @@
+//! Pulls, claims, runs, reports; the library for tool authors.
