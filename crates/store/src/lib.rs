@@ -1,1 +1,49 @@
-//! Redial's tables in Postgres; the only crate that speaks SQL.
+//! Redial's tables in Postgres: the only truth, and the only crate that speaks SQL.
+//!
+//! Everything works on batches: one statement for up to a thousand calls. A statement guards the state that it
+//! expects, so that a late or doubled change does nothing; no rule about what comes next is decided here.
+//!
+//! One verb, one file: [`submit`](Store::submit), [`claim`](Store::claim), [`renew`](Store::renew),
+//! [`load`](Store::load), [`apply`](Store::apply), [`sweep`](Store::sweep). People's questions are in [`audit`].
+
+pub mod admin;
+mod apply;
+pub mod audit;
+mod budgets;
+mod claim;
+mod connect;
+mod error;
+mod kept;
+mod load;
+mod registry;
+mod renew;
+mod retention;
+mod submit;
+mod sweep;
+
+pub use apply::{Applied, Change, EndedAttempt, Expected};
+pub use claim::{Claim, Granted};
+pub use connect::{Purpose, Store, StoreConfig};
+pub use error::StoreError;
+pub use kept::{LateReport, RejectedMessage};
+pub use load::CallRow;
+pub use registry::WorkerBeat;
+pub use submit::{NewCall, Submitted};
+
+/// A point in time by the database's clock.
+pub type Time = chrono::DateTime<chrono::Utc>;
+
+/// Postgres's `text` cannot hold U+0000; everything else is kept.
+pub(crate) fn clean(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
+}
+
+/// Rust's numbers as Postgres's `int`; anything larger than Redial's own limits allow is cut to the largest.
+pub(crate) fn int(number: u32) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
+/// Postgres's `int` as ours; what our own columns hold is never negative.
+pub(crate) fn uint(number: i32) -> u32 {
+    u32::try_from(number).unwrap_or(0)
+}

@@ -1,0 +1,39 @@
+//! What each error class leads to: the one place that says so.
+
+use redial_proto::ErrorClass;
+
+/// Where a failed attempt goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// The service is at fault and may recover: try again with backoff.
+    Retry,
+    /// Nobody knows whether the tool did its work: try again only if the tool's effect allows it.
+    Uncertain,
+    /// The caller is at fault and can correct itself: the call fails, the error is feedback.
+    Feedback,
+    /// An operator has to act: the call fails, trying again would not help.
+    Operator,
+    /// The user or a limit ended it.
+    End,
+    /// A bug: the call fails loudly; an `unsafe` tool's effect is uncertain.
+    Bug,
+}
+
+/// The route of a class.
+pub const fn route(class: ErrorClass) -> Route {
+    match class {
+        ErrorClass::RateLimited | ErrorClass::Unavailable => Route::Retry,
+        ErrorClass::Timeout | ErrorClass::Lost => Route::Uncertain,
+        ErrorClass::MalformedArguments
+        | ErrorClass::UnknownTool
+        | ErrorClass::InvalidArguments
+        | ErrorClass::RepeatedCall
+        | ErrorClass::BusinessRule
+        | ErrorClass::OutputInvalid
+        | ErrorClass::OutputTooLarge
+        | ErrorClass::Rejected => Route::Feedback,
+        ErrorClass::Auth | ErrorClass::Configuration => Route::Operator,
+        ErrorClass::BudgetExhausted | ErrorClass::Cancelled => Route::End,
+        ErrorClass::Internal => Route::Bug,
+    }
+}

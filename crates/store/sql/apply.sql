@@ -1,0 +1,43 @@
+-- Changes calls and writes the attempts that this ends, in one statement. A call that is no longer as expected is
+-- left alone, and is not in the answer.
+WITH changed AS (
+    UPDATE calls c
+    SET state = i.state,
+        attempt = i.attempt,
+        wake_at = CASE WHEN i.ends THEN NULL ELSE COALESCE(i.wake_at, c.wake_at) END,
+        publish_no = c.publish_no + i.publish::int,
+        published_at = CASE WHEN i.publish THEN t.now ELSE c.published_at END,
+        cancel_requested = c.cancel_requested OR i.cancel,
+        finished_at = CASE WHEN i.ends THEN t.now END,
+        class = i.class,
+        message = i.message
+    FROM UNNEST(
+        $1::uuid[], $2::text[], $3::int[], $4::text[], $5::boolean[], $6::text[], $7::int[], $8::boolean[],
+        $9::timestamptz[], $10::boolean[], $11::boolean[], $12::text[], $13::text[], $14::boolean[], $15::bigint[],
+        $16::text[], $17::text[], $18::text[], $19::timestamptz[], $20::text[]
+    ) AS i (id, was_state, was_attempt, was_worker, was_cancel, state, attempt, ends,
+            wake_at, publish, cancel, class, message, audit, duration_ms,
+            audit_class, audit_message, audit_details, retry_at, output),
+        (SELECT clock_timestamp() AS now) t
+    WHERE c.id = i.id
+        AND c.state = i.was_state
+        AND c.attempt = i.was_attempt
+        AND (i.was_worker IS NULL OR c.worker = i.was_worker)
+        AND (i.was_cancel IS NULL OR c.cancel_requested = i.was_cancel)
+    RETURNING
+        c.id, c.attempt, c.tool, c.pool, c.publish_no, c.traceparent, c.notify, c.worker,
+        CASE WHEN i.publish THEN octet_length(c.arguments::text) ELSE 0 END AS bytes,
+        i.was_attempt, c.started_at, t.now, i.audit, i.duration_ms,
+        i.audit_class, i.audit_message, i.audit_details, i.retry_at, i.output
+), audited AS (
+    INSERT INTO attempts (
+        call_id, attempt, worker, started_at, ended_at, duration_ms, class, message, details, retry_at, output)
+    SELECT
+        id, was_attempt, worker, started_at, now, duration_ms, audit_class, audit_message, audit_details::json,
+        retry_at, output::json
+    FROM changed
+    WHERE audit
+)
+SELECT id AS "id!", attempt AS "attempt!", tool AS "tool!", pool AS "pool!", publish_no AS "publish_no!", traceparent,
+    notify AS "notify!", worker, bytes AS "bytes!"
+FROM changed

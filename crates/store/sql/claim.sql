@@ -1,0 +1,21 @@
+-- Grants attempts: the only place where an execution is allowed. The comparison with the state and the number is what
+-- makes a redelivered, doubled or late job harmless. The same claim sent again is granted again, with a fresh lease.
+UPDATE calls c
+SET state = 'running',
+    attempt = i.attempt,
+    claim_id = i.claim_id,
+    worker = i.worker,
+    started_at = CASE WHEN c.state = 'ready' THEN t.now ELSE c.started_at END,
+    lease_until = t.now + $5::bigint * interval '1 ms',
+    wake_at = LEAST(c.wake_at, t.now + $5::bigint * interval '1 ms')
+FROM UNNEST($1::uuid[], $2::int[], $3::uuid[], $4::text[]) AS i (id, attempt, claim_id, worker),
+    (SELECT clock_timestamp() AS now) t
+WHERE c.id = i.id
+    AND ((c.state = 'ready' AND c.attempt = i.attempt - 1 AND c.deadline_at > t.now)
+        OR (c.state = 'running' AND c.attempt = i.attempt AND c.claim_id = i.claim_id AND c.worker = i.worker))
+RETURNING
+    c.id, c.attempt, c.claim_id AS "claim_id!", c.tool, c.arguments::text AS "arguments!", c.effect, c.conversation,
+    c.traceparent,
+    COALESCE(c.origin_id, c.id) AS "origin_id!",
+    LEAST(c.timeout_ms, GREATEST(1, (extract(epoch FROM (c.deadline_at - t.now)) * 1000)::bigint)) AS "timeout_ms!",
+    (extract(epoch FROM (t.now - c.published_at)) * 1000)::bigint AS "queued_ms!"

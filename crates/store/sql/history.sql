@@ -1,0 +1,21 @@
+-- The newest calls that a filter lets through. The two lines on class and wake_at repeat what a state implies, so that
+-- its index can be used.
+SELECT
+    c.id AS "call!", c.tool AS "tool!", c.state AS "state!", c.class, c.message, c.attempt AS "attempts!",
+    c.submitted_at AS "submitted_at!", c.finished_at,
+    round(extract(epoch FROM (c.finished_at - c.submitted_at)) * 1000)::bigint AS total_ms,
+    CASE WHEN c.state = 'retry_wait' THEN c.wake_at END AS next_attempt_at,
+    c.conversation, c.key
+FROM calls c
+WHERE ($1::text IS NULL OR c.tool = $1)
+    AND ($2::text IS NULL OR c.state = $2)
+    AND ($2::text IS NULL OR $2 NOT IN ('failed', 'unknown', 'cancelled', 'refused') OR c.class IS NOT NULL)
+    AND ($2::text IS NULL OR $2 NOT IN ('ready', 'running', 'retry_wait') OR c.wake_at IS NOT NULL)
+    AND ($3::text IS NULL OR c.class = $3)
+    AND ($4::timestamptz IS NULL OR c.submitted_at >= $4)
+    AND ($5::uuid IS NULL OR c.id >= $5)
+    AND ($6::text IS NULL OR c.conversation = $6)
+    AND ($7::text IS NULL OR (c.tenant = $10 AND c.key = $7))
+    AND ($8::uuid IS NULL OR c.id < $8)
+ORDER BY c.id DESC
+LIMIT $9

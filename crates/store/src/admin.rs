@@ -1,0 +1,67 @@
+//! Setting up databases: migrations and, for private servers, databases.
+
+use sqlx::{AssertSqlSafe, Connection, PgConnection, migrate::Migrator};
+
+use crate::{Purpose, Store, StoreConfig, StoreError};
+
+static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
+
+/// Brings the tables up to this version. Several processes may do so at once: one works, the others wait.
+/// Returns how many migrations were applied.
+pub async fn migrate(url: &str) -> Result<usize, StoreError> {
+    let mut connection = PgConnection::connect(url).await?;
+    let before = applied(&mut connection).await?.len();
+    MIGRATIONS.run_direct(None, &mut connection, false).await?;
+    let after = applied(&mut connection).await?.len();
+    connection.close().await?;
+    Ok(after - before)
+}
+
+/// Takes back every migration, and with it all data. For tests of the migrations.
+pub async fn revert_all(url: &str) -> Result<(), StoreError> {
+    let mut connection = PgConnection::connect(url).await?;
+    MIGRATIONS.undo(&mut connection, 0).await?;
+    Ok(connection.close().await?)
+}
+
+/// Creates a database on a server, if it is not there yet.
+pub async fn create_database(server_url: &str, name: &str) -> Result<(), StoreError> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if name.is_empty() || !name.chars().all(fits) {
+        return Err(StoreError::BadAddress(format!("database name {name:?}: ASCII letters, digits and '_'")));
+    }
+    let mut connection = PgConnection::connect(server_url).await?;
+    let exists: bool = sqlx::query_scalar("SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)")
+        .bind(name)
+        .fetch_one(&mut connection)
+        .await?;
+    if !exists {
+        let statement = format!("CREATE DATABASE \"{name}\"");
+        sqlx::query(AssertSqlSafe(statement)).execute(&mut connection).await?;
+    }
+    Ok(connection.close().await?)
+}
+
+/// Is there a server, and does it answer?
+pub async fn ping(url: &str) -> Result<(), StoreError> {
+    let config = StoreConfig { url: url.to_owned(), connections: 1, purpose: Purpose::Dispatch };
+    Store::open(&config)?.now().await.map(|_| ())
+}
+
+pub(crate) async fn check_version(store: &Store) -> Result<(), StoreError> {
+    let found = store.run(async |db| applied(db).await).await?;
+    let known: Vec<i64> = MIGRATIONS.iter().filter(|m| m.migration_type.is_up_migration()).map(|m| m.version).collect();
+    match known.iter().filter(|version| !found.contains(version)).count() {
+        0 => Ok(()),
+        missing => Err(StoreError::NotMigrated(format!("{missing} of {} migrations are missing", known.len()))),
+    }
+}
+
+async fn applied(connection: &mut PgConnection) -> Result<Vec<i64>, sqlx::Error> {
+    let table: Option<String> =
+        sqlx::query_scalar("SELECT to_regclass('_sqlx_migrations')::text").fetch_one(&mut *connection).await?;
+    if table.is_none() {
+        return Ok(Vec::new());
+    }
+    sqlx::query_scalar("SELECT version FROM _sqlx_migrations WHERE success").fetch_all(connection).await
+}

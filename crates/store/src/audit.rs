@@ -1,0 +1,372 @@
+//! People's questions: history, one call whole, tools, workers, what was rejected.
+
+use redial_proto::{CallId, CallState, ErrorClass};
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use crate::{Store, StoreError, Time, retention::first_id_after};
+
+/// Which calls to list. Every field narrows.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// The tool's name.
+    pub tool: Option<String>,
+    /// Where the calls stand.
+    pub state: Option<CallState>,
+    /// Why they ended without success.
+    pub class: Option<ErrorClass>,
+    /// Submitted then or later.
+    pub since: Option<Time>,
+    /// The caller's conversation.
+    pub conversation: Option<String>,
+    /// The idempotency key, of tenant `default` unless `tenant` names another.
+    pub key: Option<String>,
+    /// Scope of the key.
+    pub tenant: Option<String>,
+    /// Only calls submitted before this one, to page on.
+    pub before: Option<CallId>,
+}
+
+/// A line of the history.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct CallLine {
+    /// Its id.
+    pub call: Uuid,
+    /// The tool's name.
+    pub tool: String,
+    /// Where it stands.
+    pub state: String,
+    /// Why it ended without success.
+    pub class: Option<String>,
+    /// The same in words.
+    pub message: Option<String>,
+    /// Attempts started.
+    pub attempts: i32,
+    /// When it was accepted.
+    pub submitted_at: Time,
+    /// When it ended.
+    pub finished_at: Option<Time>,
+    /// From submission to end, in ms.
+    pub total_ms: Option<i64>,
+    /// When the next attempt is due, in state `retry_wait`.
+    pub next_attempt_at: Option<Time>,
+    /// The caller's conversation.
+    pub conversation: Option<String>,
+    /// The idempotency key.
+    pub key: Option<String>,
+}
+
+/// One call whole.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct CallRecord {
+    /// The line of the history.
+    #[serde(flatten)]
+    pub line: CallLine,
+    /// Scope of the key.
+    pub tenant: String,
+    /// The pool it goes to.
+    pub pool: String,
+    /// The tool's effect.
+    pub effect: String,
+    /// The ended call that this one runs again.
+    pub redrive_of: Option<Uuid>,
+    /// The call that runs this one again.
+    pub redriven_as: Option<Uuid>,
+    /// No attempt starts later.
+    pub deadline_at: Time,
+    /// The user asked to stop it while it ran.
+    pub cancel_requested: bool,
+    /// How often the job of the current attempt was published.
+    pub publish_no: i32,
+    /// As sent.
+    pub arguments: Box<RawValue>,
+    /// Broken rules, for refused calls.
+    pub details: Option<Box<RawValue>>,
+    /// Its attempts, the running one included.
+    pub attempts_made: Vec<AttemptRecord>,
+    /// Reports that came too late to count.
+    pub late_reports: Vec<LateRecord>,
+}
+
+/// One attempt.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct AttemptRecord {
+    /// From 1.
+    pub attempt: i32,
+    /// Who ran it.
+    pub worker: String,
+    /// When it was granted.
+    pub started_at: Time,
+    /// When its end was committed.
+    pub ended_at: Option<Time>,
+    /// How long the tool ran, in ms.
+    pub duration_ms: Option<i64>,
+    /// `running`, `succeeded` or `failed`.
+    pub outcome: String,
+    /// Why it failed.
+    pub class: Option<String>,
+    /// The same in words.
+    pub message: Option<String>,
+    /// When the next attempt was planned.
+    pub retry_at: Option<Time>,
+    /// Broken rules.
+    pub details: Option<Box<RawValue>>,
+    /// The tool's result.
+    pub output: Option<Box<RawValue>>,
+}
+
+/// A report that came too late to count.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct LateRecord {
+    /// Of which attempt.
+    pub attempt: i32,
+    /// Who sent it.
+    pub worker: String,
+    /// When it came.
+    pub received_at: Time,
+    /// `succeeded`, or the error class.
+    pub outcome: String,
+}
+
+/// A tool of the registry.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct ToolRecord {
+    /// Its name.
+    pub name: String,
+    /// As announced.
+    pub spec: Box<RawValue>,
+    /// By whom last.
+    pub announced_by: String,
+    /// When its spec last changed.
+    pub announced_at: Time,
+    /// Workers that offer it and were seen within a minute.
+    pub workers: i64,
+}
+
+/// A worker.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct WorkerRecord {
+    /// Its id.
+    pub id: String,
+    /// Version of its program.
+    pub version: String,
+    /// Its tools.
+    pub tools: Vec<String>,
+    /// By its own clock.
+    pub started_at: Time,
+    /// Calls it can run at once.
+    pub slots: i32,
+    /// Calls it runs.
+    pub running: i32,
+    /// It takes no more jobs.
+    pub draining: bool,
+    /// Its last heartbeat.
+    pub last_seen_at: Time,
+    /// Seen within half a minute.
+    pub alive: bool,
+}
+
+/// A message that could not be taken.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct RejectedRecord {
+    /// Its number.
+    pub id: i64,
+    /// `intake` or `results`.
+    pub source: String,
+    /// When it came.
+    pub received_at: Time,
+    /// Why.
+    pub code: String,
+    /// The same in words.
+    pub message: String,
+    /// The message, as far as it is text.
+    pub payload: String,
+}
+
+impl Store {
+    /// The newest calls that a filter lets through.
+    ///
+    /// Every filter has its index: `class` is set on all that ended without success, `wake_at` on all that has not
+    /// ended, and ids sort by time.
+    pub async fn history(&self, filter: &Filter, limit: u32) -> Result<Vec<CallLine>, StoreError> {
+        // The bound of ids is generous by ten minutes on either side; submitted_at decides.
+        let since_id = filter.since.map(|since| first_id_after(since - chrono::TimeDelta::minutes(20)));
+        self.run_again(async |db| {
+            sqlx::query_file_as!(
+                CallLine,
+                "sql/history.sql",
+                filter.tool.as_deref(),
+                filter.state.map(CallState::as_str),
+                filter.class.map(ErrorClass::as_str),
+                filter.since,
+                since_id,
+                filter.conversation.as_deref(),
+                filter.key.as_deref(),
+                filter.before.map(|before| before.0),
+                i64::from(limit),
+                filter.tenant.as_deref().unwrap_or("default"),
+            )
+            .fetch_all(db)
+            .await
+        })
+        .await
+    }
+
+    /// One call with all that is known of it.
+    pub async fn record(&self, id: CallId) -> Result<Option<CallRecord>, StoreError> {
+        let head =
+            self.run_again(async |db| sqlx::query_file!("sql/record.sql", id.0).fetch_optional(db).await).await?;
+        let Some(row) = head else { return Ok(None) };
+        let line = CallLine {
+            call: row.call,
+            tool: row.tool,
+            state: row.state,
+            class: row.class,
+            message: row.message,
+            attempts: row.attempts,
+            submitted_at: row.submitted_at,
+            finished_at: row.finished_at,
+            total_ms: row.total_ms,
+            next_attempt_at: row.next_attempt_at,
+            conversation: row.conversation,
+            key: row.key,
+        };
+        Ok(Some(CallRecord {
+            line,
+            tenant: row.tenant,
+            pool: row.pool,
+            effect: row.effect,
+            redrive_of: row.redrive_of,
+            redriven_as: row.redriven_as,
+            deadline_at: row.deadline_at,
+            cancel_requested: row.cancel_requested,
+            publish_no: row.publish_no,
+            arguments: raw(row.arguments)?,
+            details: row.details.map(raw).transpose()?,
+            attempts_made: self.attempts(id).await?,
+            late_reports: self.late_reports(id).await?,
+        }))
+    }
+
+    async fn attempts(&self, id: CallId) -> Result<Vec<AttemptRecord>, StoreError> {
+        let rows = self
+            .run_again(async |db| {
+                sqlx::query!(
+                    r#"SELECT attempt AS "attempt!", worker AS "worker!", started_at AS "started_at!", ended_at,
+                              duration_ms, outcome AS "outcome!", class, message, retry_at, details::text, output::text
+                       FROM attempt_history WHERE call = $1 ORDER BY attempt"#,
+                    id.0,
+                )
+                .fetch_all(db)
+                .await
+            })
+            .await?;
+        rows.into_iter()
+            .map(|row| {
+                Ok(AttemptRecord {
+                    attempt: row.attempt,
+                    worker: row.worker,
+                    started_at: row.started_at,
+                    ended_at: row.ended_at,
+                    duration_ms: row.duration_ms,
+                    outcome: row.outcome,
+                    class: row.class,
+                    message: row.message,
+                    retry_at: row.retry_at,
+                    details: row.details.map(raw).transpose()?,
+                    output: row.output.map(raw).transpose()?,
+                })
+            })
+            .collect()
+    }
+
+    async fn late_reports(&self, id: CallId) -> Result<Vec<LateRecord>, StoreError> {
+        self.run_again(async |db| {
+            sqlx::query_as!(
+                LateRecord,
+                r#"SELECT attempt, worker, received_at, COALESCE(class, 'succeeded') AS "outcome!"
+                   FROM late_reports WHERE call_id = $1 ORDER BY received_at"#,
+                id.0,
+            )
+            .fetch_all(db)
+            .await
+        })
+        .await
+    }
+
+    /// The registry, by name.
+    pub async fn tool_records(&self) -> Result<Vec<ToolRecord>, StoreError> {
+        let rows = self
+            .run_again(async |db| {
+                sqlx::query!(
+                    r#"SELECT t.name, t.spec::text AS "spec!", t.announced_by, t.announced_at,
+                              (SELECT count(*) FROM workers w WHERE t.name = ANY (w.tools)
+                                   AND w.last_seen_at > clock_timestamp() - interval '1 min') AS "workers!"
+                       FROM tools t ORDER BY t.name"#
+                )
+                .fetch_all(db)
+                .await
+            })
+            .await?;
+        rows.into_iter()
+            .map(|row| {
+                Ok(ToolRecord {
+                    name: row.name,
+                    spec: raw(row.spec)?,
+                    announced_by: row.announced_by,
+                    announced_at: row.announced_at,
+                    workers: row.workers,
+                })
+            })
+            .collect()
+    }
+
+    /// Workers, the latest first; only those seen within half a minute unless `all`.
+    pub async fn worker_records(&self, all: bool) -> Result<Vec<WorkerRecord>, StoreError> {
+        self.run_again(async |db| {
+            sqlx::query_as!(
+                WorkerRecord,
+                r#"SELECT id, version, tools, started_at, slots, running, draining, last_seen_at,
+                          last_seen_at > clock_timestamp() - interval '30 s' AS "alive!"
+                   FROM workers
+                   WHERE $1 OR last_seen_at > clock_timestamp() - interval '30 s'
+                   ORDER BY last_seen_at DESC LIMIT 1000"#,
+                all,
+            )
+            .fetch_all(db)
+            .await
+        })
+        .await
+    }
+
+    /// Messages that could not be taken, the latest first.
+    pub async fn rejected_records(&self, limit: u32) -> Result<Vec<RejectedRecord>, StoreError> {
+        let rows = self
+            .run_again(async |db| {
+                sqlx::query!(
+                    "SELECT id, source, received_at, code, message, payload
+                     FROM rejected_messages ORDER BY id DESC LIMIT $1",
+                    i64::from(limit),
+                )
+                .fetch_all(db)
+                .await
+            })
+            .await?;
+        let record = |payload: &[u8]| String::from_utf8_lossy(payload).into_owned();
+        Ok(rows
+            .into_iter()
+            .map(|row| RejectedRecord {
+                id: row.id,
+                source: row.source,
+                received_at: row.received_at,
+                code: row.code,
+                message: row.message,
+                payload: record(&row.payload),
+            })
+            .collect())
+    }
+}
+
+fn raw(json: String) -> Result<Box<RawValue>, StoreError> {
+    RawValue::from_string(json).map_err(|error| StoreError::BadData(error.to_string()))
+}

@@ -1,0 +1,79 @@
+//! Grants attempts.
+
+use redial_proto::{CallId, ClaimId, Effect, JobRef, WorkerId};
+use uuid::Uuid;
+
+use crate::{Store, StoreError, int, uint};
+
+/// One job that a worker wants to run.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// The call and the number that its next attempt would have.
+    pub job: JobRef,
+    /// The request it came with.
+    pub claim: ClaimId,
+    /// Who asks.
+    pub worker: WorkerId,
+}
+
+/// One granted attempt.
+#[derive(Clone, Debug)]
+pub struct Granted {
+    /// The attempt.
+    pub job: JobRef,
+    /// The request that asked for it.
+    pub claim: ClaimId,
+    /// The tool's name.
+    pub tool: String,
+    /// A JSON object.
+    pub arguments: String,
+    /// The call's pinned effect.
+    pub effect: Effect,
+    /// The caller's conversation.
+    pub conversation: Option<String>,
+    /// W3C trace context of the submission.
+    pub traceparent: Option<String>,
+    /// The first call of a chain of redrives, or the call itself: stable over all attempts.
+    pub origin: CallId,
+    /// How long the attempt may take, in ms, within the call's total deadline.
+    pub timeout_ms: u64,
+    /// How long the job waited since it was last published, in ms.
+    pub queued_ms: u64,
+}
+
+impl Store {
+    /// Grants what may run now, in one statement; what is not in the answer may not. Leases run for `lease_ms`.
+    pub async fn claim(&self, claims: &[Claim], lease_ms: u64) -> Result<Vec<Granted>, StoreError> {
+        let mut sorted: Vec<&Claim> = claims.iter().collect();
+        // Every statement locks calls in the order of their ids, which keeps deadlocks rare.
+        sorted.sort_unstable_by_key(|claim| claim.job.call);
+        let ids: Vec<Uuid> = sorted.iter().map(|c| c.job.call.0).collect();
+        let attempts: Vec<i32> = sorted.iter().map(|c| int(c.job.attempt)).collect();
+        let claim_ids: Vec<Uuid> = sorted.iter().map(|c| c.claim.0).collect();
+        let workers: Vec<&str> = sorted.iter().map(|c| c.worker.as_str()).collect();
+        let lease_ms = i64::try_from(lease_ms).unwrap_or(i64::MAX);
+        let rows = self
+            .run_again(async |db| {
+                sqlx::query_file!("sql/claim.sql", &ids, &attempts, &claim_ids, &workers as &[&str], lease_ms)
+                    .fetch_all(db)
+                    .await
+            })
+            .await?;
+        rows.into_iter()
+            .map(|row| {
+                Ok(Granted {
+                    job: JobRef { call: CallId(row.id), attempt: uint(row.attempt) },
+                    claim: ClaimId(row.claim_id),
+                    tool: row.tool,
+                    arguments: row.arguments,
+                    effect: row.effect.parse().map_err(StoreError::BadData)?,
+                    conversation: row.conversation,
+                    traceparent: row.traceparent,
+                    origin: CallId(row.origin_id),
+                    timeout_ms: u64::try_from(row.timeout_ms).unwrap_or(1),
+                    queued_ms: u64::try_from(row.queued_ms).unwrap_or(0),
+                })
+            })
+            .collect()
+    }
+}

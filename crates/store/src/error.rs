@@ -1,0 +1,60 @@
+//! The one error type of this crate. Services log it once and turn it into an `ApiError`.
+
+use std::time::Duration;
+
+/// What went wrong in the database.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The address cannot be used.
+    #[error("database address: {0}; allowed: postgres://user:password@host:port/name")]
+    BadAddress(String),
+    /// A setting of the server breaks a promise of Redial.
+    #[error("Postgres has {name} = {value}: {why}")]
+    UnsafeSetting {
+        /// The setting.
+        name: &'static str,
+        /// Its value.
+        value: String,
+        /// What it would break, and the remedy.
+        why: &'static str,
+    },
+    /// The tables are not those of this version.
+    #[error("the database's tables are not up to date ({0}): run `redial migrate`")]
+    NotMigrated(String),
+    /// No answer in time. Whether the statement took effect is unknown.
+    #[error("Postgres did not answer within {0:?}")]
+    Timeout(Duration),
+    /// A row holds what this version does not know.
+    #[error("unexpected data in the database: {0}")]
+    BadData(String),
+    /// Migrations failed.
+    #[error("migration: {0}")]
+    Migrate(#[from] sqlx::migrate::MigrateError),
+    /// Anything that Postgres or the connection said.
+    #[error("Postgres: {0}")]
+    Sql(#[from] sqlx::Error),
+}
+
+impl StoreError {
+    /// True if the same statement may succeed when tried again: the connection broke, the server restarts, or the
+    /// statement lost a deadlock. Whether a broken one took effect is unknown; guards and keys make that harmless.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Timeout(_) => true,
+            Self::Sql(error) => is_transient(error),
+            _ => false,
+        }
+    }
+}
+
+/// SQLSTATE classes that pass by themselves: 08 connection, 40 rollback (deadlock, serialisation), 53 resources,
+/// 55P03 lock timeout, 57 operator intervention (shutdown, crash recovery). Postgres documentation, appendix A.
+fn is_transient(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) => true,
+        sqlx::Error::Database(db) => db.code().is_some_and(|code| {
+            ["08", "40", "53", "57"].iter().any(|class| code.starts_with(class)) || code == "55P03"
+        }),
+        _ => false,
+    }
+}

@@ -1,0 +1,107 @@
+//! Reads what decisions are made from.
+
+use redial_proto::{CallId, CallState, Effect, RetryOverride, WorkerId};
+use uuid::Uuid;
+
+use crate::{Store, StoreError, Time, uint};
+
+/// The part of a call that decisions need; no payload.
+#[derive(Clone, Debug)]
+pub struct CallRow {
+    /// The call.
+    pub id: CallId,
+    /// Where it stands.
+    pub state: CallState,
+    /// Attempts started so far.
+    pub attempt: u32,
+    /// The tool's name.
+    pub tool: String,
+    /// The tool's pool.
+    pub pool: String,
+    /// The pinned effect.
+    pub effect: Effect,
+    /// The call's own retry settings.
+    pub retry: RetryOverride,
+    /// No attempt starts later.
+    pub deadline_at: Time,
+    /// Who runs it, or ran it last.
+    pub worker: Option<WorkerId>,
+    /// The end of the current lease, while running.
+    pub lease_until: Option<Time>,
+    /// The user wants it stopped.
+    pub cancel_requested: bool,
+    /// How often its current attempt's job was published.
+    pub publish_no: u32,
+    /// When that was last.
+    pub published_at: Time,
+    /// The first call of a chain of redrives.
+    pub origin: Option<CallId>,
+    /// When this was read, by the database's clock.
+    pub read_at: Time,
+}
+
+/// What every query of this shape returns.
+pub(crate) struct RawCall {
+    pub(crate) id: Uuid,
+    pub(crate) state: String,
+    pub(crate) attempt: i32,
+    pub(crate) tool: String,
+    pub(crate) pool: String,
+    pub(crate) effect: String,
+    pub(crate) retry: Option<String>,
+    pub(crate) deadline_at: Time,
+    pub(crate) worker: Option<String>,
+    pub(crate) lease_until: Option<Time>,
+    pub(crate) cancel_requested: bool,
+    pub(crate) publish_no: i32,
+    pub(crate) published_at: Time,
+    pub(crate) origin_id: Option<Uuid>,
+    pub(crate) read_at: Time,
+}
+
+impl TryFrom<RawCall> for CallRow {
+    type Error = StoreError;
+
+    fn try_from(raw: RawCall) -> Result<Self, StoreError> {
+        let bad = |error: String| StoreError::BadData(format!("call {}: {error}", raw.id));
+        let retry = raw.retry.as_deref().map(serde_json::from_str).transpose().map_err(|e| bad(e.to_string()))?;
+        Ok(Self {
+            id: CallId(raw.id),
+            state: raw.state.parse().map_err(bad)?,
+            attempt: uint(raw.attempt),
+            tool: raw.tool,
+            pool: raw.pool,
+            effect: raw.effect.parse().map_err(bad)?,
+            retry: retry.unwrap_or_default(),
+            deadline_at: raw.deadline_at,
+            worker: raw.worker.map(|worker| worker.parse()).transpose().map_err(bad)?,
+            lease_until: raw.lease_until,
+            cancel_requested: raw.cancel_requested,
+            publish_no: uint(raw.publish_no),
+            published_at: raw.published_at,
+            origin: raw.origin_id.map(CallId),
+            read_at: raw.read_at,
+        })
+    }
+}
+
+impl Store {
+    /// The calls with these ids, as far as they exist.
+    pub async fn load(&self, ids: &[CallId]) -> Result<Vec<CallRow>, StoreError> {
+        let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+        let rows = self
+            .run_again(async |db| {
+                sqlx::query_as!(
+                    RawCall,
+                    r#"SELECT id, state, attempt, tool, pool, effect, retry::text, deadline_at, worker, lease_until,
+                              cancel_requested, publish_no, published_at, origin_id, clock_timestamp() AS "read_at!"
+                       FROM calls WHERE id = ANY($1)"#,
+                    &ids,
+                )
+                .fetch_all(db)
+                .await
+            })
+            .await?;
+        rows.into_iter().map(CallRow::try_from).collect()
+    }
+}

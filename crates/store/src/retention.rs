@@ -1,0 +1,58 @@
+//! Forgets old calls.
+
+use chrono::TimeDelta;
+use uuid::Uuid;
+
+use crate::{Store, StoreError, Time};
+
+impl Store {
+    /// Deletes up to `limit` calls, with their attempts, that ended before `cutoff`; returns how many. Ids begin with
+    /// the time of submission, so the primary key leads straight to the oldest: no table is scanned.
+    pub async fn forget(&self, cutoff: Time, limit: u32) -> Result<u64, StoreError> {
+        let bound = first_id_after(cutoff);
+        self.run_again(async |db| {
+            let deleted = sqlx::query_scalar!(
+                r#"WITH old AS MATERIALIZED (
+                       SELECT id FROM calls WHERE id < $1 AND finished_at < $2
+                       ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED
+                   ), gone AS (
+                       DELETE FROM attempts a USING old WHERE a.call_id = old.id
+                   ), late AS (
+                       DELETE FROM late_reports l USING old WHERE l.call_id = old.id
+                   ), deleted AS (
+                       DELETE FROM calls c USING old WHERE c.id = old.id RETURNING 1
+                   )
+                   SELECT count(*) AS "count!" FROM deleted"#,
+                bound,
+                cutoff,
+                i64::from(limit),
+            )
+            .fetch_one(&mut *db)
+            .await?;
+            sqlx::query!("DELETE FROM rejected_messages WHERE received_at < $1", cutoff).execute(&mut *db).await?;
+            sqlx::query!("DELETE FROM workers WHERE last_seen_at < $1", cutoff).execute(db).await?;
+            Ok(u64::try_from(deleted).unwrap_or(0))
+        })
+        .await
+    }
+}
+
+/// The smallest version 7 UUID of a later time. Ids are made by dispatchers' clocks, so ten minutes are added for
+/// clocks that differ from the database's; `finished_at` decides in the end.
+pub(crate) fn first_id_after(time: Time) -> Uuid {
+    let ms = (time + TimeDelta::minutes(10)).timestamp_millis();
+    Uuid::from_u128(u128::from(u64::try_from(ms).unwrap_or(0)) << 80)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_now_lie_below_the_bound_of_now() {
+        let id = redial_proto::CallId::generate().0;
+        let now = Time::from(std::time::SystemTime::now());
+        assert!(id < first_id_after(now));
+        assert!(id > first_id_after(now - TimeDelta::minutes(20)));
+    }
+}

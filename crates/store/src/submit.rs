@@ -1,0 +1,173 @@
+//! Writes new calls.
+
+use std::collections::HashSet;
+
+use redial_proto::{CallId, CallState, Effect, ErrorClass};
+use uuid::Uuid;
+
+use crate::{Store, StoreError, clean};
+
+/// A call to write. With a `refusal` it is on record only, and never runs.
+#[derive(Clone, Debug)]
+pub struct NewCall {
+    /// Chosen by the caller, so that writing the same batch twice writes it once.
+    pub id: CallId,
+    /// The tool's name.
+    pub tool: String,
+    /// The tool's pool.
+    pub pool: String,
+    /// The tool's effect, pinned for the life of the call.
+    pub effect: Effect,
+    /// Scope of the key.
+    pub tenant: String,
+    /// Idempotency key.
+    pub key: Option<String>,
+    /// Fingerprint of what was submitted, to tell "the same again" from a conflict. Needed with a key.
+    pub content: Option<Uuid>,
+    /// The caller's conversation.
+    pub conversation: Option<String>,
+    /// Valid JSON.
+    pub arguments: String,
+    /// Timeout of an attempt, in ms.
+    pub timeout_ms: u64,
+    /// The call's own retry settings, as JSON.
+    pub retry: Option<String>,
+    /// Publish an event at the end.
+    pub notify: bool,
+    /// W3C trace context.
+    pub traceparent: Option<String>,
+    /// No attempt starts later than this many ms from now.
+    pub deadline_ms: u64,
+    /// Why it never runs: class, message, details as JSON.
+    pub refusal: Option<(ErrorClass, String, Option<String>)>,
+    /// The ended call that this one runs again, and the first of that chain.
+    pub redrive_of: Option<(CallId, CallId)>,
+}
+
+/// What became of a new call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Submitted {
+    /// It is on record.
+    Written,
+    /// Another one with its key was there before, or the call was redriven before.
+    Existing {
+        /// That call.
+        id: CallId,
+        /// Where it stands.
+        state: CallState,
+        /// Its fingerprint.
+        content: Option<Uuid>,
+    },
+}
+
+impl Store {
+    /// Writes up to 1,000 calls in one statement and says for each what became of it, in order. Safe to repeat: a call
+    /// whose id is on record already counts as written.
+    ///
+    /// `check_after_ms`: how long a job may stay unclaimed before the sweeper looks at it.
+    pub async fn submit(&self, calls: &[NewCall], check_after_ms: u64) -> Result<Vec<Submitted>, StoreError> {
+        let written = self.insert(calls, check_after_ms).await?;
+        let met: Vec<(usize, &NewCall)> =
+            calls.iter().enumerate().filter(|(_, call)| !written.contains(&call.id.0)).collect();
+        let mut results = vec![Submitted::Written; calls.len()];
+        if met.is_empty() {
+            return Ok(results);
+        }
+        let found = self.existing(&met).await?;
+        if found.len() < met.len() {
+            return Err(StoreError::BadData("a call was deleted while it was submitted again; try again".to_owned()));
+        }
+        for (n, existing) in found {
+            let sent_before = matches!(existing, Submitted::Existing { id, .. } if id == calls[n].id);
+            if !sent_before {
+                results[n] = existing;
+            }
+        }
+        Ok(results)
+    }
+
+    async fn insert(&self, calls: &[NewCall], check_after_ms: u64) -> Result<HashSet<Uuid>, StoreError> {
+        fn column<'a, T>(calls: &'a [NewCall], field: impl Fn(&'a NewCall) -> T) -> Vec<T> {
+            calls.iter().map(field).collect()
+        }
+        let ms = |span: u64| i64::try_from(span).unwrap_or(i64::MAX);
+        let ids = column(calls, |c| c.id.0);
+        let tools = column(calls, |c| c.tool.as_str());
+        let pools = column(calls, |c| c.pool.as_str());
+        let effects = column(calls, |c| c.effect.as_str());
+        let tenants = column(calls, |c| c.tenant.as_str());
+        let keys = column(calls, |c| c.key.as_deref());
+        let contents = column(calls, |c| c.content);
+        let conversations = column(calls, |c| c.conversation.as_deref());
+        let arguments = column(calls, |c| c.arguments.as_str());
+        let timeouts = column(calls, |c| ms(c.timeout_ms));
+        let retries = column(calls, |c| c.retry.as_deref());
+        let notify = column(calls, |c| c.notify);
+        let traces = column(calls, |c| c.traceparent.as_deref());
+        let deadlines = column(calls, |c| ms(c.deadline_ms));
+        let classes = column(calls, |c| c.refusal.as_ref().map(|r| r.0.as_str()));
+        let messages = column(calls, |c| c.refusal.as_ref().map(|r| clean(&r.1)));
+        let details = column(calls, |c| c.refusal.as_ref().and_then(|r| r.2.as_deref()));
+        let redrive_of = column(calls, |c| c.redrive_of.map(|r| r.0.0));
+        let origins = column(calls, |c| c.redrive_of.map(|r| r.1.0));
+        let rows = self
+            .run_again(async |db| {
+                sqlx::query_file_scalar!(
+                    "sql/submit.sql",
+                    &ids,
+                    &tools as &[&str],
+                    &pools as &[&str],
+                    &effects as &[&str],
+                    &tenants as &[&str],
+                    &keys as &[Option<&str>],
+                    &contents as &[Option<Uuid>],
+                    &conversations as &[Option<&str>],
+                    &arguments as &[&str],
+                    &timeouts,
+                    &retries as &[Option<&str>],
+                    &notify,
+                    &traces as &[Option<&str>],
+                    &deadlines,
+                    &classes as &[Option<&str>],
+                    &messages as &[Option<String>],
+                    &details as &[Option<&str>],
+                    &redrive_of as &[Option<Uuid>],
+                    &origins as &[Option<Uuid>],
+                    ms(check_after_ms),
+                )
+                .fetch_all(db)
+                .await
+            })
+            .await?;
+        Ok(rows.into_iter().collect())
+    }
+
+    async fn existing(&self, met: &[(usize, &NewCall)]) -> Result<Vec<(usize, Submitted)>, StoreError> {
+        let numbers: Vec<i32> = met.iter().map(|(n, _)| i32::try_from(*n).unwrap_or(i32::MAX)).collect();
+        let ids: Vec<Uuid> = met.iter().map(|(_, c)| c.id.0).collect();
+        let tenants: Vec<&str> = met.iter().map(|(_, c)| c.tenant.as_str()).collect();
+        let keys: Vec<Option<&str>> = met.iter().map(|(_, c)| c.key.as_deref()).collect();
+        let redrives: Vec<Option<Uuid>> = met.iter().map(|(_, c)| c.redrive_of.map(|r| r.0.0)).collect();
+        let rows = self
+            .run_again(async |db| {
+                sqlx::query_file!(
+                    "sql/existing.sql",
+                    &numbers,
+                    &ids,
+                    &tenants as &[&str],
+                    &keys as &[Option<&str>],
+                    &redrives as &[Option<Uuid>],
+                )
+                .fetch_all(db)
+                .await
+            })
+            .await?;
+        rows.into_iter()
+            .map(|row| {
+                let state = row.state.parse().map_err(StoreError::BadData)?;
+                let existing = Submitted::Existing { id: CallId(row.id), state, content: row.content };
+                Ok((usize::try_from(row.n).unwrap_or(usize::MAX), existing))
+            })
+            .collect()
+    }
+}
