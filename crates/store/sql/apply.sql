@@ -25,7 +25,7 @@ WITH changed AS (
         AND (i.was_worker IS NULL OR c.worker = i.was_worker)
         AND (i.was_cancel IS NULL OR c.cancel_requested = i.was_cancel)
     RETURNING
-        c.id, c.attempt, c.tool, c.pool, c.publish_no, c.traceparent, c.notify, c.worker,
+        c.id, c.attempt, c.tool, c.pool, c.publish_no, c.traceparent, c.notify, c.worker, c.submitted_at,
         CASE WHEN i.publish THEN octet_length(c.arguments::text) ELSE 0 END AS bytes,
         i.was_attempt, c.started_at, t.now, i.audit, i.duration_ms,
         i.audit_class, i.audit_message, i.audit_details, i.retry_at, i.output
@@ -39,5 +39,5 @@ WITH changed AS (
     WHERE audit
 )
 SELECT id AS "id!", attempt AS "attempt!", tool AS "tool!", pool AS "pool!", publish_no AS "publish_no!", traceparent,
-    notify AS "notify!", worker, bytes AS "bytes!"
+    notify AS "notify!", worker, submitted_at AS "submitted_at!", now AS "at!", bytes AS "bytes!"
 FROM changed

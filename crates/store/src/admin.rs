@@ -49,7 +49,13 @@ pub async fn ping(url: &str) -> Result<(), StoreError> {
 }
 
 pub(crate) async fn check_version(store: &Store) -> Result<(), StoreError> {
-    let found = store.run(async |db| applied(db).await).await?;
+    let found = store
+        .run_again(|| async {
+            let mut db = store.checkout().await?;
+            let found = applied(&mut db).await?;
+            db.done(found)
+        })
+        .await?;
     let known: Vec<i64> = MIGRATIONS.iter().filter(|m| m.migration_type.is_up_migration()).map(|m| m.version).collect();
     match known.iter().filter(|version| !found.contains(version)).count() {
         0 => Ok(()),

@@ -74,6 +74,10 @@ pub struct Applied {
     pub notify: bool,
     /// Who runs it, or ran it last.
     pub worker: Option<WorkerId>,
+    /// When the call was accepted.
+    pub submitted_at: Time,
+    /// When the change happened.
+    pub at: Time,
     /// Size of the arguments in bytes, if a job is to be published.
     pub bytes: u32,
 }
@@ -81,7 +85,14 @@ pub struct Applied {
 impl Store {
     /// Writes changes, one per call at most, in one statement; returns those that happened.
     pub async fn apply(&self, changes: &[Change]) -> Result<Vec<Applied>, StoreError> {
-        self.run_again(async |db| apply(db, changes).await).await?.into_iter().map(Applied::try_from).collect()
+        let applied = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let applied = apply(&mut db, changes).await?;
+                db.done(applied)
+            })
+            .await?;
+        applied.into_iter().map(Applied::try_from).collect()
     }
 }
 
@@ -94,6 +105,8 @@ pub(crate) struct RawApplied {
     traceparent: Option<String>,
     notify: bool,
     worker: Option<String>,
+    submitted_at: Time,
+    at: Time,
     bytes: i32,
 }
 
@@ -110,6 +123,8 @@ impl TryFrom<RawApplied> for Applied {
             traceparent: raw.traceparent,
             notify: raw.notify,
             worker: raw.worker.map(|worker| worker.parse()).transpose().map_err(StoreError::BadData)?,
+            submitted_at: raw.submitted_at,
+            at: raw.at,
             bytes: uint(raw.bytes),
         })
     }

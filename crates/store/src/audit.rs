@@ -191,8 +191,9 @@ impl Store {
     pub async fn history(&self, filter: &Filter, limit: u32) -> Result<Vec<CallLine>, StoreError> {
         // The bound of ids is generous by ten minutes on either side; submitted_at decides.
         let since_id = filter.since.map(|since| first_id_after(since - chrono::TimeDelta::minutes(20)));
-        self.run_again(async |db| {
-            sqlx::query_file_as!(
+        self.run_again(|| async {
+            let mut db = self.checkout().await?;
+            let done = sqlx::query_file_as!(
                 CallLine,
                 "sql/history.sql",
                 filter.tool.as_deref(),
@@ -206,16 +207,22 @@ impl Store {
                 i64::from(limit),
                 filter.tenant.as_deref().unwrap_or("default"),
             )
-            .fetch_all(db)
-            .await
+            .fetch_all(&mut *db)
+            .await?;
+            db.done(done)
         })
         .await
     }
 
     /// One call with all that is known of it.
     pub async fn record(&self, id: CallId) -> Result<Option<CallRecord>, StoreError> {
-        let head =
-            self.run_again(async |db| sqlx::query_file!("sql/record.sql", id.0).fetch_optional(db).await).await?;
+        let head = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let done = sqlx::query_file!("sql/record.sql", id.0).fetch_optional(&mut *db).await?;
+                db.done(done)
+            })
+            .await?;
         let Some(row) = head else { return Ok(None) };
         let line = CallLine {
             call: row.call,
@@ -250,15 +257,17 @@ impl Store {
 
     async fn attempts(&self, id: CallId) -> Result<Vec<AttemptRecord>, StoreError> {
         let rows = self
-            .run_again(async |db| {
-                sqlx::query!(
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let done = sqlx::query!(
                     r#"SELECT attempt AS "attempt!", worker AS "worker!", started_at AS "started_at!", ended_at,
                               duration_ms, outcome AS "outcome!", class, message, retry_at, details::text, output::text
                        FROM attempt_history WHERE call = $1 ORDER BY attempt"#,
                     id.0,
                 )
-                .fetch_all(db)
-                .await
+                .fetch_all(&mut *db)
+                .await?;
+                db.done(done)
             })
             .await?;
         rows.into_iter()
@@ -281,15 +290,17 @@ impl Store {
     }
 
     async fn late_reports(&self, id: CallId) -> Result<Vec<LateRecord>, StoreError> {
-        self.run_again(async |db| {
-            sqlx::query_as!(
+        self.run_again(|| async {
+            let mut db = self.checkout().await?;
+            let done = sqlx::query_as!(
                 LateRecord,
                 r#"SELECT attempt, worker, received_at, COALESCE(class, 'succeeded') AS "outcome!"
                    FROM late_reports WHERE call_id = $1 ORDER BY received_at"#,
                 id.0,
             )
-            .fetch_all(db)
-            .await
+            .fetch_all(&mut *db)
+            .await?;
+            db.done(done)
         })
         .await
     }
@@ -297,15 +308,17 @@ impl Store {
     /// The registry, by name.
     pub async fn tool_records(&self) -> Result<Vec<ToolRecord>, StoreError> {
         let rows = self
-            .run_again(async |db| {
-                sqlx::query!(
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let done = sqlx::query!(
                     r#"SELECT t.name, t.spec::text AS "spec!", t.announced_by, t.announced_at,
                               (SELECT count(*) FROM workers w WHERE t.name = ANY (w.tools)
                                    AND w.last_seen_at > clock_timestamp() - interval '1 min') AS "workers!"
                        FROM tools t ORDER BY t.name"#
                 )
-                .fetch_all(db)
-                .await
+                .fetch_all(&mut *db)
+                .await?;
+                db.done(done)
             })
             .await?;
         rows.into_iter()
@@ -323,8 +336,9 @@ impl Store {
 
     /// Workers, the latest first; only those seen within half a minute unless `all`.
     pub async fn worker_records(&self, all: bool) -> Result<Vec<WorkerRecord>, StoreError> {
-        self.run_again(async |db| {
-            sqlx::query_as!(
+        self.run_again(|| async {
+            let mut db = self.checkout().await?;
+            let done = sqlx::query_as!(
                 WorkerRecord,
                 r#"SELECT id, version, tools, started_at, slots, running, draining, last_seen_at,
                           last_seen_at > clock_timestamp() - interval '30 s' AS "alive!"
@@ -333,8 +347,9 @@ impl Store {
                    ORDER BY last_seen_at DESC LIMIT 1000"#,
                 all,
             )
-            .fetch_all(db)
-            .await
+            .fetch_all(&mut *db)
+            .await?;
+            db.done(done)
         })
         .await
     }
@@ -342,14 +357,16 @@ impl Store {
     /// Messages that could not be taken, the latest first.
     pub async fn rejected_records(&self, limit: u32) -> Result<Vec<RejectedRecord>, StoreError> {
         let rows = self
-            .run_again(async |db| {
-                sqlx::query!(
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let done = sqlx::query!(
                     "SELECT id, source, received_at, code, message, payload
                      FROM rejected_messages ORDER BY id DESC LIMIT $1",
                     i64::from(limit),
                 )
-                .fetch_all(db)
-                .await
+                .fetch_all(&mut *db)
+                .await?;
+                db.done(done)
             })
             .await?;
         let record = |payload: &[u8]| String::from_utf8_lossy(payload).into_owned();

@@ -53,10 +53,13 @@ impl Store {
         let workers: Vec<&str> = sorted.iter().map(|c| c.worker.as_str()).collect();
         let lease_ms = i64::try_from(lease_ms).unwrap_or(i64::MAX);
         let rows = self
-            .run_again(async |db| {
-                sqlx::query_file!("sql/claim.sql", &ids, &attempts, &claim_ids, &workers as &[&str], lease_ms)
-                    .fetch_all(db)
-                    .await
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let done =
+                    sqlx::query_file!("sql/claim.sql", &ids, &attempts, &claim_ids, &workers as &[&str], lease_ms)
+                        .fetch_all(&mut *db)
+                        .await?;
+                db.done(done)
             })
             .await?;
         rows.into_iter()

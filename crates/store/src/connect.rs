@@ -1,9 +1,13 @@
 //! Connections: how they are set up, bounded in time, and checked.
 
-use std::time::Duration;
+use std::{
+    ops::{Deref, DerefMut},
+    time::Duration,
+};
 
 use sqlx::{
-    PgConnection, PgPool,
+    PgConnection, PgPool, Postgres,
+    pool::PoolConnection,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
@@ -77,8 +81,13 @@ impl Store {
 
     async fn check(&self) -> Result<(), StoreError> {
         let setting = |name: &'static str| async move {
-            self.run(async |db| {
-                sqlx::query_scalar::<_, String>("SELECT current_setting($1)").bind(name).fetch_one(db).await
+            self.run(async {
+                let mut db = self.checkout().await?;
+                let done = sqlx::query_scalar::<_, String>("SELECT current_setting($1)")
+                    .bind(name)
+                    .fetch_one(&mut *db)
+                    .await?;
+                db.done(done)
             })
             .await
         };
@@ -96,30 +105,22 @@ impl Store {
         crate::admin::check_version(self).await
     }
 
-    /// Runs statements on one connection, within the time limit of the purpose.
-    ///
-    /// A connection that did not answer in time is closed, not returned: dropping its future would leave the pool a
-    /// slot short for ever once the network is silent (sqlx issue 4349).
-    pub(crate) async fn run<T>(
-        &self,
-        work: impl AsyncFnOnce(&mut PgConnection) -> Result<T, sqlx::Error>,
-    ) -> Result<T, StoreError> {
-        let mut connection = self.pool.acquire().await?;
-        if let Ok(done) = tokio::time::timeout(self.limit, work(&mut connection)).await {
-            return Ok(done?);
+    /// Runs statements within the time limit of the purpose.
+    pub(crate) async fn run<T>(&self, work: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, StoreError> {
+        match tokio::time::timeout(self.limit, work).await {
+            Ok(done) => Ok(done?),
+            Err(_) => Err(StoreError::Timeout(self.limit)),
         }
-        drop(connection.detach());
-        Err(StoreError::Timeout(self.limit))
     }
 
     /// Like [`Store::run`], but tries again what passes by itself, a few times.
-    pub(crate) async fn run_again<T>(
-        &self,
-        work: impl AsyncFn(&mut PgConnection) -> Result<T, sqlx::Error>,
-    ) -> Result<T, StoreError> {
+    pub(crate) async fn run_again<T, F>(&self, work: impl Fn() -> F) -> Result<T, StoreError>
+    where
+        F: Future<Output = Result<T, sqlx::Error>>,
+    {
         let mut tries = 0;
         loop {
-            match self.run(&work).await {
+            match self.run(work()).await {
                 Err(error) if error.is_transient() && tries < 3 => {
                     tries += 1;
                     tracing::debug!(%error, tries, "trying the statement again");
@@ -129,9 +130,19 @@ impl Store {
         }
     }
 
+    /// A connection of the pool. It goes back only by [`Connection::done`].
+    pub(crate) async fn checkout(&self) -> Result<Connection, sqlx::Error> {
+        Ok(Connection(Some(self.pool.acquire().await?)))
+    }
+
     /// The database's clock.
     pub async fn now(&self) -> Result<crate::Time, StoreError> {
-        self.run(async |db| sqlx::query_scalar("SELECT clock_timestamp()").fetch_one(db).await).await
+        self.run(async {
+            let mut db = self.checkout().await?;
+            let done = sqlx::query_scalar("SELECT clock_timestamp()").fetch_one(&mut *db).await?;
+            db.done(done)
+        })
+        .await
     }
 
     /// Closes all connections.
@@ -146,6 +157,43 @@ impl Purpose {
             Self::Dispatch => Duration::from_secs(10),
             Self::Audit => Duration::from_secs(120),
         }
+    }
+}
+
+/// A connection that goes back to the pool only after its work is done. After an error, a timeout, or when its future
+/// is dropped half-way, it is closed instead: a statement may still be running on it, and once the network is silent
+/// the pool would wait for it for ever and be a slot short (sqlx issue 4349).
+pub(crate) struct Connection(Option<PoolConnection<Postgres>>);
+
+impl Connection {
+    /// Gives the connection back, and the work's result on.
+    pub(crate) fn done<T>(mut self, result: T) -> Result<T, sqlx::Error> {
+        drop(self.0.take());
+        Ok(result)
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if let Some(connection) = self.0.take() {
+            drop(connection.detach());
+        }
+    }
+}
+
+impl Deref for Connection {
+    type Target = PgConnection;
+
+    #[expect(clippy::expect_used, reason = "only done() and drop() take the connection, and both end this value")]
+    fn deref(&self) -> &PgConnection {
+        self.0.as_ref().expect("in use")
+    }
+}
+
+impl DerefMut for Connection {
+    #[expect(clippy::expect_used, reason = "only done() and drop() take the connection, and both end this value")]
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        self.0.as_mut().expect("in use")
     }
 }
 

@@ -42,8 +42,9 @@ impl Store {
         let messages: Vec<Option<String>> = reports.iter().map(|r| r.failure.as_ref().map(|f| clean(&f.1))).collect();
         let outputs: Vec<Option<&str>> = reports.iter().map(|r| r.output.as_deref()).collect();
         let rows = self
-            .run_again(async |db| {
-                sqlx::query!(
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let done = sqlx::query!(
                     r#"INSERT INTO late_reports (call_id, attempt, worker, class, message, output)
                        SELECT i.id, i.attempt, i.worker, i.class, i.message, i.output::json
                        FROM UNNEST($1::uuid[], $2::int[], $3::text[], $4::text[], $5::text[], $6::text[])
@@ -63,8 +64,9 @@ impl Store {
                     &messages as &[Option<String>],
                     &outputs as &[Option<&str>],
                 )
-                .fetch_all(db)
-                .await
+                .fetch_all(&mut *db)
+                .await?;
+                db.done(done)
             })
             .await?;
         let job = |id, attempt| JobRef { call: CallId(id), attempt: crate::uint(attempt) };
@@ -77,8 +79,9 @@ impl Store {
         let codes: Vec<&str> = messages.iter().map(|m| m.code.as_str()).collect();
         let texts: Vec<String> = messages.iter().map(|m| clean(&m.message)).collect();
         let payloads: Vec<&[u8]> = messages.iter().map(|m| m.payload.as_slice()).collect();
-        self.run_again(async |db| {
-            sqlx::query!(
+        self.run_again(|| async {
+            let mut db = self.checkout().await?;
+            let done = sqlx::query!(
                 "INSERT INTO rejected_messages (source, code, message, payload)
                  SELECT * FROM UNNEST($1::text[], $2::text[], $3::text[], $4::bytea[])",
                 &sources as &[&str],
@@ -86,8 +89,9 @@ impl Store {
                 &texts,
                 &payloads as &[&[u8]],
             )
-            .execute(db)
-            .await
+            .execute(&mut *db)
+            .await?;
+            db.done(done)
         })
         .await
         .map(|_| ())

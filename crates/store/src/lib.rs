@@ -9,7 +9,6 @@
 pub mod admin;
 mod apply;
 pub mod audit;
-mod budgets;
 mod claim;
 mod connect;
 mod error;
@@ -29,6 +28,7 @@ pub use kept::{LateReport, RejectedMessage};
 pub use load::CallRow;
 pub use registry::WorkerBeat;
 pub use submit::{NewCall, Submitted};
+pub use sweep::Sweeper;
 
 /// A point in time by the database's clock.
 pub type Time = chrono::DateTime<chrono::Utc>;

@@ -22,6 +22,10 @@ pub struct CallRow {
     pub effect: Effect,
     /// The call's own retry settings.
     pub retry: RetryOverride,
+    /// How long an attempt may take, in ms.
+    pub timeout_ms: u64,
+    /// W3C trace context of the submission.
+    pub traceparent: Option<String>,
     /// No attempt starts later.
     pub deadline_at: Time,
     /// Who runs it, or ran it last.
@@ -49,6 +53,8 @@ pub(crate) struct RawCall {
     pub(crate) pool: String,
     pub(crate) effect: String,
     pub(crate) retry: Option<String>,
+    pub(crate) timeout_ms: i64,
+    pub(crate) traceparent: Option<String>,
     pub(crate) deadline_at: Time,
     pub(crate) worker: Option<String>,
     pub(crate) lease_until: Option<Time>,
@@ -73,6 +79,8 @@ impl TryFrom<RawCall> for CallRow {
             pool: raw.pool,
             effect: raw.effect.parse().map_err(bad)?,
             retry: retry.unwrap_or_default(),
+            timeout_ms: u64::try_from(raw.timeout_ms).unwrap_or(1),
+            traceparent: raw.traceparent,
             deadline_at: raw.deadline_at,
             worker: raw.worker.map(|worker| worker.parse()).transpose().map_err(bad)?,
             lease_until: raw.lease_until,
@@ -90,17 +98,13 @@ impl Store {
     pub async fn load(&self, ids: &[CallId]) -> Result<Vec<CallRow>, StoreError> {
         let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
         let rows = self
-            .run_again(async |db| {
-                sqlx::query_as!(
+            .run_again(|| async { let mut db = self.checkout().await?; let done = sqlx::query_as!(
                     RawCall,
-                    r#"SELECT id, state, attempt, tool, pool, effect, retry::text, deadline_at, worker, lease_until,
+                    r#"SELECT id, state, attempt, tool, pool, effect, retry::text, timeout_ms, traceparent, deadline_at, worker, lease_until,
                               cancel_requested, publish_no, published_at, origin_id, clock_timestamp() AS "read_at!"
                        FROM calls WHERE id = ANY($1)"#,
                     &ids,
-                )
-                .fetch_all(db)
-                .await
-            })
+                ).fetch_all(&mut *db).await?; db.done(done) })
             .await?;
         rows.into_iter().map(CallRow::try_from).collect()
     }

@@ -25,7 +25,8 @@ impl Store {
         let specs = announcement.tools.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>();
         let specs = specs.map_err(|error| StoreError::BadData(error.to_string()))?;
         let worker = announcement.worker.as_str();
-        self.run_again(async |db| {
+        self.run_again(|| async {
+            let mut db = self.checkout().await?;
             sqlx::query!(
                 "INSERT INTO workers (id, version, tools, started_at, slots) VALUES ($1, $2, $3, $4, $5)
                  ON CONFLICT (id) DO UPDATE SET tools = EXCLUDED.tools, slots = EXCLUDED.slots,
@@ -38,7 +39,7 @@ impl Store {
             )
             .execute(&mut *db)
             .await?;
-            sqlx::query_scalar!(
+            let changed = sqlx::query_scalar!(
                 "INSERT INTO tools AS t (name, spec, announced_by)
                  SELECT name, spec::json, $3 FROM UNNEST($1::text[], $2::text[]) AS i (name, spec) ORDER BY name
                  ON CONFLICT (name) DO UPDATE SET spec = EXCLUDED.spec, announced_by = EXCLUDED.announced_by,
@@ -49,15 +50,17 @@ impl Store {
                 &specs,
                 worker,
             )
-            .fetch_all(db)
-            .await
+            .fetch_all(&mut *db)
+            .await?;
+            db.done(changed)
         })
         .await
     }
 
     /// Records a heartbeat. False if the worker is not known.
     pub async fn beat(&self, beat: &WorkerBeat<'_>) -> Result<bool, StoreError> {
-        self.run_again(async |db| {
+        self.run_again(|| async {
+            let mut db = self.checkout().await?;
             let done = sqlx::query!(
                 "UPDATE workers SET slots = $2, running = $3, draining = $4, last_seen_at = clock_timestamp()
                  WHERE id = $1",
@@ -66,9 +69,9 @@ impl Store {
                 int(beat.running),
                 beat.draining,
             )
-            .execute(db)
+            .execute(&mut *db)
             .await?;
-            Ok(done.rows_affected() == 1)
+            db.done(done.rows_affected() == 1)
         })
         .await
     }
@@ -76,8 +79,12 @@ impl Store {
     /// Every tool on record, by name. A spec that this version cannot read is left out, loudly.
     pub async fn tools(&self) -> Result<Vec<ToolSpec>, StoreError> {
         let rows = self
-            .run_again(async |db| {
-                sqlx::query!(r#"SELECT name, spec::text AS "spec!" FROM tools ORDER BY name"#).fetch_all(db).await
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let done = sqlx::query!(r#"SELECT name, spec::text AS "spec!" FROM tools ORDER BY name"#)
+                    .fetch_all(&mut *db)
+                    .await?;
+                db.done(done)
             })
             .await?;
         let mut tools = Vec::with_capacity(rows.len());

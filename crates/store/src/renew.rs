@@ -20,8 +20,9 @@ impl Store {
         let attempts: Vec<i32> = sorted.iter().map(|job| int(job.attempt)).collect();
         let lease_ms = i64::try_from(lease_ms).unwrap_or(i64::MAX);
         let rows = self
-            .run_again(async |db| {
-                sqlx::query!(
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let done = sqlx::query!(
                     "UPDATE calls c SET lease_until = clock_timestamp() + $4::bigint * interval '1 ms'
                      FROM UNNEST($1::uuid[], $2::int[]) AS i (id, attempt)
                      WHERE c.id = i.id AND c.attempt = i.attempt AND c.state = 'running' AND c.worker = $3
@@ -31,8 +32,9 @@ impl Store {
                     worker.as_str(),
                     lease_ms,
                 )
-                .fetch_all(db)
-                .await
+                .fetch_all(&mut *db)
+                .await?;
+                db.done(done)
             })
             .await?;
         let held = |id, attempt| JobRef { call: CallId(id), attempt: uint(attempt) };

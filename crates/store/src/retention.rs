@@ -10,7 +10,8 @@ impl Store {
     /// the time of submission, so the primary key leads straight to the oldest: no table is scanned.
     pub async fn forget(&self, cutoff: Time, limit: u32) -> Result<u64, StoreError> {
         let bound = first_id_after(cutoff);
-        self.run_again(async |db| {
+        self.run_again(|| async {
+            let mut db = self.checkout().await?;
             let deleted = sqlx::query_scalar!(
                 r#"WITH old AS MATERIALIZED (
                        SELECT id FROM calls WHERE id < $1 AND finished_at < $2
@@ -30,8 +31,8 @@ impl Store {
             .fetch_one(&mut *db)
             .await?;
             sqlx::query!("DELETE FROM rejected_messages WHERE received_at < $1", cutoff).execute(&mut *db).await?;
-            sqlx::query!("DELETE FROM workers WHERE last_seen_at < $1", cutoff).execute(db).await?;
-            Ok(u64::try_from(deleted).unwrap_or(0))
+            sqlx::query!("DELETE FROM workers WHERE last_seen_at < $1", cutoff).execute(&mut *db).await?;
+            db.done(u64::try_from(deleted).unwrap_or(0))
         })
         .await
     }

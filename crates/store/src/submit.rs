@@ -111,8 +111,9 @@ impl Store {
         let redrive_of = column(calls, |c| c.redrive_of.map(|r| r.0.0));
         let origins = column(calls, |c| c.redrive_of.map(|r| r.1.0));
         let rows = self
-            .run_again(async |db| {
-                sqlx::query_file_scalar!(
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let done = sqlx::query_file_scalar!(
                     "sql/submit.sql",
                     &ids,
                     &tools as &[&str],
@@ -135,8 +136,9 @@ impl Store {
                     &origins as &[Option<Uuid>],
                     ms(check_after_ms),
                 )
-                .fetch_all(db)
-                .await
+                .fetch_all(&mut *db)
+                .await?;
+                db.done(done)
             })
             .await?;
         Ok(rows.into_iter().collect())
@@ -149,8 +151,9 @@ impl Store {
         let keys: Vec<Option<&str>> = met.iter().map(|(_, c)| c.key.as_deref()).collect();
         let redrives: Vec<Option<Uuid>> = met.iter().map(|(_, c)| c.redrive_of.map(|r| r.0.0)).collect();
         let rows = self
-            .run_again(async |db| {
-                sqlx::query_file!(
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let done = sqlx::query_file!(
                     "sql/existing.sql",
                     &numbers,
                     &ids,
@@ -158,8 +161,9 @@ impl Store {
                     &keys as &[Option<&str>],
                     &redrives as &[Option<Uuid>],
                 )
-                .fetch_all(db)
-                .await
+                .fetch_all(&mut *db)
+                .await?;
+                db.done(done)
             })
             .await?;
         rows.into_iter()

@@ -1,63 +1,56 @@
 //! Looks at the calls whose time has come.
 
+use std::collections::BTreeMap;
+
 use chrono::TimeDelta;
-use sqlx::Connection;
+use redial_proto::CallState;
+use sqlx::{Connection, PgConnection};
 
 use crate::{Applied, CallRow, Change, Store, StoreError, Time, apply::apply, load::RawCall};
 
+/// Decides what becomes of due calls. Both methods must be quick and wait for nothing: rows are locked meanwhile.
+pub trait Sweeper {
+    /// A tool wants `wanted` retry tokens. Gets the tokens of its bucket (`None` for a tool without one) and the
+    /// seconds since they last changed; returns the tokens that are left.
+    fn spend(&mut self, tool: &str, tokens: Option<f64>, seconds: f64, wanted: u32) -> f64;
+
+    /// What becomes of the due calls; called after `spend` for every tool with a due retry.
+    fn decide(&mut self, calls: &[CallRow]) -> Vec<Change>;
+}
+
 impl Store {
-    /// Takes up to `limit` due calls that no other dispatcher is looking at, lets `decide` say what becomes of them,
-    /// and writes that, in one transaction. `decide` must be quick and wait for nothing: rows are locked meanwhile.
-    /// Returns the changes that happened, and how many calls were due.
-    pub async fn sweep(
-        &self,
-        limit: u32,
-        decide: impl Fn(&[CallRow]) -> Vec<Change>,
-    ) -> Result<(Vec<Applied>, usize), StoreError> {
-        let mut bad = None;
-        let (applied, due) = self
-            .run(async |db| {
-                let mut transaction = db.begin().await?;
-                let rows = sqlx::query_as!(
-                    RawCall,
-                    r#"SELECT id, state, attempt, tool, pool, effect, retry::text, deadline_at, worker, lease_until,
-                              cancel_requested, publish_no, published_at, origin_id, clock_timestamp() AS "read_at!"
-                       FROM calls WHERE wake_at <= clock_timestamp()
-                       ORDER BY wake_at LIMIT $1 FOR UPDATE SKIP LOCKED"#,
-                    i64::from(limit),
-                )
-                .fetch_all(&mut *transaction)
-                .await?;
-                let due = rows.len();
-                let mut calls = Vec::with_capacity(due);
-                for row in rows {
-                    match CallRow::try_from(row) {
-                        Ok(call) => calls.push(call),
-                        Err(error) => bad = Some(error),
-                    }
-                }
-                let changes = decide(&calls);
-                let applied = if changes.is_empty() { Vec::new() } else { apply(&mut transaction, &changes).await? };
-                transaction.commit().await?;
-                Ok((applied, due))
-            })
-            .await?;
-        if let Some(error) = bad {
-            tracing::error!(%error, "a call cannot be swept");
-        }
+    /// Takes up to `limit` due calls that no other dispatcher is looking at, lets `sweeper` say what becomes of them,
+    /// and writes that, in one transaction. Returns the changes that happened, and how many calls were due.
+    pub async fn sweep(&self, limit: u32, sweeper: &mut impl Sweeper) -> Result<(Vec<Applied>, usize), StoreError> {
+        let work = async {
+            let mut db = self.checkout().await?;
+            let mut transaction = db.begin().await?;
+            let calls = due_calls(&mut transaction, limit).await?;
+            let applied = if calls.is_empty() {
+                Vec::new()
+            } else {
+                spend_budgets(&mut transaction, &calls, sweeper).await?;
+                let changes = sweeper.decide(&calls);
+                apply(&mut transaction, &changes).await?
+            };
+            transaction.commit().await?;
+            db.done((applied, calls.len()))
+        };
+        let (applied, due) = self.run(work).await?;
         Ok((applied.into_iter().map(Applied::try_from).collect::<Result<_, _>>()?, due))
     }
 
     /// How long until the next call is due; negative if one is due already, `None` if nothing waits.
     pub async fn next_wake(&self) -> Result<Option<TimeDelta>, StoreError> {
         let (wake, now) = self
-            .run_again(async |db| {
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
                 let row = sqlx::query!(
                     r#"SELECT min(wake_at) AS wake, clock_timestamp() AS "now!" FROM calls WHERE wake_at IS NOT NULL"#
                 )
-                .fetch_one(db)
+                .fetch_one(&mut *db)
                 .await?;
-                Ok((row.wake, row.now))
+                db.done((row.wake, row.now))
             })
             .await?;
         Ok(wake.map(|wake: Time| wake - now))
@@ -66,17 +59,73 @@ impl Store {
     /// Makes every unclaimed call due now whose job was published between two points in time: the jobs of that time
     /// are gone. Returns how many.
     pub async fn wake_unclaimed(&self, from: Time, until: Time) -> Result<u64, StoreError> {
-        self.run_again(async |db| {
+        self.run_again(|| async {
+            let mut db = self.checkout().await?;
             let done = sqlx::query!(
                 "UPDATE calls SET wake_at = clock_timestamp(), published_at = to_timestamp(0)
                  WHERE wake_at IS NOT NULL AND state = 'ready' AND published_at BETWEEN $1 AND $2",
                 from,
                 until,
             )
-            .execute(db)
+            .execute(&mut *db)
             .await?;
-            Ok(done.rows_affected())
+            db.done(done.rows_affected())
         })
         .await
     }
+}
+
+async fn due_calls(db: &mut PgConnection, limit: u32) -> Result<Vec<CallRow>, sqlx::Error> {
+    let rows = sqlx::query_as!(
+        RawCall,
+        r#"SELECT id, state, attempt, tool, pool, effect, retry::text, timeout_ms, traceparent, deadline_at, worker, lease_until,
+                  cancel_requested, publish_no, published_at, origin_id, clock_timestamp() AS "read_at!"
+           FROM calls WHERE wake_at <= clock_timestamp()
+           ORDER BY wake_at LIMIT $1 FOR UPDATE SKIP LOCKED"#,
+        i64::from(limit),
+    )
+    .fetch_all(db)
+    .await?;
+    let readable = |row| CallRow::try_from(row).inspect_err(|error| tracing::error!(%error, "a call cannot be swept"));
+    Ok(rows.into_iter().filter_map(|row| readable(row).ok()).collect())
+}
+
+/// Buckets are locked in the order of their tools, after the calls, by everybody: no deadlock.
+async fn spend_budgets(
+    db: &mut PgConnection,
+    calls: &[CallRow],
+    sweeper: &mut impl Sweeper,
+) -> Result<(), sqlx::Error> {
+    let mut wanted = BTreeMap::<&str, u32>::new();
+    for call in calls.iter().filter(|call| call.state == CallState::RetryWait) {
+        *wanted.entry(&call.tool).or_default() += 1;
+    }
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let tools: Vec<&str> = wanted.keys().copied().collect();
+    let buckets = sqlx::query!(
+        r#"SELECT tool, tokens, extract(epoch FROM clock_timestamp() - updated_at)::double precision AS "seconds!"
+           FROM retry_budgets WHERE tool = ANY($1) ORDER BY tool FOR UPDATE"#,
+        &tools as &[&str],
+    )
+    .fetch_all(&mut *db)
+    .await?;
+    let left: Vec<f64> = wanted
+        .iter()
+        .map(|(tool, wanted)| match buckets.iter().find(|bucket| bucket.tool == **tool) {
+            Some(bucket) => sweeper.spend(tool, Some(bucket.tokens), bucket.seconds, *wanted),
+            None => sweeper.spend(tool, None, 0.0, *wanted),
+        })
+        .collect();
+    sqlx::query!(
+        "INSERT INTO retry_budgets (tool, tokens)
+         SELECT * FROM UNNEST($1::text[], $2::double precision[])
+         ON CONFLICT (tool) DO UPDATE SET tokens = EXCLUDED.tokens, updated_at = clock_timestamp()",
+        &tools as &[&str],
+        &left,
+    )
+    .execute(db)
+    .await
+    .map(|_| ())
 }

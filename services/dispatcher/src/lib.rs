@@ -1,1 +1,84 @@
-//! Accepts, decides, publishes, ingests, sweeps.
+//! The dispatcher: accepts submissions, grants claims, takes results in, sweeps what is due, publishes jobs.
+//!
+//! Any number of dispatchers run side by side; none holds state that another needs. Each verb has its file: requests
+//! of users are [`submit`], [`intake`], [`get`], [`cancel`], [`redrive`]; of workers [`announce`], [`claim`],
+//! [`renew`], [`release`], and their results [`ingest`]. [`sweep`] and [`watch`] act on time and on a lost stream.
+//! What happens to a call is decided by `redial_engine` alone; [`decide`] translates between it and the tables.
+
+mod accept;
+mod announce;
+mod cancel;
+mod claim;
+mod config;
+mod decide;
+mod error;
+mod get;
+mod ingest;
+mod intake;
+mod lanes;
+mod publish;
+mod redrive;
+mod registry;
+mod release;
+mod renew;
+mod retention;
+mod serve;
+mod shared;
+mod submit;
+mod sweep;
+mod watch;
+
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+pub use crate::{config::DispatcherConfig, error::DispatcherError};
+
+use crate::shared::Shared;
+
+/// Runs a dispatcher until `shutdown`, then finishes what it has begun. `ready` is called once it answers requests.
+///
+/// Fails only at the start: a wrong setting, tables that are not migrated, streams that are set up otherwise. Later
+/// outages of Postgres and NATS are waited out.
+pub async fn run(
+    config: DispatcherConfig,
+    shutdown: CancellationToken,
+    ready: impl FnOnce(),
+) -> Result<(), DispatcherError> {
+    config.check()?;
+    let tasks = TaskTracker::new();
+    let Some(shared) = until(&shutdown, Shared::connect(config, &tasks)).await.transpose()? else { return Ok(()) };
+    watch::prepare(&shared).await?;
+    submit::start(&shared, &tasks, &shutdown).await?;
+    claim::start(&shared, &tasks, &shutdown).await?;
+    renew::start(&shared, &tasks, &shutdown).await?;
+    release::start(&shared, &tasks, &shutdown).await?;
+    announce::start(&shared, &tasks, &shutdown).await?;
+    get::start(&shared, &tasks, &shutdown).await?;
+    cancel::start(&shared, &tasks, &shutdown).await?;
+    redrive::start(&shared, &tasks, &shutdown).await?;
+    tasks.spawn(intake::run(shared.clone(), shutdown.clone()));
+    tasks.spawn(ingest::run(shared.clone(), shutdown.clone()));
+    tasks.spawn(sweep::run(shared.clone(), shutdown.clone()));
+    tasks.spawn(watch::run(shared.clone(), shutdown.clone()));
+    tasks.spawn(retention::run(shared.clone(), shutdown.clone()));
+    shared.queue.flush().await;
+    tracing::info!("dispatcher is ready");
+    ready();
+    shutdown.cancelled().await;
+    tracing::info!("dispatcher is stopping: finishing what it has begun");
+    let (queue, store) = (shared.queue.clone(), shared.store.clone());
+    drop(shared);
+    tasks.close();
+    tasks.wait().await;
+    queue.flush().await;
+    store.close().await;
+    Ok(())
+}
+
+/// The result of some work, or `None` if the shutdown came first. Only for work that may be dropped half-way.
+async fn until<T>(shutdown: &CancellationToken, work: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased;
+        () = shutdown.cancelled() => None,
+        done = work => Some(done),
+    }
+}

@@ -1,0 +1,63 @@
+//! Workers say what they can run.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use redial_arguments::Schema;
+use redial_proto::{Announcement, ApiError, Code, subjects};
+use redial_queue::QueueError;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{error::store_failed, serve, shared::Shared, until};
+
+pub(crate) async fn start(
+    shared: &Arc<Shared>,
+    tasks: &TaskTracker,
+    shutdown: &CancellationToken,
+) -> Result<(), QueueError> {
+    listen_for_changes(shared, tasks, shutdown).await?;
+    let dispatcher = shared.clone();
+    serve::each(&shared.queue, subjects::ANNOUNCE, tasks, shutdown, move |announcement| {
+        let dispatcher = dispatcher.clone();
+        async move { announce(&dispatcher, announcement).await }
+    })
+    .await
+}
+
+async fn announce(shared: &Shared, announcement: Announcement) -> Result<serde_json::Value, ApiError> {
+    for tool in &announcement.tools {
+        let wrong = |what: String| ApiError::new(Code::InvalidManifest, format!("tool {:?}: {what}", tool.name));
+        tool.check().map_err(wrong)?;
+        Schema::compile(&tool.parameters).map_err(|error| wrong(error.to_string()))?;
+    }
+    let pools: BTreeSet<&str> = announcement.tools.iter().map(|tool| tool.pool.as_str()).collect();
+    for pool in pools {
+        shared.queue.ensure_pool(pool).await.map_err(QueueError::into_api)?;
+    }
+    let changed = shared.store.announce(&announcement).await.map_err(|error| store_failed(&error))?;
+    tracing::info!(worker = %announcement.worker, tools = announcement.tools.len(), ?changed, "worker announced");
+    shared.registry.refresh(&shared.store).await.map_err(|error| store_failed(&error))?;
+    if !changed.is_empty()
+        && let Err(error) = shared.queue.publish(subjects::TOOLS_CHANGED, &()).await
+    {
+        tracing::debug!(%error, "other dispatchers learn of the tools when somebody asks for them");
+    }
+    Ok(serde_json::json!({}))
+}
+
+/// Reads the registry again when another dispatcher has recorded a changed tool.
+async fn listen_for_changes(
+    shared: &Arc<Shared>,
+    tasks: &TaskTracker,
+    shutdown: &CancellationToken,
+) -> Result<(), QueueError> {
+    let mut changes = shared.queue.subscribe(subjects::TOOLS_CHANGED).await?;
+    let (shared, shutdown) = (shared.clone(), shutdown.clone());
+    tasks.spawn(async move {
+        while let Some(Some(_)) = until(&shutdown, changes.next()).await {
+            if let Err(error) = shared.registry.refresh(&shared.store).await {
+                tracing::warn!(%error, "the registry could not be read again");
+            }
+        }
+    });
+    Ok(())
+}

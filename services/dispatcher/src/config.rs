@@ -1,0 +1,60 @@
+//! Settings of a dispatcher.
+
+use std::time::Duration;
+
+use redial_queue::QueueConfig;
+use redial_store::{Purpose, StoreConfig};
+
+use crate::DispatcherError;
+
+/// Settings of a dispatcher. Every default is fit for production.
+#[derive(Clone, Debug)]
+pub struct DispatcherConfig {
+    /// NATS.
+    pub queue: QueueConfig,
+    /// `postgres://user:password@host:port/name`.
+    pub database_url: String,
+    /// Connections to Postgres. Default 16.
+    pub connections: u32,
+    /// How long a worker holds a call without a sign of life. Default 15 s.
+    pub lease: Duration,
+    /// Ended calls are deleted after this. Default: never.
+    pub retention: Option<Duration>,
+}
+
+impl DispatcherConfig {
+    /// Defaults for everything but the two servers.
+    pub fn new(queue: QueueConfig, database_url: impl Into<String>) -> Self {
+        Self {
+            queue,
+            database_url: database_url.into(),
+            connections: 16,
+            lease: Duration::from_secs(15),
+            retention: None,
+        }
+    }
+
+    pub(crate) fn store(&self) -> StoreConfig {
+        StoreConfig { url: self.database_url.clone(), connections: self.connections, purpose: Purpose::Dispatch }
+    }
+
+    pub(crate) fn lease_ms(&self) -> u64 {
+        u64::try_from(self.lease.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    pub(crate) fn check(&self) -> Result<(), DispatcherError> {
+        let wrong = |text: String| Err(DispatcherError::Setting(text));
+        if !(4..=1000).contains(&self.connections) {
+            return wrong(format!("connections is {}; allowed: 4 to 1000", self.connections));
+        }
+        if !(Duration::from_millis(300)..=Duration::from_secs(3600)).contains(&self.lease) {
+            return wrong(format!("lease is {:?}; allowed: 300 ms to 1 h", self.lease));
+        }
+        match self.retention {
+            Some(age) if age < Duration::from_secs(60) => {
+                wrong(format!("retention is {age:?}; allowed: 1 min and more, or none"))
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Why a dispatcher does not start. Requests get an `ApiError` instead; outages while it runs are logged and waited
+//! out.
+
+use redial_proto::{ApiError, Code};
+use redial_queue::QueueError;
+use redial_store::StoreError;
+
+/// Why a dispatcher does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum DispatcherError {
+    /// A setting is out of its range.
+    #[error("dispatcher setting {0}")]
+    Setting(String),
+    /// Postgres.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// NATS.
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+}
+
+/// What a user is told when the database fails: nothing of its internals if it may pass, and a log line for us.
+pub(crate) fn store_failed(error: &StoreError) -> ApiError {
+    if error.is_transient() {
+        tracing::warn!(%error, "the database is not available");
+        ApiError::new(Code::Unavailable, "the database is not available now; try again")
+    } else {
+        tracing::error!(%error, "the database refused a statement");
+        ApiError::new(Code::Internal, "the dispatcher failed; its log has more")
+    }
+}

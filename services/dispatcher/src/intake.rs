@@ -1,0 +1,84 @@
+//! Submissions without a reply: the intake stream. What cannot be accepted is kept with its reason.
+
+use std::{sync::Arc, time::Duration};
+
+use redial_proto::{ApiError, Code, SubmitResult, SubmitStatus};
+use redial_queue::Delivery;
+use redial_store::RejectedMessage;
+use tokio_util::sync::CancellationToken;
+
+use crate::{accept::Message, shared::Shared, submit, until};
+
+/// Messages taken at once.
+const BATCH: usize = 256;
+/// A message that could not be stored now comes back after this.
+const PAUSE: Duration = Duration::from_secs(1);
+
+pub(crate) async fn run(shared: Arc<Shared>, shutdown: CancellationToken) {
+    let mut deliveries = shared.queue.intake();
+    while let Some(batch) = until(&shutdown, deliveries.next(BATCH)).await {
+        take(&shared, batch).await;
+    }
+}
+
+/// Writes what the messages hold, then acknowledges them. A message whose acknowledgement is lost comes again, and
+/// meets its own calls by their keys.
+async fn take(shared: &Shared, batch: Vec<Delivery>) {
+    let mut incoming = Vec::new();
+    let mut counts = Vec::with_capacity(batch.len());
+    for delivery in &batch {
+        match Message::read(&delivery.payload) {
+            Ok(message) => {
+                let (mut submissions, _) = message.into_submissions();
+                for (n, submission) in submissions.iter_mut().enumerate() {
+                    if let Ok(submission) = submission {
+                        submission.key.get_or_insert_with(|| own_key(delivery, n));
+                    }
+                }
+                counts.push(submissions.len());
+                let traceparent = delivery.traceparent().map(str::to_owned);
+                incoming.extend(submissions.into_iter().map(|one| (one, traceparent.clone())));
+            }
+            Err(error) => {
+                counts.push(1);
+                incoming.push((Err(error), None));
+            }
+        }
+    }
+    let mut results = submit::submit(shared, incoming).await.into_iter();
+    for (delivery, count) in batch.iter().zip(counts) {
+        let results: Vec<SubmitResult> = results.by_ref().take(count).collect();
+        settle(shared, delivery, &results).await;
+    }
+}
+
+/// A message without a key gets one that is the same however often it is delivered. The time at which the stream
+/// stored it tells apart messages with the same number of a stream that was wiped.
+fn own_key(delivery: &Delivery, n: usize) -> String {
+    let stored = delivery.stored_at.timestamp_nanos_opt().unwrap_or_default();
+    format!("intake-{stored}-{}-{n}", delivery.stream_sequence)
+}
+
+async fn settle(shared: &Shared, delivery: &Delivery, results: &[SubmitResult]) {
+    let errors = results.iter().filter(|result| result.status == SubmitStatus::Rejected);
+    let errors: Vec<&ApiError> = errors.filter_map(|result| result.error.as_ref()).collect();
+    if errors.iter().any(|error| matches!(error.code, Code::Unavailable | Code::Internal)) {
+        return delivery.nak(PAUSE).await;
+    }
+    if !errors.is_empty() {
+        let kept: Vec<RejectedMessage> = errors
+            .iter()
+            .map(|error| RejectedMessage {
+                source: "intake",
+                code: error.code,
+                message: error.message.clone(),
+                payload: delivery.payload.to_vec(),
+            })
+            .collect();
+        if let Err(error) = shared.store.keep_rejected(&kept).await {
+            tracing::warn!(%error, "a rejected submission could not be kept; it comes again");
+            return delivery.nak(PAUSE).await;
+        }
+    }
+    delivery.ack().await;
+}

@@ -1,0 +1,88 @@
+//! The tools that workers announced, with their schemas compiled.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, PoisonError, RwLock},
+    time::{Duration, Instant},
+};
+
+use redial_arguments::Schema;
+use redial_proto::{RetryOverride, RetryPolicy, ToolSpec};
+use redial_store::{Store, StoreError};
+use tokio::sync::Mutex;
+
+/// A tool that calls can be submitted for.
+#[derive(Debug)]
+pub(crate) struct Tool {
+    pub(crate) spec: ToolSpec,
+    pub(crate) schema: Schema,
+}
+
+pub(crate) type Tools = HashMap<String, Arc<Tool>>;
+
+/// The tools of the database, read again when one changes or an unknown one is asked for.
+pub(crate) struct Registry {
+    tools: RwLock<Arc<Tools>>,
+    read_at: Mutex<Instant>,
+}
+
+/// An unknown tool makes the registry be read again at most this often.
+const SHORTEST_AGE: Duration = Duration::from_millis(500);
+
+impl Registry {
+    pub(crate) async fn load(store: &Store) -> Result<Self, StoreError> {
+        let tools = RwLock::new(Arc::new(compile(store.tools().await?, &Tools::new())));
+        Ok(Self { tools, read_at: Mutex::new(Instant::now()) })
+    }
+
+    /// The tools as they are now.
+    pub(crate) fn tools(&self) -> Arc<Tools> {
+        self.tools.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Reads the database again.
+    pub(crate) async fn refresh(&self, store: &Store) -> Result<(), StoreError> {
+        let mut read_at = self.read_at.lock().await;
+        self.read(store).await?;
+        *read_at = Instant::now();
+        Ok(())
+    }
+
+    /// Reads the database again unless that was done a moment ago.
+    pub(crate) async fn refresh_if_old(&self, store: &Store) -> Result<(), StoreError> {
+        let mut read_at = self.read_at.lock().await;
+        if read_at.elapsed() >= SHORTEST_AGE {
+            self.read(store).await?;
+            *read_at = Instant::now();
+        }
+        Ok(())
+    }
+
+    async fn read(&self, store: &Store) -> Result<(), StoreError> {
+        let tools = Arc::new(compile(store.tools().await?, &self.tools()));
+        *self.tools.write().unwrap_or_else(PoisonError::into_inner) = tools;
+        Ok(())
+    }
+
+    /// When and how often to retry a call: its own settings over its tool's. A tool that left the registry, which
+    /// only happens by hand, is retried by the defaults.
+    pub(crate) fn retry(&self, tool: &str, over: &RetryOverride) -> RetryPolicy {
+        self.tools().get(tool).map_or_else(RetryPolicy::default, |tool| tool.spec.retry).with(over)
+    }
+}
+
+/// Compiles what is new; keeps what has not changed.
+fn compile(specs: Vec<ToolSpec>, known: &Tools) -> Tools {
+    let mut tools = Tools::with_capacity(specs.len());
+    for spec in specs {
+        if let Some(tool) = known.get(&spec.name).filter(|tool| tool.spec == spec) {
+            tools.insert(spec.name, tool.clone());
+            continue;
+        }
+        match Schema::compile(&spec.parameters) {
+            Ok(schema) => drop(tools.insert(spec.name.clone(), Arc::new(Tool { spec, schema }))),
+            Err(error) => tracing::error!(tool = spec.name, %error, "the registry holds a tool with a bad schema"),
+        }
+    }
+    tools
+}

@@ -1,0 +1,47 @@
+//! Takes back attempts that a worker will not finish; they do not count.
+
+use std::sync::Arc;
+
+use redial_engine::Event;
+use redial_proto::{ApiError, JobRef, ReleaseReply, ReleaseRequest, WorkerId, subjects};
+use redial_queue::QueueError;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{decide, error::store_failed, serve, shared::Shared};
+
+pub(crate) async fn start(
+    shared: &Arc<Shared>,
+    tasks: &TaskTracker,
+    shutdown: &CancellationToken,
+) -> Result<(), QueueError> {
+    let dispatcher = shared.clone();
+    serve::each(&shared.queue, subjects::RELEASE, tasks, shutdown, move |request: ReleaseRequest| {
+        let dispatcher = dispatcher.clone();
+        async move {
+            let released = try_release(&dispatcher, &request.worker, &request.jobs).await?;
+            Ok(ReleaseReply { released })
+        }
+    })
+    .await
+}
+
+/// Takes attempts back for a worker that cannot be answered; a failure is left to the end of the leases.
+pub(crate) async fn release(shared: &Shared, worker: &WorkerId, jobs: &[JobRef]) {
+    if let Err(error) = try_release(shared, worker, jobs).await {
+        tracing::warn!(%error, jobs = jobs.len(), "attempts could not be released; their leases will expire");
+    }
+}
+
+async fn try_release(shared: &Shared, worker: &WorkerId, jobs: &[JobRef]) -> Result<u32, ApiError> {
+    let ids: Vec<_> = jobs.iter().map(|job| job.call).collect();
+    let rows = shared.store.load(&ids).await.map_err(|error| store_failed(&error))?;
+    let held = rows.iter().filter(|row| {
+        row.worker.as_ref() == Some(worker) && jobs.contains(&JobRef { call: row.id, attempt: row.attempt })
+    });
+    let changes: Vec<_> =
+        held.filter_map(|row| decide::change(&shared.registry, row, &Event::Released, None)).collect();
+    let applied = shared.store.apply(&changes).await.map_err(|error| store_failed(&error))?;
+    let released = u32::try_from(applied.len()).unwrap_or(u32::MAX);
+    decide::act(shared, &changes, applied).await;
+    Ok(released)
+}

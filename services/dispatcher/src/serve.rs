@@ -1,0 +1,69 @@
+//! Answers requests on a subject.
+
+use redial_proto::{ApiError, Code, subjects};
+use redial_queue::{Queue, QueueError, Request};
+use serde::{Serialize, de::DeserializeOwned};
+use tokio::sync::mpsc;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::until;
+
+/// Feeds the requests of a subject into a channel until shutdown. Dispatchers share them.
+pub(crate) async fn feed(
+    queue: &Queue,
+    subject: &'static str,
+    tasks: &TaskTracker,
+    shutdown: &CancellationToken,
+    sender: mpsc::Sender<Request>,
+) -> Result<(), QueueError> {
+    let mut requests = queue.serve(subject, Some(subjects::DISPATCHERS)).await?;
+    let shutdown = shutdown.clone();
+    tasks.spawn(async move {
+        while let Some(Some(request)) = until(&shutdown, requests.next()).await {
+            if sender.send(request).await.is_err() {
+                return;
+            }
+        }
+    });
+    Ok(())
+}
+
+/// Answers each request of a subject in a task of its own, for verbs that are rare enough to need no batches.
+pub(crate) async fn each<Q, R, F>(
+    queue: &Queue,
+    subject: &'static str,
+    tasks: &TaskTracker,
+    shutdown: &CancellationToken,
+    answer: impl Fn(Q) -> F + Clone + Send + Sync + 'static,
+) -> Result<(), QueueError>
+where
+    Q: DeserializeOwned + Send + 'static,
+    R: Serialize + Sync + Send,
+    F: Future<Output = Result<R, ApiError>> + Send,
+{
+    let (sender, mut receiver) = mpsc::channel::<Request>(64);
+    feed(queue, subject, tasks, shutdown, sender).await?;
+    let inner = tasks.clone();
+    tasks.spawn(async move {
+        while let Some(request) = receiver.recv().await {
+            let answer = answer.clone();
+            inner.spawn(async move {
+                let done = match decode::<Q>(&request.payload) {
+                    Ok(question) => answer(question).await,
+                    Err(error) => Err(error),
+                };
+                match done {
+                    Ok(reply) => request.reply(&reply).await,
+                    Err(error) => request.reply_error(&error).await,
+                }
+            });
+        }
+    });
+    Ok(())
+}
+
+/// A message of the wire contract, or what is wrong with it and where.
+pub(crate) fn decode<'a, T: serde::Deserialize<'a>>(payload: &'a [u8]) -> Result<T, ApiError> {
+    serde_json::from_slice(payload)
+        .map_err(|error| ApiError::new(Code::InvalidMessage, format!("the message cannot be read: {error}")))
+}

@@ -1,0 +1,76 @@
+//! What all parts of a dispatcher share.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use redial_queue::{OutgoingJob, Queue};
+use redial_store::Store;
+use tokio::sync::{Notify, mpsc};
+use tokio_util::task::TaskTracker;
+
+use crate::{DispatcherConfig, DispatcherError, publish, registry::Registry};
+
+/// What all parts of a dispatcher share. Nothing here outlives the process or is needed by another one.
+pub(crate) struct Shared {
+    pub(crate) config: DispatcherConfig,
+    pub(crate) store: Store,
+    pub(crate) queue: Queue,
+    pub(crate) registry: Registry,
+    /// Jobs to publish.
+    pub(crate) jobs: mpsc::Sender<OutgoingJob>,
+    /// Wakes the sweeper: something may be due sooner than it thinks.
+    pub(crate) due: Notify,
+    /// Successes per tool since the sweeper last credited them to the tools' retry budgets.
+    successes: Mutex<HashMap<String, f64>>,
+    /// Pools whose queue held unpulled jobs when that was last looked at.
+    queued: Mutex<HashMap<String, bool>>,
+}
+
+impl Shared {
+    pub(crate) async fn connect(config: DispatcherConfig, tasks: &TaskTracker) -> Result<Arc<Self>, DispatcherError> {
+        let queue = Queue::connect(&config.queue).await?;
+        let store = Store::connect(&config.store()).await?;
+        let registry = Registry::load(&store).await?;
+        let jobs = publish::start(&queue, tasks);
+        Ok(Arc::new(Self {
+            config,
+            store,
+            queue,
+            registry,
+            jobs,
+            due: Notify::new(),
+            successes: Mutex::default(),
+            queued: Mutex::default(),
+        }))
+    }
+
+    /// Hands a job to the publisher. If the publisher is gone the process is stopping, and the sweeper of another
+    /// dispatcher publishes the job later.
+    pub(crate) async fn publish(&self, job: OutgoingJob) {
+        let _ = self.jobs.send(job).await;
+    }
+
+    pub(crate) fn count_success(&self, tool: &str) {
+        let mut successes = self.successes.lock().unwrap_or_else(PoisonError::into_inner);
+        match successes.get_mut(tool) {
+            Some(count) => *count += 1.0,
+            None => drop(successes.insert(tool.to_owned(), 1.0)),
+        }
+    }
+
+    /// Takes the successes of a tool that were not credited yet.
+    pub(crate) fn take_successes(&self, tool: &str) -> f64 {
+        self.successes.lock().unwrap_or_else(PoisonError::into_inner).remove(tool).unwrap_or(0.0)
+    }
+
+    pub(crate) fn set_queued(&self, pool: &str, queued: bool) {
+        self.queued.lock().unwrap_or_else(PoisonError::into_inner).insert(pool.to_owned(), queued);
+    }
+
+    /// True if jobs of the pool were still waiting on the stream, or nobody knows because NATS does not answer.
+    pub(crate) fn is_queued(&self, pool: &str) -> bool {
+        self.queued.lock().unwrap_or_else(PoisonError::into_inner).get(pool).copied().unwrap_or(true)
+    }
+}

@@ -1,0 +1,107 @@
+//! Looks at the calls whose time has come: leases that are over, retries that are due, jobs that nobody claimed,
+//! deadlines that passed.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use redial_engine::{Budget, Event};
+use redial_proto::CallState;
+use redial_store::{CallRow, Change, StoreError, Sweeper};
+use redial_telemetry::metrics;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::{decide, shared::Shared, until};
+
+/// The longest time between two looks.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Calls looked at in one transaction.
+const BATCH: u32 = 500;
+/// Jobs published again in one pass at most, so that the sweeper can never become the storm itself.
+const MOST_REPUBLISHED: usize = 2_000;
+
+pub(crate) async fn run(shared: Arc<Shared>, shutdown: CancellationToken) {
+    let mut pause = Duration::ZERO;
+    while until(&shutdown, wait(&shared, pause)).await.is_some() {
+        pause = match pass(&shared).await {
+            Ok(pause) => pause,
+            Err(error) => {
+                tracing::warn!(%error, "the sweep waits for the database");
+                INTERVAL
+            }
+        };
+    }
+}
+
+/// Until the pause is over, or a retry was scheduled that may be due sooner.
+async fn wait(shared: &Shared, pause: Duration) {
+    tokio::select! {
+        () = sleep(pause) => {}
+        () = shared.due.notified() => {}
+    }
+}
+
+/// Looks at everything that is due; returns when to look next.
+async fn pass(shared: &Shared) -> Result<Duration, StoreError> {
+    let mut republished = 0;
+    loop {
+        let mut sweep = Sweep { shared, allowed: HashMap::new(), changes: Vec::new(), republished };
+        let (applied, due) = shared.store.sweep(BATCH, &mut sweep).await?;
+        metrics().jobs_republished((sweep.republished - republished) as u64);
+        republished = sweep.republished;
+        let changes = sweep.changes;
+        decide::act(shared, &changes, applied).await;
+        if due < BATCH as usize {
+            break;
+        }
+    }
+    let next = shared.store.next_wake().await?;
+    Ok(next.map_or(INTERVAL, |wait| wait.to_std().unwrap_or(Duration::from_millis(5))).min(INTERVAL))
+}
+
+struct Sweep<'a> {
+    shared: &'a Shared,
+    /// Retry tokens granted per tool.
+    allowed: HashMap<String, u32>,
+    changes: Vec<Change>,
+    republished: usize,
+}
+
+impl Sweeper for Sweep<'_> {
+    fn spend(&mut self, tool: &str, tokens: Option<f64>, seconds: f64, wanted: u32) -> f64 {
+        let bucket = tokens.map_or_else(Budget::full, |tokens| Budget { tokens });
+        let mut bucket = bucket.earned(self.shared.take_successes(tool), seconds);
+        let granted = (0..wanted).take_while(|_| bucket.take()).count();
+        self.allowed.insert(tool.to_owned(), u32::try_from(granted).unwrap_or(0));
+        bucket.tokens
+    }
+
+    fn decide(&mut self, calls: &[CallRow]) -> Vec<Change> {
+        self.changes = calls.iter().map(|call| self.decide_one(call)).collect();
+        self.changes.clone()
+    }
+}
+
+impl Sweep<'_> {
+    fn decide_one(&mut self, call: &CallRow) -> Change {
+        let retry_allowed = call.state == CallState::RetryWait && self.take_token(&call.tool);
+        let event = Event::Woken { retry_allowed };
+        decide::change(&self.shared.registry, call, &event, None).unwrap_or_else(|| self.unclaimed(call))
+    }
+
+    fn take_token(&mut self, tool: &str) -> bool {
+        match self.allowed.get_mut(tool) {
+            Some(tokens) if *tokens > 0 => {
+                *tokens -= 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn unclaimed(&mut self, call: &CallRow) -> Change {
+        let full = self.republished >= MOST_REPUBLISHED;
+        let change = decide::unclaimed(call, full || self.shared.is_queued(&call.pool));
+        self.republished += usize::from(change.publish);
+        change
+    }
+}

@@ -1,0 +1,89 @@
+//! Watches the streams: creates them anew when their store was wiped, and publishes again what was on them.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use chrono::DateTime;
+use redial_queue::QueueError;
+use redial_store::{StoreError, Time};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::{DispatcherError, shared::Shared, until};
+
+/// Between two looks.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Jobs that were published this long before NATS was last seen well may have been lost with it.
+const MARGIN: Duration = Duration::from_secs(10);
+
+/// Creates what is missing, before any request is answered.
+pub(crate) async fn prepare(shared: &Shared) -> Result<(), DispatcherError> {
+    shared.queue.ensure_streams().await?;
+    ensure_pools(shared).await?;
+    Ok(())
+}
+
+pub(crate) async fn run(shared: Arc<Shared>, shutdown: CancellationToken) {
+    let mut known = Known::default();
+    loop {
+        match look(&shared, &mut known).await {
+            Ok(()) => {}
+            Err(error) => {
+                known.troubled = true;
+                tracing::warn!(%error, "the streams cannot be checked now");
+            }
+        }
+        if until(&shutdown, sleep(INTERVAL)).await.is_none() {
+            return;
+        }
+    }
+}
+
+/// What the last looks saw.
+#[derive(Default)]
+struct Known {
+    /// When the job stream was created.
+    created: Option<Time>,
+    /// When all was well, by the database's clock.
+    well_at: Option<Time>,
+    /// The last look failed.
+    troubled: bool,
+}
+
+async fn look(shared: &Shared, known: &mut Known) -> Result<(), DispatcherError> {
+    let streams = shared.queue.ensure_streams().await?;
+    ensure_pools(shared).await?;
+    let now = shared.store.now().await?;
+    if known.created != Some(streams.jobs_created) {
+        // Whatever was published before the stream began is not on it. At a start this finds a store that was wiped
+        // while no dispatcher ran.
+        let lost_until = if known.created.is_some() { now } else { streams.jobs_created };
+        wake(shared, DateTime::UNIX_EPOCH, lost_until, "the job stream is new").await?;
+        known.created = Some(streams.jobs_created);
+    } else if known.troubled {
+        let from = known.well_at.map_or(DateTime::UNIX_EPOCH, |well_at| well_at - MARGIN);
+        wake(shared, from, now, "NATS is back").await?;
+    }
+    known.troubled = false;
+    known.well_at = Some(now);
+    Ok(())
+}
+
+async fn wake(shared: &Shared, from: Time, until: Time, why: &str) -> Result<(), StoreError> {
+    let calls = shared.store.wake_unclaimed(from, until).await?;
+    if calls > 0 {
+        tracing::warn!(calls, "{why}: publishing the unclaimed jobs again");
+        shared.due.notify_one();
+    }
+    Ok(())
+}
+
+async fn ensure_pools(shared: &Shared) -> Result<(), QueueError> {
+    let tools = shared.registry.tools();
+    let pools: BTreeSet<&str> = tools.values().map(|tool| tool.spec.pool.as_str()).collect();
+    for pool in pools {
+        shared.queue.ensure_pool(pool).await?;
+        let backlog = shared.queue.pool_backlog(pool).await?;
+        shared.set_queued(pool, backlog.pending > 0);
+    }
+    Ok(())
+}
