@@ -1,1 +1,26 @@
-fn main() {}
+//! `redial`: every role and every command.
+
+mod cli;
+mod commands;
+mod exit;
+mod output;
+mod settings;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::{cli::Cli, settings::Settings};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let json = cli.settings.json;
+    let done = Settings::read(&cli.settings).map_err(anyhow::Error::from).and_then(|settings| {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        runtime.block_on(commands::run(cli.command, &settings))
+    });
+    match done {
+        Ok(code) => code,
+        Err(error) => exit::report(&error, json),
+    }
+}

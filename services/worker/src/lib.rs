@@ -1,1 +1,53 @@
 //! Pulls, claims, runs, reports; the library for tool authors.
+//!
+//! ```no_run
+//! use redial_worker::{Effect, Tool, Worker, WorkerConfig};
+//! use schemars::JsonSchema;
+//! use serde::Deserialize;
+//!
+//! #[derive(Deserialize, JsonSchema)]
+//! struct Add {
+//!     a: i64,
+//!     b: i64,
+//! }
+//!
+//! async fn add(numbers: Add) -> i64 {
+//!     numbers.a + numbers.b
+//! }
+//!
+//! # async fn run() -> Result<(), redial_worker::WorkerError> {
+//! let config = WorkerConfig::new("nats://localhost:4222", "calculator");
+//! let worker = Worker::new(config).add(Tool::new("add", add).effect(Effect::Read));
+//! worker.run(redial_worker::CancellationToken::new()).await
+//! # }
+//! ```
+//!
+//! One job's life, one file for each verb: `pull.rs` takes it from its pool, `claim.rs` asks for the right to run it,
+//! `run.rs` runs it, `report.rs` tells how it ended until a dispatcher has that on record. Beside them `renew.rs` keeps
+//! the leases, `notice.rs` listens to what dispatchers say unasked, `announce.rs` says what this worker can do,
+//! `release.rs` gives attempts back and `drain.rs` ends it all in order. What they share is in `shared.rs`; `held.rs` is
+//! the list of attempts that this worker answers for.
+
+mod announce;
+mod claim;
+mod config;
+mod drain;
+mod error;
+mod held;
+mod notice;
+mod outbox;
+mod pause;
+mod pull;
+mod release;
+mod renew;
+mod report;
+mod run;
+mod shared;
+mod worker;
+
+pub use redial_proto::{Effect, ErrorClass, RetryPolicy, ToolSpec, WorkerId};
+pub use redial_queue::QueueConfig;
+pub use redial_tools::{Answer, Context, Handler, IntoAnswer, NativeTool, Tool, ToolConflict, ToolError};
+pub use tokio_util::sync::CancellationToken;
+
+pub use crate::{config::WorkerConfig, error::WorkerError, worker::Worker};

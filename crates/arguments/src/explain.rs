@@ -1,0 +1,141 @@
+//! What the validator found → violations that a model or a person can act on.
+
+use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
+use redial_proto::Violation;
+use serde_json::{Map, Value};
+
+use crate::{describe, hints, pointer, refusal::quoted};
+
+type Error<'e> = ValidationError<'e>;
+
+/// Every broken rule, with what the schema allows in its place.
+pub(crate) fn violations<'e>(
+    schema: &Value,
+    arguments: &Value,
+    errors: impl Iterator<Item = Error<'e>>,
+) -> Vec<Violation> {
+    let mut explanation = Explanation { schema, arguments, found: Vec::new() };
+    errors.for_each(|error| explanation.add(&error));
+    explanation.found
+}
+
+struct Explanation<'a> {
+    schema: &'a Value,
+    arguments: &'a Value,
+    found: Vec<Violation>,
+}
+
+impl<'a> Explanation<'a> {
+    fn add(&mut self, error: &Error<'_>) {
+        match error.kind() {
+            Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
+                for key in unexpected {
+                    self.add_extra_key(error, key);
+                }
+            }
+            // How the validator reports `additionalProperties: false` beside no `properties`: the first extra only.
+            Kind::FalseSchema if error.schema_path().as_str().ends_with("/additionalProperties") => {
+                for key in self.sent_at(error).as_object().into_iter().flat_map(Map::keys) {
+                    self.add_extra_key(error, key);
+                }
+            }
+            Kind::Required { property } => self.add_missing(error, property.as_str().unwrap_or_default()),
+            Kind::PropertyNames { error: name } => {
+                let mut violation = self.broken(name);
+                violation.path = pointer::join(path(error), name.instance().as_str().unwrap_or_default());
+                "propertyNames".clone_into(&mut violation.rule);
+                self.found.push(violation);
+            }
+            Kind::AnyOf { context } | Kind::OneOfNotValid { context } => match meant(error, context) {
+                Some(branch) => branch.iter().for_each(|error| self.add(error)),
+                None => self.found.push(violation(error, describe::schema(self.schema, self.holder(error)), None)),
+            },
+            _ => {
+                let violation = self.broken(error);
+                self.found.push(violation);
+            }
+        }
+    }
+
+    fn add_extra_key(&mut self, error: &Error<'_>, key: &str) {
+        let object = self.sent_at(error);
+        let declared = properties(self.holder(error));
+        let allowed = if declared.is_empty() {
+            "no property of this name".to_owned()
+        } else {
+            format!("only {}", describe::list(declared.keys().map(|name| format!("\"{name}\""))))
+        };
+        let hint = hints::for_extra_key(key, object, declared);
+        self.found.push(Violation {
+            path: pointer::join(path(error), key),
+            sent: object.get(key).map_or(Value::Null, quoted),
+            rule: match error.kind() {
+                Kind::FalseSchema => "additionalProperties".to_owned(),
+                kind => kind.keyword().to_owned(),
+            },
+            allowed,
+            hint,
+        });
+    }
+
+    fn add_missing(&mut self, error: &Error<'_>, property: &str) {
+        let declared = properties(self.holder(error));
+        let allowed = describe::schema(self.schema, declared.get(property).unwrap_or(&Value::Null));
+        let hint = hints::for_missing(property, self.sent_at(error), declared);
+        let path = pointer::join(path(error), property);
+        self.found.push(Violation { path, rule: "required".to_owned(), sent: Value::Null, allowed, hint });
+    }
+
+    /// A rule that one value breaks by itself.
+    fn broken(&self, error: &Error<'_>) -> Violation {
+        let holder = self.holder(error);
+        let allowed = match error.kind() {
+            Kind::FalseSchema => "nothing".to_owned(),
+            Kind::OneOfMultipleValid { .. } => format!("exactly one of: {}", describe::schema(self.schema, holder)),
+            kind => describe::keyword(holder, kind.keyword()).unwrap_or_else(|| error.masked_with("it").to_string()),
+        };
+        let hint = match error.kind() {
+            Kind::Enum { options } => hints::for_enum(error.instance(), options.as_array().map_or(&[], Vec::as_slice)),
+            Kind::Type { .. } => hints::for_type(error.instance(), holder.get("type").unwrap_or(&Value::Null)),
+            _ => None,
+        };
+        violation(error, allowed, hint)
+    }
+
+    /// The schema object that holds the broken keyword.
+    fn holder(&self, error: &Error<'_>) -> &'a Value {
+        self.schema.pointer(pointer::up(error.schema_path().as_str())).unwrap_or(&Value::Null)
+    }
+
+    fn sent_at(&self, error: &Error<'_>) -> &'a Value {
+        self.arguments.pointer(path(error)).unwrap_or(&Value::Null)
+    }
+}
+
+/// The one branch of an alternative that was meant, if only one has the right type and the right fixed values.
+fn meant<'b>(error: &Error<'_>, branches: &'b [Vec<Error<'static>>]) -> Option<&'b [Error<'static>]> {
+    let here = path(error);
+    let fixed = |e: &Error<'_>| matches!(e.kind(), Kind::Enum { .. } | Kind::Constant { .. });
+    let other_type = |e: &Error<'_>| (fixed(e) || matches!(e.kind(), Kind::Type { .. })) && path(e) == here;
+    let other_tag = |e: &Error<'_>| fixed(e) && pointer::up(path(e)) == here;
+    let fits: Vec<_> = branches.iter().filter(|errors| !errors.iter().any(other_type)).collect();
+    if let [only] = fits.as_slice() {
+        return Some(only.as_slice());
+    }
+    let tagged: Vec<_> = fits.iter().filter(|errors| !errors.iter().any(other_tag)).collect();
+    if let [only] = tagged.as_slice() { Some(only.as_slice()) } else { None }
+}
+
+fn violation(error: &Error<'_>, allowed: String, hint: Option<String>) -> Violation {
+    let rule = error.kind().keyword().to_owned();
+    Violation { path: path(error).to_owned(), rule, sent: quoted(error.instance()), allowed, hint }
+}
+
+fn path<'e>(error: &'e Error<'_>) -> &'e str {
+    error.instance_path().as_str()
+}
+
+fn properties(schema: &Value) -> &Map<String, Value> {
+    static NONE: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
+    schema.get("properties").and_then(Value::as_object).unwrap_or(&NONE)
+}

@@ -1,0 +1,53 @@
+//! Likely corrections.
+
+use serde_json::{Map, Value};
+
+use crate::closest::closest;
+
+/// The declared property that an unknown key may have meant; none that was sent as well.
+pub(crate) fn for_extra_key(key: &str, sent: &Value, declared: &Map<String, Value>) -> Option<String> {
+    let free = declared.keys().map(String::as_str).filter(|name| sent.get(name).is_none());
+    closest(key, free, 1).first().map(|name| format!("did you mean \"{name}\"?"))
+}
+
+/// The unknown key that was sent and may have meant a missing property.
+pub(crate) fn for_missing(property: &str, sent: &Value, declared: &Map<String, Value>) -> Option<String> {
+    let sent = sent.as_object()?;
+    let unknown = sent.keys().map(String::as_str).filter(|key| !declared.contains_key(*key));
+    closest(property, unknown, 1).first().map(|key| format!("\"{key}\" was sent; did you mean \"{property}\"?"))
+}
+
+/// The allowed value that a text may have meant.
+pub(crate) fn for_enum(sent: &Value, allowed: &[Value]) -> Option<String> {
+    if let Some(twin) = allowed.iter().find(|value| !value.is_string() && written_as(sent, value)) {
+        return Some(format!("did you mean {twin}?"));
+    }
+    let names = allowed.iter().filter_map(Value::as_str);
+    closest(sent.as_str()?, names, 1).first().map(|name| format!("did you mean \"{name}\"?"))
+}
+
+/// The value of the right type that a text spells, or the text that a value of the wrong type could be.
+pub(crate) fn for_type(sent: &Value, types: &Value) -> Option<String> {
+    let wants = |name: &str| types == name || types.as_array().is_some_and(|all| all.iter().any(|one| one == name));
+    match sent {
+        Value::String(text) => {
+            let meant: Value = serde_json::from_str(text).ok()?;
+            let fits = match &meant {
+                Value::Number(number) => wants("number") || (wants("integer") && !number.is_f64()),
+                Value::Bool(_) => wants("boolean"),
+                Value::Array(_) => wants("array"),
+                Value::Object(_) => wants("object"),
+                Value::Null => wants("null"),
+                Value::String(_) => false,
+            };
+            fits.then(|| "did you mean the same without quotes?".to_owned())
+        }
+        Value::Number(_) | Value::Bool(_) if wants("string") => Some(format!("did you mean \"{sent}\"?")),
+        _ => None,
+    }
+}
+
+fn written_as(sent: &Value, value: &Value) -> bool {
+    let text = value.to_string();
+    sent == text.as_str()
+}

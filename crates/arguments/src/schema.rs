@@ -1,0 +1,165 @@
+//! A tool's schema, compiled once.
+
+use jsonschema::{Draft, PatternOptions, ValidationError, Validator, error::ValidationErrorKind};
+use serde_json::Value;
+
+use crate::{explain, parse::parse, pointer, refusal::Refusal};
+
+/// A compiled JSON Schema (draft 2020-12) of a tool's arguments. Formats are asserted, patterns run in linear time
+/// (no look-around, no back-references), and nothing is ever fetched.
+#[derive(Clone, Debug)]
+pub struct Schema {
+    root: Value,
+    validator: Validator,
+}
+
+/// A schema that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("schema{}: {message}", if path.is_empty() { String::new() } else { format!(" at {path}") })]
+pub struct SchemaError {
+    /// JSON pointer into the schema; empty for the whole.
+    pub path: String,
+    /// What is wrong there, and what is allowed.
+    pub message: String,
+}
+
+impl SchemaError {
+    fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { path: path.into(), message: message.into() }
+    }
+}
+
+impl Schema {
+    /// Compiles a schema; the error says where in it something is wrong.
+    pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
+        takes_objects(schema)?;
+        let validator = jsonschema::options()
+            .with_draft(Draft::Draft202012)
+            .should_validate_formats(true)
+            .with_pattern_options(PatternOptions::regex())
+            .offline()
+            .build(schema)
+            .map_err(|error| schema_error(schema, &error))?;
+        Ok(Self { root: schema.clone(), validator })
+    }
+
+    /// Checks the raw text of a call's arguments: strict JSON within the limits of [`redial_proto::limits`], an object,
+    /// no key twice, and every rule of the schema.
+    pub fn check(&self, raw: &str) -> Result<(), Refusal> {
+        let arguments = parse(raw)?;
+        if self.validator.is_valid(&arguments) {
+            return Ok(());
+        }
+        Err(Refusal::invalid(explain::violations(&self.root, &arguments, self.validator.iter_errors(&arguments))))
+    }
+}
+
+/// Arguments are always an object, so a schema of anything else could never be met.
+fn takes_objects(schema: &Value) -> Result<(), SchemaError> {
+    let Some(object) = schema.as_object() else {
+        return Err(SchemaError::new("", "a JSON object is needed, such as {\"type\": \"object\"}"));
+    };
+    let fits = match object.get("type") {
+        None => true,
+        Some(Value::Array(types)) => types.iter().any(|name| name == "object"),
+        Some(name) => name == "object",
+    };
+    if fits { Ok(()) } else { Err(SchemaError::new("/type", "arguments are an object; only \"object\" is allowed")) }
+}
+
+fn schema_error(schema: &Value, error: &ValidationError<'_>) -> SchemaError {
+    if let ValidationErrorKind::Referencing(reason) = error.kind() {
+        let path = unresolved(schema, schema, "").unwrap_or_default();
+        return SchemaError::new(path, format!("{reason}; only references into the schema itself are allowed"));
+    }
+    let path = error.instance_path().as_str();
+    let sent = error.instance();
+    let message = match path.rsplit('/').next() {
+        _ if pointer::up(path).ends_with("/properties") => error.to_string(),
+        Some("type") => format!(
+            "{sent} is no type; allowed: array, boolean, integer, null, number, object, string, or a list of these"
+        ),
+        Some("pattern") => {
+            format!("{sent} is no regular expression that is allowed: no look-around, no back-references")
+        }
+        _ => error.to_string(),
+    };
+    SchemaError::new(path, message)
+}
+
+/// Where the first reference is that leads outside or to nothing.
+fn unresolved(root: &Value, part: &Value, path: &str) -> Option<String> {
+    match part {
+        Value::Object(object) => object.iter().find_map(|(key, value)| {
+            let path = pointer::join(path, key);
+            match (key.as_str(), value) {
+                ("$ref" | "$dynamicRef", Value::String(target)) => {
+                    let found = target.strip_prefix('#').is_some_and(|pointer| root.pointer(pointer).is_some());
+                    (!found).then_some(path)
+                }
+                ("const" | "enum" | "default" | "examples", _) => None,
+                _ => unresolved(root, value, &path),
+            }
+        }),
+        Value::Array(items) => {
+            items.iter().enumerate().find_map(|(index, item)| unresolved(root, item, &format!("{path}/{index}")))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_bad_schema_says_where() {
+        let bad = [
+            json!(true),
+            json!({"type": "string"}),
+            json!({"properties": {"a": {"type": "strnig"}}}),
+            json!({"properties": {"a": {"minimum": "1"}}}),
+            json!({"properties": {"a": {"pattern": "(?=x)"}}}),
+            json!({"properties": {"a": {"pattern": "("}}}),
+            json!({"properties": {"a": {"$ref": "https://example.com/s.json"}}}),
+            json!({"properties": {"a": {"$ref": "#/$defs/none"}}}),
+            json!({"required": "a"}),
+        ];
+        let lines = bad.map(|schema| format!("{schema}\n    {}", Schema::compile(&schema).unwrap_err()));
+        insta::assert_snapshot!(lines.join("\n"));
+    }
+
+    #[test]
+    fn a_schema_that_refers_to_itself_ends() {
+        let circles = [
+            json!({"$ref": "#"}),
+            json!({"allOf": [{"$ref": "#"}]}),
+            json!({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}),
+        ];
+        for circle in circles {
+            if let Ok(schema) = Schema::compile(&circle) {
+                let _ = schema.check("{}");
+            }
+        }
+        let list = json!({"properties": {"next": {"$ref": "#"}, "n": {"type": "integer"}}, "required": ["n"]});
+        let refusal = Schema::compile(&list).unwrap().check(r#"{"n":1,"next":{"n":2,"next":{}}}"#).unwrap_err();
+        assert_eq!(refusal.details[0].path, "/next/next/n");
+    }
+
+    #[test]
+    fn formats_that_nobody_knows_are_no_rules() {
+        let schema = json!({"properties": {"n": {"type": "integer", "format": "uint8", "maximum": 255}}});
+        assert_eq!(Schema::compile(&schema).unwrap().check(r#"{"n": 255}"#), Ok(()));
+    }
+
+    #[test]
+    fn other_drafts_are_read_as_2020_12() {
+        let schema =
+            json!({"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"d": {"format": "date"}}});
+        let schema = Schema::compile(&schema).unwrap();
+        assert!(schema.check(r#"{"d": "2026-05-01"}"#).is_ok());
+        assert!(schema.check(r#"{"d": "tomorrow"}"#).is_err());
+    }
+}

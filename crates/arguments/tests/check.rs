@@ -1,0 +1,156 @@
+//! What users and models read when arguments do not fit.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use proptest::prelude::*;
+use redial_arguments::{Refusal, Schema};
+use redial_proto::{ErrorClass, Failure};
+use serde_json::{Value, json};
+
+fn refusal(schema: &Value, raw: &str) -> Refusal {
+    Schema::compile(schema).unwrap().check(raw).unwrap_err()
+}
+
+fn flights() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "from": {"enum": ["北京", "上海", "广州"]},
+            "to": {"$ref": "#/$defs/City"},
+            "date": {"type": "string", "format": "date"},
+            "seats": {"type": "integer", "minimum": 1, "maximum": 5},
+            "passengers": {
+                "type": "array",
+                "maxItems": 2,
+                "items": {
+                    "type": "object",
+                    "properties": {"name": {"type": "string", "minLength": 1}, "child": {"type": "boolean"}},
+                    "required": ["name"],
+                    "additionalProperties": false
+                }
+            },
+            "pay": {
+                "oneOf": [
+                    {"properties": {"by": {"const": "card"}, "number": {"type": "string"}}, "required": ["by", "number"]},
+                    {"properties": {"by": {"const": "points"}, "points": {"type": "integer"}}, "required": ["by", "points"]}
+                ]
+            },
+            "note": {"anyOf": [{"type": "string", "maxLength": 5}, {"type": "null"}]}
+        },
+        "required": ["from", "to", "date"],
+        "additionalProperties": false,
+        "$defs": {"City": {"type": "string", "pattern": "^\\p{Han}+$"}}
+    })
+}
+
+#[test]
+fn good_arguments_pass() {
+    let schema = Schema::compile(&flights()).unwrap();
+    let raw = r#"{"from":"北京","to":"上海","date":"2026-05-01","seats":2,"note":null,
+        "passengers":[{"name":"李雷"}],"pay":{"by":"points","points":3}}"#;
+    assert_eq!(schema.check(raw), Ok(()));
+}
+
+#[test]
+fn every_broken_rule_at_once() {
+    let raw = r#"{"from":"beijing","to":"Shanghai","dat":"明天","seats":"2","passengers":
+        [{"nmae":"a"},{"name":"","child":1},{"name":"c"}],"pay":{"by":"points","points":"many"},"note":"too long"}"#;
+    insta::assert_json_snapshot!(refusal(&flights(), raw).details);
+}
+
+#[test]
+fn the_message_is_one_line_for_people() {
+    let raw = r#"{"from":"上海市","to":"上海","date":"明天","seats":9}"#;
+    insta::assert_snapshot!(refusal(&flights(), raw));
+}
+
+#[test]
+fn alternatives_without_a_likely_one_are_all_named() {
+    let schema =
+        json!({"properties": {"when": {"anyOf": [{"type": "string", "format": "date"}, {"type": "integer"}]}}});
+    insta::assert_snapshot!(refusal(&schema, r#"{"when": []}"#));
+    insta::assert_snapshot!(refusal(&schema, r#"{"when": "soon"}"#));
+}
+
+#[test]
+fn rarer_rules() {
+    let schema = json!({
+        "properties": {
+            "a": {"not": {"type": "null"}}, "b": {"uniqueItems": true}, "c": {"multipleOf": 5}, "d": false,
+            "e": {"contains": {"type": "integer"}}, "f": {"minItems": 1}, "g": {"format": "email"}, "h": {"const": 1}
+        },
+        "propertyNames": {"maxLength": 3},
+        "dependentRequired": {"a": ["z"]},
+        "maxProperties": 8
+    });
+    let raw = r#"{"a":null,"b":[1,1],"c":3,"d":1,"e":["x"],"f":[],"g":"no","h":"1","long":0}"#;
+    insta::assert_json_snapshot!(refusal(&schema, raw).details);
+}
+
+#[test]
+fn a_huge_value_is_quoted_short() {
+    let schema = json!({"properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}});
+    let raw = json!({"a": "x".repeat(100_000), "b": vec![1; 10_000]}).to_string();
+    let refusal = refusal(&schema, &raw);
+    assert!(refusal.message.len() < 1000, "{}", refusal.message.len());
+    assert!(serde_json::to_string(&refusal.details).unwrap().len() < 1500);
+}
+
+#[test]
+fn ten_thousand_broken_rules_are_cut_and_counted() {
+    let extra: serde_json::Map<String, Value> = (0..10_000).map(|n| (format!("k{n}"), Value::Null)).collect();
+    let refusal = refusal(&json!({"additionalProperties": false}), &Value::Object(extra).to_string());
+    assert_eq!(refusal.details.len(), 100);
+}
+
+#[test]
+fn a_refusal_is_a_failure_without_effect() {
+    let failure = Failure::from(refusal(&json!({}), "[]"));
+    assert_eq!(failure.class, ErrorClass::MalformedArguments);
+    assert!(!failure.effect_possible);
+    assert_eq!(Failure::from(refusal(&flights(), "{}")).class, ErrorClass::InvalidArguments);
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        "[a-z北~/]{0,6}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 40, 5, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+            prop::collection::vec((key(), inner), 0..6).prop_map(|pairs| Value::Object(pairs.into_iter().collect())),
+        ]
+    })
+}
+
+fn key() -> impl Strategy<Value = String> {
+    prop_oneof![
+        prop::sample::select(vec!["from", "to", "date", "seats", "passengers", "pay", "by", "name", "note"])
+            .prop_map(str::to_owned),
+        "[a-z~/]{0,4}",
+    ]
+}
+
+proptest! {
+    #[test]
+    fn every_violation_points_into_what_was_sent(value in any_json()) {
+        let schema = Schema::compile(&flights()).unwrap();
+        let Err(refusal) = schema.check(&value.to_string()) else { return Ok(()) };
+        prop_assert!(!refusal.message.is_empty());
+        for violation in refusal.details {
+            let there = value.pointer(&violation.path);
+            prop_assert_eq!(there.is_none(), violation.rule == "required", "{:?}", violation);
+            prop_assert!(!violation.allowed.is_empty());
+        }
+    }
+
+    #[test]
+    fn no_schema_panics(schema in any_json(), raw in "\\PC{0,30}") {
+        if let Ok(schema) = Schema::compile(&schema) {
+            let _ = schema.check(&raw);
+        }
+    }
+}

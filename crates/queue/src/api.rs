@@ -1,0 +1,29 @@
+//! The JetStream API: JSON requests on `$JS.API.>`, written out here so that only fields known to nats-server 2.9 are
+//! ever sent.
+
+use async_nats::jetstream::response::Response;
+use serde::de::DeserializeOwned;
+
+use crate::{Queue, QueueError, connect::ANSWER};
+
+/// "stream not found" and "consumer not found".
+const NOT_FOUND: [u64; 2] = [10059, 10014];
+
+impl Queue {
+    /// One request; `Missing` if the stream or consumer does not exist.
+    pub(crate) async fn api<T: DeserializeOwned>(&self, name: &str, body: Vec<u8>) -> Result<T, QueueError> {
+        let subject = format!("$JS.API.{name}");
+        let reply = self.ask(&subject, body.into(), None, ANSWER).await.map_err(|error| match error {
+            QueueError::NoResponders { .. } => QueueError::nats(name, "JetStream is not enabled on this NATS server"),
+            other => other,
+        })?;
+        match serde_json::from_slice(&reply.payload) {
+            Ok(Response::Ok(answer)) => Ok(answer),
+            Ok(Response::Err { error }) if NOT_FOUND.contains(&error.error_code().0) => {
+                Err(QueueError::Missing { name: name.to_owned() })
+            }
+            Ok(Response::Err { error }) => Err(QueueError::nats(name, &error)),
+            Err(error) => Err(QueueError::Decode { subject, reason: error.to_string() }),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What a connection needs to know.
+
+use std::{fmt, path::PathBuf};
+
+use async_nats::ServerAddr;
+
+use crate::QueueError;
+
+/// How to reach NATS.
+#[derive(Clone, Default)]
+pub struct QueueConfig {
+    /// `nats://host:port` or `tls://host:port`; several are separated by commas. May hold `user:password@`.
+    pub url: String,
+    /// Name of the connection, as the server's monitoring shows it.
+    pub name: String,
+    /// A `.creds` file.
+    pub credentials: Option<PathBuf>,
+    /// Prefix of reply subjects, for users that may not listen on `_INBOX.>`.
+    pub inbox_prefix: Option<String>,
+}
+
+impl QueueConfig {
+    /// The server addresses, or which part of the URL is wrong. Without user and password, because the client library
+    /// would log them and does not use them.
+    pub(crate) fn servers(&self) -> Result<Vec<ServerAddr>, QueueError> {
+        self.parse(redact)
+    }
+
+    /// The first user and password in the URL; a user alone is a token.
+    pub(crate) fn login(&self) -> Result<Option<(String, Option<String>)>, QueueError> {
+        let login = |server: &ServerAddr| Some((decode(server.username()?), server.password().map(decode)));
+        Ok(self.parse(str::to_owned)?.iter().find_map(login))
+    }
+
+    fn parse(&self, prepare: impl Fn(&str) -> String) -> Result<Vec<ServerAddr>, QueueError> {
+        let parse = |url: &str| {
+            let wrong = |error: std::io::Error| QueueError::Url { url: redact(url), reason: error.to_string() };
+            prepare(url).parse().map_err(wrong)
+        };
+        self.url.split(',').map(|url| parse(url.trim())).collect()
+    }
+
+    /// The URL without user and password: for logs and errors.
+    pub fn address(&self) -> String {
+        self.url.split(',').map(|url| redact(url.trim())).collect::<Vec<_>>().join(",")
+    }
+}
+
+/// Never shows the password.
+impl fmt::Debug for QueueConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QueueConfig")
+            .field("url", &self.address())
+            .field("name", &self.name)
+            .field("credentials", &self.credentials)
+            .field("inbox_prefix", &self.inbox_prefix)
+            .finish()
+    }
+}
+
+/// A URL without what stands before its last `@`.
+fn redact(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").map_or(("", url), |(scheme, rest)| (scheme, rest));
+    let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+    if scheme.is_empty() { host.to_owned() } else { format!("{scheme}://{host}") }
+}
+
+/// Undoes percent encoding (RFC 3986, 2.1); what is no valid encoding stays as it is.
+fn decode(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, tail)) = rest.split_first() {
+        let hex = tail.get(..2).and_then(|pair| str::from_utf8(pair).ok());
+        let byte = hex.and_then(|pair| u8::from_str_radix(pair, 16).ok()).filter(|_| first == b'%');
+        bytes.push(byte.unwrap_or(first));
+        rest = if byte.is_some() { &tail[2..] } else { tail };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_never_shown() {
+        let config = QueueConfig { url: "nats://me:s3cr@t@a:1, b:2,me:s3cr@c".into(), ..QueueConfig::default() };
+        assert_eq!(config.address(), "nats://a:1,b:2,c");
+        assert!(!format!("{config:?}").contains("s3cr"));
+    }
+
+    #[test]
+    fn the_login_is_taken_from_the_url() {
+        let login = |url: &str| QueueConfig { url: url.into(), ..QueueConfig::default() }.login().unwrap();
+        assert_eq!(login("nats://host:1"), None);
+        assert_eq!(login("nats://to%2Fken@host:1"), Some(("to/ken".into(), None)));
+        assert_eq!(login("nats://a:1,nats://me:p%40s%C3%A9%@b:2"), Some(("me".into(), Some("p@sé%".into()))));
+    }
+
+    #[test]
+    fn a_wrong_url_is_named_without_its_password() {
+        let config = QueueConfig { url: "http://me:s3cret@host:1".into(), ..QueueConfig::default() };
+        let error = config.servers().unwrap_err().to_string();
+        assert!(error.contains("http://host:1") && !error.contains("s3cret"), "{error}");
+    }
+}

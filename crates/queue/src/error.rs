@@ -1,0 +1,163 @@
+//! What can go wrong on the queue. Callers that retry ask [`QueueError::is_retryable`]; the rest is configuration or a
+//! bug and belongs into the log of the service.
+
+use std::{fmt, time::Duration};
+
+use redial_proto::{ApiError, Code};
+
+/// An error of the queue.
+#[derive(Debug, thiserror::Error)]
+pub enum QueueError {
+    /// The URL cannot be used.
+    #[error("NATS URL {url:?}: {reason}; allowed: nats://host:port or tls://host:port, several separated by commas")]
+    Url {
+        /// Without the password.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The credentials file cannot be read.
+    #[error("NATS credentials file {path}: {reason}")]
+    Credentials {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The server said no to user, password or certificate. Trying again would not help.
+    #[error("NATS at {address} refused the connection: {reason}")]
+    Refused {
+        /// Without the password.
+        address: String,
+        /// The server's words.
+        reason: String,
+    },
+    /// There is no connection now; the client is reconnecting.
+    #[error("NATS is not connected")]
+    Disconnected,
+    /// No answer in time. What was asked may still have happened.
+    #[error("{what}: no answer from NATS within {} ms", .after.as_millis())]
+    Timeout {
+        /// What was tried.
+        what: String,
+        /// How long.
+        after: Duration,
+    },
+    /// Nobody listens on the subject.
+    #[error("{subject}: no dispatcher is listening")]
+    NoResponders {
+        /// The subject.
+        subject: String,
+    },
+    /// The other side answered with an error.
+    #[error(transparent)]
+    Api(ApiError),
+    /// The message is over the limit; sending it would have closed the connection.
+    #[error("{subject}: a message of {bytes} bytes; at most {max} are allowed")]
+    TooLarge {
+        /// The subject.
+        subject: String,
+        /// Its size.
+        bytes: usize,
+        /// The limit.
+        max: usize,
+    },
+    /// The stream is full or its disk is: try again later.
+    #[error("{subject}: the stream takes no more messages now: {reason}")]
+    Full {
+        /// The subject.
+        subject: String,
+        /// The server's words.
+        reason: String,
+    },
+    /// The stream or consumer does not exist: never made, or the store was wiped.
+    #[error("{name} does not exist on this NATS server")]
+    Missing {
+        /// Which.
+        name: String,
+    },
+    /// A stream or consumer exists with settings that Redial cannot work with.
+    #[error("{name}: {field} is {found}; {wanted} is needed (delete it, and the dispatcher makes it anew)")]
+    Settings {
+        /// Which.
+        name: String,
+        /// The setting.
+        field: &'static str,
+        /// What was read back.
+        found: String,
+        /// What is needed.
+        wanted: String,
+    },
+    /// A name that cannot be used in a subject.
+    #[error("{0}")]
+    Name(String),
+    /// A message is not of the expected form.
+    #[error("{subject}: {reason}")]
+    Decode {
+        /// Where it came from.
+        subject: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Any other answer of the server or the client library.
+    #[error("{what}: {reason}")]
+    Nats {
+        /// What was tried.
+        what: String,
+        /// The answer.
+        reason: String,
+    },
+}
+
+impl QueueError {
+    /// True if the same may succeed later, unchanged.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Disconnected
+            | Self::Timeout { .. }
+            | Self::NoResponders { .. }
+            | Self::Full { .. }
+            | Self::Missing { .. }
+            | Self::Nats { .. } => true,
+            Self::Api(error) => error.code.is_retryable(),
+            Self::Url { .. }
+            | Self::Credentials { .. }
+            | Self::Refused { .. }
+            | Self::TooLarge { .. }
+            | Self::Settings { .. }
+            | Self::Name(_)
+            | Self::Decode { .. } => false,
+        }
+    }
+
+    /// The same for a user.
+    pub fn into_api(self) -> ApiError {
+        let code = match &self {
+            Self::Api(_) => return self.into_inner(),
+            Self::TooLarge { .. } => Code::TooLarge,
+            Self::Url { .. } | Self::Credentials { .. } | Self::Refused { .. } | Self::Settings { .. } => {
+                Code::InvalidConfiguration
+            }
+            Self::Name(_) => Code::InvalidValue,
+            Self::Decode { .. } => Code::InvalidMessage,
+            Self::Disconnected
+            | Self::Timeout { .. }
+            | Self::NoResponders { .. }
+            | Self::Full { .. }
+            | Self::Missing { .. }
+            | Self::Nats { .. } => Code::Unavailable,
+        };
+        ApiError::new(code, self.to_string())
+    }
+
+    fn into_inner(self) -> ApiError {
+        match self {
+            Self::Api(error) => error,
+            other => ApiError::new(Code::Internal, other.to_string()),
+        }
+    }
+
+    pub(crate) fn nats(what: impl Into<String>, reason: &(impl fmt::Display + ?Sized)) -> Self {
+        Self::Nats { what: what.into(), reason: reason.to_string() }
+    }
+}

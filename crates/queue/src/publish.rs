@@ -1,0 +1,166 @@
+//! Publishing: jobs in pipelined batches, single messages with and without an acknowledgement.
+
+use std::future::IntoFuture as _;
+
+use async_nats::{
+    HeaderMap,
+    jetstream::{
+        ErrorCode,
+        context::{PublishAckFuture, PublishError, PublishErrorKind},
+        message::PublishMessage,
+    },
+};
+use bytes::Bytes;
+use redial_proto::{Job, limits::MAX_MESSAGE, subjects, tool::check_name};
+use serde::Serialize;
+use tokio::time::Instant;
+
+use crate::{Queue, QueueError, connect::ANSWER};
+
+/// Messages in flight at once. The client library allows 5,000 before it waits for acknowledgements.
+const PIPELINE: usize = 2048;
+
+/// A job to be put on its pool's subject.
+#[derive(Clone, Debug)]
+pub struct OutgoingJob {
+    /// The job.
+    pub job: Job,
+    /// Its pool.
+    pub pool: String,
+    /// Counts the publications of this call: a second publication needs an id of its own, or it would be taken for a
+    /// duplicate of the first and dropped.
+    pub publish_no: u32,
+    /// W3C trace context of the submission.
+    pub traceparent: Option<String>,
+}
+
+impl Queue {
+    /// Publishes jobs: all are sent, then all acknowledgements awaited, at most 2 s each batch. Results stand in the
+    /// order of the jobs. A `Timeout` means "unknown": the message may still be stored.
+    pub async fn publish_jobs(&self, jobs: Vec<OutgoingJob>) -> Vec<Result<(), QueueError>> {
+        let mut results = Vec::with_capacity(jobs.len());
+        for batch in jobs.chunks(PIPELINE) {
+            if !self.is_connected() {
+                results.extend(batch.iter().map(|_| Err(QueueError::Disconnected)));
+                continue;
+            }
+            let mut acks = Vec::with_capacity(batch.len());
+            for job in batch {
+                acks.push(self.send_job(job).await);
+            }
+            let deadline = Instant::now() + ANSWER;
+            for (job, ack) in batch.iter().zip(acks) {
+                let stored = match ack {
+                    Ok(ack) => stored(&job.pool, ack, deadline).await,
+                    Err(error) => Err(error),
+                };
+                results.push(stored);
+            }
+        }
+        results
+    }
+
+    async fn send_job(&self, job: &OutgoingJob) -> Result<PublishAckFuture, QueueError> {
+        check_name("pool", &job.pool)
+            .and_then(|()| check_name("tool name", &job.job.tool))
+            .map_err(QueueError::Name)?;
+        let subject = subjects::job(&job.pool, &job.job.tool);
+        let payload = encode(&subject, &job.job)?;
+        let id = format!("{}.{}.{}", job.job.call, job.job.attempt, job.publish_no);
+        self.send(&subject, payload, traced(job.traceparent.as_deref()).message_id(id)).await
+    }
+
+    /// Publishes over core NATS: fire and forget.
+    pub async fn publish<T: Serialize>(&self, subject: &str, message: &T) -> Result<(), QueueError> {
+        let payload = encode(subject, message)?;
+        self.check_size(subject, payload.len())?;
+        let publish = self.inner.client.publish(subject.to_owned(), payload);
+        match tokio::time::timeout(ANSWER, publish).await {
+            Ok(sent) => sent.map_err(|error| QueueError::nats(subject, &error)),
+            Err(_) => Err(QueueError::Timeout { what: subject.to_owned(), after: ANSWER }),
+        }
+    }
+
+    /// Puts a message on a stream and waits for the acknowledgement, at most 2 s.
+    pub async fn put<T: Serialize>(&self, subject: &str, message: &T) -> Result<(), QueueError> {
+        self.put_bytes(subject, encode(subject, message)?, None).await
+    }
+
+    /// Puts a submission, or a batch of them, on the intake stream and waits for the acknowledgement, at most 2 s.
+    pub async fn put_intake(&self, payload: Bytes, traceparent: Option<&str>) -> Result<(), QueueError> {
+        self.put_bytes(subjects::INTAKE, payload, traceparent).await
+    }
+
+    async fn put_bytes(&self, subject: &str, payload: Bytes, traceparent: Option<&str>) -> Result<(), QueueError> {
+        self.connected(ANSWER).await?;
+        let ack = self.send(subject, payload, traced(traceparent)).await?;
+        stored(subject, ack, Instant::now() + ANSWER).await
+    }
+
+    async fn send(
+        &self,
+        subject: &str,
+        payload: Bytes,
+        message: PublishMessage,
+    ) -> Result<PublishAckFuture, QueueError> {
+        self.check_size(subject, payload.len())?;
+        let sent = self.inner.jetstream.send_publish(subject.to_owned(), message.payload(payload)).await;
+        sent.map_err(|error| publish_error(subject, &error))
+    }
+
+    /// A message over the server's limit would close the connection and fail everything in flight on it.
+    pub(crate) fn check_size(&self, subject: &str, bytes: usize) -> Result<(), QueueError> {
+        // Some room for headers below what the server said.
+        let max = MAX_MESSAGE.min(self.inner.client.max_payload().saturating_sub(4096));
+        if bytes <= max {
+            return Ok(());
+        }
+        Err(QueueError::TooLarge { subject: subject.to_owned(), bytes, max })
+    }
+}
+
+async fn stored(subject: &str, ack: PublishAckFuture, deadline: Instant) -> Result<(), QueueError> {
+    let timeout = || QueueError::Timeout { what: format!("publish to {subject}"), after: ANSWER };
+    match tokio::time::timeout_at(deadline, ack.into_future()).await {
+        // A duplicate was stored before: its first acknowledgement was lost.
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(error)) => Err(publish_error(subject, &error)),
+        Err(_) => Err(timeout()),
+    }
+}
+
+fn publish_error(subject: &str, error: &PublishError) -> QueueError {
+    let what = format!("publish to {subject}");
+    match error.kind() {
+        PublishErrorKind::StreamNotFound => QueueError::Missing { name: format!("the stream of {subject}") },
+        PublishErrorKind::TimedOut => QueueError::Timeout { what, after: ANSWER },
+        _ => match refusal(error) {
+            Some(refusal) if refusal.error_code() == ErrorCode::STREAM_STORE_FAILED => {
+                QueueError::Full { subject: subject.to_owned(), reason: refusal.to_string() }
+            }
+            _ => QueueError::nats(what, error),
+        },
+    }
+}
+
+/// What the server answered instead of an acknowledgement.
+fn refusal(error: &PublishError) -> Option<&async_nats::jetstream::Error> {
+    std::error::Error::source(error)?.downcast_ref()
+}
+
+fn traced(traceparent: Option<&str>) -> PublishMessage {
+    let message = PublishMessage::build();
+    match traceparent {
+        Some(traceparent) => message.header(subjects::TRACEPARENT, traceparent),
+        None => message,
+    }
+}
+
+pub(crate) fn traceparent_of(headers: Option<&HeaderMap>) -> Option<String> {
+    headers?.get(subjects::TRACEPARENT).map(|value| value.as_str().to_owned())
+}
+
+pub(crate) fn encode<T: Serialize + ?Sized>(subject: &str, message: &T) -> Result<Bytes, QueueError> {
+    let bytes = serde_json::to_vec(message);
+    bytes.map(Bytes::from).map_err(|error| QueueError::nats(format!("message for {subject}"), &error))
+}

@@ -1,0 +1,274 @@
+//! Taking messages from a pull consumer: never more than the caller asked for, nothing lost, late or early.
+//!
+//! One [`Puller`] keeps one inbox and at most one open pull request. The request stays open between calls of
+//! [`Puller::next`], so a message that arrives late is simply returned by the next call. The server says when a request
+//! has expired; if it does not say so in time, the request got lost (killed server, wiped store; 2.9 says nothing at
+//! all for a missing consumer), and the consumer is looked up before the next try.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use async_nats::{Message, StatusCode, Subscriber};
+use futures_util::{FutureExt as _, StreamExt as _};
+use redial_proto::{subjects::JOBS_STREAM, tool::check_name};
+use tokio::{
+    sync::{Mutex, watch},
+    time::{Instant, timeout_at},
+};
+
+use crate::{Delivery, Queue, QueueError, connect::ANSWER};
+
+/// How long the server keeps a pull request open. Short, because a lost one is noticed only afterwards.
+const EXPIRES: Duration = Duration::from_secs(2);
+/// How long after that the server's word may take to arrive.
+const GRACE: Duration = Duration::from_secs(1);
+/// If the server says that more is waiting, wait this long for it to arrive, so that batches are full under load.
+const LINGER: Duration = Duration::from_millis(2);
+
+impl Queue {
+    /// Jobs of a pool, at most `max`: waits up to `wait` for the first, then returns what has arrived. The pull stays
+    /// open between calls; what arrives in between is returned by the next call. So a caller must not ask for less than
+    /// the last time, minus what it was given. `Missing` if the pool's consumer does not exist, after about 3 s.
+    /// Can be cancelled without loss.
+    pub async fn pull_jobs(&self, pool: &str, max: usize, wait: Duration) -> Result<Vec<Delivery>, QueueError> {
+        let puller = self.puller(pool)?;
+        puller.lock().await.next(max, wait).await
+    }
+
+    /// Ends a pool's pull: waits until the server gives no more on it (at most about 3 s), and returns what still came.
+    pub async fn end_pull(&self, pool: &str) -> Vec<Delivery> {
+        let Ok(puller) = self.puller(pool) else { return Vec::new() };
+        puller.lock().await.end().await
+    }
+
+    fn puller(&self, pool: &str) -> Result<Arc<Mutex<Puller>>, QueueError> {
+        check_name("pool", pool).map_err(QueueError::Name)?;
+        let mut pullers = self.inner.pullers.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(puller) = pullers.get(pool) {
+            return Ok(Arc::clone(puller));
+        }
+        let source = Source { stream: JOBS_STREAM, consumer: pool.to_owned() };
+        let puller = Arc::new(Mutex::new(Puller::new(self.clone(), source)));
+        pullers.insert(pool.to_owned(), Arc::clone(&puller));
+        Ok(puller)
+    }
+}
+
+/// Where to take messages from.
+pub(crate) struct Source {
+    pub(crate) stream: &'static str,
+    pub(crate) consumer: String,
+}
+
+/// A long-lived pull on one consumer.
+pub(crate) struct Puller {
+    queue: Queue,
+    source: Source,
+    connections: watch::Receiver<u64>,
+    inbox: Option<Inbox>,
+    open: Option<Open>,
+    /// Taken from the inbox and not yet returned.
+    ready: VecDeque<Delivery>,
+    /// The last request got lost: look whether the consumer exists before the next.
+    suspect: bool,
+    /// The server refused the last request; the caller is told once.
+    refusal: Option<QueueError>,
+}
+
+/// Where pulled messages arrive. Request `n` replies to `<prefix>.<n>`, so that an old request's end is told apart.
+struct Inbox {
+    subscriber: Subscriber,
+    prefix: String,
+    requests: u64,
+}
+
+/// The request that the server may still serve.
+struct Open {
+    inbox: String,
+    credit: usize,
+    /// When its end should have been heard of.
+    overdue: Instant,
+}
+
+impl Puller {
+    pub(crate) fn new(queue: Queue, source: Source) -> Self {
+        let connections = queue.connections();
+        Self {
+            queue,
+            source,
+            connections,
+            inbox: None,
+            open: None,
+            ready: VecDeque::new(),
+            suspect: false,
+            refusal: None,
+        }
+    }
+
+    /// See [`Queue::pull_jobs`]. What it has taken stands in `self`, so it may be dropped at any await.
+    pub(crate) async fn next(&mut self, max: usize, wait: Duration) -> Result<Vec<Delivery>, QueueError> {
+        let deadline = Instant::now() + wait;
+        loop {
+            self.collect();
+            if !self.ready.is_empty() {
+                self.linger(max).await;
+                return Ok(self.take(max));
+            }
+            if let Some(refusal) = self.refusal.take() {
+                return Err(refusal);
+            }
+            if max == 0 || Instant::now() >= deadline {
+                return Ok(Vec::new());
+            }
+            if self.open.is_none() {
+                self.request(max, deadline).await?;
+            }
+            self.receive(deadline).await?;
+        }
+    }
+
+    /// Waits for the open request to end; returns what still came.
+    async fn end(&mut self) -> Vec<Delivery> {
+        let limit = Instant::now() + EXPIRES + GRACE;
+        while self.open.is_some() && Instant::now() < limit && self.queue.is_connected() {
+            if self.receive(limit).await.is_err() {
+                break;
+            }
+        }
+        self.collect();
+        self.forget_inbox();
+        self.take(usize::MAX)
+    }
+
+    fn take(&mut self, max: usize) -> Vec<Delivery> {
+        let count = max.min(self.ready.len());
+        self.ready.drain(..count).collect()
+    }
+
+    /// Sends a pull request, if the consumer is not known to be missing.
+    async fn request(&mut self, max: usize, deadline: Instant) -> Result<(), QueueError> {
+        self.queue.connected(deadline.saturating_duration_since(Instant::now()).min(ANSWER)).await?;
+        if self.suspect {
+            self.queue.check_consumer(self.source.stream, &self.source.consumer).await?;
+            self.suspect = false;
+        }
+        self.connections.borrow_and_update();
+        let reply = self.reply_subject().await?;
+        let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{}.{}", self.source.stream, self.source.consumer);
+        let request = format!(r#"{{"batch":{max},"expires":{}}}"#, EXPIRES.as_nanos());
+        let sent = self.queue.inner.client.publish_with_reply(subject, reply.clone(), request.into()).await;
+        sent.map_err(|error| QueueError::nats("pull", &error))?;
+        self.open = Some(Open { inbox: reply, credit: max, overdue: Instant::now() + EXPIRES + GRACE });
+        Ok(())
+    }
+
+    async fn reply_subject(&mut self) -> Result<String, QueueError> {
+        let inbox = if let Some(inbox) = &mut self.inbox {
+            inbox
+        } else {
+            let client = &self.queue.inner.client;
+            let prefix = client.new_inbox();
+            let subscriber = client.subscribe(format!("{prefix}.*")).await;
+            let subscriber = subscriber.map_err(|error| QueueError::nats("pull", &error))?;
+            self.inbox.insert(Inbox { subscriber, prefix, requests: 0 })
+        };
+        inbox.requests += 1;
+        Ok(format!("{}.{}", inbox.prefix, inbox.requests))
+    }
+
+    /// Waits for one message, a reconnection, or the end of patience.
+    async fn receive(&mut self, deadline: Instant) -> Result<(), QueueError> {
+        let (Some(inbox), Some(open)) = (&mut self.inbox, &self.open) else { return Ok(()) };
+        let overdue = open.overdue;
+        tokio::select! {
+            message = inbox.subscriber.next() => match message {
+                Some(message) => self.accept(message),
+                None => return Err(QueueError::Disconnected),
+            },
+            Ok(()) = self.connections.changed() => {
+                tracing::debug!(consumer = %self.source.consumer, "reconnected: pulling anew");
+                self.forget_request();
+            }
+            () = tokio::time::sleep_until(overdue.min(deadline)) => {
+                if Instant::now() >= overdue {
+                    tracing::debug!(consumer = %self.source.consumer, "a pull request got lost");
+                    self.forget_request();
+                    self.suspect = true;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The server may still know the request; with its inbox gone, it can give nothing on it any more.
+    fn forget_request(&mut self) {
+        self.open = None;
+        self.collect();
+        self.forget_inbox();
+    }
+
+    fn forget_inbox(&mut self) {
+        self.open = None;
+        self.inbox = None;
+    }
+
+    /// Takes everything that has arrived, without waiting.
+    fn collect(&mut self) {
+        while let Some(inbox) = &mut self.inbox {
+            match inbox.subscriber.next().now_or_never() {
+                Some(Some(message)) => self.accept(message),
+                Some(None) | None => return,
+            }
+        }
+    }
+
+    /// Waits a moment for the rest of a batch, if the server said that there is more.
+    async fn linger(&mut self, max: usize) {
+        let limit = Instant::now() + LINGER;
+        while self.ready.len() < max
+            && self.open.is_some()
+            && self.ready.back().is_some_and(|delivery| delivery.pending > 0)
+        {
+            let Some(inbox) = &mut self.inbox else { return };
+            match timeout_at(limit, inbox.subscriber.next()).await {
+                Ok(Some(message)) => self.accept(message),
+                Ok(None) | Err(_) => return,
+            }
+        }
+    }
+
+    fn accept(&mut self, message: Message) {
+        match message.status {
+            None | Some(StatusCode::OK) => self.accept_delivery(message),
+            Some(StatusCode::IDLE_HEARTBEAT) => {}
+            Some(status) => self.accept_end(&message, status),
+        }
+    }
+
+    fn accept_delivery(&mut self, message: Message) {
+        if let Some(open) = &mut self.open {
+            open.credit = open.credit.saturating_sub(1);
+            if open.credit == 0 {
+                self.open = None;
+            }
+        }
+        if let Some(delivery) = Delivery::from_message(message, &self.queue) {
+            self.ready.push_back(delivery);
+        } else {
+            tracing::error!(consumer = %self.source.consumer, "NATS sent a message that nobody can answer");
+        }
+    }
+
+    fn accept_end(&mut self, message: &Message, status: StatusCode) {
+        if self.open.as_ref().is_none_or(|open| open.inbox != *message.subject) {
+            return;
+        }
+        self.open = None;
+        let what = format!("consumer {} of stream {}", self.source.consumer, self.source.stream);
+        self.refusal = match status {
+            StatusCode::TIMEOUT => None,
+            StatusCode::NO_RESPONDERS => Some(QueueError::Missing { name: what }),
+            _ => Some(QueueError::nats(what, message.description.as_deref().unwrap_or("the pull was refused"))),
+        };
+        self.suspect = self.refusal.is_some();
+    }
+}

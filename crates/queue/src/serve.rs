@@ -1,0 +1,102 @@
+//! Answering: core NATS requests, shared by a queue group.
+
+use async_nats::{Client, HeaderMap, Subject, Subscriber};
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use redial_proto::{ApiError, subjects};
+use serde::Serialize;
+
+use crate::{
+    Queue, QueueError,
+    publish::{encode, traceparent_of},
+};
+
+impl Queue {
+    /// Listens for requests. Members of one group share them.
+    pub async fn serve(&self, subject: &str, group: Option<&str>) -> Result<Requests, QueueError> {
+        let client = &self.inner.client;
+        let subscriber = match group {
+            Some(group) => client.queue_subscribe(subject.to_owned(), group.to_owned()).await,
+            None => client.subscribe(subject.to_owned()).await,
+        };
+        let subscriber = subscriber.map_err(|error| QueueError::nats(subject, &error))?;
+        Ok(Requests { subscriber, queue: self.clone() })
+    }
+}
+
+/// Requests as they arrive.
+pub struct Requests {
+    subscriber: Subscriber,
+    queue: Queue,
+}
+
+impl Requests {
+    /// The next request; `None` only after the connection was closed for good. Can be cancelled without loss.
+    pub async fn next(&mut self) -> Option<Request> {
+        let message = self.subscriber.next().await?;
+        Some(Request {
+            traceparent: traceparent_of(message.headers.as_ref()),
+            payload: message.payload,
+            subject: message.subject,
+            reply: message.reply,
+            queue: self.queue.clone(),
+        })
+    }
+}
+
+/// One request.
+pub struct Request {
+    /// Its body.
+    pub payload: Bytes,
+    /// W3C trace context of the sender.
+    pub traceparent: Option<String>,
+    subject: Subject,
+    reply: Option<Subject>,
+    queue: Queue,
+}
+
+impl Request {
+    /// Where it was sent to.
+    pub fn subject(&self) -> &str {
+        &self.subject
+    }
+
+    /// Answers. An answer that is too large becomes an error that says so; without a reply subject nothing happens.
+    pub async fn reply<T: Serialize>(&self, answer: &T) {
+        let body = encode(&self.subject, answer).and_then(|body| {
+            self.queue.check_size(&self.subject, body.len())?;
+            Ok(body)
+        });
+        match body {
+            Ok(body) => self.send(HeaderMap::new(), body).await,
+            Err(error) => {
+                tracing::error!(subject = %self.subject, "cannot answer: {error}");
+                Box::pin(self.reply_error(&error.into_api())).await;
+            }
+        }
+    }
+
+    /// Answers with an error: header [`subjects::ERROR`] carries the code.
+    pub async fn reply_error(&self, error: &ApiError) {
+        let mut headers = HeaderMap::new();
+        headers.insert(subjects::ERROR, error.code.as_str());
+        let fits = |body: &Bytes| self.queue.check_size(&self.subject, body.len()).is_ok();
+        let body = encode(&self.subject, error).ok().filter(fits).unwrap_or_else(|| {
+            Bytes::from_static(br#"{"code":"internal","message":"the error itself was too large to be sent"}"#)
+        });
+        self.send(headers, body).await;
+    }
+
+    async fn send(&self, headers: HeaderMap, body: Bytes) {
+        let Some(reply) = &self.reply else { return };
+        let client: &Client = &self.queue.inner.client;
+        let sent = if headers.is_empty() {
+            client.publish(reply.clone(), body).await
+        } else {
+            client.publish_with_headers(reply.clone(), headers, body).await
+        };
+        if let Err(error) = sent {
+            tracing::warn!(subject = %self.subject, "an answer was not sent: {error}");
+        }
+    }
+}

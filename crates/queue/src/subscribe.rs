@@ -1,0 +1,27 @@
+//! Listening: core NATS subscriptions.
+
+use async_nats::Subscriber;
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+
+use crate::{Queue, QueueError};
+
+impl Queue {
+    /// Listens on a subject; wildcards are allowed. Survives reconnects, but what is said meanwhile is missed.
+    pub async fn subscribe(&self, subject: &str) -> Result<Subscription, QueueError> {
+        let subscriber = self.inner.client.subscribe(subject.to_owned()).await;
+        Ok(Subscription { subscriber: subscriber.map_err(|error| QueueError::nats(subject, &error))? })
+    }
+}
+
+/// Messages of one subject as they arrive.
+pub struct Subscription {
+    subscriber: Subscriber,
+}
+
+impl Subscription {
+    /// The next body; `None` only after the connection was closed for good. Can be cancelled without loss.
+    pub async fn next(&mut self) -> Option<Bytes> {
+        self.subscriber.next().await.map(|message| message.payload)
+    }
+}

@@ -1,0 +1,67 @@
+use std::time::Duration;
+
+use redial_queue::{Queue, QueueConfig, QueueError};
+
+use crate::server::{Server, within};
+
+#[tokio::test]
+async fn connecting_waits_for_the_server() {
+    let mut server = Server::stopped();
+    let config = server.config();
+    let connecting = tokio::spawn(async move { Queue::connect(&config).await });
+    assert!(tokio::time::timeout(Duration::from_millis(300), Queue::connect(&server.config())).await.is_err());
+    server.start(&[]);
+    let queue = within(20, connecting).await.unwrap().unwrap();
+    assert!(queue.is_connected());
+    queue.health().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_said_at_once() {
+    let mut server = Server::stopped();
+    server.start(&["--user", "me", "--pass", "right"]);
+    let with = |password: &str| QueueConfig {
+        url: server.config().url.replace("nats://", &format!("nats://me:{password}@")),
+        ..server.config()
+    };
+    within(20, Queue::connect(&with("right"))).await.unwrap();
+    let error = within(5, Queue::connect(&with("wrong"))).await.err().unwrap();
+    assert!(matches!(error, QueueError::Refused { .. }), "{error}");
+    assert!(!error.to_string().contains("wrong"), "{error}");
+}
+
+#[tokio::test]
+async fn wrong_settings_are_named() {
+    let wrong = QueueConfig { url: "ftp://host".into(), ..QueueConfig::default() };
+    assert!(Queue::connect(&wrong).await.err().unwrap().to_string().contains("ftp://host"));
+    let wrong = QueueConfig {
+        url: "nats://127.0.0.1:1".into(),
+        credentials: Some("/nowhere/x.creds".into()),
+        ..QueueConfig::default()
+    };
+    let error = Queue::connect(&wrong).await.err().unwrap().to_string();
+    assert!(error.contains("/nowhere/x.creds"), "{error}");
+}
+
+#[tokio::test]
+async fn a_lost_connection_is_known_and_comes_back() {
+    let mut server = Server::started();
+    let queue = server.ready().await;
+    let mut connections = queue.connections();
+    connections.borrow_and_update();
+    let mut heard = queue.subscribe("redial.events.x").await.unwrap();
+    server.kill();
+    within(10, async {
+        while queue.is_connected() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    assert!(matches!(queue.health().await, Err(QueueError::Disconnected)));
+    assert!(matches!(queue.connected(Duration::from_millis(1)).await, Err(QueueError::Disconnected)));
+    server.start(&[]);
+    within(20, connections.changed()).await.unwrap();
+    within(20, queue.connected(Duration::from_secs(20))).await.unwrap();
+    queue.publish("redial.events.x", &1).await.unwrap();
+    assert_eq!(within(5, heard.next()).await.unwrap(), "1");
+}

@@ -1,0 +1,160 @@
+use std::{collections::HashSet, time::Duration};
+
+use redial_proto::Job;
+use redial_queue::{Delivery, OutgoingJob};
+
+use crate::{
+    job, jobs,
+    server::{Server, within},
+};
+
+const WAIT: Duration = Duration::from_secs(5);
+
+fn decode(delivery: &Delivery) -> Job {
+    serde_json::from_slice(&delivery.payload).unwrap()
+}
+
+#[tokio::test]
+async fn every_job_is_pulled_once_and_never_more_than_asked_for() {
+    let server = Server::started();
+    let queue = server.ready().await;
+    let sent = jobs("default", 5000);
+    assert!(queue.publish_jobs(sent.clone()).await.iter().all(Result::is_ok));
+    let mut seen = HashSet::new();
+    for max in [1, 7, 64, 256].into_iter().cycle() {
+        let pulled = within(10, queue.pull_jobs("default", max, WAIT)).await.unwrap();
+        assert!((1..=max).contains(&pulled.len()));
+        for delivery in &pulled {
+            delivery.ack().await;
+            assert!(seen.insert(decode(delivery).call), "delivered twice");
+        }
+        // What was asked for and not yet given stays below the next, smaller request.
+        if seen.len() == sent.len() {
+            break;
+        }
+    }
+    assert_eq!(seen, sent.iter().map(|job| job.job.call).collect());
+}
+
+#[tokio::test]
+async fn a_delivery_tells_its_story() {
+    let server = Server::started();
+    let queue = server.ready().await;
+    let before = chrono::Utc::now();
+    let sent = OutgoingJob { traceparent: Some("00-11-22-01".into()), ..job("default") };
+    queue.publish_jobs(vec![sent.clone()]).await.remove(0).unwrap();
+    let pulled = queue.pull_jobs("default", 10, WAIT).await.unwrap();
+    assert_eq!(decode(&pulled[0]), sent.job);
+    assert_eq!((pulled[0].delivered, pulled[0].stream_sequence), (1, 1));
+    assert_eq!(pulled[0].traceparent(), Some("00-11-22-01"));
+    assert_eq!(pulled[0].subject(), "redial.jobs.default.echo");
+    let age = pulled[0].stored_at - before;
+    assert!(age.num_seconds().abs() < 5, "{age}");
+}
+
+#[tokio::test]
+async fn a_job_that_arrives_between_two_calls_is_not_lost() {
+    let server = Server::started();
+    let queue = server.ready().await;
+    assert!(queue.pull_jobs("default", 3, Duration::from_millis(20)).await.unwrap().is_empty());
+    queue.publish_jobs(jobs("default", 3)).await;
+    let mut pulled = Vec::new();
+    while pulled.len() < 3 {
+        pulled.extend(within(5, queue.pull_jobs("default", 3 - pulled.len(), WAIT)).await.unwrap());
+    }
+    assert!(pulled.iter().all(|delivery| delivery.delivered == 1));
+}
+
+#[tokio::test]
+async fn a_dropped_pull_loses_nothing() {
+    let server = Server::started();
+    let queue = server.ready().await;
+    let publish = async {
+        for _ in 0..200 {
+            queue.publish_jobs(vec![job("default")]).await.remove(0).unwrap();
+        }
+    };
+    let pull = async {
+        let mut seen = 0;
+        while seen < 200 {
+            // Polled once, then dropped: sometimes with a message in hand.
+            let next = queue.pull_jobs("default", 256, WAIT);
+            if let Ok(pulled) = tokio::time::timeout(Duration::from_micros(100), next).await {
+                let pulled = pulled.unwrap();
+                assert!(pulled.iter().all(|delivery| delivery.delivered == 1));
+                seen += pulled.len();
+            }
+        }
+    };
+    within(20, async { tokio::join!(publish, pull) }).await;
+}
+
+#[tokio::test]
+async fn only_a_new_publication_is_stored_again() {
+    let server = Server::started();
+    let queue = server.ready().await;
+    let first = job("default");
+    let second = OutgoingJob { publish_no: 2, ..first.clone() };
+    for sent in [&first, &first, &second] {
+        queue.publish_jobs(vec![sent.clone()]).await.remove(0).unwrap();
+    }
+    assert_eq!(queue.pool_backlog("default").await.unwrap().pending, 2);
+}
+
+#[tokio::test]
+async fn answers_decide_whether_a_job_comes_again() {
+    let server = Server::started();
+    let queue = server.ready().await;
+    let sent = jobs("default", 3);
+    queue.publish_jobs(sent.clone()).await;
+    let mut pulled = Vec::new();
+    while pulled.len() < 3 {
+        pulled.extend(queue.pull_jobs("default", 3 - pulled.len(), WAIT).await.unwrap());
+    }
+    pulled[0].ack().await;
+    pulled[1].nak(Duration::from_millis(50)).await;
+    pulled[2].term().await;
+    let again = within(5, queue.pull_jobs("default", 3, WAIT)).await.unwrap();
+    assert_eq!((decode(&again[0]), again[0].delivered), (sent[1].job.clone(), 2));
+    again[0].ack().await;
+    within(5, async {
+        while queue.ensure_streams().await.unwrap().jobs > 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn ending_a_pull_leaves_nothing_behind() {
+    let server = Server::started();
+    let queue = server.ready().await;
+    assert!(queue.pull_jobs("default", 3, Duration::from_millis(1)).await.unwrap().is_empty());
+    queue.publish_jobs(jobs("default", 1)).await;
+    let late = within(5, queue.end_pull("default")).await;
+    assert_eq!(late.len(), 1);
+    queue.publish_jobs(jobs("default", 1)).await;
+    let backlog = queue.pool_backlog("default").await.unwrap();
+    assert_eq!((backlog.pending, backlog.unacked), (1, 1));
+}
+
+#[tokio::test]
+async fn results_and_intake_arrive_in_order() {
+    let server = Server::started();
+    let queue = server.ready().await;
+    for number in 0..500 {
+        queue.put("redial.results", &number).await.unwrap();
+    }
+    queue.put_intake("[1]".into(), Some("00-a-b-01")).await.unwrap();
+    let mut results = queue.results();
+    let mut next = 0;
+    while next < 500 {
+        for delivery in within(5, results.next(128)).await {
+            assert_eq!(delivery.payload, next.to_string());
+            delivery.ack().await;
+            next += 1;
+        }
+    }
+    let intake = within(5, queue.intake().next(10)).await;
+    assert_eq!((&intake[0].payload[..], intake[0].traceparent()), (&b"[1]"[..], Some("00-a-b-01")));
+}

@@ -1,0 +1,22 @@
+//! The queue on a real nats-server, one private server for each test.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail anywhere")]
+
+mod connection;
+mod faults;
+mod jobs;
+mod requests;
+mod server;
+mod streams;
+
+use redial_proto::{CallId, Job};
+use redial_queue::OutgoingJob;
+
+/// A job of a new call.
+fn job(pool: &str) -> OutgoingJob {
+    let job = Job { call: CallId::generate(), attempt: 1, tool: "echo".into(), bytes: 2 };
+    OutgoingJob { job, pool: pool.into(), publish_no: 1, traceparent: None }
+}
+
+fn jobs(pool: &str, count: usize) -> Vec<OutgoingJob> {
+    (0..count).map(|_| job(pool)).collect()
+}

@@ -1,0 +1,103 @@
+use std::time::Duration;
+
+use redial_proto::{ApiError, Code};
+use redial_queue::{Queue, QueueError};
+
+use crate::server::{Server, within};
+
+const WAIT: Duration = Duration::from_secs(5);
+
+/// Answers every request with its number plus one, and refuses odd numbers.
+async fn answer(queue: &Queue) {
+    let mut requests = queue.serve("redial.ctl.test", Some("dispatchers")).await.unwrap();
+    queue.flush().await;
+    tokio::spawn(async move {
+        while let Some(request) = requests.next().await {
+            let number: u32 = serde_json::from_slice(&request.payload).unwrap();
+            match (number % 2, &request.traceparent) {
+                (1, _) => request.reply_error(&ApiError::new(Code::WrongState, "odd")).await,
+                (_, Some(trace)) => request.reply(&format!("{number} {trace}")).await,
+                (_, None) if number == 1000 => request.reply(&"x".repeat(2_000_000)).await,
+                (_, None) => request.reply(&(number + 1)).await,
+            }
+        }
+    });
+}
+
+#[tokio::test]
+async fn requests_are_answered_by_one_of_the_group() {
+    let server = Server::started();
+    let queue = server.connect().await;
+    answer(&queue).await;
+    answer(&server.connect().await).await;
+    let numbers: u32 = queue.request("redial.ctl.test", &4, WAIT).await.unwrap();
+    assert_eq!(numbers, 5);
+    let traced: String = queue.request_traced("redial.ctl.test", &4, WAIT, Some("00-a-b-01")).await.unwrap();
+    assert_eq!(traced, "4 00-a-b-01");
+}
+
+#[tokio::test]
+async fn an_error_reply_is_an_api_error() {
+    let server = Server::started();
+    let queue = server.connect().await;
+    answer(&queue).await;
+    let error = queue.request::<_, u32>("redial.ctl.test", &3, WAIT).await.unwrap_err();
+    assert!(matches!(error, QueueError::Api(ApiError { code: Code::WrongState, .. })), "{error}");
+    let error = queue.request::<_, u32>("redial.ctl.test", &1000, WAIT).await.unwrap_err();
+    assert!(matches!(error, QueueError::Api(ApiError { code: Code::TooLarge, .. })), "{error}");
+    let error = queue.request::<_, bool>("redial.ctl.test", &2, WAIT).await.unwrap_err();
+    assert!(matches!(error, QueueError::Decode { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn nobody_listening_is_said_at_once() {
+    let server = Server::started();
+    let queue = server.connect().await;
+    let error = within(2, queue.request::<_, u32>("redial.ctl.nobody", &1, Duration::from_secs(60))).await.unwrap_err();
+    assert_eq!(error.to_string(), "redial.ctl.nobody: no dispatcher is listening");
+    assert!(error.is_retryable());
+}
+
+#[tokio::test]
+async fn silence_is_a_timeout() {
+    let server = Server::started();
+    let queue = server.connect().await;
+    let _silent = queue.serve("redial.ctl.silent", None).await.unwrap();
+    let error = queue.request::<_, u32>("redial.ctl.silent", &1, Duration::from_millis(100)).await.unwrap_err();
+    assert!(matches!(error, QueueError::Timeout { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_message_over_the_limit_is_refused_and_harms_nobody() {
+    let server = Server::started();
+    let queue = server.ready().await;
+    let connections = queue.connections();
+    let mut heard = queue.subscribe("redial.events.>").await.unwrap();
+    let large = "x".repeat(1_100_000);
+    for refused in [
+        queue.publish("redial.events.x", &large).await,
+        queue.put("redial.results", &large).await,
+        queue.put_intake(large.clone().into(), None).await,
+        queue.request::<_, u32>("redial.ctl.test", &large, WAIT).await.map(|_| ()),
+    ] {
+        assert!(matches!(refused, Err(QueueError::TooLarge { max: 1_024_000, .. })), "{refused:?}");
+    }
+    queue.publish("redial.events.x", &"small").await.unwrap();
+    assert_eq!(within(5, heard.next()).await.unwrap(), "\"small\"");
+    assert!(!connections.has_changed().unwrap(), "the connection was lost");
+}
+
+#[tokio::test]
+async fn what_a_slow_subscriber_misses_is_counted() {
+    let server = Server::started();
+    let queue = server.connect().await;
+    let _never_read = queue.subscribe("redial.events.>").await.unwrap();
+    within(30, async {
+        while queue.dropped_messages() == 0 {
+            for _ in 0..10_000 {
+                queue.publish("redial.events.x", &1).await.unwrap();
+            }
+        }
+    })
+    .await;
+}

@@ -1,0 +1,95 @@
+use redial_queue::QueueError;
+
+use crate::{
+    jobs,
+    server::{Server, ensure, within},
+};
+
+#[tokio::test]
+async fn ensuring_is_idempotent_and_notices_a_wiped_store() {
+    let mut server = Server::started();
+    let queue = server.ready().await;
+    let first = queue.ensure_streams().await.unwrap();
+    assert_eq!(queue.ensure_streams().await.unwrap(), first);
+    server.restart();
+    within(20, ensure(&queue)).await;
+    assert_eq!(queue.ensure_streams().await.unwrap().jobs_created, first.jobs_created);
+    server.wipe();
+    within(20, ensure(&queue)).await;
+    assert!(queue.ensure_streams().await.unwrap().jobs_created > first.jobs_created);
+}
+
+#[tokio::test]
+async fn two_dispatchers_may_start_together() {
+    let server = Server::started();
+    let (one, two) = (server.connect().await, server.connect().await);
+    let (one, two) = tokio::join!(one.ensure_streams(), two.ensure_streams());
+    assert_eq!(one.unwrap(), two.unwrap());
+}
+
+#[tokio::test]
+async fn settings_that_cannot_work_are_named() {
+    let server = Server::started();
+    let nats = async_nats::connect(server.config().url).await;
+    let queue = server.connect().await;
+    let nats = match nats {
+        Ok(nats) => nats,
+        Err(_) => async_nats::connect(server.config().url).await.unwrap(),
+    };
+    let config = async_nats::jetstream::stream::Config {
+        name: "JOBS".into(),
+        subjects: vec!["redial.jobs.>".into()],
+        ..Default::default()
+    };
+    async_nats::jetstream::new(nats).create_stream(config).await.unwrap();
+    let error = queue.ensure_streams().await.unwrap_err();
+    assert!(matches!(&error, QueueError::Settings { field: "retention", .. }), "{error}");
+    assert!(!error.is_retryable());
+}
+
+#[tokio::test]
+async fn pools_are_disjoint_and_named_in_any_script() {
+    let server = Server::started();
+    let queue = server.ready().await;
+    queue.ensure_pool("模型").await.unwrap();
+    queue.ensure_pool("模型").await.unwrap();
+    assert!(queue.publish_jobs(jobs("模型", 3)).await.iter().all(Result::is_ok));
+    assert_eq!(queue.pool_backlog("模型").await.unwrap().pending, 3);
+    assert_eq!(queue.pool_backlog("default").await.unwrap().pending, 0);
+    let pulled = queue.pull_jobs("模型", 2, std::time::Duration::from_secs(5)).await.unwrap();
+    let backlog = queue.pool_backlog("模型").await.unwrap();
+    assert_eq!((pulled.len(), backlog.pending, backlog.unacked), (2, 1, 2));
+}
+
+#[tokio::test]
+async fn names_that_are_no_subject_token_are_refused() {
+    let server = Server::started();
+    let queue = server.ready().await;
+    for pool in ["*", "a.b", ">", "", "a b"] {
+        assert!(matches!(queue.ensure_pool(pool).await, Err(QueueError::Name(_))), "{pool:?}");
+        assert!(matches!(queue.publish_jobs(jobs(pool, 1)).await[0], Err(QueueError::Name(_))), "{pool:?}");
+    }
+    assert!(matches!(queue.pool_backlog("never-made").await, Err(QueueError::Missing { .. })));
+}
+
+#[tokio::test]
+async fn a_full_stream_refuses_and_loses_nothing() {
+    let server = Server::started();
+    let queue = server.connect().await;
+    let nats = async_nats::connect(server.config().url).await.unwrap();
+    let config = async_nats::jetstream::stream::Config {
+        name: "JOBS".into(),
+        subjects: vec!["redial.jobs.>".into()],
+        retention: async_nats::jetstream::stream::RetentionPolicy::WorkQueue,
+        discard: async_nats::jetstream::stream::DiscardPolicy::New,
+        max_messages: 5,
+        ..Default::default()
+    };
+    async_nats::jetstream::new(nats).create_stream(config).await.unwrap();
+    within(20, ensure(&queue)).await;
+    let results = queue.publish_jobs(jobs("default", 8)).await;
+    assert!(results[..5].iter().all(Result::is_ok));
+    for refused in &results[5..] {
+        assert!(matches!(refused, Err(error @ QueueError::Full { .. }) if error.is_retryable()), "{refused:?}");
+    }
+}

@@ -1,0 +1,111 @@
+//! The one error of this crate. A user sees it when `redial dev` cannot start a server, so each says what to do.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    process::ExitStatus,
+};
+
+/// Why a server could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// A program is not on this machine, or not where the environment says.
+    #[error("{program} was not found; looked at: {looked}. {remedy}")]
+    MissingProgram {
+        /// Its name.
+        program: &'static str,
+        /// The places, separated by commas.
+        looked: String,
+        /// What the user can do.
+        remedy: &'static str,
+    },
+    /// Postgres refuses to run as root, and the user it would run as cannot reach it.
+    #[error(
+        "{} cannot be run by user {user} (Postgres refuses to run as root): a folder above it is closed to that user. \
+         Open it, or install Postgres elsewhere and set REDIAL_POSTGRES_BIN",
+        program.display()
+    )]
+    UnreachableProgram {
+        /// The program.
+        program: PathBuf,
+        /// The user's name.
+        user: String,
+    },
+    /// We are root, and there is neither a user `postgres` nor `nobody`.
+    #[error("Postgres refuses to run as root, and /etc/passwd has neither a user \"postgres\" nor \"nobody\"; add one")]
+    NoUnprivilegedUser,
+    /// Another process runs a server on this folder.
+    #[error("{} is in use by a server of process {owner}; stop that one, or choose another folder", folder.display())]
+    FolderInUse {
+        /// The folder.
+        folder: PathBuf,
+        /// The process that started that server; `?` if unknown.
+        owner: String,
+    },
+    /// The port that was asked for is taken.
+    #[error("port {port} of 127.0.0.1, wanted for {server}, is taken by another program; free it or choose another")]
+    PortTaken {
+        /// The server.
+        server: &'static str,
+        /// The port.
+        port: u16,
+    },
+    /// No port could be had at all.
+    #[error("no free port on 127.0.0.1 for {server}")]
+    NoPort {
+        /// The server.
+        server: &'static str,
+    },
+    /// The server ended before it was ready.
+    #[error("{server} ended at once ({status}); the end of {}:\n{tail}", log.display())]
+    Ended {
+        /// The server, or the program that prepares it.
+        server: &'static str,
+        /// How it ended.
+        status: ExitStatus,
+        /// Its log file.
+        log: PathBuf,
+        /// The last lines of that.
+        tail: String,
+    },
+    /// The server runs but did not become ready in time.
+    #[error("{server} was not ready after {seconds} s; the end of {}:\n{tail}", log.display())]
+    NotReady {
+        /// The server, or the program that prepares it.
+        server: &'static str,
+        /// How long we waited.
+        seconds: u64,
+        /// Its log file.
+        log: PathBuf,
+        /// The last lines of that.
+        tail: String,
+    },
+    /// The data is there, but not the password that was made with it.
+    #[error(
+        "{} is missing, but its data exists; bring the file back, or remove {} to start afresh",
+        file.display(), data.display()
+    )]
+    PasswordLost {
+        /// The password file.
+        file: PathBuf,
+        /// The data folder.
+        data: PathBuf,
+    },
+    /// The operating system said no.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What we tried.
+        action: &'static str,
+        /// On which file or program.
+        path: PathBuf,
+        /// Its answer.
+        source: io::Error,
+    },
+}
+
+impl ServerError {
+    /// For `map_err`: names what was tried on what.
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { action, path: path.to_owned(), source }
+    }
+}

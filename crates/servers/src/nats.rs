@@ -1,0 +1,116 @@
+//! A private nats-server with JetStream.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, ExitStatus},
+    time::Duration,
+};
+
+use rustix::process::Signal;
+
+use crate::{
+    Process, ServerError,
+    folder::{Folder, write_private},
+    programs,
+    running::{Launch, Running},
+};
+
+mod configuration;
+mod handshake;
+
+/// A crashed server is one process: nothing of it lingers.
+const REMAINS: Duration = Duration::from_secs(5);
+const GRACE: Duration = Duration::from_secs(10);
+
+/// What to start.
+#[derive(Clone, Debug)]
+pub struct NatsConfig {
+    /// Belongs to this server alone; made if need be.
+    pub folder: PathBuf,
+    /// `None`: the port of the last start, or any free one if that is taken.
+    pub port: Option<u16>,
+    /// Folder of the JetStream store. `None`: `jetstream` in the folder.
+    pub store: Option<PathBuf>,
+    /// Most bytes that all streams together may hold. `None`: the server's default, three quarters of the free disk.
+    pub max_store_bytes: Option<u64>,
+}
+
+impl NatsConfig {
+    /// Any port, the default store.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into(), port: None, store: None, max_store_bytes: None }
+    }
+}
+
+/// A running nats-server on 127.0.0.1 with one user, `redial`. Dropping it kills it.
+#[derive(Debug)]
+pub struct Nats {
+    running: Running,
+    password: String,
+    store: PathBuf,
+}
+
+impl Nats {
+    /// Starts the server and waits until it answers a JetStream request of its user.
+    pub async fn start(config: NatsConfig) -> Result<Self, ServerError> {
+        crate::blocking(move || start(&config)).await
+    }
+
+    /// `nats://redial:<password>@127.0.0.1:<port>`
+    pub fn url(&self) -> String {
+        format!("nats://redial:{}@127.0.0.1:{}", self.password, self.running.port)
+    }
+
+    /// The port.
+    pub fn port(&self) -> u16 {
+        self.running.port
+    }
+
+    /// The folder of the JetStream store; removing it while the server is down wipes all streams.
+    pub fn store(&self) -> &Path {
+        &self.store
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.running.process.pid()
+    }
+
+    /// Waits until it has ended, for whatever reason.
+    pub async fn ended(&self) -> ExitStatus {
+        self.running.process.ended().await
+    }
+
+    /// Ends it as a crash does (SIGKILL).
+    pub async fn kill(self) -> ExitStatus {
+        self.running.process.kill().await
+    }
+
+    /// Ends it in order: everything is written. Killed if that takes over 10 s.
+    pub async fn stop(self) -> ExitStatus {
+        self.running.process.stop(Signal::TERM, GRACE).await
+    }
+}
+
+fn start(config: &NatsConfig) -> Result<Nats, ServerError> {
+    let program = programs::nats_server()?;
+    let folder = Folder::create(&config.folder)?;
+    let lock = folder.lock(REMAINS)?;
+    let password = folder.password()?;
+    let store = config.store.clone().unwrap_or_else(|| folder.join("jetstream"));
+    let file = folder.join("nats.conf");
+    let command = |port| {
+        let values = configuration::Values { port, store: &store, password: &password, max: config.max_store_bytes };
+        write_private(&file, &values.text())?;
+        command(&program, &file)
+    };
+    let ready = |_: &Process, port| handshake::answers(port, "redial", &password).unwrap_or(false);
+    let running = Launch { server: "NATS", folder: &folder, lock, port: config.port }.run(command, ready)?;
+    Ok(Nats { running, password, store })
+}
+
+fn command(program: &Path, file: &Path) -> Result<Command, ServerError> {
+    let mut command = Process::command(program)?;
+    command.arg("--config").arg(file);
+    Ok(command)
+}

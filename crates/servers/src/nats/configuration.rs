@@ -1,0 +1,59 @@
+//! The server's configuration file, in what nats-server knows from 2.9.10 on.
+
+use std::{fmt::Write as _, path::Path};
+
+pub(super) struct Values<'a> {
+    pub(super) port: u16,
+    pub(super) store: &'a Path,
+    pub(super) password: &'a str,
+    pub(super) max: Option<u64>,
+}
+
+impl Values<'_> {
+    /// Users stand inside `accounts`: with an `authorization` block beside it, 2.9.10 lets anonymous clients in.
+    pub(super) fn text(&self) -> String {
+        let store = quoted(&self.store.to_string_lossy());
+        let mut jetstream = format!("store_dir: {store}");
+        if let Some(max) = self.max {
+            let _infallible = write!(jetstream, ", max_file_store: {max}");
+        }
+        format!(
+            "# Written by Redial at each start.\n\
+             host: 127.0.0.1\n\
+             port: {port}\n\
+             jetstream {{ {jetstream} }}\n\
+             accounts {{\n  \
+               REDIAL {{ jetstream: enabled, users: [ {{ user: redial, password: {password} }} ] }}\n\
+             }}\n",
+            port = self.port,
+            password = quoted(self.password),
+        )
+    }
+}
+
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => quoted.extend(['\\', character]),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            _ => quoted.push(character),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_quoted() {
+        let text = Values { port: 7, store: Path::new("/a b\"\\c"), password: "p", max: Some(9) }.text();
+        assert!(text.contains(r#"jetstream { store_dir: "/a b\"\\c", max_file_store: 9 }"#), "{text}");
+        assert!(text.contains("port: 7\n") && text.contains(r#"password: "p""#), "{text}");
+    }
+}

@@ -1,0 +1,116 @@
+//! The first start: `initdb`, the password and the database.
+//!
+//! All is made in `data.new` and becomes `data` by one rename, so that a kill at any moment leaves either nothing or
+//! everything. What a killed attempt left is removed.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use super::{PostgresConfig, clean_command, place::Home};
+use crate::{
+    Process, ServerError,
+    folder::{Folder, Log, write_private},
+    programs::PostgresPrograms,
+    running::copy,
+};
+
+/// `initdb` takes half a second on an idle machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+pub(super) struct Inputs<'a> {
+    pub(super) programs: &'a PostgresPrograms,
+    pub(super) home: &'a Home,
+    pub(super) folder: &'a Folder,
+    /// Given to `initdb` too, so that nobody starts over while a killed owner's is still writing.
+    pub(super) lock: &'a File,
+    pub(super) config: &'a PostgresConfig,
+}
+
+/// Makes the database unless it exists.
+pub(super) fn once(inputs: &Inputs<'_>) -> Result<(), ServerError> {
+    let data = inputs.home.data();
+    if data.join("PG_VERSION").exists() {
+        let file = inputs.folder.password_file();
+        return if file.exists() { Ok(()) } else { Err(ServerError::PasswordLost { file, data }) };
+    }
+    let fresh = inputs.home.folder.join("data.new");
+    remove_remains(&fresh)?;
+    let password_file = hand_over_password(inputs)?;
+    let made = initdb(inputs, &fresh, &password_file).and_then(|()| create_database(inputs, &fresh));
+    fs::remove_file(&password_file).map_err(ServerError::io("remove", &password_file))?;
+    made?;
+    fs::rename(&fresh, &data).map_err(ServerError::io("rename", &fresh))?;
+    let home = &inputs.home.folder;
+    File::open(home).and_then(|folder| folder.sync_all()).map_err(ServerError::io("write", home))
+}
+
+fn remove_remains(fresh: &Path) -> Result<(), ServerError> {
+    match fs::remove_dir_all(fresh) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(ServerError::io("remove", fresh)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// A copy of the password that the user who runs `initdb` can read.
+fn hand_over_password(inputs: &Inputs<'_>) -> Result<PathBuf, ServerError> {
+    let file = inputs.home.folder.join("initdb-password");
+    write_private(&file, &inputs.folder.password()?)?;
+    if let Some(user) = &inputs.home.user {
+        user.own(&file)?;
+    }
+    Ok(file)
+}
+
+fn initdb(inputs: &Inputs<'_>, fresh: &Path, password_file: &Path) -> Result<(), ServerError> {
+    fs::create_dir(fresh).map_err(ServerError::io("create", fresh))?;
+    fs::set_permissions(fresh, fs::Permissions::from_mode(0o700)).map_err(ServerError::io("close", fresh))?;
+    if let Some(user) = &inputs.home.user {
+        user.own(fresh)?;
+    }
+    let mut command = clean_command(&inputs.programs.initdb, fresh, inputs.home.user.as_ref())?;
+    command.args(["--username=redial", "--auth=scram-sha-256", "--encoding=UTF8", "--no-locale", "--no-instructions"]);
+    command.arg("--pwfile").arg(password_file).arg("--pgdata").arg(fresh);
+    if !is_durable(inputs.config) {
+        command.arg("--no-sync");
+    }
+    command.stdin(copy(inputs.lock, inputs.folder)?);
+    run("initdb", command, inputs.folder)
+}
+
+/// In single-user mode, so that no client program or library is needed.
+fn create_database(inputs: &Inputs<'_>, fresh: &Path) -> Result<(), ServerError> {
+    let mut command = clean_command(&inputs.programs.postgres, fresh, inputs.home.user.as_ref())?;
+    let fsync = if is_durable(inputs.config) { "fsync=on" } else { "fsync=off" };
+    command.args(["--single", "-c", fsync, "-c", "exit_on_error=on", "-D"]).arg(fresh).arg("postgres");
+    let (reader, mut writer) = io::pipe().map_err(ServerError::io("open a pipe to", &inputs.programs.postgres))?;
+    writer.write_all(b"CREATE DATABASE redial\n").map_err(ServerError::io("write to", &inputs.programs.postgres))?;
+    drop(writer);
+    command.stdin(reader);
+    run("Postgres (creating the database)", command, inputs.folder)
+}
+
+fn is_durable(config: &PostgresConfig) -> bool {
+    let fsync = config.settings.iter().rfind(|(name, _)| name == "fsync");
+    fsync.is_none_or(|(_, value)| value == "on")
+}
+
+fn run(program: &'static str, mut command: Command, folder: &Folder) -> Result<(), ServerError> {
+    let log = folder.log("initdb.log")?;
+    command.stdout(copy(&log.file, folder)?).stderr(copy(&log.file, folder)?);
+    let process = Process::spawn(command)?;
+    match process.wait(PATIENCE) {
+        Some(status) if status.success() => Ok(()),
+        Some(status) => Err(ServerError::Ended { server: program, status, log: log.path.clone(), tail: log.tail() }),
+        None => Err(not_ready(program, &log)),
+    }
+}
+
+fn not_ready(server: &'static str, log: &Log) -> ServerError {
+    ServerError::NotReady { server, seconds: PATIENCE.as_secs(), log: log.path.clone(), tail: log.tail() }
+}

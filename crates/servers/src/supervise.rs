@@ -1,0 +1,213 @@
+//! Keeps a server running.
+
+use std::{future::Future, process::ExitStatus, time::Duration};
+
+use backoff::{ExponentialBackoff, ExponentialBackoffBuilder, backoff::Backoff};
+use tokio::{sync::watch, task::JoinHandle, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use crate::{Nats, NatsConfig, Postgres, PostgresConfig, ServerError};
+
+/// A server that lived this long is restarted without delay when it dies; one that dies sooner waits longer each time.
+const STEADY: Duration = Duration::from_secs(5);
+const FIRST_DELAY: Duration = Duration::from_millis(100);
+const LONGEST_DELAY: Duration = Duration::from_secs(5);
+
+/// A server that [`Supervised`] can look after.
+pub trait Server: Sized + Send + Sync + 'static {
+    /// What starts it.
+    type Config: Clone + Send + Sync + 'static;
+    /// Its name in logs.
+    const NAME: &'static str;
+    /// Starts it and waits until it is ready.
+    fn start(config: Self::Config) -> impl Future<Output = Result<Self, ServerError>> + Send;
+    /// The same configuration on a certain port.
+    fn on_port(config: Self::Config, port: u16) -> Self::Config;
+    /// Its address with credentials.
+    fn url(&self) -> String;
+    /// Its port.
+    fn port(&self) -> u16;
+    /// Its process id.
+    fn pid(&self) -> u32;
+    /// Waits until it has ended.
+    fn ended(&self) -> impl Future<Output = ExitStatus> + Send;
+    /// Ends it in order.
+    fn stop(self) -> impl Future<Output = ExitStatus> + Send;
+}
+
+/// A server that is started again, at the same address, whenever it dies. Dropping this kills it.
+#[derive(Debug)]
+pub struct Supervised {
+    url: String,
+    port: u16,
+    pid: watch::Receiver<Option<u32>>,
+    shutdown: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Supervised {
+    /// Starts it. Only this first start can fail: later ones are tried again for ever, and logged.
+    pub async fn start<S: Server>(config: S::Config) -> Result<Self, ServerError> {
+        let server = S::start(config.clone()).await?;
+        let (url, port) = (server.url(), server.port());
+        let (tell, pid) = watch::channel(Some(server.pid()));
+        let shutdown = CancellationToken::new();
+        let task = tokio::spawn(watch_over(server, S::on_port(config, port), tell, shutdown.clone()));
+        Ok(Self { url, port, pid, shutdown, task })
+    }
+
+    /// Its address with credentials; the same after every restart.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Its port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Its process id; `None` while it is down. To wait for a restart, watch this.
+    pub fn pid(&self) -> watch::Receiver<Option<u32>> {
+        self.pid.clone()
+    }
+
+    /// Ends it in order.
+    pub async fn stop(mut self) {
+        self.shutdown.cancel();
+        if let Err(error) = (&mut self.task).await {
+            tracing::error!(%error, "the supervision of a server failed");
+        }
+    }
+}
+
+impl Drop for Supervised {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn watch_over<S: Server>(
+    mut server: S,
+    config: S::Config,
+    tell: watch::Sender<Option<u32>>,
+    shutdown: CancellationToken,
+) {
+    let mut delays = delays();
+    loop {
+        let began = Instant::now();
+        let status = tokio::select! {
+            status = server.ended() => status,
+            () = shutdown.cancelled() => {
+                let status = server.stop().await;
+                tracing::debug!(server = S::NAME, %status, "stopped");
+                return;
+            }
+        };
+        tell.send_replace(None);
+        tracing::warn!(server = S::NAME, %status, "died; starting it again");
+        // It holds the folder's lock.
+        drop(server);
+        let mut delay = Duration::ZERO;
+        if began.elapsed() >= STEADY {
+            delays.reset();
+        } else {
+            delay = next(&mut delays);
+        }
+        let restarted = tokio::select! {
+            server = restart::<S>(&config, delay, &mut delays) => server,
+            () = shutdown.cancelled() => return,
+        };
+        tracing::info!(server = S::NAME, pid = restarted.pid(), "runs again");
+        tell.send_replace(Some(restarted.pid()));
+        server = restarted;
+    }
+}
+
+async fn restart<S: Server>(config: &S::Config, mut delay: Duration, delays: &mut ExponentialBackoff) -> S {
+    loop {
+        tokio::time::sleep(delay).await;
+        match S::start(config.clone()).await {
+            Ok(server) => return server,
+            Err(error) => tracing::error!(server = S::NAME, %error, "cannot be started; trying again"),
+        }
+        delay = next(delays);
+    }
+}
+
+fn next(delays: &mut ExponentialBackoff) -> Duration {
+    delays.next_backoff().unwrap_or(LONGEST_DELAY)
+}
+
+fn delays() -> ExponentialBackoff {
+    ExponentialBackoffBuilder::new()
+        .with_initial_interval(FIRST_DELAY)
+        .with_max_interval(LONGEST_DELAY)
+        .with_max_elapsed_time(None)
+        .build()
+}
+
+impl Server for Postgres {
+    type Config = PostgresConfig;
+    const NAME: &'static str = "Postgres";
+
+    fn start(config: PostgresConfig) -> impl Future<Output = Result<Self, ServerError>> + Send {
+        Postgres::start(config)
+    }
+
+    fn on_port(config: PostgresConfig, port: u16) -> PostgresConfig {
+        PostgresConfig { port: Some(port), ..config }
+    }
+
+    fn url(&self) -> String {
+        Postgres::url(self)
+    }
+
+    fn port(&self) -> u16 {
+        Postgres::port(self)
+    }
+
+    fn pid(&self) -> u32 {
+        Postgres::pid(self)
+    }
+
+    fn ended(&self) -> impl Future<Output = ExitStatus> + Send {
+        Postgres::ended(self)
+    }
+
+    fn stop(self) -> impl Future<Output = ExitStatus> + Send {
+        Postgres::stop(self)
+    }
+}
+
+impl Server for Nats {
+    type Config = NatsConfig;
+    const NAME: &'static str = "NATS";
+
+    fn start(config: NatsConfig) -> impl Future<Output = Result<Self, ServerError>> + Send {
+        Nats::start(config)
+    }
+
+    fn on_port(config: NatsConfig, port: u16) -> NatsConfig {
+        NatsConfig { port: Some(port), ..config }
+    }
+
+    fn url(&self) -> String {
+        Nats::url(self)
+    }
+
+    fn port(&self) -> u16 {
+        Nats::port(self)
+    }
+
+    fn pid(&self) -> u32 {
+        Nats::pid(self)
+    }
+
+    fn ended(&self) -> impl Future<Output = ExitStatus> + Send {
+        Nats::ended(self)
+    }
+
+    fn stop(self) -> impl Future<Output = ExitStatus> + Send {
+        Nats::stop(self)
+    }
+}

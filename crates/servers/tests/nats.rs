@@ -1,0 +1,100 @@
+//! nats-server as a process: start, crash, restart, refusals. Streams are the queue's business and its tests'.
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    net::{Ipv4Addr, TcpListener, TcpStream},
+    time::{Duration, Instant},
+};
+
+use redial_servers::{Nats, NatsConfig, ServerError, Signal, Supervised};
+
+/// Connects with these options and returns the server's answer to a PING: `PONG` or an error.
+fn ping(port: u16, options: &str) -> String {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+    write!(stream, "CONNECT {options}\r\nPING\r\n").unwrap();
+    let mut answers = BufReader::new(stream).lines().map_while(Result::ok);
+    answers.find(|line| !line.starts_with("INFO ")).unwrap_or_default()
+}
+
+fn credentials(nats: &Nats) -> String {
+    let url = nats.url();
+    let password = url.strip_prefix("nats://redial:").unwrap().split('@').next().unwrap();
+    format!("{{\"verbose\":false,\"user\":\"redial\",\"pass\":\"{password}\"}}")
+}
+
+#[tokio::test]
+async fn lets_its_user_in_and_nobody_else() {
+    let temp = tempfile::tempdir().unwrap();
+    let began = Instant::now();
+    let nats = Nats::start(NatsConfig::new(temp.path())).await.unwrap();
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    assert_eq!(ping(nats.port(), &credentials(&nats)), "PONG");
+    for stranger in ["{}", r#"{"user":"redial","pass":"wrong"}"#, r#"{"user":"","pass":""}"#] {
+        assert!(ping(nats.port(), stranger).contains("Authorization Violation"), "{stranger}");
+    }
+}
+
+#[tokio::test]
+async fn keeps_address_and_store_over_stop_and_crash() {
+    let temp = tempfile::tempdir().unwrap();
+    let nats = Nats::start(NatsConfig::new(temp.path())).await.unwrap();
+    let url = nats.url();
+    assert!(nats.store().join("jetstream").is_dir(), "nothing in {}", nats.store().display());
+    nats.stop().await;
+    let nats = Nats::start(NatsConfig::new(temp.path())).await.unwrap();
+    assert_eq!(nats.url(), url);
+    nats.kill().await;
+    let nats = Nats::start(NatsConfig::new(temp.path())).await.unwrap();
+    assert_eq!(nats.url(), url);
+    assert_eq!(ping(nats.port(), &credentials(&nats)), "PONG");
+}
+
+#[tokio::test]
+async fn a_wanted_port_that_is_taken_is_reported() {
+    let temp = tempfile::tempdir().unwrap();
+    let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let wanted = NatsConfig { port: Some(port), ..NatsConfig::new(temp.path()) };
+    let error = Nats::start(wanted).await.unwrap_err();
+    assert!(matches!(error, ServerError::PortTaken { port: found, .. } if found == port), "{error}");
+}
+
+#[tokio::test]
+async fn a_failed_start_quotes_the_log() {
+    let temp = tempfile::tempdir().unwrap();
+    let store = temp.path().join("a file");
+    fs::write(&store, "").unwrap();
+    let error = Nats::start(NatsConfig { store: Some(store), ..NatsConfig::new(temp.path()) }).await.unwrap_err();
+    assert!(matches!(error, ServerError::Ended { .. }), "{error}");
+    assert!(error.to_string().contains("JetStream"), "{error}");
+}
+
+#[tokio::test]
+async fn two_servers_do_not_share_a_store() {
+    let temp = tempfile::tempdir().unwrap();
+    let nats = Nats::start(NatsConfig::new(temp.path())).await.unwrap();
+    fs::write(temp.path().join("lock"), "1").unwrap();
+    let error = Nats::start(NatsConfig::new(temp.path())).await.unwrap_err();
+    assert!(matches!(error, ServerError::FolderInUse { .. }), "{error}");
+    nats.stop().await;
+    Nats::start(NatsConfig::new(temp.path())).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_supervised_server_comes_back_until_it_is_stopped() {
+    let temp = tempfile::tempdir().unwrap();
+    let supervised = Supervised::start::<Nats>(NatsConfig::new(temp.path())).await.unwrap();
+    let mut pids = supervised.pid();
+    for _ in 0..3 {
+        let before = pids.borrow_and_update().unwrap();
+        let victim = rustix::process::Pid::from_raw(i32::try_from(before).unwrap()).unwrap();
+        rustix::process::kill_process(victim, Signal::KILL).unwrap();
+        pids.wait_for(|now| now.is_some_and(|now| now != before)).await.unwrap();
+        assert!(ping(supervised.port(), "{}").contains("Authorization Violation"));
+    }
+    let port = supervised.port();
+    supervised.stop().await;
+    assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err());
+}

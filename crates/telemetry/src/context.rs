@@ -1,0 +1,107 @@
+//! The trace context that travels with a call: W3C `traceparent` as text.
+
+use opentelemetry::{
+    Context,
+    trace::{SpanContext, SpanId, TraceContextExt, TraceFlags, TraceId, TraceState},
+};
+use tracing::Span;
+use tracing_opentelemetry::OpenTelemetrySpanExt;
+
+use crate::is_exporting;
+
+/// `traceparent` of the current span, to be sent along with a message. `None` when traces are not exported or no span
+/// is current; then pass on what came in. A span that was not sampled is passed on too, with its flag `00`: otherwise
+/// the next process would start a trace of its own.
+pub fn current_traceparent() -> Option<String> {
+    if !is_exporting() {
+        return None;
+    }
+    let context = Span::current().context();
+    let span = context.span();
+    span.span_context().is_valid().then(|| write(span.span_context()))
+}
+
+/// Makes `span` a child of the span that `traceparent` names. Call it before the span is entered or has children.
+/// Text that is no trace context is ignored: the span then belongs to its own parent.
+pub fn set_parent(span: &Span, traceparent: &str) {
+    if !is_exporting() {
+        return;
+    }
+    if let Some(parent) = parse(traceparent) {
+        // Fails for a span that is switched off or already entered; the trace is then cut here, nothing else.
+        let _ = span.set_parent(Context::new().with_remote_span_context(parent));
+    }
+}
+
+/// True for a `traceparent` that [`set_parent`] would follow.
+pub(crate) fn is_valid(traceparent: &str) -> bool {
+    parse(traceparent).is_some()
+}
+
+fn write(span: &SpanContext) -> String {
+    format!("00-{}-{}-{:02x}", span.trace_id(), span.span_id(), span.trace_flags() & TraceFlags::SAMPLED)
+}
+
+/// Version 00 is `00-<32 hex>-<16 hex>-<2 hex>`, lower case, ids not zero; later versions may have more after it and
+/// version `ff` is forbidden (W3C Trace Context, section 3.2.2).
+fn parse(text: &str) -> Option<SpanContext> {
+    let fields: Vec<&str> = text.splitn(5, '-').collect();
+    let &[version, trace, span, flags, ref rest @ ..] = fields.as_slice() else { return None };
+    let lengths_fit = [(version, 2), (trace, 32), (span, 16), (flags, 2)]
+        .into_iter()
+        .all(|(field, length)| field.len() == length && field.bytes().all(is_lower_hex));
+    if !lengths_fit || version == "ff" || (version == "00" && !rest.is_empty()) {
+        return None;
+    }
+    let flags = TraceFlags::new(u8::from_str_radix(flags, 16).ok()?) & TraceFlags::SAMPLED;
+    let (trace, span) = (TraceId::from_hex(trace).ok()?, SpanId::from_hex(span).ok()?);
+    let context = SpanContext::new(trace, span, flags, true, TraceState::NONE);
+    context.is_valid().then_some(context)
+}
+
+fn is_lower_hex(byte: u8) -> bool {
+    matches!(byte, b'0'..=b'9' | b'a'..=b'f')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+    #[test]
+    fn what_was_written_is_read_back() {
+        assert_eq!(write(&parse(GOOD).unwrap()), GOOD);
+        let unsampled = GOOD.replace("-01", "-00");
+        assert!(!parse(&unsampled).unwrap().is_sampled());
+        assert_eq!(write(&parse(&unsampled).unwrap()), unsampled);
+    }
+
+    #[test]
+    fn a_later_version_may_say_more() {
+        assert!(parse(&format!("01{}-more-and-more", &GOOD[2..])).is_some());
+        assert_eq!(parse(&GOOD.replace("-01", "-ff")).unwrap().trace_flags(), TraceFlags::SAMPLED);
+    }
+
+    #[test]
+    fn anything_else_is_no_context() {
+        let bad = [
+            String::new(),
+            "00".to_owned(),
+            GOOD.to_uppercase(),
+            format!("{GOOD}-more"),
+            format!(" {GOOD}"),
+            format!("ff{}", &GOOD[2..]),
+            GOOD.replace("0af7", "0zf7"),
+            GOOD.replace("0af7", "0af"),
+            GOOD.replace("-01", "-1"),
+            GOOD.replace("-01", "-+1"),
+            GOOD.replace("0af7651916cd43dd8448eb211c80319c", &"0".repeat(32)),
+            GOOD.replace("b7ad6b7169203331", &"0".repeat(16)),
+            GOOD.replace("0af7651916cd43dd8448eb211c80319c", "é".repeat(16).as_str()),
+        ];
+        for text in bad {
+            assert!(parse(&text).is_none(), "{text:?}");
+        }
+    }
+}

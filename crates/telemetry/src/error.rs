@@ -1,0 +1,49 @@
+//! Why telemetry could not be set up. All of these are settings that a person has to change: stop the process and show
+//! the text. No text holds a header, a password or the query of a URL.
+
+/// A setting is wrong, or telemetry was started twice.
+#[derive(Debug, thiserror::Error)]
+pub enum TelemetryError {
+    /// The log filter cannot be parsed.
+    #[error(
+        "log filter {filter:?}: {reason}; allowed: a level (error, warn, info, debug, trace, off) or directives like info,redial_worker=debug"
+    )]
+    Filter {
+        /// The filter as given.
+        filter: String,
+        /// What the parser said.
+        reason: String,
+    },
+    /// A log format that does not exist.
+    #[error("log format {0:?}; allowed: auto, text, json")]
+    Format(String),
+    /// A standard variable has a value that Redial cannot follow.
+    #[error("{variable} is {value:?}; allowed: {allowed}")]
+    Variable {
+        /// Its name.
+        variable: &'static str,
+        /// Its value.
+        value: String,
+        /// What can be used instead.
+        allowed: &'static str,
+    },
+    /// An endpoint is not a URL that spans or metrics could be sent to. The value is not shown: it may hold a password.
+    #[error("{variable}: {reason}; allowed: an http:// or https:// URL")]
+    Endpoint {
+        /// Name of the variable.
+        variable: &'static str,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The exporter could not be built for another reason.
+    #[error("the OTLP exporter of {signal} cannot be built: {reason}")]
+    Exporter {
+        /// `traces` or `metrics`.
+        signal: &'static str,
+        /// What the exporter said.
+        reason: String,
+    },
+    /// A process has one telemetry.
+    #[error("telemetry was started twice in this process")]
+    AlreadyStarted,
+}

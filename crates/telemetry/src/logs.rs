@@ -1,0 +1,125 @@
+//! Structured logs on stderr: text for people on a terminal, one JSON object per line for machines.
+
+use std::{io::IsTerminal, str::FromStr};
+
+use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, fmt::MakeWriter};
+
+use crate::TelemetryError;
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Text if stderr is a terminal, JSON otherwise.
+    #[default]
+    Auto,
+    /// One readable line per event.
+    Text,
+    /// One JSON object per event: `timestamp`, `level`, `target`, `fields`, `span`.
+    Json,
+}
+
+impl FromStr for LogFormat {
+    type Err = TelemetryError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "text" => Ok(Self::Text),
+            "json" => Ok(Self::Json),
+            other => Err(TelemetryError::Format(other.to_owned())),
+        }
+    }
+}
+
+/// The layer that writes logs to stderr.
+pub(crate) fn layer(format: LogFormat, filter: &str) -> Result<Box<dyn Layer<Registry> + Send + Sync>, TelemetryError> {
+    let terminal = std::io::stderr().is_terminal();
+    let json = match format {
+        LogFormat::Auto => !terminal,
+        LogFormat::Text => false,
+        LogFormat::Json => true,
+    };
+    Ok(writing_to(std::io::stderr, json, terminal && std::env::var_os("NO_COLOR").is_none(), parse(filter)?))
+}
+
+fn parse(filter: &str) -> Result<EnvFilter, TelemetryError> {
+    EnvFilter::builder()
+        .parse(filter)
+        .map_err(|error| TelemetryError::Filter { filter: filter.to_owned(), reason: error.to_string() })
+}
+
+fn writing_to<W>(writer: W, json: bool, color: bool, filter: EnvFilter) -> Box<dyn Layer<Registry> + Send + Sync>
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let layer = fmt::layer().with_writer(writer).with_ansi(color);
+    if json {
+        layer.json().with_span_list(false).with_filter(filter).boxed()
+    } else {
+        layer.with_filter(filter).boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::Write,
+        sync::{Arc, Mutex},
+    };
+
+    use tracing_subscriber::layer::SubscriberExt;
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Buffer(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Buffer {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn written(json: bool, filter: &str) -> String {
+        let buffer = Buffer::default();
+        let writer = buffer.clone();
+        let layer = writing_to(move || writer.clone(), json, false, parse(filter).unwrap());
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
+            let span = tracing::info_span!("claim", pool = "default");
+            let _entered = span.enter();
+            tracing::info!(calls = 3, "granted");
+            tracing::debug!("not by default");
+        });
+        let bytes = buffer.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn a_json_line_has_the_fields_and_the_span() {
+        let text = written(true, "info");
+        assert_eq!(text.lines().count(), 1, "{text}");
+        for part in [r#""level":"INFO""#, r#""calls":3"#, r#""message":"granted""#, r#""pool":"default""#] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+    }
+
+    #[test]
+    fn a_text_line_is_plain_where_there_is_no_terminal() {
+        let text = written(false, "debug");
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(text.contains("claim{pool=\"default\"}") && text.contains("granted calls=3"), "{text}");
+        assert!(!text.contains('\u{1b}'), "{text:?}");
+    }
+
+    #[test]
+    fn a_bad_setting_names_itself_and_what_is_allowed() {
+        let error = parse("info,redial=loud").unwrap_err().to_string();
+        assert!(error.contains("info,redial=loud") && error.contains("allowed: a level"), "{error}");
+        let error = "xml".parse::<LogFormat>().unwrap_err().to_string();
+        assert_eq!(error, r#"log format "xml"; allowed: auto, text, json"#);
+    }
+}

@@ -1,0 +1,178 @@
+//! The instruments. One method per thing worth counting, with plain arguments; without an exporter each is one check.
+
+use std::{sync::OnceLock, time::Duration};
+
+use opentelemetry::{
+    KeyValue,
+    metrics::{Counter, Histogram, Meter},
+};
+
+use crate::names;
+
+static ENABLED: OnceLock<Metrics> = OnceLock::new();
+static DISABLED: Metrics = Metrics(None);
+
+/// What this process counts. Before [`crate::init`], and when metrics are not exported, nothing is counted.
+pub fn metrics() -> &'static Metrics {
+    ENABLED.get().unwrap_or(&DISABLED)
+}
+
+/// From here on, count on this meter.
+pub(crate) fn enable(meter: &Meter) {
+    // Set once: init refuses to run twice.
+    let _ = ENABLED.set(Metrics(Some(Instruments::new(meter))));
+}
+
+/// See [`metrics`].
+///
+/// `tool` must be the name of an announced tool, or [`names::OTHER_TOOL`]: every name is a time series.
+pub struct Metrics(Option<Instruments>);
+
+struct Instruments {
+    jobs_published: Counter<u64>,
+    jobs_republished: Counter<u64>,
+    calls_submitted: Counter<u64>,
+    calls_claimed: Counter<u64>,
+    calls_finished: Counter<u64>,
+    attempts_finished: Counter<u64>,
+    attempt_duration: Histogram<f64>,
+    retries: Counter<u64>,
+    leases_expired: Counter<u64>,
+    results_stale: Counter<u64>,
+    queue_age: Histogram<f64>,
+    batch_size: Histogram<u64>,
+}
+
+impl Metrics {
+    /// Jobs of `pool` whose publication the queue confirmed.
+    pub fn jobs_published(&self, pool: &str, count: u64) {
+        let Some(on) = &self.0 else { return };
+        on.jobs_published.add(count, &[text(names::POOL, pool)]);
+    }
+
+    /// Jobs that the sweeper published again because nobody claimed them.
+    pub fn jobs_republished(&self, count: u64) {
+        let Some(on) = &self.0 else { return };
+        on.jobs_republished.add(count, &[]);
+    }
+
+    /// Submissions that ended with `status` (`accepted`, `existing`, `refused`, `rejected`).
+    pub fn calls_submitted(&self, tool: &str, status: &'static str, count: u64) {
+        let Some(on) = &self.0 else { return };
+        on.calls_submitted.add(count, &[text(names::TOOL_NAME, tool), KeyValue::new(names::SUBMIT_STATUS, status)]);
+    }
+
+    /// Attempts that were granted to workers.
+    pub fn calls_claimed(&self, count: u64) {
+        let Some(on) = &self.0 else { return };
+        on.calls_claimed.add(count, &[]);
+    }
+
+    /// A call reached the terminal `state`; `class` says why, unless it succeeded.
+    pub fn call_finished(&self, tool: &str, state: &'static str, class: Option<&'static str>) {
+        let Some(on) = &self.0 else { return };
+        let mut attributes = tool_and_class(tool, class);
+        attributes.push(KeyValue::new(names::CALL_STATE, state));
+        on.calls_finished.add(1, &attributes);
+    }
+
+    /// An attempt ended after `duration`; `class` says why, unless it succeeded.
+    pub fn attempt_finished(&self, tool: &str, class: Option<&'static str>, duration: Duration) {
+        let Some(on) = &self.0 else { return };
+        let attributes = tool_and_class(tool, class);
+        on.attempts_finished.add(1, &attributes);
+        on.attempt_duration.record(duration.as_secs_f64(), &attributes);
+    }
+
+    /// Another attempt was scheduled after a failure of `class`.
+    pub fn retry_scheduled(&self, tool: &str, class: &'static str) {
+        let Some(on) = &self.0 else { return };
+        on.retries.add(1, &tool_and_class(tool, Some(class)));
+    }
+
+    /// Leases that ran out: a worker died or lost its connection.
+    pub fn leases_expired(&self, count: u64) {
+        let Some(on) = &self.0 else { return };
+        on.leases_expired.add(count, &[]);
+    }
+
+    /// Results of attempts that no longer held their call.
+    pub fn results_stale(&self, count: u64) {
+        let Some(on) = &self.0 else { return };
+        on.results_stale.add(count, &[]);
+    }
+
+    /// How long a claimed call had been ready.
+    pub fn queue_age(&self, age: Duration) {
+        let Some(on) = &self.0 else { return };
+        on.queue_age.record(age.as_secs_f64(), &[]);
+    }
+
+    /// A batch of `size` items was worked off; `kind` is one of few words: `submit`, `claim`, `report` and so on.
+    pub fn batch_size(&self, kind: &'static str, size: usize) {
+        let Some(on) = &self.0 else { return };
+        on.batch_size.record(size as u64, &[KeyValue::new(names::BATCH_KIND, kind)]);
+    }
+}
+
+fn text(key: &'static str, value: &str) -> KeyValue {
+    KeyValue::new(key, value.to_owned())
+}
+
+fn tool_and_class(tool: &str, class: Option<&'static str>) -> Vec<KeyValue> {
+    let mut attributes = vec![text(names::TOOL_NAME, tool)];
+    attributes.extend(class.map(|class| KeyValue::new(names::ERROR_TYPE, class)));
+    attributes
+}
+
+/// Upper bounds of the buckets for times: 1 ms to an hour, in seconds.
+const SECONDS: [f64; 15] =
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0];
+/// Upper bounds of the buckets for batch sizes.
+const SIZES: [f64; 10] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0];
+
+impl Instruments {
+    fn new(meter: &Meter) -> Self {
+        let counter = |name, unit, says| meter.u64_counter(name).with_unit(unit).with_description(says).build();
+        let seconds = |name, says| {
+            let histogram = meter.f64_histogram(name).with_unit("s").with_description(says);
+            histogram.with_boundaries(SECONDS.to_vec()).build()
+        };
+        Self {
+            jobs_published: counter("redial.jobs.published", "{job}", "Jobs stored by the queue"),
+            jobs_republished: counter("redial.jobs.republished", "{job}", "Jobs published again by the sweeper"),
+            calls_submitted: counter("redial.calls.submitted", "{call}", "Submissions by what became of them"),
+            calls_claimed: counter("redial.calls.claimed", "{call}", "Attempts granted to workers"),
+            calls_finished: counter("redial.calls.finished", "{call}", "Calls that reached a terminal state"),
+            attempts_finished: counter("redial.attempts.finished", "{attempt}", "Attempts that ended"),
+            attempt_duration: seconds("redial.attempt.duration", "Time that attempts took"),
+            retries: counter("redial.retries", "{attempt}", "Retries scheduled"),
+            leases_expired: counter("redial.leases.expired", "{lease}", "Leases that ran out"),
+            results_stale: counter("redial.results.stale", "{result}", "Results of attempts that had lost their call"),
+            queue_age: seconds("redial.queue.age", "Time that calls were ready before they were claimed"),
+            batch_size: meter
+                .u64_histogram("redial.batch.size")
+                .with_unit("{item}")
+                .with_description("Items worked off in one transaction or request")
+                .with_boundaries(SIZES.to_vec())
+                .build(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn operators_have_a_table_of_every_instrument() {
+        let code = include_str!("metrics.rs").split("mod tests").next().unwrap();
+        let instruments: BTreeSet<_> =
+            code.split("\"redial.").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
+        let rows =
+            include_str!("../../../docs/OPERATIONS.md").lines().filter_map(|line| line.strip_prefix("| `redial."));
+        let documented: BTreeSet<_> = rows.map(|row| row.split('`').next().unwrap()).collect();
+        assert_eq!(instruments.len(), 12);
+        assert_eq!(documented, instruments);
+    }
+}

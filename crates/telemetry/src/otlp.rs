@@ -1,0 +1,69 @@
+//! The exporters. OTLP over HTTP with a blocking client, because the SDK exports from threads of its own, on which no
+//! async client would make progress.
+
+use std::time::Duration;
+
+use opentelemetry::{Key, KeyValue};
+use opentelemetry_otlp::{ExporterBuildError, MetricExporter, SpanExporter, WithHttpConfig};
+use opentelemetry_sdk::{
+    Resource,
+    metrics::SdkMeterProvider,
+    resource::{EnvResourceDetector, ResourceDetector},
+    trace::SdkTracerProvider,
+};
+
+use crate::{TelemetryConfig, TelemetryError};
+
+/// Spans to the collector, in batches. The sampler is that of `OTEL_TRACES_SAMPLER`, the parent's decision by default.
+pub(crate) fn tracer_provider(config: &TelemetryConfig) -> Result<SdkTracerProvider, TelemetryError> {
+    let client = client("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "traces")?;
+    let exporter = SpanExporter::builder().with_http().with_http_client(client).build();
+    let exporter = exporter.map_err(|error| failed("traces", &error))?;
+    Ok(SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource(config)).build())
+}
+
+/// Metrics to the collector, once a minute (`OTEL_METRIC_EXPORT_INTERVAL`).
+pub(crate) fn meter_provider(config: &TelemetryConfig) -> Result<SdkMeterProvider, TelemetryError> {
+    let client = client("OTEL_EXPORTER_OTLP_METRICS_TIMEOUT", "metrics")?;
+    let exporter = MetricExporter::builder().with_http().with_http_client(client).build();
+    let exporter = exporter.map_err(|error| failed("metrics", &error))?;
+    Ok(SdkMeterProvider::builder().with_periodic_exporter(exporter).with_resource(resource(config)).build())
+}
+
+fn failed(signal: &'static str, error: &ExporterBuildError) -> TelemetryError {
+    TelemetryError::Exporter { signal, reason: error.to_string() }
+}
+
+/// A blocking client starts a runtime of its own, which panics on a thread that is inside one: so on a new thread.
+fn client(timeout_variable: &str, signal: &'static str) -> Result<reqwest::blocking::Client, TelemetryError> {
+    let timeout = timeout(timeout_variable);
+    let build = move || reqwest::blocking::Client::builder().timeout(timeout).build();
+    let reason = match std::thread::spawn(build).join() {
+        Ok(Ok(client)) => return Ok(client),
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "the HTTP client panicked".to_owned(),
+    };
+    Err(TelemetryError::Exporter { signal, reason })
+}
+
+/// The specification's 10 s where nothing (readable) is set: a wrong timeout is no reason to lose the telemetry.
+fn timeout(own: &str) -> Duration {
+    let set = |name: &str| std::env::var(name).ok()?.parse().ok();
+    Duration::from_millis(set(own).or_else(|| set("OTEL_EXPORTER_OTLP_TIMEOUT")).unwrap_or(10_000))
+}
+
+/// Who sends. What the operator says in `OTEL_SERVICE_NAME` or `OTEL_RESOURCE_ATTRIBUTES` wins.
+fn resource(config: &TelemetryConfig) -> Resource {
+    let set = EnvResourceDetector::new().detect();
+    let named = std::env::var_os("OTEL_SERVICE_NAME").is_some_and(|name| !name.is_empty());
+    let own = [
+        ("service.name", config.service.to_owned()),
+        ("service.instance.id", config.instance.clone()),
+        ("service.version", env!("CARGO_PKG_VERSION").to_owned()),
+    ];
+    let missing = own.into_iter().filter(|(key, _)| {
+        let by_operator = named && *key == "service.name";
+        !by_operator && set.get(&Key::from_static_str(key)).is_none()
+    });
+    Resource::builder().with_attributes(missing.map(|(key, value)| KeyValue::new(key, value))).build()
+}

@@ -1,0 +1,233 @@
+//! With a collector: spans and metrics arrive, one call is one trace over processes, secrets stay inside.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests fail by panicking, too")]
+
+#[path = "support/collector.rs"]
+mod collector;
+#[path = "support/process.rs"]
+mod process;
+
+use std::time::{Duration, Instant};
+
+use collector::{Answer, Collector, attribute};
+use opentelemetry_proto::tonic::{
+    metrics::v1::{Metric, metric::Data, number_data_point::Value},
+    resource::v1::Resource,
+    trace::v1::Span,
+};
+use process::{everything, run, said};
+use redial_telemetry::{
+    TelemetryConfig, current_traceparent, execute_tool, init, metrics, record_error, set_parent, submit_call,
+};
+use tracing::info_span;
+
+const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+
+/// A dispatcher that takes a call, with the context of its sender in `CALL`, and says the call's own.
+#[tokio::test]
+#[ignore = "a process that the other tests start"]
+async fn dispatcher() {
+    let telemetry = init(&TelemetryConfig::new("redial-dispatcher", "d1")).unwrap();
+    let (span, traceparent) = submit_call("book_flight", std::env::var("CALL").ok());
+    println!("traceparent={}", traceparent.unwrap());
+    drop(span);
+    info_span!(target: "hyper", "not ours").in_scope(|| ());
+    metrics().calls_submitted("book_flight", "accepted", 2);
+    metrics().call_finished("book_flight", "failed", Some("timeout"));
+    metrics().queue_age(Duration::from_millis(40));
+    metrics().batch_size("submit", 2);
+    telemetry.shutdown().await;
+}
+
+/// A worker that runs two attempts of the call whose context is in `CALL`.
+#[tokio::test]
+#[ignore = "a process that the other tests start"]
+async fn worker() {
+    let telemetry = init(&TelemetryConfig::new("redial-worker", "w1")).unwrap();
+    let parent = std::env::var("CALL").unwrap();
+    for attempt in 1..=2 {
+        let span = execute_tool("book_flight", "0192", attempt);
+        set_parent(&span, &parent);
+        if attempt == 1 {
+            record_error(&span, "unavailable");
+        }
+        println!("traceparent={}", span.in_scope(current_traceparent).unwrap());
+        metrics().attempt_finished("book_flight", (attempt == 1).then_some("unavailable"), Duration::from_secs(2));
+    }
+    telemetry.shutdown().await;
+}
+
+fn spans(collector: &Collector) -> Vec<(Resource, Span)> {
+    collector.posts().iter().filter(|post| post.path == "/v1/traces").flat_map(collector::Post::spans).collect()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").unwrap();
+        text
+    })
+}
+
+#[tokio::test]
+async fn one_call_is_one_trace_over_processes_and_attempts() {
+    let collector = Collector::start(Answer::Ok).await;
+    let output = everything(&run("dispatcher", &[(ENDPOINT, &collector.url())]).await);
+    let call = said(&output, "traceparent=");
+    run("worker", &[(ENDPOINT, &collector.url()), ("CALL", call)]).await;
+
+    let spans = spans(&collector);
+    let names: Vec<_> = spans.iter().map(|(_, span)| span.name.as_str()).collect();
+    assert_eq!(names, ["submit", "execute_tool book_flight", "execute_tool book_flight"]);
+    let submit = &spans[0].1;
+    assert_eq!(call, format!("00-{}-{}-01", hex(&submit.trace_id), hex(&submit.span_id)));
+    assert!(submit.parent_span_id.is_empty());
+    for (resource, attempt) in &spans[1..] {
+        assert_eq!(attempt.trace_id, submit.trace_id);
+        assert_eq!(attempt.parent_span_id, submit.span_id);
+        assert_eq!(attribute(&resource.attributes, "service.name").as_deref(), Some("redial-worker"));
+        assert_eq!(attribute(&resource.attributes, "service.instance.id").as_deref(), Some("w1"));
+    }
+}
+
+#[tokio::test]
+async fn a_submission_belongs_to_the_trace_of_its_sender() {
+    let collector = Collector::start(Answer::Ok).await;
+    let sender = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let output = everything(&run("dispatcher", &[(ENDPOINT, &collector.url()), ("CALL", sender)]).await);
+    let (_, submit) = spans(&collector).remove(0);
+    assert_eq!(hex(&submit.trace_id), "0af7651916cd43dd8448eb211c80319c");
+    assert_eq!(hex(&submit.parent_span_id), "b7ad6b7169203331");
+    assert_eq!(attribute(&submit.attributes, "gen_ai.tool.name").as_deref(), Some("book_flight"));
+    assert!(said(&output, "traceparent=").contains(&hex(&submit.span_id)), "{output}");
+}
+
+#[tokio::test]
+async fn an_attempt_has_the_genai_names() {
+    let collector = Collector::start(Answer::Ok).await;
+    let call = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    run("worker", &[(ENDPOINT, &collector.url()), ("CALL", call)]).await;
+    let spans = spans(&collector);
+    let of = |index: usize, key: &str| attribute(&spans[index].1.attributes, key);
+    for (index, attempt) in [(0, "1"), (1, "2")] {
+        assert_eq!(of(index, "gen_ai.operation.name").as_deref(), Some("execute_tool"));
+        assert_eq!(of(index, "gen_ai.tool.name").as_deref(), Some("book_flight"));
+        assert_eq!(of(index, "gen_ai.tool.call.id").as_deref(), Some("0192"));
+        assert_eq!(of(index, "gen_ai.tool.type").as_deref(), Some("function"));
+        assert_eq!(of(index, "redial.attempt").as_deref(), Some(attempt));
+    }
+    assert_eq!(of(0, "error.type").as_deref(), Some("unavailable"));
+    assert_eq!(spans[0].1.status.as_ref().unwrap().code, 2, "2 is ERROR");
+    assert_eq!(of(1, "error.type"), None);
+}
+
+#[tokio::test]
+async fn a_sampled_out_call_stays_out_in_every_process() {
+    let collector = Collector::start(Answer::Ok).await;
+    let off = ("OTEL_TRACES_SAMPLER", "always_off");
+    let output = everything(&run("dispatcher", &[(ENDPOINT, &collector.url()), off]).await);
+    let call = said(&output, "traceparent=");
+    assert!(call.ends_with("-00"), "{call}");
+    run("worker", &[(ENDPOINT, &collector.url()), ("CALL", call)]).await;
+    assert!(spans(&collector).is_empty());
+}
+
+#[tokio::test]
+async fn what_is_no_trace_context_starts_a_trace() {
+    let collector = Collector::start(Answer::Ok).await;
+    run("worker", &[(ENDPOINT, &collector.url()), ("CALL", "00-nonsense")]).await;
+    let spans = spans(&collector);
+    assert_eq!(spans.len(), 2);
+    assert!(spans.iter().all(|(_, span)| span.parent_span_id.is_empty()));
+}
+
+#[tokio::test]
+async fn metrics_arrive_with_their_attributes() {
+    let collector = Collector::start(Answer::Ok).await;
+    run("dispatcher", &[(ENDPOINT, &collector.url())]).await;
+    run("worker", &[(ENDPOINT, &collector.url()), ("CALL", "")]).await;
+    let posts = collector.posts();
+    let metrics: Vec<_> =
+        posts.iter().filter(|post| post.path == "/v1/metrics").flat_map(collector::Post::metrics).collect();
+
+    assert_eq!(
+        counts(&metrics, "redial.calls.submitted"),
+        [(2, "gen_ai.tool.name=book_flight redial.submit.status=accepted".to_owned())]
+    );
+    assert_eq!(
+        counts(&metrics, "redial.calls.finished"),
+        [(1, "error.type=timeout gen_ai.tool.name=book_flight redial.call.state=failed".to_owned())]
+    );
+    assert_eq!(
+        counts(&metrics, "redial.attempts.finished"),
+        [
+            (1, "error.type=unavailable gen_ai.tool.name=book_flight".to_owned()),
+            (1, "gen_ai.tool.name=book_flight".to_owned())
+        ]
+    );
+    assert_eq!(sum(&metrics, "redial.queue.age"), (0.04, "s"));
+    assert_eq!(sum(&metrics, "redial.batch.size"), (2.0, "{item}"));
+    assert_eq!(sum(&metrics, "redial.attempt.duration"), (4.0, "s"));
+}
+
+fn find<'a>(metrics: &'a [Metric], name: &str) -> &'a Metric {
+    metrics.iter().find(|metric| metric.name == name).unwrap_or_else(|| panic!("no {name} in {metrics:?}"))
+}
+
+/// The points of a counter: value, and sorted `key=value` pairs.
+fn counts(metrics: &[Metric], name: &str) -> Vec<(i64, String)> {
+    let Some(Data::Sum(sum)) = &find(metrics, name).data else { panic!("{name} is no counter") };
+    let point = |point: &opentelemetry_proto::tonic::metrics::v1::NumberDataPoint| {
+        let Some(Value::AsInt(value)) = point.value else { panic!("{name} counts in floats") };
+        let pair = |key: &str| format!("{key}={}", attribute(&point.attributes, key).unwrap());
+        let mut pairs: Vec<_> = point.attributes.iter().map(|attribute| pair(&attribute.key)).collect();
+        pairs.sort();
+        (value, pairs.join(" "))
+    };
+    let mut points: Vec<_> = sum.data_points.iter().map(point).collect();
+    points.sort_by(|a, b| a.1.cmp(&b.1));
+    points
+}
+
+/// Sum over all points of a histogram, and its unit.
+fn sum<'a>(metrics: &'a [Metric], name: &str) -> (f64, &'a str) {
+    let metric = find(metrics, name);
+    let Some(Data::Histogram(histogram)) = &metric.data else { panic!("{name} is no histogram") };
+    let total: f64 = histogram.data_points.iter().filter_map(|point| point.sum).sum();
+    ((total * 1000.0).round() / 1000.0, &metric.unit)
+}
+
+#[tokio::test]
+async fn the_operator_names_the_service() {
+    let collector = Collector::start(Answer::Ok).await;
+    let resource = ("OTEL_RESOURCE_ATTRIBUTES", "service.instance.id=pod-7,deployment.environment.name=staging");
+    run("dispatcher", &[(ENDPOINT, &collector.url()), ("OTEL_SERVICE_NAME", "calls"), resource]).await;
+    let (resource, _) = spans(&collector).remove(0);
+    let of = |key| attribute(&resource.attributes, key);
+    assert_eq!(of("service.name").as_deref(), Some("calls"));
+    assert_eq!(of("service.instance.id").as_deref(), Some("pod-7"));
+    assert_eq!(of("deployment.environment.name").as_deref(), Some("staging"));
+    assert!(of("service.version").is_some());
+}
+
+#[tokio::test]
+async fn headers_reach_the_collector_and_never_the_logs() {
+    let collector = Collector::start(Answer::ServerError).await;
+    let secret = ("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer canary-7f3a");
+    let output = run("dispatcher", &[(ENDPOINT, &collector.url()), secret]).await;
+    let posts = collector.posts();
+    assert!(!posts.is_empty());
+    assert!(posts.iter().all(|post| post.head.contains("authorization: Bearer canary-7f3a")));
+    let printed = everything(&output);
+    assert!(printed.contains("xport"), "the failed export is logged: {printed}");
+    assert!(!printed.contains("canary-7f3a"), "{printed}");
+}
+
+#[tokio::test]
+async fn a_silent_collector_does_not_hold_the_process() {
+    let collector = Collector::start(Answer::Silence).await;
+    let started = Instant::now();
+    run("dispatcher", &[(ENDPOINT, &collector.url()), ("OTEL_EXPORTER_OTLP_TIMEOUT", "120000")]).await;
+    assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
+    assert!(!collector.posts().is_empty());
+}

@@ -1,0 +1,81 @@
+//! Without a collector: nothing is collected, no thread is started, nothing is sent.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests fail by panicking, too")]
+
+#[path = "support/collector.rs"]
+#[expect(dead_code, reason = "shared with the tests that decode what arrives")]
+mod collector;
+#[path = "support/process.rs"]
+#[expect(dead_code, reason = "shared with the tests that look at the output")]
+mod process;
+
+use std::time::Duration;
+
+use collector::{Answer, Collector};
+use redial_telemetry::{
+    TelemetryConfig, TelemetryError, current_traceparent, execute_tool, init, is_exporting, metrics, set_parent,
+    submit_call,
+};
+use tracing::info_span;
+
+/// A process that counts and traces, and looks at itself.
+#[tokio::test]
+#[ignore = "a process that the other tests start"]
+async fn silent() {
+    let telemetry = init(&TelemetryConfig::new("redial-worker", "w1")).unwrap();
+    assert!(!is_exporting());
+    let span = info_span!(target: "redial_worker", "claim");
+    set_parent(&span, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+    assert_eq!(span.in_scope(current_traceparent), None);
+    assert!(execute_tool("book_flight", "0192", 1).is_disabled());
+    let sent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned();
+    assert_eq!(submit_call("book_flight", Some(sent.clone())).1, Some(sent));
+    assert_eq!(submit_call("book_flight", Some("nonsense".to_owned())).1, None);
+    metrics().attempt_finished("book_flight", None, Duration::from_secs(1));
+    assert_eq!(exporter_threads(), Vec::<String>::new());
+    telemetry.shutdown().await;
+}
+
+/// Names of threads are cut to 15 characters by the kernel.
+fn exporter_threads() -> Vec<String> {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok());
+    names.filter(|name| name.starts_with("OpenTelemetry") || name.starts_with("reqwest")).collect()
+}
+
+/// A process that exports has such threads: what [`silent`] looks for can be seen.
+#[tokio::test]
+#[ignore = "a process that the other tests start"]
+async fn exporting() {
+    let telemetry = init(&TelemetryConfig::new("redial-worker", "w1")).unwrap();
+    assert!(is_exporting());
+    assert!(!exporter_threads().is_empty());
+    telemetry.shutdown().await;
+}
+
+#[tokio::test]
+#[ignore = "a process that the other tests start"]
+async fn twice() {
+    let config = TelemetryConfig::new("redial-worker", "w1");
+    let _telemetry = init(&config).unwrap();
+    assert!(matches!(init(&config), Err(TelemetryError::AlreadyStarted)));
+}
+
+#[tokio::test]
+async fn without_variables_there_is_no_exporter() {
+    process::run("silent", &[]).await;
+}
+
+#[tokio::test]
+async fn a_disabled_sdk_sends_nothing() {
+    let collector = Collector::start(Answer::Ok).await;
+    let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", &*collector.url());
+    process::run("silent", &[endpoint, ("OTEL_SDK_DISABLED", "true")]).await;
+    assert!(collector.posts().is_empty());
+    process::run("exporting", &[endpoint]).await;
+}
+
+#[tokio::test]
+async fn telemetry_starts_once() {
+    process::run("twice", &[]).await;
+}

@@ -1,0 +1,103 @@
+//! A program under test, as a process that can be watched, paused and killed.
+
+use std::{
+    io::{BufRead, BufReader, Read},
+    path::Path,
+    process::{Command, ExitStatus, Stdio},
+    thread,
+    time::Duration,
+};
+
+use redial_servers::Signal;
+use tokio::sync::watch;
+
+/// A line that does not come within this time does not come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running program. Dropping it kills it; it also dies with the test process.
+#[derive(Debug)]
+pub struct Process {
+    inner: redial_servers::Process,
+    lines: watch::Receiver<Vec<String>>,
+}
+
+impl Process {
+    /// Starts a program; `set_up` adds arguments, environment and folder. Both output streams are captured by line.
+    pub fn start(program: impl AsRef<Path>, set_up: impl FnOnce(&mut Command)) -> Self {
+        let mut command = redial_servers::Process::command(program.as_ref()).unwrap_or_else(|e| panic!("{e}"));
+        set_up(&mut command);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let inner = redial_servers::Process::spawn(command).unwrap_or_else(|e| panic!("{e}"));
+        let (tell, lines) = watch::channel(Vec::new());
+        capture(inner.take_stdout().unwrap(), tell.clone());
+        capture(inner.take_stderr().unwrap(), tell);
+        Self { inner, lines }
+    }
+
+    /// Waits for a line with this text, whenever it was printed, and returns it. Panics, and shows the output, if the
+    /// program ends without it.
+    pub async fn line(&self, text: &str) -> String {
+        let mut lines = self.lines.clone();
+        let found = |lines: &Vec<String>| lines.iter().find(|line| line.contains(text)).cloned();
+        let waited = tokio::time::timeout(PATIENCE, lines.wait_for(|lines| found(lines).is_some())).await;
+        let problem = match waited {
+            Ok(Ok(lines)) => return found(&lines).unwrap(),
+            Ok(Err(_ended)) => "the program ended without",
+            Err(_late) => "the program still runs, without",
+        };
+        panic!("{problem} a line {text:?}; its output:\n{}", self.output())
+    }
+
+    /// All lines until now.
+    pub fn output(&self) -> String {
+        self.lines.borrow().join("\n")
+    }
+
+    /// Process id.
+    pub fn pid(&self) -> u32 {
+        self.inner.pid()
+    }
+
+    /// Waits for its end.
+    pub async fn ended(&self) -> ExitStatus {
+        self.inner.ended().await
+    }
+
+    /// SIGKILL; waits until it is gone.
+    pub async fn kill(&self) -> ExitStatus {
+        self.inner.kill().await
+    }
+
+    /// SIGTERM: asks it to end. Wait with [`Process::ended`].
+    pub fn terminate(&self) {
+        self.inner.signal(Signal::TERM);
+    }
+
+    /// SIGINT: Ctrl-C.
+    pub fn interrupt(&self) {
+        self.inner.signal(Signal::INT);
+    }
+
+    /// SIGSTOP: it stands still, with all its connections open.
+    pub fn pause(&self) {
+        self.inner.signal(Signal::STOP);
+    }
+
+    /// SIGCONT: it goes on.
+    pub fn resume(&self) {
+        self.inner.signal(Signal::CONT);
+    }
+}
+
+/// Ends when the program, and whoever else has the stream, is gone.
+fn capture(stream: impl Read + Send + 'static, tell: watch::Sender<Vec<String>>) {
+    thread::spawn(move || {
+        let mut reader = BufReader::new(stream);
+        let mut line = Vec::new();
+        while reader.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+            let text = String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned();
+            tell.send_modify(|lines| lines.push(text));
+            line.clear();
+        }
+    });
+}

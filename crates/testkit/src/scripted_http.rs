@@ -1,0 +1,181 @@
+//! An HTTP server that answers by script and remembers what it was asked.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    net::{Ipv4Addr, SocketAddr},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncWriteExt, BufReader},
+    net::{TcpListener, TcpStream},
+    sync::watch,
+    task::JoinHandle,
+};
+
+mod read;
+
+/// What the server was asked.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// `GET`, `POST`, …
+    pub method: String,
+    /// Without the query.
+    pub path: String,
+    /// What stands after `?`, undecoded; empty if nothing.
+    pub query: String,
+    /// In order; names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The whole body.
+    pub body: Vec<u8>,
+    /// When it had arrived.
+    pub at: std::time::Instant,
+}
+
+impl Request {
+    /// The first header of this name, in any case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let name = name.to_ascii_lowercase();
+        self.headers.iter().find(|(found, _)| *found == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+/// What the server answers.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    status: u16,
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+    delay: Duration,
+    hang_up: bool,
+}
+
+impl Reply {
+    /// An empty answer with this status.
+    pub fn status(status: u16) -> Self {
+        Self { status, headers: Vec::new(), body: Vec::new(), delay: Duration::ZERO, hang_up: false }
+    }
+
+    /// 200 with a JSON text.
+    pub fn json(body: &str) -> Self {
+        Self::status(200).header("content-type", "application/json").body(body)
+    }
+
+    /// No answer: the connection is closed once the request has arrived.
+    pub fn hang_up() -> Self {
+        Self { hang_up: true, ..Self::status(200) }
+    }
+
+    /// Adds a header.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Sets the body.
+    #[must_use]
+    pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
+        self.body = body.into();
+        self
+    }
+
+    /// Waits this long before answering.
+    #[must_use]
+    pub fn after(mut self, delay: Duration) -> Self {
+        self.delay = delay;
+        self
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let headers: String = self.headers.iter().flat_map(|(name, value)| [name, ": ", value, "\r\n"]).collect();
+        let head = format!("HTTP/1.1 {} Scripted\r\n{headers}content-length: {}\r\n\r\n", self.status, self.body.len());
+        [head.as_bytes(), &self.body].concat()
+    }
+}
+
+type Scripts = Arc<Mutex<HashMap<String, VecDeque<Reply>>>>;
+
+/// The server. Dropping it stops it.
+#[derive(Debug)]
+pub struct ScriptedHttp {
+    address: SocketAddr,
+    scripts: Scripts,
+    requests: watch::Receiver<Vec<Request>>,
+    accepting: JoinHandle<()>,
+}
+
+impl ScriptedHttp {
+    /// Listens on a free port. Until it has a script, every path is answered 404.
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let scripts = Scripts::default();
+        let (tell, requests) = watch::channel(Vec::new());
+        let accepting = tokio::spawn(accept(listener, Arc::clone(&scripts), tell));
+        Self { address, scripts, requests, accepting }
+    }
+
+    /// `http://127.0.0.1:<port><path>`
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// Sets the answers to requests for a path, in order; the last one is given again and again.
+    pub fn script(&self, path: &str, replies: impl IntoIterator<Item = Reply>) {
+        self.scripts.lock().unwrap().insert(path.to_owned(), replies.into_iter().collect());
+    }
+
+    /// All requests until now.
+    pub fn requests(&self) -> Vec<Request> {
+        self.requests.borrow().clone()
+    }
+
+    /// Waits until so many requests have arrived (they may still be unanswered), and returns the last of these.
+    pub async fn arrived(&self, count: usize) -> Request {
+        let mut requests = self.requests.clone();
+        let arrived = requests.wait_for(|requests| requests.len() >= count).await.unwrap();
+        arrived[count - 1].clone()
+    }
+}
+
+impl Drop for ScriptedHttp {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+async fn accept(listener: TcpListener, scripts: Scripts, tell: watch::Sender<Vec<Request>>) {
+    // Dropped together with this task: then no connection outlives the server.
+    let mut connections = tokio::task::JoinSet::new();
+    while let Ok((stream, _)) = listener.accept().await {
+        connections.spawn(serve(stream, Arc::clone(&scripts), tell.clone()));
+    }
+}
+
+async fn serve(stream: TcpStream, scripts: Scripts, tell: watch::Sender<Vec<Request>>) {
+    let mut stream = BufReader::new(stream);
+    while let Ok(Some(request)) = read::request(&mut stream).await {
+        let reply = next_reply(&scripts, &request.path);
+        tell.send_modify(|requests| requests.push(request));
+        tokio::time::sleep(reply.delay).await;
+        if reply.hang_up || stream.get_mut().write_all(&reply.bytes()).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn next_reply(scripts: &Scripts, path: &str) -> Reply {
+    let mut scripts = scripts.lock().unwrap();
+    match scripts.get_mut(path) {
+        Some(replies) if replies.len() > 1 => replies.pop_front().unwrap(),
+        Some(replies) if replies.len() == 1 => replies[0].clone(),
+        _ => Reply::status(404).body(format!("no script for {path}")),
+    }
+}

@@ -1,0 +1,156 @@
+//! Postgres and NATS for one test.
+
+use std::path::{Path, PathBuf};
+
+use redial_servers::{Nats, NatsConfig, Postgres, PostgresConfig};
+use tokio::sync::OnceCell;
+use uuid::Uuid;
+
+use crate::home;
+
+/// One for all tests of a process. It ends with the process.
+static SHARED: OnceCell<Postgres> = OnceCell::const_new();
+
+/// A nats-server of the test's own, and a Postgres: shared with the other tests of the process, or its own too.
+/// Dropping this kills what is its own.
+#[derive(Debug)]
+pub struct Servers {
+    database: String,
+    own: Option<Own>,
+    postgres_url: String,
+    database_url: String,
+    nats: Option<Nats>,
+    nats_config: NatsConfig,
+    nats_url: String,
+    nats_store: PathBuf,
+}
+
+#[derive(Debug)]
+struct Own {
+    config: PostgresConfig,
+    running: Option<Postgres>,
+}
+
+impl Servers {
+    /// With the Postgres that all tests of this process share. It is fast, not durable (`fsync=off`), and must not be
+    /// stopped by a test.
+    pub async fn start() -> Self {
+        let config = tuned(home::folder().join("postgres")).setting("fsync", "off").setting("full_page_writes", "off");
+        let postgres =
+            SHARED.get_or_init(async || Postgres::start(config).await.unwrap_or_else(|e| panic!("{e}"))).await;
+        Self::around(postgres, None).await
+    }
+
+    /// With a Postgres of the test's own, as durable as in production, that can be killed and started again.
+    pub async fn start_own() -> Self {
+        let config = tuned(home::folder().join(unique("postgres")));
+        let postgres = Postgres::start(config.clone()).await.unwrap_or_else(|e| panic!("{e}"));
+        let own = Own { config: PostgresConfig { port: Some(postgres.port()), ..config }, running: None };
+        let mut servers = Self::around(&postgres, Some(own)).await;
+        servers.own_mut().running = Some(postgres);
+        servers
+    }
+
+    async fn around(postgres: &Postgres, own: Option<Own>) -> Self {
+        let database = unique("test");
+        let nats_config = NatsConfig::new(home::folder().join(unique("nats")));
+        let nats = Nats::start(nats_config.clone()).await.unwrap_or_else(|e| panic!("{e}"));
+        Self {
+            postgres_url: postgres.url(),
+            database_url: postgres.url_of(&database),
+            database,
+            own,
+            nats_config: NatsConfig { port: Some(nats.port()), ..nats_config },
+            nats_url: nats.url(),
+            nats_store: nats.store().to_owned(),
+            nats: Some(nats),
+        }
+    }
+
+    /// A database that exists, as a superuser: from here the test's own database can be created.
+    pub fn postgres_url(&self) -> &str {
+        &self.postgres_url
+    }
+
+    /// A name that no other test uses, for the test's own database. It does not exist yet.
+    pub fn database(&self) -> &str {
+        &self.database
+    }
+
+    /// The test's own database, once created.
+    pub fn database_url(&self) -> &str {
+        &self.database_url
+    }
+
+    /// The test's own NATS; the same after a restart.
+    pub fn nats_url(&self) -> &str {
+        &self.nats_url
+    }
+
+    /// Where JetStream keeps its files.
+    pub fn nats_store(&self) -> &Path {
+        &self.nats_store
+    }
+
+    /// Ends NATS as a crash does.
+    pub async fn kill_nats(&mut self) {
+        self.nats.take().expect("NATS is down already").kill().await;
+    }
+
+    /// Ends NATS in order.
+    pub async fn stop_nats(&mut self) {
+        self.nats.take().expect("NATS is down already").stop().await;
+    }
+
+    /// Starts NATS again, at the same address.
+    pub async fn start_nats(&mut self) {
+        assert!(self.nats.is_none(), "NATS runs already");
+        self.nats = Some(Nats::start(self.nats_config.clone()).await.unwrap_or_else(|e| panic!("{e}")));
+    }
+
+    /// Removes all streams and consumers, as a lost disk does. NATS must be down.
+    pub fn wipe_nats(&self) {
+        assert!(self.nats.is_none(), "NATS runs; wiping under it would test nothing real");
+        std::fs::remove_dir_all(&self.nats_store).unwrap();
+    }
+
+    /// Process id of NATS, to send it signals.
+    pub fn nats_pid(&self) -> u32 {
+        self.nats.as_ref().expect("NATS is down").pid()
+    }
+
+    /// Ends Postgres as a crash does; only after [`Servers::start_own`].
+    pub async fn kill_postgres(&mut self) {
+        self.own_mut().running.take().expect("Postgres is down already").kill().await;
+    }
+
+    /// Ends Postgres in order; only after [`Servers::start_own`].
+    pub async fn stop_postgres(&mut self) {
+        self.own_mut().running.take().expect("Postgres is down already").stop().await;
+    }
+
+    /// Starts Postgres again, at the same address; only after [`Servers::start_own`].
+    pub async fn start_postgres(&mut self) {
+        let own = self.own_mut();
+        assert!(own.running.is_none(), "Postgres runs already");
+        own.running = Some(Postgres::start(own.config.clone()).await.unwrap_or_else(|e| panic!("{e}")));
+    }
+
+    /// Process id of the test's own Postgres, to send it signals; only after [`Servers::start_own`].
+    pub fn postgres_pid(&self) -> u32 {
+        let own = self.own.as_ref().expect("this Postgres is shared; use Servers::start_own");
+        own.running.as_ref().expect("Postgres is down").pid()
+    }
+
+    fn own_mut(&mut self) -> &mut Own {
+        self.own.as_mut().expect("this Postgres is shared; use Servers::start_own")
+    }
+}
+
+fn tuned(folder: PathBuf) -> PostgresConfig {
+    PostgresConfig::new(folder).setting("shared_buffers", "32MB").setting("max_connections", "300")
+}
+
+fn unique(what: &str) -> String {
+    format!("{what}_{}", Uuid::new_v4().simple())
+}

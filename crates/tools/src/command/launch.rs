@@ -1,0 +1,146 @@
+//! Starting programs so that they die with the worker.
+//!
+//! `setpriv --pdeathsig KILL` asks the kernel to kill the program when its parent dies. The kernel means the parent
+//! *thread*, so one thread that lives as long as the process starts them all. Where setpriv is missing or does not know
+//! the option, programs run without it: then one may outlive a worker that was killed with SIGKILL. Its own children
+//! may do so in any case: the kernel does not pass the wish on.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    os::unix::fs::PermissionsExt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::{
+        OnceLock,
+        mpsc::{self, Receiver, Sender},
+    },
+    thread,
+};
+
+use redial_proto::{ErrorClass, Failure};
+use tokio::{process::Command, runtime::Handle, sync::oneshot};
+
+use super::{classify, reaper, tree::Tree};
+
+/// What to start. The environment is all that the program sees.
+pub(super) struct Program {
+    pub(super) name: String,
+    pub(super) arguments: Vec<String>,
+    pub(super) environment: BTreeMap<String, String>,
+    pub(super) folder: PathBuf,
+}
+
+struct Order {
+    program: Program,
+    path: PathBuf,
+    runtime: Handle,
+    reply: oneshot::Sender<io::Result<Tree>>,
+}
+
+/// Starts a program in a process group of its own. If this future is dropped, the program is killed or never starts.
+pub(super) async fn launch(program: Program) -> Result<Tree, Failure> {
+    let path = find(&program)?;
+    let (reply, started) = oneshot::channel();
+    let order = Order { program, path, runtime: Handle::current(), reply };
+    let gone = || io::Error::other("the thread that starts programs is gone");
+    let sent = launcher().and_then(|launcher| launcher.send(order).map_err(|_| gone()));
+    sent.map_err(|error| classify::spawn_error(&error))?;
+    started.await.map_err(|_| gone()).flatten().map_err(|error| classify::spawn_error(&error))
+}
+
+/// The program's file: searched for as a shell would, so that "not found" is told apart from a failure of the tool.
+fn find(program: &Program) -> Result<PathBuf, Failure> {
+    let wrong = |message: String| Failure::new(ErrorClass::Configuration, message).without_effect();
+    if !program.folder.is_dir() {
+        return Err(wrong(format!("the tool's folder {} does not exist", program.folder.display())));
+    }
+    let runs =
+        |path: &PathBuf| fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
+    let found = if program.name.contains('/') {
+        Some(program.folder.join(&program.name)).filter(runs)
+    } else {
+        let folders = program.environment.get("PATH").map(String::as_str).unwrap_or_default();
+        std::env::split_paths(folders).map(|folder| folder.join(&program.name)).find(runs)
+    };
+    found.ok_or_else(|| wrong(format!("the program {:?} does not exist or is not executable", program.name)))
+}
+
+fn launcher() -> io::Result<&'static Sender<Order>> {
+    static LAUNCHER: OnceLock<Sender<Order>> = OnceLock::new();
+    if let Some(launcher) = LAUNCHER.get() {
+        return Ok(launcher);
+    }
+    reaper::start()?;
+    let (orders, inbox) = mpsc::channel();
+    thread::Builder::new().name("redial-launch".to_owned()).spawn(move || work(&inbox))?;
+    // Of two threads that were started at once, the one whose sender is dropped here ends.
+    Ok(LAUNCHER.get_or_init(|| orders))
+}
+
+fn work(inbox: &Receiver<Order>) {
+    let setpriv = inbox.iter().next().map(|first| {
+        let setpriv = find_setpriv();
+        start(first, setpriv.as_deref());
+        setpriv
+    });
+    let Some(setpriv) = setpriv else { return };
+    for order in inbox {
+        start(order, setpriv.as_deref());
+    }
+}
+
+fn start(order: Order, setpriv: Option<&Path>) {
+    let Order { program, path, runtime, reply } = order;
+    if reply.is_closed() {
+        return;
+    }
+    let cookie = program.environment.get(reaper::COOKIE).cloned().unwrap_or_default();
+    let mut command = command(program, &path, setpriv);
+    // A runtime that is shutting down makes this panic; the thread must outlive that.
+    let child = catch_unwind(AssertUnwindSafe(|| {
+        let _runtime = runtime.enter();
+        command.spawn()
+    }));
+    let child = child.unwrap_or_else(|_| Err(io::Error::other("the runtime is shutting down")));
+    // If nobody waits any more, the tree comes back with the error, is dropped, and dies.
+    let _ = reply.send(child.map(|child| Tree::new(child, cookie)));
+}
+
+fn command(program: Program, path: &Path, setpriv: Option<&Path>) -> Command {
+    let mut command = match setpriv {
+        Some(setpriv) => {
+            let mut command = Command::new(setpriv);
+            command.args(["--pdeathsig", "KILL", "--"]).arg(path);
+            command
+        }
+        None => Command::new(path),
+    };
+    command
+        .args(program.arguments)
+        .env_clear()
+        .envs(program.environment)
+        .current_dir(program.folder)
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// setpriv, if it is there and knows `--pdeathsig` (util-linux from 2.33; busybox does not).
+fn find_setpriv() -> Option<PathBuf> {
+    let found = ["/usr/bin/setpriv", "/bin/setpriv"].map(PathBuf::from).into_iter().find(|path| path.is_file());
+    let works = |path: &PathBuf| {
+        let mut trial = std::process::Command::new(path);
+        trial.args(["--pdeathsig", "KILL", "--"]).arg(path).arg("--version");
+        trial.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        trial.status().is_ok_and(|status| status.success())
+    };
+    let setpriv = found.filter(works);
+    if setpriv.is_none() {
+        tracing::warn!("setpriv --pdeathsig is not to be had: command tools may outlive a worker that is killed");
+    }
+    setpriv
+}

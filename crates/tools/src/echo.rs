@@ -1,0 +1,24 @@
+//! The tool `echo`: returns its arguments. For smoke tests, and for measuring everything but the tool.
+
+use std::future;
+
+use futures_util::{FutureExt, future::BoxFuture};
+use redial_proto::{Effect, ToolSpec};
+use serde_json::value::RawValue;
+
+use crate::{Answer, Context, Handler, Tool};
+
+struct Echo;
+
+impl Handler for Echo {
+    fn run(&self, _context: Context, arguments: Box<RawValue>) -> BoxFuture<'static, Answer> {
+        future::ready(Ok(arguments)).boxed()
+    }
+}
+
+impl Tool {
+    /// The tool `echo`, effect `read`: takes any object and returns it, letter by letter.
+    pub fn echo() -> Self {
+        Self::from_handler(ToolSpec::named("echo"), Echo).effect(Effect::Read).describe("Returns its arguments.")
+    }
+}

@@ -1,0 +1,109 @@
+//! Why a native tool failed.
+//!
+//! There is no blanket conversion from other error types on purpose: whether an `io::Error` means "try again" or "set
+//! up wrongly", and whether something was changed by then, only the tool knows.
+
+use std::{fmt, time::Duration};
+
+use redial_proto::{ErrorClass, Failure, Violation, limits};
+use serde::Serialize;
+use serde_json::Value;
+
+/// An error with its class. Choose the constructor by what should happen next.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolError(Failure);
+
+impl ToolError {
+    /// An argument that the schema lets through but the tool does not: goes back to whoever sent it, is not retried.
+    /// `path` is a JSON pointer such as `/date`, `rule` a word such as `future`, `allowed` says what would be right.
+    pub fn invalid(path: &str, rule: &str, sent: impl Serialize, allowed: &str) -> Self {
+        Self(Failure::new(ErrorClass::InvalidArguments, String::new()).without_effect())
+            .and_invalid(path, rule, sent, allowed)
+    }
+
+    /// One more wrong argument, so that all of them can be corrected at once.
+    #[must_use]
+    pub fn and_invalid(mut self, path: &str, rule: &str, sent: impl Serialize, allowed: &str) -> Self {
+        let sent = serde_json::to_value(sent).unwrap_or(Value::Null);
+        let line = format!("{path}: {sent} was sent; allowed: {allowed}");
+        self.0.message = if self.0.message.is_empty() { line } else { format!("{}; {line}", self.0.message) };
+        self.0.details.push(Violation {
+            path: path.to_owned(),
+            rule: rule.to_owned(),
+            sent,
+            allowed: allowed.to_owned(),
+            hint: None,
+        });
+        self
+    }
+
+    /// The tool says no: sold out, wrong state. Not retried; whoever called gets to know why.
+    pub fn business_rule(message: impl Into<String>) -> Self {
+        Self::of(ErrorClass::BusinessRule, message)
+    }
+
+    /// Something that the tool needs does not answer now. Retried with growing pauses. It counts as "may have worked",
+    /// so an `unsafe` tool is retried only after [`ToolError::without_effect`].
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::of(ErrorClass::Unavailable, message)
+    }
+
+    /// A quota is used up; nothing was done. Retried, with [`ToolError::retry_after`] not before that.
+    pub fn rate_limited(message: impl Into<String>) -> Self {
+        Self::of(ErrorClass::RateLimited, message).without_effect()
+    }
+
+    /// Credentials were refused; nothing was done. Not retried: an operator has to look.
+    pub fn auth(message: impl Into<String>) -> Self {
+        Self::of(ErrorClass::Auth, message).without_effect()
+    }
+
+    /// The tool is set up wrongly; nothing was done. Not retried: an operator has to look.
+    pub fn configuration(message: impl Into<String>) -> Self {
+        Self::of(ErrorClass::Configuration, message).without_effect()
+    }
+
+    /// A bug of the tool. Not retried.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::of(ErrorClass::Internal, message)
+    }
+
+    /// Do not try again before this pause is over.
+    #[must_use]
+    pub fn retry_after(mut self, pause: Duration) -> Self {
+        self.0.retry_after_ms = Some(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
+        self
+    }
+
+    /// States that the tool certainly did not do its work. Only say so if it is certain: an `unsafe` tool is then
+    /// run again.
+    #[must_use]
+    pub fn without_effect(mut self) -> Self {
+        self.0.effect_possible = false;
+        self
+    }
+
+    /// The class that was chosen.
+    pub fn class(&self) -> ErrorClass {
+        self.0.class
+    }
+
+    fn of(class: ErrorClass, message: impl Into<String>) -> Self {
+        Self(Failure::new(class, message))
+    }
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.0.class, self.0.message)
+    }
+}
+
+impl std::error::Error for ToolError {}
+
+impl From<ToolError> for Failure {
+    fn from(error: ToolError) -> Self {
+        let message = limits::shorten(&error.0.message, limits::MAX_ERROR_MESSAGE);
+        Self { message, ..error.0 }
+    }
+}

@@ -1,0 +1,149 @@
+//! Tools that are one HTTP request.
+
+mod classify;
+mod client;
+mod retry_after;
+
+use std::{sync::Arc, time::SystemTime};
+
+use futures_util::{FutureExt, future::BoxFuture};
+use redial_proto::{Effect, Failure, limits::MAX_OUTPUT};
+use reqwest::{
+    Client, Method, Request, Response,
+    header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+};
+use serde_json::value::RawValue;
+
+use crate::{
+    Answer, Context, Handler, hosts, output,
+    secrets::Secrets,
+    template::{Refused, Template, Values, json::JsonTemplate, url::UrlTemplate},
+};
+
+pub(crate) use client::build as build_client;
+
+/// Bytes of an error's body that are read.
+const MAX_ERROR_BODY: usize = 64 * 1024;
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const ACCEPTED: HeaderValue = HeaderValue::from_static("application/json, text/plain;q=0.9, */*;q=0.5");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// What the request carries.
+#[derive(Debug)]
+pub(crate) enum Body {
+    None,
+    /// The arguments, as they were sent.
+    Arguments,
+    Json(JsonTemplate),
+}
+
+/// One request, from its template.
+#[derive(Debug)]
+pub(crate) struct HttpTool {
+    pub(crate) client: Client,
+    pub(crate) method: Method,
+    pub(crate) url: UrlTemplate,
+    pub(crate) headers: Vec<(HeaderName, Template)>,
+    pub(crate) body: Body,
+    pub(crate) effect: Effect,
+    pub(crate) secrets: Secrets,
+}
+
+impl Handler for Arc<HttpTool> {
+    fn run(&self, context: Context, arguments: Box<RawValue>) -> BoxFuture<'static, Answer> {
+        let tool = Arc::clone(self);
+        async move {
+            let answer = tool.attempt(&context, &arguments).await;
+            answer.and_then(|output| tool.secrets.redact_output(output)).map_err(|failure| tool.shown(failure))
+        }
+        .boxed()
+    }
+}
+
+impl HttpTool {
+    async fn attempt(&self, context: &Context, arguments: &RawValue) -> Answer {
+        let request = self.request(context, arguments)?;
+        let response = self.client.execute(request).await.map_err(|error| classify::transport(&error))?;
+        if response.status().is_success() {
+            return output::from_bytes(&read_output(response).await?);
+        }
+        let (status, headers) = (response.status(), response.headers().clone());
+        let body = read_up_to(response, MAX_ERROR_BODY).await;
+        Err(classify::response(status, &headers, &body, SystemTime::now()))
+    }
+
+    fn request(&self, context: &Context, arguments: &RawValue) -> Result<Request, Failure> {
+        let values = Values::new(context, arguments)?;
+        let refuse = |refused| values.failure(refused);
+        let url = self.url.fill(&values).map_err(refuse)?;
+        let url = url.parse().map_err(|_| classify::unbuildable())?;
+        let mut request = Request::new(self.method.clone(), url);
+        *request.headers_mut() = self.headers(context, &values).map_err(refuse)?;
+        let body = match &self.body {
+            Body::None => None,
+            Body::Arguments => Some(arguments.get().to_owned()),
+            Body::Json(template) => Some(template.fill(&values).map_err(refuse)?),
+        };
+        if let Some(body) = body {
+            request.headers_mut().entry(CONTENT_TYPE).or_insert(JSON);
+            *request.body_mut() = Some(body.into());
+        }
+        Ok(request)
+    }
+
+    /// What the manifest declares, then what we add where it declares nothing.
+    fn headers(&self, context: &Context, values: &Values<'_>) -> Result<HeaderMap, Refused> {
+        let mut headers = HeaderMap::new();
+        for (name, template) in &self.headers {
+            let text = template.fill_certain(values)?;
+            let mut value = HeaderValue::from_str(&text)
+                .or_else(|_| HeaderValue::from_bytes(text.as_bytes()))
+                .map_err(|_| template.refuse("header", "text without line breaks and control characters"))?;
+            value.set_sensitive(template.secrets().next().is_some());
+            headers.insert(name.clone(), value);
+        }
+        headers.entry(ACCEPT).or_insert(ACCEPTED);
+        let key = (self.effect == Effect::Keyed).then_some(context.idempotency_key.as_str());
+        for (name, value) in [(IDEMPOTENCY_KEY, key), (TRACEPARENT, context.traceparent.as_deref())] {
+            if let Some(value) = value.and_then(|value| HeaderValue::from_str(value).ok()) {
+                headers.entry(name).or_insert(value);
+            }
+        }
+        Ok(headers)
+    }
+
+    /// The failure as it may be stored: no secrets, no names of hosts.
+    fn shown(&self, mut failure: Failure) -> Failure {
+        let clean = |text: &str| hosts::redact(&self.secrets.redact(text), Some(self.url.host()));
+        failure.message = clean(&failure.message);
+        for violation in &mut failure.details {
+            violation.allowed = clean(&violation.allowed);
+        }
+        self.secrets.redact_failure(failure)
+    }
+}
+
+async fn read_output(mut response: Response) -> Result<Vec<u8>, Failure> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| classify::transport(&error))? {
+        body.extend_from_slice(&chunk);
+        if body.len() > MAX_OUTPUT {
+            return Err(output::too_large(&String::from_utf8_lossy(&body)));
+        }
+    }
+    Ok(body)
+}
+
+/// The start of an error's body; one that breaks off is as good.
+async fn read_up_to(mut response: Response, max: usize) -> Vec<u8> {
+    let mut body = Vec::new();
+    while let Ok(Some(chunk)) = response.chunk().await {
+        body.extend_from_slice(&chunk);
+        if body.len() >= max {
+            body.truncate(max);
+            break;
+        }
+    }
+    body
+}

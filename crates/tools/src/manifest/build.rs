@@ -1,0 +1,245 @@
+//! One entry of a manifest → one tool.
+
+use std::{collections::BTreeMap, fs, sync::Arc, time::Duration};
+
+use redial_proto::{RetryPolicy, ToolSpec};
+use reqwest::{
+    Method,
+    header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderName, TRANSFER_ENCODING, UPGRADE},
+};
+use serde_json::Value;
+use toml::Spanned;
+
+use super::{
+    Loader, ManifestError, duration,
+    error::Place,
+    file::{Command, Entry, Http, Retry},
+};
+use crate::{
+    Tool,
+    command::{CommandTool, PASSED_ON},
+    http::{Body, HttpTool},
+    secrets::Secrets,
+    template::{Scope, Template, json::JsonTemplate, url::UrlTemplate},
+};
+
+type Result<T> = std::result::Result<T, ManifestError>;
+
+/// More is not a limit.
+const MAX_CONCURRENCY: u32 = 100_000;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const METHODS: [Method; 5] = [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
+
+impl Loader<'_> {
+    pub(super) fn tool(&mut self, mut entry: Entry, place: &Place<'_>) -> Result<Tool> {
+        let spec = self.spec(&mut entry, place)?;
+        let mut tool = match (entry.http, entry.command) {
+            (Some(http), None) => {
+                let handler = self.http(http.get_ref(), &spec, place)?;
+                Tool::from_handler(spec, Arc::new(handler))
+            }
+            (None, Some(command)) => {
+                let handler = self.command(command.get_ref(), &spec, place)?;
+                Tool::from_handler(spec, Arc::new(handler))
+            }
+            (Some(_), Some(command)) => {
+                return Err(place.wrong(
+                    &command,
+                    "command",
+                    "[tool.http] is there too; exactly one of them is allowed",
+                ));
+            }
+            (None, None) => return Err(place.error("", "[tool.http] or [tool.command] is needed; neither is there")),
+        };
+        if let Some(limit) = entry.concurrency {
+            if !(1..=MAX_CONCURRENCY).contains(limit.get_ref()) {
+                let message = format!("{} is not allowed; allowed: 1 to {MAX_CONCURRENCY}", limit.get_ref());
+                return Err(place.wrong(&limit, "concurrency", message));
+            }
+            let pool = entry.pool.map(Spanned::into_inner);
+            tool = tool.concurrency(limit.into_inner());
+            tool.spec.pool = pool.unwrap_or(tool.spec.pool);
+        }
+        Ok(tool)
+    }
+
+    fn spec(&self, entry: &mut Entry, place: &Place<'_>) -> Result<ToolSpec> {
+        let mut spec = ToolSpec::named(entry.name.get_ref().as_str());
+        spec.description = std::mem::take(&mut entry.description);
+        spec.effect = entry.effect;
+        spec.parameters = self.parameters(entry, place)?.unwrap_or(spec.parameters);
+        if let Some(pool) = &entry.pool {
+            spec.pool.clone_from(pool.get_ref());
+        }
+        if let Some(timeout) = &entry.timeout {
+            spec.timeout_ms = milliseconds(timeout, "timeout", place)?;
+        }
+        spec.retry = retry(&entry.retry, place)?;
+        spec.check().map_err(|message| place.error("", message))?;
+        Ok(spec)
+    }
+
+    fn parameters(&self, entry: &mut Entry, place: &Place<'_>) -> Result<Option<Value>> {
+        let (inline, file) = (entry.parameters.take(), entry.parameters_file.take());
+        match (inline, file) {
+            (Some(_), Some(file)) => {
+                Err(place.wrong(&file, "parameters_file", "`parameters` is there too; only one of them is allowed"))
+            }
+            (Some(inline), None) => Ok(Some(inline.into_inner())),
+            (None, Some(file)) => {
+                let path = self.folder.join(file.get_ref());
+                let wrong = |why: String| place.wrong(&file, "parameters_file", format!("{}: {why}", path.display()));
+                let text = fs::read_to_string(&path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
+                serde_json::from_str(&text).map(Some).map_err(|error| wrong(format!("is no JSON: {error}")))
+            }
+            (None, None) => Ok(None),
+        }
+    }
+
+    fn http(&mut self, http: &Http, spec: &ToolSpec, place: &Place<'_>) -> Result<HttpTool> {
+        let scope = Scope { parameters: &spec.parameters, secrets: None };
+        let method = METHODS.into_iter().find(|method| method.as_str() == http.method.get_ref()).ok_or_else(|| {
+            let message = format!("{:?} is not allowed; allowed: GET, POST, PUT, PATCH, DELETE", http.method.get_ref());
+            place.wrong(&http.method, "http.method", message)
+        })?;
+        let url = UrlTemplate::parse(http.url.get_ref(), &scope)
+            .map_err(|message| place.wrong(&http.url, "http.url", message))?;
+        let headers = http.headers.iter().map(|(name, value)| self.header(name, value, spec, place));
+        let headers: Vec<(HeaderName, Template)> = headers.collect::<Result<_>>()?;
+        let body = body(http.body.as_ref(), &method, &scope, place)?;
+        let connect_timeout = match &http.connect_timeout {
+            Some(text) => {
+                duration::parse(text.get_ref()).map_err(|message| place.wrong(text, "http.connect_timeout", message))?
+            }
+            None => CONNECT_TIMEOUT,
+        };
+        let client = self.client(connect_timeout).map_err(|message| place.error("http", message))?;
+        let secrets = Secrets::new(headers.iter().flat_map(|(_, value)| value.secrets()));
+        Ok(HttpTool { client, method, url, headers, body, effect: spec.effect, secrets })
+    }
+
+    fn header(
+        &self,
+        name: &Spanned<String>,
+        value: &Spanned<String>,
+        spec: &ToolSpec,
+        place: &Place<'_>,
+    ) -> Result<(HeaderName, Template)> {
+        let field = format!("http.headers.{}", name.get_ref());
+        let parsed: HeaderName = name.get_ref().parse().map_err(|_| {
+            place.wrong(name, &field, "is no name of a header; allowed: letters, digits and a few signs such as \"-\"")
+        })?;
+        if [HOST, CONTENT_LENGTH, TRANSFER_ENCODING, CONNECTION, UPGRADE].contains(&parsed) {
+            return Err(place.wrong(name, &field, "is set by the HTTP client and cannot be declared"));
+        }
+        let scope = Scope { parameters: &spec.parameters, secrets: Some(self.variable) };
+        let template =
+            Template::parse_certain(value.get_ref(), &scope).map_err(|message| place.wrong(value, &field, message))?;
+        Ok((parsed, template))
+    }
+
+    fn command(&self, command: &Command, spec: &ToolSpec, place: &Place<'_>) -> Result<CommandTool> {
+        let scope = Scope { parameters: &spec.parameters, secrets: None };
+        let [program, arguments @ ..] = command.argv.get_ref().as_slice() else {
+            return Err(place.wrong(&command.argv, "command.argv", "is empty; the program's name is needed"));
+        };
+        if program.get_ref().is_empty() || program.get_ref().contains("{{") {
+            let message = "the program is a fixed name or path; variables are allowed in its arguments";
+            return Err(place.wrong(program, "command.argv[0]", message));
+        }
+        let arguments = arguments.iter().enumerate().map(|(index, argument)| {
+            let field = format!("command.argv[{}]", index + 1);
+            let template = Template::parse_certain(argument.get_ref(), &scope);
+            template.map_err(|message| place.wrong(argument, &field, message))
+        });
+        let arguments = arguments.collect::<Result<_>>()?;
+        let folder = self.folder.join(command.folder.as_ref().map_or(".", |folder| folder.get_ref().as_str()));
+        if !folder.is_dir() {
+            let message = format!("{} is no folder", folder.display());
+            return Err(command.folder.as_ref().map_or_else(
+                || place.error("command.folder", message.clone()),
+                |field| place.wrong(field, "command.folder", message.clone()),
+            ));
+        }
+        let environment = command.env.iter().map(|(name, value)| self.variable_of(name, value, spec, place));
+        let environment: Vec<(String, Template)> = environment.collect::<Result<_>>()?;
+        let secrets = Secrets::new(environment.iter().flat_map(|(_, value)| value.secrets()));
+        let inherited = self.inherited(&command.inherit, place)?;
+        let program = program.get_ref().clone();
+        Ok(CommandTool { program, arguments, folder, inherited, environment, secrets })
+    }
+
+    fn inherited(&self, names: &[Spanned<String>], place: &Place<'_>) -> Result<BTreeMap<String, String>> {
+        let mut inherited = BTreeMap::new();
+        for name in names {
+            check_variable(name, "command.inherit", place)?;
+            inherited.extend((self.variable)(name.get_ref()).map(|value| (name.get_ref().clone(), value)));
+        }
+        for name in PASSED_ON {
+            inherited.extend((self.variable)(name).map(|value| (name.to_owned(), value)));
+        }
+        Ok(inherited)
+    }
+
+    fn variable_of(
+        &self,
+        name: &Spanned<String>,
+        value: &Spanned<String>,
+        spec: &ToolSpec,
+        place: &Place<'_>,
+    ) -> Result<(String, Template)> {
+        let field = format!("command.env.{}", name.get_ref());
+        check_variable(name, &field, place)?;
+        let scope = Scope { parameters: &spec.parameters, secrets: Some(self.variable) };
+        let template =
+            Template::parse_certain(value.get_ref(), &scope).map_err(|message| place.wrong(value, &field, message))?;
+        Ok((name.get_ref().clone(), template))
+    }
+}
+
+fn check_variable(name: &Spanned<String>, field: &str, place: &Place<'_>) -> Result<()> {
+    let text = name.get_ref();
+    if text.starts_with("REDIAL_") {
+        return Err(place.wrong(name, field, format!("{text:?}: names that start with REDIAL_ are set by Redial")));
+    }
+    if text.is_empty() || !text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        let message = format!("{text:?} is no name of a variable; allowed: ASCII letters, digits and \"_\"");
+        return Err(place.wrong(name, field, message));
+    }
+    Ok(())
+}
+
+fn body(body: Option<&Spanned<Value>>, method: &Method, scope: &Scope<'_>, place: &Place<'_>) -> Result<Body> {
+    let takes_body = [Method::POST, Method::PUT, Method::PATCH].contains(method);
+    let Some(body) = body else {
+        return Ok(if takes_body { Body::Arguments } else { Body::None });
+    };
+    let wrong = |message: String| place.wrong(body, "http.body", message);
+    match body.get_ref() {
+        Value::String(text) if text == "none" => Ok(Body::None),
+        _ if *method == Method::GET => Err(wrong("a GET has no body; put arguments into the URL".to_owned())),
+        Value::String(text) if text == "arguments" => Ok(Body::Arguments),
+        Value::Object(_) => JsonTemplate::parse(body.get_ref(), scope).map(Body::Json).map_err(wrong),
+        other => Err(wrong(format!("{other} is not allowed; allowed: \"arguments\", \"none\", or a table"))),
+    }
+}
+
+fn retry(retry: &Retry, place: &Place<'_>) -> Result<RetryPolicy> {
+    let default = RetryPolicy::default();
+    let ms = |value: &Option<Spanned<String>>, field: &str, default: u64| match value {
+        Some(text) => milliseconds(text, field, place),
+        None => Ok(default),
+    };
+    Ok(RetryPolicy {
+        initial_ms: ms(&retry.initial, "retry.initial", default.initial_ms)?,
+        factor: retry.factor.unwrap_or(default.factor),
+        cap_ms: ms(&retry.cap, "retry.cap", default.cap_ms)?,
+        max_attempts: retry.max_attempts.unwrap_or(default.max_attempts),
+        deadline_ms: ms(&retry.deadline, "retry.deadline", default.deadline_ms)?,
+    })
+}
+
+fn milliseconds(text: &Spanned<String>, field: &str, place: &Place<'_>) -> Result<u64> {
+    let duration = duration::parse(text.get_ref()).map_err(|message| place.wrong(text, field, message))?;
+    Ok(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+}

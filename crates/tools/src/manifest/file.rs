@@ -1,0 +1,66 @@
+//! The form of a manifest. `docs/TOOLS.md` explains each field.
+
+use std::collections::BTreeMap;
+
+use redial_proto::Effect;
+use serde::Deserialize;
+use serde_json::Value;
+use toml::Spanned;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    #[serde(default)]
+    pub(super) tool: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Entry {
+    pub(super) name: Spanned<String>,
+    #[serde(default)]
+    pub(super) description: String,
+    #[serde(default)]
+    pub(super) effect: Effect,
+    pub(super) pool: Option<Spanned<String>>,
+    pub(super) timeout: Option<Spanned<String>>,
+    #[serde(default)]
+    pub(super) retry: Retry,
+    pub(super) concurrency: Option<Spanned<u32>>,
+    pub(super) parameters: Option<Spanned<Value>>,
+    pub(super) parameters_file: Option<Spanned<String>>,
+    pub(super) http: Option<Spanned<Http>>,
+    pub(super) command: Option<Spanned<Command>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Retry {
+    pub(super) initial: Option<Spanned<String>>,
+    pub(super) factor: Option<f64>,
+    pub(super) cap: Option<Spanned<String>>,
+    pub(super) max_attempts: Option<u32>,
+    pub(super) deadline: Option<Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Http {
+    pub(super) method: Spanned<String>,
+    pub(super) url: Spanned<String>,
+    #[serde(default)]
+    pub(super) headers: BTreeMap<Spanned<String>, Spanned<String>>,
+    pub(super) body: Option<Spanned<Value>>,
+    pub(super) connect_timeout: Option<Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Command {
+    pub(super) argv: Spanned<Vec<Spanned<String>>>,
+    pub(super) folder: Option<Spanned<String>>,
+    #[serde(default)]
+    pub(super) inherit: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub(super) env: BTreeMap<Spanned<String>, Spanned<String>>,
+}

@@ -1,0 +1,89 @@
+//! What a tool wrote → JSON text within the limits.
+
+use redial_proto::{
+    ErrorClass, Failure,
+    limits::{self, MAX_DEPTH, MAX_OUTPUT},
+};
+use serde_json::value::RawValue;
+
+use crate::Answer;
+
+/// Bytes of an output that is too large or too deep, shown in the error.
+const PREVIEW: usize = 500;
+
+/// JSON is kept letter by letter; any other text becomes a JSON string; nothing at all becomes `null`.
+///
+/// In the text, invalid UTF-8 and U+0000 become U+FFFD: Postgres takes neither.
+pub(crate) fn from_bytes(bytes: &[u8]) -> Answer {
+    let text = String::from_utf8_lossy(bytes);
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    if text.trim().is_empty() {
+        return Ok(RawValue::NULL.to_owned());
+    }
+    if let Ok(json) = serde_json::from_str::<&RawValue>(text)
+        && std::str::from_utf8(bytes).is_ok()
+    {
+        return within_limits(json.to_owned());
+    }
+    let string = serde_json::value::to_raw_value(&text.replace('\0', "\u{fffd}"))
+        .map_err(|error| Failure::new(ErrorClass::Internal, format!("text that is no JSON string: {error}")))?;
+    within_limits(string)
+}
+
+/// The output, unless it is too large or nests too deep.
+pub(crate) fn within_limits(output: Box<RawValue>) -> Answer {
+    if output.get().len() > MAX_OUTPUT {
+        return Err(too_large(output.get()));
+    }
+    if limits::json_depth(output.get()) > MAX_DEPTH {
+        let start = limits::shorten(output.get(), PREVIEW);
+        let message = format!("the output nests deeper than {MAX_DEPTH} levels; it starts: {start}");
+        return Err(Failure::new(ErrorClass::OutputInvalid, message));
+    }
+    Ok(output)
+}
+
+/// An output over the limit, of which at least the start is known.
+pub(crate) fn too_large(start: &str) -> Failure {
+    let start = limits::shorten(start, PREVIEW);
+    let message = format!("the output is over {MAX_OUTPUT} bytes; it starts: {start}");
+    Failure::new(ErrorClass::OutputTooLarge, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accepted(bytes: &[u8]) -> String {
+        from_bytes(bytes).unwrap().get().to_owned()
+    }
+
+    #[test]
+    fn json_is_kept_and_text_is_quoted() {
+        assert_eq!(accepted(b" {\"a\" : 1e400000, \"b\":\"\\u0000\"}\n"), "{\"a\" : 1e400000, \"b\":\"\\u0000\"}");
+        assert_eq!(accepted(b"17"), "17");
+        assert_eq!(accepted(b"\xef\xbb\xbf[1]"), "[1]");
+        assert_eq!(accepted("两 lines\n".as_bytes()), "\"两 lines\\n\"");
+        assert_eq!(accepted(b"{\"a\":"), "\"{\\\"a\\\":\"");
+        assert_eq!(accepted(b" \n"), "null");
+        assert_eq!(accepted(b""), "null");
+    }
+
+    #[test]
+    fn nothing_poisons() {
+        assert_eq!(accepted(b"a\0b\xff"), "\"a\u{fffd}b\u{fffd}\"");
+        assert_eq!(accepted(b"\"\xff\""), "\"\\\"\u{fffd}\\\"\"");
+    }
+
+    #[test]
+    fn limits_hold() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert!(from_bytes(nested(MAX_DEPTH).as_bytes()).is_ok());
+        assert_eq!(from_bytes(nested(MAX_DEPTH + 1).as_bytes()).unwrap_err().class, ErrorClass::OutputInvalid);
+        assert_eq!(from_bytes(nested(200_000).as_bytes()).unwrap_err().class, ErrorClass::OutputInvalid);
+        assert!(from_bytes("x".repeat(MAX_OUTPUT - 2).as_bytes()).is_ok());
+        let error = from_bytes("x".repeat(MAX_OUTPUT - 1).as_bytes()).unwrap_err();
+        assert_eq!(error.class, ErrorClass::OutputTooLarge);
+        assert!(error.message.len() < 700);
+    }
+}

@@ -1,0 +1,130 @@
+//! Secrets of a tool, and how they are kept out of everything that is stored or shown.
+
+use std::fmt;
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use redial_proto::{ErrorClass, Failure, limits};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Value, value::RawValue};
+
+use crate::Answer;
+
+/// What stands where a secret stood.
+const MARK: &str = "[secret]";
+
+/// The values that must appear nowhere, in each form in which a service may give them back. Longest first.
+#[derive(Clone, Default)]
+pub(crate) struct Secrets(Vec<SecretString>);
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Secrets({} forms)", self.0.len())
+    }
+}
+
+impl Secrets {
+    pub(crate) fn new<'a>(values: impl IntoIterator<Item = &'a SecretString>) -> Self {
+        let mut forms: Vec<String> = values.into_iter().flat_map(forms_of).filter(|form| !form.is_empty()).collect();
+        forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
+        forms.dedup();
+        Self(forms.into_iter().map(SecretString::from).collect())
+    }
+
+    /// Bytes of the longest form.
+    pub(crate) fn longest(&self) -> usize {
+        self.0.first().map_or(0, |secret| secret.expose_secret().len())
+    }
+
+    pub(crate) fn redact(&self, text: &str) -> String {
+        self.0.iter().fold(text.to_owned(), |text, secret| text.replace(secret.expose_secret(), MARK))
+    }
+
+    /// Overwrites every form with as many `*` as it has bytes, so that nothing moves; occurrences may overlap.
+    pub(crate) fn mask(&self, bytes: &mut [u8]) {
+        let mut found = Vec::new();
+        for secret in &self.0 {
+            let secret = secret.expose_secret().as_bytes();
+            let windows = bytes.windows(secret.len()).enumerate();
+            found.extend(windows.filter(|(_, window)| *window == secret).map(|(start, _)| start..start + secret.len()));
+        }
+        for range in found {
+            bytes[range].fill(b'*');
+        }
+    }
+
+    /// The failure without secrets, its message within the limit.
+    pub(crate) fn redact_failure(&self, mut failure: Failure) -> Failure {
+        failure.message = limits::shorten(&self.redact(&failure.message), limits::MAX_ERROR_MESSAGE);
+        for violation in &mut failure.details {
+            violation.path = self.redact(&violation.path);
+            violation.allowed = self.redact(&violation.allowed);
+            violation.hint = violation.hint.take().map(|hint| self.redact(&hint));
+            violation.sent = self.redact_value(violation.sent.take());
+        }
+        failure
+    }
+
+    /// The output without secrets; a service that mirrors its request would otherwise put them on record.
+    pub(crate) fn redact_output(&self, output: Box<RawValue>) -> Answer {
+        if !self.0.iter().any(|secret| output.get().contains(secret.expose_secret())) {
+            return Ok(output);
+        }
+        RawValue::from_string(self.redact(output.get())).map_err(|_| {
+            Failure::new(ErrorClass::OutputInvalid, "the output holds a secret of the tool, and is no JSON without it")
+        })
+    }
+
+    fn redact_value(&self, value: Value) -> Value {
+        if self.0.is_empty() {
+            return value;
+        }
+        match value {
+            Value::String(text) => Value::String(self.redact(&text)),
+            Value::Array(items) => items.into_iter().map(|item| self.redact_value(item)).collect(),
+            Value::Object(object) => {
+                object.into_iter().map(|(key, value)| (self.redact(&key), self.redact_value(value))).collect()
+            }
+            other => other,
+        }
+    }
+}
+
+fn forms_of(secret: &SecretString) -> [String; 3] {
+    let plain = secret.expose_secret();
+    let quoted = Value::from(plain).to_string();
+    let in_json = quoted[1..quoted.len() - 1].to_owned();
+    [plain.to_owned(), in_json, utf8_percent_encode(plain, NON_ALPHANUMERIC).to_string()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secrets(values: &[&str]) -> Secrets {
+        let values: Vec<SecretString> = values.iter().map(|value| SecretString::from(*value)).collect();
+        Secrets::new(&values)
+    }
+
+    #[test]
+    fn every_form_goes() {
+        let secrets = secrets(&["pa\"ss/wörd", "pa"]);
+        let text = r#"a pa"ss/wörd b pa\"ss/wörd c pa%22ss%2Fw%C3%B6rd d"#;
+        assert_eq!(secrets.redact(text), "a [secret] b [secret] c [secret] d");
+        assert!(!format!("{secrets:?}").contains("pa\""));
+    }
+
+    #[test]
+    fn outputs_stay_json() {
+        let output = RawValue::from_string(r#"{"headers":{"authorization":"Bearer abc"}}"#.to_owned()).unwrap();
+        let redacted = secrets(&["abc"]).redact_output(output.clone()).unwrap();
+        assert_eq!(redacted.get(), r#"{"headers":{"authorization":"Bearer [secret]"}}"#);
+        assert_eq!(secrets(&["\"headers\":"]).redact_output(output).unwrap_err().class, ErrorClass::OutputInvalid);
+    }
+
+    #[test]
+    fn masks_keep_their_place() {
+        let mut bytes = b"xx abc abcabc y".to_vec();
+        secrets(&["abc"]).mask(&mut bytes);
+        assert_eq!(bytes, b"xx *** ****** y");
+    }
+}

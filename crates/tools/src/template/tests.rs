@@ -1,0 +1,175 @@
+//! Templates: what loads, what it becomes, and that no argument ever leaves its place.
+
+use proptest::prelude::*;
+use redial_proto::CallId;
+use reqwest::Url;
+use serde_json::{Value, json, value::RawValue};
+
+use super::{Scope, Template, Values, json::JsonTemplate, url::UrlTemplate};
+use crate::Context;
+
+fn parameters() -> Value {
+    json!({
+        "properties": {"city": {}, "id": {}, "unit": {"default": "km"}, "page": {"type": "integer"}, "a/b": {}},
+        "required": ["city", "id"]
+    })
+}
+
+fn context() -> Context {
+    Context {
+        call: "0190a5c0-0000-7000-8000-000000000001".parse::<CallId>().unwrap(),
+        attempt: 3,
+        tool: "t".to_owned(),
+        idempotency_key: "key-1".to_owned(),
+        conversation: None,
+        timeout: std::time::Duration::from_secs(1),
+        traceparent: None,
+    }
+}
+
+fn with_values<T>(arguments: &Value, run: impl FnOnce(&Values<'_>) -> T) -> T {
+    let raw = RawValue::from_string(arguments.to_string()).unwrap();
+    let context = context();
+    run(&Values::new(&context, &raw).unwrap())
+}
+
+fn error(text: &str) -> String {
+    let parameters = parameters();
+    Template::parse_certain(text, &Scope { parameters: &parameters, secrets: None }).unwrap_err()
+}
+
+fn url(text: &str) -> Result<UrlTemplate, String> {
+    let parameters = parameters();
+    UrlTemplate::parse(text, &Scope { parameters: &parameters, secrets: None })
+}
+
+fn filled(template: &str, arguments: &Value) -> Result<String, String> {
+    let template = url(template).unwrap();
+    with_values(arguments, |values| template.fill(values).map_err(|refused| values.failure(refused).message))
+}
+
+#[test]
+fn mistakes_are_found_when_loading() {
+    let lookup = |name: &str| (name == "EMPTY").then(String::new);
+    let parameters = parameters();
+    let scope = Scope { parameters: &parameters, secrets: Some(&lookup) };
+    let secret = |text: &str| Template::parse(text, &scope).unwrap_err();
+    let errors = [
+        error("{{arguments.citty}}"),
+        error("{{argument.city}}"),
+        error("{{}}"),
+        error("a {{arguments.city"),
+        error("{{arguments.page}}"),
+        error("{{secret.KEY}}"),
+        secret("{{secret.KEY}}"),
+        secret("{{secret.EMPTY}}"),
+        secret("{{env.KEY}}"),
+    ];
+    insta::assert_snapshot!(errors.join("\n"));
+}
+
+#[test]
+fn mistakes_in_urls_are_found_when_loading() {
+    let errors = [
+        "example.com/a",
+        "ftp://example.com/a",
+        "https://{{arguments.city}}.example.com/",
+        "https://user:pass@example.com/",
+        "https://example.com/a#b",
+        "https://example.com{{arguments.city}}",
+        "https://example.com/?{{arguments.city}}=1",
+        "https://example.com/{{arguments.page}}",
+        "https://example.com/?a=x{{arguments.page}}",
+        "https://:80/",
+    ]
+    .map(|text| format!("{text}\n    {}", url(text).unwrap_err()));
+    insta::assert_snapshot!(errors.join("\n"));
+}
+
+#[test]
+fn every_variable_has_its_text() {
+    let parameters = parameters();
+    let lookup = |_: &str| Some("s3cret".to_owned());
+    let scope = Scope { parameters: &parameters, secrets: Some(&lookup) };
+    let text = "{{call}} {{ attempt }} {{idempotency_key}} {{arguments.city}} {{arguments.unit}} {{secret.X}} }}";
+    let template = Template::parse_certain(text, &scope).unwrap();
+    let filled = with_values(&json!({"city": {"n": 1.50}}), |values| template.fill_certain(values).unwrap());
+    assert_eq!(filled, "0190a5c0-0000-7000-8000-000000000001 3 key-1 {\"n\":1.5} km s3cret }}");
+    assert!(!format!("{template:?}").contains("s3cret"));
+}
+
+#[test]
+fn numbers_keep_their_text() {
+    let raw = RawValue::from_string(r#"{"city":123456789012345678901234567890,"id":1.50}"#.to_owned()).unwrap();
+    let context = context();
+    let values = Values::new(&context, &raw).unwrap();
+    let url = url("https://example.com/{{arguments.city}}?id={{arguments.id}}").unwrap();
+    assert_eq!(url.fill(&values).unwrap(), "https://example.com/123456789012345678901234567890?id=1.50");
+}
+
+#[test]
+fn urls_are_filled_by_position() {
+    let template = "https://example.com/v1/{{arguments.city}}/x-{{arguments.id}}?page={{arguments.page}}&u={{arguments.unit}}&flag";
+    assert_eq!(
+        filled(template, &json!({"city": "北 京/..x?#%", "id": 7})).unwrap(),
+        "https://example.com/v1/%E5%8C%97%20%E4%BA%AC%2F..x%3F%23%25/x-7?u=km&flag"
+    );
+    assert_eq!(
+        filled(template, &json!({"city": "a", "id": true, "page": 2, "unit": "a&b=c"})).unwrap(),
+        "https://example.com/v1/a/x-true?page=2&u=a%26b%3Dc&flag"
+    );
+    for bad in ["", ".", "..", "../admin", "a/..", "a\\..\\b", "%2e%2E", "..%2fx"] {
+        let refusal = filled(template, &json!({"city": bad, "id": 1})).unwrap_err();
+        assert!(refusal.starts_with("/city: "), "{bad}: {refusal}");
+    }
+    assert!(filled(template, &json!({"city": null, "id": 1})).unwrap_err().contains("other than null"));
+}
+
+#[test]
+fn bodies_keep_types_and_leave_out_what_is_missing() {
+    let parameters = parameters();
+    let template = json!({"to": "{{arguments.city}}", "t": "to {{arguments.city}}!", "page": "{{arguments.page}}",
+        "n": [1, "{{arguments.id}}", {"unit": "{{arguments.unit}}"}]});
+    let template = JsonTemplate::parse(&template, &Scope { parameters: &parameters, secrets: None }).unwrap();
+    let arguments = json!({"city": "\"}, {\"", "id": {"deep": [true]}});
+    let body = with_values(&arguments, |values| template.fill(values).unwrap());
+    let body: Value = serde_json::from_str(&body).unwrap();
+    let expected = json!({"to": "\"}, {\"", "t": "to \"}, {\"!", "n": [1, {"deep": [true]}, {"unit": "km"}]});
+    assert_eq!(body, expected);
+}
+
+proptest! {
+    #[test]
+    fn an_argument_never_leaves_its_segment_or_parameter(city in any::<String>(), id in "[./\\\\%2eE?#&=:@a ]{0,8}") {
+        let arguments = json!({"city": city, "id": id});
+        let template = "https://example.com:8443/a/{{arguments.id}}/b?x={{arguments.city}}&y=1";
+        let Ok(filled) = filled(template, &arguments) else { return Ok(()) };
+        let parsed = Url::parse(&filled).unwrap();
+        prop_assert_eq!(parsed.as_str(), &filled, "the parser found something to normalise");
+        prop_assert_eq!(parsed.host_str(), Some("example.com"));
+        prop_assert_eq!(parsed.port(), Some(8443));
+        prop_assert_eq!(parsed.path_segments().unwrap().count(), 3);
+        prop_assert_eq!(parsed.fragment(), None);
+        let query: Vec<_> = parsed.query_pairs().into_owned().collect();
+        prop_assert_eq!(query, vec![("x".to_owned(), city), ("y".to_owned(), "1".to_owned())]);
+    }
+
+    #[test]
+    fn an_argument_never_leaves_its_place_in_a_body(city in any::<String>()) {
+        let parameters = parameters();
+        let template = json!({"a": "<{{arguments.city}}>", "b": "{{arguments.city}}"});
+        let template = JsonTemplate::parse(&template, &Scope { parameters: &parameters, secrets: None }).unwrap();
+        let body = with_values(&json!({"city": city, "id": 1}), |values| template.fill(values).unwrap());
+        let body: Value = serde_json::from_str(&body).unwrap();
+        prop_assert_eq!(body, json!({"a": format!("<{city}>"), "b": city}));
+    }
+
+    #[test]
+    fn no_template_panics(text in "[{}a-z.: /?#=&]{0,40}") {
+        let parameters = parameters();
+        let scope = Scope { parameters: &parameters, secrets: None };
+        let _ = Template::parse(&text, &scope);
+        let _ = UrlTemplate::parse(&text, &scope);
+        let _ = UrlTemplate::parse(&format!("http://h{text}"), &scope);
+    }
+}

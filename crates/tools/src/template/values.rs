@@ -1,0 +1,76 @@
+//! The values of one attempt's variables.
+
+use std::collections::HashMap;
+
+use redial_proto::{ErrorClass, Failure, Violation, limits};
+use serde_json::{Value, value::RawValue};
+
+use super::Variable;
+use crate::Context;
+
+/// Context and arguments of one attempt. Numbers keep the text in which they were sent.
+pub(crate) struct Values<'a> {
+    context: &'a Context,
+    arguments: HashMap<String, &'a RawValue>,
+}
+
+/// A value that cannot stand where the template puts it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    pub(crate) argument: String,
+    pub(crate) rule: &'static str,
+    pub(crate) allowed: &'static str,
+}
+
+impl<'a> Values<'a> {
+    pub(crate) fn new(context: &'a Context, arguments: &'a RawValue) -> Result<Self, Failure> {
+        let arguments = serde_json::from_str(arguments.get()).map_err(|error| {
+            let message = format!("the arguments are no JSON object: {error}");
+            Failure::new(ErrorClass::MalformedArguments, message).without_effect()
+        })?;
+        Ok(Self { context, arguments })
+    }
+
+    /// The variable as plain text: strings without quotes, everything else as JSON. None if the argument is missing or
+    /// null, and has no default.
+    pub(crate) fn text(&self, variable: &Variable) -> Result<Option<String>, Refused> {
+        let json = match variable {
+            Variable::Call => return Ok(Some(self.context.call.to_string())),
+            Variable::Attempt => return Ok(Some(self.context.attempt.to_string())),
+            Variable::IdempotencyKey => return Ok(Some(self.context.idempotency_key.clone())),
+            Variable::Secret(secret) => return Ok(Some(Variable::exposed(secret))),
+            Variable::Argument(argument) => self.json(&argument.name).or(argument.default.as_deref()),
+        };
+        match json {
+            Some(json) if json.starts_with('"') => match serde_json::from_str(json) {
+                Ok(text) => Ok(Some(text)),
+                Err(_) => Err(variable.refuse("unicode", "text that is valid Unicode")),
+            },
+            json => Ok(json.map(str::to_owned)),
+        }
+    }
+
+    /// An argument as the JSON text that was sent; none if it is missing or null.
+    pub(crate) fn json(&self, name: &str) -> Option<&str> {
+        self.arguments.get(name).map(|raw| raw.get()).filter(|json| *json != "null")
+    }
+
+    /// The failure of an attempt whose values do not fit.
+    pub(crate) fn failure(&self, refused: Refused) -> Failure {
+        let Refused { argument, rule, allowed } = refused;
+        let sent = self.json(&argument).map_or(Value::Null, |json| {
+            serde_json::from_str(json).unwrap_or_else(|_| Value::String(limits::shorten(json, 300)))
+        });
+        let path = format!("/{}", argument.replace('~', "~0").replace('/', "~1"));
+        let message = limits::shorten(&format!("{path}: {sent} was sent; allowed: {allowed}"), 1000);
+        let violation = Violation { path, rule: rule.to_owned(), sent, allowed: allowed.to_owned(), hint: None };
+        Failure::new(ErrorClass::InvalidArguments, message).without_effect().with_details(vec![violation])
+    }
+}
+
+impl Variable {
+    fn refuse(&self, rule: &'static str, allowed: &'static str) -> Refused {
+        let argument = if let Self::Argument(argument) = self { argument.name.clone() } else { String::new() };
+        Refused { argument, rule, allowed }
+    }
+}

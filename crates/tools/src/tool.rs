@@ -1,0 +1,169 @@
+//! A tool: its spec, and what runs it.
+
+use std::{
+    any::Any,
+    collections::{HashMap, HashSet},
+    fmt,
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    time::Duration,
+};
+
+use futures_util::{FutureExt, future::BoxFuture};
+use redial_proto::{Effect, ErrorClass, Failure, RetryPolicy, ToolSpec, limits, tool::default_pool};
+use serde_json::value::RawValue;
+
+use crate::{
+    Context,
+    native::{self, NativeTool},
+};
+
+/// How an attempt ends: the tool's result as JSON text, or why there is none.
+pub type Answer = Result<Box<RawValue>, Failure>;
+
+/// Runs one attempt after the other, many at the same time.
+///
+/// The future is dropped when the attempt must stop: deadline, lost lease, cancel. Whatever it started must then end.
+pub trait Handler: Send + Sync + 'static {
+    /// Runs one attempt. `arguments` is a JSON object that fits the tool's schema.
+    fn run(&self, context: Context, arguments: Box<RawValue>) -> BoxFuture<'static, Answer>;
+}
+
+/// A tool that a worker can run. Cheap to clone.
+#[derive(Clone)]
+pub struct Tool {
+    /// What the worker announces.
+    pub spec: ToolSpec,
+    /// Attempts that one worker runs at the same time in this tool's pool; none: as many as it has slots.
+    pub concurrency: Option<u32>,
+    handler: Arc<dyn Handler>,
+}
+
+impl Tool {
+    /// A tool from an async function `(arguments)` or `(context, arguments)`, whose schema comes from the type of the
+    /// arguments. It returns any serialisable value, or a `Result` of one with [`crate::ToolError`].
+    ///
+    /// The effect is `unsafe` until [`Tool::effect`] says better.
+    pub fn new<M: 'static>(name: impl Into<String>, function: impl NativeTool<M>) -> Self {
+        let spec = ToolSpec { parameters: native::schema_of(&function), ..ToolSpec::named(name) };
+        Self::from_handler(spec, native::handler(function))
+    }
+
+    /// A tool from its parts.
+    pub fn from_handler(spec: ToolSpec, handler: impl Handler) -> Self {
+        Self { spec, concurrency: None, handler: Arc::new(handler) }
+    }
+
+    /// For people and models.
+    #[must_use]
+    pub fn describe(mut self, description: impl Into<String>) -> Self {
+        self.spec.description = description.into();
+        self
+    }
+
+    /// What running it does to the world.
+    #[must_use]
+    pub fn effect(mut self, effect: Effect) -> Self {
+        self.spec.effect = effect;
+        self
+    }
+
+    /// The group of workers that runs it.
+    #[must_use]
+    pub fn pool(mut self, pool: impl Into<String>) -> Self {
+        self.spec.pool = pool.into();
+        self
+    }
+
+    /// How long one attempt may take, in whole ms.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.spec.timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        self
+    }
+
+    /// When a failed attempt is repeated.
+    #[must_use]
+    pub fn retry(mut self, retry: RetryPolicy) -> Self {
+        self.spec.retry = retry;
+        self
+    }
+
+    /// Attempts that one worker runs at the same time. Limits belong to pools, so a tool of the default pool moves to a
+    /// pool of its own, named after it.
+    #[must_use]
+    pub fn concurrency(mut self, limit: u32) -> Self {
+        self.concurrency = Some(limit);
+        if self.spec.pool == default_pool() {
+            self.spec.pool.clone_from(&self.spec.name);
+        }
+        self
+    }
+
+    /// Runs one attempt. Never panics: a panic of the tool becomes class `internal`, effect possible.
+    pub fn run(&self, context: Context, arguments: Box<RawValue>) -> BoxFuture<'static, Answer> {
+        let handler = Arc::clone(&self.handler);
+        let attempt = async move { handler.run(context, arguments).await };
+        AssertUnwindSafe(attempt).catch_unwind().map(|end| end.unwrap_or_else(|panic| Err(panicked(&*panic)))).boxed()
+    }
+}
+
+impl fmt::Debug for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tool").field("spec", &self.spec).field("concurrency", &self.concurrency).finish_non_exhaustive()
+    }
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> Failure {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let message = format!("the tool panicked: {}", text.unwrap_or("(no message)"));
+    Failure::new(ErrorClass::Internal, limits::shorten(&message, limits::MAX_ERROR_MESSAGE))
+}
+
+/// Two tools that cannot be run by one worker.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ToolConflict {
+    /// Two tools of one name.
+    #[error("tool {0:?} is there twice; each name may be there once")]
+    Name(String),
+    /// One pool with two limits.
+    #[error(
+        "pool {pool:?}: tool {first:?} wants concurrency {first_limit}, tool {second:?} wants {second_limit}; \
+         a pool has one limit"
+    )]
+    Concurrency {
+        /// The pool.
+        pool: String,
+        /// The tool that came first.
+        first: String,
+        /// Its limit.
+        first_limit: u32,
+        /// The tool that disagrees.
+        second: String,
+        /// Its limit.
+        second_limit: u32,
+    },
+}
+
+/// Says which tools do not go together: names are unique, and a pool has one concurrency.
+pub fn check_together(tools: &[Tool]) -> Result<(), ToolConflict> {
+    let mut names = HashSet::new();
+    let mut limits: HashMap<&str, (&Tool, u32)> = HashMap::new();
+    for tool in tools {
+        if !names.insert(tool.spec.name.as_str()) {
+            return Err(ToolConflict::Name(tool.spec.name.clone()));
+        }
+        let Some(limit) = tool.concurrency else { continue };
+        let (first, first_limit) = *limits.entry(tool.spec.pool.as_str()).or_insert((tool, limit));
+        if first_limit != limit {
+            return Err(ToolConflict::Concurrency {
+                pool: tool.spec.pool.clone(),
+                first: first.spec.name.clone(),
+                first_limit,
+                second: tool.spec.name.clone(),
+                second_limit: limit,
+            });
+        }
+    }
+    Ok(())
+}

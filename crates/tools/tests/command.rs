@@ -1,0 +1,229 @@
+//! Command tools with real programs.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{
+    fs::{self, File},
+    io::{BufRead, BufReader, Read},
+    path::Path,
+    process::Stdio,
+    time::Duration,
+};
+
+use redial_proto::{CallId, ErrorClass, Failure};
+use redial_tools::{Answer, Context, Tool, load_with, settled};
+use serde_json::{Value, json, value::RawValue};
+
+const SECRET: &str = "canary-5f1c";
+
+/// A tool that runs a shell script, with `city` as its first argument.
+fn script(folder: &Path, script: &str) -> Tool {
+    fs::write(folder.join("script.sh"), script).unwrap();
+    manifest(folder, r#"argv = ["sh", "script.sh", "{{arguments.city}}"]"#)
+}
+
+fn manifest(folder: &Path, command: &str) -> Tool {
+    let text = format!(
+        "[[tool]]\nname = \"t\"\nparameters = {{ properties = {{ city = {{ default = \"-x\" }} }} }}\n\
+         [tool.command]\n{command}\nenv = {{ TOKEN = \"{{{{secret.TOKEN}}}}\" }}\n"
+    );
+    let path = folder.join("tools.toml");
+    fs::write(&path, text).unwrap();
+    let variable = |name: &str| if name == "TOKEN" { Some(SECRET.to_owned()) } else { std::env::var(name).ok() };
+    load_with(&path, &variable).unwrap().remove(0)
+}
+
+fn context() -> Context {
+    Context {
+        call: CallId::generate(),
+        attempt: 1,
+        tool: "t".to_owned(),
+        idempotency_key: "key-7".to_owned(),
+        conversation: Some("c1".to_owned()),
+        timeout: Duration::from_secs(5),
+        traceparent: None,
+    }
+}
+
+async fn run(tool: &Tool, arguments: &Value) -> Answer {
+    tool.run(context(), RawValue::from_string(arguments.to_string()).unwrap()).await
+}
+
+async fn shell(text: &str) -> Answer {
+    let folder = tempfile::tempdir().unwrap();
+    run(&script(folder.path(), text), &json!({})).await
+}
+
+async fn failure(text: &str) -> Failure {
+    shell(text).await.unwrap_err()
+}
+
+#[tokio::test]
+async fn arguments_go_in_and_the_result_comes_out() {
+    assert_eq!(shell("cat").await.unwrap().get(), "{}");
+    assert_eq!(shell("echo plain text").await.unwrap().get(), "\"plain text\\n\"");
+    assert_eq!(shell("exit 0").await.unwrap().get(), "null");
+    assert_eq!(shell("printf 'a\\0b'").await.unwrap().get(), "\"a\u{fffd}b\"");
+}
+
+#[tokio::test]
+async fn large_input_and_output_pass_through() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = json!({"city": "a", "data": "x".repeat(250_000)});
+    assert_eq!(run(&script(folder.path(), "cat"), &arguments).await.unwrap().get(), arguments.to_string());
+    assert_eq!(run(&script(folder.path(), "echo 1"), &arguments).await.unwrap().get(), "1", "input that nobody reads");
+}
+
+#[tokio::test]
+async fn one_template_is_one_argument() {
+    let folder = tempfile::tempdir().unwrap();
+    let tool = script(folder.path(), r#"printf '[%s][%s]' "$#" "$1""#);
+    for city in ["", "a b", "$(id) `id` ; | & > x", "--help", "北京\n\"'"] {
+        let answer = run(&tool, &json!({"city": city})).await.unwrap();
+        assert_eq!(serde_json::from_str::<String>(answer.get()).unwrap(), format!("[1][{city}]"));
+    }
+    assert_eq!(run(&tool, &json!({})).await.unwrap().get(), "\"[1][-x]\"", "the schema's default");
+    assert_eq!(run(&tool, &json!({"city": "a\0b"})).await.unwrap_err().class, ErrorClass::InvalidArguments);
+    let huge = json!({"city": "x".repeat(200_000)});
+    assert_eq!(run(&tool, &huge).await.unwrap_err().class, ErrorClass::InvalidArguments, "the kernel takes 128 KiB");
+}
+
+#[tokio::test]
+async fn the_environment_is_clean() {
+    let answer = shell("env | cut -d= -f1 | sort | grep -vE '^(PWD|OLDPWD|SHLVL|_|HOME|LANG|TZ)$'").await.unwrap();
+    let names: String = serde_json::from_str(answer.get()).unwrap();
+    let names: Vec<&str> = names.lines().collect();
+    let expected = ["PATH", "REDIAL_ATTEMPT", "REDIAL_CALL", "REDIAL_CONVERSATION", "REDIAL_IDEMPOTENCY_KEY", "TOKEN"];
+    assert_eq!(names, expected);
+}
+
+#[tokio::test]
+async fn exit_codes_and_structured_errors() {
+    let failed = failure("echo no such city >&2; exit 65").await;
+    assert_eq!(failed.class, ErrorClass::InvalidArguments);
+    assert_eq!(failed.message, "the program ended with exit code 65: no such city");
+    let told =
+        failure(r#"echo '{"error":{"class":"rate_limited","message":"later","retry_after_ms":70}}'; exit 1"#).await;
+    assert_eq!((told.class, told.retry_after_ms), (ErrorClass::RateLimited, Some(70)));
+    assert_eq!(failure("kill -SEGV $$").await.class, ErrorClass::Internal);
+}
+
+#[tokio::test]
+async fn secrets_and_hosts_are_kept_out() {
+    let failed = failure("echo \"login $TOKEN at db-7.internal failed\" >&2; exit 69").await;
+    assert_eq!(
+        failed.message,
+        "the program ended with exit code 69: login [secret] at [host] failed".replace("[secret]", "***********")
+    );
+    assert_eq!(shell("echo \"\\\"$TOKEN\\\"\"").await.unwrap().get(), "\"[secret]\"");
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_there_had_no_effect() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("data.txt"), "").unwrap();
+    for program in ["no-such-program", "./no-such-program", "./data.txt"] {
+        let failure = run(&manifest(folder.path(), &format!("argv = [{program:?}]")), &json!({})).await.unwrap_err();
+        assert_eq!((failure.class, failure.effect_possible), (ErrorClass::Configuration, false), "{program}");
+        assert_eq!(failure.message, format!("the program {program:?} does not exist or is not executable"));
+    }
+}
+
+#[tokio::test]
+async fn endless_output_is_cut_off() {
+    let failure = failure("yes").await;
+    assert_eq!(failure.class, ErrorClass::OutputTooLarge);
+    settled().await;
+}
+
+/// A named pipe that one process of a test holds open: it reports in through it, and the pipe's end is its death.
+struct Line {
+    reader: BufReader<File>,
+}
+
+impl Line {
+    /// Makes the pipe; the process does `exec 9>name; echo >&9`.
+    fn make(folder: &Path, name: &str) -> std::path::PathBuf {
+        let path = folder.join(name);
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        path
+    }
+
+    /// Waits until the process has reported in.
+    async fn answered(path: std::path::PathBuf) -> Self {
+        let open = move || {
+            let mut reader = BufReader::new(File::open(path).unwrap());
+            reader.read_line(&mut String::new()).unwrap();
+            Self { reader }
+        };
+        tokio::task::spawn_blocking(open).await.unwrap()
+    }
+
+    /// Waits until the process is dead.
+    async fn dead(mut self) {
+        let end = tokio::task::spawn_blocking(move || self.reader.read_to_end(&mut Vec::new()));
+        assert!(tokio::time::timeout(Duration::from_secs(20), end).await.is_ok(), "a process survived");
+    }
+}
+
+/// A child in the group; an orphan in a session of its own, tied to nothing but its environment; all deaf to SIGTERM.
+const FAMILY: &str = "trap '' TERM
+(exec 9>child; echo >&9; exec sleep 1000) &
+(setsid sh -c 'exec 9>orphan; echo >&9; exec sleep 1000' </dev/null >/dev/null 2>&1 &)
+exec 9>program; echo >&9; exec sleep 1000";
+
+#[tokio::test]
+async fn dropping_an_attempt_kills_the_whole_tree() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines = ["child", "orphan", "program"].map(|name| Line::make(folder.path(), name)).map(Line::answered);
+    let tool = script(folder.path(), FAMILY);
+    let attempt = tokio::spawn(async move { run(&tool, &json!({})).await });
+    let lines = futures_util::future::join_all(lines).await;
+    attempt.abort();
+    assert!(attempt.await.unwrap_err().is_cancelled());
+    settled().await;
+    for line in lines {
+        line.dead().await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_program_leaves_behind_does_not_delay_its_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = Line::answered(Line::make(folder.path(), "daemon"));
+    Line::make(folder.path(), "ready");
+    // The daemon holds standard output open, in a session of its own.
+    let text = "setsid sh -c 'exec 9>daemon; echo >&9; echo > ready; exec sleep 1000' &\nread _ < ready; echo '{\"done\":true}'";
+    let tool = script(folder.path(), text);
+    let arguments = json!({});
+    let (line, answer) = tokio::join!(line, run(&tool, &arguments));
+    assert_eq!(answer.unwrap().get().trim(), r#"{"done":true}"#);
+    settled().await;
+    line.dead().await;
+}
+
+/// Not a test of its own: the worker of the next one, in a process that can be killed.
+#[tokio::test]
+#[ignore = "run by a_killed_worker_takes_its_program_along"]
+async fn worker_that_is_killed() {
+    let folder = std::env::var("REDIAL_TEST_FOLDER").unwrap();
+    let script_text = fs::read_to_string(Path::new(&folder).join("start.sh")).unwrap();
+    let _ = run(&script(Path::new(&folder), &script_text), &json!({})).await;
+}
+
+#[tokio::test]
+async fn a_killed_worker_takes_its_program_along() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = Line::answered(Line::make(folder.path(), "program"));
+    fs::write(folder.path().join("start.sh"), "exec 9>program; echo >&9; exec sleep 1000").unwrap();
+    let mut worker = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "worker_that_is_killed"])
+        .env("REDIAL_TEST_FOLDER", folder.path())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let line = line.await;
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+    line.dead().await;
+}

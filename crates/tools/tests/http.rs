@@ -1,0 +1,209 @@
+//! HTTP tools against a real server: a few lines of TCP that answer what the test says.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{fs, time::Duration};
+
+use redial_proto::{CallId, ErrorClass, Failure};
+use redial_tools::{Answer, Context, Tool, load_with};
+use serde_json::value::RawValue;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::oneshot,
+};
+
+const SECRET: &str = "canary-5f1c";
+
+fn tool(port: u16, http: &str) -> Tool {
+    let text = format!(
+        r#"
+[[tool]]
+name = "t"
+effect = "keyed"
+parameters = {{ properties = {{ city = {{ type = "string" }}, days = {{ type = "integer" }} }}, required = ["city"] }}
+[tool.http]
+url = "http://127.0.0.1:{port}/v1/{{{{arguments.city}}}}?days={{{{arguments.days}}}}"
+{http}
+"#
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tools.toml");
+    fs::write(&path, text).unwrap();
+    load_with(&path, &|_| Some(SECRET.to_owned())).unwrap().remove(0)
+}
+
+fn context() -> Context {
+    Context {
+        call: CallId::generate(),
+        attempt: 2,
+        tool: "t".to_owned(),
+        idempotency_key: "key-7".to_owned(),
+        conversation: None,
+        timeout: Duration::from_secs(5),
+        traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned()),
+    }
+}
+
+async fn run(tool: &Tool, arguments: &str) -> Answer {
+    tool.run(context(), RawValue::from_string(arguments.to_owned()).unwrap()).await
+}
+
+/// The head and body of one request.
+async fn request(stream: &mut TcpStream) -> String {
+    let mut text = Vec::new();
+    loop {
+        let read = stream.read_buf(&mut text).await.unwrap();
+        let so_far = String::from_utf8_lossy(&text).into_owned();
+        let complete = so_far.split_once("\r\n\r\n").is_some_and(|(head, body)| {
+            let length =
+                head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+            body.len() >= length.unwrap_or(0_usize)
+        });
+        if complete || read == 0 {
+            return so_far;
+        }
+    }
+}
+
+/// Answers one request with `reply`; returns what the tool made of it, and the request.
+async fn exchange(http: &str, arguments: &str, reply: impl Into<Vec<u8>>) -> (Answer, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let tool = tool(listener.local_addr().unwrap().port(), http);
+    let reply = reply.into();
+    let server = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let request = request(&mut stream).await;
+        // The tool may hang up in the middle of a reply that is too large.
+        let _ = stream.write_all(&reply).await;
+        request
+    };
+    tokio::join!(run(&tool, arguments), server)
+}
+
+fn reply(status: &str, headers: &str, body: &str) -> String {
+    format!("HTTP/1.1 {status}\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n{body}", body.len())
+}
+
+async fn failure(reply: String) -> Failure {
+    exchange("method = \"POST\"", r#"{"city":"a"}"#, reply).await.0.unwrap_err()
+}
+
+#[tokio::test]
+async fn the_request_is_as_declared() {
+    let http = "method = \"POST\"\nheaders = { Authorization = \"Bearer {{secret.KEY}}\", X-City = \"{{arguments.city}}\" }\n\
+                body = { where = \"{{arguments.city}}\", days = \"{{arguments.days}}\" }";
+    let (answer, request) = exchange(http, r#"{"city":"北京/a"}"#, reply("200 OK", "", r#"{"t" : 1.0}"#)).await;
+    assert_eq!(answer.unwrap().get(), r#"{"t" : 1.0}"#);
+    let mut lines: Vec<_> = request.lines().filter(|line| !line.starts_with("host:")).collect();
+    lines[1..].sort_unstable();
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[tokio::test]
+async fn arguments_are_the_body_by_default() {
+    let (answer, request) =
+        exchange("method = \"PUT\"", r#"{"city":"a", "days":3}"#, reply("204 No Content", "", "")).await;
+    assert_eq!(answer.unwrap().get(), "null");
+    assert!(request.starts_with("PUT /v1/a?days=3 HTTP/1.1\r\n"), "{request}");
+    assert!(request.ends_with(r#"{"city":"a", "days":3}"#), "{request}");
+}
+
+#[tokio::test]
+async fn what_is_declared_wins_over_what_we_add() {
+    let http = "method = \"POST\"\nheaders = { Idempotency-Key = \"{{call}}\", Accept = \"text/csv\" }";
+    let (_, request) = exchange(http, r#"{"city":"a"}"#, reply("200 OK", "", "")).await;
+    assert!(request.contains("accept: text/csv\r\n") && !request.contains("key-7"), "{request}");
+}
+
+#[tokio::test]
+async fn text_becomes_a_string() {
+    let (answer, _) = exchange("method = \"GET\"", r#"{"city":"a"}"#, reply("200 OK", "", "21 °C\0")).await;
+    assert_eq!(answer.unwrap().get(), "\"21 °C\u{fffd}\"");
+}
+
+#[tokio::test]
+async fn a_mirrored_secret_stays_secret() {
+    let http = "method = \"GET\"\nheaders = { X = \"{{secret.KEY}}\" }";
+    let body = format!(r#"{{"you sent":"{SECRET}"}}"#);
+    let (answer, _) = exchange(http, r#"{"city":"a"}"#, reply("200 OK", "", &body)).await;
+    assert_eq!(answer.unwrap().get(), r#"{"you sent":"[secret]"}"#);
+    let body = format!(
+        r#"{{"error":{{"message":"bad key {SECRET}","details":[{{"path":"/k","sent":"{SECRET}","allowed":"x"}}]}}}}"#
+    );
+    let (answer, _) = exchange(http, r#"{"city":"a"}"#, reply("400 Bad Request", "", &body)).await;
+    let failure = serde_json::to_string(&answer.unwrap_err()).unwrap();
+    assert!(!failure.contains(SECRET) && failure.contains("[secret]"), "{failure}");
+}
+
+#[tokio::test]
+async fn failures_are_classified() {
+    let limited = failure(reply("429 Too Many Requests", "retry-after: 2\r\n", "")).await;
+    assert_eq!(
+        (limited.class, limited.retry_after_ms, limited.effect_possible),
+        (ErrorClass::RateLimited, Some(2000), false)
+    );
+    let down =
+        failure(reply("503 Service Unavailable", "", r#"{"error":{"message":"db-7.internal:5432 is down"}}"#)).await;
+    assert_eq!(down.class, ErrorClass::Unavailable);
+    assert_eq!(down.message, "the service answered 503 Service Unavailable: [host] is down");
+    let moved = failure(reply("302 Found", "location: http://evil.example.com/\r\n", "")).await;
+    assert_eq!(moved.class, ErrorClass::Configuration);
+}
+
+#[tokio::test]
+async fn a_reply_that_breaks_off_may_have_had_an_effect() {
+    let failure = failure("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf".to_owned()).await;
+    assert_eq!((failure.class, failure.effect_possible), (ErrorClass::Unavailable, true), "{failure:?}");
+    assert!(!failure.message.contains("127.0.0.1"), "{}", failure.message);
+}
+
+#[tokio::test]
+async fn a_reply_that_cannot_be_decoded_is_no_outage() {
+    let failure =
+        failure(reply("200 OK", "content-encoding: gzip\r\n", "this is not gzip, whatever the head says")).await;
+    assert_eq!((failure.class, failure.effect_possible), (ErrorClass::OutputInvalid, true), "{failure:?}");
+}
+
+#[tokio::test]
+async fn no_connection_is_no_effect() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let failure = run(&tool(port, "method = \"POST\""), r#"{"city":"a"}"#).await.unwrap_err();
+    assert_eq!((failure.class, failure.effect_possible), (ErrorClass::Unavailable, false));
+    assert_eq!(failure.message, "the service cannot be reached: connection refused");
+}
+
+#[tokio::test]
+async fn endless_replies_are_cut_off() {
+    let mut endless = b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n".to_vec();
+    endless.resize(4 * 1024 * 1024, b'x');
+    let failure = exchange("method = \"GET\"", r#"{"city":"a"}"#, endless).await.0.unwrap_err();
+    assert_eq!(failure.class, ErrorClass::OutputTooLarge);
+    assert!(failure.message.len() < 1000);
+}
+
+#[tokio::test]
+async fn an_argument_that_fits_no_header_goes_back() {
+    let tool = tool(9, "method = \"GET\"\nheaders = { X = \"{{arguments.city}}\" }");
+    let failure = run(&tool, r#"{"city":"a\r\nX-Admin: 1"}"#).await.unwrap_err();
+    assert_eq!((failure.class, failure.details[0].path.as_str()), (ErrorClass::InvalidArguments, "/city"));
+}
+
+#[tokio::test]
+async fn dropping_an_attempt_hangs_up() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let tool = tool(listener.local_addr().unwrap().port(), "method = \"GET\"");
+    let (asked, wait) = oneshot::channel();
+    let attempt = tokio::spawn(async move { run(&tool, r#"{"city":"a"}"#).await });
+    let server = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        request(&mut stream).await;
+        asked.send(()).unwrap();
+        stream.read(&mut [0]).await.unwrap()
+    });
+    wait.await.unwrap();
+    attempt.abort();
+    assert_eq!(server.await.unwrap(), 0, "the connection was closed");
+}

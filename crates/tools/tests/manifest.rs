@@ -1,0 +1,139 @@
+//! `tools.toml`: what loads, and what people read when it does not.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+
+use redial_tools::{Tool, load_with};
+
+const GOOD: &str = r#"
+[[tool]]
+name = "get_weather"
+description = "The weather of a city."
+effect = "read"
+timeout = "5s"
+retry = { initial = "100ms", factor = 3, cap = "10s", max_attempts = 4, deadline = "5m" }
+concurrency = 8
+parameters_file = "weather.json"
+[tool.http]
+method = "GET"
+url = "https://weather.example.com/v1/{{arguments.city}}?days={{arguments.days}}"
+headers = { Authorization = "Bearer {{secret.WEATHER_KEY}}", X-Call = "{{call}}.{{attempt}}" }
+connect_timeout = "2s"
+
+[[tool]]
+name = "订票"
+effect = "keyed"
+pool = "bookings"
+concurrency = 2
+[tool.parameters]
+type = "object"
+required = ["seat"]
+additionalProperties = false
+[tool.parameters.properties]
+seat = { type = "integer", minimum = 1 }
+[tool.http]
+method = "POST"
+url = "https://booking.example.com/bookings"
+body = { seat = "{{arguments.seat}}", note = "for {{call}}" }
+
+[[tool]]
+name = "resize"
+pool = "bookings"
+concurrency = 2
+parameters = { type = "object", properties = { file = { type = "string" } }, required = ["file"] }
+[tool.command]
+argv = ["convert", "--size", "10", "--", "{{arguments.file}}"]
+inherit = ["MAGICK_HOME"]
+env = { TOKEN = "{{secret.WEATHER_KEY}}" }
+"#;
+
+fn load(text: &str) -> Result<Vec<Tool>, String> {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("tools.toml"), text).unwrap();
+    let weather =
+        r#"{"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer"}},"required":["city"]}"#;
+    fs::write(folder.path().join("weather.json"), weather).unwrap();
+    fs::write(folder.path().join("broken.json"), "{").unwrap();
+    let variable = |name: &str| (name == "WEATHER_KEY").then(|| "canary-5f1c".to_owned());
+    load_with(&folder.path().join("tools.toml"), &variable)
+        .map_err(|error| error.to_string().replace(&format!("{}/", folder.path().display()), ""))
+}
+
+#[test]
+fn a_manifest_becomes_tools() {
+    let tools = load(GOOD).unwrap();
+    let specs: Vec<_> = tools.iter().map(|tool| (&tool.spec, tool.concurrency)).collect();
+    insta::assert_json_snapshot!(specs);
+    assert!(!format!("{tools:?}").contains("canary"));
+    assert_eq!(load("").unwrap().len(), 0);
+}
+
+/// A command tool with one more line in its entry, and one in its command.
+fn entry(field: &str, command: &str) -> String {
+    format!("[[tool]]\nname = \"a\"\n{field}\n[tool.command]\nargv = [\"true\"]\n{command}\n")
+}
+
+/// An HTTP tool.
+fn http(fields: &str) -> String {
+    format!(
+        "[[tool]]\nname = \"a\"\nparameters = {{ properties = {{ city = {{}} }} }}\n[tool.http]\n\
+         url = \"https://example.com/\"\n{fields}\n"
+    )
+}
+
+#[test]
+fn every_mistake_is_named_with_its_place() {
+    let bad = [
+        "[[tool]\n".to_owned(),
+        "[[tools]]\nname = \"a\"\n".to_owned(),
+        "[[tool]]\ndescription = \"a\"\n".to_owned(),
+        "[[tool]]\nname = \"a\"\n".to_owned(),
+        entry("descripton = \"x\"", ""),
+        entry("effect = \"reed\"", ""),
+        entry("timeout = \"30\"", ""),
+        entry("timeout = \"25h\"", ""),
+        entry("timeout = 30", ""),
+        entry("retry = { initial = \"soon\" }", ""),
+        entry("retry = { factor = 0.5 }", ""),
+        entry("retry = { attempts = 3 }", ""),
+        entry("concurrency = 0", ""),
+        entry("pool = \"a.b\"", ""),
+        entry("parameters = 3", ""),
+        entry("parameters = {}\nparameters_file = \"weather.json\"", ""),
+        entry("parameters_file = \"none.json\"", ""),
+        entry("parameters_file = \"broken.json\"", ""),
+        entry("", "folder = \"nowhere\""),
+        entry("", "env = { REDIAL_CALL = \"x\" }"),
+        entry("", "inherit = [\"A B\"]"),
+        entry("", "env = { TOKEN = \"{{secret.NOT_SET}}\" }"),
+        entry("", "shell = true"),
+        entry("", "[tool.http]\nmethod = \"GET\"\nurl = \"http://example.com\""),
+        entry("", "").replace("[\"true\"]", "[]"),
+        entry("", "").replace("true", "{{arguments.city}}"),
+        entry("", "").replace("\"true\"", "\"true\", \"{{secret.WEATHER_KEY}}\""),
+        http("method = \"get\""),
+        http("method = \"GET\"\nbody = \"arguments\""),
+        http("method = \"POST\"\nbody = \"argument\""),
+        http("method = \"POST\"\nbody = { city = \"{{arguments.citty}}\" }"),
+        http("method = \"POST\"\nheaders = { Host = \"x\" }"),
+        http("method = \"POST\"\nheaders = { \"a b\" = \"x\" }"),
+        http("method = \"POST\"\nheaders = { A = \"{{arguments.city}}\" }"),
+        http("method = \"POST\"\nconnect_timeout = \"0s\""),
+        http("method = \"POST\"").replace("example.com/", "example.com/?k={{secret.WEATHER_KEY}}"),
+        entry("", "") + &entry("", ""),
+        entry("pool = \"p\"\nconcurrency = 1", "")
+            + &entry("pool = \"p\"\nconcurrency = 2", "").replace("name = \"a\"", "name = \"b\""),
+    ];
+    let lines: Vec<_> = bad.iter().map(|text| load(text).unwrap_err()).collect();
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let error = load_with(std::path::Path::new("/no/such/tools.toml"), &|_| None).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "/no/such/tools.toml: the file cannot be read: No such file or directory (os error 2)"
+    );
+}

@@ -1,0 +1,155 @@
+//! Rust functions as tools.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::time::Duration;
+
+use redial_proto::{CallId, Effect, ErrorClass, Failure};
+use redial_tools::{Answer, Context, Tool, ToolConflict, ToolError, check_together};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{json, value::RawValue};
+
+#[derive(Deserialize, JsonSchema)]
+struct BookFlight {
+    /// Where to.
+    to: String,
+    seats: u8,
+    #[serde(default)]
+    meal: Option<Meal>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Meal {
+    Fish,
+    Rice,
+}
+
+#[derive(Serialize)]
+struct Booking {
+    number: String,
+}
+
+async fn book_flight(context: Context, flight: BookFlight) -> Result<Booking, ToolError> {
+    if flight.seats == 0 {
+        return Err(ToolError::invalid("/seats", "minimum", flight.seats, "1 to 9").and_invalid("/to", "x", "y", "z"));
+    }
+    match flight.to.as_str() {
+        "nowhere" => Err(ToolError::business_rule("no such place")),
+        "busy" => Err(ToolError::rate_limited("quota").retry_after(Duration::from_secs(2))),
+        "crash" => panic!("engine {} failed", flight.seats),
+        to => {
+            let meal = flight.meal.map_or(String::new(), |meal| format!("-{meal:?}"));
+            Ok(Booking { number: format!("{to}-{}-{}{meal}", flight.seats, context.idempotency_key) })
+        }
+    }
+}
+
+async fn add(numbers: Vec<i64>) -> i64 {
+    numbers.iter().sum()
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Size {
+    bytes: usize,
+}
+
+async fn large(size: Size) -> String {
+    "x".repeat(size.bytes)
+}
+
+async fn run(tool: &Tool, arguments: &str) -> Answer {
+    let context = Context {
+        call: CallId::generate(),
+        attempt: 1,
+        tool: tool.spec.name.clone(),
+        idempotency_key: "k1".to_owned(),
+        conversation: None,
+        timeout: Duration::from_secs(5),
+        traceparent: None,
+    };
+    tool.run(context, RawValue::from_string(arguments.to_owned()).unwrap()).await
+}
+
+async fn failure(tool: &Tool, arguments: &str) -> Failure {
+    run(tool, arguments).await.unwrap_err()
+}
+
+#[tokio::test]
+async fn functions_become_tools() {
+    let tool = Tool::new("book_flight", book_flight).describe("Books.").effect(Effect::Keyed);
+    assert_eq!(
+        run(&tool, r#"{"to":"上海","seats":2,"meal":"fish"}"#).await.unwrap().get(),
+        r#"{"number":"上海-2-k1-Fish"}"#
+    );
+    assert_eq!(run(&Tool::new("add", add), "[1,2,3]").await.unwrap().get(), "6");
+    let closure = Tool::new("twice", |size: Size| async move { Ok::<_, ToolError>(size.bytes * 2) });
+    assert_eq!(run(&closure, r#"{"bytes":21}"#).await.unwrap().get(), "42");
+}
+
+#[test]
+fn the_spec_comes_from_the_types() {
+    let tool = Tool::new("book_flight", book_flight).describe("Books.").timeout(Duration::from_millis(1500));
+    insta::assert_json_snapshot!(tool.spec);
+}
+
+#[tokio::test]
+async fn errors_keep_their_class() {
+    let tool = Tool::new("book_flight", book_flight);
+    let invalid = failure(&tool, r#"{"to":"a","seats":0}"#).await;
+    assert_eq!(
+        (invalid.class, invalid.details.len(), invalid.effect_possible),
+        (ErrorClass::InvalidArguments, 2, false)
+    );
+    assert_eq!(invalid.message, "/seats: 0 was sent; allowed: 1 to 9; /to: \"y\" was sent; allowed: z");
+    let limited = failure(&tool, r#"{"to":"busy","seats":1}"#).await;
+    assert_eq!((limited.class, limited.retry_after_ms), (ErrorClass::RateLimited, Some(2000)));
+    assert_eq!(failure(&tool, r#"{"to":"nowhere","seats":1}"#).await.class, ErrorClass::BusinessRule);
+}
+
+#[tokio::test]
+async fn a_panic_is_an_internal_error() {
+    let failure = failure(&Tool::new("book_flight", book_flight), r#"{"to":"crash","seats":3}"#).await;
+    assert_eq!((failure.class, failure.effect_possible), (ErrorClass::Internal, true));
+    assert_eq!(failure.message, "the tool panicked: engine 3 failed");
+}
+
+#[tokio::test]
+async fn arguments_that_do_not_fit_the_type_say_where() {
+    let tool = Tool::new("book_flight", book_flight);
+    let failure = failure(&tool, r#"{"to":"a","seats":1,"meal":"pizza"}"#).await;
+    insta::assert_json_snapshot!(failure);
+}
+
+#[tokio::test]
+async fn outputs_have_a_cap() {
+    let tool = Tool::new("large", large);
+    assert!(run(&tool, r#"{"bytes":1000}"#).await.is_ok());
+    assert_eq!(failure(&tool, r#"{"bytes":600000}"#).await.class, ErrorClass::OutputTooLarge);
+}
+
+#[tokio::test]
+async fn echo_returns_every_letter() {
+    let text = r#"{"a" : 1e400000, "b":"\u0000"}"#;
+    assert_eq!(run(&Tool::echo(), text).await.unwrap().get(), text);
+}
+
+#[test]
+fn a_limit_makes_a_pool_and_pools_have_one_limit() {
+    let tool = |name: &str| Tool::new(name, add);
+    assert_eq!(tool("a").concurrency(3).spec.pool, "a");
+    assert_eq!(tool("a").pool("p").concurrency(3).spec.pool, "p");
+    assert!(check_together(&[tool("a").concurrency(3), tool("b").concurrency(4)]).is_ok());
+    let shared = |name: &str, limit| tool(name).pool("p").concurrency(limit);
+    assert!(check_together(&[shared("a", 3), shared("b", 3), tool("c").pool("p")]).is_ok());
+    insta::assert_snapshot!(check_together(&[shared("a", 3), shared("b", 4)]).unwrap_err());
+    assert_eq!(check_together(&[tool("a"), tool("a")]), Err(ToolConflict::Name("a".to_owned())));
+}
+
+#[test]
+fn errors_read_well() {
+    let error = ToolError::unavailable("no route").without_effect();
+    assert_eq!(error.to_string(), "unavailable: no route");
+    assert_eq!(serde_json::to_value(Failure::from(error)).unwrap()["effect_possible"], json!(false));
+}

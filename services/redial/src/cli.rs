@@ -1,0 +1,188 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use redial_proto::{CallId, CallState, ErrorClass};
+
+use crate::settings::{DispatcherFlags, Flags, WorkerFlags};
+
+/// Durable tool calls for LLM agents.
+///
+/// Start everything on this machine with `redial dev`; then, in another terminal:
+/// redial call echo '{"hello": "world"}' --wait
+#[derive(Parser, Debug)]
+#[command(version, max_term_width = 110, subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    #[command(flatten)]
+    pub(crate) settings: Flags,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// Run everything here: private Postgres and NATS, a dispatcher and a worker
+    Dev(DevArgs),
+    /// Run a dispatcher against given servers
+    Dispatcher(DispatcherFlags),
+    /// Run a worker with the tools of a manifest against given servers
+    Worker(WorkerFlags),
+    /// Bring the database's tables up to this version
+    Migrate,
+    /// Check that the servers can be reached; exit code 1 if not
+    Health,
+    /// Submit one tool call
+    Call(CallArgs),
+    /// Submit many tool calls from a file; running it again submits nothing twice
+    Submit(SubmitArgs),
+    /// List calls, newest first
+    History(HistoryArgs),
+    /// Show one call whole: every attempt, error, retry and its result
+    Show {
+        /// The call's id
+        call: CallId,
+    },
+    /// List the tools that workers announced
+    Tools,
+    /// List workers
+    Workers {
+        /// Those that are gone, too
+        #[arg(long)]
+        all: bool,
+    },
+    /// List messages that could not be taken, with the reason
+    Rejected {
+        /// How many
+        #[arg(long, default_value_t = 50)]
+        limit: u32,
+    },
+    /// Stop a call
+    Cancel {
+        /// The call's id
+        call: CallId,
+    },
+    /// Run ended calls again, each as a new call; history is kept
+    Redrive(RedriveArgs),
+    /// Measure Redial against the bare work that any system of its shape must do
+    Bench(BenchArgs),
+    /// Print the completion script of a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DevArgs {
+    /// Where the servers keep their data and logs
+    #[arg(long, default_value = crate::settings::DEV_FOLDER, value_name = "FOLDER")]
+    pub(crate) folder: PathBuf,
+    /// Start no worker
+    #[arg(long)]
+    pub(crate) no_worker: bool,
+    /// Start nothing but Postgres and NATS
+    #[arg(long)]
+    pub(crate) only_servers: bool,
+    #[command(flatten)]
+    pub(crate) dispatcher: DispatcherFlags,
+    #[command(flatten)]
+    pub(crate) worker: WorkerFlags,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CallArgs {
+    /// The tool's name
+    pub(crate) tool: String,
+    /// Its arguments, a JSON object; - reads them from standard input
+    #[arg(default_value = "{}")]
+    pub(crate) arguments: String,
+    /// Wait for the end and print the result; exit code 1 if the call fails
+    #[arg(long)]
+    pub(crate) wait: bool,
+    /// Idempotency key: the same key and content is the same call
+    #[arg(long)]
+    pub(crate) key: Option<String>,
+    /// Your id of the conversation that the call belongs to
+    #[arg(long)]
+    pub(crate) conversation: Option<String>,
+    /// Timeout of one attempt, such as 30s [default: the tool's]
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(crate) timeout: Option<std::time::Duration>,
+    /// Attempts at most [default: the tool's]
+    #[arg(long, value_name = "N")]
+    pub(crate) max_attempts: Option<u32>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SubmitArgs {
+    /// A file with one JSON submission a line: {"tool": …, "arguments": {…}}; - reads standard input
+    pub(crate) file: PathBuf,
+    /// Lines sent in one message at most
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) batch: u32,
+    /// What makes this submission the same when it is run again [default: the file's path]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+}
+
+#[derive(Args, Debug, Default)]
+pub(crate) struct FilterArgs {
+    /// Only calls of this tool
+    #[arg(long)]
+    pub(crate) tool: Option<String>,
+    /// Only calls in this state: ready, running, retry_wait, succeeded, failed, unknown, cancelled, refused
+    #[arg(long)]
+    pub(crate) state: Option<CallState>,
+    /// Only calls that ended with this error class
+    #[arg(long)]
+    pub(crate) class: Option<ErrorClass>,
+    /// Only calls submitted within this time (2h, 3days) or since then (2026-11-20, 2026-11-20T08:00:00Z)
+    #[arg(long, value_name = "TIME", value_parser = crate::commands::since)]
+    pub(crate) since: Option<chrono::DateTime<chrono::Utc>>,
+    /// Only calls of this conversation
+    #[arg(long)]
+    pub(crate) conversation: Option<String>,
+    /// Only the call with this idempotency key
+    #[arg(long)]
+    pub(crate) key: Option<String>,
+    /// The key's tenant
+    #[arg(long, requires = "key")]
+    pub(crate) tenant: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct HistoryArgs {
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
+    /// How many
+    #[arg(long, default_value_t = 50)]
+    pub(crate) limit: u32,
+    /// Only calls submitted before this one, to page on
+    #[arg(long, value_name = "CALL")]
+    pub(crate) before: Option<CallId>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RedriveArgs {
+    /// The calls' ids; naming an `unknown` call is your word that it may run again
+    pub(crate) calls: Vec<CallId>,
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
+    /// Only count what would run again
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct BenchArgs {
+    /// Calls in each throughput measurement
+    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(100..=10_000_000))]
+    pub(crate) calls: u32,
+    /// Calls in the latency measurement
+    #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u32).range(10..=100_000))]
+    pub(crate) sequential: u32,
+    /// Rounds; medians are printed
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) rounds: u32,
+}

@@ -1,0 +1,7 @@
+//! `redial bench`.
+
+use crate::settings::Settings;
+
+pub(crate) async fn run(settings: &Settings, args: &crate::cli::BenchArgs) -> anyhow::Result<std::process::ExitCode> {
+    anyhow::bail!("not there yet")
+}

@@ -1,0 +1,145 @@
+//! `redial dev`: everything on this machine, in one process besides the two servers.
+
+use std::{fs, path::Path, process::ExitCode, sync::Arc, time::Instant};
+
+use redial_proto::{ApiError, Code};
+use redial_queue::QueueConfig;
+use redial_servers::{Nats, NatsConfig, Postgres, PostgresConfig, Supervised};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    cli::DevArgs,
+    commands::{roles, shutdown},
+    output,
+    settings::{DevAddresses, Settings},
+};
+
+pub(crate) async fn run(settings: &Settings, args: &DevArgs) -> anyhow::Result<ExitCode> {
+    let began = Instant::now();
+    let shutdown = shutdown()?;
+    fs::create_dir_all(&args.folder).map_err(|error| {
+        let message = format!("--folder {}: {error}", args.folder.display());
+        ApiError::new(Code::InvalidConfiguration, message)
+    })?;
+    let folder = fs::canonicalize(&args.folder)?;
+    let (postgres, nats) = tokio::try_join!(
+        Supervised::start::<Postgres>(PostgresConfig::new(folder.join("postgres"))),
+        Supervised::start::<Nats>(NatsConfig::new(folder.join("nats"))),
+    )?;
+    let done = run_roles(settings, args, &folder, (&postgres, &nats), began, shutdown).await;
+    let _ = fs::remove_file(DevAddresses::path(&folder));
+    tokio::join!(postgres.stop(), nats.stop());
+    done.map(|()| ExitCode::SUCCESS)
+}
+
+async fn run_roles(
+    settings: &Settings,
+    args: &DevArgs,
+    folder: &Path,
+    (postgres, nats): (&Supervised, &Supervised),
+    began: Instant,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
+    redial_store::admin::migrate(postgres.url()).await?;
+    let keep = tokio::spawn(keep_addresses(
+        folder.to_owned(),
+        postgres.url().to_owned(),
+        postgres.pid(),
+        nats.url().to_owned(),
+        nats.pid(),
+    ));
+    let queue = QueueConfig { url: nats.url().to_owned(), name: "redial-dev".to_owned(), ..QueueConfig::default() };
+    let stop = shutdown.child_token();
+    let ready = Arc::new(Notify::new());
+    let dispatcher = async {
+        if args.only_servers {
+            ready.notify_one();
+            stop.cancelled().await;
+            return anyhow::Ok(());
+        }
+        let config = settings.dispatcher(&args.dispatcher, queue.clone(), postgres.url().to_owned())?;
+        let done = redial_dispatcher::run(config, stop.clone(), || ready.notify_one()).await;
+        stop.cancel();
+        Ok(done?)
+    };
+    let worker = async {
+        tokio::select! {
+            () = ready.notified() => {}
+            () = stop.cancelled() => return anyhow::Ok(()),
+        }
+        greet(settings, args, (postgres, nats), began)?;
+        if args.only_servers || args.no_worker {
+            stop.cancelled().await;
+            return Ok(());
+        }
+        let config = settings.worker(&args.worker, queue.clone())?;
+        // The worker drains while the dispatcher still takes its results.
+        let done = roles::run_worker(settings, &args.worker, config, shutdown.child_token()).await;
+        stop.cancel();
+        done
+    };
+    let done = tokio::try_join!(dispatcher, worker).map(|_| ());
+    keep.abort();
+    done
+}
+
+fn greet(
+    settings: &Settings,
+    args: &DevArgs,
+    (postgres, nats): (&Supervised, &Supervised),
+    began: Instant,
+) -> anyhow::Result<()> {
+    if settings.json() {
+        return output::json(&serde_json::json!({
+            "ready_ms": u64::try_from(began.elapsed().as_millis())?,
+            "nats_url": nats.url(),
+            "database_url": postgres.url(),
+        }));
+    }
+    output::line(format!("redial dev is ready after {} ms", began.elapsed().as_millis()));
+    output::line(format!("  Postgres  {}", postgres.url()));
+    output::line(format!("  NATS      {}", nats.url()));
+    output::line(format!("  data      {}", args.folder.display()));
+    output::line("In another terminal, in this folder: redial call echo '{\"hello\": \"world\"}' --wait");
+    output::line("Ctrl-C stops everything.");
+    Ok(())
+}
+
+/// Writes how this can be reached, for the other commands, again whenever a server was restarted.
+async fn keep_addresses(
+    folder: std::path::PathBuf,
+    database_url: String,
+    mut postgres: tokio::sync::watch::Receiver<Option<u32>>,
+    nats_url: String,
+    mut nats: tokio::sync::watch::Receiver<Option<u32>>,
+) {
+    loop {
+        let addresses = DevAddresses {
+            pid: std::process::id(),
+            nats_url: nats_url.clone(),
+            nats_pid: *nats.borrow_and_update(),
+            database_url: database_url.clone(),
+            postgres_pid: *postgres.borrow_and_update(),
+        };
+        if let Err(error) = write_private(&DevAddresses::path(&folder), &addresses) {
+            tracing::warn!(%error, "other commands will not find this by themselves");
+        }
+        let changed = tokio::select! {
+            changed = postgres.changed() => changed,
+            changed = nats.changed() => changed,
+        };
+        if changed.is_err() {
+            return;
+        }
+    }
+}
+
+/// Only this user may read it: it holds passwords. Replaced whole, so that no reader sees half of it.
+fn write_private(path: &Path, addresses: &DevAddresses) -> std::io::Result<()> {
+    use std::{io::Write, os::unix::fs::OpenOptionsExt};
+    let draft = path.with_extension("draft");
+    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    file.write_all(serde_json::to_string_pretty(addresses)?.as_bytes())?;
+    fs::rename(draft, path)
+}

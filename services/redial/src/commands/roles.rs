@@ -1,0 +1,43 @@
+//! `redial dispatcher` and `redial worker`: one role against given servers.
+
+use std::process::ExitCode;
+
+use redial_worker::{Worker, WorkerConfig};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    commands::shutdown,
+    settings::{DispatcherFlags, Settings, WorkerFlags},
+};
+
+pub(crate) async fn dispatcher(settings: &Settings, flags: &DispatcherFlags) -> anyhow::Result<ExitCode> {
+    let config = settings.dispatcher(flags, settings.queue("redial-dispatcher")?, settings.database_url()?)?;
+    redial_dispatcher::run(config, shutdown()?, || {}).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) async fn worker(settings: &Settings, flags: &WorkerFlags) -> anyhow::Result<ExitCode> {
+    let config = settings.worker(flags, settings.queue("redial-worker")?)?;
+    run_worker(settings, flags, config, shutdown()?).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A worker with the manifest's tools and the built-in `echo`.
+pub(crate) async fn run_worker(
+    settings: &Settings,
+    flags: &WorkerFlags,
+    config: WorkerConfig,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
+    let mut worker = Worker::new(config).add(redial_tools::Tool::echo());
+    if let Some(manifest) = settings.manifest(flags) {
+        for tool in redial_tools::load(&manifest).map_err(invalid_manifest)? {
+            worker = worker.add(tool);
+        }
+    }
+    Ok(worker.run(shutdown).await?)
+}
+
+fn invalid_manifest(error: redial_tools::ManifestError) -> redial_proto::ApiError {
+    redial_proto::ApiError::new(redial_proto::Code::InvalidManifest, error.to_string())
+}

@@ -1,0 +1,261 @@
+//! `redial submit`: a file of submissions, streamed, a line each.
+//!
+//! Every line without a key gets one made of the file's name, the line's number and its text. So the same file can be
+//! run again after a crash, a Ctrl-C or an outage: what is on record already is found by its key.
+
+use std::{
+    io::{BufRead, BufReader, IsTerminal, Read},
+    path::Path,
+    process::ExitCode,
+    time::Duration,
+};
+
+use futures_util::{StreamExt, stream::FuturesOrdered};
+use indicatif::{ProgressBar, ProgressStyle};
+use redial_proto::{ApiError, Code, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, SubmitStatus, subjects};
+use redial_queue::{Queue, QueueError};
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+
+use crate::{
+    cli::SubmitArgs,
+    commands::{REQUEST, api, queue, shutdown},
+    exit, output,
+    settings::Settings,
+};
+
+/// Messages under way at once.
+const AT_ONCE: usize = 8;
+/// Bytes of lines in one message; NATS takes 1 MiB.
+const MOST_BYTES: usize = 700 * 1024;
+/// A line longer than this cannot be a submission.
+const LONGEST_LINE: u64 = 1024 * 1024;
+/// How long an outage of the dispatchers is waited out.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+pub(crate) async fn run(settings: &Settings, args: &SubmitArgs) -> anyhow::Result<ExitCode> {
+    let mut lines = Lines::open(&args.file, args.name.as_deref())?;
+    let queue = queue(settings).await?;
+    let interrupted = shutdown()?;
+    let bar = progress(lines.bytes);
+    let mut tally = Tally::default();
+    let mut under_way = FuturesOrdered::new();
+    loop {
+        while under_way.len() < AT_ONCE && !interrupted.is_cancelled() {
+            let batch = lines.batch(args.batch as usize, &mut tally, &bar)?;
+            if batch.is_empty() {
+                break;
+            }
+            under_way.push_back(send(&queue, batch));
+        }
+        let Some(done) = under_way.next().await else { break };
+        let (numbers, results) = done?;
+        tally.count(&numbers, &results, &bar);
+    }
+    bar.finish_and_clear();
+    report(settings, &tally, interrupted.is_cancelled())
+}
+
+fn report(settings: &Settings, tally: &Tally, interrupted: bool) -> anyhow::Result<ExitCode> {
+    let Tally { accepted, existing, refused, rejected } = tally;
+    if settings.json() {
+        output::json(&serde_json::json!({
+            "accepted": accepted, "existing": existing, "refused": refused, "rejected": rejected,
+            "interrupted": interrupted,
+        }))?;
+    } else {
+        output::line(format!(
+            "{accepted} accepted, {existing} on record before, {refused} refused (on record, never run), \
+             {rejected} rejected"
+        ));
+    }
+    if interrupted {
+        output::note("interrupted: run the same command again to submit the rest");
+        return Ok(ExitCode::from(130));
+    }
+    Ok(if refused + rejected == 0 { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
+}
+
+#[derive(Default)]
+struct Tally {
+    accepted: u64,
+    existing: u64,
+    refused: u64,
+    rejected: u64,
+}
+
+impl Tally {
+    fn count(&mut self, numbers: &[u64], results: &[SubmitResult], bar: &ProgressBar) {
+        for (number, result) in numbers.iter().zip(results) {
+            match result.status {
+                SubmitStatus::Accepted => self.accepted += 1,
+                SubmitStatus::Existing => self.existing += 1,
+                SubmitStatus::Refused => self.refused += 1,
+                SubmitStatus::Rejected => self.rejected += 1,
+            }
+            if let Some(error) = &result.error {
+                bar.suspend(|| output::note(format!("line {number}: {error}")));
+            }
+        }
+        bar.set_message(format!("{} accepted", self.accepted));
+    }
+
+    fn bad_line(&mut self, number: u64, error: &str, bar: &ProgressBar) {
+        self.rejected += 1;
+        bar.suspend(|| output::note(format!("line {number}: {error} [{}]", Code::InvalidMessage)));
+    }
+}
+
+/// Numbered lines of one message.
+type Batch = Vec<(u64, Box<RawValue>)>;
+
+struct Lines {
+    reader: Box<dyn BufRead>,
+    name: Option<String>,
+    number: u64,
+    bytes: Option<u64>,
+    /// A line that did not fit the last batch.
+    left: Option<(u64, Box<RawValue>)>,
+}
+
+impl Lines {
+    fn open(path: &Path, name: Option<&str>) -> Result<Self, ApiError> {
+        if path == Path::new("-") {
+            let name = name.map(str::to_owned);
+            if name.is_none() {
+                output::note("standard input has no name: lines without a key are new calls each time; see --name");
+            }
+            return Ok(Self {
+                reader: Box::new(BufReader::new(std::io::stdin())),
+                name,
+                number: 0,
+                bytes: None,
+                left: None,
+            });
+        }
+        let wrong = |error: std::io::Error| {
+            ApiError::new(
+                Code::InvalidValue,
+                format!("{}: {error}; a file with one JSON submission a line is needed", path.display()),
+            )
+        };
+        let file = std::fs::File::open(path).map_err(wrong)?;
+        let bytes = file.metadata().ok().filter(std::fs::Metadata::is_file).map(|data| data.len());
+        let whole = std::fs::canonicalize(path).map_err(wrong)?;
+        let name = name.map_or_else(|| whole.display().to_string(), str::to_owned);
+        Ok(Self {
+            reader: Box::new(BufReader::with_capacity(1 << 18, file)),
+            name: Some(name),
+            number: 0,
+            bytes,
+            left: None,
+        })
+    }
+
+    /// The next good lines that fit one message; bad ones are counted and told.
+    fn batch(&mut self, most: usize, tally: &mut Tally, bar: &ProgressBar) -> anyhow::Result<Batch> {
+        let mut batch: Batch = Vec::with_capacity(most);
+        let mut bytes = 0;
+        while batch.len() < most {
+            let (number, line) = match self.left.take() {
+                Some(line) => line,
+                None => match self.next(tally, bar)? {
+                    Some(line) => line,
+                    None => break,
+                },
+            };
+            bytes += line.get().len();
+            if bytes > MOST_BYTES && !batch.is_empty() {
+                self.left = Some((number, line));
+                break;
+            }
+            batch.push((number, line));
+        }
+        Ok(batch)
+    }
+
+    fn next(&mut self, tally: &mut Tally, bar: &ProgressBar) -> anyhow::Result<Option<(u64, Box<RawValue>)>> {
+        loop {
+            let mut line = Vec::new();
+            let read = self.reader.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line)?;
+            if read == 0 {
+                return Ok(None);
+            }
+            bar.inc(read as u64);
+            self.number += 1;
+            if read as u64 == LONGEST_LINE && line.last() != Some(&b'\n') {
+                self.reader.skip_until(b'\n')?;
+                tally.bad_line(self.number, "longer than 1 MiB", bar);
+                continue;
+            }
+            match self.submission(line.trim_ascii()) {
+                Ok(Some(line)) => return Ok(Some((self.number, line))),
+                Ok(None) => {}
+                Err(error) => tally.bad_line(self.number, &error, bar),
+            }
+        }
+    }
+
+    /// The line as a submission with a key; `None` for an empty line.
+    fn submission(&self, line: &[u8]) -> Result<Option<Box<RawValue>>, String> {
+        if line.is_empty() {
+            return Ok(None);
+        }
+        let mut submission: Submission = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        if submission.key.is_none() {
+            submission.key = Some(self.key(line));
+        }
+        serde_json::value::to_raw_value(&submission).map(Some).map_err(|error| error.to_string())
+    }
+
+    fn key(&self, line: &[u8]) -> String {
+        let Some(name) = &self.name else { return format!("cli-{}", uuid::Uuid::new_v4()) };
+        let mut hash = Sha256::new();
+        hash.update(name.as_bytes());
+        hash.update([0]);
+        hash.update(self.number.to_le_bytes());
+        hash.update(line);
+        let digest = hash.finalize();
+        format!("file-{}", uuid::Uuid::from_slice(&digest[..16]).unwrap_or_default().simple())
+    }
+}
+
+/// Sends a batch until it is answered: the keys make that harmless.
+async fn send(queue: &Queue, batch: Batch) -> anyhow::Result<(Vec<u64>, Vec<SubmitResult>)> {
+    let (numbers, calls): (Vec<u64>, Vec<Box<RawValue>>) = batch.into_iter().unzip();
+    let message = SubmitBatch { calls };
+    let began = tokio::time::Instant::now();
+    let mut pause = Duration::from_millis(100);
+    loop {
+        let error = match queue.request::<_, SubmitBatchReply>(subjects::SUBMIT, &message, REQUEST).await {
+            Ok(reply) if reply.results.iter().any(may_pass) => {
+                ApiError::new(Code::Unavailable, "the database is not available")
+            }
+            Ok(reply) => return Ok((numbers, reply.results)),
+            Err(error) if error.is_retryable() => error.into_api(),
+            Err(error @ QueueError::Api(_)) => return Err(api(error)),
+            Err(error) => return Err(error.into()),
+        };
+        if began.elapsed() > PATIENCE {
+            return Err(error.into());
+        }
+        tracing::warn!(%error, "sending the batch again");
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_secs(2));
+    }
+}
+
+fn may_pass(result: &SubmitResult) -> bool {
+    result.error.as_ref().is_some_and(|error| error.code.is_retryable())
+}
+
+fn progress(bytes: Option<u64>) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let (bar, form) = match bytes {
+        Some(bytes) => (ProgressBar::new(bytes), "{bar:30} {percent:>3} %  {msg}  {elapsed_precise}  eta {eta}"),
+        None => (ProgressBar::new_spinner(), "{spinner} {bytes}  {msg}  {elapsed_precise}"),
+    };
+    bar.with_style(ProgressStyle::with_template(form).unwrap_or_else(|_| ProgressStyle::default_bar()))
+}

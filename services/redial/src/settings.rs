@@ -1,0 +1,306 @@
+//! Settings: read here and nowhere else, checked at the start. A flag wins over an environment variable, that over the
+//! file, that over a running `redial dev` in this folder.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use clap::Args;
+use redial_proto::{ApiError, Code};
+use redial_queue::QueueConfig;
+use redial_telemetry::{LogFormat, TelemetryConfig};
+use serde::{Deserialize, Serialize};
+
+/// Settings as flags. Each can also stand in the environment as `REDIAL_NAME` and in the file as `name`.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Settings (also REDIAL_<NAME> in the environment, <name> in redial.toml)")]
+pub(crate) struct Flags {
+    /// Settings file [default: redial.toml, if it is there]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// NATS: nats://user:password@host:port [default: that of a running `redial dev` in this folder]
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) nats_url: Option<String>,
+    /// NATS credentials file
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) nats_credentials: Option<String>,
+    /// Prefix of reply subjects, where the NATS user may not use _INBOX
+    #[arg(long, global = true, value_name = "PREFIX")]
+    pub(crate) nats_inbox_prefix: Option<String>,
+    /// Postgres: postgres://user:password@host:port/name [default: that of a running `redial dev`]
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) database_url: Option<String>,
+    /// Log filter, such as info or redial=debug [default: info for services, warn for commands]
+    #[arg(long, global = true, value_name = "FILTER")]
+    pub(crate) log: Option<String>,
+    /// Log format: auto, text or json [default: auto]
+    #[arg(long, global = true, value_name = "FORMAT")]
+    pub(crate) log_format: Option<String>,
+    /// Print JSON for machines
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+/// Settings of a dispatcher as flags.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct DispatcherFlags {
+    /// How long a worker holds a call without a sign of life [default: 15s]
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) lease: Option<String>,
+    /// Delete calls that ended longer ago than this [default: never]
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) retention: Option<String>,
+    /// Connections to Postgres [default: 16]
+    #[arg(long, value_name = "N")]
+    pub(crate) database_connections: Option<String>,
+}
+
+/// Settings of a worker as flags.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct WorkerFlags {
+    /// Tool manifest [default: tools.toml, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tools: Option<String>,
+    /// Calls run at once in each pool [default: 64]
+    #[arg(long, value_name = "N")]
+    pub(crate) slots: Option<String>,
+    /// Readable part of the worker's id [default: the host's name]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) worker_name: Option<String>,
+    /// How long running calls may go on after SIGTERM [default: 30s]
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) drain_grace: Option<String>,
+}
+
+/// Names that the file may hold.
+const NAMES: [&str; 13] = [
+    "nats_url",
+    "nats_credentials",
+    "nats_inbox_prefix",
+    "database_url",
+    "database_connections",
+    "lease",
+    "retention",
+    "tools",
+    "slots",
+    "worker_name",
+    "drain_grace",
+    "log",
+    "log_format",
+];
+
+/// Where `redial dev` says how it can be reached.
+pub(crate) const DEV_FOLDER: &str = ".redial";
+const DEV_FILE: &str = "dev.json";
+
+/// What `redial dev` says of itself.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct DevAddresses {
+    pub(crate) pid: u32,
+    pub(crate) nats_url: String,
+    pub(crate) nats_pid: Option<u32>,
+    pub(crate) database_url: String,
+    pub(crate) postgres_pid: Option<u32>,
+}
+
+impl DevAddresses {
+    pub(crate) fn path(folder: &Path) -> PathBuf {
+        folder.join(DEV_FILE)
+    }
+}
+
+/// Settings with the places they come from.
+pub(crate) struct Settings {
+    flags: Flags,
+    file: toml::Table,
+    file_name: String,
+    dev: Option<DevAddresses>,
+}
+
+/// A value and its place.
+struct Found {
+    value: String,
+    place: String,
+}
+
+impl Settings {
+    pub(crate) fn read(flags: &Flags) -> Result<Self, ApiError> {
+        let (file, file_name) = read_file(flags.config.as_deref())?;
+        let dev = fs::read(DevAddresses::path(Path::new(DEV_FOLDER))).ok();
+        let dev = dev.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        Ok(Self { flags: flags.clone(), file, file_name, dev })
+    }
+
+    pub(crate) fn json(&self) -> bool {
+        self.flags.json
+    }
+
+    fn find(&self, name: &str, flag: Option<&String>) -> Option<Found> {
+        if let Some(value) = flag {
+            return Some(Found { value: value.clone(), place: format!("flag --{}", name.replace('_', "-")) });
+        }
+        let variable = format!("REDIAL_{}", name.to_uppercase());
+        if let Some(value) = std::env::var_os(&variable).filter(|value| !value.is_empty()) {
+            let value = value.to_string_lossy().into_owned();
+            return Some(Found { value, place: format!("environment variable {variable}") });
+        }
+        let value = match self.file.get(name)? {
+            toml::Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        Some(Found { value, place: self.file_name.clone() })
+    }
+
+    fn text(&self, name: &str, flag: Option<&String>) -> Option<String> {
+        self.find(name, flag).map(|found| found.value)
+    }
+
+    fn parse<T>(
+        &self,
+        name: &str,
+        flag: Option<&String>,
+        allowed: &str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<T>, ApiError> {
+        let Some(Found { value, place }) = self.find(name, flag) else { return Ok(None) };
+        match parse(&value) {
+            Some(parsed) => Ok(Some(parsed)),
+            None => Err(wrong(format!("{name} is {value:?} ({place}); allowed: {allowed}"))),
+        }
+    }
+
+    /// NATS, under this connection name.
+    pub(crate) fn queue(&self, name: &str) -> Result<QueueConfig, ApiError> {
+        let dev = self.dev.as_ref().map(|dev| dev.nats_url.clone());
+        let Some(url) = self.text("nats_url", self.flags.nats_url.as_ref()).or(dev) else {
+            return Err(unset("nats_url", "nats://user:password@host:port"));
+        };
+        Ok(QueueConfig {
+            url,
+            name: name.to_owned(),
+            credentials: self.text("nats_credentials", self.flags.nats_credentials.as_ref()).map(PathBuf::from),
+            inbox_prefix: self.text("nats_inbox_prefix", self.flags.nats_inbox_prefix.as_ref()),
+        })
+    }
+
+    /// Postgres.
+    pub(crate) fn database_url(&self) -> Result<String, ApiError> {
+        let dev = self.dev.as_ref().map(|dev| dev.database_url.clone());
+        let url = self.text("database_url", self.flags.database_url.as_ref()).or(dev);
+        url.ok_or_else(|| unset("database_url", "postgres://user:password@host:port/name"))
+    }
+
+    /// Postgres, if it is set or a `redial dev` runs here.
+    pub(crate) fn database_url_if_set(&self) -> Option<String> {
+        self.database_url().ok()
+    }
+
+    pub(crate) fn dispatcher(
+        &self,
+        flags: &DispatcherFlags,
+        queue: QueueConfig,
+        database_url: String,
+    ) -> Result<redial_dispatcher::DispatcherConfig, ApiError> {
+        let mut config = redial_dispatcher::DispatcherConfig::new(queue, database_url);
+        let number = "4 to 1000";
+        if let Some(connections) =
+            self.parse("database_connections", flags.database_connections.as_ref(), number, |text| {
+                text.parse().ok().filter(|n| (4..=1000).contains(n))
+            })?
+        {
+            config.connections = connections;
+        }
+        let lease = self.parse("lease", flags.lease.as_ref(), "300ms to 1h", |text| {
+            duration(text).filter(|lease| (Duration::from_millis(300)..=Duration::from_secs(3600)).contains(lease))
+        })?;
+        config.lease = lease.unwrap_or(config.lease);
+        config.retention =
+            self.parse("retention", flags.retention.as_ref(), "1m and more, such as 30days", |text| {
+                duration(text).filter(|age| *age >= Duration::from_secs(60))
+            })?;
+        Ok(config)
+    }
+
+    pub(crate) fn worker(
+        &self,
+        flags: &WorkerFlags,
+        queue: QueueConfig,
+    ) -> Result<redial_worker::WorkerConfig, ApiError> {
+        let name = self.text("worker_name", flags.worker_name.as_ref()).unwrap_or_else(host_name);
+        let mut config = redial_worker::WorkerConfig { nats: queue, ..redial_worker::WorkerConfig::new("", name) };
+        if let Some(slots) = self.parse("slots", flags.slots.as_ref(), "1 to 100000", |text| {
+            text.parse().ok().filter(|slots| (1..=100_000).contains(slots))
+        })? {
+            config.slots = slots;
+        }
+        let grace = "a duration such as 30s";
+        if let Some(grace) = self.parse("drain_grace", flags.drain_grace.as_ref(), grace, duration)? {
+            config.drain_grace = grace;
+        }
+        Ok(config)
+    }
+
+    /// The tool manifest: as set, else `tools.toml` if it is there.
+    pub(crate) fn manifest(&self, flags: &WorkerFlags) -> Option<PathBuf> {
+        let set = self.text("tools", flags.tools.as_ref()).map(PathBuf::from);
+        set.or_else(|| Some(PathBuf::from("tools.toml")).filter(|file| file.exists()))
+    }
+
+    /// Starts logs and, where the standard OTEL variables ask for it, traces and metrics.
+    pub(crate) fn telemetry(&self, service: &'static str, filter: &str) -> anyhow::Result<redial_telemetry::Telemetry> {
+        let format: Option<LogFormat> =
+            self.parse("log_format", self.flags.log_format.as_ref(), "auto, text, json", |text| text.parse().ok())?;
+        let mut config = TelemetryConfig::new(service, format!("{}-{}", host_name(), std::process::id()));
+        config.format = format.unwrap_or(config.format);
+        config.filter = self.text("log", self.flags.log.as_ref()).unwrap_or_else(|| filter.to_owned());
+        redial_telemetry::init(&config).map_err(|error| wrong(error.to_string()).into())
+    }
+}
+
+fn read_file(path: Option<&Path>) -> Result<(toml::Table, String), ApiError> {
+    let default = Path::new("redial.toml");
+    let variable = std::env::var_os("REDIAL_CONFIG").map(PathBuf::from);
+    let path = match path.or(variable.as_deref()) {
+        Some(path) => path,
+        None if default.exists() => default,
+        None => return Ok((toml::Table::new(), String::new())),
+    };
+    let name = path.display().to_string();
+    let text = fs::read_to_string(path).map_err(|error| wrong(format!("settings file {name}: {error}")))?;
+    let table: toml::Table =
+        text.parse().map_err(|error: toml::de::Error| wrong(format!("settings file {name}: {error}")))?;
+    for key in table.keys().filter(|key| !NAMES.contains(&key.as_str())) {
+        let closest = NAMES.iter().max_by(|a, b| strsim::jaro(a, key).total_cmp(&strsim::jaro(b, key)));
+        let closest = closest.copied().unwrap_or_default();
+        let all = NAMES.join(", ");
+        return Err(wrong(format!(
+            "settings file {name}: unknown setting {key:?}, did you mean {closest:?}? allowed: {all}"
+        )));
+    }
+    Ok((table, name))
+}
+
+/// A duration such as `500ms`, `15s` or `1h 30m`.
+pub(crate) fn duration(text: &str) -> Option<Duration> {
+    humantime::parse_duration(text).ok()
+}
+
+fn host_name() -> String {
+    let name = fs::read_to_string("/etc/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { "worker".to_owned() } else { name.to_owned() }
+}
+
+fn wrong(message: String) -> ApiError {
+    ApiError::new(Code::InvalidConfiguration, message)
+}
+
+fn unset(name: &str, form: &str) -> ApiError {
+    let (flag, variable) = (name.replace('_', "-"), name.to_uppercase());
+    wrong(format!(
+        "{name} is not set and no `redial dev` runs in this folder; set --{flag} or REDIAL_{variable}, or {name} in \
+         redial.toml, to {form}"
+    ))
+}

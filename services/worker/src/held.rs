@@ -1,0 +1,199 @@
+//! The attempts that this worker answers for: from the grant until the report is on record.
+//!
+//! Whoever ends an attempt first wins, under one lock: the tool that finishes, a cancel, a lost lease, the end of the
+//! grace. The others then find that there is nothing left to end.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use redial_proto::{Effect, JobRef};
+use tokio::{sync::Notify, task::AbortHandle, time::Instant};
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Held {
+    attempts: Mutex<HashMap<JobRef, Attempt>>,
+    ended: Notify,
+}
+
+struct Attempt {
+    /// When the lease ends, by this worker's clock.
+    lease: Instant,
+    started: Instant,
+    effect: Effect,
+    /// What stops the tool; `None` once the attempt has ended and only its report waits.
+    tool: Option<AbortHandle>,
+}
+
+/// An attempt that was stopped before its tool was done.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Stopped {
+    pub(crate) job: JobRef,
+    pub(crate) effect: Effect,
+    pub(crate) ran: Duration,
+}
+
+impl Held {
+    /// Starts an attempt, unless it is held already. `spawn` must not wait for this lock before it returns.
+    pub(crate) fn start(
+        &self,
+        job: JobRef,
+        effect: Effect,
+        lease: Instant,
+        spawn: impl FnOnce() -> AbortHandle,
+    ) -> bool {
+        let mut attempts = self.lock();
+        if attempts.contains_key(&job) {
+            return false;
+        }
+        attempts.insert(job, Attempt { lease, started: Instant::now(), effect, tool: Some(spawn()) });
+        true
+    }
+
+    /// The tool is done. True if its end counts, and must be reported.
+    pub(crate) fn finish(&self, job: JobRef) -> bool {
+        let counts = self.lock().get_mut(&job).is_some_and(|attempt| attempt.tool.take().is_some());
+        self.ended.notify_waiters();
+        counts
+    }
+
+    /// Stops the tool if it still runs; the attempt stays held until its report is on record.
+    pub(crate) fn stop(&self, job: JobRef) -> Option<Stopped> {
+        let stopped = stop(self.lock().get_mut(&job)?, job);
+        self.ended.notify_waiters();
+        stopped
+    }
+
+    /// Stops all tools that still run.
+    pub(crate) fn stop_all(&self) -> Vec<Stopped> {
+        let stopped = self.lock().iter_mut().filter_map(|(job, attempt)| stop(attempt, *job)).collect();
+        self.ended.notify_waiters();
+        stopped
+    }
+
+    /// No longer this worker's: stops the tool if it still runs. True if the attempt was held.
+    pub(crate) fn forget(&self, job: JobRef) -> bool {
+        let attempt = self.lock().remove(&job);
+        if let Some(tool) = attempt.as_ref().and_then(|attempt| attempt.tool.as_ref()) {
+            tool.abort();
+        }
+        self.ended.notify_waiters();
+        attempt.is_some()
+    }
+
+    /// A dispatcher renewed these leases until `lease`.
+    pub(crate) fn renewed(&self, jobs: &[JobRef], lease: Instant) {
+        let mut attempts = self.lock();
+        for job in jobs {
+            if let Some(attempt) = attempts.get_mut(job) {
+                attempt.lease = attempt.lease.max(lease);
+            }
+        }
+    }
+
+    /// Stops and forgets the running attempts whose lease ended. What is done is kept: if nobody else was granted the
+    /// call meanwhile, its report still counts.
+    pub(crate) fn expire(&self, now: Instant) -> Vec<JobRef> {
+        let over = |attempt: &Attempt| attempt.tool.is_some() && attempt.lease <= now;
+        let lost: Vec<JobRef> = self.lock().iter().filter(|(_, attempt)| over(attempt)).map(|(job, _)| *job).collect();
+        lost.into_iter().filter(|job| self.forget(*job)).collect()
+    }
+
+    /// All attempts, running or waiting for their report to be on record.
+    pub(crate) fn jobs(&self) -> Vec<JobRef> {
+        self.lock().keys().copied().collect()
+    }
+
+    /// Waits until no tool runs.
+    pub(crate) async fn idle(&self) {
+        loop {
+            let ended = self.ended.notified();
+            if self.lock().values().all(|attempt| attempt.tool.is_none()) {
+                return;
+            }
+            ended.await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<JobRef, Attempt>> {
+        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn stop(attempt: &mut Attempt, job: JobRef) -> Option<Stopped> {
+    attempt.tool.take()?.abort();
+    Some(Stopped { job, effect: attempt.effect, ran: attempt.started.elapsed() })
+}
+
+#[cfg(test)]
+mod tests {
+    use redial_proto::CallId;
+
+    use super::*;
+
+    fn job() -> JobRef {
+        JobRef { call: CallId::generate(), attempt: 1 }
+    }
+
+    /// Holds an attempt whose tool never ends.
+    fn held(held: &Held, lease: Duration) -> (JobRef, tokio::task::JoinHandle<()>) {
+        let (job, tool) = (job(), tokio::spawn(std::future::pending()));
+        assert!(held.start(job, Effect::Read, Instant::now() + lease, || tool.abort_handle()));
+        (job, tool)
+    }
+
+    const LEASE: Duration = Duration::from_secs(15);
+
+    #[tokio::test(start_paused = true)]
+    async fn an_attempt_is_started_once_and_ends_once() {
+        let attempts = Held::default();
+        let (job, tool) = held(&attempts, LEASE);
+        assert!(!attempts.start(job, Effect::Read, Instant::now(), || unreachable!("started twice")));
+        assert!(attempts.finish(job));
+        assert!(!attempts.finish(job));
+        assert_eq!(attempts.stop(job), None);
+        assert_eq!(attempts.jobs(), [job], "held until the report is on record");
+        assert!(attempts.forget(job) && !attempts.forget(job));
+        assert!(!tool.is_finished());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stopped_tool_has_nothing_to_report() {
+        let attempts = Held::default();
+        let (job, tool) = held(&attempts, LEASE);
+        let stopped = attempts.stop(job).unwrap();
+        assert_eq!((stopped.job, stopped.effect), (job, Effect::Read));
+        assert!(!attempts.finish(job));
+        assert!(tool.await.unwrap_err().is_cancelled());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_running_attempts_expire_and_renewal_only_prolongs() {
+        let attempts = Held::default();
+        let (kept, _tool) = held(&attempts, LEASE);
+        let (done, _tool) = held(&attempts, LEASE);
+        let (lost, tool) = held(&attempts, LEASE);
+        attempts.finish(done);
+        attempts.renewed(&[kept], Instant::now() + 2 * LEASE);
+        attempts.renewed(&[kept], Instant::now());
+        assert_eq!(attempts.expire(Instant::now() + LEASE), [lost]);
+        assert!(tool.await.unwrap_err().is_cancelled());
+        assert_eq!(attempts.jobs().len(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn idle_waits_for_the_last_tool() {
+        let attempts = Held::default();
+        attempts.idle().await;
+        let (one, _tool) = held(&attempts, LEASE);
+        let (two, _tool) = held(&attempts, LEASE);
+        attempts.finish(one);
+        let idle = tokio::time::timeout(Duration::from_secs(1), attempts.idle());
+        assert!(idle.await.is_err());
+        let stop = async { assert!(attempts.stop(two).is_some()) };
+        tokio::join!(attempts.idle(), stop);
+    }
+}

@@ -1,0 +1,98 @@
+//! Renew: the heartbeat that keeps the leases, and the watch over those that ended.
+
+use std::{sync::Arc, time::Duration};
+
+use redial_proto::{ErrorClass, Failure, JobRef, RenewReply, RenewRequest, subjects};
+use redial_queue::QueueError;
+use tokio::time::{Instant, MissedTickBehavior};
+
+use crate::shared::{Shared, margin};
+
+/// Attempts in one message.
+const CHUNK: usize = 5_000;
+/// How often ended leases are looked for.
+const WATCH: Duration = Duration::from_millis(100);
+/// A heartbeat that failed is tried again after this part of the lease.
+const RETRY_PART: u32 = 20;
+
+/// Renews every third of the lease, when asked to, and right after a reconnection.
+pub(crate) async fn renew(shared: Arc<Shared>) {
+    let mut connections = shared.queue.connections();
+    let mut wait = Duration::ZERO;
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            () = shared.renew_now.notified() => {}
+            Ok(()) = connections.changed() => {}
+        }
+        let lease = shared.lease();
+        wait = match beat(&shared, lease).await {
+            Ok(()) => lease / 3,
+            Err(error) => {
+                tracing::warn!("a heartbeat failed: {error}");
+                lease / RETRY_PART
+            }
+        };
+    }
+}
+
+/// Stops tools whose lease ended without a renewal. Nothing is reported: the call belongs to the dispatchers again.
+pub(crate) async fn watch(shared: Arc<Shared>) {
+    let mut ticks = tokio::time::interval(WATCH);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        for job in shared.held.expire(ticks.tick().await) {
+            tracing::error!(call = %job.call, attempt = job.attempt, "the lease ended; the tool was stopped");
+        }
+    }
+}
+
+/// One heartbeat: at least one message, also when nothing runs.
+async fn beat(shared: &Shared, lease: Duration) -> Result<(), QueueError> {
+    let jobs = shared.held.jobs();
+    let mut chunks = jobs.chunks(CHUNK);
+    let mut chunk = chunks.next().unwrap_or_default();
+    loop {
+        renew_chunk(shared, chunk, lease).await?;
+        match chunks.next() {
+            Some(next) => chunk = next,
+            None => return Ok(()),
+        }
+    }
+}
+
+async fn renew_chunk(shared: &Shared, jobs: &[JobRef], lease: Duration) -> Result<(), QueueError> {
+    let request = RenewRequest {
+        worker: shared.id.clone(),
+        running: jobs.to_vec(),
+        slots: shared.slots,
+        draining: shared.draining.is_cancelled(),
+    };
+    // Counted from before the message left: the dispatcher's lease can only end later.
+    let sent = Instant::now();
+    let timeout = (lease / 5).clamp(Duration::from_millis(100), Duration::from_secs(3));
+    let reply: RenewReply = shared.queue.request(subjects::RENEW, &request, timeout).await?;
+    obey(shared, jobs, &reply, sent + lease.saturating_sub(margin(lease)));
+    Ok(())
+}
+
+fn obey(shared: &Shared, jobs: &[JobRef], reply: &RenewReply, lease: Instant) {
+    shared.held.renewed(jobs, lease);
+    for job in &reply.lost {
+        tracing::warn!(call = %job.call, attempt = job.attempt, "the lease was lost");
+    }
+    shared.forget(&reply.lost);
+    cancel(shared, &reply.cancelled);
+    if reply.announce {
+        shared.announce_now.notify_one();
+    }
+}
+
+/// The calls were cancelled: stops the tools that still run and says so.
+pub(crate) fn cancel(shared: &Shared, jobs: &[JobRef]) {
+    for stopped in jobs.iter().filter_map(|job| shared.held.stop(*job)) {
+        tracing::info!(call = %stopped.job.call, "cancelled; the tool was stopped");
+        let failure = Failure::new(ErrorClass::Cancelled, "cancelled while it ran; the tool was stopped");
+        shared.reports.send(stopped.job, stopped.ran, Err(failure));
+    }
+}

@@ -1,0 +1,109 @@
+//! Run: one grant in a task of its own, under its deadline.
+
+use std::{sync::Arc, time::Duration};
+
+use redial_proto::{
+    ErrorClass, Failure, Grant,
+    limits::{MAX_DEPTH, MAX_OUTPUT, json_depth, shorten},
+};
+use redial_telemetry::{current_traceparent, execute_tool, metrics, record_error, set_parent};
+use redial_tools::{Answer, Context};
+use serde_json::value::RawValue;
+use tokio::{sync::OwnedSemaphorePermit, time::Instant};
+use tracing::{Instrument as _, Span};
+
+use crate::shared::Shared;
+
+/// Bytes of an output that breaks a limit, shown in the error.
+const PREVIEW: usize = 500;
+
+/// Starts a granted attempt; its end is reported. The slot is free again when the tool is gone.
+pub(crate) fn start(shared: &Arc<Shared>, grant: Grant, lease: Instant, slot: OwnedSemaphorePermit) {
+    let (job, effect) = (grant.job_ref(), grant.effect);
+    let spawn = || {
+        let span = execute_tool(&grant.tool, &grant.call.to_string(), grant.attempt);
+        if let Some(traceparent) = &grant.traceparent {
+            set_parent(&span, traceparent);
+        }
+        let attempt = attempt(Arc::clone(shared), grant, slot);
+        shared.attempts.spawn(attempt.instrument(span)).abort_handle()
+    };
+    if !shared.held.start(job, effect, lease, spawn) {
+        tracing::error!(call = %job.call, attempt = job.attempt, "granted twice; it runs once");
+    }
+}
+
+async fn attempt(shared: Arc<Shared>, grant: Grant, slot: OwnedSemaphorePermit) {
+    let (job, started) = (grant.job_ref(), Instant::now());
+    let name = grant.tool.clone();
+    let answer = checked(execute(&shared, grant).await);
+    let class = answer.as_ref().err().map(|failure| failure.class.as_str());
+    // Free before the report, so that the next job does not wait for it.
+    drop(slot);
+    if !shared.held.finish(job) {
+        return;
+    }
+    if let Some(class) = class {
+        record_error(&Span::current(), class);
+    }
+    metrics().attempt_finished(&name, class, started.elapsed());
+    shared.reports.send(job, started.elapsed(), answer);
+}
+
+/// Runs the tool; at the deadline its future is dropped.
+async fn execute(shared: &Shared, grant: Grant) -> Answer {
+    let Some(tool) = shared.tools.get(&grant.tool) else {
+        let message = format!("worker {} does not have tool {:?}", shared.id, grant.tool);
+        return Err(Failure::new(ErrorClass::Configuration, message).without_effect());
+    };
+    let traceparent = current_traceparent().or_else(|| grant.traceparent.clone());
+    let context = Context { traceparent, ..Context::from(&grant) };
+    let limit = context.timeout;
+    let run = tool.run(context, grant.arguments);
+    tokio::time::timeout(limit, run).await.unwrap_or_else(|_| Err(timed_out(limit)))
+}
+
+fn timed_out(limit: Duration) -> Failure {
+    Failure::new(ErrorClass::Timeout, format!("the tool was not done after {} ms", limit.as_millis()))
+}
+
+/// What a tool returns, within the limits of what can be stored.
+fn checked(answer: Answer) -> Answer {
+    let output = answer?;
+    let (bytes, depth) = (output.get().len(), json_depth(output.get()));
+    let (class, wrong) = if bytes > MAX_OUTPUT {
+        (ErrorClass::OutputTooLarge, format!("the output has {bytes} bytes; allowed: {MAX_OUTPUT}"))
+    } else if depth > MAX_DEPTH {
+        (ErrorClass::OutputInvalid, format!("the output nests {depth} levels deep; allowed: {MAX_DEPTH}"))
+    } else {
+        return Ok(output);
+    };
+    Err(Failure::new(class, format!("{wrong}; it starts: {}", preview(&output))))
+}
+
+fn preview(output: &RawValue) -> String {
+    shorten(output.get(), PREVIEW)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn output(text: String) -> Answer {
+        checked(Ok(RawValue::from_string(text).unwrap()))
+    }
+
+    #[test]
+    fn outputs_are_kept_up_to_the_limits() {
+        let text = |bytes: usize| format!("\"{}\"", "x".repeat(bytes - 2));
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert!(output(text(MAX_OUTPUT)).is_ok());
+        assert!(output(nested(MAX_DEPTH)).is_ok());
+        let large = output(text(MAX_OUTPUT + 1)).unwrap_err();
+        assert_eq!(large.class, ErrorClass::OutputTooLarge);
+        assert!(large.message.len() < 700 && large.message.contains("524289 bytes; allowed: 524288"));
+        let deep = output(nested(MAX_DEPTH + 1)).unwrap_err();
+        assert_eq!(deep.class, ErrorClass::OutputInvalid);
+        assert!(large.effect_possible && deep.effect_possible);
+    }
+}

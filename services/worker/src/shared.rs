@@ -1,0 +1,94 @@
+//! What the tasks of one worker share.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use chrono::{DateTime, Utc};
+use redial_proto::{JobRef, WorkerId};
+use redial_queue::Queue;
+use redial_tools::Tool;
+use tokio::sync::{Notify, Semaphore};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{held::Held, report::Reports};
+
+/// Until the first claim says how long a lease is, heartbeats go by this one: the dispatchers' default.
+const FIRST_LEASE: Duration = Duration::from_secs(15);
+
+pub(crate) struct Shared {
+    pub(crate) queue: Queue,
+    pub(crate) id: WorkerId,
+    pub(crate) started_at: DateTime<Utc>,
+    pub(crate) tools: HashMap<String, Tool>,
+    pub(crate) slots: u32,
+    pub(crate) held: Held,
+    pub(crate) reports: Reports,
+    /// Cancelled when no more jobs are to be taken.
+    pub(crate) draining: CancellationToken,
+    /// Claims and releases under way.
+    pub(crate) claims: TaskTracker,
+    /// Tools that run.
+    pub(crate) attempts: TaskTracker,
+    /// Wakes the heartbeat before its time.
+    pub(crate) renew_now: Notify,
+    /// Asks for an announcement.
+    pub(crate) announce_now: Notify,
+    lease_ms: AtomicU64,
+}
+
+/// The calls of one pool that this worker may run at once.
+#[derive(Clone)]
+pub(crate) struct Pool {
+    pub(crate) name: String,
+    pub(crate) slots: Arc<Semaphore>,
+}
+
+impl Shared {
+    pub(crate) fn new(queue: Queue, id: WorkerId, tools: Vec<Tool>, slots: u32, reports: Reports) -> Self {
+        Self {
+            queue,
+            id,
+            started_at: Utc::now(),
+            tools: tools.into_iter().map(|tool| (tool.spec.name.clone(), tool)).collect(),
+            slots,
+            held: Held::default(),
+            reports,
+            draining: CancellationToken::new(),
+            claims: TaskTracker::new(),
+            attempts: TaskTracker::new(),
+            renew_now: Notify::new(),
+            announce_now: Notify::new(),
+            lease_ms: AtomicU64::new(u64::try_from(FIRST_LEASE.as_millis()).unwrap_or(u64::MAX)),
+        }
+    }
+
+    /// How long a lease is, as the last claim said.
+    pub(crate) fn lease(&self) -> Duration {
+        Duration::from_millis(self.lease_ms.load(Ordering::Relaxed))
+    }
+
+    /// A claim said how long a lease is.
+    pub(crate) fn set_lease(&self, lease_ms: u64) {
+        // Under 300 ms a heartbeat every third of it would be a storm.
+        self.lease_ms.store(lease_ms.max(300), Ordering::Relaxed);
+    }
+
+    /// These attempts are not this worker's any more, or their reports are on record.
+    pub(crate) fn forget(&self, jobs: &[JobRef]) {
+        for job in jobs {
+            self.held.forget(*job);
+        }
+        self.reports.forget(jobs.to_vec());
+    }
+}
+
+/// A lease is taken for ended this much before its end, so that the tool is dead when another worker starts.
+pub(crate) fn margin(lease: Duration) -> Duration {
+    (lease / 10).min(Duration::from_secs(1))
+}

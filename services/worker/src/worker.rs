@@ -1,0 +1,172 @@
+//! A worker: its tools, and the tasks that run them.
+
+use std::{collections::HashMap, sync::Arc};
+
+use redial_proto::WorkerId;
+use redial_queue::Queue;
+use redial_tools::{NativeTool, Tool, check_together};
+use tokio::{sync::Semaphore, task::JoinSet};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    WorkerConfig, WorkerError, announce,
+    drain::drain,
+    notice, pull, renew,
+    report::Reports,
+    shared::{Pool, Shared},
+};
+
+/// Most slots of a pool.
+const MAX_SLOTS: u32 = 100_000;
+
+/// Runs tools for the dispatchers. Any number of workers may run side by side.
+pub struct Worker {
+    config: WorkerConfig,
+    id: WorkerId,
+    tools: Vec<Tool>,
+}
+
+impl Worker {
+    /// A worker without tools. Its id is the name of the configuration and a random part.
+    pub fn new(config: WorkerConfig) -> Self {
+        let id = WorkerId::generate(&config.name);
+        Self { config, id, tools: Vec::new() }
+    }
+
+    /// Its id, as it stands in the audit.
+    pub fn id(&self) -> &WorkerId {
+        &self.id
+    }
+
+    /// Adds an async function with every default: see [`Tool::new`]. The effect is `unsafe`; use [`Worker::add`] to
+    /// say better.
+    #[must_use]
+    pub fn tool<M: 'static>(self, name: impl Into<String>, function: impl NativeTool<M>) -> Self {
+        self.add(Tool::new(name, function))
+    }
+
+    /// Adds a tool.
+    #[must_use]
+    #[expect(clippy::should_implement_trait, reason = "workers are not numbers")]
+    pub fn add(mut self, tool: Tool) -> Self {
+        self.tools.push(tool);
+        self
+    }
+
+    /// Runs until `shutdown` is cancelled and everything is drained. Returns an error only if it cannot run at all:
+    /// wrong tools, wrong credentials, a connection that was closed for good.
+    pub async fn run(self, shutdown: CancellationToken) -> Result<(), WorkerError> {
+        self.check()?;
+        let Some(queue) = shutdown.run_until_cancelled(Queue::connect(&self.config.nats)).await else {
+            return Ok(());
+        };
+        let (pools, slots) = pools(&self.tools, self.config.slots);
+        let queue = queue?;
+        let (reports, reporter) = Reports::new(queue.clone(), self.id.clone());
+        let shared = Arc::new(Shared::new(queue, self.id, self.tools, slots, reports));
+        let notices = notice::subscribe(&shared).await?;
+        let Some(announced) = shutdown.run_until_cancelled(announce::announce(&shared)).await else {
+            return Ok(());
+        };
+        announced?;
+        tracing::info!(worker = %shared.id, slots, tools = shared.tools.len(), "ready");
+
+        // Dropped at the end, which stops them.
+        let mut background = JoinSet::new();
+        background.spawn(reporter.run());
+        background.spawn(renew::renew(Arc::clone(&shared)));
+        background.spawn(renew::watch(Arc::clone(&shared)));
+        background.spawn(announce::keep_announced(Arc::clone(&shared)));
+        let mut notices = tokio::spawn(notice::obey(Arc::clone(&shared), notices));
+        let pulls = TaskTracker::new();
+        for pool in pools {
+            pulls.spawn(pull::pull(Arc::clone(&shared), pool));
+        }
+        let work = async {
+            shutdown.cancelled().await;
+            drain(&shared, &pulls, self.config.drain_grace, &self.config.kill).await;
+        };
+        let end = tokio::select! {
+            () = work => Ok(()),
+            _ = &mut notices => Err(WorkerError::Closed),
+        };
+        notices.abort();
+        shared.draining.cancel();
+        shared.held.stop_all();
+        end
+    }
+
+    fn check(&self) -> Result<(), WorkerError> {
+        if self.tools.is_empty() {
+            return Err(WorkerError::NoTools);
+        }
+        for tool in &self.tools {
+            let wrong = |reason| WorkerError::Tool { tool: tool.spec.name.clone(), reason };
+            tool.spec.check().map_err(wrong)?;
+            if let Some(limit) = tool.concurrency
+                && !(1..=MAX_SLOTS).contains(&limit)
+            {
+                return Err(wrong(format!("concurrency is {limit}; allowed: 1 to {MAX_SLOTS}")));
+            }
+        }
+        if !(1..=MAX_SLOTS).contains(&self.config.slots) {
+            return Err(WorkerError::Slots { slots: self.config.slots, max: MAX_SLOTS });
+        }
+        Ok(check_together(&self.tools)?)
+    }
+}
+
+/// The pools of these tools, and how many calls they run at once in all. A tool's limit is its pool's.
+fn pools(tools: &[Tool], default: u32) -> (Vec<Pool>, u32) {
+    let mut limits: HashMap<&str, u32> = HashMap::new();
+    for tool in tools {
+        let limit = limits.entry(tool.spec.pool.as_str()).or_insert(default);
+        *limit = tool.concurrency.unwrap_or(*limit);
+    }
+    let pool = |(name, limit): (&&str, &u32)| Pool {
+        name: (*name).to_owned(),
+        slots: Arc::new(Semaphore::new(usize::try_from(*limit).unwrap_or(usize::MAX))),
+    };
+    (limits.iter().map(pool).collect(), limits.values().sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn worker(tools: Vec<Tool>) -> Worker {
+        tools.into_iter().fold(Worker::new(WorkerConfig::new("nats://127.0.0.1:1", "test")), Worker::add)
+    }
+
+    fn named(name: &str) -> Tool {
+        let mut tool = Tool::echo();
+        tool.spec.name = name.to_owned();
+        tool
+    }
+
+    #[test]
+    fn a_limit_of_one_tool_is_the_limit_of_its_pool() {
+        let quick = Tool::echo();
+        let slow = |name| named(name).pool("slow");
+        for tools in
+            [[quick.clone(), slow("a"), slow("b").concurrency(2)], [slow("b").concurrency(2), slow("a"), quick]]
+        {
+            let (mut pools, all) = pools(&tools, 64);
+            pools.sort_by(|a, b| a.name.cmp(&b.name));
+            let slots: Vec<_> = pools.iter().map(|pool| (pool.name.as_str(), pool.slots.available_permits())).collect();
+            assert_eq!((slots, all), (vec![("default", 64), ("slow", 2)], 66));
+        }
+    }
+
+    #[test]
+    fn what_cannot_run_is_named() {
+        let error = |worker: Worker| worker.check().unwrap_err().to_string();
+        assert!(error(worker(Vec::new())).contains("no tools"));
+        assert!(error(worker(vec![Tool::echo(), Tool::echo()])).contains("\"echo\""));
+        assert!(error(worker(vec![Tool::echo().concurrency(0)])).contains("concurrency is 0; allowed: 1 to 100000"));
+        let mut none = worker(vec![Tool::echo()]);
+        none.config.slots = 0;
+        assert!(error(none).contains("slots is 0; allowed: 1 to 100000"));
+        assert!(error(worker(vec![named("a.b")])).contains("a.b"));
+    }
+}

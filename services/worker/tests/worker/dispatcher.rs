@@ -1,0 +1,343 @@
+//! The scripted dispatcher: answers as its script says, and writes down all that it is told.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use redial_proto::{
+    Announcement, CallId, ClaimReply, ClaimRequest, Effect, Grant, Job, JobRef, ReleaseReply, ReleaseRequest,
+    RenewReply, RenewRequest, Report, ReportBatch, WorkerId, WorkerNotice, subjects,
+};
+use redial_queue::{OutgoingJob, Queue, QueueConfig, Request};
+use redial_servers::{Nats, NatsConfig};
+use redial_worker::{CancellationToken, Tool, Worker, WorkerConfig, WorkerError};
+use serde_json::value::to_raw_value;
+use tokio::{
+    sync::mpsc,
+    task::{JoinHandle, JoinSet},
+};
+
+use crate::within;
+
+/// What a worker said.
+#[derive(Debug)]
+pub(crate) enum Said {
+    Announced(Announcement),
+    Claimed(ClaimRequest),
+    Renewed(RenewRequest),
+    Released(ReleaseRequest),
+    Reported(Box<Report>),
+}
+
+/// What the dispatcher does.
+pub(crate) struct Script {
+    pub(crate) lease_ms: u64,
+    pub(crate) timeout_ms: u64,
+    pub(crate) effect: Effect,
+    /// Jobs that are never granted.
+    pub(crate) refused: HashSet<JobRef>,
+    /// So many claims get no answer.
+    pub(crate) unanswered_claims: usize,
+    pub(crate) answer_renewals: bool,
+    /// Told with every renewal.
+    pub(crate) lost: Vec<JobRef>,
+    pub(crate) cancelled: Vec<JobRef>,
+    pub(crate) ask_to_announce: bool,
+    /// Whether reports are said to be on record.
+    pub(crate) ingest: bool,
+    jobs: HashMap<CallId, Job>,
+}
+
+impl Default for Script {
+    fn default() -> Self {
+        Self {
+            lease_ms: 15_000,
+            timeout_ms: 60_000,
+            effect: Effect::Read,
+            refused: HashSet::new(),
+            unanswered_claims: 0,
+            answer_renewals: true,
+            lost: Vec::new(),
+            cancelled: Vec::new(),
+            ask_to_announce: false,
+            ingest: true,
+            jobs: HashMap::new(),
+        }
+    }
+}
+
+pub(crate) struct Dispatcher {
+    pub(crate) queue: Queue,
+    nats: Option<Nats>,
+    folder: tempfile::TempDir,
+    script: Arc<Mutex<Script>>,
+    said: mpsc::UnboundedReceiver<Said>,
+    _tasks: JoinSet<()>,
+}
+
+impl Dispatcher {
+    pub(crate) async fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let nats = Nats::start(NatsConfig::new(folder.path())).await.unwrap();
+        let queue = within(20, Queue::connect(&config(&nats))).await.unwrap();
+        within(20, ensure(&queue)).await;
+        let (sender, said) = mpsc::unbounded_channel();
+        let script = Arc::new(Mutex::new(Script::default()));
+        let hands = Hands { queue: queue.clone(), script: Arc::clone(&script), said: sender };
+        let mut tasks = JoinSet::new();
+        for subject in [subjects::ANNOUNCE, subjects::CLAIM, subjects::RENEW, subjects::RELEASE] {
+            let (hands, mut requests) = (hands.clone(), queue.serve(subject, Some("dispatchers")).await.unwrap());
+            tasks.spawn(async move {
+                while let Some(request) = requests.next().await {
+                    hands.answer(&request).await;
+                }
+            });
+        }
+        tasks.spawn(hands.ingest());
+        queue.flush().await;
+        Self { queue, nats: Some(nats), folder, script, said, _tasks: tasks }
+    }
+
+    /// Changes what it does.
+    pub(crate) fn script(&self) -> MutexGuard<'_, Script> {
+        self.script.lock().unwrap()
+    }
+
+    /// A worker with these tools and slots that has announced itself.
+    pub(crate) async fn worker(&mut self, slots: u32, tools: impl IntoIterator<Item = Tool>) -> Running {
+        self.worker_with(|config| config.slots = slots, tools).await
+    }
+
+    /// The same with other settings.
+    pub(crate) async fn worker_with(
+        &mut self,
+        change: impl FnOnce(&mut WorkerConfig),
+        tools: impl IntoIterator<Item = Tool>,
+    ) -> Running {
+        let nats = config(self.nats.as_ref().unwrap());
+        let drain_grace = Duration::from_millis(300);
+        let mut worker_config = WorkerConfig { nats, drain_grace, ..WorkerConfig::new("", "test") };
+        change(&mut worker_config);
+        let running = Running::start(worker_config, tools);
+        self.next(|said| matches!(said, Said::Announced(_)).then_some(())).await;
+        running
+    }
+
+    /// Publishes a job for a tool of pool `default`.
+    pub(crate) async fn submit(&self, tool: &str) -> JobRef {
+        self.submit_many("default", tool, 1, 2).await[0]
+    }
+
+    /// The same for many, which say that their arguments have so many bytes.
+    pub(crate) async fn submit_many(&self, pool: &str, tool: &str, count: usize, bytes: u32) -> Vec<JobRef> {
+        let new = || Job { call: CallId::generate(), attempt: 1, tool: tool.into(), bytes };
+        let jobs: Vec<Job> = (0..count).map(|_| new()).collect();
+        self.script().jobs.extend(jobs.iter().map(|job| (job.call, job.clone())));
+        let outgoing =
+            |job: &Job| OutgoingJob { job: job.clone(), pool: pool.into(), publish_no: 1, traceparent: None };
+        let results = self.queue.publish_jobs(jobs.iter().map(outgoing).collect()).await;
+        assert!(results.iter().all(Result::is_ok));
+        jobs.iter().map(|job| JobRef { call: job.call, attempt: 1 }).collect()
+    }
+
+    /// The next thing said that is wanted; others are skipped.
+    pub(crate) async fn next<T>(&mut self, mut wanted: impl FnMut(Said) -> Option<T>) -> T {
+        within(20, async {
+            loop {
+                if let Some(found) = wanted(self.said.recv().await.unwrap()) {
+                    return found;
+                }
+            }
+        })
+        .await
+    }
+
+    pub(crate) async fn report(&mut self) -> Report {
+        self.next(|said| if let Said::Reported(report) = said { Some(*report) } else { None }).await
+    }
+
+    pub(crate) async fn claim(&mut self) -> ClaimRequest {
+        self.next(|said| if let Said::Claimed(claim) = said { Some(claim) } else { None }).await
+    }
+
+    pub(crate) async fn renewal(&mut self) -> RenewRequest {
+        self.next(|said| if let Said::Renewed(renewal) = said { Some(renewal) } else { None }).await
+    }
+
+    /// Everything said up to now.
+    pub(crate) fn said(&mut self) -> Vec<Said> {
+        std::iter::from_fn(|| self.said.try_recv().ok()).collect()
+    }
+
+    pub(crate) async fn tell(&self, worker: &WorkerId, notice: &WorkerNotice) {
+        self.queue.publish(&subjects::worker(worker), notice).await.unwrap();
+    }
+
+    /// Waits until no job is on the stream any more.
+    pub(crate) async fn all_answered(&self) {
+        within(20, async {
+            while self.queue.ensure_streams().await.map_or(1, |streams| streams.jobs) > 0 {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
+
+    /// Kills the server and starts it again, with or without what it had stored.
+    pub(crate) async fn restart_nats(&mut self, wipe: bool) {
+        let nats = self.nats.take().unwrap();
+        let store = nats.store().to_owned();
+        nats.kill().await;
+        if wipe {
+            std::fs::remove_dir_all(store).unwrap();
+        }
+        self.nats = Some(Nats::start(NatsConfig::new(self.folder.path())).await.unwrap());
+        within(20, ensure(&self.queue)).await;
+    }
+}
+
+fn config(nats: &Nats) -> QueueConfig {
+    QueueConfig { url: nats.url(), name: "test".into(), ..QueueConfig::default() }
+}
+
+async fn ensure(queue: &Queue) {
+    let mut waits = tokio::time::interval(Duration::from_millis(50));
+    loop {
+        waits.tick().await;
+        let made = async {
+            queue.ensure_streams().await?;
+            queue.ensure_pool("default").await?;
+            queue.ensure_pool("limited").await
+        };
+        if made.await.is_ok() {
+            return;
+        }
+    }
+}
+
+/// What answers in the background.
+#[derive(Clone)]
+struct Hands {
+    queue: Queue,
+    script: Arc<Mutex<Script>>,
+    said: mpsc::UnboundedSender<Said>,
+}
+
+impl Hands {
+    fn script(&self) -> MutexGuard<'_, Script> {
+        self.script.lock().unwrap()
+    }
+
+    fn note(&self, said: Said) {
+        // The test may be over already.
+        let _ = self.said.send(said);
+    }
+
+    async fn answer(&self, request: &Request) {
+        match request.subject() {
+            subjects::ANNOUNCE => {
+                self.script().ask_to_announce = false;
+                self.note(Said::Announced(serde_json::from_slice(&request.payload).unwrap()));
+                request.reply(&serde_json::json!({})).await;
+            }
+            subjects::CLAIM => {
+                let claim: ClaimRequest = serde_json::from_slice(&request.payload).unwrap();
+                let reply = self.script().grant(&claim);
+                self.note(Said::Claimed(claim));
+                if let Some(reply) = reply {
+                    request.reply(&reply).await;
+                }
+            }
+            subjects::RENEW => {
+                let reply = self.script().renew();
+                self.note(Said::Renewed(serde_json::from_slice(&request.payload).unwrap()));
+                if let Some(reply) = reply {
+                    request.reply(&reply).await;
+                }
+            }
+            _ => {
+                let release: ReleaseRequest = serde_json::from_slice(&request.payload).unwrap();
+                let released = u32::try_from(release.jobs.len()).unwrap();
+                self.note(Said::Released(release));
+                request.reply(&ReleaseReply { released }).await;
+            }
+        }
+    }
+
+    async fn ingest(self) {
+        let mut results = self.queue.results();
+        loop {
+            for delivery in results.next(64).await {
+                let batch: ReportBatch = serde_json::from_slice(&delivery.payload).unwrap();
+                let decode = |raw: &Box<serde_json::value::RawValue>| serde_json::from_str(raw.get()).unwrap();
+                let reports: Vec<Report> = batch.reports.iter().map(decode).collect();
+                let ingested = reports.iter().map(Report::job_ref).collect();
+                let tell = self.script().ingest;
+                reports.into_iter().for_each(|report| self.note(Said::Reported(Box::new(report))));
+                if tell {
+                    let notice = WorkerNotice { ingested, cancelled: Vec::new() };
+                    self.queue.publish(&subjects::worker(&batch.worker), &notice).await.unwrap();
+                }
+                delivery.ack().await;
+            }
+        }
+    }
+}
+
+impl Script {
+    fn grant(&mut self, claim: &ClaimRequest) -> Option<ClaimReply> {
+        if self.unanswered_claims > 0 {
+            self.unanswered_claims -= 1;
+            return None;
+        }
+        let granted = claim.jobs.iter().filter(|job| !self.refused.contains(job));
+        let grants = granted.map(|job| self.grant_of(*job)).collect();
+        Some(ClaimReply { lease_ms: self.lease_ms, grants })
+    }
+
+    fn grant_of(&self, job: JobRef) -> Grant {
+        Grant {
+            call: job.call,
+            attempt: job.attempt,
+            tool: self.jobs[&job.call].tool.clone(),
+            arguments: to_raw_value(&serde_json::json!({"call": job.call})).unwrap(),
+            timeout_ms: self.timeout_ms,
+            effect: self.effect,
+            idempotency_key: "key".into(),
+            conversation: None,
+            traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into()),
+        }
+    }
+
+    fn renew(&self) -> Option<RenewReply> {
+        let reply =
+            RenewReply { lost: self.lost.clone(), cancelled: self.cancelled.clone(), announce: self.ask_to_announce };
+        self.answer_renewals.then_some(reply)
+    }
+}
+
+/// A worker in this process.
+pub(crate) struct Running {
+    pub(crate) id: WorkerId,
+    pub(crate) shutdown: CancellationToken,
+    task: JoinHandle<Result<(), WorkerError>>,
+}
+
+impl Running {
+    pub(crate) fn start(config: WorkerConfig, tools: impl IntoIterator<Item = Tool>) -> Self {
+        let worker = tools.into_iter().fold(Worker::new(config), Worker::add);
+        let (id, shutdown) = (worker.id().clone(), CancellationToken::new());
+        Self { id, task: tokio::spawn(worker.run(shutdown.clone())), shutdown }
+    }
+
+    pub(crate) async fn stop(self) {
+        self.shutdown.cancel();
+        self.ended().await;
+    }
+
+    pub(crate) async fn ended(self) {
+        within(20, self.task).await.unwrap().unwrap();
+    }
+}

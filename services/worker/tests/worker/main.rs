@@ -1,0 +1,19 @@
+//! A worker against the wire contract: a real nats-server, and a dispatcher that does what the test tells it to.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail anywhere")]
+
+mod claims;
+mod dispatcher;
+mod drain;
+mod leases;
+mod load;
+mod pools;
+mod reports;
+mod tools;
+
+use std::time::Duration;
+
+/// Fails the test if it takes longer than so many seconds.
+async fn within<T>(seconds: u64, future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(seconds), future).await.expect("took too long")
+}

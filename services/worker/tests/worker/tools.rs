@@ -1,0 +1,106 @@
+//! Tools whose life a test can watch.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use redial_worker::{Context, Tool};
+use serde_json::{Map, Value};
+use tokio::sync::{Semaphore, mpsc};
+
+/// What happened in a tool.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    Started,
+    /// Its future was dropped, at the end or before.
+    Gone,
+}
+
+struct Guard(mpsc::UnboundedSender<Event>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let _ = self.0.send(Event::Gone);
+    }
+}
+
+/// A tool that never ends, and says when it starts and when it is gone.
+pub(crate) fn stuck() -> (Tool, mpsc::UnboundedReceiver<Event>) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let tool = Tool::new("stuck", move |_: Map<String, Value>| {
+        let sender = sender.clone();
+        async move {
+            sender.send(Event::Started).unwrap();
+            let _guard = Guard(sender);
+            std::future::pending::<()>().await;
+        }
+    });
+    (tool, receiver)
+}
+
+/// Lets a test see how many calls run, and end them.
+#[derive(Clone)]
+pub(crate) struct Gate {
+    running: Arc<AtomicUsize>,
+    most: Arc<AtomicUsize>,
+    open: Arc<Semaphore>,
+}
+
+/// A tool that waits at a gate.
+pub(crate) fn gated(name: &str) -> (Tool, Gate) {
+    let gate = Gate { running: Arc::default(), most: Arc::default(), open: Arc::new(Semaphore::new(0)) };
+    let inner = gate.clone();
+    let tool = Tool::new(name, move |_: Map<String, Value>| {
+        let gate = inner.clone();
+        async move {
+            gate.most.fetch_max(gate.running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            gate.open.acquire().await.unwrap().forget();
+            gate.running.fetch_sub(1, Ordering::SeqCst);
+        }
+    });
+    (tool, gate)
+}
+
+impl Gate {
+    pub(crate) fn open(&self, calls: usize) {
+        self.open.add_permits(calls);
+    }
+
+    pub(crate) fn running(&self) -> usize {
+        self.running.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn most(&self) -> usize {
+        self.most.load(Ordering::SeqCst)
+    }
+
+    pub(crate) async fn until_running(&self, calls: usize) {
+        while self.running() != calls {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// A tool that panics.
+pub(crate) fn panics() -> Tool {
+    Tool::new("panics", async |_: Map<String, Value>| -> Value { panic!("oh no") })
+}
+
+/// A tool that returns what it was told about the attempt.
+pub(crate) fn tells() -> Tool {
+    Tool::new("tells", async |context: Context, arguments: Map<String, Value>| {
+        serde_json::json!({
+            "arguments": arguments,
+            "attempt": context.attempt,
+            "key": context.idempotency_key,
+            "traceparent": context.traceparent,
+            "timeout_ms": context.timeout.as_millis(),
+        })
+    })
+}
+
+/// A tool whose output is so many bytes long.
+pub(crate) fn wordy(bytes: usize) -> Tool {
+    Tool::new("wordy", move |_: Map<String, Value>| async move { "x".repeat(bytes - 2) })
+}
