@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use async_nats::{Message, Subject};
+use async_nats::{Client, Message, Subject};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use redial_proto::subjects::{DISPATCHERS, INTAKE_STREAM, RESULTS_STREAM};
@@ -29,12 +29,12 @@ pub struct Delivery {
     traceparent: Option<String>,
     subject: Subject,
     reply: Subject,
-    queue: Queue,
+    client: Client,
 }
 
 impl Delivery {
     /// `None` if the message was not delivered by a consumer.
-    pub(crate) fn from_message(message: Message, queue: &Queue) -> Option<Self> {
+    pub(crate) fn from_message(message: Message, client: &Client) -> Option<Self> {
         let reply = message.reply?;
         let facts = Facts::parse(&reply)?;
         Some(Self {
@@ -46,7 +46,7 @@ impl Delivery {
             traceparent: traceparent_of(message.headers.as_ref()),
             subject: message.subject,
             reply,
-            queue: queue.clone(),
+            client: client.clone(),
         })
     }
 
@@ -77,7 +77,7 @@ impl Delivery {
 
     /// An answer that is not sent is harmless: the message comes again and is refused by Postgres.
     async fn answer(&self, answer: Bytes) {
-        let publish = self.queue.inner.client.publish(self.reply.clone(), answer);
+        let publish = self.client.publish(self.reply.clone(), answer);
         match tokio::time::timeout(ANSWER, publish).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(subject = %self.subject, "a message was not answered: {error}"),
@@ -88,6 +88,7 @@ impl Delivery {
 
 /// Messages of a stream for dispatchers, for ever.
 pub struct Deliveries {
+    queue: Queue,
     puller: Puller,
     failures: usize,
 }
@@ -105,7 +106,7 @@ impl Queue {
 
     fn deliveries(&self, stream: &'static str) -> Deliveries {
         let source = Source { stream, consumer: DISPATCHERS.to_owned() };
-        Deliveries { puller: Puller::new(self.clone(), source), failures: 0 }
+        Deliveries { queue: self.clone(), puller: Puller::new(self, source), failures: 0 }
     }
 }
 
@@ -114,7 +115,7 @@ impl Deliveries {
     /// it logs, waits and tries again. Can be cancelled without loss.
     pub async fn next(&mut self, max: usize) -> Vec<Delivery> {
         loop {
-            match self.puller.next(max, Duration::from_secs(3600)).await {
+            match self.puller.next(&self.queue, max, Duration::from_secs(3600)).await {
                 Ok(deliveries) if deliveries.is_empty() => {}
                 Ok(deliveries) => {
                     self.failures = 0;

@@ -22,6 +22,7 @@ mod config;
 mod connect;
 mod deliver;
 mod error;
+pub mod floor;
 mod publish;
 mod pull;
 mod request;

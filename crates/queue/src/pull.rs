@@ -7,7 +7,7 @@
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use async_nats::{Message, StatusCode, Subscriber};
+use async_nats::{Client, Message, StatusCode, Subscriber};
 use futures_util::{FutureExt as _, StreamExt as _};
 use redial_proto::{subjects::JOBS_STREAM, tool::check_name};
 use tokio::{
@@ -31,13 +31,13 @@ impl Queue {
     /// Can be cancelled without loss.
     pub async fn pull_jobs(&self, pool: &str, max: usize, wait: Duration) -> Result<Vec<Delivery>, QueueError> {
         let puller = self.puller(pool)?;
-        puller.lock().await.next(max, wait).await
+        puller.lock().await.next(self, max, wait).await
     }
 
     /// Ends a pool's pull: waits until the server gives no more on it (at most about 3 s), and returns what still came.
     pub async fn end_pull(&self, pool: &str) -> Vec<Delivery> {
         let Ok(puller) = self.puller(pool) else { return Vec::new() };
-        puller.lock().await.end().await
+        puller.lock().await.end(self).await
     }
 
     fn puller(&self, pool: &str) -> Result<Arc<Mutex<Puller>>, QueueError> {
@@ -47,7 +47,7 @@ impl Queue {
             return Ok(Arc::clone(puller));
         }
         let source = Source { stream: JOBS_STREAM, consumer: pool.to_owned() };
-        let puller = Arc::new(Mutex::new(Puller::new(self.clone(), source)));
+        let puller = Arc::new(Mutex::new(Puller::new(self, source)));
         pullers.insert(pool.to_owned(), Arc::clone(&puller));
         Ok(puller)
     }
@@ -59,9 +59,9 @@ pub(crate) struct Source {
     pub(crate) consumer: String,
 }
 
-/// A long-lived pull on one consumer.
+/// A long-lived pull on one consumer. It stands in the [`Queue`], so it is handed the queue and does not own it.
 pub(crate) struct Puller {
-    queue: Queue,
+    client: Client,
     source: Source,
     connections: watch::Receiver<u64>,
     inbox: Option<Inbox>,
@@ -90,12 +90,11 @@ struct Open {
 }
 
 impl Puller {
-    pub(crate) fn new(queue: Queue, source: Source) -> Self {
-        let connections = queue.connections();
+    pub(crate) fn new(queue: &Queue, source: Source) -> Self {
         Self {
-            queue,
+            client: queue.inner.client.clone(),
             source,
-            connections,
+            connections: queue.connections(),
             inbox: None,
             open: None,
             ready: VecDeque::new(),
@@ -105,7 +104,12 @@ impl Puller {
     }
 
     /// See [`Queue::pull_jobs`]. What it has taken stands in `self`, so it may be dropped at any await.
-    pub(crate) async fn next(&mut self, max: usize, wait: Duration) -> Result<Vec<Delivery>, QueueError> {
+    pub(crate) async fn next(
+        &mut self,
+        queue: &Queue,
+        max: usize,
+        wait: Duration,
+    ) -> Result<Vec<Delivery>, QueueError> {
         let deadline = Instant::now() + wait;
         loop {
             self.collect();
@@ -120,16 +124,16 @@ impl Puller {
                 return Ok(Vec::new());
             }
             if self.open.is_none() {
-                self.request(max, deadline).await?;
+                self.request(queue, max, deadline).await?;
             }
             self.receive(deadline).await?;
         }
     }
 
     /// Waits for the open request to end; returns what still came.
-    async fn end(&mut self) -> Vec<Delivery> {
+    async fn end(&mut self, queue: &Queue) -> Vec<Delivery> {
         let limit = Instant::now() + EXPIRES + GRACE;
-        while self.open.is_some() && Instant::now() < limit && self.queue.is_connected() {
+        while self.open.is_some() && Instant::now() < limit && queue.is_connected() {
             if self.receive(limit).await.is_err() {
                 break;
             }
@@ -145,17 +149,17 @@ impl Puller {
     }
 
     /// Sends a pull request, if the consumer is not known to be missing.
-    async fn request(&mut self, max: usize, deadline: Instant) -> Result<(), QueueError> {
-        self.queue.connected(deadline.saturating_duration_since(Instant::now()).min(ANSWER)).await?;
+    async fn request(&mut self, queue: &Queue, max: usize, deadline: Instant) -> Result<(), QueueError> {
+        queue.connected(deadline.saturating_duration_since(Instant::now()).min(ANSWER)).await?;
         if self.suspect {
-            self.queue.check_consumer(self.source.stream, &self.source.consumer).await?;
+            queue.check_consumer(self.source.stream, &self.source.consumer).await?;
             self.suspect = false;
         }
         self.connections.borrow_and_update();
         let reply = self.reply_subject().await?;
         let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{}.{}", self.source.stream, self.source.consumer);
         let request = format!(r#"{{"batch":{max},"expires":{}}}"#, EXPIRES.as_nanos());
-        let sent = self.queue.inner.client.publish_with_reply(subject, reply.clone(), request.into()).await;
+        let sent = self.client.publish_with_reply(subject, reply.clone(), request.into()).await;
         sent.map_err(|error| QueueError::nats("pull", &error))?;
         self.open = Some(Open { inbox: reply, credit: max, overdue: Instant::now() + EXPIRES + GRACE });
         Ok(())
@@ -165,7 +169,7 @@ impl Puller {
         let inbox = if let Some(inbox) = &mut self.inbox {
             inbox
         } else {
-            let client = &self.queue.inner.client;
+            let client = &self.client;
             let prefix = client.new_inbox();
             let subscriber = client.subscribe(format!("{prefix}.*")).await;
             let subscriber = subscriber.map_err(|error| QueueError::nats("pull", &error))?;
@@ -251,7 +255,7 @@ impl Puller {
                 self.open = None;
             }
         }
-        if let Some(delivery) = Delivery::from_message(message, &self.queue) {
+        if let Some(delivery) = Delivery::from_message(message, &self.client) {
             self.ready.push_back(delivery);
         } else {
             tracing::error!(consumer = %self.source.consumer, "NATS sent a message that nobody can answer");

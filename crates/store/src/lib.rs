@@ -12,6 +12,7 @@ pub mod audit;
 mod claim;
 mod connect;
 mod error;
+pub mod floor;
 mod kept;
 mod load;
 mod registry;

@@ -30,3 +30,8 @@ static HOME: LazyLock<(PathBuf, Child)> = LazyLock::new(|| {
 pub(crate) fn folder() -> &'static Path {
     &HOME.0
 }
+
+/// A path in that folder that nobody else uses; nothing is there yet.
+pub fn unique_path(what: &str) -> PathBuf {
+    folder().join(format!("{what}_{}", Uuid::new_v4().simple()))
+}

@@ -1,16 +1,37 @@
-//! Real servers, scripted outside parties and faults, for tests. Only ever a dev-dependency.
+//! Real servers, a whole stack on them, scripted outside parties and faults, for tests. Only ever a dev-dependency.
+//!
+//! | part | is |
+//! | --- | --- |
+//! | [`Servers`], [`Process`], [`FaultProxy`] | Postgres, NATS and programs that can be killed, paused, cut off |
+//! | [`Stack`] | dispatchers and workers on a database of their own; accuses when a test leaves something behind |
+//! | [`Evidence`], [`Claims`], [`accuse`] | the checker of the invariants that every test must leave intact |
+//! | [`obedient`], [`Ledger`] | a tool that does what its arguments say, and the book of what it did |
+//! | [`ScriptedHttp`], [`RawNats`] | an HTTP server by script; a NATS client that sends any bytes |
 //!
 //! Everything here panics with a clear message when it cannot do what a test asked for: a test cannot go on then.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a failure here is a failure of the test that asked")]
 #![expect(clippy::missing_panics_doc, reason = "see above")]
 
+mod checker;
 mod fault_proxy;
 mod home;
+mod ledger;
+mod obedient;
 mod process;
+mod raw_nats;
 mod scripted_http;
 mod servers;
+mod stack;
+mod wait;
 
+pub use checker::{Accusation, AttemptFacts, CallFacts, Claims, Evidence, Invariant, accuse};
 pub use fault_proxy::FaultProxy;
+pub use home::unique_path;
+pub use ledger::{Deed, Entry, Ledger};
+pub use obedient::{obedient, run_obedient_worker, start_obedient_worker};
 pub use process::Process;
+pub use raw_nats::RawNats;
 pub use scripted_http::{Reply, Request, ScriptedHttp};
 pub use servers::Servers;
+pub use stack::{Stack, arguments};
+pub use wait::{until, until_within};

@@ -13,6 +13,7 @@ use std::{
 use redial_proto::{CallId, ErrorClass, Failure};
 use redial_tools::{Answer, Context, Tool, load_with, settled};
 use serde_json::{Value, json, value::RawValue};
+use tokio::{sync::oneshot, time::timeout};
 
 const SECRET: &str = "canary-5f1c";
 
@@ -159,18 +160,22 @@ impl Line {
         tokio::task::spawn_blocking(open).await.unwrap()
     }
 
-    /// Waits until the process is dead.
+    /// Waits until the process is dead. In a thread of its own, so that a survivor cannot keep the test from failing.
     async fn dead(mut self) {
-        let end = tokio::task::spawn_blocking(move || self.reader.read_to_end(&mut Vec::new()));
-        assert!(tokio::time::timeout(Duration::from_secs(20), end).await.is_ok(), "a process survived");
+        let (over, end) = oneshot::channel();
+        std::thread::spawn(move || {
+            let _ = self.reader.read_to_end(&mut Vec::new());
+            let _ = over.send(());
+        });
+        assert!(timeout(Duration::from_secs(20), end).await.is_ok(), "a process survived");
     }
 }
 
 /// A child in the group; an orphan in a session of its own, tied to nothing but its environment; all deaf to SIGTERM.
 const FAMILY: &str = "trap '' TERM
-(exec 9>child; echo >&9; exec sleep 1000) &
-(setsid sh -c 'exec 9>orphan; echo >&9; exec sleep 1000' </dev/null >/dev/null 2>&1 &)
-exec 9>program; echo >&9; exec sleep 1000";
+(exec 9>child; echo >&9; exec sleep 100) &
+(setsid sh -c 'exec 9>orphan; echo >&9; exec sleep 100' </dev/null >/dev/null 2>&1 &)
+exec 9>program; echo >&9; exec sleep 100";
 
 #[tokio::test]
 async fn dropping_an_attempt_kills_the_whole_tree() {
@@ -193,7 +198,7 @@ async fn what_a_program_leaves_behind_does_not_delay_its_result() {
     let line = Line::answered(Line::make(folder.path(), "daemon"));
     Line::make(folder.path(), "ready");
     // The daemon holds standard output open, in a session of its own.
-    let text = "setsid sh -c 'exec 9>daemon; echo >&9; echo > ready; exec sleep 1000' &\nread _ < ready; echo '{\"done\":true}'";
+    let text = "setsid sh -c 'exec 9>daemon; echo >&9; echo > ready; exec sleep 100' &\nread _ < ready; echo '{\"done\":true}'";
     let tool = script(folder.path(), text);
     let arguments = json!({});
     let (line, answer) = tokio::join!(line, run(&tool, &arguments));
@@ -215,7 +220,7 @@ async fn worker_that_is_killed() {
 async fn a_killed_worker_takes_its_program_along() {
     let folder = tempfile::tempdir().unwrap();
     let line = Line::answered(Line::make(folder.path(), "program"));
-    fs::write(folder.path().join("start.sh"), "exec 9>program; echo >&9; exec sleep 1000").unwrap();
+    fs::write(folder.path().join("start.sh"), "exec 9>program; echo >&9; exec sleep 100").unwrap();
     let mut worker = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "worker_that_is_killed"])
         .env("REDIAL_TEST_FOLDER", folder.path())

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 
 use chrono::{DateTime, Utc};
-use comfy_table::{ContentArrangement, Table, presets::NOTHING};
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets::NOTHING};
 use serde::Serialize;
 
 /// Writes a line to standard output. A reader that went away (`| head`) is no error.
@@ -22,12 +22,16 @@ pub(crate) fn note(text: impl AsRef<str>) {
     let _ = writeln!(std::io::stderr(), "{}", text.as_ref());
 }
 
-/// A table with a head and no lines; as wide as the terminal, or as wide as it wants in a pipe.
+/// A table with a head and no lines; as wide as the terminal, or as wide as it wants in a pipe. The first column is
+/// never broken: people copy it.
 pub(crate) fn table(head: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(NOTHING).set_header(head.iter().copied());
     if std::io::stdout().is_terminal() {
         table.set_content_arrangement(ContentArrangement::Dynamic);
+    }
+    if let Some(name) = table.column_mut(0) {
+        name.set_constraint(ColumnConstraint::ContentWidth);
     }
     for row in rows {
         table.add_row(row);
@@ -47,5 +51,44 @@ pub(crate) fn span(ms: i64) -> String {
         1_000..60_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
         60_000..3_600_000 => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1000),
         _ => format!("{} h {} min", ms / 3_600_000, ms % 3_600_000 / 60_000),
+    }
+}
+
+/// Text from outside for a terminal: control characters, which could move its cursor or worse, are written out.
+/// Newlines stay.
+pub(crate) fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\t' => plain.push(' '),
+            c if c.is_control() && c != '\n' => plain.extend(c.escape_default()),
+            c => plain.push(c),
+        }
+    }
+    plain
+}
+
+/// The start of a text as one line of at most `most` characters.
+pub(crate) fn one_line(text: &str, most: usize) -> String {
+    let text = plain(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    match text.char_indices().nth(most) {
+        None => text,
+        Some(_) => text.chars().take(most.saturating_sub(1)).chain(['…']).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        assert_eq!(plain("a\x1b[31mb\r\u{9b}c\td\ne"), "a\\u{1b}[31mb\\r\\u{9b}c d\ne");
+    }
+
+    #[test]
+    fn one_line_is_cut_by_characters() {
+        assert_eq!(one_line("  订  机\n票 ", 5), "订 机 票");
+        assert_eq!(one_line("订机票订机票", 5), "订机票订…");
     }
 }

@@ -2,7 +2,7 @@
 
 use redial_proto::ApiError;
 use redial_queue::QueueError;
-use redial_tools::ToolConflict;
+use redial_tools::{ManifestError, ToolConflict};
 
 /// Why a worker cannot run.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +29,9 @@ pub enum WorkerError {
     /// Two tools do not go together.
     #[error(transparent)]
     Conflict(#[from] ToolConflict),
+    /// A tool manifest is wrong.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
     /// NATS cannot be used.
     #[error(transparent)]
     Queue(#[from] QueueError),

@@ -47,7 +47,9 @@ mod worker;
 
 pub use redial_proto::{Effect, ErrorClass, RetryPolicy, ToolSpec, WorkerId};
 pub use redial_queue::QueueConfig;
-pub use redial_tools::{Answer, Context, Handler, IntoAnswer, NativeTool, Tool, ToolConflict, ToolError};
+pub use redial_tools::{
+    Answer, Context, Handler, IntoAnswer, ManifestError, NativeTool, Tool, ToolConflict, ToolError,
+};
 pub use tokio_util::sync::CancellationToken;
 
 pub use crate::{config::WorkerConfig, error::WorkerError, worker::Worker};

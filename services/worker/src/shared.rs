@@ -73,10 +73,13 @@ impl Shared {
         Duration::from_millis(self.lease_ms.load(Ordering::Relaxed))
     }
 
-    /// A claim said how long a lease is.
+    /// A claim said how long a lease is. The heartbeat must know at once, if it counts on a longer one.
     pub(crate) fn set_lease(&self, lease_ms: u64) {
         // Under 300 ms a heartbeat every third of it would be a storm.
-        self.lease_ms.store(lease_ms.max(300), Ordering::Relaxed);
+        let lease_ms = lease_ms.max(300);
+        if self.lease_ms.swap(lease_ms, Ordering::Relaxed) != lease_ms {
+            self.renew_now.notify_one();
+        }
     }
 
     /// These attempts are not this worker's any more, or their reports are on record.

@@ -1,6 +1,6 @@
 //! A worker: its tools, and the tasks that run them.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, path::Path, sync::Arc};
 
 use redial_proto::WorkerId;
 use redial_queue::Queue;
@@ -51,6 +51,12 @@ impl Worker {
     pub fn add(mut self, tool: Tool) -> Self {
         self.tools.push(tool);
         self
+    }
+
+    /// Adds the tools of a manifest (`tools.toml`). Their secrets are read from the environment.
+    pub fn manifest(mut self, path: impl AsRef<Path>) -> Result<Self, WorkerError> {
+        self.tools.extend(redial_tools::load(path.as_ref())?);
+        Ok(self)
     }
 
     /// Runs until `shutdown` is cancelled and everything is drained. Returns an error only if it cannot run at all:
@@ -164,6 +170,8 @@ mod tests {
         assert!(error(worker(Vec::new())).contains("no tools"));
         assert!(error(worker(vec![Tool::echo(), Tool::echo()])).contains("\"echo\""));
         assert!(error(worker(vec![Tool::echo().concurrency(0)])).contains("concurrency is 0; allowed: 1 to 100000"));
+        let missing = worker(vec![Tool::echo()]).manifest("/nowhere/tools.toml").err().unwrap();
+        assert!(missing.to_string().contains("/nowhere/tools.toml"), "{missing}");
         let mut none = worker(vec![Tool::echo()]);
         none.config.slots = 0;
         assert!(error(none).contains("slots is 0; allowed: 1 to 100000"));

@@ -6,11 +6,12 @@ use crate::server::{Server, within};
 
 #[tokio::test]
 async fn connecting_waits_for_the_server() {
-    let mut server = Server::stopped();
+    let mut server = Server::started().await;
+    server.kill().await;
     let config = server.config();
     let connecting = tokio::spawn(async move { Queue::connect(&config).await });
     assert!(tokio::time::timeout(Duration::from_millis(300), Queue::connect(&server.config())).await.is_err());
-    server.start(&[]);
+    server.start().await;
     let queue = within(20, connecting).await.unwrap().unwrap();
     assert!(queue.is_connected());
     queue.health().await.unwrap();
@@ -18,14 +19,13 @@ async fn connecting_waits_for_the_server() {
 
 #[tokio::test]
 async fn a_wrong_password_is_said_at_once() {
-    let mut server = Server::stopped();
-    server.start(&["--user", "me", "--pass", "right"]);
-    let with = |password: &str| QueueConfig {
-        url: server.config().url.replace("nats://", &format!("nats://me:{password}@")),
-        ..server.config()
-    };
-    within(20, Queue::connect(&with("right"))).await.unwrap();
-    let error = within(5, Queue::connect(&with("wrong"))).await.err().unwrap();
+    let server = Server::started().await;
+    let right = server.config();
+    within(20, Queue::connect(&right)).await.unwrap();
+    let (start, host) = right.url.rsplit_once('@').unwrap();
+    let user = start.rsplit_once(':').unwrap().0;
+    let wrong = QueueConfig { url: format!("{user}:wrong@{host}"), ..right.clone() };
+    let error = within(5, Queue::connect(&wrong)).await.err().unwrap();
     assert!(matches!(error, QueueError::Refused { .. }), "{error}");
     assert!(!error.to_string().contains("wrong"), "{error}");
 }
@@ -45,12 +45,12 @@ async fn wrong_settings_are_named() {
 
 #[tokio::test]
 async fn a_lost_connection_is_known_and_comes_back() {
-    let mut server = Server::started();
+    let mut server = Server::started().await;
     let queue = server.ready().await;
     let mut connections = queue.connections();
     connections.borrow_and_update();
     let mut heard = queue.subscribe("redial.events.x").await.unwrap();
-    server.kill();
+    server.kill().await;
     within(10, async {
         while queue.is_connected() {
             tokio::task::yield_now().await;
@@ -59,9 +59,23 @@ async fn a_lost_connection_is_known_and_comes_back() {
     .await;
     assert!(matches!(queue.health().await, Err(QueueError::Disconnected)));
     assert!(matches!(queue.connected(Duration::from_millis(1)).await, Err(QueueError::Disconnected)));
-    server.start(&[]);
+    server.start().await;
     within(20, connections.changed()).await.unwrap();
     within(20, queue.connected(Duration::from_secs(20))).await.unwrap();
     queue.publish("redial.events.x", &1).await.unwrap();
     assert_eq!(within(5, heard.next()).await.unwrap(), "1");
+}
+
+#[tokio::test]
+async fn a_dropped_queue_closes_its_connection() {
+    let server = Server::started().await;
+    let queue = server.ready().await;
+    // Leaves a pull open, and what it gave unanswered.
+    queue.publish_jobs(crate::jobs("default", 2)).await;
+    let pulled = within(5, queue.pull_jobs("default", 1, Duration::from_secs(5))).await.unwrap();
+    queue.pull_jobs("default", 5, Duration::from_secs(5)).await.unwrap();
+    let mut connections = queue.connections();
+    drop((queue, pulled));
+    // The watch ends with the connection's own task.
+    within(5, async { while connections.changed().await.is_ok() {} }).await;
 }

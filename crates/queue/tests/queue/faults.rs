@@ -1,7 +1,7 @@
 use std::time::{Duration, Instant};
 
 use redial_queue::QueueError;
-use rustix::process::Signal;
+use redial_servers::Signal;
 
 use crate::{
     jobs,
@@ -12,7 +12,7 @@ const WAIT: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn a_missing_consumer_is_noticed_and_its_return_too() {
-    let server = Server::started();
+    let server = Server::started().await;
     let queue = server.connect().await;
     within(20, async { while queue.ensure_streams().await.is_err() {} }).await;
     let error = within(5, queue.pull_jobs("default", 1, WAIT)).await.err().unwrap();
@@ -26,13 +26,13 @@ async fn a_missing_consumer_is_noticed_and_its_return_too() {
 
 #[tokio::test]
 async fn a_pull_survives_a_killed_server() {
-    let mut server = Server::started();
+    let mut server = Server::started().await;
     let queue = server.ready().await;
     let pulling = tokio::spawn({
         let queue = queue.clone();
         async move { queue.pull_jobs("default", 4, WAIT).await }
     });
-    server.restart();
+    server.restart().await;
     let other = server.connect().await;
     within(20, ensure(&other)).await;
     let published = Instant::now();
@@ -43,13 +43,13 @@ async fn a_pull_survives_a_killed_server() {
 
 #[tokio::test]
 async fn result_loops_survive_a_wiped_store() {
-    let mut server = Server::started();
+    let mut server = Server::started().await;
     let queue = server.ready().await;
     let mut results = queue.results();
     queue.put("redial.results", &1).await.unwrap();
     within(5, results.next(10)).await[0].ack().await;
     let waiting = tokio::spawn(async move { results.next(10).await });
-    server.wipe();
+    server.wipe().await;
     within(20, ensure(&queue)).await;
     queue.put("redial.results", &2).await.unwrap();
     assert_eq!(within(10, waiting).await.unwrap()[0].payload, "2");
@@ -57,17 +57,17 @@ async fn result_loops_survive_a_wiped_store() {
 
 #[tokio::test]
 async fn jobs_outlive_a_killed_server() {
-    let mut server = Server::started();
+    let mut server = Server::started().await;
     let queue = server.ready().await;
     assert!(queue.publish_jobs(jobs("default", 100)).await.iter().all(Result::is_ok));
-    server.restart();
+    server.restart().await;
     within(20, ensure(&queue)).await;
     assert_eq!(queue.pool_backlog("default").await.unwrap().pending, 100);
 }
 
 #[tokio::test]
 async fn publishing_to_a_server_that_hangs_ends_in_time() {
-    let server = Server::started();
+    let server = Server::started().await;
     let queue = server.ready().await;
     server.signal(Signal::STOP);
     let started = Instant::now();
@@ -80,9 +80,9 @@ async fn publishing_to_a_server_that_hangs_ends_in_time() {
 
 #[tokio::test]
 async fn publishing_without_a_connection_ends_at_once() {
-    let mut server = Server::started();
+    let mut server = Server::started().await;
     let queue = server.ready().await;
-    server.kill();
+    server.kill().await;
     within(10, async {
         while queue.is_connected() {
             tokio::task::yield_now().await;

@@ -16,7 +16,7 @@ fn decode(delivery: &Delivery) -> Job {
 
 #[tokio::test]
 async fn every_job_is_pulled_once_and_never_more_than_asked_for() {
-    let server = Server::started();
+    let server = Server::started().await;
     let queue = server.ready().await;
     let sent = jobs("default", 5000);
     assert!(queue.publish_jobs(sent.clone()).await.iter().all(Result::is_ok));
@@ -38,7 +38,7 @@ async fn every_job_is_pulled_once_and_never_more_than_asked_for() {
 
 #[tokio::test]
 async fn a_delivery_tells_its_story() {
-    let server = Server::started();
+    let server = Server::started().await;
     let queue = server.ready().await;
     let before = chrono::Utc::now();
     let sent = OutgoingJob { traceparent: Some("00-11-22-01".into()), ..job("default") };
@@ -54,7 +54,7 @@ async fn a_delivery_tells_its_story() {
 
 #[tokio::test]
 async fn a_job_that_arrives_between_two_calls_is_not_lost() {
-    let server = Server::started();
+    let server = Server::started().await;
     let queue = server.ready().await;
     assert!(queue.pull_jobs("default", 3, Duration::from_millis(20)).await.unwrap().is_empty());
     queue.publish_jobs(jobs("default", 3)).await;
@@ -67,7 +67,7 @@ async fn a_job_that_arrives_between_two_calls_is_not_lost() {
 
 #[tokio::test]
 async fn a_dropped_pull_loses_nothing() {
-    let server = Server::started();
+    let server = Server::started().await;
     let queue = server.ready().await;
     let publish = async {
         for _ in 0..200 {
@@ -91,7 +91,7 @@ async fn a_dropped_pull_loses_nothing() {
 
 #[tokio::test]
 async fn only_a_new_publication_is_stored_again() {
-    let server = Server::started();
+    let server = Server::started().await;
     let queue = server.ready().await;
     let first = job("default");
     let second = OutgoingJob { publish_no: 2, ..first.clone() };
@@ -103,7 +103,7 @@ async fn only_a_new_publication_is_stored_again() {
 
 #[tokio::test]
 async fn answers_decide_whether_a_job_comes_again() {
-    let server = Server::started();
+    let server = Server::started().await;
     let queue = server.ready().await;
     let sent = jobs("default", 3);
     queue.publish_jobs(sent.clone()).await;
@@ -127,7 +127,7 @@ async fn answers_decide_whether_a_job_comes_again() {
 
 #[tokio::test]
 async fn ending_a_pull_leaves_nothing_behind() {
-    let server = Server::started();
+    let server = Server::started().await;
     let queue = server.ready().await;
     assert!(queue.pull_jobs("default", 3, Duration::from_millis(1)).await.unwrap().is_empty());
     queue.publish_jobs(jobs("default", 1)).await;
@@ -140,7 +140,7 @@ async fn ending_a_pull_leaves_nothing_behind() {
 
 #[tokio::test]
 async fn results_and_intake_arrive_in_order() {
-    let server = Server::started();
+    let server = Server::started().await;
     let queue = server.ready().await;
     for number in 0..500 {
         queue.put("redial.results", &number).await.unwrap();

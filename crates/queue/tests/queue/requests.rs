@@ -26,7 +26,7 @@ async fn answer(queue: &Queue) {
 
 #[tokio::test]
 async fn requests_are_answered_by_one_of_the_group() {
-    let server = Server::started();
+    let server = Server::started().await;
     let queue = server.connect().await;
     answer(&queue).await;
     answer(&server.connect().await).await;
@@ -38,7 +38,7 @@ async fn requests_are_answered_by_one_of_the_group() {
 
 #[tokio::test]
 async fn an_error_reply_is_an_api_error() {
-    let server = Server::started();
+    let server = Server::started().await;
     let queue = server.connect().await;
     answer(&queue).await;
     let error = queue.request::<_, u32>("redial.ctl.test", &3, WAIT).await.unwrap_err();
@@ -51,7 +51,7 @@ async fn an_error_reply_is_an_api_error() {
 
 #[tokio::test]
 async fn nobody_listening_is_said_at_once() {
-    let server = Server::started();
+    let server = Server::started().await;
     let queue = server.connect().await;
     let error = within(2, queue.request::<_, u32>("redial.ctl.nobody", &1, Duration::from_secs(60))).await.unwrap_err();
     assert_eq!(error.to_string(), "redial.ctl.nobody: no dispatcher is listening");
@@ -60,7 +60,7 @@ async fn nobody_listening_is_said_at_once() {
 
 #[tokio::test]
 async fn silence_is_a_timeout() {
-    let server = Server::started();
+    let server = Server::started().await;
     let queue = server.connect().await;
     let _silent = queue.serve("redial.ctl.silent", None).await.unwrap();
     let error = queue.request::<_, u32>("redial.ctl.silent", &1, Duration::from_millis(100)).await.unwrap_err();
@@ -69,7 +69,7 @@ async fn silence_is_a_timeout() {
 
 #[tokio::test]
 async fn a_message_over_the_limit_is_refused_and_harms_nobody() {
-    let server = Server::started();
+    let server = Server::started().await;
     let queue = server.ready().await;
     let connections = queue.connections();
     let mut heard = queue.subscribe("redial.events.>").await.unwrap();
@@ -89,7 +89,7 @@ async fn a_message_over_the_limit_is_refused_and_harms_nobody() {
 
 #[tokio::test]
 async fn what_a_slow_subscriber_misses_is_counted() {
-    let server = Server::started();
+    let server = Server::started().await;
     let queue = server.connect().await;
     let _never_read = queue.subscribe("redial.events.>").await.unwrap();
     within(30, async {

@@ -1,79 +1,56 @@
 //! A private nats-server with JetStream that a test can kill, pause, wipe and start again on the same port.
 
-use std::{
-    net::TcpListener,
-    path::PathBuf,
-    process::{Child, Command, Stdio},
-    time::Duration,
-};
+use std::time::Duration;
 
 use redial_queue::{Queue, QueueConfig};
-use rustix::process::{Pid, Signal, kill_process};
+use redial_servers::{Nats, NatsConfig, Signal};
+use rustix::process::{Pid, kill_process};
 use tempfile::TempDir;
 
 pub(crate) struct Server {
     folder: TempDir,
-    port: u16,
-    child: Option<Child>,
+    url: String,
+    nats: Option<Nats>,
 }
 
 impl Server {
-    /// A server that does not run yet.
-    pub(crate) fn stopped() -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        Self { folder: tempfile::tempdir().unwrap(), port, child: None }
-    }
-
-    pub(crate) fn started() -> Self {
-        let mut server = Self::stopped();
-        server.start(&[]);
+    pub(crate) async fn started() -> Self {
+        let mut server = Self { folder: tempfile::tempdir().unwrap(), url: String::new(), nats: None };
+        server.start().await;
         server
     }
 
-    pub(crate) fn start(&mut self, arguments: &[&str]) {
-        let program =
-            std::env::var_os("REDIAL_NATS_SERVER").map_or_else(|| PathBuf::from("nats-server"), PathBuf::from);
-        let child = Command::new(&program)
-            .args(["--addr", "127.0.0.1", "--port", &self.port.to_string(), "--jetstream", "--store_dir"])
-            .arg(self.store())
-            .args(arguments)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        self.child = Some(child.unwrap_or_else(|error| panic!("{}: {error}", program.display())));
+    pub(crate) async fn start(&mut self) {
+        let nats = Nats::start(NatsConfig::new(self.folder.path())).await.unwrap();
+        self.url = nats.url();
+        self.nats = Some(nats);
     }
 
-    pub(crate) fn kill(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            child.kill().unwrap();
-            child.wait().unwrap();
-        }
+    pub(crate) async fn kill(&mut self) {
+        self.nats.take().unwrap().kill().await;
     }
 
     /// Kills it and starts it again with what it had stored.
-    pub(crate) fn restart(&mut self) {
-        self.kill();
-        self.start(&[]);
+    pub(crate) async fn restart(&mut self) {
+        self.kill().await;
+        self.start().await;
     }
 
     /// Kills it and starts it again with nothing.
-    pub(crate) fn wipe(&mut self) {
-        self.kill();
-        std::fs::remove_dir_all(self.store()).unwrap();
-        self.start(&[]);
+    pub(crate) async fn wipe(&mut self) {
+        let store = self.nats.as_ref().unwrap().store().to_owned();
+        self.kill().await;
+        std::fs::remove_dir_all(store).unwrap();
+        self.start().await;
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        let pid = self.child.as_ref().unwrap().id();
+        let pid = self.nats.as_ref().unwrap().pid();
         kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
     }
 
-    fn store(&self) -> PathBuf {
-        self.folder.path().join("store")
-    }
-
     pub(crate) fn config(&self) -> QueueConfig {
-        QueueConfig { url: format!("nats://127.0.0.1:{}", self.port), name: "test".into(), ..QueueConfig::default() }
+        QueueConfig { url: self.url.clone(), name: "test".into(), ..QueueConfig::default() }
     }
 
     pub(crate) async fn connect(&self) -> Queue {
@@ -86,11 +63,13 @@ impl Server {
         within(20, ensure(&queue)).await;
         queue
     }
-}
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.kill();
+    /// JetStream without Redial's settings: what an operator could do.
+    pub(crate) async fn jetstream(&self) -> async_nats::jetstream::Context {
+        let url: async_nats::ServerAddr = self.url.parse().unwrap();
+        let (user, password) = (url.username().unwrap().to_owned(), url.password().unwrap().to_owned());
+        let options = async_nats::ConnectOptions::with_user_and_password(user, password);
+        async_nats::jetstream::new(options.connect(url).await.unwrap())
     }
 }
 

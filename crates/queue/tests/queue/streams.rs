@@ -7,21 +7,21 @@ use crate::{
 
 #[tokio::test]
 async fn ensuring_is_idempotent_and_notices_a_wiped_store() {
-    let mut server = Server::started();
+    let mut server = Server::started().await;
     let queue = server.ready().await;
     let first = queue.ensure_streams().await.unwrap();
     assert_eq!(queue.ensure_streams().await.unwrap(), first);
-    server.restart();
+    server.restart().await;
     within(20, ensure(&queue)).await;
     assert_eq!(queue.ensure_streams().await.unwrap().jobs_created, first.jobs_created);
-    server.wipe();
+    server.wipe().await;
     within(20, ensure(&queue)).await;
     assert!(queue.ensure_streams().await.unwrap().jobs_created > first.jobs_created);
 }
 
 #[tokio::test]
 async fn two_dispatchers_may_start_together() {
-    let server = Server::started();
+    let server = Server::started().await;
     let (one, two) = (server.connect().await, server.connect().await);
     let (one, two) = tokio::join!(one.ensure_streams(), two.ensure_streams());
     assert_eq!(one.unwrap(), two.unwrap());
@@ -29,19 +29,14 @@ async fn two_dispatchers_may_start_together() {
 
 #[tokio::test]
 async fn settings_that_cannot_work_are_named() {
-    let server = Server::started();
-    let nats = async_nats::connect(server.config().url).await;
+    let server = Server::started().await;
     let queue = server.connect().await;
-    let nats = match nats {
-        Ok(nats) => nats,
-        Err(_) => async_nats::connect(server.config().url).await.unwrap(),
-    };
     let config = async_nats::jetstream::stream::Config {
         name: "JOBS".into(),
         subjects: vec!["redial.jobs.>".into()],
         ..Default::default()
     };
-    async_nats::jetstream::new(nats).create_stream(config).await.unwrap();
+    server.jetstream().await.create_stream(config).await.unwrap();
     let error = queue.ensure_streams().await.unwrap_err();
     assert!(matches!(&error, QueueError::Settings { field: "retention", .. }), "{error}");
     assert!(!error.is_retryable());
@@ -49,7 +44,7 @@ async fn settings_that_cannot_work_are_named() {
 
 #[tokio::test]
 async fn pools_are_disjoint_and_named_in_any_script() {
-    let server = Server::started();
+    let server = Server::started().await;
     let queue = server.ready().await;
     queue.ensure_pool("模型").await.unwrap();
     queue.ensure_pool("模型").await.unwrap();
@@ -63,7 +58,7 @@ async fn pools_are_disjoint_and_named_in_any_script() {
 
 #[tokio::test]
 async fn names_that_are_no_subject_token_are_refused() {
-    let server = Server::started();
+    let server = Server::started().await;
     let queue = server.ready().await;
     for pool in ["*", "a.b", ">", "", "a b"] {
         assert!(matches!(queue.ensure_pool(pool).await, Err(QueueError::Name(_))), "{pool:?}");
@@ -74,9 +69,8 @@ async fn names_that_are_no_subject_token_are_refused() {
 
 #[tokio::test]
 async fn a_full_stream_refuses_and_loses_nothing() {
-    let server = Server::started();
+    let server = Server::started().await;
     let queue = server.connect().await;
-    let nats = async_nats::connect(server.config().url).await.unwrap();
     let config = async_nats::jetstream::stream::Config {
         name: "JOBS".into(),
         subjects: vec!["redial.jobs.>".into()],
@@ -85,7 +79,7 @@ async fn a_full_stream_refuses_and_loses_nothing() {
         max_messages: 5,
         ..Default::default()
     };
-    async_nats::jetstream::new(nats).create_stream(config).await.unwrap();
+    server.jetstream().await.create_stream(config).await.unwrap();
     within(20, ensure(&queue)).await;
     let results = queue.publish_jobs(jobs("default", 8)).await;
     assert!(results[..5].iter().all(Result::is_ok));

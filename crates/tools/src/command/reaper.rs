@@ -120,7 +120,7 @@ fn kill_all(graves: &mut Vec<Grave>) {
     let mut cookies: HashMap<String, Vec<Pid>> = HashMap::new();
     for process in &processes {
         if let Some(cookie) = process::variable(process.pid, COOKIE) {
-            let _ = cookie;
+            cookies.entry(cookie).or_default().push(process.pid);
         }
     }
     graves.retain(|grave| {

@@ -50,34 +50,32 @@ async fn run_roles(
         nats.pid(),
     ));
     let queue = QueueConfig { url: nats.url().to_owned(), name: "redial-dev".to_owned(), ..QueueConfig::default() };
-    let stop = shutdown.child_token();
+    // The worker stops first and drains while the dispatcher still takes its results; whoever fails takes both down.
+    let (stop_worker, stop_dispatcher) = (shutdown.child_token(), CancellationToken::new());
     let ready = Arc::new(Notify::new());
     let dispatcher = async {
+        let _last = stop_worker.clone().drop_guard();
         if args.only_servers {
             ready.notify_one();
-            stop.cancelled().await;
+            stop_dispatcher.cancelled().await;
             return anyhow::Ok(());
         }
         let config = settings.dispatcher(&args.dispatcher, queue.clone(), postgres.url().to_owned())?;
-        let done = redial_dispatcher::run(config, stop.clone(), || ready.notify_one()).await;
-        stop.cancel();
-        Ok(done?)
+        Ok(redial_dispatcher::run(config, stop_dispatcher.clone(), || ready.notify_one()).await?)
     };
     let worker = async {
+        let _last = stop_dispatcher.clone().drop_guard();
         tokio::select! {
             () = ready.notified() => {}
-            () = stop.cancelled() => return anyhow::Ok(()),
+            () = stop_worker.cancelled() => return anyhow::Ok(()),
         }
         greet(settings, args, (postgres, nats), began)?;
         if args.only_servers || args.no_worker {
-            stop.cancelled().await;
+            stop_worker.cancelled().await;
             return Ok(());
         }
         let config = settings.worker(&args.worker, queue.clone())?;
-        // The worker drains while the dispatcher still takes its results.
-        let done = roles::run_worker(settings, &args.worker, config, shutdown.child_token()).await;
-        stop.cancel();
-        done
+        roles::run_worker(settings, &args.worker, config, stop_worker.clone()).await
     };
     let done = tokio::try_join!(dispatcher, worker).map(|_| ());
     keep.abort();

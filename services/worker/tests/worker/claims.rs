@@ -36,12 +36,14 @@ async fn the_announcement_tells_tools_and_slots() {
     lonely.stop().await;
     let worker = dispatcher.worker(4, [Tool::echo(), limited.concurrency(2)]).await;
     dispatcher.script().ask_to_announce = true;
-    worker.shutdown.cancel();
+    // A lease that is shorter than thought brings a heartbeat at once, and its answer asks.
+    dispatcher.script().lease_ms = 5000;
+    dispatcher.submit("echo").await;
     let again = dispatcher.next(|said| if let Said::Announced(again) = said { Some(again) } else { None }).await;
     let names: Vec<_> = again.tools.iter().map(|tool| (tool.name.as_str(), tool.pool.as_str())).collect();
     assert_eq!((names, again.slots), (vec![("echo", "default"), ("limited", "limited")], 6));
     assert_eq!(again.worker, worker.id);
-    worker.ended().await;
+    worker.stop().await;
 }
 
 #[tokio::test]
@@ -91,7 +93,8 @@ async fn a_worker_pulls_again_after_the_store_was_wiped() {
     for wipe in [false, true] {
         dispatcher.restart_nats(wipe).await;
         let job = dispatcher.submit("echo").await;
-        assert_eq!(within(10, dispatcher.report()).await.job_ref(), job);
+        // What was on its way to the killed server may come again before it.
+        within(10, async { while dispatcher.report().await.job_ref() != job {} }).await;
     }
     worker.stop().await;
 }

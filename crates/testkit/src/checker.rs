@@ -1,0 +1,93 @@
+//! The checker of the invariants: what stands in the database, what was promised to users and what tools did must fit
+//! together, whatever was killed meanwhile.
+//!
+//! It is tested by its own seeded bugs: `tests/end_to_end/checker.rs` breaks each invariant once.
+
+mod evidence;
+mod rules;
+
+use std::fmt;
+
+use chrono::{DateTime, Utc};
+use redial_proto::CallId;
+
+pub use evidence::{AttemptFacts, CallFacts, Evidence};
+pub use rules::accuse;
+
+use crate::Entry;
+
+/// What must hold after every test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Invariant {
+    /// Every acknowledged submission exists, under its key.
+    AcknowledgedExists,
+    /// After the drain every call has ended.
+    EveryCallEnds,
+    /// The attempts of a call are 1..n without gaps.
+    AttemptsWithoutGaps,
+    /// No call has more attempts than its policy allows.
+    AttemptsWithinMax,
+    /// A call has one outcome: an ended call says when, a failed one says why, and only the last attempt may succeed.
+    OneOutcome,
+    /// A call has succeeded if, and only if, it has an output.
+    SuccessHasOutput,
+    /// Each effect belongs to an attempt on record, and an attempt has its effect once.
+    EffectsWithinAttempts,
+    /// An `unsafe` tool changes the world at most once per call.
+    UnsafeOnce,
+    /// No two leases of one call overlap.
+    LeasesApart,
+    /// Nothing starts after an acknowledged cancel.
+    NothingAfterCancel,
+    /// An outage of NATS or Postgres alone burns no attempt: an attempt is lost only if a worker died.
+    NoAttemptBurnt,
+}
+
+impl Invariant {
+    /// Every invariant.
+    pub const ALL: [Self; 11] = [
+        Self::AcknowledgedExists,
+        Self::EveryCallEnds,
+        Self::AttemptsWithoutGaps,
+        Self::AttemptsWithinMax,
+        Self::OneOutcome,
+        Self::SuccessHasOutput,
+        Self::EffectsWithinAttempts,
+        Self::UnsafeOnce,
+        Self::LeasesApart,
+        Self::NothingAfterCancel,
+        Self::NoAttemptBurnt,
+    ];
+}
+
+/// An invariant that does not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accusation {
+    /// Which.
+    pub invariant: Invariant,
+    /// For which call.
+    pub call: CallId,
+    /// What was found.
+    pub found: String,
+}
+
+impl fmt::Display for Accusation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: call {}: {}", self.invariant, self.call, self.found)
+    }
+}
+
+/// What users were told, what tools did, and what the test itself broke: the database is measured by this.
+#[derive(Clone, Debug, Default)]
+pub struct Claims {
+    /// Calls whose submission was answered `accepted` or `existing`, with their key.
+    pub acknowledged: Vec<(CallId, Option<String>)>,
+    /// Calls whose cancel was answered `cancelled` or `running`, and when the answer was there.
+    pub cancelled: Vec<(CallId, DateTime<Utc>)>,
+    /// What tools did.
+    pub deeds: Vec<Entry>,
+    /// The test leaves calls that have not ended.
+    pub calls_may_live: bool,
+    /// The test killed workers or stopped them for longer than a lease.
+    pub workers_died: bool,
+}

@@ -1,0 +1,144 @@
+//! One function for each invariant.
+
+use std::collections::{HashMap, HashSet};
+
+use redial_proto::{CallId, CallState, Effect};
+
+use super::{Accusation, CallFacts, Claims, Evidence, Invariant};
+use crate::{Deed, Entry};
+
+/// What a rule finds wrong with a call.
+type Finding = Option<(Invariant, String)>;
+
+/// Every invariant that does not hold, by call.
+pub fn accuse(evidence: &Evidence, claims: &Claims) -> Vec<Accusation> {
+    let mut deeds: HashMap<CallId, Vec<&Entry>> = HashMap::new();
+    for entry in &claims.deeds {
+        deeds.entry(entry.call).or_default().push(entry);
+    }
+    let none = Vec::new();
+    let mut accusations = unkept_promises(evidence, claims, &deeds);
+    for call in evidence.calls.values() {
+        let deeds = deeds.get(&call.id).unwrap_or(&none);
+        let findings = [
+            lives(call, claims),
+            gaps(call),
+            too_many_attempts(call),
+            more_than_one_outcome(call),
+            success_without_output(call),
+            effects_beyond_attempts(call, deeds),
+            unsafe_twice(call, deeds),
+            overlapping_leases(call),
+            burnt(call, claims),
+        ];
+        let accused = findings.into_iter().flatten();
+        accusations.extend(accused.map(|(invariant, found)| Accusation { invariant, call: call.id, found }));
+    }
+    accusations.sort_by_key(|accusation| (accusation.invariant, accusation.call));
+    accusations
+}
+
+/// What users were told and what is not so.
+fn unkept_promises(
+    evidence: &Evidence,
+    claims: &Claims,
+    deeds: &HashMap<CallId, Vec<&Entry>>,
+) -> Vec<Accusation> {
+    let mut accusations = Vec::new();
+    let mut accuse = |invariant, call, found| accusations.push(Accusation { invariant, call, found });
+    for (id, key) in &claims.acknowledged {
+        match evidence.calls.get(id) {
+            None => accuse(Invariant::AcknowledgedExists, *id, "was acknowledged and is not on record".to_owned()),
+            Some(call) if call.key != *key => {
+                let found = format!("was acknowledged under key {key:?} and is on record under {:?}", call.key);
+                accuse(Invariant::AcknowledgedExists, *id, found);
+            }
+            Some(_) => {}
+        }
+    }
+    for (id, when) in &claims.cancelled {
+        let attempts = evidence.calls.get(id).into_iter().flat_map(|call| &call.attempts);
+        for late in attempts.filter(|attempt| attempt.started_at > *when) {
+            let found = format!("attempt {} started at {}, cancelled at {when}", late.attempt, late.started_at);
+            accuse(Invariant::NothingAfterCancel, *id, found);
+        }
+        for late in deeds.get(id).into_iter().flatten().filter(|e| e.deed == Deed::Started && e.at > *when) {
+            let found = format!("the tool began attempt {} at {}, cancelled at {when}", late.attempt, late.at);
+            accuse(Invariant::NothingAfterCancel, *id, found);
+        }
+    }
+    accusations
+}
+
+fn lives(call: &CallFacts, claims: &Claims) -> Finding {
+    let wrong = !call.state.is_terminal() && !claims.calls_may_live;
+    wrong.then(|| (Invariant::EveryCallEnds, format!("is {} after {} attempts", call.state, call.attempt)))
+}
+
+fn gaps(call: &CallFacts) -> Finding {
+    let numbers: Vec<u32> = call.attempts.iter().map(|attempt| attempt.attempt).collect();
+    // The current attempt of a running call has no row yet.
+    let ended = if call.state == CallState::Running { call.attempt.saturating_sub(1) } else { call.attempt };
+    let wanted: Vec<u32> = (1..=ended).collect();
+    (numbers != wanted).then(|| {
+        (Invariant::AttemptsWithoutGaps, format!("{} attempts started, on record are {numbers:?}", call.attempt))
+    })
+}
+
+fn too_many_attempts(call: &CallFacts) -> Finding {
+    (call.attempt > call.max_attempts)
+        .then(|| (Invariant::AttemptsWithinMax, format!("{} attempts, allowed: {}", call.attempt, call.max_attempts)))
+}
+
+fn more_than_one_outcome(call: &CallFacts) -> Finding {
+    let wrong = |found: String| Some((Invariant::OneOutcome, found));
+    if call.state.is_terminal() != call.finished_at.is_some() {
+        return wrong(format!("is {} and finished at {:?}", call.state, call.finished_at));
+    }
+    let failed = call.state.is_terminal() && call.state != CallState::Succeeded;
+    if failed != call.class.is_some() {
+        return wrong(format!("is {} with class {:?}", call.state, call.class));
+    }
+    let successes = call.attempts.iter().filter(|attempt| attempt.class.is_none());
+    let successes: Vec<u32> = successes.map(|attempt| attempt.attempt).collect();
+    let wanted = if call.state == CallState::Succeeded { vec![call.attempt] } else { Vec::new() };
+    if successes == wanted { None } else { wrong(format!("is {}; attempts {successes:?} succeeded", call.state)) }
+}
+
+fn success_without_output(call: &CallFacts) -> Finding {
+    let outputs = call.attempts.iter().filter(|attempt| attempt.has_output).count();
+    let wanted = usize::from(call.state == CallState::Succeeded);
+    (outputs != wanted).then(|| (Invariant::SuccessHasOutput, format!("is {} with {outputs} outputs", call.state)))
+}
+
+fn effects_beyond_attempts(call: &CallFacts, deeds: &[&Entry]) -> Finding {
+    let mut seen = HashSet::new();
+    let effects = deeds.iter().filter(|entry| entry.deed == Deed::Effect);
+    let mut wrong = effects.filter(|entry| !(1..=call.attempt).contains(&entry.attempt) || !seen.insert(entry.attempt));
+    wrong.next().map(|entry| {
+        let found = format!("{} attempts on record, one more effect in attempt {}", call.attempt, entry.attempt);
+        (Invariant::EffectsWithinAttempts, found)
+    })
+}
+
+fn unsafe_twice(call: &CallFacts, deeds: &[&Entry]) -> Finding {
+    let effects = deeds.iter().filter(|entry| entry.deed == Deed::Effect).count();
+    (call.effect == Effect::Unsafe && effects > 1)
+        .then(|| (Invariant::UnsafeOnce, format!("the unsafe tool {} had its effect {effects} times", call.tool)))
+}
+
+fn overlapping_leases(call: &CallFacts) -> Finding {
+    let backwards = call.attempts.iter().find(|attempt| attempt.ended_at < attempt.started_at);
+    let overlap = call.attempts.windows(2).find(|pair| pair[1].started_at < pair[0].ended_at).map(|pair| &pair[1]);
+    backwards.or(overlap).map(|attempt| {
+        let found = format!("attempt {} of {} starts before what came earlier ended", attempt.attempt, attempt.worker);
+        (Invariant::LeasesApart, found)
+    })
+}
+
+fn burnt(call: &CallFacts, claims: &Claims) -> Finding {
+    let mut lost = call.attempts.iter().filter(|attempt| attempt.class.as_deref() == Some("lost"));
+    lost.next().filter(|_| !claims.workers_died).map(|attempt| {
+        (Invariant::NoAttemptBurnt, format!("attempt {} was lost, and no worker died", attempt.attempt))
+    })
+}

@@ -1,0 +1,137 @@
+//! A tool that does what its arguments say, in this process or in one of its own.
+
+use std::{path::Path, path::PathBuf, time::Duration};
+
+use futures_util::{FutureExt, future::BoxFuture};
+use redial_proto::{Effect, ErrorClass, Failure, RetryPolicy, ToolSpec};
+use redial_tools::{Answer, Context, Handler, Tool};
+use redial_worker::{CancellationToken, Worker, WorkerConfig};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{Deed, Ledger, Process};
+
+/// What the tool is told; every field may be left out, and then it just answers `{"attempt": n}`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Orders {
+    /// Tells calls apart; not looked at.
+    #[serde(rename = "n")]
+    _number: u64,
+    /// Fail with this class …
+    fail: Option<ErrorClass>,
+    /// … in so many first attempts; without it in every one.
+    times: Option<u32>,
+    /// Fail before anything was changed, and say so.
+    harmless: bool,
+    /// Ask for this pause when failing.
+    retry_after_ms: Option<u64>,
+    /// Take so long before the effect.
+    before_ms: u64,
+    /// Go on only when this file exists.
+    hold: Option<PathBuf>,
+    /// Take so long after the effect.
+    after_ms: u64,
+    /// Answer with this JSON text.
+    output: Option<String>,
+}
+
+/// A tool that obeys its arguments and writes down what it does.
+pub fn obedient(name: &str, effect: Effect, ledger: &Ledger) -> Tool {
+    let retry = RetryPolicy { initial_ms: 50, factor: 2.0, cap_ms: 300, max_attempts: 20, deadline_ms: 120_000 };
+    let spec = ToolSpec { effect, retry, ..ToolSpec::named(name) };
+    Tool::from_handler(spec, Obedient(ledger.clone()))
+}
+
+struct Obedient(Ledger);
+
+impl Handler for Obedient {
+    fn run(&self, context: Context, arguments: Box<RawValue>) -> BoxFuture<'static, Answer> {
+        let ledger = self.0.clone();
+        async move {
+            let orders: Orders = serde_json::from_str(arguments.get())
+                .map_err(|error| Failure::new(ErrorClass::InvalidArguments, error.to_string()).without_effect())?;
+            ledger.note(Deed::Started, &context);
+            let witness = Witness { ledger, context, done: false };
+            obey(&orders, witness).await
+        }
+        .boxed()
+    }
+}
+
+async fn obey(orders: &Orders, mut witness: Witness) -> Answer {
+    tokio::time::sleep(Duration::from_millis(orders.before_ms)).await;
+    while orders.hold.as_ref().is_some_and(|file| !file.exists()) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let attempt = witness.context.attempt;
+    let failure = orders.fail.filter(|_| orders.times.is_none_or(|times| attempt <= times)).map(|class| {
+        let failure = Failure::new(class, format!("told to fail with {class}"));
+        let failure = if orders.harmless { failure.without_effect() } else { failure };
+        Failure { retry_after_ms: orders.retry_after_ms, ..failure }
+    });
+    if failure.as_ref().is_none_or(|failure| failure.effect_possible) {
+        witness.ledger.note(Deed::Effect, &witness.context);
+    }
+    tokio::time::sleep(Duration::from_millis(orders.after_ms)).await;
+    witness.done = true;
+    match failure {
+        Some(failure) => Err(failure),
+        None => {
+            let text = orders.output.clone().unwrap_or_else(|| format!("{{\"attempt\":{attempt}}}"));
+            Ok(RawValue::from_string(text).expect("the test told the tool to answer with valid JSON"))
+        }
+    }
+}
+
+/// Writes down that the tool was stopped, if it was.
+struct Witness {
+    ledger: Ledger,
+    context: Context,
+    done: bool,
+}
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        if !self.done {
+            self.ledger.note(Deed::Stopped, &self.context);
+        }
+    }
+}
+
+const NATS: &str = "OBEDIENT_WORKER_NATS";
+const LEDGER: &str = "OBEDIENT_WORKER_LEDGER";
+const GRACE: &str = "OBEDIENT_WORKER_GRACE_MS";
+const SLOTS: u32 = 16;
+
+/// What an ignored test named `obedient_worker` must call, so that [`start_obedient_worker`] can run it as a process of
+/// its own: a worker with an obedient tool of each effect, named after it. Drains on SIGTERM. Started otherwise (by
+/// `cargo test -- --ignored`) it does nothing.
+pub async fn run_obedient_worker() {
+    let (Ok(nats), Ok(ledger)) = (std::env::var(NATS), std::env::var(LEDGER)) else { return };
+    let ledger = Ledger::open(Path::new(&ledger));
+    let grace = std::env::var(GRACE).unwrap().parse().unwrap();
+    let config = WorkerConfig {
+        slots: SLOTS,
+        drain_grace: Duration::from_millis(grace),
+        ..WorkerConfig::new(nats, "obedient")
+    };
+    let tools = Effect::ALL.map(|effect| obedient(effect.as_str(), effect, &ledger));
+    let worker = tools.into_iter().fold(Worker::new(config), Worker::add);
+    let shutdown = CancellationToken::new();
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).unwrap();
+    let cancel = shutdown.clone();
+    tokio::spawn(async move {
+        terminate.recv().await;
+        cancel.cancel();
+    });
+    worker.run(shutdown).await.unwrap();
+}
+
+/// Starts this test program once more as a worker; see [`run_obedient_worker`].
+pub fn start_obedient_worker(nats_url: &str, ledger: &Ledger, grace: Duration) -> Process {
+    Process::start(std::env::current_exe().unwrap(), |command| {
+        command.args(["obedient_worker", "--exact", "--ignored", "--nocapture", "--test-threads=1"]);
+        command.env(NATS, nats_url).env(LEDGER, ledger.path()).env(GRACE, grace.as_millis().to_string());
+    })
+}

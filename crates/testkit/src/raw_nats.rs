@@ -1,0 +1,84 @@
+//! A NATS client of forty lines, for what a well-behaved one would never send.
+//!
+//! The protocol is text: `PUB subject [reply-to] size`, a line end, the bytes, a line end.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::TcpStream,
+};
+
+const ANSWER: Duration = Duration::from_secs(10);
+const INBOX: &str = "_INBOX.raw";
+
+/// A connection.
+#[derive(Debug)]
+pub struct RawNats(BufReader<TcpStream>);
+
+impl RawNats {
+    /// Connects to `nats://user:password@address:port`.
+    pub async fn connect(url: &str) -> Self {
+        let (login, address) = url.strip_prefix("nats://").unwrap().rsplit_once('@').unwrap();
+        let (user, password) = login.split_once(':').unwrap();
+        let options = json!({"user": user, "pass": password, "verbose": false, "pedantic": false, "headers": false});
+        let mut connection = Self(BufReader::new(TcpStream::connect(address).await.unwrap()));
+        connection.send(format!("CONNECT {options}\r\nSUB {INBOX} 1\r\n").as_bytes()).await;
+        connection.settle().await;
+        connection
+    }
+
+    /// Publishes any bytes, and waits until the server has taken them.
+    pub async fn publish(&mut self, subject: &str, payload: &[u8]) {
+        self.send(&[format!("PUB {subject} {}\r\n", payload.len()).as_bytes(), payload, b"\r\n"].concat()).await;
+        self.settle().await;
+    }
+
+    /// Asks with any bytes, and returns the answer's.
+    pub async fn request(&mut self, subject: &str, payload: &[u8]) -> Vec<u8> {
+        let head = format!("PUB {subject} {INBOX} {}\r\n", payload.len());
+        self.send(&[head.as_bytes(), payload, b"\r\n"].concat()).await;
+        loop {
+            let line = self.line().await;
+            if let Some(head) = line.strip_prefix("MSG ") {
+                let size = head.rsplit(' ').next().unwrap().parse().unwrap();
+                let mut body = vec![0; size];
+                self.0.read_exact(&mut body).await.unwrap();
+                return body;
+            }
+        }
+    }
+
+    /// A request to JetStream's API.
+    pub async fn jetstream(&mut self, verb: &str, request: &Value) -> Value {
+        let reply = self.request(&format!("$JS.API.{verb}"), request.to_string().as_bytes()).await;
+        serde_json::from_slice(&reply).unwrap()
+    }
+
+    /// Messages on a stream.
+    pub async fn messages(&mut self, stream: &str) -> u64 {
+        self.jetstream(&format!("STREAM.INFO.{stream}"), &json!({})).await["state"]["messages"].as_u64().unwrap()
+    }
+
+    /// The server answers in order: once it answers a ping, it has read all that came before.
+    async fn settle(&mut self) {
+        self.send(b"PING\r\n").await;
+        while self.line().await != "PONG" {}
+    }
+
+    async fn send(&mut self, bytes: &[u8]) {
+        self.0.get_mut().write_all(bytes).await.unwrap();
+    }
+
+    async fn line(&mut self) -> String {
+        let mut line = String::new();
+        tokio::time::timeout(ANSWER, self.0.read_line(&mut line)).await.expect("NATS says something").unwrap();
+        let line = line.trim_end().to_owned();
+        assert!(!line.starts_with("-ERR"), "NATS: {line}");
+        if line == "PING" {
+            self.send(b"PONG\r\n").await;
+        }
+        line
+    }
+}

@@ -1,0 +1,189 @@
+//! Dispatchers and workers in this process, on real servers and a database of their own.
+//!
+//! A harness that accuses: [`Stack::finish`] fails the test if jobs, leases or calls are left over, or if any invariant
+//! does not hold; dropping a stack that was not finished fails it, too.
+
+mod ask;
+mod roles;
+
+use std::{sync::Mutex, time::Duration};
+
+use redial_proto::CallId;
+use redial_queue::{Queue, QueueConfig};
+use redial_store::{Purpose, Store, StoreConfig};
+use sqlx::{PgPool, postgres::PgPoolOptions};
+
+use crate::{Accusation, Claims, Evidence, Invariant, Ledger, RawNats, Servers, accuse, until, until_within};
+use roles::Role;
+
+pub use ask::arguments;
+
+/// How long acknowledgements that are under way may take to empty a stream.
+const SETTLES: Duration = Duration::from_secs(8);
+
+/// See the module.
+#[derive(Debug)]
+pub struct Stack {
+    /// Postgres and NATS.
+    pub servers: Servers,
+    /// What obedient tools write to.
+    pub ledger: Ledger,
+    /// How long a worker holds a call. Changes are for dispatchers that are started later.
+    pub lease: Duration,
+    queue: Queue,
+    db: PgPool,
+    claims: Mutex<Claims>,
+    jobs_may_stay: bool,
+    roles: Vec<Role>,
+    finished: bool,
+}
+
+impl Stack {
+    /// One dispatcher, leases of 2 s, no worker, on the Postgres that all tests share.
+    pub async fn start() -> Self {
+        let mut stack = Self::on(Servers::start().await).await;
+        stack.dispatch().await;
+        stack
+    }
+
+    /// The same on a Postgres of the test's own, which can be killed.
+    pub async fn start_own() -> Self {
+        let mut stack = Self::on(Servers::start_own().await).await;
+        stack.dispatch().await;
+        stack
+    }
+
+    /// A migrated database, and nobody who works on it.
+    pub async fn on(servers: Servers) -> Self {
+        redial_store::admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
+        redial_store::admin::migrate(servers.database_url()).await.unwrap();
+        let queue = Queue::connect(&nats(&servers, "test")).await.unwrap();
+        let options = PgPoolOptions::new().max_connections(4).acquire_timeout(Duration::from_secs(2));
+        let db = options.connect_lazy(servers.database_url()).unwrap();
+        Self {
+            servers,
+            ledger: Ledger::create(),
+            lease: Duration::from_secs(2),
+            queue,
+            db,
+            claims: Mutex::default(),
+            jobs_may_stay: false,
+            roles: Vec::new(),
+            finished: false,
+        }
+    }
+
+    /// A connection to NATS, as a client has one.
+    pub fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    /// Connections to the test's database, past the store.
+    pub fn db(&self) -> &PgPool {
+        &self.db
+    }
+
+    /// A connection to NATS that sends any bytes.
+    pub async fn raw_nats(&self) -> RawNats {
+        RawNats::connect(self.servers.nats_url()).await
+    }
+
+    /// The tables through the store, as a dispatcher or a person opens them.
+    pub async fn store(&self, purpose: Purpose) -> Store {
+        let config = StoreConfig { url: self.servers.database_url().to_owned(), connections: 2, purpose };
+        Store::connect(&config).await.unwrap()
+    }
+
+    /// The test kills workers, or stops them for longer than a lease: attempts may be lost.
+    pub fn workers_will_die(&self) {
+        self.claims().workers_died = true;
+    }
+
+    /// The test leaves jobs on the stream that no worker is there to take.
+    pub fn leaves_jobs(&mut self) {
+        self.jobs_may_stay = true;
+    }
+
+    /// The test leaves calls that have not ended.
+    pub fn leaves_calls(&mut self) {
+        self.jobs_may_stay = true;
+        self.claims().calls_may_live = true;
+    }
+
+    /// The tables, as they stand.
+    pub async fn evidence(&self) -> Evidence {
+        let mut db = self.db.acquire().await.unwrap();
+        Evidence::read(&mut db).await
+    }
+
+    /// What was told to this stack's clients, and what its tools did.
+    pub fn claims_made(&self) -> Claims {
+        let mut claims = self.claims().clone();
+        claims.deeds = self.ledger.entries();
+        claims
+    }
+
+    /// Waits until every call has ended. Panics, and says which have not, after `patience`.
+    pub async fn drained(&self, patience: Duration) {
+        let what = "all calls have ended";
+        until_within(patience, what, async || {
+            let live: Result<i64, _> =
+                sqlx::query_scalar("SELECT count(*) FROM calls WHERE wake_at IS NOT NULL").fetch_one(&self.db).await;
+            (live.ok()? == 0).then_some(())
+        })
+        .await;
+    }
+
+    /// Ends the test: nothing may be left over, every invariant must hold. Returns what is on record.
+    pub async fn finish(mut self) -> Evidence {
+        self.finished = true;
+        if !self.jobs_may_stay {
+            self.streams_are_empty().await;
+        }
+        self.stop_dispatchers().await;
+        self.abandon_workers();
+        let evidence = self.evidence().await;
+        let accusations = accuse(&evidence, &self.claims_made());
+        assert!(accusations.is_empty(), "{}", indictment(&accusations));
+        evidence
+    }
+
+    async fn streams_are_empty(&self) {
+        for stream in ["JOBS", "RESULTS", "INTAKE"] {
+            until_within(SETTLES, &format!("no message is left on {stream}"), async || {
+                let mut nats = self.raw_nats().await;
+                (nats.messages(stream).await == 0).then_some(())
+            })
+            .await;
+        }
+    }
+
+    fn claims(&self) -> std::sync::MutexGuard<'_, Claims> {
+        self.claims.lock().unwrap()
+    }
+
+    /// Waits until a call has ended; its state then.
+    async fn wait_for_end(&self, call: CallId) {
+        until(&format!("call {call} has ended"), async || {
+            let ended = sqlx::query_scalar("SELECT wake_at IS NULL FROM calls WHERE id = $1").bind(call.0);
+            ended.fetch_one(&self.db).await.unwrap_or(false).then_some(())
+        })
+        .await;
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        assert!(self.finished || std::thread::panicking(), "the test did not finish its stack: call Stack::finish");
+    }
+}
+
+fn nats(servers: &Servers, name: &str) -> QueueConfig {
+    QueueConfig { url: servers.nats_url().to_owned(), name: name.to_owned(), ..QueueConfig::default() }
+}
+
+fn indictment(accusations: &[Accusation]) -> String {
+    let kinds: std::collections::BTreeSet<Invariant> = accusations.iter().map(|a| a.invariant).collect();
+    let lines: Vec<String> = accusations.iter().take(20).map(Accusation::to_string).collect();
+    format!("{} accusations of {kinds:?}, the first of them:\n{}", accusations.len(), lines.join("\n"))
+}

@@ -1,0 +1,117 @@
+//! What a client asks, over NATS as any client does; every promise that is made is remembered for the checker.
+
+use std::time::Duration;
+
+use chrono::Utc;
+use redial_proto::{
+    CallId, CallState, CallView, CancelReply, CancelRequest, GetRequest, RedriveReply, RedriveRequest, Submission,
+    SubmitBatch, SubmitBatchReply, SubmitResult, SubmitStatus, subjects,
+};
+use redial_queue::QueueError;
+use serde_json::{Value, value::RawValue};
+
+use super::Stack;
+
+/// Recovery from a crash of all servers is part of it.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// A value as a call's arguments.
+#[expect(clippy::needless_pass_by_value, reason = "so that json!() can stand in the call")]
+pub fn arguments(value: Value) -> Box<RawValue> {
+    serde_json::value::to_raw_value(&value).unwrap()
+}
+
+impl Stack {
+    /// Submits one call.
+    pub async fn submit(&self, submission: &Submission) -> SubmitResult {
+        let result: SubmitResult = self.queue().request(subjects::SUBMIT, submission, ANSWER).await.unwrap();
+        self.remember(submission, &result);
+        result
+    }
+
+    /// Submits a call that must be accepted.
+    pub async fn call(&self, tool: &str, value: Value) -> CallId {
+        self.accepted(&Submission::new(tool, arguments(value))).await
+    }
+
+    /// Submits a call that must be accepted.
+    pub async fn accepted(&self, submission: &Submission) -> CallId {
+        let result = self.submit(submission).await;
+        assert_eq!(result.status, SubmitStatus::Accepted, "{:?}", result.error);
+        result.call.unwrap()
+    }
+
+    /// Submits many calls; an error means that nobody knows what became of them.
+    pub async fn try_submit_all(&self, submissions: &[Submission]) -> Result<Vec<SubmitResult>, QueueError> {
+        let calls = submissions.iter().map(|one| serde_json::value::to_raw_value(one).unwrap()).collect();
+        let batch = SubmitBatch { calls };
+        let reply: SubmitBatchReply = self.queue().request(subjects::SUBMIT, &batch, ANSWER).await?;
+        for (submission, result) in submissions.iter().zip(&reply.results) {
+            self.remember(submission, result);
+        }
+        Ok(reply.results)
+    }
+
+    /// Submits many calls that must be accepted.
+    pub async fn call_all(&self, submissions: &[Submission]) -> Vec<CallId> {
+        let results = self.try_submit_all(submissions).await.unwrap();
+        let accepted = |result: SubmitResult| {
+            assert_eq!(result.status, SubmitStatus::Accepted, "{:?}", result.error);
+            result.call.unwrap()
+        };
+        results.into_iter().map(accepted).collect()
+    }
+
+    /// Where a call stands.
+    pub async fn get(&self, call: CallId) -> CallView {
+        self.queue().request(subjects::GET, &GetRequest { call }, ANSWER).await.unwrap()
+    }
+
+    /// Waits until a call has ended.
+    pub async fn ended(&self, call: CallId) -> CallView {
+        self.wait_for_end(call).await;
+        self.get(call).await
+    }
+
+    /// Waits until a call has ended with success; its output.
+    pub async fn output(&self, call: CallId) -> String {
+        let view = self.ended(call).await;
+        assert_eq!(view.state, CallState::Succeeded, "{view:?}");
+        view.output.unwrap().get().to_owned()
+    }
+
+    /// Waits until a call is in a state.
+    pub async fn is(&self, call: CallId, state: CallState) {
+        crate::until(&format!("call {call} is {state}"), async || {
+            let now = sqlx::query_scalar::<_, String>("SELECT state FROM calls WHERE id = $1").bind(call.0);
+            (now.fetch_one(self.db()).await.ok()? == state.as_str()).then_some(())
+        })
+        .await;
+    }
+
+    /// Cancels a call; where it stands then.
+    pub async fn cancel(&self, call: CallId) -> CallState {
+        let reply: CancelReply = self.queue().request(subjects::CANCEL, &CancelRequest { call }, ANSWER).await.unwrap();
+        if matches!(reply.state, CallState::Cancelled | CallState::Running) {
+            self.claims().cancelled.push((call, Utc::now()));
+        }
+        reply.state
+    }
+
+    /// Runs an ended call again.
+    pub async fn redrive(&self, call: CallId) -> SubmitResult {
+        let request = RedriveRequest { calls: vec![call] };
+        let mut reply: RedriveReply = self.queue().request(subjects::REDRIVE, &request, ANSWER).await.unwrap();
+        let result = reply.results.remove(0);
+        if let (SubmitStatus::Accepted | SubmitStatus::Existing, Some(call)) = (result.status, result.call) {
+            self.claims().acknowledged.push((call, None));
+        }
+        result
+    }
+
+    fn remember(&self, submission: &Submission, result: &SubmitResult) {
+        if let (SubmitStatus::Accepted | SubmitStatus::Existing, Some(call)) = (result.status, result.call) {
+            self.claims().acknowledged.push((call, submission.key.clone()));
+        }
+    }
+}

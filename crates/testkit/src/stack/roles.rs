@@ -1,0 +1,110 @@
+//! Starting and stopping dispatchers and workers.
+
+use std::time::Duration;
+
+use redial_dispatcher::DispatcherConfig;
+use redial_proto::WorkerId;
+use redial_tools::Tool;
+use redial_worker::{Worker, WorkerConfig};
+use tokio::{sync::oneshot, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+use super::{Stack, nats};
+use crate::until;
+
+/// A dispatcher or a worker that runs.
+#[derive(Debug)]
+pub(super) struct Role {
+    is_dispatcher: bool,
+    shutdown: CancellationToken,
+    running: JoinHandle<()>,
+}
+
+impl Stack {
+    /// Starts one more dispatcher, and waits until it answers.
+    pub async fn dispatch(&mut self) {
+        let url = self.servers.nats_url().to_owned();
+        self.dispatch_through(&url).await;
+    }
+
+    /// The same with its own way to NATS, through a proxy.
+    pub async fn dispatch_through(&mut self, nats_url: &str) {
+        let mut queue = nats(&self.servers, "dispatcher");
+        nats_url.clone_into(&mut queue.url);
+        let config = DispatcherConfig {
+            lease: self.lease,
+            connections: 8,
+            ..DispatcherConfig::new(queue, self.servers.database_url())
+        };
+        let shutdown = CancellationToken::new();
+        let (tell, ready) = oneshot::channel();
+        let token = shutdown.clone();
+        let running = tokio::spawn(async move {
+            redial_dispatcher::run(config, token, || drop(tell.send(()))).await.unwrap();
+        });
+        ready.await.expect("the dispatcher starts");
+        self.roles.push(Role { is_dispatcher: true, shutdown, running });
+    }
+
+    /// Starts one more worker with 64 slots, and waits until it is announced.
+    pub async fn work(&mut self, tools: Vec<Tool>) -> WorkerId {
+        self.work_through(self.servers.nats_url().to_owned(), tools).await
+    }
+
+    /// The same with its own way to NATS, through a proxy.
+    pub async fn work_through(&mut self, nats_url: String, tools: Vec<Tool>) -> WorkerId {
+        let worker = tools.into_iter().fold(Worker::new(WorkerConfig::new(nats_url, "test")), Worker::add);
+        let (id, shutdown) = (worker.id().clone(), CancellationToken::new());
+        let token = shutdown.clone();
+        let running = tokio::spawn(async move { worker.run(token).await.unwrap() });
+        self.roles.push(Role { is_dispatcher: false, shutdown, running });
+        self.announced(&id).await;
+        id
+    }
+
+    /// Waits until a worker stands in the registry.
+    pub async fn announced(&self, worker: &WorkerId) {
+        until(&format!("worker {worker} is announced"), async || {
+            let known = sqlx::query_scalar("SELECT EXISTS (SELECT FROM workers WHERE id = $1)").bind(worker.as_str());
+            known.fetch_one(&self.db).await.unwrap_or(false).then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until somebody announced all these tools.
+    pub async fn offered(&self, tools: &[&str]) {
+        until(&format!("the tools {tools:?} are announced"), async || {
+            let known = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM tools WHERE name = ANY($1)").bind(tools);
+            (usize::try_from(known.fetch_one(&self.db).await.ok()?).ok()? == tools.len()).then_some(())
+        })
+        .await;
+    }
+
+    /// Stops all dispatchers in order.
+    pub async fn stop_dispatchers(&mut self) {
+        self.stop(true).await;
+    }
+
+    /// Drains all workers.
+    pub async fn stop_workers(&mut self) {
+        self.stop(false).await;
+    }
+
+    async fn stop(&mut self, dispatchers: bool) {
+        let stopping: Vec<Role> = self.roles.extract_if(.., |role| role.is_dispatcher == dispatchers).collect();
+        for role in &stopping {
+            role.shutdown.cancel();
+        }
+        for role in stopping {
+            let ended = tokio::time::timeout(Duration::from_secs(30), role.running).await;
+            ended.expect("a role that is shut down ends").expect("a role ends without an error");
+        }
+    }
+
+    /// Nobody waits for idle workers to end their pulls: they end with the test.
+    pub(super) fn abandon_workers(&mut self) {
+        for role in self.roles.drain(..) {
+            role.running.abort();
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! What `redial … --json` prints, as far as the demo looks at it.
+
+use anyhow::Context;
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Of `redial call` without `--wait`.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Submitted {
+    pub(crate) status: String,
+    pub(crate) call: Option<String>,
+    pub(crate) error: Option<Error>,
+}
+
+impl Submitted {
+    /// The id of an accepted call.
+    pub(crate) fn call(self) -> anyhow::Result<String> {
+        self.call.with_context(|| format!("{} without an id", self.status))
+    }
+}
+
+/// Why a call was not accepted.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Error {
+    pub(crate) code: String,
+    pub(crate) message: String,
+    #[serde(default)]
+    pub(crate) details: Vec<Violation>,
+}
+
+/// A rule that arguments break.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Violation {
+    pub(crate) path: String,
+}
+
+/// Of `redial show`.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Call {
+    pub(crate) call: String,
+    pub(crate) state: String,
+    pub(crate) class: Option<String>,
+    pub(crate) message: Option<String>,
+    pub(crate) attempts: u32,
+    pub(crate) attempts_made: Vec<Attempt>,
+}
+
+/// One attempt of a call.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Attempt {
+    pub(crate) worker: String,
+    pub(crate) started_at: DateTime<Utc>,
+    pub(crate) ended_at: Option<DateTime<Utc>>,
+    pub(crate) outcome: String,
+    pub(crate) class: Option<String>,
+    pub(crate) retry_at: Option<DateTime<Utc>>,
+    pub(crate) details: Option<Vec<Violation>>,
+    pub(crate) output: Option<Value>,
+}
+
+impl Call {
+    /// True if nothing can happen to it any more.
+    pub(crate) fn has_ended(&self) -> bool {
+        !matches!(self.state.as_str(), "ready" | "running" | "retry_wait")
+    }
+
+    /// The result of the last attempt; null if there is none.
+    pub(crate) fn output(&self) -> Value {
+        self.attempts_made.last().and_then(|attempt| attempt.output.clone()).unwrap_or_default()
+    }
+
+    /// The times between the end of each attempt and the start of the next.
+    pub(crate) fn pauses(&self) -> Vec<TimeDelta> {
+        let pairs = self.attempts_made.iter().zip(self.attempts_made.iter().skip(1));
+        pairs.filter_map(|(before, after)| Some(after.started_at - before.ended_at?)).collect()
+    }
+
+    /// The outcomes of its attempts: `succeeded`, or the class of the error.
+    pub(crate) fn outcomes(&self) -> Vec<&str> {
+        self.attempts_made.iter().map(|attempt| attempt.class.as_deref().unwrap_or(&attempt.outcome)).collect()
+    }
+}
+
+/// Of `redial submit`.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+pub(crate) struct Tally {
+    pub(crate) accepted: u64,
+    pub(crate) existing: u64,
+    pub(crate) refused: u64,
+    pub(crate) rejected: u64,
+}
+
+/// Of `redial history`: a line for each call.
+#[derive(Debug, Deserialize)]
+pub(crate) struct CallLine {
+    pub(crate) state: String,
+    pub(crate) attempts: u32,
+    pub(crate) submitted_at: DateTime<Utc>,
+    pub(crate) finished_at: Option<DateTime<Utc>>,
+}
+
+/// Of `redial tools`: a line for each tool.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ToolLine {
+    pub(crate) name: String,
+    pub(crate) workers: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_tells_pauses_and_outcomes() {
+        let call: Call = serde_json::from_str(
+            r#"{"call": "c", "state": "succeeded", "class": null, "message": null, "attempts": 2, "attempts_made": [
+                {"attempt": 1, "worker": "a-1", "started_at": "2026-11-20T08:00:00Z", "ended_at": "2026-11-20T08:00:01Z",
+                 "outcome": "failed", "class": "lost", "retry_at": "2026-11-20T08:00:02Z"},
+                {"attempt": 2, "worker": "b-2", "started_at": "2026-11-20T08:00:02.5Z",
+                 "ended_at": "2026-11-20T08:00:03Z", "outcome": "succeeded", "output": {"booking": "ABCDEF"}}]}"#,
+        )
+        .unwrap();
+        assert_eq!(call.pauses(), [TimeDelta::milliseconds(1500)]);
+        assert_eq!(call.outcomes(), ["lost", "succeeded"]);
+        assert_eq!(call.output()["booking"], "ABCDEF");
+        assert!(call.has_ended());
+    }
+}

@@ -1,0 +1,31 @@
+//! An HTTP tool whose service answers 503 twice, with `Retry-After: 1`, and then 200.
+
+use anyhow::ensure;
+use chrono::TimeDelta;
+
+use super::seconds;
+use crate::{record::Submitted, stage::Stage};
+
+pub(super) async fn play(stage: &mut Stage) -> anyhow::Result<String> {
+    let arguments = r#"{"city": "成都", "nights": 2}"#;
+    let submitted: Submitted = stage.cli.json(&["call", "reserve_hotel", arguments]).await?;
+    let call = stage.end_of(&submitted.call()?).await?;
+    stage.retried = Some(call.call.clone());
+    let outcomes = call.outcomes();
+    ensure!(outcomes == ["unavailable", "unavailable", "succeeded"], "the attempts ended as {outcomes:?}");
+    ensure!(call.output()["reservation"] == "H-4711", "the result is {}", call.output());
+    let pauses = call.pauses();
+    ensure!(pauses.iter().all(|pause| *pause >= TimeDelta::seconds(1)), "retried too soon: {pauses:?}");
+
+    let requests = stage.partner.requests("/hotels");
+    let statuses: Vec<u16> = requests.iter().map(|request| request.status).collect();
+    ensure!(statuses == [503, 503, 200], "the server answered {statuses:?}");
+    let key = requests.first().and_then(|request| request.key.as_ref());
+    ensure!(key.is_some(), "the first request had no Idempotency-Key");
+    ensure!(requests.iter().all(|request| request.key.as_ref() == key), "the Idempotency-Key changed: {requests:?}");
+    let pauses = pauses.into_iter().map(seconds).collect::<Vec<_>>().join(" and ");
+    Ok(format!(
+        "503, 503, 200: succeeded on attempt 3, after pauses of {pauses} (Retry-After: 1); \
+         the server saw 3 requests with one Idempotency-Key"
+    ))
+}

@@ -1,0 +1,103 @@
+//! `redial dev`: dispatcher, a worker with the manifest's tools, private Postgres and NATS.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    path::PathBuf,
+    process::Stdio,
+};
+
+use anyhow::{Context, bail};
+use redial_servers::Process;
+use serde::Deserialize;
+use tokio::net::TcpStream;
+
+use super::{LEASE, cli, folder::Folder, kill, until};
+
+/// A running `redial dev`.
+#[derive(Debug)]
+pub(super) struct Dev {
+    pub(super) process: Process,
+    pub(super) log: PathBuf,
+    /// Its `dev.json`.
+    file: PathBuf,
+}
+
+/// What it says of itself in `dev.json`.
+#[derive(Debug, Deserialize)]
+struct Running {
+    nats_pid: Option<u32>,
+    postgres_pid: Option<u32>,
+    nats_url: String,
+    database_url: String,
+}
+
+/// What it prints when it is ready.
+#[derive(Debug, Deserialize)]
+pub(super) struct Ready {
+    pub(super) nats_url: String,
+    pub(super) database_url: String,
+}
+
+impl Dev {
+    pub(super) fn start(folder: &Folder) -> anyhow::Result<Self> {
+        let mut command = cli::command(&cli::program("redial")?)?;
+        command.arg("dev").arg("--folder").arg(folder.path()).arg("--tools").arg(folder.tools());
+        command.args(["--worker-name", "redial-dev", "--lease"]).arg(format!("{}ms", LEASE.as_millis())).arg("--json");
+        command.stdout(Stdio::piped()).stderr(folder.log("dev")?);
+        Ok(Self { process: Process::spawn(command)?, log: folder.log_path("dev"), file: folder.path().join("dev.json") })
+    }
+
+    /// Waits until calls can be submitted.
+    pub(super) async fn ready(&self, folder: &Folder) -> anyhow::Result<Ready> {
+        let stdout = self.process.take_stdout();
+        let mut log = folder.log("dev")?;
+        let first = tokio::task::spawn_blocking(move || {
+            let mut lines = stdout.map(BufReader::new).context("its output was read before")?.lines();
+            let first = lines.next().transpose()?.unwrap_or_default();
+            writeln!(log, "{first}")?;
+            // What else it prints goes to the log as long as it lives.
+            std::thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| writeln!(log, "{line}")));
+            anyhow::Ok(first)
+        });
+        let first = first.await??;
+        let Ok(ready) = serde_json::from_str(&first) else {
+            bail!("redial dev did not start; see {}", self.log.display());
+        };
+        Ok(ready)
+    }
+
+    /// Kills it and its servers at one blow, and waits until none of them answers.
+    pub(super) async fn kill(self) -> anyhow::Result<()> {
+        let running: Running = serde_json::from_slice(&fs::read(&self.file)?)?;
+        let servers = [running.postgres_pid, running.nats_pid].into_iter().collect::<Option<Vec<u32>>>();
+        for pid in servers.context("dev.json does not name the servers' processes")? {
+            kill::now(pid)?;
+        }
+        self.process.kill().await;
+        for url in [&running.database_url, &running.nats_url] {
+            let address = address(url).with_context(|| format!("{url} has no address"))?;
+            let refused = async || Ok(TcpStream::connect(address).await.err().map(|_refused| ()));
+            until("the killed servers are gone", refused).await?;
+        }
+        Ok(())
+    }
+}
+
+/// `host:port` of `scheme://user:password@host:port/name`.
+fn address(url: &str) -> Option<&str> {
+    let rest = url.rsplit_once('@').map(|(_, rest)| rest).or_else(|| url.split_once("://").map(|(_, rest)| rest))?;
+    rest.split(['/', '?']).next().filter(|address| address.contains(':'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_found_in_urls() {
+        assert_eq!(address("postgres://redial:secret@127.0.0.1:28100/redial?x=1"), Some("127.0.0.1:28100"));
+        assert_eq!(address("nats://127.0.0.1:4222"), Some("127.0.0.1:4222"));
+        assert_eq!(address("nats://localhost"), None);
+    }
+}

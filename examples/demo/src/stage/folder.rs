@@ -1,0 +1,88 @@
+//! `.redial/demo`: fresh for every run, and of one run at a time.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, ensure};
+
+const FOLDER: &str = ".redial/demo";
+/// Beside the folder, because that is emptied.
+const LOCK: &str = ".redial/demo.lock";
+/// The tools that the demo plays with; their HTTP service gets another address here.
+const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tools");
+const DECLARED_ADDRESS: &str = "127.0.0.1:8080";
+/// Where Postgres keeps its data if it may not enter our folder; a link there leads to it.
+const ELSEWHERE: &str = "/var/lib/redial";
+/// How long the servers of a run that was killed may still write.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The folder, and the lock on it.
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Folder {
+    /// Makes it, or empties it.
+    pub(super) async fn emptied() -> anyhow::Result<Self> {
+        let path = Path::new(FOLDER);
+        fs::create_dir_all(path).with_context(|| format!("{FOLDER} cannot be made"))?;
+        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(LOCK).context(LOCK)?;
+        ensure!(lock.try_lock().is_ok(), "another demo runs in this folder, or {LOCK} cannot be locked");
+        let began = Instant::now();
+        while let Err(error) = empty(path) {
+            ensure!(began.elapsed() < PATIENCE, "{FOLDER} cannot be emptied: {error}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        fs::create_dir_all(path)?;
+        Ok(Self { path: fs::canonicalize(path)?, _lock: lock })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The manifest of the tools.
+    pub(super) fn tools(&self) -> PathBuf {
+        self.path.join("tools/tools.toml")
+    }
+
+    /// Copies the tools, with the address at which their HTTP service listens in this run.
+    pub(super) fn write_tools(&self, address: SocketAddr) -> anyhow::Result<()> {
+        let manifest = self.tools();
+        let folder = manifest.parent().unwrap_or(&self.path);
+        fs::create_dir_all(folder)?;
+        for entry in fs::read_dir(TOOLS).context(TOOLS)? {
+            let entry = entry?;
+            fs::copy(entry.path(), folder.join(entry.file_name()))?;
+        }
+        let text = fs::read_to_string(&manifest)?;
+        ensure!(text.contains(DECLARED_ADDRESS), "{TOOLS}/tools.toml does not name {DECLARED_ADDRESS}");
+        Ok(fs::write(&manifest, text.replace(DECLARED_ADDRESS, &address.to_string()))?)
+    }
+
+    pub(super) fn log_path(&self, name: &str) -> PathBuf {
+        self.path.join(format!("{name}.log"))
+    }
+
+    /// A log file to append to.
+    pub(super) fn log(&self, name: &str) -> anyhow::Result<File> {
+        let path = self.log_path(name);
+        OpenOptions::new().create(true).append(true).open(&path).with_context(|| path.display().to_string())
+    }
+}
+
+fn empty(path: &Path) -> std::io::Result<()> {
+    if let Ok(target) = fs::read_link(path.join("postgres/elsewhere"))
+        && target.parent() == Some(Path::new(ELSEWHERE))
+        && target.exists()
+    {
+        fs::remove_dir_all(target)?;
+    }
+    if path.exists() { fs::remove_dir_all(path) } else { Ok(()) }
+}

@@ -1,0 +1,76 @@
+//! The processes of `redial-demo-worker`.
+
+use std::{path::PathBuf, process::Stdio};
+
+use anyhow::Context;
+use redial_servers::{Process, Signal};
+
+use super::{GRACE, cli, folder::Folder};
+
+/// The airline's file, in the demo's folder.
+pub(super) const AIRLINE: &str = "airline.jsonl";
+
+/// Workers with the native tools.
+#[derive(Debug)]
+pub(crate) struct Workers {
+    program: PathBuf,
+    nats_url: String,
+    running: Vec<Worker>,
+}
+
+#[derive(Debug)]
+struct Worker {
+    name: String,
+    process: Process,
+    log: PathBuf,
+}
+
+impl Workers {
+    pub(super) fn new(program: PathBuf) -> Self {
+        Self { program, nats_url: String::new(), running: Vec::new() }
+    }
+
+    pub(super) fn connect(&mut self, nats_url: &str) {
+        nats_url.clone_into(&mut self.nats_url);
+    }
+
+    pub(super) fn start(&mut self, name: &str, folder: &Folder) -> anyhow::Result<()> {
+        let mut command = cli::command(&self.program)?;
+        command.args(["--name", name, "--airline"]).arg(folder.path().join(AIRLINE));
+        command.env("REDIAL_NATS_URL", &self.nats_url);
+        let log = folder.log(name)?;
+        command.stdout(Stdio::from(log.try_clone()?)).stderr(log);
+        let process = Process::spawn(command)?;
+        self.running.push(Worker { name: name.to_owned(), process, log: folder.log_path(name) });
+        Ok(())
+    }
+
+    /// The name of the running worker with this id: an id is a name and a random part.
+    pub(crate) fn name_of(&self, id: &str) -> Option<&str> {
+        let (name, _random) = id.rsplit_once('-')?;
+        self.running.iter().map(|worker| worker.name.as_str()).find(|running| *running == name)
+    }
+
+    /// Kills a worker with SIGKILL and waits until it is gone.
+    pub(crate) async fn kill(&mut self, name: &str) -> anyhow::Result<()> {
+        let place = self.running.iter().position(|worker| worker.name == name);
+        let worker = self.running.swap_remove(place.with_context(|| format!("no worker {name} runs"))?);
+        worker.process.kill().await;
+        Ok(())
+    }
+
+    /// Asks all to finish; an error names the first that did not end in order.
+    pub(super) async fn stop(self) -> anyhow::Result<()> {
+        for worker in &self.running {
+            worker.process.signal(Signal::TERM);
+        }
+        let mut result = Ok(());
+        for Worker { name, process, log } in &self.running {
+            let status = process.stop(Signal::TERM, GRACE).await;
+            if result.is_ok() && !status.success() {
+                result = Err(anyhow::anyhow!("{name} did not end in order: {status}; see {}", log.display()));
+            }
+        }
+        result
+    }
+}

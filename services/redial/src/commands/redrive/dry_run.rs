@@ -1,0 +1,146 @@
+//! Counts what would run again, and changes nothing.
+
+use std::{collections::BTreeMap, process::ExitCode};
+
+use redial_proto::{ApiError, CallId, Code};
+use redial_store::{
+    Store,
+    audit::{CallLine, CallRecord},
+};
+
+use super::{Which, can_run_again, matching};
+use crate::{commands::store, exit, output, settings::Settings};
+
+const HEAD: [&str; 4] = ["tool", "state", "class", "calls"];
+
+pub(super) async fn run(settings: &Settings, which: Which) -> anyhow::Result<ExitCode> {
+    let store = store(settings).await?;
+    let mut counts = Counts::default();
+    let mut rejected = false;
+    match which {
+        Which::Named(calls) => {
+            for call in calls {
+                rejected |= named(&store, call, &mut counts).await?;
+            }
+        }
+        Which::Filtered(filters) => {
+            matching(&store, filters, |line| counts.add(&line)).await?;
+            if counts.total() > 0 {
+                output::note("calls that were redriven before are counted too; they will be left alone");
+            }
+        }
+    }
+    if settings.json() {
+        counts.groups().try_for_each(|group| output::json(&group))?;
+    } else {
+        output::line(counts.render());
+    }
+    Ok(if rejected { ExitCode::from(exit::FAILED) } else { ExitCode::SUCCESS })
+}
+
+/// Counts one call that was named, or says why it would not run again; true if it would be rejected.
+async fn named(store: &Store, call: CallId, counts: &mut Counts) -> anyhow::Result<bool> {
+    let record = store.record(call).await?;
+    match verdict(call, record.as_ref()) {
+        Ok(line) => counts.add(line),
+        Err(Hindrance::Redriven(by)) => output::note(format!("call {call} was redriven before, as {by}")),
+        Err(Hindrance::Rejected(error)) => {
+            output::note(format!("call {call}: {error}"));
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Why a call would not run again.
+enum Hindrance {
+    /// This call runs it again already.
+    Redriven(uuid::Uuid),
+    Rejected(ApiError),
+}
+
+fn verdict(call: CallId, record: Option<&CallRecord>) -> Result<&CallLine, Hindrance> {
+    let rejected = |code, message: String| Hindrance::Rejected(ApiError::new(code, message));
+    let record = record.ok_or_else(|| rejected(Code::CallNotFound, format!("no call {call} is on record")))?;
+    let state = &record.line.state;
+    if !state.parse().is_ok_and(can_run_again) {
+        let message = format!("the call is {state}; allowed: failed, cancelled, unknown");
+        return Err(rejected(Code::WrongState, message));
+    }
+    match record.redriven_as {
+        Some(by) => Err(Hindrance::Redriven(by)),
+        None => Ok(&record.line),
+    }
+}
+
+/// How many calls there are of each tool, state and class.
+#[derive(Default)]
+struct Counts(BTreeMap<(String, String, Option<String>), u64>);
+
+#[derive(serde::Serialize)]
+struct Group<'a> {
+    tool: &'a str,
+    state: &'a str,
+    class: Option<&'a str>,
+    calls: u64,
+}
+
+impl Counts {
+    fn add(&mut self, line: &CallLine) {
+        *self.0.entry((line.tool.clone(), line.state.clone(), line.class.clone())).or_default() += 1;
+    }
+
+    fn total(&self) -> u64 {
+        self.0.values().sum()
+    }
+
+    fn groups(&self) -> impl Iterator<Item = Group<'_>> {
+        self.0.iter().map(|((tool, state, class), calls)| Group { tool, state, class: class.as_deref(), calls: *calls })
+    }
+
+    fn render(&self) -> String {
+        let summary = match self.total() {
+            0 => return "no call would run again".to_owned(),
+            1 => "1 call would run again".to_owned(),
+            n => format!("{n} calls would run again"),
+        };
+        let row = |group: Group<'_>| {
+            let class = group.class.unwrap_or_default();
+            vec![group.tool.to_owned(), group.state.to_owned(), class.to_owned(), group.calls.to_string()]
+        };
+        format!("{}\n{summary}", output::table(&HEAD, self.groups().map(row).collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_by_tool_state_and_class() {
+        let mut counts = Counts::default();
+        assert_eq!(counts.render(), "no call would run again");
+        for (tool, state, class) in [
+            ("echo", "failed", Some("timeout")),
+            ("echo", "cancelled", Some("cancelled")),
+            ("echo", "failed", Some("timeout")),
+            ("book_flight", "failed", Some("auth")),
+        ] {
+            counts.add(&CallLine {
+                call: uuid::Uuid::nil(),
+                tool: tool.to_owned(),
+                state: state.to_owned(),
+                class: class.map(str::to_owned),
+                message: None,
+                attempts: 1,
+                submitted_at: chrono::DateTime::UNIX_EPOCH,
+                finished_at: None,
+                total_ms: None,
+                next_attempt_at: None,
+                conversation: None,
+                key: None,
+            });
+        }
+        insta::assert_snapshot!(counts.render());
+    }
+}
