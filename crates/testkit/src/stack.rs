@@ -22,7 +22,6 @@ pub use ask::arguments;
 const SETTLES: Duration = Duration::from_secs(8);
 
 /// See the module.
-#[derive(Debug)]
 pub struct Stack {
     /// Postgres and NATS.
     pub servers: Servers,

@@ -7,6 +7,7 @@ mod retry_after;
 use std::{sync::Arc, time::SystemTime};
 
 use futures_util::{FutureExt, future::BoxFuture};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use redial_proto::{Effect, Failure, limits::MAX_OUTPUT};
 use reqwest::{
     Client, Method, Request, Response,
@@ -104,9 +105,9 @@ impl HttpTool {
             headers.insert(name.clone(), value);
         }
         headers.entry(ACCEPT).or_insert(ACCEPTED);
-        let key = (self.effect == Effect::Keyed).then_some(context.idempotency_key.as_str());
-        for (name, value) in [(IDEMPOTENCY_KEY, key), (TRACEPARENT, context.traceparent.as_deref())] {
-            if let Some(value) = value.and_then(|value| HeaderValue::from_str(value).ok()) {
+        let key = (self.effect == Effect::Keyed).then(|| header_key(&context.idempotency_key));
+        for (name, value) in [(IDEMPOTENCY_KEY, key), (TRACEPARENT, context.traceparent.clone())] {
+            if let Some(value) = value.and_then(|value| HeaderValue::from_str(&value).ok()) {
                 headers.entry(name).or_insert(value);
             }
         }
@@ -122,6 +123,12 @@ impl HttpTool {
         }
         self.secrets.redact_failure(failure)
     }
+}
+
+/// A key of any text as a header can carry it: one that is not plain visible ASCII is percent-encoded, always alike.
+fn header_key(key: &str) -> String {
+    let plain = key.bytes().all(|byte| byte.is_ascii_graphic());
+    if plain { key.to_owned() } else { utf8_percent_encode(key, NON_ALPHANUMERIC).to_string() }
 }
 
 async fn read_output(mut response: Response) -> Result<Vec<u8>, Failure> {

@@ -201,8 +201,8 @@ async fn what_a_program_leaves_behind_does_not_delay_its_result() {
     let text = "setsid sh -c 'exec 9>daemon; echo >&9; echo > ready; exec sleep 100' &\nread _ < ready; echo '{\"done\":true}'";
     let tool = script(folder.path(), text);
     let arguments = json!({});
-    let (line, answer) = tokio::join!(line, run(&tool, &arguments));
-    assert_eq!(answer.unwrap().get().trim(), r#"{"done":true}"#);
+    let (line, answer) = tokio::join!(line, timeout(Duration::from_secs(20), run(&tool, &arguments)));
+    assert_eq!(answer.unwrap().unwrap().get().trim(), r#"{"done":true}"#);
     settled().await;
     line.dead().await;
 }

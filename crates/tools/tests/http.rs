@@ -117,6 +117,25 @@ async fn what_is_declared_wins_over_what_we_add() {
 }
 
 #[tokio::test]
+async fn a_key_of_any_text_is_sent() {
+    for (key, sent) in [("order 7\n", "order%207%0A"), ("订单", "%E8%AE%A2%E5%8D%95"), ("a/b%", "a/b%")] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let tool = tool(listener.local_addr().unwrap().port(), "method = \"POST\"");
+        let context = Context { idempotency_key: key.to_owned(), ..context() };
+        let attempt = tool.run(context, RawValue::from_string(r#"{"city":"a"}"#.to_owned()).unwrap());
+        let server = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let request = request(&mut stream).await;
+            stream.write_all(reply("200 OK", "", "").as_bytes()).await.unwrap();
+            request
+        };
+        let (answer, request) = tokio::join!(attempt, server);
+        answer.unwrap();
+        assert!(request.contains(&format!("idempotency-key: {sent}\r\n")), "{request}");
+    }
+}
+
+#[tokio::test]
 async fn text_becomes_a_string() {
     let (answer, _) = exchange("method = \"GET\"", r#"{"city":"a"}"#, reply("200 OK", "", "21 °C\0")).await;
     assert_eq!(answer.unwrap().get(), "\"21 °C\u{fffd}\"");

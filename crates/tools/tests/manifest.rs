@@ -137,3 +137,13 @@ fn a_missing_file_is_named() {
         "/no/such/tools.toml: the file cannot be read: No such file or directory (os error 2)"
     );
 }
+
+#[test]
+fn the_examples_of_the_guide_load() {
+    let guide = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/TOOLS.md")).unwrap();
+    let blocks = guide.split("```toml\n").skip(1).map(|rest| rest.split_once("```").unwrap().0);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tools.toml");
+    fs::write(&path, blocks.collect::<String>()).unwrap();
+    assert_eq!(load_with(&path, &|_| Some("value".to_owned())).unwrap().len(), 3);
+}

@@ -14,7 +14,9 @@ use crate::{
 /// How long one pull waits before it looks at the free slots again. Jobs that are there come at once.
 const WAIT: Duration = Duration::from_secs(5);
 const PAUSE_CAP: Duration = Duration::from_secs(1);
-/// A job for a tool that this worker does not have comes again after at most this long.
+/// So often a job for a tool that this worker does not have is handed on at once: NATS gives it to the worker that has
+/// waited longest, which may well have the tool. After that it comes again after a growing pause.
+const HAND_ON: u64 = 4;
 const HAND_BACK_CAP: Duration = Duration::from_secs(5);
 
 /// A job with the slot that it will run in.
@@ -81,7 +83,7 @@ async fn take(shared: &Shared, pool: &Pool, delivery: Delivery) -> Option<Pulled
     };
     if !shared.tools.contains_key(&job.tool) {
         tracing::debug!(call = %job.call, tool = job.tool, "a job for another worker of this pool was handed back");
-        delivery.nak(pause::after(u32::try_from(delivery.delivered).unwrap_or(u32::MAX), HAND_BACK_CAP)).await;
+        delivery.nak(hand_back_pause(delivery.delivered)).await;
         return None;
     }
     let Ok(slot) = Arc::clone(&pool.slots).try_acquire_owned() else {
@@ -90,4 +92,25 @@ async fn take(shared: &Shared, pool: &Pool, delivery: Delivery) -> Option<Pulled
         return None;
     };
     Some(Pulled { job, delivery, slot })
+}
+
+fn hand_back_pause(delivered: u64) -> Duration {
+    match u32::try_from(delivered.saturating_sub(HAND_ON)).unwrap_or(u32::MAX) {
+        failures @ 1.. => pause::after(failures, HAND_BACK_CAP),
+        0 => Duration::ZERO,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_for_another_worker_goes_on_at_once_and_then_waits() {
+        for delivered in 1..=HAND_ON {
+            assert_eq!(hand_back_pause(delivered), Duration::ZERO);
+        }
+        assert!(hand_back_pause(HAND_ON + 1) >= Duration::from_millis(50));
+        assert!(hand_back_pause(1000) <= HAND_BACK_CAP.mul_f64(1.5));
+    }
 }

@@ -61,7 +61,10 @@ impl<'a> Values<'a> {
         let sent = self.json(&argument).map_or(Value::Null, |json| {
             serde_json::from_str(json).unwrap_or_else(|_| Value::String(limits::shorten(json, 300)))
         });
-        let path = format!("/{}", argument.replace('~', "~0").replace('/', "~1"));
+        let path = match argument.as_str() {
+            "" => String::new(),
+            name => format!("/{}", name.replace('~', "~0").replace('/', "~1")),
+        };
         let message = limits::shorten(&format!("{path}: {sent} was sent; allowed: {allowed}"), 1000);
         let violation = Violation { path, rule: rule.to_owned(), sent, allowed: allowed.to_owned(), hint: None };
         Failure::new(ErrorClass::InvalidArguments, message).without_effect().with_details(vec![violation])

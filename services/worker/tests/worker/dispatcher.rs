@@ -271,11 +271,13 @@ impl Hands {
         loop {
             for delivery in results.next(64).await {
                 let batch: ReportBatch = serde_json::from_slice(&delivery.payload).unwrap();
-                let decode = |raw: &Box<serde_json::value::RawValue>| serde_json::from_str(raw.get()).unwrap();
-                let reports: Vec<Report> = batch.reports.iter().map(decode).collect();
+                let texts = batch.reports.iter().map(|raw| raw.get());
+                let reports: Vec<Report> = texts.map(|text| serde_json::from_str(text).unwrap()).collect();
                 let ingested = reports.iter().map(Report::job_ref).collect();
                 let tell = self.script().ingest;
-                reports.into_iter().for_each(|report| self.note(Said::Reported(Box::new(report))));
+                for report in reports {
+                    self.note(Said::Reported(Box::new(report)));
+                }
                 if tell {
                     let notice = WorkerNotice { ingested, cancelled: Vec::new() };
                     self.queue.publish(&subjects::worker(&batch.worker), &notice).await.unwrap();

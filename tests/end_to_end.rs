@@ -1,0 +1,27 @@
+//! What calls go through, on real servers: a fresh database and a nats-server for each test, dispatchers and workers in
+//! this process. What needs processes that are killed is in `chaos.rs`, `outages.rs` and `processes.rs`.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
+
+#[path = "end_to_end/audit.rs"]
+mod audit;
+#[path = "end_to_end/by_hand.rs"]
+mod by_hand;
+#[path = "end_to_end/cancelling.rs"]
+mod cancelling;
+#[path = "end_to_end/checker.rs"]
+mod checker;
+#[path = "end_to_end/claims.rs"]
+mod claims;
+#[path = "end_to_end/intake.rs"]
+mod intake;
+#[path = "end_to_end/outputs.rs"]
+mod outputs;
+#[path = "end_to_end/redriving.rs"]
+mod redriving;
+#[path = "end_to_end/reports.rs"]
+mod reports;
+#[path = "end_to_end/retries.rs"]
+mod retries;
+#[path = "end_to_end/submitting.rs"]
+mod submitting;

@@ -1,0 +1,171 @@
+//! Questions about many calls cost little, old ones are forgotten, and migrations go both ways.
+
+use chrono::{TimeDelta, Utc};
+use redial_proto::{CallState, ErrorClass};
+use redial_store::{Purpose, Store, admin, audit::Filter};
+use redial_testkit::{Servers, Stack, until};
+use uuid::Uuid;
+
+const CALLS: i64 = 50_000;
+
+/// Fifty thousand calls, one a minute until now: 1 % failed, 1 % still to run, the others succeeded.
+async fn filled() -> Stack {
+    let mut stack = Stack::on(Servers::start().await).await;
+    sqlx::query(
+        "INSERT INTO calls (id, state, attempt, wake_at, tool, pool, effect, tenant, key, conversation, arguments,
+                            timeout_ms, notify, submitted_at, deadline_at, published_at, finished_at, class, message)
+         SELECT (lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || '7' || lpad(to_hex(n), 19, '0'))::uuid,
+                state, 1, CASE WHEN state = 'ready' THEN at + interval '1 year' END, 'tool_' || n % 50, 'default', 'read',
+                'default', 'key ' || n, 'conversation ' || n % 5000, '{}', 1000, false, at, at + interval '1 year', at,
+                CASE WHEN state <> 'ready' THEN at END, CASE WHEN state = 'failed' THEN
+                CASE WHEN n % 500 = 0 THEN 'auth' ELSE 'timeout' END END, NULL
+         FROM (SELECT n, clock_timestamp() - (50000 - n) * interval '1 min' AS at,
+                      CASE n % 100 WHEN 0 THEN 'failed' WHEN 1 THEN 'ready' ELSE 'succeeded' END AS state
+               FROM generate_series(1, 50000) AS n) AS made",
+    )
+    .execute(stack.db())
+    .await
+    .unwrap();
+    sqlx::query(
+        "INSERT INTO attempts (call_id, attempt, worker, started_at, ended_at, class, output)
+         SELECT id, 1, 'w', submitted_at, finished_at, class, CASE WHEN class IS NULL THEN '1'::json END
+         FROM calls WHERE finished_at IS NOT NULL",
+    )
+    .execute(stack.db())
+    .await
+    .unwrap();
+    sqlx::query("ANALYZE").execute(stack.db()).await.unwrap();
+    stack.leaves_calls();
+    stack
+}
+
+/// What Postgres did to the table of calls: sequential scans, and rows that it had to look at.
+async fn looked_at(stack: &Stack) -> (i64, i64) {
+    let counters = "SELECT seq_scan, seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'calls'";
+    sqlx::query_as(counters).fetch_one(stack.db()).await.unwrap()
+}
+
+/// The answer of the store, and what it cost: sequential scans, and rows looked at.
+async fn cost<T>(stack: &Stack, purpose: Purpose, ask: impl AsyncFnOnce(&Store) -> T) -> (T, (i64, i64)) {
+    let store = stack.store(purpose).await;
+    let before = looked_at(stack).await;
+    let answer = ask(&store).await;
+    store.close().await;
+    // A connection hands its counters in when it ends.
+    until("the store's connections have ended", async || {
+        let open = "SELECT count(*) FROM pg_stat_activity
+                    WHERE datname = current_database() AND application_name = 'redial'";
+        (sqlx::query_scalar::<_, i64>(open).fetch_one(stack.db()).await.unwrap() == 0).then_some(())
+    })
+    .await;
+    let after = looked_at(stack).await;
+    (answer, (after.0 - before.0, after.1 - before.1))
+}
+
+#[tokio::test]
+async fn no_question_of_the_history_scans_the_table() {
+    let stack = filled().await;
+    let filter = Filter::default;
+    let questions: [(&str, usize, Filter); 9] = [
+        ("no filter", 50, filter()),
+        ("tool", 50, Filter { tool: Some("tool_7".to_owned()), ..filter() }),
+        ("class", 50, Filter { class: Some(ErrorClass::Auth), ..filter() }),
+        ("rare state", 50, Filter { state: Some(CallState::Failed), ..filter() }),
+        ("live state", 50, Filter { state: Some(CallState::Ready), ..filter() }),
+        ("conversation", 10, Filter { conversation: Some("conversation 77".to_owned()), ..filter() }),
+        ("key", 1, Filter { key: Some("key 4711".to_owned()), ..filter() }),
+        ("since", 50, Filter { since: Some(Utc::now() - TimeDelta::hours(5)), ..filter() }),
+        (
+            "tool and since",
+            6,
+            Filter { tool: Some("tool_7".to_owned()), since: Some(Utc::now() - TimeDelta::minutes(310)), ..filter() },
+        ),
+    ];
+    for (name, wanted, filter) in questions {
+        let (lines, (scans, rows)) = cost(&stack, Purpose::Audit, async |store| store.history(&filter, 50).await).await;
+        let lines = lines.unwrap();
+        assert_eq!((lines.len(), scans), (wanted, 0), "{name}: calls found, sequential scans");
+        assert!(rows <= 1_500, "{name}: {rows} rows were looked at for {wanted}");
+        assert!(lines.is_sorted_by(|a, b| a.call > b.call), "{name}: newest first");
+    }
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn pages_of_the_history_follow_each_other() {
+    let stack = filled().await;
+    let store = stack.store(Purpose::Audit).await;
+    let mut filter = Filter { state: Some(CallState::Failed), ..Filter::default() };
+    let mut seen: Vec<Uuid> = Vec::new();
+    loop {
+        let page = store.history(&filter, 120).await.unwrap();
+        let Some(last) = page.last() else { break };
+        filter.before = Some(redial_proto::CallId(last.call));
+        seen.extend(page.iter().map(|line| line.call));
+    }
+    assert_eq!(seen.len(), 500);
+    assert!(seen.is_sorted_by(|a, b| a > b));
+    store.close().await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn retention_deletes_what_ended_long_ago_and_nothing_else() {
+    let stack = filled().await;
+    let cutoff = Utc::now() - TimeDelta::minutes(CALLS - 10_000);
+    let count = async |condition: &str| -> i64 {
+        let query = format!("SELECT count(*) FROM {condition}");
+        sqlx::query_scalar(sqlx::AssertSqlSafe(query)).fetch_one(stack.db()).await.unwrap()
+    };
+    let live = count("calls WHERE wake_at IS NOT NULL").await;
+    let (deleted, (scans, rows)) =
+        cost(&stack, Purpose::Dispatch, async |store| store.forget(cutoff, 1_000).await).await;
+    assert_eq!((deleted.unwrap(), scans), (1_000, 0), "calls deleted, sequential scans");
+    assert!(rows <= 5_000, "{rows} rows were looked at to delete 1000");
+    let (deleted, _) = cost(&stack, Purpose::Dispatch, async |store| {
+        let mut all = 0;
+        while let deleted @ 1.. = store.forget(cutoff, 1_000).await.unwrap() {
+            all += deleted;
+        }
+        all
+    })
+    .await;
+    assert!((8_890..=8_910).contains(&deleted), "{deleted} after the first thousand");
+    assert_eq!(count("calls WHERE wake_at IS NOT NULL").await, live, "a call that has not ended is kept, however old");
+    let ended = count("calls WHERE wake_at IS NULL").await;
+    assert_eq!(ended, CALLS - live - 1_000 - i64::try_from(deleted).unwrap());
+    assert_eq!(count("attempts").await, ended, "attempts go with their calls");
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn migrations_go_up_and_down_and_up() {
+    let servers = Servers::start().await;
+    let url = servers.database_url();
+    admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
+    admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
+    let objects = "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+                   WHERE n.nspname = 'public' AND c.relkind IN ('r', 'v', 'i', 'S') AND relname NOT LIKE '\\_sqlx%'";
+    let functions = "SELECT count(*) FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+                     WHERE n.nspname = 'public'";
+    let pool = sqlx::PgPool::connect(url).await.unwrap();
+    let count = async || -> (i64, i64) {
+        let objects = sqlx::query_scalar(objects).fetch_one(&pool).await.unwrap();
+        (objects, sqlx::query_scalar(functions).fetch_one(&pool).await.unwrap())
+    };
+    let applied = admin::migrate(url).await.unwrap();
+    assert!(applied > 0);
+    let up = count().await;
+    assert!(up.0 > 10 && up.1 > 0, "{up:?}");
+    assert_eq!(admin::migrate(url).await.unwrap(), 0, "nothing is left to do");
+    admin::revert_all(url).await.unwrap();
+    assert_eq!(count().await, (0, 0), "nothing is left behind");
+    let config = redial_store::StoreConfig { url: url.to_owned(), connections: 1, purpose: Purpose::Dispatch };
+    let refused = Store::connect(&config).await.unwrap_err().to_string();
+    assert!(refused.contains("migrations are missing"), "{refused}");
+    assert_eq!(admin::migrate(url).await.unwrap(), applied);
+    assert_eq!(count().await, up);
+    let (first, second) = tokio::join!(admin::migrate(url), admin::migrate(url));
+    assert_eq!(first.unwrap() + second.unwrap(), 0);
+    pool.close().await;
+}

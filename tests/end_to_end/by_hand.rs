@@ -1,0 +1,91 @@
+//! A worker that a test plays by hand, message by message.
+
+use std::time::Duration;
+
+use chrono::Utc;
+use redial_proto::{
+    Announcement, CallId, ClaimId, ClaimReply, ClaimRequest, Failure, Grant, Job, JobRef, Report, ToolSpec, WorkerId,
+    WorkerNotice, subjects,
+};
+use redial_queue::{Delivery, Queue, Subscription};
+use redial_testkit::Stack;
+use serde_json::{json, value::RawValue};
+
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// The worker.
+pub(crate) struct Hand {
+    pub(crate) id: WorkerId,
+    queue: Queue,
+    notices: Subscription,
+}
+
+impl Hand {
+    /// Announces itself with these tools.
+    pub(crate) async fn new(stack: &Stack, tools: Vec<ToolSpec>) -> Self {
+        let (id, queue) = (WorkerId::generate("hand"), stack.queue().clone());
+        let notices = queue.subscribe(&subjects::worker(&id)).await.unwrap();
+        let announcement = Announcement {
+            worker: id.clone(),
+            started_at: Utc::now(),
+            slots: 10,
+            version: "by hand".to_owned(),
+            tools,
+        };
+        let _: serde_json::Value = queue.request(subjects::ANNOUNCE, &announcement, ANSWER).await.unwrap();
+        Self { id, queue, notices }
+    }
+
+    /// Takes the next job of the default pool from the stream.
+    pub(crate) async fn job(&self) -> Job {
+        loop {
+            let deliveries = self.queue.pull_jobs("default", 1, ANSWER).await.unwrap();
+            if let Some(delivery) = deliveries.first() {
+                return taken(delivery).await;
+            }
+        }
+    }
+
+    /// Claims one attempt under this claim id.
+    pub(crate) async fn claim_as(&self, claim: ClaimId, call: CallId, attempt: u32) -> Vec<Grant> {
+        let request = ClaimRequest { claim, worker: self.id.clone(), jobs: vec![JobRef { call, attempt }] };
+        self.queue.request::<_, ClaimReply>(subjects::CLAIM, &request, ANSWER).await.unwrap().grants
+    }
+
+    /// Claims one attempt.
+    pub(crate) async fn claim(&self, call: CallId, attempt: u32) -> Vec<Grant> {
+        self.claim_as(ClaimId::generate(), call, attempt).await
+    }
+
+    /// Takes the next job, and is granted its attempt.
+    pub(crate) async fn granted(&self) -> Grant {
+        let job = self.job().await;
+        self.claim(job.call, job.attempt).await.pop().expect("the attempt is free")
+    }
+
+    /// Reports a result, and waits until a dispatcher has dealt with it.
+    pub(crate) async fn report(&mut self, call: CallId, attempt: u32, end: Result<&str, Failure>) {
+        let (output, error) = match end {
+            Ok(text) => (Some(RawValue::from_string(text.to_owned()).unwrap()), None),
+            Err(failure) => (None, Some(failure)),
+        };
+        let report = Report { call, attempt, duration_ms: 1, output, error };
+        self.queue.put(subjects::RESULTS, &json!({"worker": self.id, "reports": [report]})).await.unwrap();
+        self.told(JobRef { call, attempt }).await;
+    }
+
+    /// Waits until a dispatcher says that a report of this attempt is dealt with.
+    pub(crate) async fn told(&mut self, job: JobRef) {
+        loop {
+            let notice = tokio::time::timeout(ANSWER, self.notices.next()).await.expect("a notice").unwrap();
+            if serde_json::from_slice::<WorkerNotice>(&notice).unwrap().ingested.contains(&job) {
+                return;
+            }
+        }
+    }
+}
+
+async fn taken(delivery: &Delivery) -> Job {
+    delivery.ack().await;
+    serde_json::from_slice(&delivery.payload).unwrap()
+}

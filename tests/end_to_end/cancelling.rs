@@ -1,0 +1,104 @@
+//! After an acknowledged cancel nothing starts, and what runs is stopped.
+
+use redial_proto::{ApiError, CallId, CallState, CancelReply, CancelRequest, Code, Effect, ErrorClass, ToolSpec, subjects};
+use redial_queue::QueueError;
+use redial_testkit::{Deed, Stack, obedient, unique_path};
+use serde_json::json;
+
+use crate::by_hand::Hand;
+
+async fn with(effect: Effect) -> Stack {
+    let mut stack = Stack::start().await;
+    stack.work(vec![obedient("tool", effect, &stack.ledger)]).await;
+    stack
+}
+
+#[tokio::test]
+async fn a_call_that_waits_never_starts() {
+    let mut stack = Stack::start().await;
+    Hand::new(&stack, vec![ToolSpec::named("tool")]).await;
+    let call = stack.call("tool", json!({})).await;
+    assert_eq!(stack.cancel(call).await, CallState::Cancelled);
+    assert_eq!(stack.cancel(call).await, CallState::Cancelled, "again: it has ended that way");
+    // Now a worker comes, and finds the job still on the stream.
+    stack.work(vec![obedient("tool", Effect::Read, &stack.ledger)]).await;
+    let other = stack.call("tool", json!({})).await;
+    stack.output(other).await;
+    let view = stack.get(call).await;
+    assert_eq!((view.state, view.class, view.attempts), (CallState::Cancelled, Some(ErrorClass::Cancelled), 0));
+    let ledger = stack.ledger.clone();
+    stack.finish().await;
+    assert_eq!(ledger.count(Deed::Started, call), 0);
+}
+
+#[tokio::test]
+async fn a_call_between_two_attempts_never_starts_again() {
+    let stack = with(Effect::Read).await;
+    let call = stack.call("tool", json!({"fail": "unavailable", "retry_after_ms": 300})).await;
+    stack.is(call, CallState::RetryWait).await;
+    assert_eq!(stack.cancel(call).await, CallState::Cancelled);
+    assert_eq!(stack.get(call).await.attempts, 1);
+    let evidence = stack.finish().await;
+    assert_eq!(evidence.calls[&call].attempts.len(), 1);
+}
+
+#[tokio::test]
+async fn a_running_tool_is_stopped() {
+    for effect in Effect::ALL {
+        let stack = with(effect).await;
+        let call = stack.call("tool", json!({"hold": "/nonexistent"})).await;
+        stack.ledger.reaches(Deed::Started, 1).await;
+        assert_eq!(stack.cancel(call).await, CallState::Running, "its worker is told to stop");
+        let view = stack.ended(call).await;
+        assert_eq!((view.state, view.class, view.attempts), (CallState::Cancelled, Some(ErrorClass::Cancelled), 1));
+        let message = view.message.unwrap();
+        assert!(message.contains("the tool may have done its work"), "{effect}: {message}");
+        stack.ledger.reaches(Deed::Stopped, 1).await;
+        stack.finish().await;
+    }
+}
+
+#[tokio::test]
+async fn a_result_that_was_faster_than_the_cancel_counts() {
+    let stack = Stack::start().await;
+    let mut worker = Hand::new(&stack, vec![ToolSpec::named("tool")]).await;
+    let call = stack.call("tool", json!({})).await;
+    worker.granted().await;
+    assert_eq!(stack.cancel(call).await, CallState::Running);
+    worker.report(call, 1, Ok("1")).await;
+    assert_eq!(stack.output(call).await, "1");
+    assert_eq!(stack.cancel(call).await, CallState::Succeeded, "too late");
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_failure_after_a_cancel_is_not_tried_again() {
+    let stack = with(Effect::Read).await;
+    let gate = unique_path("gate");
+    let mut worker = Hand::new(&stack, vec![ToolSpec { effect: Effect::Read, pool: "hand".into(), ..ToolSpec::named("hand") }]).await;
+    let call = stack.call("hand", json!({})).await;
+    assert_eq!(worker.claim(call, 1).await.len(), 1);
+    assert_eq!(stack.cancel(call).await, CallState::Running);
+    let busy = redial_proto::Failure::new(ErrorClass::Unavailable, "busy");
+    worker.report(call, 1, Err(busy)).await;
+    let view = stack.ended(call).await;
+    assert_eq!((view.state, view.attempts), (CallState::Cancelled, 1));
+    drop(gate);
+    let mut stack = stack;
+    stack.leaves_jobs();
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_call_that_is_not_on_record_cannot_be_cancelled() {
+    let stack = Stack::start().await;
+    let call = CallId::generate();
+    let answer = stack.queue().request::<_, CancelReply>(subjects::CANCEL, &CancelRequest { call }, std::time::Duration::from_secs(5));
+    match answer.await {
+        Err(QueueError::Api(ApiError { code: Code::CallNotFound, message, .. })) => {
+            assert!(message.contains(&call.to_string()));
+        }
+        other => panic!("{other:?}"),
+    }
+    stack.finish().await;
+}

@@ -1,0 +1,152 @@
+//! The checker itself: each invariant is broken once, and the checker must name it.
+
+use std::collections::BTreeSet;
+
+use chrono::{TimeDelta, Utc};
+use redial_proto::{CallId, CallState, Effect};
+use redial_testkit::{Claims, Deed, Entry, Evidence, Invariant, Stack, accuse, obedient};
+use serde_json::json;
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
+
+/// A change of the tables, with `{call}` for a call that succeeded in its second attempt, and what it breaks.
+const BUGS: [(&str, Invariant); 14] = [
+    ("DELETE FROM attempts WHERE call_id = '{call}'; DELETE FROM calls WHERE id = '{call}'", Invariant::AcknowledgedExists),
+    ("UPDATE calls SET key = 'another' WHERE id = '{call}'", Invariant::AcknowledgedExists),
+    (
+        "UPDATE calls SET state = 'ready', wake_at = now(), finished_at = NULL WHERE id = '{call}'",
+        Invariant::EveryCallEnds,
+    ),
+    ("DELETE FROM attempts WHERE call_id = '{call}' AND attempt = 1", Invariant::AttemptsWithoutGaps),
+    ("UPDATE calls SET attempt = 3 WHERE id = '{call}'", Invariant::AttemptsWithoutGaps),
+    (r#"UPDATE calls SET retry = '{"max_attempts":1}' WHERE id = '{call}'"#, Invariant::AttemptsWithinMax),
+    ("UPDATE calls SET class = 'timeout' WHERE id = '{call}'", Invariant::OneOutcome),
+    ("UPDATE calls SET state = 'failed' WHERE id = '{call}'", Invariant::OneOutcome),
+    (
+        "UPDATE attempts SET class = NULL, output = '1' WHERE call_id = '{call}' AND attempt = 1",
+        Invariant::OneOutcome,
+    ),
+    ("UPDATE calls SET finished_at = NULL WHERE id = '{call}'", Invariant::OneOutcome),
+    (
+        "UPDATE attempts SET output = NULL WHERE call_id = '{call}' AND attempt = 2",
+        Invariant::SuccessHasOutput,
+    ),
+    (
+        "UPDATE attempts SET started_at = started_at - interval '1 min' WHERE call_id = '{call}' AND attempt = 2",
+        Invariant::LeasesApart,
+    ),
+    (
+        "UPDATE attempts SET ended_at = started_at - interval '1 ms' WHERE call_id = '{call}' AND attempt = 2",
+        Invariant::LeasesApart,
+    ),
+    ("UPDATE attempts SET class = 'lost' WHERE call_id = '{call}' AND attempt = 1", Invariant::NoAttemptBurnt),
+];
+
+/// A bug in what was promised or done, seen against clean tables, and what it breaks.
+type Misdeed = (fn(&mut Claims, CallId), Invariant);
+
+const MISDEEDS: [Misdeed; 7] = [
+    (|claims, _| claims.acknowledged.push((CallId::generate(), None)), Invariant::AcknowledgedExists),
+    (|claims, call| again(claims, call, 2, Deed::Effect), Invariant::EffectsWithinAttempts),
+    (|claims, call| again(claims, call, 3, Deed::Effect), Invariant::EffectsWithinAttempts),
+    (|claims, call| again(claims, call, 1, Deed::Effect), Invariant::UnsafeOnce),
+    (
+        |claims, call| claims.cancelled.push((call, Utc::now() - TimeDelta::hours(1))),
+        Invariant::NothingAfterCancel,
+    ),
+    (
+        |claims, call| {
+            claims.cancelled.push((call, Utc::now()));
+            again(claims, call, 2, Deed::Started);
+        },
+        Invariant::NothingAfterCancel,
+    ),
+    (|claims, call| again(claims, call, 0, Deed::Effect), Invariant::EffectsWithinAttempts),
+];
+
+fn again(claims: &mut Claims, call: CallId, attempt: u32, deed: Deed) {
+    let at = Utc::now() + TimeDelta::seconds(1);
+    claims.deeds.push(Entry { at, deed, call, attempt, key: call.to_string() });
+}
+
+fn named(evidence: &Evidence, claims: &Claims, call: Option<CallId>) -> BTreeSet<Invariant> {
+    let accusations = accuse(evidence, claims).into_iter();
+    let about = accusations.filter(|accusation| call.is_none_or(|call| accusation.call == call));
+    about.map(|accusation| accusation.invariant).collect()
+}
+
+/// An unsafe call that succeeded in its second attempt; the first one had no effect.
+async fn history() -> (Stack, CallId) {
+    let mut stack = Stack::start().await;
+    stack.work(vec![obedient("tool", Effect::Unsafe, &stack.ledger)]).await;
+    let call = stack.call("tool", json!({"fail": "unavailable", "times": 1, "harmless": true})).await;
+    assert_eq!(stack.ended(call).await.state, CallState::Succeeded);
+    stack.call("tool", json!({"fail": "auth"})).await;
+    stack.drained(std::time::Duration::from_secs(10)).await;
+    stack.stop_workers().await;
+    stack.stop_dispatchers().await;
+    (stack, call)
+}
+
+/// The tables with a bug in them; they are as before afterwards.
+async fn with_bug(db: &mut PgConnection, bug: &str, call: CallId) -> Evidence {
+    let mut transaction = db.begin().await.unwrap();
+    let protection = "ALTER TABLE calls DISABLE TRIGGER ended_calls_never_change, DROP CONSTRAINT calls_check,
+                      DROP CONSTRAINT calls_check1; ALTER TABLE attempts DROP CONSTRAINT attempts_check;";
+    let statements = format!("{protection} {}", bug.replace("{call}", &call.to_string()));
+    sqlx::raw_sql(AssertSqlSafe(statements)).execute(&mut *transaction).await.unwrap();
+    let evidence = Evidence::read(&mut transaction).await;
+    transaction.rollback().await.unwrap();
+    evidence
+}
+
+#[tokio::test]
+async fn every_seeded_bug_is_named() {
+    let (stack, call) = history().await;
+    let claims = stack.claims_made();
+    let clean = stack.evidence().await;
+    assert_eq!(named(&clean, &claims, None), BTreeSet::new());
+    let mut broken = BTreeSet::new();
+    let mut db = stack.db().acquire().await.unwrap();
+    for (bug, invariant) in BUGS {
+        let found = named(&with_bug(&mut db, bug, call).await, &claims, Some(call));
+        assert!(found.contains(&invariant), "{bug} breaks {invariant:?}, found was {found:?}");
+        broken.insert(invariant);
+    }
+    for (n, (misdeed, invariant)) in MISDEEDS.into_iter().enumerate() {
+        let mut claims = claims.clone();
+        misdeed(&mut claims, call);
+        let found = named(&clean, &claims, None);
+        assert!(found.contains(&invariant), "misdeed {n} breaks {invariant:?}, found was {found:?}");
+        broken.insert(invariant);
+    }
+    assert_eq!(broken, Invariant::ALL.into_iter().collect(), "every invariant was broken once");
+    drop(db);
+    stack.finish().await;
+}
+
+#[tokio::test]
+#[should_panic(expected = "accusations of {EveryCallEnds}")]
+async fn a_stack_accuses_a_call_that_is_left_over() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![obedient("tool", Effect::Read, &stack.ledger)]).await;
+    stack.call("tool", json!({"hold": "/nonexistent"})).await;
+    stack.ledger.reaches(Deed::Started, 1).await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+#[should_panic(expected = "in vain: no message is left on JOBS")]
+async fn a_stack_accuses_a_job_that_is_left_over() {
+    let stack = Stack::start().await;
+    let spec = redial_proto::ToolSpec::named("tool");
+    crate::by_hand::Hand::new(&stack, vec![spec]).await;
+    let call = stack.call("tool", json!({})).await;
+    stack.cancel(call).await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+#[should_panic(expected = "the test did not finish its stack")]
+async fn a_stack_that_is_dropped_accuses_the_test() {
+    drop(Stack::start().await);
+}

@@ -1,0 +1,125 @@
+//! Only a claim that Postgres grants runs; whatever else stands on the job stream is harmless.
+
+use redial_proto::{CallId, CallState, ClaimId, Effect, Failure, ErrorClass, Job, RetryOverride, Submission, ToolSpec};
+use redial_queue::OutgoingJob;
+use redial_testkit::{Deed, Stack, arguments, obedient, until};
+use serde_json::json;
+
+use crate::by_hand::Hand;
+
+/// Puts a job on the stream that no dispatcher sent.
+async fn forge(stack: &Stack, call: CallId, attempt: u32, publish_no: u32) {
+    let job = Job { call, attempt, tool: "read".to_owned(), bytes: 2 };
+    let forged = OutgoingJob { job, pool: "default".to_owned(), publish_no, traceparent: None };
+    stack.queue().publish_jobs(vec![forged]).await.remove(0).unwrap();
+}
+
+#[tokio::test]
+async fn a_job_that_is_delivered_again_runs_nothing() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![obedient("read", Effect::Read, &stack.ledger)]).await;
+    let call = stack.call("read", json!({"fail": "unavailable", "times": 1})).await;
+    assert_eq!(stack.output(call).await, r#"{"attempt":2}"#);
+    for (n, attempt) in [1, 2, 3, 99].into_iter().enumerate() {
+        forge(&stack, call, attempt, 100 + u32::try_from(n).unwrap()).await;
+    }
+    forge(&stack, CallId::generate(), 1, 1).await;
+    let after = stack.call("read", json!({})).await;
+    stack.output(after).await;
+    let ledger = stack.ledger.clone();
+    // The stream is empty at the end: every forged job was taken and answered.
+    stack.finish().await;
+    assert_eq!(ledger.count(Deed::Started, call), 2);
+}
+
+#[tokio::test]
+async fn a_running_call_is_not_granted_to_a_second_worker() {
+    let stack = Stack::start().await;
+    let mut first = Hand::new(&stack, vec![ToolSpec::named("read")]).await;
+    let second = Hand::new(&stack, vec![ToolSpec::named("read")]).await;
+    let call = stack.call("read", json!({})).await;
+    assert!(first.claim(call, 2).await.is_empty(), "an attempt that is not the next one");
+    let grant = first.granted().await;
+    assert_eq!((grant.call, grant.attempt), (call, 1));
+    for attempt in [1, 2] {
+        assert!(second.claim(call, attempt).await.is_empty(), "attempt {attempt}");
+        assert!(first.claim(call, attempt).await.is_empty(), "attempt {attempt} under another claim id");
+    }
+    first.report(call, 1, Ok("{}")).await;
+    assert!(second.claim(call, 1).await.is_empty() && second.claim(call, 2).await.is_empty(), "it has ended");
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn the_same_claim_sent_again_gets_the_same_grant() {
+    let stack = Stack::start().await;
+    let mut worker = Hand::new(&stack, vec![ToolSpec::named("read")]).await;
+    let stranger = Hand::new(&stack, vec![ToolSpec::named("read")]).await;
+    let call = stack.call("read", json!({"a": 1})).await;
+    let job = worker.job().await;
+    let claim = ClaimId::generate();
+    let first = worker.claim_as(claim, job.call, job.attempt).await;
+    let again = worker.claim_as(claim, job.call, job.attempt).await;
+    assert_eq!(serde_json::to_string(&first).unwrap(), serde_json::to_string(&again).unwrap());
+    assert_eq!((again.len(), again[0].arguments.get()), (1, r#"{"a":1}"#));
+    assert!(stranger.claim_as(claim, job.call, job.attempt).await.is_empty(), "another worker with a stolen claim id");
+    worker.report(call, 1, Ok("1")).await;
+    assert!(worker.claim_as(claim, job.call, job.attempt).await.is_empty(), "the attempt is over");
+    let evidence = stack.finish().await;
+    assert_eq!(evidence.calls[&call].attempt, 1);
+}
+
+#[tokio::test]
+async fn a_claim_after_the_total_deadline_is_refused() {
+    let stack = Stack::start().await;
+    let worker = Hand::new(&stack, vec![ToolSpec::named("read")]).await;
+    let retry = RetryOverride { deadline_ms: Some(50), ..RetryOverride::default() };
+    let submission = Submission { retry: Some(retry), ..Submission::new("read", arguments(json!({}))) };
+    let call = stack.accepted(&submission).await;
+    let job = worker.job().await;
+    until("the deadline has passed", async || {
+        let passed = sqlx::query_scalar("SELECT clock_timestamp() > deadline_at FROM calls WHERE id = $1").bind(call.0);
+        passed.fetch_one(stack.db()).await.unwrap_or(false).then_some(())
+    })
+    .await;
+    assert!(worker.claim(job.call, job.attempt).await.is_empty());
+    assert_eq!(stack.cancel(call).await, CallState::Cancelled);
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn rubbish_on_the_job_stream_is_thrown_away_and_harms_nothing() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![obedient("read", Effect::Read, &stack.ledger)]).await;
+    let mut nats = stack.raw_nats().await;
+    let no_id = br#"{"call":"x","attempt":1,"tool":"read"}"#;
+    let no_number = format!(r#"{{"call":"{}","attempt":-1,"tool":"read"}}"#, CallId::generate());
+    let rubbish: [&[u8]; 6] = [b"", b"\xff\x00", b"{", b"[]", no_id, no_number.as_bytes()];
+    for payload in rubbish {
+        nats.publish("redial.jobs.default.read", payload).await;
+    }
+    let call = stack.call("read", json!({})).await;
+    stack.output(call).await;
+    // Empty at the end: none of it stays on the stream.
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_worker_that_lost_its_lease_cannot_change_the_call() {
+    let stack = Stack::start().await;
+    stack.workers_will_die();
+    let mut slow = Hand::new(&stack, vec![ToolSpec { effect: Effect::Read, ..ToolSpec::named("read") }]).await;
+    let call = stack.call("read", json!({})).await;
+    slow.granted().await;
+    // Nobody renews the lease: the sweeper takes the attempt for lost, and the next one is published.
+    let mut quick = Hand::new(&stack, Vec::new()).await;
+    let job = quick.job().await;
+    assert_eq!((job.call, job.attempt), (call, 2));
+    slow.report(call, 1, Ok(r#""too late""#)).await;
+    assert_eq!(quick.claim(call, 2).await.len(), 1);
+    slow.report(call, 2, Err(Failure::new(ErrorClass::Auth, "not mine to say"))).await;
+    quick.report(call, 2, Ok(r#""in time""#)).await;
+    assert_eq!(stack.output(call).await, r#""in time""#);
+    let evidence = stack.finish().await;
+    assert_eq!((evidence.lost(), evidence.late_reports), (1, 2));
+}

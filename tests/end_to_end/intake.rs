@@ -1,0 +1,111 @@
+//! Submissions that nobody waits for: accepted once however often they are delivered, or kept with the reason.
+
+use redial_proto::{CallId, CallState, subjects};
+use redial_testkit::{FaultProxy, Servers, Stack, until};
+use redial_tools::Tool;
+use serde_json::{Value, json};
+
+async fn calls(stack: &Stack, count: usize) -> Vec<CallId> {
+    until(&format!("{count} calls are on record"), async || {
+        let ids: Vec<uuid::Uuid> = sqlx::query_scalar("SELECT id FROM calls ORDER BY id").fetch_all(stack.db()).await.ok()?;
+        (ids.len() >= count).then(|| ids.into_iter().map(CallId).collect())
+    })
+    .await
+}
+
+async fn rejected(stack: &Stack, count: usize) -> Vec<(String, String, Vec<u8>)> {
+    until(&format!("{count} rejected messages"), async || {
+        let rows = sqlx::query_as("SELECT code, message, payload FROM rejected_messages WHERE source = 'intake' ORDER BY id");
+        let rows: Vec<_> = rows.fetch_all(stack.db()).await.ok()?;
+        (rows.len() >= count).then_some(rows)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn what_is_put_into_the_stream_is_accepted() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo()]).await;
+    let queue = stack.queue().clone();
+    queue.put_intake(br#"{"tool":"echo","arguments":{"n":1}}"#.as_slice().into(), None).await.unwrap();
+    let keyed = br#"{"tool":"echo","arguments":{"n":2},"key":"k"}"#.as_slice();
+    for _ in 0..3 {
+        queue.put_intake(keyed.into(), None).await.unwrap();
+    }
+    let batch = br#"{"calls":[{"tool":"echo","arguments":{"n":3}},{"tool":"echo","arguments":{"n":3}}]}"#.as_slice();
+    queue.put_intake(batch.into(), None).await.unwrap();
+    for call in calls(&stack, 4).await {
+        stack.output(call).await;
+    }
+    let evidence = stack.finish().await;
+    assert_eq!(evidence.calls.len(), 4, "the key makes three of them one");
+}
+
+#[tokio::test]
+async fn what_cannot_be_accepted_is_kept_with_its_reason() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo()]).await;
+    let mut nats = stack.raw_nats().await;
+    let rubbish = b"\x00\xffrubbish";
+    nats.publish(subjects::INTAKE, rubbish).await;
+    let batch = json!({"calls": [{"tool": "echo", "arguments": {"n": 1}}, {"tool": "echo"}, {"tool": "echo", "arguments": {}}]});
+    nats.publish(subjects::INTAKE, batch.to_string().as_bytes()).await;
+    nats.publish(subjects::INTAKE, br#"{"tool":"nobody","arguments":{}}"#).await;
+    let calls = calls(&stack, 3).await;
+    let kept = rejected(&stack, 2).await;
+    assert_eq!((kept[0].0.as_str(), kept[0].2.as_slice()), ("invalid_message", rubbish.as_slice()));
+    assert!(kept[0].1.contains("expected value at line 1 column 1"), "{}", kept[0].1);
+    assert!(kept[1].1.contains("missing field `arguments`"), "{}", kept[1].1);
+    assert_eq!(serde_json::from_slice::<Value>(&kept[1].2).unwrap(), batch, "the whole message is kept");
+    for call in calls {
+        stack.ended(call).await;
+    }
+    let evidence = stack.finish().await;
+    assert_eq!((evidence.count(CallState::Succeeded), evidence.count(CallState::Refused)), (2, 1));
+}
+
+/// The dispatcher commits the calls of a message, and its acknowledgement is lost on the way: the message comes again.
+#[tokio::test]
+async fn a_message_that_is_delivered_again_is_not_accepted_twice() {
+    let servers = Servers::start().await;
+    let mut stack = Stack::on(servers).await;
+    redeliver_soon(&stack).await;
+    let (proxy, url) = FaultProxy::before(stack.servers.nats_url()).await;
+    stack.dispatch_through(&url).await;
+    stack.work(vec![Tool::echo()]).await;
+    // With the table locked, the message is taken and its calls cannot be committed yet.
+    let mut lock = stack.db().begin().await.unwrap();
+    sqlx::query("LOCK TABLE calls IN EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
+    let batch = br#"{"calls":[{"tool":"echo","arguments":{"n":1}},{"tool":"echo","arguments":{"n":1}}]}"#.as_slice();
+    stack.queue().put_intake(batch.into(), None).await.unwrap();
+    until("the dispatcher waits for the table", async || {
+        let waiting = "SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+                       WHERE d.datname = current_database() AND NOT granted";
+        (sqlx::query_scalar::<_, i64>(waiting).fetch_one(stack.db()).await.unwrap() > 0).then_some(())
+    })
+    .await;
+    proxy.black_hole(true);
+    lock.rollback().await.unwrap();
+    let committed = calls(&stack, 2).await;
+    proxy.cut();
+    proxy.black_hole(false);
+    for call in committed {
+        stack.output(call).await;
+    }
+    // Empty at the end: the message was delivered once more, and acknowledged.
+    let evidence = stack.finish().await;
+    assert_eq!(evidence.calls.len(), 2);
+}
+
+/// Makes the intake's consumer as an operator may: a message that is not acknowledged comes again after 1 s.
+async fn redeliver_soon(stack: &Stack) {
+    stack.queue().ensure_streams().await.unwrap();
+    let mut nats = stack.raw_nats().await;
+    let info = nats.jetstream("CONSUMER.INFO.INTAKE.dispatchers", &json!({})).await;
+    let mut config = info["config"].clone();
+    config["ack_wait"] = json!(1_000_000_000);
+    nats.jetstream("CONSUMER.DELETE.INTAKE.dispatchers", &json!({})).await;
+    let request = json!({"stream_name": "INTAKE", "config": config});
+    let made = nats.jetstream("CONSUMER.DURABLE.CREATE.INTAKE.dispatchers", &request).await;
+    assert_eq!(made["config"]["ack_wait"], 1_000_000_000, "{made}");
+}

@@ -1,0 +1,103 @@
+//! Reports that are late, doubled, foreign or unreadable change nothing, and nothing of them is lost.
+
+use redial_proto::{CallState, Effect, ErrorClass, Failure, JobRef, ToolSpec, subjects};
+use redial_testkit::{Stack, until};
+use serde_json::{Value, json};
+
+use crate::by_hand::Hand;
+
+fn reader() -> ToolSpec {
+    let retry = redial_proto::RetryPolicy { initial_ms: 1, cap_ms: 1, ..Default::default() };
+    ToolSpec { effect: Effect::Read, retry, ..ToolSpec::named("read") }
+}
+
+async fn late(stack: &Stack) -> Vec<(i32, String)> {
+    let rows = sqlx::query_as("SELECT attempt, COALESCE(class, output::text) FROM late_reports ORDER BY received_at");
+    rows.fetch_all(stack.db()).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_report_sent_twice_counts_once() {
+    let stack = Stack::start().await;
+    let mut worker = Hand::new(&stack, vec![reader()]).await;
+    let call = stack.call("read", json!({})).await;
+    worker.granted().await;
+    for _ in 0..3 {
+        worker.report(call, 1, Ok("1")).await;
+    }
+    assert_eq!(stack.output(call).await, "1");
+    assert!(late(&stack).await.is_empty(), "the same report again is no late report");
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_report_twice_in_one_message_counts_once() {
+    let stack = Stack::start().await;
+    let mut worker = Hand::new(&stack, vec![reader()]).await;
+    let call = stack.call("read", json!({})).await;
+    worker.granted().await;
+    let report = |output| json!({"call": call, "attempt": 1, "duration_ms": 1, "output": output});
+    let batch = json!({"worker": worker.id, "reports": [report(1), report(2)]});
+    stack.queue().put(subjects::RESULTS, &batch).await.unwrap();
+    worker.told(JobRef { call, attempt: 1 }).await;
+    assert_eq!(stack.output(call).await, "1", "the first counts");
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_stale_report_is_kept_and_changes_nothing() {
+    let stack = Stack::start().await;
+    let mut worker = Hand::new(&stack, vec![reader()]).await;
+    let mut stranger = Hand::new(&stack, Vec::new()).await;
+    let call = stack.call("read", json!({})).await;
+    worker.granted().await;
+    worker.report(call, 1, Err(Failure::new(ErrorClass::Unavailable, "busy"))).await;
+    let job = worker.job().await;
+    assert_eq!((job.call, job.attempt), (call, 2));
+    // Between two attempts, while the second runs, and after the end.
+    worker.report(call, 1, Ok(r#""stale""#)).await;
+    assert_eq!(worker.claim(call, 2).await.len(), 1);
+    stranger.report(call, 2, Ok(r#""foreign""#)).await;
+    worker.report(call, 3, Ok(r#""from the future""#)).await;
+    assert_eq!(stack.get(call).await.state, CallState::Running);
+    worker.report(call, 2, Ok(r#""right""#)).await;
+    worker.report(call, 2, Err(Failure::new(ErrorClass::Auth, "changed its mind"))).await;
+    assert_eq!(stack.output(call).await, r#""right""#);
+    let kept: Vec<String> = late(&stack).await.into_iter().map(|(n, text)| format!("{n} {text}")).collect();
+    assert_eq!(kept, ["1 \"stale\"", "2 \"foreign\"", "3 \"from the future\"", "2 auth"]);
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_report_that_cannot_be_read_is_kept_with_its_reason() {
+    let stack = Stack::start().await;
+    let mut worker = Hand::new(&stack, vec![reader()]).await;
+    let call = stack.call("read", json!({})).await;
+    worker.granted().await;
+    let mut nats = stack.raw_nats().await;
+    nats.publish(subjects::RESULTS, b"\xffno report").await;
+    nats.publish(subjects::RESULTS, br#"{"reports":[]}"#).await;
+    let both = json!({"call": call, "attempt": 1, "duration_ms": 1, "output": 1, "error": {"class": "auth", "message": ""}});
+    let good = json!({"call": call, "attempt": 1, "duration_ms": 1, "output": "good"});
+    let class = json!({"call": call, "attempt": 1, "duration_ms": 1, "error": {"class": "tired", "message": ""}});
+    let batch = json!({"worker": worker.id, "reports": [7, both, class, good]});
+    stack.queue().put(subjects::RESULTS, &batch).await.unwrap();
+    worker.told(JobRef { call, attempt: 1 }).await;
+    assert_eq!(stack.output(call).await, r#""good""#, "a bad neighbour harms nothing");
+    let kept: Vec<(String, String, Vec<u8>)> = until("five rejected messages", async || {
+        let rows = sqlx::query_as("SELECT code, message, payload FROM rejected_messages WHERE source = 'results' ORDER BY id");
+        let rows: Vec<_> = rows.fetch_all(stack.db()).await.unwrap();
+        (rows.len() == 5).then_some(rows)
+    })
+    .await;
+    let reasons: Vec<&str> = kept.iter().map(|(_, message, _)| message.as_str()).collect();
+    assert!(kept.iter().all(|(code, ..)| code == "invalid_message"));
+    assert!(reasons[0].contains("no batch of reports: expected value at line 1 column 1"), "{reasons:?}");
+    assert!(reasons[1].contains("missing field `worker`"), "{reasons:?}");
+    assert!(reasons[2].contains("no report: invalid type: integer `7`"), "{reasons:?}");
+    assert!(reasons[3].contains("exactly one is allowed"), "{reasons:?}");
+    assert!(reasons[4].contains("unknown variant `tired`, expected one of"), "{reasons:?}");
+    assert_eq!(kept[0].2, b"\xffno report");
+    assert_eq!(serde_json::from_slice::<Value>(&kept[3].2).unwrap(), both);
+    stack.finish().await;
+}

@@ -1,0 +1,189 @@
+//! What is tried again, when, how often; and what is not.
+
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
+use redial_proto::{CallId, CallState, Effect, ErrorClass, RetryOverride, Submission, ToolSpec};
+use redial_testkit::{Deed, Reply, ScriptedHttp, Stack, arguments, obedient, unique_path, until};
+use serde_json::json;
+
+use crate::by_hand::Hand;
+
+async fn with(effect: Effect) -> Stack {
+    let mut stack = Stack::start().await;
+    stack.work(vec![obedient("tool", effect, &stack.ledger)]).await;
+    stack
+}
+
+fn submission(orders: serde_json::Value, retry: RetryOverride) -> Submission {
+    Submission { retry: Some(retry), ..Submission::new("tool", arguments(orders)) }
+}
+
+/// Start and end of each attempt.
+async fn attempts(stack: &Stack, call: CallId) -> Vec<(DateTime<Utc>, DateTime<Utc>)> {
+    let rows = sqlx::query_as("SELECT started_at, ended_at FROM attempts WHERE call_id = $1 ORDER BY attempt");
+    rows.bind(call.0).fetch_all(stack.db()).await.unwrap()
+}
+
+#[tokio::test]
+async fn retry_after_of_an_http_server_is_obeyed() {
+    let server = ScriptedHttp::start().await;
+    let busy = |seconds: &str| Reply::status(503).header("Retry-After", seconds);
+    server.script("/stock", [busy("1"), busy("0"), Reply::json("{\"left\":3}")]);
+    let manifest = unique_path("tools");
+    let text = format!(
+        "[tools.stock]\nkind = \"http\"\neffect = \"read\"\nmethod = \"GET\"\nurl = \"{}\"\n\
+         retry = {{ initial_ms = 1, cap_ms = 1 }}\n",
+        server.url("/stock")
+    );
+    std::fs::write(&manifest, text).unwrap();
+    let mut stack = Stack::start().await;
+    stack.work(redial_tools::load(&manifest).unwrap()).await;
+    let call = stack.call("stock", json!({})).await;
+    assert_eq!(stack.output(call).await, "{\"left\":3}");
+    let attempts = attempts(&stack, call).await;
+    assert_eq!((attempts.len(), server.requests().len()), (3, 3));
+    let pause = |n: usize| (attempts[n].0 - attempts[n - 1].1).num_milliseconds();
+    assert!(pause(1) >= 999 && pause(2) < 999, "{} and {} ms", pause(1), pause(2));
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn only_classes_that_may_pass_are_tried_again() {
+    let stack = with(Effect::Read).await;
+    let mut calls = Vec::new();
+    for class in ErrorClass::ALL {
+        calls.push((class, stack.call("tool", json!({"fail": class, "times": 1})).await));
+    }
+    for (class, call) in calls {
+        let passes = matches!(
+            class,
+            ErrorClass::Unavailable | ErrorClass::RateLimited | ErrorClass::Timeout | ErrorClass::Lost
+        );
+        let wanted = if passes { (CallState::Succeeded, 2) } else { (CallState::Failed, 1) };
+        let view = stack.ended(call).await;
+        assert_eq!((view.state, view.attempts), wanted, "{class}");
+        assert_eq!(view.class, (!passes).then_some(class));
+    }
+    // Told to fail with class `lost`: no worker died, but an attempt with that class is on record.
+    stack.workers_will_die();
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_call_gives_up_after_its_attempts() {
+    let stack = with(Effect::Idempotent).await;
+    for max in [1, 3] {
+        let retry = RetryOverride { max_attempts: Some(max), initial_ms: Some(1), ..RetryOverride::default() };
+        let call = stack.accepted(&submission(json!({"fail": "unavailable"}), retry)).await;
+        let view = stack.ended(call).await;
+        assert_eq!((view.state, view.class, view.attempts), (CallState::Failed, Some(ErrorClass::Unavailable), max));
+        assert!(view.message.unwrap().ends_with(&format!("(attempt {max} of {max})")));
+        assert_eq!(stack.ledger.count(Deed::Effect, call), max as usize);
+    }
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_call_gives_up_at_its_total_deadline() {
+    let stack = with(Effect::Read).await;
+    let retry = RetryOverride { deadline_ms: Some(600), max_attempts: Some(1000), ..RetryOverride::default() };
+    let call = stack.accepted(&submission(json!({"fail": "unavailable"}), retry)).await;
+    let view = stack.ended(call).await;
+    assert_eq!((view.state, view.class), (CallState::Failed, Some(ErrorClass::Unavailable)));
+    assert!(view.message.unwrap().contains("after the call's total deadline"));
+    let late = attempts(&stack, call).await.into_iter().filter(|a| (a.0 - view.submitted_at).num_milliseconds() > 600);
+    assert_eq!(late.count(), 0, "no attempt starts after the deadline");
+    // A server's Retry-After beyond the deadline: nobody waits for that.
+    let order = json!({"fail": "rate_limited", "retry_after_ms": 3_600_000});
+    let patient = stack.accepted(&submission(order, retry)).await;
+    assert_eq!(stack.ended(patient).await.attempts, 1);
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_call_that_no_worker_takes_ends_at_its_deadline() {
+    let mut stack = Stack::start().await;
+    let pool = ToolSpec { pool: "nobody".to_owned(), ..ToolSpec::named("tool") };
+    Hand::new(&stack, vec![pool]).await;
+    let retry = RetryOverride { deadline_ms: Some(1), ..RetryOverride::default() };
+    let call = stack.accepted(&submission(json!({}), retry)).await;
+    // The sweeper comes by when a job was unclaimed for 10 s; the test does not wait for that.
+    sqlx::query("UPDATE calls SET wake_at = clock_timestamp()").execute(stack.db()).await.unwrap();
+    let view = stack.ended(call).await;
+    assert_eq!((view.state, view.class, view.attempts), (CallState::Failed, Some(ErrorClass::BudgetExhausted), 0));
+    assert!(view.message.unwrap().contains("no worker started it"));
+    stack.leaves_jobs();
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn an_outage_of_a_tool_is_not_amplified() {
+    const CALLS: usize = 300;
+    const BURST: usize = 100;
+    let stack = with(Effect::Read).await;
+    let retry = RetryOverride {
+        initial_ms: Some(1),
+        cap_ms: Some(1),
+        max_attempts: Some(1000),
+        ..RetryOverride::default()
+    };
+    let began = Instant::now();
+    let one = submission(json!({"fail": "unavailable"}), retry);
+    let calls = stack.call_all(&vec![one; CALLS]).await;
+    stack.ledger.reaches(Deed::Started, CALLS + BURST).await;
+    // The burst is over. All calls wait now; a second of their waiting shows how many probes there are.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let (started, seconds) = (stack.ledger.entries().len() / 2, began.elapsed().as_secs_f64());
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few seconds")]
+    let probes = seconds.ceil() as usize + 1;
+    assert!(started <= CALLS + BURST + probes, "{started} attempts of {CALLS} calls in {seconds} s");
+    for call in calls {
+        // In the moment between two attempts it may be running.
+        until("the call is cancelled", async || {
+            (stack.cancel(call).await == CallState::Cancelled).then_some(())
+        })
+        .await;
+    }
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn an_unsafe_tool_is_never_run_twice_on_a_guess() {
+    let stack = with(Effect::Unsafe).await;
+    let hold = json!({"hold": "/nonexistent"});
+    let slow = Submission { timeout_ms: Some(100), ..Submission::new("tool", arguments(hold)) };
+    let timed_out = stack.accepted(&slow).await;
+    let failed = stack.call("tool", json!({"fail": "unavailable"})).await;
+    let panicked = stack.call("tool", json!({"fail": "internal"})).await;
+    let harmless = stack.call("tool", json!({"fail": "unavailable", "times": 2, "harmless": true})).await;
+    for (call, class) in [
+        (timed_out, ErrorClass::Timeout),
+        (failed, ErrorClass::Unavailable),
+        (panicked, ErrorClass::Internal),
+    ] {
+        let view = stack.ended(call).await;
+        assert_eq!((view.state, view.class, view.attempts), (CallState::Unknown, Some(class), 1));
+        assert_eq!(stack.ledger.count(Deed::Started, call), 1);
+        assert!(view.message.unwrap().contains("somebody has to look"));
+    }
+    assert_eq!(stack.output(harmless).await, r#"{"attempt":3}"#, "certain that nothing happened: tried again");
+    let ledger = stack.ledger.clone();
+    stack.finish().await;
+    assert_eq!((ledger.count(Deed::Stopped, timed_out), ledger.count(Deed::Effect, timed_out)), (1, 0));
+}
+
+#[tokio::test]
+async fn a_timeout_of_a_repeatable_tool_is_tried_again() {
+    let stack = with(Effect::Idempotent).await;
+    let gate = unique_path("gate");
+    let slow = Submission { timeout_ms: Some(150), ..Submission::new("tool", arguments(json!({"hold": gate}))) };
+    let call = stack.accepted(&slow).await;
+    stack.ledger.reaches(Deed::Stopped, 1).await;
+    std::fs::write(&gate, "").unwrap();
+    let view = stack.ended(call).await;
+    assert_eq!(view.state, CallState::Succeeded);
+    let attempts = attempts(&stack, call).await;
+    assert!(attempts.len() >= 2 && (attempts[0].1 - attempts[0].0).num_milliseconds() >= 150);
+    stack.finish().await;
+}

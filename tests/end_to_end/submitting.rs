@@ -1,0 +1,159 @@
+//! A key makes a submission safe to repeat; what cannot be accepted is said, and harms nothing else.
+
+use std::collections::HashSet;
+
+use futures_util::future::join_all;
+use redial_proto::{CallState, Code, Submission, SubmitBatchReply, SubmitResult, SubmitStatus, subjects};
+use redial_testkit::{Stack, arguments};
+use redial_tools::Tool;
+use serde_json::{json, value::RawValue};
+
+async fn with_echo() -> Stack {
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo()]).await;
+    stack
+}
+
+fn keyed(key: &str, arguments: &str) -> Submission {
+    let arguments = RawValue::from_string(arguments.to_owned()).unwrap();
+    Submission { key: Some(key.to_owned()), ..Submission::new("echo", arguments) }
+}
+
+fn code(result: &SubmitResult) -> Code {
+    result.error.as_ref().unwrap_or_else(|| panic!("{result:?}")).code
+}
+
+#[tokio::test]
+async fn the_same_key_and_content_is_the_same_call() {
+    let stack = with_echo().await;
+    let first = stack.accepted(&keyed("k", r#"{"a":1,"b":{"c":[1,2],"d":null}}"#)).await;
+    let spellings = [
+        r#"{"a":1,"b":{"c":[1,2],"d":null}}"#,
+        r#"{"b":{"d":null,"c":[1,2]},"a":1}"#,
+        "\n{ \"a\" : 1,\t\"b\" : { \"c\" : [ 1, 2 ], \"d\" : null } }",
+    ];
+    for text in spellings {
+        let again = stack.submit(&keyed("k", text)).await;
+        assert_eq!((again.status, again.call), (SubmitStatus::Existing, Some(first)), "{text}");
+    }
+    stack.output(first).await;
+    let after = stack.submit(&keyed("k", spellings[1])).await;
+    assert_eq!((after.call, after.state), (Some(first), Some(CallState::Succeeded)), "its state is told");
+    let evidence = stack.finish().await;
+    assert_eq!(evidence.calls.len(), 1);
+}
+
+#[tokio::test]
+async fn the_same_key_with_other_content_is_a_conflict() {
+    let stack = with_echo().await;
+    let first = stack.accepted(&keyed("k", r#"{"a":[1,2]}"#)).await;
+    for other in [r#"{"a":[2,1]}"#, r#"{"a":["1",2]}"#, "{}", r#"{"a":[1,2],"b":null}"#] {
+        let result = stack.submit(&keyed("k", other)).await;
+        assert_eq!((result.status, code(&result)), (SubmitStatus::Rejected, Code::IdempotencyConflict), "{other}");
+        assert!(result.error.unwrap().message.contains(&first.to_string()), "the call that has the key is named");
+    }
+    let patient = Submission { timeout_ms: Some(1), ..keyed("k", r#"{"a":[1,2]}"#) };
+    assert_eq!(code(&stack.submit(&patient).await), Code::IdempotencyConflict, "a setting is content, too");
+    let tenant = Submission { tenant: Some("other".to_owned()), ..keyed("k", r#"{"a":[2,1]}"#) };
+    let other = stack.accepted(&tenant).await;
+    stack.output(first).await;
+    stack.output(other).await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn many_submissions_of_one_key_at_once_are_one_call() {
+    let mut stack = with_echo().await;
+    stack.dispatch().await;
+    let submission = keyed("k", r#"{"a":1}"#);
+    let mut results = join_all((0..40).map(|_| stack.submit(&submission))).await;
+    let batch: Vec<Submission> = (0..40).map(|_| submission.clone()).collect();
+    results.extend(stack.try_submit_all(&batch).await.unwrap());
+    let calls: HashSet<_> = results.iter().map(|result| result.call.unwrap()).collect();
+    let accepted = results.iter().filter(|result| result.status == SubmitStatus::Accepted).count();
+    let existing = results.iter().filter(|result| result.status == SubmitStatus::Existing).count();
+    assert_eq!((calls.len(), accepted, existing), (1, 1, 79));
+    stack.output(results[0].call.unwrap()).await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_refused_call_is_on_record_and_does_not_hold_its_key() {
+    let mut stack = Stack::start().await;
+    let strict = Tool::new("strict", |args: Strict| async move { args.count });
+    stack.work(vec![strict]).await;
+    let submission = |value| Submission { key: Some("k".to_owned()), ..Submission::new("strict", arguments(value)) };
+    let refused = stack.submit(&submission(json!({"count": "two"}))).await;
+    assert_eq!((refused.status, refused.state), (SubmitStatus::Refused, Some(CallState::Refused)));
+    let error = refused.error.unwrap();
+    assert_eq!((error.code, error.details[0].path.as_str()), (Code::InvalidArguments, "/count"));
+    let corrected = stack.accepted(&submission(json!({"count": 2}))).await;
+    assert_eq!(stack.output(corrected).await, "2");
+    let unknown = stack.submit(&Submission::new("stritc", arguments(json!({})))).await;
+    assert_eq!((unknown.status, code(&unknown)), (SubmitStatus::Refused, Code::UnknownTool));
+    assert!(unknown.error.unwrap().message.contains(r#"did you mean "strict"?"#));
+    let evidence = stack.finish().await;
+    assert_eq!(evidence.count(CallState::Refused), 2);
+    assert_eq!(evidence.calls[&refused.call.unwrap()].class.as_deref(), Some("invalid_arguments"));
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Strict {
+    count: u32,
+}
+
+#[tokio::test]
+async fn a_bad_message_is_rejected_with_its_code_and_place() {
+    let stack = with_echo().await;
+    let mut nats = stack.raw_nats().await;
+    let deep = format!("{}{}", "[".repeat(64), "]".repeat(64));
+    let long = "k".repeat(201);
+    let cases: [(String, Code, &str); 9] = [
+        ("{".to_owned(), Code::InvalidMessage, "line 1 column 1"),
+        (r#"{"tool":"echo"}"#.to_owned(), Code::InvalidMessage, "missing field `arguments`"),
+        (r#"{"tool":"echo","argument":{}}"#.to_owned(), Code::InvalidMessage, "unknown field `argument`"),
+        (r#"{"tool":"","arguments":{}}"#.to_owned(), Code::InvalidValue, "tool is \"\"; allowed: 1 to 200 bytes"),
+        (format!(r#"{{"tool":"echo","arguments":{{}},"key":"{long}"}}"#), Code::InvalidValue, "key is"),
+        (format!(r#"{{"tool":"echo","arguments":{{"a":{deep}}}}}"#), Code::TooLarge, "nest 65 deep; allowed: 64"),
+        (
+            format!(r#"{{"tool":"echo","arguments":{{"a":"{}"}}}}"#, "x".repeat(262_144)),
+            Code::TooLarge,
+            "take 262152 bytes; allowed: 262144",
+        ),
+        (r#"{"tool":"echo","arguments":{},"timeout_ms":0}"#.to_owned(), Code::InvalidValue, "timeout_ms is 0; allowed"),
+        (
+            r#"{"tool":"echo","arguments":{},"retry":{"factor":0.5}}"#.to_owned(),
+            Code::InvalidValue,
+            "retry.factor is 0.5; allowed: 1 to 100",
+        ),
+    ];
+    for (message, wanted, text) in cases {
+        let reply = nats.request(subjects::SUBMIT, message.as_bytes()).await;
+        let result: SubmitResult = serde_json::from_slice(&reply).unwrap();
+        assert_eq!((result.status, code(&result)), (SubmitStatus::Rejected, wanted), "{text}");
+        let found = result.error.unwrap().message;
+        assert!(found.contains(text), "{found:?} lacks {text:?}");
+    }
+    let evidence = stack.finish().await;
+    assert!(evidence.calls.is_empty(), "nothing of it is a call");
+}
+
+#[tokio::test]
+async fn a_bad_item_harms_no_other_of_its_batch() {
+    let stack = with_echo().await;
+    let mut nats = stack.raw_nats().await;
+    let batch = r#"{"calls":[{"tool":"echo","arguments":{"n":1}},7,{"tool":"echo"},{"tool":"ehco","arguments":{}},
+                             {"tool":"echo","arguments":{"n":2}}]}"#;
+    let reply = nats.request(subjects::SUBMIT, batch.as_bytes()).await;
+    let results = serde_json::from_slice::<SubmitBatchReply>(&reply).unwrap().results;
+    let status: Vec<SubmitStatus> = results.iter().map(|result| result.status).collect();
+    use SubmitStatus::{Accepted, Refused, Rejected};
+    assert_eq!(status, [Accepted, Rejected, Rejected, Refused, Accepted]);
+    assert_eq!(stack.output(results[0].call.unwrap()).await, r#"{"n":1}"#);
+    assert_eq!(stack.output(results[4].call.unwrap()).await, r#"{"n":2}"#);
+    let too_many = format!(r#"{{"calls":[{}]}}"#, vec!["7"; 1001].join(","));
+    let reply = nats.request(subjects::SUBMIT, too_many.as_bytes()).await;
+    let result: SubmitResult = serde_json::from_slice(&reply).unwrap();
+    assert!(result.error.unwrap().message.contains("calls holds 1001 submissions; allowed: 1000"));
+    stack.finish().await;
+}
