@@ -100,7 +100,8 @@ async fn nobody_is_not_found(desk: &Desk) {
     assert_eq!((done.code, done.out.as_str()), (1, ""));
     assert_eq!(done.err, format!("error: no call {NOBODY} is on record [call_not_found]\n"));
     let done = desk.run(&["cancel", NOBODY, "--json"]).await;
-    let error: Value = serde_json::from_str(&done.err).unwrap();
+    let error = done.err.lines().find(|line| line.starts_with(r#"{"error":"#)).unwrap_or_else(|| panic!("{done:?}"));
+    let error: Value = serde_json::from_str(error).unwrap();
     assert_eq!((done.code, &error["error"]["code"]), (1, &json!("call_not_found")));
 }
 

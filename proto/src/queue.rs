@@ -114,7 +114,7 @@ pub struct RenewReply {
 }
 
 /// Gives attempts back unstarted or unfinished without burning them. Sent to `redial.ctl.release`.
-/// Only for attempts that certainly had no effect, or whose tool's effect is `read` or `idempotent`.
+/// Only for attempts that certainly had no effect, or whose tool may run twice: any effect but `unsafe`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReleaseRequest {
     /// Who.

@@ -2,6 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Stdio};
 
+use redial_proto::CallView;
 use redial_testkit::{Process, ScriptedHttp};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -36,10 +37,14 @@ impl Desk {
         let entries = tools.iter().map(|(name, effect)| entry(name, effect, &http.url(&format!("/{name}"))));
         fs::write(&manifest, entries.collect::<String>()).unwrap();
         let dev = Process::start(Path::new(REDIAL), |command| {
-            command.args(["dev", "--json", "--worker-name", "desk", "--folder"]).arg(folder.path().join("dev"));
+            command
+                .args(["dev", "--json", "--log-format", "json", "--worker-name", "desk", "--folder"])
+                .arg(folder.path().join("dev"));
             command.arg("--tools").arg(&manifest);
         });
         let ready: Value = serde_json::from_str(&dev.line("\"ready_ms\"").await).unwrap();
+        // Its worker has announced its tools.
+        dev.line(r#""fields":{"message":"ready","worker":"desk-"#).await;
         let url = |name: &str| ready[name].as_str().unwrap().to_owned();
         Self { http, nats_url: url("nats_url"), database_url: url("database_url"), _dev: dev, folder }
     }
@@ -77,8 +82,8 @@ impl Desk {
     /// Submits a call and waits for its end; its id.
     pub(crate) async fn ended(&self, tool: &str, more: &[&str]) -> String {
         let done = self.run(&[&["call", tool, "--wait", "--json"], more].concat()).await;
-        let view: Value = serde_json::from_str(&done.out).unwrap_or_else(|error| panic!("{error}: {done:?}"));
-        view["call"].as_str().unwrap().to_owned()
+        let view: CallView = serde_json::from_str(&done.out).unwrap_or_else(|error| panic!("{error}: {done:?}"));
+        view.call.to_string()
     }
 }
 

@@ -1,8 +1,10 @@
 //! After an acknowledged cancel nothing starts, and what runs is stopped.
 
-use redial_proto::{ApiError, CallId, CallState, CancelReply, CancelRequest, Code, Effect, ErrorClass, ToolSpec, subjects};
+use redial_proto::{
+    ApiError, CallId, CallState, CancelReply, CancelRequest, Code, Effect, ErrorClass, ToolSpec, subjects,
+};
 use redial_queue::QueueError;
-use redial_testkit::{Deed, Stack, obedient, unique_path};
+use redial_testkit::{Deed, Stack, obedient};
 use serde_json::json;
 
 use crate::by_hand::Hand;
@@ -74,8 +76,9 @@ async fn a_result_that_was_faster_than_the_cancel_counts() {
 #[tokio::test]
 async fn a_failure_after_a_cancel_is_not_tried_again() {
     let stack = with(Effect::Read).await;
-    let gate = unique_path("gate");
-    let mut worker = Hand::new(&stack, vec![ToolSpec { effect: Effect::Read, pool: "hand".into(), ..ToolSpec::named("hand") }]).await;
+    let mut worker =
+        Hand::new(&stack, vec![ToolSpec { effect: Effect::Read, pool: "hand".into(), ..ToolSpec::named("hand") }])
+            .await;
     let call = stack.call("hand", json!({})).await;
     assert_eq!(worker.claim(call, 1).await.len(), 1);
     assert_eq!(stack.cancel(call).await, CallState::Running);
@@ -83,7 +86,6 @@ async fn a_failure_after_a_cancel_is_not_tried_again() {
     worker.report(call, 1, Err(busy)).await;
     let view = stack.ended(call).await;
     assert_eq!((view.state, view.attempts), (CallState::Cancelled, 1));
-    drop(gate);
     let mut stack = stack;
     stack.leaves_jobs();
     stack.finish().await;
@@ -93,8 +95,8 @@ async fn a_failure_after_a_cancel_is_not_tried_again() {
 async fn a_call_that_is_not_on_record_cannot_be_cancelled() {
     let stack = Stack::start().await;
     let call = CallId::generate();
-    let answer = stack.queue().request::<_, CancelReply>(subjects::CANCEL, &CancelRequest { call }, std::time::Duration::from_secs(5));
-    match answer.await {
+    let (request, patience) = (CancelRequest { call }, std::time::Duration::from_secs(5));
+    match stack.queue().request::<_, CancelReply>(subjects::CANCEL, &request, patience).await {
         Err(QueueError::Api(ApiError { code: Code::CallNotFound, message, .. })) => {
             assert!(message.contains(&call.to_string()));
         }

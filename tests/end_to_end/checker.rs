@@ -10,7 +10,10 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 /// A change of the tables, with `{call}` for a call that succeeded in its second attempt, and what it breaks.
 const BUGS: [(&str, Invariant); 14] = [
-    ("DELETE FROM attempts WHERE call_id = '{call}'; DELETE FROM calls WHERE id = '{call}'", Invariant::AcknowledgedExists),
+    (
+        "DELETE FROM attempts WHERE call_id = '{call}'; DELETE FROM calls WHERE id = '{call}'",
+        Invariant::AcknowledgedExists,
+    ),
     ("UPDATE calls SET key = 'another' WHERE id = '{call}'", Invariant::AcknowledgedExists),
     (
         "UPDATE calls SET state = 'ready', wake_at = now(), finished_at = NULL WHERE id = '{call}'",
@@ -21,15 +24,9 @@ const BUGS: [(&str, Invariant); 14] = [
     (r#"UPDATE calls SET retry = '{"max_attempts":1}' WHERE id = '{call}'"#, Invariant::AttemptsWithinMax),
     ("UPDATE calls SET class = 'timeout' WHERE id = '{call}'", Invariant::OneOutcome),
     ("UPDATE calls SET state = 'failed' WHERE id = '{call}'", Invariant::OneOutcome),
-    (
-        "UPDATE attempts SET class = NULL, output = '1' WHERE call_id = '{call}' AND attempt = 1",
-        Invariant::OneOutcome,
-    ),
+    ("UPDATE attempts SET class = NULL, output = '1' WHERE call_id = '{call}' AND attempt = 1", Invariant::OneOutcome),
     ("UPDATE calls SET finished_at = NULL WHERE id = '{call}'", Invariant::OneOutcome),
-    (
-        "UPDATE attempts SET output = NULL WHERE call_id = '{call}' AND attempt = 2",
-        Invariant::SuccessHasOutput,
-    ),
+    ("UPDATE attempts SET output = NULL WHERE call_id = '{call}' AND attempt = 2", Invariant::SuccessHasOutput),
     (
         "UPDATE attempts SET started_at = started_at - interval '1 min' WHERE call_id = '{call}' AND attempt = 2",
         Invariant::LeasesApart,
@@ -49,10 +46,7 @@ const MISDEEDS: [Misdeed; 7] = [
     (|claims, call| again(claims, call, 2, Deed::Effect), Invariant::EffectsWithinAttempts),
     (|claims, call| again(claims, call, 3, Deed::Effect), Invariant::EffectsWithinAttempts),
     (|claims, call| again(claims, call, 1, Deed::Effect), Invariant::UnsafeOnce),
-    (
-        |claims, call| claims.cancelled.push((call, Utc::now() - TimeDelta::hours(1))),
-        Invariant::NothingAfterCancel,
-    ),
+    (|claims, call| claims.cancelled.push((call, Utc::now() - TimeDelta::hours(1))), Invariant::NothingAfterCancel),
     (
         |claims, call| {
             claims.cancelled.push((call, Utc::now()));

@@ -1,6 +1,6 @@
 //! Only a claim that Postgres grants runs; whatever else stands on the job stream is harmless.
 
-use redial_proto::{CallId, CallState, ClaimId, Effect, Failure, ErrorClass, Job, RetryOverride, Submission, ToolSpec};
+use redial_proto::{CallId, CallState, ClaimId, Effect, ErrorClass, Failure, Job, RetryOverride, Submission, ToolSpec};
 use redial_queue::OutgoingJob;
 use redial_testkit::{Deed, Stack, arguments, obedient, until};
 use serde_json::json;

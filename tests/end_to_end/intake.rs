@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 async fn calls(stack: &Stack, count: usize) -> Vec<CallId> {
     until(&format!("{count} calls are on record"), async || {
-        let ids: Vec<uuid::Uuid> = sqlx::query_scalar("SELECT id FROM calls ORDER BY id").fetch_all(stack.db()).await.ok()?;
+        let ids: Vec<uuid::Uuid> =
+            sqlx::query_scalar("SELECT id FROM calls ORDER BY id").fetch_all(stack.db()).await.ok()?;
         (ids.len() >= count).then(|| ids.into_iter().map(CallId).collect())
     })
     .await
@@ -15,7 +16,8 @@ async fn calls(stack: &Stack, count: usize) -> Vec<CallId> {
 
 async fn rejected(stack: &Stack, count: usize) -> Vec<(String, String, Vec<u8>)> {
     until(&format!("{count} rejected messages"), async || {
-        let rows = sqlx::query_as("SELECT code, message, payload FROM rejected_messages WHERE source = 'intake' ORDER BY id");
+        let rows =
+            sqlx::query_as("SELECT code, message, payload FROM rejected_messages WHERE source = 'intake' ORDER BY id");
         let rows: Vec<_> = rows.fetch_all(stack.db()).await.ok()?;
         (rows.len() >= count).then_some(rows)
     })

@@ -77,7 +77,8 @@ async fn a_report_that_cannot_be_read_is_kept_with_its_reason() {
     let mut nats = stack.raw_nats().await;
     nats.publish(subjects::RESULTS, b"\xffno report").await;
     nats.publish(subjects::RESULTS, br#"{"reports":[]}"#).await;
-    let both = json!({"call": call, "attempt": 1, "duration_ms": 1, "output": 1, "error": {"class": "auth", "message": ""}});
+    let both =
+        json!({"call": call, "attempt": 1, "duration_ms": 1, "output": 1, "error": {"class": "auth", "message": ""}});
     let good = json!({"call": call, "attempt": 1, "duration_ms": 1, "output": "good"});
     let class = json!({"call": call, "attempt": 1, "duration_ms": 1, "error": {"class": "tired", "message": ""}});
     let batch = json!({"worker": worker.id, "reports": [7, both, class, good]});
@@ -85,7 +86,8 @@ async fn a_report_that_cannot_be_read_is_kept_with_its_reason() {
     worker.told(JobRef { call, attempt: 1 }).await;
     assert_eq!(stack.output(call).await, r#""good""#, "a bad neighbour harms nothing");
     let kept: Vec<(String, String, Vec<u8>)> = until("five rejected messages", async || {
-        let rows = sqlx::query_as("SELECT code, message, payload FROM rejected_messages WHERE source = 'results' ORDER BY id");
+        let rows =
+            sqlx::query_as("SELECT code, message, payload FROM rejected_messages WHERE source = 'results' ORDER BY id");
         let rows: Vec<_> = rows.fetch_all(stack.db()).await.unwrap();
         (rows.len() == 5).then_some(rows)
     })

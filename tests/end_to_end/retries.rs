@@ -32,8 +32,8 @@ async fn retry_after_of_an_http_server_is_obeyed() {
     server.script("/stock", [busy("1"), busy("0"), Reply::json("{\"left\":3}")]);
     let manifest = unique_path("tools");
     let text = format!(
-        "[tools.stock]\nkind = \"http\"\neffect = \"read\"\nmethod = \"GET\"\nurl = \"{}\"\n\
-         retry = {{ initial_ms = 1, cap_ms = 1 }}\n",
+        "[[tool]]\nname = \"stock\"\neffect = \"read\"\nretry = {{ initial = \"1ms\", cap = \"1ms\" }}\n\
+         [tool.http]\nmethod = \"GET\"\nurl = \"{}\"\n",
         server.url("/stock")
     );
     std::fs::write(&manifest, text).unwrap();
@@ -56,10 +56,8 @@ async fn only_classes_that_may_pass_are_tried_again() {
         calls.push((class, stack.call("tool", json!({"fail": class, "times": 1})).await));
     }
     for (class, call) in calls {
-        let passes = matches!(
-            class,
-            ErrorClass::Unavailable | ErrorClass::RateLimited | ErrorClass::Timeout | ErrorClass::Lost
-        );
+        let passes =
+            matches!(class, ErrorClass::Unavailable | ErrorClass::RateLimited | ErrorClass::Timeout | ErrorClass::Lost);
         let wanted = if passes { (CallState::Succeeded, 2) } else { (CallState::Failed, 1) };
         let view = stack.ended(call).await;
         assert_eq!((view.state, view.attempts), wanted, "{class}");
@@ -122,12 +120,8 @@ async fn an_outage_of_a_tool_is_not_amplified() {
     const CALLS: usize = 300;
     const BURST: usize = 100;
     let stack = with(Effect::Read).await;
-    let retry = RetryOverride {
-        initial_ms: Some(1),
-        cap_ms: Some(1),
-        max_attempts: Some(1000),
-        ..RetryOverride::default()
-    };
+    let retry =
+        RetryOverride { initial_ms: Some(1), cap_ms: Some(1), max_attempts: Some(1000), ..RetryOverride::default() };
     let began = Instant::now();
     let one = submission(json!({"fail": "unavailable"}), retry);
     let calls = stack.call_all(&vec![one; CALLS]).await;
@@ -140,10 +134,7 @@ async fn an_outage_of_a_tool_is_not_amplified() {
     assert!(started <= CALLS + BURST + probes, "{started} attempts of {CALLS} calls in {seconds} s");
     for call in calls {
         // In the moment between two attempts it may be running.
-        until("the call is cancelled", async || {
-            (stack.cancel(call).await == CallState::Cancelled).then_some(())
-        })
-        .await;
+        until("the call is cancelled", async || (stack.cancel(call).await == CallState::Cancelled).then_some(())).await;
     }
     stack.finish().await;
 }
@@ -157,11 +148,9 @@ async fn an_unsafe_tool_is_never_run_twice_on_a_guess() {
     let failed = stack.call("tool", json!({"fail": "unavailable"})).await;
     let panicked = stack.call("tool", json!({"fail": "internal"})).await;
     let harmless = stack.call("tool", json!({"fail": "unavailable", "times": 2, "harmless": true})).await;
-    for (call, class) in [
-        (timed_out, ErrorClass::Timeout),
-        (failed, ErrorClass::Unavailable),
-        (panicked, ErrorClass::Internal),
-    ] {
+    for (call, class) in
+        [(timed_out, ErrorClass::Timeout), (failed, ErrorClass::Unavailable), (panicked, ErrorClass::Internal)]
+    {
         let view = stack.ended(call).await;
         assert_eq!((view.state, view.class, view.attempts), (CallState::Unknown, Some(class), 1));
         assert_eq!(stack.ledger.count(Deed::Started, call), 1);

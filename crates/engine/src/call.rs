@@ -41,6 +41,8 @@ pub enum Event<'a> {
     Woken {
         /// Whether the tool's retry budget has a token for this call.
         retry_allowed: bool,
+        /// No lease is taken for expired before this: after an outage workers need time to renew.
+        grace_until: Time,
     },
     /// The user wants it stopped.
     Cancel,
@@ -122,7 +124,7 @@ pub fn step(call: &Call, event: &Event<'_>, now: Time, random: f64) -> Step {
             step(call, &Event::Failed(&stopped), now, random)
         }
         (CallState::Running, Event::Cancel) => Step::only(Next::StopWorker),
-        (CallState::Running, Event::Woken { .. }) => after_lease(call, now, random),
+        (CallState::Running, Event::Woken { grace_until, .. }) => after_lease(call, *grace_until, now, random),
         (CallState::Ready | CallState::RetryWait, Event::Cancel) => {
             Step::only(ended(CallState::Cancelled, ErrorClass::Cancelled, "cancelled before an attempt started"))
         }
@@ -130,10 +132,10 @@ pub fn step(call: &Call, event: &Event<'_>, now: Time, random: f64) -> Step {
             Step::only(deadline_passed(call))
         }
         (CallState::Ready, Event::Woken { .. }) => Step::only(Next::Unclaimed),
-        (CallState::Running, Event::Released) | (CallState::RetryWait, Event::Woken { retry_allowed: true }) => {
+        (CallState::Running, Event::Released) | (CallState::RetryWait, Event::Woken { retry_allowed: true, .. }) => {
             Step::only(Next::Ready)
         }
-        (CallState::RetryWait, Event::Woken { retry_allowed: false }) => {
+        (CallState::RetryWait, Event::Woken { retry_allowed: false, .. }) => {
             Step::only(Next::RetryWait { until: retry::postponed(&call.retry, call.attempt, now, random) })
         }
         _ => Step::only(Next::Unchanged),
@@ -182,14 +184,13 @@ fn retry_or_end(call: &Call, failure: &Failure, now: Time, random: f64) -> Next 
     Next::RetryWait { until }
 }
 
-fn after_lease(call: &Call, now: Time, random: f64) -> Step {
-    match call.lease_until {
-        Some(until) if now < until => Step::only(Next::StillRunning { until }),
-        _ => {
-            let lost = Failure::new(ErrorClass::Lost, "the worker went away: its lease expired");
-            step(call, &Event::Failed(&lost), now, random)
-        }
+fn after_lease(call: &Call, grace_until: Time, now: Time, random: f64) -> Step {
+    let until = call.lease_until.map_or(grace_until, |lease| lease.max(grace_until));
+    if now < until {
+        return Step::only(Next::StillRunning { until });
     }
+    let lost = Failure::new(ErrorClass::Lost, "the worker went away: its lease expired");
+    step(call, &Event::Failed(&lost), now, random)
 }
 
 fn deadline_passed(call: &Call) -> Next {

@@ -100,7 +100,7 @@ fn random_event(history: &mut History, rng: &mut StdRng) {
         5..=7 => Event::Failed(&failure),
         8 => Event::Released,
         9 => Event::Cancel,
-        _ => Event::Woken { retry_allowed: rng.random() },
+        _ => Event::Woken { retry_allowed: rng.random(), grace_until: Time::default() },
     };
     history.apply(&event, rng.random());
 }
@@ -135,7 +135,7 @@ proptest! {
         // No worker and no user any more, only time: leases expire, retries come due, the deadline passes.
         for _ in 0..40 {
             history.now += TimeDelta::seconds(16);
-            history.apply(&Event::Woken { retry_allowed: true }, rng.random());
+            history.apply(&Event::Woken { retry_allowed: true, grace_until: Time::default() }, rng.random());
         }
         prop_assert!(history.call.state.is_terminal(), "{:?}", history.call);
     }

@@ -20,6 +20,10 @@ fn call(state: CallState, attempt: u32) -> Call {
     }
 }
 
+fn woken(retry_allowed: bool) -> Event<'static> {
+    Event::Woken { retry_allowed, grace_until: Time::default() }
+}
+
 fn running() -> Call {
     call(CallState::Running, 1)
 }
@@ -95,9 +99,12 @@ fn retries_end_with_the_attempts_and_with_the_deadline() {
 
 #[test]
 fn a_lease_is_lost_only_when_it_is_over() {
-    let woken = Event::Woken { retry_allowed: true };
+    let woken = woken(true);
     assert!(matches!(step(&running(), &woken, now(), 0.5).next, Next::StillRunning { .. }));
     let expired = Call { lease_until: Some(now()), ..running() };
+    let until = now() + TimeDelta::seconds(5);
+    let grace = Event::Woken { retry_allowed: true, grace_until: until };
+    assert_eq!(step(&expired, &grace, now(), 0.5).next, Next::StillRunning { until }, "an outage has just ended");
     let step = step(&expired, &woken, now(), 0.5);
     assert!(matches!(step.next, Next::RetryWait { .. }));
     assert_eq!(step.ended_attempt.unwrap().unwrap().class, ErrorClass::Lost);
@@ -105,7 +112,7 @@ fn a_lease_is_lost_only_when_it_is_over() {
 
 #[test]
 fn a_woken_call_retries_waits_or_fails_at_its_deadline() {
-    let (yes, no) = (Event::Woken { retry_allowed: true }, Event::Woken { retry_allowed: false });
+    let (yes, no) = (woken(true), woken(false));
     let waiting = call(CallState::RetryWait, 1);
     assert_eq!(next(&waiting, &yes), "Ready");
     assert_eq!(next(&waiting, &no), "retry in 1500 ms");
@@ -148,7 +155,7 @@ fn nothing_moves_an_ended_call() {
             Event::Succeeded,
             Event::Failed(&failure),
             Event::Released,
-            Event::Woken { retry_allowed: true },
+            woken(true),
             Event::Cancel,
         ] {
             assert_eq!(next(&call(state, 1), &event), "Unchanged", "{state} {event:?}");

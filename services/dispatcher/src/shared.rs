@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
 };
 
 use redial_queue::{OutgoingJob, Queue};
@@ -22,6 +23,8 @@ pub(crate) struct Shared {
     pub(crate) jobs: mpsc::Sender<OutgoingJob>,
     /// Wakes the sweeper: something may be due sooner than it thinks.
     pub(crate) due: Notify,
+    /// Since when Postgres and NATS were reached without a break.
+    well_since: Mutex<Instant>,
     /// Successes per tool since the sweeper last credited them to the tools' retry budgets.
     successes: Mutex<HashMap<String, f64>>,
     /// Pools whose queue held unpulled jobs when that was last looked at.
@@ -41,6 +44,7 @@ impl Shared {
             registry,
             jobs,
             due: Notify::new(),
+            well_since: Mutex::new(Instant::now()),
             successes: Mutex::default(),
             queued: Mutex::default(),
         }))
@@ -50,6 +54,18 @@ impl Shared {
     /// dispatcher publishes the job later.
     pub(crate) async fn publish(&self, job: OutgoingJob) {
         let _ = self.jobs.send(job).await;
+    }
+
+    /// Postgres or NATS could not be reached.
+    pub(crate) fn note_outage(&self) {
+        *self.well_since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// How long no lease is taken for expired: workers that were cut off by an outage, or found no dispatcher, get a
+    /// whole lease to renew or release what they hold.
+    pub(crate) fn grace(&self) -> Duration {
+        let well_since = *self.well_since.lock().unwrap_or_else(PoisonError::into_inner);
+        self.config.lease.saturating_sub(well_since.elapsed())
     }
 
     pub(crate) fn count_success(&self, tool: &str) {

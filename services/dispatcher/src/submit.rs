@@ -8,7 +8,7 @@ use redial_proto::{
 };
 use redial_queue::{OutgoingJob, QueueError, Request};
 use redial_store::{NewCall, Submitted};
-use redial_telemetry::{metrics, submit_call};
+use redial_telemetry::{metrics, names, submit_call};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -109,7 +109,7 @@ pub(crate) async fn write(shared: &Shared, calls: &[NewCall]) -> Vec<SubmitResul
                         shared.publish(first_job(call)).await;
                     }
                     let result = answer(call, &written);
-                    metrics().calls_submitted(&call.tool, status_name(result.status), 1);
+                    metrics().calls_submitted(metric_tool(call), status_name(result.status), 1);
                     results.push(result);
                 }
             }
@@ -120,6 +120,14 @@ pub(crate) async fn write(shared: &Shared, calls: &[NewCall]) -> Vec<SubmitResul
         }
     }
     results
+}
+
+/// Names that nobody announced would make a series each.
+fn metric_tool(call: &NewCall) -> &str {
+    match &call.refusal {
+        Some((ErrorClass::UnknownTool, ..)) => names::OTHER_TOOL,
+        _ => &call.tool,
+    }
 }
 
 fn first_job(call: &NewCall) -> OutgoingJob {

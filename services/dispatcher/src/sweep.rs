@@ -1,7 +1,11 @@
 //! Looks at the calls whose time has come: leases that are over, retries that are due, jobs that nobody claimed,
 //! deadlines that passed.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use redial_engine::{Budget, Event};
 use redial_proto::CallState;
@@ -21,14 +25,21 @@ const MOST_REPUBLISHED: usize = 2_000;
 
 pub(crate) async fn run(shared: Arc<Shared>, shutdown: CancellationToken) {
     let mut pause = Duration::ZERO;
+    let mut swept_at = Instant::now();
     while until(&shutdown, wait(&shared, pause)).await.is_some() {
+        // A statement that hung, or a process that was stopped, is an outage too.
+        if swept_at.elapsed() > INTERVAL * 2 + shared.config.lease / 3 {
+            shared.note_outage();
+        }
         pause = match pass(&shared).await {
             Ok(pause) => pause,
             Err(error) => {
                 tracing::warn!(%error, "the sweep waits for the database");
+                shared.note_outage();
                 INTERVAL
             }
         };
+        swept_at = Instant::now();
     }
 }
 
@@ -44,7 +55,8 @@ async fn wait(shared: &Shared, pause: Duration) {
 async fn pass(shared: &Shared) -> Result<Duration, StoreError> {
     let mut republished = 0;
     loop {
-        let mut sweep = Sweep { shared, allowed: HashMap::new(), changes: Vec::new(), republished };
+        let mut sweep =
+            Sweep { shared, began: Instant::now(), allowed: HashMap::new(), changes: Vec::new(), republished };
         let (applied, due) = shared.store.sweep(BATCH, &mut sweep).await?;
         metrics().jobs_republished((sweep.republished - republished) as u64);
         republished = sweep.republished;
@@ -60,6 +72,7 @@ async fn pass(shared: &Shared) -> Result<Duration, StoreError> {
 
 struct Sweep<'a> {
     shared: &'a Shared,
+    began: Instant,
     /// Retry tokens granted per tool.
     allowed: HashMap<String, u32>,
     changes: Vec<Change>,
@@ -76,15 +89,20 @@ impl Sweeper for Sweep<'_> {
     }
 
     fn decide(&mut self, calls: &[CallRow]) -> Vec<Change> {
-        self.changes = calls.iter().map(|call| self.decide_one(call)).collect();
+        if self.began.elapsed() > INTERVAL * 2 {
+            // The database hung: nobody could renew meanwhile.
+            self.shared.note_outage();
+        }
+        let grace = self.shared.grace();
+        self.changes = calls.iter().map(|call| self.decide_one(call, grace)).collect();
         self.changes.clone()
     }
 }
 
 impl Sweep<'_> {
-    fn decide_one(&mut self, call: &CallRow) -> Change {
+    fn decide_one(&mut self, call: &CallRow, grace: Duration) -> Change {
         let retry_allowed = call.state == CallState::RetryWait && self.take_token(&call.tool);
-        let event = Event::Woken { retry_allowed };
+        let event = Event::Woken { retry_allowed, grace_until: call.read_at + grace };
         decide::change(&self.shared.registry, call, &event, None).unwrap_or_else(|| self.unclaimed(call))
     }
 

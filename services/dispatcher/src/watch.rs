@@ -29,6 +29,7 @@ pub(crate) async fn run(shared: Arc<Shared>, shutdown: CancellationToken) {
             Ok(()) => {}
             Err(error) => {
                 known.troubled = true;
+                shared.note_outage();
                 tracing::warn!(%error, "the streams cannot be checked now");
             }
         }

@@ -2,10 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use redial_proto::{Effect, ErrorClass, Failure};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{held::Stopped, release::release, shared::Shared};
+use crate::{release::hand_back, shared::Shared};
 
 /// How long reports may take to be on record at the end.
 const FLUSH: Duration = Duration::from_secs(10);
@@ -39,24 +38,14 @@ pub(crate) async fn drain(shared: &Arc<Shared>, pulls: &TaskTracker, grace: Dura
     tracing::info!("drained");
 }
 
-/// The grace is over. What may run twice is given back; of the rest nobody knows how far it came.
+/// The grace is over. Tools that still run are stopped, and their calls handed back.
 async fn cut_off(shared: &Shared) {
-    let (again, uncertain): (Vec<Stopped>, Vec<Stopped>) = shared.held.stop_all().into_iter().partition(may_repeat);
-    tracing::warn!(released = again.len(), lost = uncertain.len(), "the grace is over: running tools were stopped");
+    let stopped = shared.held.stop_all();
+    tracing::warn!(stopped = stopped.len(), "the grace is over: running tools were stopped");
     // A call that is given back may start elsewhere at once: its tool must be gone by then.
     shared.attempts.close();
     if tokio::time::timeout(STOP, shared.attempts.wait()).await.is_err() {
         tracing::error!("a tool does not stop");
     }
-    for stopped in uncertain {
-        let failure = Failure::new(ErrorClass::Lost, "the worker was shut down while the tool ran");
-        shared.reports.send(stopped.job, stopped.ran, Err(failure));
-    }
-    let jobs: Vec<_> = again.iter().map(|stopped| stopped.job).collect();
-    release(shared, jobs.clone()).await;
-    shared.forget(&jobs);
-}
-
-fn may_repeat(stopped: &Stopped) -> bool {
-    matches!(stopped.effect, Effect::Read | Effect::Idempotent)
+    hand_back(shared, stopped, "the worker was shut down while the tool ran").await;
 }

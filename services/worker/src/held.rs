@@ -94,12 +94,14 @@ impl Held {
         }
     }
 
-    /// Stops and forgets the running attempts whose lease ended. What is done is kept: if nobody else was granted the
-    /// call meanwhile, its report still counts.
-    pub(crate) fn expire(&self, now: Instant) -> Vec<JobRef> {
-        let over = |attempt: &Attempt| attempt.tool.is_some() && attempt.lease <= now;
-        let lost: Vec<JobRef> = self.lock().iter().filter(|(_, attempt)| over(attempt)).map(|(job, _)| *job).collect();
-        lost.into_iter().filter(|job| self.forget(*job)).collect()
+    /// Stops the running attempts whose lease ended. What is done is left alone: if nobody else was granted the call
+    /// meanwhile, its report still counts.
+    pub(crate) fn expire(&self, now: Instant) -> Vec<Stopped> {
+        let mut attempts = self.lock();
+        let over = attempts.iter_mut().filter(|(_, attempt)| attempt.lease <= now);
+        let stopped = over.filter_map(|(job, attempt)| stop(attempt, *job)).collect();
+        self.ended.notify_waiters();
+        stopped
     }
 
     /// All attempts, running or waiting for their report to be on record.
@@ -179,9 +181,10 @@ mod tests {
         attempts.finish(done);
         attempts.renewed(&[kept], Instant::now() + 2 * LEASE);
         attempts.renewed(&[kept], Instant::now());
-        assert_eq!(attempts.expire(Instant::now() + LEASE), [lost]);
+        let expired = attempts.expire(Instant::now() + LEASE);
+        assert_eq!(expired.iter().map(|stopped| stopped.job).collect::<Vec<_>>(), [lost]);
         assert!(tool.await.unwrap_err().is_cancelled());
-        assert_eq!(attempts.jobs().len(), 2);
+        assert!(attempts.expire(Instant::now() + LEASE).is_empty(), "each expires once");
     }
 
     #[tokio::test(start_paused = true)]

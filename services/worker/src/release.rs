@@ -2,17 +2,37 @@
 
 use std::time::Duration;
 
-use redial_proto::{JobRef, ReleaseReply, ReleaseRequest, limits::MAX_CLAIM, subjects};
+use redial_proto::{Effect, ErrorClass, Failure, JobRef, ReleaseReply, ReleaseRequest, limits::MAX_CLAIM, subjects};
 use tokio::time::Instant;
 
-use crate::{pause, shared::Shared};
+use crate::{held::Stopped, pause, shared::Shared};
 
 const ANSWER: Duration = Duration::from_secs(3);
+/// How long the processes of a stopped tool may take to be gone.
+const STOP: Duration = Duration::from_secs(2);
 const PAUSE_CAP: Duration = Duration::from_secs(2);
-/// After this long their leases have run out and the dispatchers know by themselves.
-const GIVE_UP: Duration = Duration::from_secs(30);
+/// After an outage the dispatchers wait a lease for this; one that lasts longer than that burns the attempt.
+const GIVE_UP: Duration = Duration::from_secs(3600);
 /// While draining the process wants to end.
 const GIVE_UP_DRAINING: Duration = Duration::from_secs(10);
+
+/// Hands back attempts whose tools were stopped half-way. What may run twice is released and does not count. How far an
+/// `unsafe` tool came nobody knows: that is reported as `lost`.
+pub(crate) async fn hand_back(shared: &Shared, stopped: Vec<Stopped>, why: &str) {
+    let (unsafe_, again): (Vec<Stopped>, Vec<Stopped>) =
+        stopped.into_iter().partition(|stopped| stopped.effect == Effect::Unsafe);
+    for stopped in unsafe_ {
+        shared.reports.send(stopped.job, stopped.ran, Err(Failure::new(ErrorClass::Lost, why)));
+    }
+    let jobs: Vec<_> = again.iter().map(|stopped| stopped.job).collect();
+    // A call that is given back may start elsewhere at once: the processes of its tool must be gone by then.
+    if tokio::time::timeout(STOP, redial_tools::settled()).await.is_err() {
+        tracing::error!("the processes of a stopped tool do not end");
+    }
+    // Before the release: a released attempt may be granted to this very worker again, under the same number.
+    shared.forget(&jobs);
+    release(shared, jobs).await;
+}
 
 /// Gives attempts back; tries again until a dispatcher answers.
 pub(crate) async fn release(shared: &Shared, jobs: Vec<JobRef>) {

@@ -6,7 +6,11 @@ use redial_proto::{ErrorClass, Failure, JobRef, RenewReply, RenewRequest, subjec
 use redial_queue::QueueError;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::shared::{Shared, margin};
+use crate::{
+    held::Stopped,
+    release::hand_back,
+    shared::{Shared, margin},
+};
 
 /// Attempts in one message.
 const CHUNK: usize = 5_000;
@@ -36,13 +40,22 @@ pub(crate) async fn renew(shared: Arc<Shared>) {
     }
 }
 
-/// Stops tools whose lease ended without a renewal. Nothing is reported: the call belongs to the dispatchers again.
+/// Stops tools whose lease ended without a renewal: no dispatcher could be reached. When one can be again, it hears what
+/// became of them, so that the outage burns no attempt of a tool that may run twice.
 pub(crate) async fn watch(shared: Arc<Shared>) {
     let mut ticks = tokio::time::interval(WATCH);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        for job in shared.held.expire(ticks.tick().await) {
+        let stopped = shared.held.expire(ticks.tick().await);
+        for Stopped { job, .. } in &stopped {
             tracing::error!(call = %job.call, attempt = job.attempt, "the lease ended; the tool was stopped");
+        }
+        if !stopped.is_empty() {
+            let shared = Arc::clone(&shared);
+            shared.claims.clone().spawn(async move {
+                let why = "the lease ended while no dispatcher could be reached; the tool was stopped";
+                hand_back(&shared, stopped, why).await;
+            });
         }
     }
 }

@@ -6,7 +6,7 @@ use redial_proto::{
     ErrorClass, Failure, Grant,
     limits::{MAX_DEPTH, MAX_OUTPUT, json_depth, shorten},
 };
-use redial_telemetry::{current_traceparent, execute_tool, metrics, record_error, set_parent};
+use redial_telemetry::{current_traceparent, execute_tool, record_error, set_parent};
 use redial_tools::{Answer, Context};
 use serde_json::value::RawValue;
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
@@ -35,7 +35,6 @@ pub(crate) fn start(shared: &Arc<Shared>, grant: Grant, lease: Instant, slot: Ow
 
 async fn attempt(shared: Arc<Shared>, grant: Grant, slot: OwnedSemaphorePermit) {
     let (job, started) = (grant.job_ref(), Instant::now());
-    let name = grant.tool.clone();
     let answer = checked(execute(&shared, grant).await);
     let class = answer.as_ref().err().map(|failure| failure.class.as_str());
     // Free before the report, so that the next job does not wait for it.
@@ -46,7 +45,6 @@ async fn attempt(shared: Arc<Shared>, grant: Grant, slot: OwnedSemaphorePermit) 
     if let Some(class) = class {
         record_error(&Span::current(), class);
     }
-    metrics().attempt_finished(&name, class, started.elapsed());
     shared.reports.send(job, started.elapsed(), answer);
 }
 

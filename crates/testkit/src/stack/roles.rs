@@ -40,7 +40,7 @@ impl Stack {
         let (tell, ready) = oneshot::channel();
         let token = shutdown.clone();
         let running = tokio::spawn(async move {
-            redial_dispatcher::run(config, token, || drop(tell.send(()))).await.unwrap();
+            redial_dispatcher::run(config, token, || tell.send(()).unwrap()).await.unwrap();
         });
         ready.await.expect("the dispatcher starts");
         self.roles.push(Role { is_dispatcher: true, shutdown, running });

@@ -49,20 +49,18 @@ async fn what_may_run_twice_is_given_back() {
 
 #[tokio::test]
 async fn what_must_not_run_twice_is_reported_as_lost() {
-    for effect in [Effect::Keyed, Effect::Unsafe] {
-        let mut dispatcher = Dispatcher::start().await;
-        dispatcher.script().effect = effect;
-        let (stuck, mut events) = tools::stuck();
-        let worker = dispatcher.worker(4, [stuck]).await;
-        let job = dispatcher.submit("stuck").await;
-        assert_eq!(within(5, events.recv()).await, Some(Event::Started));
-        worker.shutdown.cancel();
-        let report = dispatcher.report().await;
-        let error = report.error.as_ref().unwrap();
-        assert_eq!((report.job_ref(), error.class, error.effect_possible), (job, ErrorClass::Lost, true));
-        worker.ended().await;
-        assert!(!dispatcher.said().iter().any(|said| matches!(said, Said::Released(_))));
-    }
+    let mut dispatcher = Dispatcher::start().await;
+    dispatcher.script().effect = Effect::Unsafe;
+    let (stuck, mut events) = tools::stuck();
+    let worker = dispatcher.worker(4, [stuck]).await;
+    let job = dispatcher.submit("stuck").await;
+    assert_eq!(within(5, events.recv()).await, Some(Event::Started));
+    worker.shutdown.cancel();
+    let report = dispatcher.report().await;
+    let error = report.error.as_ref().unwrap();
+    assert_eq!((report.job_ref(), error.class, error.effect_possible), (job, ErrorClass::Lost, true));
+    worker.ended().await;
+    assert!(!dispatcher.said().iter().any(|said| matches!(said, Said::Released(_))));
 }
 
 #[tokio::test]

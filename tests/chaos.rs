@@ -1,0 +1,211 @@
+//! The chaos test: every kind of process is killed at random while 2,000 calls go through, and afterwards every
+//! invariant must hold. `cargo test -p redial --test chaos -- --nocapture` shows the counts; `CHAOS_SEED` repeats a run.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
+
+use std::{collections::BTreeMap, time::Duration};
+
+use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::SliceRandom as _};
+use redial_proto::{CallState, Effect, Submission};
+use redial_testkit::{
+    Deed, Evidence, Ledger, Process, Servers, Stack, arguments, run_obedient_worker, start_obedient_worker,
+    until_within,
+};
+use serde_json::{Value, json};
+
+const CALLS: usize = 2_000;
+const BATCH: usize = 100;
+/// Calls that may wait or run before the next batch is sent: enough that every kill hits some.
+const MOST_LIVE: usize = 250;
+const DISPATCHERS: usize = 2;
+const WORKERS: usize = 3;
+/// Everything has to happen within this.
+const LONG: Duration = Duration::from_secs(120);
+
+#[tokio::test]
+#[ignore = "a process that the other test starts"]
+async fn obedient_worker() {
+    run_obedient_worker().await;
+}
+
+/// What can be killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Dispatcher,
+    Worker,
+    Nats,
+    Postgres,
+}
+
+/// How often each is killed.
+const KILLS: [(Kind, usize); 4] = [(Kind::Dispatcher, 6), (Kind::Worker, 6), (Kind::Nats, 3), (Kind::Postgres, 3)];
+
+/// Calls of all four effects. Nine in ten do their work; of the others, half fail once or twice and half for good.
+fn submissions(random: &mut StdRng) -> Vec<Submission> {
+    let one = |n: usize| {
+        let effect = Effect::ALL[n % 4];
+        let mut orders = json!({
+            "n": n, "before_ms": random.random_range(0..40), "after_ms": random.random_range(0..40),
+        });
+        match random.random_range(0..40) {
+            0 => add(&mut orders, &json!({"fail": "unavailable", "times": 1, "harmless": true})),
+            1 => {
+                add(&mut orders, &json!({"fail": "rate_limited", "times": 2, "harmless": true, "retry_after_ms": 200}))
+            }
+            2 => add(&mut orders, &json!({"fail": "business_rule", "harmless": true})),
+            3 => add(&mut orders, &json!({"fail": "unavailable", "times": 1})),
+            _ => {}
+        }
+        Submission { key: Some(format!("chaos-{n}")), ..Submission::new(effect.as_str(), arguments(orders)) }
+    };
+    (0..CALLS).map(one).collect()
+}
+
+fn add(orders: &mut Value, more: &Value) {
+    for (name, value) in more.as_object().unwrap() {
+        orders[name] = value.clone();
+    }
+}
+
+/// The processes that are killed and started again.
+struct Scene {
+    stack: Stack,
+    dispatchers: Vec<Process>,
+    workers: Vec<Process>,
+}
+
+impl Scene {
+    async fn set() -> Self {
+        let stack = Stack::on(Servers::start_own().await).await;
+        stack.workers_will_die();
+        let mut scene = Self { stack, dispatchers: Vec::new(), workers: Vec::new() };
+        for _ in 0..DISPATCHERS {
+            let dispatcher = scene.dispatcher();
+            dispatcher.line("dispatcher is ready").await;
+            scene.dispatchers.push(dispatcher);
+        }
+        for _ in 0..WORKERS {
+            scene.workers.push(scene.worker());
+        }
+        scene.stack.offered(&Effect::ALL.map(Effect::as_str)).await;
+        scene
+    }
+
+    fn dispatcher(&self) -> Process {
+        Process::start(env!("CARGO_BIN_EXE_redial"), |command| {
+            command.args(["dispatcher", "--lease", "2s", "--database-connections", "8"]);
+            command.args(["--nats-url", self.stack.servers.nats_url()]);
+            command.args(["--database-url", self.stack.servers.database_url()]);
+        })
+    }
+
+    fn worker(&self) -> Process {
+        start_obedient_worker(self.stack.servers.nats_url(), &self.stack.ledger, Duration::from_secs(1))
+    }
+
+    /// Kills one of a kind, and starts another in its place.
+    async fn kill(&mut self, kind: Kind, random: &mut StdRng) {
+        match kind {
+            Kind::Dispatcher => {
+                let n = random.random_range(0..DISPATCHERS);
+                self.dispatchers[n].kill().await;
+                self.dispatchers[n] = self.dispatcher();
+            }
+            Kind::Worker => {
+                let n = random.random_range(0..WORKERS);
+                self.workers[n].kill().await;
+                self.workers[n] = self.worker();
+            }
+            Kind::Nats => {
+                self.stack.servers.kill_nats().await;
+                self.stack.servers.start_nats().await;
+            }
+            Kind::Postgres => {
+                self.stack.servers.kill_postgres().await;
+                self.stack.servers.start_postgres().await;
+            }
+        }
+    }
+
+    /// Calls on record that have ended. Waits out a database that is just coming back.
+    async fn ended(&self) -> usize {
+        until_within(LONG, "the database says how many calls have ended", async || {
+            let ended = "SELECT count(*) FROM calls WHERE wake_at IS NULL";
+            let count: i64 = sqlx::query_scalar(ended).fetch_one(self.stack.db()).await.ok()?;
+            usize::try_from(count).ok()
+        })
+        .await
+    }
+
+    /// Submits a batch until every call of it is accepted.
+    async fn submit(&self, batch: &[Submission]) {
+        until_within(LONG, "a batch is accepted", async || {
+            let results = self.stack.try_submit_all(batch).await.ok()?;
+            results.iter().all(|result| result.call.is_some()).then_some(())
+        })
+        .await;
+    }
+}
+
+/// Who is killed, in random order.
+fn schedule(random: &mut StdRng) -> Vec<Kind> {
+    let mut kinds: Vec<Kind> = KILLS.into_iter().flat_map(|(kind, count)| vec![kind; count]).collect();
+    kinds.shuffle(random);
+    kinds
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kill_9_of_anything_at_random_breaks_no_promise() {
+    let seed = std::env::var("CHAOS_SEED").map_or_else(|_| rand::random(), |seed| seed.parse().unwrap());
+    println!("chaos: seed {seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let (submissions, mut kinds) = (submissions(&mut random), schedule(&mut random));
+    let mut scene = Scene::set().await;
+    let (mut sent, between) = (0, CALLS / (kinds.len() + 2));
+    let mut next_kill = random.random_range(between / 2..between);
+    until_within(LONG, "all calls have ended", async || {
+        let ended = scene.ended().await;
+        if sent < CALLS && sent - ended.min(sent) < MOST_LIVE {
+            scene.submit(&submissions[sent..sent + BATCH]).await;
+            sent += BATCH;
+        }
+        if ended >= next_kill
+            && let Some(kind) = kinds.pop()
+        {
+            scene.kill(kind, &mut random).await;
+            next_kill += between;
+        }
+        (ended == CALLS && kinds.is_empty()).then_some(())
+    })
+    .await;
+    let ledger = scene.stack.ledger.clone();
+    for worker in scene.workers {
+        worker.terminate();
+        assert!(worker.ended().await.success(), "{}", worker.output());
+    }
+    for dispatcher in scene.dispatchers {
+        dispatcher.terminate();
+        assert!(dispatcher.ended().await.success(), "{}", dispatcher.output());
+    }
+    let evidence = scene.stack.finish().await;
+    assert_eq!(evidence.calls.len(), CALLS);
+    assert!(evidence.lost() > 0, "six workers were killed and nothing was lost: the test did not hit anything");
+    tell(&evidence, &ledger);
+}
+
+fn tell(evidence: &Evidence, ledger: &Ledger) {
+    let attempts = evidence.attempts().count();
+    let effects = ledger.entries().iter().filter(|entry| entry.deed == Deed::Effect).count();
+    let kills = KILLS.map(|(kind, count)| format!("{count} {kind:?}")).join(", ").to_lowercase();
+    let mut ends = BTreeMap::new();
+    for state in CallState::ALL {
+        ends.insert(state.as_str(), evidence.count(state));
+    }
+    ends.retain(|_, count| *count > 0);
+    println!(
+        "chaos: {CALLS} calls, {attempts} attempts, {effects} effects; killed with SIGKILL: {kills}; \
+         {} attempts lost, {} late results; ended: {ends:?}; every invariant holds",
+        evidence.lost(),
+        evidence.late_reports,
+    );
+}

@@ -1,0 +1,166 @@
+//! Servers go away and come back, or come back empty: what was accepted is finished, and no attempt pays for it.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
+
+use std::{collections::HashSet, time::Duration};
+
+use redial_proto::{CallId, CallState, Effect, RetryOverride, Submission};
+use redial_testkit::{Deed, Servers, Stack, arguments, obedient, unique_path};
+use serde_json::json;
+
+const LONG: Duration = Duration::from_secs(60);
+/// Longer than an outage takes here. An outage that outlasts a lease is told apart by nobody from a dead worker.
+const LEASE: Duration = Duration::from_secs(12);
+
+/// A stack whose two servers can be killed, with two dispatchers and two workers.
+async fn stack() -> Stack {
+    let mut stack = Stack::on(Servers::start_own().await).await;
+    stack.lease = LEASE;
+    for _ in 0..2 {
+        stack.dispatch().await;
+        let tools = Effect::ALL.map(|effect| obedient(effect.as_str(), effect, &stack.ledger));
+        stack.work(tools.into()).await;
+    }
+    stack
+}
+
+/// Calls of all four effects that take some time.
+fn calls(first: u64, count: u64) -> Vec<Submission> {
+    let call = |n: u64| {
+        let effect = Effect::ALL[usize::try_from(n % 4).unwrap()];
+        let orders = json!({"n": n, "before_ms": n % 7 * 10, "after_ms": n % 5 * 10});
+        Submission { key: Some(format!("outage-{n}")), ..Submission::new(effect.as_str(), arguments(orders)) }
+    };
+    (first..first + count).map(call).collect()
+}
+
+/// Submits until there is an answer for every call; the keys make that safe.
+async fn insist(stack: &Stack, calls: &[Submission]) -> Vec<CallId> {
+    redial_testkit::until_within(LONG, "every call is accepted", async || {
+        let results = stack.try_submit_all(calls).await.ok()?;
+        results.iter().map(|result| result.call).collect()
+    })
+    .await
+}
+
+/// Every call succeeded in its first attempt, and had its effect once.
+async fn all_done_at_once(stack: Stack, calls: usize) {
+    stack.drained(LONG).await;
+    let ledger = stack.ledger.clone();
+    let evidence = stack.finish().await;
+    let retried: Vec<_> = evidence.calls.values().filter(|call| call.attempt != 1).collect();
+    assert!(retried.is_empty(), "an attempt was burnt: {retried:?}");
+    assert_eq!(evidence.count(CallState::Succeeded), calls);
+    let effects = ledger.entries().into_iter().filter(|entry| entry.deed == Deed::Effect);
+    let effects: Vec<CallId> = effects.map(|entry| entry.call).collect();
+    assert_eq!((effects.len(), effects.iter().collect::<HashSet<_>>().len()), (calls, calls));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn postgres_killed_under_load_loses_nothing_and_burns_no_attempt() {
+    let mut stack = stack().await;
+    insist(&stack, &calls(0, 300)).await;
+    stack.ledger.reaches(Deed::Effect, 60).await;
+    stack.servers.kill_postgres().await;
+    // Tools go on meanwhile, and their results wait.
+    stack.servers.start_postgres().await;
+    insist(&stack, &calls(200, 200)).await;
+    stack.ledger.reaches(Deed::Effect, 320).await;
+    stack.servers.kill_postgres().await;
+    stack.servers.start_postgres().await;
+    all_done_at_once(stack, 400).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nats_killed_under_load_loses_nothing_and_burns_no_attempt() {
+    let mut stack = stack().await;
+    insist(&stack, &calls(0, 300)).await;
+    stack.ledger.reaches(Deed::Effect, 60).await;
+    stack.servers.kill_nats().await;
+    stack.servers.start_nats().await;
+    insist(&stack, &calls(200, 200)).await;
+    stack.ledger.reaches(Deed::Effect, 320).await;
+    stack.servers.stop_nats().await;
+    stack.servers.start_nats().await;
+    all_done_at_once(stack, 400).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_nats_store_wiped_under_way_loses_nothing() {
+    let mut stack = stack().await;
+    insist(&stack, &calls(0, 300)).await;
+    stack.ledger.reaches(Deed::Effect, 60).await;
+    stack.servers.kill_nats().await;
+    stack.servers.wipe_nats();
+    stack.servers.start_nats().await;
+    insist(&stack, &calls(300, 100)).await;
+    all_done_at_once(stack, 400).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_nats_store_wiped_while_nobody_ran_loses_nothing() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![obedient("read", Effect::Read, &stack.ledger)]).await;
+    stack.stop_workers().await;
+    let waiting: Vec<Submission> = (0..50).map(|n| Submission::new("read", arguments(json!({"n": n})))).collect();
+    stack.call_all(&waiting).await;
+    stack.stop_dispatchers().await;
+    stack.servers.kill_nats().await;
+    stack.servers.wipe_nats();
+    stack.servers.start_nats().await;
+    stack.dispatch().await;
+    stack.work(vec![obedient("read", Effect::Read, &stack.ledger)]).await;
+    all_done_at_once(stack, 50).await;
+}
+
+/// A retry waits in a column; whoever runs when its time has come starts it, and not before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_retry_keeps_its_time_over_a_restart_of_everything() {
+    const PAUSE_MS: i64 = 3_000;
+    let mut stack = Stack::start_own().await;
+    stack.work(vec![obedient("read", Effect::Read, &stack.ledger)]).await;
+    let orders = json!({"fail": "rate_limited", "times": 1, "retry_after_ms": PAUSE_MS});
+    let call = stack.call("read", orders).await;
+    stack.is(call, CallState::RetryWait).await;
+    let due = stack.get(call).await.next_attempt_at.unwrap();
+    stack.stop_workers().await;
+    stack.stop_dispatchers().await;
+    stack.servers.kill_nats().await;
+    stack.servers.kill_postgres().await;
+    stack.servers.start_postgres().await;
+    stack.servers.start_nats().await;
+    stack.dispatch().await;
+    stack.work(vec![obedient("read", Effect::Read, &stack.ledger)]).await;
+    assert_eq!(stack.output(call).await, r#"{"attempt":2}"#);
+    let evidence = stack.finish().await;
+    let attempts = &evidence.calls[&call].attempts;
+    let pause = (attempts[1].started_at - attempts[0].ended_at).num_milliseconds();
+    assert!(attempts[1].started_at >= due && pause >= PAUSE_MS - 1, "waited {pause} ms");
+    let late = (attempts[1].started_at - due).num_milliseconds();
+    assert!(late < 10_000, "started {late} ms after its time");
+}
+
+/// Both servers at once, while tools run and a client keeps asking.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_runs_during_an_outage_of_both_servers_finishes() {
+    let mut stack = stack().await;
+    let gate = unique_path("gate");
+    let retry = RetryOverride { max_attempts: Some(1), ..RetryOverride::default() };
+    let held: Vec<Submission> = (0..20)
+        .map(|n| {
+            let effect = Effect::ALL[n % 4].as_str();
+            let orders = arguments(json!({"n": n, "hold": gate}));
+            Submission { retry: Some(retry), ..Submission::new(effect, orders) }
+        })
+        .collect();
+    stack.call_all(&held).await;
+    stack.ledger.reaches(Deed::Started, 20).await;
+    stack.servers.kill_nats().await;
+    stack.servers.kill_postgres().await;
+    // The tools end while nobody can be told.
+    std::fs::write(&gate, "").unwrap();
+    stack.ledger.reaches(Deed::Effect, 20).await;
+    stack.servers.start_postgres().await;
+    stack.servers.start_nats().await;
+    all_done_at_once(stack, 20).await;
+}
