@@ -135,8 +135,8 @@ pub struct CallView {
     /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<DateTime<Utc>>,
-    /// The result, in state `succeeded`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The result, in state `succeeded`; `null` is a result like any other.
+    #[serde(default, deserialize_with = "crate::queue::present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Value>")]
     pub output: Option<Box<RawValue>>,
     /// Why it failed, or why the last attempt did.

@@ -90,7 +90,7 @@ impl Grant {
 pub struct RenewRequest {
     /// Who.
     pub worker: WorkerId,
-    /// All attempts it runs. More than 5,000 are sent in several messages.
+    /// All attempts it runs. More than 10,000 are sent in several messages.
     pub running: Vec<JobRef>,
     /// Calls that it could run at once, over all pools.
     pub slots: u32,
@@ -149,7 +149,7 @@ pub struct Report {
 }
 
 /// A field that is there is there, even if it is `null`: that is a result like any other.
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
+pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::<RawValue>::deserialize(deserializer).map(Some)
 }
 

@@ -11,11 +11,12 @@ const CALLS: i64 = 50_000;
 /// Fifty thousand calls, one a minute until now: 1 % failed, 1 % still to run, the others succeeded.
 async fn filled() -> Stack {
     let mut stack = Stack::on(Servers::start().await).await;
+    let mut db = stack.db().acquire().await.unwrap();
     sqlx::query(
         "INSERT INTO calls (id, state, attempt, wake_at, tool, pool, effect, tenant, key, conversation, arguments,
                             timeout_ms, notify, submitted_at, deadline_at, published_at, finished_at, class, message)
          SELECT (lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || '7' || lpad(to_hex(n), 19, '0'))::uuid,
-                state, 1, CASE WHEN state = 'ready' THEN at + interval '1 year' END, 'tool_' || n % 50, 'default', 'read',
+                state, CASE WHEN state = 'ready' THEN 0 ELSE 1 END, CASE WHEN state = 'ready' THEN at + interval '1 year' END, 'tool_' || n % 50, 'default', 'read',
                 'default', 'key ' || n, 'conversation ' || n % 5000, '{}', 1000, false, at, at + interval '1 year', at,
                 CASE WHEN state <> 'ready' THEN at END, CASE WHEN state = 'failed' THEN
                 CASE WHEN n % 500 = 0 THEN 'auth' ELSE 'timeout' END END, NULL
@@ -23,7 +24,7 @@ async fn filled() -> Stack {
                       CASE n % 100 WHEN 0 THEN 'failed' WHEN 1 THEN 'ready' ELSE 'succeeded' END AS state
                FROM generate_series(1, 50000) AS n) AS made",
     )
-    .execute(stack.db())
+    .execute(&mut *db)
     .await
     .unwrap();
     sqlx::query(
@@ -31,12 +32,19 @@ async fn filled() -> Stack {
          SELECT id, 1, 'w', submitted_at, finished_at, class, CASE WHEN class IS NULL THEN '1'::json END
          FROM calls WHERE finished_at IS NOT NULL",
     )
-    .execute(stack.db())
+    .execute(&mut *db)
     .await
     .unwrap();
-    sqlx::query("ANALYZE").execute(stack.db()).await.unwrap();
+    sqlx::query("ANALYZE").execute(&mut *db).await.unwrap();
+    hand_in(&mut db).await;
+    drop(db);
     stack.leaves_calls();
     stack
+}
+
+/// Postgres hands a session's counters in when it likes; now, please.
+async fn hand_in(db: &mut sqlx::PgConnection) {
+    sqlx::query("SELECT pg_stat_force_next_flush()").execute(db).await.unwrap();
 }
 
 /// What Postgres did to the table of calls: sequential scans, and rows that it had to look at.
@@ -115,7 +123,10 @@ async fn retention_deletes_what_ended_long_ago_and_nothing_else() {
     let cutoff = Utc::now() - TimeDelta::minutes(CALLS - 10_000);
     let count = async |condition: &str| -> i64 {
         let query = format!("SELECT count(*) FROM {condition}");
-        sqlx::query_scalar(sqlx::AssertSqlSafe(query)).fetch_one(stack.db()).await.unwrap()
+        let mut db = stack.db().acquire().await.unwrap();
+        let count = sqlx::query_scalar(sqlx::AssertSqlSafe(query)).fetch_one(&mut *db).await.unwrap();
+        hand_in(&mut db).await;
+        count
     };
     let live = count("calls WHERE wake_at IS NOT NULL").await;
     let (deleted, (scans, rows)) =

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use chrono::Utc;
 use redial_proto::{
-    Announcement, CallId, ClaimId, ClaimReply, ClaimRequest, Failure, Grant, Job, JobRef, Report, ToolSpec, WorkerId,
-    WorkerNotice, subjects,
+    Announcement, CallId, ClaimId, ClaimReply, ClaimRequest, Failure, Grant, Job, JobRef, Report, ReportBatch,
+    ToolSpec, WorkerId, WorkerNotice, subjects,
 };
 use redial_queue::{Delivery, Queue, Subscription};
 use redial_testkit::Stack;
-use serde_json::{json, value::RawValue};
+use serde_json::value::RawValue;
 
 const ANSWER: Duration = Duration::from_secs(10);
 
@@ -70,7 +70,8 @@ impl Hand {
             Err(failure) => (None, Some(failure)),
         };
         let report = Report { call, attempt, duration_ms: 1, output, error };
-        self.queue.put(subjects::RESULTS, &json!({"worker": self.id, "reports": [report]})).await.unwrap();
+        let reports = vec![serde_json::value::to_raw_value(&report).unwrap()];
+        self.queue.put(subjects::RESULTS, &ReportBatch { worker: self.id.clone(), reports }).await.unwrap();
         self.told(JobRef { call, attempt }).await;
     }
 

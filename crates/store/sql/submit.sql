@@ -5,7 +5,7 @@ INSERT INTO calls (
 SELECT
     i.id,
     CASE WHEN i.class IS NULL THEN 'ready' ELSE 'refused' END,
-    CASE WHEN i.class IS NULL THEN t.now + $20::bigint * interval '1 ms' END,
+    CASE WHEN i.class IS NULL THEN t.now + LEAST($20::bigint, i.deadline_ms) * interval '1 ms' END,
     i.tool, i.pool, i.effect, i.tenant, i.key, i.content, i.conversation, i.arguments::json, i.timeout_ms,
     i.retry::json, i.notify, i.traceparent, t.now, t.now, t.now + i.deadline_ms * interval '1 ms',
     CASE WHEN i.class IS NOT NULL THEN t.now END,

@@ -56,16 +56,36 @@ impl Store {
         Ok(wake.map(|wake: Time| wake - now))
     }
 
-    /// Makes every unclaimed call due now whose job was published between two points in time: the jobs of that time
-    /// are gone. Returns how many.
-    pub async fn wake_unclaimed(&self, from: Time, until: Time) -> Result<u64, StoreError> {
+    /// Makes unclaimed calls due whose job was published in this time: those jobs are gone. The first `per_second` are
+    /// due now, the next a second later and so on, so that a long queue does not come back as a storm. Returns how many.
+    pub async fn wake_unclaimed(&self, after: Time, until: Time, per_second: u32) -> Result<u64, StoreError> {
+        let mut woken = 0;
+        for second in 0.. {
+            let batch = self.wake_batch(after, until, per_second, second).await?;
+            woken += batch;
+            if batch < u64::from(per_second) {
+                break;
+            }
+        }
+        Ok(woken)
+    }
+
+    async fn wake_batch(&self, after: Time, until: Time, most: u32, second: i32) -> Result<u64, StoreError> {
         self.run_again(|| async {
             let mut db = self.checkout().await?;
             let done = sqlx::query!(
-                "UPDATE calls SET wake_at = clock_timestamp(), published_at = to_timestamp(0)
-                 WHERE wake_at IS NOT NULL AND state = 'ready' AND published_at BETWEEN $1 AND $2",
-                from,
+                "UPDATE calls c
+                 SET wake_at = clock_timestamp() + $4::int * interval '1 s', published_at = to_timestamp(0)
+                 FROM (
+                     SELECT id FROM calls
+                     WHERE wake_at IS NOT NULL AND state = 'ready' AND published_at > $1 AND published_at <= $2
+                     LIMIT $3 FOR UPDATE SKIP LOCKED
+                 ) lost
+                 WHERE c.id = lost.id",
+                after,
                 until,
+                i64::from(most),
+                second,
             )
             .execute(&mut *db)
             .await?;

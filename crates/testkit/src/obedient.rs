@@ -111,11 +111,8 @@ pub async fn run_obedient_worker() {
     let (Ok(nats), Ok(ledger)) = (std::env::var(NATS), std::env::var(LEDGER)) else { return };
     let ledger = Ledger::open(Path::new(&ledger));
     let grace = std::env::var(GRACE).unwrap().parse().unwrap();
-    let config = WorkerConfig {
-        slots: SLOTS,
-        drain_grace: Duration::from_millis(grace),
-        ..WorkerConfig::new(nats, "obedient")
-    };
+    let config =
+        WorkerConfig { slots: SLOTS, drain_grace: Duration::from_millis(grace), ..WorkerConfig::new(nats, "obedient") };
     let tools = Effect::ALL.map(|effect| obedient(effect.as_str(), effect, &ledger));
     let worker = tools.into_iter().fold(Worker::new(config), Worker::add);
     let shutdown = CancellationToken::new();

@@ -58,9 +58,9 @@ async fn run() -> anyhow::Result<ExitCode> {
 /// Plays every scene, whatever became of the ones before; returns how many held.
 async fn play(stage: &mut Stage, began: Instant) -> anyhow::Result<usize> {
     output::line(format!("Redial's demo: real tools over a real queue; data and logs in {}", stage.folder().display()));
-    let started = stage.start().await?;
-    output::line(format!("  Postgres, NATS, dispatcher and workers are up after {:.1} s", began.elapsed().as_secs_f64()));
-    output::line(format!("  redial dev itself was ready after {:.1} s", started.as_secs_f64()));
+    let dev = stage.start().await?.as_secs_f64();
+    let all = began.elapsed().as_secs_f64();
+    output::line(format!("redial dev is ready after {dev:.1} s, and with two more workers after {all:.1} s\n"));
     let mut held = 0;
     for (index, scene) in Scene::ALL.into_iter().enumerate() {
         held += usize::from(scenes::play(scene, index + 1, stage).await);

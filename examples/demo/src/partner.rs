@@ -14,7 +14,7 @@ use tokio::{
 };
 
 /// Requests are small; a head or body longer than this is not ours.
-const MOST_BYTES: u64 = 16 * 1024;
+const MOST_BYTES: u16 = 16 * 1024;
 
 /// A request that came.
 #[derive(Clone, Debug)]
@@ -76,7 +76,7 @@ async fn serve(listener: TcpListener, requests: Arc<Mutex<Vec<Request>>>) {
 
 /// One request and its answer; then the connection is closed.
 async fn converse(stream: TcpStream, requests: &Mutex<Vec<Request>>) -> std::io::Result<()> {
-    let mut reader = BufReader::new(stream.take(MOST_BYTES));
+    let mut reader = BufReader::new(stream.take(MOST_BYTES.into()));
     let (mut path, mut key, mut length) = (String::new(), None, 0);
     let mut line = String::new();
     while reader.read_line(&mut line).await? > 0 && !line.trim().is_empty() {
@@ -91,7 +91,7 @@ async fn converse(stream: TcpStream, requests: &Mutex<Vec<Request>>) -> std::io:
         }
         line.clear();
     }
-    reader.read_exact(&mut vec![0; length.min(MOST_BYTES as usize)]).await?;
+    reader.read_exact(&mut vec![0; length.min(MOST_BYTES.into())]).await?;
     let reply = {
         let mut requests = lock(requests);
         let earlier = requests.iter().filter(|request| request.path == path).count();
@@ -111,7 +111,8 @@ struct Reply {
 
 /// The script: what is answered at a path, by the number of requests that came there before.
 fn reply(path: &str, earlier: usize) -> Reply {
-    let busy = |seconds| Reply { status: 503, retry_after: Some(seconds), body: r#"{"error": "busy, come back later"}"# };
+    let busy =
+        |seconds| Reply { status: 503, retry_after: Some(seconds), body: r#"{"error": "busy, come back later"}"# };
     let done = |body| Reply { status: 200, retry_after: None, body };
     match (path, earlier) {
         ("/hotels", 0 | 1) => busy(1),

@@ -1,6 +1,6 @@
 //! What `redial … --json` prints, as far as the demo looks at it.
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
 use serde_json::Value;
@@ -38,9 +38,7 @@ pub(crate) struct Violation {
 /// Of `redial show`.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Call {
-    pub(crate) call: String,
     pub(crate) state: String,
-    pub(crate) class: Option<String>,
     pub(crate) message: Option<String>,
     pub(crate) attempts: u32,
     pub(crate) attempts_made: Vec<Attempt>,
@@ -51,7 +49,6 @@ pub(crate) struct Call {
 pub(crate) struct Attempt {
     pub(crate) worker: String,
     pub(crate) started_at: DateTime<Utc>,
-    pub(crate) ended_at: Option<DateTime<Utc>>,
     pub(crate) outcome: String,
     pub(crate) class: Option<String>,
     pub(crate) retry_at: Option<DateTime<Utc>>,
@@ -70,10 +67,16 @@ impl Call {
         self.attempts_made.last().and_then(|attempt| attempt.output.clone()).unwrap_or_default()
     }
 
-    /// The times between the end of each attempt and the start of the next.
-    pub(crate) fn pauses(&self) -> Vec<TimeDelta> {
+    /// Of each attempt but the first: from the start of the one before to the time it was planned for. An error if it
+    /// was not planned, or started too early.
+    pub(crate) fn planned_after(&self) -> anyhow::Result<Vec<TimeDelta>> {
         let pairs = self.attempts_made.iter().zip(self.attempts_made.iter().skip(1));
-        pairs.filter_map(|(before, after)| Some(after.started_at - before.ended_at?)).collect()
+        let plan = |(before, after): (&Attempt, &Attempt)| {
+            let planned = before.retry_at.context("an attempt was not planned")?;
+            ensure!(after.started_at >= planned, "planned for {planned}, an attempt started at {}", after.started_at);
+            Ok(planned - before.started_at)
+        };
+        pairs.map(plan).collect()
     }
 
     /// The outcomes of its attempts: `succeeded`, or the class of the error.
@@ -112,16 +115,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_tells_pauses_and_outcomes() {
+    fn a_record_tells_plans_and_outcomes() {
         let call: Call = serde_json::from_str(
-            r#"{"call": "c", "state": "succeeded", "class": null, "message": null, "attempts": 2, "attempts_made": [
+            r#"{"call": "c", "state": "succeeded", "message": null, "attempts": 2, "attempts_made": [
                 {"attempt": 1, "worker": "a-1", "started_at": "2026-11-20T08:00:00Z", "ended_at": "2026-11-20T08:00:01Z",
                  "outcome": "failed", "class": "lost", "retry_at": "2026-11-20T08:00:02Z"},
                 {"attempt": 2, "worker": "b-2", "started_at": "2026-11-20T08:00:02.5Z",
                  "ended_at": "2026-11-20T08:00:03Z", "outcome": "succeeded", "output": {"booking": "ABCDEF"}}]}"#,
         )
         .unwrap();
-        assert_eq!(call.pauses(), [TimeDelta::milliseconds(1500)]);
+        assert_eq!(call.planned_after().unwrap(), [TimeDelta::seconds(2)]);
         assert_eq!(call.outcomes(), ["lost", "succeeded"]);
         assert_eq!(call.output()["booking"], "ABCDEF");
         assert!(call.has_ended());

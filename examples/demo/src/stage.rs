@@ -24,6 +24,8 @@ use crate::{
 pub(crate) const LEASE: Duration = Duration::from_secs(2);
 /// Pause between two looks at something that is awaited.
 const LOOK_AGAIN: Duration = Duration::from_millis(40);
+/// How long everything may take to start.
+const START: Duration = Duration::from_secs(60);
 /// How long a process may take to end in order.
 const GRACE: Duration = Duration::from_secs(15);
 const TOOLS: [(&str, u32); 6] = [
@@ -70,11 +72,16 @@ impl Stage {
 
     /// Starts everything, and waits until every tool has its workers. Returns the time until `redial dev` was ready.
     pub(crate) async fn start(&mut self) -> anyhow::Result<Duration> {
-        let took = self.start_dev().await?;
-        self.start_worker("worker-a")?;
-        self.start_worker("worker-b")?;
-        self.tools_are_there().await?;
-        Ok(took)
+        let all = async {
+            let took = self.start_dev().await?;
+            self.start_worker("worker-a")?;
+            self.start_worker("worker-b")?;
+            self.tools_are_there().await?;
+            Ok(took)
+        };
+        let started = tokio::time::timeout(START, all).await;
+        let logs = self.folder.path().display();
+        started.with_context(|| format!("not everything runs after {} s; logs: {logs}/*.log", START.as_secs()))?
     }
 
     /// Starts `redial dev`, a second time on the same folder; returns the time until it was ready.
@@ -135,10 +142,7 @@ impl Stage {
 }
 
 /// Looks again and again until there is something; the time limit is the scene's.
-pub(crate) async fn until<T>(
-    what: &str,
-    look: impl AsyncFn() -> anyhow::Result<Option<T>>,
-) -> anyhow::Result<T> {
+pub(crate) async fn until<T>(what: &str, look: impl AsyncFn() -> anyhow::Result<Option<T>>) -> anyhow::Result<T> {
     loop {
         if let Some(found) = look().await.with_context(|| format!("waiting until {what}"))? {
             return Ok(found);

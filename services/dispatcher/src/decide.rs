@@ -6,7 +6,7 @@ use std::{collections::HashMap, time::Duration};
 use redial_engine::{Call, Event, Next, publish};
 use redial_proto::{CallId, CallState, CallView, ErrorClass, Job, JobRef, WorkerNotice, limits, subjects};
 use redial_queue::OutgoingJob;
-use redial_store::{Applied, CallRow, Change, EndedAttempt, Expected};
+use redial_store::{Applied, CallRow, Change, EndedAttempt, Expected, Time};
 use redial_telemetry::metrics;
 use serde_json::value::RawValue;
 
@@ -38,7 +38,7 @@ pub(crate) fn change(
         Next::Ready => {
             change.state = CallState::Ready;
             change.publish = true;
-            change.wake_at = Some(row.read_at + Duration::from_millis(publish::FIRST_CHECK_MS));
+            change.wake_at = Some(check_at(row, row.read_at + Duration::from_millis(publish::FIRST_CHECK_MS)));
             if matches!(event, Event::Released) {
                 change.attempt = row.attempt.saturating_sub(1);
             }
@@ -71,11 +71,21 @@ pub(crate) fn change(
 /// What becomes of a call whose job nobody claimed. `queued`: its pool's queue still holds jobs.
 pub(crate) fn unclaimed(row: &CallRow, queued: bool) -> Change {
     let published = row.publish_no.saturating_sub(row.attempt);
-    let (publish, check_at) = match publish::unclaimed(published, row.published_at, queued, row.read_at) {
+    let (publish, at) = match publish::unclaimed(published, row.published_at, queued, row.read_at) {
         publish::Unclaimed::Publish { check_at } => (true, check_at),
         publish::Unclaimed::Wait { check_at } => (false, check_at),
     };
-    Change { publish, wake_at: Some(check_at), ..kept(row) }
+    Change { publish, wake_at: Some(check_at(row, at)), ..kept(row) }
+}
+
+/// Only looks at an unclaimed call again, after a pause.
+pub(crate) fn look_again(row: &CallRow, pause: Duration) -> Change {
+    Change { wake_at: Some(check_at(row, row.read_at + pause)), ..kept(row) }
+}
+
+/// When to look at a call that is ready: not later than its deadline.
+fn check_at(row: &CallRow, at: Time) -> Time {
+    at.min(row.deadline_at)
 }
 
 /// The success of an attempt, without reading the call first: the engine ends every running call the same way.

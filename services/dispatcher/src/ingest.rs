@@ -172,9 +172,17 @@ async fn write(
     changes: &[Change],
     open: &mut HashMap<JobRef, &Result>,
 ) -> std::result::Result<(), StoreError> {
-    if changes.is_empty() {
-        return Ok(());
+    for changes in changes.chunks(limits::MAX_BATCH) {
+        apply(shared, changes, open).await?;
     }
+    Ok(())
+}
+
+async fn apply(
+    shared: &Shared,
+    changes: &[Change],
+    open: &mut HashMap<JobRef, &Result>,
+) -> std::result::Result<(), StoreError> {
     let applied = shared.store.apply(changes).await?;
     for call in &applied {
         let settled = open.remove(&JobRef { call: call.call, attempt: call.attempt });

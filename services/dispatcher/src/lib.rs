@@ -60,7 +60,10 @@ pub async fn run(
     tasks.spawn(sweep::run(shared.clone(), shutdown.clone()));
     tasks.spawn(watch::run(shared.clone(), shutdown.clone()));
     tasks.spawn(retention::run(shared.clone(), shutdown.clone()));
-    shared.queue.flush().await;
+    // A server works off a connection in order: once it answers this, it knows all our subscriptions.
+    if let Err(error) = shared.queue.health().await {
+        tracing::warn!(%error, "NATS does not answer; requests are taken once it is back");
+    }
     tracing::info!("dispatcher is ready");
     ready();
     shutdown.cancelled().await;

@@ -27,7 +27,7 @@ pub(crate) async fn start(
     tasks: &TaskTracker,
     shutdown: &CancellationToken,
 ) -> Result<(), QueueError> {
-    let requests = lanes::start(Lanes { count: 3, batch: 256 }, tasks, Submitter(shared.clone()));
+    let requests = lanes::start(Lanes { count: 3, batch: 64 }, tasks, Submitter(shared.clone()));
     serve::feed(&shared.queue, subjects::SUBMIT, tasks, shutdown, requests).await
 }
 

@@ -20,8 +20,8 @@ use crate::{decide, shared::Shared, until};
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Calls looked at in one transaction.
 const BATCH: u32 = 500;
-/// Jobs published again in one pass at most, so that the sweeper can never become the storm itself.
-const MOST_REPUBLISHED: usize = 2_000;
+/// Jobs published again in one pass, or in one second after a loss, at most: the sweeper must not become the storm.
+pub(crate) const MOST_REPUBLISHED: u32 = 5_000;
 
 pub(crate) async fn run(shared: Arc<Shared>, shutdown: CancellationToken) {
     let mut pause = Duration::ZERO;
@@ -58,7 +58,7 @@ async fn pass(shared: &Shared) -> Result<Duration, StoreError> {
         let mut sweep =
             Sweep { shared, began: Instant::now(), allowed: HashMap::new(), changes: Vec::new(), republished };
         let (applied, due) = shared.store.sweep(BATCH, &mut sweep).await?;
-        metrics().jobs_republished((sweep.republished - republished) as u64);
+        metrics().jobs_republished(u64::from(sweep.republished - republished));
         republished = sweep.republished;
         let changes = sweep.changes;
         decide::act(shared, &changes, applied).await;
@@ -76,7 +76,7 @@ struct Sweep<'a> {
     /// Retry tokens granted per tool.
     allowed: HashMap<String, u32>,
     changes: Vec<Change>,
-    republished: usize,
+    republished: u32,
 }
 
 impl Sweeper for Sweep<'_> {
@@ -117,9 +117,11 @@ impl Sweep<'_> {
     }
 
     fn unclaimed(&mut self, call: &CallRow) -> Change {
-        let full = self.republished >= MOST_REPUBLISHED;
-        let change = decide::unclaimed(call, full || self.shared.is_queued(&call.pool));
-        self.republished += usize::from(change.publish);
+        if self.republished >= MOST_REPUBLISHED {
+            return decide::look_again(call, INTERVAL);
+        }
+        let change = decide::unclaimed(call, self.shared.is_queued(&call.pool));
+        self.republished += u32::from(change.publish);
         change
     }
 }

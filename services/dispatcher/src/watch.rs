@@ -8,7 +8,7 @@ use redial_store::{StoreError, Time};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::{DispatcherError, shared::Shared, until};
+use crate::{DispatcherError, shared::Shared, sweep::MOST_REPUBLISHED, until};
 
 /// Between two looks.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -70,7 +70,7 @@ async fn look(shared: &Shared, known: &mut Known) -> Result<(), DispatcherError>
 }
 
 async fn wake(shared: &Shared, from: Time, until: Time, why: &str) -> Result<(), StoreError> {
-    let calls = shared.store.wake_unclaimed(from, until).await?;
+    let calls = shared.store.wake_unclaimed(from, until, MOST_REPUBLISHED).await?;
     if calls > 0 {
         tracing::warn!(calls, "{why}: publishing the unclaimed jobs again");
         shared.due.notify_one();

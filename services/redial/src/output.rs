@@ -22,19 +22,23 @@ pub(crate) fn note(text: impl AsRef<str>) {
     let _ = writeln!(std::io::stderr(), "{}", text.as_ref());
 }
 
-/// A table with a head and no lines; as wide as the terminal, or as wide as it wants in a pipe. The first column is
-/// never broken: people copy it.
+/// Columns up to this wide are never broken: people copy ids and read times. An id has 36 characters.
+const UNBROKEN: u16 = 40;
+
+/// A table with a head and no lines; as wide as the terminal if long texts can be broken for it, or as wide as it wants
+/// in a pipe.
 pub(crate) fn table(head: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(NOTHING).set_header(head.iter().copied());
-    if std::io::stdout().is_terminal() {
-        table.set_content_arrangement(ContentArrangement::Dynamic);
-    }
-    if let Some(name) = table.column_mut(0) {
-        name.set_constraint(ColumnConstraint::ContentWidth);
-    }
     for row in rows {
         table.add_row(row);
+    }
+    if std::io::stdout().is_terminal() {
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+        let widths = table.column_max_content_widths();
+        for (column, _) in table.column_iter_mut().zip(widths).filter(|(_, width)| *width <= UNBROKEN) {
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
     }
     table.trim_fmt()
 }

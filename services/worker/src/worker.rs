@@ -24,13 +24,14 @@ pub struct Worker {
     config: WorkerConfig,
     id: WorkerId,
     tools: Vec<Tool>,
+    ready: Box<dyn FnOnce() + Send>,
 }
 
 impl Worker {
     /// A worker without tools. Its id is the name of the configuration and a random part.
     pub fn new(config: WorkerConfig) -> Self {
         let id = WorkerId::generate(&config.name);
-        Self { config, id, tools: Vec::new() }
+        Self { config, id, tools: Vec::new(), ready: Box::new(|| ()) }
     }
 
     /// Its id, as it stands in the audit.
@@ -59,6 +60,13 @@ impl Worker {
         Ok(self)
     }
 
+    /// Calls `tell` once a dispatcher knows the worker's tools: from then on they can be called.
+    #[must_use]
+    pub fn on_ready(mut self, tell: impl FnOnce() + Send + 'static) -> Self {
+        self.ready = Box::new(tell);
+        self
+    }
+
     /// Runs until `shutdown` is cancelled and everything is drained. Returns an error only if it cannot run at all:
     /// wrong tools, wrong credentials, a connection that was closed for good.
     pub async fn run(self, shutdown: CancellationToken) -> Result<(), WorkerError> {
@@ -75,6 +83,7 @@ impl Worker {
             return Ok(());
         };
         announced?;
+        (self.ready)();
         tracing::info!(worker = %shared.id, slots, tools = shared.tools.len(), "ready");
 
         // Dropped at the end, which stops them.

@@ -39,11 +39,7 @@ pub fn accuse(evidence: &Evidence, claims: &Claims) -> Vec<Accusation> {
 }
 
 /// What users were told and what is not so.
-fn unkept_promises(
-    evidence: &Evidence,
-    claims: &Claims,
-    deeds: &HashMap<CallId, Vec<&Entry>>,
-) -> Vec<Accusation> {
+fn unkept_promises(evidence: &Evidence, claims: &Claims, deeds: &HashMap<CallId, Vec<&Entry>>) -> Vec<Accusation> {
     let mut accusations = Vec::new();
     let mut accuse = |invariant, call, found| accusations.push(Accusation { invariant, call, found });
     for (id, key) in &claims.acknowledged {
@@ -138,7 +134,7 @@ fn overlapping_leases(call: &CallFacts) -> Finding {
 
 fn burnt(call: &CallFacts, claims: &Claims) -> Finding {
     let mut lost = call.attempts.iter().filter(|attempt| attempt.class.as_deref() == Some("lost"));
-    lost.next().filter(|_| !claims.workers_died).map(|attempt| {
-        (Invariant::NoAttemptBurnt, format!("attempt {} was lost, and no worker died", attempt.attempt))
-    })
+    lost.next()
+        .filter(|_| !claims.workers_died)
+        .map(|attempt| (Invariant::NoAttemptBurnt, format!("attempt {} was lost, and no worker died", attempt.attempt)))
 }

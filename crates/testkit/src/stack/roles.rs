@@ -46,29 +46,23 @@ impl Stack {
         self.roles.push(Role { is_dispatcher: true, shutdown, running });
     }
 
-    /// Starts one more worker with 64 slots, and waits until it is announced.
+    /// Starts one more worker with 64 slots, and waits until a dispatcher knows it.
     pub async fn work(&mut self, tools: Vec<Tool>) -> WorkerId {
         self.work_through(self.servers.nats_url().to_owned(), tools).await
     }
 
     /// The same with its own way to NATS, through a proxy.
     pub async fn work_through(&mut self, nats_url: String, tools: Vec<Tool>) -> WorkerId {
-        let worker = tools.into_iter().fold(Worker::new(WorkerConfig::new(nats_url, "test")), Worker::add);
+        let (tell, ready) = oneshot::channel();
+        let worker = Worker::new(WorkerConfig::new(nats_url, "test")).on_ready(|| tell.send(()).unwrap());
+        let worker = tools.into_iter().fold(worker, Worker::add);
         let (id, shutdown) = (worker.id().clone(), CancellationToken::new());
         let token = shutdown.clone();
         let running = tokio::spawn(async move { worker.run(token).await.unwrap() });
         self.roles.push(Role { is_dispatcher: false, shutdown, running });
-        self.announced(&id).await;
+        let announced = tokio::time::timeout(Duration::from_secs(30), ready).await;
+        announced.expect("the worker is announced in time").expect("the worker starts");
         id
-    }
-
-    /// Waits until a worker stands in the registry.
-    pub async fn announced(&self, worker: &WorkerId) {
-        until(&format!("worker {worker} is announced"), async || {
-            let known = sqlx::query_scalar("SELECT EXISTS (SELECT FROM workers WHERE id = $1)").bind(worker.as_str());
-            known.fetch_one(&self.db).await.unwrap_or(false).then_some(())
-        })
-        .await;
     }
 
     /// Waits until somebody announced all these tools.

@@ -21,8 +21,7 @@ pub(super) async fn play(stage: &Stage) -> anyhow::Result<String> {
     ensure!(call.outcomes() == ["business_rule"], "the attempts ended as {:?}", call.outcomes());
     ensure!(message.starts_with("no rate for XYZ"), "the error says {message:?}");
     Ok(format!(
-        "`date` says Friday, a script turns 100 USD into {} CNY; \
-         its own error is on record as business_rule, not retried: {message}",
+        "`date`: 2026-11-20 is a Friday; a script: 100 USD are {} CNY; its JSON error for XYZ is a business_rule, not retried",
         money["amount"]
     ))
 }

@@ -9,8 +9,9 @@ use crate::{record::Submitted, stage::Stage};
 pub(super) async fn play(stage: &mut Stage) -> anyhow::Result<String> {
     let arguments = r#"{"city": "成都", "nights": 2}"#;
     let submitted: Submitted = stage.cli.json(&["call", "reserve_hotel", arguments]).await?;
-    let call = stage.end_of(&submitted.call()?).await?;
-    stage.retried = Some(call.call.clone());
+    let id = submitted.call()?;
+    let call = stage.end_of(&id).await?;
+    stage.retried = Some(id);
     let outcomes = call.outcomes();
     ensure!(outcomes == ["unavailable", "unavailable", "succeeded"], "the attempts ended as {outcomes:?}");
     ensure!(call.output()["reservation"] == "H-4711", "the result is {}", call.output());
@@ -20,12 +21,13 @@ pub(super) async fn play(stage: &mut Stage) -> anyhow::Result<String> {
     let requests = stage.partner.requests("/hotels");
     let statuses: Vec<u16> = requests.iter().map(|request| request.status).collect();
     ensure!(statuses == [503, 503, 200], "the server answered {statuses:?}");
+    let mut gaps = requests.iter().zip(requests.iter().skip(1)).map(|(before, after)| after.at - before.at);
+    ensure!(gaps.all(|gap| gap.as_secs() >= 1), "by the server's clock, a retry came too soon");
     let key = requests.first().and_then(|request| request.key.as_ref());
     ensure!(key.is_some(), "the first request had no Idempotency-Key");
     ensure!(requests.iter().all(|request| request.key.as_ref() == key), "the Idempotency-Key changed: {requests:?}");
     let pauses = pauses.into_iter().map(seconds).collect::<Vec<_>>().join(" and ");
     Ok(format!(
-        "503, 503, 200: succeeded on attempt 3, after pauses of {pauses} (Retry-After: 1); \
-         the server saw 3 requests with one Idempotency-Key"
+        "503, 503, 200: succeeded on attempt 3; pauses of {pauses} (Retry-After: 1); 3 requests, one Idempotency-Key"
     ))
 }

@@ -36,8 +36,7 @@ pub(super) async fn play(stage: &mut Stage) -> anyhow::Result<String> {
     ensure!(requests.len() == 2, "the server saw {} requests, not 2", requests.len());
     ensure!(requests[0].key.is_some() && requests[0].key == requests[1].key, "the Idempotency-Key changed");
     Ok(format!(
-        "dispatcher, NATS and Postgres were killed {} before a retry was due, and were back after {:.2} s; \
-         it started {} after its time and succeeded",
+        "dispatcher, NATS, Postgres killed {} before a retry was due, back after {:.2} s; it began {} after its time",
         seconds(left),
         took.as_secs_f64(),
         seconds(late)

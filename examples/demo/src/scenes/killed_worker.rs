@@ -29,8 +29,7 @@ pub(super) async fn play(stage: &mut Stage) -> anyhow::Result<String> {
     let second = &call.attempts_made[1];
     let survivor = stage.workers.name_of(&second.worker).with_context(|| format!("{} did it", second.worker))?;
     let line = format!(
-        "{victim} was killed {} into the call: attempt 1 is on record as lost; \
-         {survivor} began attempt 2 after {} (lease {} s) and succeeded",
+        "{victim} killed {} into the call: attempt 1 lost; {survivor} began attempt 2 after {} (lease {} s) and succeeded",
         seconds(killed_at - first.started_at),
         seconds(second.started_at - killed_at),
         LEASE.as_secs()

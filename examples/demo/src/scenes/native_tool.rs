@@ -25,8 +25,7 @@ pub(super) async fn play(stage: &Stage) -> anyhow::Result<String> {
     let paths: Vec<_> = details.iter().map(|detail| detail.path.as_str()).collect();
     ensure!(paths == ["/destination", "/date"], "the tool's own rules were broken at {paths:?}");
     Ok(format!(
-        "上海 → 北京 is booked as {booking} by {worker}; 北京 → 北京 in 2020 breaks two of its own rules, \
-         told at {} and not retried",
+        "上海 → 北京 booked as {booking} by {worker}; its own rules refuse 北京 → 北京 in 2020 at {}, not retried",
         paths.join(" and ")
     ))
 }

@@ -4,7 +4,10 @@ use anyhow::{Context, ensure};
 use serde_json::json;
 
 use super::next_month;
-use crate::{record::{Error, Submitted}, stage::Stage};
+use crate::{
+    record::{Error, Submitted},
+    stage::Stage,
+};
 
 pub(super) async fn play(stage: &Stage) -> anyhow::Result<String> {
     let flight = json!({"origin": "洛杉矶", "destination": "北京", "date": next_month(), "passengers": 9}).to_string();
@@ -20,8 +23,7 @@ pub(super) async fn play(stage: &Stage) -> anyhow::Result<String> {
     ensure!(unknown.code == "unknown_tool", "the code is {}", unknown.code);
     ensure!(unknown.message.contains("book_flight"), "no help in {:?}", unknown.message);
     Ok(format!(
-        "9 passengers from 洛杉矶 are refused at {} at once, on record with 0 attempts; \
-         `book_fligth` is unknown_tool, closest: book_flight",
+        "9 passengers from 洛杉矶 refused at {}, 0 attempts; `book_fligth` is an unknown_tool, closest: book_flight",
         paths.join(" and ")
     ))
 }

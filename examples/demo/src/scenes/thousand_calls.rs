@@ -50,9 +50,16 @@ pub(super) async fn play(stage: &Stage) -> anyhow::Result<String> {
     let mut requests = requests(&stage.airline())?;
     requests.retain(|request| !earlier.contains(&request.key));
     let keys: HashSet<&str> = requests.iter().map(|request| request.key.as_str()).collect();
-    ensure!((requests.len(), keys.len()) == (GOOD, GOOD), "{} bookings, {} of them different", requests.len(), keys.len());
+    ensure!(
+        (requests.len(), keys.len()) == (GOOD, GOOD),
+        "{} bookings, {} of them different",
+        requests.len(),
+        keys.len()
+    );
     let mut shares: BTreeMap<&str, usize> = BTreeMap::new();
-    requests.iter().for_each(|request| *shares.entry(&request.client).or_default() += 1);
+    for request in &requests {
+        *shares.entry(&request.client).or_default() += 1;
+    }
     ensure!(shares.len() == 2, "not two workers did the work: {shares:?}");
     Ok(line(&calls, &shares))
 }
@@ -63,8 +70,7 @@ fn line(calls: &[CallLine], shares: &BTreeMap<&str, usize>) -> String {
     let took = begin.zip(end).map(|(begin, end)| (end - begin).as_seconds_f64()).unwrap_or_default();
     let shares: Vec<String> = shares.iter().map(|(worker, calls)| format!("{worker} {calls}")).collect();
     format!(
-        "all succeeded, each ran once, in {took:.1} s ({}); bad lines {BROKEN_LINE} and {WRONG_LINE} were named, \
-         and the same file again submitted nothing",
+        "each ran once, all in {took:.1} s ({}); bad lines {BROKEN_LINE} and {WRONG_LINE} named; the file again: nothing new",
         shares.join(", ")
     )
 }
@@ -88,8 +94,7 @@ fn lines() -> anyhow::Result<String> {
 
 /// The calls, when all have succeeded; none before.
 async fn succeeded(stage: &Stage) -> anyhow::Result<Option<Vec<CallLine>>> {
-    let calls: Vec<CallLine> =
-        stage.cli.lines(&["history", "--conversation", CONVERSATION, "--limit", "2000"]).await?;
+    let calls: Vec<CallLine> = stage.cli.lines(&["history", "--conversation", CONVERSATION, "--limit", "2000"]).await?;
     let bad = calls.iter().find(|call| !["ready", "running", "succeeded", "refused"].contains(&call.state.as_str()));
     ensure!(bad.is_none(), "a call is {:?}", bad.map(|call| &call.state));
     let done: Vec<CallLine> = calls.into_iter().filter(|call| call.state == "succeeded").collect();

@@ -45,7 +45,11 @@ impl Dev {
         command.arg("dev").arg("--folder").arg(folder.path()).arg("--tools").arg(folder.tools());
         command.args(["--worker-name", "redial-dev", "--lease"]).arg(format!("{}ms", LEASE.as_millis())).arg("--json");
         command.stdout(Stdio::piped()).stderr(folder.log("dev")?);
-        Ok(Self { process: Process::spawn(command)?, log: folder.log_path("dev"), file: folder.path().join("dev.json") })
+        Ok(Self {
+            process: Process::spawn(command)?,
+            log: folder.log_path("dev"),
+            file: folder.path().join("dev.json"),
+        })
     }
 
     /// Waits until calls can be submitted.
@@ -62,7 +66,9 @@ impl Dev {
         });
         let first = first.await??;
         let Ok(ready) = serde_json::from_str(&first) else {
-            bail!("redial dev did not start; see {}", self.log.display());
+            let text = fs::read_to_string(&self.log).unwrap_or_default();
+            let last = text.lines().rfind(|line| !line.is_empty()).unwrap_or_default();
+            bail!("redial dev did not start; the last line of {}: {last}", self.log.display());
         };
         Ok(ready)
     }

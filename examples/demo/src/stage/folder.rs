@@ -36,7 +36,7 @@ impl Folder {
         ensure!(lock.try_lock().is_ok(), "another demo runs in this folder, or {LOCK} cannot be locked");
         let began = Instant::now();
         while let Err(error) = empty(path) {
-            ensure!(began.elapsed() < PATIENCE, "{FOLDER} cannot be emptied: {error}");
+            ensure!(began.elapsed() < PATIENCE, "{FOLDER} cannot be emptied: {error:#}");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         fs::create_dir_all(path)?;
@@ -77,12 +77,21 @@ impl Folder {
     }
 }
 
-fn empty(path: &Path) -> std::io::Result<()> {
+fn empty(path: &Path) -> anyhow::Result<()> {
+    for server in ["postgres", "nats"] {
+        // Every process of a server holds its lock.
+        if let Ok(lock) = File::open(path.join(server).join("lock")) {
+            ensure!(lock.try_lock().is_ok(), "{server} of an earlier run still runs");
+        }
+    }
     if let Ok(target) = fs::read_link(path.join("postgres/elsewhere"))
         && target.parent() == Some(Path::new(ELSEWHERE))
         && target.exists()
     {
         fs::remove_dir_all(target)?;
     }
-    if path.exists() { fs::remove_dir_all(path) } else { Ok(()) }
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
 }

@@ -31,7 +31,7 @@ async fn what_finishes_within_the_grace_is_reported() {
 
 #[tokio::test]
 async fn what_may_run_twice_is_given_back() {
-    for effect in [Effect::Read, Effect::Idempotent] {
+    for effect in [Effect::Read, Effect::Idempotent, Effect::Keyed] {
         let mut dispatcher = Dispatcher::start().await;
         dispatcher.script().effect = effect;
         let (stuck, mut events) = tools::stuck();

@@ -32,9 +32,9 @@ impl Airline {
 
 /// Six letters made of the key (FNV-1a).
 fn number(key: &str) -> String {
-    let hash = key.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let hash = key
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     (0..6).map(|place| char::from(b'A' + u8::try_from(hash / 26_u64.pow(place) % 26).unwrap_or(0))).collect()
 }
 

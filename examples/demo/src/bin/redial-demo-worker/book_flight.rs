@@ -8,7 +8,7 @@ use redial_worker::{Context, Effect, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::airline::Airline;
+use crate::{POOL, airline::Airline};
 
 /// The cities of the airline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -56,6 +56,7 @@ pub(crate) fn tool(airline: Airline) -> Tool {
     Tool::new("book_flight", book)
         .describe("Books a flight between 北京, 上海, 广州, 深圳 and 成都.")
         .effect(Effect::Keyed)
+        .pool(POOL)
         .timeout(Duration::from_secs(10))
 }
 

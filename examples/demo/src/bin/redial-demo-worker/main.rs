@@ -4,13 +4,16 @@ mod airline;
 mod book_flight;
 mod refresh_prices;
 
-use std::path::PathBuf;
+use std::{io::IsTerminal, path::PathBuf};
 
 use clap::Parser;
 use redial_worker::{CancellationToken, Worker, WorkerConfig};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::airline::Airline;
+
+/// Workers of one pool should have the same tools; the pool `default` belongs to those with the manifest's.
+const POOL: &str = "flights";
 
 /// The demo's worker: the tools `book_flight` and `refresh_prices`.
 #[derive(Parser, Debug)]
@@ -29,7 +32,7 @@ struct Arguments {
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal()).init();
     let arguments = Arguments::parse();
     let airline = Airline::new(arguments.airline, &arguments.name);
     let worker = Worker::new(WorkerConfig::new(arguments.nats_url, arguments.name))

@@ -6,6 +6,8 @@ use redial_worker::{Effect, Tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::POOL;
+
 /// What one airline takes.
 const EACH: Duration = Duration::from_millis(300);
 
@@ -28,6 +30,7 @@ pub(crate) fn tool() -> Tool {
     Tool::new("refresh_prices", refresh)
         .describe("Asks airlines for their prices; takes 0.3 s for each.")
         .effect(Effect::Idempotent)
+        .pool(POOL)
         .timeout(Duration::from_secs(30))
 }
 

@@ -17,7 +17,7 @@ const ANSWER: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What is printed of each call.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub(super) enum Print {
     /// The answer as a line of JSON.
     Json,
@@ -53,7 +53,9 @@ pub(super) async fn redrive(queue: &Queue, calls: &[CallId], print: Print) -> an
         })?;
         for (call, answer) in answers {
             tally.count(&answer);
-            bar.suspend(|| tell(print, call, &answer))?;
+            if print != Print::Errors || answer.error.is_some() {
+                bar.suspend(|| tell(print, call, &answer))?;
+            }
         }
         bar.inc(batch.len() as u64);
     }
@@ -79,17 +81,14 @@ struct Line<'a> {
 }
 
 fn tell(print: Print, call: CallId, answer: &SubmitResult) -> anyhow::Result<()> {
-    if matches!(print, Print::Json) {
+    if print == Print::Json {
         return output::json(&Line { redrive_of: call, answer });
     }
-    match (&answer.error, answer.call) {
-        (Some(error), _) => output::note(format!("call {call}: {error}")),
-        (None, Some(new)) if matches!(print, Print::Lines) => {
-            let what =
-                if answer.status == SubmitStatus::Existing { "was redriven before, as" } else { "runs again as" };
-            output::line(format!("call {call} {what} {new}"));
-        }
-        (None, _) => {}
+    if let Some(error) = &answer.error {
+        output::note(format!("call {call}: {error}"));
+    } else if let Some(new) = answer.call {
+        let what = if answer.status == SubmitStatus::Existing { "was redriven before, as" } else { "runs again as" };
+        output::line(format!("call {call} {what} {new}"));
     }
     Ok(())
 }

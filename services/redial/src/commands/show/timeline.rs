@@ -214,6 +214,8 @@ fn columns(time: &str, offset: &str, text: &str) -> String {
     format!("{time:<TIME$}  {offset:>OFFSET$}  {}\n", text.replace('\n', &indent))
 }
 
+/// Rounded to ms, as the database rounds the total time.
 fn span(span: TimeDelta) -> String {
-    output::span(span.num_milliseconds().max(0))
+    let us = span.num_microseconds().unwrap_or(i64::MAX - 500);
+    output::span((us + 500).max(0) / 1000)
 }
