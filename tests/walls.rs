@@ -109,7 +109,7 @@ const MAY_USE: [(&str, &[&str]); 9] = [
 const ONLY: [(&str, &[&str]); 3] = [
     ("sqlx", &["redial-store", "redial-testkit"]),
     ("async-nats", &["redial-queue"]),
-    ("reqwest", &["redial-tools", "redial-telemetry", "redial-llm"]),
+    ("reqwest", &["redial-tools", "redial-telemetry"]),
 ];
 
 /// Crates that must not know Postgres at all, by whatever way.

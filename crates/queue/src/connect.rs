@@ -33,8 +33,16 @@ pub(crate) struct Inner {
     /// Counts connections: changes when the connection was made anew.
     pub(crate) connections: watch::Receiver<u64>,
     dropped: Arc<AtomicU64>,
+    /// Set when the last handle goes: the end of the connection is then no error.
+    dropped_by_us: Arc<AtomicBool>,
     /// The long-lived pull of each pool.
     pub(crate) pullers: std::sync::Mutex<HashMap<String, Arc<Mutex<Puller>>>>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.dropped_by_us.store(true, Ordering::Relaxed);
+    }
 }
 
 impl Queue {
@@ -68,6 +76,7 @@ impl Queue {
             jetstream,
             connections: watcher.connections.subscribe(),
             dropped: Arc::clone(&watcher.dropped),
+            dropped_by_us: Arc::clone(&watcher.dropped_by_us),
             pullers: std::sync::Mutex::default(),
         };
         Self { inner: Arc::new(inner) }
@@ -124,11 +133,17 @@ struct Watcher {
     connections: watch::Sender<u64>,
     dropped: Arc<AtomicU64>,
     was_connected: Arc<AtomicBool>,
+    dropped_by_us: Arc<AtomicBool>,
 }
 
 impl Default for Watcher {
     fn default() -> Self {
-        Self { connections: watch::Sender::new(0), dropped: Arc::default(), was_connected: Arc::default() }
+        Self {
+            connections: watch::Sender::new(0),
+            dropped: Arc::default(),
+            was_connected: Arc::default(),
+            dropped_by_us: Arc::default(),
+        }
     }
 }
 
@@ -145,6 +160,9 @@ impl Watcher {
             Event::SlowConsumer(subscription) => {
                 let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
                 tracing::error!(subscription, dropped, "NATS: a subscriber was too slow, a message was dropped");
+            }
+            Event::Closed if self.dropped_by_us.load(Ordering::Relaxed) => {
+                tracing::debug!("closed the connection to NATS")
             }
             Event::Closed => tracing::error!("the connection to NATS is closed for good"),
             Event::LameDuckMode | Event::Draining => tracing::info!("NATS: {event}"),

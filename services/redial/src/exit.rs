@@ -20,10 +20,17 @@ pub(crate) fn report(error: &anyhow::Error, json: bool) -> ExitCode {
     if json {
         eprintln!("{}", serde_json::json!({ "error": api }));
     } else {
-        eprintln!("error: {} [{}]", api.message, api.code);
+        // The message of broken rules repeats them all in one line.
+        let message =
+            if api.details.is_empty() { api.message.as_str() } else { "the arguments break the tool's rules" };
+        eprintln!("error: {message} [{}]", api.code);
         for detail in &api.details {
             let hint = detail.hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default();
-            eprintln!("  {}: {} (allowed: {}{hint})", detail.path, detail.rule, detail.allowed);
+            let sent = match detail.rule.as_str() {
+                "required" => "is missing".to_owned(),
+                rule => format!("{rule}: {} was sent", detail.sent),
+            };
+            eprintln!("  {}: {sent}; allowed: {}{hint}", detail.path, detail.allowed);
         }
     }
     ExitCode::from(match api.code {

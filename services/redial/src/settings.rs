@@ -266,7 +266,9 @@ impl Settings {
         let format: Option<LogFormat> =
             self.parse("log_format", self.flags.log_format.as_ref(), "auto, text, json", |text| text.parse().ok())?;
         let mut config = TelemetryConfig::new(service, format!("{}-{}", host_name(), std::process::id()));
-        config.format = format.unwrap_or(config.format);
+        // A command's warnings are for the person who typed it, also when they go to a file.
+        let usual = if service == "redial-cli" { LogFormat::Text } else { config.format };
+        config.format = format.unwrap_or(usual);
         config.filter = self.text("log", self.flags.log.as_ref()).unwrap_or_else(|| filter.to_owned());
         redial_telemetry::init(&config).map_err(|error| wrong(error.to_string()).into())
     }

@@ -6,6 +6,9 @@ use chrono::TimeDelta;
 use super::seconds;
 use crate::{record::Submitted, stage::Stage};
 
+/// What the service says.
+const RETRY_AFTER: TimeDelta = TimeDelta::seconds(1);
+
 pub(super) async fn play(stage: &mut Stage) -> anyhow::Result<String> {
     let arguments = r#"{"city": "成都", "nights": 2}"#;
     let submitted: Submitted = stage.cli.json(&["call", "reserve_hotel", arguments]).await?;
@@ -15,14 +18,15 @@ pub(super) async fn play(stage: &mut Stage) -> anyhow::Result<String> {
     let outcomes = call.outcomes();
     ensure!(outcomes == ["unavailable", "unavailable", "succeeded"], "the attempts ended as {outcomes:?}");
     ensure!(call.output()["reservation"] == "H-4711", "the result is {}", call.output());
-    let pauses = call.pauses();
-    ensure!(pauses.iter().all(|pause| *pause >= TimeDelta::seconds(1)), "retried too soon: {pauses:?}");
+    let planned = call.planned_after()?;
+    ensure!(planned.iter().all(|wait| *wait >= RETRY_AFTER), "retries were planned too soon: {planned:?}");
 
     let requests = stage.partner.requests("/hotels");
     let statuses: Vec<u16> = requests.iter().map(|request| request.status).collect();
     ensure!(statuses == [503, 503, 200], "the server answered {statuses:?}");
-    let mut gaps = requests.iter().zip(requests.iter().skip(1)).map(|(before, after)| after.at - before.at);
-    ensure!(gaps.all(|gap| gap.as_secs() >= 1), "by the server's clock, a retry came too soon");
+    let pauses = requests.iter().zip(requests.iter().skip(1)).map(|(before, after)| after.at - before.at);
+    let pauses = pauses.map(TimeDelta::from_std).collect::<Result<Vec<_>, _>>()?;
+    ensure!(pauses.iter().all(|pause| *pause >= RETRY_AFTER), "the server saw retries too soon: {pauses:?}");
     let key = requests.first().and_then(|request| request.key.as_ref());
     ensure!(key.is_some(), "the first request had no Idempotency-Key");
     ensure!(requests.iter().all(|request| request.key.as_ref() == key), "the Idempotency-Key changed: {requests:?}");
