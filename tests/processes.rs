@@ -1,1 +1,44 @@
+//! What only real processes show: signals, exit codes, settings from three places, one trace over all of them.
 
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests fail by panicking, too")]
+
+#[path = "processes/draining.rs"]
+mod draining;
+#[path = "processes/exit_codes.rs"]
+mod exit_codes;
+#[path = "processes/one_trace.rs"]
+mod one_trace;
+#[path = "processes/settings.rs"]
+mod settings;
+
+use std::{path::Path, process::Stdio};
+
+use tokio::process::Command;
+
+/// How a run of the program ended.
+struct Run {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+/// Runs `redial` in a folder, with nothing of our own environment that could set it up otherwise.
+async fn redial(folder: &Path, environment: &[(&str, &str)], arguments: &[&str]) -> Run {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_redial"));
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("REDIAL_") || name.starts_with("OTEL_")) {
+        command.env_remove(name);
+    }
+    command.current_dir(folder).envs(environment.iter().copied()).args(arguments).stdin(Stdio::null());
+    let output = command.kill_on_drop(true).output().await.unwrap();
+    Run {
+        code: output.status.code().expect("it ends by itself"),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+#[tokio::test]
+#[ignore = "a process that other tests start"]
+async fn obedient_worker() {
+    redial_testkit::run_obedient_worker().await;
+}

@@ -26,7 +26,7 @@ pub use claim::{Claim, Granted};
 pub use connect::{Purpose, Store, StoreConfig};
 pub use error::StoreError;
 pub use kept::{LateReport, RejectedMessage};
-pub use load::CallRow;
+pub use load::{CallRow, Content};
 pub use registry::WorkerBeat;
 pub use submit::{NewCall, Submitted};
 pub use sweep::Sweeper;

@@ -1,5 +1,7 @@
 //! Reads what decisions are made from.
 
+use std::collections::HashMap;
+
 use redial_proto::{CallId, CallState, Effect, RetryOverride, WorkerId};
 use uuid::Uuid;
 
@@ -42,6 +44,17 @@ pub struct CallRow {
     pub origin: Option<CallId>,
     /// When this was read, by the database's clock.
     pub read_at: Time,
+}
+
+/// What a call was asked to do.
+#[derive(Clone, Debug)]
+pub struct Content {
+    /// Scope of its key.
+    pub tenant: String,
+    /// The caller's conversation.
+    pub conversation: Option<String>,
+    /// Valid JSON.
+    pub arguments: String,
 }
 
 /// What every query of this shape returns.
@@ -107,5 +120,27 @@ impl Store {
                 ).fetch_all(&mut *db).await?; db.done(done) })
             .await?;
         rows.into_iter().map(CallRow::try_from).collect()
+    }
+
+    /// What these calls were asked to do, as far as they exist.
+    pub async fn contents(&self, ids: &[CallId]) -> Result<HashMap<CallId, Content>, StoreError> {
+        let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+        let rows = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let rows = sqlx::query!(
+                    r#"SELECT id, tenant, conversation, arguments::text AS "arguments!" FROM calls WHERE id = ANY($1)"#,
+                    &ids,
+                )
+                .fetch_all(&mut *db)
+                .await?;
+                db.done(rows)
+            })
+            .await?;
+        let contents = rows.into_iter().map(|row| {
+            let content = Content { tenant: row.tenant, conversation: row.conversation, arguments: row.arguments };
+            (CallId(row.id), content)
+        });
+        Ok(contents.collect())
     }
 }

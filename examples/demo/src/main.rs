@@ -41,8 +41,10 @@ async fn run() -> anyhow::Result<ExitCode> {
         () = &mut stop => None,
     };
     let Some(held) = held else {
-        output::note("demo: stopping everything");
-        stage.close().await?;
+        output::note("\ndemo: stopping everything");
+        if let Err(error) = stage.close().await {
+            output::note(format!("demo: {error:#}"));
+        }
         return Ok(ExitCode::from(130));
     };
     // Whatever went wrong, nothing may stay behind.

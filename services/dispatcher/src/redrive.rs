@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use redial_proto::{ApiError, CallId, Code, RedriveReply, RedriveRequest, SubmitResult, limits, subjects};
 use redial_queue::QueueError;
-use redial_store::{CallRow, NewCall, audit::CallRecord};
+use redial_store::{CallRow, Content, NewCall};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{error::store_failed, get::not_found, serve, shared::Shared, submit};
@@ -28,43 +28,49 @@ async fn redrive(shared: &Shared, request: &RedriveRequest) -> Result<RedriveRep
         let message = format!("calls holds {} ids; allowed: {}", request.calls.len(), limits::MAX_BATCH);
         return Err(ApiError::new(Code::TooLarge, message));
     }
-    let rows = shared.store.load(&request.calls).await.map_err(|error| store_failed(&error))?;
+    let failed = |error| store_failed(&error);
+    let rows = shared.store.load(&request.calls).await.map_err(failed)?;
+    let ended: Vec<CallId> = rows.iter().filter(|row| may_run_again(row).is_ok()).map(|row| row.id).collect();
+    let contents = shared.store.contents(&ended).await.map_err(failed)?;
     let rows: HashMap<CallId, CallRow> = rows.into_iter().map(|row| (row.id, row)).collect();
-    let mut results = Vec::with_capacity(request.calls.len());
-    for &id in &request.calls {
-        results.push(match again(shared, id, rows.get(&id)).await {
-            Ok(call) => submit::write(shared, &[call]).await.remove(0),
-            Err(error) => SubmitResult::rejected(error),
-        });
-    }
-    Ok(RedriveReply { results })
+    let mut calls = Vec::new();
+    let places: Vec<Result<usize, ApiError>> = request
+        .calls
+        .iter()
+        .map(|&id| {
+            let row = rows.get(&id).ok_or_else(|| not_found(id))?;
+            may_run_again(row)?;
+            calls.push(new_call(shared, row, contents.get(&id).cloned().ok_or_else(|| not_found(id))?));
+            Ok(calls.len() - 1)
+        })
+        .collect();
+    let outcomes = submit::write(shared, &calls).await;
+    let result = |place: Result<usize, ApiError>| place.map_or_else(SubmitResult::rejected, |n| outcomes[n].clone());
+    Ok(RedriveReply { results: places.into_iter().map(result).collect() })
 }
 
-async fn again(shared: &Shared, id: CallId, row: Option<&CallRow>) -> Result<NewCall, ApiError> {
-    let row = row.ok_or_else(|| not_found(id))?;
-    redial_engine::call::redrive(row.state).map_err(|why| ApiError::new(Code::WrongState, why))?;
-    let record = shared.store.record(id).await.map_err(|error| store_failed(&error))?;
-    Ok(new_call(shared, row, record.ok_or_else(|| not_found(id))?))
+fn may_run_again(row: &CallRow) -> Result<(), ApiError> {
+    redial_engine::call::redrive(row.state).map_err(|why| ApiError::new(Code::WrongState, why))
 }
 
 /// The same call under a new id. The key stays with the old one; what tools see as idempotency key stays the same.
-fn new_call(shared: &Shared, row: &CallRow, record: CallRecord) -> NewCall {
+fn new_call(shared: &Shared, row: &CallRow, content: Content) -> NewCall {
     let policy = shared.registry.retry(&row.tool, &row.retry);
     NewCall {
         id: CallId::generate(),
         tool: row.tool.clone(),
         pool: row.pool.clone(),
         effect: row.effect,
-        tenant: record.tenant,
+        tenant: content.tenant,
         key: None,
         content: None,
-        conversation: record.line.conversation,
+        conversation: content.conversation,
         timeout_ms: row.timeout_ms,
         retry: serde_json::to_string(&row.retry).ok(),
         notify: false,
         traceparent: row.traceparent.clone(),
         deadline_ms: policy.deadline_ms,
-        arguments: Box::<str>::from(record.arguments).into_string(),
+        arguments: content.arguments,
         refusal: None,
         redrive_of: Some((row.id, row.origin.unwrap_or(row.id))),
     }

@@ -1,6 +1,12 @@
 //! `redial dev`: everything on this machine, in one process besides the two servers.
 
-use std::{fs, path::Path, process::ExitCode, sync::Arc, time::Instant};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+    time::Instant,
+};
 
 use redial_proto::{ApiError, Code};
 use redial_queue::QueueConfig;
@@ -69,44 +75,55 @@ async fn run_roles(
             () = ready.notified() => {}
             () = stop_worker.cancelled() => return anyhow::Ok(()),
         }
-        greet(settings, args, (postgres, nats), began)?;
+        let greeting = Greeting {
+            json: settings.json(),
+            began,
+            nats_url: nats.url().to_owned(),
+            database_url: postgres.url().to_owned(),
+            folder: args.folder.clone(),
+        };
         if args.only_servers || args.no_worker {
+            greeting.tell();
             stop_worker.cancelled().await;
             return Ok(());
         }
         let config = settings.worker(&args.worker, queue.clone())?;
-        roles::run_worker(settings, &args.worker, config, stop_worker.clone()).await
+        roles::run_worker(settings, &args.worker, config, stop_worker.clone(), || greeting.tell()).await
     };
     let done = tokio::try_join!(dispatcher, worker).map(|_| ());
     keep.abort();
     done
 }
 
-fn greet(
-    settings: &Settings,
-    args: &DevArgs,
-    (postgres, nats): (&Supervised, &Supervised),
+/// What `redial dev` says once calls can be made.
+struct Greeting {
+    json: bool,
     began: Instant,
-) -> anyhow::Result<()> {
-    if settings.json() {
-        return output::json(&serde_json::json!({
-            "ready_ms": u64::try_from(began.elapsed().as_millis())?,
-            "nats_url": nats.url(),
-            "database_url": postgres.url(),
-        }));
+    nats_url: String,
+    database_url: String,
+    folder: PathBuf,
+}
+
+impl Greeting {
+    fn tell(self) {
+        let ready_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let Self { nats_url, database_url, folder, .. } = self;
+        if self.json {
+            let said = serde_json::json!({ "ready_ms": ready_ms, "nats_url": nats_url, "database_url": database_url });
+            return output::line(said.to_string());
+        }
+        output::line(format!("redial dev is ready after {ready_ms} ms"));
+        output::line(format!("  Postgres  {database_url}"));
+        output::line(format!("  NATS      {nats_url}"));
+        output::line(format!("  data      {}", folder.display()));
+        output::line("In another terminal, in this folder: redial call echo '{\"hello\": \"world\"}' --wait");
+        output::line("Ctrl-C stops everything.");
     }
-    output::line(format!("redial dev is ready after {} ms", began.elapsed().as_millis()));
-    output::line(format!("  Postgres  {}", postgres.url()));
-    output::line(format!("  NATS      {}", nats.url()));
-    output::line(format!("  data      {}", args.folder.display()));
-    output::line("In another terminal, in this folder: redial call echo '{\"hello\": \"world\"}' --wait");
-    output::line("Ctrl-C stops everything.");
-    Ok(())
 }
 
 /// Writes how this can be reached, for the other commands, again whenever a server was restarted.
 async fn keep_addresses(
-    folder: std::path::PathBuf,
+    folder: PathBuf,
     database_url: String,
     mut postgres: tokio::sync::watch::Receiver<Option<u32>>,
     nats_url: String,

@@ -18,7 +18,7 @@ pub(crate) async fn dispatcher(settings: &Settings, flags: &DispatcherFlags) -> 
 
 pub(crate) async fn worker(settings: &Settings, flags: &WorkerFlags) -> anyhow::Result<ExitCode> {
     let config = settings.worker(flags, settings.queue("redial-worker")?)?;
-    run_worker(settings, flags, config, shutdown()?).await?;
+    run_worker(settings, flags, config, shutdown()?, || ()).await?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -28,8 +28,9 @@ pub(crate) async fn run_worker(
     flags: &WorkerFlags,
     config: WorkerConfig,
     shutdown: CancellationToken,
+    ready: impl FnOnce() + Send + 'static,
 ) -> anyhow::Result<()> {
-    let mut worker = Worker::new(config).add(redial_tools::Tool::echo());
+    let mut worker = Worker::new(config).on_ready(ready).add(redial_tools::Tool::echo());
     if let Some(manifest) = settings.manifest(flags) {
         for tool in redial_tools::load(&manifest).map_err(invalid_manifest)? {
             worker = worker.add(tool);

@@ -1,0 +1,91 @@
+//! SIGTERM: what is quick finishes, what is slow is given back, nothing is lost and no attempt is burned.
+
+use std::{path::PathBuf, time::Duration};
+
+use redial_proto::{CallState, Effect, Submission};
+use redial_testkit::{Deed, Process, Servers, Stack, arguments, start_obedient_worker, unique_path};
+use serde_json::json;
+
+/// Slots of an obedient worker.
+const SLOTS: usize = 16;
+
+fn held(effect: Effect, n: usize, gate: &PathBuf) -> Submission {
+    Submission::new(effect.as_str(), arguments(json!({"n": n, "hold": gate})))
+}
+
+#[tokio::test]
+async fn a_worker_that_is_stopped_loses_nothing_and_burns_no_attempt() {
+    let stack = Stack::start().await;
+    let worker = |grace| start_obedient_worker(stack.servers.nats_url(), &stack.ledger, grace);
+    let first = worker(Duration::from_secs(1));
+    stack.offered(&Effect::ALL.map(Effect::as_str)).await;
+    let (quick, slow) = (unique_path("quick"), unique_path("slow"));
+    let mut calls: Vec<Submission> = (0..8).map(|n| held(Effect::ALL[n % 4], n, &quick)).collect();
+    calls.extend((8..SLOTS).map(|n| held([Effect::Read, Effect::Idempotent][n % 2], n, &slow)));
+    stack.call_all(&calls).await;
+    stack.ledger.reaches(Deed::Started, SLOTS).await;
+    // These find no free slot: they wait on the stream.
+    let waiting: Vec<Submission> = (0..20).map(|n| Submission::new("keyed", arguments(json!({"n": n})))).collect();
+    stack.call_all(&waiting).await;
+    first.terminate();
+    first.line("draining").await;
+    std::fs::write(&quick, "").unwrap();
+    assert!(first.ended().await.success(), "{}", first.output());
+    let ended: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM calls WHERE state = 'succeeded'").fetch_one(stack.db()).await.unwrap();
+    assert_eq!(ended, 8, "what was quick is on record when the process ends");
+    stack.ledger.reaches(Deed::Stopped, SLOTS - 8).await;
+    std::fs::write(&slow, "").unwrap();
+    let second = worker(Duration::from_secs(60));
+    stack.drained(Duration::from_secs(30)).await;
+    second.terminate();
+    assert!(second.ended().await.success(), "with nothing to do it ends long before its grace");
+    let evidence = stack.finish().await;
+    assert_eq!(evidence.count(CallState::Succeeded), SLOTS + 20);
+    assert!(evidence.calls.values().all(|call| call.attempt == 1), "what was given back keeps its attempt");
+}
+
+#[tokio::test]
+async fn an_unsafe_tool_that_outlasts_the_grace_is_left_to_a_person() {
+    let stack = Stack::start().await;
+    stack.workers_will_die();
+    let worker = start_obedient_worker(stack.servers.nats_url(), &stack.ledger, Duration::from_millis(100));
+    stack.offered(&["unsafe"]).await;
+    let call = stack.accepted(&held(Effect::Unsafe, 0, &unique_path("never"))).await;
+    stack.ledger.reaches(Deed::Started, 1).await;
+    worker.terminate();
+    assert!(worker.ended().await.success());
+    assert_eq!(stack.ended(call).await.state, CallState::Unknown);
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_dispatcher_that_is_stopped_under_load_loses_nothing() {
+    let stack = Stack::on(Servers::start().await).await;
+    let dispatcher = || {
+        Process::start(env!("CARGO_BIN_EXE_redial"), |command| {
+            command.args(["dispatcher", "--nats-url", stack.servers.nats_url()]);
+            command.args(["--database-url", stack.servers.database_url()]);
+        })
+    };
+    let (mut leaving, staying) = (dispatcher(), dispatcher());
+    leaving.line("dispatcher is ready").await;
+    staying.line("dispatcher is ready").await;
+    let worker = start_obedient_worker(stack.servers.nats_url(), &stack.ledger, Duration::from_secs(30));
+    stack.offered(&Effect::ALL.map(Effect::as_str)).await;
+    for round in 0..3 {
+        let one = |n: u64| Submission::new("unsafe", arguments(json!({"n": n, "before_ms": n % 20})));
+        stack.call_all(&(0..100).map(one).collect::<Vec<_>>()).await;
+        stack.ledger.reaches(Deed::Effect, 100 * round + 50).await;
+        leaving.terminate();
+        assert!(leaving.ended().await.success(), "{}", leaving.output());
+        leaving = dispatcher();
+        leaving.line("dispatcher is ready").await;
+    }
+    stack.drained(Duration::from_secs(30)).await;
+    worker.terminate();
+    assert!(worker.ended().await.success());
+    let evidence = stack.finish().await;
+    assert_eq!(evidence.count(CallState::Succeeded), 300);
+    assert_eq!(evidence.attempts().count(), 300);
+}

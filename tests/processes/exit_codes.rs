@@ -1,0 +1,81 @@
+//! 0: done. 1: it failed. 2: used wrongly.
+
+use redial_proto::Effect;
+use redial_testkit::{Stack, obedient};
+use redial_tools::Tool;
+use serde_json::Value;
+
+use crate::{Run, redial};
+
+#[tokio::test]
+async fn a_program_that_is_used_wrongly_says_how_to_use_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let call = "01936b1c-0000-7000-8000-000000000001";
+    let cases: [(&[&str], &str); 10] = [
+        (&["nonsense"], "unrecognized subcommand 'nonsense'"),
+        (&["call"], "<TOOL>"),
+        (&["call", "echo", "--wiat"], "'--wait'"),
+        (&["call", "echo", "{}", "--timeout", "5"], "invalid value '5' for '--timeout"),
+        (&["history", "--state", "asleep"], "allowed: ready, running, retry_wait, succeeded, failed"),
+        (&["history", "--class", "bad"], "allowed: malformed_arguments, unknown_tool"),
+        (&["history", "--since", "yesterday"], "allowed: 30m, 2h, 3days"),
+        (&["show", "17"], "invalid value '17' for '<CALL>'"),
+        (&["submit", "file", "--batch", "1001"], "1001 is not in 1..=1000"),
+        (&["cancel", call, call], "unexpected argument"),
+    ];
+    for (arguments, wanted) in cases {
+        let run = redial(folder.path(), &[], arguments).await;
+        assert!(run.code == 2 && run.err.contains(wanted), "{arguments:?}: {} {}", run.code, run.err);
+        assert!(run.out.is_empty(), "{}", run.out);
+    }
+    let nothing = redial(folder.path(), &[], &[]).await;
+    assert!(nothing.code == 2 && nothing.err.contains("Usage: redial"), "{}", nothing.err);
+}
+
+#[tokio::test]
+async fn arguments_that_are_no_json_are_refused_before_anybody_is_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = redial(folder.path(), &[], &["call", "echo", "{\"a\": }", "--nats-url", "nats://127.0.0.1:1"]).await;
+    assert_eq!(run.code, 2);
+    assert_eq!(run.err, "error: the arguments are no JSON: expected value at line 1 column 7 [invalid_message]\n");
+}
+
+#[tokio::test]
+async fn the_exit_code_of_a_call_says_how_it_ended() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo(), obedient("tool", Effect::Read, &stack.ledger)]).await;
+    let folder = tempfile::tempdir().unwrap();
+    let call = async |tool: &str, arguments: &str, more: &[&str]| -> Run {
+        let line = [&["call", tool, arguments, "--nats-url", stack.servers.nats_url()], more].concat();
+        redial(folder.path(), &[], &line).await
+    };
+    let done = call("echo", r#"{"a" : 1}"#, &["--wait"]).await;
+    assert_eq!((done.code, done.out.as_str(), done.err.as_str()), (0, "{\"a\" : 1}\n", ""));
+    let failed = call("tool", r#"{"fail":"auth"}"#, &["--wait"]).await;
+    assert_eq!((failed.code, failed.out.as_str()), (1, ""));
+    assert!(failed.err.contains("ended failed after 1 attempts: told to fail with auth [auth]"), "{}", failed.err);
+    let unknown = call("ehco", "{}", &["--wait"]).await;
+    assert_eq!((unknown.code, unknown.out.as_str()), (1, ""));
+    assert!(unknown.err.contains(r#"did you mean "echo"? [unknown_tool]"#), "{}", unknown.err);
+    let unknown = call("ehco", "{}", &["--json"]).await;
+    let result: Value = serde_json::from_str(&unknown.out).unwrap();
+    assert_eq!((unknown.code, result["status"].as_str()), (1, Some("refused")));
+    let list = call("echo", "[]", &[]).await;
+    assert!(list.code == 1 && list.err.contains("[invalid_arguments]"), "{} {}", list.code, list.err);
+    let first = call("echo", r#"{"n":1}"#, &["--key", "k"]).await;
+    let again = call("echo", r#"{ "n": 1 }"#, &["--key", "k"]).await;
+    assert_eq!((first.code, again.code, &first.out), (0, 0, &again.out), "the same key is the same call");
+    let conflict = call("echo", r#"{"n":2}"#, &["--key", "k"]).await;
+    assert!(conflict.code == 1 && conflict.err.contains("[idempotency_conflict]"), "{}", conflict.err);
+    stack.drained(std::time::Duration::from_secs(10)).await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn servers_that_are_not_there_are_a_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let nowhere = ["--nats-url", "nats://127.0.0.1:1", "--database-url", "postgres://redial@127.0.0.1:1/redial"];
+    let run = redial(folder.path(), &[], &[&["health"], nowhere.as_slice()].concat()).await;
+    assert_eq!(run.code, 1);
+    assert!(run.out.contains("nats: ") && run.out.contains("postgres: ") && !run.out.contains(": ok"), "{}", run.out);
+}
