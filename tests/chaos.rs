@@ -78,6 +78,7 @@ impl Scene {
     async fn set() -> Self {
         let stack = Stack::on(Servers::start_own().await).await;
         stack.workers_will_die();
+        stack.redeliver_after(Duration::from_secs(2)).await;
         let mut scene = Self { stack, dispatchers: Vec::new(), workers: Vec::new() };
         for _ in 0..DISPATCHERS {
             let dispatcher = scene.dispatcher();
@@ -179,6 +180,7 @@ async fn kill_9_of_anything_at_random_breaks_no_promise() {
     })
     .await;
     let ledger = scene.stack.ledger.clone();
+    scene.stack.settled().await;
     for worker in scene.workers {
         worker.terminate();
         assert!(worker.ended().await.success(), "{}", worker.output());

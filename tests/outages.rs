@@ -9,13 +9,14 @@ use redial_testkit::{Deed, Servers, Stack, arguments, obedient, unique_path};
 use serde_json::json;
 
 const LONG: Duration = Duration::from_secs(60);
-/// Longer than an outage takes here. An outage that outlasts a lease is told apart by nobody from a dead worker.
+/// Longer than an outage takes here: workers renew in time.
 const LEASE: Duration = Duration::from_secs(12);
 
 /// A stack whose two servers can be killed, with two dispatchers and two workers.
-async fn stack() -> Stack {
+async fn stack(lease: Duration) -> Stack {
     let mut stack = Stack::on(Servers::start_own().await).await;
-    stack.lease = LEASE;
+    stack.lease = lease;
+    stack.redeliver_after(Duration::from_secs(2)).await;
     for _ in 0..2 {
         stack.dispatch().await;
         let tools = Effect::ALL.map(|effect| obedient(effect.as_str(), effect, &stack.ledger));
@@ -58,7 +59,7 @@ async fn all_done_at_once(stack: Stack, calls: usize) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn postgres_killed_under_load_loses_nothing_and_burns_no_attempt() {
-    let mut stack = stack().await;
+    let mut stack = stack(LEASE).await;
     insist(&stack, &calls(0, 300)).await;
     stack.ledger.reaches(Deed::Effect, 60).await;
     stack.servers.kill_postgres().await;
@@ -73,7 +74,7 @@ async fn postgres_killed_under_load_loses_nothing_and_burns_no_attempt() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nats_killed_under_load_loses_nothing_and_burns_no_attempt() {
-    let mut stack = stack().await;
+    let mut stack = stack(LEASE).await;
     insist(&stack, &calls(0, 300)).await;
     stack.ledger.reaches(Deed::Effect, 60).await;
     stack.servers.kill_nats().await;
@@ -87,7 +88,7 @@ async fn nats_killed_under_load_loses_nothing_and_burns_no_attempt() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_nats_store_wiped_under_way_loses_nothing() {
-    let mut stack = stack().await;
+    let mut stack = stack(LEASE).await;
     insist(&stack, &calls(0, 300)).await;
     stack.ledger.reaches(Deed::Effect, 60).await;
     stack.servers.kill_nats().await;
@@ -143,7 +144,7 @@ async fn a_retry_keeps_its_time_over_a_restart_of_everything() {
 /// Both servers at once, while tools run and a client keeps asking.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_runs_during_an_outage_of_both_servers_finishes() {
-    let mut stack = stack().await;
+    let mut stack = stack(LEASE).await;
     let gate = unique_path("gate");
     let retry = RetryOverride { max_attempts: Some(1), ..RetryOverride::default() };
     let held: Vec<Submission> = (0..20)
@@ -163,4 +164,30 @@ async fn what_runs_during_an_outage_of_both_servers_finishes() {
     stack.servers.start_postgres().await;
     stack.servers.start_nats().await;
     all_done_at_once(stack, 20).await;
+}
+
+/// Workers must stop their tools when the lease ends, because nobody tells them that no other worker can be granted
+/// their calls. They hand the calls back once somebody is there again, and the attempts do not count.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_outage_that_outlasts_the_leases_burns_no_attempt() {
+    const HELD: usize = 12;
+    let mut stack = stack(Duration::from_secs(2)).await;
+    let gate = unique_path("gate");
+    let held: Vec<Submission> = (0..HELD)
+        .map(|n| {
+            let effect = [Effect::Read, Effect::Idempotent, Effect::Keyed][n % 3].as_str();
+            Submission::new(effect, arguments(json!({"n": n, "hold": gate})))
+        })
+        .collect();
+    stack.call_all(&held).await;
+    stack.ledger.reaches(Deed::Started, HELD).await;
+    stack.servers.kill_nats().await;
+    stack.ledger.reaches(Deed::Stopped, HELD).await;
+    stack.servers.start_nats().await;
+    stack.ledger.reaches(Deed::Started, 2 * HELD).await;
+    stack.servers.kill_postgres().await;
+    stack.ledger.reaches(Deed::Stopped, 2 * HELD).await;
+    stack.servers.start_postgres().await;
+    std::fs::write(&gate, "").unwrap();
+    all_done_at_once(stack, HELD).await;
 }

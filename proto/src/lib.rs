@@ -12,6 +12,7 @@ pub mod ids;
 pub mod limits;
 pub mod outcome;
 pub mod queue;
+pub mod repair;
 pub mod schemas;
 pub mod subjects;
 pub mod tool;
@@ -25,7 +26,8 @@ pub use error::{ApiError, Code};
 pub use ids::{CallId, ClaimId, WorkerId};
 pub use outcome::{ErrorClass, Failure, Outcome, Violation};
 pub use queue::{
-    Announcement, ClaimReply, ClaimRequest, Grant, Job, JobRef, ReleaseReply, ReleaseRequest, RenewReply, RenewRequest,
+    Announcement, ClaimReply, ClaimRequest, Grant, GrantRef, Job, JobRef, ReleaseReply, ReleaseRequest, RenewReply, RenewRequest,
     Report, ReportBatch, WorkerNotice,
 };
+pub use repair::{Repair, RepairKind};
 pub use tool::{Effect, RetryOverride, RetryPolicy, ToolSpec};

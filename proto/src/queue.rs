@@ -113,6 +113,25 @@ pub struct RenewReply {
     pub announce: bool,
 }
 
+/// One grant of one attempt. A released attempt is granted again under the same number, perhaps to the same worker: only
+/// the claim tells the two grants apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct GrantRef {
+    /// The call.
+    pub call: CallId,
+    /// The attempt, from 1.
+    pub attempt: u32,
+    /// The claim that it was granted to.
+    pub claim: ClaimId,
+}
+
+impl GrantRef {
+    /// The attempt that was granted.
+    pub const fn job_ref(&self) -> JobRef {
+        JobRef { call: self.call, attempt: self.attempt }
+    }
+}
+
 /// Gives attempts back unstarted or unfinished without burning them. Sent to `redial.ctl.release`.
 /// Only for attempts that certainly had no effect, or whose tool may run twice: any effect but `unsafe`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -120,7 +139,7 @@ pub struct ReleaseRequest {
     /// Who.
     pub worker: WorkerId,
     /// What it gives back.
-    pub jobs: Vec<JobRef>,
+    pub jobs: Vec<GrantRef>,
 }
 
 /// The answer to a release.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use chrono::Utc;
 use redial_proto::{
-    Announcement, CallId, ClaimId, ClaimReply, ClaimRequest, Failure, Grant, Job, JobRef, Report, ReportBatch,
-    ToolSpec, WorkerId, WorkerNotice, subjects,
+    Announcement, CallId, ClaimId, ClaimReply, ClaimRequest, Failure, Grant, GrantRef, Job, JobRef, ReleaseReply,
+    ReleaseRequest, Report, ReportBatch, ToolSpec, WorkerId, WorkerNotice, subjects,
 };
 use redial_queue::{Delivery, Queue, Subscription};
 use redial_testkit::Stack;
@@ -55,6 +55,12 @@ impl Hand {
     /// Claims one attempt.
     pub(crate) async fn claim(&self, call: CallId, attempt: u32) -> Vec<Grant> {
         self.claim_as(ClaimId::generate(), call, attempt).await
+    }
+
+    /// Gives back what this claim was granted; how many attempts that were.
+    pub(crate) async fn release(&self, claim: ClaimId, call: CallId, attempt: u32) -> u32 {
+        let request = ReleaseRequest { worker: self.id.clone(), jobs: vec![GrantRef { call, attempt, claim }] };
+        self.queue.request::<_, ReleaseReply>(subjects::RELEASE, &request, ANSWER).await.unwrap().released
     }
 
     /// Takes the next job, and is granted its attempt.

@@ -77,13 +77,22 @@ async fn a_claim_after_the_total_deadline_is_refused() {
     let submission = Submission { retry: Some(retry), ..Submission::new("read", arguments(json!({}))) };
     let call = stack.accepted(&submission).await;
     let job = worker.job().await;
+    // The sweeper leaves a locked call alone; the claim waits for it.
+    let mut lock = stack.db().begin().await.unwrap();
+    sqlx::query("SELECT FROM calls FOR UPDATE").execute(&mut *lock).await.unwrap();
     until("the deadline has passed", async || {
         let passed = sqlx::query_scalar("SELECT clock_timestamp() > deadline_at FROM calls WHERE id = $1").bind(call.0);
         passed.fetch_one(stack.db()).await.unwrap_or(false).then_some(())
     })
     .await;
-    assert!(worker.claim(job.call, job.attempt).await.is_empty());
-    assert_eq!(stack.cancel(call).await, CallState::Cancelled);
+    let release = async {
+        stack.waits_for_lock().await;
+        lock.rollback().await.unwrap();
+    };
+    let (granted, ()) = tokio::join!(worker.claim(job.call, job.attempt), release);
+    assert!(granted.is_empty());
+    let view = stack.ended(call).await;
+    assert_eq!((view.state, view.class, view.attempts), (CallState::Failed, Some(ErrorClass::BudgetExhausted), 0));
     stack.finish().await;
 }
 
@@ -122,4 +131,27 @@ async fn a_worker_that_lost_its_lease_cannot_change_the_call() {
     assert_eq!(stack.output(call).await, r#""in time""#);
     let evidence = stack.finish().await;
     assert_eq!((evidence.lost(), evidence.late_reports), (1, 2));
+}
+
+#[tokio::test]
+async fn what_is_given_back_keeps_its_attempt() {
+    let stack = Stack::start().await;
+    let mut worker = Hand::new(&stack, vec![ToolSpec::named("read")]).await;
+    let stranger = Hand::new(&stack, Vec::new()).await;
+    let call = stack.call("read", json!({})).await;
+    let (first, second) = (ClaimId::generate(), ClaimId::generate());
+    worker.job().await;
+    assert_eq!(worker.claim_as(first, call, 1).await.len(), 1);
+    assert_eq!(stranger.release(first, call, 1).await, 0, "not its to give back");
+    assert_eq!(worker.release(first, call, 1).await, 1);
+    let job = worker.job().await;
+    assert_eq!((job.call, job.attempt), (call, 1), "published again under the same number");
+    assert_eq!(worker.claim_as(second, call, 1).await.len(), 1);
+    // The first request for the release was taken for lost and sent again; now it arrives after all.
+    assert_eq!(worker.release(first, call, 1).await, 0, "the later grant is another one");
+    assert_eq!(stack.get(call).await.state, CallState::Running);
+    worker.report(call, 1, Ok("1")).await;
+    assert_eq!(stack.output(call).await, "1");
+    let evidence = stack.finish().await;
+    assert_eq!(evidence.calls[&call].attempt, 1);
 }

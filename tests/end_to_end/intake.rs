@@ -1,5 +1,7 @@
 //! Submissions that nobody waits for: accepted once however often they are delivered, or kept with the reason.
 
+use std::time::Duration;
+
 use redial_proto::{CallId, CallState, subjects};
 use redial_testkit::{FaultProxy, Servers, Stack, until};
 use redial_tools::Tool;
@@ -71,7 +73,7 @@ async fn what_cannot_be_accepted_is_kept_with_its_reason() {
 async fn a_message_that_is_delivered_again_is_not_accepted_twice() {
     let servers = Servers::start().await;
     let mut stack = Stack::on(servers).await;
-    redeliver_soon(&stack).await;
+    stack.redeliver_after(Duration::from_secs(1)).await;
     let (proxy, url) = FaultProxy::before(stack.servers.nats_url()).await;
     stack.dispatch_through(&url).await;
     stack.work(vec![Tool::echo()]).await;
@@ -80,12 +82,7 @@ async fn a_message_that_is_delivered_again_is_not_accepted_twice() {
     sqlx::query("LOCK TABLE calls IN EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
     let batch = br#"{"calls":[{"tool":"echo","arguments":{"n":1}},{"tool":"echo","arguments":{"n":1}}]}"#.as_slice();
     stack.queue().put_intake(batch.into(), None).await.unwrap();
-    until("the dispatcher waits for the table", async || {
-        let waiting = "SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-                       WHERE d.datname = current_database() AND NOT granted";
-        (sqlx::query_scalar::<_, i64>(waiting).fetch_one(stack.db()).await.unwrap() > 0).then_some(())
-    })
-    .await;
+    stack.waits_for_lock().await;
     proxy.black_hole(true);
     lock.rollback().await.unwrap();
     let committed = calls(&stack, 2).await;
@@ -97,17 +94,4 @@ async fn a_message_that_is_delivered_again_is_not_accepted_twice() {
     // Empty at the end: the message was delivered once more, and acknowledged.
     let evidence = stack.finish().await;
     assert_eq!(evidence.calls.len(), 2);
-}
-
-/// Makes the intake's consumer as an operator may: a message that is not acknowledged comes again after 1 s.
-async fn redeliver_soon(stack: &Stack) {
-    stack.queue().ensure_streams().await.unwrap();
-    let mut nats = stack.raw_nats().await;
-    let info = nats.jetstream("CONSUMER.INFO.INTAKE.dispatchers", &json!({})).await;
-    let mut config = info["config"].clone();
-    config["ack_wait"] = json!(1_000_000_000);
-    nats.jetstream("CONSUMER.DELETE.INTAKE.dispatchers", &json!({})).await;
-    let request = json!({"stream_name": "INTAKE", "config": config});
-    let made = nats.jetstream("CONSUMER.DURABLE.CREATE.INTAKE.dispatchers", &request).await;
-    assert_eq!(made["config"]["ack_wait"], 1_000_000_000, "{made}");
 }

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use redial_proto::{CallState, Effect, Submission};
-use redial_testkit::{Deed, Process, Servers, Stack, arguments, start_obedient_worker, unique_path};
+use redial_testkit::{Deed, Process, Servers, Stack, arguments, start_obedient_worker, unique_path, until};
 use serde_json::json;
 
 /// Slots of an obedient worker.
@@ -28,7 +28,11 @@ async fn a_worker_that_is_stopped_loses_nothing_and_burns_no_attempt() {
     let waiting: Vec<Submission> = (0..20).map(|n| Submission::new("keyed", arguments(json!({"n": n})))).collect();
     stack.call_all(&waiting).await;
     first.terminate();
-    first.line("draining").await;
+    until("the worker drains", async || {
+        let draining = sqlx::query_scalar("SELECT bool_or(draining) FROM workers").fetch_one(stack.db()).await;
+        draining.unwrap_or(false).then_some(())
+    })
+    .await;
     std::fs::write(&quick, "").unwrap();
     assert!(first.ended().await.success(), "{}", first.output());
     let ended: i64 =
@@ -38,6 +42,7 @@ async fn a_worker_that_is_stopped_loses_nothing_and_burns_no_attempt() {
     std::fs::write(&slow, "").unwrap();
     let second = worker(Duration::from_secs(60));
     stack.drained(Duration::from_secs(30)).await;
+    stack.settled().await;
     second.terminate();
     assert!(second.ended().await.success(), "with nothing to do it ends long before its grace");
     let evidence = stack.finish().await;
@@ -56,6 +61,7 @@ async fn an_unsafe_tool_that_outlasts_the_grace_is_left_to_a_person() {
     worker.terminate();
     assert!(worker.ended().await.success());
     assert_eq!(stack.ended(call).await.state, CallState::Unknown);
+    stack.settled().await;
     stack.finish().await;
 }
 
@@ -83,6 +89,7 @@ async fn a_dispatcher_that_is_stopped_under_load_loses_nothing() {
         leaving.line("dispatcher is ready").await;
     }
     stack.drained(Duration::from_secs(30)).await;
+    stack.settled().await;
     worker.terminate();
     assert!(worker.ended().await.success());
     let evidence = stack.finish().await;

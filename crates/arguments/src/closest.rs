@@ -2,6 +2,8 @@
 
 /// Texts longer than this are not compared: the comparison is quadratic, and nobody means a name by a page of text.
 const MAX_LENGTH: usize = 100;
+/// Candidates that are compared; a set of this size is no list that anybody knows.
+const MAX_CANDIDATES: usize = 1000;
 /// Below this similarity (0 to 1) a name is no likely correction.
 const THRESHOLD: f64 = 0.6;
 
@@ -14,6 +16,7 @@ pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>, n:
     }
     let mut ranked: Vec<(f64, &str)> = candidates
         .into_iter()
+        .take(MAX_CANDIDATES)
         .filter(|candidate| candidate.len() <= MAX_LENGTH)
         .map(|candidate| (similarity(name, &folded, candidate), candidate))
         .filter(|(score, _)| *score >= THRESHOLD)

@@ -4,29 +4,36 @@ use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
 use redial_proto::Violation;
 use serde_json::{Map, Value};
 
-use crate::{describe, hints, pointer, refusal::quoted};
+use crate::{
+    describe, hints, pointer,
+    refusal::{MAX_DETAILS, quoted},
+};
 
 type Error<'e> = ValidationError<'e>;
 
-/// Every broken rule, with what the schema allows in its place.
+/// Broken rules, with what the schema allows in their place, and how many more there are than are listed.
 pub(crate) fn violations<'e>(
     schema: &Value,
     arguments: &Value,
     errors: impl Iterator<Item = Error<'e>>,
-) -> Vec<Violation> {
-    let mut explanation = Explanation { schema, arguments, found: Vec::new() };
+) -> (Vec<Violation>, usize) {
+    let mut explanation = Explanation { schema, arguments, found: Vec::new(), more: 0 };
     errors.for_each(|error| explanation.add(&error));
-    explanation.found
+    (explanation.found, explanation.more)
 }
 
 struct Explanation<'a> {
     schema: &'a Value,
     arguments: &'a Value,
     found: Vec<Violation>,
+    more: usize,
 }
 
 impl<'a> Explanation<'a> {
     fn add(&mut self, error: &Error<'_>) {
+        if self.is_full() {
+            return;
+        }
         match error.kind() {
             Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
                 for key in unexpected {
@@ -57,7 +64,17 @@ impl<'a> Explanation<'a> {
         }
     }
 
+    /// Counts what is not listed any more.
+    fn is_full(&mut self) -> bool {
+        let full = self.found.len() >= MAX_DETAILS;
+        self.more += usize::from(full);
+        full
+    }
+
     fn add_extra_key(&mut self, error: &Error<'_>, key: &str) {
+        if self.is_full() {
+            return;
+        }
         let object = self.sent_at(error);
         let declared = properties(self.holder(error));
         let allowed = if declared.is_empty() {
@@ -113,7 +130,7 @@ impl<'a> Explanation<'a> {
 }
 
 /// The one branch of an alternative that was meant, if only one has the right type and the right fixed values.
-fn meant<'b>(error: &Error<'_>, branches: &'b [Vec<Error<'static>>]) -> Option<&'b [Error<'static>]> {
+pub(crate) fn meant<'b>(error: &Error<'_>, branches: &'b [Vec<Error<'static>>]) -> Option<&'b [Error<'static>]> {
     let here = path(error);
     let fixed = |e: &Error<'_>| matches!(e.kind(), Kind::Enum { .. } | Kind::Constant { .. });
     let other_type = |e: &Error<'_>| (fixed(e) || matches!(e.kind(), Kind::Type { .. })) && path(e) == here;

@@ -26,25 +26,37 @@ pub(crate) fn for_enum(sent: &Value, allowed: &[Value]) -> Option<String> {
     closest(sent.as_str()?, names, 1).first().map(|name| format!("did you mean \"{name}\"?"))
 }
 
-/// The value of the right type that a text spells, or the text that a value of the wrong type could be.
+/// The value of the right type that was meant if a text spells it, if a text was wanted, or a list of one.
 pub(crate) fn for_type(sent: &Value, types: &Value) -> Option<String> {
     let wants = |name: &str| types == name || types.as_array().is_some_and(|all| all.iter().any(|one| one == name));
+    let fits = |value: &Value| match value {
+        Value::Number(number) => wants("number") || (wants("integer") && !number.is_f64()),
+        Value::Bool(_) => wants("boolean"),
+        Value::Array(_) => wants("array"),
+        Value::Object(_) => wants("object"),
+        Value::Null => wants("null"),
+        Value::String(_) => wants("string"),
+    };
+    let spelt = |text: &str| serde_json::from_str(text).is_ok_and(|value: Value| !value.is_string() && fits(&value));
     match sent {
-        Value::String(text) => {
-            let meant: Value = serde_json::from_str(text).ok()?;
-            let fits = match &meant {
-                Value::Number(number) => wants("number") || (wants("integer") && !number.is_f64()),
-                Value::Bool(_) => wants("boolean"),
-                Value::Array(_) => wants("array"),
-                Value::Object(_) => wants("object"),
-                Value::Null => wants("null"),
-                Value::String(_) => false,
-            };
-            fits.then(|| "did you mean the same without quotes?".to_owned())
-        }
+        Value::String(text) if spelt(text) => Some("did you mean the same without quotes?".to_owned()),
         Value::Number(_) | Value::Bool(_) if wants("string") => Some(format!("did you mean \"{sent}\"?")),
+        // Several in one text are no list of one.
+        Value::String(text) if wants("array") && text.contains([',', '，', '[', '\n']) => None,
+        Value::String(_) | Value::Number(_) | Value::Bool(_) if wants("array") && is_short(sent) => {
+            Some(format!("did you mean [{sent}]?"))
+        }
+        Value::Array(items) => match items.as_slice() {
+            [only] if fits(only) && is_short(only) => Some(format!("did you mean {only}?")),
+            _ => None,
+        },
         _ => None,
     }
+}
+
+/// Hints quote only what is quickly read.
+fn is_short(value: &Value) -> bool {
+    value.to_string().len() <= 100
 }
 
 fn written_as(sent: &Value, value: &Value) -> bool {

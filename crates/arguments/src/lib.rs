@@ -1,18 +1,28 @@
 //! Arguments of a call against the schema of its tool.
 //!
-//! [`Schema::compile`] once per tool, [`Schema::check`] for every call. A refusal lists every broken rule at once, each
-//! with a JSON pointer, what was sent and what is allowed, so that a model or a person can correct all of them in one
-//! go. Pure: no I/O, no clock, nothing async.
+//! [`Schema::compile`] once per tool, [`Schema::resolve`] for every call of a model: it makes lossless repairs, records
+//! each of them, and refuses everything that would take a guess. [`Schema::check`] takes arguments only as they are. A
+//! refusal lists every broken rule at once, each with a JSON pointer, what was sent and what is allowed, so that a
+//! model or a person can correct all of them in one go. Pure: no I/O, no clock, nothing async.
 
 mod closest;
+mod coerce;
 mod describe;
+mod edit;
 mod explain;
 mod hints;
+mod names;
 mod parse;
+mod place;
 mod pointer;
 mod refusal;
+mod resolve;
 mod schema;
+mod shape;
+mod text;
 
 pub use closest::closest;
+pub use names::tool_name;
 pub use refusal::Refusal;
+pub use resolve::{Repairs, Resolved};
 pub use schema::{Schema, SchemaError};

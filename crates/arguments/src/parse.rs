@@ -9,10 +9,26 @@ use redial_proto::limits::{MAX_ARGUMENTS, MAX_DEPTH};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use crate::{pointer, refusal::Refusal};
+use crate::{place::Place, refusal::Refusal};
 
 /// The object that `raw` holds.
 pub(crate) fn parse(raw: &str) -> Result<Value, Refusal> {
+    let value = any_value(raw)?;
+    if value.is_object() { Ok(value) } else { Err(not_an_object(&value)) }
+}
+
+/// The value that `raw` holds, an object or not.
+pub(crate) fn any_value(raw: &str) -> Result<Value, Refusal> {
+    check_size(raw)?;
+    let mut deserializer = serde_json::Deserializer::from_str(raw);
+    Strict { place: &Place::root() }
+        .deserialize(&mut deserializer)
+        .and_then(|value| deserializer.end().map(|()| value))
+        .map_err(|error| Refusal::malformed(format!("the arguments are no valid JSON: {error}")))
+}
+
+/// Says no to what no parser needs to look at.
+pub(crate) fn check_size(raw: &str) -> Result<(), Refusal> {
     if raw.len() > MAX_ARGUMENTS {
         return Err(Refusal::malformed(format!(
             "the arguments are {} bytes; at most {MAX_ARGUMENTS} are allowed",
@@ -22,16 +38,11 @@ pub(crate) fn parse(raw: &str) -> Result<Value, Refusal> {
     if raw.trim().is_empty() {
         return Err(Refusal::malformed("the arguments are empty; a JSON object is needed, at least {}"));
     }
-    let mut deserializer = serde_json::Deserializer::from_str(raw);
-    let place = Place { parent: None, step: Step::Item(0), depth: 0 };
-    let value = Strict { place: &place }
-        .deserialize(&mut deserializer)
-        .and_then(|value| deserializer.end().map(|()| value))
-        .map_err(|error| Refusal::malformed(format!("the arguments are no valid JSON: {error}")))?;
-    if value.is_object() { Ok(value) } else { Err(not_an_object(&value)) }
+    Ok(())
 }
 
-fn not_an_object(value: &Value) -> Refusal {
+/// Says which other kind of value was sent.
+pub(crate) fn not_an_object(value: &Value) -> Refusal {
     let kind = match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
@@ -43,42 +54,18 @@ fn not_an_object(value: &Value) -> Refusal {
     Refusal::malformed(format!("the arguments are {kind}; a JSON object such as {{\"name\": \"value\"}} is needed"))
 }
 
-/// Where the parser stands: a list on the stack, so that the good case allocates nothing.
-struct Place<'a> {
-    parent: Option<&'a Place<'a>>,
-    step: Step<'a>,
-    depth: usize,
-}
-
-/// How one gets from the parent to here.
-enum Step<'a> {
-    Key(&'a str),
-    Item(usize),
-}
-
-impl Place<'_> {
-    fn pointer(&self) -> String {
-        let Some(parent) = self.parent else { return String::new() };
-        let start = parent.pointer();
-        match self.step {
-            Step::Key(key) => pointer::join(&start, key),
-            Step::Item(index) => format!("{start}/{index}"),
-        }
-    }
-}
-
 /// Builds a [`Value`]; refuses equal keys and deep nesting with the place where they are.
 struct Strict<'a> {
     place: &'a Place<'a>,
 }
 
 impl Strict<'_> {
-    fn deeper<E: Error>(&self) -> Result<usize, E> {
-        let depth = self.place.depth + 1;
-        if depth > MAX_DEPTH {
-            return Err(E::custom(format!("nested deeper than {MAX_DEPTH} levels")));
+    /// Says no to an array or object that is too deep.
+    fn deeper<E: Error>(&self) -> Result<(), E> {
+        if self.place.depth < MAX_DEPTH {
+            return Ok(());
         }
-        Ok(depth)
+        Err(E::custom(format!("nested deeper than {MAX_DEPTH} levels")))
     }
 }
 
@@ -126,10 +113,10 @@ impl<'de> Visitor<'de> for Strict<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
-        let depth = self.deeper()?;
+        self.deeper()?;
         let mut items = Vec::new();
         loop {
-            let place = Place { parent: Some(self.place), step: Step::Item(items.len()), depth };
+            let place = self.place.item(items.len());
             match access.next_element_seed(Strict { place: &place })? {
                 Some(item) => items.push(item),
                 None => return Ok(Value::Array(items)),
@@ -138,10 +125,10 @@ impl<'de> Visitor<'de> for Strict<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
-        let depth = self.deeper()?;
+        self.deeper()?;
         let mut object = Map::new();
         while let Some(key) = access.next_key::<String>()? {
-            let place = Place { parent: Some(self.place), step: Step::Key(&key), depth };
+            let place = self.place.key(&key);
             if object.contains_key(&key) {
                 let path = place.pointer();
                 return Err(A::Error::custom(format!("{path} is there twice; each key may be there once")));

@@ -1,5 +1,7 @@
 //! JSON pointers (RFC 6901).
 
+use std::borrow::Cow;
+
 /// `base` and one more key.
 pub(crate) fn join(base: &str, key: &str) -> String {
     format!("{base}/{}", key.replace('~', "~0").replace('/', "~1"))
@@ -8,4 +10,12 @@ pub(crate) fn join(base: &str, key: &str) -> String {
 /// The pointer without its last key.
 pub(crate) fn up(pointer: &str) -> &str {
     pointer.rfind('/').map_or("", |end| &pointer[..end])
+}
+
+/// Keys and indices from the root to the place.
+pub(crate) fn steps(pointer: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    pointer
+        .split('/')
+        .skip(1)
+        .map(|step| if step.contains('~') { step.replace("~1", "/").replace("~0", "~").into() } else { step.into() })
 }

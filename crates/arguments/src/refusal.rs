@@ -8,15 +8,16 @@ pub(crate) const MAX_DETAILS: usize = 100;
 /// Bytes of a value that is quoted in an error.
 const MAX_SENT: usize = 300;
 
-/// Arguments that must not reach the tool: class `malformed_arguments` or `invalid_arguments`.
+/// A call that must not reach a tool: class `malformed_arguments`, `invalid_arguments` or `unknown_tool`.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    /// [`ErrorClass::MalformedArguments`] if the text is no usable JSON object, else [`ErrorClass::InvalidArguments`].
+    /// [`ErrorClass::MalformedArguments`] if the text is no usable JSON object, [`ErrorClass::InvalidArguments`] if that
+    /// breaks the schema, [`ErrorClass::UnknownTool`] for a name.
     pub class: ErrorClass,
     /// All of it in one line, for people; at most [`limits::MAX_ERROR_MESSAGE`] bytes.
     pub message: String,
-    /// Every broken rule, at most 100; empty for malformed arguments.
+    /// Every broken rule, at most 100; only for invalid arguments.
     pub details: Vec<Violation>,
 }
 
@@ -26,11 +27,11 @@ impl Refusal {
         Self { class: ErrorClass::MalformedArguments, message, details: Vec::new() }
     }
 
-    pub(crate) fn invalid(mut details: Vec<Violation>) -> Self {
-        let mut lines: Vec<String> = details.iter().take(MAX_DETAILS).map(in_words).collect();
-        if details.len() > MAX_DETAILS {
-            lines.push(format!("and {} more", details.len() - MAX_DETAILS));
-            details.truncate(MAX_DETAILS);
+    /// `more`: broken rules that are not in `details`.
+    pub(crate) fn invalid(details: Vec<Violation>, more: usize) -> Self {
+        let mut lines: Vec<String> = details.iter().map(in_words).collect();
+        if more > 0 {
+            lines.push(format!("and {more} more"));
         }
         let message = limits::shorten(&lines.join("; "), limits::MAX_ERROR_MESSAGE);
         Self { class: ErrorClass::InvalidArguments, message, details }

@@ -1,9 +1,14 @@
 //! A tool's schema, compiled once.
 
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator, error::ValidationErrorKind};
+use redial_proto::Repair;
 use serde_json::Value;
 
-use crate::{explain, parse::parse, pointer, refusal::Refusal};
+use crate::{explain, parse::parse, pointer, refusal::Refusal, resolve::quote_as_sent, shape::Shapes};
+
+/// Bytes of all JSON pointers into the arguments together. Beyond that only the first broken rule is looked for,
+/// because each costs its pointer: one long key over many small values would cost gigabytes.
+const MAX_POINTERS: usize = 8 * 1024 * 1024;
 
 /// A compiled JSON Schema (draft 2020-12) of a tool's arguments. Formats are asserted, patterns run in linear time
 /// (no look-around, no back-references), and nothing is ever fetched.
@@ -11,6 +16,7 @@ use crate::{explain, parse::parse, pointer, refusal::Refusal};
 pub struct Schema {
     root: Value,
     validator: Validator,
+    pub(crate) shapes: Shapes,
 }
 
 /// A schema that cannot be used.
@@ -40,18 +46,55 @@ impl Schema {
             .offline()
             .build(schema)
             .map_err(|error| schema_error(schema, &error))?;
-        Ok(Self { root: schema.clone(), validator })
+        Ok(Self { root: schema.clone(), validator, shapes: Shapes::of(schema) })
     }
 
     /// Checks the raw text of a call's arguments: strict JSON within the limits of [`redial_proto::limits`], an object,
     /// no key twice, and every rule of the schema.
     pub fn check(&self, raw: &str) -> Result<(), Refusal> {
         let arguments = parse(raw)?;
-        if self.validator.is_valid(&arguments) {
-            return Ok(());
-        }
-        Err(Refusal::invalid(explain::violations(&self.root, &arguments, self.validator.iter_errors(&arguments))))
+        if self.is_valid(&arguments) { Ok(()) } else { Err(self.refuse(&arguments, &[])) }
     }
+
+    pub(crate) fn is_valid(&self, arguments: &Value) -> bool {
+        self.validator.is_valid(arguments)
+    }
+
+    /// Every broken rule; `repairs` say what was sent otherwise.
+    pub(crate) fn refuse(&self, arguments: &Value, repairs: &[Repair]) -> Refusal {
+        let (mut details, more) =
+            self.with_errors(arguments, |errors| explain::violations(&self.root, arguments, errors));
+        quote_as_sent(&mut details, repairs);
+        Refusal::invalid(details, more)
+    }
+
+    /// What the validator has to say; no more than the first error if all of them would cost too much.
+    pub(crate) fn with_errors<T>(
+        &self,
+        arguments: &Value,
+        use_them: impl FnOnce(&mut dyn Iterator<Item = ValidationError<'_>>) -> T,
+    ) -> T {
+        if pointers_within(arguments, MAX_POINTERS) {
+            use_them(&mut self.validator.iter_errors(arguments))
+        } else {
+            use_them(&mut self.validator.validate(arguments).err().into_iter())
+        }
+    }
+}
+
+/// Whether the pointers to all values take at most so many bytes.
+fn pointers_within(value: &Value, most: usize) -> bool {
+    fn left(value: &Value, length: usize, most: usize) -> Option<usize> {
+        let most = most.checked_sub(length)?;
+        match value {
+            Value::Object(object) => {
+                object.iter().try_fold(most, |most, (key, value)| left(value, length + key.len() + 1, most))
+            }
+            Value::Array(items) => items.iter().try_fold(most, |most, item| left(item, length + 6, most)),
+            _ => Some(most),
+        }
+    }
+    left(value, 0, most).is_some()
 }
 
 /// Arguments are always an object, so a schema of anything else could never be met.

@@ -162,7 +162,7 @@ impl Watcher {
                 tracing::error!(subscription, dropped, "NATS: a subscriber was too slow, a message was dropped");
             }
             Event::Closed if self.dropped_by_us.load(Ordering::Relaxed) => {
-                tracing::debug!("closed the connection to NATS")
+                tracing::debug!("closed the connection to NATS");
             }
             Event::Closed => tracing::error!("the connection to NATS is closed for good"),
             Event::LameDuckMode | Event::Draining => tracing::info!("NATS: {event}"),

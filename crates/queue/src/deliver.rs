@@ -126,6 +126,13 @@ impl Deliveries {
         }
     }
 
+    /// Takes no more (which takes about 2 s), and hands back what came and nobody worked on: others get it at once.
+    pub async fn end(mut self) {
+        for late in self.puller.end(&self.queue).await {
+            late.nak(Duration::ZERO).await;
+        }
+    }
+
     async fn pause(&mut self, error: &QueueError) {
         self.failures += 1;
         let wait = backoff::reconnect_delay(self.failures);

@@ -131,7 +131,7 @@ impl Puller {
     }
 
     /// Waits for the open request to end; returns what still came.
-    async fn end(&mut self, queue: &Queue) -> Vec<Delivery> {
+    pub(crate) async fn end(&mut self, queue: &Queue) -> Vec<Delivery> {
         let limit = Instant::now() + EXPIRES + GRACE;
         while self.open.is_some() && Instant::now() < limit && queue.is_connected() {
             if self.receive(limit).await.is_err() {

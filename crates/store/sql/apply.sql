@@ -14,15 +14,16 @@ WITH changed AS (
     FROM UNNEST(
         $1::uuid[], $2::text[], $3::int[], $4::text[], $5::boolean[], $6::text[], $7::int[], $8::boolean[],
         $9::timestamptz[], $10::boolean[], $11::boolean[], $12::text[], $13::text[], $14::boolean[], $15::bigint[],
-        $16::text[], $17::text[], $18::text[], $19::timestamptz[], $20::text[]
+        $16::text[], $17::text[], $18::text[], $19::timestamptz[], $20::text[], $21::uuid[]
     ) AS i (id, was_state, was_attempt, was_worker, was_cancel, state, attempt, ends,
             wake_at, publish, cancel, class, message, audit, duration_ms,
-            audit_class, audit_message, audit_details, retry_at, output),
+            audit_class, audit_message, audit_details, retry_at, output, was_claim),
         (SELECT clock_timestamp() AS now) t
     WHERE c.id = i.id
         AND c.state = i.was_state
         AND c.attempt = i.was_attempt
         AND (i.was_worker IS NULL OR c.worker = i.was_worker)
+        AND (i.was_claim IS NULL OR c.claim_id = i.was_claim)
         AND (i.was_cancel IS NULL OR c.cancel_requested = i.was_cancel)
     RETURNING
         c.id, c.attempt, c.tool, c.pool, c.publish_no, c.traceparent, c.notify, c.worker, c.submitted_at,

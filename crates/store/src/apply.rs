@@ -1,6 +1,6 @@
 //! Writes decisions: changes of calls, and the attempts they end.
 
-use redial_proto::{CallId, CallState, ErrorClass, WorkerId};
+use redial_proto::{CallId, CallState, ClaimId, ErrorClass, WorkerId};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -15,6 +15,8 @@ pub struct Expected {
     pub attempt: u32,
     /// Who runs it, if that matters: the second half of the fence.
     pub worker: Option<WorkerId>,
+    /// The claim that it was granted to, if that matters: a released attempt is granted again under the same number.
+    pub claim: Option<ClaimId>,
     /// Whether its user wants it stopped, if the decision depended on that.
     pub cancel_requested: Option<bool>,
 }
@@ -162,6 +164,7 @@ pub(crate) async fn apply(db: &mut PgConnection, changes: &[Change]) -> Result<V
         &failure(|f| f.2.clone()) as &[Option<String>],
         &ended.iter().map(|attempt| attempt.retry_at).collect::<Vec<_>>() as &[Option<Time>],
         &ended.iter().map(|attempt| attempt.output.as_deref()).collect::<Vec<_>>() as &[Option<&str>],
+        &column(&sorted, |c| c.expected.claim.map(|claim| claim.0)) as &[Option<Uuid>],
     )
     .fetch_all(db)
     .await

@@ -6,7 +6,7 @@ use std::{
 };
 
 use sqlx::{
-    PgConnection, PgPool, Postgres,
+    ConnectOptions, PgConnection, PgPool, Postgres,
     pool::PoolConnection,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
@@ -69,9 +69,9 @@ impl Store {
 
     /// Opens the database without checking anything; connections are made when they are needed.
     pub(crate) fn open(config: &StoreConfig) -> Result<Self, StoreError> {
-        let options: PgConnectOptions =
-            config.url.parse().map_err(|error: sqlx::Error| StoreError::BadAddress(error.to_string()))?;
-        let options = options.application_name("redial").options(settings(config.purpose));
+        let options: PgConnectOptions = config.url.parse()?;
+        // The library would ask the logs for each statement whether anybody wants to read it.
+        let options = options.application_name("redial").options(settings(config.purpose)).disable_statement_logging();
         let pool = PgPoolOptions::new()
             .max_connections(config.connections)
             .acquire_timeout(Duration::from_secs(5))

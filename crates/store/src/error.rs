@@ -32,7 +32,16 @@ pub enum StoreError {
     Migrate(#[from] sqlx::migrate::MigrateError),
     /// Anything that Postgres or the connection said.
     #[error("Postgres: {0}")]
-    Sql(#[from] sqlx::Error),
+    Sql(sqlx::Error),
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        match error {
+            sqlx::Error::Configuration(what) => Self::BadAddress(what.to_string()),
+            other => Self::Sql(other),
+        }
+    }
 }
 
 impl StoreError {

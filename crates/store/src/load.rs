@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use redial_proto::{CallId, CallState, Effect, RetryOverride, WorkerId};
+use redial_proto::{CallId, CallState, ClaimId, Effect, RetryOverride, WorkerId};
 use uuid::Uuid;
 
 use crate::{Store, StoreError, Time, uint};
@@ -32,6 +32,8 @@ pub struct CallRow {
     pub deadline_at: Time,
     /// Who runs it, or ran it last.
     pub worker: Option<WorkerId>,
+    /// The claim of the current or last attempt.
+    pub claim: Option<ClaimId>,
     /// The end of the current lease, while running.
     pub lease_until: Option<Time>,
     /// The user wants it stopped.
@@ -70,6 +72,7 @@ pub(crate) struct RawCall {
     pub(crate) traceparent: Option<String>,
     pub(crate) deadline_at: Time,
     pub(crate) worker: Option<String>,
+    pub(crate) claim_id: Option<Uuid>,
     pub(crate) lease_until: Option<Time>,
     pub(crate) cancel_requested: bool,
     pub(crate) publish_no: i32,
@@ -96,6 +99,7 @@ impl TryFrom<RawCall> for CallRow {
             traceparent: raw.traceparent,
             deadline_at: raw.deadline_at,
             worker: raw.worker.map(|worker| worker.parse()).transpose().map_err(bad)?,
+            claim: raw.claim_id.map(ClaimId),
             lease_until: raw.lease_until,
             cancel_requested: raw.cancel_requested,
             publish_no: uint(raw.publish_no),
@@ -113,7 +117,7 @@ impl Store {
         let rows = self
             .run_again(|| async { let mut db = self.checkout().await?; let done = sqlx::query_as!(
                     RawCall,
-                    r#"SELECT id, state, attempt, tool, pool, effect, retry::text, timeout_ms, traceparent, deadline_at, worker, lease_until,
+                    r#"SELECT id, state, attempt, tool, pool, effect, retry::text, timeout_ms, traceparent, deadline_at, worker, claim_id, lease_until,
                               cancel_requested, publish_no, published_at, origin_id, clock_timestamp() AS "read_at!"
                        FROM calls WHERE id = ANY($1)"#,
                     &ids,

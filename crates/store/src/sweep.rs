@@ -98,7 +98,7 @@ impl Store {
 async fn due_calls(db: &mut PgConnection, limit: u32) -> Result<Vec<CallRow>, sqlx::Error> {
     let rows = sqlx::query_as!(
         RawCall,
-        r#"SELECT id, state, attempt, tool, pool, effect, retry::text, timeout_ms, traceparent, deadline_at, worker, lease_until,
+        r#"SELECT id, state, attempt, tool, pool, effect, retry::text, timeout_ms, traceparent, deadline_at, worker, claim_id, lease_until,
                   cancel_requested, publish_no, published_at, origin_id, clock_timestamp() AS "read_at!"
            FROM calls WHERE wake_at <= clock_timestamp()
            ORDER BY wake_at LIMIT $1 FOR UPDATE SKIP LOCKED"#,

@@ -8,7 +8,12 @@ use std::{
 use opentelemetry::{global, metrics::MeterProvider, trace::TracerProvider};
 use opentelemetry_sdk::{error::OTelSdkResult, metrics::SdkMeterProvider, trace::SdkTracerProvider};
 use tracing::{Level, Metadata, warn};
-use tracing_subscriber::{Layer, Registry, filter::filter_fn, layer::SubscriberExt, util::SubscriberInitExt};
+use tracing_subscriber::{
+    Layer, Registry,
+    filter::{LevelFilter, dynamic_filter_fn},
+    layer::SubscriberExt,
+    util::SubscriberInitExt,
+};
 
 use crate::{LogFormat, TelemetryError, install_crypto, logs, metrics, names, otlp, settings};
 
@@ -69,6 +74,10 @@ pub fn init(config: &TelemetryConfig) -> Result<Telemetry, TelemetryError> {
 }
 
 /// Redial's own spans, of level info and above. Those of the HTTP client would otherwise describe the export itself.
+///
+/// The filter is dynamic, which means: asked for each span. A filter whose answers are remembered would not be asked, and
+/// the last answer on the thread would count: a library that only asks whether its own debug lines are wanted (rustls and
+/// sqlx do) would switch the next span off.
 fn spans(provider: &SdkTracerProvider) -> Box<dyn Layer<Registry> + Send + Sync> {
     let own = |metadata: &Metadata<'_>| *metadata.level() <= Level::INFO && metadata.target().starts_with("redial");
     tracing_opentelemetry::layer()
@@ -77,7 +86,7 @@ fn spans(provider: &SdkTracerProvider) -> Box<dyn Layer<Registry> + Send + Sync>
         .with_threads(false)
         .with_target(false)
         .with_tracked_inactivity(false)
-        .with_filter(filter_fn(own))
+        .with_filter(dynamic_filter_fn(move |metadata, _| own(metadata)).with_max_level_hint(LevelFilter::INFO))
         .boxed()
 }
 

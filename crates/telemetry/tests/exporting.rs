@@ -28,6 +28,7 @@ const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 #[ignore = "a process that the other tests start"]
 async fn dispatcher() {
     let telemetry = init(&TelemetryConfig::new("redial-dispatcher", "d1")).unwrap();
+    only_asks();
     let (span, traceparent) = submit_call("book_flight", std::env::var("CALL").ok());
     println!("traceparent={}", traceparent.unwrap());
     drop(span);
@@ -37,6 +38,13 @@ async fn dispatcher() {
     metrics().queue_age(Duration::from_millis(40));
     metrics().batch_size("submit", 2);
     telemetry.shutdown().await;
+}
+
+/// As libraries do that ask, before they log, whether anybody wants to read it: the next span must not go missing.
+fn only_asks() {
+    let foreign = info_span!(target: "library", "foreign");
+    let metadata = foreign.metadata().unwrap();
+    assert!(tracing::dispatcher::get_default(|dispatch| dispatch.enabled(metadata)), "the log wants it, the trace not");
 }
 
 /// A worker that runs two attempts of the call whose context is in `CALL`.

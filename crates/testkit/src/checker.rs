@@ -35,7 +35,7 @@ pub enum Invariant {
     EffectsWithinAttempts,
     /// An `unsafe` tool changes the world at most once per call.
     UnsafeOnce,
-    /// No two leases of one call overlap.
+    /// No two leases of one call overlap, and no two executions of its tool.
     LeasesApart,
     /// Nothing starts after an acknowledged cancel.
     NothingAfterCancel,

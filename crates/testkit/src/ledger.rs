@@ -10,6 +10,7 @@ use std::{
 use chrono::{DateTime, Utc};
 use redial_proto::CallId;
 use redial_tools::Context;
+use uuid::Uuid;
 
 use crate::{home, wait};
 
@@ -20,6 +21,8 @@ pub enum Deed {
     Started,
     /// It changed the world.
     Effect,
+    /// It came to its end.
+    Ended,
     /// It was stopped before its end.
     Stopped,
 }
@@ -37,6 +40,8 @@ pub struct Entry {
     pub attempt: u32,
     /// Under which idempotency key.
     pub key: String,
+    /// In which execution: an attempt that was given back is executed again under its number.
+    pub execution: Uuid,
 }
 
 /// A file with a line for each deed; many tools in many processes write to it at once. Cheap to clone.
@@ -64,9 +69,9 @@ impl Ledger {
     }
 
     /// Writes a line, at once and whole.
-    pub fn note(&self, deed: Deed, context: &Context) {
-        let Context { call, attempt, idempotency_key, .. } = context;
-        let line = format!("{} {deed:?} {call} {attempt} {idempotency_key}\n", Utc::now().timestamp_micros());
+    pub fn note(&self, deed: Deed, context: &Context, execution: Uuid) {
+        let Context { call, attempt, idempotency_key: key, .. } = context;
+        let line = format!("{} {deed:?} {call} {attempt} {key} {execution}\n", Utc::now().timestamp_micros());
         (&*self.file).write_all(line.as_bytes()).unwrap();
     }
 
@@ -92,10 +97,11 @@ impl Ledger {
 
 fn parse(line: &str) -> Entry {
     let words: Vec<&str> = line.split(' ').collect();
-    let [at, deed, call, attempt, key] = words[..] else { panic!("no line of a ledger: {line:?}") };
+    let [at, deed, call, attempt, key, execution] = words[..] else { panic!("no line of a ledger: {line:?}") };
     let deed = match deed {
         "Started" => Deed::Started,
         "Effect" => Deed::Effect,
+        "Ended" => Deed::Ended,
         "Stopped" => Deed::Stopped,
         other => panic!("no deed: {other}"),
     };
@@ -105,5 +111,6 @@ fn parse(line: &str) -> Entry {
         call: call.parse().unwrap(),
         attempt: attempt.parse().unwrap(),
         key: key.to_owned(),
+        execution: execution.parse().unwrap(),
     }
 }

@@ -8,6 +8,7 @@ use redial_tools::{Answer, Context, Handler, Tool};
 use redial_worker::{CancellationToken, Worker, WorkerConfig};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use uuid::Uuid;
 
 use crate::{Deed, Ledger, Process};
 
@@ -51,9 +52,7 @@ impl Handler for Obedient {
         async move {
             let orders: Orders = serde_json::from_str(arguments.get())
                 .map_err(|error| Failure::new(ErrorClass::InvalidArguments, error.to_string()).without_effect())?;
-            ledger.note(Deed::Started, &context);
-            let witness = Witness { ledger, context, done: false };
-            obey(&orders, witness).await
+            obey(&orders, Witness::new(ledger, context)).await
         }
         .boxed()
     }
@@ -71,9 +70,10 @@ async fn obey(orders: &Orders, mut witness: Witness) -> Answer {
         Failure { retry_after_ms: orders.retry_after_ms, ..failure }
     });
     if failure.as_ref().is_none_or(|failure| failure.effect_possible) {
-        witness.ledger.note(Deed::Effect, &witness.context);
+        witness.note(Deed::Effect);
     }
     tokio::time::sleep(Duration::from_millis(orders.after_ms)).await;
+    witness.note(Deed::Ended);
     witness.done = true;
     match failure {
         Some(failure) => Err(failure),
@@ -84,17 +84,30 @@ async fn obey(orders: &Orders, mut witness: Witness) -> Answer {
     }
 }
 
-/// Writes down that the tool was stopped, if it was.
+/// Writes down what one execution does, and that it was stopped, if it was.
 struct Witness {
     ledger: Ledger,
     context: Context,
+    execution: Uuid,
     done: bool,
+}
+
+impl Witness {
+    fn new(ledger: Ledger, context: Context) -> Self {
+        let witness = Self { ledger, context, execution: Uuid::new_v4(), done: false };
+        witness.note(Deed::Started);
+        witness
+    }
+
+    fn note(&self, deed: Deed) {
+        self.ledger.note(deed, &self.context, self.execution);
+    }
 }
 
 impl Drop for Witness {
     fn drop(&mut self) {
         if !self.done {
-            self.ledger.note(Deed::Stopped, &self.context);
+            self.note(Deed::Stopped);
         }
     }
 }

@@ -11,6 +11,7 @@ use std::{sync::Mutex, time::Duration};
 use redial_proto::CallId;
 use redial_queue::{Queue, QueueConfig};
 use redial_store::{Purpose, Store, StoreConfig};
+use serde_json::{Value, json};
 use sqlx::{PgPool, postgres::PgPoolOptions};
 
 use crate::{Accusation, Claims, Evidence, Invariant, Ledger, RawNats, Servers, accuse, until, until_within};
@@ -72,6 +73,24 @@ impl Stack {
         }
     }
 
+    /// Makes all consumers as an operator may, before any dispatcher does: what is not acknowledged comes again after
+    /// `wait`, not after 30 s. After a crash of NATS, that is how long answered messages may stay on a stream.
+    pub async fn redeliver_after(&self, wait: Duration) {
+        self.queue.ensure_streams().await.unwrap();
+        self.queue.ensure_pool("default").await.unwrap();
+        let mut nats = self.raw_nats().await;
+        for consumer in ["JOBS.default", "RESULTS.dispatchers", "INTAKE.dispatchers"] {
+            let (stream, _) = consumer.split_once('.').unwrap();
+            let info = nats.jetstream(&format!("CONSUMER.INFO.{consumer}"), &json!({})).await;
+            let mut config = info["config"].clone();
+            config["ack_wait"] = json!(wait.as_nanos());
+            nats.jetstream(&format!("CONSUMER.DELETE.{consumer}"), &json!({})).await;
+            let request = json!({"stream_name": stream, "config": config});
+            let made = nats.jetstream(&format!("CONSUMER.DURABLE.CREATE.{consumer}"), &request).await;
+            assert_eq!(made["config"]["ack_wait"], config["ack_wait"], "{made}");
+        }
+    }
+
     /// A connection to NATS, as a client has one.
     pub fn queue(&self) -> &Queue {
         &self.queue
@@ -109,6 +128,16 @@ impl Stack {
         self.claims().calls_may_live = true;
     }
 
+    /// Waits until somebody waits for a lock that the test holds.
+    pub async fn waits_for_lock(&self) {
+        let waiting = "SELECT count(*) FROM pg_stat_activity
+                       WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        until("somebody waits for a lock", async || {
+            (sqlx::query_scalar::<_, i64>(waiting).fetch_one(&self.db).await.unwrap() > 0).then_some(())
+        })
+        .await;
+    }
+
     /// The tables, as they stand.
     pub async fn evidence(&self) -> Evidence {
         let mut db = self.db.acquire().await.unwrap();
@@ -137,24 +166,38 @@ impl Stack {
     pub async fn finish(mut self) -> Evidence {
         self.finished = true;
         if !self.jobs_may_stay {
-            self.streams_are_empty().await;
+            self.settled().await;
         }
-        self.stop_dispatchers().await;
-        self.abandon_workers();
+        self.abandon_roles();
         let evidence = self.evidence().await;
         let accusations = accuse(&evidence, &self.claims_made());
         assert!(accusations.is_empty(), "{}", indictment(&accusations));
         evidence
     }
 
-    async fn streams_are_empty(&self) {
-        for stream in ["JOBS", "RESULTS", "INTAKE"] {
-            until_within(SETTLES, &format!("no message is left on {stream}"), async || {
-                let mut nats = self.raw_nats().await;
-                (nats.messages(stream).await == 0).then_some(())
-            })
-            .await;
+    /// Waits until no message is left on any stream. For tests that stop their workers before they finish.
+    pub async fn settled(&self) {
+        for (stream, consumer) in [("JOBS", "default"), ("RESULTS", "dispatchers"), ("INTAKE", "dispatchers")] {
+            let empty = until_within(2 * SETTLES, "", async || {
+                let left = self.raw_nats().await.messages(stream).await;
+                let dead = self.servers.nats_crashed() && self.is_idle(stream, consumer).await;
+                (left == 0 || dead).then_some(())
+            });
+            if tokio::time::timeout(SETTLES, empty).await.is_err() {
+                let info = self.consumer(stream, consumer).await;
+                panic!("messages are left on {stream}, of which consumer {consumer} says: {info}");
+            }
         }
+    }
+
+    /// A consumer has nothing to give to anybody, now or later.
+    async fn is_idle(&self, stream: &str, consumer: &str) -> bool {
+        let info = self.consumer(stream, consumer).await;
+        info["num_pending"] == 0 && info["num_ack_pending"] == 0
+    }
+
+    async fn consumer(&self, stream: &str, consumer: &str) -> Value {
+        self.raw_nats().await.jetstream(&format!("CONSUMER.INFO.{stream}.{consumer}"), &json!({})).await
     }
 
     fn claims(&self) -> std::sync::MutexGuard<'_, Claims> {

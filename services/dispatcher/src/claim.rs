@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use redial_proto::{ApiError, ClaimId, ClaimReply, ClaimRequest, Code, Grant, JobRef, WorkerId, limits, subjects};
+use redial_proto::{ApiError, ClaimId, ClaimReply, ClaimRequest, Code, Grant, GrantRef, JobRef, WorkerId, limits, subjects};
 use redial_queue::{QueueError, Request};
 use redial_store::{Claim, Granted};
 use redial_telemetry::metrics;
@@ -78,6 +78,8 @@ impl Granter {
             request.reply(&ClaimReply { lease_ms: self.0.config.lease_ms(), grants }).await;
             if !too_many.is_empty() {
                 // Only a worker that ignores the jobs' sizes gets here.
+                let too_many: Vec<_> =
+                    too_many.iter().map(|job| GrantRef { call: job.call, attempt: job.attempt, claim }).collect();
                 release::release(&self.0, &worker, &too_many).await;
             }
         }

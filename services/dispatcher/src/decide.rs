@@ -94,6 +94,7 @@ pub(crate) fn success(job: JobRef, worker: &redial_proto::WorkerId, reported: Re
         state: CallState::Running,
         attempt: job.attempt,
         worker: Some(worker.clone()),
+        claim: None,
         cancel_requested: None,
     };
     Change {
@@ -134,6 +135,7 @@ fn kept(row: &CallRow) -> Change {
             state: row.state,
             attempt: row.attempt,
             worker: row.worker.clone().filter(|_| row.state == CallState::Running),
+            claim: row.claim.filter(|_| row.state == CallState::Running),
             cancel_requested: Some(row.cancel_requested),
         },
         state: row.state,

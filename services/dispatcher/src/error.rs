@@ -19,6 +19,17 @@ pub enum DispatcherError {
     Queue(#[from] QueueError),
 }
 
+impl DispatcherError {
+    /// True if it may pass by itself.
+    pub(crate) fn is_transient(&self) -> bool {
+        match self {
+            Self::Setting(_) => false,
+            Self::Store(error) => error.is_transient(),
+            Self::Queue(error) => error.is_retryable(),
+        }
+    }
+}
+
 /// What a user is told when the database fails: nothing of its internals if it may pass, and a log line for us.
 pub(crate) fn store_failed(error: &StoreError) -> ApiError {
     if error.is_transient() {

@@ -40,7 +40,7 @@ pub(crate) async fn run(shared: Arc<Shared>, shutdown: CancellationToken) {
         });
     }
     tasks.close();
-    tasks.wait().await;
+    tokio::join!(tasks.wait(), deliveries.end());
 }
 
 /// One report, ready to be settled.

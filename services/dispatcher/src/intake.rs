@@ -19,6 +19,7 @@ pub(crate) async fn run(shared: Arc<Shared>, shutdown: CancellationToken) {
     while let Some(batch) = until(&shutdown, deliveries.next(BATCH)).await {
         take(&shared, batch).await;
     }
+    deliveries.end().await;
 }
 
 /// Writes what the messages hold, then acknowledges them. A message whose acknowledgement is lost comes again, and

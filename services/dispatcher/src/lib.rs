@@ -28,11 +28,16 @@ mod submit;
 mod sweep;
 mod watch;
 
+use std::time::Duration;
+
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use crate::{config::DispatcherConfig, error::DispatcherError};
 
 use crate::shared::Shared;
+
+/// Between two tries to start.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// Runs a dispatcher until `shutdown`, then finishes what it has begun. `ready` is called once it answers requests.
 ///
@@ -46,7 +51,8 @@ pub async fn run(
     config.check()?;
     let tasks = TaskTracker::new();
     let Some(shared) = until(&shutdown, Shared::connect(config, &tasks)).await.transpose()? else { return Ok(()) };
-    watch::prepare(&shared).await?;
+    let Some(prepared) = until(&shutdown, patiently(|| watch::prepare(&shared))).await else { return Ok(()) };
+    prepared?;
     submit::start(&shared, &tasks, &shutdown).await?;
     claim::start(&shared, &tasks, &shutdown).await?;
     renew::start(&shared, &tasks, &shutdown).await?;
@@ -75,6 +81,22 @@ pub async fn run(
     queue.flush().await;
     store.close().await;
     Ok(())
+}
+
+/// Does a part of the start again until it is done: the servers may go away at any time, also now.
+async fn patiently<T, F>(work: impl Fn() -> F) -> Result<T, DispatcherError>
+where
+    F: Future<Output = Result<T, DispatcherError>>,
+{
+    loop {
+        match work().await {
+            Err(error) if error.is_transient() => {
+                tracing::warn!(%error, "the dispatcher cannot start yet");
+                tokio::time::sleep(PAUSE).await;
+            }
+            done => return done,
+        }
+    }
 }
 
 /// The result of some work, or `None` if the shutdown came first. Only for work that may be dropped half-way.

@@ -1,9 +1,9 @@
 //! Takes back attempts that a worker will not finish; they do not count.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use redial_engine::Event;
-use redial_proto::{ApiError, JobRef, ReleaseReply, ReleaseRequest, WorkerId, subjects};
+use redial_proto::{ApiError, GrantRef, ReleaseReply, ReleaseRequest, WorkerId, subjects};
 use redial_queue::QueueError;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -26,17 +26,19 @@ pub(crate) async fn start(
 }
 
 /// Takes attempts back for a worker that cannot be answered; a failure is left to the end of the leases.
-pub(crate) async fn release(shared: &Shared, worker: &WorkerId, jobs: &[JobRef]) {
+pub(crate) async fn release(shared: &Shared, worker: &WorkerId, jobs: &[GrantRef]) {
     if let Err(error) = try_release(shared, worker, jobs).await {
         tracing::warn!(%error, jobs = jobs.len(), "attempts could not be released; their leases will expire");
     }
 }
 
-async fn try_release(shared: &Shared, worker: &WorkerId, jobs: &[JobRef]) -> Result<u32, ApiError> {
+async fn try_release(shared: &Shared, worker: &WorkerId, jobs: &[GrantRef]) -> Result<u32, ApiError> {
     let ids: Vec<_> = jobs.iter().map(|job| job.call).collect();
     let rows = shared.store.load(&ids).await.map_err(|error| store_failed(&error))?;
+    let jobs: HashSet<GrantRef> = jobs.iter().copied().collect();
     let held = rows.iter().filter(|row| {
-        row.worker.as_ref() == Some(worker) && jobs.contains(&JobRef { call: row.id, attempt: row.attempt })
+        let grant = row.claim.map(|claim| GrantRef { call: row.id, attempt: row.attempt, claim });
+        row.worker.as_ref() == Some(worker) && grant.is_some_and(|grant| jobs.contains(&grant))
     });
     let changes: Vec<_> =
         held.filter_map(|row| decide::change(&shared.registry, row, &Event::Released, None)).collect();

@@ -11,7 +11,7 @@ use redial_store::Store;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::task::TaskTracker;
 
-use crate::{DispatcherConfig, DispatcherError, publish, registry::Registry};
+use crate::{DispatcherConfig, DispatcherError, patiently, publish, registry::Registry};
 
 /// What all parts of a dispatcher share. Nothing here outlives the process or is needed by another one.
 pub(crate) struct Shared {
@@ -35,7 +35,7 @@ impl Shared {
     pub(crate) async fn connect(config: DispatcherConfig, tasks: &TaskTracker) -> Result<Arc<Self>, DispatcherError> {
         let queue = Queue::connect(&config.queue).await?;
         let store = Store::connect(&config.store()).await?;
-        let registry = Registry::load(&store).await?;
+        let registry = patiently(|| async { Ok(Registry::load(&store).await?) }).await?;
         let jobs = publish::start(&queue, tasks);
         Ok(Arc::new(Self {
             config,

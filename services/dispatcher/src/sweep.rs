@@ -25,20 +25,20 @@ pub(crate) const MOST_REPUBLISHED: u32 = 5_000;
 
 pub(crate) async fn run(shared: Arc<Shared>, shutdown: CancellationToken) {
     let mut pause = Duration::ZERO;
-    let mut swept_at = Instant::now();
+    let (mut swept_at, mut troubled) = (Instant::now(), false);
     while until(&shutdown, wait(&shared, pause)).await.is_some() {
-        // A statement that hung, or a process that was stopped, is an outage too.
-        if swept_at.elapsed() > INTERVAL * 2 + shared.config.lease / 3 {
+        // A statement that hung, or a process that was stopped, is an outage too. One that has just ended counts from
+        // now: this may be the first moment at which a worker could renew.
+        if troubled || !shared.queue.is_connected() || swept_at.elapsed() > INTERVAL * 2 + shared.config.lease / 3 {
             shared.note_outage();
         }
-        pause = match pass(&shared).await {
-            Ok(pause) => pause,
-            Err(error) => {
-                tracing::warn!(%error, "the sweep waits for the database");
-                shared.note_outage();
-                INTERVAL
-            }
-        };
+        let swept = pass(&shared).await;
+        troubled = swept.is_err();
+        pause = swept.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the sweep waits for the database");
+            shared.note_outage();
+            INTERVAL
+        });
         swept_at = Instant::now();
     }
 }

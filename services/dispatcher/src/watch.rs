@@ -64,6 +64,10 @@ async fn look(shared: &Shared, known: &mut Known) -> Result<(), DispatcherError>
         let from = known.well_at.map_or(DateTime::UNIX_EPOCH, |well_at| well_at - MARGIN);
         wake(shared, from, now, "NATS is back").await?;
     }
+    if known.troubled {
+        // The outage counts until now: this may be the first moment at which a worker could renew.
+        shared.note_outage();
+    }
     known.troubled = false;
     known.well_at = Some(now);
     Ok(())

@@ -2,11 +2,12 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use redial_proto::{ClaimId, ClaimReply, ClaimRequest, JobRef, limits::MAX_CLAIM, subjects};
+use redial_proto::{ClaimId, ClaimReply, ClaimRequest, GrantRef, JobRef, limits::MAX_CLAIM, subjects};
 use redial_queue::QueueError;
 use tokio::time::Instant;
 
 use crate::{
+    held::Right,
     pause,
     pull::Pulled,
     release::release,
@@ -55,8 +56,8 @@ pub(crate) async fn claim(shared: Arc<Shared>, jobs: Vec<Pulled>) {
     };
     let sent = Instant::now();
     match ask(&shared, &request, sent).await {
-        Some(reply) => settle(&shared, jobs, reply, sent).await,
-        None => give_up(&shared, jobs, request.jobs).await,
+        Some(reply) => settle(&shared, jobs, (request.claim, reply), sent).await,
+        None => give_up(&shared, jobs, request.claim).await,
     }
 }
 
@@ -79,7 +80,7 @@ async fn ask(shared: &Shared, request: &ClaimRequest, sent: Instant) -> Option<C
 }
 
 /// Runs what was granted, gives back what it cannot run any more, and answers all jobs: the lease guards them now.
-async fn settle(shared: &Arc<Shared>, jobs: Vec<Pulled>, reply: ClaimReply, sent: Instant) {
+async fn settle(shared: &Arc<Shared>, jobs: Vec<Pulled>, (claim, reply): (ClaimId, ClaimReply), sent: Instant) {
     shared.set_lease(reply.lease_ms);
     let length = Duration::from_millis(reply.lease_ms);
     // Counted from the first question: the lease may have begun then.
@@ -93,10 +94,11 @@ async fn settle(shared: &Arc<Shared>, jobs: Vec<Pulled>, reply: ClaimReply, sent
     }
     let mut unwanted = Vec::new();
     for grant in reply.grants {
-        let job = grant.job_ref();
-        match slots.remove(&job) {
-            Some(slot) if may_start(shared, lease) => run::start(shared, grant, lease, slot),
-            _ => unwanted.push(job),
+        let JobRef { call, attempt } = grant.job_ref();
+        let right = Right { grant: GrantRef { call, attempt, claim }, effect: grant.effect, lease };
+        match slots.remove(&grant.job_ref()) {
+            Some(slot) if may_start(shared, lease) => run::start(shared, grant, right, slot),
+            _ => unwanted.push(right.grant),
         }
     }
     for delivery in deliveries {
@@ -110,14 +112,16 @@ fn may_start(shared: &Shared, lease: Instant) -> bool {
 }
 
 /// Nobody answered. The claim may have been granted all the same, so it is given back: nothing was started.
-async fn give_up(shared: &Arc<Shared>, jobs: Vec<Pulled>, refs: Vec<JobRef>) {
+async fn give_up(shared: &Arc<Shared>, jobs: Vec<Pulled>, claim: ClaimId) {
     if shared.draining.is_cancelled() {
         for pulled in &jobs {
             pulled.delivery.nak(Duration::ZERO).await;
         }
     }
     tracing::warn!(jobs = jobs.len(), "a claim was given up");
+    let grants = jobs.iter().map(|pulled| GrantRef { call: pulled.job.call, attempt: pulled.job.attempt, claim });
+    let grants = grants.collect();
     // The slots are free again while the release still tries.
     drop(jobs);
-    release(shared, refs).await;
+    release(shared, grants).await;
 }

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use redial_proto::{Effect, JobRef};
+use redial_proto::{Effect, GrantRef, JobRef};
 use tokio::{sync::Notify, task::AbortHandle, time::Instant};
 
 /// See the module.
@@ -19,8 +19,17 @@ pub(crate) struct Held {
     ended: Notify,
 }
 
-struct Attempt {
+/// The right to run an attempt.
+#[derive(Clone, Copy)]
+pub(crate) struct Right {
+    pub(crate) grant: GrantRef,
+    pub(crate) effect: Effect,
     /// When the lease ends, by this worker's clock.
+    pub(crate) lease: Instant,
+}
+
+struct Attempt {
+    grant: GrantRef,
     lease: Instant,
     started: Instant,
     effect: Effect,
@@ -31,25 +40,21 @@ struct Attempt {
 /// An attempt that was stopped before its tool was done.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Stopped {
-    pub(crate) job: JobRef,
+    pub(crate) grant: GrantRef,
     pub(crate) effect: Effect,
     pub(crate) ran: Duration,
 }
 
 impl Held {
     /// Starts an attempt, unless it is held already. `spawn` must not wait for this lock before it returns.
-    pub(crate) fn start(
-        &self,
-        job: JobRef,
-        effect: Effect,
-        lease: Instant,
-        spawn: impl FnOnce() -> AbortHandle,
-    ) -> bool {
+    pub(crate) fn start(&self, right: Right, spawn: impl FnOnce() -> AbortHandle) -> bool {
+        let Right { grant, effect, lease } = right;
         let mut attempts = self.lock();
-        if attempts.contains_key(&job) {
+        if attempts.contains_key(&grant.job_ref()) {
             return false;
         }
-        attempts.insert(job, Attempt { lease, started: Instant::now(), effect, tool: Some(spawn()) });
+        let attempt = Attempt { grant, lease, started: Instant::now(), effect, tool: Some(spawn()) };
+        attempts.insert(grant.job_ref(), attempt);
         true
     }
 
@@ -62,14 +67,14 @@ impl Held {
 
     /// Stops the tool if it still runs; the attempt stays held until its report is on record.
     pub(crate) fn stop(&self, job: JobRef) -> Option<Stopped> {
-        let stopped = stop(self.lock().get_mut(&job)?, job);
+        let stopped = stop(self.lock().get_mut(&job)?);
         self.ended.notify_waiters();
         stopped
     }
 
     /// Stops all tools that still run.
     pub(crate) fn stop_all(&self) -> Vec<Stopped> {
-        let stopped = self.lock().iter_mut().filter_map(|(job, attempt)| stop(attempt, *job)).collect();
+        let stopped = self.lock().values_mut().filter_map(stop).collect();
         self.ended.notify_waiters();
         stopped
     }
@@ -98,8 +103,8 @@ impl Held {
     /// meanwhile, its report still counts.
     pub(crate) fn expire(&self, now: Instant) -> Vec<Stopped> {
         let mut attempts = self.lock();
-        let over = attempts.iter_mut().filter(|(_, attempt)| attempt.lease <= now);
-        let stopped = over.filter_map(|(job, attempt)| stop(attempt, *job)).collect();
+        let over = attempts.values_mut().filter(|attempt| attempt.lease <= now);
+        let stopped = over.filter_map(stop).collect();
         self.ended.notify_waiters();
         stopped
     }
@@ -125,26 +130,27 @@ impl Held {
     }
 }
 
-fn stop(attempt: &mut Attempt, job: JobRef) -> Option<Stopped> {
+fn stop(attempt: &mut Attempt) -> Option<Stopped> {
     attempt.tool.take()?.abort();
-    Some(Stopped { job, effect: attempt.effect, ran: attempt.started.elapsed() })
+    Some(Stopped { grant: attempt.grant, effect: attempt.effect, ran: attempt.started.elapsed() })
 }
 
 #[cfg(test)]
 mod tests {
-    use redial_proto::CallId;
+    use redial_proto::{CallId, ClaimId};
 
     use super::*;
 
-    fn job() -> JobRef {
-        JobRef { call: CallId::generate(), attempt: 1 }
+    fn right(lease: Duration) -> Right {
+        let grant = GrantRef { call: CallId::generate(), attempt: 1, claim: ClaimId::generate() };
+        Right { grant, effect: Effect::Read, lease: Instant::now() + lease }
     }
 
     /// Holds an attempt whose tool never ends.
     fn held(held: &Held, lease: Duration) -> (JobRef, tokio::task::JoinHandle<()>) {
-        let (job, tool) = (job(), tokio::spawn(std::future::pending()));
-        assert!(held.start(job, Effect::Read, Instant::now() + lease, || tool.abort_handle()));
-        (job, tool)
+        let (right, tool) = (right(lease), tokio::spawn(std::future::pending()));
+        assert!(held.start(right, || tool.abort_handle()));
+        (right.grant.job_ref(), tool)
     }
 
     const LEASE: Duration = Duration::from_secs(15);
@@ -153,7 +159,9 @@ mod tests {
     async fn an_attempt_is_started_once_and_ends_once() {
         let attempts = Held::default();
         let (job, tool) = held(&attempts, LEASE);
-        assert!(!attempts.start(job, Effect::Read, Instant::now(), || unreachable!("started twice")));
+        let again =
+            Right { grant: GrantRef { claim: ClaimId::generate(), call: job.call, attempt: 1 }, ..right(LEASE) };
+        assert!(!attempts.start(again, || unreachable!("started twice")));
         assert!(attempts.finish(job));
         assert!(!attempts.finish(job));
         assert_eq!(attempts.stop(job), None);
@@ -167,7 +175,7 @@ mod tests {
         let attempts = Held::default();
         let (job, tool) = held(&attempts, LEASE);
         let stopped = attempts.stop(job).unwrap();
-        assert_eq!((stopped.job, stopped.effect), (job, Effect::Read));
+        assert_eq!((stopped.grant.job_ref(), stopped.effect), (job, Effect::Read));
         assert!(!attempts.finish(job));
         assert!(tool.await.unwrap_err().is_cancelled());
     }
@@ -182,7 +190,7 @@ mod tests {
         attempts.renewed(&[kept], Instant::now() + 2 * LEASE);
         attempts.renewed(&[kept], Instant::now());
         let expired = attempts.expire(Instant::now() + LEASE);
-        assert_eq!(expired.iter().map(|stopped| stopped.job).collect::<Vec<_>>(), [lost]);
+        assert_eq!(expired.iter().map(|stopped| stopped.grant.job_ref()).collect::<Vec<_>>(), [lost]);
         assert!(tool.await.unwrap_err().is_cancelled());
         assert!(attempts.expire(Instant::now() + LEASE).is_empty(), "each expires once");
     }

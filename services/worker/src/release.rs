@@ -2,16 +2,20 @@
 
 use std::time::Duration;
 
-use redial_proto::{Effect, ErrorClass, Failure, JobRef, ReleaseReply, ReleaseRequest, limits::MAX_CLAIM, subjects};
+use redial_proto::{Effect, ErrorClass, Failure, GrantRef, ReleaseReply, ReleaseRequest, limits::MAX_CLAIM, subjects};
 use tokio::time::Instant;
 
 use crate::{held::Stopped, pause, shared::Shared};
 
+/// How long a dispatcher may take at most.
 const ANSWER: Duration = Duration::from_secs(3);
 /// How long the processes of a stopped tool may take to be gone.
 const STOP: Duration = Duration::from_secs(2);
 const PAUSE_CAP: Duration = Duration::from_secs(2);
-/// After an outage the dispatchers wait a lease for this; one that lasts longer than that burns the attempt.
+/// After an outage the dispatchers wait a lease for this, so with a short lease the tries stand closer together.
+const ANSWER_PART: u32 = 5;
+const PAUSE_PART: u32 = 10;
+/// An outage that lasts longer than this burns the attempt.
 const GIVE_UP: Duration = Duration::from_secs(3600);
 /// While draining the process wants to end.
 const GIVE_UP_DRAINING: Duration = Duration::from_secs(10);
@@ -22,25 +26,26 @@ pub(crate) async fn hand_back(shared: &Shared, stopped: Vec<Stopped>, why: &str)
     let (unsafe_, again): (Vec<Stopped>, Vec<Stopped>) =
         stopped.into_iter().partition(|stopped| stopped.effect == Effect::Unsafe);
     for stopped in unsafe_ {
-        shared.reports.send(stopped.job, stopped.ran, Err(Failure::new(ErrorClass::Lost, why)));
+        shared.reports.send(stopped.grant.job_ref(), stopped.ran, Err(Failure::new(ErrorClass::Lost, why)));
     }
-    let jobs: Vec<_> = again.iter().map(|stopped| stopped.job).collect();
+    let grants: Vec<_> = again.iter().map(|stopped| stopped.grant).collect();
     // A call that is given back may start elsewhere at once: the processes of its tool must be gone by then.
     if tokio::time::timeout(STOP, redial_tools::settled()).await.is_err() {
         tracing::error!("the processes of a stopped tool do not end");
     }
     // Before the release: a released attempt may be granted to this very worker again, under the same number.
-    shared.forget(&jobs);
-    release(shared, jobs).await;
+    shared.forget(&grants.iter().map(GrantRef::job_ref).collect::<Vec<_>>());
+    release(shared, grants).await;
 }
 
 /// Gives attempts back; tries again until a dispatcher answers.
-pub(crate) async fn release(shared: &Shared, jobs: Vec<JobRef>) {
-    for batch in jobs.chunks(MAX_CLAIM) {
+pub(crate) async fn release(shared: &Shared, grants: Vec<GrantRef>) {
+    for batch in grants.chunks(MAX_CLAIM) {
         let request = ReleaseRequest { worker: shared.id.clone(), jobs: batch.to_vec() };
         let (started, mut failures) = (Instant::now(), 0);
+        let answer = (shared.lease() / ANSWER_PART).clamp(Duration::from_millis(100), ANSWER);
         loop {
-            match shared.queue.request::<_, ReleaseReply>(subjects::RELEASE, &request, ANSWER).await {
+            match shared.queue.request::<_, ReleaseReply>(subjects::RELEASE, &request, answer).await {
                 Ok(reply) => {
                     tracing::info!(asked = batch.len(), released = reply.released, "attempts were given back");
                     break;
@@ -54,7 +59,7 @@ pub(crate) async fn release(shared: &Shared, jobs: Vec<JobRef>) {
             if started.elapsed() >= limit {
                 return;
             }
-            tokio::time::sleep(pause::after(failures, PAUSE_CAP)).await;
+            tokio::time::sleep(pause::after(failures, PAUSE_CAP.min(shared.lease() / PAUSE_PART))).await;
         }
     }
 }

@@ -47,8 +47,8 @@ pub(crate) async fn watch(shared: Arc<Shared>) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let stopped = shared.held.expire(ticks.tick().await);
-        for Stopped { job, .. } in &stopped {
-            tracing::error!(call = %job.call, attempt = job.attempt, "the lease ended; the tool was stopped");
+        for Stopped { grant, .. } in &stopped {
+            tracing::error!(call = %grant.call, attempt = grant.attempt, "the lease ended; the tool was stopped");
         }
         if !stopped.is_empty() {
             let shared = Arc::clone(&shared);
@@ -104,8 +104,8 @@ fn obey(shared: &Shared, jobs: &[JobRef], reply: &RenewReply, lease: Instant) {
 /// The calls were cancelled: stops the tools that still run and says so.
 pub(crate) fn cancel(shared: &Shared, jobs: &[JobRef]) {
     for stopped in jobs.iter().filter_map(|job| shared.held.stop(*job)) {
-        tracing::info!(call = %stopped.job.call, "cancelled; the tool was stopped");
+        tracing::info!(call = %stopped.grant.call, "cancelled; the tool was stopped");
         let failure = Failure::new(ErrorClass::Cancelled, "cancelled while it ran; the tool was stopped");
-        shared.reports.send(stopped.job, stopped.ran, Err(failure));
+        shared.reports.send(stopped.grant.job_ref(), stopped.ran, Err(failure));
     }
 }

@@ -12,14 +12,13 @@ use serde_json::value::RawValue;
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 use tracing::{Instrument as _, Span};
 
-use crate::shared::Shared;
+use crate::{held::Right, shared::Shared};
 
 /// Bytes of an output that breaks a limit, shown in the error.
 const PREVIEW: usize = 500;
 
 /// Starts a granted attempt; its end is reported. The slot is free again when the tool is gone.
-pub(crate) fn start(shared: &Arc<Shared>, grant: Grant, lease: Instant, slot: OwnedSemaphorePermit) {
-    let (job, effect) = (grant.job_ref(), grant.effect);
+pub(crate) fn start(shared: &Arc<Shared>, grant: Grant, right: Right, slot: OwnedSemaphorePermit) {
     let spawn = || {
         let span = execute_tool(&grant.tool, &grant.call.to_string(), grant.attempt);
         if let Some(traceparent) = &grant.traceparent {
@@ -28,8 +27,8 @@ pub(crate) fn start(shared: &Arc<Shared>, grant: Grant, lease: Instant, slot: Ow
         let attempt = attempt(Arc::clone(shared), grant, slot);
         shared.attempts.spawn(attempt.instrument(span)).abort_handle()
     };
-    if !shared.held.start(job, effect, lease, spawn) {
-        tracing::error!(call = %job.call, attempt = job.attempt, "granted twice; it runs once");
+    if !shared.held.start(right, spawn) {
+        tracing::error!(call = %right.grant.call, attempt = right.grant.attempt, "granted twice; it runs once");
     }
 }
 

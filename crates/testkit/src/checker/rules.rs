@@ -29,6 +29,7 @@ pub fn accuse(evidence: &Evidence, claims: &Claims) -> Vec<Accusation> {
             effects_beyond_attempts(call, deeds),
             unsafe_twice(call, deeds),
             overlapping_leases(call),
+            overlapping_executions(deeds),
             burnt(call, claims),
         ];
         let accused = findings.into_iter().flatten();
@@ -128,6 +129,21 @@ fn overlapping_leases(call: &CallFacts) -> Finding {
     let overlap = call.attempts.windows(2).find(|pair| pair[1].started_at < pair[0].ended_at).map(|pair| &pair[1]);
     backwards.or(overlap).map(|attempt| {
         let found = format!("attempt {} of {} starts before what came earlier ended", attempt.attempt, attempt.worker);
+        (Invariant::LeasesApart, found)
+    })
+}
+
+/// Executions whose process was killed have no end in the ledger, and are left out.
+fn overlapping_executions(deeds: &[&Entry]) -> Finding {
+    let end = |start: &Entry| {
+        let mut ends = deeds.iter().filter(|entry| matches!(entry.deed, Deed::Ended | Deed::Stopped));
+        ends.find(|entry| entry.execution == start.execution).map(|entry| entry.at)
+    };
+    let starts = deeds.iter().filter(|entry| entry.deed == Deed::Started);
+    let mut spans: Vec<_> = starts.filter_map(|start| Some((start.at, end(start)?, start.attempt))).collect();
+    spans.sort_unstable();
+    spans.windows(2).find(|pair| pair[1].0 < pair[0].1).map(|pair| {
+        let found = format!("attempt {} began to run before attempt {} had ended", pair[1].2, pair[0].2);
         (Invariant::LeasesApart, found)
     })
 }

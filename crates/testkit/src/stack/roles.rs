@@ -95,10 +95,10 @@ impl Stack {
         }
     }
 
-    /// Nobody waits for idle workers to end their pulls: they end with the test.
-    pub(super) fn abandon_workers(&mut self) {
+    /// Nobody waits for roles that have nothing to do: they end with the test.
+    pub(super) fn abandon_roles(&mut self) {
         for role in self.roles.drain(..) {
-            role.running.abort();
+            role.shutdown.cancel();
         }
     }
 }

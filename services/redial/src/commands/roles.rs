@@ -22,7 +22,8 @@ pub(crate) async fn worker(settings: &Settings, flags: &WorkerFlags) -> anyhow::
     Ok(ExitCode::SUCCESS)
 }
 
-/// A worker with the manifest's tools and the built-in `echo`.
+/// A worker with the manifest's tools and the built-in `echo`, which has a pool of its own: a worker that has nothing
+/// else then stays out of the way of others.
 pub(crate) async fn run_worker(
     settings: &Settings,
     flags: &WorkerFlags,
@@ -30,7 +31,7 @@ pub(crate) async fn run_worker(
     shutdown: CancellationToken,
     ready: impl FnOnce() + Send + 'static,
 ) -> anyhow::Result<()> {
-    let mut worker = Worker::new(config).on_ready(ready).add(redial_tools::Tool::echo());
+    let mut worker = Worker::new(config).on_ready(ready).add(redial_tools::Tool::echo().pool("echo"));
     if let Some(manifest) = settings.manifest(flags) {
         for tool in redial_tools::load(&manifest).map_err(invalid_manifest)? {
             worker = worker.add(tool);

@@ -1,4 +1,4 @@
-use redial_proto::{Effect, ErrorClass};
+use redial_proto::{Effect, ErrorClass, GrantRef};
 use redial_worker::Tool;
 
 use crate::{
@@ -40,7 +40,7 @@ async fn what_may_run_twice_is_given_back() {
         assert_eq!(within(5, events.recv()).await, Some(Event::Started));
         worker.shutdown.cancel();
         let released = dispatcher.next(|said| if let Said::Released(released) = said { Some(released) } else { None });
-        assert_eq!(released.await.jobs, [job]);
+        assert_eq!(released.await.jobs.iter().map(GrantRef::job_ref).collect::<Vec<_>>(), [job]);
         assert_eq!(events.try_recv(), Ok(Event::Gone), "given back while the tool still ran");
         worker.ended().await;
         assert!(!dispatcher.said().iter().any(|said| matches!(said, Said::Reported(_))));
@@ -72,7 +72,7 @@ async fn a_claim_that_nobody_answers_is_given_back() {
     dispatcher.claim().await;
     worker.shutdown.cancel();
     let released = dispatcher.next(|said| if let Said::Released(released) = said { Some(released) } else { None });
-    assert_eq!(released.await.jobs, [job]);
+    assert_eq!(released.await.jobs.iter().map(GrantRef::job_ref).collect::<Vec<_>>(), [job]);
     worker.ended().await;
     // Its message is back on the stream for another worker.
     dispatcher.script().unanswered_claims = 0;

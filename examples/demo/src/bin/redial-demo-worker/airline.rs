@@ -1,9 +1,12 @@
 //! The outside world of `book_flight`: an airline that takes bookings. Here it is a file with a line for every request,
 //! so that anyone can count afterwards what really happened.
 
-use std::{fs::OpenOptions, io::Write, path::PathBuf, sync::Arc};
+use std::{fs::OpenOptions, io::Write, path::PathBuf, sync::Arc, time::Duration};
 
 use serde_json::Value;
+
+/// How long the airline takes for an answer.
+const ANSWER: Duration = Duration::from_millis(100);
 
 /// The airline, as one worker sees it. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -19,6 +22,7 @@ impl Airline {
 
     /// Books, and returns the number of the booking. The same key is the same booking, however often it is sent.
     pub(crate) async fn book(&self, key: &str, flight: Value) -> std::io::Result<String> {
+        tokio::time::sleep(ANSWER).await;
         let request = serde_json::json!({"key": key, "client": &*self.client, "flight": flight});
         let (file, line) = (Arc::clone(&self.file), format!("{request}\n"));
         tokio::task::spawn_blocking(move || {

@@ -1,0 +1,160 @@
+//! Names that are the same but for case and separators.
+
+use std::collections::HashMap;
+
+use redial_proto::{ErrorClass, Repair, RepairKind, limits, repair::MAX_QUOTED};
+
+use crate::{closest::closest, describe, refusal::Refusal};
+
+/// The tool that a model named: exactly, or the only one that differs in case and separators alone, which is recorded
+/// as a repair. Everything else is refused with class `unknown_tool` and the closest names first.
+pub fn tool_name<'a>(
+    sent: &str,
+    offered: impl IntoIterator<Item = &'a str>,
+) -> Result<(&'a str, Option<Repair>), Refusal> {
+    let offered: Vec<&str> = offered.into_iter().collect();
+    if let Some(name) = offered.iter().find(|name| **name == sent) {
+        return Ok((name, None));
+    }
+    if sent.len() <= limits::MAX_KEY
+        && let Some(name) = same_but_folded(sent, &offered)
+    {
+        let repair = Repair {
+            kind: RepairKind::ToolName,
+            path: None,
+            offset: None,
+            before: sent.to_owned(),
+            after: name.to_owned(),
+        };
+        return Ok((name, Some(repair)));
+    }
+    Err(unknown(sent, &offered))
+}
+
+fn same_but_folded<'a>(sent: &str, offered: &[&'a str]) -> Option<&'a str> {
+    let folded = fold(sent);
+    let same: Vec<&str> = offered.iter().copied().filter(|name| !folded.is_empty() && fold(name) == folded).collect();
+    if let [only] = same.as_slice() { Some(only) } else { None }
+}
+
+fn unknown(sent: &str, offered: &[&str]) -> Refusal {
+    let sent_short = limits::shorten(sent, MAX_QUOTED);
+    let message = match closest(sent, offered.iter().copied(), 3).as_slice() {
+        [] if offered.is_empty() => format!("no tool {sent_short:?} is offered, nor any other"),
+        [] => {
+            let names = describe::list(offered.iter().map(|name| format!("{name:?}")));
+            format!("no tool {sent_short:?} is offered; offered: {names}")
+        }
+        close => {
+            let names: Vec<_> = close.iter().map(|name| format!("{name:?}")).collect();
+            format!("no tool {sent_short:?} is offered; did you mean {}?", names.join(" or "))
+        }
+    };
+    Refusal {
+        class: ErrorClass::UnknownTool,
+        message: limits::shorten(&message, limits::MAX_ERROR_MESSAGE),
+        details: Vec::new(),
+    }
+}
+
+/// A name without case and separators: `departureDate`, `departure_date` and `Departure-Date` are one. A separator
+/// between two digits counts: `v1_1` is not `v11`.
+pub(crate) fn fold(name: &str) -> String {
+    folded(name, |before, c, after| match c {
+        '_' | '-' | ' ' | '.' if is_digit(before) && is_digit(after) => Some('_'),
+        '_' | '-' | ' ' | '.' => None,
+        c => Some(c),
+    })
+}
+
+/// A value without case, in which separators are all the same: `one-way` is `One Way`. Signs and digits stay as they
+/// are: `-1` is not `1`, `2026-05` is not `2026 05`.
+pub(crate) fn fold_value(value: &str) -> String {
+    let joins = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+    folded(value, |before, c, after| match c {
+        '_' | '-' | ' ' if joins(before) && joins(after) && !(is_digit(before) && is_digit(after)) => Some('_'),
+        c => Some(c),
+    })
+}
+
+fn is_digit(c: Option<char>) -> bool {
+    c.is_some_and(|c| c.is_ascii_digit())
+}
+
+/// Lower case of what `keep` makes of each character between its neighbours.
+fn folded(text: &str, keep: impl Fn(Option<char>, char, Option<char>) -> Option<char>) -> String {
+    let mut folded = String::with_capacity(text.len());
+    let mut before = None;
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        folded.extend(keep(before, c, chars.peek().copied()).into_iter().flat_map(char::to_lowercase));
+        before = Some(c);
+    }
+    folded
+}
+
+/// Names by what they fold to; none where several fold to the same.
+pub(crate) fn unique_folds<'a>(names: impl IntoIterator<Item = &'a str>) -> HashMap<String, Option<String>> {
+    let mut folds: HashMap<String, Option<String>> = HashMap::new();
+    for name in names {
+        let folded = fold(name);
+        if !folded.is_empty() {
+            folds.entry(folded).and_modify(|only| *only = None).or_insert_with(|| Some(name.to_owned()));
+        }
+    }
+    folds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn case_and_separators_do_not_count_in_names() {
+        for same in ["departureDate", "departure_date", "Departure-Date", "DEPARTURE DATE", "departure.date"] {
+            assert_eq!(fold(same), "departuredate");
+        }
+        assert_ne!(fold("v1_1"), fold("v11"));
+        assert_ne!(fold("$top"), fold("top"));
+        assert_eq!(fold("出发_城市"), fold("出发城市"));
+    }
+
+    #[test]
+    fn signs_and_digits_count_in_values() {
+        assert_eq!(fold_value("One Way"), fold_value("one-way"));
+        assert_eq!(fold_value("gpt-4"), fold_value("GPT_4"));
+        for (one, other) in [("-1", "1"), ("2026-05", "2026 05"), ("C", "C++"), ("oneway", "one_way"), ("-a", "a")] {
+            assert_ne!(fold_value(one), fold_value(other), "{one} {other}");
+        }
+    }
+
+    fn named(sent: &str, offered: &[&'static str]) -> String {
+        match tool_name(sent, offered.iter().copied()) {
+            Ok((name, None)) => format!("{name} as sent"),
+            Ok((_, Some(repair))) => repair.to_string(),
+            Err(refusal) => format!("{}: {refusal}", refusal.class),
+        }
+    }
+
+    #[test]
+    fn a_tool_is_found_by_its_only_fold_or_not_at_all() {
+        let tools = ["get_weather", "book_flight", "订机票", "sum", "SUM"];
+        let sent = [
+            "get_weather",
+            "Get_Weather",
+            "getWeather",
+            "GET-WEATHER ",
+            "订 机票",
+            "sum",
+            "Sum",
+            "get_wether",
+            "functions.get_weather",
+            "send_email",
+            "",
+            "_",
+        ];
+        let lines: Vec<_> = sent.iter().map(|sent| format!("{sent:?}  {}", named(sent, &tools))).collect();
+        insta::assert_snapshot!(lines.join("\n"));
+        insta::assert_snapshot!(named("a", &[]), @r#"unknown_tool: no tool "a" is offered, nor any other"#);
+    }
+}

@@ -1,0 +1,117 @@
+//! Damaged arguments as models write them, and what must become of each: run with these very arguments, or feedback.
+//! The worst outcome, arguments that run and were not meant, must not happen once.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "corpus/texts.rs"]
+mod texts;
+
+use redial_arguments::{Repairs, Schema};
+use serde_json::{Value, json};
+
+use texts::{FEEDBACK, RUN};
+
+/// `get_weather(location, days)` of the table, and one property of each kind that can be damaged.
+fn schema() -> Schema {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "location": {"type": "string", "minLength": 1},
+            "days": {"type": "integer"},
+            "unit": {"enum": ["Celsius", "Fahrenheit", "Kelvin"]},
+            "hourly": {"type": "boolean"},
+            "note": {"type": ["string", "null"]},
+            "limit": {"type": ["integer", "null"]},
+            "factor": {"type": "number"},
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "departureDate": {"type": "string"},
+            "place": {
+                "type": "object",
+                "properties": {"lat": {"type": "number"}, "place_name": {"type": "string"}},
+                "additionalProperties": false
+            }
+        },
+        "required": ["location"],
+        "additionalProperties": false
+    });
+    Schema::compile(&schema).unwrap()
+}
+
+/// The text in one line.
+fn visible(text: &str) -> String {
+    text.replace('\n', "⏎").replace('\t', "⇥").replace('\u{feff}', "<BOM>").replace('\u{a0}', "<NBSP>")
+}
+
+#[test]
+fn none_of_the_damaged_texts_runs_wrongly() {
+    let schema = schema();
+    let (mut correct, mut wrong, mut refused) = (0, Vec::new(), Vec::new());
+    for (raw, want) in RUN {
+        let want: Value = serde_json::from_str(want).unwrap();
+        match schema.resolve(raw, Repairs::On) {
+            Ok(done) if serde_json::from_str::<Value>(&done.arguments).unwrap() == want => correct += 1,
+            Ok(done) => wrong.push(format!("{raw}\n  ran as {}", done.arguments)),
+            Err(refusal) => refused.push(format!("{raw}\n  {refusal}")),
+        }
+    }
+    let mut told = 0;
+    for (raw, what) in FEEDBACK {
+        match schema.resolve(raw, Repairs::On) {
+            Ok(done) => wrong.push(format!("{raw}\n  ran as {}", done.arguments)),
+            Err(refusal) => {
+                assert!(refusal.message.contains(what), "{raw}\n  {refusal}\n  does not say {what:?}");
+                told += 1;
+            }
+        }
+    }
+    println!(
+        "damaged arguments: {} texts; {correct} run correctly, {told} rightly refused, {} silently wrong, {} refused \
+         that should run",
+        RUN.len() + FEEDBACK.len(),
+        wrong.len(),
+        refused.len()
+    );
+    assert!(wrong.is_empty(), "silently wrong:\n{}", wrong.join("\n"));
+    assert!(refused.is_empty(), "refused that should run:\n{}", refused.join("\n"));
+}
+
+#[test]
+fn every_repair_of_the_corpus_is_on_record() {
+    let schema = schema();
+    let lines: Vec<String> = RUN
+        .iter()
+        .map(|(raw, _)| {
+            let repairs = schema.resolve(raw, Repairs::On).unwrap().repairs;
+            let repairs: Vec<String> = repairs.iter().map(ToString::to_string).collect();
+            format!("{}\n    {}", visible(raw), repairs.join("\n    "))
+        })
+        .collect();
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn feedback_says_where_and_what_is_allowed() {
+    let schema = schema();
+    let lines: Vec<String> = FEEDBACK
+        .iter()
+        .map(|(raw, _)| {
+            let refusal = schema.resolve(raw, Repairs::On).unwrap_err();
+            format!("{}\n    {}: {refusal}", visible(raw), refusal.class)
+        })
+        .collect();
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn without_repairs_nothing_of_it_runs() {
+    let schema = schema();
+    for (raw, _) in RUN {
+        // `2.0` is an integer for JSON Schema, too.
+        if schema.check(raw).is_err() {
+            assert!(schema.resolve(raw, Repairs::Off).is_err(), "{raw}");
+        }
+    }
+    for (raw, _) in FEEDBACK {
+        assert!(schema.resolve(raw, Repairs::Off).is_err(), "{raw}");
+    }
+}

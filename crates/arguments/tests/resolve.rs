@@ -1,0 +1,134 @@
+//! What holds for every text: nothing is invented, nothing that was right is changed, nothing panics or takes long.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "resolve/damage.rs"]
+mod damage;
+#[path = "resolve/pipeline.rs"]
+mod pipeline;
+#[path = "resolve/speed.rs"]
+mod speed;
+
+use std::borrow::Cow;
+
+use proptest::prelude::*;
+use redial_arguments::{Repairs, Schema};
+use serde_json::{Value, json};
+
+use damage::{Damage, Printer};
+
+/// Takes any object.
+fn anything() -> Schema {
+    Schema::compile(&json!({})).unwrap()
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let text = prop_oneof!["[a-z北~/_ ]{0,6}", "\\PC{0,8}", "[\"'`\\\\\n\t{}\\[\\],:#/ntu0-9]{0,8}"];
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        (-1e6..1e6_f64).prop_map(Value::from),
+        text.prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 40, 5, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+            object_of(inner).prop_map(Value::from),
+        ]
+    })
+}
+
+fn object_of(values: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
+    let key = prop_oneof!["[a-z_]{1,4}", "[A-Z北\"'\\\\ .-]{0,3}"];
+    prop::collection::vec((key, values), 0..6).prop_map(|pairs| Value::Object(pairs.into_iter().collect()))
+}
+
+fn any_object() -> impl Strategy<Value = Value> {
+    object_of(any_json())
+}
+
+/// A text cut at about this part of it, or nothing if that would be the whole.
+fn cut(text: &str, part: f64) -> &str {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a test")]
+    let mut end = (text.len() as f64 * part) as usize;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn valid_json_is_not_changed(object in any_object(), pretty in any::<bool>()) {
+        let raw = if pretty { serde_json::to_string_pretty(&object).unwrap() } else { object.to_string() };
+        let schema = anything();
+        let done = schema.resolve(&raw, Repairs::On).unwrap();
+        prop_assert!(matches!(done.arguments, Cow::Borrowed(same) if same == raw));
+        prop_assert!(done.repairs.is_empty());
+    }
+
+    #[test]
+    fn a_damaged_text_becomes_what_it_was(object in any_object(), damage in any::<Damage>()) {
+        let raw = Printer::new(damage).print(&object);
+        let schema = anything();
+        let done = schema.resolve(&raw, Repairs::On);
+        let done = done.map_err(|refusal| TestCaseError::fail(format!("{raw}\n{refusal}")))?;
+        let value: Value = serde_json::from_str(&done.arguments).unwrap();
+        prop_assert_eq!(value, object, "{}\n{}", raw, done.arguments);
+        prop_assert_eq!(done.repairs.is_empty(), done.arguments == raw);
+    }
+
+    #[test]
+    fn the_start_of_a_text_never_runs(object in any_object(), damage in any::<Damage>(), part in 0.0..1.0_f64) {
+        let raw = Printer::new(Damage { fence: false, encoded: false, ..damage }).print(&object);
+        let raw = raw.trim();
+        let start = cut(raw, part);
+        let refusal = anything().resolve(start, Repairs::On).unwrap_err();
+        prop_assert!(refusal.message.contains("cut off") || refusal.message.contains("empty"), "{start}\n{refusal}");
+    }
+
+    #[test]
+    fn no_text_panics_and_what_runs_is_right(raw in "\\PC{0,60}") {
+        check_any(&raw)?;
+    }
+
+    #[test]
+    fn nothing_that_looks_like_json_panics(raw in r#"[\[\]{}:,"'\\ 0-9eE.+a-u`#/*“”，：TFN\n\u{feff}-]{0,80}"#) {
+        check_any(&raw)?;
+        check_any(&format!("{{{raw}}}"))?;
+    }
+
+    #[test]
+    fn no_mutation_of_json_panics(object in any_object(), at in 0.0..1.0_f64, insert in r#"[\[\]{}:,"'\\`a0#/ ]{0,2}"#, drop in 0..3_usize) {
+        let raw = object.to_string();
+        let start = cut(&raw, at);
+        let rest: String = raw[start.len()..].chars().skip(drop).collect();
+        check_any(&format!("{start}{insert}{rest}"))?;
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_panic_nowhere(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+        check_any(&String::from_utf8_lossy(&bytes))?;
+    }
+}
+
+/// What runs is strictly valid, says what was changed, and stays as it is the second time.
+fn check_any(raw: &str) -> Result<(), TestCaseError> {
+    let schema = anything();
+    let Ok(done) = schema.resolve(raw, Repairs::On) else { return Ok(()) };
+    prop_assert_eq!(schema.check(&done.arguments), Ok(()), "{}", raw);
+    prop_assert_eq!(done.repairs.is_empty(), done.arguments.trim() == raw.trim(), "{}", raw);
+    let again = schema.resolve(&done.arguments, Repairs::On).unwrap();
+    prop_assert!(again.repairs.is_empty());
+    prop_assert_eq!(&again.arguments, &done.arguments);
+    // What serde_json reads, it reads the same way.
+    if let Ok(value) = serde_json::from_str::<Value>(raw)
+        && value.is_object()
+    {
+        prop_assert_eq!(value, serde_json::from_str::<Value>(&done.arguments).unwrap());
+    }
+    Ok(())
+}

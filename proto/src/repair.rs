@@ -1,0 +1,174 @@
+//! What was changed in a model's arguments before they were run.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Repairs recorded for one call; arguments that need more are refused.
+pub const MAX_REPAIRS: usize = 1000;
+/// Bytes of the text before and after a repair that are kept.
+pub const MAX_QUOTED: usize = 200;
+
+/// What a repair changed. Every kind is lossless: it writes down the same value in the form that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RepairKind {
+    /// A Markdown fence around the object, with the words outside of it.
+    CodeFence,
+    /// A JSON string that held the object, array or whole arguments.
+    DoubleEncoded,
+    /// A blank that JSON does not know: byte order mark, no-break space.
+    Whitespace,
+    /// A comment.
+    Comment,
+    /// A comma that nothing followed.
+    TrailingComma,
+    /// A full-width colon or comma.
+    Punctuation,
+    /// Quotes that are no `"`.
+    Quotes,
+    /// A key without quotes.
+    UnquotedKey,
+    /// A line break or another control character that stood in a string as it is.
+    ControlCharacter,
+    /// A backslash that escaped nothing, kept as a backslash.
+    Backslash,
+    /// `True`, `False` or `None`.
+    PythonLiteral,
+    /// A number such as `.5` or `+1`.
+    Number,
+    /// The same member twice, with the same value.
+    DuplicateKey,
+    /// A tool's name in another case or with other separators.
+    ToolName,
+    /// A key in another case or with other separators.
+    KeyName,
+    /// The same value as another type: `"2"` for `2`, `2.0` for `2`.
+    Type,
+    /// An allowed value in another case or with other separators.
+    EnumValue,
+}
+
+impl RepairKind {
+    /// Every kind, in the order of the pipeline.
+    pub const ALL: [Self; 17] = [
+        Self::CodeFence,
+        Self::DoubleEncoded,
+        Self::Whitespace,
+        Self::Comment,
+        Self::TrailingComma,
+        Self::Punctuation,
+        Self::Quotes,
+        Self::UnquotedKey,
+        Self::ControlCharacter,
+        Self::Backslash,
+        Self::PythonLiteral,
+        Self::Number,
+        Self::DuplicateKey,
+        Self::ToolName,
+        Self::KeyName,
+        Self::Type,
+        Self::EnumValue,
+    ];
+
+    /// The name used on the wire, in the database and on the command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::CodeFence => "code_fence",
+            Self::DoubleEncoded => "double_encoded",
+            Self::Whitespace => "whitespace",
+            Self::Comment => "comment",
+            Self::TrailingComma => "trailing_comma",
+            Self::Punctuation => "punctuation",
+            Self::Quotes => "quotes",
+            Self::UnquotedKey => "unquoted_key",
+            Self::ControlCharacter => "control_character",
+            Self::Backslash => "backslash",
+            Self::PythonLiteral => "python_literal",
+            Self::Number => "number",
+            Self::DuplicateKey => "duplicate_key",
+            Self::ToolName => "tool_name",
+            Self::KeyName => "key_name",
+            Self::Type => "type",
+            Self::EnumValue => "enum_value",
+        }
+    }
+}
+
+impl fmt::Display for RepairKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// One lossless change, as the audit keeps it: where, what stood there, what stands there now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Repair {
+    /// What kind of change.
+    pub kind: RepairKind,
+    /// Where a name or value was changed: JSON pointer (RFC 6901) into the final arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Where the text was changed: bytes from its start. After a `double_encoded` repair without a path, from the
+    /// start of the text that it unwrapped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u32>,
+    /// What stood there, at most 200 bytes of it.
+    pub before: String,
+    /// What stands there now, at most 200 bytes of it; empty if it was left out.
+    pub after: String,
+}
+
+impl fmt::Display for Repair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.kind)?;
+        match (&self.path, self.offset) {
+            (Some(path), _) => write!(f, " at {path}")?,
+            (None, Some(offset)) => write!(f, " at byte {offset}")?,
+            (None, None) => {}
+        }
+        if self.after.is_empty() {
+            return write!(f, ": {} left out", in_one_line(&self.before));
+        }
+        write!(f, ": {} → {}", in_one_line(&self.before), in_one_line(&self.after))
+    }
+}
+
+/// The text with everything written out that a reader could not see.
+fn in_one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        if matches!(c, '"' | '\'' | '\\') {
+            line.push(c);
+        } else {
+            line.extend(c.escape_debug());
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_match_the_wire() {
+        for kind in RepairKind::ALL {
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
+        }
+    }
+
+    #[test]
+    fn a_repair_is_one_readable_line() {
+        let made = |path: Option<&str>, before: &str, after: &str| Repair {
+            kind: RepairKind::Quotes,
+            path: path.map(str::to_owned),
+            offset: Some(3),
+            before: before.to_owned(),
+            after: after.to_owned(),
+        };
+        assert_eq!(made(None, "'a\n\"'", "\"a\"").to_string(), "quotes at byte 3: 'a\\n\"' → \"a\"");
+        assert_eq!(made(Some("/a"), "\u{feff}", "").to_string(), "quotes at /a: \\u{feff} left out");
+    }
+}
