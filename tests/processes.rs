@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests fail by panicking, too")]
 
+#[path = "processes/checking.rs"]
+mod checking;
 #[path = "processes/draining.rs"]
 mod draining;
 #[path = "processes/exit_codes.rs"]

@@ -26,8 +26,8 @@ pub use error::{ApiError, Code};
 pub use ids::{CallId, ClaimId, WorkerId};
 pub use outcome::{ErrorClass, Failure, Outcome, Violation};
 pub use queue::{
-    Announcement, ClaimReply, ClaimRequest, Grant, GrantRef, Job, JobRef, ReleaseReply, ReleaseRequest, RenewReply, RenewRequest,
-    Report, ReportBatch, WorkerNotice,
+    Announcement, ClaimReply, ClaimRequest, Grant, GrantRef, Job, JobRef, ReleaseReply, ReleaseRequest, RenewReply,
+    RenewRequest, Report, ReportBatch, WorkerNotice,
 };
 pub use repair::{Repair, RepairKind};
 pub use tool::{Effect, RetryOverride, RetryPolicy, ToolSpec};

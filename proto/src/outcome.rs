@@ -126,6 +126,18 @@ pub struct Violation {
     pub hint: Option<String>,
 }
 
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = if self.path.is_empty() { "the arguments" } else { &self.path };
+        if self.rule == "required" {
+            write!(f, "{place} is missing; allowed: {}", self.allowed)?;
+        } else {
+            write!(f, "{place}: {} was sent; allowed: {}", self.sent, self.allowed)?;
+        }
+        self.hint.iter().try_for_each(|hint| write!(f, " ({hint})"))
+    }
+}
+
 /// Why an attempt failed, as its worker reports it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {

@@ -29,7 +29,7 @@ impl Refusal {
 
     /// `more`: broken rules that are not in `details`.
     pub(crate) fn invalid(details: Vec<Violation>, more: usize) -> Self {
-        let mut lines: Vec<String> = details.iter().map(in_words).collect();
+        let mut lines: Vec<String> = details.iter().map(ToString::to_string).collect();
         if more > 0 {
             lines.push(format!("and {more} more"));
         }
@@ -43,15 +43,6 @@ impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
         Self::new(refusal.class, refusal.message).without_effect().with_details(refusal.details)
     }
-}
-
-fn in_words(violation: &Violation) -> String {
-    let place = if violation.path.is_empty() { "the arguments" } else { &violation.path };
-    let hint = violation.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
-    if violation.rule == "required" {
-        return format!("{place} is missing; allowed: {}{hint}", violation.allowed);
-    }
-    format!("{place}: {} was sent; allowed: {}{hint}", violation.sent, violation.allowed)
 }
 
 /// What was sent, as an error quotes it: whole if it is small, else the start of its JSON text.

@@ -6,7 +6,7 @@
 #[path = "corpus/texts.rs"]
 mod texts;
 
-use redial_arguments::{Repairs, Schema};
+use redial_arguments::{Repairs, Schema, tool_name};
 use serde_json::{Value, json};
 
 use texts::{FEEDBACK, RUN};
@@ -35,6 +35,57 @@ fn schema() -> Schema {
         "additionalProperties": false
     });
     Schema::compile(&schema).unwrap()
+}
+
+/// One row of a table: the tool that the model named, the arguments that it wrote, and what must become of them.
+type Row = (&'static str, &'static str, Result<&'static str, &'static str>);
+
+/// Ten damages that were measured on other frameworks: `Ok` runs with these arguments and without a second model call,
+/// `Err` is feedback that says this.
+const TABLE: [Row; 17] = [
+    ("get_weather", r#"{"location":"Paris","days":2,}"#, Ok(r#"{"location":"Paris","days":2}"#)),
+    ("get_weather", "{'location':'Paris','days':2}", Ok(r#"{"location":"Paris","days":2}"#)),
+    ("get_weather", "```json\n{\"location\":\"Paris\"}\n```", Ok(r#"{"location":"Paris"}"#)),
+    ("get_weather", r#""{\"location\":\"Paris\"}""#, Ok(r#"{"location":"Paris"}"#)),
+    ("get_weather", r#"{"location":"Paris","days":"2"}"#, Ok(r#"{"location":"Paris","days":2}"#)),
+    ("get_weather", r#"{"Location":"Paris","Days":2}"#, Ok(r#"{"location":"Paris","days":2}"#)),
+    ("Get_Weather", r#"{"location":"Paris"}"#, Ok(r#"{"location":"Paris"}"#)),
+    ("get_weather", r#"{"location":"Paris","days":2"#, Err("cut off at line 1 column 29")),
+    ("get_weather", r#"{"location":"Paris","days":"two"}"#, Err(r#"/days: "two" was sent; allowed: integer"#)),
+    ("get_weather", r#"[{"location":"Paris"}]"#, Err("the arguments are an array")),
+    ("get_weather", r#"{"location":["Paris"]}"#, Err(r#"/location: ["Paris"] was sent; allowed: string"#)),
+    ("get_weather", r#"{"location":"Paris","days":""}"#, Err(r#"/days: "" was sent; allowed: integer"#)),
+    ("get_weather", "", Err("the arguments are empty")),
+    ("get_weather", r#"{"locaton":"Paris"}"#, Err(r#"did you mean "location"?"#)),
+    ("get_wether", r#"{"location":"Paris"}"#, Err(r#"did you mean "get_weather" or "get_whether"?"#)),
+    (
+        "get_weather",
+        r#"{"location":"Paris","units":"C"}"#,
+        Err(r#"/units: "C" was sent; allowed: only "location", "days""#),
+    ),
+    ("send_email", "{}", Err(r#"no tool "send_email" is offered; offered: "get_weather", "get_whether""#)),
+];
+
+#[test]
+fn the_table_of_damaged_calls() {
+    let schema = json!({
+        "properties": {"location": {"type": "string"}, "days": {"type": "integer"}},
+        "required": ["location"],
+        "additionalProperties": false
+    });
+    let schema = Schema::compile(&schema).unwrap();
+    for (tool, raw, want) in TABLE {
+        let named = tool_name(tool, ["get_weather", "get_whether"]);
+        let done = named.and_then(|(name, _)| {
+            assert_eq!(name, "get_weather");
+            schema.resolve(raw, Repairs::On)
+        });
+        match (done, want) {
+            (Ok(done), Ok(want)) => assert_eq!(done.arguments, want, "{tool} {raw}"),
+            (Err(refusal), Err(want)) => assert!(refusal.message.contains(want), "{tool} {raw}: {refusal}"),
+            (done, want) => panic!("{tool} {raw}: {done:?} instead of {want:?}"),
+        }
+    }
 }
 
 /// The text in one line.

@@ -31,7 +31,7 @@ pub enum Invariant {
     OneOutcome,
     /// A call has succeeded if, and only if, it has an output.
     SuccessHasOutput,
-    /// Each effect belongs to an attempt on record, and an attempt has its effect once.
+    /// Each effect belongs to an attempt on record, and an attempt that ran to its end has its effect once.
     EffectsWithinAttempts,
     /// An `unsafe` tool changes the world at most once per call.
     UnsafeOnce,

@@ -2,7 +2,9 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use redial_proto::{ApiError, ClaimId, ClaimReply, ClaimRequest, Code, Grant, GrantRef, JobRef, WorkerId, limits, subjects};
+use redial_proto::{
+    ApiError, ClaimId, ClaimReply, ClaimRequest, Code, Grant, GrantRef, JobRef, WorkerId, limits, subjects,
+};
 use redial_queue::{QueueError, Request};
 use redial_store::{Claim, Granted};
 use redial_telemetry::metrics;

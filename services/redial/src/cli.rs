@@ -36,6 +36,8 @@ pub(crate) enum Command {
     Call(CallArgs),
     /// Submit many tool calls from a file; running it again submits nothing twice
     Submit(SubmitArgs),
+    /// Say what would become of a model's arguments: run, with which repairs, or feedback; needs no server
+    Check(CheckArgs),
     /// List calls, newest first
     History(HistoryArgs),
     /// Show one call whole: every attempt, error, retry and its result
@@ -112,6 +114,24 @@ pub(crate) struct CallArgs {
     /// Attempts at most [default: the tool's]
     #[arg(long, value_name = "N")]
     pub(crate) max_attempts: Option<u32>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CheckArgs {
+    /// The arguments as the model wrote them; - reads one text a line from standard input
+    pub(crate) arguments: String,
+    /// The tool whose schema they must fit
+    #[arg(long, value_name = "NAME", required_unless_present = "schema")]
+    pub(crate) tool: Option<String>,
+    /// The manifest that declares the tool
+    #[arg(long, value_name = "FILE", default_value = "tools.toml")]
+    pub(crate) tools: PathBuf,
+    /// A file with a JSON Schema, instead of a tool of a manifest
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["tool", "tools"])]
+    pub(crate) schema: Option<PathBuf>,
+    /// Take arguments only as they are, as a tool does that switches repairs off
+    #[arg(long)]
+    pub(crate) no_repairs: bool,
 }
 
 #[derive(Args, Debug)]

@@ -3,6 +3,7 @@
 mod bench;
 mod call;
 mod cancel;
+mod check;
 mod completions;
 mod dev;
 mod health;
@@ -51,6 +52,7 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Workers { all } => workers::run(settings, all).await,
         Command::Rejected { limit } => rejected::run(settings, limit).await,
         Command::Cancel { call } => cancel::run(settings, call).await,
+        Command::Check(args) => check::run(settings, &args),
         Command::Redrive(args) => redrive::run(settings, args).await,
         Command::Bench(args) => bench::run(settings, &args).await,
         Command::Completions { shell } => completions::run(shell),

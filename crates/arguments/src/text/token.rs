@@ -123,7 +123,7 @@ fn number(word: &str) -> Option<String> {
     let zero = if rest.starts_with('.') { "0" } else { "" };
     let ends_with_point = rest.len() > 1 && rest.ends_with('.');
     let json = format!("{sign}{zero}{rest}{}", if ends_with_point { "0" } else { "" });
-    let begins_right = json.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit());
+    let begins_right = rest.starts_with(|c: char| c.is_ascii_digit() || c == '.');
     (begins_right && serde_json::from_str::<serde_json::Number>(&json).is_ok()).then_some(json)
 }
 

@@ -111,6 +111,8 @@ pub(crate) const FEEDBACK: &[(&str, &str)] = &[
     (r#"{"location":75001-07}"#, "is no number"),
     (r#"{"location":"Paris","days":007}"#, "leading zeros"),
     (r#"{"location":"Paris","days":1,000}"#, "a key in double quotes is needed"),
+    (r#"{"location":"Paris","days":+-5}"#, "is no number"),
+    (r#"{"location":"Paris","days":0x1F}"#, "is no number"),
     (r#"{"location":"Paris","factor":NaN}"#, "without quotes"),
     (r#"{"location":"Paris","factor":1e999}"#, "1e999 is no number"),
     (r#"{"location":"Paris","days":2,"days":3}"#, "each key may be there once"),

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use redial_proto::{CallId, CallState, Effect};
+use uuid::Uuid;
 
 use super::{Accusation, CallFacts, Claims, Evidence, Invariant};
 use crate::{Deed, Entry};
@@ -108,9 +109,13 @@ fn success_without_output(call: &CallFacts) -> Finding {
     (outputs != wanted).then(|| (Invariant::SuccessHasOutput, format!("is {} with {outputs} outputs", call.state)))
 }
 
+/// An execution that its own worker stopped is left out: a tool that may run twice is then given back, and runs again
+/// under the same number.
 fn effects_beyond_attempts(call: &CallFacts, deeds: &[&Entry]) -> Finding {
+    let stopped: HashSet<Uuid> =
+        deeds.iter().filter(|entry| entry.deed == Deed::Stopped).map(|entry| entry.execution).collect();
     let mut seen = HashSet::new();
-    let effects = deeds.iter().filter(|entry| entry.deed == Deed::Effect);
+    let effects = deeds.iter().filter(|entry| entry.deed == Deed::Effect && !stopped.contains(&entry.execution));
     let mut wrong = effects.filter(|entry| !(1..=call.attempt).contains(&entry.attempt) || !seen.insert(entry.attempt));
     wrong.next().map(|entry| {
         let found = format!("{} attempts on record, one more effect in attempt {}", call.attempt, entry.attempt);

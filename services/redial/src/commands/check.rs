@@ -1,0 +1,224 @@
+//! `redial check`: the arguments' pipeline offline, for people who write tools.
+
+use std::{
+    fs,
+    io::{BufRead, Read},
+    path::Path,
+    process::ExitCode,
+};
+
+use redial_arguments::{Refusal, Repairs, Resolved, Schema, tool_name};
+use redial_proto::{ApiError, Code, Repair, Violation, limits::MAX_ARGUMENTS};
+use serde::Serialize;
+use serde_json::{Value, value::RawValue};
+
+use crate::{cli::CheckArgs, exit, output, settings::Settings};
+
+/// What stands where a manifest names a secret: nothing runs here, so the real one is not needed.
+const NO_SECRET: &str = "not-needed-to-check";
+
+pub(crate) fn run(settings: &Settings, args: &CheckArgs) -> anyhow::Result<ExitCode> {
+    let schema = match (&args.schema, &args.tool) {
+        (Some(file), _) => schema_of_file(file)?,
+        (None, tool) => schema_of_tool(&args.tools, tool.as_deref().unwrap_or_default())?,
+    };
+    let repairs = if args.no_repairs { Repairs::Off } else { Repairs::On };
+    let mut feedback = false;
+    let mut one = |line: u64, raw: &str| -> anyhow::Result<()> {
+        let done = schema.resolve(raw, repairs);
+        feedback |= done.is_err();
+        if settings.json() {
+            return output::json(&Verdict::new(line, &done)?);
+        }
+        output::line(in_words(line, &done));
+        Ok(())
+    };
+    if args.arguments == "-" {
+        each_line(std::io::stdin().lock(), one)?;
+    } else {
+        one(1, &args.arguments)?;
+    }
+    Ok(if feedback { ExitCode::from(exit::FAILED) } else { ExitCode::SUCCESS })
+}
+
+fn schema_of_file(file: &Path) -> Result<Schema, ApiError> {
+    let wrong = |what: String| ApiError::new(Code::InvalidValue, format!("{}: {what}", file.display()));
+    let text = fs::read_to_string(file).map_err(|error| wrong(format!("the file cannot be read: {error}")))?;
+    let schema: Value = serde_json::from_str(&text).map_err(|error| wrong(format!("no JSON: {error}")))?;
+    Schema::compile(&schema).map_err(|error| wrong(error.to_string()))
+}
+
+fn schema_of_tool(manifest: &Path, name: &str) -> Result<Schema, ApiError> {
+    let variable = |name: &str| Some(std::env::var(name).unwrap_or_else(|_| NO_SECRET.to_owned()));
+    let invalid = |what: String| ApiError::new(Code::InvalidManifest, what);
+    let tools = redial_tools::load_with(manifest, &variable).map_err(|error| invalid(error.to_string()))?;
+    let Some(tool) = tools.iter().find(|tool| tool.spec.name == name) else {
+        let names: Vec<&str> = tools.iter().map(|tool| tool.spec.name.as_str()).collect();
+        let what = match tool_name(name, names) {
+            Ok((meant, _)) => format!("no tool {name:?} is declared; did you mean {meant:?}?"),
+            Err(refusal) => refusal.message.replace("offered", "declared"),
+        };
+        return Err(ApiError::new(Code::InvalidValue, format!("{}: {what}", manifest.display())));
+    };
+    Schema::compile(&tool.spec.parameters)
+        .map_err(|error| invalid(format!("{}: tool {name:?}: parameters: {error}", manifest.display())))
+}
+
+/// Gives each line that is not empty, with its number. A line that is too long is still one line: a refusal says so.
+fn each_line(mut input: impl BufRead, mut one: impl FnMut(u64, &str) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    for number in 1.. {
+        let mut line = Vec::new();
+        let most = MAX_ARGUMENTS as u64 + 2;
+        if input.by_ref().take(most).read_until(b'\n', &mut line)? == 0 {
+            return Ok(());
+        }
+        let too_long = line.len() as u64 == most && !line.ends_with(b"\n");
+        if too_long {
+            input.skip_until(b'\n')?;
+        }
+        if let Err(error) = std::str::from_utf8(&line)
+            && !too_long
+        {
+            return Err(ApiError::new(Code::InvalidValue, format!("line {number} is no UTF-8: {error}")).into());
+        }
+        let text = String::from_utf8_lossy(&line);
+        let text = text.trim_end_matches(['\n', '\r']);
+        if !text.is_empty() {
+            one(number, text)?;
+        }
+    }
+    Ok(())
+}
+
+/// One line of `--json`.
+#[derive(Serialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+enum Verdict<'a> {
+    Run { line: u64, arguments: Box<RawValue>, repairs: &'a [Repair], undeclared: &'a [String] },
+    Feedback { line: u64, class: &'static str, message: &'a str, details: &'a [Violation] },
+}
+
+impl<'a> Verdict<'a> {
+    fn new(line: u64, done: &'a Result<Resolved<'_>, Refusal>) -> anyhow::Result<Self> {
+        Ok(match done {
+            Ok(done) => Self::Run {
+                line,
+                arguments: one_line(&done.arguments)?,
+                repairs: &done.repairs,
+                undeclared: &done.undeclared,
+            },
+            Err(refusal) => Self::Feedback {
+                line,
+                class: refusal.class.as_str(),
+                message: &refusal.message,
+                details: &refusal.details,
+            },
+        })
+    }
+}
+
+/// The same JSON without line breaks between its tokens: inside of strings JSON has none.
+fn one_line(json: &str) -> serde_json::Result<Box<RawValue>> {
+    RawValue::from_string(json.replace(['\n', '\r'], " "))
+}
+
+fn in_words(line: u64, done: &Result<Resolved<'_>, Refusal>) -> String {
+    let mut lines = Vec::new();
+    match done {
+        Ok(done) => {
+            lines.push(format!("{line}: run {}", done.arguments.replace(['\n', '\r'], " ").trim()));
+            lines.extend(done.repairs.iter().map(|repair| format!("   repaired: {repair}")));
+            lines.extend(done.undeclared.iter().map(|path| format!("   not declared by the schema: {path}")));
+        }
+        Err(refusal) if refusal.details.is_empty() => {
+            lines.push(format!("{line}: feedback [{}]: {}", refusal.class, refusal.message));
+        }
+        Err(refusal) => {
+            lines.push(format!("{line}: feedback [{}]", refusal.class));
+            lines.extend(refusal.details.iter().map(|violation| format!("   {violation}")));
+        }
+    }
+    output::plain(&lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn schema() -> Schema {
+        let schema = json!({
+            "properties": {"location": {"type": "string"}, "days": {"type": "integer", "maximum": 5}},
+            "required": ["location"]
+        });
+        Schema::compile(&schema).unwrap()
+    }
+
+    const INPUT: &str = concat!(
+        "{\"location\": \"Paris\"}\n",
+        "\n",
+        "{'Location': 'Paris', 'days': '2', 'units': 'C'}\r\n",
+        "{\"location\": \"Paris\"\n",
+        "{\"days\": 9}\n",
+        "\"```json\\n{\\\"location\\\":\\n\\\"Paris\\\"}\\n```\"",
+    );
+
+    #[test]
+    fn each_line_says_what_would_happen() {
+        let (mut words, mut json) = (Vec::new(), Vec::new());
+        let check = |line, raw: &str| {
+            let done = schema().resolve(raw, Repairs::On);
+            words.push(in_words(line, &done));
+            json.push(serde_json::to_string(&Verdict::new(line, &done)?)?);
+            Ok(())
+        };
+        each_line(INPUT.as_bytes(), check).unwrap();
+        insta::assert_snapshot!(words.join("\n"));
+        insta::assert_snapshot!(json.join("\n"));
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_or_no_text_is_one_line() {
+        let long = format!("{{\"location\":\"{}\"}}\n{{\"location\":\"x\"}}\n", "好".repeat(MAX_ARGUMENTS / 3));
+        let mut ran = Vec::new();
+        let count = |line, raw: &str| {
+            ran.push((line, schema().resolve(raw, Repairs::On).is_ok()));
+            Ok(())
+        };
+        each_line(long.as_bytes(), count).unwrap();
+        assert_eq!(ran, [(1, false), (2, true)]);
+        let error = each_line(&b"{}\n\xff\n"[..], |_, _| Ok(())).unwrap_err();
+        assert!(error.to_string().starts_with("line 2 is no UTF-8"), "{error}");
+    }
+
+    #[test]
+    fn tools_and_schemas_are_found_or_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            fs::write(&path, text).unwrap();
+            path
+        };
+        let manifest = file(
+            "tools.toml",
+            "[[tool]]\nname = \"get_weather\"\n[tool.parameters]\nrequired = [\"city\"]\n[tool.http]\nmethod = \"GET\"\n\
+             url = \"https://example.com/\"\nheaders = { Authorization = \"Bearer {{secret.WEATHER_KEY_OF_NOBODY}}\" }\n",
+        );
+        let schema = schema_of_tool(&manifest, "get_weather").unwrap();
+        assert!(schema.resolve("{}", Repairs::On).is_err());
+        let message = |done: Result<Schema, ApiError>| {
+            let error = done.unwrap_err();
+            error.to_string().replace(&folder.path().display().to_string(), "…")
+        };
+        let errors = [
+            message(schema_of_tool(&manifest, "getWeather")),
+            message(schema_of_tool(&manifest, "get_wether")),
+            message(schema_of_tool(&folder.path().join("none.toml"), "a")),
+            message(schema_of_file(&folder.path().join("none.json"))),
+            message(schema_of_file(&file("bad.json", "{"))),
+            message(schema_of_file(&file("strict.json", r#"{"type": "array"}"#))),
+        ];
+        insta::assert_snapshot!(errors.join("\n"));
+    }
+}

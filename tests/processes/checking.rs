@@ -1,0 +1,47 @@
+//! `redial check` without any server: its exit codes and its output.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::redial;
+
+#[tokio::test]
+async fn arguments_are_checked_offline() {
+    let folder = tempfile::tempdir().unwrap();
+    let schema = r#"{"properties": {"days": {"type": "integer"}}, "required": ["days"]}"#;
+    fs::write(folder.path().join("schema.json"), schema).unwrap();
+    let check = async |arguments: &str, more: &[&str]| {
+        redial(folder.path(), &[], &[&["check", arguments, "--schema", "schema.json"], more].concat()).await
+    };
+    let runs = check("{'Days': '2'}", &["--json"]).await;
+    assert_eq!((runs.code, runs.err.as_str()), (0, ""));
+    let line: Value = serde_json::from_str(&runs.out).unwrap();
+    assert_eq!((line["outcome"].as_str(), line["arguments"].to_string()), (Some("run"), r#"{"days":2}"#.to_owned()));
+    assert_eq!(line["repairs"].as_array().unwrap().len(), 4);
+
+    let feedback = check("{'Days': '2'}", &["--no-repairs"]).await;
+    assert!(feedback.code == 1 && feedback.out.starts_with("1: feedback [malformed_arguments]"), "{}", feedback.out);
+    let feedback = check(r#"{"days": "two"}"#, &[]).await;
+    assert_eq!((feedback.code, feedback.err.as_str()), (1, ""));
+    assert_eq!(feedback.out, "1: feedback [invalid_arguments]\n   /days: \"two\" was sent; allowed: integer\n");
+
+    let nothing = check("-", &[]).await;
+    assert_eq!((nothing.code, nothing.out.as_str()), (0, ""));
+}
+
+#[tokio::test]
+async fn a_check_that_is_used_wrongly_says_how_to_use_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let cases: [(&[&str], &str); 4] = [
+        (&["check", "{}"], "--tool <NAME>"),
+        (&["check", "{}", "--schema", "s.json", "--tool", "a"], "cannot be used with"),
+        (&["check", "{}", "--schema", "none.json"], "none.json: the file cannot be read"),
+        (&["check", "{}", "--tool", "a"], "tools.toml: the file cannot be read"),
+    ];
+    for (arguments, wanted) in cases {
+        let run = redial(folder.path(), &[], arguments).await;
+        assert!(run.code == 2 && run.err.contains(wanted), "{arguments:?}: {} {}", run.code, run.err);
+        assert!(run.out.is_empty(), "{}", run.out);
+    }
+}
