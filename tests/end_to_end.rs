@@ -1,7 +1,7 @@
 //! What calls go through, on real servers: a fresh database and a nats-server for each test, dispatchers and workers in
 //! this process. What needs processes that are killed is in `chaos.rs`, `outages.rs` and `processes.rs`.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests fail by panicking, too")]
 
 #[path = "end_to_end/audit.rs"]
 mod audit;

@@ -193,9 +193,9 @@ fn every_wall_that_is_broken_is_named() {
         ("redial-worker", "redial-engine", "redial-worker must not use redial-engine"),
         ("redial-worker", "redial-dispatcher", "redial-worker must not use redial-dispatcher"),
         ("redial-worker", "redial-dispatcher", "redial-worker must not know Postgres"),
-        ("redial-dispatcher", "sqlx", r#"may import sqlx; redial-dispatcher does"#),
-        ("redial-dispatcher", "async-nats", r#"may import async-nats; redial-dispatcher does"#),
-        ("redial-worker", "reqwest", r#"may import reqwest; redial-worker does"#),
+        ("redial-dispatcher", "sqlx", "may import sqlx; redial-dispatcher does"),
+        ("redial-dispatcher", "async-nats", "may import async-nats; redial-dispatcher does"),
+        ("redial-worker", "reqwest", "may import reqwest; redial-worker does"),
         ("redial-dispatcher", "redial-testkit", "redial-testkit is for tests: redial-dispatcher ships it"),
     ];
     for (name, dependency, wall) in cases {

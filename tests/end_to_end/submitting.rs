@@ -3,7 +3,11 @@
 use std::collections::HashSet;
 
 use futures_util::future::join_all;
-use redial_proto::{CallState, Code, Submission, SubmitBatchReply, SubmitResult, SubmitStatus, subjects};
+use redial_proto::{
+    CallState, Code, Submission, SubmitBatchReply, SubmitResult,
+    SubmitStatus::{self, Accepted, Refused, Rejected},
+    subjects,
+};
 use redial_testkit::{Stack, arguments};
 use redial_tools::Tool;
 use serde_json::{json, value::RawValue};
@@ -147,7 +151,6 @@ async fn a_bad_item_harms_no_other_of_its_batch() {
     let reply = nats.request(subjects::SUBMIT, batch.as_bytes()).await;
     let results = serde_json::from_slice::<SubmitBatchReply>(&reply).unwrap().results;
     let status: Vec<SubmitStatus> = results.iter().map(|result| result.status).collect();
-    use SubmitStatus::{Accepted, Refused, Rejected};
     assert_eq!(status, [Accepted, Rejected, Rejected, Refused, Accepted]);
     assert_eq!(stack.output(results[0].call.unwrap()).await, r#"{"n":1}"#);
     assert_eq!(stack.output(results[4].call.unwrap()).await, r#"{"n":2}"#);

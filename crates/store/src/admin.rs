@@ -53,7 +53,7 @@ pub(crate) async fn check_version(store: &Store) -> Result<(), StoreError> {
         .run_again(|| async {
             let mut db = store.checkout().await?;
             let found = applied(&mut db).await?;
-            db.done(found)
+            Ok(db.done(found))
         })
         .await?;
     let known: Vec<i64> = MIGRATIONS.iter().filter(|m| m.migration_type.is_up_migration()).map(|m| m.version).collect();

@@ -4,7 +4,7 @@ use redial_proto::{CallId, CallState, ClaimId, ErrorClass, WorkerId};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::{Store, StoreError, Time, clean, int, uint};
+use crate::{Reason, Store, StoreError, Time, clean, int, uint};
 
 /// What a call must still be for a change to happen.
 #[derive(Clone, Debug)]
@@ -49,8 +49,8 @@ pub struct Change {
 pub struct EndedAttempt {
     /// How long the tool ran, in ms, if its worker said so.
     pub duration_ms: Option<u64>,
-    /// Why it failed: class, message, details as JSON. `None` is a success.
-    pub failure: Option<(ErrorClass, String, Option<String>)>,
+    /// Why it failed. `None` is a success.
+    pub failure: Option<Reason>,
     /// When the next attempt is planned.
     pub retry_at: Option<Time>,
     /// The tool's result: valid JSON. Exactly one of this and `failure`.
@@ -91,7 +91,7 @@ impl Store {
             .run_again(|| async {
                 let mut db = self.checkout().await?;
                 let applied = apply(&mut db, changes).await?;
-                db.done(applied)
+                Ok(db.done(applied))
             })
             .await?;
         applied.into_iter().map(Applied::try_from).collect()
@@ -135,11 +135,6 @@ impl TryFrom<RawApplied> for Applied {
 pub(crate) async fn apply(db: &mut PgConnection, changes: &[Change]) -> Result<Vec<RawApplied>, sqlx::Error> {
     let mut sorted: Vec<&Change> = changes.iter().collect();
     sorted.sort_unstable_by_key(|change| change.call);
-    let ended = |c: &&Change| c.ended.clone().unwrap_or_default();
-    let ended: Vec<EndedAttempt> = sorted.iter().map(ended).collect();
-    let failure = |part: fn(&(ErrorClass, String, Option<String>)) -> Option<String>| -> Vec<Option<String>> {
-        ended.iter().map(|attempt| attempt.failure.as_ref().and_then(part)).collect()
-    };
     let ms = |span: u64| i64::try_from(span).unwrap_or(i64::MAX);
     sqlx::query_file_as!(
         RawApplied,
@@ -158,16 +153,24 @@ pub(crate) async fn apply(db: &mut PgConnection, changes: &[Change]) -> Result<V
         &column(&sorted, |c| c.why.as_ref().map(|why| why.0.as_str())) as &[Option<&str>],
         &column(&sorted, |c| c.why.as_ref().map(|why| clean(&why.1))) as &[Option<String>],
         &column(&sorted, |c| c.ended.is_some()),
-        &ended.iter().map(|attempt| attempt.duration_ms.map(ms)).collect::<Vec<_>>() as &[Option<i64>],
-        &failure(|f| Some(f.0.to_string())) as &[Option<String>],
-        &failure(|f| Some(clean(&f.1))) as &[Option<String>],
-        &failure(|f| f.2.clone()) as &[Option<String>],
-        &ended.iter().map(|attempt| attempt.retry_at).collect::<Vec<_>>() as &[Option<Time>],
-        &ended.iter().map(|attempt| attempt.output.as_deref()).collect::<Vec<_>>() as &[Option<&str>],
+        &column(&sorted, |c| ended(c).and_then(|ended| ended.duration_ms).map(ms)) as &[Option<i64>],
+        &column(&sorted, |c| failure(c).map(|failure| failure.class.as_str())) as &[Option<&str>],
+        &column(&sorted, |c| failure(c).map(|failure| clean(&failure.message))) as &[Option<String>],
+        &column(&sorted, |c| failure(c).and_then(|failure| failure.details.as_deref())) as &[Option<&str>],
+        &column(&sorted, |c| ended(c).and_then(|ended| ended.retry_at)) as &[Option<Time>],
+        &column(&sorted, |c| ended(c).and_then(|ended| ended.output.as_deref())) as &[Option<&str>],
         &column(&sorted, |c| c.expected.claim.map(|claim| claim.0)) as &[Option<Uuid>],
     )
     .fetch_all(db)
     .await
+}
+
+fn ended(change: &Change) -> Option<&EndedAttempt> {
+    change.ended.as_ref()
+}
+
+fn failure(change: &Change) -> Option<&Reason> {
+    ended(change)?.failure.as_ref()
 }
 
 fn column<'a, T>(changes: &[&'a Change], field: impl Fn(&'a Change) -> T) -> Vec<T> {

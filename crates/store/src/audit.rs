@@ -209,7 +209,7 @@ impl Store {
             )
             .fetch_all(&mut *db)
             .await?;
-            db.done(done)
+            Ok(db.done(done))
         })
         .await
     }
@@ -220,7 +220,7 @@ impl Store {
             .run_again(|| async {
                 let mut db = self.checkout().await?;
                 let done = sqlx::query_file!("sql/record.sql", id.0).fetch_optional(&mut *db).await?;
-                db.done(done)
+                Ok(db.done(done))
             })
             .await?;
         let Some(row) = head else { return Ok(None) };
@@ -267,7 +267,7 @@ impl Store {
                 )
                 .fetch_all(&mut *db)
                 .await?;
-                db.done(done)
+                Ok(db.done(done))
             })
             .await?;
         rows.into_iter()
@@ -300,7 +300,7 @@ impl Store {
             )
             .fetch_all(&mut *db)
             .await?;
-            db.done(done)
+            Ok(db.done(done))
         })
         .await
     }
@@ -318,7 +318,7 @@ impl Store {
                 )
                 .fetch_all(&mut *db)
                 .await?;
-                db.done(done)
+                Ok(db.done(done))
             })
             .await?;
         rows.into_iter()
@@ -349,7 +349,7 @@ impl Store {
             )
             .fetch_all(&mut *db)
             .await?;
-            db.done(done)
+            Ok(db.done(done))
         })
         .await
     }
@@ -363,7 +363,7 @@ impl Store {
             )
             .fetch_one(&mut *db)
             .await?;
-            db.done(live)
+            Ok(db.done(live))
         })
         .await
     }
@@ -379,7 +379,7 @@ impl Store {
             )
             .fetch_one(&mut *db)
             .await?;
-            db.done(u64::try_from(count).unwrap_or(0))
+            Ok(db.done(u64::try_from(count).unwrap_or(0)))
         })
         .await
     }
@@ -396,7 +396,7 @@ impl Store {
                 )
                 .fetch_all(&mut *db)
                 .await?;
-                db.done(done)
+                Ok(db.done(done))
             })
             .await?;
         let record = |payload: &[u8]| String::from_utf8_lossy(payload).into_owned();

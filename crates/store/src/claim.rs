@@ -59,7 +59,7 @@ impl Store {
                     sqlx::query_file!("sql/claim.sql", &ids, &attempts, &claim_ids, &workers as &[&str], lease_ms)
                         .fetch_all(&mut *db)
                         .await?;
-                db.done(done)
+                Ok(db.done(done))
             })
             .await?;
         rows.into_iter()

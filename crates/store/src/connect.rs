@@ -87,7 +87,7 @@ impl Store {
                     .bind(name)
                     .fetch_one(&mut *db)
                     .await?;
-                db.done(done)
+                Ok(db.done(done))
             })
             .await
         };
@@ -140,7 +140,7 @@ impl Store {
         self.run(async {
             let mut db = self.checkout().await?;
             let done = sqlx::query_scalar("SELECT clock_timestamp()").fetch_one(&mut *db).await?;
-            db.done(done)
+            Ok(db.done(done))
         })
         .await
     }
@@ -167,9 +167,9 @@ pub(crate) struct Connection(Option<PoolConnection<Postgres>>);
 
 impl Connection {
     /// Gives the connection back, and the work's result on.
-    pub(crate) fn done<T>(mut self, result: T) -> Result<T, sqlx::Error> {
+    pub(crate) fn done<T>(mut self, result: T) -> T {
         drop(self.0.take());
-        Ok(result)
+        result
     }
 }
 

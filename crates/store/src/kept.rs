@@ -66,7 +66,7 @@ impl Store {
                 )
                 .fetch_all(&mut *db)
                 .await?;
-                db.done(done)
+                Ok(db.done(done))
             })
             .await?;
         let job = |id, attempt| JobRef { call: CallId(id), attempt: crate::uint(attempt) };
@@ -91,7 +91,7 @@ impl Store {
             )
             .execute(&mut *db)
             .await?;
-            db.done(done)
+            Ok(db.done(done))
         })
         .await
         .map(|_| ())

@@ -31,6 +31,17 @@ pub use registry::WorkerBeat;
 pub use submit::{NewCall, Submitted};
 pub use sweep::Sweeper;
 
+/// Why a call or an attempt failed, as it is stored.
+#[derive(Clone, Debug)]
+pub struct Reason {
+    /// What the audit can be searched by.
+    pub class: redial_proto::ErrorClass,
+    /// The same in words.
+    pub message: String,
+    /// Broken rules, as JSON.
+    pub details: Option<String>,
+}
+
 /// A point in time by the database's clock.
 pub type Time = chrono::DateTime<chrono::Utc>;
 

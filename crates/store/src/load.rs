@@ -121,7 +121,7 @@ impl Store {
                               cancel_requested, publish_no, published_at, origin_id, clock_timestamp() AS "read_at!"
                        FROM calls WHERE id = ANY($1)"#,
                     &ids,
-                ).fetch_all(&mut *db).await?; db.done(done) })
+                ).fetch_all(&mut *db).await?; Ok(db.done(done)) })
             .await?;
         rows.into_iter().map(CallRow::try_from).collect()
     }
@@ -138,7 +138,7 @@ impl Store {
                 )
                 .fetch_all(&mut *db)
                 .await?;
-                db.done(rows)
+                Ok(db.done(rows))
             })
             .await?;
         let contents = rows.into_iter().map(|row| {

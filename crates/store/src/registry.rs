@@ -52,7 +52,7 @@ impl Store {
             )
             .fetch_all(&mut *db)
             .await?;
-            db.done(changed)
+            Ok(db.done(changed))
         })
         .await
     }
@@ -71,7 +71,7 @@ impl Store {
             )
             .execute(&mut *db)
             .await?;
-            db.done(done.rows_affected() == 1)
+            Ok(db.done(done.rows_affected() == 1))
         })
         .await
     }
@@ -84,7 +84,7 @@ impl Store {
                 let done = sqlx::query!(r#"SELECT name, spec::text AS "spec!" FROM tools ORDER BY name"#)
                     .fetch_all(&mut *db)
                     .await?;
-                db.done(done)
+                Ok(db.done(done))
             })
             .await?;
         let mut tools = Vec::with_capacity(rows.len());

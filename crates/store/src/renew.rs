@@ -34,7 +34,7 @@ impl Store {
                 )
                 .fetch_all(&mut *db)
                 .await?;
-                db.done(done)
+                Ok(db.done(done))
             })
             .await?;
         let held = |id, attempt| JobRef { call: CallId(id), attempt: uint(attempt) };

@@ -32,7 +32,7 @@ impl Store {
             .await?;
             sqlx::query!("DELETE FROM rejected_messages WHERE received_at < $1", cutoff).execute(&mut *db).await?;
             sqlx::query!("DELETE FROM workers WHERE last_seen_at < $1", cutoff).execute(&mut *db).await?;
-            db.done(u64::try_from(deleted).unwrap_or(0))
+            Ok(db.done(u64::try_from(deleted).unwrap_or(0)))
         })
         .await
     }

@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use redial_proto::{CallId, CallState, Effect, ErrorClass};
+use redial_proto::{CallId, CallState, Effect};
 use uuid::Uuid;
 
-use crate::{Store, StoreError, clean};
+use crate::{Reason, Store, StoreError, clean};
 
 /// A call to write. With a `refusal` it is on record only, and never runs.
 #[derive(Clone, Debug)]
@@ -38,8 +38,8 @@ pub struct NewCall {
     pub traceparent: Option<String>,
     /// No attempt starts later than this many ms from now.
     pub deadline_ms: u64,
-    /// Why it never runs: class, message, details as JSON.
-    pub refusal: Option<(ErrorClass, String, Option<String>)>,
+    /// Why it never runs.
+    pub refusal: Option<Reason>,
     /// The ended call that this one runs again, and the first of that chain.
     pub redrive_of: Option<(CallId, CallId)>,
 }
@@ -105,9 +105,9 @@ impl Store {
         let notify = column(calls, |c| c.notify);
         let traces = column(calls, |c| c.traceparent.as_deref());
         let deadlines = column(calls, |c| ms(c.deadline_ms));
-        let classes = column(calls, |c| c.refusal.as_ref().map(|r| r.0.as_str()));
-        let messages = column(calls, |c| c.refusal.as_ref().map(|r| clean(&r.1)));
-        let details = column(calls, |c| c.refusal.as_ref().and_then(|r| r.2.as_deref()));
+        let classes = column(calls, |c| c.refusal.as_ref().map(|r| r.class.as_str()));
+        let messages = column(calls, |c| c.refusal.as_ref().map(|r| clean(&r.message)));
+        let details = column(calls, |c| c.refusal.as_ref().and_then(|r| r.details.as_deref()));
         let redrive_of = column(calls, |c| c.redrive_of.map(|r| r.0.0));
         let origins = column(calls, |c| c.redrive_of.map(|r| r.1.0));
         let rows = self
@@ -138,7 +138,7 @@ impl Store {
                 )
                 .fetch_all(&mut *db)
                 .await?;
-                db.done(done)
+                Ok(db.done(done))
             })
             .await?;
         Ok(rows.into_iter().collect())
@@ -163,7 +163,7 @@ impl Store {
                 )
                 .fetch_all(&mut *db)
                 .await?;
-                db.done(done)
+                Ok(db.done(done))
             })
             .await?;
         rows.into_iter()

@@ -34,7 +34,7 @@ impl Store {
                 apply(&mut transaction, &changes).await?
             };
             transaction.commit().await?;
-            db.done((applied, calls.len()))
+            Ok(db.done((applied, calls.len())))
         };
         let (applied, due) = self.run(work).await?;
         Ok((applied.into_iter().map(Applied::try_from).collect::<Result<_, _>>()?, due))
@@ -50,7 +50,7 @@ impl Store {
                 )
                 .fetch_one(&mut *db)
                 .await?;
-                db.done((row.wake, row.now))
+                Ok(db.done((row.wake, row.now)))
             })
             .await?;
         Ok(wake.map(|wake: Time| wake - now))
@@ -89,7 +89,7 @@ impl Store {
             )
             .execute(&mut *db)
             .await?;
-            db.done(done.rows_affected())
+            Ok(db.done(done.rows_affected()))
         })
         .await
     }

@@ -75,13 +75,11 @@ async fn obey(orders: &Orders, mut witness: Witness) -> Answer {
     tokio::time::sleep(Duration::from_millis(orders.after_ms)).await;
     witness.note(Deed::Ended);
     witness.done = true;
-    match failure {
-        Some(failure) => Err(failure),
-        None => {
-            let text = orders.output.clone().unwrap_or_else(|| format!("{{\"attempt\":{attempt}}}"));
-            Ok(RawValue::from_string(text).expect("the test told the tool to answer with valid JSON"))
-        }
+    if let Some(failure) = failure {
+        return Err(failure);
     }
+    let text = orders.output.clone().unwrap_or_else(|| format!("{{\"attempt\":{attempt}}}"));
+    Ok(RawValue::from_string(text).expect("the test told the tool to answer with valid JSON"))
 }
 
 /// Writes down what one execution does, and that it was stopped, if it was.

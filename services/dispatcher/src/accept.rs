@@ -6,7 +6,7 @@ use redial_proto::{
     ApiError, CallId, Code, Effect, ErrorClass, Submission, SubmitBatch, ToolSpec, limits,
     tool::{check_timeout, default_pool},
 };
-use redial_store::NewCall;
+use redial_store::{NewCall, Reason};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 use sha2::{Digest, Sha256};
@@ -59,7 +59,7 @@ pub(crate) fn accept(submission: Submission, tools: &Tools, traceparent: Option<
         None => Some(unknown_tool(&submission.tool, tools)),
         Some(tool) => tool.schema.check(submission.arguments.get()).err().map(|refusal| {
             let details = (!refusal.details.is_empty()).then(|| serde_json::to_string(&refusal.details).ok());
-            (refusal.class, refusal.message, details.flatten())
+            Reason { class: refusal.class, message: refusal.message, details: details.flatten() }
         }),
     };
     let spec = tool.map_or_else(|| unknown_spec(&submission.tool), |tool| tool.spec.clone());
@@ -120,7 +120,7 @@ fn check_fields(submission: &Submission) -> Result<(), ApiError> {
     Ok(())
 }
 
-fn unknown_tool(name: &str, tools: &Tools) -> (ErrorClass, String, Option<String>) {
+fn unknown_tool(name: &str, tools: &Tools) -> Reason {
     let mut message = format!("no worker has announced a tool {name:?}");
     match redial_arguments::closest(name, tools.keys().map(String::as_str), 3).as_slice() {
         [] if tools.is_empty() => message.push_str("; no tool is known at all: is a worker running?"),
@@ -131,7 +131,7 @@ fn unknown_tool(name: &str, tools: &Tools) -> (ErrorClass, String, Option<String
             let _ = write!(message, "; did you mean {}?", names.join(" or "));
         }
     }
-    (ErrorClass::UnknownTool, message, None)
+    Reason { class: ErrorClass::UnknownTool, message, details: None }
 }
 
 /// What stands in the row of a call whose tool nobody knows.

@@ -23,7 +23,7 @@ pub(crate) async fn start(
     tasks: &TaskTracker,
     shutdown: &CancellationToken,
 ) -> Result<(), QueueError> {
-    let requests = lanes::start(Lanes { count: 3, batch: 16 }, tasks, Granter(shared.clone()));
+    let requests = lanes::start(Lanes { count: 3, batch: 16 }, tasks, &Granter(shared.clone()));
     serve::feed(&shared.queue, subjects::CLAIM, tasks, shutdown, requests).await
 }
 

@@ -6,7 +6,7 @@ use std::{collections::HashMap, time::Duration};
 use redial_engine::{Call, Event, Next, publish};
 use redial_proto::{CallId, CallState, CallView, ErrorClass, Job, JobRef, WorkerNotice, limits, subjects};
 use redial_queue::OutgoingJob;
-use redial_store::{Applied, CallRow, Change, EndedAttempt, Expected, Time};
+use redial_store::{Applied, CallRow, Change, EndedAttempt, Expected, Reason, Time};
 use redial_telemetry::metrics;
 use serde_json::value::RawValue;
 
@@ -60,7 +60,7 @@ pub(crate) fn change(
             failure: failure.map(|failure| {
                 let details = (!failure.details.is_empty()).then(|| serde_json::to_string(&failure.details).ok());
                 let message = limits::shorten(&failure.message, limits::MAX_ERROR_MESSAGE);
-                (failure.class, message, details.flatten())
+                Reason { class: failure.class, message, details: details.flatten() }
             }),
             retry_at: change.wake_at.filter(|_| change.state == CallState::RetryWait),
         }
@@ -168,7 +168,7 @@ pub(crate) async fn act(shared: &Shared, changes: &[Change], applied: Vec<Applie
 fn count(shared: &Shared, change: &Change, call: &Applied) {
     let class = |class: &ErrorClass| class.as_str();
     if let Some(ended) = &change.ended {
-        let failed = ended.failure.as_ref().map(|failure| class(&failure.0));
+        let failed = ended.failure.as_ref().map(|failure| class(&failure.class));
         let duration = Duration::from_millis(ended.duration_ms.unwrap_or(0));
         metrics().attempt_finished(&call.tool, failed, duration);
         match (failed, change.state) {
@@ -176,7 +176,9 @@ fn count(shared: &Shared, change: &Change, call: &Applied) {
             (Some(failed), CallState::RetryWait) => metrics().retry_scheduled(&call.tool, failed),
             _ => {}
         }
-        if ended.failure.as_ref().is_some_and(|failure| failure.0 == ErrorClass::Lost) && ended.duration_ms.is_none() {
+        if ended.failure.as_ref().is_some_and(|failure| failure.class == ErrorClass::Lost)
+            && ended.duration_ms.is_none()
+        {
             metrics().leases_expired(1);
         }
     }

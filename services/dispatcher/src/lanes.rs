@@ -17,7 +17,7 @@ pub(crate) struct Lanes {
 
 /// Starts the lanes; they end when every sender is gone and all is worked off. The channel holds eight full batches:
 /// beyond that, senders wait.
-pub(crate) fn start<T, W>(lanes: Lanes, tasks: &TaskTracker, work: W) -> mpsc::Sender<T>
+pub(crate) fn start<T, W>(lanes: Lanes, tasks: &TaskTracker, work: &W) -> mpsc::Sender<T>
 where
     T: Send + 'static,
     W: AsyncWork<T>,
@@ -69,7 +69,7 @@ mod tests {
         let (sizes, mut seen) = mpsc::unbounded_channel();
         let gate = Arc::new(Semaphore::new(0));
         let tasks = TaskTracker::new();
-        let sender = start(Lanes { count: 1, batch: 100 }, &tasks, Gated { gate: gate.clone(), sizes });
+        let sender = start(Lanes { count: 1, batch: 100 }, &tasks, &Gated { gate: gate.clone(), sizes });
         sender.send(0).await.unwrap();
         assert_eq!(seen.recv().await, Some(1));
         for n in 1..=150 {

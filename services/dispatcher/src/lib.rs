@@ -50,7 +50,9 @@ pub async fn run(
 ) -> Result<(), DispatcherError> {
     config.check()?;
     let tasks = TaskTracker::new();
-    let Some(shared) = until(&shutdown, Shared::connect(config, &tasks)).await.transpose()? else { return Ok(()) };
+    // Boxed, because the start would make this future much larger than the rest of its life needs.
+    let connecting = Box::pin(Shared::connect(config, &tasks));
+    let Some(shared) = until(&shutdown, connecting).await.transpose()? else { return Ok(()) };
     let Some(prepared) = until(&shutdown, patiently(|| watch::prepare(&shared))).await else { return Ok(()) };
     prepared?;
     submit::start(&shared, &tasks, &shutdown).await?;

@@ -11,7 +11,7 @@ use crate::lanes::{self, AsyncWork, Lanes};
 
 /// Starts the publisher.
 pub(crate) fn start(queue: &Queue, tasks: &TaskTracker) -> mpsc::Sender<OutgoingJob> {
-    lanes::start(Lanes { count: 4, batch: 512 }, tasks, Publisher(queue.clone()))
+    lanes::start(Lanes { count: 4, batch: 512 }, tasks, &Publisher(queue.clone()))
 }
 
 #[derive(Clone)]

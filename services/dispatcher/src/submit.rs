@@ -7,7 +7,7 @@ use redial_proto::{
     ApiError, Code, ErrorClass, Job, Submission, SubmitBatchReply, SubmitResult, SubmitStatus, limits, subjects,
 };
 use redial_queue::{OutgoingJob, QueueError, Request};
-use redial_store::{NewCall, Submitted};
+use redial_store::{NewCall, Reason, Submitted};
 use redial_telemetry::{metrics, names, submit_call};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -27,7 +27,7 @@ pub(crate) async fn start(
     tasks: &TaskTracker,
     shutdown: &CancellationToken,
 ) -> Result<(), QueueError> {
-    let requests = lanes::start(Lanes { count: 3, batch: 64 }, tasks, Submitter(shared.clone()));
+    let requests = lanes::start(Lanes { count: 3, batch: 64 }, tasks, &Submitter(shared.clone()));
     serve::feed(&shared.queue, subjects::SUBMIT, tasks, shutdown, requests).await
 }
 
@@ -125,7 +125,7 @@ pub(crate) async fn write(shared: &Shared, calls: &[NewCall]) -> Vec<SubmitResul
 /// Names that nobody announced would make a series each.
 fn metric_tool(call: &NewCall) -> &str {
     match &call.refusal {
-        Some((ErrorClass::UnknownTool, ..)) => names::OTHER_TOOL,
+        Some(Reason { class: ErrorClass::UnknownTool, .. }) => names::OTHER_TOOL,
         _ => &call.tool,
     }
 }
@@ -159,13 +159,13 @@ fn answer(call: &NewCall, written: &Submitted) -> SubmitResult {
     SubmitResult { status, call: Some(id), state: Some(state), error }
 }
 
-fn refused((class, message, details): &(ErrorClass, String, Option<String>)) -> ApiError {
-    let code = match class {
+fn refused(reason: &Reason) -> ApiError {
+    let code = match reason.class {
         ErrorClass::UnknownTool => Code::UnknownTool,
         _ => Code::InvalidArguments,
     };
-    let details = details.as_deref().and_then(|details| serde_json::from_str(details).ok()).unwrap_or_default();
-    ApiError { code, message: message.clone(), details }
+    let details = reason.details.as_deref().and_then(|details| serde_json::from_str(details).ok()).unwrap_or_default();
+    ApiError { code, message: reason.message.clone(), details }
 }
 
 const fn status_name(status: SubmitStatus) -> &'static str {

@@ -39,7 +39,7 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
     };
     let telemetry = settings.telemetry(service, filter)?;
     let done = match command {
-        Command::Dev(args) => dev::run(settings, &args).await,
+        Command::Dev(args) => Box::pin(dev::run(settings, &args)).await,
         Command::Dispatcher(flags) => roles::dispatcher(settings, &flags).await,
         Command::Worker(flags) => roles::worker(settings, &flags).await,
         Command::Migrate => migrate::run(settings).await,

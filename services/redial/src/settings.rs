@@ -286,7 +286,7 @@ fn read_file(path: Option<&Path>) -> Result<(toml::Table, String), ApiError> {
     let text = fs::read_to_string(path).map_err(|error| wrong(format!("settings file {name}: {error}")))?;
     let table: toml::Table =
         text.parse().map_err(|error: toml::de::Error| wrong(format!("settings file {name}: {error}")))?;
-    for key in table.keys().filter(|key| !NAMES.contains(&key.as_str())) {
+    if let Some(key) = table.keys().find(|key| !NAMES.contains(&key.as_str())) {
         let closest = NAMES.iter().max_by(|a, b| strsim::jaro(a, key).total_cmp(&strsim::jaro(b, key)));
         let closest = closest.copied().unwrap_or_default();
         let all = NAMES.join(", ");

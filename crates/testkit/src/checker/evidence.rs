@@ -70,7 +70,7 @@ impl Evidence {
         .await
         .unwrap()
         .iter()
-        .map(|row| call(row))
+        .map(call)
         .map(|call| (call.id, call))
         .collect();
         let attempts = sqlx::query(

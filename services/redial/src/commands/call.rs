@@ -124,7 +124,7 @@ fn print(settings: &Settings, view: &CallView) -> anyhow::Result<ExitCode> {
     } else if succeeded {
         output::line(view.output.as_ref().map_or("null", |output| output.get()));
     } else {
-        let class = view.class.map(|class| class.as_str()).unwrap_or_default();
+        let class = view.class.map(redial_proto::ErrorClass::as_str).unwrap_or_default();
         let message = view.message.as_deref().unwrap_or_default();
         output::note(format!(
             "call {} ended {} after {} attempts: {message} [{class}]",

@@ -4,14 +4,13 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::ExitCode,
-    sync::Arc,
     time::Instant,
 };
 
 use redial_proto::{ApiError, Code};
 use redial_queue::QueueConfig;
 use redial_servers::{Nats, NatsConfig, Postgres, PostgresConfig, Supervised};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -33,66 +32,81 @@ pub(crate) async fn run(settings: &Settings, args: &DevArgs) -> anyhow::Result<E
         Supervised::start::<Postgres>(PostgresConfig::new(folder.join("postgres"))),
         Supervised::start::<Nats>(NatsConfig::new(folder.join("nats"))),
     )?;
-    let done = run_roles(settings, args, &folder, (&postgres, &nats), began, shutdown).await;
-    let _ = fs::remove_file(DevAddresses::path(&folder));
-    tokio::join!(postgres.stop(), nats.stop());
+    let stack = Stack { settings, args, folder, postgres, nats, began };
+    let done = Box::pin(stack.run(&shutdown)).await;
+    let _ = fs::remove_file(DevAddresses::path(&stack.folder));
+    tokio::join!(stack.postgres.stop(), stack.nats.stop());
     done.map(|()| ExitCode::SUCCESS)
 }
 
-async fn run_roles(
-    settings: &Settings,
-    args: &DevArgs,
-    folder: &Path,
-    (postgres, nats): (&Supervised, &Supervised),
+struct Stack<'a> {
+    settings: &'a Settings,
+    args: &'a DevArgs,
+    folder: PathBuf,
+    postgres: Supervised,
+    nats: Supervised,
     began: Instant,
-    shutdown: CancellationToken,
-) -> anyhow::Result<()> {
-    redial_store::admin::migrate(postgres.url()).await?;
-    let keep = tokio::spawn(keep_addresses(
-        folder.to_owned(),
-        postgres.url().to_owned(),
-        postgres.pid(),
-        nats.url().to_owned(),
-        nats.pid(),
-    ));
-    let queue = QueueConfig { url: nats.url().to_owned(), name: "redial-dev".to_owned(), ..QueueConfig::default() };
-    // The worker stops first and drains while the dispatcher still takes its results; whoever fails takes both down.
-    let (stop_worker, stop_dispatcher) = (shutdown.child_token(), CancellationToken::new());
-    let ready = Arc::new(Notify::new());
-    let dispatcher = async {
-        let _last = stop_worker.clone().drop_guard();
-        if args.only_servers {
-            ready.notify_one();
-            stop_dispatcher.cancelled().await;
-            return anyhow::Ok(());
-        }
-        let config = settings.dispatcher(&args.dispatcher, queue.clone(), postgres.url().to_owned())?;
-        Ok(redial_dispatcher::run(config, stop_dispatcher.clone(), || ready.notify_one()).await?)
-    };
-    let worker = async {
-        let _last = stop_dispatcher.clone().drop_guard();
-        tokio::select! {
-            () = ready.notified() => {}
-            () = stop_worker.cancelled() => return anyhow::Ok(()),
-        }
-        let greeting = Greeting {
-            json: settings.json(),
-            began,
-            nats_url: nats.url().to_owned(),
-            database_url: postgres.url().to_owned(),
-            folder: args.folder.clone(),
+}
+
+impl Stack<'_> {
+    /// Runs the roles until the shutdown. The worker stops first and drains while the dispatcher still takes its
+    /// results; whoever fails takes both down.
+    async fn run(&self, shutdown: &CancellationToken) -> anyhow::Result<()> {
+        redial_store::admin::migrate(self.postgres.url()).await?;
+        let keep = tokio::spawn(keep_addresses(
+            self.folder.clone(),
+            (self.postgres.url().to_owned(), self.postgres.pid()),
+            (self.nats.url().to_owned(), self.nats.pid()),
+        ));
+        let (stop_worker, stop_dispatcher) = (shutdown.child_token(), CancellationToken::new());
+        let ready = Notify::new();
+        let dispatcher = async {
+            let _last = stop_worker.clone().drop_guard();
+            self.dispatcher(&stop_dispatcher, &ready).await
         };
-        if args.only_servers || args.no_worker {
-            greeting.tell();
-            stop_worker.cancelled().await;
+        let worker = async {
+            let _last = stop_dispatcher.clone().drop_guard();
+            tokio::select! {
+                () = ready.notified() => self.worker(&stop_worker).await,
+                () = stop_worker.cancelled() => Ok(()),
+            }
+        };
+        let done = tokio::try_join!(dispatcher, worker).map(|_| ());
+        keep.abort();
+        done
+    }
+
+    async fn dispatcher(&self, stop: &CancellationToken, ready: &Notify) -> anyhow::Result<()> {
+        if self.args.only_servers {
+            ready.notify_one();
+            stop.cancelled().await;
             return Ok(());
         }
-        let config = settings.worker(&args.worker, queue.clone())?;
-        roles::run_worker(settings, &args.worker, config, stop_worker.clone(), || greeting.tell()).await
-    };
-    let done = tokio::try_join!(dispatcher, worker).map(|_| ());
-    keep.abort();
-    done
+        let database_url = self.postgres.url().to_owned();
+        let config = self.settings.dispatcher(&self.args.dispatcher, self.queue(), database_url)?;
+        Ok(redial_dispatcher::run(config, stop.clone(), || ready.notify_one()).await?)
+    }
+
+    async fn worker(&self, stop: &CancellationToken) -> anyhow::Result<()> {
+        let greeting = Greeting {
+            json: self.settings.json(),
+            began: self.began,
+            nats_url: self.nats.url().to_owned(),
+            database_url: self.postgres.url().to_owned(),
+            folder: self.args.folder.clone(),
+        };
+        if self.args.only_servers || self.args.no_worker {
+            greeting.tell();
+            stop.cancelled().await;
+            return Ok(());
+        }
+        let config = self.settings.worker(&self.args.worker, self.queue())?;
+        roles::run_worker(self.settings, &self.args.worker, config, stop.clone(), || greeting.tell()).await
+    }
+
+    fn queue(&self) -> QueueConfig {
+        QueueConfig { url: self.nats.url().to_owned(), name: "redial-dev".to_owned(), ..QueueConfig::default() }
+    }
 }
 
 /// What `redial dev` says once calls can be made.
@@ -124,10 +138,8 @@ impl Greeting {
 /// Writes how this can be reached, for the other commands, again whenever a server was restarted.
 async fn keep_addresses(
     folder: PathBuf,
-    database_url: String,
-    mut postgres: tokio::sync::watch::Receiver<Option<u32>>,
-    nats_url: String,
-    mut nats: tokio::sync::watch::Receiver<Option<u32>>,
+    (database_url, mut postgres): (String, watch::Receiver<Option<u32>>),
+    (nats_url, mut nats): (String, watch::Receiver<Option<u32>>),
 ) {
     loop {
         let addresses = DevAddresses {

@@ -19,7 +19,9 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
         let checks: serde_json::Map<_, _> = checks.into_iter().map(|(name, v)| (name.to_owned(), v.into())).collect();
         output::json(&serde_json::json!({ "healthy": healthy, "checks": checks }))?;
     } else {
-        checks.iter().for_each(|(name, verdict)| output::line(format!("{name}: {verdict}")));
+        for (name, verdict) in checks {
+            output::line(format!("{name}: {verdict}"));
+        }
     }
     Ok(if healthy { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
 }

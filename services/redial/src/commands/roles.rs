@@ -33,13 +33,13 @@ pub(crate) async fn run_worker(
 ) -> anyhow::Result<()> {
     let mut worker = Worker::new(config).on_ready(ready).add(redial_tools::Tool::echo().pool("echo"));
     if let Some(manifest) = settings.manifest(flags) {
-        for tool in redial_tools::load(&manifest).map_err(invalid_manifest)? {
+        for tool in redial_tools::load(&manifest).map_err(|error| invalid_manifest(&error))? {
             worker = worker.add(tool);
         }
     }
     Ok(worker.run(shutdown).await?)
 }
 
-fn invalid_manifest(error: redial_tools::ManifestError) -> redial_proto::ApiError {
+fn invalid_manifest(error: &redial_tools::ManifestError) -> redial_proto::ApiError {
     redial_proto::ApiError::new(redial_proto::Code::InvalidManifest, error.to_string())
 }

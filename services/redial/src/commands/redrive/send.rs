@@ -173,7 +173,9 @@ mod tests {
         assert_eq!(sort_out(&calls, results, &mut answers), Ok(vec![id(2)]));
         assert_eq!(answers, [(id(1), accepted(11)), (id(3), rejected(Code::WrongState))]);
         let mut tally = Tally::default();
-        answers.iter().for_each(|(_, answer)| tally.count(answer));
+        for (_, answer) in &answers {
+            tally.count(answer);
+        }
         assert_eq!(tally.to_string(), "1 run again, 0 redriven before, 1 rejected");
     }
 
