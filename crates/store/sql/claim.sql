@@ -1,5 +1,7 @@
 -- Grants attempts: the only place where an execution is allowed. The comparison with the state and the number is what
--- makes a redelivered, doubled or late job harmless. The same claim sent again is granted again, with a fresh lease.
+-- makes a redelivered, doubled or late job harmless. The same claim sent again is granted again, with a fresh lease; but
+-- a claim that was given back or given up is never granted again, should a copy of it still be under way: nobody would
+-- hear of that grant.
 UPDATE calls c
 SET state = 'running',
     attempt = i.attempt,
@@ -10,8 +12,9 @@ SET state = 'running',
     wake_at = LEAST(c.wake_at, t.now + $5::bigint * interval '1 ms')
 FROM UNNEST($1::uuid[], $2::int[], $3::uuid[], $4::text[]) AS i (id, attempt, claim_id, worker),
     (SELECT clock_timestamp() AS now) t
-WHERE c.id = i.id
-    AND ((c.state = 'ready' AND c.attempt = i.attempt - 1 AND c.deadline_at > t.now)
+WHERE c.id = ANY (ARRAY[i.id])
+    AND ((c.state = 'ready' AND c.attempt = i.attempt - 1 AND c.deadline_at > t.now
+            AND c.claim_id IS DISTINCT FROM i.claim_id)
         OR (c.state = 'running' AND c.attempt = i.attempt AND c.claim_id = i.claim_id AND c.worker = i.worker))
 RETURNING
     c.id, c.attempt, c.claim_id AS "claim_id!", c.tool, c.arguments::text AS "arguments!", c.effect, c.conversation,

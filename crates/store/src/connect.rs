@@ -200,7 +200,10 @@ impl DerefMut for Connection {
 /// Settings of each connection. Postgres has no time limits by default.
 ///
 /// Dispatch: every statement finds its rows by key, whatever the statistics of a table that was empty a minute ago
-/// say; a hash join or a scan of all history would be chosen by mistake only. Audit: a filter that is not set must not
+/// say; a hash join or a scan of all history would be chosen by mistake only. For the same reason the batch statements
+/// join with `c.id = ANY (ARRAY[i.id])` instead of `c.id = i.id`: the latter also allows a walk over the whole table with
+/// the batch as its inner side, which the planner took for cheap (measured: 3.6 s instead of 0.05 s to renew 10,000
+/// leases). Audit: a filter that is not set must not
 /// spoil the plan of those that are, so each question is planned with its values.
 fn settings(purpose: Purpose) -> Vec<(&'static str, &'static str)> {
     let mut settings = vec![("idle_in_transaction_session_timeout", "15s"), ("jit", "off")];

@@ -55,7 +55,7 @@ impl Floor {
     pub async fn claim(&self, ids: &[Uuid]) -> Result<Vec<(Uuid, String)>, StoreError> {
         Ok(sqlx::query_as(
             "UPDATE redial_floor.calls c SET state = 'running', attempt = attempt + 1
-             FROM UNNEST($1::uuid[]) AS i (id) WHERE c.id = i.id AND c.state = 'ready'
+             FROM UNNEST($1::uuid[]) AS i (id) WHERE c.id = ANY (ARRAY[i.id]) AND c.state = 'ready'
              RETURNING c.id, c.arguments::text",
         )
         .bind(ids)
@@ -68,7 +68,7 @@ impl Floor {
         let done = sqlx::query(
             "WITH changed AS (
                  UPDATE redial_floor.calls c SET state = 'succeeded'
-                 FROM UNNEST($1::uuid[], $2::text[]) AS i (id, output) WHERE c.id = i.id AND c.state = 'running'
+                 FROM UNNEST($1::uuid[], $2::text[]) AS i (id, output) WHERE c.id = ANY (ARRAY[i.id]) AND c.state = 'running'
                  RETURNING c.id, c.attempt, i.output)
              INSERT INTO redial_floor.attempts SELECT id, attempt, output::json FROM changed",
         )

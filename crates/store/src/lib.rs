@@ -13,6 +13,7 @@ mod claim;
 mod connect;
 mod error;
 pub mod floor;
+mod give_up;
 mod kept;
 mod load;
 mod registry;

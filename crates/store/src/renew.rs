@@ -25,7 +25,7 @@ impl Store {
                 let done = sqlx::query!(
                     "UPDATE calls c SET lease_until = clock_timestamp() + $4::bigint * interval '1 ms'
                      FROM UNNEST($1::uuid[], $2::int[]) AS i (id, attempt)
-                     WHERE c.id = i.id AND c.attempt = i.attempt AND c.state = 'running' AND c.worker = $3
+                     WHERE c.id = ANY (ARRAY[i.id]) AND c.attempt = i.attempt AND c.state = 'running' AND c.worker = $3
                      RETURNING c.id, c.attempt, c.cancel_requested",
                     &ids,
                     &attempts,
