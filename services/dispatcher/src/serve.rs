@@ -62,8 +62,12 @@ where
     Ok(())
 }
 
-/// A message of the wire contract, or what is wrong with it and where.
+/// A message of the wire contract, or what is wrong with it and where. Every message is an object; without the check
+/// an array would be taken for its fields in order.
 pub(crate) fn decode<'a, T: serde::Deserialize<'a>>(payload: &'a [u8]) -> Result<T, ApiError> {
-    serde_json::from_slice(payload)
-        .map_err(|error| ApiError::new(Code::InvalidMessage, format!("the message cannot be read: {error}")))
+    let wrong = |what: String| ApiError::new(Code::InvalidMessage, format!("the message cannot be read: {what}"));
+    if payload.trim_ascii_start().first() != Some(&b'{') {
+        return Err(wrong("a JSON object is needed".to_owned()));
+    }
+    serde_json::from_slice(payload).map_err(|error| wrong(error.to_string()))
 }
