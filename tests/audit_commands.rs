@@ -113,7 +113,7 @@ async fn who_runs_what(desk: &Desk) {
     );
     assert_eq!(desk.json(&["tools"]).await[0]["spec"]["name"], "book");
     let workers = desk.out(&["workers"]).await;
-    assert_in_order(&workers, &["worker", "state", "desk-", "alive", "0 of 64", "book", "echo", "sold_out"]);
+    assert_in_order(&workers, &["worker", "state", "desk-", "alive", "0 of 128", "book", "echo", "sold_out"]);
     assert_eq!(desk.json(&["workers", "--all"]).await.len(), 1);
 }
 

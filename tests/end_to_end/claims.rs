@@ -129,6 +129,21 @@ async fn a_worker_that_lost_its_lease_cannot_change_the_call() {
     assert_eq!((evidence.lost(), evidence.late_reports), (1, 2));
 }
 
+/// A worker that got no answer gives the claim up. If a copy of it is still under way, nobody would hear of the grant.
+#[tokio::test]
+async fn a_claim_that_was_given_up_is_not_granted_any_more() {
+    let stack = Stack::start().await;
+    let mut worker = Hand::new(&stack, vec![ToolSpec::named("read")]).await;
+    let call = stack.call("read", json!({})).await;
+    worker.job().await;
+    let given_up = ClaimId::generate();
+    assert_eq!(worker.release(given_up, call, 1).await, 0, "nothing was granted yet");
+    assert!(worker.claim_as(given_up, call, 1).await.is_empty());
+    assert_eq!(worker.claim(call, 1).await.len(), 1, "another claim is");
+    worker.report(call, 1, Ok("1")).await;
+    stack.finish().await;
+}
+
 #[tokio::test]
 async fn what_is_given_back_keeps_its_attempt() {
     let stack = Stack::start().await;
@@ -146,6 +161,10 @@ async fn what_is_given_back_keeps_its_attempt() {
     // The first request for the release was taken for lost and sent again; now it arrives after all.
     assert_eq!(worker.release(first, call, 1).await, 0, "the later grant is another one");
     assert_eq!(stack.get(call).await.state, CallState::Running);
+    assert_eq!(worker.release(second, call, 1).await, 1);
+    assert!(worker.claim_as(second, call, 1).await.is_empty(), "a copy of a claim that was given back");
+    worker.job().await;
+    assert_eq!(worker.claim(call, 1).await.len(), 1);
     worker.report(call, 1, Ok("1")).await;
     assert_eq!(stack.output(call).await, "1");
     let evidence = stack.finish().await;

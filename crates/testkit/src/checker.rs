@@ -39,7 +39,8 @@ pub enum Invariant {
     LeasesApart,
     /// Nothing starts after an acknowledged cancel.
     NothingAfterCancel,
-    /// An outage of NATS or Postgres alone burns no attempt: an attempt is lost only if a worker died.
+    /// An outage of NATS or Postgres alone burns no attempt: an attempt is lost only if its worker died. Nobody knows how
+    /// far an `unsafe` tool came that a living worker had to stop: that may be lost while others die.
     NoAttemptBurnt,
 }
 
@@ -90,4 +91,6 @@ pub struct Claims {
     pub calls_may_live: bool,
     /// The test killed workers or stopped them for longer than a lease.
     pub workers_died: bool,
+    /// Workers that certainly did not die, even if others did.
+    pub alive: Vec<String>,
 }

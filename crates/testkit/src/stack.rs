@@ -117,6 +117,11 @@ impl Stack {
         self.claims().workers_died = true;
     }
 
+    /// These workers did not die, whatever happened to others.
+    pub fn workers_lived(&self, workers: Vec<String>) {
+        self.claims().alive = workers;
+    }
+
     /// The test leaves jobs on the stream that no worker is there to take.
     pub fn leaves_jobs(&mut self) {
         self.jobs_may_stay = true;
@@ -153,13 +158,24 @@ impl Stack {
 
     /// Waits until every call has ended. Panics, and says which have not, after `patience`.
     pub async fn drained(&self, patience: Duration) {
-        let what = "all calls have ended";
-        until_within(patience, what, async || {
-            let live: Result<i64, _> =
-                sqlx::query_scalar("SELECT count(*) FROM calls WHERE wake_at IS NOT NULL").fetch_one(&self.db).await;
-            (live.ok()? == 0).then_some(())
-        })
-        .await;
+        let drained = until_within(2 * patience, "", async || {
+            let live = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM calls WHERE wake_at IS NOT NULL");
+            (live.fetch_one(&self.db).await.ok()? == 0).then_some(())
+        });
+        if tokio::time::timeout(patience, drained).await.is_err() {
+            panic!("after {patience:?} these calls have not ended:\n{}", self.live().await);
+        }
+    }
+
+    /// The calls that have not ended, a line each, at most twenty: for a panic.
+    pub async fn live(&self) -> String {
+        let lines = sqlx::query_scalar(
+            "SELECT format('%s %s attempt %s, job published %s times, last %s ago, due in %s, worker %s, lease %s', id,
+                           state, attempt, publish_no, clock_timestamp() - published_at, wake_at - clock_timestamp(),
+                           worker, lease_until - clock_timestamp())
+             FROM calls WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 20",
+        );
+        lines.fetch_all(&self.db).await.unwrap_or_else(|error| vec![error.to_string()]).join("\n")
     }
 
     /// Ends the test: nothing may be left over, every invariant must hold. Returns what is on record.
@@ -180,7 +196,7 @@ impl Stack {
         for (stream, consumer) in [("JOBS", "default"), ("RESULTS", "dispatchers"), ("INTAKE", "dispatchers")] {
             let empty = until_within(2 * SETTLES, "", async || {
                 let left = self.raw_nats().await.messages(stream).await;
-                let dead = self.servers.nats_crashed() && self.is_idle(stream, consumer).await;
+                let dead = self.servers.nats_crashed() && self.is_delivered(stream, consumer).await;
                 (left == 0 || dead).then_some(())
             });
             if tokio::time::timeout(SETTLES, empty).await.is_err() {
@@ -190,10 +206,9 @@ impl Stack {
         }
     }
 
-    /// A consumer has nothing to give to anybody, now or later.
-    async fn is_idle(&self, stream: &str, consumer: &str) -> bool {
-        let info = self.consumer(stream, consumer).await;
-        info["num_pending"] == 0 && info["num_ack_pending"] == 0
+    /// A consumer has given everything to somebody. After a crash, what it waits for an answer to may be gone already.
+    async fn is_delivered(&self, stream: &str, consumer: &str) -> bool {
+        self.consumer(stream, consumer).await["num_pending"] == 0
     }
 
     async fn consumer(&self, stream: &str, consumer: &str) -> Value {

@@ -33,6 +33,8 @@ pub(crate) async fn release(shared: &Shared, worker: &WorkerId, jobs: &[GrantRef
 }
 
 async fn try_release(shared: &Shared, worker: &WorkerId, jobs: &[GrantRef]) -> Result<u32, ApiError> {
+    // First, so that a copy of the claim that comes any later than this is refused.
+    shared.store.give_up(jobs).await.map_err(|error| store_failed(&error))?;
     let ids: Vec<_> = jobs.iter().map(|job| job.call).collect();
     let rows = shared.store.load(&ids).await.map_err(|error| store_failed(&error))?;
     let jobs: HashSet<GrantRef> = jobs.iter().copied().collect();

@@ -17,11 +17,8 @@ use crate::{
 
 /// Bytes of arguments that one claim may ask for: the reply must fit one message.
 const MAX_BYTES: usize = 700 * 1024;
-/// How long a dispatcher may take.
-const ANSWER: Duration = Duration::from_secs(3);
 /// After this long the jobs are dropped; NATS delivers them again, 30 s after the first time.
 const GIVE_UP: Duration = Duration::from_secs(20);
-const PAUSE_CAP: Duration = Duration::from_secs(2);
 
 /// Cuts jobs into claims whose replies fit one message.
 pub(crate) fn batches(jobs: Vec<Pulled>) -> Vec<Vec<Pulled>> {
@@ -65,7 +62,7 @@ pub(crate) async fn claim(shared: Arc<Shared>, jobs: Vec<Pulled>) {
 async fn ask(shared: &Shared, request: &ClaimRequest, sent: Instant) -> Option<ClaimReply> {
     let mut failures = 0;
     loop {
-        let error = match shared.queue.request(subjects::CLAIM, request, ANSWER).await {
+        let error = match shared.queue.request(subjects::CLAIM, request, shared.answer()).await {
             Ok(reply) => return Some(reply),
             Err(error) => error,
         };
@@ -75,7 +72,7 @@ async fn ask(shared: &Shared, request: &ClaimRequest, sent: Instant) -> Option<C
         if hopeless || shared.draining.is_cancelled() || sent.elapsed() >= GIVE_UP {
             return None;
         }
-        tokio::time::sleep(pause::after(failures, PAUSE_CAP)).await;
+        tokio::time::sleep(pause::after(failures, shared.pause_cap())).await;
     }
 }
 

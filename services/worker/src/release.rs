@@ -7,15 +7,9 @@ use tokio::time::Instant;
 
 use crate::{held::Stopped, pause, shared::Shared};
 
-/// How long a dispatcher may take at most.
-const ANSWER: Duration = Duration::from_secs(3);
 /// How long the processes of a stopped tool may take to be gone.
 const STOP: Duration = Duration::from_secs(2);
-const PAUSE_CAP: Duration = Duration::from_secs(2);
-/// After an outage the dispatchers wait a lease for this, so with a short lease the tries stand closer together.
-const ANSWER_PART: u32 = 5;
-const PAUSE_PART: u32 = 10;
-/// An outage that lasts longer than this burns the attempt.
+/// After an outage the dispatchers wait a lease for this; an outage that lasts longer than this burns the attempt.
 const GIVE_UP: Duration = Duration::from_secs(3600);
 /// While draining the process wants to end.
 const GIVE_UP_DRAINING: Duration = Duration::from_secs(10);
@@ -43,9 +37,8 @@ pub(crate) async fn release(shared: &Shared, grants: Vec<GrantRef>) {
     for batch in grants.chunks(MAX_CLAIM) {
         let request = ReleaseRequest { worker: shared.id.clone(), jobs: batch.to_vec() };
         let (started, mut failures) = (Instant::now(), 0);
-        let answer = (shared.lease() / ANSWER_PART).clamp(Duration::from_millis(100), ANSWER);
         loop {
-            match shared.queue.request::<_, ReleaseReply>(subjects::RELEASE, &request, answer).await {
+            match shared.queue.request::<_, ReleaseReply>(subjects::RELEASE, &request, shared.answer()).await {
                 Ok(reply) => {
                     tracing::info!(asked = batch.len(), released = reply.released, "attempts were given back");
                     break;
@@ -59,7 +52,7 @@ pub(crate) async fn release(shared: &Shared, grants: Vec<GrantRef>) {
             if started.elapsed() >= limit {
                 return;
             }
-            tokio::time::sleep(pause::after(failures, PAUSE_CAP.min(shared.lease() / PAUSE_PART))).await;
+            tokio::time::sleep(pause::after(failures, shared.pause_cap())).await;
         }
     }
 }

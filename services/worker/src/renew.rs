@@ -83,8 +83,7 @@ async fn renew_chunk(shared: &Shared, jobs: &[JobRef], lease: Duration) -> Resul
     };
     // Counted from before the message left: the dispatcher's lease can only end later.
     let sent = Instant::now();
-    let timeout = (lease / 5).clamp(Duration::from_millis(100), Duration::from_secs(3));
-    let reply: RenewReply = shared.queue.request(subjects::RENEW, &request, timeout).await?;
+    let reply: RenewReply = shared.queue.request(subjects::RENEW, &request, shared.answer()).await?;
     obey(shared, jobs, &reply, sent + lease.saturating_sub(margin(lease)));
     Ok(())
 }

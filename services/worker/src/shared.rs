@@ -73,6 +73,17 @@ impl Shared {
         Duration::from_millis(self.lease_ms.load(Ordering::Relaxed))
     }
 
+    /// How long a dispatcher may take to answer. What it granted and could not say must be asked for again well within
+    /// the lease.
+    pub(crate) fn answer(&self) -> Duration {
+        (self.lease() / 5).clamp(Duration::from_millis(100), Duration::from_secs(3))
+    }
+
+    /// The longest pause between two tries to be answered, for the same reason.
+    pub(crate) fn pause_cap(&self) -> Duration {
+        (self.lease() / 10).min(Duration::from_secs(2))
+    }
+
     /// A claim said how long a lease is. The heartbeat must know at once, if it counts on a longer one.
     pub(crate) fn set_lease(&self, lease_ms: u64) {
         // Under 300 ms a heartbeat every third of it would be a storm.

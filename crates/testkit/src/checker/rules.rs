@@ -154,8 +154,11 @@ fn overlapping_executions(deeds: &[&Entry]) -> Finding {
 }
 
 fn burnt(call: &CallFacts, claims: &Claims) -> Finding {
+    let may_be_lost =
+        |worker: &String| claims.workers_died && (call.effect == Effect::Unsafe || !claims.alive.contains(worker));
     let mut lost = call.attempts.iter().filter(|attempt| attempt.class.as_deref() == Some("lost"));
-    lost.next()
-        .filter(|_| !claims.workers_died)
-        .map(|attempt| (Invariant::NoAttemptBurnt, format!("attempt {} was lost, and no worker died", attempt.attempt)))
+    lost.find(|attempt| !may_be_lost(&attempt.worker)).map(|attempt| {
+        let found = format!("attempt {} of {} was lost, and that worker did not die", attempt.attempt, attempt.worker);
+        (Invariant::NoAttemptBurnt, found)
+    })
 }
