@@ -179,9 +179,8 @@ async fn kill_9_of_anything_at_random_breaks_no_promise() {
         }
         (ended == CALLS && kinds.is_empty()).then_some(())
     });
-    if tokio::time::timeout(LONG, all).await.is_err() {
-        panic!("after {LONG:?} these calls have not ended:\n{}", scene.stack.live().await);
-    }
+    let ended = tokio::time::timeout(LONG, all).await;
+    assert!(ended.is_ok(), "after {LONG:?} these calls have not ended:\n{}", scene.stack.live().await);
     let ledger = scene.stack.ledger.clone();
     scene.stack.settled().await;
     for worker in scene.workers {

@@ -25,7 +25,8 @@ impl Store {
             )
             .execute(&mut *db)
             .await?;
-            Ok(db.done(()))
+            db.done(());
+            Ok(())
         })
         .await
     }

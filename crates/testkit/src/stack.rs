@@ -162,9 +162,8 @@ impl Stack {
             let live = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM calls WHERE wake_at IS NOT NULL");
             (live.fetch_one(&self.db).await.ok()? == 0).then_some(())
         });
-        if tokio::time::timeout(patience, drained).await.is_err() {
-            panic!("after {patience:?} these calls have not ended:\n{}", self.live().await);
-        }
+        let ended = tokio::time::timeout(patience, drained).await;
+        assert!(ended.is_ok(), "after {patience:?} these calls have not ended:\n{}", self.live().await);
     }
 
     /// The calls that have not ended, a line each, at most twenty: for a panic.
@@ -175,7 +174,8 @@ impl Stack {
                            worker, lease_until - clock_timestamp())
              FROM calls WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 20",
         );
-        lines.fetch_all(&self.db).await.unwrap_or_else(|error| vec![error.to_string()]).join("\n")
+        let lines = lines.fetch_all(&self.db).await.unwrap_or_else(|error| vec![error.to_string()]).join("\n");
+        format!("{lines}\nconsumer of their jobs: {}", self.consumer("JOBS", "default").await)
     }
 
     /// Ends the test: nothing may be left over, every invariant must hold. Returns what is on record.

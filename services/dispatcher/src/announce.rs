@@ -7,23 +7,9 @@ use redial_proto::{Announcement, ApiError, Code, subjects};
 use redial_queue::QueueError;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{error::store_failed, serve, shared::Shared, until};
+use crate::{error::store_failed, shared::Shared, until};
 
-pub(crate) async fn start(
-    shared: &Arc<Shared>,
-    tasks: &TaskTracker,
-    shutdown: &CancellationToken,
-) -> Result<(), QueueError> {
-    listen_for_changes(shared, tasks, shutdown).await?;
-    let dispatcher = shared.clone();
-    serve::each(&shared.queue, subjects::ANNOUNCE, tasks, shutdown, move |announcement| {
-        let dispatcher = dispatcher.clone();
-        async move { announce(&dispatcher, announcement).await }
-    })
-    .await
-}
-
-async fn announce(shared: &Shared, announcement: Announcement) -> Result<serde_json::Value, ApiError> {
+pub(crate) async fn announce(shared: Arc<Shared>, announcement: Announcement) -> Result<serde_json::Value, ApiError> {
     for tool in &announcement.tools {
         let wrong = |what: String| ApiError::new(Code::InvalidManifest, format!("tool {:?}: {what}", tool.name));
         tool.check().map_err(wrong)?;
@@ -45,7 +31,7 @@ async fn announce(shared: &Shared, announcement: Announcement) -> Result<serde_j
 }
 
 /// Reads the registry again when another dispatcher has recorded a changed tool.
-async fn listen_for_changes(
+pub(crate) async fn listen_for_changes(
     shared: &Arc<Shared>,
     tasks: &TaskTracker,
     shutdown: &CancellationToken,

@@ -3,26 +3,11 @@
 use std::sync::Arc;
 
 use redial_engine::Event;
-use redial_proto::{ApiError, CancelReply, CancelRequest, Code, subjects};
-use redial_queue::QueueError;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use redial_proto::{ApiError, CancelReply, CancelRequest, Code};
 
-use crate::{decide, error::store_failed, get::not_found, serve, shared::Shared};
+use crate::{decide, error::store_failed, get::not_found, shared::Shared};
 
-pub(crate) async fn start(
-    shared: &Arc<Shared>,
-    tasks: &TaskTracker,
-    shutdown: &CancellationToken,
-) -> Result<(), QueueError> {
-    let dispatcher = shared.clone();
-    serve::each(&shared.queue, subjects::CANCEL, tasks, shutdown, move |request| {
-        let dispatcher = dispatcher.clone();
-        async move { cancel(&dispatcher, &request).await }
-    })
-    .await
-}
-
-async fn cancel(shared: &Shared, request: &CancelRequest) -> Result<CancelReply, ApiError> {
+pub(crate) async fn cancel(shared: Arc<Shared>, request: CancelRequest) -> Result<CancelReply, ApiError> {
     // The call may move between the look and the write, a few times at most: it has few states to move through.
     for _ in 0..10 {
         let rows = shared.store.load(&[request.call]).await.map_err(|error| store_failed(&error))?;
@@ -33,7 +18,7 @@ async fn cancel(shared: &Shared, request: &CancelRequest) -> Result<CancelReply,
         let changes = [change];
         let applied = shared.store.apply(&changes).await.map_err(|error| store_failed(&error))?;
         if !applied.is_empty() {
-            decide::act(shared, &changes, applied).await;
+            decide::act(&shared, &changes, applied).await;
             return Ok(CancelReply { state: changes[0].state });
         }
     }

@@ -2,28 +2,15 @@
 
 use std::sync::Arc;
 
-use redial_proto::{ApiError, CallId, CallView, Code, GetRequest, subjects};
-use redial_queue::QueueError;
+use redial_proto::{ApiError, CallId, CallView, Code, GetRequest};
 use redial_store::{StoreError, audit::CallRecord};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{error::store_failed, serve, shared::Shared};
+use crate::{error::store_failed, shared::Shared};
 
-pub(crate) async fn start(
-    shared: &Arc<Shared>,
-    tasks: &TaskTracker,
-    shutdown: &CancellationToken,
-) -> Result<(), QueueError> {
-    let dispatcher = shared.clone();
-    serve::each(&shared.queue, subjects::GET, tasks, shutdown, move |request: GetRequest| {
-        let dispatcher = dispatcher.clone();
-        async move {
-            let record = dispatcher.store.record(request.call).await.map_err(|error| store_failed(&error))?;
-            let record = record.ok_or_else(|| not_found(request.call))?;
-            view(request.call, record).map_err(|error| store_failed(&error))
-        }
-    })
-    .await
+pub(crate) async fn get(shared: Arc<Shared>, request: GetRequest) -> Result<CallView, ApiError> {
+    let record = shared.store.record(request.call).await.map_err(|error| store_failed(&error))?;
+    let record = record.ok_or_else(|| not_found(request.call))?;
+    view(request.call, record).map_err(|error| store_failed(&error))
 }
 
 pub(crate) fn not_found(call: CallId) -> ApiError {

@@ -30,6 +30,7 @@ mod watch;
 
 use std::time::Duration;
 
+use redial_proto::subjects;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use crate::{config::DispatcherConfig, error::DispatcherError};
@@ -57,12 +58,13 @@ pub async fn run(
     prepared?;
     submit::start(&shared, &tasks, &shutdown).await?;
     claim::start(&shared, &tasks, &shutdown).await?;
-    renew::start(&shared, &tasks, &shutdown).await?;
-    release::start(&shared, &tasks, &shutdown).await?;
-    announce::start(&shared, &tasks, &shutdown).await?;
-    get::start(&shared, &tasks, &shutdown).await?;
-    cancel::start(&shared, &tasks, &shutdown).await?;
-    redrive::start(&shared, &tasks, &shutdown).await?;
+    announce::listen_for_changes(&shared, &tasks, &shutdown).await?;
+    serve::each(&shared, subjects::ANNOUNCE, &tasks, &shutdown, announce::announce).await?;
+    serve::each(&shared, subjects::RENEW, &tasks, &shutdown, renew::renew).await?;
+    serve::each(&shared, subjects::RELEASE, &tasks, &shutdown, release::answer).await?;
+    serve::each(&shared, subjects::GET, &tasks, &shutdown, get::get).await?;
+    serve::each(&shared, subjects::CANCEL, &tasks, &shutdown, cancel::cancel).await?;
+    serve::each(&shared, subjects::REDRIVE, &tasks, &shutdown, redrive::redrive).await?;
     tasks.spawn(intake::run(shared.clone(), shutdown.clone()));
     tasks.spawn(ingest::run(shared.clone(), shutdown.clone()));
     tasks.spawn(sweep::run(shared.clone(), shutdown.clone()));

@@ -2,28 +2,13 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use redial_proto::{ApiError, CallId, Code, RedriveReply, RedriveRequest, SubmitResult, limits, subjects};
-use redial_queue::QueueError;
+use redial_proto::{ApiError, CallId, Code, RedriveReply, RedriveRequest, SubmitResult, limits};
 use redial_store::{CallRow, Content, NewCall};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{error::store_failed, get::not_found, serve, shared::Shared, submit};
-
-pub(crate) async fn start(
-    shared: &Arc<Shared>,
-    tasks: &TaskTracker,
-    shutdown: &CancellationToken,
-) -> Result<(), QueueError> {
-    let dispatcher = shared.clone();
-    serve::each(&shared.queue, subjects::REDRIVE, tasks, shutdown, move |request| {
-        let dispatcher = dispatcher.clone();
-        async move { redrive(&dispatcher, &request).await }
-    })
-    .await
-}
+use crate::{error::store_failed, get::not_found, shared::Shared, submit};
 
 /// A call is redriven once: asking again gets the same new call. That one, when it has ended, can be redriven in turn.
-async fn redrive(shared: &Shared, request: &RedriveRequest) -> Result<RedriveReply, ApiError> {
+pub(crate) async fn redrive(shared: Arc<Shared>, request: RedriveRequest) -> Result<RedriveReply, ApiError> {
     if request.calls.len() > limits::MAX_BATCH {
         let message = format!("calls holds {} ids; allowed: {}", request.calls.len(), limits::MAX_BATCH);
         return Err(ApiError::new(Code::TooLarge, message));
@@ -40,11 +25,11 @@ async fn redrive(shared: &Shared, request: &RedriveRequest) -> Result<RedriveRep
         .map(|&id| {
             let row = rows.get(&id).ok_or_else(|| not_found(id))?;
             may_run_again(row)?;
-            calls.push(new_call(shared, row, contents.get(&id).cloned().ok_or_else(|| not_found(id))?));
+            calls.push(new_call(&shared, row, contents.get(&id).cloned().ok_or_else(|| not_found(id))?));
             Ok(calls.len() - 1)
         })
         .collect();
-    let outcomes = submit::write(shared, &calls).await;
+    let outcomes = submit::write(&shared, &calls).await;
     let result = |place: Result<usize, ApiError>| place.map_or_else(SubmitResult::rejected, |n| outcomes[n].clone());
     Ok(RedriveReply { results: places.into_iter().map(result).collect() })
 }

@@ -3,26 +3,13 @@
 use std::{collections::HashSet, sync::Arc};
 
 use redial_engine::Event;
-use redial_proto::{ApiError, GrantRef, ReleaseReply, ReleaseRequest, WorkerId, subjects};
-use redial_queue::QueueError;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use redial_proto::{ApiError, GrantRef, ReleaseReply, ReleaseRequest, WorkerId};
 
-use crate::{decide, error::store_failed, serve, shared::Shared};
+use crate::{decide, error::store_failed, shared::Shared};
 
-pub(crate) async fn start(
-    shared: &Arc<Shared>,
-    tasks: &TaskTracker,
-    shutdown: &CancellationToken,
-) -> Result<(), QueueError> {
-    let dispatcher = shared.clone();
-    serve::each(&shared.queue, subjects::RELEASE, tasks, shutdown, move |request: ReleaseRequest| {
-        let dispatcher = dispatcher.clone();
-        async move {
-            let released = try_release(&dispatcher, &request.worker, &request.jobs).await?;
-            Ok(ReleaseReply { released })
-        }
-    })
-    .await
+pub(crate) async fn answer(shared: Arc<Shared>, request: ReleaseRequest) -> Result<ReleaseReply, ApiError> {
+    let released = try_release(&shared, &request.worker, &request.jobs).await?;
+    Ok(ReleaseReply { released })
 }
 
 /// Takes attempts back for a worker that cannot be answered; a failure is left to the end of the leases.

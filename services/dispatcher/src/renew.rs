@@ -2,27 +2,12 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use redial_proto::{ApiError, JobRef, RenewReply, RenewRequest, subjects};
-use redial_queue::QueueError;
+use redial_proto::{ApiError, JobRef, RenewReply, RenewRequest};
 use redial_store::WorkerBeat;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{error::store_failed, serve, shared::Shared};
+use crate::{error::store_failed, shared::Shared};
 
-pub(crate) async fn start(
-    shared: &Arc<Shared>,
-    tasks: &TaskTracker,
-    shutdown: &CancellationToken,
-) -> Result<(), QueueError> {
-    let dispatcher = shared.clone();
-    serve::each(&shared.queue, subjects::RENEW, tasks, shutdown, move |request| {
-        let dispatcher = dispatcher.clone();
-        async move { renew(&dispatcher, request).await }
-    })
-    .await
-}
-
-async fn renew(shared: &Shared, request: RenewRequest) -> Result<RenewReply, ApiError> {
+pub(crate) async fn renew(shared: Arc<Shared>, request: RenewRequest) -> Result<RenewReply, ApiError> {
     let beat = WorkerBeat {
         worker: &request.worker,
         slots: request.slots,

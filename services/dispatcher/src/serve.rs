@@ -1,12 +1,14 @@
 //! Answers requests on a subject.
 
+use std::sync::Arc;
+
 use redial_proto::{ApiError, Code, subjects};
 use redial_queue::{Queue, QueueError, Request};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::until;
+use crate::{shared::Shared, until};
 
 /// Feeds the requests of a subject into a channel until shutdown. Dispatchers share them.
 pub(crate) async fn feed(
@@ -30,26 +32,26 @@ pub(crate) async fn feed(
 
 /// Answers each request of a subject in a task of its own, for verbs that are rare enough to need no batches.
 pub(crate) async fn each<Q, R, F>(
-    queue: &Queue,
+    shared: &Arc<Shared>,
     subject: &'static str,
     tasks: &TaskTracker,
     shutdown: &CancellationToken,
-    answer: impl Fn(Q) -> F + Clone + Send + Sync + 'static,
+    answer: fn(Arc<Shared>, Q) -> F,
 ) -> Result<(), QueueError>
 where
     Q: DeserializeOwned + Send + 'static,
-    R: Serialize + Sync + Send,
-    F: Future<Output = Result<R, ApiError>> + Send,
+    R: Serialize + Sync + Send + 'static,
+    F: Future<Output = Result<R, ApiError>> + Send + 'static,
 {
     let (sender, mut receiver) = mpsc::channel::<Request>(64);
-    feed(queue, subject, tasks, shutdown, sender).await?;
-    let inner = tasks.clone();
+    feed(&shared.queue, subject, tasks, shutdown, sender).await?;
+    let (shared, inner) = (shared.clone(), tasks.clone());
     tasks.spawn(async move {
         while let Some(request) = receiver.recv().await {
-            let answer = answer.clone();
+            let shared = shared.clone();
             inner.spawn(async move {
                 let done = match decode::<Q>(&request.payload) {
-                    Ok(question) => answer(question).await,
+                    Ok(question) => answer(shared, question).await,
                     Err(error) => Err(error),
                 };
                 match done {

@@ -1,0 +1,184 @@
+//! What people's questions are answered with. The field names are those of `--json`.
+
+use redial_proto::{CallId, CallState, ErrorClass};
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use crate::Time;
+
+/// Which calls to list. Every field narrows.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// The tool's name.
+    pub tool: Option<String>,
+    /// Where the calls stand.
+    pub state: Option<CallState>,
+    /// Why they ended without success.
+    pub class: Option<ErrorClass>,
+    /// Submitted then or later.
+    pub since: Option<Time>,
+    /// The caller's conversation.
+    pub conversation: Option<String>,
+    /// The idempotency key, of tenant `default` unless `tenant` names another.
+    pub key: Option<String>,
+    /// Scope of the key.
+    pub tenant: Option<String>,
+    /// Only calls submitted before this one, to page on.
+    pub before: Option<CallId>,
+}
+
+/// A line of the history.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct CallLine {
+    /// Its id.
+    pub call: Uuid,
+    /// The tool's name.
+    pub tool: String,
+    /// Where it stands.
+    pub state: String,
+    /// Why it ended without success.
+    pub class: Option<String>,
+    /// The same in words.
+    pub message: Option<String>,
+    /// Attempts started.
+    pub attempts: i32,
+    /// When it was accepted.
+    pub submitted_at: Time,
+    /// When it ended.
+    pub finished_at: Option<Time>,
+    /// From submission to end, in ms.
+    pub total_ms: Option<i64>,
+    /// When the next attempt is due, in state `retry_wait`.
+    pub next_attempt_at: Option<Time>,
+    /// The caller's conversation.
+    pub conversation: Option<String>,
+    /// The idempotency key.
+    pub key: Option<String>,
+}
+
+/// One call whole.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct CallRecord {
+    /// The line of the history.
+    #[serde(flatten)]
+    pub line: CallLine,
+    /// Scope of the key.
+    pub tenant: String,
+    /// The pool it goes to.
+    pub pool: String,
+    /// The tool's effect.
+    pub effect: String,
+    /// The ended call that this one runs again.
+    pub redrive_of: Option<Uuid>,
+    /// The call that runs this one again.
+    pub redriven_as: Option<Uuid>,
+    /// No attempt starts later.
+    pub deadline_at: Time,
+    /// The user asked to stop it while it ran.
+    pub cancel_requested: bool,
+    /// How often the job of the current attempt was published.
+    pub publish_no: i32,
+    /// As sent.
+    pub arguments: Box<RawValue>,
+    /// Broken rules, for refused calls.
+    pub details: Option<Box<RawValue>>,
+    /// Its attempts, the running one included.
+    pub attempts_made: Vec<AttemptRecord>,
+    /// Reports that came too late to count.
+    pub late_reports: Vec<LateRecord>,
+}
+
+/// One attempt.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct AttemptRecord {
+    /// From 1.
+    pub attempt: i32,
+    /// Who ran it.
+    pub worker: String,
+    /// When it was granted.
+    pub started_at: Time,
+    /// When its end was committed.
+    pub ended_at: Option<Time>,
+    /// How long the tool ran, in ms.
+    pub duration_ms: Option<i64>,
+    /// `running`, `succeeded` or `failed`.
+    pub outcome: String,
+    /// Why it failed.
+    pub class: Option<String>,
+    /// The same in words.
+    pub message: Option<String>,
+    /// When the next attempt was planned.
+    pub retry_at: Option<Time>,
+    /// Broken rules.
+    pub details: Option<Box<RawValue>>,
+    /// The tool's result.
+    pub output: Option<Box<RawValue>>,
+}
+
+/// A report that came too late to count.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct LateRecord {
+    /// Of which attempt.
+    pub attempt: i32,
+    /// Who sent it.
+    pub worker: String,
+    /// When it came.
+    pub received_at: Time,
+    /// `succeeded`, or the error class.
+    pub outcome: String,
+}
+
+/// A tool of the registry.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct ToolRecord {
+    /// Its name.
+    pub name: String,
+    /// As announced.
+    pub spec: Box<RawValue>,
+    /// By whom last.
+    pub announced_by: String,
+    /// When its spec last changed.
+    pub announced_at: Time,
+    /// Workers that offer it and were seen within a minute.
+    pub workers: i64,
+}
+
+/// A worker.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct WorkerRecord {
+    /// Its id.
+    pub id: String,
+    /// Version of its program.
+    pub version: String,
+    /// Its tools.
+    pub tools: Vec<String>,
+    /// By its own clock.
+    pub started_at: Time,
+    /// Calls it can run at once.
+    pub slots: i32,
+    /// Calls it runs.
+    pub running: i32,
+    /// It takes no more jobs.
+    pub draining: bool,
+    /// Its last heartbeat.
+    pub last_seen_at: Time,
+    /// Seen within half a minute.
+    pub alive: bool,
+}
+
+/// A message that could not be taken.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct RejectedRecord {
+    /// Its number.
+    pub id: i64,
+    /// `intake` or `results`.
+    pub source: String,
+    /// When it came.
+    pub received_at: Time,
+    /// Why.
+    pub code: String,
+    /// The same in words.
+    pub message: String,
+    /// The message, as far as it is text.
+    pub payload: String,
+}
