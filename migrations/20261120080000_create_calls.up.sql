@@ -41,6 +41,7 @@ CREATE TABLE calls (
     class            text,
     message          text,
     details          json,
+    repairs          json,
     redrive_of       uuid,
     origin_id        uuid,
     CHECK ((wake_at IS NULL) = (state NOT IN ('ready', 'running', 'retry_wait'))),
@@ -150,6 +151,7 @@ SELECT c.id AS call,
        c.worker AS last_worker,
        c.redrive_of,
        c.details,
+       c.repairs,
        c.arguments,
        a.output
 FROM calls c
@@ -193,7 +195,8 @@ COMMENT ON COLUMN call_history.effect IS 'What the tool does to the world: read,
 COMMENT ON COLUMN call_history.last_worker IS 'Who ran the last attempt.';
 COMMENT ON COLUMN call_history.redrive_of IS 'The ended call that this one runs again.';
 COMMENT ON COLUMN call_history.details IS 'Broken rules of the arguments, for refused calls.';
-COMMENT ON COLUMN call_history.arguments IS 'As sent.';
+COMMENT ON COLUMN call_history.repairs IS 'What was changed in the arguments, without loss, to fit the schema.';
+COMMENT ON COLUMN call_history.arguments IS 'As the tool gets them: as sent, but for the repairs.';
 COMMENT ON COLUMN call_history.output IS 'The tool''s result, to the letter.';
 
 COMMENT ON VIEW attempt_history IS 'Every attempt, running ones included.';

@@ -15,8 +15,9 @@ use crate::{ApiError, CallId, CallState, ErrorClass, RetryOverride};
 pub struct Submission {
     /// The tool's name.
     pub tool: String,
-    /// A JSON object that fits the tool's schema.
-    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    /// A JSON object that fits the tool's schema, or a JSON string that holds one, as models send it. Small damage is
+    /// repaired where that loses nothing (`docs/ARGUMENTS.md`), and recorded.
+    #[schemars(with = "serde_json::Value")]
     pub arguments: Box<RawValue>,
     /// Idempotency key, at most 200 bytes: the same key and content gets the first answer again, other content is a
     /// conflict. Without one, each submission is a call of its own.

@@ -4,10 +4,11 @@ use std::collections::HashSet;
 
 use futures_util::future::join_all;
 use redial_proto::{
-    CallState, Code, Submission, SubmitBatchReply, SubmitResult,
+    CallState, Code, Repair, Submission, SubmitBatchReply, SubmitResult,
     SubmitStatus::{self, Accepted, Refused, Rejected},
     subjects,
 };
+use redial_store::Purpose;
 use redial_testkit::{Stack, arguments};
 use redial_tools::Tool;
 use serde_json::{json, value::RawValue};
@@ -158,5 +159,30 @@ async fn a_bad_item_harms_no_other_of_its_batch() {
     let reply = nats.request(subjects::SUBMIT, too_many.as_bytes()).await;
     let result: SubmitResult = serde_json::from_slice(&reply).unwrap();
     assert!(result.error.unwrap().message.contains("calls holds 1001 submissions; allowed: 1000"));
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn damaged_arguments_are_repaired_without_loss_and_that_is_on_record() {
+    let mut stack = Stack::start().await;
+    let mut tool = Tool::echo();
+    tool.spec.parameters = json!({
+        "type": "object",
+        "required": ["city", "days"],
+        "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+        "additionalProperties": false,
+    });
+    stack.work(vec![tool]).await;
+    let sent = RawValue::from_string(json!(r#"{"City": "Paris", "days": "2",}"#).to_string()).unwrap();
+    let call = stack.accepted(&Submission::new("echo", sent)).await;
+    assert_eq!(stack.output(call).await, r#"{"city": "Paris", "days": 2}"#);
+    let record = stack.store(Purpose::Audit).await.record(call).await.unwrap().unwrap();
+    let repairs: Vec<Repair> = serde_json::from_str(record.repairs.unwrap().get()).unwrap();
+    let kinds: Vec<&str> = repairs.iter().map(|repair| repair.kind.as_str()).collect();
+    assert_eq!(kinds, ["double_encoded", "trailing_comma", "key_name", "type"]);
+
+    let guess = RawValue::from_string(json!({"city": "Paris", "days": "two"}).to_string()).unwrap();
+    let refused = stack.submit(&Submission::new("echo", guess)).await;
+    assert_eq!((refused.status, code(&refused)), (Refused, Code::InvalidArguments));
     stack.finish().await;
 }

@@ -5,7 +5,8 @@ SELECT
     h.tenant AS "tenant!", h.pool AS "pool!", h.effect AS "effect!", h.redrive_of,
     (SELECT n.id FROM calls n WHERE n.redrive_of = h.call) AS redriven_as,
     c.deadline_at, c.cancel_requested, c.publish_no,
-    h.arguments::text AS "arguments!", h.details::text AS details
+    h.arguments::text AS "arguments!", h.details::text AS details,
+    h.repairs::text AS repairs
 FROM call_history h
 JOIN calls c ON c.id = h.call
 WHERE h.call = $1

@@ -76,6 +76,7 @@ impl Store {
             publish_no: row.publish_no,
             arguments: raw(row.arguments)?,
             details: row.details.map(raw).transpose()?,
+            repairs: row.repairs.map(raw).transpose()?,
             attempts_made: self.attempts(id).await?,
             late_reports: self.late_reports(id).await?,
         }))

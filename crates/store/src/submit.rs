@@ -26,8 +26,10 @@ pub struct NewCall {
     pub content: Option<Uuid>,
     /// The caller's conversation.
     pub conversation: Option<String>,
-    /// Valid JSON.
+    /// Valid JSON, as the tool gets it.
     pub arguments: String,
+    /// What was changed in the arguments that were sent, as JSON.
+    pub repairs: Option<String>,
     /// Timeout of an attempt, in ms.
     pub timeout_ms: u64,
     /// The call's own retry settings, as JSON.
@@ -109,6 +111,7 @@ impl Store {
         let messages = column(calls, |c| c.refusal.as_ref().map(|r| clean(&r.message)));
         let details = column(calls, |c| c.refusal.as_ref().and_then(|r| r.details.as_deref()));
         let redrive_of = column(calls, |c| c.redrive_of.map(|r| r.0.0));
+        let repairs = column(calls, |c| c.repairs.as_deref());
         let origins = column(calls, |c| c.redrive_of.map(|r| r.1.0));
         let rows = self
             .run_again(|| async {
@@ -135,6 +138,7 @@ impl Store {
                     &redrive_of as &[Option<Uuid>],
                     &origins as &[Option<Uuid>],
                     ms(check_after_ms),
+                    &repairs as &[Option<&str>],
                 )
                 .fetch_all(&mut *db)
                 .await?;

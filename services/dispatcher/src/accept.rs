@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use redial_arguments::{Refusal, Repairs};
 use redial_proto::{
     ApiError, CallId, Code, Effect, ErrorClass, Submission, SubmitBatch, ToolSpec, limits,
     tool::{check_timeout, default_pool},
@@ -55,12 +56,14 @@ impl Message {
 pub(crate) fn accept(submission: Submission, tools: &Tools, traceparent: Option<String>) -> Result<NewCall, ApiError> {
     check_fields(&submission)?;
     let tool = tools.get(&submission.tool);
-    let refusal = match tool {
-        None => Some(unknown_tool(&submission.tool, tools)),
-        Some(tool) => tool.schema.check(submission.arguments.get()).err().map(|refusal| {
-            let details = (!refusal.details.is_empty()).then(|| serde_json::to_string(&refusal.details).ok());
-            Reason { class: refusal.class, message: refusal.message, details: details.flatten() }
-        }),
+    let sent = submission.arguments.get();
+    let resolved = match tool {
+        None => Err(unknown_tool(&submission.tool, tools)),
+        Some(tool) => tool.schema.resolve(sent, Repairs::On).map_err(refusal),
+    };
+    let (arguments, repairs, refusal) = match resolved {
+        Ok(resolved) => (resolved.arguments.into_owned(), resolved.repairs, None),
+        Err(refusal) => (sent.to_owned(), Vec::new(), Some(refusal)),
     };
     let spec = tool.map_or_else(|| unknown_spec(&submission.tool), |tool| tool.spec.clone());
     let policy = spec.retry.with(&submission.retry.unwrap_or_default());
@@ -80,10 +83,16 @@ pub(crate) fn accept(submission: Submission, tools: &Tools, traceparent: Option<
         notify: submission.notify,
         traceparent,
         deadline_ms: policy.deadline_ms,
-        arguments: Box::<str>::from(submission.arguments).into_string(),
+        arguments,
+        repairs: (!repairs.is_empty()).then(|| serde_json::to_string(&repairs).ok()).flatten(),
         refusal,
         redrive_of: None,
     })
+}
+
+fn refusal(refusal: Refusal) -> Reason {
+    let details = (!refusal.details.is_empty()).then(|| serde_json::to_string(&refusal.details).ok());
+    Reason { class: refusal.class, message: refusal.message, details: details.flatten() }
 }
 
 fn check_fields(submission: &Submission) -> Result<(), ApiError> {

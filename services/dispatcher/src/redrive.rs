@@ -56,6 +56,7 @@ fn new_call(shared: &Shared, row: &CallRow, content: Content) -> NewCall {
         traceparent: row.traceparent.clone(),
         deadline_ms: policy.deadline_ms,
         arguments: content.arguments,
+        repairs: None,
         refusal: None,
         redrive_of: Some((row.id, row.origin.unwrap_or(row.id))),
     }

@@ -26,10 +26,17 @@ pub(crate) const MOST_REPUBLISHED: u32 = 5_000;
 pub(crate) async fn run(shared: Arc<Shared>, shutdown: CancellationToken) {
     let mut pause = Duration::ZERO;
     let (mut swept_at, mut troubled) = (Instant::now(), false);
+    let mut connections = shared.queue.connections();
     while until(&shutdown, wait(&shared, pause)).await.is_some() {
         // A statement that hung, or a process that was stopped, is an outage too. One that has just ended counts from
         // now: this may be the first moment at which a worker could renew.
-        if troubled || !shared.queue.is_connected() || swept_at.elapsed() > INTERVAL * 2 + shared.config.lease / 3 {
+        let reconnected = connections.has_changed().unwrap_or(true);
+        connections.mark_unchanged();
+        if troubled
+            || reconnected
+            || !shared.queue.is_connected()
+            || swept_at.elapsed() > INTERVAL * 2 + shared.config.lease / 3
+        {
             shared.note_outage();
         }
         let swept = pass(&shared).await;

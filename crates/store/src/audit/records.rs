@@ -78,8 +78,10 @@ pub struct CallRecord {
     pub cancel_requested: bool,
     /// How often the job of the current attempt was published.
     pub publish_no: i32,
-    /// As sent.
+    /// As the tool gets them: as sent, but for the repairs.
     pub arguments: Box<RawValue>,
+    /// What was changed in them, without loss: a list of [`redial_proto::Repair`].
+    pub repairs: Option<Box<RawValue>>,
     /// Broken rules, for refused calls.
     pub details: Option<Box<RawValue>>,
     /// Its attempts, the running one included.

@@ -48,6 +48,7 @@ fn call(state: &str, attempts_made: Vec<AttemptRecord>) -> CallRecord {
         publish_no: 1,
         arguments: raw(r#"{"from":"PEK","to":"SHA"}"#),
         details: None,
+        repairs: None,
         attempts_made,
         late_reports: Vec::new(),
     }

@@ -1,7 +1,7 @@
 //! A call's record as a person reads it: what it is, what happened when, what it waits for or what it gave.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use redial_proto::{CallState, Violation, limits};
+use redial_proto::{CallState, Repair, Violation, limits};
 use redial_store::audit::{AttemptRecord, CallRecord, LateRecord};
 use serde_json::value::RawValue;
 
@@ -56,7 +56,18 @@ fn head(record: &CallRecord) -> String {
     ];
     let set = fields.into_iter().filter_map(|(name, value)| Some((name, value?)));
     let head: String = set.map(|(name, value)| field(name, &value)).collect();
-    head + &arguments(record.arguments.get())
+    head + &arguments(record.arguments.get()) + &repairs(record)
+}
+
+/// What was changed in the arguments, a line each.
+fn repairs(record: &CallRecord) -> String {
+    let repairs = record.repairs.as_ref().map(|repairs| serde_json::from_str::<Vec<Repair>>(repairs.get()));
+    repairs
+        .and_then(Result::ok)
+        .unwrap_or_default()
+        .iter()
+        .map(|repair| field("repaired", &repair.to_string()))
+        .collect()
 }
 
 fn field(name: &str, value: &str) -> String {
