@@ -6,12 +6,14 @@ use futures_util::future::join_all;
 use redial_proto::{
     CallState, Code, Repair, Submission, SubmitBatchReply, SubmitResult,
     SubmitStatus::{self, Accepted, Refused, Rejected},
-    subjects,
+    ToolSpec, subjects,
 };
 use redial_store::Purpose;
 use redial_testkit::{Stack, arguments};
 use redial_tools::Tool;
 use serde_json::{json, value::RawValue};
+
+use crate::by_hand::Hand;
 
 async fn with_echo() -> Stack {
     let mut stack = Stack::start().await;
@@ -184,5 +186,21 @@ async fn damaged_arguments_are_repaired_without_loss_and_that_is_on_record() {
     let guess = RawValue::from_string(json!({"city": "Paris", "days": "two"}).to_string()).unwrap();
     let refused = stack.submit(&Submission::new("echo", guess)).await;
     assert_eq!((refused.status, code(&refused)), (Refused, Code::InvalidArguments));
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_tool_is_known_to_every_dispatcher_once_it_is_announced() {
+    let mut stack = Stack::start().await;
+    stack.dispatch().await;
+    for n in 0..10 {
+        let name = format!("tool_{n}");
+        Hand::new(&stack, vec![ToolSpec::named(&name)]).await;
+        let submission = Submission::new(&name, arguments(json!({})));
+        let results = join_all((0..6).map(|_| stack.submit(&submission))).await;
+        let refused: Vec<_> = results.iter().filter(|result| result.status != Accepted).collect();
+        assert!(refused.is_empty(), "announcement {n}: {refused:?}");
+    }
+    stack.leaves_calls();
     stack.finish().await;
 }

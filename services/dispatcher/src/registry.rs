@@ -9,7 +9,7 @@ use std::{
 use redial_arguments::Schema;
 use redial_proto::{RetryOverride, RetryPolicy, ToolSpec};
 use redial_store::{Store, StoreError};
-use tokio::sync::Mutex;
+use tokio::{sync::Mutex, time::sleep};
 
 /// A tool that calls can be submitted for.
 #[derive(Debug)]
@@ -27,12 +27,13 @@ pub(crate) struct Registry {
 }
 
 /// An unknown tool makes the registry be read again at most this often.
-const SHORTEST_AGE: Duration = Duration::from_millis(500);
+const SHORTEST_AGE: Duration = Duration::from_millis(50);
 
 impl Registry {
     pub(crate) async fn load(store: &Store) -> Result<Self, StoreError> {
+        let read_at = Mutex::new(Instant::now());
         let tools = RwLock::new(Arc::new(compile(store.tools().await?, &Tools::new())));
-        Ok(Self { tools, read_at: Mutex::new(Instant::now()) })
+        Ok(Self { tools, read_at })
     }
 
     /// The tools as they are now.
@@ -42,18 +43,25 @@ impl Registry {
 
     /// Reads the database again.
     pub(crate) async fn refresh(&self, store: &Store) -> Result<(), StoreError> {
-        let mut read_at = self.read_at.lock().await;
-        self.read(store).await?;
-        *read_at = Instant::now();
-        Ok(())
+        self.read_since(Instant::now(), store).await
     }
 
-    /// Reads the database again unless that was done a moment ago.
-    pub(crate) async fn refresh_if_old(&self, store: &Store) -> Result<(), StoreError> {
+    /// Reads the database again, but not more often than every [`SHORTEST_AGE`]: waits as long as that takes. So a tool
+    /// whose worker was told that it is announced is never unknown, whichever dispatcher told it.
+    pub(crate) async fn refresh_gently(&self, store: &Store) -> Result<(), StoreError> {
+        let asked_at = Instant::now();
+        let read_at = *self.read_at.lock().await;
+        sleep((read_at + SHORTEST_AGE).saturating_duration_since(asked_at)).await;
+        self.read_since(asked_at, store).await
+    }
+
+    /// Makes sure that the database was read after this moment.
+    async fn read_since(&self, moment: Instant, store: &Store) -> Result<(), StoreError> {
         let mut read_at = self.read_at.lock().await;
-        if read_at.elapsed() >= SHORTEST_AGE {
+        if *read_at < moment {
+            let began = Instant::now();
             self.read(store).await?;
-            *read_at = Instant::now();
+            *read_at = began;
         }
         Ok(())
     }

@@ -92,7 +92,7 @@ async fn refresh_if_unknown(shared: &Shared, incoming: &[Incoming]) {
     let tools = shared.registry.tools();
     let unknown =
         incoming.iter().any(|(submission, _)| submission.as_ref().is_ok_and(|s| !tools.contains_key(&s.tool)));
-    if unknown && let Err(error) = shared.registry.refresh_if_old(&shared.store).await {
+    if unknown && let Err(error) = shared.registry.refresh_gently(&shared.store).await {
         tracing::warn!(%error, "the registry could not be read again");
     }
 }
