@@ -95,7 +95,7 @@ impl Scene {
 
     fn dispatcher(&self) -> Process {
         Process::start(env!("CARGO_BIN_EXE_redial"), |command| {
-            command.args(["dispatcher", "--lease", "3s", "--database-connections", "8"]);
+            command.args(["dispatcher", "--lease", "4s", "--database-connections", "8"]);
             command.args(["--nats-url", self.stack.servers.nats_url()]);
             command.args(["--database-url", self.stack.servers.database_url()]);
         })
