@@ -1,5 +1,6 @@
 //! Only a claim that Postgres grants runs; whatever else stands on the job stream is harmless.
 
+use futures_util::future::join_all;
 use redial_proto::{CallId, CallState, ClaimId, Effect, ErrorClass, Failure, Job, RetryOverride, Submission, ToolSpec};
 use redial_queue::OutgoingJob;
 use redial_testkit::{Deed, Stack, arguments, obedient, until};
@@ -67,6 +68,29 @@ async fn the_same_claim_sent_again_gets_the_same_grant() {
     assert!(worker.claim_as(claim, job.call, job.attempt).await.is_empty(), "the attempt is over");
     let evidence = stack.finish().await;
     assert_eq!(evidence.calls[&call].attempt, 1);
+}
+
+/// A worker that gets no answer asks again; when the database answers at last, all copies are there at once.
+#[tokio::test]
+async fn every_copy_of_a_claim_gets_the_grant() {
+    let stack = Stack::start().await;
+    let mut worker = Hand::new(&stack, vec![ToolSpec::named("read")]).await;
+    let call = stack.call("read", json!({})).await;
+    worker.job().await;
+    let mut lock = stack.db().begin().await.unwrap();
+    sqlx::query("SELECT FROM calls FOR UPDATE").execute(&mut *lock).await.unwrap();
+    let claim = ClaimId::generate();
+    let copies = join_all((0..12).map(|_| worker.claim_as(claim, call, 1)));
+    let unlock = async {
+        stack.waits_for_lock().await;
+        stack.queue().health().await.unwrap();
+        lock.rollback().await.unwrap();
+    };
+    let (grants, ()) = tokio::join!(copies, unlock);
+    let counts: Vec<usize> = grants.iter().map(Vec::len).collect();
+    assert_eq!(counts, [1; 12]);
+    worker.report(call, 1, Ok("1")).await;
+    stack.finish().await;
 }
 
 #[tokio::test]

@@ -68,14 +68,16 @@ fn read(request: &Request) -> Result<ClaimRequest, ApiError> {
 
 impl Granter {
     async fn answer(&self, asked: Vec<(Request, ClaimId, WorkerId)>, granted: Vec<Granted>) {
+        metrics().calls_claimed(granted.len() as u64);
         let mut by_claim = HashMap::<ClaimId, Vec<Granted>>::new();
         for grant in granted {
             metrics().queue_age(Duration::from_millis(grant.queued_ms));
             by_claim.entry(grant.claim).or_default().push(grant);
         }
         for (request, claim, worker) in asked {
-            let granted = by_claim.remove(&claim).unwrap_or_default();
-            metrics().calls_claimed(granted.len() as u64);
+            // A worker that gets no answer asks again, so a claim may stand here twice: each copy gets the whole answer,
+            // because only its sender knows which one it still waits for.
+            let granted = by_claim.get(&claim).cloned().unwrap_or_default();
             let (grants, too_many) = fit_message(granted);
             request.reply(&ClaimReply { lease_ms: self.0.config.lease_ms(), grants }).await;
             if !too_many.is_empty() {
