@@ -14,6 +14,9 @@ const INITIAL_MS: u64 = 100;
 /// Longest wait, in ms, before jitter. Short, because a returning server should be noticed at once.
 const CAP_MS: u64 = 2_000;
 
+/// After this long at most a client of this crate has tried to reach a server that is back.
+pub const LONGEST_RECONNECT: Duration = Duration::from_millis(CAP_MS * 3 / 2);
+
 /// Waits of about 100, 200, 400 … 2,000 ms, each ±50 %, without an end.
 pub(crate) fn delays() -> ExponentialBackoff {
     waits_from(Duration::from_millis(INITIAL_MS))

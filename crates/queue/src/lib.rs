@@ -31,6 +31,7 @@ mod streams;
 mod subscribe;
 
 pub use crate::{
+    backoff::LONGEST_RECONNECT,
     config::QueueConfig,
     connect::Queue,
     deliver::{Deliveries, Delivery},

@@ -40,6 +40,9 @@ pub struct Backlog {
     pub pending: u64,
     /// Jobs that a worker was given and has not answered.
     pub unacked: u64,
+    /// Pulls that wait for jobs. With such, jobs that are pending are only counted: after a crash nats-server may count
+    /// jobs that it does not have (seen with 2.9.10).
+    pub waiting_pulls: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -87,6 +90,8 @@ struct ConsumerInfo {
     config: ConsumerConfig,
     num_pending: u64,
     num_ack_pending: u64,
+    #[serde(default)]
+    num_waiting: u64,
 }
 
 impl Queue {
@@ -114,7 +119,8 @@ impl Queue {
     pub async fn pool_backlog(&self, pool: &str) -> Result<Backlog, QueueError> {
         check_name("pool", pool).map_err(QueueError::Name)?;
         let info = self.consumer_info(JOBS_STREAM, pool).await?;
-        Ok(Backlog { pending: info.num_pending, unacked: info.num_ack_pending })
+        let (pending, unacked) = (info.num_pending, info.num_ack_pending);
+        Ok(Backlog { pending, unacked, waiting_pulls: info.num_waiting })
     }
 
     /// `Missing` if the consumer or its stream does not exist.

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use redial_queue::{OutgoingJob, Queue};
+use redial_queue::{LONGEST_RECONNECT, OutgoingJob, Queue};
 use redial_store::Store;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::task::TaskTracker;
@@ -61,11 +61,11 @@ impl Shared {
         *self.well_since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// How long no lease is taken for expired: workers that were cut off by an outage, or found no dispatcher, get a
-    /// whole lease to renew or release what they hold.
+    /// How long no lease is taken for expired: workers that were cut off by an outage, or found no dispatcher, get the
+    /// time to connect again, and then a whole lease to renew or release what they hold.
     pub(crate) fn grace(&self) -> Duration {
         let well_since = *self.well_since.lock().unwrap_or_else(PoisonError::into_inner);
-        self.config.lease.saturating_sub(well_since.elapsed())
+        (LONGEST_RECONNECT + self.config.lease).saturating_sub(well_since.elapsed())
     }
 
     pub(crate) fn count_success(&self, tool: &str) {

@@ -88,7 +88,8 @@ async fn ensure_pools(shared: &Shared) -> Result<(), QueueError> {
     for pool in pools {
         shared.queue.ensure_pool(pool).await?;
         let backlog = shared.queue.pool_backlog(pool).await?;
-        shared.set_queued(pool, backlog.pending > 0);
+        // Jobs that wait while a worker waits for jobs are none.
+        shared.set_queued(pool, backlog.pending > 0 && backlog.waiting_pulls == 0);
     }
     Ok(())
 }
