@@ -23,8 +23,16 @@ pub enum Code {
     InvalidArguments,
     /// The idempotency key was used with other content.
     IdempotencyConflict,
+    /// No such agent is known.
+    UnknownAgent,
+    /// An agent's settings are wrong.
+    InvalidAgent,
+    /// No worker serves such a model.
+    UnknownModel,
     /// No such call is on record.
     CallNotFound,
+    /// No such task is on record.
+    TaskNotFound,
     /// The call's state does not allow what was asked.
     WrongState,
     /// The dispatcher cannot reach Postgres or NATS now; try again.
@@ -41,14 +49,18 @@ pub enum Code {
 
 impl Code {
     /// Every code.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 17] = [
         Self::InvalidMessage,
         Self::TooLarge,
         Self::InvalidValue,
         Self::UnknownTool,
         Self::InvalidArguments,
         Self::IdempotencyConflict,
+        Self::UnknownAgent,
+        Self::InvalidAgent,
+        Self::UnknownModel,
         Self::CallNotFound,
+        Self::TaskNotFound,
         Self::WrongState,
         Self::Unavailable,
         Self::Internal,
@@ -66,7 +78,11 @@ impl Code {
             Self::UnknownTool => "unknown_tool",
             Self::InvalidArguments => "invalid_arguments",
             Self::IdempotencyConflict => "idempotency_conflict",
+            Self::UnknownAgent => "unknown_agent",
+            Self::InvalidAgent => "invalid_agent",
+            Self::UnknownModel => "unknown_model",
             Self::CallNotFound => "call_not_found",
+            Self::TaskNotFound => "task_not_found",
             Self::WrongState => "wrong_state",
             Self::Unavailable => "unavailable",
             Self::Internal => "internal",

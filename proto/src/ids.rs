@@ -18,6 +18,18 @@ impl CallId {
     }
 }
 
+/// Names one task for ever. Version 7, like a call's id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct TaskId(pub Uuid);
+
+impl TaskId {
+    /// A new id, greater than every id made before by this process.
+    pub fn generate() -> Self {
+        Self(Uuid::now_v7())
+    }
+}
+
 /// Makes a claim idempotent: the same claim sent twice is granted once and answered twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
@@ -48,6 +60,7 @@ macro_rules! uuid_text {
     };
 }
 uuid_text!(CallId);
+uuid_text!(TaskId);
 uuid_text!(ClaimId);
 
 /// One run of one worker process: a readable name and a random part, so that a restarted worker is another worker.

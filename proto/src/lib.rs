@@ -5,29 +5,40 @@
 //!
 //! Durations are milliseconds in fields that end in `_ms`; points in time are RFC 3339 strings in UTC.
 
+pub mod agent;
 pub mod api;
 pub mod call;
 pub mod error;
 pub mod ids;
 pub mod limits;
+pub mod message;
 pub mod outcome;
 pub mod queue;
 pub mod repair;
 pub mod schemas;
 pub mod subjects;
+pub mod task;
 pub mod tool;
+pub mod turn;
 
+pub use agent::{AgentSpec, Budgets, Policy};
 pub use api::{
     CallView, CancelReply, CancelRequest, GetRequest, RedriveReply, RedriveRequest, Submission, SubmitBatch,
     SubmitBatchReply, SubmitResult, SubmitStatus,
 };
 pub use call::CallState;
 pub use error::{ApiError, Code};
-pub use ids::{CallId, ClaimId, WorkerId};
+pub use ids::{CallId, ClaimId, TaskId, WorkerId};
+pub use message::{Message, MessageCall, Role, StoredMessage};
 pub use outcome::{ErrorClass, Failure, Outcome, Violation};
 pub use queue::{
     Announcement, ClaimReply, ClaimRequest, Grant, GrantRef, Job, JobRef, ReleaseReply, ReleaseRequest, RenewReply,
     RenewRequest, Report, ReportBatch, WorkerNotice,
 };
 pub use repair::{Repair, RepairKind};
+pub use task::{
+    AgentRef, TaskCancel, TaskCancelReply, TaskCode, TaskDecision, TaskGet, TaskInput, TaskNotice, TaskReport,
+    TaskResult, TaskState, TaskStep, TaskSubmission, TaskView,
+};
 pub use tool::{Effect, RetryOverride, RetryPolicy, ToolSpec};
+pub use turn::{Delta, Finish, Language, ReplyCall, ToolOffer, Trimmed, TurnReply, TurnRequest, Usage};

@@ -10,6 +10,8 @@ pub const MAX_MESSAGE: usize = 1000 * 1024;
 pub const MAX_BATCH: usize = 1000;
 /// Jobs in one claim, or reports in one message.
 pub const MAX_CLAIM: usize = 256;
+/// The text of a task.
+pub const MAX_INPUT: usize = 128 * 1024;
 /// Nesting of arrays and objects, in arguments and outputs. Deeper text overflows stacks further down.
 pub const MAX_DEPTH: usize = 64;
 /// An idempotency key or conversation id.

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{CallId, ClaimId, Effect, Failure, Outcome, ToolSpec, WorkerId};
+use crate::{CallId, ClaimId, Effect, Failure, Outcome, TaskId, ToolSpec, WorkerId};
 
 /// "This call wants an attempt": what stands on the job stream. Only a hint; a claim decides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -73,6 +73,9 @@ pub struct Grant {
     /// The conversation that the call belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<String>,
+    /// The task that the call belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
     /// W3C trace context of the submission.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,

@@ -6,14 +6,16 @@
 use schemars::{Schema, schema_for};
 
 use crate::{
-    Announcement, ApiError, CallView, CancelReply, CancelRequest, ClaimReply, ClaimRequest, GetRequest, Job,
-    RedriveReply, RedriveRequest, ReleaseReply, ReleaseRequest, RenewReply, RenewRequest, Report, ReportBatch,
-    Submission, SubmitBatch, SubmitBatchReply, SubmitResult, ToolSpec, WorkerNotice,
+    AgentSpec, Announcement, ApiError, CallView, CancelReply, CancelRequest, ClaimReply, ClaimRequest, Delta,
+    GetRequest, Job, RedriveReply, RedriveRequest, ReleaseReply, ReleaseRequest, RenewReply, RenewRequest, Report,
+    ReportBatch, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, TaskCancel, TaskCancelReply, TaskGet,
+    TaskNotice, TaskReport, TaskResult, TaskSubmission, ToolSpec, TurnReply, TurnRequest, WorkerNotice,
 };
 
 /// File name (without `.json`) and schema of each message.
 pub fn all() -> Vec<(&'static str, Schema)> {
     vec![
+        ("agent_spec", schema_for!(AgentSpec)),
         ("announcement", schema_for!(Announcement)),
         ("api_error", schema_for!(ApiError)),
         ("call_view", schema_for!(CallView)),
@@ -21,6 +23,7 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("cancel_request", schema_for!(CancelRequest)),
         ("claim_reply", schema_for!(ClaimReply)),
         ("claim_request", schema_for!(ClaimRequest)),
+        ("delta", schema_for!(Delta)),
         ("get_request", schema_for!(GetRequest)),
         ("job", schema_for!(Job)),
         ("redrive_reply", schema_for!(RedriveReply)),
@@ -35,7 +38,16 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("submit_batch", schema_for!(SubmitBatch)),
         ("submit_batch_reply", schema_for!(SubmitBatchReply)),
         ("submit_result", schema_for!(SubmitResult)),
+        ("task_cancel", schema_for!(TaskCancel)),
+        ("task_cancel_reply", schema_for!(TaskCancelReply)),
+        ("task_get", schema_for!(TaskGet)),
+        ("task_notice", schema_for!(TaskNotice)),
+        ("task_report", schema_for!(TaskReport)),
+        ("task_result", schema_for!(TaskResult)),
+        ("task_submission", schema_for!(TaskSubmission)),
         ("tool_spec", schema_for!(ToolSpec)),
+        ("turn_reply", schema_for!(TurnReply)),
+        ("turn_request", schema_for!(TurnRequest)),
         ("worker_notice", schema_for!(WorkerNotice)),
     ]
 }

@@ -1,6 +1,6 @@
 //! Names on NATS: subjects, streams, headers. `docs/PROTOCOL.md` says who may use which.
 
-use crate::{CallId, WorkerId};
+use crate::{CallId, TaskId, WorkerId};
 
 /// Request: a [`crate::Submission`] or a [`crate::SubmitBatch`].
 pub const SUBMIT: &str = "redial.api.calls.submit";
@@ -12,6 +12,14 @@ pub const CANCEL: &str = "redial.api.calls.cancel";
 pub const REDRIVE: &str = "redial.api.calls.redrive";
 /// Fire and forget: the intake stream, same bodies as [`SUBMIT`].
 pub const INTAKE: &str = "redial.intake.calls";
+/// Request: a [`crate::TaskSubmission`].
+pub const TASK_SUBMIT: &str = "redial.api.tasks.submit";
+/// Request: a [`crate::TaskGet`].
+pub const TASK_GET: &str = "redial.api.tasks.get";
+/// Request: a [`crate::TaskCancel`].
+pub const TASK_CANCEL: &str = "redial.api.tasks.cancel";
+/// Fire and forget: the intake stream, same bodies as [`TASK_SUBMIT`].
+pub const TASK_INTAKE: &str = "redial.intake.tasks";
 
 /// Request: a [`crate::ClaimRequest`].
 pub const CLAIM: &str = "redial.ctl.claim";
@@ -61,4 +69,14 @@ pub fn worker(worker: &WorkerId) -> String {
 /// Where the end of a call with `notify` is told: a [`crate::CallView`].
 pub fn call_events(call: CallId) -> String {
     format!("redial.events.calls.{call}")
+}
+
+/// Where it is told that something happened to a task: a [`crate::TaskNotice`].
+pub fn task_events(task: TaskId) -> String {
+    format!("redial.events.tasks.{task}")
+}
+
+/// Where a model's answer is told while it is being written: a [`crate::Delta`].
+pub fn task_deltas(task: TaskId) -> String {
+    format!("redial.events.tasks.{task}.delta")
 }

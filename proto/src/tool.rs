@@ -155,6 +155,17 @@ pub struct ToolSpec {
     /// When a failed attempt is repeated.
     #[serde(default)]
     pub retry: RetryPolicy,
+    /// True for a tool that a model calls again and again until something changes: the same call is then never refused
+    /// as a repetition.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub polling: bool,
+    /// True if calls of one turn to tools like this must run one after the other, in order.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sequential: bool,
+    /// False for a tool that takes arguments only to the letter: damaged ones become feedback, whatever could be
+    /// repaired without loss.
+    #[serde(default = "crate::turn::yes", skip_serializing_if = "Clone::clone")]
+    pub repairs: bool,
 }
 
 /// The schema of a tool that takes anything.
@@ -183,6 +194,9 @@ impl ToolSpec {
             pool: default_pool(),
             timeout_ms: default_timeout_ms(),
             retry: RetryPolicy::default(),
+            polling: false,
+            sequential: false,
+            repairs: true,
         }
     }
 

@@ -6,9 +6,12 @@
 
 pub mod budget;
 pub mod call;
+pub mod feedback;
 pub mod publish;
 pub mod retry;
 pub mod route;
+pub mod task;
+pub mod view;
 
 pub use budget::Budget;
 pub use call::{Call, Event, Next, Step, step};

@@ -1,0 +1,240 @@
+//! What an agent is: a model, its instructions, the tools it may use, and how far it may go.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{tool::check_name, turn::Language};
+
+/// What happens when a call needs a correction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Policy {
+    /// The model gets the error and corrects itself.
+    #[default]
+    Feedback,
+    /// The same, and when that did not help, its failed calls are taken out of sight and the fallback model has the
+    /// next turn; once a call of that tool succeeds the first model goes on.
+    Fallback,
+}
+
+/// How far a task may go. Reaching a limit asks the model once for a last answer without tools.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Budgets {
+    /// Model turns, the last answer not counted. Default 25.
+    pub turns: u32,
+    /// Corrections in all, over all tools. Default 10.
+    pub corrections: u32,
+    /// Tool calls, refused ones not counted. Default 50.
+    pub tool_calls: u32,
+    /// Tokens, read and written together. Default: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// US dollars. Default: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// Seconds since the task began. Default 3,600.
+    pub seconds: u32,
+}
+
+impl Default for Budgets {
+    fn default() -> Self {
+        Self { turns: 25, corrections: 10, tool_calls: 50, tokens: None, cost_usd: None, seconds: 3600 }
+    }
+}
+
+/// An agent: a table `[[agent]]` of `agents.toml`, or given with a task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AgentSpec {
+    /// The model, by its name in `models.toml`.
+    pub model: String,
+    /// A stronger model: see [`Policy::Fallback`]. It also takes over when the first one cannot be reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback_model: Option<String>,
+    /// The agent's instructions.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub system: String,
+    /// Tools that it may use, by name or pattern (`*` stands for any text). None by default.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
+    /// What happens when a call needs a correction.
+    #[serde(default)]
+    pub policy: Policy,
+    /// Corrections of one tool in a row before the model has to answer without it. Default 3.
+    #[serde(default = "three")]
+    pub max_corrections: u32,
+    /// With policy `fallback`: failed corrections before the fallback model takes over; 0: at the first error.
+    /// Default 1.
+    #[serde(default = "one")]
+    pub fallback_after: u32,
+    /// How far a task may go.
+    #[serde(default)]
+    pub budgets: Budgets,
+    /// Language of feedback. Default: that of the task's text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language: Option<Language>,
+    /// Longest conversation that a model gets, in estimated tokens. Default 32,000.
+    #[serde(default = "context_tokens")]
+    pub context_tokens: u32,
+    /// Longest tool result that a model gets at once, in bytes. Default 16,384.
+    #[serde(default = "result_bytes")]
+    pub result_bytes: u32,
+    /// Longest answer of a model, in tokens. Default: the model's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+    /// Sampling temperature. Default: the model's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// Own words for what Redial says to the model: see `docs/FEEDBACK.md`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub templates: BTreeMap<String, String>,
+}
+
+const fn three() -> u32 {
+    3
+}
+const fn one() -> u32 {
+    1
+}
+const fn context_tokens() -> u32 {
+    32_000
+}
+const fn result_bytes() -> u32 {
+    16_384
+}
+
+impl AgentSpec {
+    /// An agent with every default and no tools.
+    pub fn new(model: impl Into<String>) -> Self {
+        Self {
+            model: model.into(),
+            fallback_model: None,
+            system: String::new(),
+            tools: Vec::new(),
+            policy: Policy::Feedback,
+            max_corrections: three(),
+            fallback_after: one(),
+            budgets: Budgets::default(),
+            language: None,
+            context_tokens: context_tokens(),
+            result_bytes: result_bytes(),
+            max_tokens: None,
+            temperature: None,
+            templates: BTreeMap::new(),
+        }
+    }
+
+    /// Says which field is out of its range, and what is allowed.
+    pub fn check(&self) -> Result<(), String> {
+        for model in [Some(&self.model), self.fallback_model.as_ref()].into_iter().flatten() {
+            check_name("model", model)?;
+        }
+        if self.policy == Policy::Fallback && self.fallback_model.is_none() {
+            return Err("policy is \"fallback\", which needs a fallback_model".to_owned());
+        }
+        if self.system.len() > 64 * 1024 {
+            return Err(format!("system takes {} bytes; allowed: 65536", self.system.len()));
+        }
+        if self.tools.len() > 200 {
+            return Err(format!("tools holds {} patterns; allowed: 200", self.tools.len()));
+        }
+        self.check_numbers()
+    }
+
+    fn check_numbers(&self) -> Result<(), String> {
+        let budgets = &self.budgets;
+        let ranges = [
+            ("max_corrections", self.max_corrections, 0, 100),
+            ("fallback_after", self.fallback_after, 0, 100),
+            ("context_tokens", self.context_tokens, 1_000, 2_000_000),
+            ("result_bytes", self.result_bytes, 256, 200_000),
+            ("max_tokens", self.max_tokens.unwrap_or(1), 1, 1_000_000),
+            ("budgets.turns", budgets.turns, 1, 1_000),
+            ("budgets.corrections", budgets.corrections, 0, 1_000),
+            ("budgets.tool_calls", budgets.tool_calls, 0, 10_000),
+            ("budgets.seconds", budgets.seconds, 1, 366 * 24 * 3600),
+        ];
+        for (name, value, least, most) in ranges {
+            if !(least..=most).contains(&value) {
+                return Err(format!("{name} is {value}; allowed: {least} to {most}"));
+            }
+        }
+        match (budgets.cost_usd, self.temperature) {
+            (Some(cost), _) if !(cost > 0.0 && cost.is_finite()) => {
+                Err(format!("budgets.cost_usd is {cost}; allowed: more than 0"))
+            }
+            (_, Some(temperature)) if !(0.0..=2.0).contains(&temperature) => {
+                Err(format!("temperature is {temperature}; allowed: 0 to 2"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// True if the agent may use this tool.
+    pub fn offers(&self, tool: &str) -> bool {
+        self.tools.iter().any(|pattern| matches(pattern, tool))
+    }
+}
+
+/// `*` stands for any text, everything else for itself. Linear but for the number of stars.
+fn matches(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };
+    if !pattern.contains('*') {
+        return rest.is_empty();
+    }
+    let mut rest = rest;
+    let mut parts = parts.peekable();
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return rest.ends_with(part);
+        }
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_offer_tools() {
+        let agent =
+            AgentSpec { tools: vec!["get_*".into(), "book_flight".into(), "a*b*c".into()], ..AgentSpec::new("m") };
+        for (tool, offered) in [
+            ("get_weather", true),
+            ("book_flight", true),
+            ("book_flights", false),
+            ("forget_it", false),
+            ("abc", true),
+            ("aXbYc", true),
+            ("ac", false),
+            ("abcb", false),
+        ] {
+            assert_eq!(agent.offers(tool), offered, "{tool}");
+        }
+        assert!(AgentSpec { tools: vec!["*".into()], ..AgentSpec::new("m") }.offers("anything"));
+        assert!(!AgentSpec::new("m").offers("anything"));
+    }
+
+    #[test]
+    fn a_bad_agent_names_the_field_and_the_range() {
+        let wrong = |change: fn(&mut AgentSpec)| {
+            let mut agent = AgentSpec::new("m");
+            change(&mut agent);
+            agent.check().unwrap_err()
+        };
+        assert_eq!(wrong(|a| a.context_tokens = 3), "context_tokens is 3; allowed: 1000 to 2000000");
+        assert!(wrong(|a| a.policy = Policy::Fallback).contains("fallback_model"));
+        assert!(wrong(|a| a.model = "a.b".into()).contains("model \"a.b\""));
+        assert!(wrong(|a| a.temperature = Some(f64::NAN)).contains("temperature is NaN"));
+        assert_eq!(AgentSpec::new("gpt-4o").check(), Ok(()));
+    }
+}

@@ -1,0 +1,129 @@
+//! Messages of a conversation.
+
+use std::{fmt, str::FromStr};
+
+use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{ErrorClass, TaskId};
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The agent's instructions.
+    System,
+    /// The user, or Redial where [`Message::by_redial`] says so.
+    User,
+    /// The model.
+    Assistant,
+    /// A tool: what became of one call of the assistant message before it.
+    Tool,
+}
+
+impl Role {
+    /// Every role.
+    pub const ALL: [Self; 4] = [Self::System, Self::User, Self::Assistant, Self::Tool];
+
+    /// The name used on the wire and in the database.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for Role {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let unknown = || format!("{text:?} is no role; allowed: {}", Self::ALL.map(Self::as_str).join(", "));
+        Self::ALL.into_iter().find(|role| role.as_str() == text).ok_or_else(unknown)
+    }
+}
+
+/// A call that an assistant message asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MessageCall {
+    /// Unique in the conversation; minted by Redial, whatever the provider sent.
+    pub id: String,
+    /// The tool's name: as it ran, or as the model wrote it if it is none of the offered ones.
+    pub tool: String,
+    /// The arguments: as they ran, or as the model wrote them if they did not run. Need not be JSON; what goes to a
+    /// provider is always the text of a JSON object.
+    pub arguments: String,
+}
+
+/// What one message says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// The text. For a tool: its result as JSON text, or the feedback.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub content: String,
+    /// What the model thought aloud; for people, and for text protocols that show it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thought: Option<String>,
+    /// Calls that an assistant message asks for, in order. Each is answered by one tool message, in the same order,
+    /// directly after it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<MessageCall>,
+    /// For a tool message: the id of the call that it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<String>,
+    /// For a tool message: the tool's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// For a tool message: why the call failed; none for a result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<ErrorClass>,
+    /// True for a user message that Redial wrote: "answer now, without tools".
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_redial: bool,
+    /// What the provider that wrote it wants back unchanged, such as signed thinking.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<Value>,
+}
+
+impl Message {
+    /// A message of one text.
+    pub fn text(role: Role, content: impl Into<String>) -> Self {
+        Self {
+            role,
+            content: content.into(),
+            thought: None,
+            calls: Vec::new(),
+            call_id: None,
+            tool: None,
+            class: None,
+            by_redial: false,
+            provider: None,
+        }
+    }
+}
+
+/// A message with its place.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StoredMessage {
+    /// Place in the conversation, from 1, without gaps.
+    pub seq: u32,
+    /// The task that it belongs to.
+    pub task: TaskId,
+    /// When it was written, by the database's clock.
+    pub at: DateTime<Utc>,
+    /// What it says.
+    #[serde(flatten)]
+    pub message: Message,
+}

@@ -1,0 +1,188 @@
+//! A model's turn: the arguments and the output of a call in pool [`POOL`].
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Message, TaskId};
+
+/// The pool of workers that ask models. No tool may name it.
+pub const POOL: &str = "models";
+
+/// The name under which a model is announced: the one that agents use, behind a prefix that no tool may have.
+pub fn tool_name(model: &str) -> String {
+    format!("{PREFIX}{model}")
+}
+
+/// The model behind an announced name.
+pub fn model_name(tool: &str) -> Option<&str> {
+    tool.strip_prefix(PREFIX)
+}
+
+const PREFIX: &str = "model-";
+
+/// The language of what Redial says to a model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Language {
+    /// English.
+    #[default]
+    En,
+    /// Chinese.
+    Zh,
+}
+
+impl Language {
+    /// Chinese if the text holds a Chinese character, else English.
+    pub fn of(text: &str) -> Self {
+        let chinese = |c: char| matches!(c, '\u{3400}'..='\u{9fff}' | '\u{20000}'..='\u{3ffff}');
+        if text.chars().any(chinese) { Self::Zh } else { Self::En }
+    }
+}
+
+/// A tool as it is offered to a model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolOffer {
+    /// Its name.
+    pub name: String,
+    /// What it does, for the model.
+    #[serde(default)]
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub parameters: Value,
+    /// Fingerprint of its spec: a changed tool forgets what failed before.
+    #[serde(default)]
+    pub version: String,
+    /// See [`crate::ToolSpec::polling`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub polling: bool,
+    /// See [`crate::ToolSpec::sequential`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sequential: bool,
+    /// See [`crate::ToolSpec::repairs`].
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+    pub repairs: bool,
+}
+
+pub(crate) const fn yes() -> bool {
+    true
+}
+
+/// What a model is asked: the arguments of its call. The same for every provider.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TurnRequest {
+    /// The task.
+    pub task: TaskId,
+    /// Its turn, from 1.
+    pub turn: u32,
+    /// The conversation as the model shall see it: a system message first, if there is one; every call answered.
+    pub messages: Vec<Message>,
+    /// What it may call; empty for a turn that must end in an answer.
+    #[serde(default)]
+    pub tools: Vec<ToolOffer>,
+    /// Language of the instructions that a text protocol adds.
+    #[serde(default)]
+    pub language: Language,
+    /// Longest answer, in tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+    /// Sampling temperature.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// What the view left out to keep within the limit.
+    #[serde(default)]
+    pub trimmed: Trimmed,
+}
+
+/// What a view of a conversation left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Trimmed {
+    /// Estimated size of what is left, in tokens.
+    pub tokens: u32,
+    /// Tool results that were shortened.
+    pub shortened: u32,
+    /// Messages that were left out.
+    pub left_out: u32,
+}
+
+/// A call as a model wrote it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReplyCall {
+    /// The tool's name as written.
+    pub name: String,
+    /// The arguments as written: any text.
+    pub arguments: String,
+}
+
+/// Why a model stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Finish {
+    /// It was done.
+    #[default]
+    Stop,
+    /// It wants tools to run.
+    ToolCalls,
+    /// It reached the limit of tokens: the end is cut off.
+    Length,
+    /// The provider or the model refused to answer.
+    Refused,
+    /// Something that this version does not know.
+    Other,
+}
+
+/// What a turn cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Usage {
+    /// Tokens that the model read.
+    #[serde(default)]
+    pub input_tokens: u64,
+    /// Tokens that it wrote.
+    #[serde(default)]
+    pub output_tokens: u64,
+    /// Price in millionths of a US dollar, if the model's prices are known.
+    #[serde(default)]
+    pub cost_micros: u64,
+}
+
+/// What a model answered: the output of its call. A malformed answer is an answer too.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TurnReply {
+    /// What it said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// What it thought aloud.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thought: Option<String>,
+    /// What it wants to run, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<ReplyCall>,
+    /// Why it stopped.
+    #[serde(default)]
+    pub finish: Finish,
+    /// What is wrong with the form of the answer, in words for the model; it gets the chance to say it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// What it cost.
+    #[serde(default)]
+    pub usage: Usage,
+    /// The model, by the provider's own name.
+    #[serde(default)]
+    pub model: String,
+    /// What the provider wants back unchanged with the next request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<Value>,
+}
+
+/// A piece of an answer while it is being written, for watchers; published on `redial.events.tasks.<task>.delta`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Delta {
+    /// The turn.
+    pub turn: u32,
+    /// More of the text.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// More of the thoughts.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub thought: String,
+}
