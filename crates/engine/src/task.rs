@@ -3,9 +3,29 @@
 //! [`step`] takes a task and an event, changes the task, and says what has to be done. Nothing here knows ids of calls:
 //! a call of a task is known by its turn and its slot in that turn (0 is the model itself, tool calls count from 1).
 
-use redial_proto::{ErrorClass, Finish, Message, Repair, TaskCode, TaskDecision, TaskState, Usage, Violation};
+mod answers;
+mod asking;
+mod calls;
+mod chains;
+mod machine;
+mod memory;
+mod state;
+
+use redial_proto::{
+    AgentSpec, ErrorClass, Finish, Language, Message, Repair, TaskCode, TaskDecision, TaskState, Usage, Violation,
+};
+
+pub use self::{memory::canonical_key, state::Task};
 
 use crate::Time;
+
+/// Lets something happen to a task: changes it, and says what has to be done.
+///
+/// An event that does not fit is late or a duplicate: it changes nothing. Whatever happens and in whatever order, every
+/// call of a reply gets exactly one tool message, at the place that was reserved for it.
+pub fn step(task: &mut Task, agent: &AgentSpec, language: Language, event: Event, now: Time) -> Step {
+    machine::Machine::new(task, agent, language, now).take(event)
+}
 
 /// What can happen to a task.
 #[derive(Clone, Debug)]
@@ -97,6 +117,8 @@ pub enum Verdict {
     Refused {
         /// The tool's own name, if it is known.
         tool: Option<String>,
+        /// Fingerprint of the tool's spec; empty if there is no such tool.
+        version: String,
         /// Why.
         failure: CallFailure,
     },
@@ -137,7 +159,7 @@ pub struct Step {
     pub cancel: Vec<(u32, u32)>,
     /// The end.
     pub ended: Option<Ended>,
-    /// When to send [`Event::Woken`].
+    /// When to send [`Event::Woken`]; none once it is over.
     pub wake_at: Option<Time>,
 }
 

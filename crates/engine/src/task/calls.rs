@@ -1,0 +1,214 @@
+//! Calls of a turn: which of them run, and what answers each.
+
+use redial_proto::{ErrorClass, Message, Repair, Role, TaskCode, TaskDecision};
+
+use super::{
+    CallFailure, NewCall, Proposed, Verdict,
+    machine::Machine,
+    memory::{self, canonical_key},
+    state::{Slot, Status},
+};
+use crate::{Route, feedback, route};
+
+impl Proposed {
+    /// The tool's own name, or the name as written.
+    pub(super) fn tool(&self) -> &str {
+        match &self.verdict {
+            Verdict::Run { tool, .. } | Verdict::Answered { tool, .. } | Verdict::Refused { tool: Some(tool), .. } => {
+                tool
+            }
+            Verdict::Refused { tool: None, .. } => &self.name,
+        }
+    }
+
+    /// What runs, or what was written.
+    pub(super) fn final_arguments(&self) -> &str {
+        match &self.verdict {
+            Verdict::Run { arguments, .. } => arguments,
+            _ => &self.arguments,
+        }
+    }
+}
+
+/// How a call is answered.
+struct Answer<'a> {
+    result: Result<&'a str, &'a CallFailure>,
+    /// A worker ran it.
+    ran: bool,
+}
+
+impl Machine<'_> {
+    /// Takes up one call of a reply: runs it, lets it wait for its turn, or answers it at once.
+    pub(super) fn propose(&mut self, id: String, call: Proposed) {
+        let (tool, key) = (call.tool().to_owned(), canonical_key(call.final_arguments()));
+        let mut slot =
+            Slot { id, tool, key, version: String::new(), polling: false, sequential: false, status: Status::Running };
+        let Proposed { arguments: written, verdict, .. } = call;
+        match verdict {
+            Verdict::Answered { output, .. } => {
+                self.task.slots.push(slot);
+                let n = self.task.slots.len() - 1;
+                self.settle(n, &Answer { result: Ok(&output), ran: false });
+            }
+            Verdict::Refused { failure, version, .. } => {
+                slot.version = version;
+                let before = self.task.carried.memory.same_call(&slot, self.now);
+                let before = before.map(|repeated| feedback::repeated(self.words(), &slot.tool, repeated));
+                let failure = before.unwrap_or(failure);
+                self.refuse(slot, written, Vec::new(), &failure);
+            }
+            Verdict::Run { arguments, repairs, version, polling, sequential, .. } => {
+                slot.version = version;
+                slot.polling = polling;
+                slot.sequential = sequential;
+                match self.objection(&slot) {
+                    Some(failure) => self.refuse(slot, arguments, repairs, &failure),
+                    None => self.run_or_queue(slot, arguments, repairs),
+                }
+            }
+        }
+    }
+
+    /// Why a call that could run must not.
+    fn objection(&mut self, slot: &Slot) -> Option<CallFailure> {
+        if self.task.stop.is_some() {
+            return Some(self.stopped());
+        }
+        if self.task.tool_calls >= self.agent.budgets.tool_calls {
+            self.task.over_budget = true;
+            let message = format!("not run: {}", self.limit(TaskCode::ToolCallsExhausted));
+            let class = ErrorClass::BudgetExhausted;
+            return Some(CallFailure { class, message, details: Vec::new(), unknown: false });
+        }
+        let repeated = self.task.carried.memory.repeated(slot, self.now)?;
+        Some(feedback::repeated(self.words(), &slot.tool, repeated))
+    }
+
+    fn refuse(&mut self, slot: Slot, arguments: String, repairs: Vec<Repair>, failure: &CallFailure) {
+        self.task.slots.push(slot);
+        let n = self.task.slots.len() - 1;
+        self.write_call(n, arguments, repairs, Some(failure.clone()));
+        self.settle(n, &Answer { result: Err(failure), ran: false });
+    }
+
+    fn run_or_queue(&mut self, mut slot: Slot, arguments: String, repairs: Vec<Repair>) {
+        self.task.tool_calls += 1;
+        let waits = slot.sequential && self.task.slots.iter().any(|slot| slot.sequential && slot.status.is_open());
+        if waits {
+            slot.status = Status::Queued { arguments, repairs };
+            self.task.slots.push(slot);
+        } else {
+            self.task.slots.push(slot);
+            self.run(self.task.slots.len() - 1, arguments, repairs);
+        }
+    }
+
+    fn run(&mut self, n: usize, arguments: String, repairs: Vec<Repair>) {
+        let slot = &mut self.task.slots[n];
+        slot.status = Status::Running;
+        let decision = TaskDecision::Run {
+            turn: self.task.turn,
+            slot: number(n),
+            id: slot.id.clone(),
+            tool: slot.tool.clone(),
+            repairs: repairs.clone(),
+        };
+        self.out.decisions.push(decision);
+        self.write_call(n, arguments, repairs, None);
+    }
+
+    fn write_call(&mut self, n: usize, arguments: String, repairs: Vec<Repair>, refusal: Option<CallFailure>) {
+        let tool = self.task.slots[n].tool.clone();
+        let call = NewCall { turn: self.task.turn, slot: number(n), tool, arguments, repairs, refusal };
+        self.out.calls.push(call);
+    }
+
+    /// A worker has ended a call.
+    pub(super) fn call_ended(&mut self, slot: u32, end: &Result<String, CallFailure>) {
+        let n = usize::try_from(slot).unwrap_or(usize::MAX).wrapping_sub(1);
+        if self.task.slots.get(n).is_none_or(|slot| slot.status != Status::Running) {
+            return;
+        }
+        self.settle(n, &Answer { result: end.as_ref().map(String::as_str), ran: true });
+        self.run_next_in_line();
+        if !self.task.is_open() {
+            self.turn_answered();
+        }
+    }
+
+    /// Starts the next of the calls that run one after the other.
+    fn run_next_in_line(&mut self) {
+        let mut line = self.task.slots.iter_mut().enumerate().filter(|(_, slot)| slot.sequential);
+        let Some((n, slot)) = line.find(|(_, slot)| slot.status.is_open()) else { return };
+        if let Status::Queued { arguments, repairs } = &mut slot.status {
+            let (arguments, repairs) = (std::mem::take(arguments), std::mem::take(repairs));
+            self.run(n, arguments, repairs);
+        }
+    }
+
+    /// Answers the calls that wait for their turn, because there will be none.
+    pub(super) fn answer_queued(&mut self) {
+        for n in 0..self.task.slots.len() {
+            if matches!(self.task.slots[n].status, Status::Queued { .. }) {
+                self.task.tool_calls = self.task.tool_calls.saturating_sub(1);
+                let failure = self.stopped();
+                self.settle(n, &Answer { result: Err(&failure), ran: false });
+            }
+        }
+    }
+
+    /// Writes the one tool message of a call, at its place.
+    fn settle(&mut self, n: usize, answer: &Answer<'_>) {
+        let slot = self.task.slots[n].clone();
+        let corrections_left = answer.result.err().filter(|f| is_correctable(f));
+        let corrections_left = corrections_left.map(|failure| self.corrections_left(failure, &slot));
+        let content = match answer.result {
+            Ok(output) => output.to_owned(),
+            Err(failure) => feedback::failed_call(self.words(), &slot.tool, failure, corrections_left),
+        };
+        let failure = answer.result.err();
+        self.out.decisions.push(TaskDecision::Answered {
+            turn: self.task.turn,
+            slot: number(n),
+            id: slot.id.clone(),
+            tool: slot.tool.clone(),
+            ran: answer.ran,
+            class: failure.map(|failure| failure.class),
+            message: failure.map(|failure| failure.message.clone()),
+            corrections_left,
+        });
+        let message = Message {
+            call_id: Some(slot.id.clone()),
+            tool: Some(slot.tool.clone()),
+            class: failure.map(|failure| failure.class),
+            ..Message::text(Role::Tool, content)
+        };
+        self.write(self.task.base_seq + number(n), message);
+        self.remember(&slot, answer);
+        self.task.slots[n].status = match answer.result {
+            Ok(_) => Status::Succeeded,
+            Err(failure) if is_correctable(failure) => {
+                Status::Correctable { unknown_tool: failure.class == ErrorClass::UnknownTool }
+            }
+            Err(_) => Status::Failed,
+        };
+    }
+
+    fn remember(&mut self, slot: &Slot, answer: &Answer<'_>) {
+        let (memory, turn, now) = (&mut self.task.carried.memory, self.task.turn, self.now);
+        match answer.result {
+            Ok(output) if answer.ran => memory.succeeded(slot, output, turn),
+            Err(failure) if memory::is_memorable(failure) => memory.failed(slot, failure, turn, now),
+            _ => {}
+        }
+    }
+}
+
+/// The model can do something about it.
+pub(super) fn is_correctable(failure: &CallFailure) -> bool {
+    !failure.unknown && route(failure.class) == Route::Feedback
+}
+
+fn number(n: usize) -> u32 {
+    u32::try_from(n + 1).unwrap_or(u32::MAX)
+}

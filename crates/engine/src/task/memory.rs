@@ -1,0 +1,249 @@
+//! What failed before, and what goes round in circles: durable, because it is part of the task.
+
+use std::collections::BTreeMap;
+
+use chrono::TimeDelta;
+use redial_proto::ErrorClass;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::{CallFailure, state::Slot};
+use crate::{Time, feedback::Repeated};
+
+/// How long the failure of a call is remembered.
+const FAILURES_LAST: TimeDelta = TimeDelta::hours(1);
+/// How long it is remembered if the service was at fault: that may pass.
+const SERVICE_FAILURES_LAST: TimeDelta = TimeDelta::minutes(1);
+/// Turns in a row in which a tool failed with the same error, whatever the arguments, before it is not run any more.
+const SAME_ERRORS: u32 = 3;
+/// Times that the same call gave the same result before it is not run any more.
+const SAME_RESULTS: u32 = 3;
+/// Failures and results that are kept; the oldest go first.
+const MOST: usize = 200;
+/// Results in a row that are looked at for ping-pong.
+const RECENT: usize = 4;
+
+/// What a conversation's calls led to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Memory {
+    failures: Vec<Remembered>,
+    /// By tool.
+    streaks: BTreeMap<String, Streak>,
+    results: Vec<Same>,
+    recent: Vec<Same>,
+}
+
+/// A call that failed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Remembered {
+    call: Call,
+    class: ErrorClass,
+    error: String,
+    /// The turn of the current task; 0 for an earlier task's.
+    turn: u32,
+    until: Time,
+}
+
+/// What makes two calls the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Call {
+    tool: String,
+    key: String,
+    version: String,
+}
+
+/// The same error of a tool, turn after turn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Streak {
+    version: String,
+    signature: String,
+    error: String,
+    turns: u32,
+    last_turn: u32,
+    until: Time,
+}
+
+/// A call and its result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Same {
+    call: Call,
+    result: String,
+    #[serde(default)]
+    times: u32,
+}
+
+impl Memory {
+    /// Another task of the conversation begins: the user may well want the same things again. Failures stay.
+    pub(super) fn new_task(&mut self) {
+        self.results.clear();
+        self.recent.clear();
+        for failure in &mut self.failures {
+            failure.turn = 0;
+        }
+        for streak in self.streaks.values_mut() {
+            streak.last_turn = 0;
+        }
+    }
+
+    /// Why a call would be a repetition, if it would.
+    pub(super) fn repeated(&self, slot: &Slot, now: Time) -> Option<Repeated<'_>> {
+        if slot.polling {
+            return None;
+        }
+        self.same_call(slot, now)
+            .or_else(|| self.same_error(slot, now))
+            .or_else(|| self.same_result(slot))
+            .or_else(|| self.ping_pong(slot))
+    }
+
+    /// The failure of the very same call.
+    pub(super) fn same_call(&self, slot: &Slot, now: Time) -> Option<Repeated<'_>> {
+        let call = Call::of(slot);
+        let failure = self.failures.iter().find(|failure| failure.call == call && now < failure.until)?;
+        Some(Repeated::SameCall { error: &failure.error })
+    }
+
+    fn same_error(&self, slot: &Slot, now: Time) -> Option<Repeated<'_>> {
+        let streak = self.streaks.get(&slot.tool)?;
+        let holds = streak.turns >= SAME_ERRORS && streak.version == slot.version && now < streak.until;
+        holds.then_some(Repeated::SameError { error: &streak.error, times: streak.turns })
+    }
+
+    fn same_result(&self, slot: &Slot) -> Option<Repeated<'_>> {
+        let call = Call::of(slot);
+        let same = self.results.iter().find(|same| same.call == call && same.times >= SAME_RESULTS)?;
+        Some(Repeated::SameResult { times: same.times })
+    }
+
+    fn ping_pong(&self, slot: &Slot) -> Option<Repeated<'_>> {
+        let call = Call::of(slot);
+        match self.recent.as_slice() {
+            [a, b, c, d] if a == c && b == d && a.call == call && b.call != call => {
+                Some(Repeated::PingPong { other: &b.call.tool })
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn failed(&mut self, slot: &Slot, failure: &CallFailure, turn: u32, now: Time) {
+        if slot.polling {
+            return;
+        }
+        let call = Call::of(slot);
+        let until = now + if is_passing(failure) { SERVICE_FAILURES_LAST } else { FAILURES_LAST };
+        self.failures.retain(|known| known.call != call && now < known.until);
+        let error = error_of(failure);
+        let streak = Streak {
+            version: slot.version.clone(),
+            signature: signature(failure),
+            error: error.clone(),
+            turns: 1,
+            last_turn: turn,
+            until,
+        };
+        self.failures.push(Remembered { call, class: failure.class, error, turn, until });
+        keep_newest(&mut self.failures, MOST);
+        self.extend_streak(&slot.tool, streak);
+    }
+
+    /// Calls of one turn count once: the model has not seen the first error yet when it writes the others.
+    fn extend_streak(&mut self, tool: &str, mut new: Streak) {
+        if let Some(old) = self.streaks.get(tool)
+            && (&old.signature, &old.version) == (&new.signature, &new.version)
+        {
+            new.turns = old.turns + u32::from(old.last_turn != new.last_turn);
+        }
+        self.streaks.insert(tool.to_owned(), new);
+    }
+
+    pub(super) fn succeeded(&mut self, slot: &Slot, output: &str, turn: u32) {
+        let call = Call::of(slot);
+        // The world may have changed since another tool said no.
+        let may_have_passed = |known: &Remembered| {
+            known.class == ErrorClass::BusinessRule && known.call.tool != slot.tool && known.turn < turn
+        };
+        self.failures.retain(|known| known.call != call && !may_have_passed(known));
+        self.streaks.remove(&slot.tool);
+        if slot.polling {
+            return;
+        }
+        let result = hash(output);
+        self.recent.push(Same { call: call.clone(), result: result.clone(), times: 0 });
+        keep_newest(&mut self.recent, RECENT);
+        match self.results.iter_mut().find(|same| same.call == call) {
+            Some(same) if same.result == result => same.times += 1,
+            Some(same) => (same.result, same.times) = (result, 1),
+            None => self.results.push(Same { call, result, times: 1 }),
+        }
+        keep_newest(&mut self.results, MOST);
+    }
+}
+
+impl Call {
+    fn of(slot: &Slot) -> Self {
+        Self { tool: slot.tool.clone(), key: slot.key.clone(), version: slot.version.clone() }
+    }
+}
+
+/// False for failures that say nothing about the call itself.
+pub(super) const fn is_memorable(failure: &CallFailure) -> bool {
+    use ErrorClass::{BudgetExhausted, Cancelled, Internal, RepeatedCall};
+    failure.unknown || !matches!(failure.class, BudgetExhausted | Cancelled | Internal | RepeatedCall)
+}
+
+const fn is_passing(failure: &CallFailure) -> bool {
+    use ErrorClass::{Lost, RateLimited, Timeout, Unavailable};
+    !failure.unknown && matches!(failure.class, Lost | RateLimited | Timeout | Unavailable)
+}
+
+/// An error in words, with every broken rule.
+fn error_of(failure: &CallFailure) -> String {
+    let details = failure.details.iter().map(|detail| format!("; {detail}"));
+    let text = format!("{}{}", failure.message, details.collect::<String>());
+    redial_proto::limits::shorten(&text, 1000)
+}
+
+/// What makes two errors the same: not what was sent.
+fn signature(failure: &CallFailure) -> String {
+    let mut text = format!("{}\n{}", failure.class, failure.message);
+    for detail in &failure.details {
+        text.push_str(&format!("\n{} {}", detail.path, detail.rule));
+    }
+    hash(&text)
+}
+
+/// Fingerprint of arguments: the same for the same JSON, whatever its blanks and the order of its keys.
+pub fn canonical_key(arguments: &str) -> String {
+    match serde_json::from_str::<Value>(arguments) {
+        Ok(value) => hash(&sorted(value).to_string()),
+        Err(_) => hash(arguments.trim()),
+    }
+}
+
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Array(items) => items.into_iter().map(sorted).collect(),
+        Value::Object(fields) => {
+            let fields: BTreeMap<_, _> = fields.into_iter().map(|(key, value)| (key, sorted(value))).collect();
+            fields.into_iter().collect()
+        }
+        other => other,
+    }
+}
+
+fn hash(text: &str) -> String {
+    let digest = Sha256::digest(text);
+    let mut hex = String::with_capacity(24);
+    for byte in &digest[..12] {
+        hex.push_str(&format!("{byte:02x}"));
+    }
+    hex
+}
+
+fn keep_newest<T>(list: &mut Vec<T>, most: usize) {
+    if list.len() > most {
+        list.drain(..list.len() - most);
+    }
+}

@@ -1,0 +1,156 @@
+//! Plays events to a task and keeps what it writes.
+
+use std::collections::BTreeMap;
+
+use redial_engine::{
+    Time,
+    task::{CallFailure, Event, Proposed, Reply, Step, Task, Verdict, step},
+};
+use redial_proto::{AgentSpec, ErrorClass, Language, Message, Role, TaskCode, TaskState, Usage};
+
+pub(crate) fn agent() -> AgentSpec {
+    AgentSpec { tools: vec!["*".into()], ..AgentSpec::new("small") }
+}
+
+pub(crate) fn failure(class: ErrorClass, message: &str) -> CallFailure {
+    CallFailure { class, message: message.to_owned(), details: Vec::new(), unknown: false }
+}
+
+pub(crate) struct Settings {
+    pub(crate) version: String,
+    pub(crate) polling: bool,
+    pub(crate) sequential: bool,
+}
+
+/// A call of the tool `tool` that may run.
+pub(crate) fn run(change: impl Fn(&mut Settings)) -> Proposed {
+    let mut settings = Settings { version: "1".into(), polling: false, sequential: false };
+    change(&mut settings);
+    let verdict = Verdict::Run {
+        tool: "tool".into(),
+        arguments: "{}".into(),
+        repairs: Vec::new(),
+        version: settings.version,
+        polling: settings.polling,
+        sequential: settings.sequential,
+    };
+    Proposed { name: "tool".into(), arguments: "{}".into(), verdict }
+}
+
+pub(crate) fn runs(tool: &str, arguments: &str) -> Proposed {
+    let mut call = run(|_| ());
+    if let Verdict::Run { tool: name, arguments: checked, .. } = &mut call.verdict {
+        (*name, *checked) = (tool.to_owned(), arguments.to_owned());
+    }
+    Proposed { name: tool.to_owned(), arguments: arguments.to_owned(), ..call }
+}
+
+pub(crate) fn refused(tool: &str, arguments: &str, failure: CallFailure) -> Proposed {
+    let verdict = Verdict::Refused { tool: Some(tool.to_owned()), version: "1".into(), failure };
+    Proposed { name: tool.to_owned(), arguments: arguments.to_owned(), verdict }
+}
+
+pub(crate) struct Play {
+    pub(crate) agent: AgentSpec,
+    pub(crate) task: Task,
+    pub(crate) now: Time,
+    /// The last step.
+    pub(crate) step: Step,
+    pub(crate) messages: BTreeMap<u32, Message>,
+    /// Calls that were given to workers.
+    pub(crate) runs: usize,
+    turn: u32,
+    ended: Option<(TaskState, TaskCode)>,
+}
+
+impl Play {
+    pub(crate) fn new(agent: AgentSpec) -> Self {
+        let (task, step) = (Task::default(), Step::default());
+        let now = Time::default();
+        Self { agent, task, now, step, messages: BTreeMap::new(), runs: 0, turn: 0, ended: None }
+    }
+
+    pub(crate) fn event(&mut self, event: Event) {
+        // Between two events a task lives in the database.
+        let stored = serde_json::to_string(&self.task).unwrap();
+        self.task = serde_json::from_str(&stored).unwrap();
+        self.step = step(&mut self.task, &self.agent, Language::En, event, self.now);
+        for (seq, message) in &self.step.messages {
+            assert!(self.messages.insert(*seq, message.clone()).is_none(), "two messages at {seq}");
+        }
+        self.runs += self.step.calls.iter().filter(|call| call.refusal.is_none()).count();
+        if let Some(turn) = &self.step.turn {
+            assert!(self.messages.keys().copied().eq(1..=u32::try_from(self.messages.len()).unwrap()), "a gap");
+            self.turn = turn.turn;
+        }
+        if let Some(end) = &self.step.ended {
+            assert!(self.ended.replace((end.state, end.code)).is_none(), "ended twice");
+        }
+        assert_eq!(self.step.wake_at.is_none(), self.ended.is_some());
+    }
+
+    pub(crate) fn start(&mut self, input: &str) {
+        let first_seq = u32::try_from(self.messages.len()).unwrap() + 1;
+        let carried = self.task.carried();
+        self.task = Task::default();
+        self.ended = None;
+        self.event(Event::Started { input: input.to_owned(), first_seq, system: false, carried });
+    }
+
+    pub(crate) fn follow_up(&mut self, input: &str) {
+        assert!(self.ended.is_some());
+        self.start(input);
+    }
+
+    pub(crate) fn reply(&mut self, mut reply: Reply) {
+        reply.usage = Usage { input_tokens: 10, output_tokens: 5, cost_micros: 20 };
+        self.event(Event::TurnEnded { turn: self.turn, end: Ok(reply) });
+    }
+
+    pub(crate) fn replies(&mut self, calls: Vec<Proposed>) {
+        self.reply(Reply { calls, ..Reply::default() });
+    }
+
+    pub(crate) fn says(&mut self, text: &str) {
+        self.reply(Reply { text: Some(text.to_owned()), ..Reply::default() });
+    }
+
+    pub(crate) fn turn_fails(&mut self, failure: CallFailure) {
+        self.event(Event::TurnEnded { turn: self.turn, end: Err(failure) });
+    }
+
+    pub(crate) fn ends(&mut self, slot: u32, end: Result<&str, CallFailure>) {
+        self.event(Event::CallEnded { turn: self.turn, slot, end: end.map(str::to_owned) });
+    }
+
+    pub(crate) fn end(&self) -> (TaskState, TaskCode) {
+        self.ended.unwrap()
+    }
+
+    /// All messages and the end, a line each.
+    pub(crate) fn log(&self) -> String {
+        let mut lines: Vec<String> =
+            self.messages.iter().map(|(seq, message)| format!("{seq} {}", line(message))).collect();
+        lines.extend(self.ended.map(|(state, code)| format!("{state} {code}")));
+        lines.join("\n")
+    }
+}
+
+fn line(message: &Message) -> String {
+    let role = message.role;
+    match message.role {
+        Role::User if message.by_redial => format!("{role} by redial"),
+        Role::Assistant if !message.calls.is_empty() => {
+            let calls: Vec<_> = message.calls.iter().map(|call| format!("{} {}", call.id, call.tool)).collect();
+            format!("{role} [{}]", calls.join(", "))
+        }
+        Role::Tool => {
+            let id = message.call_id.as_deref().unwrap();
+            let Some(class) = message.class else { return format!("{role} {id} {}", message.content) };
+            let content: serde_json::Value = serde_json::from_str(&message.content).unwrap();
+            let left = content["corrections_left"].as_u64().map(|left| format!(" left {left}"));
+            format!("{role} {id} {class}{}", left.unwrap_or_default())
+        }
+        _ => format!("{role} {}", message.content),
+    }
+}
