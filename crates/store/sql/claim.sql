@@ -18,7 +18,7 @@ WHERE c.id = ANY (ARRAY[i.id])
         OR (c.state = 'running' AND c.attempt = i.attempt AND c.claim_id = i.claim_id AND c.worker = i.worker))
 RETURNING
     c.id, c.attempt, c.claim_id AS "claim_id!", c.tool, c.arguments::text AS "arguments!", c.effect, c.conversation,
-    c.traceparent,
+    c.traceparent, c.task_id,
     COALESCE(c.origin_id, c.id) AS "origin_id!",
     LEAST(c.timeout_ms, GREATEST(1, (extract(epoch FROM (c.deadline_at - t.now)) * 1000)::bigint)) AS "timeout_ms!",
     (extract(epoch FROM (t.now - c.published_at)) * 1000)::bigint AS "queued_ms!"

@@ -17,5 +17,6 @@ WHERE ($1::text IS NULL OR c.tool = $1)
     AND ($6::text IS NULL OR c.conversation = $6)
     AND ($7::text IS NULL OR (c.tenant = $10 AND c.key = $7))
     AND ($8::uuid IS NULL OR c.id < $8)
+    AND ($11::uuid IS NULL OR c.task_id = $11)
 ORDER BY c.id DESC
 LIMIT $9

@@ -1,6 +1,6 @@
 //! Writes decisions: changes of calls, and the attempts they end.
 
-use redial_proto::{CallId, CallState, ClaimId, ErrorClass, WorkerId};
+use redial_proto::{CallId, CallState, ClaimId, ErrorClass, TaskId, WorkerId};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -82,6 +82,8 @@ pub struct Applied {
     pub at: Time,
     /// Size of the arguments in bytes, if a job is to be published.
     pub bytes: u32,
+    /// The task that was told of the change: one of its calls ended or will be repeated.
+    pub task: Option<TaskId>,
 }
 
 impl Store {
@@ -110,6 +112,7 @@ pub(crate) struct RawApplied {
     submitted_at: Time,
     at: Time,
     bytes: i32,
+    told_task: Option<Uuid>,
 }
 
 impl TryFrom<RawApplied> for Applied {
@@ -128,6 +131,7 @@ impl TryFrom<RawApplied> for Applied {
             submitted_at: raw.submitted_at,
             at: raw.at,
             bytes: uint(raw.bytes),
+            task: raw.told_task.map(TaskId),
         })
     }
 }

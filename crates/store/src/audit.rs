@@ -5,9 +5,13 @@ use serde_json::value::RawValue;
 
 use crate::{Store, StoreError, retention::first_id_after};
 
+mod record;
 mod records;
+mod tasks;
 
-pub use records::{AttemptRecord, CallLine, CallRecord, Filter, LateRecord, RejectedRecord, ToolRecord, WorkerRecord};
+pub use records::{
+    AttemptRecord, CallLine, CallRecord, Filter, LateRecord, RejectedRecord, TaskFilter, ToolRecord, WorkerRecord,
+};
 
 impl Store {
     /// The newest calls that a filter lets through.
@@ -32,98 +36,7 @@ impl Store {
                 filter.before.map(|before| before.0),
                 i64::from(limit),
                 filter.tenant.as_deref().unwrap_or("default"),
-            )
-            .fetch_all(&mut *db)
-            .await?;
-            Ok(db.done(done))
-        })
-        .await
-    }
-
-    /// One call with all that is known of it.
-    pub async fn record(&self, id: CallId) -> Result<Option<CallRecord>, StoreError> {
-        let head = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let done = sqlx::query_file!("sql/record.sql", id.0).fetch_optional(&mut *db).await?;
-                Ok(db.done(done))
-            })
-            .await?;
-        let Some(row) = head else { return Ok(None) };
-        let line = CallLine {
-            call: row.call,
-            tool: row.tool,
-            state: row.state,
-            class: row.class,
-            message: row.message,
-            attempts: row.attempts,
-            submitted_at: row.submitted_at,
-            finished_at: row.finished_at,
-            total_ms: row.total_ms,
-            next_attempt_at: row.next_attempt_at,
-            conversation: row.conversation,
-            key: row.key,
-        };
-        Ok(Some(CallRecord {
-            line,
-            tenant: row.tenant,
-            pool: row.pool,
-            effect: row.effect,
-            redrive_of: row.redrive_of,
-            redriven_as: row.redriven_as,
-            deadline_at: row.deadline_at,
-            cancel_requested: row.cancel_requested,
-            publish_no: row.publish_no,
-            arguments: raw(row.arguments)?,
-            details: row.details.map(raw).transpose()?,
-            repairs: row.repairs.map(raw).transpose()?,
-            attempts_made: self.attempts(id).await?,
-            late_reports: self.late_reports(id).await?,
-        }))
-    }
-
-    async fn attempts(&self, id: CallId) -> Result<Vec<AttemptRecord>, StoreError> {
-        let rows = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let done = sqlx::query!(
-                    r#"SELECT attempt AS "attempt!", worker AS "worker!", started_at AS "started_at!", ended_at,
-                              duration_ms, outcome AS "outcome!", class, message, retry_at, details::text, output::text
-                       FROM attempt_history WHERE call = $1 ORDER BY attempt"#,
-                    id.0,
-                )
-                .fetch_all(&mut *db)
-                .await?;
-                Ok(db.done(done))
-            })
-            .await?;
-        rows.into_iter()
-            .map(|row| {
-                Ok(AttemptRecord {
-                    attempt: row.attempt,
-                    worker: row.worker,
-                    started_at: row.started_at,
-                    ended_at: row.ended_at,
-                    duration_ms: row.duration_ms,
-                    outcome: row.outcome,
-                    class: row.class,
-                    message: row.message,
-                    retry_at: row.retry_at,
-                    details: row.details.map(raw).transpose()?,
-                    output: row.output.map(raw).transpose()?,
-                })
-            })
-            .collect()
-    }
-
-    async fn late_reports(&self, id: CallId) -> Result<Vec<LateRecord>, StoreError> {
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
-            let done = sqlx::query_as!(
-                LateRecord,
-                r#"SELECT attempt, worker, received_at, COALESCE(class, 'succeeded') AS "outcome!"
-                   FROM late_reports WHERE call_id = $1 ORDER BY received_at"#,
-                id.0,
+                filter.task.map(|task| task.0),
             )
             .fetch_all(&mut *db)
             .await?;

@@ -1,6 +1,6 @@
 //! Grants attempts.
 
-use redial_proto::{CallId, ClaimId, Effect, JobRef, WorkerId};
+use redial_proto::{CallId, ClaimId, Effect, JobRef, TaskId, WorkerId};
 use uuid::Uuid;
 
 use crate::{Store, StoreError, int, uint};
@@ -33,6 +33,8 @@ pub struct Granted {
     pub conversation: Option<String>,
     /// W3C trace context of the submission.
     pub traceparent: Option<String>,
+    /// The task that asked for it; `None` for a bare call.
+    pub task: Option<TaskId>,
     /// The first call of a chain of redrives, or the call itself: stable over all attempts.
     pub origin: CallId,
     /// How long the attempt may take, in ms, within the call's total deadline.
@@ -72,6 +74,7 @@ impl Store {
                     effect: row.effect.parse().map_err(StoreError::BadData)?,
                     conversation: row.conversation,
                     traceparent: row.traceparent,
+                    task: row.task_id.map(TaskId),
                     origin: CallId(row.origin_id),
                     timeout_ms: u64::try_from(row.timeout_ms).unwrap_or(1),
                     queued_ms: u64::try_from(row.queued_ms).unwrap_or(0),

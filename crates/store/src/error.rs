@@ -56,14 +56,19 @@ impl StoreError {
     }
 }
 
+/// Two tasks of a conversation that start at once meet at this index, and one of them is rolled back: it has to wait.
+const ONE_AT_A_TIME: &str = "tasks_running";
+
 /// SQLSTATE classes that pass by themselves: 08 connection, 40 rollback (deadlock, serialisation), 53 resources,
 /// 55P03 lock timeout, 57 operator intervention (shutdown, crash recovery). Postgres documentation, appendix A.
 fn is_transient(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) => true,
-        sqlx::Error::Database(db) => db.code().is_some_and(|code| {
-            ["08", "40", "53", "57"].iter().any(|class| code.starts_with(class)) || code == "55P03"
-        }),
+        sqlx::Error::Database(db) => {
+            db.code().is_some_and(|code| {
+                ["08", "40", "53", "57"].iter().any(|class| code.starts_with(class)) || code == "55P03"
+            }) || db.constraint() == Some(ONE_AT_A_TIME)
+        }
         _ => false,
     }
 }

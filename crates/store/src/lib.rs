@@ -4,7 +4,8 @@
 //! expects, so that a late or doubled change does nothing; no rule about what comes next is decided here.
 //!
 //! One verb, one file: [`submit`](Store::submit), [`claim`](Store::claim), [`renew`](Store::renew),
-//! [`load`](Store::load), [`apply`](Store::apply), [`sweep`](Store::sweep). People's questions are in [`audit`].
+//! [`load`](Store::load), [`apply`](Store::apply), [`sweep`](Store::sweep); for tasks
+//! [`submit_tasks`](Store::submit_tasks), [`advance`](Store::advance). People's questions are in [`audit`].
 
 pub mod admin;
 mod apply;
@@ -21,6 +22,7 @@ mod renew;
 mod retention;
 mod submit;
 mod sweep;
+mod tasks;
 
 pub use apply::{Applied, Change, EndedAttempt, Expected};
 pub use claim::{Claim, Granted};
@@ -31,6 +33,10 @@ pub use load::{CallRow, Content};
 pub use registry::WorkerBeat;
 pub use submit::{NewCall, Submitted};
 pub use sweep::Sweeper;
+pub use tasks::{
+    Advanced, Advancer, EndedCall, InboxItem, NewTask, StartInfo, SubmittedTask, TaskChange, TaskOrigin, TaskRow,
+    TaskSlot,
+};
 
 /// Why a call or an attempt failed, as it is stored.
 #[derive(Clone, Debug)]

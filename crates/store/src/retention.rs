@@ -1,20 +1,59 @@
-//! Forgets old calls.
+//! Forgets old calls, and old conversations.
 
 use chrono::TimeDelta;
+use sqlx::Connection;
 use uuid::Uuid;
 
 use crate::{Store, StoreError, Time};
 
 impl Store {
-    /// Deletes up to `limit` calls, with their attempts, that ended before `cutoff`; returns how many. Ids begin with
-    /// the time of submission, so the primary key leads straight to the oldest: no table is scanned.
+    /// Deletes up to `limit` bare calls, with their attempts, that ended before `cutoff`, and a tenth as many
+    /// conversations whose tasks all did; returns how many calls and tasks that were, the calls of those tasks not
+    /// counted. Ids begin with the time of submission, so the primary key leads straight to the oldest: no table is
+    /// scanned.
     pub async fn forget(&self, cutoff: Time, limit: u32) -> Result<u64, StoreError> {
+        Ok(self.forget_tasks(cutoff, limit.div_ceil(10)).await? + self.forget_calls(cutoff, limit).await?)
+    }
+
+    /// A conversation that a new task was submitted to meanwhile stays as it is, and with it the others of this batch,
+    /// until the next time: a model must not be shown half a conversation.
+    async fn forget_tasks(&self, cutoff: Time, limit: u32) -> Result<u64, StoreError> {
+        self.run_again(|| async {
+            let mut db = self.checkout().await?;
+            let mut transaction = db.begin().await?;
+            let gone = sqlx::query_file!("sql/forget_tasks.sql", first_id_after(cutoff), cutoff, i64::from(limit))
+                .fetch_all(&mut *transaction)
+                .await?;
+            let tenants: Vec<&str> = gone.iter().map(|row| row.tenant.as_str()).collect();
+            let conversations: Vec<&str> = gone.iter().map(|row| row.conversation.as_str()).collect();
+            let goes_on = sqlx::query_scalar!(
+                r#"SELECT EXISTS (
+                       SELECT FROM UNNEST($1::text[], $2::text[]) AS i (tenant, conversation)
+                       JOIN tasks t ON t.tenant = ANY (ARRAY[i.tenant]) AND t.conversation = ANY (ARRAY[i.conversation])
+                   ) AS "goes_on!""#,
+                &tenants as &[&str],
+                &conversations as &[&str],
+            )
+            .fetch_one(&mut *transaction)
+            .await?;
+            if goes_on {
+                transaction.rollback().await?;
+                return Ok(db.done(0));
+            }
+            transaction.commit().await?;
+            let tasks = gone.first().map_or(0, |row| row.tasks);
+            Ok(db.done(u64::try_from(tasks).unwrap_or(0)))
+        })
+        .await
+    }
+
+    async fn forget_calls(&self, cutoff: Time, limit: u32) -> Result<u64, StoreError> {
         let bound = first_id_after(cutoff);
         self.run_again(|| async {
             let mut db = self.checkout().await?;
             let deleted = sqlx::query_scalar!(
                 r#"WITH old AS MATERIALIZED (
-                       SELECT id FROM calls WHERE id < $1 AND finished_at < $2
+                       SELECT id FROM calls WHERE id < $1 AND finished_at < $2 AND task_id IS NULL
                        ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED
                    ), gone AS (
                        DELETE FROM attempts a USING old WHERE a.call_id = old.id

@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 
 use redial_proto::{CallId, CallState, Effect};
+use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::{Reason, Store, StoreError, clean};
+use crate::{Reason, Store, StoreError, TaskSlot, clean, int};
 
 /// A call to write. With a `refusal` it is on record only, and never runs.
 #[derive(Clone, Debug)]
@@ -44,6 +45,8 @@ pub struct NewCall {
     pub refusal: Option<Reason>,
     /// The ended call that this one runs again, and the first of that chain.
     pub redrive_of: Option<(CallId, CallId)>,
+    /// Its place in the task that asked for it. `None` for a bare call.
+    pub task: Option<TaskSlot>,
 }
 
 /// What became of a new call.
@@ -68,7 +71,14 @@ impl Store {
     ///
     /// `check_after_ms`: how long a job may stay unclaimed before the sweeper looks at it.
     pub async fn submit(&self, calls: &[NewCall], check_after_ms: u64) -> Result<Vec<Submitted>, StoreError> {
-        let written = self.insert(calls, check_after_ms).await?;
+        let rows: Vec<&NewCall> = calls.iter().collect();
+        let written = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let written = insert(&mut db, &rows, check_after_ms).await?;
+                Ok(db.done(written))
+            })
+            .await?;
         let met: Vec<(usize, &NewCall)> =
             calls.iter().enumerate().filter(|(_, call)| !written.contains(&call.id.0)).collect();
         let mut results = vec![Submitted::Written; calls.len()];
@@ -86,66 +96,6 @@ impl Store {
             }
         }
         Ok(results)
-    }
-
-    async fn insert(&self, calls: &[NewCall], check_after_ms: u64) -> Result<HashSet<Uuid>, StoreError> {
-        fn column<'a, T>(calls: &'a [NewCall], field: impl Fn(&'a NewCall) -> T) -> Vec<T> {
-            calls.iter().map(field).collect()
-        }
-        let ms = |span: u64| i64::try_from(span).unwrap_or(i64::MAX);
-        let ids = column(calls, |c| c.id.0);
-        let tools = column(calls, |c| c.tool.as_str());
-        let pools = column(calls, |c| c.pool.as_str());
-        let effects = column(calls, |c| c.effect.as_str());
-        let tenants = column(calls, |c| c.tenant.as_str());
-        let keys = column(calls, |c| c.key.as_deref());
-        let contents = column(calls, |c| c.content);
-        let conversations = column(calls, |c| c.conversation.as_deref());
-        let arguments = column(calls, |c| c.arguments.as_str());
-        let timeouts = column(calls, |c| ms(c.timeout_ms));
-        let retries = column(calls, |c| c.retry.as_deref());
-        let notify = column(calls, |c| c.notify);
-        let traces = column(calls, |c| c.traceparent.as_deref());
-        let deadlines = column(calls, |c| ms(c.deadline_ms));
-        let classes = column(calls, |c| c.refusal.as_ref().map(|r| r.class.as_str()));
-        let messages = column(calls, |c| c.refusal.as_ref().map(|r| clean(&r.message)));
-        let details = column(calls, |c| c.refusal.as_ref().and_then(|r| r.details.as_deref()));
-        let redrive_of = column(calls, |c| c.redrive_of.map(|r| r.0.0));
-        let repairs = column(calls, |c| c.repairs.as_deref());
-        let origins = column(calls, |c| c.redrive_of.map(|r| r.1.0));
-        let rows = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let done = sqlx::query_file_scalar!(
-                    "sql/submit.sql",
-                    &ids,
-                    &tools as &[&str],
-                    &pools as &[&str],
-                    &effects as &[&str],
-                    &tenants as &[&str],
-                    &keys as &[Option<&str>],
-                    &contents as &[Option<Uuid>],
-                    &conversations as &[Option<&str>],
-                    &arguments as &[&str],
-                    &timeouts,
-                    &retries as &[Option<&str>],
-                    &notify,
-                    &traces as &[Option<&str>],
-                    &deadlines,
-                    &classes as &[Option<&str>],
-                    &messages as &[Option<String>],
-                    &details as &[Option<&str>],
-                    &redrive_of as &[Option<Uuid>],
-                    &origins as &[Option<Uuid>],
-                    ms(check_after_ms),
-                    &repairs as &[Option<&str>],
-                )
-                .fetch_all(&mut *db)
-                .await?;
-                Ok(db.done(done))
-            })
-            .await?;
-        Ok(rows.into_iter().collect())
     }
 
     async fn existing(&self, met: &[(usize, &NewCall)]) -> Result<Vec<(usize, Submitted)>, StoreError> {
@@ -178,4 +128,47 @@ impl Store {
             })
             .collect()
     }
+}
+
+/// Writes calls and returns the ids of those that were not on record.
+pub(crate) async fn insert(
+    db: &mut PgConnection,
+    calls: &[&NewCall],
+    check_after_ms: u64,
+) -> Result<HashSet<Uuid>, sqlx::Error> {
+    let ms = |span: u64| i64::try_from(span).unwrap_or(i64::MAX);
+    let rows = sqlx::query_file_scalar!(
+        "sql/submit.sql",
+        &column(calls, |c| c.id.0),
+        &column(calls, |c| c.tool.as_str()) as &[&str],
+        &column(calls, |c| c.pool.as_str()) as &[&str],
+        &column(calls, |c| c.effect.as_str()) as &[&str],
+        &column(calls, |c| c.tenant.as_str()) as &[&str],
+        &column(calls, |c| c.key.as_deref()) as &[Option<&str>],
+        &column(calls, |c| c.content) as &[Option<Uuid>],
+        &column(calls, |c| c.conversation.as_deref()) as &[Option<&str>],
+        &column(calls, |c| c.arguments.as_str()) as &[&str],
+        &column(calls, |c| ms(c.timeout_ms)),
+        &column(calls, |c| c.retry.as_deref()) as &[Option<&str>],
+        &column(calls, |c| c.notify),
+        &column(calls, |c| c.traceparent.as_deref()) as &[Option<&str>],
+        &column(calls, |c| ms(c.deadline_ms)),
+        &column(calls, |c| c.refusal.as_ref().map(|r| r.class.as_str())) as &[Option<&str>],
+        &column(calls, |c| c.refusal.as_ref().map(|r| clean(&r.message))) as &[Option<String>],
+        &column(calls, |c| c.refusal.as_ref().and_then(|r| r.details.as_deref())) as &[Option<&str>],
+        &column(calls, |c| c.redrive_of.map(|r| r.0.0)) as &[Option<Uuid>],
+        &column(calls, |c| c.redrive_of.map(|r| r.1.0)) as &[Option<Uuid>],
+        ms(check_after_ms),
+        &column(calls, |c| c.repairs.as_deref()) as &[Option<&str>],
+        &column(calls, |c| c.task.map(|slot| slot.task.0)) as &[Option<Uuid>],
+        &column(calls, |c| c.task.map(|slot| int(slot.turn))) as &[Option<i32>],
+        &column(calls, |c| c.task.map(|slot| int(slot.slot))) as &[Option<i32>],
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows.into_iter().collect())
+}
+
+fn column<'a, T>(calls: &[&'a NewCall], field: impl Fn(&'a NewCall) -> T) -> Vec<T> {
+    calls.iter().map(|call| field(call)).collect()
 }

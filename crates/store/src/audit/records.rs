@@ -1,10 +1,10 @@
 //! What people's questions are answered with. The field names are those of `--json`.
 
-use redial_proto::{CallId, CallState, ErrorClass};
+use redial_proto::{CallId, CallState, ErrorClass, TaskId, TaskState};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use crate::Time;
+use crate::{TaskSlot, Time};
 
 /// Which calls to list. Every field narrows.
 #[derive(Clone, Debug, Default)]
@@ -23,8 +23,27 @@ pub struct Filter {
     pub key: Option<String>,
     /// Scope of the key.
     pub tenant: Option<String>,
+    /// The task that asked for them.
+    pub task: Option<TaskId>,
     /// Only calls submitted before this one, to page on.
     pub before: Option<CallId>,
+}
+
+/// Which tasks to list. Every field narrows.
+#[derive(Clone, Debug, Default)]
+pub struct TaskFilter {
+    /// Where the tasks stand.
+    pub state: Option<TaskState>,
+    /// The conversation, of tenant `default` unless `tenant` names another.
+    pub conversation: Option<String>,
+    /// Scope of the conversation.
+    pub tenant: Option<String>,
+    /// The agent's name.
+    pub agent: Option<String>,
+    /// Submitted then or later.
+    pub since: Option<Time>,
+    /// Only tasks submitted before this one, to page on.
+    pub before: Option<TaskId>,
 }
 
 /// A line of the history.
@@ -62,6 +81,9 @@ pub struct CallRecord {
     /// The line of the history.
     #[serde(flatten)]
     pub line: CallLine,
+    /// Its place in the task that asked for it; a bare call has none.
+    #[serde(flatten)]
+    pub task: Option<TaskSlot>,
     /// Scope of the key.
     pub tenant: String,
     /// The pool it goes to.

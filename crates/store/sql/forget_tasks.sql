@@ -1,0 +1,43 @@
+-- Forgets conversations whose last task is old, whole: tasks, steps, messages, calls. The newest task of a conversation
+-- speaks for the others, so that one that lives on is dismissed with one look per old task (OFFSET 0 keeps that order).
+WITH gone AS MATERIALIZED (
+    SELECT l.tenant, l.conversation
+    FROM (
+        SELECT t.id, t.tenant, t.conversation FROM tasks t
+        WHERE t.id < $1 AND t.finished_at < $2 AND t.id = (
+            SELECT n.id FROM tasks n WHERE n.tenant = t.tenant AND n.conversation = t.conversation
+            ORDER BY n.id DESC LIMIT 1)
+        ORDER BY t.id
+        OFFSET 0
+    ) l
+    WHERE NOT EXISTS (
+            SELECT FROM tasks o
+            WHERE o.tenant = l.tenant AND o.conversation = l.conversation
+                AND (o.finished_at IS NULL OR o.finished_at >= $2))
+        AND NOT EXISTS (
+            SELECT FROM tasks o JOIN calls c ON c.task_id = ANY (ARRAY[o.id])
+            WHERE o.tenant = l.tenant AND o.conversation = l.conversation
+                AND c.task_id IS NOT NULL AND c.wake_at IS NOT NULL)
+    LIMIT $3
+), old AS MATERIALIZED (
+    SELECT t.id FROM gone g
+    JOIN tasks t ON t.tenant = ANY (ARRAY[g.tenant]) AND t.conversation = ANY (ARRAY[g.conversation])
+), old_calls AS MATERIALIZED (
+    SELECT c.id FROM old JOIN calls c ON c.task_id = ANY (ARRAY[old.id]) WHERE c.task_id IS NOT NULL
+), inboxes AS (
+    DELETE FROM task_inbox i USING old WHERE i.task_id = ANY (ARRAY[old.id])
+), steps AS (
+    DELETE FROM task_steps s USING old WHERE s.task_id = ANY (ARRAY[old.id])
+), texts AS (
+    DELETE FROM messages m USING gone g
+    WHERE m.tenant = ANY (ARRAY[g.tenant]) AND m.conversation = ANY (ARRAY[g.conversation])
+), tried AS (
+    DELETE FROM attempts a USING old_calls c WHERE a.call_id = ANY (ARRAY[c.id])
+), late AS (
+    DELETE FROM late_reports l USING old_calls c WHERE l.call_id = ANY (ARRAY[c.id])
+), ended AS (
+    DELETE FROM calls c USING old_calls o WHERE c.id = ANY (ARRAY[o.id])
+), deleted AS (
+    DELETE FROM tasks t USING old WHERE t.id = ANY (ARRAY[old.id])
+)
+SELECT g.tenant AS "tenant!", g.conversation AS "conversation!", (SELECT count(*) FROM old) AS "tasks!" FROM gone g

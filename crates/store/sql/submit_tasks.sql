@@ -1,0 +1,20 @@
+-- New tasks, each with the word to start in its inbox. Whatever is on record already, by id (this batch was sent before)
+-- or by key, is left as it is.
+WITH written AS (
+    INSERT INTO tasks (
+        id, tenant, conversation, key, content, agent, model, language, spec, input, traceparent, state, submitted_at,
+        wake_at)
+    SELECT
+        i.id, i.tenant, i.conversation, i.key, i.content, i.agent, i.model, i.language, i.spec::json, i.input,
+        i.traceparent, 'waiting', t.now, t.now + interval '1 s'
+    FROM UNNEST(
+        $1::uuid[], $2::text[], $3::text[], $4::text[], $5::uuid[], $6::text[], $7::text[], $8::text[], $9::text[],
+        $10::text[], $11::text[]
+    ) AS i (id, tenant, conversation, key, content, agent, model, language, spec, input, traceparent),
+        (SELECT clock_timestamp() AS now) t
+    ON CONFLICT DO NOTHING
+    RETURNING id, submitted_at
+), told AS (
+    INSERT INTO task_inbox (task_id, kind, at) SELECT id, 'start', submitted_at FROM written
+)
+SELECT id AS "id!" FROM written

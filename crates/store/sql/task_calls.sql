@@ -1,0 +1,13 @@
+-- The calls of a task in order, each as in record.sql.
+SELECT
+    h.call AS "call!", h.tool AS "tool!", h.state AS "state!", h.class, h.message, h.attempts AS "attempts!",
+    h.submitted_at AS "submitted_at!", h.finished_at, h.total_ms, h.next_attempt_at, h.conversation, h.key,
+    h.tenant AS "tenant!", h.pool AS "pool!", h.effect AS "effect!", h.redrive_of,
+    (SELECT n.id FROM calls n WHERE n.redrive_of = h.call) AS redriven_as,
+    c.deadline_at, c.cancel_requested, c.publish_no,
+    h.arguments::text AS "arguments!", h.details::text AS details,
+    h.repairs::text AS repairs, h.task, h.turn, h.slot
+FROM call_history h
+JOIN calls c ON c.id = h.call
+WHERE h.task = $1
+ORDER BY h.turn, h.slot

@@ -1,0 +1,6 @@
+-- One task, for users.
+SELECT
+    id, tenant, conversation, agent, model, input, state, code, message, answer, turns, tool_calls, corrections,
+    input_tokens, output_tokens, cost_micros, submitted_at, started_at, finished_at
+FROM tasks
+WHERE id = $1

@@ -1,0 +1,13 @@
+-- The newest tasks that a filter lets through. The conversation goes with its tenant, as in its index.
+SELECT
+    id, tenant, conversation, agent, model, input, state, code, message, answer, turns, tool_calls, corrections,
+    input_tokens, output_tokens, cost_micros, submitted_at, started_at, finished_at
+FROM tasks
+WHERE ($1::text IS NULL OR state = $1)
+    AND ($2::text IS NULL OR (tenant = $3 AND conversation = $2))
+    AND ($4::text IS NULL OR agent = $4)
+    AND ($5::timestamptz IS NULL OR submitted_at >= $5)
+    AND ($6::uuid IS NULL OR id >= $6)
+    AND ($7::uuid IS NULL OR id < $7)
+ORDER BY id DESC
+LIMIT $8

@@ -1,0 +1,167 @@
+//! Calls whole: with their attempts and what came late.
+
+use std::collections::HashMap;
+
+use redial_proto::CallId;
+use uuid::Uuid;
+
+use super::{AttemptRecord, CallLine, CallRecord, LateRecord, raw};
+use crate::{Store, StoreError, TaskSlot, Time};
+
+/// A call as its queries return it.
+pub(super) struct RawRecord {
+    pub(super) call: Uuid,
+    pub(super) tool: String,
+    pub(super) state: String,
+    pub(super) class: Option<String>,
+    pub(super) message: Option<String>,
+    pub(super) attempts: i32,
+    pub(super) submitted_at: Time,
+    pub(super) finished_at: Option<Time>,
+    pub(super) total_ms: Option<i64>,
+    pub(super) next_attempt_at: Option<Time>,
+    pub(super) conversation: Option<String>,
+    pub(super) key: Option<String>,
+    pub(super) tenant: String,
+    pub(super) pool: String,
+    pub(super) effect: String,
+    pub(super) redrive_of: Option<Uuid>,
+    pub(super) redriven_as: Option<Uuid>,
+    pub(super) deadline_at: Time,
+    pub(super) cancel_requested: bool,
+    pub(super) publish_no: i32,
+    pub(super) arguments: String,
+    pub(super) details: Option<String>,
+    pub(super) repairs: Option<String>,
+    pub(super) task: Option<Uuid>,
+    pub(super) turn: Option<i32>,
+    pub(super) slot: Option<i32>,
+}
+
+impl Store {
+    /// One call with all that is known of it.
+    pub async fn record(&self, id: CallId) -> Result<Option<CallRecord>, StoreError> {
+        let head = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let done = sqlx::query_file_as!(RawRecord, "sql/record.sql", id.0).fetch_all(&mut *db).await?;
+                Ok(db.done(done))
+            })
+            .await?;
+        Ok(self.records(head).await?.pop())
+    }
+
+    /// Adds to calls their attempts and what came late.
+    pub(super) async fn records(&self, heads: Vec<RawRecord>) -> Result<Vec<CallRecord>, StoreError> {
+        if heads.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids: Vec<Uuid> = heads.iter().map(|head| head.call).collect();
+        let mut attempts = self.attempts(&ids).await?;
+        let mut late = self.late_reports(&ids).await?;
+        heads
+            .into_iter()
+            .map(|head| {
+                let id = head.call;
+                head.whole(attempts.remove(&id).unwrap_or_default(), late.remove(&id).unwrap_or_default())
+            })
+            .collect()
+    }
+
+    async fn attempts(&self, ids: &[Uuid]) -> Result<HashMap<Uuid, Vec<AttemptRecord>>, StoreError> {
+        let rows = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let done = sqlx::query!(
+                    r#"SELECT call AS "call!", attempt AS "attempt!", worker AS "worker!", started_at AS "started_at!",
+                              ended_at, duration_ms, outcome AS "outcome!", class, message, retry_at, details::text,
+                              output::text
+                       FROM attempt_history WHERE call = ANY ($1) ORDER BY attempt"#,
+                    ids,
+                )
+                .fetch_all(&mut *db)
+                .await?;
+                Ok(db.done(done))
+            })
+            .await?;
+        let mut attempts = HashMap::<Uuid, Vec<AttemptRecord>>::new();
+        for row in rows {
+            attempts.entry(row.call).or_default().push(AttemptRecord {
+                attempt: row.attempt,
+                worker: row.worker,
+                started_at: row.started_at,
+                ended_at: row.ended_at,
+                duration_ms: row.duration_ms,
+                outcome: row.outcome,
+                class: row.class,
+                message: row.message,
+                retry_at: row.retry_at,
+                details: row.details.map(raw).transpose()?,
+                output: row.output.map(raw).transpose()?,
+            });
+        }
+        Ok(attempts)
+    }
+
+    async fn late_reports(&self, ids: &[Uuid]) -> Result<HashMap<Uuid, Vec<LateRecord>>, StoreError> {
+        let rows = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let done = sqlx::query!(
+                    r#"SELECT call_id, attempt, worker, received_at, COALESCE(class, 'succeeded') AS "outcome!"
+                       FROM late_reports WHERE call_id = ANY ($1) ORDER BY received_at"#,
+                    ids,
+                )
+                .fetch_all(&mut *db)
+                .await?;
+                Ok(db.done(done))
+            })
+            .await?;
+        let mut late = HashMap::<Uuid, Vec<LateRecord>>::new();
+        for row in rows {
+            late.entry(row.call_id).or_default().push(LateRecord {
+                attempt: row.attempt,
+                worker: row.worker,
+                received_at: row.received_at,
+                outcome: row.outcome,
+            });
+        }
+        Ok(late)
+    }
+}
+
+impl RawRecord {
+    fn whole(self, attempts_made: Vec<AttemptRecord>, late_reports: Vec<LateRecord>) -> Result<CallRecord, StoreError> {
+        let line = CallLine {
+            call: self.call,
+            tool: self.tool,
+            state: self.state,
+            class: self.class,
+            message: self.message,
+            attempts: self.attempts,
+            submitted_at: self.submitted_at,
+            finished_at: self.finished_at,
+            total_ms: self.total_ms,
+            next_attempt_at: self.next_attempt_at,
+            conversation: self.conversation,
+            key: self.key,
+        };
+        Ok(CallRecord {
+            line,
+            task: TaskSlot::from_columns(self.task, self.turn, self.slot),
+            tenant: self.tenant,
+            pool: self.pool,
+            effect: self.effect,
+            redrive_of: self.redrive_of,
+            redriven_as: self.redriven_as,
+            deadline_at: self.deadline_at,
+            cancel_requested: self.cancel_requested,
+            publish_no: self.publish_no,
+            arguments: raw(self.arguments)?,
+            details: self.details.map(raw).transpose()?,
+            repairs: self.repairs.map(raw).transpose()?,
+            attempts_made,
+            late_reports,
+        })
+    }
+}

@@ -1,0 +1,47 @@
+//! People's questions about tasks.
+
+use redial_proto::{TaskId, TaskState, TaskView};
+
+use super::{CallRecord, TaskFilter, record::RawRecord};
+use crate::{Store, StoreError, retention::first_id_after, tasks::RawView};
+
+impl Store {
+    /// The newest tasks that a filter lets through.
+    pub async fn tasks(&self, filter: &TaskFilter, limit: u32) -> Result<Vec<TaskView>, StoreError> {
+        // The bound of ids is generous by ten minutes on either side; submitted_at decides.
+        let since_id = filter.since.map(|since| first_id_after(since - chrono::TimeDelta::minutes(20)));
+        let rows = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let done = sqlx::query_file_as!(
+                    RawView,
+                    "sql/tasks.sql",
+                    filter.state.map(TaskState::as_str),
+                    filter.conversation.as_deref(),
+                    filter.tenant.as_deref().unwrap_or("default"),
+                    filter.agent.as_deref(),
+                    filter.since,
+                    since_id,
+                    filter.before.map(|before| before.0),
+                    i64::from(limit),
+                )
+                .fetch_all(&mut *db)
+                .await?;
+                Ok(db.done(done))
+            })
+            .await?;
+        rows.into_iter().map(TaskView::try_from).collect()
+    }
+
+    /// Every call that a task asked for, by turn and slot; model turns are slot 0.
+    pub async fn task_calls(&self, task: TaskId) -> Result<Vec<CallRecord>, StoreError> {
+        let rows = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let done = sqlx::query_file_as!(RawRecord, "sql/task_calls.sql", task.0).fetch_all(&mut *db).await?;
+                Ok(db.done(done))
+            })
+            .await?;
+        self.records(rows).await
+    }
+}

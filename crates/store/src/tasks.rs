@@ -1,0 +1,62 @@
+//! Tasks and their conversations.
+//!
+//! [`Store::submit_tasks`] puts a task on record, [`Store::cancel_task`] asks to stop it; both only put something into
+//! its inbox, as the end of a call does. [`Store::due_tasks`] says which tasks somebody has to look at, and
+//! [`Store::advance`] is the one transaction that looks at them, decides and writes.
+
+mod advance;
+mod batch;
+mod cancel;
+mod due;
+mod inbox;
+mod messages;
+mod origin;
+mod report;
+mod row;
+mod start;
+mod submit;
+mod view;
+mod write;
+
+pub use advance::{Advanced, Advancer, TaskChange};
+pub use inbox::{EndedCall, InboxItem};
+pub use origin::TaskOrigin;
+pub use row::TaskRow;
+pub use start::StartInfo;
+pub use submit::{NewTask, SubmittedTask};
+pub(crate) use view::RawView;
+
+use redial_proto::{Language, TaskId};
+
+/// The place of a call in a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+pub struct TaskSlot {
+    /// The task.
+    pub task: TaskId,
+    /// The turn that asked for it, from 1.
+    pub turn: u32,
+    /// Its place in that turn: 0 is the model itself, its tool calls count from 1.
+    pub slot: u32,
+}
+
+impl TaskSlot {
+    pub(crate) fn from_columns(task: Option<uuid::Uuid>, turn: Option<i32>, slot: Option<i32>) -> Option<Self> {
+        Some(Self { task: TaskId(task?), turn: crate::uint(turn?), slot: crate::uint(slot?) })
+    }
+}
+
+/// A language as its column holds it.
+fn language_name(language: Language) -> &'static str {
+    match language {
+        Language::En => "en",
+        Language::Zh => "zh",
+    }
+}
+
+fn language_of(name: &str) -> Result<Language, String> {
+    match name {
+        "en" => Ok(Language::En),
+        "zh" => Ok(Language::Zh),
+        other => Err(format!("{other:?} is no language; allowed: en, zh")),
+    }
+}

@@ -1,0 +1,63 @@
+//! Where a task began: what is needed, beside its steps and calls, to decide it again.
+
+use redial_proto::{AgentSpec, Language, StoredMessage, TaskId};
+
+use super::{language_of, messages::RawMessage};
+use crate::{Store, StoreError};
+
+/// Where a task began.
+#[derive(Clone, Debug)]
+pub struct TaskOrigin {
+    /// Scope of its conversation.
+    pub tenant: String,
+    /// Language of what is said to its model.
+    pub language: Language,
+    /// The whole agent, as it was when the task was accepted.
+    pub spec: AgentSpec,
+    /// What its conversation held before its own first message; nothing while it waits.
+    pub earlier: Vec<StoredMessage>,
+}
+
+impl Store {
+    /// Where a task began. `None` if there is no such task.
+    pub async fn task_origin(&self, task: TaskId) -> Result<Option<TaskOrigin>, StoreError> {
+        let found = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let found = sqlx::query!(
+                    r#"SELECT tenant, conversation, language, spec::text AS "spec!" FROM tasks WHERE id = $1"#,
+                    task.0,
+                )
+                .fetch_optional(&mut *db)
+                .await?;
+                Ok(db.done(found))
+            })
+            .await?;
+        let Some(row) = found else { return Ok(None) };
+        let bad = |error: String| StoreError::BadData(format!("task {task}: {error}"));
+        Ok(Some(TaskOrigin {
+            language: language_of(&row.language).map_err(bad)?,
+            spec: serde_json::from_str(&row.spec).map_err(|error| bad(error.to_string()))?,
+            earlier: self.earlier_messages(task, &row.tenant, &row.conversation).await?,
+            tenant: row.tenant,
+        }))
+    }
+
+    async fn earlier_messages(
+        &self,
+        task: TaskId,
+        tenant: &str,
+        conversation: &str,
+    ) -> Result<Vec<StoredMessage>, StoreError> {
+        let rows = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let done = sqlx::query_file_as!(RawMessage, "sql/earlier_messages.sql", tenant, conversation, task.0)
+                    .fetch_all(&mut *db)
+                    .await?;
+                Ok(db.done(done))
+            })
+            .await?;
+        rows.into_iter().map(|row| StoredMessage::try_from(row).map_err(StoreError::BadData)).collect()
+    }
+}

@@ -1,0 +1,162 @@
+//! What happened in a task, in pieces that fit a message.
+
+use std::collections::BTreeSet;
+
+use redial_proto::{StoredMessage, TaskDecision, TaskId, TaskInput, TaskReport, TaskStep, TaskView, limits};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{messages::RawMessage, view::RawView};
+use crate::{Store, StoreError, Time, int, uint};
+
+/// Steps read at once. A watcher is told of each step, so it seldom asks for more than one.
+const STEPS: i64 = 100;
+/// Bytes of JSON that one byte of text can take, as `\u0000` does.
+const WORST: usize = 6;
+
+impl Store {
+    /// A task, its steps after step `after`, and the messages that those wrote: as many steps as fit into `max_bytes` of
+    /// JSON, and at least one if there is one. Should that one be too long, its texts are cut. `None` if there is no
+    /// such task.
+    pub async fn task_report(
+        &self,
+        task: TaskId,
+        after: u32,
+        max_bytes: usize,
+    ) -> Result<Option<TaskReport>, StoreError> {
+        // The task comes first: steps that are written meanwhile are then newer than its state, never older.
+        let Some((view, tenant)) = self.view(task).await? else { return Ok(None) };
+        let mut steps = self.steps(task, after).await?;
+        let mut more = i64::try_from(steps.len()).is_ok_and(|read| read > STEPS);
+        if more {
+            steps.pop();
+        }
+        let messages = self.messages_of(&tenant, &view.conversation, &steps).await?;
+        let room = max_bytes.saturating_sub(size(&view) + ENVELOPE);
+        let fitting = fitting(&steps, &messages, room);
+        more |= fitting < steps.len();
+        steps.truncate(fitting);
+        let written = written_by(&steps);
+        let messages = messages.into_iter().filter(|message| written.contains(&message.seq)).collect();
+        let mut report = TaskReport { task: view, steps, messages, more };
+        if fitting == 1 && size(&report.steps) + size(&report.messages) > room {
+            cut(&mut report, room);
+        }
+        Ok(Some(report))
+    }
+
+    async fn view(&self, task: TaskId) -> Result<Option<(TaskView, String)>, StoreError> {
+        let found = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let found = sqlx::query_file_as!(RawView, "sql/task_view.sql", task.0).fetch_optional(&mut *db).await?;
+                Ok(db.done(found))
+            })
+            .await?;
+        let view = |row: RawView| {
+            let tenant = row.tenant.clone();
+            Ok((TaskView::try_from(row)?, tenant))
+        };
+        found.map(view).transpose()
+    }
+
+    async fn steps(&self, task: TaskId, after: u32) -> Result<Vec<TaskStep>, StoreError> {
+        let rows = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let done = sqlx::query!(
+                    r#"SELECT n, at, input::text AS "input!", decisions::text AS "decisions!"
+                       FROM task_steps WHERE task_id = $1 AND n > $2 ORDER BY n LIMIT $3"#,
+                    task.0,
+                    int(after),
+                    STEPS + 1,
+                )
+                .fetch_all(&mut *db)
+                .await?;
+                Ok(db.done(done))
+            })
+            .await?;
+        rows.into_iter().map(|row| step(task.0, row.n, row.at, &row.input, &row.decisions)).collect()
+    }
+
+    async fn messages_of(
+        &self,
+        tenant: &str,
+        conversation: &str,
+        steps: &[TaskStep],
+    ) -> Result<Vec<StoredMessage>, StoreError> {
+        let places: Vec<i32> = written_by(steps).into_iter().map(int).collect();
+        if places.is_empty() {
+            return Ok(Vec::new());
+        }
+        let rows = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let done = sqlx::query_file_as!(RawMessage, "sql/messages.sql", tenant, conversation, &places)
+                    .fetch_all(&mut *db)
+                    .await?;
+                Ok(db.done(done))
+            })
+            .await?;
+        rows.into_iter().map(|row| StoredMessage::try_from(row).map_err(StoreError::BadData)).collect()
+    }
+}
+
+/// The brackets and names around the parts of a report.
+const ENVELOPE: usize = 64;
+
+fn step(task: Uuid, n: i32, at: Time, input: &str, decisions: &str) -> Result<TaskStep, StoreError> {
+    let bad = |error: serde_json::Error| StoreError::BadData(format!("task {task}, step {n}: {error}"));
+    Ok(TaskStep {
+        n: uint(n),
+        at,
+        input: serde_json::from_str(input).map_err(bad)?,
+        decisions: serde_json::from_str(decisions).map_err(bad)?,
+    })
+}
+
+fn written_by(steps: &[TaskStep]) -> BTreeSet<u32> {
+    let place = |decision: &TaskDecision| match decision {
+        TaskDecision::Message { seq } => Some(*seq),
+        _ => None,
+    };
+    steps.iter().flat_map(|step| step.decisions.iter().filter_map(place)).collect()
+}
+
+/// How many steps fit with their messages; one at least.
+fn fitting(steps: &[TaskStep], messages: &[StoredMessage], room: usize) -> usize {
+    let mut taken = 0;
+    let fits = |step: &&TaskStep| {
+        let written = written_by(std::slice::from_ref(*step));
+        let texts = messages.iter().filter(|message| written.contains(&message.seq));
+        taken += size(step) + 1 + texts.map(|message| size(message) + 1).sum::<usize>();
+        taken <= room
+    };
+    steps.iter().take_while(fits).count().max(1).min(steps.len())
+}
+
+/// Shortens all that may be long in a report of one step. The database keeps it whole, for `redial show`.
+fn cut(report: &mut TaskReport, room: usize) {
+    for step in &mut report.steps {
+        if let TaskInput::Started { carried, .. } = &mut step.input {
+            *carried = Value::Null;
+        }
+    }
+    let left = room.saturating_sub(size(&report.steps));
+    let texts: usize = report.messages.iter().map(|stored| 2 + stored.message.calls.len()).sum();
+    let share = left / (WORST * texts.max(1));
+    let share = share.saturating_sub(200 / WORST);
+    for message in report.messages.iter_mut().map(|stored| &mut stored.message) {
+        message.provider = None;
+        message.content = limits::shorten(&message.content, share);
+        message.thought = message.thought.as_deref().map(|thought| limits::shorten(thought, share));
+        for call in &mut message.calls {
+            call.arguments = limits::shorten(&call.arguments, share);
+        }
+    }
+}
+
+/// Size as JSON, in bytes.
+fn size(value: &impl serde::Serialize) -> usize {
+    serde_json::to_vec(value).map_or(0, |json| json.len())
+}

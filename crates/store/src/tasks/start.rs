@@ -1,0 +1,33 @@
+//! Which waiting tasks may start, and what their conversations left for them.
+
+use std::collections::HashMap;
+
+use redial_proto::TaskId;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::uint;
+
+/// What a task finds when it starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StartInfo {
+    /// The place of its first message.
+    pub next_seq: u32,
+    /// The conversation's last system message.
+    pub system: Option<String>,
+    /// The `progress` of the last task that wrote to the conversation, as JSON.
+    pub carried: Option<String>,
+}
+
+/// Those of these waiting tasks that may start: no task of their conversation runs, and no older one waits.
+pub(super) async fn may_start(
+    db: &mut PgConnection,
+    waiting: &[Uuid],
+) -> Result<HashMap<TaskId, StartInfo>, sqlx::Error> {
+    if waiting.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let rows = sqlx::query_file!("sql/may_start.sql", waiting).fetch_all(db).await?;
+    let info = |next_seq, system, carried| StartInfo { next_seq: uint(next_seq), system, carried };
+    Ok(rows.into_iter().map(|row| (TaskId(row.id), info(row.next_seq, row.system, row.carried))).collect())
+}

@@ -1,0 +1,151 @@
+//! Writes new tasks.
+
+use std::collections::HashSet;
+
+use redial_proto::{Language, TaskId, TaskState};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::language_name;
+use crate::{Store, StoreError, clean};
+
+/// A task to write.
+#[derive(Clone, Debug)]
+pub struct NewTask {
+    /// Chosen by the caller, so that writing the same batch twice writes it once.
+    pub id: TaskId,
+    /// Scope of the key and of the conversation.
+    pub tenant: String,
+    /// The conversation that it goes on, or begins.
+    pub conversation: String,
+    /// Idempotency key.
+    pub key: Option<String>,
+    /// Fingerprint of what was submitted, to tell "the same again" from a conflict. Needed with a key.
+    pub content: Option<Uuid>,
+    /// The agent's name, unless it was given with the task.
+    pub agent: Option<String>,
+    /// Language of what is said to its model.
+    pub language: Language,
+    /// The whole agent: a [`redial_proto::AgentSpec`] as JSON, pinned for the life of the task.
+    pub spec: String,
+    /// What the user wants.
+    pub input: String,
+    /// W3C trace context.
+    pub traceparent: Option<String>,
+}
+
+/// What became of a new task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SubmittedTask {
+    /// It is on record, and waits for its turn.
+    Written,
+    /// Another one with its key was there before.
+    Existing {
+        /// That task.
+        id: TaskId,
+        /// Its conversation.
+        conversation: String,
+        /// Where it stands.
+        state: TaskState,
+        /// Its fingerprint.
+        content: Option<Uuid>,
+    },
+}
+
+impl Store {
+    /// Writes up to 1,000 tasks in one statement and says for each what became of it, in order. Safe to repeat: a task
+    /// whose id is on record already counts as written.
+    pub async fn submit_tasks(&self, tasks: &[NewTask]) -> Result<Vec<SubmittedTask>, StoreError> {
+        let models = tasks.iter().map(model).collect::<Result<Vec<_>, _>>()?;
+        let written = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let written = insert(&mut db, tasks, &models).await?;
+                Ok(db.done(written))
+            })
+            .await?;
+        let met: Vec<(usize, &NewTask)> =
+            tasks.iter().enumerate().filter(|(_, task)| !written.contains(&task.id.0)).collect();
+        let mut results = vec![SubmittedTask::Written; tasks.len()];
+        if met.is_empty() {
+            return Ok(results);
+        }
+        let found = self.existing_tasks(&met).await?;
+        if found.len() < met.len() {
+            return Err(StoreError::BadData("a task was deleted while it was submitted again; try again".to_owned()));
+        }
+        for (n, existing) in found {
+            let sent_before = matches!(existing, SubmittedTask::Existing { id, .. } if id == tasks[n].id);
+            if !sent_before {
+                results[n] = existing;
+            }
+        }
+        Ok(results)
+    }
+
+    async fn existing_tasks(&self, met: &[(usize, &NewTask)]) -> Result<Vec<(usize, SubmittedTask)>, StoreError> {
+        let numbers: Vec<i32> = met.iter().map(|(n, _)| i32::try_from(*n).unwrap_or(i32::MAX)).collect();
+        let ids: Vec<Uuid> = met.iter().map(|(_, task)| task.id.0).collect();
+        let tenants: Vec<&str> = met.iter().map(|(_, task)| task.tenant.as_str()).collect();
+        let keys: Vec<Option<&str>> = met.iter().map(|(_, task)| task.key.as_deref()).collect();
+        let rows = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let done = sqlx::query_file!(
+                    "sql/existing_tasks.sql",
+                    &numbers,
+                    &ids,
+                    &tenants as &[&str],
+                    &keys as &[Option<&str>],
+                )
+                .fetch_all(&mut *db)
+                .await?;
+                Ok(db.done(done))
+            })
+            .await?;
+        rows.into_iter()
+            .map(|row| {
+                let state = row.state.parse().map_err(StoreError::BadData)?;
+                let (id, conversation, content) = (TaskId(row.id), row.conversation, row.content);
+                let existing = SubmittedTask::Existing { id, conversation, state, content };
+                Ok((usize::try_from(row.n).unwrap_or(usize::MAX), existing))
+            })
+            .collect()
+    }
+}
+
+/// Inserts tasks, and a start into the inbox of each that was not on record; returns the ids of those.
+async fn insert(db: &mut PgConnection, tasks: &[NewTask], models: &[String]) -> Result<HashSet<Uuid>, sqlx::Error> {
+    fn column<'a, T>(tasks: &'a [NewTask], field: impl Fn(&'a NewTask) -> T) -> Vec<T> {
+        tasks.iter().map(field).collect()
+    }
+    let rows = sqlx::query_file_scalar!(
+        "sql/submit_tasks.sql",
+        &column(tasks, |t| t.id.0),
+        &column(tasks, |t| t.tenant.as_str()) as &[&str],
+        &column(tasks, |t| t.conversation.as_str()) as &[&str],
+        &column(tasks, |t| t.key.as_deref()) as &[Option<&str>],
+        &column(tasks, |t| t.content) as &[Option<Uuid>],
+        &column(tasks, |t| t.agent.as_deref()) as &[Option<&str>],
+        models,
+        &column(tasks, |t| language_name(t.language)) as &[&str],
+        &column(tasks, |t| t.spec.as_str()) as &[&str],
+        &column(tasks, |t| clean(&t.input)),
+        &column(tasks, |t| t.traceparent.as_deref()) as &[Option<&str>],
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows.into_iter().collect())
+}
+
+/// The agent's model, for people to see. It is not left to `json` operators, which refuse the whole agent for one
+/// `\u0000` in its instructions.
+fn model(task: &NewTask) -> Result<String, StoreError> {
+    #[derive(serde::Deserialize)]
+    struct Agent {
+        model: String,
+    }
+    let agent: Agent = serde_json::from_str(&task.spec)
+        .map_err(|error| StoreError::BadData(format!("task {}: its agent: {error}", task.id)))?;
+    Ok(clean(&agent.model))
+}

@@ -1,0 +1,60 @@
+//! A task as users see it.
+
+use redial_proto::{TaskId, TaskView, Usage};
+use uuid::Uuid;
+
+use crate::{StoreError, Time, uint};
+
+/// What every query of this shape returns.
+pub(crate) struct RawView {
+    pub(crate) id: Uuid,
+    pub(crate) tenant: String,
+    pub(crate) conversation: String,
+    pub(crate) agent: Option<String>,
+    pub(crate) model: String,
+    pub(crate) input: String,
+    pub(crate) state: String,
+    pub(crate) code: Option<String>,
+    pub(crate) message: Option<String>,
+    pub(crate) answer: Option<String>,
+    pub(crate) turns: i32,
+    pub(crate) tool_calls: i32,
+    pub(crate) corrections: i32,
+    pub(crate) input_tokens: i64,
+    pub(crate) output_tokens: i64,
+    pub(crate) cost_micros: i64,
+    pub(crate) submitted_at: Time,
+    pub(crate) started_at: Option<Time>,
+    pub(crate) finished_at: Option<Time>,
+}
+
+impl TryFrom<RawView> for TaskView {
+    type Error = StoreError;
+
+    fn try_from(raw: RawView) -> Result<Self, StoreError> {
+        let bad = |error: String| StoreError::BadData(format!("task {}: {error}", raw.id));
+        let number = |count: i64| u64::try_from(count).unwrap_or(0);
+        Ok(Self {
+            task: TaskId(raw.id),
+            conversation: raw.conversation,
+            agent: raw.agent,
+            model: raw.model,
+            input: raw.input,
+            state: raw.state.parse().map_err(bad)?,
+            code: raw.code.map(|code| code.parse()).transpose().map_err(bad)?,
+            message: raw.message,
+            answer: raw.answer,
+            turns: uint(raw.turns),
+            tool_calls: uint(raw.tool_calls),
+            corrections: uint(raw.corrections),
+            usage: Usage {
+                input_tokens: number(raw.input_tokens),
+                output_tokens: number(raw.output_tokens),
+                cost_micros: number(raw.cost_micros),
+            },
+            submitted_at: raw.submitted_at,
+            started_at: raw.started_at,
+            finished_at: raw.finished_at,
+        })
+    }
+}

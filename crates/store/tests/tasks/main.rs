@@ -1,0 +1,12 @@
+//! Tasks in the tables, on a real Postgres: a fresh database for each test.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail anywhere")]
+
+mod advancing;
+mod calls;
+mod desk;
+mod inbox;
+mod reporting;
+mod retention;
+mod serialising;
+mod submitting;

@@ -1,0 +1,232 @@
+-- The agent loop: tasks, what came in for them, what was decided, and the messages of their conversations.
+--
+-- Why it is cut like this:
+-- * One transaction advances a batch of tasks. It locks their rows, and everything else that it writes belongs to those
+--   rows: so a conversation has one writer, and needs no other lock.
+-- * Whoever ends a call only inserts into the inbox. It never touches a task's row, so ending calls and advancing tasks
+--   wait for each other nowhere, and a call that belongs to no task pays nothing.
+-- * A task is forgotten with its whole conversation, or not at all: a model must never be shown half of one.
+
+CREATE TABLE tasks (
+    id            uuid        PRIMARY KEY,
+    tenant        text        NOT NULL,
+    conversation  text        NOT NULL,
+    key           text,
+    content       uuid,
+    agent         text,
+    model         text        NOT NULL,
+    language      text        NOT NULL CHECK (language IN ('en', 'zh')),
+    spec          json        NOT NULL,
+    input         text        NOT NULL,
+    state         text        NOT NULL CHECK (state IN ('waiting', 'running', 'succeeded', 'failed', 'cancelled')),
+    progress      json,
+    last_step     int         NOT NULL DEFAULT 0,
+    wake_at       timestamptz,
+    traceparent   text,
+    submitted_at  timestamptz NOT NULL,
+    started_at    timestamptz,
+    finished_at   timestamptz,
+    code          text,
+    message       text,
+    answer        text,
+    turns         int         NOT NULL DEFAULT 0,
+    tool_calls    int         NOT NULL DEFAULT 0,
+    corrections   int         NOT NULL DEFAULT 0,
+    input_tokens  bigint      NOT NULL DEFAULT 0,
+    output_tokens bigint      NOT NULL DEFAULT 0,
+    cost_micros   bigint      NOT NULL DEFAULT 0,
+    CHECK ((finished_at IS NULL) = (state IN ('waiting', 'running'))),
+    CHECK ((finished_at IS NULL) = (code IS NULL)),
+    CHECK (finished_at IS NULL OR wake_at IS NULL),
+    CHECK (state <> 'waiting' OR (started_at IS NULL AND wake_at IS NOT NULL))
+) WITH (fillfactor = 70);
+
+CREATE UNIQUE INDEX tasks_key ON tasks (tenant, key) WHERE key IS NOT NULL;
+-- The guard of "one at a time": two tasks of a conversation that start at once meet here, and one of them is rolled back.
+CREATE UNIQUE INDEX tasks_running ON tasks (tenant, conversation) WHERE state = 'running';
+CREATE INDEX tasks_waiting ON tasks (tenant, conversation, id) WHERE state = 'waiting';
+CREATE INDEX tasks_conversation ON tasks (tenant, conversation, id);
+CREATE INDEX tasks_wake ON tasks (wake_at) WHERE wake_at IS NOT NULL;
+CREATE INDEX tasks_state ON tasks (state, id);
+CREATE INDEX tasks_agent ON tasks (agent, id) WHERE agent IS NOT NULL;
+
+CREATE FUNCTION refuse_change_of_ended_task() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'task % has ended as %: ended tasks never change', OLD.id, OLD.state
+        USING ERRCODE = 'check_violation';
+END
+$$;
+
+CREATE TRIGGER ended_tasks_never_change BEFORE UPDATE ON tasks FOR EACH ROW
+    WHEN (OLD.finished_at IS NOT NULL) EXECUTE FUNCTION refuse_change_of_ended_task();
+
+-- Only the transaction that advances a task deletes from here. No foreign key to tasks: checking it would lock the
+-- task's row. Rows live for milliseconds, so the table is vacuumed by their number, not by a share of an empty table.
+CREATE TABLE task_inbox (
+    id      bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    task_id uuid        NOT NULL,
+    kind    text        NOT NULL CHECK (kind IN ('start', 'cancel', 'ended', 'retrying')),
+    call_id uuid,
+    attempt int,
+    class   text,
+    message text,
+    next_at timestamptz,
+    at      timestamptz NOT NULL DEFAULT clock_timestamp(),
+    CHECK ((call_id IS NOT NULL) = (kind IN ('ended', 'retrying'))),
+    CHECK (kind <> 'retrying' OR (attempt IS NOT NULL AND class IS NOT NULL AND next_at IS NOT NULL))
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+CREATE INDEX task_inbox_task ON task_inbox (task_id);
+
+CREATE TABLE task_steps (
+    task_id   uuid        NOT NULL,
+    n         int         NOT NULL,
+    at        timestamptz NOT NULL,
+    input     json        NOT NULL,
+    decisions json        NOT NULL,
+    PRIMARY KEY (task_id, n)
+);
+
+CREATE TABLE messages (
+    tenant       text        NOT NULL,
+    conversation text        NOT NULL,
+    seq          int         NOT NULL CHECK (seq > 0),
+    task_id      uuid        NOT NULL,
+    at           timestamptz NOT NULL,
+    role         text        NOT NULL CHECK (role IN ('system', 'user', 'assistant', 'tool')),
+    content      text        NOT NULL,
+    thought      text,
+    calls        json,
+    call_id      text,
+    tool         text,
+    class        text,
+    by_redial    boolean     NOT NULL DEFAULT false,
+    provider     json,
+    PRIMARY KEY (tenant, conversation, seq),
+    CHECK ((role = 'tool') = (call_id IS NOT NULL))
+);
+-- Exactly one answer per call, whatever happened.
+CREATE UNIQUE INDEX messages_call ON messages (tenant, conversation, call_id) WHERE role = 'tool';
+CREATE INDEX messages_task ON messages (task_id);
+
+-- A call that a task asked for: slot 0 of a turn is the model itself, its tool calls count from 1.
+ALTER TABLE calls
+    ADD COLUMN task_id uuid,
+    ADD COLUMN turn int,
+    ADD COLUMN slot int,
+    ADD CONSTRAINT calls_task_slot_check
+        CHECK ((task_id IS NULL) = (turn IS NULL) AND (task_id IS NULL) = (slot IS NULL));
+CREATE UNIQUE INDEX calls_task ON calls (task_id, turn, slot) WHERE task_id IS NOT NULL;
+
+-- For people.
+
+CREATE OR REPLACE VIEW call_history AS
+SELECT c.id AS call,
+       c.tool,
+       c.state,
+       c.class,
+       c.message,
+       c.attempt AS attempts,
+       c.submitted_at,
+       c.finished_at,
+       round(extract(epoch FROM (c.finished_at - c.submitted_at)) * 1000)::bigint AS total_ms,
+       CASE WHEN c.state = 'retry_wait' THEN c.wake_at END AS next_attempt_at,
+       c.conversation,
+       c.tenant,
+       c.key,
+       c.pool,
+       c.effect,
+       c.worker AS last_worker,
+       c.redrive_of,
+       c.details,
+       c.repairs,
+       c.arguments,
+       a.output,
+       c.task_id AS task,
+       c.turn,
+       c.slot
+FROM calls c
+LEFT JOIN attempts a ON a.call_id = c.id AND a.attempt = c.attempt AND c.state = 'succeeded';
+
+CREATE VIEW task_history AS
+SELECT t.id AS task,
+       t.conversation,
+       t.agent,
+       t.model,
+       t.state,
+       t.code,
+       t.message,
+       t.input,
+       t.answer,
+       t.turns,
+       t.tool_calls,
+       t.corrections,
+       t.input_tokens,
+       t.output_tokens,
+       round(t.cost_micros / 1000000.0, 6) AS cost_usd,
+       t.submitted_at,
+       t.started_at,
+       t.finished_at,
+       round(extract(epoch FROM (t.finished_at - t.submitted_at)) * 1000)::bigint AS total_ms,
+       t.last_step AS steps,
+       t.language,
+       t.tenant,
+       t.key
+FROM tasks t;
+
+CREATE VIEW message_history AS
+SELECT m.conversation, m.seq, m.role, m.content, m.thought, m.calls, m.call_id, m.tool, m.class, m.by_redial, m.at,
+       m.task_id AS task, m.tenant
+FROM messages m;
+
+COMMENT ON TABLE tasks IS 'One row per task. Written by dispatchers only; read task_history instead.';
+COMMENT ON TABLE task_inbox IS 'What came in for tasks and is not decided yet. Empty but for moments.';
+COMMENT ON TABLE task_steps IS 'What came in for a task, and what was decided, step by step: redial replay decides it again.';
+COMMENT ON TABLE messages IS 'One row per message of a conversation, written once. Read message_history instead.';
+COMMENT ON COLUMN tasks.spec IS 'The whole agent, as it was when the task was accepted.';
+COMMENT ON COLUMN tasks.progress IS 'The state machine of the task, as of its last step; empty until it starts.';
+COMMENT ON COLUMN tasks.last_step IS 'Number of its last step; steps count from 1.';
+COMMENT ON COLUMN tasks.wake_at IS 'When somebody has to look at it, whatever comes in.';
+
+COMMENT ON COLUMN call_history.task IS 'The task that asked for it; empty for a bare call.';
+COMMENT ON COLUMN call_history.turn IS 'The turn of the task that asked for it, from 1.';
+COMMENT ON COLUMN call_history.slot IS 'Its place in that turn: 0 is the model itself, its tool calls count from 1.';
+
+COMMENT ON VIEW task_history IS 'Every task with its answer. Newest first: ORDER BY task DESC.';
+COMMENT ON COLUMN task_history.task IS 'Id; version 7 UUID, so it sorts by submission.';
+COMMENT ON COLUMN task_history.conversation IS 'The conversation that it goes on, or began.';
+COMMENT ON COLUMN task_history.agent IS 'Name of the agent; empty if it was given with the task.';
+COMMENT ON COLUMN task_history.model IS 'The agent''s model.';
+COMMENT ON COLUMN task_history.state IS 'waiting, running; or ended: succeeded, failed, cancelled.';
+COMMENT ON COLUMN task_history.code IS 'Why it ended.';
+COMMENT ON COLUMN task_history.message IS 'The same in words, unless it succeeded.';
+COMMENT ON COLUMN task_history.input IS 'What the user wants.';
+COMMENT ON COLUMN task_history.answer IS 'What the model answered at last.';
+COMMENT ON COLUMN task_history.turns IS 'Model turns.';
+COMMENT ON COLUMN task_history.tool_calls IS 'Tool calls that were run.';
+COMMENT ON COLUMN task_history.corrections IS 'Corrections that the model made.';
+COMMENT ON COLUMN task_history.input_tokens IS 'Tokens that models read.';
+COMMENT ON COLUMN task_history.output_tokens IS 'Tokens that models wrote.';
+COMMENT ON COLUMN task_history.cost_usd IS 'Price of all turns in US dollars, as far as prices are known.';
+COMMENT ON COLUMN task_history.submitted_at IS 'When the submission was committed, by the database''s clock.';
+COMMENT ON COLUMN task_history.started_at IS 'When work on it began: until then another task of its conversation came first.';
+COMMENT ON COLUMN task_history.finished_at IS 'When its end was committed, by the database''s clock.';
+COMMENT ON COLUMN task_history.total_ms IS 'From submission to end, in milliseconds.';
+COMMENT ON COLUMN task_history.steps IS 'Steps taken so far: rows of task_steps.';
+COMMENT ON COLUMN task_history.language IS 'Language of what Redial says to the model: en, zh.';
+COMMENT ON COLUMN task_history.tenant IS 'Scope of the conversation and of the idempotency key.';
+COMMENT ON COLUMN task_history.key IS 'Idempotency key of the submission.';
+
+COMMENT ON VIEW message_history IS 'Every message. A conversation in order: WHERE conversation = … ORDER BY seq.';
+COMMENT ON COLUMN message_history.conversation IS 'The conversation.';
+COMMENT ON COLUMN message_history.seq IS 'Place in the conversation, from 1, without gaps once no task of it runs.';
+COMMENT ON COLUMN message_history.role IS 'Who speaks: system, user, assistant, tool.';
+COMMENT ON COLUMN message_history.content IS 'The text. For a tool: its result as JSON text, or the feedback.';
+COMMENT ON COLUMN message_history.thought IS 'What the model thought aloud.';
+COMMENT ON COLUMN message_history.calls IS 'Calls that an assistant message asks for, in order.';
+COMMENT ON COLUMN message_history.call_id IS 'For a tool message: which of those calls it answers.';
+COMMENT ON COLUMN message_history.tool IS 'For a tool message: the tool.';
+COMMENT ON COLUMN message_history.class IS 'For a tool message: error class of a failed call; empty for a result.';
+COMMENT ON COLUMN message_history.by_redial IS 'True for a user message that Redial wrote.';
+COMMENT ON COLUMN message_history.at IS 'When it was written, by the database''s clock.';
+COMMENT ON COLUMN message_history.task IS 'The task that it belongs to.';
+COMMENT ON COLUMN message_history.tenant IS 'Scope of the conversation.';
