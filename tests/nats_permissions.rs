@@ -8,7 +8,7 @@ mod server;
 
 use std::time::Duration;
 
-use redial_proto::{CallId, Job, WorkerId, subjects};
+use redial_proto::{CallId, Delta, Job, TaskId, WorkerId, subjects};
 use redial_queue::{OutgoingJob, Queue, QueueError};
 use serde_json::{Value, json};
 use server::Server;
@@ -52,6 +52,7 @@ async fn the_path_of_a_call_is_open() {
     submit(&dispatcher, &client).await;
     pull_and_claim(&dispatcher, &worker).await;
     report(&dispatcher, &worker).await;
+    watch(&dispatcher, &worker, &client).await;
     hear_of_the_end(&dispatcher, &client).await;
 
     for (role, queue) in [("dispatcher", &dispatcher), ("worker", &worker), ("client", &client)] {
@@ -63,11 +64,31 @@ async fn submit(dispatcher: &Queue, client: &Queue) {
     for subject in [subjects::SUBMIT, subjects::GET, subjects::CANCEL, subjects::REDRIVE] {
         ask(client, subject).await;
     }
-    client.put_intake(b"{}".as_slice().into(), None).await.unwrap();
+    for subject in [subjects::TASK_SUBMIT, subjects::TASK_GET, subjects::TASK_CANCEL] {
+        ask(client, subject).await;
+    }
     let mut intake = dispatcher.intake();
-    let submissions = timeout(ANSWER, intake.next(10)).await.unwrap();
-    assert_eq!(submissions.len(), 1);
-    submissions[0].ack().await;
+    for subject in [subjects::INTAKE, subjects::TASK_INTAKE] {
+        client.put(subject, &json!({})).await.unwrap();
+        let submissions = timeout(ANSWER, intake.next(10)).await.unwrap();
+        assert_eq!((submissions.len(), submissions[0].subject()), (1, subject));
+        submissions[0].ack().await;
+    }
+}
+
+async fn watch(dispatcher: &Queue, worker: &Queue, client: &Queue) {
+    let task = TaskId::generate();
+    let (notices, deltas) = (subjects::task_events(task), subjects::task_deltas(task));
+    let mut heard = Vec::new();
+    for subject in [&notices, &deltas] {
+        heard.push(client.subscribe(subject).await.unwrap());
+    }
+    ask(client, subjects::TASK_GET).await;
+    dispatcher.publish(&notices, &json!({})).await.unwrap();
+    worker.publish(&deltas, &Delta::default()).await.unwrap();
+    for subscription in &mut heard {
+        assert!(timeout(ANSWER, subscription.next()).await.unwrap().is_some());
+    }
 }
 
 async fn pull_and_claim(dispatcher: &Queue, worker: &Queue) {
@@ -121,9 +142,16 @@ const NO_PUBLISH: [(&str, &[&str]); 3] = [
             "redial.api.calls.cancel",
             "redial.api.calls.redrive",
             "redial.intake.calls",
+            "redial.api.tasks.submit",
+            "redial.api.tasks.cancel",
+            "redial.intake.tasks",
             "redial.jobs.default.echo",
+            "redial.jobs.models.model-small",
             "redial.worker.w2",
             "redial.events.calls.1",
+            "redial.events.tasks.1",
+            "redial.events.tasks.1.ended",
+            "redial.events.tasks.1.delta.2",
             "redial.ctl.tools_changed",
             "_INBOX_worker.other.1",
             "_INBOX_client.other.1",
@@ -149,6 +177,8 @@ const NO_PUBLISH: [(&str, &[&str]); 3] = [
             "redial.jobs.default.echo",
             "redial.worker.w1",
             "redial.events.calls.1",
+            "redial.events.tasks.1",
+            "redial.events.tasks.1.delta",
             "_INBOX_worker.other.1",
             "$JS.API.STREAM.CREATE.JOBS",
             "$JS.API.STREAM.MSG.GET.INTAKE",
@@ -164,7 +194,9 @@ const NO_PUBLISH: [(&str, &[&str]); 3] = [
             "redial.results",
             "redial.ctl.claim",
             "redial.api.calls.submit",
+            "redial.api.tasks.submit",
             "redial.intake.calls",
+            "redial.intake.tasks",
             "$JS.API.STREAM.DELETE.JOBS",
             "$JS.API.STREAM.PURGE.RESULTS",
             "$JS.API.STREAM.CREATE.OTHER",

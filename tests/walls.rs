@@ -93,27 +93,32 @@ fn built_with(node: &Value, names: &BTreeMap<&str, &str>) -> BTreeSet<String> {
 const OUTSIDE_WORLD: [&str; 6] = ["tokio", "async-nats", "sqlx", "sqlx-core", "reqwest", "hyper"];
 
 /// The crates of the workspace that a crate may be built with; what stands in no line may use what it likes.
-const MAY_USE: [(&str, &[&str]); 9] = [
+const MAY_USE: [(&str, &[&str]); 11] = [
     ("redial-proto", &[]),
     ("redial-engine", &["redial-proto"]),
     ("redial-arguments", &["redial-proto"]),
     ("redial-queue", &["redial-proto"]),
     ("redial-store", &["redial-proto"]),
     ("redial-tools", &["redial-proto"]),
+    ("redial-llm", &["redial-proto"]),
     ("redial-telemetry", &[]),
     ("redial-servers", &[]),
-    ("redial-worker", &["redial-proto", "redial-queue", "redial-tools", "redial-telemetry"]),
+    ("redial-worker", &["redial-proto", "redial-queue", "redial-tools", "redial-llm", "redial-telemetry"]),
+    (
+        "redial-dispatcher",
+        &["redial-proto", "redial-engine", "redial-arguments", "redial-store", "redial-queue", "redial-telemetry"],
+    ),
 ];
 
 /// Who may import what speaks to the outside. The testkit is never shipped; its checker reads the tables by itself.
 const ONLY: [(&str, &[&str]); 3] = [
     ("sqlx", &["redial-store", "redial-testkit"]),
     ("async-nats", &["redial-queue"]),
-    ("reqwest", &["redial-tools", "redial-telemetry"]),
+    ("reqwest", &["redial-tools", "redial-llm", "redial-telemetry"]),
 ];
 
 /// Crates that must not know Postgres at all, by whatever way.
-const NO_DATABASE: [&str; 3] = ["redial-worker", "redial-queue", "redial-tools"];
+const NO_DATABASE: [&str; 4] = ["redial-worker", "redial-queue", "redial-tools", "redial-llm"];
 
 /// Every wall that is broken, by name.
 fn broken(workspace: &Workspace) -> Vec<String> {
@@ -189,6 +194,14 @@ fn every_wall_that_is_broken_is_named() {
         ("redial-queue", "redial-store", "redial-queue must not use redial-store"),
         ("redial-store", "redial-queue", "redial-store must not use redial-queue"),
         ("redial-tools", "redial-queue", "redial-tools must not use redial-queue"),
+        ("redial-llm", "redial-tools", "redial-llm must not use redial-tools"),
+        ("redial-llm", "redial-engine", "redial-llm must not use redial-engine"),
+        ("redial-llm", "redial-store", "redial-llm must not know Postgres"),
+        ("redial-tools", "redial-llm", "redial-tools must not use redial-llm"),
+        ("redial-queue", "redial-llm", "redial-queue must not use redial-llm"),
+        ("redial-engine", "redial-llm", "redial-engine must not use redial-llm"),
+        ("redial-dispatcher", "redial-llm", "redial-dispatcher must not use redial-llm"),
+        ("redial-dispatcher", "redial-tools", "redial-dispatcher must not use redial-tools"),
         ("redial-worker", "redial-store", "redial-worker must not use redial-store"),
         ("redial-worker", "redial-engine", "redial-worker must not use redial-engine"),
         ("redial-worker", "redial-dispatcher", "redial-worker must not use redial-dispatcher"),

@@ -22,4 +22,4 @@ pub use error::TelemetryError;
 pub use init::{Telemetry, TelemetryConfig, init, is_exporting};
 pub use logs::LogFormat;
 pub use metrics::{Metrics, metrics};
-pub use spans::{execute_tool, ingest_result, record_error, submit_call};
+pub use spans::{ChatReply, chat, execute_tool, ingest_result, record_chat, record_error, submit_call, submit_task};

@@ -41,6 +41,10 @@ struct Instruments {
     results_stale: Counter<u64>,
     queue_age: Histogram<f64>,
     batch_size: Histogram<u64>,
+    tasks_submitted: Counter<u64>,
+    tasks_finished: Counter<u64>,
+    task_turns: Histogram<u64>,
+    task_corrections: Histogram<u64>,
 }
 
 impl Metrics {
@@ -113,6 +117,21 @@ impl Metrics {
         let Some(on) = &self.0 else { return };
         on.batch_size.record(size as u64, &[KeyValue::new(names::BATCH_KIND, kind)]);
     }
+
+    /// A task's submission ended with `status` (`accepted`, `existing`, `rejected`).
+    pub fn task_submitted(&self, status: &'static str) {
+        let Some(on) = &self.0 else { return };
+        on.tasks_submitted.add(1, &[KeyValue::new(names::SUBMIT_STATUS, status)]);
+    }
+
+    /// A task ended for the reason `code`, after so many model turns and corrections.
+    pub fn task_finished(&self, code: &'static str, turns: u32, corrections: u32) {
+        let Some(on) = &self.0 else { return };
+        let attributes = [KeyValue::new(names::TASK_CODE, code)];
+        on.tasks_finished.add(1, &attributes);
+        on.task_turns.record(u64::from(turns), &attributes);
+        on.task_corrections.record(u64::from(corrections), &attributes);
+    }
 }
 
 fn text(key: &'static str, value: &str) -> KeyValue {
@@ -128,7 +147,7 @@ fn tool_and_class(tool: &str, class: Option<&'static str>) -> Vec<KeyValue> {
 /// Upper bounds of the buckets for times: 1 ms to an hour, in seconds.
 const SECONDS: [f64; 15] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0];
-/// Upper bounds of the buckets for batch sizes.
+/// Upper bounds of the buckets for batch sizes, turns and corrections.
 const SIZES: [f64; 10] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0];
 
 impl Instruments {
@@ -137,6 +156,10 @@ impl Instruments {
         let seconds = |name, says| {
             let histogram = meter.f64_histogram(name).with_unit("s").with_description(says);
             histogram.with_boundaries(SECONDS.to_vec()).build()
+        };
+        let numbers = |name, unit, says| {
+            let histogram = meter.u64_histogram(name).with_unit(unit).with_description(says);
+            histogram.with_boundaries(SIZES.to_vec()).build()
         };
         Self {
             jobs_published: counter("redial.jobs.published", "{job}", "Jobs stored by the queue"),
@@ -150,12 +173,11 @@ impl Instruments {
             leases_expired: counter("redial.leases.expired", "{lease}", "Leases that ran out"),
             results_stale: counter("redial.results.stale", "{result}", "Results of attempts that had lost their call"),
             queue_age: seconds("redial.queue.age", "Time that calls were ready before they were claimed"),
-            batch_size: meter
-                .u64_histogram("redial.batch.size")
-                .with_unit("{item}")
-                .with_description("Items worked off in one transaction or request")
-                .with_boundaries(SIZES.to_vec())
-                .build(),
+            batch_size: numbers("redial.batch.size", "{item}", "Items worked off in one transaction or request"),
+            tasks_submitted: counter("redial.tasks.submitted", "{task}", "Submitted tasks by what became of them"),
+            tasks_finished: counter("redial.tasks.finished", "{task}", "Tasks that ended, by why"),
+            task_turns: numbers("redial.task.turns", "{turn}", "Model turns of tasks that ended"),
+            task_corrections: numbers("redial.task.corrections", "{correction}", "Corrections of tasks that ended"),
         }
     }
 }
@@ -172,7 +194,7 @@ mod tests {
         let rows =
             include_str!("../../../docs/OPERATIONS.md").lines().filter_map(|line| line.strip_prefix("| `redial."));
         let documented: BTreeSet<_> = rows.map(|row| row.split('`').next().unwrap()).collect();
-        assert_eq!(instruments.len(), 12);
+        assert_eq!(instruments.len(), 16);
         assert_eq!(documented, instruments);
     }
 }

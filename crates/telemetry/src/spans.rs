@@ -1,8 +1,10 @@
 //! The spans that several services share.
 
+use opentelemetry::{Array, StringValue, Value};
 use tracing::{Span, field::Empty, info_span};
+use tracing_opentelemetry::OpenTelemetrySpanExt;
 
-use crate::{context::is_valid, current_traceparent, is_exporting, set_parent};
+use crate::{context::is_valid, current_traceparent, is_exporting, names, set_parent};
 
 /// The span of one submission, child of what the sender was doing, and the trace context that the call keeps: all its
 /// attempts hang from it, whichever process runs them. When traces are not exported there is no span, and the call
@@ -19,6 +21,29 @@ pub fn submit_call(tool: &str, traceparent: Option<String>) -> (Span, Option<Str
         otel.status_code = Empty,
         gen_ai.tool.name = tool,
         error.r#type = Empty,
+    );
+    if let Some(parent) = &traceparent {
+        set_parent(&span, parent);
+    }
+    let own = span.in_scope(current_traceparent);
+    (span, own.or(traceparent))
+}
+
+/// The span of one task's submission, as [`submit_call`]: everything that is done for the task hangs from it, and it is
+/// named as the conventions name the work of an agent. `agent`: its declared name.
+pub fn submit_task(agent: Option<&str>, traceparent: Option<String>) -> (Span, Option<String>) {
+    let traceparent = traceparent.filter(|text| is_valid(text));
+    if !is_exporting() {
+        return (Span::none(), traceparent);
+    }
+    let name = agent.map_or_else(|| "invoke_agent".to_owned(), |agent| format!("invoke_agent {agent}"));
+    let span = info_span!(
+        target: "redial",
+        "invoke_agent",
+        otel.name = name,
+        otel.kind = "server",
+        gen_ai.operation.name = "invoke_agent",
+        gen_ai.agent.name = agent,
     );
     if let Some(parent) = &traceparent {
         set_parent(&span, parent);
@@ -50,6 +75,54 @@ pub fn execute_tool(tool: &str, call: &str, attempt: u32) -> Span {
     )
 }
 
+/// The span of one attempt to ask a model, which is a call like any other: see [`execute_tool`]. `model` is the name that
+/// agents use.
+pub fn chat(model: &str, conversation: Option<&str>, call: &str, attempt: u32) -> Span {
+    if !is_exporting() {
+        return Span::none();
+    }
+    info_span!(
+        target: "redial",
+        "chat",
+        otel.name = format!("chat {model}"),
+        otel.kind = "client",
+        otel.status_code = Empty,
+        gen_ai.operation.name = "chat",
+        gen_ai.request.model = model,
+        gen_ai.conversation.id = conversation,
+        redial.call.id = call,
+        redial.attempt = attempt,
+        error.r#type = Empty,
+    )
+}
+
+/// What a model answered, as far as its span tells it: neither text nor calls.
+#[derive(Clone, Copy, Debug)]
+pub struct ChatReply<'a> {
+    /// The model, by the provider's own name.
+    pub model: &'a str,
+    /// Why it stopped.
+    pub finish: &'a str,
+    /// Tokens that the model read.
+    pub input_tokens: u64,
+    /// Tokens that it wrote.
+    pub output_tokens: u64,
+}
+
+/// Adds the answer to the current span, which is one of [`chat`].
+pub fn record_chat(reply: ChatReply<'_>) {
+    if !is_exporting() {
+        return;
+    }
+    let span = Span::current();
+    let number = |count: u64| Value::I64(i64::try_from(count).unwrap_or(i64::MAX));
+    let finish = Array::String(vec![StringValue::from(reply.finish.to_owned())]);
+    span.set_attribute(names::RESPONSE_MODEL, reply.model.to_owned());
+    span.set_attribute(names::FINISH_REASONS, Value::Array(finish));
+    span.set_attribute(names::INPUT_TOKENS, number(reply.input_tokens));
+    span.set_attribute(names::OUTPUT_TOKENS, number(reply.output_tokens));
+}
+
 /// Records, in the call's trace, that the result of an attempt is on record.
 pub fn ingest_result(tool: &str, traceparent: &str, error_class: Option<&'static str>) {
     if !is_exporting() {
@@ -64,7 +137,7 @@ pub fn ingest_result(tool: &str, traceparent: &str, error_class: Option<&'static
         gen_ai.tool.name = tool,
         error.r#type = Empty,
     );
-    crate::set_parent(&span, traceparent);
+    set_parent(&span, traceparent);
     if let Some(class) = error_class {
         record_error(&span, class);
     }
@@ -74,5 +147,5 @@ pub fn ingest_result(tool: &str, traceparent: &str, error_class: Option<&'static
 /// Says that what the span describes failed with an error class.
 pub fn record_error(span: &Span, class: &str) {
     span.record("otel.status_code", "ERROR");
-    span.record(crate::names::ERROR_TYPE, class);
+    span.record(names::ERROR_TYPE, class);
 }

@@ -17,9 +17,10 @@ use opentelemetry_proto::tonic::{
 };
 use process::{everything, run, said};
 use redial_telemetry::{
-    TelemetryConfig, current_traceparent, execute_tool, init, metrics, record_error, set_parent, submit_call,
+    ChatReply, TelemetryConfig, chat, current_traceparent, execute_tool, init, metrics, record_chat, record_error,
+    set_parent, submit_call,
 };
-use tracing::info_span;
+use tracing::{Instrument as _, info_span};
 
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
@@ -61,6 +62,26 @@ async fn worker() {
         }
         println!("traceparent={}", span.in_scope(current_traceparent).unwrap());
         metrics().attempt_finished("book_flight", (attempt == 1).then_some("unavailable"), Duration::from_secs(2));
+    }
+    telemetry.shutdown().await;
+}
+
+/// A worker that asks a model twice; the second attempt is answered.
+#[tokio::test]
+#[ignore = "a process that the other tests start"]
+async fn model_worker() {
+    let telemetry = init(&TelemetryConfig::new("redial-worker", "w1")).unwrap();
+    for attempt in 1..=2 {
+        let span = chat("small", Some("c1"), "0192", attempt);
+        async {
+            tokio::task::yield_now().await;
+            match attempt {
+                1 => record_error(&tracing::Span::current(), "rate_limited"),
+                _ => record_chat(ChatReply { model: "small-2", finish: "stop", input_tokens: 7, output_tokens: 3 }),
+            }
+        }
+        .instrument(span)
+        .await;
     }
     telemetry.shutdown().await;
 }
@@ -127,6 +148,29 @@ async fn an_attempt_has_the_genai_names() {
     assert_eq!(of(0, "error.type").as_deref(), Some("unavailable"));
     assert_eq!(spans[0].1.status.as_ref().unwrap().code, 2, "2 is ERROR");
     assert_eq!(of(1, "error.type"), None);
+}
+
+#[tokio::test]
+async fn a_model_that_is_asked_has_the_genai_names() {
+    let collector = Collector::start(Answer::Ok).await;
+    run("model_worker", &[(ENDPOINT, &collector.url())]).await;
+    let spans = spans(&collector);
+    let of = |index: usize, key: &str| attribute(&spans[index].1.attributes, key);
+    for index in [0, 1] {
+        assert_eq!(spans[index].1.name, "chat small");
+        assert_eq!(spans[index].1.kind, 3, "3 is CLIENT");
+        assert_eq!(of(index, "gen_ai.operation.name").as_deref(), Some("chat"));
+        assert_eq!(of(index, "gen_ai.request.model").as_deref(), Some("small"));
+        assert_eq!(of(index, "gen_ai.conversation.id").as_deref(), Some("c1"));
+        assert_eq!(of(index, "redial.call.id").as_deref(), Some("0192"));
+    }
+    assert_eq!(of(0, "error.type").as_deref(), Some("rate_limited"));
+    assert_eq!(of(0, "gen_ai.response.model"), None);
+    assert_eq!(of(1, "error.type"), None);
+    assert_eq!(of(1, "gen_ai.response.model").as_deref(), Some("small-2"));
+    assert_eq!(of(1, "gen_ai.response.finish_reasons").as_deref(), Some("[\"stop\"]"));
+    assert_eq!(of(1, "gen_ai.usage.input_tokens").as_deref(), Some("7"));
+    assert_eq!(of(1, "gen_ai.usage.output_tokens").as_deref(), Some("3"));
 }
 
 #[tokio::test]

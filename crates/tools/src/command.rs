@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use tokio::{io::AsyncWriteExt, process::ChildStdin, time::timeout};
 
 use crate::{
-    Answer, Context, Handler, hosts,
+    Answer, Context, Handler,
     secrets::Secrets,
     template::{Refused, Template, Values},
 };
@@ -46,7 +46,8 @@ impl Handler for Arc<CommandTool> {
         let tool = Arc::clone(self);
         async move {
             let answer = tool.attempt(&context, &arguments).await;
-            answer.and_then(|output| tool.secrets.redact_output(output)).map_err(|failure| tool.shown(failure))
+            let answer = answer.and_then(|output| tool.secrets.redact_output(output));
+            answer.map_err(|failure| tool.secrets.redact_failure(failure))
         }
         .boxed()
     }
@@ -89,6 +90,7 @@ impl CommandTool {
         all.insert(reaper::COOKIE.to_owned(), format!("{}.{}", context.call, context.attempt));
         all.insert("REDIAL_IDEMPOTENCY_KEY".to_owned(), context.idempotency_key.clone());
         all.extend(context.conversation.clone().map(|id| ("REDIAL_CONVERSATION".to_owned(), id)));
+        all.extend(context.task.map(|task| ("REDIAL_TASK".to_owned(), task.to_string())));
         all.extend(context.traceparent.clone().map(|trace| ("TRACEPARENT".to_owned(), trace)));
         Ok(launch::Program {
             name: self.program.clone(),
@@ -96,12 +98,6 @@ impl CommandTool {
             environment: all,
             folder: self.folder.clone(),
         })
-    }
-
-    /// The failure as it may be stored: no secrets, no names of hosts.
-    fn shown(&self, mut failure: Failure) -> Failure {
-        failure.message = hosts::redact(&self.secrets.redact(&failure.message), None);
-        self.secrets.redact_failure(failure)
     }
 }
 

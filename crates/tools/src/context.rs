@@ -1,11 +1,11 @@
 //! What a tool may know about the attempt that it runs in.
 
-use std::time::Duration;
+use std::{fmt, sync::Arc, time::Duration};
 
-use redial_proto::{CallId, Grant};
+use redial_proto::{CallId, Delta, Grant, TaskId};
 
 /// One attempt of one call.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Context {
     /// The call.
     pub call: CallId,
@@ -17,10 +17,39 @@ pub struct Context {
     pub idempotency_key: String,
     /// The conversation that the call belongs to.
     pub conversation: Option<String>,
+    /// The task that the call belongs to.
+    pub task: Option<TaskId>,
     /// How long the attempt may take. Whoever runs the tool drops its future when the time is over.
     pub timeout: Duration,
     /// W3C trace context, to hand on to other services.
     pub traceparent: Option<String>,
+    /// Who watches; see [`Context::delta`].
+    pub watchers: Watchers,
+}
+
+impl Context {
+    /// The first attempt of a call that nobody submitted: for tests of a tool. The idempotency key is the call's id,
+    /// as it is for calls without a key.
+    pub fn new(tool: impl Into<String>) -> Self {
+        let call = CallId::generate();
+        Self {
+            call,
+            attempt: 1,
+            tool: tool.into(),
+            idempotency_key: call.to_string(),
+            conversation: None,
+            task: None,
+            timeout: Duration::from_secs(30),
+            traceparent: None,
+            watchers: Watchers::default(),
+        }
+    }
+
+    /// Shows watchers a piece of a model's answer while it is being written. Never waits, promises nothing: what nobody
+    /// hears, or too much of it at once, is lost. Only what the attempt returns is kept.
+    pub fn delta(&self, delta: Delta) {
+        (self.watchers.0)(delta);
+    }
 }
 
 impl From<&Grant> for Context {
@@ -31,8 +60,33 @@ impl From<&Grant> for Context {
             tool: grant.tool.clone(),
             idempotency_key: grant.idempotency_key.clone(),
             conversation: grant.conversation.clone(),
+            task: grant.task,
             timeout: Duration::from_millis(grant.timeout_ms),
             traceparent: grant.traceparent.clone(),
+            watchers: Watchers::default(),
         }
+    }
+}
+
+/// Whoever wants to see an answer grow; by default nobody.
+#[derive(Clone)]
+pub struct Watchers(Arc<dyn Fn(Delta) + Send + Sync>);
+
+impl Watchers {
+    /// Those who are told by this function, which must not block.
+    pub fn new(tell: impl Fn(Delta) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(tell))
+    }
+}
+
+impl Default for Watchers {
+    fn default() -> Self {
+        Self::new(drop)
+    }
+}
+
+impl fmt::Debug for Watchers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Watchers")
     }
 }

@@ -37,6 +37,15 @@ impl ToolError {
         self
     }
 
+    /// A likely correction of the argument that was named last: `did you mean "上海"?`
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        if let Some(last) = self.0.details.last_mut() {
+            last.hint = Some(hint.into());
+        }
+        self
+    }
+
     /// The tool says no: sold out, wrong state. Not retried; whoever called gets to know why.
     pub fn business_rule(message: impl Into<String>) -> Self {
         Self::of(ErrorClass::BusinessRule, message)
@@ -90,6 +99,41 @@ impl ToolError {
 
     fn of(class: ErrorClass, message: impl Into<String>) -> Self {
         Self(Failure::new(class, message))
+    }
+}
+
+/// Rules of a tool that a schema cannot say. All are looked at before anything is done, so that a model hears of every
+/// broken one at once and can correct them in one go.
+///
+/// ```
+/// # use redial_tools::{Rules, ToolError};
+/// fn check(from: &str, to: &str, seats: u32) -> Result<(), ToolError> {
+///     let mut rules = Rules::default();
+///     if from == to {
+///         rules.broken("/to", "other_place", to, "another place than /from");
+///     }
+///     if !(1..=5).contains(&seats) {
+///         rules.broken("/seats", "range", seats, "1 to 5");
+///     }
+///     rules.hold()
+/// }
+/// assert!(check("A", "A", 6).unwrap_err().to_string().contains("1 to 5"));
+/// ```
+#[derive(Debug, Default)]
+pub struct Rules(Option<ToolError>);
+
+impl Rules {
+    /// Notes a broken rule, in the words of [`ToolError::invalid`].
+    pub fn broken(&mut self, path: &str, rule: &str, sent: impl Serialize, allowed: &str) {
+        self.0 = Some(match self.0.take() {
+            Some(error) => error.and_invalid(path, rule, sent, allowed),
+            None => ToolError::invalid(path, rule, sent, allowed),
+        });
+    }
+
+    /// An error that names every broken rule, if there is one.
+    pub fn hold(self) -> Result<(), ToolError> {
+        self.0.map_or(Ok(()), Err)
     }
 }
 

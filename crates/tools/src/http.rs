@@ -115,13 +115,8 @@ impl HttpTool {
     }
 
     /// The failure as it may be stored: no secrets, no names of hosts.
-    fn shown(&self, mut failure: Failure) -> Failure {
-        let clean = |text: &str| hosts::redact(&self.secrets.redact(text), Some(self.url.host()));
-        failure.message = clean(&failure.message);
-        for violation in &mut failure.details {
-            violation.allowed = clean(&violation.allowed);
-        }
-        self.secrets.redact_failure(failure)
+    fn shown(&self, failure: Failure) -> Failure {
+        hosts::redact_failure(self.secrets.redact_failure(failure), Some(self.url.host()))
     }
 }
 

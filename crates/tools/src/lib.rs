@@ -20,8 +20,8 @@ mod template;
 mod tool;
 
 pub use command::settled;
-pub use context::Context;
-pub use error::ToolError;
+pub use context::{Context, Watchers};
+pub use error::{Rules, ToolError};
 pub use manifest::{ManifestError, load, load_with};
 pub use native::{IntoAnswer, NativeTool};
-pub use tool::{Answer, Handler, Tool, ToolConflict, check_together};
+pub use tool::{Answer, Handler, Tool, ToolConflict, check_reserved, check_together};

@@ -30,6 +30,11 @@ impl Secrets {
         Self(forms.into_iter().map(SecretString::from).collect())
     }
 
+    /// These, and one more.
+    pub(crate) fn and(self, value: &SecretString) -> Self {
+        Self::new(self.0.iter().chain([value]))
+    }
+
     /// Bytes of the longest form.
     pub(crate) fn longest(&self) -> usize {
         self.0.first().map_or(0, |secret| secret.expose_secret().len())

@@ -10,12 +10,13 @@ use std::{
 };
 
 use futures_util::{FutureExt, future::BoxFuture};
-use redial_proto::{Effect, ErrorClass, Failure, RetryPolicy, ToolSpec, limits, tool::default_pool};
+use redial_proto::{CallId, Effect, ErrorClass, Failure, RetryPolicy, ToolSpec, limits, tool::default_pool, turn};
 use serde_json::value::RawValue;
 
 use crate::{
-    Context,
+    Context, hosts,
     native::{self, NativeTool},
+    secrets::Secrets,
 };
 
 /// How an attempt ends: the tool's result as JSON text, or why there is none.
@@ -34,9 +35,11 @@ pub trait Handler: Send + Sync + 'static {
 pub struct Tool {
     /// What the worker announces.
     pub spec: ToolSpec,
-    /// Attempts that one worker runs at the same time in this tool's pool; none: as many as it has slots.
+    /// Attempts that one worker runs at the same time in this tool's pool, or of this very tool in the pool of models;
+    /// none: as many as it has slots.
     pub concurrency: Option<u32>,
     handler: Arc<dyn Handler>,
+    secrets: Secrets,
 }
 
 impl Tool {
@@ -51,10 +54,10 @@ impl Tool {
 
     /// A tool from its parts.
     pub fn from_handler(spec: ToolSpec, handler: impl Handler) -> Self {
-        Self { spec, concurrency: None, handler: Arc::new(handler) }
+        Self { spec, concurrency: None, handler: Arc::new(handler), secrets: Secrets::default() }
     }
 
-    /// For people and models.
+    /// For people and models: say what it does, when to use it, and what it returns.
     #[must_use]
     pub fn describe(mut self, description: impl Into<String>) -> Self {
         self.spec.description = description.into();
@@ -90,7 +93,7 @@ impl Tool {
     }
 
     /// Attempts that one worker runs at the same time. Limits belong to pools, so a tool of the default pool moves to a
-    /// pool of its own, named after it.
+    /// pool of its own, named after it. Only in the pool of models each model has a limit of its own.
     #[must_use]
     pub fn concurrency(mut self, limit: u32) -> Self {
         self.concurrency = Some(limit);
@@ -100,12 +103,59 @@ impl Tool {
         self
     }
 
-    /// Runs one attempt. Never panics: a panic of the tool becomes class `internal`, effect possible.
-    pub fn run(&self, context: Context, arguments: Box<RawValue>) -> BoxFuture<'static, Answer> {
-        let handler = Arc::clone(&self.handler);
-        let attempt = async move { handler.run(context, arguments).await };
-        AssertUnwindSafe(attempt).catch_unwind().map(|end| end.unwrap_or_else(|panic| Err(panicked(&*panic)))).boxed()
+    /// For a tool that a model calls again and again until something changes: the same call is then never refused as a
+    /// repetition.
+    #[must_use]
+    pub fn polling(mut self) -> Self {
+        self.spec.polling = true;
+        self
     }
+
+    /// Calls of one turn of a model to tools like this run one after the other, in order, instead of in parallel.
+    #[must_use]
+    pub fn sequential(mut self) -> Self {
+        self.spec.sequential = true;
+        self
+    }
+
+    /// Takes arguments only to the letter: damaged ones go back to the model, even what could be repaired without loss.
+    #[must_use]
+    pub fn exact_arguments(mut self) -> Self {
+        self.spec.repairs = false;
+        self
+    }
+
+    /// A value that the tool uses and that must appear nowhere: it is replaced by `[secret]` in results and errors,
+    /// plain, as JSON and percent-encoded.
+    #[must_use]
+    pub fn secret(mut self, value: impl Into<String>) -> Self {
+        self.secrets = self.secrets.and(&value.into().into());
+        self
+    }
+
+    /// Runs one attempt. Never panics: a panic of the tool becomes class `internal`, effect possible. Errors name no
+    /// hosts inside a network; neither they nor results hold a secret of the tool.
+    pub fn run(&self, context: Context, arguments: Box<RawValue>) -> BoxFuture<'static, Answer> {
+        let (handler, secrets, call) = (Arc::clone(&self.handler), self.secrets.clone(), context.call);
+        let attempt = async move { handler.run(context, arguments).await };
+        let end = AssertUnwindSafe(attempt).catch_unwind();
+        end.map(move |end| end.unwrap_or_else(|panic| Err(panicked(&*panic))))
+            .map(move |answer| shown(call, answer, &secrets))
+            .boxed()
+    }
+}
+
+/// The answer as it may be stored and shown. Whoever has to find out which host it was asks for the debug log.
+fn shown(call: CallId, answer: Answer, secrets: &Secrets) -> Answer {
+    let failure = match answer {
+        Ok(output) => return secrets.redact_output(output),
+        Err(failure) => secrets.redact_failure(failure),
+    };
+    let shown = hosts::redact_failure(failure.clone(), None);
+    if shown.message != failure.message {
+        tracing::debug!(%call, "an error with names of hosts: {}", failure.message);
+    }
+    Err(shown)
 }
 
 impl fmt::Debug for Tool {
@@ -118,6 +168,17 @@ fn panicked(panic: &(dyn Any + Send)) -> Failure {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     let message = format!("the tool panicked: {}", text.unwrap_or("(no message)"));
     Failure::new(ErrorClass::Internal, limits::shorten(&message, limits::MAX_ERROR_MESSAGE))
+}
+
+/// Says whether a tool takes a name or the pool that belongs to models.
+pub fn check_reserved(spec: &ToolSpec) -> Result<(), String> {
+    if spec.pool == turn::POOL {
+        return Err(format!("pool {:?} belongs to models; choose another name", turn::POOL));
+    }
+    match turn::model_name(&spec.name) {
+        Some(_) => Err(format!("names that start with {:?} belong to models; choose another", turn::tool_name(""))),
+        None => Ok(()),
+    }
 }
 
 /// Two tools that cannot be run by one worker.
@@ -145,7 +206,8 @@ pub enum ToolConflict {
     },
 }
 
-/// Says which tools do not go together: names are unique, and a pool has one concurrency.
+/// Says which tools do not go together: names are unique, and a pool has one concurrency. In the pool of models each
+/// model has its own.
 pub fn check_together(tools: &[Tool]) -> Result<(), ToolConflict> {
     let mut names = HashSet::new();
     let mut limits: HashMap<&str, (&Tool, u32)> = HashMap::new();
@@ -153,7 +215,7 @@ pub fn check_together(tools: &[Tool]) -> Result<(), ToolConflict> {
         if !names.insert(tool.spec.name.as_str()) {
             return Err(ToolConflict::Name(tool.spec.name.clone()));
         }
-        let Some(limit) = tool.concurrency else { continue };
+        let Some(limit) = tool.concurrency.filter(|_| tool.spec.pool != turn::POOL) else { continue };
         let (first, first_limit) = *limits.entry(tool.spec.pool.as_str()).or_insert((tool, limit));
         if first_limit != limit {
             return Err(ToolConflict::Concurrency {

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use redial_proto::{CallId, ErrorClass, Failure};
+use redial_proto::{ErrorClass, Failure, TaskId};
 use redial_tools::{Answer, Context, Tool, load_with, settled};
 use serde_json::{Value, json, value::RawValue};
 use tokio::{sync::oneshot, time::timeout};
@@ -36,13 +36,10 @@ fn manifest(folder: &Path, command: &str) -> Tool {
 
 fn context() -> Context {
     Context {
-        call: CallId::generate(),
-        attempt: 1,
-        tool: "t".to_owned(),
         idempotency_key: "key-7".to_owned(),
         conversation: Some("c1".to_owned()),
-        timeout: Duration::from_secs(5),
-        traceparent: None,
+        task: Some(TaskId::generate()),
+        ..Context::new("t")
     }
 }
 
@@ -94,7 +91,15 @@ async fn the_environment_is_clean() {
     let answer = shell("env | cut -d= -f1 | sort | grep -vE '^(PWD|OLDPWD|SHLVL|_|HOME|LANG|TZ)$'").await.unwrap();
     let names: String = serde_json::from_str(answer.get()).unwrap();
     let names: Vec<&str> = names.lines().collect();
-    let expected = ["PATH", "REDIAL_ATTEMPT", "REDIAL_CALL", "REDIAL_CONVERSATION", "REDIAL_IDEMPOTENCY_KEY", "TOKEN"];
+    let expected = [
+        "PATH",
+        "REDIAL_ATTEMPT",
+        "REDIAL_CALL",
+        "REDIAL_CONVERSATION",
+        "REDIAL_IDEMPOTENCY_KEY",
+        "REDIAL_TASK",
+        "TOKEN",
+    ];
     assert_eq!(names, expected);
 }
 

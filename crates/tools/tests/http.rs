@@ -2,9 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::{fs, time::Duration};
+use std::fs;
 
-use redial_proto::{CallId, ErrorClass, Failure};
+use redial_proto::{ErrorClass, Failure};
 use redial_tools::{Answer, Context, Tool, load_with};
 use serde_json::value::RawValue;
 use tokio::{
@@ -35,13 +35,10 @@ url = "http://127.0.0.1:{port}/v1/{{{{arguments.city}}}}?days={{{{arguments.days
 
 fn context() -> Context {
     Context {
-        call: CallId::generate(),
         attempt: 2,
-        tool: "t".to_owned(),
         idempotency_key: "key-7".to_owned(),
-        conversation: None,
-        timeout: Duration::from_secs(5),
         traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned()),
+        ..Context::new("t")
     }
 }
 

@@ -41,6 +41,9 @@ body = { seat = "{{arguments.seat}}", note = "for {{call}}" }
 name = "resize"
 pool = "bookings"
 concurrency = 2
+polling = true
+sequential = true
+repairs = false
 parameters = { type = "object", properties = { file = { type = "string" } }, required = ["file"] }
 [tool.command]
 argv = ["convert", "--size", "10", "--", "{{arguments.file}}"]
@@ -99,6 +102,10 @@ fn every_mistake_is_named_with_its_place() {
         entry("retry = { attempts = 3 }", ""),
         entry("concurrency = 0", ""),
         entry("pool = \"a.b\"", ""),
+        entry("pool = \"models\"", ""),
+        entry("", "").replace("name = \"a\"", "name = \"model-a\""),
+        entry("polling = \"yes\"", ""),
+        entry("repairs = 1", ""),
         entry("parameters = 3", ""),
         entry("parameters = {}\nparameters_file = \"weather.json\"", ""),
         entry("parameters_file = \"none.json\"", ""),

@@ -2,10 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
-use redial_proto::{CallId, Effect, ErrorClass, Failure};
-use redial_tools::{Answer, Context, Tool, ToolConflict, ToolError, check_together};
+use redial_proto::{Delta, Effect, ErrorClass, Failure};
+use redial_tools::{Answer, Context, Rules, Tool, ToolConflict, ToolError, Watchers, check_reserved, check_together};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{json, value::RawValue};
@@ -60,15 +63,7 @@ async fn large(size: Size) -> String {
 }
 
 async fn run(tool: &Tool, arguments: &str) -> Answer {
-    let context = Context {
-        call: CallId::generate(),
-        attempt: 1,
-        tool: tool.spec.name.clone(),
-        idempotency_key: "k1".to_owned(),
-        conversation: None,
-        timeout: Duration::from_secs(5),
-        traceparent: None,
-    };
+    let context = Context { idempotency_key: "k1".to_owned(), ..Context::new(&tool.spec.name) };
     tool.run(context, RawValue::from_string(arguments.to_owned()).unwrap()).await
 }
 
@@ -122,6 +117,76 @@ async fn arguments_that_do_not_fit_the_type_say_where() {
     insta::assert_json_snapshot!(failure);
 }
 
+/// Says what it was sent: as a result if that starts with "ok", else as an error.
+async fn talkative(text: String) -> Result<String, ToolError> {
+    if text.starts_with("ok") {
+        return Ok(text);
+    }
+    let error = ToolError::invalid("/to", "exists", &text, &format!("what {text} knows"));
+    Err(error.and_invalid("/x", "y", 1, "2"))
+}
+
+#[tokio::test]
+async fn errors_name_no_hosts_but_what_was_sent() {
+    let tool = Tool::new("talkative", talkative);
+    let failure = failure(&tool, r#""db-7.prod.internal:5432""#).await;
+    assert_eq!(failure.message, "/to: \"[host]\" was sent; allowed: what [host] knows; /x: 1 was sent; allowed: 2");
+    assert_eq!(failure.details[0].allowed, "what [host] knows");
+    assert_eq!(failure.details[0].sent, "db-7.prod.internal:5432");
+    assert_eq!(run(&tool, r#""ok 10.0.0.1""#).await.unwrap().get(), r#""ok 10.0.0.1""#);
+    let down = Tool::new("down", async |_: Vec<i64>| -> Result<(), ToolError> {
+        Err(ToolError::unavailable("connect to http://10.1.2.3:8080/v1 failed"))
+    });
+    assert_eq!(run(&down, "[]").await.unwrap_err().message, "connect to http://[host]/v1 failed");
+}
+
+#[tokio::test]
+async fn a_secret_is_in_no_result_and_no_error() {
+    let tool = Tool::new("talkative", talkative).secret("canary-1").secret("other \"2\"");
+    let answer = run(&tool, r#""ok canary-1 other \"2\" canary%2D1""#).await.unwrap();
+    assert_eq!(answer.get(), r#""ok [secret] [secret] [secret]""#);
+    let failure = failure(&tool, r#""canary-1""#).await;
+    assert!(!format!("{failure:?}").contains("canary"), "{failure:?}");
+    assert!(!format!("{tool:?}").contains("canary"), "{tool:?}");
+}
+
+#[tokio::test]
+async fn watchers_hear_what_a_tool_says_meanwhile() {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let writer = Arc::clone(&heard);
+    let tool = Tool::new("writes", async |context: Context, turns: Vec<u32>| {
+        for turn in turns {
+            context.delta(Delta { turn, text: "a".to_owned(), ..Delta::default() });
+        }
+    });
+    let watchers = Watchers::new(move |delta: Delta| writer.lock().unwrap().push(delta.turn));
+    let arguments = || RawValue::from_string("[1,2]".to_owned()).unwrap();
+    tool.run(Context { watchers, ..Context::new("writes") }, arguments()).await.unwrap();
+    assert_eq!(*heard.lock().unwrap(), [1, 2]);
+    tool.run(Context::new("writes"), arguments()).await.unwrap();
+    assert_eq!(heard.lock().unwrap().len(), 2, "by default nobody listens");
+}
+
+#[test]
+fn a_tool_says_how_a_model_may_call_it() {
+    let spec = Tool::new("add", add).spec;
+    assert_eq!((spec.polling, spec.sequential, spec.repairs), (false, false, true));
+    let spec = Tool::new("add", add).polling().sequential().exact_arguments().spec;
+    assert_eq!((spec.polling, spec.sequential, spec.repairs), (true, true, false));
+}
+
+#[test]
+fn what_belongs_to_models_is_refused() {
+    let refusal = |tool: Tool| check_reserved(&tool.spec).unwrap_err();
+    assert_eq!(
+        refusal(Tool::new("add", add).pool("models")),
+        r#"pool "models" belongs to models; choose another name"#
+    );
+    let wanted = r#"names that start with "model-" belong to models; choose another"#;
+    assert_eq!(refusal(Tool::new("model-add", add)), wanted);
+    assert_eq!(check_reserved(&Tool::new("models", add).pool("model-x").spec), Ok(()));
+}
+
 #[tokio::test]
 async fn outputs_have_a_cap() {
     let tool = Tool::new("large", large);
@@ -144,7 +209,28 @@ fn a_limit_makes_a_pool_and_pools_have_one_limit() {
     let shared = |name: &str, limit| tool(name).pool("p").concurrency(limit);
     assert!(check_together(&[shared("a", 3), shared("b", 3), tool("c").pool("p")]).is_ok());
     insta::assert_snapshot!(check_together(&[shared("a", 3), shared("b", 4)]).unwrap_err());
+    let model = |name, limit| shared(name, limit).pool("models");
+    assert_eq!(check_together(&[model("model-a", 3), model("model-b", 4)]), Ok(()), "each model has its own limit");
     assert_eq!(check_together(&[tool("a"), tool("a")]), Err(ToolConflict::Name("a".to_owned())));
+}
+
+#[test]
+fn every_broken_rule_is_named_at_once() {
+    let check = |seats: u32, from: &str| {
+        let mut rules = Rules::default();
+        if from == "上海" {
+            rules.broken("/from", "other_place", from, "another place than /to");
+        }
+        if seats > 5 {
+            rules.broken("/seats", "range", seats, "1 to 5");
+        }
+        rules.hold()
+    };
+    assert_eq!(check(5, "北京"), Ok(()));
+    let failure = Failure::from(check(6, "上海").unwrap_err().hint("5 at most"));
+    let broken: Vec<_> = failure.details.iter().map(|v| (v.path.as_str(), v.hint.as_deref())).collect();
+    assert_eq!(broken, [("/from", None), ("/seats", Some("5 at most"))]);
+    assert_eq!((failure.class, failure.effect_possible), (ErrorClass::InvalidArguments, false));
 }
 
 #[test]

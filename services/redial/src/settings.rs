@@ -52,6 +52,9 @@ pub(crate) struct DispatcherFlags {
     /// Delete calls that ended longer ago than this [default: never]
     #[arg(long, value_name = "DURATION")]
     pub(crate) retention: Option<String>,
+    /// File that declares agents [default: agents.toml, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) agents: Option<String>,
     /// Connections to Postgres [default: 16]
     #[arg(long, value_name = "N")]
     pub(crate) database_connections: Option<String>,
@@ -63,7 +66,10 @@ pub(crate) struct WorkerFlags {
     /// Tool manifest [default: tools.toml, if it is there]
     #[arg(long, value_name = "FILE")]
     pub(crate) tools: Option<String>,
-    /// Calls run at once in each pool [default: 64]
+    /// File that declares models; only a worker that has them needs their keys [default: models.toml, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) models: Option<String>,
+    /// Calls run at once in each pool, and of each model [default: 64]
     #[arg(long, value_name = "N")]
     pub(crate) slots: Option<String>,
     /// Readable part of the worker's id [default: the host's name]
@@ -75,7 +81,7 @@ pub(crate) struct WorkerFlags {
 }
 
 /// Names that the file may hold.
-const NAMES: [&str; 13] = [
+const NAMES: [&str; 15] = [
     "nats_url",
     "nats_credentials",
     "nats_inbox_prefix",
@@ -83,7 +89,9 @@ const NAMES: [&str; 13] = [
     "database_connections",
     "lease",
     "retention",
+    "agents",
     "tools",
+    "models",
     "slots",
     "worker_name",
     "drain_grace",
@@ -229,6 +237,7 @@ impl Settings {
             duration(text).filter(|lease| (Duration::from_millis(300)..=Duration::from_secs(3600)).contains(lease))
         })?;
         config.lease = lease.unwrap_or(config.lease);
+        config.agents = self.path("agents", flags.agents.as_ref());
         config.retention =
             self.parse("retention", flags.retention.as_ref(), "1m and more, such as 30days", |text| {
                 duration(text).filter(|age| *age >= Duration::from_secs(60))
@@ -255,10 +264,20 @@ impl Settings {
         Ok(config)
     }
 
-    /// The tool manifest: as set, else `tools.toml` if it is there.
+    /// The tool manifest, if there is one.
     pub(crate) fn manifest(&self, flags: &WorkerFlags) -> Option<PathBuf> {
-        let set = self.text("tools", flags.tools.as_ref()).map(PathBuf::from);
-        set.or_else(|| Some(PathBuf::from("tools.toml")).filter(|file| file.exists()))
+        self.path("tools", flags.tools.as_ref())
+    }
+
+    /// The file of models, if there is one.
+    pub(crate) fn models(&self, flags: &WorkerFlags) -> Option<PathBuf> {
+        self.path("models", flags.models.as_ref())
+    }
+
+    /// A file: as set, else `<name>.toml` if it is there.
+    fn path(&self, name: &str, flag: Option<&String>) -> Option<PathBuf> {
+        let set = self.text(name, flag).map(PathBuf::from);
+        set.or_else(|| Some(PathBuf::from(format!("{name}.toml"))).filter(|file| file.exists()))
     }
 
     /// Starts logs and, where the standard OTEL variables ask for it, traces and metrics.

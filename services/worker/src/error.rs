@@ -1,5 +1,6 @@
 //! Why a worker stops. Everything else (an unreachable dispatcher, a failed tool) is logged and lived with.
 
+use redial_llm::ModelsError;
 use redial_proto::ApiError;
 use redial_queue::QueueError;
 use redial_tools::{ManifestError, ToolConflict};
@@ -8,7 +9,7 @@ use redial_tools::{ManifestError, ToolConflict};
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
     /// It has nothing to do.
-    #[error("the worker has no tools; at least one is needed")]
+    #[error("the worker has no tools and no models; at least one is needed: a function, a tools.toml, a models.toml")]
     NoTools,
     /// It could run nothing, or too much.
     #[error("slots is {slots}; allowed: 1 to {max}")]
@@ -32,6 +33,9 @@ pub enum WorkerError {
     /// A tool manifest is wrong.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
+    /// A file of models is wrong.
+    #[error(transparent)]
+    Models(#[from] ModelsError),
     /// NATS cannot be used.
     #[error(transparent)]
     Queue(#[from] QueueError),

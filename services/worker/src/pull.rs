@@ -4,11 +4,10 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use redial_proto::{Job, JobRef, limits::MAX_CLAIM};
 use redial_queue::Delivery;
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
     claim, pause,
-    shared::{Pool, Shared},
+    shared::{Busy, Pool, Shared, Slot},
 };
 
 /// How long one pull waits before it looks at the free slots again. Jobs that are there come at once.
@@ -17,12 +16,15 @@ const PAUSE_CAP: Duration = Duration::from_secs(1);
 /// A worker that pulled nothing but jobs for tools that it does not have waits before it pulls again, so that the workers
 /// that have them come to their turn.
 const STEP_BACK_CAP: Duration = Duration::from_secs(1);
+/// A job whose tool runs as much as it may goes back for a while that doubles up to this. It is not claimed, so that
+/// waiting costs it no attempt and no part of its time, and it holds no slot that others could use.
+const BUSY_CAP: Duration = Duration::from_secs(4);
 
 /// A job with the slot that it will run in.
 pub(crate) struct Pulled {
     pub(crate) job: Job,
     pub(crate) delivery: Delivery,
-    pub(crate) slot: OwnedSemaphorePermit,
+    pub(crate) slot: Slot,
 }
 
 impl Pulled {
@@ -52,6 +54,8 @@ struct Mood {
     failures: u32,
     /// Pulls that brought nothing but jobs for other workers, one after another.
     fruitless: u32,
+    /// The last pull brought a job whose tool runs as much as it may.
+    busy: bool,
     /// Tools of other workers that were met in this pool.
     foreign: HashSet<String>,
 }
@@ -66,13 +70,13 @@ async fn next(shared: &Shared, pool: &Pool, mood: &mut Mood) -> Vec<Pulled> {
     let free = pool.slots.available_permits().min(most);
     match shared.queue.pull_jobs(&pool.name, free, WAIT).await {
         Ok(deliveries) => {
-            mood.failures = 0;
+            (mood.failures, mood.busy) = (0, false);
             let came = !deliveries.is_empty();
             let mut jobs = Vec::with_capacity(deliveries.len());
             for delivery in deliveries {
                 jobs.extend(take(shared, pool, mood, delivery).await);
             }
-            step_back(mood, came && jobs.is_empty()).await;
+            step_back(mood, came && jobs.is_empty() && !mood.busy).await;
             jobs
         }
         Err(error) => {
@@ -113,10 +117,17 @@ async fn take(shared: &Shared, pool: &Pool, mood: &mut Mood, delivery: Delivery)
         }
         return None;
     }
-    let Ok(slot) = Arc::clone(&pool.slots).try_acquire_owned() else {
-        tracing::error!(pool = %pool.name, "more jobs than free slots: handed back");
-        delivery.nak(Duration::ZERO).await;
-        return None;
-    };
-    Some(Pulled { job, delivery, slot })
+    match pool.slot(&job.tool) {
+        Ok(slot) => return Some(Pulled { job, delivery, slot }),
+        Err(Busy::Tool) => {
+            mood.busy = true;
+            let times = u32::try_from(delivery.delivered).unwrap_or(u32::MAX);
+            delivery.nak(pause::after(times, BUSY_CAP)).await;
+        }
+        Err(Busy::Pool) => {
+            tracing::error!(pool = %pool.name, "more jobs than free slots: handed back");
+            delivery.nak(Duration::ZERO).await;
+        }
+    }
+    None
 }

@@ -5,22 +5,27 @@ use std::{sync::Arc, time::Duration};
 use redial_proto::{
     ErrorClass, Failure, Grant,
     limits::{MAX_DEPTH, MAX_OUTPUT, json_depth, shorten},
+    turn::model_name,
 };
-use redial_telemetry::{current_traceparent, execute_tool, record_error, set_parent};
+use redial_telemetry::{chat, current_traceparent, execute_tool, record_error, set_parent};
 use redial_tools::{Answer, Context};
 use serde_json::value::RawValue;
-use tokio::{sync::OwnedSemaphorePermit, time::Instant};
+use tokio::time::Instant;
 use tracing::{Instrument as _, Span};
 
-use crate::{held::Right, shared::Shared};
+use crate::{
+    deltas::Deltas,
+    held::Right,
+    shared::{Shared, Slot},
+};
 
 /// Bytes of an output that breaks a limit, shown in the error.
 const PREVIEW: usize = 500;
 
 /// Starts a granted attempt; its end is reported. The slot is free again when the tool is gone.
-pub(crate) fn start(shared: &Arc<Shared>, grant: Grant, right: Right, slot: OwnedSemaphorePermit) {
+pub(crate) fn start(shared: &Arc<Shared>, grant: Grant, right: Right, slot: Slot) {
     let spawn = || {
-        let span = execute_tool(&grant.tool, &grant.call.to_string(), grant.attempt);
+        let span = span(&grant);
         if let Some(traceparent) = &grant.traceparent {
             set_parent(&span, traceparent);
         }
@@ -32,7 +37,15 @@ pub(crate) fn start(shared: &Arc<Shared>, grant: Grant, right: Right, slot: Owne
     }
 }
 
-async fn attempt(shared: Arc<Shared>, grant: Grant, slot: OwnedSemaphorePermit) {
+fn span(grant: &Grant) -> Span {
+    let call = grant.call.to_string();
+    match model_name(&grant.tool) {
+        Some(model) => chat(model, grant.conversation.as_deref(), &call, grant.attempt),
+        None => execute_tool(&grant.tool, &call, grant.attempt),
+    }
+}
+
+async fn attempt(shared: Arc<Shared>, grant: Grant, slot: Slot) {
     let (job, started) = (grant.job_ref(), Instant::now());
     let answer = checked(execute(&shared, grant).await);
     let class = answer.as_ref().err().map(|failure| failure.class.as_str());
@@ -55,13 +68,22 @@ async fn execute(shared: &Shared, grant: Grant) -> Answer {
     };
     let traceparent = current_traceparent().or_else(|| grant.traceparent.clone());
     let context = Context { traceparent, ..Context::from(&grant) };
+    // Only what a model writes is for watchers.
+    let watched = grant.task.filter(|_| model_name(&grant.tool).is_some());
     let limit = context.timeout;
-    let run = tool.run(context, grant.arguments);
-    tokio::time::timeout(limit, run).await.unwrap_or_else(|_| Err(timed_out(limit)))
+    let run = |context| tokio::time::timeout(limit, tool.run(context, grant.arguments));
+    let end = if let Some(task) = watched {
+        let (watchers, deltas) = Deltas::of(&shared.queue, task);
+        deltas.during(run(Context { watchers, ..context })).await
+    } else {
+        run(context).await
+    };
+    end.unwrap_or_else(|_| Err(timed_out(&grant.tool, limit)))
 }
 
-fn timed_out(limit: Duration) -> Failure {
-    Failure::new(ErrorClass::Timeout, format!("the tool was not done after {} ms", limit.as_millis()))
+fn timed_out(tool: &str, limit: Duration) -> Failure {
+    let who = model_name(tool).map_or("the tool".to_owned(), |model| format!("model {model:?}"));
+    Failure::new(ErrorClass::Timeout, format!("{who} was not done after {} ms", limit.as_millis()))
 }
 
 /// What a tool returns, within the limits of what can be stored.

@@ -13,7 +13,7 @@ use chrono::{DateTime, Utc};
 use redial_proto::{JobRef, WorkerId};
 use redial_queue::Queue;
 use redial_tools::Tool;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{held::Held, report::Reports};
@@ -43,10 +43,35 @@ pub(crate) struct Shared {
 }
 
 /// The calls of one pool that this worker may run at once.
-#[derive(Clone)]
 pub(crate) struct Pool {
     pub(crate) name: String,
     pub(crate) slots: Arc<Semaphore>,
+    /// The same for tools that have a limit of their own.
+    pub(crate) limits: HashMap<String, Arc<Semaphore>>,
+}
+
+/// The right to run one call; free again when dropped.
+pub(crate) struct Slot {
+    _pool: OwnedSemaphorePermit,
+    _tool: Option<OwnedSemaphorePermit>,
+}
+
+/// Why there is no slot for a call.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Busy {
+    /// The pool runs as much as it may.
+    Pool,
+    /// The tool runs as much as it may.
+    Tool,
+}
+
+impl Pool {
+    /// A slot for a call of this tool, if there is one now.
+    pub(crate) fn slot(&self, tool: &str) -> Result<Slot, Busy> {
+        let permit = |slots: &Arc<Semaphore>| Arc::clone(slots).try_acquire_owned().ok();
+        let of_tool = self.limits.get(tool).map(|limit| permit(limit).ok_or(Busy::Tool)).transpose()?;
+        Ok(Slot { _pool: permit(&self.slots).ok_or(Busy::Pool)?, _tool: of_tool })
+    }
 }
 
 impl Shared {

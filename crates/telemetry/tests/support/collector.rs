@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Arc, sync::Mutex};
 
 use opentelemetry_proto::tonic::{
     collector::{metrics::v1::ExportMetricsServiceRequest, trace::v1::ExportTraceServiceRequest},
-    common::v1::{KeyValue, any_value::Value},
+    common::v1::{AnyValue, KeyValue, any_value::Value},
     metrics::v1::Metric,
     resource::v1::Resource,
     trace::v1::Span,
@@ -115,6 +115,14 @@ pub(crate) fn attribute(attributes: &[KeyValue], key: &str) -> Option<String> {
     match found.value.as_ref()?.value.as_ref()? {
         Value::StringValue(text) => Some(text.clone()),
         Value::IntValue(number) => Some(number.to_string()),
+        Value::ArrayValue(list) => Some(format!("{:?}", list.values.iter().map(plain).collect::<Vec<_>>())),
         other => panic!("{key} is {other:?}"),
+    }
+}
+
+fn plain(value: &AnyValue) -> &str {
+    match &value.value {
+        Some(Value::StringValue(text)) => text,
+        other => panic!("a list of {other:?}"),
     }
 }

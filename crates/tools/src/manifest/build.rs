@@ -21,6 +21,7 @@ use crate::{
     http::{Body, HttpTool},
     secrets::Secrets,
     template::{Scope, Template, json::JsonTemplate, url::UrlTemplate},
+    tool::check_reserved,
 };
 
 type Result<T> = std::result::Result<T, ManifestError>;
@@ -75,7 +76,10 @@ impl Loader<'_> {
             spec.timeout_ms = milliseconds(timeout, "timeout", place)?;
         }
         spec.retry = retry(&entry.retry, place)?;
-        spec.check().map_err(|message| place.error("", message))?;
+        spec.polling = entry.polling;
+        spec.sequential = entry.sequential;
+        spec.repairs = entry.repairs.unwrap_or(spec.repairs);
+        spec.check().and_then(|()| check_reserved(&spec)).map_err(|message| place.error("", message))?;
         Ok(spec)
     }
 

@@ -27,6 +27,11 @@ pub(super) struct Entry {
     #[serde(default)]
     pub(super) retry: Retry,
     pub(super) concurrency: Option<Spanned<u32>>,
+    #[serde(default)]
+    pub(super) polling: bool,
+    #[serde(default)]
+    pub(super) sequential: bool,
+    pub(super) repairs: Option<bool>,
     pub(super) parameters: Option<Spanned<Value>>,
     pub(super) parameters_file: Option<Spanned<String>>,
     pub(super) http: Option<Spanned<Http>>,

@@ -19,11 +19,8 @@ fn context() -> Context {
     Context {
         call: "0190a5c0-0000-7000-8000-000000000001".parse::<CallId>().unwrap(),
         attempt: 3,
-        tool: "t".to_owned(),
         idempotency_key: "key-1".to_owned(),
-        conversation: None,
-        timeout: std::time::Duration::from_secs(1),
-        traceparent: None,
+        ..Context::new("t")
     }
 }
 

@@ -22,8 +22,8 @@ pub(crate) async fn worker(settings: &Settings, flags: &WorkerFlags) -> anyhow::
     Ok(ExitCode::SUCCESS)
 }
 
-/// A worker with the manifest's tools and the built-in `echo`, which has a pool of its own: a worker that has nothing
-/// else then stays out of the way of others.
+/// A worker with the manifest's tools, the models, and the built-in `echo`, which has a pool of its own: a worker that has
+/// nothing else then stays out of the way of others.
 pub(crate) async fn run_worker(
     settings: &Settings,
     flags: &WorkerFlags,
@@ -32,10 +32,17 @@ pub(crate) async fn run_worker(
     ready: impl FnOnce() + Send + 'static,
 ) -> anyhow::Result<()> {
     let mut worker = Worker::new(config).on_ready(ready).add(redial_tools::Tool::echo().pool("echo"));
-    if let Some(manifest) = settings.manifest(flags) {
+    let (manifest, models) = (settings.manifest(flags), settings.models(flags));
+    if manifest.is_none() && models.is_none() {
+        tracing::info!("no tools.toml and no models.toml: this worker has nothing but the tool echo");
+    }
+    if let Some(manifest) = manifest {
         for tool in redial_tools::load(&manifest).map_err(|error| invalid_manifest(&error))? {
             worker = worker.add(tool);
         }
+    }
+    if let Some(models) = models {
+        worker = worker.models(models)?;
     }
     Ok(worker.run(shutdown).await?)
 }

@@ -1,4 +1,4 @@
-use redial_worker::{Tool, WorkerConfig};
+use redial_worker::{Tool, Worker, WorkerConfig};
 
 use crate::{
     dispatcher::{Dispatcher, Running, Said},
@@ -32,7 +32,7 @@ async fn the_announcement_tells_tools_and_slots() {
     let worker = dispatcher.worker(4, [Tool::echo()]).await;
     worker.stop().await;
     let config = WorkerConfig { slots: 5, ..WorkerConfig::new("nats://127.0.0.1:1", "no NATS here") };
-    let lonely = Running::start(config, [Tool::echo()]);
+    let lonely = Running::start(Worker::new(config).add(Tool::echo()));
     lonely.stop().await;
     let worker = dispatcher.worker(4, [Tool::echo(), limited.concurrency(2)]).await;
     dispatcher.script().ask_to_announce = true;

@@ -8,7 +8,7 @@ use std::{
 
 use redial_proto::{
     Announcement, CallId, ClaimReply, ClaimRequest, Effect, Grant, Job, JobRef, ReleaseReply, ReleaseRequest,
-    RenewReply, RenewRequest, Report, ReportBatch, WorkerId, WorkerNotice, subjects,
+    RenewReply, RenewRequest, Report, ReportBatch, TaskId, WorkerId, WorkerNotice, subjects,
 };
 use redial_queue::{OutgoingJob, Queue, QueueConfig, Request};
 use redial_servers::{Nats, NatsConfig};
@@ -47,6 +47,10 @@ pub(crate) struct Script {
     pub(crate) ask_to_announce: bool,
     /// Whether reports are said to be on record.
     pub(crate) ingest: bool,
+    /// The task that granted calls belong to.
+    pub(crate) task: Option<TaskId>,
+    /// Their arguments; by default they name the call.
+    pub(crate) arguments: Option<serde_json::Value>,
     jobs: HashMap<CallId, Job>,
 }
 
@@ -63,6 +67,8 @@ impl Default for Script {
             cancelled: Vec::new(),
             ask_to_announce: false,
             ingest: true,
+            task: None,
+            arguments: None,
             jobs: HashMap::new(),
         }
     }
@@ -116,11 +122,21 @@ impl Dispatcher {
         change: impl FnOnce(&mut WorkerConfig),
         tools: impl IntoIterator<Item = Tool>,
     ) -> Running {
+        let mut config = self.config();
+        change(&mut config);
+        self.start_worker(tools.into_iter().fold(Worker::new(config), Worker::add)).await
+    }
+
+    /// The settings of a worker.
+    pub(crate) fn config(&self) -> WorkerConfig {
         let nats = config(self.nats.as_ref().unwrap());
         let drain_grace = Duration::from_millis(300);
-        let mut worker_config = WorkerConfig { nats, drain_grace, ..WorkerConfig::new("", "test") };
-        change(&mut worker_config);
-        let running = Running::start(worker_config, tools);
+        WorkerConfig { nats, drain_grace, ..WorkerConfig::new("", "test") }
+    }
+
+    /// Starts a worker, which has announced itself then.
+    pub(crate) async fn start_worker(&mut self, worker: Worker) -> Running {
+        let running = Running::start(worker);
         self.next(|said| matches!(said, Said::Announced(_)).then_some(())).await;
         running
     }
@@ -209,7 +225,8 @@ async fn ensure(queue: &Queue) {
         let made = async {
             queue.ensure_streams().await?;
             queue.ensure_pool("default").await?;
-            queue.ensure_pool("limited").await
+            queue.ensure_pool("limited").await?;
+            queue.ensure_pool("models").await
         };
         if made.await.is_ok() {
             return;
@@ -300,15 +317,17 @@ impl Script {
     }
 
     fn grant_of(&self, job: JobRef) -> Grant {
+        let arguments = self.arguments.clone().unwrap_or_else(|| serde_json::json!({"call": job.call}));
         Grant {
             call: job.call,
             attempt: job.attempt,
             tool: self.jobs[&job.call].tool.clone(),
-            arguments: to_raw_value(&serde_json::json!({"call": job.call})).unwrap(),
+            arguments: to_raw_value(&arguments).unwrap(),
             timeout_ms: self.timeout_ms,
             effect: self.effect,
             idempotency_key: "key".into(),
             conversation: None,
+            task: self.task,
             traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into()),
         }
     }
@@ -328,8 +347,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn start(config: WorkerConfig, tools: impl IntoIterator<Item = Tool>) -> Self {
-        let worker = tools.into_iter().fold(Worker::new(config), Worker::add);
+    pub(crate) fn start(worker: Worker) -> Self {
         let (id, shutdown) = (worker.id().clone(), CancellationToken::new());
         Self { id, task: tokio::spawn(worker.run(shutdown.clone())), shutdown }
     }

@@ -7,6 +7,7 @@ mod dispatcher;
 mod drain;
 mod leases;
 mod load;
+mod models;
 mod pools;
 mod reports;
 mod tools;

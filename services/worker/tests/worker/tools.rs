@@ -53,16 +53,19 @@ pub(crate) fn gated(name: &str) -> (Tool, Gate) {
     let inner = gate.clone();
     let tool = Tool::new(name, move |_: Map<String, Value>| {
         let gate = inner.clone();
-        async move {
-            gate.most.fetch_max(gate.running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-            gate.open.acquire().await.unwrap().forget();
-            gate.running.fetch_sub(1, Ordering::SeqCst);
-        }
+        async move { gate.pass().await }
     });
     (tool, gate)
 }
 
 impl Gate {
+    /// Waits until it is opened for one more.
+    pub(crate) async fn pass(&self) {
+        self.most.fetch_max(self.running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        self.open.acquire().await.unwrap().forget();
+        self.running.fetch_sub(1, Ordering::SeqCst);
+    }
+
     pub(crate) fn open(&self, calls: usize) {
         self.open.add_permits(calls);
     }

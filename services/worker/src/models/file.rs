@@ -1,0 +1,57 @@
+//! Models of a file: each is asked through its provider.
+
+use std::{path::Path, sync::Arc};
+
+use futures_util::{FutureExt as _, future::BoxFuture};
+use redial_llm::{Model, ModelsError};
+use redial_proto::{Delta, ErrorClass, Failure, Finish, TurnReply, TurnRequest};
+use redial_telemetry::{ChatReply, record_chat};
+use redial_tools::{Answer, Context, Handler, Tool};
+use serde_json::value::{RawValue, to_raw_value};
+
+/// The models of a file (`models.toml`).
+pub(crate) fn load(path: &Path) -> Result<Vec<Tool>, ModelsError> {
+    Ok(redial_llm::load(path)?.into_iter().map(tool).collect())
+}
+
+fn tool(model: Model) -> Tool {
+    let (spec, concurrency) = (model.spec(), model.concurrency());
+    let mut tool = Tool::from_handler(spec, Asked(Arc::new(model)));
+    tool.concurrency = concurrency;
+    tool
+}
+
+struct Asked(Arc<Model>);
+
+impl Handler for Asked {
+    fn run(&self, context: Context, arguments: Box<RawValue>) -> BoxFuture<'static, Answer> {
+        let model = Arc::clone(&self.0);
+        async move {
+            let request = request(&arguments)?;
+            let turn = request.turn;
+            let reply = model.ask(&request, |delta| context.delta(Delta { turn, ..delta })).await?;
+            record(&reply);
+            to_raw_value(&reply).map_err(|error| Failure::new(ErrorClass::Internal, format!("a reply: {error}")))
+        }
+        .boxed()
+    }
+}
+
+fn request(arguments: &RawValue) -> Result<TurnRequest, Failure> {
+    serde_json::from_str(arguments.get()).map_err(|error| {
+        let message = format!("the arguments are no request to a model: {error}");
+        Failure::new(ErrorClass::Internal, message).without_effect()
+    })
+}
+
+fn record(reply: &TurnReply) {
+    let finish = match reply.finish {
+        Finish::Stop => "stop",
+        Finish::ToolCalls => "tool_calls",
+        Finish::Length => "length",
+        Finish::Refused => "content_filter",
+        Finish::Other => "other",
+    };
+    let (input_tokens, output_tokens) = (reply.usage.input_tokens, reply.usage.output_tokens);
+    record_chat(ChatReply { model: &reply.model, finish, input_tokens, output_tokens });
+}
