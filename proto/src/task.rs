@@ -85,11 +85,13 @@ pub enum TaskCode {
     NoAnswer,
     /// The user stopped it.
     Cancelled,
+    /// A bug of Redial; the dispatcher's log has more.
+    Internal,
 }
 
 impl TaskCode {
     /// Every code.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Answered,
         Self::CorrectionsExhausted,
         Self::TurnsExhausted,
@@ -100,6 +102,7 @@ impl TaskCode {
         Self::ModelFailed,
         Self::NoAnswer,
         Self::Cancelled,
+        Self::Internal,
     ];
 
     /// The name used on the wire and in the database.
@@ -115,6 +118,7 @@ impl TaskCode {
             Self::ModelFailed => "model_failed",
             Self::NoAnswer => "no_answer",
             Self::Cancelled => "cancelled",
+            Self::Internal => "internal",
         }
     }
 }
@@ -179,12 +183,22 @@ pub struct TaskResult {
     /// Why it was rejected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ApiError>,
+    /// It was accepted, but somebody should know: the file of agents became bad, and the agent is that from before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
 }
 
 impl TaskResult {
     /// Not on record, for this reason.
     pub fn rejected(error: ApiError) -> Self {
-        Self { status: SubmitStatus::Rejected, task: None, conversation: None, state: None, error: Some(error) }
+        Self {
+            status: SubmitStatus::Rejected,
+            task: None,
+            conversation: None,
+            state: None,
+            error: Some(error),
+            warning: None,
+        }
     }
 }
 

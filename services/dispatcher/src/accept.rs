@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use redial_arguments::{Refusal, Repairs};
 use redial_proto::{
-    ApiError, CallId, Code, Effect, ErrorClass, Submission, SubmitBatch, ToolSpec, limits,
+    ApiError, CallId, Code, Effect, ErrorClass, Repair, Submission, SubmitBatch, ToolSpec, limits,
     tool::{check_timeout, default_pool},
 };
 use redial_store::{NewCall, Reason};
@@ -59,7 +59,7 @@ pub(crate) fn accept(submission: Submission, tools: &Tools, traceparent: Option<
     let sent = submission.arguments.get();
     let resolved = match tool {
         None => Err(unknown_tool(&submission.tool, tools)),
-        Some(tool) => tool.schema.resolve(sent, Repairs::On).map_err(refusal),
+        Some(tool) => tool.schema.resolve(sent, repairs(tool.spec.repairs)).map_err(refusal),
     };
     let (arguments, repairs, refusal) = match resolved {
         Ok(resolved) => (resolved.arguments.into_owned(), resolved.repairs, None),
@@ -84,10 +84,21 @@ pub(crate) fn accept(submission: Submission, tools: &Tools, traceparent: Option<
         traceparent,
         deadline_ms: policy.deadline_ms,
         arguments,
-        repairs: (!repairs.is_empty()).then(|| serde_json::to_string(&repairs).ok()).flatten(),
+        repairs: repairs_json(&repairs),
         refusal,
         redrive_of: None,
+        task: None,
     })
+}
+
+/// Repairs as they are stored; none if there were none.
+pub(crate) fn repairs_json(repairs: &[Repair]) -> Option<String> {
+    (!repairs.is_empty()).then(|| serde_json::to_string(repairs).ok()).flatten()
+}
+
+/// Whether a tool takes repaired arguments.
+pub(crate) const fn repairs(wanted: bool) -> Repairs {
+    if wanted { Repairs::On } else { Repairs::Off }
 }
 
 fn refusal(refusal: Refusal) -> Reason {
@@ -103,13 +114,7 @@ fn check_fields(submission: &Submission) -> Result<(), ApiError> {
         ("tenant", submission.tenant.as_ref()),
         ("conversation", submission.conversation.as_ref()),
     ];
-    for (name, text) in texts.into_iter().filter_map(|(name, text)| Some((name, text?))) {
-        if text.is_empty() || text.len() > limits::MAX_KEY || text.chars().any(char::is_control) {
-            let max = limits::MAX_KEY;
-            let shown = limits::shorten(text, 60);
-            return wrong(format!("{name} is {shown:?}; allowed: 1 to {max} bytes without control characters"));
-        }
-    }
+    check_texts(&texts)?;
     let arguments = submission.arguments.get();
     if arguments.len() > limits::MAX_ARGUMENTS {
         let message = format!("arguments take {} bytes; allowed: {}", arguments.len(), limits::MAX_ARGUMENTS);
@@ -129,6 +134,19 @@ fn check_fields(submission: &Submission) -> Result<(), ApiError> {
     Ok(())
 }
 
+/// Names and keys that users choose.
+pub(crate) fn check_texts(texts: &[(&str, Option<&String>)]) -> Result<(), ApiError> {
+    for (name, text) in texts.iter().filter_map(|(name, text)| Some((name, (*text)?))) {
+        if text.is_empty() || text.len() > limits::MAX_KEY || text.chars().any(char::is_control) {
+            let max = limits::MAX_KEY;
+            let shown = limits::shorten(text, 60);
+            let message = format!("{name} is {shown:?}; allowed: 1 to {max} bytes without control characters");
+            return Err(ApiError::new(Code::InvalidValue, message));
+        }
+    }
+    Ok(())
+}
+
 fn unknown_tool(name: &str, tools: &Tools) -> Reason {
     let mut message = format!("no worker has announced a tool {name:?}");
     match redial_arguments::closest(name, tools.keys().map(String::as_str), 3).as_slice() {
@@ -144,7 +162,7 @@ fn unknown_tool(name: &str, tools: &Tools) -> Reason {
 }
 
 /// What stands in the row of a call whose tool nobody knows.
-fn unknown_spec(name: &str) -> ToolSpec {
+pub(crate) fn unknown_spec(name: &str) -> ToolSpec {
     ToolSpec { pool: default_pool(), effect: Effect::Unsafe, ..ToolSpec::named(name) }
 }
 
@@ -159,6 +177,11 @@ fn fingerprint(submission: &Submission) -> Uuid {
         submission.timeout_ms,
         submission.retry,
     ]);
+    digest(&content)
+}
+
+/// A fingerprint of JSON.
+pub(crate) fn digest(content: &Value) -> Uuid {
     let digest = Sha256::digest(content.to_string());
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&digest[..16]);

@@ -118,6 +118,7 @@ fn wire(granted: Granted) -> Option<Grant> {
         effect: granted.effect,
         idempotency_key: granted.origin.to_string(),
         conversation: granted.conversation,
+        task: granted.task,
         traceparent: granted.traceparent,
     })
 }

@@ -1,6 +1,6 @@
 //! Settings of a dispatcher.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use redial_queue::QueueConfig;
 use redial_store::{Purpose, StoreConfig};
@@ -20,6 +20,8 @@ pub struct DispatcherConfig {
     pub lease: Duration,
     /// Ended calls are deleted after this. Default: never.
     pub retention: Option<Duration>,
+    /// File that declares agents: `docs/TASKS.md`. Default: none, and tasks bring their agents with them.
+    pub agents: Option<PathBuf>,
 }
 
 impl DispatcherConfig {
@@ -31,6 +33,7 @@ impl DispatcherConfig {
             connections: 16,
             lease: Duration::from_secs(15),
             retention: None,
+            agents: None,
         }
     }
 

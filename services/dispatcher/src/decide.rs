@@ -155,6 +155,9 @@ pub(crate) async fn act(shared: &Shared, changes: &[Change], applied: Vec<Applie
     for call in applied {
         let Some(change) = changes.get(&call.call) else { continue };
         count(shared, change, &call);
+        if let Some(task) = call.task {
+            shared.pokes.poke(task);
+        }
         match change.state {
             CallState::Ready if change.publish => shared.publish(next_job(call)).await,
             CallState::RetryWait => shared.due.notify_one(),

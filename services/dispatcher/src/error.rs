@@ -11,6 +11,9 @@ pub enum DispatcherError {
     /// A setting is out of its range.
     #[error("dispatcher setting {0}")]
     Setting(String),
+    /// The file of agents cannot be read, or declares a bad one.
+    #[error("{}", .0.message)]
+    Agents(ApiError),
     /// Postgres.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -23,7 +26,7 @@ impl DispatcherError {
     /// True if it may pass by itself.
     pub(crate) fn is_transient(&self) -> bool {
         match self {
-            Self::Setting(_) => false,
+            Self::Setting(_) | Self::Agents(_) => false,
             Self::Store(error) => error.is_transient(),
             Self::Queue(error) => error.is_retryable(),
         }

@@ -2,12 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use redial_proto::{ApiError, Code, SubmitResult, SubmitStatus};
+use redial_proto::{ApiError, Code, SubmitStatus, TaskSubmission, subjects};
 use redial_queue::Delivery;
 use redial_store::RejectedMessage;
 use tokio_util::sync::CancellationToken;
 
-use crate::{accept::Message, shared::Shared, submit, until};
+use crate::{accept::Message, serve, shared::Shared, submit, submit_task, until};
 
 /// Messages taken at once.
 const BATCH: usize = 256;
@@ -23,11 +23,17 @@ pub(crate) async fn run(shared: Arc<Shared>, shutdown: CancellationToken) {
 }
 
 /// Writes what the messages hold, then acknowledges them. A message whose acknowledgement is lost comes again, and
-/// meets its own calls by their keys.
+/// meets its own calls and tasks by their keys.
 async fn take(shared: &Shared, batch: Vec<Delivery>) {
+    let (tasks, calls): (Vec<_>, Vec<_>) =
+        batch.iter().partition(|delivery| delivery.subject() == subjects::TASK_INTAKE);
+    tokio::join!(take_calls(shared, &calls), take_tasks(shared, &tasks));
+}
+
+async fn take_calls(shared: &Shared, batch: &[&Delivery]) {
     let mut incoming = Vec::new();
     let mut counts = Vec::with_capacity(batch.len());
-    for delivery in &batch {
+    for delivery in batch {
         match Message::read(&delivery.payload) {
             Ok(message) => {
                 let (mut submissions, _) = message.into_submissions();
@@ -48,8 +54,24 @@ async fn take(shared: &Shared, batch: Vec<Delivery>) {
     }
     let mut results = submit::submit(shared, incoming).await.into_iter();
     for (delivery, count) in batch.iter().zip(counts) {
-        let results: Vec<SubmitResult> = results.by_ref().take(count).collect();
-        settle(shared, delivery, &results).await;
+        let errors = results.by_ref().take(count).filter(|result| result.status == SubmitStatus::Rejected);
+        let errors: Vec<ApiError> = errors.filter_map(|result| result.error).collect();
+        settle(shared, delivery, &errors).await;
+    }
+}
+
+async fn take_tasks(shared: &Shared, batch: &[&Delivery]) {
+    let incoming = batch.iter().map(|delivery| {
+        let task = serve::decode::<TaskSubmission>(&delivery.payload).map(|mut task| {
+            task.key.get_or_insert_with(|| own_key(delivery, 0));
+            task
+        });
+        (task, delivery.traceparent().map(str::to_owned))
+    });
+    let results = submit_task::submit(shared, incoming.collect()).await;
+    for (delivery, result) in batch.iter().zip(results) {
+        let errors: Vec<ApiError> = result.error.into_iter().collect();
+        settle(shared, delivery, &errors).await;
     }
 }
 
@@ -60,9 +82,7 @@ fn own_key(delivery: &Delivery, n: usize) -> String {
     format!("intake-{stored}-{}-{n}", delivery.stream_sequence)
 }
 
-async fn settle(shared: &Shared, delivery: &Delivery, results: &[SubmitResult]) {
-    let errors = results.iter().filter(|result| result.status == SubmitStatus::Rejected);
-    let errors: Vec<&ApiError> = errors.filter_map(|result| result.error.as_ref()).collect();
+async fn settle(shared: &Shared, delivery: &Delivery, errors: &[ApiError]) {
     if errors.iter().any(|error| matches!(error.code, Code::Unavailable | Code::Internal)) {
         return delivery.nak(PAUSE).await;
     }

@@ -4,27 +4,40 @@
 //! of users are [`submit`], [`intake`], [`get`], [`cancel`], [`redrive`]; of workers [`announce`], [`claim`],
 //! [`renew`], [`release`], and their results [`ingest`]. [`sweep`] and [`watch`] act on time and on a lost stream.
 //! What happens to a call is decided by `redial_engine` alone; [`decide`] translates between it and the tables.
+//!
+//! Tasks have verbs of their own: [`submit_task`], [`get_task`], [`cancel_task`]. [`advance`] lets them go on;
+//! [`life`] translates for it between what came in and the engine, and [`replay`] does the same for what is on record.
 
 mod accept;
+mod accept_task;
+mod advance;
+mod agents;
 mod announce;
 mod cancel;
+mod cancel_task;
 mod claim;
 mod config;
 mod decide;
 mod error;
 mod get;
+mod get_task;
 mod ingest;
 mod intake;
 mod lanes;
+mod life;
+mod pokes;
 mod publish;
 mod redrive;
 mod registry;
 mod release;
 mod renew;
+pub mod replay;
+mod resolve;
 mod retention;
 mod serve;
 mod shared;
 mod submit;
+mod submit_task;
 mod sweep;
 mod watch;
 
@@ -57,6 +70,7 @@ pub async fn run(
     let Some(prepared) = until(&shutdown, patiently(|| watch::prepare(&shared))).await else { return Ok(()) };
     prepared?;
     submit::start(&shared, &tasks, &shutdown).await?;
+    submit_task::start(&shared, &tasks, &shutdown).await?;
     claim::start(&shared, &tasks, &shutdown).await?;
     announce::listen_for_changes(&shared, &tasks, &shutdown).await?;
     serve::each(&shared, subjects::ANNOUNCE, &tasks, &shutdown, announce::announce).await?;
@@ -65,6 +79,9 @@ pub async fn run(
     serve::each(&shared, subjects::GET, &tasks, &shutdown, get::get).await?;
     serve::each(&shared, subjects::CANCEL, &tasks, &shutdown, cancel::cancel).await?;
     serve::each(&shared, subjects::REDRIVE, &tasks, &shutdown, redrive::redrive).await?;
+    serve::each(&shared, subjects::TASK_GET, &tasks, &shutdown, get_task::get).await?;
+    serve::each(&shared, subjects::TASK_CANCEL, &tasks, &shutdown, cancel_task::cancel).await?;
+    advance::start(&shared, &tasks, &shutdown);
     tasks.spawn(intake::run(shared.clone(), shutdown.clone()));
     tasks.spawn(ingest::run(shared.clone(), shutdown.clone()));
     tasks.spawn(sweep::run(shared.clone(), shutdown.clone()));

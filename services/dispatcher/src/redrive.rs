@@ -58,6 +58,7 @@ fn new_call(shared: &Shared, row: &CallRow, content: Content) -> NewCall {
         arguments: content.arguments,
         repairs: None,
         refusal: None,
+        task: None,
         redrive_of: Some((row.id, row.origin.unwrap_or(row.id))),
     }
 }

@@ -6,16 +6,34 @@ use std::{
     time::{Duration, Instant},
 };
 
-use redial_arguments::Schema;
-use redial_proto::{RetryOverride, RetryPolicy, ToolSpec};
+use redial_arguments::{Schema, SchemaError};
+use redial_proto::{RetryOverride, RetryPolicy, ToolSpec, turn};
 use redial_store::{Store, StoreError};
 use tokio::{sync::Mutex, time::sleep};
+
+use crate::accept::digest;
 
 /// A tool that calls can be submitted for.
 #[derive(Debug)]
 pub(crate) struct Tool {
     pub(crate) spec: ToolSpec,
-    pub(crate) schema: Schema,
+    pub(crate) schema: Arc<Schema>,
+    /// Fingerprint of the spec.
+    pub(crate) version: String,
+}
+
+impl Tool {
+    pub(crate) fn new(spec: ToolSpec) -> Result<Self, SchemaError> {
+        let schema = Arc::new(Schema::compile(&spec.parameters)?);
+        // A spec has text keys only, so this cannot fail.
+        let version = serde_json::to_value(&spec).map(|spec| digest(&spec).simple().to_string()).unwrap_or_default();
+        Ok(Self { spec, schema, version })
+    }
+
+    /// Asks a model; no tool of an agent.
+    pub(crate) fn is_model(&self) -> bool {
+        self.spec.pool == turn::POOL
+    }
 }
 
 pub(crate) type Tools = HashMap<String, Arc<Tool>>;
@@ -87,9 +105,10 @@ fn compile(specs: Vec<ToolSpec>, known: &Tools) -> Tools {
             tools.insert(spec.name, tool.clone());
             continue;
         }
-        match Schema::compile(&spec.parameters) {
-            Ok(schema) => drop(tools.insert(spec.name.clone(), Arc::new(Tool { spec, schema }))),
-            Err(error) => tracing::error!(tool = spec.name, %error, "the registry holds a tool with a bad schema"),
+        let name = spec.name.clone();
+        match Tool::new(spec) {
+            Ok(tool) => drop(tools.insert(name, Arc::new(tool))),
+            Err(error) => tracing::error!(tool = name, %error, "the registry holds a tool with a bad schema"),
         }
     }
     tools

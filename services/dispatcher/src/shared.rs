@@ -11,7 +11,7 @@ use redial_store::Store;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::task::TaskTracker;
 
-use crate::{DispatcherConfig, DispatcherError, patiently, publish, registry::Registry};
+use crate::{DispatcherConfig, DispatcherError, agents::Agents, patiently, pokes::Pokes, publish, registry::Registry};
 
 /// What all parts of a dispatcher share. Nothing here outlives the process or is needed by another one.
 pub(crate) struct Shared {
@@ -19,8 +19,11 @@ pub(crate) struct Shared {
     pub(crate) store: Store,
     pub(crate) queue: Queue,
     pub(crate) registry: Registry,
+    pub(crate) agents: Agents,
     /// Jobs to publish.
     pub(crate) jobs: mpsc::Sender<OutgoingJob>,
+    /// Tasks to advance.
+    pub(crate) pokes: Pokes,
     /// Wakes the sweeper: something may be due sooner than it thinks.
     pub(crate) due: Notify,
     /// Since when Postgres and NATS were reached without a break.
@@ -33,6 +36,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) async fn connect(config: DispatcherConfig, tasks: &TaskTracker) -> Result<Arc<Self>, DispatcherError> {
+        let agents = Agents::load(config.agents.clone()).await.map_err(DispatcherError::Agents)?;
         let queue = Queue::connect(&config.queue).await?;
         let store = Store::connect(&config.store()).await?;
         let registry = patiently(|| async { Ok(Registry::load(&store).await?) }).await?;
@@ -42,7 +46,9 @@ impl Shared {
             store,
             queue,
             registry,
+            agents,
             jobs,
+            pokes: Pokes::default(),
             due: Notify::new(),
             well_since: Mutex::new(Instant::now()),
             successes: Mutex::default(),

@@ -123,14 +123,15 @@ pub(crate) async fn write(shared: &Shared, calls: &[NewCall]) -> Vec<SubmitResul
 }
 
 /// Names that nobody announced would make a series each.
-fn metric_tool(call: &NewCall) -> &str {
+pub(crate) fn metric_tool(call: &NewCall) -> &str {
     match &call.refusal {
         Some(Reason { class: ErrorClass::UnknownTool, .. }) => names::OTHER_TOOL,
         _ => &call.tool,
     }
 }
 
-fn first_job(call: &NewCall) -> OutgoingJob {
+/// The job of a call that was just written.
+pub(crate) fn first_job(call: &NewCall) -> OutgoingJob {
     let bytes = u32::try_from(call.arguments.len()).unwrap_or(u32::MAX);
     OutgoingJob {
         job: Job { call: call.id, attempt: 1, tool: call.tool.clone(), bytes },
@@ -168,7 +169,8 @@ fn refused(reason: &Reason) -> ApiError {
     ApiError { code, message: reason.message.clone(), details }
 }
 
-const fn status_name(status: SubmitStatus) -> &'static str {
+/// What became of a submission, for metrics.
+pub(crate) const fn status_name(status: SubmitStatus) -> &'static str {
     match status {
         SubmitStatus::Accepted => "accepted",
         SubmitStatus::Existing => "existing",
