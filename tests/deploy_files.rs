@@ -144,7 +144,8 @@ fn our_services_run_one_image_and_commands_that_exist() {
 #[test]
 fn each_role_has_its_own_nats_user_and_inbox() {
     let (compose, nats) = (Compose::read(), text("deploy/nats.conf"));
-    for (service, role) in [("dispatcher", "dispatcher"), ("worker", "worker"), ("cli", "client")] {
+    let roles = [("dispatcher", "dispatcher"), ("worker", "worker"), ("models", "worker"), ("cli", "client")];
+    for (service, role) in roles {
         let environment = &compose.services()[service]["environment"];
         let inbox = format!("_INBOX_{role}");
         assert_eq!(environment["REDIAL_NATS_INBOX_PREFIX"], inbox, "{service}");
@@ -161,10 +162,25 @@ fn each_role_has_its_own_nats_user_and_inbox() {
 #[test]
 fn a_worker_cannot_reach_the_database() {
     let compose = Compose::read();
-    let (worker, postgres) = (&compose.services()["worker"], &compose.services()["postgres"]);
-    assert!(worker["environment"]["REDIAL_DATABASE_URL"].is_null());
-    let shared = strings(&worker["networks"]).into_iter().filter(|net| strings(&postgres["networks"]).contains(net));
-    assert_eq!(shared.collect::<Vec<_>>(), Vec::<&str>::new());
+    let postgres = &compose.services()["postgres"];
+    for name in ["worker", "models"] {
+        let worker = &compose.services()[name];
+        assert!(worker["environment"]["REDIAL_DATABASE_URL"].is_null(), "{name}");
+        let shared = strings(&worker["networks"]).into_iter().filter(|net| strings(&postgres["networks"]).contains(net));
+        assert_eq!(shared.collect::<Vec<_>>(), Vec::<&str>::new(), "{name}");
+    }
+}
+
+#[test]
+fn only_model_workers_have_keys_of_providers_and_they_have_no_tools() {
+    let compose = Compose::read();
+    for (name, service) in compose.services() {
+        let environment = service["environment"].as_object().into_iter().flatten();
+        let keys = environment.filter(|(variable, _)| variable.ends_with("_API_KEY")).count();
+        assert_eq!(keys > 0, name == "models", "{name} has {keys} keys");
+        assert_eq!(!service["environment"]["REDIAL_MODELS"].is_null(), name == "models", "{name}");
+    }
+    assert!(compose.services()["models"]["environment"]["REDIAL_TOOLS"].is_null());
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use chrono::{TimeDelta, Utc};
-use redial_proto::{CallId, CallState, Effect};
-use redial_testkit::{Claims, Deed, Entry, Evidence, Invariant, Stack, accuse, obedient};
+use redial_proto::{CallId, CallState, Effect, TaskId};
+use redial_testkit::{Claims, Deed, Entry, Evidence, Invariant, Stack, Subject, accuse, obedient};
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use uuid::Uuid;
@@ -39,10 +39,41 @@ const BUGS: [(&str, Invariant); 14] = [
     ("UPDATE attempts SET class = 'lost' WHERE call_id = '{call}' AND attempt = 1", Invariant::NoAttemptBurnt),
 ];
 
+/// A task that ended, with two calls and their answers.
+const TASK: &str = r#"
+    INSERT INTO tasks (id, tenant, conversation, model, language, spec, input, state, submitted_at, finished_at, code)
+    VALUES ('{call}', 't', 'c', 'm', 'en', '{}', 'go', 'succeeded', now(), now(), 'answered');
+    INSERT INTO task_steps (task_id, n, at, input, decisions)
+    VALUES ('{call}', 1, now(), '{}', '[]'), ('{call}', 2, now(), '{}', '[]');
+    INSERT INTO messages (tenant, conversation, seq, task_id, at, role, content, calls, call_id) VALUES
+        ('t', 'c', 1, '{call}', now(), 'user', 'go', NULL, NULL),
+        ('t', 'c', 2, '{call}', now(), 'assistant', '',
+         '[{"id":"a","tool":"x","arguments":"{}"},{"id":"b","tool":"x","arguments":"{}"}]', NULL),
+        ('t', 'c', 3, '{call}', now(), 'tool', '1', NULL, 'a'),
+        ('t', 'c', 4, '{call}', now(), 'tool', '2', NULL, 'b'),
+        ('t', 'c', 5, '{call}', now(), 'assistant', 'done', NULL, NULL);
+    ALTER TABLE tasks DISABLE TRIGGER USER;"#;
+
+/// A change of that task, and what it breaks.
+const TASK_BUGS: [(&str, Option<Invariant>); 8] = [
+    ("", None),
+    (
+        "UPDATE tasks SET state = 'running', finished_at = NULL, code = NULL WHERE id = '{call}'",
+        Some(Invariant::EveryTaskEnds),
+    ),
+    ("DELETE FROM task_steps WHERE task_id = '{call}' AND n = 1", Some(Invariant::StepsWithoutGaps)),
+    ("DELETE FROM messages WHERE task_id = '{call}' AND seq = 1", Some(Invariant::MessagesWithoutGaps)),
+    ("DELETE FROM messages WHERE task_id = '{call}' AND seq = 4", Some(Invariant::OneAnswerPerCall)),
+    ("UPDATE messages SET call_id = 'c' WHERE task_id = '{call}' AND seq = 3", Some(Invariant::OneAnswerPerCall)),
+    ("UPDATE messages SET calls = NULL WHERE task_id = '{call}' AND seq = 2", Some(Invariant::OneAnswerPerCall)),
+    ("DELETE FROM messages WHERE task_id = '{call}' AND seq >= 4", Some(Invariant::OneAnswerPerCall)),
+];
+
 /// A bug in what was promised or done, seen against clean tables, and what it breaks.
 type Misdeed = (fn(&mut Claims, CallId), Invariant);
 
-const MISDEEDS: [Misdeed; 8] = [
+const MISDEEDS: [Misdeed; 9] = [
+    (|claims, _| claims.tasks.push(TaskId::generate()), Invariant::AcknowledgedExists),
     (|claims, _| claims.acknowledged.push((CallId::generate(), None)), Invariant::AcknowledgedExists),
     (|claims, call| again(claims, call, 2, Deed::Effect), Invariant::EffectsWithinAttempts),
     (|claims, call| again(claims, call, 3, Deed::Effect), Invariant::EffectsWithinAttempts),
@@ -73,7 +104,7 @@ fn at_once(claims: &mut Claims, call: CallId) {
 
 fn named(evidence: &Evidence, claims: &Claims, call: Option<CallId>) -> BTreeSet<Invariant> {
     let accusations = accuse(evidence, claims).into_iter();
-    let about = accusations.filter(|accusation| call.is_none_or(|call| accusation.call == call));
+    let about = accusations.filter(|accusation| call.is_none_or(|call| accusation.about == Subject::Call(call)));
     about.map(|accusation| accusation.invariant).collect()
 }
 
@@ -114,6 +145,11 @@ async fn every_seeded_bug_is_named() {
         let found = named(&with_bug(&mut db, bug, call).await, &claims, Some(call));
         assert!(found.contains(&invariant), "{bug} breaks {invariant:?}, found was {found:?}");
         broken.insert(invariant);
+    }
+    for (bug, invariant) in TASK_BUGS {
+        let found = named(&with_bug(&mut db, &format!("{TASK}{bug}"), call).await, &claims, None);
+        assert!(invariant.map_or(found.is_empty(), |wanted| found.contains(&wanted)), "{bug}: found was {found:?}");
+        broken.extend(invariant);
     }
     for (n, (misdeed, invariant)) in MISDEEDS.into_iter().enumerate() {
         let mut claims = claims.clone();

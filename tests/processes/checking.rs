@@ -31,6 +31,19 @@ async fn arguments_are_checked_offline() {
 }
 
 #[tokio::test]
+async fn a_tool_that_takes_arguments_to_the_letter_is_checked_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let tool = |name: &str, more: &str| {
+        format!("[[tool]]\nname = \"{name}\"\n{more}\n[tool.command]\nargv = [\"true\"]\n")
+    };
+    fs::write(folder.path().join("tools.toml"), tool("lenient", "") + &tool("strict", "repairs = false")).unwrap();
+    for (tool, code) in [("lenient", 0), ("strict", 1)] {
+        let run = redial(folder.path(), &[], &["check", "{'days': 2}", "--tool", tool]).await;
+        assert_eq!(run.code, code, "{tool}: {} {}", run.out, run.err);
+    }
+}
+
+#[tokio::test]
 async fn a_check_that_is_used_wrongly_says_how_to_use_it() {
     let folder = tempfile::tempdir().unwrap();
     let cases: [(&[&str], &str); 4] = [

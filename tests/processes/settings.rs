@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use redial_testkit::{Servers, unique_path};
+use redial_testkit::{Process, Servers, Stack, unique_path};
 use serde_json::Value;
 
 use crate::redial;
@@ -131,6 +131,61 @@ async fn a_wrong_manifest_is_named() {
     fs::write(folder.path().join("tools.toml"), "[[tool]]\nname = \"a\"\neffect = \"harmless\"\n").unwrap();
     let run = redial(folder.path(), &servers, &["worker"]).await;
     assert!(run.code == 2 && run.err.contains("harmless") && run.err.contains("idempotent"), "{}", run.err);
+}
+
+/// A file that is set wins over the one that is just there; a flag over a variable, that over redial.toml.
+#[tokio::test]
+async fn a_wrong_file_of_models_or_agents_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let servers = [("REDIAL_NATS_URL", NATS), ("REDIAL_DATABASE_URL", DATABASE)];
+    for (role, name, variable, wrong, code) in [
+        ("worker", "models", "REDIAL_MODELS", "[models.small]\nprovider = \"oracle\"\n", "invalid_configuration"),
+        ("dispatcher", "agents", "REDIAL_AGENTS", "[agents.clerk]\nmodel = 3\n", "invalid_agent"),
+    ] {
+        let default = folder.path().join(format!("{name}.toml"));
+        fs::write(&default, wrong).unwrap();
+        let run = redial(folder.path(), &servers, &[role]).await;
+        let told = run.err.contains(&format!("{name}.toml")) && run.err.contains(&format!("[{code}]"));
+        assert!(run.code == 2 && told, "{role}: {} {}", run.code, run.err);
+
+        fs::write(folder.path().join("redial.toml"), format!("{name} = \"by-file.toml\"\n")).unwrap();
+        let by_file = redial(folder.path(), &servers, &[role]).await;
+        let mut environment = servers.to_vec();
+        environment.push((variable, "by-variable.toml"));
+        let by_variable = redial(folder.path(), &environment, &[role]).await;
+        let by_flag = redial(folder.path(), &environment, &[role, &format!("--{name}"), "by-flag.toml"]).await;
+        for (run, file) in [(by_file, "by-file"), (by_variable, "by-variable"), (by_flag, "by-flag")] {
+            let told = run.err.contains(&format!("{file}.toml")) && run.err.contains("No such file");
+            assert!(run.code == 2 && told, "{role}: {} {}", run.code, run.err);
+        }
+        fs::remove_file(folder.path().join("redial.toml")).unwrap();
+        fs::remove_file(default).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_worker_takes_models_without_tools() {
+    let stack = Stack::on(Servers::start().await).await;
+    let folder = tempfile::tempdir().unwrap();
+    let nats = stack.servers.nats_url();
+    let dispatcher = ["dispatcher", "--nats-url", nats, "--database-url", stack.servers.database_url()];
+    let dispatcher = start(folder.path(), &dispatcher);
+    fs::write(folder.path().join("rules.toml"), "[[rule]]\ntext = \"hello\"\n").unwrap();
+    let models = "[models.parrot]\nprovider = \"script\"\nscript = \"rules.toml\"\n";
+    fs::write(folder.path().join("models.toml"), models).unwrap();
+    let worker = start(folder.path(), &["worker", "--nats-url", nats]);
+    stack.offered(&["model-parrot", "echo"]).await;
+    for process in [worker, dispatcher] {
+        process.terminate();
+        assert!(process.ended().await.success(), "{}", process.output());
+    }
+    stack.finish().await;
+}
+
+fn start(folder: &std::path::Path, arguments: &[&str]) -> Process {
+    Process::start(env!("CARGO_BIN_EXE_redial"), |command| {
+        command.current_dir(folder).args(arguments);
+    })
 }
 
 #[tokio::test]

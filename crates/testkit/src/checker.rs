@@ -3,14 +3,16 @@
 //!
 //! It is tested by its own seeded bugs: `tests/end_to_end/checker.rs` breaks each invariant once.
 
+mod conversations;
 mod evidence;
 mod rules;
 
 use std::fmt;
 
 use chrono::{DateTime, Utc};
-use redial_proto::CallId;
+use redial_proto::{CallId, TaskId};
 
+pub use conversations::TaskFacts;
 pub use evidence::{AttemptFacts, CallFacts, Evidence};
 pub use rules::accuse;
 
@@ -42,11 +44,19 @@ pub enum Invariant {
     /// An outage of NATS or Postgres alone burns no attempt: an attempt is lost only if its worker died. Nobody knows how
     /// far an `unsafe` tool came that a living worker had to stop: that may be lost while others die.
     NoAttemptBurnt,
+    /// After the drain every task has ended.
+    EveryTaskEnds,
+    /// The steps of a task are 1..n without gaps.
+    StepsWithoutGaps,
+    /// The messages of a conversation are 1..n without gaps.
+    MessagesWithoutGaps,
+    /// Each call of an assistant message has exactly one tool message: directly after it, in the order of the calls.
+    OneAnswerPerCall,
 }
 
 impl Invariant {
     /// Every invariant.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 15] = [
         Self::AcknowledgedExists,
         Self::EveryCallEnds,
         Self::AttemptsWithoutGaps,
@@ -58,6 +68,10 @@ impl Invariant {
         Self::LeasesApart,
         Self::NothingAfterCancel,
         Self::NoAttemptBurnt,
+        Self::EveryTaskEnds,
+        Self::StepsWithoutGaps,
+        Self::MessagesWithoutGaps,
+        Self::OneAnswerPerCall,
     ];
 }
 
@@ -66,15 +80,28 @@ impl Invariant {
 pub struct Accusation {
     /// Which.
     pub invariant: Invariant,
-    /// For which call.
-    pub call: CallId,
+    /// For which call or task.
+    pub about: Subject,
     /// What was found.
     pub found: String,
 }
 
+/// What an accusation is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// A call.
+    Call(CallId),
+    /// A task, or its conversation.
+    Task(TaskId),
+}
+
 impl fmt::Display for Accusation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}: call {}: {}", self.invariant, self.call, self.found)
+        let Self { invariant, about, found } = self;
+        match about {
+            Subject::Call(call) => write!(f, "{invariant:?}: call {call}: {found}"),
+            Subject::Task(task) => write!(f, "{invariant:?}: task {task}: {found}"),
+        }
     }
 }
 
@@ -83,6 +110,8 @@ impl fmt::Display for Accusation {
 pub struct Claims {
     /// Calls whose submission was answered `accepted` or `existing`, with their key.
     pub acknowledged: Vec<(CallId, Option<String>)>,
+    /// Tasks whose submission was answered `accepted` or `existing`.
+    pub tasks: Vec<TaskId>,
     /// Calls whose cancel was answered `cancelled` or `running`, and when the answer was there.
     pub cancelled: Vec<(CallId, DateTime<Utc>)>,
     /// What tools did.

@@ -7,6 +7,7 @@
 //! | [`Evidence`], [`Claims`], [`accuse`] | the checker of the invariants that every test must leave intact |
 //! | [`obedient`], [`Ledger`] | a tool that does what its arguments say, and the book of what it did |
 //! | [`ScriptedHttp`], [`RawNats`] | an HTTP server by script; a NATS client that sends any bytes |
+//! | [`validators`] | what a model's provider would say to a request |
 //!
 //! Everything here panics with a clear message when it cannot do what a test asked for: a test cannot go on then.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a failure here is a failure of the test that asked")]
@@ -22,9 +23,10 @@ mod raw_nats;
 mod scripted_http;
 mod servers;
 mod stack;
+pub mod validators;
 mod wait;
 
-pub use checker::{Accusation, AttemptFacts, CallFacts, Claims, Evidence, Invariant, accuse};
+pub use checker::{Accusation, AttemptFacts, CallFacts, Claims, Evidence, Invariant, Subject, TaskFacts, accuse};
 pub use fault_proxy::FaultProxy;
 pub use home::unique_path;
 pub use ledger::{Deed, Entry, Ledger};

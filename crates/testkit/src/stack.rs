@@ -30,6 +30,8 @@ pub struct Stack {
     pub ledger: Ledger,
     /// How long a worker holds a call. Changes are for dispatchers that are started later.
     pub lease: Duration,
+    /// `agents.toml` of dispatchers that are started later.
+    pub agents: Option<std::path::PathBuf>,
     queue: Queue,
     db: PgPool,
     claims: Mutex<Claims>,
@@ -64,6 +66,7 @@ impl Stack {
             servers,
             ledger: Ledger::create(),
             lease: Duration::from_secs(2),
+            agents: None,
             queue,
             db,
             claims: Mutex::default(),

@@ -7,6 +7,8 @@ use redial_proto::{CallId, CallState, Effect, RetryOverride, RetryPolicy, ToolSp
 use sqlx::{PgConnection, Row, postgres::PgRow};
 use uuid::Uuid;
 
+use super::TaskFacts;
+
 /// A call as it stands.
 #[derive(Clone, Debug)]
 pub struct CallFacts {
@@ -54,6 +56,8 @@ pub struct AttemptFacts {
 pub struct Evidence {
     /// By id.
     pub calls: HashMap<CallId, CallFacts>,
+    /// Tasks with their steps and messages.
+    pub tasks: Vec<TaskFacts>,
     /// Reports that came too late.
     pub late_reports: u64,
 }
@@ -82,8 +86,9 @@ impl Evidence {
             let call = calls.get_mut(&id).unwrap_or_else(|| panic!("attempts of call {id}, which is not there"));
             call.attempts.push(attempt(&row));
         }
-        let late: i64 = sqlx::query_scalar("SELECT count(*) FROM late_reports").fetch_one(db).await.unwrap();
-        Self { calls, late_reports: late.try_into().unwrap() }
+        let late: i64 = sqlx::query_scalar("SELECT count(*) FROM late_reports").fetch_one(&mut *db).await.unwrap();
+        let tasks = TaskFacts::read(db).await;
+        Self { calls, tasks, late_reports: late.try_into().unwrap() }
     }
 
     /// Calls in this state.

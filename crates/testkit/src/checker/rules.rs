@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use redial_proto::{CallId, CallState, Effect};
 use uuid::Uuid;
 
-use super::{Accusation, CallFacts, Claims, Evidence, Invariant};
+use super::{Accusation, CallFacts, Claims, Evidence, Invariant, Subject, conversations};
 use crate::{Deed, Entry};
 
 /// What a rule finds wrong with a call.
@@ -34,16 +34,22 @@ pub fn accuse(evidence: &Evidence, claims: &Claims) -> Vec<Accusation> {
             burnt(call, claims),
         ];
         let accused = findings.into_iter().flatten();
-        accusations.extend(accused.map(|(invariant, found)| Accusation { invariant, call: call.id, found }));
+        accusations.extend(accused.map(|(invariant, found)| Accusation {
+            invariant,
+            about: Subject::Call(call.id),
+            found,
+        }));
     }
-    accusations.sort_by_key(|accusation| (accusation.invariant, accusation.call));
+    accusations.extend(conversations::accuse(&evidence.tasks, claims));
+    accusations.sort_by_key(|accusation| (accusation.invariant, accusation.about));
     accusations
 }
 
 /// What users were told and what is not so.
 fn unkept_promises(evidence: &Evidence, claims: &Claims, deeds: &HashMap<CallId, Vec<&Entry>>) -> Vec<Accusation> {
     let mut accusations = Vec::new();
-    let mut accuse = |invariant, call, found| accusations.push(Accusation { invariant, call, found });
+    let mut accuse =
+        |invariant, call, found| accusations.push(Accusation { invariant, about: Subject::Call(call), found });
     for (id, key) in &claims.acknowledged {
         match evidence.calls.get(id) {
             None => accuse(Invariant::AcknowledgedExists, *id, "was acknowledged and is not on record".to_owned()),

@@ -5,7 +5,8 @@ use std::time::Duration;
 use chrono::Utc;
 use redial_proto::{
     CallId, CallState, CallView, CancelReply, CancelRequest, GetRequest, RedriveReply, RedriveRequest, Submission,
-    SubmitBatch, SubmitBatchReply, SubmitResult, SubmitStatus, subjects,
+    SubmitBatch, SubmitBatchReply, SubmitResult, SubmitStatus, TaskCancel, TaskCancelReply, TaskGet, TaskId,
+    TaskReport, TaskResult, TaskState, TaskSubmission, subjects,
 };
 use redial_queue::QueueError;
 use serde_json::{Value, value::RawValue};
@@ -107,6 +108,51 @@ impl Stack {
             self.claims().acknowledged.push((call, None));
         }
         result
+    }
+
+    /// Submits one task.
+    pub async fn submit_task(&self, submission: &TaskSubmission) -> TaskResult {
+        let result: TaskResult = self.queue().request(subjects::TASK_SUBMIT, submission, ANSWER).await.unwrap();
+        self.claims().tasks.extend(result.task);
+        result
+    }
+
+    /// Submits a task that must be accepted.
+    pub async fn task(&self, submission: &TaskSubmission) -> TaskId {
+        let result = self.submit_task(submission).await;
+        assert_eq!(result.status, SubmitStatus::Accepted, "{:?}", result.error);
+        result.task.unwrap()
+    }
+
+    /// A task with all its steps and messages.
+    pub async fn task_report(&self, task: TaskId) -> TaskReport {
+        let report: TaskReport =
+            self.queue().request(subjects::TASK_GET, &TaskGet { task, after: 0 }, ANSWER).await.unwrap();
+        assert!(!report.more, "the task is too long for one message");
+        report
+    }
+
+    /// Waits until a task has ended.
+    pub async fn task_ended(&self, task: TaskId) -> TaskReport {
+        self.task_is(task, TaskState::is_terminal).await;
+        self.task_report(task).await
+    }
+
+    /// Waits until a task's state is as wanted.
+    pub async fn task_is(&self, task: TaskId, wanted: impl Fn(TaskState) -> bool) {
+        crate::until(&format!("task {task} gets there"), async || {
+            let now = sqlx::query_scalar::<_, String>("SELECT state FROM tasks WHERE id = $1").bind(task.0);
+            let now: TaskState = now.fetch_one(self.db()).await.ok()?.parse().ok()?;
+            wanted(now).then_some(())
+        })
+        .await;
+    }
+
+    /// Cancels a task; where it stands then.
+    pub async fn cancel_task(&self, task: TaskId) -> TaskState {
+        let reply: TaskCancelReply =
+            self.queue().request(subjects::TASK_CANCEL, &TaskCancel { task }, ANSWER).await.unwrap();
+        reply.state
     }
 
     fn remember(&self, submission: &Submission, result: &SubmitResult) {

@@ -34,6 +34,7 @@ impl Stack {
         let config = DispatcherConfig {
             lease: self.lease,
             connections: 8,
+            agents: self.agents.clone(),
             ..DispatcherConfig::new(queue, self.servers.database_url())
         };
         let shutdown = CancellationToken::new();
@@ -53,9 +54,26 @@ impl Stack {
 
     /// The same with its own way to NATS, through a proxy.
     pub async fn work_through(&mut self, nats_url: String, tools: Vec<Tool>) -> WorkerId {
+        self.start_worker(nats_url, |worker| tools.into_iter().fold(worker, Worker::add)).await
+    }
+
+    /// Starts one more worker with the models of a file, and waits until a dispatcher knows it.
+    pub async fn serve_models(&mut self, models: &std::path::Path) -> WorkerId {
+        let nats_url = self.servers.nats_url().to_owned();
+        self.start_worker(nats_url, |worker| worker.models(models).unwrap()).await
+    }
+
+    /// Starts one more worker with models that the test plays itself, each under its tool's name, and waits until a
+    /// dispatcher knows it.
+    pub async fn play_models(&mut self, models: Vec<Tool>) -> WorkerId {
+        let nats_url = self.servers.nats_url().to_owned();
+        self.start_worker(nats_url, |worker| models.into_iter().fold(worker, Worker::model)).await
+    }
+
+    async fn start_worker(&mut self, nats_url: String, set_up: impl FnOnce(Worker) -> Worker) -> WorkerId {
         let (tell, ready) = oneshot::channel();
         let worker = Worker::new(WorkerConfig::new(nats_url, "test")).on_ready(|| tell.send(()).unwrap());
-        let worker = tools.into_iter().fold(worker, Worker::add);
+        let worker = set_up(worker);
         let (id, shutdown) = (worker.id().clone(), CancellationToken::new());
         let token = shutdown.clone();
         let running = tokio::spawn(async move { worker.run(token).await.unwrap() });

@@ -1,0 +1,122 @@
+//! A conversation can never become invalid: random histories of tasks, with whatever can go wrong, through the real
+//! state machine, the real view and the real mapping to every provider; all else is played in memory.
+//!
+//! `REDIAL_SEED=n cargo test -p redial --test conversations -- one_history --ignored --nocapture` tells one of them.
+
+#![expect(clippy::expect_used, reason = "helpers of tests fail by panicking, too")]
+
+#[path = "conversations/invent.rs"]
+mod invent;
+#[path = "conversations/providers.rs"]
+mod providers;
+#[path = "conversations/record.rs"]
+mod record;
+#[path = "conversations/tally.rs"]
+mod tally;
+#[path = "conversations/world.rs"]
+mod world;
+
+use std::{panic::AssertUnwindSafe, thread};
+
+use redial_engine::task::Step;
+use redial_proto::{ErrorClass, Message, Role, TaskCode, TaskState};
+use tally::Tally;
+use world::{Sabotage, history};
+
+/// Conversations, of one to three tasks each.
+const HISTORIES: u64 = 20_000;
+/// They are shared among so many threads.
+const THREADS: u64 = 4;
+
+#[test]
+fn twenty_thousand_random_histories_are_valid() {
+    let part = |part: u64| {
+        move || {
+            let mut tally = Tally::default();
+            (0..HISTORIES).filter(|seed| seed % THREADS == part).for_each(|seed| tally.add(checked(seed)));
+            tally
+        }
+    };
+    let threads: Vec<_> = (0..THREADS).map(|n| thread::spawn(part(n))).collect();
+    let mut tally = Tally::default();
+    for thread in threads {
+        tally.add(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+    }
+    println!("{HISTORIES} histories:\n{}", tally.lines());
+    for what in reached() {
+        assert!(tally.times(&what) >= 100, "too few histories reach {what:?}:\n{}", tally.lines());
+    }
+}
+
+/// Everything that the histories must reach often.
+fn reached() -> Vec<String> {
+    let decisions = "message turn run answered nudged fallback returned last_answer stopping ended";
+    let mut all: Vec<String> = decisions.split(' ').map(|kind| format!("decision {kind}")).collect();
+    // No decision of the engine: that of a dispatcher that cannot go on.
+    let codes = TaskCode::ALL.into_iter().filter(|code| *code != TaskCode::Internal);
+    all.extend(codes.map(|code| format!("code {code}")));
+    all.extend(ErrorClass::ALL.map(|class| format!("ran with {class}")));
+    let not_run = ["malformed_arguments", "unknown_tool", "invalid_arguments", "repeated_call", "budget_exhausted"];
+    all.extend(not_run.map(|class| format!("did not run with {class}")));
+    all.extend(["view pruned", "view shortened", "view left out", "crash before the commit"].map(str::to_owned));
+    all
+}
+
+/// One history; panics with its seed.
+fn checked(seed: u64) -> Tally {
+    let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| history(seed, None, None)));
+    let problem = match outcome {
+        Ok(Ok(tally)) => return tally,
+        Ok(Err(problem)) => problem,
+        Err(_) => "it panicked, see above".to_owned(),
+    };
+    panic!("history REDIAL_SEED={seed}: {problem}")
+}
+
+#[test]
+#[ignore = "tells one history, to look into it"]
+fn one_history() {
+    let seed = std::env::var("REDIAL_SEED").expect("REDIAL_SEED is set").parse().expect("REDIAL_SEED is a number");
+    let outcome = history(seed, None, Some(&mut |line| println!("{line}")));
+    println!("{:?}", outcome.map(|tally| tally.lines()));
+}
+
+/// Bugs that are let in on purpose: each of them must be found.
+const BUGS: [(&str, Sabotage); 12] = [
+    ("a tool message is lost", |step| step.messages.retain(|(_, message)| message.role != Role::Tool)),
+    ("a message is written twice", |step| step.messages.extend(step.messages.first().cloned())),
+    ("answers change places", |step| {
+        let tools = step.messages.iter_mut().filter(|(_, message)| message.role == Role::Tool);
+        let mut messages: Vec<&mut Message> = tools.map(|(_, message)| message).collect();
+        if let [first, .., last] = messages.as_mut_slice() {
+            std::mem::swap(*first, *last);
+        }
+    }),
+    ("a place is left free", |step| step.messages.iter_mut().for_each(|(seq, _)| *seq += u32::from(*seq > 5))),
+    ("an id is used again", |step| {
+        step.messages.iter_mut().flat_map(|(_, message)| &mut message.calls).for_each(|call| call.id = "c1".to_owned());
+    }),
+    ("a result becomes a user message", |step| {
+        for (_, message) in step.messages.iter_mut().filter(|(_, message)| message.role == Role::Tool) {
+            *message = Message::text(Role::User, message.content.clone());
+        }
+    }),
+    ("a call that was to stop is forgotten", |step| step.calls.clear()),
+    ("a call starts twice", |step| step.calls.extend(step.calls.first().cloned())),
+    ("a turn begins again", |step| step.turn.iter_mut().for_each(|turn| turn.turn = turn.turn.max(2) - 1)),
+    ("nobody is asked", |step| step.turn = None),
+    ("nobody wakes it", |step| step.wake_at = None),
+    ("a failure is sold as success", |step| {
+        step.ended.iter_mut().for_each(|ended| ended.state = TaskState::Succeeded);
+    }),
+];
+
+#[test]
+fn seeded_bugs_are_found() {
+    for (bug, sabotage) in BUGS {
+        let found = (0..50).filter(|seed| history(*seed, Some(sabotage), None).is_err()).count();
+        assert!(found > 0, "nobody noticed: {bug}");
+    }
+    let none: Sabotage = |_: &mut Step| {};
+    assert!((0..50).all(|seed| history(seed, Some(none), None).is_ok()));
+}

@@ -1,0 +1,226 @@
+//! What is on record of a conversation, and what must be true of every step that changes it.
+//!
+//! Written from the promises, not from the engine: it knows events and steps only.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use redial_engine::task::{Ended, Event, NewTurn, Step, Task};
+use redial_proto::{ErrorClass, Message, Role, TaskCode, TaskDecision, TaskState};
+
+/// A conversation over its tasks.
+#[derive(Debug, Default)]
+pub(crate) struct Record {
+    /// By place, from 1.
+    pub(crate) messages: BTreeMap<u32, Message>,
+    /// Places that are kept for the answer of a call.
+    reserved: BTreeMap<u32, String>,
+    ids: BTreeSet<String>,
+    /// The turn that a model works on.
+    pub(crate) asked: Option<u32>,
+    /// The calls that run, by turn and slot.
+    pub(crate) running: BTreeMap<(u32, u32), Running>,
+    last_turn: u32,
+    started: BTreeSet<(u32, u32)>,
+    is_started: bool,
+    cancelled: bool,
+    pub(crate) ended: Option<Ended>,
+}
+
+/// A call that a worker runs.
+#[derive(Debug)]
+pub(crate) struct Running {
+    tool: String,
+    pub(crate) told_to_stop: bool,
+}
+
+type Verdict = Result<(), String>;
+
+fn must(fine: bool, what: impl FnOnce() -> String) -> Verdict {
+    if fine { Ok(()) } else { Err(what()) }
+}
+
+impl Record {
+    /// The next task of the conversation begins.
+    pub(crate) fn next_task(&mut self) {
+        let (messages, ids) = (std::mem::take(&mut self.messages), std::mem::take(&mut self.ids));
+        *self = Self { messages, ids, ..Self::default() };
+    }
+
+    /// The place of the next message.
+    pub(crate) fn next_seq(&self) -> u32 {
+        self.messages.last_key_value().map_or(1, |(seq, _)| seq + 1)
+    }
+
+    /// A step was committed: takes it on record, and says what is wrong with it.
+    pub(crate) fn commit(&mut self, event: &Event, step: &Step, task: &Task) -> Verdict {
+        if self.ended.is_some() {
+            return must(*step == Step::default(), || format!("something happened after the end: {step:?}"));
+        }
+        self.happened(event);
+        self.messages_of(step)?;
+        self.decisions_of(step)?;
+        self.calls_of(step)?;
+        self.cancels_of(step)?;
+        self.turn_of(step)?;
+        self.end_of(step, task)?;
+        self.goes_on(step, task)
+    }
+
+    fn happened(&mut self, event: &Event) {
+        match event {
+            Event::Started { .. } => self.is_started = true,
+            Event::TurnEnded { turn, .. } if self.asked == Some(*turn) => self.asked = None,
+            Event::CallEnded { turn, slot, .. } => drop(self.running.remove(&(*turn, *slot))),
+            Event::CancelRequested => self.cancelled = true,
+            _ => {}
+        }
+    }
+
+    fn messages_of(&mut self, step: &Step) -> Verdict {
+        for (seq, message) in &step.messages {
+            must(!self.messages.contains_key(seq), || format!("message {seq} is written twice"))?;
+            let reserved = self.reserved.remove(seq);
+            must(message.call_id == reserved, || format!("place {seq} is kept for {reserved:?}: {message:?}"))?;
+            must((message.role == Role::Tool) == reserved.is_some(), || format!("{seq} has the wrong role"))?;
+            must(message.role == Role::Assistant || message.calls.is_empty(), || format!("{seq} must not call"))?;
+            for (n, call) in (1..).zip(&message.calls) {
+                must(self.ids.insert(call.id.clone()), || format!("id {} is there twice", call.id))?;
+                self.reserved.insert(seq + n, call.id.clone());
+            }
+            self.messages.insert(*seq, message.clone());
+        }
+        Ok(())
+    }
+
+    /// The record says what was done, no more and no less.
+    fn decisions_of(&self, step: &Step) -> Verdict {
+        let seqs = step.decisions.iter().filter_map(|decision| match decision {
+            TaskDecision::Message { seq } => Some(*seq),
+            _ => None,
+        });
+        must(seqs.eq(step.messages.iter().map(|(seq, _)| *seq)), || "decisions and messages differ".to_owned())?;
+        let answered = step.decisions.iter().filter_map(|decision| match decision {
+            TaskDecision::Answered { id, class, .. } => Some((Some(id), *class)),
+            _ => None,
+        });
+        let tool = step.messages.iter().filter(|(_, message)| message.role == Role::Tool);
+        let tool = tool.map(|(_, message)| (message.call_id.as_ref(), message.class));
+        must(answered.eq(tool), || "decisions and tool messages differ".to_owned())?;
+        let runs = step.decisions.iter().filter_map(|decision| match decision {
+            TaskDecision::Run { turn, slot, tool, .. } => Some((*turn, *slot, tool)),
+            _ => None,
+        });
+        let started = step.calls.iter().filter(|call| call.refusal.is_none());
+        let started = started.map(|call| (call.turn, call.slot, &call.tool));
+        must(runs.eq(started), || "decisions and calls differ".to_owned())?;
+        let turns = step.decisions.iter().filter_map(|decision| match decision {
+            TaskDecision::Turn { turn, model, last } => {
+                Some(NewTurn { turn: *turn, model: model.clone(), tools: !last })
+            }
+            _ => None,
+        });
+        must(turns.eq(step.turn.clone()), || "decisions and turn differ".to_owned())?;
+        let ends = step.decisions.iter().filter_map(|decision| match decision {
+            TaskDecision::Ended { state, code, .. } => Some((*state, *code)),
+            _ => None,
+        });
+        must(ends.eq(step.ended.iter().map(|end| (end.state, end.code))), || "decisions and end differ".to_owned())
+    }
+
+    fn calls_of(&mut self, step: &Step) -> Verdict {
+        for call in &step.calls {
+            let place = (call.turn, call.slot);
+            must(self.started.insert(place), || format!("call {place:?} is written twice"))?;
+            must(call.turn == self.last_turn, || format!("a call of turn {} now", call.turn))?;
+            if call.refusal.is_some() {
+                continue;
+            }
+            must(!self.cancelled, || format!("call {place:?} starts after the cancel"))?;
+            must(step.ended.is_none(), || format!("call {place:?} starts at the end"))?;
+            let moves = |tool: &str| tool.starts_with("move_");
+            let other = self.running.values().any(|running| moves(&running.tool));
+            must(!(moves(&call.tool) && other), || format!("{} does not wait for its turn", call.tool))?;
+            self.running.insert(place, Running { tool: call.tool.clone(), told_to_stop: false });
+        }
+        Ok(())
+    }
+
+    fn cancels_of(&mut self, step: &Step) -> Verdict {
+        for (turn, slot) in &step.cancel {
+            match self.running.get_mut(&(*turn, *slot)) {
+                Some(running) => running.told_to_stop = true,
+                None => must(*slot == 0 && self.asked == Some(*turn), || format!("{turn}/{slot} does not run"))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn turn_of(&mut self, step: &Step) -> Verdict {
+        let Some(turn) = &step.turn else { return Ok(()) };
+        must(self.asked.is_none(), || format!("turn {:?} is open still", self.asked))?;
+        must(self.running.is_empty(), || format!("{:?} run still", self.running))?;
+        must(!self.cancelled, || "a model is asked after the cancel".to_owned())?;
+        must(turn.turn == self.last_turn + 1, || format!("turn {} after {}", turn.turn, self.last_turn))?;
+        (self.asked, self.last_turn) = (Some(turn.turn), turn.turn);
+        self.is_whole()
+    }
+
+    fn end_of(&mut self, step: &Step, task: &Task) -> Verdict {
+        let Some(end) = &step.ended else { return Ok(()) };
+        must(step.turn.is_none() && self.asked.is_none(), || "a model is asked at the end".to_owned())?;
+        must(self.running.is_empty(), || format!("{:?} run at the end", self.running))?;
+        must(task.state() == end.state && end.state.is_terminal(), || format!("the state is {}", task.state()))?;
+        let wanted = match end.code {
+            TaskCode::Answered => TaskState::Succeeded,
+            TaskCode::Cancelled => TaskState::Cancelled,
+            _ => TaskState::Failed,
+        };
+        must(end.state == wanted, || format!("{} ends {}", end.code, end.state))?;
+        let succeeded = end.state == TaskState::Succeeded;
+        must(end.message.is_none() == succeeded, || format!("{} says {:?}", end.code, end.message))?;
+        must(!succeeded || end.answer.is_some(), || "a success without an answer".to_owned())?;
+        if let Some(answer) = &end.answer {
+            let last = self.messages.last_key_value().map(|(_, message)| (message.role, message.content.trim()));
+            must(last == Some((Role::Assistant, answer.trim())), || format!("the answer is not last: {last:?}"))?;
+        }
+        self.ended = Some(end.clone());
+        self.is_whole()
+    }
+
+    /// Something will happen to a task that is not over.
+    fn goes_on(&self, step: &Step, task: &Task) -> Verdict {
+        if self.ended.is_some() {
+            return must(step.wake_at.is_none(), || "it is to be woken after its end".to_owned());
+        }
+        if !self.is_started {
+            return must(task.state() == TaskState::Waiting, || format!("{} before it began", task.state()));
+        }
+        must(task.state() == TaskState::Running, || format!("the state is {}", task.state()))?;
+        must(self.asked.is_some() || !self.running.is_empty(), || "nothing is under way: it is stuck".to_owned())?;
+        must(step.wake_at.is_some(), || "nobody will look at it again".to_owned())
+    }
+
+    /// No gaps, nothing unanswered, and each call answered in its order directly after it was asked for.
+    fn is_whole(&self) -> Verdict {
+        must(self.reserved.is_empty(), || format!("not answered: {:?}", self.reserved))?;
+        let gapless = self.messages.keys().copied().eq(1..self.next_seq());
+        must(gapless, || format!("gaps: {:?}", self.messages.keys()))?;
+        valid(self.messages.values())
+    }
+}
+
+/// A conversation in which each call is answered once, in its order, directly after the message that asks for it.
+pub(crate) fn valid<'a>(messages: impl Iterator<Item = &'a Message>) -> Verdict {
+    let mut open = std::collections::VecDeque::new();
+    for (n, message) in messages.enumerate() {
+        if message.role == Role::Tool {
+            let id = message.call_id.as_ref();
+            must(open.pop_front() == id, || format!("message {n} answers {id:?}, out of order"))?;
+            must(message.class != Some(ErrorClass::Internal) || !message.content.is_empty(), || n.to_string())?;
+        } else {
+            must(open.is_empty(), || format!("{open:?} are not answered before message {n}"))?;
+        }
+        open.extend(message.calls.iter().map(|call| &call.id));
+    }
+    must(open.is_empty(), || format!("{open:?} are not answered at the end"))
+}

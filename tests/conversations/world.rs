@@ -1,0 +1,237 @@
+//! A dispatcher, its database, workers and models, all in memory and by chance.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
+use redial_engine::{
+    Time,
+    task::{Event, Step, Task, step},
+    view::{Limits, view},
+};
+use redial_proto::{AgentSpec, Language, StoredMessage, TaskId};
+use serde_json::Value;
+
+use crate::{invent, providers, record::Record, tally::Tally};
+
+/// Changes a step before it is committed: a seeded bug.
+pub(crate) type Sabotage = fn(&mut Step);
+
+/// More events than a task with these limits can need.
+const MOST_EVENTS: u32 = 1500;
+
+struct World<'a> {
+    rng: StdRng,
+    agent: AgentSpec,
+    language: Language,
+    record: Record,
+    task: Task,
+    now: Time,
+    wake_at: Option<Time>,
+    /// What happened before, to happen again.
+    past: Vec<Event>,
+    cancels: bool,
+    slow: bool,
+    sabotage: Option<Sabotage>,
+    tally: Tally,
+    trace: Trace<'a>,
+}
+
+/// Who wants to be told everything.
+pub(crate) type Trace<'a> = Option<&'a mut dyn FnMut(String)>;
+
+/// One conversation of one to three tasks. The error says what is wrong.
+pub(crate) fn history(seed: u64, sabotage: Option<Sabotage>, trace: Trace<'_>) -> Result<Tally, String> {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let mut world = World {
+        agent: invent::agent(&mut rng),
+        language: invent::language(&mut rng),
+        record: Record::default(),
+        task: Task::default(),
+        now: DateTime::<Utc>::UNIX_EPOCH,
+        wake_at: None,
+        past: Vec::new(),
+        cancels: false,
+        slow: false,
+        rng,
+        sabotage,
+        tally: Tally::default(),
+        trace,
+    };
+    let (mut carried, mut system) = (Value::Null, true);
+    for _ in 0..world.rng.random_range(1..=3) {
+        world.task(carried, system)?;
+        carried = world.task.carried();
+        system = world.rng.random_bool(0.2);
+        if system {
+            world.agent = invent::agent(&mut world.rng);
+        }
+    }
+    Ok(world.tally)
+}
+
+impl World<'_> {
+    /// One task from its submission to its end, and what comes after that.
+    fn task(&mut self, carried: Value, system: bool) -> Result<(), String> {
+        self.record.next_task();
+        self.task = Task::default();
+        self.past.clear();
+        (self.cancels, self.slow) = (self.rng.random_bool(0.2), self.rng.random_bool(0.2));
+        if self.rng.random_bool(0.02) {
+            self.deliver(&Event::CancelRequested)?;
+        } else {
+            let (input, first_seq) = (invent::input(&mut self.rng), self.record.next_seq());
+            let system = system && !self.agent.system.trim().is_empty();
+            self.deliver(&Event::Started { input, first_seq, system, carried })?;
+        }
+        let mut events = 0;
+        while self.record.ended.is_none() {
+            let event = self.event();
+            self.deliver(&event)?;
+            events += 1;
+            if events > MOST_EVENTS {
+                return Err(format!("after {events} events it has not ended"));
+            }
+        }
+        for _ in 0..3 {
+            let event = self.noise();
+            self.deliver(&event)?;
+        }
+        Ok(())
+    }
+
+    /// What happens next: mostly what is due, now and then something that is not.
+    fn event(&mut self) -> Event {
+        let most = if self.slow { 600 } else { 20 };
+        self.now += TimeDelta::seconds(self.rng.random_range(0..most));
+        match self.rng.random_range(0..20) {
+            0..=2 => self.noise(),
+            3 if self.cancels => Event::CancelRequested,
+            4 => {
+                if self.slow && let Some(wake_at) = self.wake_at {
+                    self.now = self.now.max(wake_at);
+                }
+                Event::Woken
+            }
+            _ => self.due(),
+        }
+    }
+
+    /// The end of something that runs.
+    fn due(&mut self) -> Event {
+        if let Some(turn) = self.record.asked {
+            return Event::TurnEnded { turn, end: invent::turn_end(&mut self.rng) };
+        }
+        let running: Vec<_> = self.record.running.iter().map(|(place, call)| (*place, call.told_to_stop)).collect();
+        match running.choose(&mut self.rng) {
+            Some(((turn, slot), told)) => {
+                Event::CallEnded { turn: *turn, slot: *slot, end: invent::call_end(&mut self.rng, *told) }
+            }
+            None => Event::Woken,
+        }
+    }
+
+    /// Something doubled, late, early, or never asked for.
+    fn noise(&mut self) -> Event {
+        let again = self.past.choose(&mut self.rng).cloned();
+        let open = self.record.asked.unwrap_or_default();
+        match (self.rng.random_range(0..6), again) {
+            (0..=2, Some(event)) => event,
+            (3, _) => {
+                let turn = self.rng.random_range(0..9);
+                let turn = if turn == open { turn + 1 } else { turn };
+                Event::TurnEnded { turn, end: invent::turn_end(&mut self.rng) }
+            }
+            (4, _) => {
+                let (turn, slot) = (self.rng.random_range(0..9), self.rng.random_range(0..7));
+                if self.record.running.contains_key(&(turn, slot)) {
+                    return Event::Retrying;
+                }
+                Event::CallEnded { turn, slot, end: invent::call_end(&mut self.rng, false) }
+            }
+            _ => Event::Retrying,
+        }
+    }
+
+    /// Lets the engine decide, perhaps on a dispatcher that dies before it commits, and commits what it decided.
+    fn deliver(&mut self, event: &Event) -> Result<(), String> {
+        let now = self.now.timestamp();
+        self.tell(|| format!("{now} {event:?}"));
+        let (mut task, mut done) = self.decide(event);
+        if self.rng.random_bool(0.2) {
+            self.tally.note("crash before the commit");
+            self.read_back()?;
+            let again = self.decide(event);
+            if again != (task, done) {
+                return Err("the same event on the same state is decided otherwise".to_owned());
+            }
+            (task, done) = again;
+        }
+        if let Some(sabotage) = self.sabotage {
+            sabotage(&mut done);
+        }
+        self.tell(|| format!("    {done:?}"));
+        self.task = task;
+        self.wake_at = done.wake_at;
+        self.tally.step(&done);
+        self.record.commit(event, &done, &self.task)?;
+        if !matches!(event, Event::Started { .. }) {
+            self.past.push(event.clone());
+        }
+        match &done.turn {
+            Some(turn) => self.ask(turn.tools),
+            None => Ok(()),
+        }
+    }
+
+    /// Lets the engine decide.
+    fn decide(&self, event: &Event) -> (Task, Step) {
+        let mut task = self.task.clone();
+        let done = step(&mut task, &self.agent, self.language, event.clone(), self.now);
+        (task, done)
+    }
+
+    /// Another dispatcher goes on: all it has is the text in the database.
+    fn read_back(&mut self) -> Result<(), String> {
+        let text = serde_json::to_string(&self.task).map_err(|error| format!("the state is no JSON: {error}"))?;
+        let read: Task = serde_json::from_str(&text).map_err(|error| format!("no state: {error}: {text}"))?;
+        if read != self.task {
+            return Err(format!("the state is not what was written: {text}"));
+        }
+        self.task = read;
+        Ok(())
+    }
+
+    fn tell(&mut self, what: impl FnOnce() -> String) {
+        if let Some(trace) = &mut self.trace {
+            trace(what());
+        }
+    }
+
+    /// A model is asked: every provider has to take the request.
+    fn ask(&mut self, tools: bool) -> Result<(), String> {
+        let id = TaskId(uuid::Uuid::nil());
+        let stored = |(seq, message): (&u32, &redial_proto::Message)| StoredMessage {
+            seq: *seq,
+            task: id,
+            at: self.now,
+            message: message.clone(),
+        };
+        let messages: Vec<_> = self.record.messages.iter().map(stored).collect();
+        let limits = Limits {
+            context_tokens: if self.rng.random_bool(0.5) { 32_000 } else { self.rng.random_range(100..3000) },
+            result_bytes: self.agent.result_bytes,
+            bytes: if self.rng.random_bool(0.8) { 200_000 } else { self.rng.random_range(1000..8000) },
+        };
+        let (seen, trimmed) = view(&messages, self.task.pruned(), limits);
+        self.tally.note("view");
+        for (what, times) in [("view shortened", trimmed.shortened), ("view left out", trimmed.left_out)] {
+            if times > 0 {
+                self.tally.note(what);
+            }
+        }
+        if !self.task.pruned().is_empty() {
+            self.tally.note("view pruned");
+        }
+        let offered = if tools { invent::offers() } else { Vec::new() };
+        providers::take(seen, offered, self.language, &mut self.rng)
+    }
+}

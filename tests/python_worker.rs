@@ -1,0 +1,213 @@
+//! The worker of `examples/python-worker`, which knows Redial by its wire contract alone, against real servers and a
+//! real dispatcher. Its tools are the example's own; what they connect to is played by the test.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
+
+#[path = "python_worker/python.rs"]
+mod python;
+
+use std::{path::PathBuf, time::Duration};
+
+use redial_proto::{CallId, CallState, ErrorClass, RetryOverride, Submission, Violation};
+use redial_testkit::{Process, Stack, arguments, unique_path};
+use serde_json::{Value, json};
+use tokio::{
+    io::AsyncWriteExt,
+    net::{TcpListener, TcpStream},
+};
+
+const TOOLS: [&str; 3] = ["count_nights", "read_greeting", "add_note"];
+
+/// Starts `worker.py` on the servers of a stack.
+async fn start_worker(stack: &Stack, python: &python::Python, grace: Duration, notes: &PathBuf) -> Process {
+    let worker = Process::start(&python.program, |command| {
+        command.arg(python::folder().join("worker.py"));
+        command.env("REDIAL_NATS_URL", stack.servers.nats_url()).env("NOTES", notes);
+        command.env("PYTHONDONTWRITEBYTECODE", "1");
+        command.env("REDIAL_DRAIN_GRACE_SECONDS", grace.as_secs_f64().to_string());
+    });
+    worker.line("is ready with").await;
+    stack.offered(&TOOLS).await;
+    worker
+}
+
+/// A stack with one Python worker whose grace is long.
+async fn with_worker(python: &python::Python) -> (Stack, Process) {
+    let stack = Stack::start().await;
+    let worker = start_worker(&stack, python, Duration::from_secs(60), &unique_path("notes")).await;
+    (stack, worker)
+}
+
+/// Ends a worker that has nothing to do, and then the test.
+async fn finish(stack: Stack, worker: Process) -> redial_testkit::Evidence {
+    stack.settled().await;
+    worker.terminate();
+    assert!(worker.ended().await.success(), "{}", worker.output());
+    stack.finish().await
+}
+
+/// A server that greets when the test says so.
+async fn server() -> (TcpListener, u16) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    (listener, port)
+}
+
+async fn greet(mut connection: TcpStream) {
+    connection.write_all(b"220 hello\r\n").await.unwrap();
+}
+
+fn read_greeting(port: u16) -> Submission {
+    Submission::new("read_greeting", arguments(json!({"host": "127.0.0.1", "port": port})))
+}
+
+async fn broken_rules(stack: &Stack, call: CallId) -> Vec<Violation> {
+    let details = "SELECT details FROM attempts WHERE call_id = $1";
+    let details: Value = sqlx::query_scalar(details).bind(call.0).fetch_one(stack.db()).await.unwrap();
+    serde_json::from_value(details).unwrap()
+}
+
+#[test]
+fn its_own_tests_pass() {
+    let Some(python) = python::find() else { return };
+    let tests = std::process::Command::new(&python.program)
+        .args(["-m", "unittest", "discover", "tests"])
+        .current_dir(python::folder())
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&tests.stderr);
+    assert!(tests.status.success() && !said.contains("Ran 0 tests"), "{said}");
+}
+
+#[tokio::test]
+async fn calls_run_and_their_results_are_on_record() {
+    let Some(python) = python::find() else { return };
+    let (stack, worker) = with_worker(&python).await;
+    let nights = |n: u32| json!({"first": "2030-02-01", "last": format!("2030-02-{:02}", 1 + n % 28)});
+    let calls: Vec<_> = (0..50).map(|n| Submission::new("count_nights", arguments(nights(n)))).collect();
+    for (n, call) in stack.call_all(&calls).await.into_iter().enumerate() {
+        assert_eq!(stack.output(call).await, format!("{{\"nights\":{}}}", n % 28 + 1));
+    }
+    let note = Submission { key: Some("once".to_owned()), ..note("你好") };
+    let call = stack.accepted(&note).await;
+    assert_eq!(stack.output(call).await, r#"{"notes":1}"#);
+    let evidence = finish(stack, worker).await;
+    assert_eq!(evidence.attempts().count(), 51, "nothing was run twice");
+}
+
+fn note(text: &str) -> Submission {
+    Submission::new("add_note", arguments(json!({"note": text})))
+}
+
+#[tokio::test]
+async fn every_error_takes_the_route_of_its_class() {
+    let Some(python) = python::find() else { return };
+    let (stack, worker) = with_worker(&python).await;
+
+    // The tool's own rules go back to whoever called, all broken ones at once.
+    let mixed_up = json!({"first": "1999-12-31", "last": "1999-12-24"});
+    let call = stack.call("count_nights", mixed_up).await;
+    let view = stack.ended(call).await;
+    assert_eq!((view.state, view.class, view.attempts), (CallState::Failed, Some(ErrorClass::InvalidArguments), 1));
+    assert!(view.message.unwrap().contains("/last: '1999-12-24' was sent; allowed: 1999-12-31 or later"));
+    let broken = broken_rules(&stack, call).await;
+    let rules: Vec<_> = broken.iter().map(|one| (one.path.as_str(), one.rule.as_str())).collect();
+    assert_eq!(rules, [("/last", "order"), ("/first", "minimum")]);
+    assert_eq!((&broken[0].sent, broken[0].hint.as_deref()), (&json!("1999-12-24"), Some("are the two mixed up?")));
+
+    // A refused connection is tried again until somebody listens.
+    let (listener, port) = server().await;
+    drop(listener);
+    let call = stack.accepted(&read_greeting(port)).await;
+    stack.is(call, CallState::RetryWait).await;
+    assert_eq!(stack.get(call).await.class, Some(ErrorClass::Unavailable));
+    let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
+    greet(listener.accept().await.unwrap().0).await;
+    let output: Value = serde_json::from_str(&stack.output(call).await).unwrap();
+    assert_eq!(output["greeting"], "220 hello");
+    assert!(output["attempt"].as_u64() > Some(1), "{output}");
+
+    // A server that says nothing: the attempt ends at its deadline.
+    let retry = Some(RetryOverride { max_attempts: Some(1), ..RetryOverride::default() });
+    let call = stack.accepted(&Submission { timeout_ms: Some(300), retry, ..read_greeting(port) }).await;
+    let view = stack.ended(call).await;
+    assert_eq!((view.state, view.class), (CallState::Failed, Some(ErrorClass::Timeout)));
+    finish(stack, worker).await;
+}
+
+#[tokio::test]
+async fn a_cancelled_tool_is_stopped() {
+    let Some(python) = python::find() else { return };
+    let (stack, worker) = with_worker(&python).await;
+    let (listener, port) = server().await;
+    let call = stack.accepted(&read_greeting(port)).await;
+    let (mut connection, _) = listener.accept().await.unwrap();
+    stack.cancel(call).await;
+    assert_eq!(stack.ended(call).await.state, CallState::Cancelled);
+    let closed = tokio::io::AsyncReadExt::read(&mut connection, &mut [0; 1]).await;
+    assert!(matches!(closed, Ok(0) | Err(_)), "the tool has let go of the server");
+    finish(stack, worker).await;
+}
+
+#[tokio::test]
+async fn after_a_kill_another_worker_runs_the_call_again() {
+    let Some(python) = python::find() else { return };
+    let (stack, killed) = with_worker(&python).await;
+    stack.workers_will_die();
+    let (listener, port) = server().await;
+    let call = stack.accepted(&read_greeting(port)).await;
+    let (_connection, _) = listener.accept().await.unwrap();
+    killed.kill().await;
+    let other = start_worker(&stack, &python, Duration::from_secs(60), &unique_path("notes")).await;
+    greet(listener.accept().await.unwrap().0).await;
+    assert_eq!(stack.output(call).await, r#"{"greeting":"220 hello","attempt":2}"#);
+    let evidence = finish(stack, other).await;
+    let classes: Vec<_> = evidence.calls[&call].attempts.iter().map(|attempt| attempt.class.as_deref()).collect();
+    assert_eq!(classes, [Some("lost"), None]);
+}
+
+#[tokio::test]
+async fn a_worker_that_slept_through_its_lease_reports_nothing() {
+    let Some(python) = python::find() else { return };
+    let (stack, sleeper) = with_worker(&python).await;
+    stack.workers_will_die();
+    let (listener, port) = server().await;
+    let call = stack.accepted(&read_greeting(port)).await;
+    let (mut first, _) = listener.accept().await.unwrap();
+    sleeper.pause();
+    let other = start_worker(&stack, &python, Duration::from_secs(60), &unique_path("notes")).await;
+    greet(listener.accept().await.unwrap().0).await;
+    assert_eq!(stack.output(call).await, r#"{"greeting":"220 hello","attempt":2}"#);
+    sleeper.resume();
+    let closed = tokio::io::AsyncReadExt::read(&mut first, &mut [0; 1]).await;
+    assert!(matches!(closed, Ok(0) | Err(_)), "it stops what is not its own any more");
+    sleeper.terminate();
+    assert!(sleeper.ended().await.success(), "{}", sleeper.output());
+    let evidence = finish(stack, other).await;
+    assert_eq!(evidence.late_reports, 0);
+}
+
+#[tokio::test]
+async fn sigterm_lets_quick_calls_finish_and_gives_slow_ones_back() {
+    let Some(python) = python::find() else { return };
+    let stack = Stack::start().await;
+    let notes = unique_path("notes");
+    let leaving = start_worker(&stack, &python, Duration::from_secs(1), &notes).await;
+    let (quick, quick_port) = server().await;
+    let (slow, slow_port) = server().await;
+    let quick_call = stack.accepted(&read_greeting(quick_port)).await;
+    let slow_call = stack.accepted(&read_greeting(slow_port)).await;
+    let (quick_connection, _) = quick.accept().await.unwrap();
+    let (_slow_connection, _) = slow.accept().await.unwrap();
+    leaving.terminate();
+    leaving.line("draining").await;
+    greet(quick_connection).await;
+    assert!(leaving.ended().await.success(), "{}", leaving.output());
+    assert_eq!(stack.get(quick_call).await.state, CallState::Succeeded, "on record before the process ends");
+    assert_eq!(stack.get(slow_call).await.state, CallState::Ready, "given back");
+    let staying = start_worker(&stack, &python, Duration::from_secs(60), &notes).await;
+    greet(slow.accept().await.unwrap().0).await;
+    assert_eq!(stack.output(slow_call).await, r#"{"greeting":"220 hello","attempt":1}"#, "no attempt was burned");
+    finish(stack, staying).await;
+}
