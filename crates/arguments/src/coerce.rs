@@ -6,7 +6,7 @@ use jsonschema::{
     JsonType, JsonTypeSet, ValidationError,
     error::{TypeKind, ValidationErrorKind as Kind},
 };
-use redial_proto::{RepairKind, repair::MAX_REPAIRS};
+use redial_proto::{Language, RepairKind, repair::MAX_REPAIRS};
 use serde_json::{Number, Value};
 
 use crate::{
@@ -150,7 +150,7 @@ fn number(text: &str) -> Option<&str> {
 
 fn whole(text: &str, opener: char, fits: impl Fn(&Value) -> bool) -> Option<String> {
     let looks_right = text.trim_start().starts_with(opener);
-    (looks_right && any_value(text).is_ok_and(|value| fits(&value))).then(|| text.trim().to_owned())
+    (looks_right && any_value(text, Language::En).is_ok_and(|value| fits(&value))).then(|| text.trim().to_owned())
 }
 
 /// The one allowed value that `sent` is in another case, with other separators, or in quotes.

@@ -1,6 +1,12 @@
 //! What a schema allows, in words.
 
+mod bounds;
+mod formats;
+
+use redial_proto::Language;
 use serde_json::Value;
+
+use crate::words::pick;
 
 /// Alternatives and enum values that are spelt out.
 const MAX_LISTED: usize = 20;
@@ -8,130 +14,113 @@ const MAX_LISTED: usize = 20;
 const MAX_STEPS: usize = 4;
 
 /// All that a schema says about a value; "any value" if it says nothing. `root` resolves its references.
-pub(crate) fn schema(root: &Value, schema: &Value) -> String {
-    let words = describe(root, schema, MAX_STEPS);
-    if words.is_empty() { "any value".to_owned() } else { words }
+pub(crate) fn schema(root: &Value, schema: &Value, language: Language) -> String {
+    let words = describe(root, schema, MAX_STEPS, language);
+    if words.is_empty() { pick(language, "any value", "任意值") } else { words }
 }
 
-fn describe(root: &Value, schema: &Value, steps: usize) -> String {
+fn describe(root: &Value, schema: &Value, steps: usize, language: Language) -> String {
     if steps == 0 {
         return String::new();
     }
     if let Some(target) = schema.get("$ref").and_then(Value::as_str) {
         let target = target.strip_prefix('#').and_then(|pointer| root.pointer(pointer));
-        return target.map(|target| describe(root, target, steps - 1)).unwrap_or_default();
+        return target.map(|target| describe(root, target, steps - 1, language)).unwrap_or_default();
     }
-    if let Some(value) = schema.get("const").map(exactly).or_else(|| schema.get("enum").map(one_of)) {
+    if let Some(value) = keyword(schema, "const", language).or_else(|| keyword(schema, "enum", language)) {
         return value;
     }
     if let Some(branches) = schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array) {
-        let mut words: Vec<String> = branches.iter().map(|branch| describe(root, branch, steps - 1)).collect();
+        let mut words: Vec<String> =
+            branches.iter().map(|branch| describe(root, branch, steps - 1, language)).collect();
         words.retain(|words| !words.is_empty());
-        return words.join(" or ");
+        return words.join(or(language));
     }
     let facts = ["type", "format", "minimum", "minLength", "minItems", "multipleOf", "pattern"];
-    let words: Vec<String> = facts.iter().filter_map(|fact| keyword(schema, fact)).collect();
-    words.join(", ")
+    let words: Vec<String> = facts.iter().filter_map(|fact| keyword(schema, fact, language)).collect();
+    words.join(comma(language))
 }
 
 /// What one keyword of a schema allows, together with its counterpart (`minimum` and `maximum`); none if the schema
 /// says nothing about it.
-pub(crate) fn keyword(schema: &Value, keyword: &str) -> Option<String> {
+pub(crate) fn keyword(schema: &Value, keyword: &str, language: Language) -> Option<String> {
     match keyword {
-        "type" => schema.get("type").map(types),
-        "enum" => schema.get("enum").map(one_of),
-        "const" => schema.get("const").map(exactly),
-        "format" => schema.get("format").and_then(Value::as_str).map(format_in_words),
-        "pattern" => Some(format!("text that matches {}", schema.get("pattern")?.as_str()?)),
-        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => range(schema),
-        "minLength" | "maxLength" => bounds(schema, "minLength", "maxLength", "character"),
-        "minItems" | "maxItems" => bounds(schema, "minItems", "maxItems", "item"),
-        "minProperties" | "maxProperties" => bounds(schema, "minProperties", "maxProperties", "property"),
-        "multipleOf" => Some(format!("a multiple of {}", schema.get("multipleOf")?)),
-        "uniqueItems" => Some("items that all differ".to_owned()),
-        "not" => Some(format!("anything but {}", self::schema(schema, schema.get("not")?))),
-        "contains" => Some(format!("an item that is {}", self::schema(schema, schema.get("contains")?))),
+        "type" => schema.get("type").map(|types| self::types(types, language)),
+        "enum" => schema.get("enum").map(|values| one_of(values, language)),
+        "const" => schema.get("const").map(|value| exactly(value, language)),
+        "format" => schema.get("format").and_then(Value::as_str).map(|format| formats::in_words(format, language)),
+        "pattern" => {
+            let pattern = schema.get("pattern")?.as_str()?;
+            Some(pick(language, format!("text that matches {pattern}"), format!("符合 {pattern} 的文本")))
+        }
+        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => bounds::range(schema, language),
+        "minLength" | "maxLength" => bounds::count(schema, "Length", language),
+        "minItems" | "maxItems" => bounds::count(schema, "Items", language),
+        "minProperties" | "maxProperties" => bounds::count(schema, "Properties", language),
+        "multipleOf" => {
+            let step = schema.get("multipleOf")?;
+            Some(pick(language, format!("a multiple of {step}"), format!("{step} 的倍数")))
+        }
+        "uniqueItems" => Some(pick(language, "items that all differ", "互不相同的元素")),
+        "not" => {
+            let words = self::schema(schema, schema.get("not")?, language);
+            Some(pick(language, format!("anything but {words}"), format!("除此之外的任意值：{words}")))
+        }
+        "contains" => {
+            let words = self::schema(schema, schema.get("contains")?, language);
+            Some(pick(language, format!("an item that is {words}"), format!("至少包含一个这样的元素：{words}")))
+        }
         _ => None,
     }
 }
 
-fn types(value: &Value) -> String {
+/// Names of JSON types are the same in every language.
+fn types(value: &Value, language: Language) -> String {
     match value {
-        Value::Array(names) => names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or "),
+        Value::Array(names) => names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(or(language)),
         Value::String(name) => name.clone(),
         _ => String::new(),
     }
 }
 
-fn exactly(value: &Value) -> String {
-    format!("exactly {value}")
+fn exactly(value: &Value, language: Language) -> String {
+    pick(language, format!("exactly {value}"), format!("只能是 {value}"))
 }
 
-fn one_of(values: &Value) -> String {
+fn one_of(values: &Value, language: Language) -> String {
     let values = values.as_array().map(Vec::as_slice).unwrap_or_default();
     if let [only] = values {
-        return exactly(only);
+        return exactly(only, language);
     }
-    format!("one of {}", list(values.iter().map(ToString::to_string)))
+    let values = list(values.iter().map(ToString::to_string), language);
+    pick(language, format!("one of {values}"), format!("以下之一：{values}"))
 }
 
 /// Joins with commas; a long list ends with the number of what was left out.
-pub(crate) fn list(items: impl ExactSizeIterator<Item = String>) -> String {
+pub(crate) fn list(items: impl ExactSizeIterator<Item = String>, language: Language) -> String {
     let rest = items.len().saturating_sub(MAX_LISTED);
     let mut listed: Vec<String> = items.take(MAX_LISTED).collect();
     if rest > 0 {
-        listed.push(format!("… and {rest} more"));
+        listed.push(pick(language, format!("… and {rest} more"), format!("……以及另外 {rest} 个")));
     }
-    listed.join(", ")
+    listed.join(match language {
+        Language::En => ", ",
+        Language::Zh => "、",
+    })
 }
 
-fn range(schema: &Value) -> Option<String> {
-    let get = |name| schema.get(name).filter(|value: &&Value| value.is_number());
-    if let (Some(low), Some(high)) = (get("minimum"), get("maximum")) {
-        return Some(format!("{low} to {high}"));
-    }
-    let low = get("minimum").map(|low| format!("at least {low}"));
-    let low = low.or_else(|| get("exclusiveMinimum").map(|low| format!("more than {low}")));
-    let high = get("maximum").map(|high| format!("at most {high}"));
-    let high = high.or_else(|| get("exclusiveMaximum").map(|high| format!("less than {high}")));
-    match (low, high) {
-        (Some(low), Some(high)) => Some(format!("{low} and {high}")),
-        (low, high) => low.or(high),
+const fn or(language: Language) -> &'static str {
+    match language {
+        Language::En => " or ",
+        Language::Zh => " 或 ",
     }
 }
 
-fn bounds(schema: &Value, low: &str, high: &str, unit: &str) -> Option<String> {
-    let get = |name| schema.get(name).and_then(Value::as_u64);
-    let many = if unit == "property" { "properties".to_owned() } else { format!("{unit}s") };
-    let units = |count: u64| if count == 1 { unit.to_owned() } else { many.clone() };
-    match (get(low), get(high)) {
-        (Some(low), Some(high)) if low == high => Some(format!("exactly {low} {}", units(low))),
-        (Some(low), Some(high)) => Some(format!("{low} to {high} {many}")),
-        (Some(low), None) => Some(format!("at least {low} {}", units(low))),
-        (None, Some(high)) => Some(format!("at most {high} {}", units(high))),
-        (None, None) => None,
+const fn comma(language: Language) -> &'static str {
+    match language {
+        Language::En => ", ",
+        Language::Zh => "，",
     }
-}
-
-/// The formats of the 2020-12 specification as a person would write them down.
-fn format_in_words(format: &str) -> String {
-    let words = match format {
-        "date" => "YYYY-MM-DD",
-        "time" => "HH:MM:SS with an offset, e.g. 08:30:00Z",
-        "date-time" => "a date and time with an offset, e.g. 2026-05-01T08:30:00Z",
-        "duration" => "an ISO 8601 duration, e.g. PT1H30M",
-        "email" | "idn-email" => "an e-mail address",
-        "hostname" | "idn-hostname" => "a host name",
-        "ipv4" => "an IPv4 address",
-        "ipv6" => "an IPv6 address",
-        "uri" | "iri" => "a URI with its scheme, e.g. https://example.com/a",
-        "uri-reference" | "iri-reference" => "a URI or a relative reference",
-        "uuid" => "a UUID, e.g. 123e4567-e89b-12d3-a456-426614174000",
-        "json-pointer" => "a JSON pointer, e.g. /a/0",
-        "regex" => "a regular expression",
-        other => return format!("the format {other}"),
-    };
-    words.to_owned()
 }
 
 #[cfg(test)]
@@ -158,13 +147,13 @@ mod tests {
             (json!({"type": "object", "maxProperties": 3}), "object"),
             (json!({"type": "string", "pattern": "^[A-Z]{3}$"}), "string, text that matches ^[A-Z]{3}$"),
         ] {
-            assert_eq!(schema(&root, &part), words);
+            assert_eq!(schema(&root, &part, Language::En), words);
         }
     }
 
     #[test]
     fn long_enums_are_cut() {
-        let words = keyword(&json!({"enum": (0..50).collect::<Vec<_>>()}), "enum").unwrap();
+        let words = keyword(&json!({"enum": (0..50).collect::<Vec<_>>()}), "enum", Language::En).unwrap();
         assert!(words.ends_with("18, 19, … and 30 more"), "{words}");
     }
 }

@@ -1,12 +1,13 @@
 //! What the validator found → violations that a model or a person can act on.
 
 use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
-use redial_proto::Violation;
+use redial_proto::{Language, Violation};
 use serde_json::{Map, Value};
 
 use crate::{
     describe, hints, pointer,
     refusal::{MAX_DETAILS, quoted},
+    words::pick,
 };
 
 type Error<'e> = ValidationError<'e>;
@@ -16,8 +17,9 @@ pub(crate) fn violations<'e>(
     schema: &Value,
     arguments: &Value,
     errors: impl Iterator<Item = Error<'e>>,
+    language: Language,
 ) -> (Vec<Violation>, usize) {
-    let mut explanation = Explanation { schema, arguments, found: Vec::new(), more: 0 };
+    let mut explanation = Explanation { schema, arguments, language, found: Vec::new(), more: 0 };
     errors.for_each(|error| explanation.add(&error));
     (explanation.found, explanation.more)
 }
@@ -25,6 +27,7 @@ pub(crate) fn violations<'e>(
 struct Explanation<'a> {
     schema: &'a Value,
     arguments: &'a Value,
+    language: Language,
     found: Vec<Violation>,
     more: usize,
 }
@@ -55,7 +58,11 @@ impl<'a> Explanation<'a> {
             }
             Kind::AnyOf { context } | Kind::OneOfNotValid { context } => match meant(error, context) {
                 Some(branch) => branch.iter().for_each(|error| self.add(error)),
-                None => self.found.push(violation(error, describe::schema(self.schema, self.holder(error)), None)),
+                None => self.found.push(violation(
+                    error,
+                    describe::schema(self.schema, self.holder(error), self.language),
+                    None,
+                )),
             },
             _ => {
                 let violation = self.broken(error);
@@ -78,11 +85,12 @@ impl<'a> Explanation<'a> {
         let object = self.sent_at(error);
         let declared = properties(self.holder(error));
         let allowed = if declared.is_empty() {
-            "no property of this name".to_owned()
+            pick(self.language, "no property of this name", "没有这个名称的属性")
         } else {
-            format!("only {}", describe::list(declared.keys().map(|name| format!("\"{name}\""))))
+            let names = describe::list(declared.keys().map(|name| format!("\"{name}\"")), self.language);
+            pick(self.language, format!("only {names}"), format!("仅限 {names}"))
         };
-        let hint = hints::for_extra_key(key, object, declared);
+        let hint = hints::for_extra_key(key, object, declared, self.language);
         self.found.push(Violation {
             path: pointer::join(path(error), key),
             sent: object.get(key).map_or(Value::Null, quoted),
@@ -97,8 +105,8 @@ impl<'a> Explanation<'a> {
 
     fn add_missing(&mut self, error: &Error<'_>, property: &str) {
         let declared = properties(self.holder(error));
-        let allowed = describe::schema(self.schema, declared.get(property).unwrap_or(&Value::Null));
-        let hint = hints::for_missing(property, self.sent_at(error), declared);
+        let allowed = describe::schema(self.schema, declared.get(property).unwrap_or(&Value::Null), self.language);
+        let hint = hints::for_missing(property, self.sent_at(error), declared, self.language);
         let path = pointer::join(path(error), property);
         self.found.push(Violation { path, rule: "required".to_owned(), sent: Value::Null, allowed, hint });
     }
@@ -106,17 +114,31 @@ impl<'a> Explanation<'a> {
     /// A rule that one value breaks by itself.
     fn broken(&self, error: &Error<'_>) -> Violation {
         let holder = self.holder(error);
-        let allowed = match error.kind() {
-            Kind::FalseSchema => "nothing".to_owned(),
-            Kind::OneOfMultipleValid { .. } => format!("exactly one of: {}", describe::schema(self.schema, holder)),
-            kind => describe::keyword(holder, kind.keyword()).unwrap_or_else(|| error.masked_with("it").to_string()),
-        };
         let hint = match error.kind() {
-            Kind::Enum { options } => hints::for_enum(error.instance(), options.as_array().map_or(&[], Vec::as_slice)),
-            Kind::Type { .. } => hints::for_type(error.instance(), holder.get("type").unwrap_or(&Value::Null)),
+            Kind::Enum { options } => {
+                hints::for_enum(error.instance(), options.as_array().map_or(&[], Vec::as_slice), self.language)
+            }
+            Kind::Type { .. } => {
+                hints::for_type(error.instance(), holder.get("type").unwrap_or(&Value::Null), self.language)
+            }
             _ => None,
         };
-        violation(error, allowed, hint)
+        violation(error, self.allowed(error, holder), hint)
+    }
+
+    fn allowed(&self, error: &Error<'_>, holder: &Value) -> String {
+        let language = self.language;
+        match error.kind() {
+            Kind::FalseSchema => pick(language, "nothing", "不允许任何值"),
+            Kind::OneOfMultipleValid { .. } => {
+                let words = describe::schema(self.schema, holder, language);
+                pick(language, format!("exactly one of: {words}"), format!("只能符合其中之一：{words}"))
+            }
+            kind => describe::keyword(holder, kind.keyword(), language).unwrap_or_else(|| {
+                let (rule, words) = (kind.keyword(), error.masked_with("it").to_string());
+                pick(language, words.clone(), format!("符合规则 {rule} 的值（{words}）"))
+            }),
+        }
     }
 
     /// The schema object that holds the broken keyword.

@@ -1,33 +1,47 @@
 //! Likely corrections.
 
+use redial_proto::Language;
 use serde_json::{Map, Value};
 
-use crate::closest::closest;
+use crate::{closest::closest, words::pick};
 
 /// The declared property that an unknown key may have meant; none that was sent as well.
-pub(crate) fn for_extra_key(key: &str, sent: &Value, declared: &Map<String, Value>) -> Option<String> {
+pub(crate) fn for_extra_key(
+    key: &str,
+    sent: &Value,
+    declared: &Map<String, Value>,
+    language: Language,
+) -> Option<String> {
     let free = declared.keys().map(String::as_str).filter(|name| sent.get(name).is_none());
-    closest(key, free, 1).first().map(|name| format!("did you mean \"{name}\"?"))
+    closest(key, free, 1).first().map(|name| did_you_mean(&format!("\"{name}\""), language))
 }
 
 /// The unknown key that was sent and may have meant a missing property.
-pub(crate) fn for_missing(property: &str, sent: &Value, declared: &Map<String, Value>) -> Option<String> {
+pub(crate) fn for_missing(
+    property: &str,
+    sent: &Value,
+    declared: &Map<String, Value>,
+    language: Language,
+) -> Option<String> {
     let sent = sent.as_object()?;
     let unknown = sent.keys().map(String::as_str).filter(|key| !declared.contains_key(*key));
-    closest(property, unknown, 1).first().map(|key| format!("\"{key}\" was sent; did you mean \"{property}\"?"))
+    closest(property, unknown, 1).first().map(|key| {
+        let (english, chinese) = (format!("\"{key}\" was sent; "), format!("收到的是 \"{key}\"，"));
+        pick(language, english, chinese) + &did_you_mean(&format!("\"{property}\""), language)
+    })
 }
 
 /// The allowed value that a text may have meant.
-pub(crate) fn for_enum(sent: &Value, allowed: &[Value]) -> Option<String> {
+pub(crate) fn for_enum(sent: &Value, allowed: &[Value], language: Language) -> Option<String> {
     if let Some(twin) = allowed.iter().find(|value| !value.is_string() && written_as(sent, value)) {
-        return Some(format!("did you mean {twin}?"));
+        return Some(did_you_mean(twin, language));
     }
     let names = allowed.iter().filter_map(Value::as_str);
-    closest(sent.as_str()?, names, 1).first().map(|name| format!("did you mean \"{name}\"?"))
+    closest(sent.as_str()?, names, 1).first().map(|name| did_you_mean(&format!("\"{name}\""), language))
 }
 
 /// The value of the right type that was meant if a text spells it, if a text was wanted, or a list of one.
-pub(crate) fn for_type(sent: &Value, types: &Value) -> Option<String> {
+pub(crate) fn for_type(sent: &Value, types: &Value, language: Language) -> Option<String> {
     let wants = |name: &str| types == name || types.as_array().is_some_and(|all| all.iter().any(|one| one == name));
     let fits = |value: &Value| match value {
         Value::Number(number) => wants("number") || (wants("integer") && !number.is_f64()),
@@ -39,19 +53,25 @@ pub(crate) fn for_type(sent: &Value, types: &Value) -> Option<String> {
     };
     let spelt = |text: &str| serde_json::from_str(text).is_ok_and(|value: Value| !value.is_string() && fits(&value));
     match sent {
-        Value::String(text) if spelt(text) => Some("did you mean the same without quotes?".to_owned()),
-        Value::Number(_) | Value::Bool(_) if wants("string") => Some(format!("did you mean \"{sent}\"?")),
+        Value::String(text) if spelt(text) => {
+            Some(pick(language, "did you mean the same without quotes?", "是否应去掉引号？"))
+        }
+        Value::Number(_) | Value::Bool(_) if wants("string") => Some(did_you_mean(&format!("\"{sent}\""), language)),
         // Several in one text are no list of one.
         Value::String(text) if wants("array") && text.contains([',', '，', '[', '\n']) => None,
         Value::String(_) | Value::Number(_) | Value::Bool(_) if wants("array") && is_short(sent) => {
-            Some(format!("did you mean [{sent}]?"))
+            Some(did_you_mean(&format!("[{sent}]"), language))
         }
         Value::Array(items) => match items.as_slice() {
-            [only] if fits(only) && is_short(only) => Some(format!("did you mean {only}?")),
+            [only] if fits(only) && is_short(only) => Some(did_you_mean(only, language)),
             _ => None,
         },
         _ => None,
     }
+}
+
+fn did_you_mean(what: &dyn std::fmt::Display, language: Language) -> String {
+    pick(language, format!("did you mean {what}?"), format!("是否应为 {what}？"))
 }
 
 /// Hints quote only what is quickly read.

@@ -20,9 +20,10 @@ mod resolve;
 mod schema;
 mod shape;
 mod text;
+mod words;
 
 pub use closest::closest;
-pub use names::tool_name;
+pub use names::{tool_name, tool_name_in};
 pub use refusal::Refusal;
 pub use resolve::{Repairs, Resolved};
 pub use schema::{Schema, SchemaError};

@@ -2,15 +2,24 @@
 
 use std::collections::HashMap;
 
-use redial_proto::{ErrorClass, Repair, RepairKind, limits, repair::MAX_QUOTED};
+use redial_proto::{ErrorClass, Language, Repair, RepairKind, limits, repair::MAX_QUOTED};
 
-use crate::{closest::closest, describe, refusal::Refusal};
+use crate::{closest::closest, describe, refusal::Refusal, words::pick};
 
 /// The tool that a model named: exactly, or the only one that differs in case and separators alone, which is recorded
 /// as a repair. Everything else is refused with class `unknown_tool` and the closest names first.
 pub fn tool_name<'a>(
     sent: &str,
     offered: impl IntoIterator<Item = &'a str>,
+) -> Result<(&'a str, Option<Repair>), Refusal> {
+    tool_name_in(sent, offered, Language::En)
+}
+
+/// The same, with the refusal in the language of the model.
+pub fn tool_name_in<'a>(
+    sent: &str,
+    offered: impl IntoIterator<Item = &'a str>,
+    language: Language,
 ) -> Result<(&'a str, Option<Repair>), Refusal> {
     let offered: Vec<&str> = offered.into_iter().collect();
     if let Some(name) = offered.iter().find(|name| **name == sent) {
@@ -28,7 +37,7 @@ pub fn tool_name<'a>(
         };
         return Ok((name, Some(repair)));
     }
-    Err(unknown(sent, &offered))
+    Err(unknown(sent, &offered, language))
 }
 
 fn same_but_folded<'a>(sent: &str, offered: &[&'a str]) -> Option<&'a str> {
@@ -37,17 +46,29 @@ fn same_but_folded<'a>(sent: &str, offered: &[&'a str]) -> Option<&'a str> {
     if let [only] = same.as_slice() { Some(only) } else { None }
 }
 
-fn unknown(sent: &str, offered: &[&str]) -> Refusal {
+fn unknown(sent: &str, offered: &[&str], language: Language) -> Refusal {
     let sent_short = limits::shorten(sent, MAX_QUOTED);
     let message = match closest(sent, offered.iter().copied(), 3).as_slice() {
-        [] if offered.is_empty() => format!("no tool {sent_short:?} is offered, nor any other"),
+        [] if offered.is_empty() => pick(
+            language,
+            format!("no tool {sent_short:?} is offered, nor any other"),
+            format!("没有名为 {sent_short:?} 的工具，也没有提供任何其他工具"),
+        ),
         [] => {
-            let names = describe::list(offered.iter().map(|name| format!("{name:?}")));
-            format!("no tool {sent_short:?} is offered; offered: {names}")
+            let names = describe::list(offered.iter().map(|name| format!("{name:?}")), language);
+            pick(
+                language,
+                format!("no tool {sent_short:?} is offered; offered: {names}"),
+                format!("没有名为 {sent_short:?} 的工具；可用的工具：{names}"),
+            )
         }
         close => {
             let names: Vec<_> = close.iter().map(|name| format!("{name:?}")).collect();
-            format!("no tool {sent_short:?} is offered; did you mean {}?", names.join(" or "))
+            pick(
+                language,
+                format!("no tool {sent_short:?} is offered; did you mean {}?", names.join(" or ")),
+                format!("没有名为 {sent_short:?} 的工具；是否应为 {}？", names.join(" 或 ")),
+            )
         }
     };
     Refusal {

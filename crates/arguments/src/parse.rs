@@ -5,58 +5,84 @@
 
 use std::fmt;
 
-use redial_proto::limits::{MAX_ARGUMENTS, MAX_DEPTH};
+use redial_proto::{
+    Language,
+    limits::{MAX_ARGUMENTS, MAX_DEPTH},
+};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use crate::{place::Place, refusal::Refusal};
+use crate::{place::Place, refusal::Refusal, words::pick};
 
 /// The object that `raw` holds.
-pub(crate) fn parse(raw: &str) -> Result<Value, Refusal> {
-    let value = any_value(raw)?;
-    if value.is_object() { Ok(value) } else { Err(not_an_object(&value)) }
+pub(crate) fn parse(raw: &str, language: Language) -> Result<Value, Refusal> {
+    let value = any_value(raw, language)?;
+    if value.is_object() { Ok(value) } else { Err(not_an_object(&value, language)) }
 }
 
 /// The value that `raw` holds, an object or not.
-pub(crate) fn any_value(raw: &str) -> Result<Value, Refusal> {
-    check_size(raw)?;
+pub(crate) fn any_value(raw: &str, language: Language) -> Result<Value, Refusal> {
+    check_size(raw, language)?;
     let mut deserializer = serde_json::Deserializer::from_str(raw);
-    Strict { place: &Place::root() }
+    Strict { place: &Place::root(), language }
         .deserialize(&mut deserializer)
         .and_then(|value| deserializer.end().map(|()| value))
-        .map_err(|error| Refusal::malformed(format!("the arguments are no valid JSON: {error}")))
+        .map_err(|error| invalid_json(&error, language))
+}
+
+/// The parser speaks English only: what it says stays, the place is said in the right language.
+fn invalid_json(error: &serde_json::Error, language: Language) -> Refusal {
+    let (line, column) = (error.line(), error.column());
+    let words = error.to_string();
+    let what = words.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&words);
+    Refusal::malformed(pick(
+        language,
+        format!("the arguments are no valid JSON: {words}"),
+        format!("参数不是有效的 JSON（第 {line} 行第 {column} 列）：{what}"),
+    ))
 }
 
 /// Says no to what no parser needs to look at.
-pub(crate) fn check_size(raw: &str) -> Result<(), Refusal> {
-    if raw.len() > MAX_ARGUMENTS {
-        return Err(Refusal::malformed(format!(
-            "the arguments are {} bytes; at most {MAX_ARGUMENTS} are allowed",
-            raw.len()
+pub(crate) fn check_size(raw: &str, language: Language) -> Result<(), Refusal> {
+    let bytes = raw.len();
+    if bytes > MAX_ARGUMENTS {
+        return Err(Refusal::malformed(pick(
+            language,
+            format!("the arguments are {bytes} bytes; at most {MAX_ARGUMENTS} are allowed"),
+            format!("参数有 {bytes} 字节，最多允许 {MAX_ARGUMENTS} 字节"),
         )));
     }
     if raw.trim().is_empty() {
-        return Err(Refusal::malformed("the arguments are empty; a JSON object is needed, at least {}"));
+        return Err(Refusal::malformed(pick(
+            language,
+            "the arguments are empty; a JSON object is needed, at least {}",
+            "参数是空的；需要一个 JSON 对象，至少是 {}",
+        )));
     }
     Ok(())
 }
 
 /// Says which other kind of value was sent.
-pub(crate) fn not_an_object(value: &Value) -> Refusal {
-    let kind = match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
+pub(crate) fn not_an_object(value: &Value, language: Language) -> Refusal {
+    let (english, chinese) = match value {
+        Value::Null => ("null", "null"),
+        Value::Bool(_) => ("a boolean", "布尔值"),
+        Value::Number(_) => ("a number", "数字"),
+        Value::String(_) => ("a string", "字符串"),
+        Value::Array(_) => ("an array", "数组"),
+        Value::Object(_) => ("an object", "对象"),
     };
-    Refusal::malformed(format!("the arguments are {kind}; a JSON object such as {{\"name\": \"value\"}} is needed"))
+    Refusal::malformed(pick(
+        language,
+        format!("the arguments are {english}; a JSON object such as {{\"name\": \"value\"}} is needed"),
+        format!("参数是{chinese}；需要一个 JSON 对象，例如 {{\"name\": \"value\"}}"),
+    ))
 }
 
 /// Builds a [`Value`]; refuses equal keys and deep nesting with the place where they are.
 struct Strict<'a> {
     place: &'a Place<'a>,
+    language: Language,
 }
 
 impl Strict<'_> {
@@ -65,7 +91,11 @@ impl Strict<'_> {
         if self.place.depth < MAX_DEPTH {
             return Ok(());
         }
-        Err(E::custom(format!("nested deeper than {MAX_DEPTH} levels")))
+        Err(E::custom(pick(
+            self.language,
+            format!("nested deeper than {MAX_DEPTH} levels"),
+            format!("嵌套超过 {MAX_DEPTH} 层"),
+        )))
     }
 }
 
@@ -97,7 +127,9 @@ impl<'de> Visitor<'de> for Strict<'_> {
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
-        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("number out of range"))
+        Number::from_f64(value)
+            .map(Value::Number)
+            .ok_or_else(|| E::custom(pick(self.language, "number out of range", "数字超出范围")))
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
@@ -117,7 +149,7 @@ impl<'de> Visitor<'de> for Strict<'_> {
         let mut items = Vec::new();
         loop {
             let place = self.place.item(items.len());
-            match access.next_element_seed(Strict { place: &place })? {
+            match access.next_element_seed(Strict { place: &place, ..self })? {
                 Some(item) => items.push(item),
                 None => return Ok(Value::Array(items)),
             }
@@ -131,9 +163,13 @@ impl<'de> Visitor<'de> for Strict<'_> {
             let place = self.place.key(&key);
             if object.contains_key(&key) {
                 let path = place.pointer();
-                return Err(A::Error::custom(format!("{path} is there twice; each key may be there once")));
+                return Err(A::Error::custom(pick(
+                    self.language,
+                    format!("{path} is there twice; each key may be there once"),
+                    format!("{path} 出现了两次；每个键只能出现一次"),
+                )));
             }
-            let value = access.next_value_seed(Strict { place: &place })?;
+            let value = access.next_value_seed(Strict { place: &place, ..self })?;
             object.insert(key, value);
         }
         Ok(Value::Object(object))
@@ -147,13 +183,13 @@ mod tests {
     use super::*;
 
     fn refused(raw: &str) -> String {
-        parse(raw).unwrap_err().message
+        parse(raw, Language::En).unwrap_err().message
     }
 
     #[test]
     fn accepts_what_serde_json_accepts() {
         let raw = r#"{"a": [1, -2, 3.5, 18446744073709551615, true, null, "\u00e9"], "b": {"": {}}}"#;
-        assert_eq!(parse(raw).unwrap(), serde_json::from_str::<Value>(raw).unwrap());
+        assert_eq!(parse(raw, Language::En).unwrap(), serde_json::from_str::<Value>(raw).unwrap());
     }
 
     #[test]
@@ -173,23 +209,23 @@ mod tests {
     #[test]
     fn limits_hold() {
         let nested = |depth: usize| format!("{{\"a\":{}{}}}", "[".repeat(depth - 1), "]".repeat(depth - 1));
-        assert!(parse(&nested(MAX_DEPTH)).is_ok());
+        assert!(parse(&nested(MAX_DEPTH), Language::En).is_ok());
         assert!(refused(&nested(MAX_DEPTH + 1)).contains("nested deeper than 64 levels"));
         assert!(refused(&"[".repeat(200_000)).contains("nested deeper than 64 levels"));
         let sized = |bytes: usize| format!("{{\"a\":\"{}\"}}", "x".repeat(bytes - 8));
-        assert!(parse(&sized(MAX_ARGUMENTS)).is_ok());
+        assert!(parse(&sized(MAX_ARGUMENTS), Language::En).is_ok());
         assert!(refused(&sized(MAX_ARGUMENTS + 1)).contains("at most 262144 are allowed"));
     }
 
     proptest! {
         #[test]
         fn no_text_panics(raw in "\\PC*") {
-            let _ = parse(&raw);
+            let _ = parse(&raw, Language::Zh);
         }
 
         #[test]
         fn nothing_that_looks_like_json_panics(raw in r#"[\[\]{}:,"\\ 0-9eE.+a-u-]{0,60}"#) {
-            let strict = parse(&raw);
+            let strict = parse(&raw, Language::En);
             let lenient = serde_json::from_str::<Value>(&raw);
             // Strict may refuse more, but never reads a text differently.
             if let Ok(value) = strict {

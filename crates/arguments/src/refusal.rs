@@ -1,7 +1,9 @@
 //! Why arguments were not accepted.
 
-use redial_proto::{ErrorClass, Failure, Violation, limits};
+use redial_proto::{ErrorClass, Failure, Language, Violation, limits};
 use serde_json::Value;
+
+use crate::words::{line, pick};
 
 /// Broken rules that a refusal lists; the message says how many more there were.
 pub(crate) const MAX_DETAILS: usize = 100;
@@ -28,12 +30,12 @@ impl Refusal {
     }
 
     /// `more`: broken rules that are not in `details`.
-    pub(crate) fn invalid(details: Vec<Violation>, more: usize) -> Self {
-        let mut lines: Vec<String> = details.iter().map(ToString::to_string).collect();
+    pub(crate) fn invalid(details: Vec<Violation>, more: usize, language: Language) -> Self {
+        let mut lines: Vec<String> = details.iter().map(|violation| line(violation, language)).collect();
         if more > 0 {
-            lines.push(format!("and {more} more"));
+            lines.push(pick(language, format!("and {more} more"), format!("以及另外 {more} 处")));
         }
-        let message = limits::shorten(&lines.join("; "), limits::MAX_ERROR_MESSAGE);
+        let message = limits::shorten(&lines.join(pick(language, "; ", "；").as_str()), limits::MAX_ERROR_MESSAGE);
         Self { class: ErrorClass::InvalidArguments, message, details }
     }
 }

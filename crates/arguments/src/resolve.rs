@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use redial_proto::{Repair, RepairKind, Violation, repair::MAX_REPAIRS};
+use redial_proto::{Language, Repair, RepairKind, Violation, repair::MAX_REPAIRS};
 use serde_json::Value;
 
-use crate::{Schema, coerce, edit, edit::Fix, parse, refusal::Refusal, text};
+use crate::{Schema, coerce, edit, edit::Fix, parse, refusal::Refusal, text, words::pick};
 
 /// Each round unwraps one layer, say a string that holds an object with keys of another case; nobody means more.
 const MAX_ROUNDS: usize = 8;
@@ -38,21 +38,26 @@ impl Schema {
     /// Each repair writes down the same value in the form that was asked for; where that would take a guess, the
     /// arguments are refused. `docs/ARGUMENTS.md` lists both. Linear in the length of the text.
     pub fn resolve<'a>(&self, raw: &'a str, repairs: Repairs) -> Result<Resolved<'a>, Refusal> {
+        self.resolve_in(raw, repairs, Language::En)
+    }
+
+    /// The same, with the refusal in the language of the model.
+    pub fn resolve_in<'a>(&self, raw: &'a str, repairs: Repairs, language: Language) -> Result<Resolved<'a>, Refusal> {
         if repairs == Repairs::Off {
-            return self.as_it_is(raw);
+            return self.as_it_is(raw, language);
         }
-        let parsed = parse::parse(raw);
+        let parsed = parse::parse(raw, language);
         let draft = match parsed {
-            Ok(value) => Draft { json: Cow::Borrowed(raw), value, repairs: Vec::new() },
-            Err(_) => Draft::repaired(raw)?,
+            Ok(value) => Draft { json: Cow::Borrowed(raw), value, repairs: Vec::new(), language },
+            Err(_) => Draft::repaired(raw, language)?,
         };
         self.settle(draft)
     }
 
-    fn as_it_is<'a>(&self, raw: &'a str) -> Result<Resolved<'a>, Refusal> {
-        let value = parse::parse(raw).map_err(|refusal| without_repairs(raw, &refusal))?;
+    fn as_it_is<'a>(&self, raw: &'a str, language: Language) -> Result<Resolved<'a>, Refusal> {
+        let value = parse::parse(raw, language).map_err(|refusal| without_repairs(raw, &refusal, language))?;
         if !self.is_valid(&value) {
-            return Err(self.refuse(&value, &[]));
+            return Err(self.refuse(&value, &[], language));
         }
         let undeclared = self.shapes.survey(&value).undeclared;
         Ok(Resolved { arguments: Cow::Borrowed(raw), repairs: Vec::new(), undeclared })
@@ -73,7 +78,7 @@ impl Schema {
                 break;
             }
         }
-        Err(self.refuse(&draft.value, &draft.repairs))
+        Err(self.refuse(&draft.value, &draft.repairs, draft.language))
     }
 }
 
@@ -83,14 +88,16 @@ struct Draft<'a> {
     /// What the text holds.
     value: Value,
     repairs: Vec<Repair>,
+    /// Of a refusal.
+    language: Language,
 }
 
 impl Draft<'_> {
     /// From a text that is no JSON object as it is.
-    fn repaired(raw: &str) -> Result<Self, Refusal> {
-        let (json, repairs) = text::repair(raw)?;
-        let value = parse::parse(&json)?;
-        Ok(Self { json: Cow::Owned(json), value, repairs })
+    fn repaired(raw: &str, language: Language) -> Result<Self, Refusal> {
+        let (json, repairs) = text::repair(raw, language)?;
+        let value = parse::parse(&json, language)?;
+        Ok(Self { json: Cow::Owned(json), value, repairs, language })
     }
 
     /// Makes changes; true if there was anything to change.
@@ -103,9 +110,13 @@ impl Draft<'_> {
             return Ok(false);
         }
         if self.repairs.len() + made.len() > MAX_REPAIRS {
-            return Err(Refusal::malformed(format!("the arguments need more than {MAX_REPAIRS} repairs")));
+            return Err(Refusal::malformed(pick(
+                self.language,
+                format!("the arguments need more than {MAX_REPAIRS} repairs"),
+                format!("参数需要修复的地方超过 {MAX_REPAIRS} 处"),
+            )));
         }
-        self.value = parse::parse(&json)?;
+        self.value = parse::parse(&json, self.language)?;
         self.json = Cow::Owned(json);
         self.repairs.extend(made);
         Ok(true)
@@ -113,10 +124,14 @@ impl Draft<'_> {
 }
 
 /// Says where the text is cut off or ambiguous, even if the rest could have been repaired.
-fn without_repairs(raw: &str, strict: &Refusal) -> Refusal {
-    match text::repair(raw) {
+fn without_repairs(raw: &str, strict: &Refusal, language: Language) -> Refusal {
+    match text::repair(raw, language) {
         Err(refusal) => refusal,
-        Ok(_) => Refusal::malformed(format!("{strict}; this tool takes valid JSON only")),
+        Ok(_) => Refusal::malformed(pick(
+            language,
+            format!("{strict}; this tool takes valid JSON only"),
+            format!("{strict}；这个工具只接受有效的 JSON"),
+        )),
     }
 }
 

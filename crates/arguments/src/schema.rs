@@ -1,7 +1,7 @@
 //! A tool's schema, compiled once.
 
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator, error::ValidationErrorKind};
-use redial_proto::Repair;
+use redial_proto::{Language, Repair};
 use serde_json::Value;
 
 use crate::{explain, parse::parse, pointer, refusal::Refusal, resolve::quote_as_sent, shape::Shapes};
@@ -52,8 +52,8 @@ impl Schema {
     /// Checks the raw text of a call's arguments: strict JSON within the limits of [`redial_proto::limits`], an object,
     /// no key twice, and every rule of the schema.
     pub fn check(&self, raw: &str) -> Result<(), Refusal> {
-        let arguments = parse(raw)?;
-        if self.is_valid(&arguments) { Ok(()) } else { Err(self.refuse(&arguments, &[])) }
+        let arguments = parse(raw, Language::En)?;
+        if self.is_valid(&arguments) { Ok(()) } else { Err(self.refuse(&arguments, &[], Language::En)) }
     }
 
     pub(crate) fn is_valid(&self, arguments: &Value) -> bool {
@@ -61,11 +61,11 @@ impl Schema {
     }
 
     /// Every broken rule; `repairs` say what was sent otherwise.
-    pub(crate) fn refuse(&self, arguments: &Value, repairs: &[Repair]) -> Refusal {
+    pub(crate) fn refuse(&self, arguments: &Value, repairs: &[Repair], language: Language) -> Refusal {
         let (mut details, more) =
-            self.with_errors(arguments, |errors| explain::violations(&self.root, arguments, errors));
+            self.with_errors(arguments, |errors| explain::violations(&self.root, arguments, errors, language));
         quote_as_sent(&mut details, repairs);
-        Refusal::invalid(details, more)
+        Refusal::invalid(details, more, language)
     }
 
     /// What the validator has to say; no more than the first error if all of them would cost too much.

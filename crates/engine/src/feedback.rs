@@ -1,10 +1,22 @@
 //! What Redial says to a model, in its language.
+//!
+//! A failed call becomes a small JSON object that says what was wrong, where, what would be right, and what to do now.
+//! The texts are in [`mod@texts`], one table for all of them; users replace them by key. What a tool or a service wrote
+//! goes through [`scrub`](fn@scrub::scrub) first.
+
+mod compose;
+mod fill;
+pub mod scrub;
+pub mod texts;
 
 use std::collections::BTreeMap;
 
 use redial_proto::{Language, TaskCode};
 
 use crate::task::CallFailure;
+
+pub use self::compose::{failed_call, failed_call_of, message, nudge, repeated};
+pub use self::fill::check_templates;
 
 /// The language, and the user's own words instead of ours.
 #[derive(Clone, Copy, Debug)]
@@ -56,29 +68,4 @@ pub enum Nudge<'a> {
         /// The tool whose corrections are used up.
         tool: Option<&'a str>,
     },
-}
-
-/// The failure of a call that is refused as a repetition.
-pub fn repeated(words: Words<'_>, tool: &str, why: Repeated<'_>) -> CallFailure {
-    let _ = words;
-    CallFailure {
-        class: redial_proto::ErrorClass::RepeatedCall,
-        message: format!("{tool}: {why:?}"),
-        details: Vec::new(),
-        unknown: false,
-    }
-}
-
-/// The content of the tool message of a call that has no result.
-pub fn failed_call(words: Words<'_>, tool: &str, failure: &CallFailure, corrections_left: Option<u32>) -> String {
-    let _ = words;
-    serde_json::json!({"status": "error", "tool": tool, "class": failure.class, "message": failure.message,
-        "details": failure.details, "corrections_left": corrections_left})
-    .to_string()
-}
-
-/// The content of a user message by Redial.
-pub fn nudge(words: Words<'_>, nudge: Nudge<'_>) -> String {
-    let _ = words;
-    format!("{nudge:?}")
 }

@@ -1,8 +1,21 @@
 //! A conversation as a model shall see it.
+//!
+//! What a provider would refuse cannot come out of here: the system message stands first, each call is followed by its
+//! one result, arguments are JSON objects. What would be too much is shortened before anything is left out, and what is
+//! left out goes as a whole: an assistant message never loses some of its results.
+
+mod cut;
+mod draft;
+mod groups;
+mod read;
+mod size;
 
 use std::collections::BTreeSet;
 
 use redial_proto::{Message, StoredMessage, Trimmed};
+
+use self::draft::Draft;
+pub use self::read::{READ_RESULT, read_result, read_result_offer};
 
 /// Limits of a view.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +29,19 @@ pub struct Limits {
 }
 
 /// The view of a conversation: without the pruned calls, within the limits, valid for every provider.
+///
+/// Nothing is changed that fits, but for tool results over [`Limits::result_bytes`]. If the whole is too long, old tool
+/// results are cut to their beginnings, oldest first; then the oldest messages are left out, each assistant message
+/// together with its results, and a note at the start says so; then what remains is shortened, tool results first. The
+/// system message, the user's newest message and the end of the conversation are always there. Only if even their
+/// bare structure is over the limits, so is the view. Pure and linear; a view of a view is the same view.
+///
+/// With [`Trimmed::shortened`] over 0 the model should be offered [`read_result_offer`].
 pub fn view(messages: &[StoredMessage], pruned: &BTreeSet<String>, limits: Limits) -> (Vec<Message>, Trimmed) {
-    let _ = (pruned, limits);
-    (messages.iter().map(|stored| stored.message.clone()).collect(), Trimmed::default())
+    let mut draft = Draft::new(messages, pruned, limits);
+    draft.shape_results();
+    draft.shorten_old_results();
+    draft.leave_out_oldest();
+    draft.shorten_rest();
+    draft.done()
 }

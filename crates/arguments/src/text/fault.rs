@@ -1,8 +1,8 @@
 //! Why a text is not repaired, and where.
 
-use redial_proto::{Repair, RepairKind, limits::shorten, repair::MAX_QUOTED};
+use redial_proto::{Language, Repair, RepairKind, limits::shorten, repair::MAX_QUOTED};
 
-use crate::refusal::Refusal;
+use crate::{refusal::Refusal, words::pick};
 
 /// What cannot be repaired without a guess.
 #[derive(Debug)]
@@ -19,7 +19,14 @@ pub(super) struct Fault {
 
 impl Fault {
     /// The fault in words, as the model gets it. `unwrapped`: the text was held by a JSON string.
-    pub(super) fn refusal(&self, text: &str, unwrapped: bool) -> Refusal {
+    pub(super) fn refusal(&self, text: &str, unwrapped: bool, language: Language) -> Refusal {
+        match language {
+            Language::En => self.in_english(text, unwrapped),
+            Language::Zh => self.in_chinese(text, unwrapped),
+        }
+    }
+
+    fn in_english(&self, text: &str, unwrapped: bool) -> Refusal {
         let subject = if unwrapped { "the text that the arguments are as a JSON string" } else { "the arguments" };
         let verb = match (self.cut_off, unwrapped) {
             (true, false) => "are cut off",
@@ -29,18 +36,31 @@ impl Fault {
         };
         let inside =
             if self.inside.is_empty() { String::new() } else { format!(", in {}", shorten(&self.inside, 300)) };
-        let place = place(text, self.offset);
+        let place = place(text, self.offset, Language::En);
         let again = if self.cut_off { "; send the whole call again" } else { "" };
         Refusal::malformed(format!("{subject} {verb} at {place}{inside}: {}{again}", self.what))
+    }
+
+    fn in_chinese(&self, text: &str, unwrapped: bool) -> Refusal {
+        let subject = if unwrapped { "参数（以 JSON 字符串的形式给出）" } else { "参数" };
+        let place = place(text, self.offset, Language::Zh);
+        let inside =
+            if self.inside.is_empty() { String::new() } else { format!("、{} 之内", shorten(&self.inside, 300)) };
+        let what = &self.what;
+        Refusal::malformed(if self.cut_off {
+            format!("{subject}不完整，在{place}{inside}被截断：{what}；请重新发送完整的调用")
+        } else {
+            format!("{subject}不是有效的 JSON，问题在{place}{inside}：{what}")
+        })
     }
 }
 
 /// Line and column, both from 1, the column in characters.
-pub(super) fn place(text: &str, offset: usize) -> String {
+pub(super) fn place(text: &str, offset: usize, language: Language) -> String {
     let before = &text[..offset.min(text.len())];
     let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-    format!("line {line} column {column}")
+    pick(language, format!("line {line} column {column}"), format!("第 {line} 行第 {column} 列"))
 }
 
 /// A change of the text, for the record.

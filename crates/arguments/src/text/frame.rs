@@ -2,6 +2,8 @@
 
 use std::{collections::HashMap, ops::Range};
 
+use redial_proto::Language;
+
 /// What may come next in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
@@ -51,7 +53,12 @@ impl Frame {
         self.closer == '}'
     }
 
-    pub(super) fn name(&self) -> &'static str {
-        if self.is_object() { "object" } else { "array" }
+    pub(super) fn name(&self, language: Language) -> &'static str {
+        match (language, self.is_object()) {
+            (Language::En, true) => "object",
+            (Language::En, false) => "array",
+            (Language::Zh, true) => "对象",
+            (Language::Zh, false) => "数组",
+        }
     }
 }

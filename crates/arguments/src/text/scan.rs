@@ -1,12 +1,12 @@
 //! The structure: objects, arrays, what stands between their members.
 
-use redial_proto::{Repair, RepairKind, limits::MAX_DEPTH, repair::MAX_REPAIRS};
+use redial_proto::{Language, Repair, RepairKind, limits::MAX_DEPTH, repair::MAX_REPAIRS};
 
 use super::{
     fault::{Fault, change, place},
     frame::{Frame, Next},
 };
-use crate::pointer;
+use crate::{pointer, words::pick};
 
 /// Reads a text once and writes the JSON that it stands for.
 pub(super) struct Scan<'a> {
@@ -16,12 +16,14 @@ pub(super) struct Scan<'a> {
     pub(super) out: String,
     frames: Vec<Frame>,
     repairs: Vec<Repair>,
+    /// Of faults.
+    pub(super) language: Language,
 }
 
 impl<'a> Scan<'a> {
     /// `repairs`: those that led to this text.
-    pub(super) fn new(text: &'a str, repairs: Vec<Repair>) -> Self {
-        Self { text, at: 0, out: String::with_capacity(text.len()), frames: Vec::new(), repairs }
+    pub(super) fn new(text: &'a str, repairs: Vec<Repair>, language: Language) -> Self {
+        Self { text, at: 0, out: String::with_capacity(text.len()), frames: Vec::new(), repairs, language }
     }
 
     /// What was written, and every change.
@@ -61,7 +63,8 @@ impl<'a> Scan<'a> {
             None => Err(self.cut_off()),
             Some(opener @ ('{' | '[')) => {
                 if self.frames.len() >= MAX_DEPTH {
-                    return Err(self.fault(format!("nested deeper than {MAX_DEPTH} levels")));
+                    return Err(self
+                        .fault(format!("nested deeper than {MAX_DEPTH} levels"), format!("嵌套超过 {MAX_DEPTH} 层")));
                 }
                 self.frames.push(Frame::new(opener, self.at));
                 self.copy(opener.len_utf8());
@@ -87,7 +90,10 @@ impl<'a> Scan<'a> {
             return Ok(());
         };
         if self.out[first.clone()] != self.out[value] {
-            return Err(self.fault("the same key stands there before with another value; each key may be there once"));
+            return Err(self.fault(
+                "the same key stands there before with another value; each key may be there once",
+                "同一个键在前面已经出现过，而且值不同；每个键只能出现一次",
+            ));
         }
         let ((comma, from), at) = (frame.comma, self.at);
         self.out.truncate(from);
@@ -113,7 +119,12 @@ impl<'a> Scan<'a> {
             Some(':') => self.copy(1),
             Some('：') => self.replace(RepairKind::Punctuation, "：".len(), ":")?,
             None => return Err(self.cut_off()),
-            Some(c) => return Err(self.fault(format!("a colon is needed after the key, not {c:?}"))),
+            Some(c) => {
+                return Err(self.fault(
+                    format!("a colon is needed after the key, not {c:?}"),
+                    format!("键之后需要冒号，而不是 {c:?}"),
+                ));
+            }
         }
         Ok(())
     }
@@ -161,7 +172,10 @@ impl<'a> Scan<'a> {
 
     pub(super) fn record(&mut self, kind: RepairKind, offset: usize, before: &str, after: &str) -> Result<(), Fault> {
         if self.repairs.len() >= MAX_REPAIRS {
-            return Err(self.fault(format!("more than {MAX_REPAIRS} repairs would be needed, and that is too many")));
+            return Err(self.fault(
+                format!("more than {MAX_REPAIRS} repairs would be needed, and that is too many"),
+                format!("需要修复的地方超过 {MAX_REPAIRS} 处，太多了"),
+            ));
         }
         self.repairs.push(change(kind, offset, before, after));
         Ok(())
@@ -176,33 +190,45 @@ impl<'a> Scan<'a> {
     }
 
     /// A fault right here.
-    pub(super) fn fault(&self, what: impl Into<String>) -> Fault {
-        Fault { offset: self.at, inside: self.pointer(), what: what.into(), cut_off: false }
+    pub(super) fn fault(&self, english: impl Into<String>, chinese: impl Into<String>) -> Fault {
+        let what = pick(self.language, english, chinese);
+        Fault { offset: self.at, inside: self.pointer(), what, cut_off: false }
     }
 
     /// The text ends here, and should not.
     pub(super) fn cut_off(&self) -> Fault {
-        let what = match self.frames.last() {
+        let fault = match self.frames.last() {
             Some(frame) => {
-                let begin = place(self.text, frame.opened);
-                format!("the {} that begins at {begin} has no end", frame.name())
+                let (begin, name) = (place(self.text, frame.opened, self.language), frame.name(self.language));
+                self.fault(
+                    format!("the {name} that begins at {begin} has no end"),
+                    format!("从{begin}开始的{name}没有结尾"),
+                )
             }
-            None => "a JSON object is needed here".to_owned(),
+            None => self.fault("a JSON object is needed here", "这里需要一个 JSON 对象"),
         };
-        Fault { offset: self.text.len(), cut_off: true, ..self.fault(what) }
+        Fault { offset: self.text.len(), cut_off: true, ..fault }
     }
 
     fn unexpected_after_value(&self, c: char) -> Fault {
-        let Some(frame) = self.frames.last() else { return self.fault("nothing more is needed") };
+        let Some(frame) = self.frames.last() else {
+            return self.fault("nothing more is needed", "后面不应再有内容");
+        };
         let closer = frame.closer;
         match c {
             '}' | ']' => {
-                let begin = place(self.text, frame.opened);
-                self.fault(format!("{closer:?} is needed to end the {} of {begin}, not {c:?}", frame.name()))
+                let (begin, name) = (place(self.text, frame.opened, self.language), frame.name(self.language));
+                self.fault(
+                    format!("{closer:?} is needed to end the {name} of {begin}, not {c:?}"),
+                    format!("{begin}的{name}需要以 {closer:?} 结尾，而不是 {c:?}"),
+                )
             }
-            _ => self.fault(format!(
-                "a comma or {closer:?} is needed after a value, not {c:?}; quotes inside of a text are written \\\""
-            )),
+            _ => self.fault(
+                format!(
+                    "a comma or {closer:?} is needed after a value, not {c:?}; quotes inside of a text are written \\\""
+                ),
+                format!("值之后需要逗号或 {closer:?}，而不是 {c:?}；文本中的引号应写作 \\\""),
+            ),
         }
     }
 

@@ -3,6 +3,7 @@
 use redial_proto::RepairKind;
 
 use super::{fault::Fault, scan::Scan};
+use crate::words::pick;
 
 /// What was seen in one string.
 #[derive(Default)]
@@ -114,30 +115,46 @@ impl Scan<'_> {
     fn check_escapes(&self, written: usize, start: usize, seen: &Seen) -> Result<(), Fault> {
         if let (Some(literal), Some(escape)) = (seen.literal, seen.escape) {
             let two = |at: usize| self.text[at..].chars().take(2).collect::<String>();
-            let what = format!(
-                "the backslash of {} escapes nothing, that of {} does: write every backslash that is meant as one as \\\\",
-                two(literal),
-                two(escape)
+            let (nothing, something) = (two(literal), two(escape));
+            let fault = self.fault(
+                format!(
+                    "the backslash of {nothing} escapes nothing, that of {something} does: write every backslash that \
+                     is meant as one as \\\\"
+                ),
+                format!("{nothing} 中的反斜杠不是转义，而 {something} 中的是转义：每个表示自身的反斜杠都应写作 \\\\"),
             );
-            return Err(Fault { offset: literal, ..self.fault(what) });
+            return Err(Fault { offset: literal, ..fault });
         }
         if seen.unicode && serde_json::from_str::<String>(&self.out[written..]).is_err() {
-            return Err(Fault { offset: start, ..self.fault("a \\u escape is only half of a character in the text") });
+            let fault =
+                self.fault("a \\u escape is only half of a character in the text", "文本中的 \\u 转义只是半个字符");
+            return Err(Fault { offset: start, ..fault });
         }
         Ok(())
     }
 
     fn string_without_end(&self, start: usize) -> Fault {
-        let begin = super::fault::place(self.text, start);
-        Fault { what: format!("the text that begins at {begin} has no closing quote"), ..self.cut_off() }
+        let begin = super::fault::place(self.text, start, self.language);
+        let what = pick(
+            self.language,
+            format!("the text that begins at {begin} has no closing quote"),
+            format!("从{begin}开始的文本没有右引号"),
+        );
+        Fault { what, ..self.cut_off() }
     }
 
     fn mixed_quotes(&self, quote: char) -> Fault {
-        self.fault(format!("{quote} inside of curly quotes; texts need plain double quotes"))
+        self.fault(
+            format!("{quote} inside of curly quotes; texts need plain double quotes"),
+            format!("弯引号之内出现了 {quote}；文本需要用普通的双引号"),
+        )
     }
 
     fn foreign_escape(&self, c: char) -> Fault {
-        self.fault(format!("\\{c} is no escape of JSON; a backslash is written \\\\, a character as it is"))
+        self.fault(
+            format!("\\{c} is no escape of JSON; a backslash is written \\\\, a character as it is"),
+            format!("\\{c} 不是 JSON 的转义；反斜杠写作 \\\\，字符直接书写"),
+        )
     }
 }
 

@@ -40,10 +40,15 @@ impl Scan<'_> {
             Some('"' | '\'' | '“' | '‘') => {
                 self.string()?;
                 let decoded = serde_json::from_str(&self.out[start..]);
-                decoded.map_err(|error| self.fault(format!("a key that cannot be read ({error})")))
+                decoded.map_err(|error| {
+                    self.fault(format!("a key that cannot be read ({error})"), format!("无法读取的键（{error}）"))
+                })
             }
             Some(c) if c.is_alphabetic() || c == '_' || c == '$' => self.identifier(),
-            Some(c) => Err(self.fault(format!("a key in double quotes is needed, not {c:?}"))),
+            Some(c) => Err(self.fault(
+                format!("a key in double quotes is needed, not {c:?}"),
+                format!("需要一个带双引号的键，而不是 {c:?}"),
+            )),
             None => Err(self.cut_off()),
         }
     }
@@ -52,7 +57,10 @@ impl Scan<'_> {
         let name = word(self.rest()).to_owned();
         let plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '$' | '-'));
         if !plain || WORDS.iter().any(|(word, _)| *word == name) {
-            return Err(self.fault(format!("a key in double quotes is needed, not {name}")));
+            return Err(self.fault(
+                format!("a key in double quotes is needed, not {name}"),
+                format!("需要一个带双引号的键，而不是 {name}"),
+            ));
         }
         if self.rest().len() == name.len() {
             return Err(self.cut_off());
@@ -89,14 +97,23 @@ impl Scan<'_> {
         let shown: String = word.chars().take(40).collect();
         let mut digits = word.trim_start_matches(['-', '+']).bytes();
         match (digits.next(), digits.next()) {
-            (Some(b'0'), Some(b'0'..=b'9')) => {
-                self.fault(format!("{shown} begins with 0: numbers have no leading zeros, texts need double quotes"))
-            }
-            (Some(b'0'..=b'9' | b'.'), _) => self.fault(format!("{shown} is no number; texts need double quotes")),
-            (Some(_), _) => self.fault(format!("{shown} stands without quotes; texts need double quotes")),
+            (Some(b'0'), Some(b'0'..=b'9')) => self.fault(
+                format!("{shown} begins with 0: numbers have no leading zeros, texts need double quotes"),
+                format!("{shown} 以 0 开头：数字不能有前导零，文本需要双引号"),
+            ),
+            (Some(b'0'..=b'9' | b'.'), _) => self.fault(
+                format!("{shown} is no number; texts need double quotes"),
+                format!("{shown} 不是数字；文本需要双引号"),
+            ),
+            (Some(_), _) => self.fault(
+                format!("{shown} stands without quotes; texts need double quotes"),
+                format!("{shown} 没有引号；文本需要双引号"),
+            ),
             (None, _) => match self.peek() {
-                Some(c @ (',' | '，')) => self.fault(format!("a value is needed before {c:?}")),
-                Some(c) => self.fault(format!("a value is needed, not {c:?}")),
+                Some(c @ (',' | '，')) => {
+                    self.fault(format!("a value is needed before {c:?}"), format!("{c:?} 之前需要一个值"))
+                }
+                Some(c) => self.fault(format!("a value is needed, not {c:?}"), format!("需要一个值，而不是 {c:?}")),
                 None => self.cut_off(),
             },
         }

@@ -1,0 +1,176 @@
+//! What is said, put together.
+
+use redial_proto::{ErrorClass, TaskCode, Violation, limits};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{
+    CallFailure, Nudge, Repeated, Words,
+    fill::Values,
+    scrub::{Known, scrub},
+};
+
+/// Broken rules that are shown.
+const MAX_DETAILS: usize = 50;
+/// Bytes of one text in them.
+const MAX_TEXT: usize = 1000;
+
+/// The content of a tool message.
+#[derive(Serialize)]
+struct Content<'a> {
+    status: &'static str,
+    class: ErrorClass,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    details: Vec<Violation>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    corrections_left: Option<u32>,
+    guidance: String,
+}
+
+/// The failure of a call that is refused as a repetition.
+pub fn repeated(words: Words<'_>, tool: &str, why: Repeated<'_>) -> CallFailure {
+    let values = Values { tool: Some(tool), class: Some(ErrorClass::RepeatedCall.as_str()), ..Values::default() };
+    let message = match why {
+        Repeated::SameCall { error } => {
+            words.say("repeated_call.same_call", &Values { message: Some(error), ..values })
+        }
+        Repeated::SameError { error, times } => {
+            words.say("repeated_call.same_error", &Values { message: Some(error), times: Some(times), ..values })
+        }
+        Repeated::SameResult { times } => {
+            words.say("repeated_call.same_result", &Values { times: Some(times), ..values })
+        }
+        Repeated::PingPong { other } => words.say("repeated_call.ping_pong", &Values { other: Some(other), ..values }),
+    };
+    let message = limits::shorten(&message, limits::MAX_ERROR_MESSAGE);
+    CallFailure { class: ErrorClass::RepeatedCall, message, details: Vec::new(), unknown: false }
+}
+
+/// The content of the tool message of a call that has no result. Where the text of the call is at hand,
+/// [`failed_call_of`] keeps more of what the model knows already.
+pub fn failed_call(words: Words<'_>, tool: &str, failure: &CallFailure, corrections_left: Option<u32>) -> String {
+    failed_call_of(words, tool, "", failure, corrections_left)
+}
+
+/// The content of the tool message of a call that has no result.
+///
+/// What a tool wrote is scrubbed of secrets, addresses and traces; but what stands in `sent`, the arguments as the
+/// model wrote them, is no secret to it and stays, so that it can see what was wrong with it.
+pub fn failed_call_of(
+    words: Words<'_>,
+    tool: &str,
+    sent: &str,
+    failure: &CallFailure,
+    corrections_left: Option<u32>,
+) -> String {
+    let known = Known::new(sent, &failure.details);
+    let message = told(words, tool, failure, &known);
+    let class = failure.class.as_str();
+    let values =
+        Values { tool: Some(tool), class: Some(class), message: Some(&message), corrections_left, ..Values::default() };
+    let guidance = match corrections_left {
+        _ if failure.unknown => "unknown_outcome",
+        Some(0) => "no_corrections_left",
+        _ => class,
+    };
+    let content = Content {
+        status: "error",
+        class: failure.class,
+        message: &message,
+        details: failure.details.iter().take(MAX_DETAILS).map(|detail| shown(detail, &known)).collect(),
+        corrections_left,
+        guidance: words.say(guidance, &values),
+    };
+    // Maps have text keys only, so this cannot fail.
+    serde_json::to_string(&content).unwrap_or_default()
+}
+
+/// The error in words, as a model gets it: what was said if the model can act on it, else our own words.
+pub fn message(words: Words<'_>, tool: &str, failure: &CallFailure) -> String {
+    told(words, tool, failure, &Known::new("", &failure.details))
+}
+
+/// The content of a user message by Redial.
+pub fn nudge(words: Words<'_>, nudge: Nudge<'_>) -> String {
+    let (code, tool) = match nudge {
+        Nudge::Problem(problem) => {
+            let problem = problem.trim_end_matches(['.', '。']);
+            return words.say("nudge.problem", &Values { problem: Some(problem), ..Values::default() });
+        }
+        Nudge::Empty => return words.say("nudge.empty", &Values::default()),
+        Nudge::LastAnswer { code, tool } => (code, tool),
+    };
+    let values = Values { tool, code: Some(code.as_str()), ..Values::default() };
+    let reason = words.say(limit(code, tool.is_some()), &values);
+    words.say("last_answer", &Values { reason: Some(&reason), ..values })
+}
+
+const fn limit(code: TaskCode, of_one_tool: bool) -> &'static str {
+    match code {
+        TaskCode::CorrectionsExhausted if of_one_tool => "last_answer.tool_corrections_exhausted",
+        TaskCode::CorrectionsExhausted => "last_answer.corrections_exhausted",
+        TaskCode::TurnsExhausted => "last_answer.turns_exhausted",
+        TaskCode::ToolCallsExhausted => "last_answer.tool_calls_exhausted",
+        TaskCode::TokensExhausted => "last_answer.tokens_exhausted",
+        TaskCode::CostExhausted => "last_answer.cost_exhausted",
+        TaskCode::TimeExhausted => "last_answer.time_exhausted",
+        TaskCode::Answered | TaskCode::ModelFailed | TaskCode::NoAnswer | TaskCode::Cancelled | TaskCode::Internal => {
+            "last_answer.other"
+        }
+    }
+}
+
+fn told(words: Words<'_>, tool: &str, failure: &CallFailure, known: &Known<'_>) -> String {
+    let class = failure.class.as_str();
+    let values = Values { tool: Some(tool), class: Some(class), ..Values::default() };
+    let said = is_for_the_model(failure.class).then(|| scrub(&failure.message, known));
+    let said = said.map(|said| if said.is_empty() { words.say("no_message", &values) } else { said });
+    let values = Values { message: said.as_deref(), ..values };
+    let message = words.say(&format!("{class}.message"), &values);
+    if !failure.unknown {
+        return message;
+    }
+    words.say("unknown_outcome.message", &Values { message: Some(&message), ..values })
+}
+
+/// The words of these come from the arguments' pipeline, from the tool as an answer to the model, or from a person. All
+/// others are about the service, and are for operators.
+const fn is_for_the_model(class: ErrorClass) -> bool {
+    match class {
+        ErrorClass::MalformedArguments
+        | ErrorClass::UnknownTool
+        | ErrorClass::InvalidArguments
+        | ErrorClass::RepeatedCall
+        | ErrorClass::BusinessRule
+        | ErrorClass::OutputInvalid
+        | ErrorClass::OutputTooLarge
+        | ErrorClass::Rejected => true,
+        ErrorClass::RateLimited
+        | ErrorClass::Unavailable
+        | ErrorClass::Timeout
+        | ErrorClass::Lost
+        | ErrorClass::Auth
+        | ErrorClass::Configuration
+        | ErrorClass::BudgetExhausted
+        | ErrorClass::Cancelled
+        | ErrorClass::Internal => false,
+    }
+}
+
+/// A broken rule without what is nobody's business. What was sent stays as it was.
+fn shown(detail: &Violation, known: &Known<'_>) -> Violation {
+    let text = |text: &str| limits::shorten(&scrub(text, known), MAX_TEXT);
+    let sent = detail.sent.to_string();
+    Violation {
+        path: limits::shorten(&detail.path, MAX_TEXT),
+        rule: text(&detail.rule),
+        sent: match &detail.sent {
+            Value::String(sent) => Value::String(limits::shorten(sent, MAX_TEXT)),
+            _ if sent.len() > MAX_TEXT => Value::String(limits::shorten(&sent, MAX_TEXT)),
+            small => small.clone(),
+        },
+        allowed: text(&detail.allowed),
+        hint: detail.hint.as_deref().map(text),
+    }
+}

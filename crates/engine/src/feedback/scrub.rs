@@ -1,0 +1,58 @@
+//! What a tool or a service wrote, without what must not reach a model: secrets, names and addresses of machines, paths
+//! on their disks, stack traces. Pure, and linear in the length of the text.
+//!
+//! What the model sent itself is no secret to it and stays: without it, it could not see what was wrong.
+
+mod hosts;
+mod known;
+mod paths;
+mod rules;
+mod secrets;
+mod trace;
+
+use redial_proto::limits;
+
+pub use self::known::Known;
+use self::rules::Hit;
+
+/// Longer texts are cut before anybody looks for secrets in them; what is shown is shorter still.
+const MOST: usize = 4 * limits::MAX_ERROR_MESSAGE;
+
+/// A text fit for a model, at most [`limits::MAX_ERROR_MESSAGE`] bytes. In place of what is taken out stands
+/// `[removed]`, `[host]` or `[path]`. Scrubbing twice is the same as scrubbing once.
+pub fn scrub(text: &str, known: &Known<'_>) -> String {
+    let mut text = cut(&trace::reduce(text)).to_owned();
+    for rule in rules::all() {
+        text = apply(rule, &text, known);
+    }
+    limits::shorten(text.trim(), limits::MAX_ERROR_MESSAGE)
+}
+
+/// The start of a text, not in the middle of a word: half a secret might not look like one.
+fn cut(text: &str) -> &str {
+    if text.len() <= MOST {
+        return text;
+    }
+    let mut end = MOST;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let start = &text[..end];
+    start.rfind(char::is_whitespace).map_or("", |blank| &start[..blank])
+}
+
+fn apply(rule: &rules::Rule, text: &str, known: &Known<'_>) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut copied = 0;
+    for captures in rule.pattern.captures_iter(text) {
+        let Some(piece) = captures.name("x") else { continue };
+        let hit = Hit { text, start: piece.start(), end: piece.end() };
+        if (rule.is_meant)(&hit) && !known.holds(piece.as_str(), rule.kind) {
+            out.push_str(&text[copied..piece.start()]);
+            out.push_str(rule.kind.mark());
+            copied = piece.end();
+        }
+    }
+    out.push_str(&text[copied..]);
+    out
+}

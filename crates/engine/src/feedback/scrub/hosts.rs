@@ -1,0 +1,135 @@
+//! Names and addresses of machines.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use super::rules::{Hit, Kind, Rule, any};
+
+pub(super) fn rules() -> Vec<Rule> {
+    let host = |pattern, is_meant| Rule::new(Kind::Host, pattern, is_meant);
+    vec![
+        // Connection strings: `host=db port=5432`, `Server=db;`.
+        host(r#"(?i)\b(?:host|hostname|hostaddr|server|data source)=(?P<x>[^\s,;&"'()\[\]{}]+)"#, any),
+        Rule::new(Kind::Secret, r"(?i)\bport\s*[:=]?\s*(?P<x>[0-9]{2,5})", any),
+        host(
+            r#"(?i)\b(?:https?|wss?|ftp)://(?P<x>\[[0-9a-f:.]+\](?::\d+)?|[^\s/?#"'<>()\[\]{},;\\，。；、！）」]+)"#,
+            is_no_example,
+        ),
+        host(r#"(?i)\b(?P<x>[a-z][a-z0-9+.-]{1,20}://[^\s"'<>，。；、！）」]+)"#, is_no_web_address),
+        host(r"(?P<x>\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?)", is_ipv4),
+        host(r"(?P<x>\[?[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:.]*[0-9A-Fa-f](?:\]:\d{1,5})?)", is_ipv6),
+        host(r"(?i)(?P<x>localhost(?:\.localdomain)?(?::\d{1,5})?)", is_alone),
+        host(
+            concat!(
+                r"(?i)(?P<x>(?:[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?\.)+",
+                r"(?:internal|local|localdomain|lan|corp|intra|intranet|svc|consul)(?:\.[a-z0-9-]+)*(?::\d{1,5})?)",
+            ),
+            is_alone,
+        ),
+        host(
+            concat!(
+                r"(?i)(?P<x>(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.){2,}(?:com|net|org|io|dev|cloud|app|co|cn|uk|de|eu|us",
+                r"|ai|info|biz|gov|edu|fr|jp|in|tech|site|xyz|me)(?::\d{1,5})?)",
+            ),
+            is_machine,
+        ),
+        host(r"(?i)(?P<x>[a-z0-9][a-z0-9-]*(?:\.[a-z0-9-]+)+:\d{2,5})", is_name_with_port),
+        host(r"(?i)(?P<x>[a-z][a-z0-9_-]*:\d{2,5})", is_service_with_port),
+        host(
+            concat!(
+                r"(?i)\b(?:enotfound|eai_again|resolve host:?|unknownhostexception:)\s+",
+                r#"["'`]?(?P<x>[a-z0-9](?:[a-z0-9_.-]*[a-z0-9_])?)"#,
+            ),
+            any,
+        ),
+        host(
+            concat!(
+                r"(?i)\b(?:lookup|unknown host:?|server at|connect(?:ing|ed|ion)? to(?: server(?: at)?)?",
+                r#"|upstream|hostname|host)\s+["'`]?(?P<x>[a-z0-9](?:[a-z0-9_.-]*[a-z0-9_])?)"#,
+            ),
+            looks_like_a_machine,
+        ),
+    ]
+}
+
+fn is_alone(hit: &Hit<'_>) -> bool {
+    hit.stands_alone()
+}
+
+/// Names that are kept for examples, as in the words of a schema.
+fn is_no_example(hit: &Hit<'_>) -> bool {
+    let host = hit.piece().to_ascii_lowercase();
+    let is = |name: &str| host == name || host.strip_suffix(name).is_some_and(|front| front.ends_with('.'));
+    !["example.com", "example.org", "example.net", "example"].into_iter().any(is)
+}
+
+fn is_no_web_address(hit: &Hit<'_>) -> bool {
+    let scheme = hit.piece().split(':').next().unwrap_or_default().to_ascii_lowercase();
+    !["http", "https", "ws", "wss", "ftp"].contains(&scheme.as_str())
+}
+
+fn is_ipv4(hit: &Hit<'_>) -> bool {
+    let address = hit.piece().split(':').next().unwrap_or_default();
+    hit.stands_alone() && address.parse::<Ipv4Addr>().is_ok()
+}
+
+fn is_ipv6(hit: &Hit<'_>) -> bool {
+    let piece = hit.piece().trim_start_matches('[');
+    let address = piece.split(']').next().unwrap_or_default();
+    let alone = !hit.before().ends_with(|c: char| c.is_ascii_alphanumeric() || c == ':')
+        && !hit.after().starts_with(|c: char| c.is_ascii_alphanumeric() || c == ':');
+    alone && address.parse::<Ipv6Addr>().is_ok()
+}
+
+/// `api.eu.acme.com`, not `www.acme.com`, and not the start of `com.acme.io.Reader`.
+fn is_machine(hit: &Hit<'_>) -> bool {
+    hit.stands_alone() && is_no_example(hit) && !hit.piece().to_ascii_lowercase().starts_with("www.")
+}
+
+fn is_name_with_port(hit: &Hit<'_>) -> bool {
+    const CODE: [&str; 12] = ["py", "rs", "js", "mjs", "ts", "java", "kt", "go", "rb", "php", "cs", "cpp"];
+    let name = hit.piece().split(':').next().unwrap_or_default();
+    let ending = name.rsplit('.').next().unwrap_or_default();
+    let is_name = ending.contains(|c: char| c.is_ascii_alphabetic());
+    hit.stands_alone() && is_name && !CODE.contains(&ending)
+}
+
+/// `db-7:5432`, `redis:6379`; not `line:42`.
+fn is_service_with_port(hit: &Hit<'_>) -> bool {
+    const SERVICES: [&str; 24] = [
+        "redis",
+        "postgres",
+        "postgresql",
+        "mysql",
+        "mariadb",
+        "mongo",
+        "mongodb",
+        "kafka",
+        "rabbitmq",
+        "nats",
+        "elasticsearch",
+        "memcached",
+        "etcd",
+        "consul",
+        "vault",
+        "db",
+        "database",
+        "backend",
+        "gateway",
+        "proxy",
+        "minio",
+        "zookeeper",
+        "cassandra",
+        "clickhouse",
+    ];
+    let (name, port) = hit.piece().split_once(':').unwrap_or_default();
+    let is_port = port.parse::<u16>().is_ok_and(|port| port >= 80);
+    let is_machine = name.contains(['-', '_']) || name.ends_with(|c: char| c.is_ascii_digit());
+    hit.stands_alone() && is_port && (is_machine || SERVICES.contains(&name.to_ascii_lowercase().as_str()))
+}
+
+/// A word that is no word of a sentence.
+fn looks_like_a_machine(hit: &Hit<'_>) -> bool {
+    let name = hit.piece();
+    name.contains(|c: char| c.is_ascii_alphabetic())
+        && name.contains(|c: char| matches!(c, '.' | '-') || c.is_ascii_digit())
+}

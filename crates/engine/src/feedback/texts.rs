@@ -1,0 +1,37 @@
+//! Every text that Redial says to a model, by key and language. The keys are what users replace texts by, so they are
+//! stable; `docs/FEEDBACK.md` lists them.
+
+mod guidance;
+mod messages;
+mod nudges;
+
+use redial_proto::Language;
+
+/// One text.
+#[derive(Clone, Copy, Debug)]
+pub struct Text {
+    /// Its name.
+    pub key: &'static str,
+    /// In English, with placeholders such as `{tool}`.
+    pub en: &'static str,
+    /// The same in Chinese.
+    pub zh: &'static str,
+}
+
+/// Names in curly brackets that stand for something in a text, where it has it.
+pub const PLACEHOLDERS: [&str; 9] =
+    ["tool", "class", "message", "corrections_left", "times", "other", "problem", "reason", "code"];
+
+/// Every text.
+pub fn all() -> impl Iterator<Item = &'static Text> {
+    guidance::TEXTS.iter().chain(&messages::TEXTS).chain(&nudges::TEXTS)
+}
+
+/// The text of a key; empty if there is no such key.
+pub(super) fn text(key: &str, language: Language) -> &'static str {
+    let found = all().find(|text| text.key == key);
+    found.map_or("", |text| match language {
+        Language::En => text.en,
+        Language::Zh => text.zh,
+    })
+}

@@ -1,0 +1,89 @@
+//! Shortening a text, and saying so in it.
+
+use redial_proto::{Language, MessageCall};
+use serde_json::json;
+
+use super::read::READ_RESULT;
+
+/// What stands at the start of a conversation that lost its oldest messages. It holds no number, so that it does not
+/// change from turn to turn.
+pub(super) const fn left_out(language: Language) -> &'static str {
+    match language {
+        Language::En => "[Earlier messages of this conversation are left out here: it has become too long.]",
+        Language::Zh => "[对话过长，此处省略了较早的消息。]",
+    }
+}
+
+/// How a tool result is shortened.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Form {
+    /// Longest text, in bytes, with the note.
+    pub(super) most: usize,
+    /// Keep some of the end, too.
+    pub(super) tail: bool,
+    pub(super) language: Language,
+}
+
+/// A tool result within its limit: as it is, or with a note that says how to read the rest.
+pub(super) fn result(text: &str, call_id: &str, form: Form) -> Option<String> {
+    shorten(text, form, |missing, offset| {
+        let arguments = json!({"call_id": call_id, "offset": offset});
+        let total = text.len();
+        match form.language {
+            Language::En => format!(
+                "\n[… {missing} of {total} bytes left out; to read on, call {READ_RESULT} with {arguments} …]\n"
+            ),
+            Language::Zh => format!(
+                "\n[…… 此处省略 {missing} 字节（共 {total} 字节）；如需继续读取，请调用 {READ_RESULT}，参数 {arguments} ……]\n"
+            ),
+        }
+    })
+}
+
+/// Any other text within its limit.
+pub(super) fn text(text: &str, form: Form) -> Option<String> {
+    shorten(text, form, |missing, _| match form.language {
+        Language::En => format!("\n[… {missing} bytes left out …]\n"),
+        Language::Zh => format!("\n[…… 此处省略 {missing} 字节 ……]\n"),
+    })
+}
+
+/// Arguments within their limit. They have to stay a JSON object, so they go as a whole.
+pub(super) fn arguments(call: &MessageCall, most: usize) -> Option<String> {
+    let shorter = json!({"left_out": format!("{} bytes", call.arguments.len())}).to_string();
+    (call.arguments.len() > most.max(shorter.len())).then_some(shorter)
+}
+
+/// None if the text fits. `note` gets the bytes that are missing and the offset of the first of them.
+fn shorten(text: &str, form: Form, note: impl Fn(usize, usize) -> String) -> Option<String> {
+    if text.len() <= form.most {
+        return None;
+    }
+    // No number in the note is larger than this.
+    let room = form.most.saturating_sub(note(text.len(), text.len()).len());
+    let (head, tail) = if form.tail { (room - room / 3, room / 3) } else { (room, 0) };
+    let (head, tail) = (floor(text, head), ceil(text, text.len() - tail));
+    let note = note(tail - head, head);
+    if note.len() > form.most {
+        return Some(text[..floor(text, form.most)].to_owned());
+    }
+    Some(format!("{}{note}{}", &text[..head], &text[tail..]))
+}
+
+/// The last place between characters that is not after `at`.
+pub(super) fn floor(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+/// The first place between characters that is not before `at`.
+fn ceil(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at += 1;
+    }
+    at
+}

@@ -1,0 +1,229 @@
+//! What a model is told: a public interface, to the letter.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "feedback/scrubbing.rs"]
+mod scrubbing;
+#[path = "feedback/templates.rs"]
+mod templates;
+
+use std::collections::BTreeMap;
+
+use redial_engine::{
+    feedback::{Nudge, Repeated, Words, failed_call, failed_call_of, message, nudge, repeated},
+    task::CallFailure,
+};
+use redial_proto::{ErrorClass, Language, TaskCode, Violation};
+use serde_json::{Value, json};
+
+const NONE: &BTreeMap<String, String> = &BTreeMap::new();
+const EN: Words<'static> = Words { language: Language::En, templates: NONE };
+const ZH: Words<'static> = Words { language: Language::Zh, templates: NONE };
+
+fn failure(class: ErrorClass, message: &str) -> CallFailure {
+    CallFailure { class, message: message.to_owned(), details: Vec::new(), unknown: false }
+}
+
+fn pretty(content: &str) -> String {
+    serde_json::to_string_pretty(&serde_json::from_str::<Value>(content).unwrap()).unwrap()
+}
+
+/// A flight with two mistakes, as the arguments' pipeline refuses it.
+fn flight(language: Language) -> CallFailure {
+    let (message, allowed, hint) = match language {
+        Language::En => ("/date: \"明天\" was sent; allowed: YYYY-MM-DD", "1 to 5", "did you mean 5?"),
+        Language::Zh => ("/date 收到的是 \"明天\"，应为 YYYY-MM-DD", "1 到 5", "是否应为 5？"),
+    };
+    let details = vec![
+        Violation {
+            path: "/date".into(),
+            rule: "format".into(),
+            sent: "明天".into(),
+            allowed: "YYYY-MM-DD".into(),
+            hint: None,
+        },
+        Violation {
+            path: "/passengers".into(),
+            rule: "maximum".into(),
+            sent: 6.into(),
+            allowed: allowed.into(),
+            hint: Some(hint.into()),
+        },
+    ];
+    CallFailure { details, ..failure(ErrorClass::InvalidArguments, message) }
+}
+
+fn every_class(words: Words<'_>) -> String {
+    let said = |class: ErrorClass| match class {
+        ErrorClass::InvalidArguments => flight(words.language),
+        class => failure(class, "what the tool or the pipeline said"),
+    };
+    let corrections = |class| redial_engine::route(class) == redial_engine::Route::Feedback;
+    let lines = ErrorClass::ALL.map(|class| {
+        let left = corrections(class).then_some(2);
+        pretty(&failed_call(words, "book_flight", &said(class), left))
+    });
+    lines.join("\n")
+}
+
+#[test]
+fn every_class_in_english() {
+    insta::assert_snapshot!(every_class(EN));
+}
+
+#[test]
+fn every_class_in_chinese() {
+    insta::assert_snapshot!(every_class(ZH));
+}
+
+#[test]
+fn the_fields_stand_in_the_documented_order() {
+    let content = failed_call(EN, "book_flight", &flight(Language::En), Some(2));
+    insta::assert_snapshot!(content);
+}
+
+#[test]
+fn without_corrections_the_model_is_told_to_stop() {
+    let left = |words, left| {
+        pretty(&failed_call(words, "book_flight", &flight(Language::En), left))
+            .lines()
+            .rev()
+            .take(3)
+            .filter(|line| line.contains(':'))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    insta::assert_snapshot!([left(EN, Some(0)), left(ZH, Some(0)), left(EN, None)].join("\n"));
+}
+
+#[test]
+fn an_unknown_outcome_is_said_in_words() {
+    let lost = CallFailure { unknown: true, ..failure(ErrorClass::Lost, "the worker w-7 went away") };
+    let timeout = CallFailure { unknown: true, ..failure(ErrorClass::Timeout, "10.0.0.7 did not answer") };
+    let lines = [EN, ZH].map(|words| {
+        [pretty(&failed_call(words, "book_flight", &lost, None)), pretty(&failed_call(words, "pay", &timeout, None))]
+            .join("\n")
+    });
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn words_about_a_service_are_our_own() {
+    use ErrorClass::{Auth, Configuration, Internal, Lost, RateLimited, Timeout, Unavailable};
+    for class in [RateLimited, Unavailable, Timeout, Lost, Auth, Configuration, Internal] {
+        for unknown in [false, true] {
+            let failure = CallFailure { unknown, ..failure(class, "canary-5ecret at db-7.prod.internal") };
+            for words in [EN, ZH] {
+                let content = failed_call(words, "get_weather", &failure, None);
+                assert!(!content.contains("canary") && !content.contains("db-7"), "{content}");
+                assert!(!message(words, "get_weather", &failure).contains("canary"));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_reason_that_nobody_gave_is_no_placeholder() {
+    let content = failed_call(EN, "get_weather", &failure(ErrorClass::BusinessRule, " \n"), Some(1));
+    assert!(content.contains("get_weather gave no reason."), "{content}");
+    assert!(!content.contains('{') || !content.contains("{message}"), "{content}");
+}
+
+#[test]
+fn no_text_has_a_placeholder_left() {
+    for words in [EN, ZH] {
+        for class in ErrorClass::ALL {
+            for (left, unknown) in [(None, false), (Some(0), false), (Some(1), false), (None, true)] {
+                let failure = CallFailure { unknown, ..failure(class, "said") };
+                let content = failed_call(words, "pay", &failure, left);
+                let value: Value = serde_json::from_str(&content).unwrap();
+                for field in ["message", "guidance"] {
+                    let text = value[field].as_str().unwrap();
+                    assert!(!text.is_empty() && !text.contains(['{', '}']), "{text}");
+                }
+            }
+        }
+        for code in TaskCode::ALL {
+            for tool in [None, Some("pay")] {
+                let text = nudge(words, Nudge::LastAnswer { code, tool });
+                assert!(!text.contains(['{', '}']), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn repetitions_quote_the_earlier_error() {
+    let all = [
+        Repeated::SameCall { error: "/date: \"明天\" was sent; allowed: YYYY-MM-DD" },
+        Repeated::SameError { error: "sold out", times: 3 },
+        Repeated::SameResult { times: 3 },
+        Repeated::PingPong { other: "list_tables" },
+    ];
+    let lines = [EN, ZH].map(|words| all.map(|why| repeated(words, "book_flight", why).message).join("\n"));
+    insta::assert_snapshot!(lines.join("\n"));
+    let failure = repeated(EN, "book_flight", Repeated::SameCall { error: &"x".repeat(10_000) });
+    assert_eq!(failure.class, ErrorClass::RepeatedCall);
+    assert!(failure.message.len() <= 4096 && failure.details.is_empty() && !failure.unknown);
+}
+
+#[test]
+fn nudges_say_who_speaks_and_what_to_do() {
+    let last = |code| Nudge::LastAnswer { code, tool: None };
+    let mut all = vec![Nudge::Empty, Nudge::Problem("neither Action nor Answer was found.")];
+    all.push(Nudge::LastAnswer { code: TaskCode::CorrectionsExhausted, tool: Some("book_flight") });
+    all.extend(TaskCode::ALL.map(last));
+    let lines = [EN, ZH].map(|words| all.iter().map(|one| nudge(words, *one)).collect::<Vec<_>>().join("\n"));
+    insta::assert_snapshot!(lines.join("\n\n"));
+}
+
+#[test]
+fn what_was_sent_always_stays() {
+    let sent = r#"{"url":"https://10.0.0.7:8443/a?token=abc123","file":"/home/li/.ssh/id_rsa","note":"a\nb"}"#;
+    let said = "cannot read https://10.0.0.7:8443/a?token=abc123 nor /home/li/.ssh/id_rsa from db-7.internal:5432";
+    let details = vec![Violation {
+        path: "/home/0/name".into(),
+        rule: "exists".into(),
+        sent: json!({"key": "sk-1234567890abcdef"}),
+        allowed: "no key sk-1234567890abcdef, no host 10.9.9.9".into(),
+        hint: None,
+    }];
+    let failure = CallFailure { details, ..failure(ErrorClass::InvalidArguments, said) };
+    insta::assert_snapshot!(pretty(&failed_call_of(EN, "fetch", sent, &failure, Some(1))));
+    let blind = failed_call(EN, "fetch", &failure, Some(1));
+    assert!(!blind.contains("10.0.0.7") && !blind.contains("id_rsa"), "{blind}");
+}
+
+#[test]
+fn what_the_schema_allows_is_told_in_full() {
+    let details = vec![Violation {
+        path: "/endpoint".into(),
+        rule: "enum".into(),
+        sent: "x".into(),
+        allowed: "one of \"https://eu.api.acme.com\", \"db-7:5432\"".into(),
+        hint: None,
+    }];
+    let message = "/endpoint: \"x\" was sent; allowed: one of \"https://eu.api.acme.com\", \"db-7:5432\"";
+    let failure = CallFailure { details, ..failure(ErrorClass::InvalidArguments, message) };
+    let content = failed_call(EN, "fetch", &failure, None);
+    assert_eq!(content.matches("https://eu.api.acme.com").count(), 2, "{content}");
+    assert_eq!(content.matches("db-7:5432").count(), 2, "{content}");
+}
+
+#[test]
+fn a_flood_of_details_is_cut() {
+    let detail = Violation {
+        path: format!("/{}", "p".repeat(5_000)),
+        rule: "r".repeat(5_000),
+        sent: json!(vec!["s".repeat(100); 100]),
+        allowed: "a".repeat(5_000),
+        hint: Some("h".repeat(5_000)),
+    };
+    let failure =
+        CallFailure { details: vec![detail; 200], ..failure(ErrorClass::InvalidArguments, &"m ".repeat(50_000)) };
+    let value: Value = serde_json::from_str(&failed_call(ZH, "fetch", &failure, None)).unwrap();
+    assert_eq!(value["details"].as_array().unwrap().len(), 50);
+    assert!(value["message"].as_str().unwrap().len() <= 4096);
+    assert!(value.to_string().len() < 300_000);
+}

@@ -1,0 +1,152 @@
+//! A conversation → the body of a request.
+
+use std::collections::BTreeSet;
+
+use redial_proto::{Message, ToolOffer, TurnRequest};
+use serde_json::{Map, Value, json};
+
+use super::KIND;
+use crate::{
+    Ids, Settings,
+    ids::Minted,
+    names::Names,
+    schema,
+    thread::{self, Call, Part},
+    words,
+};
+
+/// The interface insists on a limit.
+const MAX_TOKENS: u32 = 4096;
+
+/// The body of a request. Roles alternate, the first and the last message are the user's, and all results of a turn
+/// stand first in the message after it.
+pub fn request(request: &TurnRequest, settings: &Settings) -> Value {
+    let names = Names::of(request);
+    let parts = thread::read(&request.messages, request.language);
+    let mut body = Map::new();
+    body.insert("model".to_owned(), settings.model.as_str().into());
+    body.insert("max_tokens".to_owned(), request.max_tokens.or(settings.max_tokens).unwrap_or(MAX_TOKENS).into());
+    if let Some(system) = system(&parts) {
+        body.insert("system".to_owned(), system.into());
+    }
+    body.insert("messages".to_owned(), messages(request, &parts, &names).into());
+    body.extend(tools(request, &parts, &names));
+    // Thinking and a temperature exclude each other.
+    if let Some(temperature) =
+        request.temperature.or(settings.temperature).filter(|_| !settings.extra.contains_key("thinking"))
+    {
+        body.insert("temperature".to_owned(), temperature.clamp(0.0, 1.0).into());
+    }
+    if settings.stream {
+        body.insert("stream".to_owned(), true.into());
+    }
+    body.extend(settings.extra.clone());
+    Value::Object(body)
+}
+
+fn system(parts: &[Part<'_>]) -> Option<String> {
+    let texts = parts.iter().filter_map(|part| match part {
+        Part::System(text) if !text.trim().is_empty() => Some(*text),
+        _ => None,
+    });
+    let text = texts.collect::<Vec<_>>().join("\n\n");
+    (!text.is_empty()).then_some(text)
+}
+
+/// The tools; for a turn without, those of the history, because calls in it are refused where no tools are declared.
+fn tools(request: &TurnRequest, parts: &[Part<'_>], names: &Names) -> Vec<(String, Value)> {
+    if !request.tools.is_empty() {
+        return vec![("tools".to_owned(), request.tools.iter().map(|tool| offered(tool, names)).collect())];
+    }
+    let calls = parts.iter().flat_map(|part| match part {
+        Part::Model { calls, .. } => calls.as_slice(),
+        _ => &[],
+    });
+    let called: BTreeSet<&str> = calls.map(|call| names.sent(call.tool)).collect();
+    if called.is_empty() {
+        return Vec::new();
+    }
+    let empty = |name: &str| json!({"name": name, "input_schema": {"type": "object", "properties": {}}});
+    vec![
+        ("tools".to_owned(), called.into_iter().map(empty).collect()),
+        ("tool_choice".to_owned(), json!({"type": "none"})),
+    ]
+}
+
+fn offered(tool: &ToolOffer, names: &Names) -> Value {
+    let (schema, note) = schema::of(tool);
+    let description = schema::description(names.description(tool), note);
+    json!({"name": names.sent(&tool.name), "description": description, "input_schema": schema})
+}
+
+fn messages(request: &TurnRequest, parts: &[Part<'_>], names: &Names) -> Vec<Value> {
+    let mut turns = Turns::default();
+    let mut ids = Minted::new(Ids::Any);
+    for part in parts {
+        match part {
+            Part::System(_) => {}
+            Part::User { text, .. } if text.trim().is_empty() => {
+                turns.add("user", text_block(words::nothing(request.language)));
+            }
+            Part::User { text, .. } => turns.add("user", text_block(text)),
+            Part::Model { message, calls } => {
+                if turns.0.is_empty() {
+                    turns.add("user", text_block(words::beginning(request.language)));
+                }
+                // Thoughts stand first in a message, or nowhere.
+                if turns.0.last().is_none_or(|(role, _)| *role == "user") {
+                    thinking(message).for_each(|block| turns.add("assistant", block.clone()));
+                }
+                if !message.content.trim().is_empty() {
+                    turns.add("assistant", text_block(message.content.trim_end()));
+                }
+                let ids: Vec<String> = calls.iter().map(|call| ids.of(call.id)).collect();
+                for (call, id) in calls.iter().zip(&ids) {
+                    let name = names.sent(call.tool);
+                    turns.add("assistant", json!({"type": "tool_use", "id": id, "name": name, "input": call.object()}));
+                }
+                for (call, id) in calls.iter().zip(ids) {
+                    turns.add("user", result(call, id));
+                }
+            }
+        }
+    }
+    if turns.0.last().is_none_or(|(role, _)| *role == "assistant") {
+        turns.add("user", text_block(words::go_on(request.language)));
+    }
+    turns.0.into_iter().map(|(role, content)| json!({"role": role, "content": content})).collect()
+}
+
+fn text_block(text: &str) -> Value {
+    json!({"type": "text", "text": text})
+}
+
+/// Signed thoughts go back unchanged, but only to where they came from.
+fn thinking(message: &Message) -> impl Iterator<Item = &Value> {
+    let kept = message.provider.as_ref().filter(|kept| kept["kind"] == KIND);
+    kept.and_then(|kept| kept["thinking"].as_array()).into_iter().flatten()
+}
+
+fn result(call: &Call<'_>, id: String) -> Value {
+    let mut block = json!({"type": "tool_result", "tool_use_id": id});
+    if !call.result.trim().is_empty() {
+        block["content"] = (&*call.result).into();
+    }
+    if call.failed {
+        block["is_error"] = true.into();
+    }
+    block
+}
+
+/// Messages whose roles alternate: a block of the same role goes on with the last message.
+#[derive(Default)]
+struct Turns(Vec<(&'static str, Vec<Value>)>);
+
+impl Turns {
+    fn add(&mut self, role: &'static str, block: Value) {
+        match self.0.last_mut() {
+            Some((last, content)) if *last == role => content.push(block),
+            _ => self.0.push((role, vec![block])),
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! What an error of a provider, or no answer at all, means. Pure, and all in one place.
+//!
+//! | status | class |
+//! | --- | --- |
+//! | 400, 413, 422, other 4xx | `internal`: our own request is wrong, or too long for the model |
+//! | 401, 403, 407 | `auth` |
+//! | 402, 404, 405, 406, 415, 426, 501, 3xx | `configuration`: no credit, no such model, no such interface |
+//! | 408, 409, 425, 5xx, no connection, a stream that broke off, a body that is no JSON | `unavailable` |
+//! | 429 | `rate_limited` |
+
+use std::{error::Error, io, time::SystemTime};
+
+use redial_proto::{ErrorClass, Failure, limits};
+use reqwest::{StatusCode, header::HeaderMap};
+use serde_json::Value;
+
+use super::retry_after;
+
+/// Bytes of a provider's own words that are shown.
+const SHOWN: usize = 1000;
+
+/// A model that cannot be asked until somebody changes its setup.
+pub(crate) fn configuration(message: impl Into<String>) -> Failure {
+    Failure::new(ErrorClass::Configuration, message).without_effect()
+}
+
+/// An answer whose status is no success.
+pub(crate) fn response(status: StatusCode, headers: &HeaderMap, body: &[u8], now: SystemTime) -> Failure {
+    let class = class_of(status.as_u16());
+    let name = status.canonical_reason().map(|reason| format!(" {reason}")).unwrap_or_default();
+    let redirect = if status.is_redirection() { " (redirects are not followed)" } else { "" };
+    let answered = format!("the provider answered {}{name}{redirect}", status.as_u16());
+    let message = words(status, body).map_or(answered.clone(), |words| format!("{answered}: {words}"));
+    let mut failure = Failure::new(class, message).without_effect();
+    if matches!(class, ErrorClass::RateLimited | ErrorClass::Unavailable) {
+        failure.retry_after_ms = retry_after::pause_ms(headers, now);
+    }
+    failure
+}
+
+/// An error that came with a status of success, or in the middle of a stream.
+pub(crate) fn told(error: &Value) -> Failure {
+    let class = status_of(error).map_or(ErrorClass::Unavailable, class_of);
+    let words = message_in(error).unwrap_or_else(|| limits::shorten(&error.to_string(), SHOWN));
+    Failure::new(class, format!("the provider told an error: {words}"))
+}
+
+/// No answer, or one that broke off.
+pub(crate) fn transport(error: &reqwest::Error) -> Failure {
+    let timed_out = error.is_timeout().then(|| ": it took too long".to_owned());
+    let why = io_kind(error).map(|kind| format!(": {kind}")).or(timed_out).unwrap_or_default();
+    if error.is_connect() {
+        return Failure::new(ErrorClass::Unavailable, format!("the provider cannot be reached{why}")).without_effect();
+    }
+    if error.is_builder() {
+        return configuration("the model's settings give no valid HTTP request");
+    }
+    Failure::new(ErrorClass::Unavailable, format!("the connection to the provider was lost{why}"))
+}
+
+/// A stream that ended without its end.
+pub(crate) fn broke_off() -> Failure {
+    Failure::new(ErrorClass::Unavailable, "the provider's stream broke off")
+}
+
+/// A body that is no JSON: mostly the page of a proxy.
+pub(crate) fn no_json(body: &[u8]) -> Failure {
+    let start = limits::shorten(String::from_utf8_lossy(body).trim(), 200);
+    Failure::new(ErrorClass::Unavailable, format!("the provider's answer is no JSON; it starts: {start}"))
+}
+
+const fn class_of(status: u16) -> ErrorClass {
+    match status {
+        401 | 403 | 407 => ErrorClass::Auth,
+        300..=399 | 402 | 404 | 405 | 406 | 415 | 426 | 501 => ErrorClass::Configuration,
+        408 | 409 | 425 => ErrorClass::Unavailable,
+        429 => ErrorClass::RateLimited,
+        400..=499 => ErrorClass::Internal,
+        _ => ErrorClass::Unavailable,
+    }
+}
+
+/// The status that an error would have had.
+fn status_of(error: &Value) -> Option<u16> {
+    let number = ["code", "status", "status_code"].iter().find_map(|field| {
+        let value = error.get(field)?;
+        value.as_u64().or_else(|| value.as_str()?.parse().ok())
+    });
+    if let Some(status) = number.and_then(|number| u16::try_from(number).ok()).filter(|status| *status >= 300) {
+        return Some(status);
+    }
+    let names = ["type", "code"].iter().filter_map(|field| error.get(field)?.as_str());
+    names.into_iter().find_map(|name| match name {
+        "rate_limit_error" | "rate_limit_exceeded" | "insufficient_quota" | "requests" | "tokens" => Some(429),
+        "overloaded_error" | "api_error" | "server_error" | "timeout_error" => Some(503),
+        "authentication_error" | "permission_error" | "invalid_api_key" => Some(401),
+        "billing_error" => Some(402),
+        "not_found_error" | "model_not_found" => Some(404),
+        "invalid_request_error" | "context_length_exceeded" | "request_too_large" => Some(400),
+        _ => None,
+    })
+}
+
+/// What the provider says: of a 5xx only what stands in a structured error, because its pages name machines.
+fn words(status: StatusCode, body: &[u8]) -> Option<String> {
+    if let Ok(body) = serde_json::from_slice::<Value>(body) {
+        let error = body.get("error").unwrap_or(&body);
+        return message_in(error).or_else(|| message_in(&body));
+    }
+    let text = std::str::from_utf8(body).ok()?.trim();
+    let shown = status.is_client_error() && !text.is_empty() && !text.starts_with('<');
+    shown.then(|| limits::shorten(&text.replace('\0', "\u{fffd}"), SHOWN))
+}
+
+fn message_in(error: &Value) -> Option<String> {
+    let message = ["message", "detail", "error"].iter().find_map(|field| error.get(field));
+    let message = match message.unwrap_or(error) {
+        Value::String(text) => text.clone(),
+        list @ Value::Array(_) => list.to_string(),
+        _ => return None,
+    };
+    let message = message.trim().replace('\0', "\u{fffd}");
+    (!message.is_empty()).then(|| limits::shorten(&message, SHOWN))
+}
+
+/// Why, without names: only the kind of the underlying I/O error.
+fn io_kind(error: &reqwest::Error) -> Option<io::ErrorKind> {
+    let causes = std::iter::successors(error.source(), |cause| (*cause).source());
+    let kinds = causes.filter_map(|cause| cause.downcast_ref::<io::Error>().map(io::Error::kind));
+    kinds.into_iter().find(|kind| *kind != io::ErrorKind::Other)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn failure(status: u16, headers: &[(&str, &str)], body: &str) -> Failure {
+        let headers = headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
+        response(StatusCode::from_u16(status).unwrap(), &headers, body.as_bytes(), SystemTime::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn every_status_has_its_class() {
+        use ErrorClass::{Auth, Configuration, Internal, RateLimited, Unavailable};
+        for (class, statuses) in [
+            (Internal, &[400, 410, 413, 418, 422, 431][..]),
+            (Auth, &[401, 403, 407]),
+            (Configuration, &[301, 308, 402, 404, 405, 415, 501]),
+            (Unavailable, &[408, 409, 425, 500, 502, 503, 504, 520, 529, 599]),
+            (RateLimited, &[429]),
+        ] {
+            for status in statuses {
+                assert_eq!(failure(*status, &[], "").class, class, "{status}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_providers_words_are_kept() {
+        for (status, body, message) in [
+            (400, r#"{"error":{"message":"bad role","type":"x"}}"#, "the provider answered 400 Bad Request: bad role"),
+            (404, r#"{"error":"model 'x' not found"}"#, "the provider answered 404 Not Found: model 'x' not found"),
+            (422, r#"{"detail":[{"loc":1}]}"#, r#"the provider answered 422 Unprocessable Entity: [{"loc":1}]"#),
+            (400, r#"{"object":"error","message":"too long"}"#, "the provider answered 400 Bad Request: too long"),
+            (401, "no key\n", "the provider answered 401 Unauthorized: no key"),
+            (502, "<html>nginx on web-3</html>", "the provider answered 502 Bad Gateway"),
+            (502, "web-3 is down", "the provider answered 502 Bad Gateway"),
+            (529, r#"{"type":"error","error":{"message":"Overloaded"}}"#, "the provider answered 529: Overloaded"),
+            (307, "", "the provider answered 307 Temporary Redirect (redirects are not followed)"),
+        ] {
+            assert_eq!(failure(status, &[], body).message, message);
+        }
+    }
+
+    #[test]
+    fn pauses_belong_to_what_is_retried() {
+        let pause = [("retry-after", "7")];
+        assert_eq!(failure(429, &pause, "").retry_after_ms, Some(7000));
+        assert_eq!(failure(529, &pause, "").retry_after_ms, Some(7000));
+        assert_eq!(failure(400, &pause, "").retry_after_ms, None);
+    }
+
+    #[test]
+    fn errors_without_a_status_have_one_all_the_same() {
+        for (error, class) in [
+            (json!({"type": "overloaded_error", "message": "Overloaded"}), ErrorClass::Unavailable),
+            (json!({"type": "rate_limit_error"}), ErrorClass::RateLimited),
+            (json!({"code": 429, "message": "slow"}), ErrorClass::RateLimited),
+            (json!({"code": "400", "type": "server_error"}), ErrorClass::Internal),
+            (json!({"code": 7, "type": "authentication_error"}), ErrorClass::Auth),
+            (json!({"code": "context_length_exceeded"}), ErrorClass::Internal),
+            (json!("something"), ErrorClass::Unavailable),
+            (json!(null), ErrorClass::Unavailable),
+        ] {
+            assert_eq!(told(&error).class, class, "{error}");
+        }
+        assert_eq!(told(&json!("no")).message, "the provider told an error: no");
+    }
+}

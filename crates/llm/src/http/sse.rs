@@ -1,0 +1,90 @@
+//! Server-sent events, as much of them as providers use: the data of each event. Fields of other names are skipped.
+
+/// Bytes go in, cut anywhere; the data of whole events comes out.
+#[derive(Debug, Default)]
+pub(crate) struct Events {
+    /// Bytes of a line that has not ended.
+    line: Vec<u8>,
+    /// Data of an event that has not ended.
+    data: Option<String>,
+    /// The last byte was a carriage return: a line feed right after it belongs to it.
+    after_return: bool,
+    started: bool,
+}
+
+impl Events {
+    /// Takes some bytes; invalid UTF-8 becomes U+FFFD.
+    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Vec<String> {
+        let mut events = Vec::new();
+        for byte in bytes {
+            match byte {
+                b'\n' if self.after_return => {}
+                b'\n' | b'\r' => events.extend(self.line_ended()),
+                other => self.line.push(*other),
+            }
+            self.after_return = *byte == b'\r';
+        }
+        events
+    }
+
+    /// Bytes that wait for their event to end.
+    pub(crate) fn waiting(&self) -> usize {
+        self.line.len() + self.data.as_ref().map_or(0, String::len)
+    }
+
+    /// An empty line ends an event.
+    fn line_ended(&mut self) -> Option<String> {
+        let line = std::mem::take(&mut self.line);
+        let line = String::from_utf8_lossy(&line);
+        let line = if self.started { &line } else { line.strip_prefix('\u{feff}').unwrap_or(&line) };
+        self.started = true;
+        if line.is_empty() {
+            return self.data.take();
+        }
+        let (field, value) = line.split_once(':').unwrap_or((line, ""));
+        if field == "data" {
+            let value = value.strip_prefix(' ').unwrap_or(value);
+            match &mut self.data {
+                Some(data) => {
+                    data.push('\n');
+                    data.push_str(value);
+                }
+                None => self.data = Some(value.to_owned()),
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const STREAM: &str =
+        "\u{feff}data: one\n\n: comment\nevent: x\ndata:two\r\ndata: lines 好\r\n\r\nid: 4\n\ndata\r\rdata: cut";
+
+    #[test]
+    fn events_end_with_an_empty_line() {
+        let mut events = Events::default();
+        assert_eq!(events.feed(STREAM.as_bytes()), ["one", "two\nlines 好", ""]);
+        assert_eq!(events.waiting(), "data: cut".len());
+    }
+
+    proptest! {
+        #[test]
+        fn it_does_not_matter_where_the_bytes_are_cut(cuts in proptest::collection::vec(1_usize..9, 1..80)) {
+            let (mut events, mut rest, mut found) = (Events::default(), STREAM.as_bytes(), Vec::new());
+            for cut in cuts.into_iter().cycle() {
+                let (now, later) = rest.split_at(cut.min(rest.len()));
+                found.extend(events.feed(now));
+                rest = later;
+                if rest.is_empty() {
+                    break;
+                }
+            }
+            prop_assert_eq!(found, ["one", "two\nlines 好", ""]);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! A model that can be asked.
+
+use std::{fmt, sync::Arc};
+
+use redial_proto::{Delta, Failure, ToolSpec, TurnReply, TurnRequest, Usage};
+
+use crate::{
+    Settings,
+    api::{Api, Piece},
+    http::Endpoint,
+    limit, react,
+    script::Script,
+};
+
+/// A model of `models.toml`. Cheap to clone.
+#[derive(Clone)]
+pub struct Model {
+    pub(crate) name: String,
+    pub(crate) spec: ToolSpec,
+    pub(crate) concurrency: Option<u32>,
+    pub(crate) prices: Prices,
+    pub(crate) backend: Arc<Backend>,
+}
+
+/// US dollars per million tokens; 0 where unknown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Prices {
+    pub(crate) input: f64,
+    pub(crate) output: f64,
+}
+
+/// Who answers.
+pub(crate) enum Backend {
+    Chat(Box<ChatModel>),
+    Script(Script),
+}
+
+/// A model behind a chat endpoint.
+pub(crate) struct ChatModel {
+    pub(crate) api: Api,
+    /// Tools are offered and called in plain text.
+    pub(crate) react: bool,
+    pub(crate) settings: Settings,
+    pub(crate) endpoint: Endpoint,
+}
+
+/// Gets the pieces of an answer.
+pub(crate) type Watch<'a> = &'a mut (dyn FnMut(Piece) + Send);
+
+impl Model {
+    /// Its name, which agents use.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What its worker announces: a tool of pool `models`.
+    pub fn spec(&self) -> ToolSpec {
+        self.spec.clone()
+    }
+
+    /// Requests that one worker makes at the same time; none: as many as it has slots.
+    pub fn concurrency(&self) -> Option<u32> {
+        self.concurrency
+    }
+
+    /// Asks for one turn. `watch` gets pieces of the answer while it is being written, if the provider sends pieces.
+    /// There is no time limit: whoever asks drops the future at its deadline.
+    pub async fn ask(&self, request: &TurnRequest, mut watch: impl FnMut(Delta) + Send) -> Result<TurnReply, Failure> {
+        let turn = request.turn;
+        let mut watch = |piece: Piece| watch(Delta { turn, text: piece.text, thought: piece.thought });
+        let reply = match &*self.backend {
+            Backend::Chat(chat) => chat.ask(request, &mut watch).await,
+            Backend::Script(script) => script.ask(request, &mut watch).await,
+        };
+        reply.map(|mut reply| {
+            reply.usage.cost_micros = self.prices.cost_micros(reply.usage);
+            limit::reply(reply)
+        })
+    }
+}
+
+impl fmt::Debug for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Model")
+            .field("spec", &self.spec)
+            .field("concurrency", &self.concurrency)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ChatModel {
+    async fn ask(&self, request: &TurnRequest, watch: Watch<'_>) -> Result<TurnReply, Failure> {
+        let in_words = self.react.then(|| react::chat(request));
+        let chat = in_words.as_ref().unwrap_or(request);
+        let mut body = self.api.request(chat, &self.settings);
+        if self.react {
+            body[self.api.stop_field()] = react::STOP.into();
+        }
+        let mut reply = self.endpoint.ask(self.api, chat, &body, watch).await?;
+        if reply.model.is_empty() {
+            reply.model.clone_from(&self.settings.model);
+        }
+        Ok(if self.react { react::reply(request, reply) } else { reply })
+    }
+}
+
+impl Prices {
+    /// Dollars per million tokens are millionths of a dollar per token.
+    fn cost_micros(self, usage: Usage) -> u64 {
+        #[expect(clippy::cast_precision_loss, reason = "numbers of tokens are far below 2^52")]
+        let cost = usage.input_tokens as f64 * self.input + usage.output_tokens as f64 * self.output;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative; `as` saturates")]
+        return cost.round() as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cost_is_in_millionths_of_a_dollar() {
+        let usage = Usage { input_tokens: 1000, output_tokens: 200, cost_micros: 0 };
+        assert_eq!(Prices { input: 2.5, output: 10.0 }.cost_micros(usage), 4500);
+        assert_eq!(Prices { input: 0.0, output: 0.0 }.cost_micros(usage), 0);
+    }
+}

@@ -1,0 +1,67 @@
+//! A conversation with calls → one in plain text.
+
+use redial_proto::{Message, Role, TurnRequest};
+
+use super::prompt;
+use crate::thread::{self, Call, Part};
+
+/// The same request for a model that knows no function calling: tools, format and the agent's instructions in one
+/// system message, calls and results as text.
+pub fn chat(request: &TurnRequest) -> TurnRequest {
+    let parts = thread::read(&request.messages, request.language);
+    let mut messages = vec![Message::text(Role::System, prompt::system(request, &background(&parts)))];
+    for (n, part) in parts.iter().enumerate() {
+        match part {
+            Part::System(_) => {}
+            Part::User { text, by_redial } => {
+                messages.push(Message { by_redial: *by_redial, ..Message::text(Role::User, *text) });
+            }
+            Part::Model { message, calls } if calls.is_empty() => {
+                // An answer that Redial had to comment on was none.
+                let usable = !matches!(parts.get(n + 1), Some(Part::User { by_redial: true, .. }));
+                messages.push(Message::text(Role::Assistant, answer(message, usable)));
+            }
+            Part::Model { message, calls } => {
+                for (n, call) in calls.iter().enumerate() {
+                    let thought = (n == 0).then(|| thought(message)).flatten();
+                    messages.push(Message::text(Role::Assistant, action(thought, call)));
+                    messages.push(Message::text(Role::User, observation(call)));
+                }
+            }
+        }
+    }
+    TurnRequest { messages, tools: Vec::new(), ..request.clone() }
+}
+
+fn background(parts: &[Part<'_>]) -> String {
+    let texts = parts.iter().filter_map(|part| match part {
+        Part::System(text) => Some(text.trim()),
+        _ => None,
+    });
+    texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
+}
+
+fn thought(message: &Message) -> Option<String> {
+    let said = [message.thought.as_deref(), Some(message.content.as_str())];
+    let said: Vec<&str> = said.into_iter().flatten().map(str::trim).filter(|text| !text.is_empty()).collect();
+    (!said.is_empty()).then(|| said.join("\n"))
+}
+
+fn answer(message: &Message, usable: bool) -> String {
+    if !usable {
+        return message.content.clone();
+    }
+    let thought = message.thought.as_deref().map(str::trim).filter(|thought| !thought.is_empty());
+    let thought = thought.map(|thought| format!("Thought: {thought}\n")).unwrap_or_default();
+    format!("{thought}Answer: {}", message.content)
+}
+
+fn action(thought: Option<String>, call: &Call<'_>) -> String {
+    let thought = thought.map(|thought| format!("Thought: {thought}\n")).unwrap_or_default();
+    format!("{thought}Action: {}\nAction Input: {}", call.tool, call.arguments)
+}
+
+fn observation(call: &Call<'_>) -> String {
+    let label = if call.failed { "Error" } else { "Observation" };
+    format!("{label}: {}", call.result)
+}

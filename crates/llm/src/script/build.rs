@@ -1,0 +1,194 @@
+//! Entries of a file → rules.
+
+use std::{path::Path, time::Duration};
+
+use redial_proto::{Failure, Usage};
+use regex::Regex;
+use reqwest::StatusCode;
+use serde_json::Value;
+use toml::Spanned;
+
+use super::{
+    Rule,
+    answer::{Answer, Arguments, Says},
+    file::{BodyOf, CallEntry, Entry, ErrorEntry, File, Style, Texts, WhenEntry},
+    template::Template,
+    when::When,
+};
+use crate::{
+    ModelsError,
+    api::Api,
+    config::{duration, line_of},
+};
+
+/// More pieces are no pieces.
+const MAX_CHUNKS: u32 = 10_000;
+/// What the TOML reader makes of a date without quotes.
+const TOML_DATE: &str = "$__toml_private_datetime";
+
+/// A field, and what is wrong with it.
+type Wrong = (&'static str, String);
+
+pub(super) fn rules(file: File, path: &Path, text: &str) -> Result<Vec<Rule>, ModelsError> {
+    let react = file.style == Some(Style::React);
+    let rule = |(n, entry): (usize, Spanned<Entry>)| {
+        let line = line_of(text, entry.span().start);
+        let name = match &entry.get_ref().name {
+            Some(name) => format!("rule {name:?}"),
+            None => format!("rule {}", n + 1),
+        };
+        let wrong = |(field, message): Wrong| ModelsError {
+            line: Some(line),
+            field: Some(if field.is_empty() { name.clone() } else { format!("{name}: {field}") }),
+            ..ModelsError::of_file(path, message)
+        };
+        build(entry.into_inner(), name.clone(), react).map_err(wrong)
+    };
+    file.rule.into_iter().enumerate().map(rule).collect()
+}
+
+fn build(entry: Entry, name: String, react: bool) -> Result<Rule, Wrong> {
+    if entry.times == Some(0) {
+        return Err(("times", "0 is not allowed; allowed: 1 or more".to_owned()));
+    }
+    let chunks = entry.chunks.unwrap_or(0);
+    if chunks > MAX_CHUNKS {
+        return Err(("chunks", format!("{chunks} is not allowed; allowed: up to {MAX_CHUNKS}")));
+    }
+    let usage = entry.usage.unwrap_or_default();
+    let delay = entry.delay.as_deref().map(duration::parse).transpose().map_err(|message| ("delay", message))?;
+    let (when, times) = (when(&entry.when)?, entry.times);
+    let answer = Answer {
+        says: says(entry, react)?,
+        usage: Usage { input_tokens: usage.input_tokens, output_tokens: usage.output_tokens, cost_micros: 0 },
+        delay: delay.unwrap_or(Duration::ZERO),
+        chunks: usize::try_from(chunks).unwrap_or_default(),
+    };
+    Ok(Rule { name, when, times, answer })
+}
+
+fn when(entry: &WhenEntry) -> Result<When, Wrong> {
+    let pattern = |field: &'static str, text: &Option<String>| {
+        text.as_deref().map(Regex::new).transpose().map_err(|error| (field, error.to_string()))
+    };
+    Ok(When {
+        last: entry.last,
+        contains: texts(entry.contains.as_ref()),
+        matches: pattern("when.matches", &entry.matches)?,
+        user: texts(entry.user.as_ref()),
+        user_matches: pattern("when.user_matches", &entry.user_matches)?,
+        seen: texts(entry.seen.as_ref()),
+        not_seen: texts(entry.not_seen.as_ref()),
+        by_redial: entry.by_redial,
+        tool: entry.tool.clone(),
+        class: entry.class,
+        failed: entry.failed,
+        results: entry.results,
+        results_at_least: entry.results_at_least,
+        tools: entry.tools,
+        offers: entry.offers.clone(),
+        turn: entry.turn,
+        language: entry.language,
+    })
+}
+
+fn texts(texts: Option<&Texts>) -> Vec<String> {
+    match texts {
+        None => Vec::new(),
+        Some(Texts::One(text)) => vec![text.clone()],
+        Some(Texts::Many(texts)) => texts.clone(),
+    }
+}
+
+fn says(entry: Entry, react: bool) -> Result<Says, Wrong> {
+    let said = entry.text.is_some() || entry.calls.is_some();
+    if u8::from(said) + u8::from(entry.error.is_some()) + u8::from(entry.body.is_some()) != 1 {
+        return Err(("", "one answer is needed: `text` or `calls` (or both), or `error`, or `body`".to_owned()));
+    }
+    if !said && (entry.thought.is_some() || entry.finish.is_some()) {
+        return Err(("thought", "`thought` and `finish` go with `text` and `calls` only".to_owned()));
+    }
+    if entry.api.is_some() && entry.body.is_none() {
+        return Err(("api", "is only for `body`".to_owned()));
+    }
+    if let Some(error) = entry.error {
+        return failing(error);
+    }
+    if let Some(body) = entry.body {
+        return raw(&body, entry.api, react);
+    }
+    let template = |field: &'static str, text: Option<String>| {
+        text.as_deref().map(Template::parse).transpose().map_err(|message| (field, message))
+    };
+    let calls = entry.calls.unwrap_or_default().into_iter().map(call).collect::<Result<_, _>>()?;
+    Ok(Says::Reply {
+        text: template("text", entry.text)?,
+        thought: template("thought", entry.thought)?,
+        calls,
+        finish: entry.finish,
+        react,
+    })
+}
+
+fn call(entry: CallEntry) -> Result<(String, Arguments), Wrong> {
+    let arguments = match entry.arguments {
+        None => Arguments::Object(serde_json::Map::new()),
+        Some(Value::String(text)) => {
+            Arguments::Raw(Template::parse(&text).map_err(|message| ("calls.arguments", message))?)
+        }
+        Some(Value::Object(object)) => {
+            object.values().try_for_each(check).map_err(|message| ("calls.arguments", message))?;
+            Arguments::Object(object)
+        }
+        Some(other) => {
+            return Err((
+                "calls.arguments",
+                format!("{other} is not allowed; allowed: a table, or any text in quotes"),
+            ));
+        }
+    };
+    Ok((entry.name, arguments))
+}
+
+/// Every text in there can be filled in.
+fn check(value: &Value) -> Result<(), String> {
+    match value {
+        Value::String(text) => Template::parse(text).map(|_| ()),
+        Value::Array(items) => items.iter().try_for_each(check),
+        Value::Object(object) if object.contains_key(TOML_DATE) => Err("a date needs quotes".to_owned()),
+        Value::Object(object) => object.values().try_for_each(check),
+        _ => Ok(()),
+    }
+}
+
+fn raw(body: &Value, api: Option<BodyOf>, react: bool) -> Result<Says, Wrong> {
+    let api = match api {
+        Some(BodyOf::Openai) => Some(Api::OpenAi),
+        Some(BodyOf::Anthropic) => Some(Api::Anthropic),
+        Some(BodyOf::React) => None,
+        None if react => None,
+        None => return Err(("api", "is missing; allowed: openai, anthropic, react".to_owned())),
+    };
+    let text = body.as_str().map_or_else(|| body.to_string(), str::to_owned);
+    Ok(Says::Body { api, body: Template::parse(&text).map_err(|message| ("body", message))? })
+}
+
+fn failing(error: ErrorEntry) -> Result<Says, Wrong> {
+    let pause = error.retry_after.as_deref().map(duration::parse_ms).transpose();
+    let pause = pause.map_err(|message| ("error.retry_after", message))?;
+    let message = error.message.unwrap_or_default();
+    match (error.class, error.status) {
+        (Some(class), None) => {
+            let message = if message.is_empty() { format!("the script says {class}") } else { message };
+            let mut failure = Failure::new(class, message);
+            failure.retry_after_ms = pause;
+            Ok(Says::Class(failure))
+        }
+        (None, Some(status)) => {
+            let known = StatusCode::from_u16(status).ok().filter(|status| !status.is_success());
+            let status = known.ok_or_else(|| ("error.status", format!("{status} is no status of an error")))?;
+            Ok(Says::Status { status, message, retry_after_ms: pause })
+        }
+        _ => Err(("error", "either `class` or `status` is needed".to_owned())),
+    }
+}

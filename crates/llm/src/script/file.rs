@@ -1,0 +1,103 @@
+//! The form of a script. `docs/MODELS.md` explains each field.
+
+use redial_proto::{ErrorClass, Finish, Language, Role};
+use serde::Deserialize;
+use serde_json::Value;
+use toml::Spanned;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    pub(super) style: Option<Style>,
+    #[serde(default)]
+    pub(super) rule: Vec<Spanned<Entry>>,
+}
+
+/// How the texts of all rules are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Style {
+    React,
+}
+
+/// Whose parser reads a raw body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum BodyOf {
+    Openai,
+    Anthropic,
+    React,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Entry {
+    pub(super) name: Option<String>,
+    #[serde(default)]
+    pub(super) when: WhenEntry,
+    pub(super) times: Option<u32>,
+    pub(super) text: Option<String>,
+    pub(super) calls: Option<Vec<CallEntry>>,
+    pub(super) error: Option<ErrorEntry>,
+    pub(super) body: Option<Value>,
+    pub(super) api: Option<BodyOf>,
+    pub(super) thought: Option<String>,
+    pub(super) finish: Option<Finish>,
+    pub(super) usage: Option<UsageEntry>,
+    pub(super) delay: Option<String>,
+    pub(super) chunks: Option<u32>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WhenEntry {
+    pub(super) last: Option<Role>,
+    pub(super) contains: Option<Texts>,
+    pub(super) matches: Option<String>,
+    pub(super) user: Option<Texts>,
+    pub(super) user_matches: Option<String>,
+    pub(super) seen: Option<Texts>,
+    pub(super) not_seen: Option<Texts>,
+    pub(super) by_redial: Option<bool>,
+    pub(super) tool: Option<String>,
+    pub(super) class: Option<ErrorClass>,
+    pub(super) failed: Option<bool>,
+    pub(super) results: Option<usize>,
+    pub(super) results_at_least: Option<usize>,
+    pub(super) tools: Option<bool>,
+    pub(super) offers: Option<String>,
+    pub(super) turn: Option<u32>,
+    pub(super) language: Option<Language>,
+}
+
+/// One text, or several that all count.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(super) enum Texts {
+    One(String),
+    Many(Vec<String>),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CallEntry {
+    pub(super) name: String,
+    /// A table, or any text.
+    pub(super) arguments: Option<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ErrorEntry {
+    pub(super) class: Option<ErrorClass>,
+    pub(super) status: Option<u16>,
+    pub(super) message: Option<String>,
+    pub(super) retry_after: Option<String>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct UsageEntry {
+    pub(super) input_tokens: u64,
+    pub(super) output_tokens: u64,
+}

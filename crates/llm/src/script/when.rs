@@ -1,0 +1,96 @@
+//! When a rule fits. Every condition that is there must hold.
+
+use redial_proto::{ErrorClass, Language, Role};
+use regex::{Captures, Regex};
+
+use super::moment::Moment;
+
+/// The conditions of a rule.
+#[derive(Default)]
+pub(super) struct When {
+    /// The last message's role.
+    pub(super) last: Option<Role>,
+    /// All of these stand in the last message.
+    pub(super) contains: Vec<String>,
+    /// Fits the last message.
+    pub(super) matches: Option<Regex>,
+    /// All of these stand in the user's last message.
+    pub(super) user: Vec<String>,
+    /// Fits the user's last message.
+    pub(super) user_matches: Option<Regex>,
+    /// All of these stand somewhere since the user's last message.
+    pub(super) seen: Vec<String>,
+    /// None of these does.
+    pub(super) not_seen: Vec<String>,
+    /// Redial wrote the last message.
+    pub(super) by_redial: Option<bool>,
+    /// The last message is a result of this tool.
+    pub(super) tool: Option<String>,
+    /// The last message is a failed result of this class.
+    pub(super) class: Option<ErrorClass>,
+    /// The last message is a failed result, or is none.
+    pub(super) failed: Option<bool>,
+    /// Results since the user's last message.
+    pub(super) results: Option<usize>,
+    pub(super) results_at_least: Option<usize>,
+    /// Any tools are offered.
+    pub(super) tools: Option<bool>,
+    /// This tool is offered.
+    pub(super) offers: Option<String>,
+    pub(super) turn: Option<u32>,
+    pub(super) language: Option<Language>,
+}
+
+impl When {
+    /// What the pattern found, if there is one and everything fits.
+    #[expect(clippy::option_option, reason = "it may fit without a pattern")]
+    pub(super) fn fits<'m>(&self, moment: &Moment<'m>) -> Option<Option<Captures<'m>>> {
+        let fits = self.last_fits(moment) && self.texts_fit(moment) && self.request_fits(moment);
+        if !fits {
+            return None;
+        }
+        let last = moment.last.map_or("", |last| last.content.as_str());
+        let user = moment.user.map_or("", |user| user.content.as_str());
+        let found = match &self.user_matches {
+            Some(pattern) => Some(pattern.captures(user)?),
+            None => None,
+        };
+        match &self.matches {
+            Some(pattern) => Some(Some(pattern.captures(last)?)),
+            None => Some(found),
+        }
+    }
+
+    fn last_fits(&self, moment: &Moment<'_>) -> bool {
+        let last = moment.last;
+        holds(self.last, |role| last.is_some_and(|last| last.role == role))
+            && holds(self.by_redial, |wanted| last.is_some_and(|last| last.by_redial) == wanted)
+            && holds(self.tool.as_ref(), |tool| last.is_some_and(|last| last.tool.as_ref() == Some(tool)))
+            && holds(self.class, |class| last.is_some_and(|last| last.class == Some(class)))
+            && holds(self.failed, |wanted| last.is_some_and(|last| last.class.is_some()) == wanted)
+    }
+
+    fn texts_fit(&self, moment: &Moment<'_>) -> bool {
+        let last = moment.last.map_or("", |last| last.content.as_str());
+        let user = moment.user.map_or("", |user| user.content.as_str());
+        self.contains.iter().all(|text| last.contains(text))
+            && self.user.iter().all(|text| user.contains(text))
+            && self.seen.iter().all(|text| moment.seen(text))
+            && !self.not_seen.iter().any(|text| moment.seen(text))
+    }
+
+    fn request_fits(&self, moment: &Moment<'_>) -> bool {
+        let request = moment.request;
+        holds(self.results, |results| moment.results.len() == results)
+            && holds(self.results_at_least, |results| moment.results.len() >= results)
+            && holds(self.tools, |wanted| request.tools.is_empty() != wanted)
+            && holds(self.offers.as_ref(), |name| request.tools.iter().any(|tool| tool.name == *name))
+            && holds(self.turn, |turn| request.turn == turn)
+            && holds(self.language, |language| request.language == language)
+    }
+}
+
+/// A condition that is not there holds.
+fn holds<T>(condition: Option<T>, check: impl FnOnce(T) -> bool) -> bool {
+    condition.is_none_or(check)
+}

@@ -1,0 +1,159 @@
+//! A conversation in a form that cannot be wrong: every call carries its result.
+//!
+//! What the engine hands over is valid already; a provider that once gets an orphaned call refuses the conversation for
+//! ever, so this does not rely on it.
+
+use std::borrow::Cow;
+
+use redial_proto::{Language, Message, Role};
+use serde_json::{Map, Value};
+
+use crate::words;
+
+/// One step of the conversation.
+pub(crate) enum Part<'a> {
+    System(&'a str),
+    User {
+        text: &'a str,
+        by_redial: bool,
+    },
+    /// What the model said, and what came of its calls. Never empty.
+    Model {
+        message: &'a Message,
+        calls: Vec<Call<'a>>,
+    },
+}
+
+/// A call with its result.
+#[derive(Clone)]
+pub(crate) struct Call<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) tool: &'a str,
+    /// The text of a JSON object, whatever the model wrote.
+    pub(crate) arguments: &'a str,
+    pub(crate) result: Cow<'a, str>,
+    pub(crate) failed: bool,
+}
+
+impl Call<'_> {
+    /// The arguments as an object.
+    pub(crate) fn object(&self) -> Map<String, Value> {
+        serde_json::from_str(self.arguments).unwrap_or_default()
+    }
+}
+
+/// Reads a conversation. Results without a call are left out; a call without a result gets one that says so.
+pub(crate) fn read(messages: &[Message], language: Language) -> Vec<Part<'_>> {
+    let mut parts = Vec::new();
+    let mut rest = messages;
+    while let [message, after @ ..] = rest {
+        rest = after;
+        match message.role {
+            Role::System => parts.push(Part::System(&message.content)),
+            Role::User => parts.push(Part::User { text: &message.content, by_redial: message.by_redial }),
+            Role::Tool => {}
+            Role::Assistant => {
+                let results = after.iter().take_while(|message| message.role == Role::Tool).count();
+                let calls = calls(message, &after[..results], language);
+                rest = &after[results..];
+                if !calls.is_empty() || !message.content.trim().is_empty() {
+                    parts.push(Part::Model { message, calls });
+                }
+            }
+        }
+    }
+    parts
+}
+
+fn calls<'a>(message: &'a Message, results: &'a [Message], language: Language) -> Vec<Call<'a>> {
+    let mut open: Vec<&Message> = results.iter().collect();
+    let mut call = |call: &'a redial_proto::MessageCall| {
+        let place = open.iter().position(|result| result.call_id.as_deref() == Some(call.id.as_str()));
+        let result = place.map(|place| open.remove(place));
+        Call {
+            id: &call.id,
+            tool: &call.tool,
+            arguments: object_text(&call.arguments),
+            result: result.map_or(Cow::Borrowed(words::no_result(language)), |result| Cow::Borrowed(&result.content)),
+            failed: result.is_none_or(|result| result.class.is_some()),
+        }
+    };
+    message.calls.iter().map(&mut call).collect()
+}
+
+/// The text if it is a JSON object, else `{}`: what cannot be parsed makes servers refuse the conversation for ever.
+fn object_text(text: &str) -> &str {
+    // Read whole, as a server will: numbers out of range and lone surrogates are found as well.
+    if serde_json::from_str::<Map<String, Value>>(text).is_ok() { text.trim() } else { "{}" }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use redial_proto::{ErrorClass, MessageCall, TaskId, Trimmed, TurnRequest};
+
+    use super::*;
+
+    /// A request without messages and tools.
+    pub(crate) fn request(task: TaskId) -> TurnRequest {
+        TurnRequest {
+            task,
+            turn: 1,
+            messages: Vec::new(),
+            tools: Vec::new(),
+            language: Language::En,
+            max_tokens: None,
+            temperature: None,
+            trimmed: Trimmed::default(),
+        }
+    }
+
+    fn tool(call: &str, content: &str) -> Message {
+        Message { call_id: Some(call.to_owned()), ..Message::text(Role::Tool, content) }
+    }
+
+    fn assistant(calls: &[(&str, &str)]) -> Message {
+        let call = |(id, arguments): &(&str, &str)| MessageCall {
+            id: (*id).to_owned(),
+            tool: "t".to_owned(),
+            arguments: (*arguments).to_owned(),
+        };
+        Message { calls: calls.iter().map(call).collect(), ..Message::text(Role::Assistant, "") }
+    }
+
+    #[test]
+    fn every_call_has_one_result() {
+        let failed = Message { class: Some(ErrorClass::Timeout), ..tool("b", "late") };
+        let messages = [
+            tool("z", "an orphan"),
+            assistant(&[("a", "{}"), ("b", "{}"), ("c", "{}"), ("a", "{}")]),
+            failed,
+            tool("a", "first"),
+            tool("a", "second"),
+            tool("x", "nobody asked"),
+            Message::text(Role::Assistant, " "),
+        ];
+        let parts = read(&messages, Language::En);
+        let [Part::Model { calls, .. }] = parts.as_slice() else { panic!("one part") };
+        let results: Vec<_> = calls.iter().map(|call| (call.id, &*call.result, call.failed)).collect();
+        let none = words::no_result(Language::En);
+        assert_eq!(results, [("a", "first", false), ("b", "late", true), ("c", none, true), ("a", "second", false)]);
+    }
+
+    #[test]
+    fn only_objects_are_shown_again() {
+        let deep = format!("{{\"a\":{}1{}}}", "[".repeat(200), "]".repeat(200));
+        for (written, shown) in [
+            (" {\"a\": 1.50}\n", "{\"a\": 1.50}"),
+            ("{\"a\": 1", "{}"),
+            ("", "{}"),
+            ("[1]", "{}"),
+            ("\"x\"", "{}"),
+            ("{} {}", "{}"),
+            ("{\"a\":\"\\ud800\"}", "{}"),
+            ("{\"a\":1e999}", "{}"),
+            (&deep, "{}"),
+        ] {
+            assert_eq!(object_text(written), shown);
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Requests to ask with.
+
+use redial_proto::{Language, TaskId, ToolOffer, Trimmed, TurnRequest};
+use serde_json::json;
+
+/// A request without messages and tools.
+pub(crate) fn request() -> TurnRequest {
+    TurnRequest {
+        task: TaskId::generate(),
+        turn: 1,
+        messages: Vec::new(),
+        tools: Vec::new(),
+        language: Language::En,
+        max_tokens: None,
+        temperature: None,
+        trimmed: Trimmed::default(),
+    }
+}
+
+/// A tool with one argument.
+pub(crate) fn tool(name: &str) -> ToolOffer {
+    let parameters = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
+    serde_json::from_value(json!({"name": name, "description": "The weather of a city.", "parameters": parameters}))
+        .unwrap()
+}

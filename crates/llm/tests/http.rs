@@ -1,0 +1,67 @@
+//! Models behind real HTTP: requests as they arrive, answers of every kind, and what fails.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "http/answers.rs"]
+mod answers;
+#[path = "common/request.rs"]
+mod common;
+#[path = "http/failures.rs"]
+mod failures;
+
+use std::fs;
+
+use redial_llm::{Model, load_with};
+use redial_proto::{Delta, Failure, Message, Role, TurnReply, TurnRequest};
+use redial_testkit::{Reply, ScriptedHttp};
+
+use common::{request, tool};
+
+const KEY: &str = "canary-5f1c";
+
+/// A model of a provider whose server answers like this.
+fn model(server: &ScriptedHttp, provider: &str, lines: &str) -> Model {
+    let text = format!(
+        "[models.m]\nprovider = \"{provider}\"\nmodel = \"big\"\nbase_url = \"{}\"\nkey_env = \"KEY\"\n\
+         headers = {{ X-Team = \"${{TEAM}}\" }}\ninput_price = 2\noutput_price = 10\n{lines}\n",
+        server.url("")
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("models.toml");
+    fs::write(&path, text).unwrap();
+    let variable = |name: &str| match name {
+        "KEY" => Some(KEY.to_owned()),
+        "TEAM" => Some("team-canary".to_owned()),
+        _ => None,
+    };
+    load_with(&path, &variable).unwrap().remove(0)
+}
+
+fn asked() -> TurnRequest {
+    TurnRequest {
+        turn: 3,
+        messages: vec![Message::text(Role::User, "How is the weather in Paris?")],
+        tools: vec![tool("get_weather"), tool("订机票")],
+        ..request()
+    }
+}
+
+/// Where requests of a provider go.
+fn path(provider: &str) -> &'static str {
+    if provider == "anthropic" { "/v1/messages" } else { "/chat/completions" }
+}
+
+/// What a model says if its server answers like this, and the pieces that came before.
+async fn ask(provider: &str, reply: Reply) -> (Result<TurnReply, Failure>, Vec<Delta>) {
+    let server = ScriptedHttp::start().await;
+    server.script(path(provider), [reply]);
+    let mut deltas = Vec::new();
+    let reply = model(&server, provider, "").ask(&asked(), |delta| deltas.push(delta)).await;
+    (reply, deltas)
+}
+
+/// A stream of events, as their data.
+fn stream(events: &str) -> Reply {
+    let body: String = events.lines().map(|data| format!("data: {}\n\n", data.trim())).collect();
+    Reply::status(200).header("content-type", "text/event-stream; charset=utf-8").body(body)
+}

@@ -1,0 +1,224 @@
+use redial_proto::{Finish, ReplyCall, TurnReply, limits::MAX_OUTPUT};
+use redial_testkit::{Reply, ScriptedHttp};
+use serde_json::{Value, json};
+
+use crate::{KEY, ask, asked, model, path, stream};
+
+#[tokio::test]
+async fn a_request_carries_key_headers_and_body() {
+    for (provider, key) in [("openai", "authorization"), ("anthropic", "x-api-key"), ("react", "authorization")] {
+        let server = ScriptedHttp::start().await;
+        server.script(path(provider), [Reply::json("{\"choices\":[],\"content\":[]}")]);
+        model(&server, provider, "stream = false").ask(&asked(), |_| ()).await.unwrap();
+        let request = server.arrived(1).await;
+        assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", path(provider)));
+        assert_eq!(request.header(key).unwrap().trim_start_matches("Bearer "), KEY);
+        assert_eq!(request.header("x-team"), Some("team-canary"));
+        assert_eq!(request.header("anthropic-version").is_some(), provider == "anthropic");
+        assert_eq!(request.header("content-type"), Some("application/json"));
+        let body: Value = serde_json::from_slice(&request.body).unwrap();
+        assert_eq!((&body["model"], body.get("stream")), (&json!("big"), None));
+        assert_eq!(body.get("stop").is_some(), provider == "react");
+    }
+}
+
+fn call(name: &str, arguments: &str) -> ReplyCall {
+    ReplyCall { name: name.to_owned(), arguments: arguments.to_owned() }
+}
+
+/// The alias of the second tool, as the server sees it.
+async fn alias(provider: &str) -> String {
+    let server = ScriptedHttp::start().await;
+    server.script(path(provider), [Reply::json("{\"choices\":[],\"content\":[]}")]);
+    model(&server, provider, "").ask(&asked(), |_| ()).await.unwrap();
+    let body: Value = serde_json::from_slice(&server.arrived(1).await.body).unwrap();
+    let tool = &body["tools"][1];
+    tool["name"].as_str().or_else(|| tool["function"]["name"].as_str()).unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn an_openai_answer_at_once() {
+    let alias = alias("openai").await;
+    let body = json!({
+        "model": "big-2026",
+        "choices": [{"finish_reason": "tool_calls", "message": {"role": "assistant", "content": null,
+            "reasoning_content": "hm", "tool_calls": [
+                {"id": "a", "type": "function", "function": {"name": "get_weather", "arguments": "{\"city\":\"Par"}},
+                {"id": "b", "type": "function", "function": {"name": alias, "arguments": {"city": "北京"}}},
+            ]}}],
+        "usage": {"prompt_tokens": 100, "completion_tokens": 7},
+    });
+    let reply = ask("openai", Reply::json(&body.to_string())).await.0.unwrap();
+    assert_eq!(reply.calls, [call("get_weather", "{\"city\":\"Par"), call("订机票", "{\"city\":\"北京\"}")]);
+    assert_eq!((reply.text, reply.thought.as_deref(), reply.finish), (None, Some("hm"), Finish::ToolCalls));
+    assert_eq!((reply.usage.input_tokens, reply.usage.output_tokens, reply.usage.cost_micros), (100, 7, 270));
+    assert_eq!((reply.model.as_str(), reply.problem, reply.provider), ("big-2026", None, None));
+}
+
+#[tokio::test]
+async fn an_openai_answer_in_pieces() {
+    let (reply, deltas) = ask(
+        "openai",
+        stream(
+            r#"{"model":"big-2026","choices":[{"delta":{"role":"assistant","content":""}}]}
+            {"choices":[{"delta":{"reasoning_content":"hm"}}]}
+            {"choices":[{"delta":{"content":"I "}}]}
+            {"choices":[{"delta":{"content":"look."}}]}
+            {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"get_weather","arguments":""}}]}}]}
+            {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"city\":"}}]}}]}
+            {"choices":[{"delta":{"tool_calls":[{"index":1,"id":"b","function":{"name":"get_weather","arguments":"{}"}}]}}]}
+            {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"\"Paris\"}"}}]}}]}
+            {"choices":[{"delta":{},"finish_reason":"tool_calls"}]}
+            {"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":5}}
+            [DONE]"#,
+        ),
+    )
+    .await;
+    let reply = reply.unwrap();
+    assert_eq!(reply.calls, [call("get_weather", "{\"city\":\"Paris\"}"), call("get_weather", "{}")]);
+    assert_eq!((reply.text.as_deref(), reply.thought.as_deref()), (Some("I look."), Some("hm")));
+    assert_eq!((reply.finish, reply.usage.cost_micros, reply.model.as_str()), (Finish::ToolCalls, 70, "big-2026"));
+    assert!(deltas.iter().all(|delta| delta.turn == 3));
+    let pieces: Vec<_> = deltas.iter().map(|delta| (delta.thought.as_str(), delta.text.as_str())).collect();
+    assert_eq!(pieces, [("hm", ""), ("", "I "), ("", "look.")]);
+}
+
+#[tokio::test]
+async fn calls_that_share_an_index_stay_apart() {
+    // Ollama: index 0 for every call; old versions without an id.
+    for (first, second) in [("\"id\":\"a\",", "\"id\":\"b\","), ("", ""), ("\"id\":\"\",", "\"id\":\"\",")] {
+        let chunk = |id: &str, city: &str| {
+            let arguments = json!({"city": city}).to_string();
+            let function = json!({"name": "get_weather", "arguments": arguments});
+            format!("{{\"choices\":[{{\"delta\":{{\"tool_calls\":[{{{id}\"index\":0,\"function\":{function}}}]}}}}]}}")
+        };
+        let end = r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#;
+        let events = [chunk(first, "Paris"), chunk(second, "Rome"), end.to_owned()].join("\n");
+        let reply = ask("openai", stream(&events)).await.0.unwrap();
+        assert_eq!(
+            reply.calls,
+            [call("get_weather", r#"{"city":"Paris"}"#), call("get_weather", r#"{"city":"Rome"}"#)]
+        );
+        assert_eq!(reply.finish, Finish::ToolCalls);
+    }
+    // A server that repeats name and id in each chunk, and one that gives no index.
+    let repeated = r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"a\""}}]}}]}
+        {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":":{}"}}]}}]}
+        {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"}"}}]},"finish_reason":"tool_calls"}]}"#;
+    for events in [repeated.to_owned(), repeated.replace("\"index\":0,", ""), repeated.replace("\"id\":\"a\",", "")] {
+        let reply = ask("openai", stream(&events)).await.0.unwrap();
+        assert_eq!(reply.calls, [call("f", r#"{"a":{}}"#)], "{events}");
+    }
+}
+
+#[tokio::test]
+async fn an_anthropic_answer_at_once() {
+    let alias = alias("anthropic").await;
+    let thinking = json!({"type": "thinking", "thinking": "hm", "signature": "sig"});
+    let body = json!({
+        "model": "big-2026", "stop_reason": "tool_use",
+        "content": [
+            thinking,
+            {"type": "text", "text": "I look."},
+            {"type": "tool_use", "id": "a", "name": "get_weather", "input": {"city": "Paris"}},
+            {"type": "tool_use", "id": "b", "name": alias, "input": {}},
+        ],
+        "usage": {"input_tokens": 10, "cache_read_input_tokens": 90, "output_tokens": 7},
+    });
+    let reply = ask("anthropic", Reply::json(&body.to_string())).await.0.unwrap();
+    assert_eq!(reply.calls, [call("get_weather", "{\"city\":\"Paris\"}"), call("订机票", "{}")]);
+    assert_eq!((reply.text.as_deref(), reply.thought.as_deref()), (Some("I look."), Some("hm")));
+    assert_eq!((reply.finish, reply.usage.input_tokens, reply.usage.cost_micros), (Finish::ToolCalls, 100, 270));
+    assert_eq!(reply.provider, Some(json!({"kind": "anthropic", "thinking": [thinking]})));
+}
+
+#[tokio::test]
+async fn an_anthropic_answer_in_pieces() {
+    let events = r#"{"type":"message_start","message":{"model":"big-2026","usage":{"input_tokens":10,"output_tokens":1}}}
+        {"type":"ping"}
+        {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}
+        {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"hm"}}
+        {"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"sig"}}
+        {"type":"content_block_stop","index":0}
+        {"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}
+        {"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"I "}}
+        {"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"look."}}
+        {"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"a","name":"get_weather","input":{}}}
+        {"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"{\"city\":"}}
+        {"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"\"Par"}}
+        {"type":"content_block_start","index":3,"content_block":{"type":"tool_use","id":"b","name":"get_weather","input":{}}}
+        {"type":"message_delta","delta":{"stop_reason":"max_tokens"},"usage":{"output_tokens":5}}
+        {"type":"message_stop"}"#;
+    let (reply, deltas) = ask("anthropic", stream(events)).await;
+    let reply = reply.unwrap();
+    assert_eq!(reply.calls, [call("get_weather", "{\"city\":\"Par"), call("get_weather", "{}")]);
+    assert_eq!((reply.text.as_deref(), reply.finish, reply.usage.cost_micros), (Some("I look."), Finish::Length, 70));
+    let thinking = json!({"type": "thinking", "thinking": "hm", "signature": "sig"});
+    assert_eq!(reply.provider, Some(json!({"kind": "anthropic", "thinking": [thinking]})));
+    let pieces: Vec<_> = deltas.iter().map(|delta| (delta.thought.as_str(), delta.text.as_str())).collect();
+    assert_eq!(pieces, [("hm", ""), ("", "I "), ("", "look.")]);
+}
+
+#[tokio::test]
+async fn a_react_answer() {
+    let text = "Thought: look\nAction: 订机票\nAction Input: {\"city\": \"Par";
+    let body = json!({"choices": [{"message": {"content": text}, "finish_reason": "length"}]});
+    let reply = ask("react", Reply::json(&body.to_string())).await.0.unwrap();
+    assert_eq!(reply.calls, [call("订机票", "{\"city\": \"Par")]);
+    assert_eq!((reply.thought.as_deref(), reply.text, reply.finish), (Some("look"), None, Finish::Length));
+}
+
+async fn openai(message: Value, reason: &str) -> TurnReply {
+    let body = json!({"choices": [{"message": message, "finish_reason": reason}]});
+    ask("openai", Reply::json(&body.to_string())).await.0.unwrap()
+}
+
+#[tokio::test]
+async fn a_strange_answer_is_an_answer() {
+    let reply = openai(json!({"content": "<think>\nhm\n</think>\n\nyes"}), "stop").await;
+    assert_eq!((reply.thought.as_deref(), reply.text.as_deref()), (Some("hm"), Some("yes")));
+    let reply =
+        openai(json!({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}), "stop").await;
+    assert_eq!((reply.text.as_deref(), reply.model.as_str()), (Some("ab"), "big"));
+    let reply = openai(json!({"content": null, "refusal": "I will not."}), "stop").await;
+    assert_eq!((reply.text.as_deref(), reply.finish), (Some("I will not."), Finish::Refused));
+    let reply = openai(json!({"function_call": {"name": "f", "arguments": "{}"}}), "function_call").await;
+    assert_eq!((reply.calls, reply.finish), (vec![call("f", "{}")], Finish::ToolCalls));
+    let reply = openai(json!({"tool_calls": [{"function": {"arguments": "{}"}}, {}, 7]}), "stop").await;
+    assert_eq!(reply.calls, [call("", "{}"), call("", ""), call("", "")]);
+    let reply = openai(json!({"content": "x", "tool_calls": []}), "content_filter").await;
+    assert_eq!((reply.text.as_deref(), reply.finish), (Some("x"), Finish::Refused));
+    assert_eq!(openai(json!({}), "strange").await.finish, Finish::Other);
+    let reply = ask("openai", Reply::json("{\"choices\":[]}")).await.0.unwrap();
+    assert!(reply.problem.is_some());
+}
+
+#[tokio::test]
+async fn what_gemini_signs_is_kept() {
+    let signed = json!({"google": {"thought_signature": "s"}});
+    let calls = json!([{"function": {"name": "f", "arguments": "{}"}, "extra_content": signed},
+        {"function": {"name": "f", "arguments": "{}"}}]);
+    let reply = openai(json!({"tool_calls": calls}), "stop").await;
+    assert_eq!(reply.provider, Some(json!({"kind": "openai", "calls": [signed, null]})));
+}
+
+#[tokio::test]
+async fn a_call_that_the_provider_could_not_read_goes_back_to_the_model() {
+    let body = json!({"error": {"message": "Failed to call a function.", "code": "tool_use_failed",
+        "failed_generation": "<function=f{}>"}});
+    let reply = ask("openai", Reply::status(400).body(body.to_string())).await.0.unwrap();
+    assert_eq!(reply.text.as_deref(), Some("<function=f{}>"));
+    assert!(reply.problem.is_some());
+}
+
+#[tokio::test]
+async fn an_answer_without_end_is_cut_off() {
+    let text = "x".repeat(MAX_OUTPUT + 1);
+    let whole = json!({"choices": [{"message": {"content": text}}]}).to_string();
+    let chunk = json!({"choices": [{"delta": {"content": "y".repeat(MAX_OUTPUT / 4)}}]}).to_string();
+    let deep = format!("{{\"choices\":{}{}}}", "[".repeat(1000), "]".repeat(1000));
+    for reply in [Reply::json(&whole), stream(&[chunk.as_str(); 6].join("\n")), Reply::json(&deep)] {
+        let reply = ask("openai", reply).await.0.unwrap();
+        assert!(reply.problem.is_some() && serde_json::to_string(&reply).unwrap().len() < 5000, "{reply:?}");
+    }
+}

@@ -1,0 +1,59 @@
+//! Time grows with the length of the text, whatever is in it.
+
+use std::time::Duration;
+
+use redial_llm::react;
+
+use crate::asked;
+
+/// Texts of about so many bytes, each meant to hurt.
+fn hostile(bytes: usize) -> Vec<(&'static str, String)> {
+    let fill = |part: &str| part.repeat(bytes / part.len());
+    vec![
+        ("labels", fill("Thought:\n")),
+        ("actions", fill("Action: a\nAction Input: {\n")),
+        ("refused actions", fill("Action: None\n")),
+        ("refused actions and an answer", format!("{}Answer: x", fill("Action: none\n"))),
+        ("one line", fill("Action: a Action Input: {} ")),
+        ("half labels", fill("Action Input ")),
+        ("markers", fill("*_#> -`")),
+        ("fences", fill("```\n")),
+        ("fenced inputs", format!("Action: a\nAction Input:\n{}", fill("```json\n{"))),
+        ("open objects", format!("Action: a\nAction Input: {}", fill("{\"a\":"))),
+        ("open arrays", format!("Action: a\nAction Input: {{\"a\":{}", fill("["))),
+        ("brackets", format!("Action: a{}", fill("("))),
+        ("quotes", format!("Action: {}", fill("\""))),
+        ("blanks", fill(" ")),
+        ("empty lines", fill("\n")),
+        ("Chinese", fill("行动：思考\n")),
+        ("numbers", format!("Action {}: a", fill("1"))),
+        ("an answer", format!("Answer: {}", fill("Action: a\n"))),
+    ]
+}
+
+/// Processor time of this thread: what other processes do meanwhile does not count.
+fn cpu() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(u64::try_from(time.tv_sec).unwrap(), u32::try_from(time.tv_nsec).unwrap())
+}
+
+fn fastest(text: &str) -> Duration {
+    let asked = asked();
+    let run = |_| {
+        let began = cpu();
+        let _ = react::read(text, &asked, false);
+        cpu().saturating_sub(began)
+    };
+    (0..3).map(run).min().unwrap()
+}
+
+#[test]
+fn time_grows_with_the_length_and_no_faster() {
+    let (small, large) = (hostile(25_000), hostile(200_000));
+    for ((name, small), (_, large)) in small.iter().zip(&large) {
+        let (short, long) = (fastest(small), fastest(large));
+        // Eight times the length; the square would be 64 times. The caches are allowed their share, and a little always.
+        let allowed = short * 32 + Duration::from_millis(50);
+        assert!(long < allowed, "{name}: {short:?} for 25 kB, {long:?} for 200 kB");
+    }
+}

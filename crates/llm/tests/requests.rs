@@ -1,0 +1,174 @@
+//! What each provider is sent.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "common/request.rs"]
+mod common;
+
+use redial_llm::{Profile, Settings, anthropic, openai, react};
+use redial_proto::{ErrorClass, Language, Message, MessageCall, Role, TurnRequest};
+use redial_testkit::validators::{self, openai::Rule};
+use serde_json::{Value, json};
+
+use common::{request, tool};
+
+fn call(id: &str, tool: &str, arguments: &str) -> MessageCall {
+    MessageCall { id: id.to_owned(), tool: tool.to_owned(), arguments: arguments.to_owned() }
+}
+
+fn result(call: &str, content: &str) -> Message {
+    Message { call_id: Some(call.to_owned()), ..Message::text(Role::Tool, content) }
+}
+
+/// A conversation with everything in it: parallel calls, damaged arguments, a failure, a Chinese tool, a tool that is
+/// no longer offered, thoughts of a provider, a word of Redial, a second task.
+fn conversation() -> TurnRequest {
+    let thinking =
+        json!({"kind": "anthropic", "thinking": [{"type": "thinking", "thinking": "hm", "signature": "sig"}]});
+    let first = Message {
+        thought: Some("I look at both.".to_owned()),
+        calls: vec![call("c3_1", "get_weather", " {\"city\": \"Paris\"}"), call("c3_2", "订机票", "{\"city\": \"Par")],
+        provider: Some(thinking),
+        ..Message::text(Role::Assistant, "One moment.")
+    };
+    let failed = Message { class: Some(ErrorClass::MalformedArguments), ..result("c3_2", "{\"status\":\"error\"}") };
+    let again = Message { calls: vec![call("c6_1", "old tool", "{}")], ..Message::text(Role::Assistant, "") };
+    let nudge = Message { by_redial: true, ..Message::text(Role::User, "Answer now, without tools.") };
+    TurnRequest {
+        messages: vec![
+            Message::text(Role::System, "You are a travel agent."),
+            Message::text(Role::User, "Weather and a flight to Paris."),
+            first,
+            result("c3_1", "{\"degrees\":21}"),
+            failed,
+            again,
+            result("c6_1", ""),
+            nudge,
+            Message::text(Role::Assistant, "21 degrees, no flight."),
+            Message::text(Role::User, "Thanks. And Rome?"),
+        ],
+        tools: vec![tool("get_weather"), tool("订机票")],
+        ..request()
+    }
+}
+
+fn settings() -> Settings {
+    let extra = json!({"top_p": 0.9}).as_object().unwrap().clone();
+    Settings { max_tokens: Some(1000), temperature: Some(1.5), stream: true, extra, ..Settings::new("big") }
+}
+
+#[test]
+fn openai_gets_this() {
+    let body = openai::request(&conversation(), &settings());
+    assert_eq!(validators::openai::faults(&body), [""; 0]);
+    insta::assert_json_snapshot!(body);
+}
+
+#[test]
+fn anthropic_gets_this() {
+    let body = anthropic::request(&conversation(), &settings());
+    assert_eq!(validators::anthropic::faults(&body), [""; 0]);
+    insta::assert_json_snapshot!(body);
+}
+
+#[test]
+fn a_text_model_gets_this() {
+    let body = react::request(&conversation(), &settings());
+    assert_eq!(validators::react::faults(&body), [""; 0]);
+    let texts = |body: &Value| {
+        let messages = body["messages"].as_array().unwrap().iter();
+        let texts =
+            messages.map(|message| format!("--- {}\n{}", message["role"], message["content"].as_str().unwrap()));
+        texts.collect::<Vec<_>>().join("\n")
+    };
+    insta::assert_snapshot!(texts(&body));
+    let zh = TurnRequest { language: Language::Zh, ..conversation() };
+    insta::assert_snapshot!("a_text_model_gets_this_in_chinese", texts(&react::request(&zh, &settings())));
+    assert_eq!(body["stop"], json!(["Observation:"]));
+}
+
+fn profile(name: &str) -> Value {
+    openai::request(&conversation(), &Settings { profile: Profile::named(name).unwrap(), ..Settings::new("big") })
+}
+
+#[test]
+fn each_profile_has_its_way() {
+    for (name, rules) in [
+        ("qwen", &[Rule::ObjectArguments, Rule::NoNull][..]),
+        ("glm", &[Rule::ObjectArguments, Rule::NoNull]),
+        ("gemma", &[Rule::OneCall, Rule::NoSystem, Rule::NoNull]),
+        ("mistral", &[Rule::NineSigns, Rule::NoUserAfterTool, Rule::NoNull]),
+        ("deepseek", &[Rule::NoNull]),
+    ] {
+        assert_eq!(validators::openai::faults_by(&profile(name), rules), [""; 0], "{name}");
+    }
+    insta::assert_json_snapshot!("gemma", profile("gemma")["messages"]);
+    insta::assert_json_snapshot!("mistral", profile("mistral")["messages"]);
+}
+
+#[test]
+fn a_turn_without_tools_still_fits_its_history() {
+    let last = TurnRequest { tools: Vec::new(), ..conversation() };
+    let body = anthropic::request(&last, &settings());
+    assert_eq!(validators::anthropic::faults(&body), [""; 0]);
+    assert_eq!(body["tool_choice"], json!({"type": "none"}));
+    assert_eq!(body["tools"].as_array().unwrap().len(), 3);
+    let body = openai::request(&last, &settings());
+    assert_eq!(validators::openai::faults(&body), [""; 0]);
+    let text = react::request(&last, &settings())["messages"][0]["content"].as_str().unwrap().to_owned();
+    assert!(text.contains("no tools any more") && !text.contains("Action:"), "{text}");
+}
+
+/// Whatever stands in a conversation, the request is one that is taken.
+#[test]
+fn a_broken_conversation_is_a_request_all_the_same() {
+    let orphan = result("nobody", "x");
+    let open =
+        Message { calls: vec![call("", "", "no json"), call("", "", "")], ..Message::text(Role::Assistant, " ") };
+    let said = Message::text(Role::Assistant, "said");
+    for messages in [
+        vec![],
+        vec![Message::text(Role::System, "")],
+        vec![said.clone(), said.clone()],
+        vec![orphan.clone(), open.clone()],
+        vec![Message::text(Role::User, " "), open.clone(), orphan, open.clone(), said.clone()],
+        vec![open.clone(), said, Message::text(Role::System, "late"), Message::text(Role::User, "x"), open],
+    ] {
+        let request = TurnRequest { messages, ..request() };
+        for name in Profile::NAMES {
+            let profile = Profile { system: redial_llm::System::First, ..Profile::named(name).unwrap() };
+            let body = openai::request(&request, &Settings { profile, ..Settings::new("m") });
+            let rules = if name == "qwen" || name == "glm" { &[Rule::ObjectArguments][..] } else { &[] };
+            assert_eq!(validators::openai::faults_by(&body, rules), [""; 0], "{name} {body:#}");
+        }
+        let body = anthropic::request(&request, &Settings::new("m"));
+        assert_eq!(validators::anthropic::faults(&body), [""; 0], "{body:#}");
+        let body = react::request(&request, &Settings::new("m"));
+        assert_eq!(validators::react::faults(&body), [""; 0], "{body:#}");
+    }
+}
+
+#[test]
+fn thinking_and_a_temperature_exclude_each_other() {
+    let thinking = json!({"thinking": {"type": "enabled", "budget_tokens": 1024}}).as_object().unwrap().clone();
+    let body = anthropic::request(&conversation(), &Settings { extra: thinking, ..settings() });
+    assert!(body.get("temperature").is_none() && body["thinking"]["budget_tokens"] == 1024);
+    let plain = anthropic::request(&conversation(), &settings());
+    assert_eq!(plain["temperature"], 1.0);
+}
+
+#[test]
+fn what_a_provider_wants_back_goes_back_to_it_and_nobody_else() {
+    let signed = json!({"google": {"thought_signature": "s"}});
+    let mut request = conversation();
+    request.messages[2].provider =
+        Some(json!({"kind": "openai", "calls": [signed, null], "reasoning_details": [{"text": "hm"}]}));
+    let body = openai::request(&request, &settings());
+    assert_eq!(body["messages"][2]["tool_calls"][0]["extra_content"], signed);
+    assert_eq!(body["messages"][2]["reasoning_details"], json!([{"text": "hm"}]));
+    assert!(!anthropic::request(&request, &settings()).to_string().contains("signature"));
+    assert!(!openai::request(&conversation(), &settings()).to_string().contains("\"sig\""));
+    let reasoning = Profile { reasoning: true, ..Profile::default() };
+    let body = openai::request(&conversation(), &Settings { profile: reasoning, ..settings() });
+    assert_eq!(body["messages"][2]["reasoning_content"], "I look at both.");
+}
