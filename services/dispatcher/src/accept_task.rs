@@ -141,34 +141,34 @@ mod tests {
         }
     }
 
-    fn try_accept(submission: TaskSubmission) -> Result<NewTask, ApiError> {
-        accept(&submission, &Declared::default(), &tools(), None)
+    fn try_accept(submission: &TaskSubmission) -> Result<NewTask, ApiError> {
+        accept(submission, &Declared::default(), &tools(), None)
     }
 
     fn wrong(change: impl FnOnce(&mut TaskSubmission)) -> String {
         let mut submission = task(AgentSpec::new("small"));
         change(&mut submission);
-        try_accept(submission).unwrap_err().to_string()
+        try_accept(&submission).unwrap_err().to_string()
     }
 
     fn wrong_agent(change: impl FnOnce(&mut AgentSpec)) -> String {
         let mut agent = AgentSpec::new("small");
         change(&mut agent);
-        try_accept(task(agent)).unwrap_err().to_string()
+        try_accept(&task(agent)).unwrap_err().to_string()
     }
 
     #[test]
     fn a_good_task_gets_a_conversation_a_tenant_and_a_language() {
         let agent = AgentSpec { tools: vec!["get_weather".into(), "nothing_*".into()], ..AgentSpec::new("small") };
-        let accepted = try_accept(task(agent.clone())).unwrap();
+        let accepted = try_accept(&task(agent.clone())).unwrap();
         assert_eq!((accepted.tenant.as_str(), accepted.language), ("default", Language::En));
         assert_eq!(accepted.conversation.parse::<Uuid>().unwrap().get_version_num(), 7);
         assert_eq!(serde_json::from_str::<AgentSpec>(&accepted.spec).unwrap(), agent);
         let chinese = TaskSubmission { input: "天气怎么样？".to_owned(), ..task(agent.clone()) };
-        assert_eq!(try_accept(chinese.clone()).unwrap().language, Language::Zh);
+        assert_eq!(try_accept(&chinese.clone()).unwrap().language, Language::Zh);
         let english = AgentSpec { language: Some(Language::En), ..agent };
         let fixed = TaskSubmission { agent: AgentRef::Inline(Box::new(english)), ..chinese };
-        assert_eq!(try_accept(fixed).unwrap().language, Language::En);
+        assert_eq!(try_accept(&fixed).unwrap().language, Language::En);
     }
 
     #[test]
@@ -196,13 +196,13 @@ mod tests {
             let mut submission = task(AgentSpec::new("small"));
             submission.key = Some("k".to_owned());
             change(&mut submission);
-            try_accept(submission).unwrap().content.unwrap()
+            try_accept(&submission).unwrap().content.unwrap()
         };
         let first = keyed(|_| {});
         assert_eq!(first, keyed(|_| {}));
         assert_ne!(first, keyed(|t| t.input.push('!')));
         assert_ne!(first, keyed(|t| t.conversation = Some("c".into())));
         assert_ne!(first, keyed(|t| t.agent = AgentRef::Inline(Box::new(AgentSpec::new("large")))));
-        assert_eq!(try_accept(task(AgentSpec::new("small"))).unwrap().content, None);
+        assert_eq!(try_accept(&task(AgentSpec::new("small"))).unwrap().content, None);
     }
 }

@@ -8,6 +8,8 @@
 mod calls;
 mod decide;
 mod request;
+#[cfg(test)]
+mod tests;
 mod unreadable;
 
 use std::{sync::Arc, time::Duration};

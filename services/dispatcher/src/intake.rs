@@ -17,7 +17,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(crate) async fn run(shared: Arc<Shared>, shutdown: CancellationToken) {
     let mut deliveries = shared.queue.intake();
     while let Some(batch) = until(&shutdown, deliveries.next(BATCH)).await {
-        take(&shared, batch).await;
+        // Boxed, because most of the time it only waits.
+        Box::pin(take(&shared, batch)).await;
     }
     deliveries.end().await;
 }

@@ -14,6 +14,10 @@ fn roles(report: &TaskReport) -> Vec<Role> {
     report.messages.iter().map(|stored| stored.message.role).collect()
 }
 
+/// With instructions, two calls and an answer.
+const ROLES: [Role; 7] =
+    [Role::System, Role::User, Role::Assistant, Role::Tool, Role::Assistant, Role::Tool, Role::Assistant];
+
 #[tokio::test]
 async fn a_task_is_answered_after_a_repair_and_a_correction() {
     let mut stack = Stack::start().await;
@@ -35,8 +39,7 @@ async fn a_task_is_answered_after_a_repair_and_a_correction() {
     assert_eq!((report.task.state, report.task.code), (TaskState::Succeeded, Some(TaskCode::Answered)));
     assert_eq!(report.task.answer.as_deref(), Some("I saw 1."));
     assert_eq!((report.task.turns, report.task.tool_calls, report.task.corrections), (3, 2, 1));
-    use Role::{Assistant, System, Tool, User};
-    assert_eq!(roles(&report), [System, User, Assistant, Tool, Assistant, Tool, Assistant]);
+    assert_eq!(roles(&report), ROLES);
     let seqs: Vec<u32> = report.messages.iter().map(|stored| stored.seq).collect();
     assert_eq!(seqs, [1, 2, 3, 4, 5, 6, 7]);
     assert_eq!(report.messages[3].message.class, Some(ErrorClass::InvalidArguments));
@@ -229,8 +232,46 @@ async fn a_row_that_cannot_be_read_ends_loudly_and_leaves_the_conversation_valid
     let answers = "SELECT seq, class FROM messages WHERE task_id = $1 AND role = 'tool' ORDER BY seq";
     let answers: Vec<(i32, Option<String>)> = sqlx::query_as(answers).bind(id.0).fetch_all(stack.db()).await.unwrap();
     assert_eq!(answers, [(3, Some("internal".to_owned())), (4, Some("auth".to_owned()))]);
-    let held = "SELECT id FROM calls WHERE task_id = $1 AND state = 'running'";
-    let held = sqlx::query_scalar(held).bind(id.0).fetch_one(stack.db()).await.unwrap();
-    stack.cancel(redial_proto::CallId(held)).await;
+    let running = "SELECT id FROM calls WHERE task_id = $1 AND state = 'running'";
+    let running = sqlx::query_scalar(running).bind(id.0).fetch_one(stack.db()).await.unwrap();
+    stack.cancel(redial_proto::CallId(running)).await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_task_goes_on_with_the_next_dispatcher() {
+    let mut stack = Stack::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("go");
+    let hold = file.clone();
+    let model = Model::new("small", move |request| {
+        Ok(if request.turn == 1 { calls([("act", json!({"hold": hold}))]) } else { says("done") })
+    });
+    let act = obedient("act", Effect::Idempotent, &stack.ledger);
+    stack.play_models(vec![model.tool()]).await;
+    stack.work(vec![act]).await;
+    let id = stack.task(&task("Do it.", agent("small", &["act"]))).await;
+    until("the tool runs", async || (!stack.ledger.entries().is_empty()).then_some(())).await;
+    stack.stop_dispatchers().await;
+    std::fs::write(&file, "").unwrap();
+    stack.dispatch().await;
+    let report = stack.task_ended(id).await;
+    assert_eq!((report.task.answer.as_deref(), report.task.tool_calls), (Some("done"), 1));
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn what_nobody_poked_is_found() {
+    let mut stack = Stack::start().await;
+    let model = Model::playing("small", vec![calls([("act", json!({"hold": "/nowhere/at/all"}))])]);
+    let act = obedient("act", Effect::Idempotent, &stack.ledger);
+    stack.play_models(vec![model.tool()]).await;
+    stack.work(vec![act]).await;
+    let id = stack.task(&task("Do it.", agent("small", &["act"]))).await;
+    until("the tool runs", async || (!stack.ledger.entries().is_empty()).then_some(())).await;
+    // As another dispatcher would, and then die.
+    let cancel = "INSERT INTO task_inbox (task_id, kind) VALUES ($1, 'cancel')";
+    sqlx::query(cancel).bind(id.0).execute(stack.db()).await.unwrap();
+    assert_eq!(stack.task_ended(id).await.task.state, TaskState::Cancelled);
     stack.finish().await;
 }

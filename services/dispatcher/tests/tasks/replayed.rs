@@ -24,6 +24,7 @@ async fn a_replay_finds_nothing_unless_the_record_was_changed() {
     let spec = AgentSpec {
         system: "Look.".to_owned(),
         policy: Policy::Fallback,
+        fallback_after: 0,
         fallback_model: Some("large".to_owned()),
         ..agent("small", &["look"])
     };
