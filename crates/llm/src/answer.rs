@@ -112,3 +112,69 @@ fn too_deep() -> TurnReply {
     let problem = format!("The answer nests deeper than {} levels. Answer again, flatter.", limits::MAX_DEPTH);
     TurnReply { problem: Some(problem), ..TurnReply::default() }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::{prelude::*, sample::select};
+    use redial_proto::TaskId;
+
+    use super::*;
+
+    /// JSON of the words that answers are made of, in every order but the right one.
+    fn strange() -> impl Strategy<Value = Value> {
+        const KEYS: &str = "choices message delta content tool_calls function name arguments index id finish_reason \
+            usage prompt_tokens error code type content_block input text partial_json stop_reason thinking signature";
+        const WORDS: &str = "{ {} text tool_use thinking text_delta input_json_delta signature_delta \
+            content_block_start content_block_delta message_start message_delta message_stop";
+        let one_of = |words: &'static str| select(words.split_whitespace().collect::<Vec<_>>());
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i32>().prop_map(Value::from),
+            (0_u64..3).prop_map(Value::from),
+            one_of(WORDS).prop_map(Value::from),
+        ];
+        leaf.prop_recursive(6, 40, 6, move |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+                proptest::collection::vec((one_of(KEYS), inner), 0..6)
+                    .prop_map(|pairs| pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()),
+            ]
+        })
+    }
+
+    /// A body or event that is right at its top.
+    fn half_right() -> impl Strategy<Value = Value> {
+        let parts = (strange(), strange(), strange(), select(&["content_block_start", "content_block_delta"][..]));
+        parts.prop_map(|(message, delta, block, kind)| {
+            serde_json::json!({"choices": [{"message": message, "delta": delta}], "content": [block, delta],
+                "type": kind, "content_block": block, "delta": delta})
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn no_answer_is_too_strange(bodies in proptest::collection::vec(prop_oneof![strange(), half_right()], 1..5)) {
+            let request = crate::thread::tests::request(TaskId::generate());
+            let lines: Vec<String> = bodies.iter().map(|body| format!("data: {body}\n\n")).collect();
+            for api in [Api::OpenAi, Api::Anthropic] {
+                for body in &bodies {
+                    let _ = whole(api, &request, body.to_string().as_bytes());
+                }
+                let at_once = events(api, &request, lines.concat().as_bytes());
+                let mut streamed = Streamed::new(api);
+                let bytes = lines.concat();
+                let taken = bytes.as_bytes().chunks(7).try_for_each(|bytes| streamed.take(bytes, &mut |_| ()).map(|_| ()));
+                let in_pieces = taken.and_then(|()| streamed.end(&request, Some(failure::broke_off())));
+                prop_assert_eq!(at_once, in_pieces);
+            }
+        }
+
+        #[test]
+        fn no_bytes_are_too_strange(bytes in proptest::collection::vec(any::<u8>(), 0..200), events: bool) {
+            let request = crate::thread::tests::request(TaskId::generate());
+            let read = if events { super::events } else { whole };
+            let _ = read(Api::OpenAi, &request, &bytes);
+        }
+    }
+}

@@ -28,11 +28,11 @@ pub enum Calls {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Silence {
-    /// `null`.
+    /// The empty text: strict servers refuse `null` (llama-cpp-python 0.3.36), nobody refuses this.
     #[default]
-    Null,
-    /// The empty text.
     Empty,
+    /// `null`.
+    Null,
     /// No such field.
     Absent,
 }
@@ -120,23 +120,19 @@ impl Profile {
     pub fn named(name: &str) -> Option<Self> {
         let base = Self::default();
         match name {
-            "compatible" => Some(base),
-            "deepseek" => Some(Self { silence: Silence::Empty, system: System::First, ..base }),
-            "gemma" => Some(Self { calls: Calls::One, silence: Silence::Empty, system: System::User, ..base }),
-            "glm" | "qwen" => {
-                Some(Self { arguments: Arguments::Object, silence: Silence::Empty, system: System::First, ..base })
-            }
-            "llama_cpp" => Some(Self { silence: Silence::Empty, system: System::First, stream_usage: false, ..base }),
+            "compatible" | "ollama" => Some(base),
+            "deepseek" => Some(Self { system: System::First, ..base }),
+            "gemma" => Some(Self { calls: Calls::One, system: System::User, ..base }),
+            "glm" | "qwen" => Some(Self { arguments: Arguments::Object, system: System::First, ..base }),
+            "llama_cpp" => Some(Self { system: System::First, stream_usage: false, ..base }),
             "mistral" => Some(Self {
-                silence: Silence::Empty,
                 system: System::First,
                 ids: Ids::Nine,
                 user_after_result: false,
                 stream_usage: false,
                 ..base
             }),
-            "ollama" => Some(Self { silence: Silence::Empty, ..base }),
-            "openai" => Some(Self { limit: Limit::MaxCompletionTokens, ..base }),
+            "openai" => Some(Self { silence: Silence::Null, limit: Limit::MaxCompletionTokens, ..base }),
             _ => None,
         }
     }

@@ -36,17 +36,17 @@ mod tests {
 
     use super::*;
 
-    fn of_schema(schema: Value) -> (Value, Option<String>) {
+    fn of_schema(schema: &Value) -> (Value, Option<String>) {
         of(&serde_json::from_value(json!({"name": "a", "parameters": schema})).unwrap())
     }
 
     #[test]
     fn the_top_is_a_plain_object() {
         let plain = json!({"type": "object", "properties": {"a": {"anyOf": []}}});
-        assert_eq!(of_schema(plain.clone()), (plain, None));
-        assert_eq!(of_schema(json!({})).0, json!({"type": "object", "properties": {}}));
-        assert_eq!(of_schema(json!(true)).0, json!({"type": "object", "properties": {}}));
-        let (schema, note) = of_schema(json!({"properties": {"a": {}}, "anyOf": [{"required": ["a"]}]}));
+        assert_eq!(of_schema(&plain), (plain, None));
+        assert_eq!(of_schema(&json!({})).0, json!({"type": "object", "properties": {}}));
+        assert_eq!(of_schema(&json!(true)).0, json!({"type": "object", "properties": {}}));
+        let (schema, note) = of_schema(&json!({"properties": {"a": {}}, "anyOf": [{"required": ["a"]}]}));
         assert_eq!(schema, json!({"properties": {"a": {}}, "type": "object"}));
         assert_eq!(note.unwrap(), r#"The arguments must also fit {"anyOf":[{"required":["a"]}]}"#);
     }

@@ -62,6 +62,7 @@ async fn ask(provider: &str, reply: Reply) -> (Result<TurnReply, Failure>, Vec<D
 
 /// A stream of events, as their data.
 fn stream(events: &str) -> Reply {
-    let body: String = events.lines().map(|data| format!("data: {}\n\n", data.trim())).collect();
+    let events: Vec<_> = events.lines().map(|data| format!("data: {}\n\n", data.trim())).collect();
+    let body = events.concat();
     Reply::status(200).header("content-type", "text/event-stream; charset=utf-8").body(body)
 }

@@ -163,7 +163,7 @@ fn the_examples_of_the_guide_load() {
     let guide = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/MODELS.md")).unwrap();
     let blocks = guide.split("```toml\n").skip(1).map(|rest| rest.split_once("```").unwrap().0);
     let (models, scripts): (Vec<_>, Vec<_>) = blocks.partition(|block| block.contains("[models."));
-    assert_eq!((models.len(), scripts.len()), (5, 2), "examples of models and of scripts");
+    assert_eq!((models.len(), scripts.len()), (4, 2), "examples of models and of scripts");
     for script in scripts {
         assert_eq!(load_script(&models.concat().replace("demo.toml", "rules.toml"), script).unwrap().len(), 6);
     }

@@ -25,7 +25,8 @@ fn read(text: &str) -> TurnReply {
 fn short(reply: &TurnReply) -> String {
     let thought = reply.thought.as_ref().map(|thought| format!("[{thought}] ")).unwrap_or_default();
     let problem = if reply.problem.is_some() { "problem: " } else { "" };
-    let calls: String = reply.calls.iter().map(|call| format!("{}({})", call.name, call.arguments)).collect();
+    let calls: Vec<_> = reply.calls.iter().map(|call| format!("{}({})", call.name, call.arguments)).collect();
+    let calls = calls.concat();
     format!("{thought}{problem}{calls}{}", reply.text.as_deref().unwrap_or_default())
 }
 

@@ -49,7 +49,7 @@ async fn text(model: &Model, messages: Vec<Message>) -> String {
 /// Each rule answers with its condition.
 fn when(conditions: &[&str]) -> Model {
     let rules = conditions.iter().map(|when| format!("[[rule]]\nwhen = {{ {when} }}\ntext = '''{when}'''\n"));
-    model(&(rules.collect::<String>() + "[[rule]]\ntext = 'nothing'\n"))
+    model(&(rules.collect::<Vec<_>>().concat() + "[[rule]]\ntext = 'nothing'\n"))
 }
 
 #[tokio::test]

@@ -105,7 +105,7 @@ fn messages(request: &TurnRequest, parts: &[Part<'_>], names: &Names) -> Vec<Val
                     let name = names.sent(call.tool);
                     turns.add("assistant", json!({"type": "tool_use", "id": id, "name": name, "input": call.object()}));
                 }
-                for (call, id) in calls.iter().zip(ids) {
+                for (call, id) in calls.iter().zip(&ids) {
                     turns.add("user", result(call, id));
                 }
             }
@@ -127,7 +127,7 @@ fn thinking(message: &Message) -> impl Iterator<Item = &Value> {
     kept.and_then(|kept| kept["thinking"].as_array()).into_iter().flatten()
 }
 
-fn result(call: &Call<'_>, id: String) -> Value {
+fn result(call: &Call<'_>, id: &str) -> Value {
     let mut block = json!({"type": "tool_result", "tool_use_id": id});
     if !call.result.trim().is_empty() {
         block["content"] = (&*call.result).into();

@@ -65,7 +65,11 @@ impl<'a> Builder<'a> {
         let Some(file) = &entry.script else {
             return Err(place.error("script", "is missing; the path of a file of rules is needed"));
         };
-        Script::load(&self.folder.join(file.get_ref()))
+        let path = self.folder.join(file.get_ref());
+        if !path.is_file() {
+            return Err(place.wrong(file, "script", format!("{} is no file", path.display())));
+        }
+        Script::load(&path)
     }
 
     fn chat(&self, entry: &Entry, place: &Place<'_>) -> Result<ChatModel> {

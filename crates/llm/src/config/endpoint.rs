@@ -18,6 +18,9 @@ use crate::{
     http::{Endpoint, Redaction, failure},
 };
 
+/// Bytes from which on the value of a header may be a secret, wherever it comes from.
+const LONG: usize = 6;
+
 impl Builder<'_> {
     pub(super) fn endpoint(
         &self,
@@ -64,7 +67,8 @@ impl Builder<'_> {
             Filled::Whole { text, values } => {
                 let from_environment = !values.is_empty();
                 found.secrets.extend(values);
-                found.secrets.push(text.clone());
+                // A short constant such as a version is no secret, and would blot out half of each message.
+                found.secrets.extend(Some(text.clone()).filter(|text| from_environment || text.len() >= LONG));
                 match HeaderValue::from_str(&text) {
                     Ok(value) => found.insert(parsed, value),
                     Err(_) if from_environment => {

@@ -88,8 +88,8 @@ impl Place<'_> {
 /// The model whose table stands around a place: the last header before it names it.
 fn model_at(text: &str, at: usize) -> Option<String> {
     let line_end = text.get(at..)?.find('\n').map_or(text.len(), |length| at + length);
-    let headers = text.get(..line_end)?.lines().filter_map(|line| line.trim().strip_prefix("[models."));
-    let header = headers.last()?.split(']').next()?;
+    let mut headers = text.get(..line_end)?.lines().rev().filter_map(|line| line.trim().strip_prefix("[models."));
+    let header = headers.next()?.split(']').next()?;
     let name = match header.strip_prefix(['"', '\'']) {
         Some(quoted) => quoted.split(['"', '\'']).next()?,
         None => header.split('.').next()?,

@@ -1,6 +1,6 @@
 //! A conversation → the body of a request.
 
-use redial_proto::{ToolOffer, TurnRequest};
+use redial_proto::{Language, Message, ToolOffer, TurnRequest};
 use serde_json::{Map, Value, json};
 
 use super::KIND;
@@ -22,6 +22,8 @@ pub fn request(request: &TurnRequest, settings: &Settings) -> Value {
     body.insert("messages".to_owned(), Messages::of(request, &names, settings.profile).into());
     if !request.tools.is_empty() {
         body.insert("tools".to_owned(), request.tools.iter().map(|tool| offered(tool, &names)).collect());
+        // The interface's default, but llama-cpp-python shows a model its tools only if this is said (measured on 0.3.36).
+        body.insert("tool_choice".to_owned(), "auto".into());
     }
     if let Some(tokens) = request.max_tokens.or(settings.max_tokens) {
         let field = match settings.profile.limit {
@@ -56,68 +58,64 @@ fn offered(tool: &ToolOffer, names: &Names) -> Value {
 struct Messages<'a> {
     names: &'a Names,
     profile: Profile,
+    language: Language,
     ids: Minted,
+    /// Instructions that wait for a user message to stand in front of.
+    instructions: Option<String>,
     done: Vec<Value>,
 }
 
 impl<'a> Messages<'a> {
     fn of(request: &TurnRequest, names: &'a Names, profile: Profile) -> Vec<Value> {
-        let parts = thread::read(&request.messages, request.language);
-        let mut messages = Self { names, profile, ids: Minted::new(profile.ids), done: Vec::new() };
-        let system = if profile.system == System::Anywhere { None } else { all_instructions(&parts) };
-        let mut for_user = system.filter(|text| match profile.system {
-            System::First => {
-                messages.done.push(json!({"role": "system", "content": text}));
-                false
-            }
-            _ => true,
-        });
-        for part in parts {
-            match part {
-                Part::System(text) if profile.system == System::Anywhere && !text.trim().is_empty() => {
-                    messages.done.push(json!({"role": "system", "content": text}));
-                }
-                Part::System(_) => {}
-                Part::User { text, .. } => {
-                    let text = if text.trim().is_empty() { words::nothing(request.language) } else { text };
-                    match for_user.take() {
-                        Some(system) => messages.user(&format!("{system}\n\n{text}")),
-                        None => messages.user(text),
-                    }
-                }
-                Part::Model { message, calls } => {
-                    if let Some(system) = for_user.take() {
-                        messages.user(&system);
-                    } else if messages.done.iter().all(|message| message["role"] == "system") {
-                        messages.user(words::beginning(request.language));
-                    }
-                    messages.model(message, &calls);
-                }
-            }
+        let (ids, language) = (Minted::new(profile.ids), request.language);
+        let mut messages = Self { names, profile, language, ids, instructions: None, done: Vec::new() };
+        let parts = thread::read(&request.messages, language);
+        match profile.system {
+            System::Anywhere => {}
+            System::First => messages.done.extend(instructions(&parts).as_deref().map(system)),
+            System::User => messages.instructions = instructions(&parts),
         }
-        if let Some(system) = for_user {
-            messages.user(&system);
+        for part in &parts {
+            messages.add(part);
         }
         if messages.done.last().is_none_or(|last| last["role"] == "assistant" || last["role"] == "system") {
-            messages.user(words::go_on(request.language));
+            messages.user(words::go_on(language));
         }
         messages.done
     }
 
-    /// A user message; it goes on with the last one, because many templates want roles to alternate.
-    fn user(&mut self, text: &str) {
-        let last =
-            self.done.last_mut().map(|message| (message["role"].as_str().unwrap_or_default() == "user", message));
-        match last {
-            Some((true, message)) => append(message, text),
-            Some((false, message)) if message["role"] == "tool" && !self.profile.user_after_result => {
-                append(message, text);
+    fn add(&mut self, part: &Part<'_>) {
+        match part {
+            Part::System(text) if self.profile.system == System::Anywhere && !text.trim().is_empty() => {
+                self.done.push(system(text));
             }
-            _ => self.done.push(json!({"role": "user", "content": text})),
+            Part::System(_) => {}
+            Part::User { text, .. } if text.trim().is_empty() => self.user(words::nothing(self.language)),
+            Part::User { text, .. } => self.user(text),
+            Part::Model { message, calls } => {
+                if self.done.iter().all(|message| message["role"] == "system") {
+                    self.user(words::beginning(self.language));
+                }
+                self.model(message, calls);
+            }
         }
     }
 
-    fn model(&mut self, message: &redial_proto::Message, calls: &[Call<'_>]) {
+    /// A user message; it goes on with the last one, because many templates want roles to alternate.
+    fn user(&mut self, text: &str) {
+        let text = &match self.instructions.take() {
+            Some(instructions) => format!("{instructions}\n\n{text}"),
+            None => text.to_owned(),
+        };
+        let after_result = self.profile.user_after_result;
+        let goes_on = |last: &&mut Value| last["role"] == "user" || (last["role"] == "tool" && !after_result);
+        match self.done.last_mut().filter(goes_on) {
+            Some(last) => append(last, text),
+            None => self.done.push(json!({"role": "user", "content": text})),
+        }
+    }
+
+    fn model(&mut self, message: &Message, calls: &[Call<'_>]) {
         let text = Some(message.content.as_str()).filter(|text| !text.trim().is_empty());
         if let (Some(text), [], Some(last)) = (text, calls, self.done.last_mut())
             && last["role"] == "assistant"
@@ -143,7 +141,7 @@ impl<'a> Messages<'a> {
         }
     }
 
-    fn assistant(&self, text: Option<&str>, message: &redial_proto::Message, extras: &Extras<'_>) -> Value {
+    fn assistant(&self, text: Option<&str>, message: &Message, extras: &Extras<'_>) -> Value {
         let mut assistant = json!({"role": "assistant"});
         match (text, self.profile.silence) {
             (Some(text), _) => assistant["content"] = text.into(),
@@ -182,7 +180,12 @@ fn append(message: &mut Value, text: &str) {
     message["content"] = if before.is_empty() { text.into() } else { format!("{before}\n\n{text}").into() };
 }
 
-fn all_instructions(parts: &[Part<'_>]) -> Option<String> {
+fn system(text: &str) -> Value {
+    json!({"role": "system", "content": text})
+}
+
+/// All system messages in one.
+fn instructions(parts: &[Part<'_>]) -> Option<String> {
     let texts = parts.iter().filter_map(|part| match part {
         Part::System(text) if !text.trim().is_empty() => Some(*text),
         _ => None,
@@ -199,7 +202,7 @@ struct Extras<'a> {
 
 impl<'a> Extras<'a> {
     /// What stands beside calls belongs to them by place, so it is of no use once one of them was taken out.
-    fn of(message: &'a redial_proto::Message, calls: usize) -> Self {
+    fn of(message: &'a Message, calls: usize) -> Self {
         let kept = message.provider.as_ref().filter(|kept| kept["kind"] == KIND);
         let beside = kept.and_then(|kept| kept.get("calls")?.as_array());
         Self {
