@@ -45,9 +45,11 @@ CREATE UNIQUE INDEX tasks_key ON tasks (tenant, key) WHERE key IS NOT NULL;
 -- The guard of "one at a time": two tasks of a conversation that start at once meet here, and one of them is rolled back.
 CREATE UNIQUE INDEX tasks_running ON tasks (tenant, conversation) WHERE state = 'running';
 CREATE INDEX tasks_waiting ON tasks (tenant, conversation, id) WHERE state = 'waiting';
-CREATE INDEX tasks_conversation ON tasks (tenant, conversation, id);
 CREATE INDEX tasks_wake ON tasks (wake_at) WHERE wake_at IS NOT NULL;
-CREATE INDEX tasks_state ON tasks (state, id);
+-- For people. Only the primary key may hold every id: a plan that is made while the table is empty takes any index that
+-- has the column, and keeps it until the next ANALYZE.
+CREATE INDEX tasks_conversation ON tasks (tenant, conversation, submitted_at);
+CREATE INDEX tasks_failed ON tasks (state, id) WHERE state IN ('failed', 'cancelled');
 CREATE INDEX tasks_agent ON tasks (agent, id) WHERE agent IS NOT NULL;
 
 CREATE FUNCTION refuse_change_of_ended_task() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -108,13 +110,9 @@ CREATE TABLE messages (
 CREATE UNIQUE INDEX messages_call ON messages (tenant, conversation, call_id) WHERE role = 'tool';
 CREATE INDEX messages_task ON messages (task_id);
 
--- A call that a task asked for: slot 0 of a turn is the model itself, its tool calls count from 1.
-ALTER TABLE calls
-    ADD COLUMN task_id uuid,
-    ADD COLUMN turn int,
-    ADD COLUMN slot int,
-    ADD CONSTRAINT calls_task_slot_check
-        CHECK ((task_id IS NULL) = (turn IS NULL) AND (task_id IS NULL) = (slot IS NULL));
+-- A call that a task asked for: slot 0 of a turn is the model itself, its tool calls count from 1. All three are set, or
+-- none; a CHECK of that would make bare calls pay (measured: 5 % of their submission).
+ALTER TABLE calls ADD COLUMN task_id uuid, ADD COLUMN turn int, ADD COLUMN slot int;
 CREATE UNIQUE INDEX calls_task ON calls (task_id, turn, slot) WHERE task_id IS NOT NULL;
 
 -- For people.

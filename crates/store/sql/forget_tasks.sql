@@ -6,22 +6,23 @@ WITH gone AS MATERIALIZED (
         SELECT t.id, t.tenant, t.conversation FROM tasks t
         WHERE t.id < $1 AND t.finished_at < $2 AND t.id = (
             SELECT n.id FROM tasks n WHERE n.tenant = t.tenant AND n.conversation = t.conversation
-            ORDER BY n.id DESC LIMIT 1)
+            ORDER BY n.submitted_at DESC, n.id DESC LIMIT 1)
         ORDER BY t.id
         OFFSET 0
     ) l
-    WHERE NOT EXISTS (
-            SELECT FROM tasks o
-            WHERE o.tenant = l.tenant AND o.conversation = l.conversation
-                AND (o.finished_at IS NULL OR o.finished_at >= $2))
-        AND NOT EXISTS (
-            SELECT FROM tasks o JOIN calls c ON c.task_id = ANY (ARRAY[o.id])
-            WHERE o.tenant = l.tenant AND o.conversation = l.conversation
-                AND c.task_id IS NOT NULL AND c.wake_at IS NOT NULL)
+    WHERE (
+            SELECT o.id FROM tasks o
+            WHERE o.tenant = l.tenant AND o.conversation = l.conversation AND (
+                o.finished_at IS NULL OR o.finished_at >= $2
+                OR (SELECT c.id FROM calls c WHERE c.task_id = o.id AND c.wake_at IS NOT NULL LIMIT 1) IS NOT NULL)
+            LIMIT 1
+        ) IS NULL
     LIMIT $3
 ), old AS MATERIALIZED (
     SELECT t.id FROM gone g
-    JOIN tasks t ON t.tenant = ANY (ARRAY[g.tenant]) AND t.conversation = ANY (ARRAY[g.conversation])
+    CROSS JOIN LATERAL (
+        SELECT id FROM tasks WHERE tenant = g.tenant AND conversation = g.conversation ORDER BY id
+    ) t
 ), old_calls AS MATERIALIZED (
     SELECT c.id FROM old JOIN calls c ON c.task_id = ANY (ARRAY[old.id]) WHERE c.task_id IS NOT NULL
 ), inboxes AS (
@@ -29,8 +30,7 @@ WITH gone AS MATERIALIZED (
 ), steps AS (
     DELETE FROM task_steps s USING old WHERE s.task_id = ANY (ARRAY[old.id])
 ), texts AS (
-    DELETE FROM messages m USING gone g
-    WHERE m.tenant = ANY (ARRAY[g.tenant]) AND m.conversation = ANY (ARRAY[g.conversation])
+    DELETE FROM messages m USING old WHERE m.task_id = ANY (ARRAY[old.id])
 ), tried AS (
     DELETE FROM attempts a USING old_calls c WHERE a.call_id = ANY (ARRAY[c.id])
 ), late AS (

@@ -1,4 +1,5 @@
--- What came in for tasks, in order, with what stands in the calls that it names; and the time, with or without.
+-- What came in for tasks, in order, with what stands in the calls that it names; and the time, with or without. OFFSET 0
+-- makes each lookup one through its index: a join that was planned while the tables were empty would walk all calls.
 SELECT
     t.now AS "now!", i.id AS "id?", i.task_id AS "task?", i.kind AS "kind?", i.call_id AS "call?",
     i.attempt AS "attempt?", i.class AS "attempt_class?", i.message AS "attempt_message?", i.next_at AS "next_at?",
@@ -8,7 +9,13 @@ SELECT
     CASE WHEN c.state = 'succeeded' THEN a.output::text END AS output,
     CASE WHEN i.kind = 'ended' AND c.slot = 0 THEN c.arguments::text END AS arguments
 FROM (SELECT clock_timestamp() AS now) t
-LEFT JOIN task_inbox i ON i.task_id = ANY ($1)
-LEFT JOIN calls c ON c.id = i.call_id
-LEFT JOIN attempts a ON a.call_id = c.id AND a.attempt = c.attempt AND i.kind = 'ended'
+LEFT JOIN LATERAL (
+    SELECT found.*
+    FROM UNNEST($1::uuid[]) AS u (id)
+    CROSS JOIN LATERAL (SELECT * FROM task_inbox WHERE task_id = u.id OFFSET 0) found
+) i ON true
+LEFT JOIN LATERAL (SELECT * FROM calls WHERE id = i.call_id OFFSET 0) c ON true
+LEFT JOIN LATERAL (
+    SELECT * FROM attempts WHERE call_id = c.id AND attempt = c.attempt AND i.kind = 'ended' OFFSET 0
+) a ON true
 ORDER BY i.id

@@ -82,14 +82,14 @@ impl Store {
             done => return done,
         };
         tracing::warn!(%error, tasks = tasks.len(), "tasks cannot be advanced together");
-        let mut advanced = Vec::new();
+        let mut done = Vec::new();
         for task in tasks {
             match self.advance_together(&[*task], wait, check_after_ms, advancer).await {
-                Ok(done) => advanced.extend(done),
+                Ok(one) => done.extend(one),
                 Err(error) => tracing::error!(%error, %task, "a task cannot be advanced"),
             }
         }
-        Ok(advanced)
+        Ok(done)
     }
 
     async fn advance_together(
@@ -104,9 +104,9 @@ impl Store {
             let work = async {
                 let mut db = self.checkout().await?;
                 let mut transaction = db.begin().await?;
-                let advanced = advance(&mut transaction, tasks, wait, check_after_ms, advancer).await?;
+                let written = advance(&mut transaction, tasks, wait, check_after_ms, advancer).await?;
                 transaction.commit().await?;
-                Ok(db.done(advanced))
+                Ok(db.done(written))
             };
             match self.run(work).await {
                 Err(error) if error.is_transient() && tries < 3 => {

@@ -65,7 +65,7 @@ impl Batch {
             Open { row: TaskRow { now, inbox, ..row }, received }
         });
         let open: Vec<Open> = rows.filter(Open::is_due).collect();
-        let waiting: Vec<Uuid> = open.iter().filter(|one| one.wants_to_start()).map(|one| one.row.id.0).collect();
+        let waiting: Vec<&TaskRow> = open.iter().filter(|one| one.wants_to_start()).map(|one| &one.row).collect();
         let mut starts = start::may_start(db, &waiting).await?;
         let mut batch = Self { open: Vec::new(), clear: Decided::nothing(now) };
         for mut one in open {

@@ -95,7 +95,7 @@ pub(super) async fn read(db: &mut PgConnection, tasks: &[Uuid]) -> Result<(Time,
 pub(super) async fn forget_orphans(db: &mut PgConnection, tasks: &[Uuid]) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "DELETE FROM task_inbox i
-         WHERE i.task_id = ANY ($1) AND NOT EXISTS (SELECT FROM tasks t WHERE t.id = i.task_id)",
+         WHERE i.task_id = ANY ($1) AND (SELECT t.id FROM tasks t WHERE t.id = i.task_id) IS NULL",
         tasks,
     )
     .execute(db)

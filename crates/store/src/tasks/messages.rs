@@ -1,6 +1,6 @@
 //! Messages of conversations, read and written.
 
-use redial_proto::{Message, StoredMessage, TaskId};
+use redial_proto::{ErrorClass, Message, StoredMessage, TaskId};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -102,7 +102,7 @@ pub(super) async fn write(db: &mut PgConnection, decisions: &[Decision], now: Ti
         &column(&new, |(.., message)| calls(message)) as &[Option<String>],
         &column(&new, |(.., message)| cleaned(&message.call_id)) as &[Option<String>],
         &column(&new, |(.., message)| cleaned(&message.tool)) as &[Option<String>],
-        &column(&new, |(.., message)| message.class.map(|class| class.as_str())) as &[Option<&str>],
+        &column(&new, |(.., message)| message.class.map(ErrorClass::as_str)) as &[Option<&str>],
         &column(&new, |(.., message)| message.by_redial),
         &column(&new, |(.., message)| message.provider.as_ref().map(ToString::to_string)) as &[Option<String>],
     )

@@ -6,6 +6,7 @@ use redial_proto::TaskId;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use super::TaskRow;
 use crate::uint;
 
 /// What a task finds when it starts.
@@ -22,12 +23,17 @@ pub struct StartInfo {
 /// Those of these waiting tasks that may start: no task of their conversation runs, and no older one waits.
 pub(super) async fn may_start(
     db: &mut PgConnection,
-    waiting: &[Uuid],
+    waiting: &[&TaskRow],
 ) -> Result<HashMap<TaskId, StartInfo>, sqlx::Error> {
     if waiting.is_empty() {
         return Ok(HashMap::new());
     }
-    let rows = sqlx::query_file!("sql/may_start.sql", waiting).fetch_all(db).await?;
+    let ids: Vec<Uuid> = waiting.iter().map(|task| task.id.0).collect();
+    let tenants: Vec<&str> = waiting.iter().map(|task| task.tenant.as_str()).collect();
+    let conversations: Vec<&str> = waiting.iter().map(|task| task.conversation.as_str()).collect();
+    let rows = sqlx::query_file!("sql/may_start.sql", &ids, &tenants as &[&str], &conversations as &[&str])
+        .fetch_all(db)
+        .await?;
     let info = |next_seq, system, carried| StartInfo { next_seq: uint(next_seq), system, carried };
     Ok(rows.into_iter().map(|row| (TaskId(row.id), info(row.next_seq, row.system, row.carried))).collect())
 }

@@ -151,8 +151,10 @@ async fn find_calls(
     let rows = sqlx::query!(
         r#"SELECT c.id AS "id!", i.task_id AS "task!"
            FROM UNNEST($1::uuid[], $2::int[], $3::int[]) AS i (task_id, turn, slot)
-           JOIN calls c ON c.task_id = ANY (ARRAY[i.task_id]) AND c.turn = i.turn AND c.slot = i.slot
-           WHERE c.task_id IS NOT NULL AND c.wake_at IS NOT NULL"#,
+           CROSS JOIN LATERAL (
+               SELECT id FROM calls
+               WHERE task_id = i.task_id AND turn = i.turn AND slot = i.slot AND wake_at IS NOT NULL LIMIT 1
+           ) c"#,
         &slots.iter().map(|slot| slot.0.0).collect::<Vec<_>>(),
         &slots.iter().map(|slot| int(slot.1)).collect::<Vec<_>>(),
         &slots.iter().map(|slot| int(slot.2)).collect::<Vec<_>>(),

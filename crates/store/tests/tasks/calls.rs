@@ -53,8 +53,8 @@ async fn received(desk: &Desk, task: TaskId) -> Vec<InboxItem> {
     seen
 }
 
-fn the_end(items: Vec<InboxItem>) -> EndedCall {
-    match items.as_slice() {
+fn the_end(items: &[InboxItem]) -> EndedCall {
+    match items {
         [InboxItem::Ended(ended)] => ended.clone(),
         other => panic!("{other:?}"),
     }
@@ -73,13 +73,13 @@ async fn the_end_of_a_call_is_told_to_its_task() {
     let applied = apply(&desk, change(turn.id, CallState::Succeeded, ended)).await;
     assert_eq!(applied.task, Some(task));
     assert_eq!(desk.store.due_tasks(10).await.unwrap(), [task]);
-    let ended = the_end(received(&desk, task).await);
+    let ended = the_end(&received(&desk, task).await);
     assert_eq!((ended.call, ended.turn, ended.slot, ended.state), (turn.id, 1, 0, CallState::Succeeded));
     assert_eq!(ended.output.as_deref(), Some(r#"{"text": "hi"}"#));
     assert_eq!(ended.arguments.as_deref(), Some(r#"{"city": "Paris"}"#), "what the model was asked");
     assert_eq!((ended.class, ended.message, ended.details), (None, None, None));
     succeed(&desk, tool.id, "1").await;
-    let ended = the_end(received(&desk, task).await);
+    let ended = the_end(&received(&desk, task).await);
     assert_eq!((ended.slot, ended.output.as_deref(), ended.arguments), (1, Some("1"), None));
 }
 
@@ -92,7 +92,7 @@ async fn a_failure_is_told_with_its_details() {
     claim(&desk, call.id, 1).await;
     let ended = EndedAttempt { failure: Some(failure(ErrorClass::BusinessRule)), ..EndedAttempt::default() };
     apply(&desk, change(call.id, CallState::Failed, ended)).await;
-    let ended = the_end(received(&desk, task).await);
+    let ended = the_end(&received(&desk, task).await);
     assert_eq!((ended.state, ended.class), (CallState::Failed, Some(ErrorClass::BusinessRule)));
     assert_eq!((ended.message.as_deref(), ended.output), (Some("no\u{fffd}"), None));
     assert_eq!(ended.details.as_deref(), Some(r#"[{"path": "/city"}]"#));
@@ -151,7 +151,7 @@ async fn what_jsonb_would_refuse_comes_to_the_task_to_the_letter() {
     let call = NewCall { arguments: nasty.to_owned(), ..new_call(task, 1, 0) };
     desk.start_with(task, std::slice::from_ref(&call)).await;
     succeed(&desk, call.id, nasty).await;
-    let ended = the_end(received(&desk, task).await);
+    let ended = the_end(&received(&desk, task).await);
     assert_eq!((ended.arguments.as_deref(), ended.output.as_deref()), (Some(nasty), Some(nasty)));
     let calls = desk.store.task_calls(task).await.unwrap();
     assert_eq!(calls[0].arguments.get(), nasty);

@@ -7,7 +7,7 @@ use redial_store::{
     Advanced, Advancer, NewCall, NewTask, Purpose, Store, StoreConfig, StoreError, SubmittedTask, TaskChange, TaskRow,
     TaskSlot, Time, admin,
 };
-use redial_testkit::Servers;
+use redial_testkit::{Servers, until};
 use sqlx::{PgPool, postgres::PgPoolOptions};
 
 /// How long a job may stay unclaimed; no test waits for it.
@@ -83,6 +83,16 @@ impl Desk {
         sqlx::query_scalar(statement).fetch_one(&self.db).await.unwrap()
     }
 
+    /// Waits until somebody waits for a lock that the test holds.
+    pub(crate) async fn waits_for_lock(&self) {
+        until("somebody waits for a lock", async || {
+            let waiting = "SELECT count(*) FROM pg_stat_activity
+                           WHERE datname = current_database() AND wait_event_type = 'Lock'";
+            (self.count(waiting).await > 0).then_some(())
+        })
+        .await;
+    }
+
     /// Items in all inboxes.
     pub(crate) async fn inbox(&self) -> i64 {
         self.count("SELECT count(*) FROM task_inbox").await
@@ -108,6 +118,7 @@ impl<F: FnMut(TaskRow) -> Option<TaskChange>> Advancer for By<F> {
 }
 
 /// For tasks that must not be asked about.
+#[expect(clippy::needless_pass_by_value, reason = "has the form of a decision")]
 pub(crate) fn nobody_asks(row: TaskRow) -> Option<TaskChange> {
     panic!("there is nothing to decide about {row:?}")
 }

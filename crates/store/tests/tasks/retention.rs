@@ -105,3 +105,20 @@ async fn a_batch_is_a_tenth_of_the_limit_in_whole_conversations() {
     assert_eq!(desk.store.forget(cutoff, 20).await.unwrap(), 2);
     assert_eq!(desk.count("SELECT count(*) FROM messages").await, 0);
 }
+
+#[tokio::test]
+async fn a_task_that_is_submitted_meanwhile_keeps_its_whole_conversation() {
+    let desk = Desk::open().await;
+    let old = past_task(&desk, "c").await;
+    let cutoff = desk.store.now().await.unwrap();
+    let mut holder = desk.db.begin().await.unwrap();
+    sqlx::query("SELECT FROM tasks WHERE id = $1 FOR UPDATE").bind(old.0).execute(&mut *holder).await.unwrap();
+    let submit = async {
+        desk.waits_for_lock().await;
+        desk.submit("c").await;
+        holder.rollback().await.unwrap();
+    };
+    let (forgotten, ()) = tokio::join!(desk.store.forget(cutoff, 100), submit);
+    assert_eq!(forgotten.unwrap(), 0);
+    assert_eq!(left(&desk, old).await, [1, 2, 2, 1]);
+}

@@ -104,12 +104,7 @@ async fn a_task_that_starts_beside_another_is_rolled_back_and_waits() {
         Some(started(&row))
     });
     let commit = async {
-        until("the second waits for the first", async || {
-            let waiting = "SELECT count(*) FROM pg_stat_activity
-                           WHERE datname = current_database() AND wait_event_type = 'Lock'";
-            (desk.count(waiting).await > 0).then_some(())
-        })
-        .await;
+        desk.waits_for_lock().await;
         other.commit().await.unwrap();
     };
     let (advanced, ()) = tokio::join!(advancing, commit);

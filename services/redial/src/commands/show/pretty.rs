@@ -5,7 +5,7 @@
 const INDENT: usize = 2;
 
 /// Valid JSON over several lines.
-pub(super) fn indented(json: &str) -> String {
+pub(in crate::commands) fn indented(json: &str) -> String {
     let mut text = String::with_capacity(json.len() * 2);
     let (mut depth, mut before) = (0_usize, "");
     for token in tokens(json) {
@@ -30,7 +30,7 @@ pub(super) fn indented(json: &str) -> String {
 }
 
 /// Valid JSON on one line.
-pub(super) fn one_line(json: &str) -> String {
+pub(in crate::commands) fn one_line(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for token in tokens(json) {
         push(&mut text, token);

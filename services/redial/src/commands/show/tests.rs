@@ -38,6 +38,7 @@ fn call(state: &str, attempts_made: Vec<AttemptRecord>) -> CallRecord {
     };
     CallRecord {
         line,
+        task: None,
         tenant: "default".to_owned(),
         pool: "default".to_owned(),
         effect: "keyed".to_owned(),

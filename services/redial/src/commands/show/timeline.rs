@@ -6,14 +6,12 @@ use redial_store::audit::{AttemptRecord, CallRecord, LateRecord};
 use serde_json::value::RawValue;
 
 use super::pretty;
-use crate::output;
+use crate::{commands::story::violation, output};
 
 /// Arguments up to this many bytes stand on one line.
 const SHORT: usize = 90;
 /// Arguments beyond this many bytes are cut.
 const HUGE: usize = 4000;
-/// A value that broke a rule is shown so far, in bytes.
-const SENT: usize = 200;
 /// Columns of a point in time and of an offset.
 const TIME: usize = 24;
 const OFFSET: usize = 12;
@@ -149,7 +147,7 @@ fn late_report(late: &LateRecord) -> String {
     format!("late report of attempt {attempt} by worker {worker} ignored; it said: {outcome}")
 }
 
-fn error(class: Option<&str>, message: Option<&str>) -> Option<String> {
+pub(super) fn error(class: Option<&str>, message: Option<&str>) -> Option<String> {
     match (class, message.map(output::plain)) {
         (Some(class), Some(message)) => Some(format!("{class}: {message}")),
         (Some(class), None) => Some(class.to_owned()),
@@ -166,16 +164,8 @@ fn details(json: Option<&RawValue>) -> Vec<String> {
     }
 }
 
-fn violation(violation: &Violation) -> String {
-    let Violation { path, rule, sent, allowed, hint } = violation;
-    let place = if path.is_empty() { "the whole" } else { path };
-    let sent = limits::shorten(&pretty::one_line(&sent.to_string()), SENT);
-    let hint = hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
-    output::plain(&format!("{place}: {rule}; sent {sent}; allowed: {allowed}{hint}"))
-}
-
 /// What a call that has not ended waits for.
-fn waiting(record: &CallRecord, now: DateTime<Utc>) -> Option<String> {
+pub(super) fn waiting(record: &CallRecord, now: DateTime<Utc>) -> Option<String> {
     let deadline = format!("no attempt starts after {}", output::time(record.deadline_at));
     match record.line.state.parse().ok()? {
         CallState::Ready => {
