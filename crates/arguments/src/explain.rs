@@ -129,7 +129,7 @@ impl<'a> Explanation<'a> {
     fn allowed(&self, error: &Error<'_>, holder: &Value) -> String {
         let language = self.language;
         match error.kind() {
-            Kind::FalseSchema => pick(language, "nothing", "不允许任何值"),
+            Kind::FalseSchema => pick(language, "nothing", "没有任何值可用"),
             Kind::OneOfMultipleValid { .. } => {
                 let words = describe::schema(self.schema, holder, language);
                 pick(language, format!("exactly one of: {words}"), format!("只能符合其中之一：{words}"))

@@ -65,7 +65,7 @@ pub(crate) fn check_size(raw: &str, language: Language) -> Result<(), Refusal> {
 /// Says which other kind of value was sent.
 pub(crate) fn not_an_object(value: &Value, language: Language) -> Refusal {
     let (english, chinese) = match value {
-        Value::Null => ("null", "null"),
+        Value::Null => ("null", " null"),
         Value::Bool(_) => ("a boolean", "布尔值"),
         Value::Number(_) => ("a number", "数字"),
         Value::String(_) => ("a string", "字符串"),

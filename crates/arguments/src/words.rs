@@ -19,7 +19,7 @@ pub(crate) fn line(violation: &Violation, language: Language) -> String {
     let place = if path.is_empty() { "整个参数" } else { path };
     let hint = hint.as_ref().map(|hint| format!("（{hint}）")).unwrap_or_default();
     if rule == "required" {
-        return format!("缺少 {place}，应为 {allowed}{hint}");
+        return format!("缺少 {place}，允许的是：{allowed}{hint}");
     }
-    format!("{place} 收到的是 {sent}，应为 {allowed}{hint}")
+    format!("{place} 收到的是 {sent}，允许的是：{allowed}{hint}")
 }

@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proptest::prelude::*;
-use redial_arguments::{Refusal, Schema};
-use redial_proto::{ErrorClass, Failure};
+use redial_arguments::{Refusal, Repairs, Schema};
+use redial_proto::{ErrorClass, Failure, Language};
 use serde_json::{Value, json};
 
 fn refusal(schema: &Value, raw: &str) -> Refusal {
@@ -43,6 +43,11 @@ fn flights() -> Value {
     })
 }
 
+const MANY_MISTAKES: &str = r#"{"from":"beijing","to":"Shanghai","dat":"明天","seats":"2","passengers":
+    [{"nmae":"a"},{"name":"","child":1},{"name":"c"}],"pay":{"by":"points","points":"many"},"note":"too long"}"#;
+
+const RARE_MISTAKES: &str = r#"{"a":null,"b":[1,1],"c":3,"d":1,"e":["x"],"f":[],"g":"no","h":"1","long":0}"#;
+
 #[test]
 fn good_arguments_pass() {
     let schema = Schema::compile(&flights()).unwrap();
@@ -53,9 +58,7 @@ fn good_arguments_pass() {
 
 #[test]
 fn every_broken_rule_at_once() {
-    let raw = r#"{"from":"beijing","to":"Shanghai","dat":"明天","seats":"2","passengers":
-        [{"nmae":"a"},{"name":"","child":1},{"name":"c"}],"pay":{"by":"points","points":"many"},"note":"too long"}"#;
-    insta::assert_json_snapshot!(refusal(&flights(), raw).details);
+    insta::assert_json_snapshot!(refusal(&flights(), MANY_MISTAKES).details);
 }
 
 #[test]
@@ -74,7 +77,11 @@ fn alternatives_without_a_likely_one_are_all_named() {
 
 #[test]
 fn rarer_rules() {
-    let schema = json!({
+    insta::assert_json_snapshot!(refusal(&rare(), RARE_MISTAKES).details);
+}
+
+fn rare() -> Value {
+    json!({
         "properties": {
             "a": {"not": {"type": "null"}}, "b": {"uniqueItems": true}, "c": {"multipleOf": 5}, "d": false,
             "e": {"contains": {"type": "integer"}}, "f": {"minItems": 1}, "g": {"format": "email"}, "h": {"const": 1}
@@ -82,9 +89,26 @@ fn rarer_rules() {
         "propertyNames": {"maxLength": 3},
         "dependentRequired": {"a": ["z"]},
         "maxProperties": 8
-    });
-    let raw = r#"{"a":null,"b":[1,1],"c":3,"d":1,"e":["x"],"f":[],"g":"no","h":"1","long":0}"#;
-    insta::assert_json_snapshot!(refusal(&schema, raw).details);
+    })
+}
+
+#[test]
+fn the_same_rules_in_chinese() {
+    let chinese = |schema: &Value, raw: &str| {
+        let refusal = Schema::compile(schema).unwrap().resolve_in(raw, Repairs::Off, Language::Zh).unwrap_err();
+        let lines: Vec<String> =
+            refusal.details.iter().map(|d| format!("{} {}: {}", d.path, d.rule, d.allowed)).collect();
+        format!("{refusal}\n{}", lines.join("\n"))
+    };
+    insta::assert_snapshot!(chinese(&flights(), MANY_MISTAKES));
+    insta::assert_snapshot!(chinese(&rare(), RARE_MISTAKES));
+    let bounds = json!({"properties": {
+        "a": {"exclusiveMinimum": 0, "exclusiveMaximum": 1}, "b": {"minLength": 2, "maxLength": 3}, "c": {"minimum": 1},
+        "d": {"maxItems": 0}, "e": {"enum": (0..30).collect::<Vec<_>>()}, "f": {"format": "date-time"},
+        "g": {"type": ["integer", "null"]}, "h": {"oneOf": [{"type": "integer"}, {"minimum": 0}]}
+    }});
+    let raw = r#"{"a":1,"b":"x","c":0,"d":[1],"e":30,"f":"soon","g":"2","h":3}"#;
+    insta::assert_snapshot!(chinese(&bounds, raw));
 }
 
 #[test]

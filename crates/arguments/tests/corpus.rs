@@ -6,7 +6,8 @@
 #[path = "corpus/texts.rs"]
 mod texts;
 
-use redial_arguments::{Repairs, Schema, tool_name};
+use redial_arguments::{Repairs, Schema, tool_name, tool_name_in};
+use redial_proto::Language;
 use serde_json::{Value, json};
 
 use texts::{FEEDBACK, RUN};
@@ -74,6 +75,7 @@ fn the_table_of_damaged_calls() {
         "additionalProperties": false
     });
     let schema = Schema::compile(&schema).unwrap();
+    let mut ran = 0;
     for (tool, raw, want) in TABLE {
         let named = tool_name(tool, ["get_weather", "get_whether"]);
         let done = named.and_then(|(name, _)| {
@@ -81,11 +83,16 @@ fn the_table_of_damaged_calls() {
             schema.resolve(raw, Repairs::On)
         });
         match (done, want) {
-            (Ok(done), Ok(want)) => assert_eq!(done.arguments, want, "{tool} {raw}"),
+            (Ok(done), Ok(want)) => {
+                assert_eq!(done.arguments, want, "{tool} {raw}");
+                ran += 1;
+            }
             (Err(refusal), Err(want)) => assert!(refusal.message.contains(want), "{tool} {raw}: {refusal}"),
             (done, want) => panic!("{tool} {raw}: {done:?} instead of {want:?}"),
         }
     }
+    let told = TABLE.len() - ran;
+    println!("table of damaged calls: {} rows; {ran} run, {told} become feedback, 0 otherwise", TABLE.len());
 }
 
 /// The text in one line.
@@ -151,6 +158,35 @@ fn feedback_says_where_and_what_is_allowed() {
         })
         .collect();
     insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn feedback_is_given_in_chinese_as_well() {
+    let schema = schema();
+    let lines: Vec<String> = FEEDBACK
+        .iter()
+        .map(|(raw, _)| {
+            let refusal = schema.resolve_in(raw, Repairs::On, Language::Zh).unwrap_err();
+            let english = schema.resolve(raw, Repairs::On).unwrap_err();
+            assert_eq!(refusal.class, english.class);
+            let rule = |refusal: &redial_arguments::Refusal| {
+                refusal.details.iter().map(|d| (d.path.clone(), d.rule.clone(), d.sent.clone())).collect::<Vec<_>>()
+            };
+            assert_eq!(rule(&refusal), rule(&english));
+            assert_eq!(Language::of(&refusal.message), Language::Zh, "{refusal}");
+            format!("{}\n    {}: {refusal}", visible(raw), refusal.class)
+        })
+        .collect();
+    insta::assert_snapshot!(lines.join("\n"));
+    let unknown = |sent: &str, offered: &[&'static str]| {
+        tool_name_in(sent, offered.iter().copied(), Language::Zh).unwrap_err().message
+    };
+    let tools = ["get_weather", "get_whether"];
+    insta::assert_snapshot!(
+        [unknown("get_wether", &tools), unknown("send_email", &tools), unknown("a", &[])].join("\n")
+    );
+    let off = |raw| schema.resolve_in(raw, Repairs::Off, Language::Zh).unwrap_err().message;
+    insta::assert_snapshot!([off(r#"{"location":"Paris",}"#), off("{\"location\":1e999}"), off("")].join("\n"));
 }
 
 #[test]

@@ -8,11 +8,14 @@ mod damage;
 mod pipeline;
 #[path = "resolve/speed.rs"]
 mod speed;
+#[path = "resolve/typed.rs"]
+mod typed;
 
 use std::borrow::Cow;
 
 use proptest::prelude::*;
 use redial_arguments::{Repairs, Schema};
+use redial_proto::Language;
 use serde_json::{Value, json};
 
 use damage::{Damage, Printer};
@@ -118,7 +121,12 @@ proptest! {
 /// What runs is strictly valid, says what was changed, and stays as it is the second time.
 fn check_any(raw: &str) -> Result<(), TestCaseError> {
     let schema = anything();
-    let Ok(done) = schema.resolve(raw, Repairs::On) else { return Ok(()) };
+    let Ok(done) = schema.resolve(raw, Repairs::On) else {
+        // What is refused is refused in every language, with words.
+        let refusal = schema.resolve_in(raw, Repairs::On, Language::Zh).unwrap_err();
+        prop_assert!(!refusal.message.is_empty());
+        return Ok(());
+    };
     prop_assert_eq!(schema.check(&done.arguments), Ok(()), "{}", raw);
     prop_assert_eq!(done.repairs.is_empty(), done.arguments.trim() == raw.trim(), "{}", raw);
     let again = schema.resolve(&done.arguments, Repairs::On).unwrap();

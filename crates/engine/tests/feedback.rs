@@ -32,7 +32,7 @@ fn pretty(content: &str) -> String {
 fn flight(language: Language) -> CallFailure {
     let (message, allowed, hint) = match language {
         Language::En => ("/date: \"明天\" was sent; allowed: YYYY-MM-DD", "1 to 5", "did you mean 5?"),
-        Language::Zh => ("/date 收到的是 \"明天\"，应为 YYYY-MM-DD", "1 到 5", "是否应为 5？"),
+        Language::Zh => ("/date 收到的是 \"明天\"，允许的是：YYYY-MM-DD", "1 到 5", "是否应为 5？"),
     };
     let details = vec![
         Violation {

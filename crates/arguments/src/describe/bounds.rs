@@ -17,7 +17,7 @@ pub(super) fn range(schema: &Value, language: Language) -> Option<String> {
     let low = bound("minimum", "at least", "不小于").or_else(|| bound("exclusiveMinimum", "more than", "大于"));
     let high = bound("maximum", "at most", "不大于").or_else(|| bound("exclusiveMaximum", "less than", "小于"));
     match (low, high) {
-        (Some(low), Some(high)) => Some(pick(language, format!("{low} and {high}"), format!("{low}且{high}"))),
+        (Some(low), Some(high)) => Some(pick(language, format!("{low} and {high}"), format!("{low} 且{high}"))),
         (low, high) => low.or(high),
     }
 }

@@ -19,7 +19,7 @@ use self::rules::Hit;
 const MOST: usize = 4 * limits::MAX_ERROR_MESSAGE;
 
 /// A text fit for a model, at most [`limits::MAX_ERROR_MESSAGE`] bytes. In place of what is taken out stands
-/// `[removed]`, `[host]` or `[path]`. Scrubbing twice is the same as scrubbing once.
+/// `[removed]`, `[host]` or `[path]`.
 pub fn scrub(text: &str, known: &Known<'_>) -> String {
     let mut text = cut(&trace::reduce(text)).to_owned();
     for rule in rules::all() {

@@ -1,12 +1,18 @@
 //! The user's own words.
 
-use std::{collections::BTreeMap, fs};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+};
 
-use redial_engine::feedback::{Nudge, Repeated, Words, check_templates, failed_call, nudge, repeated, texts};
+use redial_engine::{
+    feedback::{Nudge, Repeated, Words, check_templates, failed_call, nudge, repeated, texts},
+    task::CallFailure,
+};
 use redial_proto::{ErrorClass, Language, TaskCode};
 use serde_json::Value;
 
-use crate::{failure, flight};
+use crate::{EN, ZH, failure, flight};
 
 fn own(texts: &[(&str, &str)]) -> BTreeMap<String, String> {
     texts.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect()
@@ -77,9 +83,38 @@ fn both_languages_have_the_same_placeholders() {
     }
 }
 
+fn page() -> String {
+    fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/FEEDBACK.md")).unwrap()
+}
+
+#[test]
+fn the_examples_of_the_page_are_real() {
+    let mut real = BTreeSet::new();
+    for (words, class) in [EN, ZH].into_iter().flat_map(|words| ErrorClass::ALL.map(|class| (words, class))) {
+        for tool in ["book_flight", "get_weather", "pay"] {
+            for unknown in [false, true] {
+                let failure = CallFailure { unknown, ..failure(class, "said") };
+                let content: Value = serde_json::from_str(&failed_call(words, tool, &failure, None)).unwrap();
+                real.insert((class.as_str().to_owned(), content["guidance"].as_str().unwrap().to_owned()));
+            }
+        }
+    }
+    let page = page();
+    let examples: Vec<&str> = page.split("```json\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert!(examples.len() >= 5);
+    for example in examples {
+        let example: Value = serde_json::from_str(example).unwrap();
+        let text = |field: &str| example[field].as_str().unwrap().to_owned();
+        assert!(real.contains(&(text("class"), text("guidance"))), "{example}");
+    }
+    // Quotations are broken into lines.
+    let last = Nudge::LastAnswer { code: TaskCode::CorrectionsExhausted, tool: Some("book_flight") };
+    assert!(page.replace("\n> ", " ").contains(&nudge(EN, last)));
+}
+
 #[test]
 fn the_page_names_every_key_and_placeholder() {
-    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/FEEDBACK.md")).unwrap();
+    let page = page();
     for text in texts::all() {
         let class = text.key.strip_suffix(".message").filter(|class| class.parse::<ErrorClass>().is_ok());
         let named = page.contains(&format!("`{}`", text.key))

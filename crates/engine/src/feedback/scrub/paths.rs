@@ -11,8 +11,8 @@ pub(super) fn rules() -> Vec<Rule> {
         path(r#"File "(?P<x>[^"\n]+)", line \d+"#, any),
         path(
             concat!(
-                r"(?P<x>\b[A-Za-z0-9_./\\-]+\.(?:py|rs|js|mjs|cjs|ts|tsx|jsx|java|kt|go|rb|php|cs|cc|cpp|hpp|scala|swift",
-                r"|exs?|lua|pl):\d+(?::\d+)?)",
+                r"(?P<x>\b[A-Za-z0-9_./\\-]+\.(?:py|rs|js|mjs|cjs|ts|tsx|jsx|java|kt|go|rb|php|cs|cc|cpp|hpp|scala",
+                r"|swift|exs?|lua|pl):\d+(?::\d+)?)",
             ),
             any,
         ),

@@ -54,9 +54,9 @@ pub(super) fn rules() -> Vec<Rule> {
                 r#"(?i)\bauthorization["']?\s*[:=]\s*["']?"#,
                 r#"(?:(?:bearer|basic|digest|token|negotiate|apikey)\s+)?(?P<x>[^\s"',;\[\]]+)"#,
             ),
-            any,
+            is_no_scheme,
         ),
-        secret(r#"(?i)\b(?:set-)?cookie["']?\s*[:=]\s*(?P<x>[^\n"'\[\]]+)"#, any),
+        secret(r#"(?i)\b(?:set-)?cookie["']?\s*[:=]\s*(?P<x>[^\s"'\[\]][^\n"'\[\]]*)"#, any),
         secret(r"(?i)\bbearer\s+(?P<x>[A-Za-z0-9._~+/=-]{6,})", is_no_word_of_logins),
         secret(r"(?i)\bbasic\s+(?P<x>[A-Za-z0-9+/=_-]{8,})", is_mixed),
         secret(&format!(r"\b(?P<x>{forms})"), has_digit),
@@ -79,6 +79,12 @@ pub(super) fn random() -> Rule {
         let has = |test: fn(&u8) -> bool| hit.piece().bytes().any(|byte| test(&byte));
         has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase) && has(u8::is_ascii_digit)
     })
+}
+
+/// The secret stands behind the scheme, or was taken out there.
+fn is_no_scheme(hit: &Hit<'_>) -> bool {
+    const SCHEMES: [&str; 6] = ["bearer", "basic", "digest", "token", "negotiate", "apikey"];
+    !SCHEMES.contains(&hit.piece().to_ascii_lowercase().as_str())
 }
 
 fn has_digit(hit: &Hit<'_>) -> bool {
