@@ -98,7 +98,7 @@ async fn history(desk: &Desk, book: &str, sold_out: &str) {
 async fn nobody_is_not_found(desk: &Desk) {
     let done = desk.run(&["show", NOBODY]).await;
     assert_eq!((done.code, done.out.as_str()), (1, ""));
-    assert_eq!(done.err, format!("error: no call {NOBODY} is on record [call_not_found]\n"));
+    assert_eq!(done.err, format!("error: no task and no call {NOBODY} is on record [call_not_found]\n"));
     let done = desk.run(&["cancel", NOBODY, "--json"]).await;
     let error = done.err.lines().find(|line| line.starts_with(r#"{"error":"#)).unwrap_or_else(|| panic!("{done:?}"));
     let error: Value = serde_json::from_str(error).unwrap();

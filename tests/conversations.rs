@@ -5,8 +5,12 @@
 
 #![expect(clippy::expect_used, reason = "helpers of tests fail by panicking, too")]
 
+#[path = "conversations/decisions.rs"]
+mod decisions;
 #[path = "conversations/invent.rs"]
 mod invent;
+#[path = "conversations/promises.rs"]
+mod promises;
 #[path = "conversations/providers.rs"]
 mod providers;
 #[path = "conversations/record.rs"]
@@ -94,7 +98,10 @@ const BUGS: [(&str, Sabotage); 12] = [
     }),
     ("a place is left free", |step| step.messages.iter_mut().for_each(|(seq, _)| *seq += u32::from(*seq > 5))),
     ("an id is used again", |step| {
-        step.messages.iter_mut().flat_map(|(_, message)| &mut message.calls).for_each(|call| call.id = "c1".to_owned());
+        step.messages
+            .iter_mut()
+            .flat_map(|(_, message)| &mut message.calls)
+            .for_each(|call| "c1".clone_into(&mut call.id));
     }),
     ("a result becomes a user message", |step| {
         for (_, message) in step.messages.iter_mut().filter(|(_, message)| message.role == Role::Tool) {

@@ -166,7 +166,8 @@ fn a_worker_cannot_reach_the_database() {
     for name in ["worker", "models"] {
         let worker = &compose.services()[name];
         assert!(worker["environment"]["REDIAL_DATABASE_URL"].is_null(), "{name}");
-        let shared = strings(&worker["networks"]).into_iter().filter(|net| strings(&postgres["networks"]).contains(net));
+        let shared =
+            strings(&worker["networks"]).into_iter().filter(|net| strings(&postgres["networks"]).contains(net));
         assert_eq!(shared.collect::<Vec<_>>(), Vec::<&str>::new(), "{name}");
     }
 }

@@ -187,10 +187,7 @@ async fn the_second_identical_failure_costs_no_run_also_in_the_next_task() {
 
 #[tokio::test]
 async fn a_polling_tool_may_be_called_again_and_again() {
-    async fn look() -> &'static str {
-        "pending"
-    }
-    let look = |_: serde_json::Map<String, Value>| look();
+    let look = |_: serde_json::Map<String, Value>| async { "pending" };
     let desk = Desk::open(vec![Tool::new("look", look).effect(Effect::Read).polling()]).await;
     let one = || calls(&[("look", "{}")]);
     desk.small([one(), one(), one(), one(), one(), says("done")]);

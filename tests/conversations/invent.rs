@@ -176,7 +176,7 @@ pub(crate) fn call_end(rng: &mut StdRng, told_to_stop: bool) -> Result<String, C
     if rng.random_bool(0.4) {
         return Err(failure(rng));
     }
-    let results = [r#"{"sky":"blue"}"#, "null", r#""晴""#, r#"[1,2,3]"#, r#""\u0000""#, r#""""#];
+    let results = [r#"{"sky":"blue"}"#, "null", r#""晴""#, "[1,2,3]", r#""\u0000""#, r#""""#];
     let result = results[rng.random_range(0..results.len())];
     match rng.random_range(0..20) {
         0 => Ok(format!("\"{}\"", "好".repeat(rng.random_range(1..4000)))),

@@ -4,8 +4,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use redial_engine::task::{Ended, Event, NewTurn, Step, Task};
-use redial_proto::{ErrorClass, Message, Role, TaskCode, TaskDecision, TaskState};
+use redial_engine::{
+    Time,
+    task::{Ended, Event, Step, Task},
+};
+use redial_proto::{AgentSpec, Message, Role, TaskCode, TaskState};
+
+use crate::{decisions, promises::Promises};
 
 /// A conversation over its tasks.
 #[derive(Debug, Default)]
@@ -24,6 +29,17 @@ pub(crate) struct Record {
     is_started: bool,
     cancelled: bool,
     pub(crate) ended: Option<Ended>,
+    promises: Promises,
+}
+
+/// A step as it was committed.
+pub(crate) struct Committed<'a> {
+    pub(crate) event: &'a Event,
+    pub(crate) step: &'a Step,
+    /// The task after it.
+    pub(crate) task: &'a Task,
+    pub(crate) agent: &'a AgentSpec,
+    pub(crate) now: Time,
 }
 
 /// A call that a worker runs.
@@ -33,17 +49,18 @@ pub(crate) struct Running {
     pub(crate) told_to_stop: bool,
 }
 
-type Verdict = Result<(), String>;
+pub(crate) type Verdict = Result<(), String>;
 
-fn must(fine: bool, what: impl FnOnce() -> String) -> Verdict {
+pub(crate) fn must(fine: bool, what: impl FnOnce() -> String) -> Verdict {
     if fine { Ok(()) } else { Err(what()) }
 }
 
 impl Record {
     /// The next task of the conversation begins.
     pub(crate) fn next_task(&mut self) {
-        let (messages, ids) = (std::mem::take(&mut self.messages), std::mem::take(&mut self.ids));
-        *self = Self { messages, ids, ..Self::default() };
+        let before = std::mem::take(self);
+        *self = Self { messages: before.messages, ids: before.ids, promises: before.promises, ..Self::default() };
+        self.promises.next_task();
     }
 
     /// The place of the next message.
@@ -51,26 +68,34 @@ impl Record {
         self.messages.last_key_value().map_or(1, |(seq, _)| seq + 1)
     }
 
-    /// A step was committed: takes it on record, and says what is wrong with it.
-    pub(crate) fn commit(&mut self, event: &Event, step: &Step, task: &Task) -> Verdict {
+    /// Takes a committed step on record, and says what is wrong with it.
+    pub(crate) fn commit(&mut self, done: &Committed<'_>) -> Verdict {
+        let Committed { event, step, task, .. } = done;
         if self.ended.is_some() {
-            return must(*step == Step::default(), || format!("something happened after the end: {step:?}"));
+            return must(**step == Step::default(), || format!("something happened after the end: {step:?}"));
         }
-        self.happened(event);
+        self.happened(event, done.now);
         self.messages_of(step)?;
-        self.decisions_of(step)?;
-        self.calls_of(step)?;
+        decisions::tell(step)?;
+        self.calls_of(done)?;
         self.cancels_of(step)?;
-        self.turn_of(step)?;
+        self.turn_of(done)?;
         self.end_of(step, task)?;
+        self.counts(task)?;
         self.goes_on(step, task)
     }
 
-    fn happened(&mut self, event: &Event) {
+    fn happened(&mut self, event: &Event, now: Time) {
         match event {
             Event::Started { .. } => self.is_started = true,
-            Event::TurnEnded { turn, .. } if self.asked == Some(*turn) => self.asked = None,
-            Event::CallEnded { turn, slot, .. } => drop(self.running.remove(&(*turn, *slot))),
+            Event::TurnEnded { turn, .. } if self.asked == Some(*turn) => {
+                self.asked = None;
+                self.promises.replied(event);
+            }
+            Event::CallEnded { turn, slot, .. } => {
+                self.running.remove(&(*turn, *slot));
+                self.promises.call_ended(event, now);
+            }
             Event::CancelRequested => self.cancelled = true,
             _ => {}
         }
@@ -92,42 +117,8 @@ impl Record {
         Ok(())
     }
 
-    /// The record says what was done, no more and no less.
-    fn decisions_of(&self, step: &Step) -> Verdict {
-        let seqs = step.decisions.iter().filter_map(|decision| match decision {
-            TaskDecision::Message { seq } => Some(*seq),
-            _ => None,
-        });
-        must(seqs.eq(step.messages.iter().map(|(seq, _)| *seq)), || "decisions and messages differ".to_owned())?;
-        let answered = step.decisions.iter().filter_map(|decision| match decision {
-            TaskDecision::Answered { id, class, .. } => Some((Some(id), *class)),
-            _ => None,
-        });
-        let tool = step.messages.iter().filter(|(_, message)| message.role == Role::Tool);
-        let tool = tool.map(|(_, message)| (message.call_id.as_ref(), message.class));
-        must(answered.eq(tool), || "decisions and tool messages differ".to_owned())?;
-        let runs = step.decisions.iter().filter_map(|decision| match decision {
-            TaskDecision::Run { turn, slot, tool, .. } => Some((*turn, *slot, tool)),
-            _ => None,
-        });
-        let started = step.calls.iter().filter(|call| call.refusal.is_none());
-        let started = started.map(|call| (call.turn, call.slot, &call.tool));
-        must(runs.eq(started), || "decisions and calls differ".to_owned())?;
-        let turns = step.decisions.iter().filter_map(|decision| match decision {
-            TaskDecision::Turn { turn, model, last } => {
-                Some(NewTurn { turn: *turn, model: model.clone(), tools: !last })
-            }
-            _ => None,
-        });
-        must(turns.eq(step.turn.clone()), || "decisions and turn differ".to_owned())?;
-        let ends = step.decisions.iter().filter_map(|decision| match decision {
-            TaskDecision::Ended { state, code, .. } => Some((*state, *code)),
-            _ => None,
-        });
-        must(ends.eq(step.ended.iter().map(|end| (end.state, end.code))), || "decisions and end differ".to_owned())
-    }
-
-    fn calls_of(&mut self, step: &Step) -> Verdict {
+    fn calls_of(&mut self, done: &Committed<'_>) -> Verdict {
+        let step = done.step;
         for call in &step.calls {
             let place = (call.turn, call.slot);
             must(self.started.insert(place), || format!("call {place:?} is written twice"))?;
@@ -140,6 +131,7 @@ impl Record {
             let moves = |tool: &str| tool.starts_with("move_");
             let other = self.running.values().any(|running| moves(&running.tool));
             must(!(moves(&call.tool) && other), || format!("{} does not wait for its turn", call.tool))?;
+            self.promises.starts(call, done.agent, done.now)?;
             self.running.insert(place, Running { tool: call.tool.clone(), told_to_stop: false });
         }
         Ok(())
@@ -155,8 +147,12 @@ impl Record {
         Ok(())
     }
 
-    fn turn_of(&mut self, step: &Step) -> Verdict {
-        let Some(turn) = &step.turn else { return Ok(()) };
+    fn turn_of(&mut self, done: &Committed<'_>) -> Verdict {
+        let Some(turn) = &done.step.turn else { return Ok(()) };
+        let known = Some(&turn.model) == done.agent.fallback_model.as_ref() || turn.model == done.agent.model;
+        must(known, || format!("{} is none of the agent's models", turn.model))?;
+        let over = turn.tools && done.task.turns() > done.agent.budgets.turns;
+        must(!over, || format!("turn {} of {}", done.task.turns(), done.agent.budgets.turns))?;
         must(self.asked.is_none(), || format!("turn {:?} is open still", self.asked))?;
         must(self.running.is_empty(), || format!("{:?} run still", self.running))?;
         must(!self.cancelled, || "a model is asked after the cancel".to_owned())?;
@@ -185,6 +181,13 @@ impl Record {
         }
         self.ended = Some(end.clone());
         self.is_whole()
+    }
+
+    /// What is told to users is what happened.
+    fn counts(&self, task: &Task) -> Verdict {
+        must(task.usage() == self.promises.usage, || format!("{:?}, not {:?}", task.usage(), self.promises.usage))?;
+        let (told, ran) = (task.tool_calls(), self.promises.runs);
+        must(told >= ran && (told == ran || !self.running.is_empty()), || format!("{told} tool calls, not {ran}"))
     }
 
     /// Something will happen to a task that is not over.
@@ -216,7 +219,6 @@ pub(crate) fn valid<'a>(messages: impl Iterator<Item = &'a Message>) -> Verdict 
         if message.role == Role::Tool {
             let id = message.call_id.as_ref();
             must(open.pop_front() == id, || format!("message {n} answers {id:?}, out of order"))?;
-            must(message.class != Some(ErrorClass::Internal) || !message.content.is_empty(), || n.to_string())?;
         } else {
             must(open.is_empty(), || format!("{open:?} are not answered before message {n}"))?;
         }

@@ -40,7 +40,7 @@ impl Tally {
     }
 
     pub(crate) fn lines(&self) -> String {
-        self.0.iter().map(|(what, times)| format!("{times:>9}  {what}\n")).collect()
+        self.0.iter().map(|(what, times)| format!("{times:>9}  {what}")).collect::<Vec<_>>().join("\n")
     }
 }
 

@@ -10,7 +10,11 @@ use redial_engine::{
 use redial_proto::{AgentSpec, Language, StoredMessage, TaskId};
 use serde_json::Value;
 
-use crate::{invent, providers, record::Record, tally::Tally};
+use crate::{
+    invent, providers,
+    record::{Committed, Record},
+    tally::Tally,
+};
 
 /// Changes a step before it is committed: a seeded bug.
 pub(crate) type Sabotage = fn(&mut Step);
@@ -106,7 +110,9 @@ impl World<'_> {
             0..=2 => self.noise(),
             3 if self.cancels => Event::CancelRequested,
             4 => {
-                if self.slow && let Some(wake_at) = self.wake_at {
+                if self.slow
+                    && let Some(wake_at) = self.wake_at
+                {
                     self.now = self.now.max(wake_at);
                 }
                 Event::Woken
@@ -172,7 +178,8 @@ impl World<'_> {
         self.task = task;
         self.wake_at = done.wake_at;
         self.tally.step(&done);
-        self.record.commit(event, &done, &self.task)?;
+        let (task, agent, now) = (&self.task, &self.agent, self.now);
+        self.record.commit(&Committed { event, step: &done, task, agent, now })?;
         if !matches!(event, Event::Started { .. }) {
             self.past.push(event.clone());
         }
@@ -230,6 +237,11 @@ impl World<'_> {
         }
         if !self.task.pruned().is_empty() {
             self.tally.note("view pruned");
+        }
+        if let Some(call) =
+            seen.iter().flat_map(|message| &message.calls).find(|call| self.task.pruned().contains(&call.id))
+        {
+            return Err(format!("the view holds {call:?}, which is pruned"));
         }
         let offered = if tools { invent::offers() } else { Vec::new() };
         providers::take(seen, offered, self.language, &mut self.rng)

@@ -98,14 +98,14 @@ async fn a_model_that_is_asked_is_a_chat_in_the_trace() {
     dispatcher.line("dispatcher is ready").await;
     let worker = role("worker", &collector, &["--nats-url", nats, "--models", models.to_str().unwrap()]);
     stack.offered(&["model-parrot"]).await;
-    let task = stack.task(&TaskSubmission {
+    let submission = TaskSubmission {
         input: "canary-question".to_owned(),
         agent: AgentRef::Inline(Box::new(AgentSpec::new("parrot"))),
         conversation: Some("c1".to_owned()),
         key: None,
         tenant: None,
-    });
-    let task = task.await;
+    };
+    let task = stack.task(&submission).await;
     assert_eq!(stack.task_ended(task).await.task.answer.as_deref(), Some("hello"));
     for process in [&worker, &dispatcher] {
         process.terminate();

@@ -167,9 +167,12 @@ fn a_model_that_cannot_be_asked_is_replaced_once() {
     assert_eq!(play.end(), (TaskState::Failed, TaskCode::ModelFailed));
 }
 
+/// Sets a limit, and the code that it leads to.
+type Limit = (fn(&mut Budgets), TaskCode);
+
 #[test]
 fn every_budget_leads_to_one_last_answer() {
-    let budgets: [(fn(&mut Budgets), TaskCode); 4] = [
+    let budgets: [Limit; 4] = [
         (|b| b.turns = 1, TaskCode::TurnsExhausted),
         (|b| b.tokens = Some(10), TaskCode::TokensExhausted),
         (|b| b.cost_usd = Some(0.000_01), TaskCode::CostExhausted),

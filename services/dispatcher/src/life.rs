@@ -73,7 +73,12 @@ impl Life<'_> {
         })?;
         let request: TurnRequest = serde_json::from_str(call.arguments.as_deref().unwrap_or_default())
             .map_err(|error| failed(ErrorClass::Internal, format!("the model's request cannot be read: {error}")))?;
-        let shown = Shown { offers: &request.tools, messages: &self.messages, result_bytes: self.spec.result_bytes };
+        let shown = Shown {
+            offers: &request.tools,
+            messages: &self.messages,
+            result_bytes: self.spec.result_bytes,
+            language: request.language,
+        };
         Ok(resolver.reply(reply, shown))
     }
 }

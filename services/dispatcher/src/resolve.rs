@@ -5,12 +5,12 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use redial_arguments::{Refusal, Schema, tool_name};
+use redial_arguments::{Refusal, Schema, tool_name_in};
 use redial_engine::{
     task::{CallFailure, Proposed, Reply, Verdict},
     view,
 };
-use redial_proto::{ErrorClass, Repair, ReplyCall, StoredMessage, ToolOffer, TurnReply, limits};
+use redial_proto::{ErrorClass, Language, Repair, ReplyCall, StoredMessage, ToolOffer, TurnReply, limits};
 use serde::Deserialize;
 
 use crate::{
@@ -30,6 +30,8 @@ pub(crate) struct Shown<'a> {
     pub(crate) messages: &'a [StoredMessage],
     /// Longest tool result, in bytes.
     pub(crate) result_bytes: u32,
+    /// What it is told is in this language.
+    pub(crate) language: Language,
 }
 
 /// Resolves replies.
@@ -68,7 +70,8 @@ impl<'a> Resolver<'a> {
     }
 
     fn verdict(&mut self, call: &ReplyCall, shown: Shown<'_>) -> Verdict {
-        let (name, renamed) = match tool_name(&call.name, shown.offers.iter().map(|offer| offer.name.as_str())) {
+        let offered = shown.offers.iter().map(|offer| offer.name.as_str());
+        let (name, renamed) = match tool_name_in(&call.name, offered, shown.language) {
             Ok(found) => found,
             Err(refusal) => return refused(None, failure(refusal)),
         };
@@ -95,7 +98,7 @@ impl<'a> Resolver<'a> {
             return Err(failed(ErrorClass::MalformedArguments, message));
         }
         let schema = self.schema(offer).map_err(|error| internal(&error))?;
-        let resolved = schema.resolve(&call.arguments, repairs(offer.repairs)).map_err(failure)?;
+        let resolved = schema.resolve_in(&call.arguments, repairs(offer.repairs), shown.language).map_err(failure)?;
         let arguments = resolved.arguments.into_owned();
         if tool == view::READ_RESULT {
             return Ok(Verdict::Answered { output: read_result(&arguments, shown)?, tool });
@@ -191,7 +194,7 @@ mod tests {
     fn resolve(name: &str, arguments: &str, offers: &[ToolOffer], tools: &Tools) -> Verdict {
         let call = ReplyCall { name: name.to_owned(), arguments: arguments.to_owned() };
         let reply = TurnReply { calls: vec![call], ..TurnReply::default() };
-        let shown = Shown { offers, messages: &conversation(), result_bytes: 300 };
+        let shown = Shown { offers, messages: &conversation(), result_bytes: 300, language: Language::En };
         Resolver::new(tools).reply(reply, shown).calls.remove(0).verdict
     }
 
@@ -275,7 +278,8 @@ mod tests {
         let call = ReplyCall { name: "a".to_owned(), arguments: "{}".to_owned() };
         let reply = TurnReply { calls: vec![call; MAX_CALLS + 1], ..TurnReply::default() };
         let tools = Tools::new();
-        let resolved = Resolver::new(&tools).reply(reply, Shown { offers: &[], messages: &[], result_bytes: 300 });
+        let resolved = Resolver::new(&tools)
+            .reply(reply, Shown { offers: &[], messages: &[], result_bytes: 300, language: Language::En });
         assert!(resolved.calls.is_empty());
         assert_eq!(resolved.problem.as_deref(), Some("129 calls were asked for at once; allowed: 128"));
     }

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use redial_proto::{CallId, CallState, ErrorClass};
+use redial_proto::{CallId, CallState, ErrorClass, TaskId, TaskState};
+use uuid::Uuid;
 
 use crate::settings::{DispatcherFlags, Flags, WorkerFlags};
 
@@ -11,6 +12,7 @@ use crate::settings::{DispatcherFlags, Flags, WorkerFlags};
 ///
 /// Start everything on this machine with `redial dev`; then, in another terminal:
 /// redial call echo '{"hello": "world"}' --wait
+/// redial task "What is the weather in Paris?" --agent NAME --wait
 #[derive(Parser, Debug)]
 #[command(version, max_term_width = 110, subcommand_required = true, arg_required_else_help = true)]
 pub(crate) struct Cli {
@@ -36,15 +38,29 @@ pub(crate) enum Command {
     Call(CallArgs),
     /// Submit many tool calls from a file; running it again submits nothing twice
     Submit(SubmitArgs),
+    /// Submit one task: a request that a model works on with tools
+    Task(TaskArgs),
+    /// Follow a task live: turns, calls, repairs, feedback, retries, the answer; exit code 1 if it fails
+    Watch {
+        /// The task's id
+        task: TaskId,
+    },
+    /// List tasks, newest first
+    Tasks(TasksArgs),
     /// Say what would become of a model's arguments: run, with which repairs, or feedback; needs no server
     Check(CheckArgs),
     /// List calls, newest first
     History(HistoryArgs),
-    /// Show one call whole: every attempt, error, retry and its result
+    /// Show one task or call whole: every decision, attempt, error, retry and the answer
     Show {
-        /// The call's id
-        call: CallId,
+        /// The task's or the call's id
+        id: Uuid,
+        /// A task as a Mermaid sequence diagram
+        #[arg(long, conflicts_with = "json")]
+        mermaid: bool,
     },
+    /// Decide a recorded task again and report every difference; exit code 1 if there is one
+    Replay(ReplayArgs),
     /// List the tools that workers announced
     Tools,
     /// List workers
@@ -59,10 +75,10 @@ pub(crate) enum Command {
         #[arg(long, default_value_t = 50)]
         limit: u32,
     },
-    /// Stop a call
+    /// Stop a task or a call
     Cancel {
-        /// The call's id
-        call: CallId,
+        /// The task's or the call's id
+        id: Uuid,
     },
     /// Run ended calls again, each as a new call; history is kept
     Redrive(RedriveArgs),
@@ -114,6 +130,67 @@ pub(crate) struct CallArgs {
     /// Attempts at most [default: the tool's]
     #[arg(long, value_name = "N")]
     pub(crate) max_attempts: Option<u32>,
+}
+
+#[derive(Args, Debug)]
+#[command(group = clap::ArgGroup::new("who").required(true))]
+pub(crate) struct TaskArgs {
+    /// What you want, in words; - reads it from standard input
+    pub(crate) input: String,
+    /// The agent that works on it, as declared in the dispatcher's agents.toml
+    #[arg(long, value_name = "NAME", group = "who")]
+    pub(crate) agent: Option<String>,
+    /// A file that declares the agent for this task alone; JSON if it ends in .json, else TOML
+    #[arg(long, value_name = "FILE", group = "who")]
+    pub(crate) agent_file: Option<PathBuf>,
+    /// The conversation that it goes on, or begins under this id of yours [default: a new one]
+    #[arg(long, value_name = "ID")]
+    pub(crate) conversation: Option<String>,
+    /// Idempotency key: the same key and content is the same task
+    #[arg(long)]
+    pub(crate) key: Option<String>,
+    /// Whose keys and conversations these are [default: default]
+    #[arg(long)]
+    pub(crate) tenant: Option<String>,
+    /// Show what happens on standard error and print the answer; exit code 1 if the task fails
+    #[arg(long)]
+    pub(crate) wait: bool,
+}
+
+#[derive(Args, Debug, Default)]
+pub(crate) struct TasksArgs {
+    /// Only tasks in this state: waiting, running, succeeded, failed, cancelled
+    #[arg(long)]
+    pub(crate) state: Option<TaskState>,
+    /// Only tasks of this conversation
+    #[arg(long, value_name = "ID")]
+    pub(crate) conversation: Option<String>,
+    /// The conversation's tenant
+    #[arg(long, requires = "conversation")]
+    pub(crate) tenant: Option<String>,
+    /// Only tasks of this agent
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// Only tasks submitted within this time (2h, 3days) or since then (2026-11-20, 2026-11-20T08:00:00Z)
+    #[arg(long, value_name = "TIME", value_parser = crate::commands::since)]
+    pub(crate) since: Option<chrono::DateTime<chrono::Utc>>,
+    /// How many
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) limit: u32,
+    /// Only tasks submitted before this one, to page on
+    #[arg(long, value_name = "TASK")]
+    pub(crate) before: Option<TaskId>,
+}
+
+#[derive(Args, Debug)]
+#[command(group = clap::ArgGroup::new("record").required(true))]
+pub(crate) struct ReplayArgs {
+    /// The task's id
+    #[arg(group = "record")]
+    pub(crate) task: Option<TaskId>,
+    /// A record that `redial show TASK --json` wrote; needs no server
+    #[arg(long, value_name = "FILE", group = "record")]
+    pub(crate) file: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]
@@ -175,6 +252,9 @@ pub(crate) struct FilterArgs {
 pub(crate) struct HistoryArgs {
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
+    /// Only calls of this task: its tool calls and its model's turns
+    #[arg(long)]
+    pub(crate) task: Option<TaskId>,
     /// How many
     #[arg(long, default_value_t = 50)]
     pub(crate) limit: u32,

@@ -11,10 +11,15 @@ mod history;
 mod migrate;
 mod redrive;
 mod rejected;
+mod replay;
 mod roles;
 mod show;
+mod story;
 mod submit;
+mod task;
+mod tasks;
 mod tools;
+mod watch;
 mod workers;
 
 use std::{process::ExitCode, time::Duration};
@@ -47,11 +52,15 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Call(args) => call::run(settings, args).await,
         Command::Submit(args) => submit::run(settings, &args).await,
         Command::History(args) => history::run(settings, args).await,
-        Command::Show { call } => show::run(settings, call).await,
+        Command::Task(args) => task::run(settings, args).await,
+        Command::Watch { task } => watch::run(settings, task).await,
+        Command::Tasks(args) => tasks::run(settings, args).await,
+        Command::Show { id, mermaid } => show::run(settings, id, mermaid).await,
+        Command::Replay(args) => replay::run(settings, &args).await,
         Command::Tools => tools::run(settings).await,
         Command::Workers { all } => workers::run(settings, all).await,
         Command::Rejected { limit } => rejected::run(settings, limit).await,
-        Command::Cancel { call } => cancel::run(settings, call).await,
+        Command::Cancel { id } => cancel::run(settings, id).await,
         Command::Check(args) => check::run(settings, &args),
         Command::Redrive(args) => redrive::run(settings, args).await,
         Command::Bench(args) => bench::run(settings, &args).await,
@@ -92,6 +101,12 @@ fn unreachable(server: &str, address: &str) -> anyhow::Error {
     redial_proto::ApiError::new(redial_proto::Code::Unavailable, message).into()
 }
 
+/// Neither a task nor a call has this id.
+fn nothing(id: uuid::Uuid) -> anyhow::Error {
+    let message = format!("no task and no call {id} is on record");
+    redial_proto::ApiError::new(redial_proto::Code::CallNotFound, message).into()
+}
+
 /// Errors of requests as users get them.
 fn api(error: QueueError) -> anyhow::Error {
     error.into_api().into()
@@ -116,7 +131,7 @@ fn shutdown() -> anyhow::Result<CancellationToken> {
 impl From<FilterArgs> for Filter {
     fn from(args: FilterArgs) -> Self {
         let FilterArgs { tool, state, class, since, conversation, key, tenant } = args;
-        Self { tool, state, class, since, conversation, key, tenant, before: None }
+        Self { tool, state, class, since, conversation, key, tenant, task: None, before: None }
     }
 }
 

@@ -34,7 +34,11 @@ pub(crate) fn report(error: &anyhow::Error, json: bool) -> ExitCode {
         }
     }
     ExitCode::from(match api.code {
-        Code::InvalidConfiguration | Code::InvalidManifest | Code::InvalidMessage | Code::InvalidValue => USAGE,
+        Code::InvalidConfiguration
+        | Code::InvalidManifest
+        | Code::InvalidAgent
+        | Code::InvalidMessage
+        | Code::InvalidValue => USAGE,
         _ => FAILED,
     })
 }
@@ -51,6 +55,7 @@ fn to_api(error: &anyhow::Error) -> ApiError {
     } else if let Some(error) = error.downcast_ref::<DispatcherError>() {
         match error {
             DispatcherError::Setting(_) => Code::InvalidConfiguration,
+            DispatcherError::Agents(error) => error.code,
             DispatcherError::Store(error) => store_code(error),
             DispatcherError::Queue(error) => queue_code(error),
         }

@@ -1,6 +1,6 @@
 //! Calls of a turn: which of them run, and what answers each.
 
-use redial_proto::{ErrorClass, Message, Repair, Role, TaskCode, TaskDecision};
+use redial_proto::{ErrorClass, Message, Repair, Role, TaskCode, TaskDecision, limits};
 
 use super::{
     CallFailure, NewCall, Proposed, Verdict,
@@ -9,6 +9,9 @@ use super::{
     state::{Slot, Status},
 };
 use crate::{Route, feedback, route};
+
+/// Bytes of a call's arguments that are remembered while it runs.
+const MOST_WRITTEN: usize = 4096;
 
 impl Proposed {
     /// The tool's own name, or the name as written.
@@ -41,8 +44,16 @@ impl Machine<'_> {
     /// Takes up one call of a reply: runs it, lets it wait for its turn, or answers it at once.
     pub(super) fn propose(&mut self, id: String, call: Proposed) {
         let (tool, key) = (call.tool().to_owned(), canonical_key(call.final_arguments()));
-        let mut slot =
-            Slot { id, tool, key, version: String::new(), polling: false, sequential: false, status: Status::Running };
+        let mut slot = Slot {
+            id,
+            tool,
+            key,
+            written: limits::shorten(&call.arguments, MOST_WRITTEN),
+            version: String::new(),
+            polling: false,
+            sequential: false,
+            status: Status::Running,
+        };
         let Proposed { arguments: written, verdict, .. } = call;
         match verdict {
             Verdict::Answered { output, .. } => {
@@ -164,7 +175,9 @@ impl Machine<'_> {
         let corrections_left = corrections_left.map(|failure| self.corrections_left(failure, &slot));
         let content = match answer.result {
             Ok(output) => output.to_owned(),
-            Err(failure) => feedback::failed_call(self.words(), &slot.tool, failure, corrections_left),
+            Err(failure) => {
+                feedback::failed_call_of(self.words(), &slot.tool, &slot.written, failure, corrections_left)
+            }
         };
         let failure = answer.result.err();
         self.out.decisions.push(TaskDecision::Answered {
@@ -195,10 +208,14 @@ impl Machine<'_> {
     }
 
     fn remember(&mut self, slot: &Slot, answer: &Answer<'_>) {
+        let words = self.words();
         let (memory, turn, now) = (&mut self.task.carried.memory, self.task.turn, self.now);
         match answer.result {
             Ok(output) if answer.ran => memory.succeeded(slot, output, turn),
-            Err(failure) if memory::is_memorable(failure) => memory.failed(slot, failure, turn, now),
+            Err(failure) if memory::is_memorable(failure) => {
+                let error = memory::in_words(feedback::message(words, &slot.tool, failure), failure);
+                memory.failed(slot, failure, error, (turn, now));
+            }
             _ => {}
         }
     }

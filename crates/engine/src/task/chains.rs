@@ -105,7 +105,10 @@ impl Machine<'_> {
         let tool = tool.clone();
         let chain = self.task.chains.remove(&tool).unwrap_or_default();
         let what = if tool == UNKNOWN_TOOLS { "tools that do not exist" } else { &tool };
-        let because = format!("{} failed calls of {what} in a row", chain.failures);
+        let because = match chain.failures {
+            1 => format!("a call of {what} failed"),
+            n => format!("calls of {what} failed in {n} turns in a row"),
+        };
         self.task.carried.pruned.extend(chain.calls.iter().cloned());
         let decision = TaskDecision::Fallback { model: fallback.clone(), because, pruned: chain.calls };
         self.out.decisions.push(decision);

@@ -127,14 +127,14 @@ impl Memory {
         }
     }
 
-    pub(super) fn failed(&mut self, slot: &Slot, failure: &CallFailure, turn: u32, now: Time) {
+    /// `error` is what the model was told of it.
+    pub(super) fn failed(&mut self, slot: &Slot, failure: &CallFailure, error: String, (turn, now): (u32, Time)) {
         if slot.polling {
             return;
         }
         let call = Call::of(slot);
         let until = now + if is_passing(failure) { SERVICE_FAILURES_LAST } else { FAILURES_LAST };
         self.failures.retain(|known| known.call != call && now < known.until);
-        let error = error_of(failure);
         let streak = Streak {
             version: slot.version.clone(),
             signature: signature(failure),
@@ -199,10 +199,11 @@ const fn is_passing(failure: &CallFailure) -> bool {
 }
 
 /// An error in words, with every broken rule.
-fn error_of(failure: &CallFailure) -> String {
-    let details = failure.details.iter().map(|detail| format!("; {detail}"));
-    let text = format!("{}{}", failure.message, details.collect::<String>());
-    redial_proto::limits::shorten(&text, 1000)
+pub(super) fn in_words(mut message: String, failure: &CallFailure) -> String {
+    for detail in &failure.details {
+        message.push_str(&format!("; {detail}"));
+    }
+    redial_proto::limits::shorten(&message, 1000)
 }
 
 /// What makes two errors the same: not what was sent.

@@ -95,6 +95,9 @@ pub(super) struct Slot {
     pub(super) tool: String,
     /// Fingerprint of the arguments.
     pub(super) key: String,
+    /// The start of the arguments as the model wrote them: what it knows already need not be hidden from it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) written: String,
     /// Fingerprint of the tool.
     pub(super) version: String,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -1,45 +1,90 @@
-//! `redial cancel`: stops a call, by the same request that any client sends.
+//! `redial cancel`: stops a task or a call, by the same request that any client sends.
 
 use std::process::ExitCode;
 
-use redial_proto::{CallId, CallState, CancelReply, CancelRequest, subjects};
+use redial_proto::{
+    ApiError, CallId, CallState, CancelReply, CancelRequest, Code, TaskCancel, TaskCancelReply, TaskId, TaskState,
+    subjects,
+};
 use redial_queue::{Queue, QueueError};
+use serde::{Serialize, de::DeserializeOwned};
+use uuid::Uuid;
 
 use crate::{
-    commands::{REQUEST, api, queue},
+    commands::{REQUEST, api, nothing, queue},
     exit, output,
     settings::Settings,
 };
 
-pub(crate) async fn run(settings: &Settings, call: CallId) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(settings: &Settings, id: Uuid) -> anyhow::Result<ExitCode> {
     let queue = queue(settings).await?;
-    let reply = match ask(&queue, call).await {
-        // Asking twice is the same as asking once.
-        Err(error) if error.is_retryable() => ask(&queue, call).await,
-        done => done,
-    }
-    .map_err(api)?;
+    let (answer, words, stopped) = match task(&queue, TaskId(id)).await {
+        Ok(TaskCancelReply { state }) => {
+            (serde_json::json!({ "task": id, "state": state }), of_task(id, state), task_stops(state))
+        }
+        Err(QueueError::Api(ApiError { code: Code::TaskNotFound, .. })) => {
+            let CancelReply { state } = call(&queue, CallId(id)).await.map_err(|error| not_found(id, error))?;
+            (serde_json::json!({ "call": id, "state": state }), of_call(id, state), call_stops(state))
+        }
+        Err(error) => return Err(api(error)),
+    };
     if settings.json() {
-        output::json(&serde_json::json!({ "call": call, "state": reply.state }))?;
+        output::json(&answer)?;
     } else {
-        output::line(words(call, reply.state));
+        output::line(words);
     }
-    let stopped = matches!(reply.state, CallState::Cancelled | CallState::Running);
     Ok(if stopped { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
 }
 
-async fn ask(queue: &Queue, call: CallId) -> Result<CancelReply, QueueError> {
-    queue.request(subjects::CANCEL, &CancelRequest { call }, REQUEST).await
+async fn task(queue: &Queue, task: TaskId) -> Result<TaskCancelReply, QueueError> {
+    ask(queue, subjects::TASK_CANCEL, &TaskCancel { task }).await
 }
 
-fn words(call: CallId, state: CallState) -> String {
+async fn call(queue: &Queue, call: CallId) -> Result<CancelReply, QueueError> {
+    ask(queue, subjects::CANCEL, &CancelRequest { call }).await
+}
+
+/// Asking twice is the same as asking once.
+async fn ask<Q: Serialize, R: DeserializeOwned>(queue: &Queue, subject: &str, request: &Q) -> Result<R, QueueError> {
+    match queue.request(subject, request, REQUEST).await {
+        Err(error) if error.is_retryable() => queue.request(subject, request, REQUEST).await,
+        done => done,
+    }
+}
+
+fn not_found(id: Uuid, error: QueueError) -> anyhow::Error {
+    match error {
+        QueueError::Api(ApiError { code: Code::CallNotFound, .. }) => nothing(id),
+        error => api(error),
+    }
+}
+
+const fn task_stops(state: TaskState) -> bool {
+    matches!(state, TaskState::Waiting | TaskState::Running | TaskState::Cancelled)
+}
+
+fn of_task(id: Uuid, state: TaskState) -> String {
     match state {
-        CallState::Cancelled => format!("call {call} is cancelled: no attempt starts any more"),
+        TaskState::Waiting | TaskState::Running => {
+            format!("task {id} ends cancelled once everything that it runs has stopped: redial watch {id}")
+        }
+        TaskState::Cancelled => format!("task {id} is cancelled"),
+        TaskState::Succeeded | TaskState::Failed => format!("task {id} had ended already: {state}"),
+    }
+}
+
+const fn call_stops(state: CallState) -> bool {
+    matches!(state, CallState::Cancelled | CallState::Running)
+}
+
+fn of_call(id: Uuid, state: CallState) -> String {
+    match state {
+        CallState::Cancelled => format!("call {id} is cancelled: no attempt starts any more"),
         CallState::Running => format!(
-            "call {call} is running and its worker was told to stop; it ends cancelled, or with its result if that \
-             is faster: redial show {call}"
+            "call {id} is running and its worker was told to stop; it ends cancelled, or with its result if that is \
+             faster: redial show {id}"
         ),
-        ended => format!("call {call} had ended already: {ended}"),
+        ended => format!("call {id} had ended already: {ended}"),
     }
 }
 
@@ -49,8 +94,15 @@ mod tests {
 
     #[test]
     fn what_happened_in_words() {
-        let call: CallId = "01936b1c-0000-7000-8000-000000000001".parse().unwrap();
-        let lines = [CallState::Cancelled, CallState::Running, CallState::Unknown].map(|state| words(call, state));
+        let id: Uuid = "01936b1c-0000-7000-8000-000000000001".parse().unwrap();
+        let lines = [CallState::Cancelled, CallState::Running, CallState::Unknown].map(|state| of_call(id, state));
+        insta::assert_snapshot!(lines.join("\n"));
+    }
+
+    #[test]
+    fn what_happened_to_a_task_in_words() {
+        let id: Uuid = "01936b1c-0000-7000-8000-000000000001".parse().unwrap();
+        let lines = [TaskState::Running, TaskState::Cancelled, TaskState::Failed].map(|state| of_task(id, state));
         insta::assert_snapshot!(lines.join("\n"));
     }
 }

@@ -18,11 +18,11 @@ use crate::{cli::CheckArgs, exit, output, settings::Settings};
 const NO_SECRET: &str = "not-needed-to-check";
 
 pub(crate) fn run(settings: &Settings, args: &CheckArgs) -> anyhow::Result<ExitCode> {
-    let schema = match (&args.schema, &args.tool) {
-        (Some(file), _) => schema_of_file(file)?,
+    let (schema, takes_repairs) = match (&args.schema, &args.tool) {
+        (Some(file), _) => (schema_of_file(file)?, true),
         (None, tool) => schema_of_tool(&args.tools, tool.as_deref().unwrap_or_default())?,
     };
-    let repairs = if args.no_repairs { Repairs::Off } else { Repairs::On };
+    let repairs = if args.no_repairs || !takes_repairs { Repairs::Off } else { Repairs::On };
     let mut feedback = false;
     let mut one = |line: u64, raw: &str| -> anyhow::Result<()> {
         let done = schema.resolve(raw, repairs);
@@ -48,7 +48,8 @@ fn schema_of_file(file: &Path) -> Result<Schema, ApiError> {
     Schema::compile(&schema).map_err(|error| wrong(error.to_string()))
 }
 
-fn schema_of_tool(manifest: &Path, name: &str) -> Result<Schema, ApiError> {
+/// The schema, and whether the tool takes repaired arguments.
+fn schema_of_tool(manifest: &Path, name: &str) -> Result<(Schema, bool), ApiError> {
     let variable = |name: &str| Some(std::env::var(name).unwrap_or_else(|_| NO_SECRET.to_owned()));
     let invalid = |what: String| ApiError::new(Code::InvalidManifest, what);
     let tools = redial_tools::load_with(manifest, &variable).map_err(|error| invalid(error.to_string()))?;
@@ -60,8 +61,9 @@ fn schema_of_tool(manifest: &Path, name: &str) -> Result<Schema, ApiError> {
         };
         return Err(ApiError::new(Code::InvalidValue, format!("{}: {what}", manifest.display())));
     };
-    Schema::compile(&tool.spec.parameters)
-        .map_err(|error| invalid(format!("{}: tool {name:?}: parameters: {error}", manifest.display())))
+    let schema = Schema::compile(&tool.spec.parameters)
+        .map_err(|error| invalid(format!("{}: tool {name:?}: parameters: {error}", manifest.display())))?;
+    Ok((schema, tool.spec.repairs))
 }
 
 /// Gives each line that is not empty, with its number. A line that is too long is still one line: a refusal says so.
@@ -205,6 +207,7 @@ mod tests {
             "[[tool]]\nname = \"get_weather\"\n[tool.parameters]\nrequired = [\"city\"]\n[tool.http]\nmethod = \"GET\"\n\
              url = \"https://example.com/\"\nheaders = { Authorization = \"Bearer {{secret.WEATHER_KEY_OF_NOBODY}}\" }\n",
         );
+        let schema_of_tool = |file: &Path, name| schema_of_tool(file, name).map(|(schema, _)| schema);
         let schema = schema_of_tool(&manifest, "get_weather").unwrap();
         assert!(schema.resolve("{}", Repairs::On).is_err());
         let message = |done: Result<Schema, ApiError>| {

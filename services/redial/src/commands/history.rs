@@ -19,7 +19,7 @@ pub(crate) async fn run(settings: &Settings, args: HistoryArgs) -> anyhow::Resul
         return Err(ApiError::new(Code::InvalidValue, "--limit is 0; allowed: 1 and more").into());
     }
     let store = store(settings).await?;
-    let filter = Filter { before: args.before, ..args.filter.into() };
+    let filter = Filter { before: args.before, task: args.task, ..args.filter.into() };
     let mut pages = Pages::new(&store, filter);
     let (mut left, mut lines, mut last) = (args.limit, Vec::new(), None);
     while left > 0 {

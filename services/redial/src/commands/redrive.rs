@@ -98,7 +98,7 @@ const fn can_run_again(state: CallState) -> bool {
 }
 
 fn is_set(filter: &Filter) -> bool {
-    let Filter { tool, state, class, since, conversation, key, tenant: _, before: _ } = filter;
+    let Filter { tool, state, class, since, conversation, key, tenant: _, task: _, before: _ } = filter;
     tool.is_some() || state.is_some() || class.is_some() || since.is_some() || conversation.is_some() || key.is_some()
 }
 

@@ -25,13 +25,13 @@ pub(super) const TEXTS: [Text; 11] = [
     ),
     text(
         "last_answer.tool_corrections_exhausted",
-        "Calls of {tool} failed again and again; the corrections are used up.",
-        "对 {tool} 的调用一再失败，改正次数已经用完。",
+        "Calls of {tool} failed or were repeated again and again; the corrections are used up.",
+        "对 {tool} 的调用一再失败或重复，改正次数已经用完。",
     ),
     text(
         "last_answer.corrections_exhausted",
-        "Calls failed again and again; the corrections of this task are used up.",
-        "调用一再失败，这个任务的改正次数已经用完。",
+        "Calls failed or were repeated again and again; the corrections of this task are used up.",
+        "调用一再失败或重复，这个任务的改正次数已经用完。",
     ),
     text("last_answer.turns_exhausted", "The turns of this task are used up.", "这个任务的轮次已经用完。"),
     text(

@@ -1,0 +1,259 @@
+//! `redial replay`: a recorded task is decided again, and every difference is reported. A record in a file is a
+//! regression test.
+
+use std::{fs, path::Path, process::ExitCode};
+
+use redial_dispatcher::replay::{Difference, Recorded, replay};
+use redial_proto::{
+    AgentSpec, ApiError, CallId, CallState, Code, ErrorClass, Language, StoredMessage, TaskId, TaskStep,
+};
+use redial_store::EndedCall;
+use serde::Deserialize;
+use serde_json::{Value, json, value::RawValue};
+
+use crate::{
+    cli::ReplayArgs,
+    commands::{show::record, store},
+    exit, output,
+    settings::Settings,
+};
+
+pub(crate) async fn run(settings: &Settings, args: &ReplayArgs) -> anyhow::Result<ExitCode> {
+    let saved = match (&args.file, args.task) {
+        (Some(file), _) => from_file(file)?,
+        (None, Some(task)) => from_database(settings, task).await?,
+        (None, None) => anyhow::bail!("neither a task nor a file is given"),
+    };
+    let differences = saved.replay();
+    if settings.json() {
+        output::json(&saved.as_json(&differences))?;
+    } else {
+        output::line(saved.in_words(&differences));
+    }
+    Ok(if differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
+}
+
+/// The same way as through a file: so a file never lacks anything.
+async fn from_database(settings: &Settings, task: TaskId) -> anyhow::Result<Saved> {
+    let Some(record) = record::load(&store(settings).await?, task).await? else {
+        return Err(ApiError::new(Code::TaskNotFound, format!("no task {task} is on record")).into());
+    };
+    Ok(serde_json::from_str(&serde_json::to_string(&record)?)?)
+}
+
+fn from_file(file: &Path) -> Result<Saved, ApiError> {
+    let name = file.display();
+    let text = fs::read_to_string(file)
+        .map_err(|error| ApiError::new(Code::InvalidValue, format!("--file {name}: {error}")))?;
+    serde_json::from_str(&text).map_err(|error| {
+        let message = format!("{name} is no record of a task: {error}; allowed: what redial show TASK --json writes");
+        ApiError::new(Code::InvalidMessage, message)
+    })
+}
+
+/// Of a record, what is needed to decide it again.
+#[derive(Debug, Deserialize)]
+struct Saved {
+    task: TaskId,
+    input: String,
+    language: Language,
+    spec: AgentSpec,
+    steps: Vec<TaskStep>,
+    messages: Vec<StoredMessage>,
+    #[serde(default)]
+    earlier: Vec<StoredMessage>,
+    calls: Vec<SavedCall>,
+}
+
+#[derive(Debug, Deserialize)]
+struct SavedCall {
+    call: CallId,
+    turn: u32,
+    slot: u32,
+    state: CallState,
+    class: Option<ErrorClass>,
+    message: Option<String>,
+    details: Option<Box<RawValue>>,
+    arguments: Box<RawValue>,
+    attempts_made: Vec<SavedAttempt>,
+}
+
+#[derive(Debug, Deserialize)]
+struct SavedAttempt {
+    class: Option<ErrorClass>,
+    details: Option<Box<RawValue>>,
+    #[serde(default, deserialize_with = "present")]
+    output: Option<Box<RawValue>>,
+    outcome: String,
+}
+
+/// A tool's result may be `null`, which is not the same as none.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
+    Box::<RawValue>::deserialize(deserializer).map(Some)
+}
+
+impl SavedCall {
+    /// The call as the dispatcher was told of it, if it has ended.
+    fn ended(&self) -> Option<EndedCall> {
+        if !self.state.is_terminal() {
+            return None;
+        }
+        let text = |json: &RawValue| json.get().to_owned();
+        let last = self.attempts_made.last();
+        let of_attempt = last.filter(|last| last.class == self.class).and_then(|last| last.details.as_deref());
+        let output = last.filter(|last| self.state == CallState::Succeeded && last.outcome == "succeeded");
+        Some(EndedCall {
+            call: self.call,
+            turn: self.turn,
+            slot: self.slot,
+            state: self.state,
+            class: self.class,
+            message: self.message.clone(),
+            details: self.details.as_deref().or(of_attempt).map(text),
+            output: output.and_then(|last| last.output.as_deref()).map(text),
+            arguments: (self.slot == 0).then(|| text(&self.arguments)),
+        })
+    }
+}
+
+impl Saved {
+    fn replay(&self) -> Vec<Difference> {
+        let mut messages = [self.earlier.as_slice(), self.messages.as_slice()].concat();
+        messages.sort_by_key(|message| message.seq);
+        let calls: Vec<_> = self.calls.iter().filter_map(SavedCall::ended).collect();
+        replay(&Recorded {
+            task: self.task,
+            spec: &self.spec,
+            language: self.language,
+            input: &self.input,
+            steps: &self.steps,
+            messages: &messages,
+            calls: &calls,
+        })
+    }
+
+    fn decisions(&self) -> usize {
+        self.steps.iter().map(|step| step.decisions.len()).sum()
+    }
+
+    fn in_words(&self, differences: &[Difference]) -> String {
+        let mut text = format!("{} steps, {} decisions: ", self.steps.len(), self.decisions());
+        match differences.len() {
+            0 => text.push_str("identical"),
+            1 => text.push_str("1 difference"),
+            n => text.push_str(&format!("{n} differences")),
+        }
+        for difference in differences {
+            let [recorded, replayed] = [&difference.recorded, &difference.replayed]
+                .map(|json| json.as_deref().map_or_else(|| "nothing".to_owned(), output::plain));
+            let step = difference.step;
+            text.push_str(&format!("\nstep {step}\n  on record  {recorded}\n  replayed   {replayed}"));
+        }
+        text
+    }
+
+    fn as_json(&self, differences: &[Difference]) -> Value {
+        let value = |json: &Option<String>| json.as_deref().and_then(|json| serde_json::from_str::<Value>(json).ok());
+        let difference = |difference: &Difference| {
+            let Difference { step, recorded, replayed } = difference;
+            json!({ "step": step, "recorded": value(recorded), "replayed": value(replayed) })
+        };
+        json!({
+            "task": self.task,
+            "steps": self.steps.len(),
+            "decisions": self.decisions(),
+            "identical": differences.is_empty(),
+            "differences": differences.iter().map(difference).collect::<Vec<_>>(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `redial show TASK --json` wrote of a follow-up task with a repaired call.
+    const RECORDED: &str = include_str!("replay/recorded.json");
+
+    fn changed(change: impl FnOnce(&mut Value)) -> Saved {
+        let mut record: Value = serde_json::from_str(RECORDED).unwrap();
+        change(&mut record);
+        serde_json::from_str(&record.to_string()).unwrap()
+    }
+
+    #[test]
+    fn a_recorded_task_goes_the_same_way_again() {
+        let saved: Saved = serde_json::from_str(RECORDED).unwrap();
+        let differences = saved.replay();
+        assert_eq!(saved.in_words(&differences), "4 steps, 9 decisions: identical");
+        assert_eq!(saved.as_json(&differences)["identical"], true);
+        assert!(!saved.earlier.is_empty(), "it is a follow-up");
+    }
+
+    #[test]
+    fn a_difference_is_named_with_its_step() {
+        let saved = changed(|record| record["steps"][1]["decisions"][0]["seq"] = 99.into());
+        let differences = saved.replay();
+        let words = saved.in_words(&differences);
+        assert!(words.starts_with("4 steps, 9 decisions: "), "{words}");
+        assert!(
+            words.contains("\nstep 2\n  on record  {\"decision\":\"message\",\"seq\":99}\n  replayed   {"),
+            "{words}"
+        );
+        let json = saved.as_json(&differences);
+        assert_eq!(json["differences"][0]["recorded"]["seq"], 99);
+        assert_ne!(json["differences"][0]["replayed"]["seq"], 99);
+    }
+
+    #[test]
+    fn a_call_counts_once_it_has_ended() {
+        let saved = changed(|record| {
+            let call = |n: usize, field: &str, value: Value| (n, field.to_owned(), value);
+            let edits = [
+                call(0, "state", "running".into()),
+                call(
+                    1,
+                    "attempts_made",
+                    json!([{"outcome": "succeeded", "class": null, "details": null, "output": null}]),
+                ),
+            ];
+            for (n, field, value) in edits {
+                record["calls"][n][field] = value;
+            }
+        });
+        assert!(saved.calls[0].ended().is_none());
+        let tool = saved.calls[1].ended().unwrap();
+        assert_eq!((tool.slot, tool.output.as_deref(), tool.arguments), (1, Some("null"), None));
+        assert!(saved.calls[2].ended().unwrap().arguments.is_some(), "a model's turn");
+    }
+
+    #[test]
+    fn broken_rules_of_the_last_attempt_are_those_of_the_call() {
+        let failed = |class: &str| {
+            changed(|record| {
+                let call = &mut record["calls"][1];
+                (call["state"], call["class"]) = ("failed".into(), "invalid_arguments".into());
+                let details = json!([{"path": "/a", "rule": "type", "allowed": "b"}]);
+                call["attempts_made"] = json!([{"outcome": "failed", "class": class, "details": details}]);
+            })
+            .calls[1]
+                .ended()
+                .unwrap()
+        };
+        assert!(failed("invalid_arguments").details.is_some());
+        let other = failed("lost");
+        assert_eq!((other.details, other.output), (None, None));
+    }
+
+    #[test]
+    fn what_is_no_record_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.json");
+        let missing = from_file(&file).unwrap_err();
+        assert_eq!(missing.code, Code::InvalidValue);
+        fs::write(&file, "{\"call\": \"01936b1c-0000-7000-8000-000000000001\"}").unwrap();
+        let wrong = from_file(&file).unwrap_err();
+        assert_eq!(wrong.code, Code::InvalidMessage);
+        assert!(wrong.message.contains("a.json is no record of a task") && wrong.message.contains("--json"), "{wrong}");
+    }
+}

@@ -1,0 +1,108 @@
+//! An agent from a file: the fields of a table of `agents.toml`, without the table.
+
+use std::{fs, path::Path};
+
+use redial_proto::{AgentSpec, ApiError, Code};
+
+/// Fields of an agent, to name the closest one.
+const FIELDS: [&str; 14] = [
+    "model",
+    "fallback_model",
+    "system",
+    "tools",
+    "policy",
+    "max_corrections",
+    "fallback_after",
+    "budgets",
+    "language",
+    "context_tokens",
+    "result_bytes",
+    "max_tokens",
+    "temperature",
+    "templates",
+];
+
+/// Reads and checks it.
+pub(super) fn read(file: &Path) -> Result<AgentSpec, ApiError> {
+    let name = file.display();
+    let text = fs::read_to_string(file)
+        .map_err(|error| ApiError::new(Code::InvalidValue, format!("--agent-file {name}: {error}")))?;
+    let json = file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+    let agent = parse(&text, json).and_then(|agent| agent.check().map(|()| agent));
+    agent.map_err(|what| ApiError::new(Code::InvalidAgent, format!("{name}: {what}")))
+}
+
+fn parse(text: &str, json: bool) -> Result<AgentSpec, String> {
+    let no_toml = |error: toml::de::Error| error.to_string().trim_end().to_owned();
+    if json {
+        check_fields(&serde_json::from_str(text).map_err(|error| format!("no JSON object: {error}"))?)?;
+        return serde_json::from_str(text).map_err(|error| error.to_string());
+    }
+    check_fields(&toml::from_str(text).map_err(no_toml)?)?;
+    toml::from_str(text).map_err(no_toml)
+}
+
+fn check_fields(fields: &serde_json::Map<String, serde_json::Value>) -> Result<(), String> {
+    if fields.contains_key("agents") {
+        return Err(
+            "declares agents by name, for a dispatcher; allowed here: the fields of one agent, or --agent NAME \
+                    for one of those that the dispatcher knows"
+                .to_owned(),
+        );
+    }
+    let Some(field) = fields.keys().find(|field| !FIELDS.contains(&field.as_str())) else { return Ok(()) };
+    let closest = FIELDS.iter().max_by(|a, b| strsim::jaro(a, field).total_cmp(&strsim::jaro(b, field)));
+    let closest = closest.copied().unwrap_or_default();
+    Err(format!("unknown field {field:?}, did you mean {closest:?}? allowed: {}", FIELDS.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use redial_proto::Policy;
+
+    use super::*;
+
+    #[test]
+    fn an_agent_is_read_from_toml_or_json() {
+        let toml = "model = \"small\"\nfallback_model = \"large\"\npolicy = \"fallback\"\ntools = [\"get_*\"]\n\
+                    [budgets]\nturns = 5\n";
+        let agent = parse(toml, false).unwrap();
+        assert_eq!((agent.model.as_str(), agent.policy, agent.budgets.turns), ("small", Policy::Fallback, 5));
+        assert_eq!(agent.budgets.corrections, 10);
+        assert_eq!(parse(&serde_json::to_string(&agent).unwrap(), true), Ok(agent));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let wrong = [
+            ("modle = \"small\"", false),
+            ("model = ", false),
+            ("model = \"small\"\npolicy = \"feedbak\"", false),
+            ("model = \"small\"\n[budgets]\nturn = 5", false),
+            ("{\"model\": \"small\", \"max_corrections\": -1}", true),
+            ("[agents.weather]\nmodel = \"small\"", false),
+            ("[1]", true),
+            ("{}", true),
+        ];
+        let shown = wrong.map(|(text, json)| parse(text, json).unwrap_err());
+        insta::assert_snapshot!(shown.join("\n----\n"));
+    }
+
+    #[test]
+    fn the_file_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("agent.toml");
+        assert_eq!(read(&file).unwrap_err().code, Code::InvalidValue);
+        fs::write(&file, "model = \"small\"\ncontext_tokens = 3").unwrap();
+        let error = read(&file).unwrap_err();
+        assert_eq!(error.code, Code::InvalidAgent);
+        assert!(error.message.ends_with("agent.toml: context_tokens is 3; allowed: 1000 to 2000000"), "{error}");
+    }
+
+    #[test]
+    fn every_field_is_known() {
+        let schema = schemars::schema_for!(AgentSpec);
+        let fields: Vec<_> = schema.get("properties").unwrap().as_object().unwrap().keys().cloned().collect();
+        assert_eq!(fields, FIELDS);
+    }
+}

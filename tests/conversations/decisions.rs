@@ -1,0 +1,35 @@
+//! Decisions are the record that people read and that is replayed: they must say what was done, no more and no less.
+
+use redial_engine::task::{NewTurn, Step};
+use redial_proto::{Role, TaskDecision};
+
+use crate::record::{Verdict, must};
+
+/// Compares the decisions of a step with what it does.
+pub(crate) fn tell(step: &Step) -> Verdict {
+    let (mut seqs, mut answered, mut runs) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut turns, mut ends) = (Vec::new(), Vec::new());
+    for decision in &step.decisions {
+        match decision {
+            TaskDecision::Message { seq } => seqs.push(*seq),
+            TaskDecision::Answered { id, class, .. } => answered.push((Some(id), *class)),
+            TaskDecision::Run { turn, slot, tool, .. } => runs.push((*turn, *slot, tool)),
+            TaskDecision::Turn { turn, model, last } => {
+                turns.push(NewTurn { turn: *turn, model: model.clone(), tools: !last });
+            }
+            TaskDecision::Ended { state, code, .. } => ends.push((*state, *code)),
+            _ => {}
+        }
+    }
+    let written: Vec<_> = step.messages.iter().map(|(seq, _)| *seq).collect();
+    must(seqs == written, || format!("told messages {seqs:?}, wrote {written:?}"))?;
+    let tools = step.messages.iter().filter(|(_, message)| message.role == Role::Tool);
+    let tools: Vec<_> = tools.map(|(_, message)| (message.call_id.as_ref(), message.class)).collect();
+    must(answered == tools, || format!("told answers {answered:?}, wrote {tools:?}"))?;
+    let started = step.calls.iter().filter(|call| call.refusal.is_none());
+    let started: Vec<_> = started.map(|call| (call.turn, call.slot, &call.tool)).collect();
+    must(runs == started, || format!("told runs {runs:?}, wrote {started:?}"))?;
+    must(turns.iter().eq(&step.turn), || format!("told turns {turns:?}, asks {:?}", step.turn))?;
+    let end = step.ended.iter().map(|end| (end.state, end.code));
+    must(ends.iter().copied().eq(end), || format!("told ends {ends:?}, but {:?}", step.ended))
+}
