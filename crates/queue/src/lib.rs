@@ -12,9 +12,9 @@
 //! | `deliver.rs` | what was taken, and how it is answered |
 //! | `request.rs`, `serve.rs`, `subscribe.rs` | core NATS: ask, answer, listen |
 //!
-//! A worker needs these NATS permissions. Publish: `redial.ctl.>`, `redial.results`, `$JS.API.CONSUMER.MSG.NEXT.JOBS.>`,
-//! `$JS.API.CONSUMER.INFO.JOBS.>`, `$JS.ACK.JOBS.>`, `$JS.ACK.*.*.JOBS.>`. Subscribe: `redial.worker.>` and its inboxes
-//! (`_INBOX.>`, or [`QueueConfig::inbox_prefix`]).
+//! A worker needs these NATS permissions. Publish: `redial.ctl.>`, `redial.results`, `redial.events.tasks.*.delta` (if it
+//! asks models), `$JS.API.CONSUMER.MSG.NEXT.JOBS.>`, `$JS.API.CONSUMER.INFO.JOBS.>`, `$JS.ACK.JOBS.>`,
+//! `$JS.ACK.*.*.JOBS.>`. Subscribe: `redial.worker.>` and its inboxes (`_INBOX.>`, or [`QueueConfig::inbox_prefix`]).
 
 mod api;
 mod backoff;

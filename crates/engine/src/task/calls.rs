@@ -147,13 +147,23 @@ impl Machine<'_> {
         }
     }
 
-    /// Starts the next of the calls that run one after the other.
+    /// Starts the next of the calls that run one after the other. One that has become a repetition while it waited is
+    /// refused instead.
     fn run_next_in_line(&mut self) {
-        let mut line = self.task.slots.iter_mut().enumerate().filter(|(_, slot)| slot.sequential);
-        let Some((n, slot)) = line.find(|(_, slot)| slot.status.is_open()) else { return };
-        if let Status::Queued { arguments, repairs } = &mut slot.status {
+        loop {
+            let next = self.task.slots.iter().position(|slot| slot.sequential && slot.status.is_open());
+            let Some(n) = next else { return };
+            let slot = &mut self.task.slots[n];
+            let Status::Queued { arguments, repairs } = &mut slot.status else { return };
             let (arguments, repairs) = (std::mem::take(arguments), std::mem::take(repairs));
-            self.run(n, arguments, repairs);
+            let slot = &self.task.slots[n];
+            let repeated = self.task.carried.memory.repeated(slot, self.now);
+            let Some(failure) = repeated.map(|why| feedback::repeated(self.words(), &slot.tool, why)) else {
+                return self.run(n, arguments, repairs);
+            };
+            self.task.tool_calls = self.task.tool_calls.saturating_sub(1);
+            self.write_call(n, arguments, repairs, Some(failure.clone()));
+            self.settle(n, &Answer { result: Err(&failure), ran: false });
         }
     }
 
