@@ -127,7 +127,7 @@ impl Narrator {
                     None => (format!("retry {turn}.{slot}"), tool.as_str()),
                 };
                 let next = format!("{} (in {})", output::time(*next_at), totals::span(*next_at - step.at));
-                let message = output::plain(message);
+                let message = quote::summary(message);
                 let text = format!("{tool}: attempt {attempt} failed: {class}: {message}\nnext attempt at {next}");
                 vec![Entry::new(label, Ink::Yellow, text)]
             }

@@ -6,7 +6,7 @@ use crate::{commands::show::pretty, output};
 
 /// A text is quoted so far, in bytes; `--json` prints all of it.
 const LONGEST: usize = 2000;
-/// A value that broke a rule is shown so far, in bytes.
+/// A value that broke a rule, and the first line of a passing error, are shown so far, in bytes.
 const SENT: usize = 200;
 
 /// A text of any form, cut if it is huge, without an empty line at either end.
@@ -16,6 +16,12 @@ pub(crate) fn quoted(text: &str) -> String {
         return text;
     }
     format!("{}\n{} bytes in all; --json prints them", limits::shorten(&text, LONGEST), text.len())
+}
+
+/// The first line of an error that passes by itself; the call's own page (`redial show CALL`) has all of it.
+pub(crate) fn summary(error: &str) -> String {
+    let first = error.trim().lines().next().unwrap_or_default();
+    output::plain(&limits::shorten(first, SENT))
 }
 
 /// JSON on one line; text that is no JSON as it is.
