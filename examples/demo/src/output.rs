@@ -16,7 +16,7 @@ pub(crate) fn note(text: impl AsRef<str>) {
 pub(crate) fn under_way(number: usize, title: &str) {
     let mut stdout = std::io::stdout();
     if stdout.is_terminal() {
-        let _ = write!(stdout, "… {number} {title}").and_then(|()| stdout.flush());
+        let _ = write!(stdout, "… {number:>2} {title}").and_then(|()| stdout.flush());
     }
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn verdict(number: usize, title: &str, result: Result<&str, &str>, se
         Ok(text) => ("✓", 32, text),
         Err(text) => ("✗", 31, text),
     };
-    let rest = format!("{number} {title:<15}  {text}  ({seconds:.1} s)");
+    let rest = format!("{number:>2} {title:<15}  {text}  ({seconds:.1} s)");
     let coloured = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
     match (std::io::stdout().is_terminal(), coloured) {
         (true, true) => line(format!("\r\x1b[K\x1b[{colour}m{mark}\x1b[0m {rest}")),

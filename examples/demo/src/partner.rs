@@ -119,6 +119,9 @@ fn reply(path: &str, earlier: usize) -> Reply {
         ("/hotels", _) => done(r#"{"reservation": "H-4711"}"#),
         ("/taxis", 0) => busy(6),
         ("/taxis", _) => done(r#"{"taxi": "沪A-12345"}"#),
+        ("/rooms", _) => Reply { status: 409, retry_after: None, body: r#"{"error": "no room is free that night"}"# },
+        ("/trains", 0 | 1) => Reply { status: 503, retry_after: None, body: r#"{"error": "the timetable is busy"}"# },
+        ("/trains", _) => done(r#"{"trains": ["08:15", "13:40"]}"#),
         _ => Reply { status: 404, retry_after: None, body: r#"{"error": "no such service"}"# },
     }
 }
@@ -145,6 +148,8 @@ mod tests {
         let statuses = |path| (0..4).map(|earlier| reply(path, earlier).status).collect::<Vec<_>>();
         assert_eq!(statuses("/hotels"), [503, 503, 200, 200]);
         assert_eq!(statuses("/taxis"), [503, 200, 200, 200]);
+        assert_eq!(statuses("/rooms"), [409; 4]);
+        assert_eq!(statuses("/trains"), [503, 503, 200, 200]);
         assert_eq!(statuses("/"), [404; 4]);
         let http = reply("/taxis", 0).to_http();
         assert!(http.starts_with("HTTP/1.1 503 ") && http.contains("\r\nRetry-After: 6\r\n"), "{http}");

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, ensure};
 use chrono::{DateTime, TimeDelta, Utc};
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
 /// Of `redial call` without `--wait`.
@@ -41,6 +41,8 @@ pub(crate) struct Call {
     pub(crate) state: String,
     pub(crate) message: Option<String>,
     pub(crate) attempts: u32,
+    #[serde(default)]
+    pub(crate) arguments: Value,
     pub(crate) attempts_made: Vec<Attempt>,
 }
 
@@ -60,6 +62,11 @@ impl Call {
     /// True if nothing can happen to it any more.
     pub(crate) fn has_ended(&self) -> bool {
         !matches!(self.state.as_str(), "ready" | "running" | "retry_wait")
+    }
+
+    /// Its arguments, as what they are.
+    pub(crate) fn arguments<T: DeserializeOwned>(&self) -> anyhow::Result<T> {
+        T::deserialize(&self.arguments).context("the arguments are something else")
     }
 
     /// The result of the last attempt; null if there is none.

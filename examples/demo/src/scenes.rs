@@ -1,56 +1,59 @@
 //! The scenes, one file each. A scene returns what it saw, in a line; an error means that something did not hold.
 
-mod command_tool;
-mod http_tool;
-mod killed_servers;
-mod killed_worker;
-mod native_tool;
-mod refusals;
-mod thousand_calls;
+mod agents;
+mod calls;
 
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
-use chrono::{Days, NaiveDate, TimeDelta, Utc};
+use chrono::TimeDelta;
 
 use crate::{output, stage::Stage};
 
-/// A scene that takes longer has failed. All of them together take half of it.
+/// A scene that takes longer has failed. All of them together take less.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
+/// The same with a real model, which may run on a small machine.
+const PATIENT_TIME_LIMIT: Duration = Duration::from_secs(1800);
+
+/// The parts of the play.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Act {
+    Agents,
+    Calls,
+}
 
 /// What is played.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Scene {
-    HttpTool,
-    CommandTool,
-    NativeTool,
-    Refusals,
-    KilledWorker,
-    KilledServers,
-    ThousandCalls,
+    Agents(agents::Scene),
+    Calls(calls::Scene),
+}
+
+impl Act {
+    /// Every act, in the order of the play.
+    pub(crate) const ALL: [Self; 2] = [Self::Agents, Self::Calls];
+
+    pub(crate) const fn title(self) -> &'static str {
+        match self {
+            Self::Agents => "Act 1: models work on tasks, with tools",
+            Self::Calls => "Act 2: calls without a model, and what they survive",
+        }
+    }
+
+    /// Its scenes, in order.
+    pub(crate) fn scenes(self) -> Vec<Scene> {
+        match self {
+            Self::Agents => agents::Scene::ALL.map(Scene::Agents).into(),
+            Self::Calls => calls::Scene::ALL.map(Scene::Calls).into(),
+        }
+    }
 }
 
 impl Scene {
-    /// Every scene, in the order of the play.
-    pub(crate) const ALL: [Self; 7] = [
-        Self::HttpTool,
-        Self::CommandTool,
-        Self::NativeTool,
-        Self::Refusals,
-        Self::KilledWorker,
-        Self::KilledServers,
-        Self::ThousandCalls,
-    ];
-
     const fn title(self) -> &'static str {
         match self {
-            Self::HttpTool => "HTTP tool",
-            Self::CommandTool => "command tools",
-            Self::NativeTool => "native tool",
-            Self::Refusals => "bad arguments",
-            Self::KilledWorker => "killed worker",
-            Self::KilledServers => "killed servers",
-            Self::ThousandCalls => "1,000 calls",
+            Self::Agents(scene) => scene.title(),
+            Self::Calls(scene) => scene.title(),
         }
     }
 }
@@ -59,8 +62,9 @@ impl Scene {
 pub(crate) async fn play(scene: Scene, number: usize, stage: &mut Stage) -> bool {
     output::under_way(number, scene.title());
     let began = Instant::now();
-    let result = tokio::time::timeout(TIME_LIMIT, act(scene, stage)).await;
-    let result = result.unwrap_or_else(|_| bail!("did not come to an end within {} s", TIME_LIMIT.as_secs()));
+    let limit = if stage.is_scripted() { TIME_LIMIT } else { PATIENT_TIME_LIMIT };
+    let result = tokio::time::timeout(limit, act(scene, stage)).await;
+    let result = result.unwrap_or_else(|_| bail!("did not come to an end within {} s", limit.as_secs()));
     let seconds = began.elapsed().as_secs_f64();
     match result {
         Ok(seen) => output::verdict(number, scene.title(), Ok(&seen), seconds),
@@ -75,20 +79,9 @@ pub(crate) async fn play(scene: Scene, number: usize, stage: &mut Stage) -> bool
 
 async fn act(scene: Scene, stage: &mut Stage) -> anyhow::Result<String> {
     match scene {
-        Scene::HttpTool => http_tool::play(stage).await,
-        Scene::CommandTool => command_tool::play(stage).await,
-        Scene::NativeTool => native_tool::play(stage).await,
-        Scene::Refusals => refusals::play(stage).await,
-        Scene::KilledWorker => killed_worker::play(stage).await,
-        Scene::KilledServers => killed_servers::play(stage).await,
-        Scene::ThousandCalls => thousand_calls::play(stage).await,
+        Scene::Agents(scene) => agents::play(scene, stage).await,
+        Scene::Calls(scene) => calls::play(scene, stage).await,
     }
-}
-
-/// A day on which one can still book.
-fn next_month() -> NaiveDate {
-    let today = Utc::now().date_naive();
-    today.checked_add_days(Days::new(30)).unwrap_or(NaiveDate::MAX)
 }
 
 /// `1.25 s`.

@@ -14,6 +14,8 @@ use tokio::net::TcpStream;
 
 use super::{LEASE, cli, folder::Folder, kill, until};
 
+const AGENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/agents.toml");
+
 /// A running `redial dev`.
 #[derive(Debug)]
 pub(super) struct Dev {
@@ -40,10 +42,18 @@ pub(super) struct Ready {
 }
 
 impl Dev {
-    pub(super) fn start(folder: &Folder) -> anyhow::Result<Self> {
+    /// Without a worker, nobody runs the manifest's tools, and nobody asks models.
+    pub(super) fn start(folder: &Folder, with_worker: bool) -> anyhow::Result<Self> {
         let mut command = cli::command(&cli::program("redial")?)?;
-        command.arg("dev").arg("--folder").arg(folder.path()).arg("--tools").arg(folder.tools());
-        command.args(["--worker-name", "redial-dev", "--lease"]).arg(format!("{}ms", LEASE.as_millis())).arg("--json");
+        command.arg("dev").arg("--folder").arg(folder.path());
+        command.arg("--tools").arg(folder.tools()).arg("--models").arg(folder.models()).arg("--agents").arg(AGENTS);
+        if !with_worker {
+            command.arg("--no-worker");
+        }
+        command
+            .args(["--worker-name", "redial-dev", "--drain-grace", "5s", "--lease"])
+            .arg(format!("{}ms", LEASE.as_millis()))
+            .arg("--json");
         command.stdout(Stdio::piped()).stderr(folder.log("dev")?);
         Ok(Self {
             process: Process::spawn(command)?,

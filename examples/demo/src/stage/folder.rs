@@ -9,12 +9,16 @@ use std::{
 
 use anyhow::{Context, ensure};
 
+use crate::models::Endpoint;
+
 const FOLDER: &str = ".redial/demo";
 /// Beside the folder, because that is emptied.
 const LOCK: &str = ".redial/demo.lock";
 /// The tools that the demo plays with; their HTTP service gets another address here.
 const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tools");
 const DECLARED_ADDRESS: &str = "127.0.0.1:8080";
+/// The models that scripts play.
+const MODELS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/models.toml");
 /// Where Postgres keeps its data if it may not enter our folder; a link there leads to it.
 const ELSEWHERE: &str = "/var/lib/redial";
 /// How long the servers of a run that was killed may still write.
@@ -50,6 +54,18 @@ impl Folder {
     /// The manifest of the tools.
     pub(super) fn tools(&self) -> PathBuf {
         self.path.join("tools/tools.toml")
+    }
+
+    /// The models: scripts, unless a real one plays them in this run.
+    pub(super) fn models(&self) -> PathBuf {
+        let real = self.path.join("models.toml");
+        if real.exists() { real } else { PathBuf::from(MODELS) }
+    }
+
+    /// Has a real model play the scripted ones.
+    pub(super) fn write_models(&self, endpoint: &Endpoint) -> anyhow::Result<()> {
+        let played = endpoint.plays(&fs::read_to_string(MODELS).context(MODELS)?)?;
+        Ok(fs::write(self.path.join("models.toml"), played)?)
     }
 
     /// Copies the tools, with the address at which their HTTP service listens in this run.

@@ -7,9 +7,6 @@ use redial_servers::{Process, Signal};
 
 use super::{GRACE, cli, folder::Folder};
 
-/// The airline's file, in the demo's folder.
-pub(super) const AIRLINE: &str = "airline.jsonl";
-
 /// Workers with the native tools.
 #[derive(Debug)]
 pub(crate) struct Workers {
@@ -36,7 +33,7 @@ impl Workers {
 
     pub(super) fn start(&mut self, name: &str, folder: &Folder) -> anyhow::Result<()> {
         let mut command = cli::command(&self.program)?;
-        command.args(["--name", name, "--airline"]).arg(folder.path().join(AIRLINE));
+        command.args(["--name", name, "--books"]).arg(folder.path());
         command.env("REDIAL_NATS_URL", &self.nats_url);
         let log = folder.log(name)?;
         command.stdout(Stdio::from(log.try_clone()?)).stderr(log);

@@ -1,9 +1,10 @@
-//! The outside world of `book_flight`: an airline that takes bookings. Here it is a file with a line for every request,
-//! so that anyone can count afterwards what really happened.
+//! The outside world of `book_flight`: an airline that takes bookings, and writes down every request.
 
-use std::{fs::OpenOptions, io::Write, path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use crate::ledger::Ledger;
 
 /// How long the airline takes for an answer.
 const ANSWER: Duration = Duration::from_millis(100);
@@ -11,25 +12,19 @@ const ANSWER: Duration = Duration::from_millis(100);
 /// The airline, as one worker sees it. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Airline {
-    file: Arc<PathBuf>,
+    ledger: Ledger,
     client: Arc<str>,
 }
 
 impl Airline {
     pub(crate) fn new(file: PathBuf, client: &str) -> Self {
-        Self { file: Arc::new(file), client: client.into() }
+        Self { ledger: Ledger::new(file), client: client.into() }
     }
 
     /// Books, and returns the number of the booking. The same key is the same booking, however often it is sent.
     pub(crate) async fn book(&self, key: &str, flight: Value) -> std::io::Result<String> {
         tokio::time::sleep(ANSWER).await;
-        let request = serde_json::json!({"key": key, "client": &*self.client, "flight": flight});
-        let (file, line) = (Arc::clone(&self.file), format!("{request}\n"));
-        tokio::task::spawn_blocking(move || {
-            // One write to the end of the file: the lines of several workers do not mix.
-            OpenOptions::new().create(true).append(true).open(&*file)?.write_all(line.as_bytes())
-        })
-        .await??;
+        self.ledger.note(json!({"key": key, "client": &*self.client, "flight": flight})).await?;
         Ok(number(key))
     }
 }

@@ -1,5 +1,8 @@
-//! The tool `book_flight`. What the schema can say is refused before anything runs; the rest is checked here, and
-//! whoever called gets to know which argument was wrong, and what would be right.
+//! The tool `book_flight`, which checks its arguments itself, all of them at once.
+//!
+//! A rule in the schema is checked before anything runs, but a model that breaks it hears of the schema's rules only,
+//! and of the others ("not in the past") after it has corrected those. Where a call should cost one correction, not
+//! two, let the schema say no more than the types, describe the rules to the model in words, and check them here.
 
 use std::time::Duration;
 
@@ -7,37 +10,25 @@ use chrono::{NaiveDate, Utc};
 use redial_worker::{Context, Effect, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::{POOL, airline::Airline};
 
-/// The cities of the airline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-enum City {
-    #[serde(rename = "北京")]
-    Beijing,
-    #[serde(rename = "上海")]
-    Shanghai,
-    #[serde(rename = "广州")]
-    Guangzhou,
-    #[serde(rename = "深圳")]
-    Shenzhen,
-    #[serde(rename = "成都")]
-    Chengdu,
-}
+const CITIES: [&str; 5] = ["北京", "上海", "广州", "深圳", "成都"];
+const SEATS: std::ops::RangeInclusive<i64> = 1..=5;
 
-/// A flight to book.
+/// 要预订的航班
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Flight {
-    /// Where it starts.
-    origin: City,
-    /// Where it goes; another city.
-    destination: City,
-    /// The day, YYYY-MM-DD; tomorrow or later.
-    date: NaiveDate,
-    /// Seats.
-    #[schemars(range(min = 1, max = 5))]
-    passengers: u8,
+    /// 出发城市：北京、上海、广州、深圳、成都之一
+    origin: String,
+    /// 到达城市：北京、上海、广州、深圳、成都之一，不能与出发城市相同
+    destination: String,
+    /// 出发日期，格式为 YYYY-MM-DD，最早为明天
+    date: String,
+    /// 乘客人数，1 到 5
+    passengers: i64,
 }
 
 #[derive(Debug, Serialize)]
@@ -54,7 +45,7 @@ pub(crate) fn tool(airline: Airline) -> Tool {
         async move { book(&airline, &context, flight).await }
     };
     Tool::new("book_flight", book)
-        .describe("Books a flight between 北京, 上海, 广州, 深圳 and 成都.")
+        .describe("预订北京、上海、广州、深圳、成都之间的机票，返回预订编号。")
         .effect(Effect::Keyed)
         .pool(POOL)
         .timeout(Duration::from_secs(10))
@@ -62,26 +53,36 @@ pub(crate) fn tool(airline: Airline) -> Tool {
 
 async fn book(airline: &Airline, context: &Context, flight: Flight) -> Result<Booking, ToolError> {
     check(&flight, Utc::now().date_naive())?;
-    let request = serde_json::json!(flight);
-    let booked = airline.book(&context.idempotency_key, request).await;
+    let booked = airline.book(&context.idempotency_key, json!(flight)).await;
     let booking = booked.map_err(|error| ToolError::unavailable(format!("the airline does not answer: {error}")))?;
     Ok(Booking { booking, flight })
 }
 
-/// All rules that the schema cannot say; every broken one is named.
+/// Names every broken rule, in the order of the arguments.
 fn check(flight: &Flight, today: NaiveDate) -> Result<(), ToolError> {
     let mut wrong: Option<ToolError> = None;
-    let mut add = |path, rule, sent: serde_json::Value, allowed: &str| {
+    let mut add = |path, rule, sent: Value, allowed: &str| {
         wrong = Some(match wrong.take() {
             None => ToolError::invalid(path, rule, sent, allowed),
             Some(error) => error.and_invalid(path, rule, sent, allowed),
         });
     };
-    if flight.origin == flight.destination {
-        add("/destination", "not_origin", serde_json::json!(flight.destination), "another city than the origin");
+    let known = |city: &str| CITIES.contains(&city);
+    if !known(&flight.origin) {
+        add("/origin", "city", json!(flight.origin), &CITIES.join("、"));
     }
-    if flight.date <= today {
-        add("/date", "future", serde_json::json!(flight.date), &format!("a day after {today}"));
+    if !known(&flight.destination) {
+        add("/destination", "city", json!(flight.destination), &CITIES.join("、"));
+    } else if flight.destination == flight.origin {
+        add("/destination", "not_origin", json!(flight.destination), "与出发城市不同的城市");
+    }
+    match flight.date.parse::<NaiveDate>() {
+        Ok(date) if date > today => {}
+        Ok(_) => add("/date", "future", json!(flight.date), &format!("{today} 之后的日期，格式为 YYYY-MM-DD")),
+        Err(_) => add("/date", "format", json!(flight.date), &format!("YYYY-MM-DD，{today} 之后的日期")),
+    }
+    if !SEATS.contains(&flight.passengers) {
+        add("/passengers", "range", json!(flight.passengers), "1 到 5 的整数");
     }
     wrong.map_or(Ok(()), Err)
 }
@@ -90,29 +91,39 @@ fn check(flight: &Flight, today: NaiveDate) -> Result<(), ToolError> {
 mod tests {
     use super::*;
 
-    fn flight(text: &str) -> Flight {
-        serde_json::from_str(text).unwrap()
+    fn checked(text: &str) -> Result<(), ToolError> {
+        check(&serde_json::from_str(text).unwrap(), "2026-11-20".parse().unwrap())
     }
 
     #[test]
     fn every_broken_rule_is_named_at_once() {
-        let today = "2026-11-20".parse().unwrap();
-        let wrong = flight(r#"{"origin":"成都","destination":"成都","date":"2026-11-20","passengers":1}"#);
-        let error = check(&wrong, today).unwrap_err().to_string();
-        assert!(error.contains(r#"/destination: "成都" was sent; allowed: another city"#), "{error}");
-        assert!(error.contains(r#"/date: "2026-11-20" was sent; allowed: a day after 2026-11-20"#), "{error}");
-
-        let right = flight(r#"{"origin":"成都","destination":"北京","date":"2026-11-21","passengers":5}"#);
-        assert_eq!(check(&right, today), Ok(()));
+        let error =
+            checked(r#"{"origin": "洛杉矶", "destination": "上海", "date": "明天", "passengers": 6}"#).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "invalid_arguments: /origin: \"洛杉矶\" was sent; allowed: 北京、上海、广州、深圳、成都; \
+             /date: \"明天\" was sent; allowed: YYYY-MM-DD，2026-11-20 之后的日期; \
+             /passengers: 6 was sent; allowed: 1 到 5 的整数"
+        );
+        let error = checked(r#"{"origin": "成都", "destination": "成都", "date": "2026-11-20", "passengers": 0}"#);
+        assert_eq!(
+            error.unwrap_err().to_string(),
+            "invalid_arguments: /destination: \"成都\" was sent; allowed: 与出发城市不同的城市; \
+             /date: \"2026-11-20\" was sent; allowed: 2026-11-20 之后的日期，格式为 YYYY-MM-DD; \
+             /passengers: 0 was sent; allowed: 1 到 5 的整数"
+        );
+        let right = r#"{"origin": "成都", "destination": "北京", "date": "2026-11-21", "passengers": 5}"#;
+        assert_eq!(checked(right), Ok(()));
     }
 
     #[test]
-    fn the_schema_names_cities_and_seats() {
+    fn the_schema_says_no_more_than_types_and_tells_the_rules_in_words() {
         let spec = tool(Airline::new("nowhere".into(), "test")).spec;
-        let schema = spec.parameters.to_string();
-        assert!(schema.contains(r#"["北京","上海","广州","深圳","成都"]"#), "{schema}");
-        assert_eq!(spec.parameters.pointer("/properties/passengers/maximum"), Some(&serde_json::json!(5)));
-        assert_eq!(spec.parameters.pointer("/properties/date/format"), Some(&serde_json::json!("date")));
+        let property = |name: &str| spec.parameters["properties"][name].clone();
+        assert_eq!(property("date")["type"], "string");
+        assert!(property("date").get("format").is_none());
+        assert!(property("origin")["description"].as_str().unwrap().contains("北京、上海、广州、深圳、成都"));
+        assert_eq!((&property("passengers")["type"], property("passengers").get("maximum")), (&json!("integer"), None));
         assert_eq!(spec.check(), Ok(()));
     }
 }

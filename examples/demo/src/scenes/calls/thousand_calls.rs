@@ -4,14 +4,12 @@ use std::{
     collections::{BTreeMap, HashSet},
     fmt::Write,
     fs,
-    path::Path,
 };
 
 use anyhow::{Context, ensure};
-use serde::Deserialize;
+use chrono::NaiveDate;
 use serde_json::json;
 
-use super::next_month;
 use crate::{
     record::{CallLine, Tally},
     stage::{Stage, until},
@@ -23,18 +21,11 @@ const BROKEN_LINE: usize = 400;
 const WRONG_LINE: usize = 800;
 const CONVERSATION: &str = "company-outing";
 
-/// A line of the airline's file.
-#[derive(Deserialize)]
-struct Request {
-    key: String,
-    client: String,
-}
-
 pub(super) async fn play(stage: &Stage) -> anyhow::Result<String> {
     let file = stage.folder().join("calls.jsonl");
-    fs::write(&file, lines()?)?;
+    fs::write(&file, lines(stage.dates.later)?)?;
     let file = file.to_str().context("the folder's name is no Unicode")?;
-    let earlier: HashSet<String> = requests(&stage.airline())?.into_iter().map(|request| request.key).collect();
+    let earlier: HashSet<String> = stage.books.bookings()?.into_iter().map(|request| request.key).collect();
 
     let first = stage.cli.run(&["submit", file, "--json"]).await?.expect_code(1)?;
     let tally: Tally = first.json()?;
@@ -47,7 +38,7 @@ pub(super) async fn play(stage: &Stage) -> anyhow::Result<String> {
 
     let calls = until("1,000 calls have succeeded", async || succeeded(stage).await).await?;
     ensure!(calls.iter().all(|call| call.attempts == 1), "some call took more than one attempt");
-    let mut requests = requests(&stage.airline())?;
+    let mut requests = stage.books.bookings()?;
     requests.retain(|request| !earlier.contains(&request.key));
     let keys: HashSet<&str> = requests.iter().map(|request| request.key.as_str()).collect();
     ensure!(
@@ -76,12 +67,12 @@ fn line(calls: &[CallLine], shares: &BTreeMap<&str, usize>) -> String {
 }
 
 /// The file: flights of a whole company, with two slips.
-fn lines() -> anyhow::Result<String> {
+fn lines(date: NaiveDate) -> anyhow::Result<String> {
     let mut text = String::new();
     let mut good = 0;
     for number in 1..=GOOD + 2 {
-        let passengers = if number == WRONG_LINE { 9 } else { 1 + good % 5 };
-        let flight = json!({"origin": "上海", "destination": "成都", "date": next_month(), "passengers": passengers});
+        let passengers = if number == WRONG_LINE { json!("many") } else { json!(1 + good % 5) };
+        let flight = json!({"origin": "上海", "destination": "成都", "date": date, "passengers": passengers});
         let call = json!({"tool": "book_flight", "arguments": flight, "conversation": CONVERSATION});
         match number {
             BROKEN_LINE => writeln!(text, "{{\"tool\": \"book_flight\", \"arguments\": {{\"origin\"")?,
@@ -101,24 +92,20 @@ async fn succeeded(stage: &Stage) -> anyhow::Result<Option<Vec<CallLine>>> {
     Ok((done.len() == GOOD).then_some(done))
 }
 
-fn requests(file: &Path) -> anyhow::Result<Vec<Request>> {
-    let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
-    Ok(text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_file_has_1000_good_lines_and_the_bad_ones_in_their_places() {
-        let text = lines().unwrap();
+        let text = lines("2026-12-20".parse().unwrap()).unwrap();
         let lines: Vec<Option<serde_json::Value>> = text.lines().map(|line| serde_json::from_str(line).ok()).collect();
         assert_eq!(lines.len(), GOOD + 2);
         assert_eq!(lines.iter().position(Option::is_none), Some(BROKEN_LINE - 1));
-        let passengers = |line: &serde_json::Value| line["arguments"]["passengers"].as_u64();
-        let wrong = |line: &&Option<serde_json::Value>| line.as_ref().is_some_and(|line| passengers(line) > Some(5));
-        assert_eq!(lines.iter().filter(wrong).count(), 1);
-        assert_eq!(lines[WRONG_LINE - 1].as_ref().and_then(passengers), Some(9));
+        let wrong = |line: &Option<serde_json::Value>| {
+            line.as_ref().is_some_and(|line| !line["arguments"]["passengers"].is_u64())
+        };
+        assert_eq!(lines.iter().filter(|line| wrong(line)).count(), 1);
+        assert!(wrong(&lines[WRONG_LINE - 1]));
     }
 }

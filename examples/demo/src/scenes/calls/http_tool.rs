@@ -9,12 +9,10 @@ use crate::{record::Submitted, stage::Stage};
 /// What the service says.
 const RETRY_AFTER: TimeDelta = TimeDelta::seconds(1);
 
-pub(super) async fn play(stage: &mut Stage) -> anyhow::Result<String> {
+pub(super) async fn play(stage: &Stage) -> anyhow::Result<String> {
     let arguments = r#"{"city": "成都", "nights": 2}"#;
     let submitted: Submitted = stage.cli.json(&["call", "reserve_hotel", arguments]).await?;
-    let id = submitted.call()?;
-    let call = stage.end_of(&id).await?;
-    stage.retried = Some(id);
+    let call = stage.end_of(&submitted.call()?).await?;
     let outcomes = call.outcomes();
     ensure!(outcomes == ["unavailable", "unavailable", "succeeded"], "the attempts ended as {outcomes:?}");
     ensure!(call.output()["reservation"] == "H-4711", "the result is {}", call.output());

@@ -3,11 +3,11 @@
 use anyhow::{Context, ensure};
 use serde_json::json;
 
-use super::next_month;
 use crate::{record::Submitted, stage::Stage};
 
 pub(super) async fn play(stage: &Stage) -> anyhow::Result<String> {
-    let flight = json!({"origin": "上海", "destination": "北京", "date": next_month(), "passengers": 2}).to_string();
+    let flight =
+        json!({"origin": "上海", "destination": "北京", "date": stage.dates.later, "passengers": 2}).to_string();
     let submitted: Submitted = stage.cli.json(&["call", "book_flight", &flight]).await?;
     let call = stage.end_of(&submitted.call()?).await?;
     ensure!(call.outcomes() == ["succeeded"], "the attempts ended as {:?}: {:?}", call.outcomes(), call.message);

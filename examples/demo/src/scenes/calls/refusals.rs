@@ -3,19 +3,18 @@
 use anyhow::{Context, ensure};
 use serde_json::json;
 
-use super::next_month;
 use crate::{
     record::{Error, Submitted},
     stage::Stage,
 };
 
 pub(super) async fn play(stage: &Stage) -> anyhow::Result<String> {
-    let flight = json!({"origin": "洛杉矶", "destination": "北京", "date": next_month(), "passengers": 9}).to_string();
-    let (call, error) = refused(stage, "book_flight", &flight).await?;
+    let room = json!({"city": "", "nights": 99}).to_string();
+    let (call, error) = refused(stage, "reserve_hotel", &room).await?;
     ensure!(error.code == "invalid_arguments", "the code is {}", error.code);
     let mut paths: Vec<_> = error.details.iter().map(|detail| detail.path.as_str()).collect();
     paths.sort_unstable();
-    ensure!(paths == ["/origin", "/passengers"], "rules were broken at {paths:?}");
+    ensure!(paths == ["/city", "/nights"], "rules were broken at {paths:?}");
     let record = stage.show(&call.context("the refused call is not on record")?).await?;
     ensure!((record.state.as_str(), record.attempts) == ("refused", 0), "it is on record as {record:?}");
 
@@ -23,7 +22,7 @@ pub(super) async fn play(stage: &Stage) -> anyhow::Result<String> {
     ensure!(unknown.code == "unknown_tool", "the code is {}", unknown.code);
     ensure!(unknown.message.contains("book_flight"), "no help in {:?}", unknown.message);
     Ok(format!(
-        "9 passengers from 洛杉矶 refused at {}, 0 attempts; `book_fligth` is an unknown_tool, closest: book_flight",
+        "99 nights in a city without a name refused at {}, 0 attempts; `book_fligth` is an unknown_tool, closest: book_flight",
         paths.join(" and ")
     ))
 }

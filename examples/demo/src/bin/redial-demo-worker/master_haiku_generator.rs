@@ -1,0 +1,42 @@
+//! The tool `master_haiku_generator`: wants exactly three topics, which its schema says, because its type does.
+
+use redial_worker::{Effect, Tool};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::POOL;
+
+/// What the poem is about.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Request {
+    /// One topic for each line
+    topic: [String; 3],
+}
+
+#[derive(Debug, Serialize)]
+struct Haiku {
+    haiku: String,
+}
+
+pub(crate) fn tool() -> Tool {
+    Tool::new("master_haiku_generator", generate)
+        .describe("Writes a haiku about three topics.")
+        .effect(Effect::Read)
+        .pool(POOL)
+}
+
+async fn generate(Request { topic: [first, second, third] }: Request) -> Haiku {
+    Haiku { haiku: format!("{first} in the mist\n{second}, and nobody looks up\n{third} says nothing") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_wants_three_topics() {
+        let topic = &tool().spec.parameters["properties"]["topic"];
+        assert_eq!((&topic["minItems"], &topic["maxItems"]), (&3.into(), &3.into()));
+    }
+}

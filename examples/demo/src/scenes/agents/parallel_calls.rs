@@ -1,0 +1,51 @@
+//! Three calls in one reply: one fails for good, one needs two retries, one is fast. The model gets all three results
+//! at once, in the order of its calls.
+
+use anyhow::ensure;
+use redial_proto::{ErrorClass, Role, TaskDecision};
+
+use crate::{stage::Stage, task::Task};
+
+const TOOLS: [&str; 3] = ["reserve_room", "train_times", "weekday"];
+
+pub(super) async fn play(stage: &Stage) -> anyhow::Result<String> {
+    let input = format!(
+        "I want to go to Chengdu on {}: reserve a room, find a train, and tell me what day of the week that is.",
+        stage.dates.later
+    );
+    let task = stage.task("planner", &input).await?;
+    if !stage.is_scripted() {
+        return Ok(task.told());
+    }
+    task.expect(2, 3, 0)?;
+    let answers = task.by(Role::Tool);
+    let tools: Vec<&str> = answers.iter().filter_map(|message| message.tool.as_deref()).collect();
+    ensure!(tools == TOOLS, "the results came as {tools:?}");
+    let classes: Vec<_> = answers.iter().map(|message| message.class).collect();
+    ensure!(classes == [Some(ErrorClass::BusinessRule), None, None], "they ended as {classes:?}");
+    let mut outcomes = Vec::new();
+    for slot in 1..=3 {
+        let call = stage.show(&task.tool_call((1, slot))?.to_string()).await?;
+        outcomes.push(call.outcomes().join(", "));
+    }
+    let wanted = ["business_rule", "unavailable, unavailable, succeeded", "succeeded"];
+    ensure!(outcomes == wanted, "the attempts ended as {outcomes:?}");
+    let order = order(&task);
+    ensure!(order.last() == Some(&2), "the calls were answered in the order {order:?}");
+    let order: Vec<String> = order.iter().map(u32::to_string).collect();
+    Ok(format!(
+        "{}: business_rule; {}: {}; {}: ok; done in the order {}, told in the order 1 2 3; 2 turns",
+        TOOLS[0],
+        TOOLS[1],
+        outcomes[1],
+        TOOLS[2],
+        order.join(" ")
+    ))
+}
+
+/// The slots of the calls in the order in which they were answered.
+fn order(task: &Task) -> Vec<u32> {
+    let slot =
+        |decision: &TaskDecision| if let TaskDecision::Answered { slot, .. } = decision { Some(*slot) } else { None };
+    task.decisions().filter_map(slot).collect()
+}
