@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// Bytes of an answer that are shown.
-const MOST_OF_AN_ANSWER: usize = 200;
+const MOST_OF_AN_ANSWER: usize = 120;
 
 /// The record of a task.
 #[derive(Clone, Debug, Deserialize)]

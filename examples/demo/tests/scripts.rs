@@ -1,5 +1,7 @@
 //! Agents, models and scripts of the demo fit together; and the trap that a scene never steps into is there.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
+
 use std::{collections::BTreeMap, path::Path};
 
 use redial_llm::Model;
