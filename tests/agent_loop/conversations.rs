@@ -132,12 +132,19 @@ async fn a_long_conversation_keeps_within_its_limit() {
 #[tokio::test]
 async fn feedback_is_in_the_tasks_language() {
     let desk = Desk::open(vec![book_tool()]).await;
-    desk.small([calls(&[("book", r#"{"departure_city":"Rome","seats":9}"#)]), says("抱歉")]);
+    desk.small([
+        calls(&[("book", r#"{"departure_city":"Rome","seats":9}"#)]),
+        calls(&[("book", r#"{"departure_city":"Mars","seats":1}"#)]),
+        says("抱歉"),
+    ]);
     let report = desk.run("订一张从罗马出发的票").await;
     assert_eq!(answer(&report), "抱歉");
-    let told = feedback(&desk.seen(1));
     let chinese = |text: &Value| text.as_str().unwrap().chars().any(|c| ('\u{4e00}'..='\u{9fff}').contains(&c));
-    assert!(chinese(&told["guidance"]) && chinese(&told["details"][0]["allowed"]), "{told}");
+    let by_schema = feedback(&desk.seen(1));
+    assert!(chinese(&by_schema["guidance"]) && chinese(&by_schema["message"]), "{by_schema}");
+    assert_eq!(by_schema["details"][0]["allowed"], "1 到 5");
+    let by_tool = feedback(&desk.seen(2));
+    assert_eq!(by_tool["message"], "/departure_city 收到的是 \"Mars\"，允许的是：a city on Earth");
     desk.close().await;
 }
 

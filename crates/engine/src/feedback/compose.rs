@@ -1,6 +1,6 @@
 //! What is said, put together.
 
-use redial_proto::{ErrorClass, TaskCode, Violation, limits};
+use redial_proto::{ErrorClass, Language, TaskCode, Violation, limits};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -124,7 +124,8 @@ const fn limit(code: TaskCode, of_one_tool: bool) -> &'static str {
 fn told(words: Words<'_>, tool: &str, failure: &CallFailure, known: &Known<'_>) -> String {
     let class = failure.class.as_str();
     let values = Values { tool: Some(tool), class: Some(class), ..Values::default() };
-    let said = is_for_the_model(failure.class).then(|| scrub(&failure.message, known));
+    let written = broken_rules(words.language, failure).unwrap_or_else(|| failure.message.clone());
+    let said = is_for_the_model(failure.class).then(|| scrub(&written, known));
     let said = said.map(|said| if said.is_empty() { words.say("no_message", &values) } else { said });
     let values = Values { message: said.as_deref(), ..values };
     let message = words.say(&format!("{class}.message"), &values);
@@ -132,6 +133,19 @@ fn told(words: Words<'_>, tool: &str, failure: &CallFailure, known: &Known<'_>) 
         return message;
     }
     words.say("unknown_outcome.message", &Values { message: Some(&message), ..values })
+}
+
+/// A tool that names broken rules has them put into English words (`ToolError::invalid`); here they are in Chinese, like
+/// those of the arguments' pipeline. None if the tool wrote a message of its own.
+fn broken_rules(language: Language, failure: &CallFailure) -> Option<String> {
+    let joined = |separator, line: fn(&Violation) -> String| {
+        failure.details.iter().map(line).collect::<Vec<_>>().join(separator)
+    };
+    let english = joined("; ", |rule| format!("{}: {} was sent; allowed: {}", rule.path, rule.sent, rule.allowed));
+    if language == Language::En || failure.details.is_empty() || failure.message != english {
+        return None;
+    }
+    Some(joined("；", |rule| format!("{} 收到的是 {}，允许的是：{}", rule.path, rule.sent, rule.allowed)))
 }
 
 /// The words of these come from the arguments' pipeline, from the tool as an answer to the model, or from a person. All
