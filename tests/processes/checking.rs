@@ -33,9 +33,8 @@ async fn arguments_are_checked_offline() {
 #[tokio::test]
 async fn a_tool_that_takes_arguments_to_the_letter_is_checked_so() {
     let folder = tempfile::tempdir().unwrap();
-    let tool = |name: &str, more: &str| {
-        format!("[[tool]]\nname = \"{name}\"\n{more}\n[tool.command]\nargv = [\"true\"]\n")
-    };
+    let tool =
+        |name: &str, more: &str| format!("[[tool]]\nname = \"{name}\"\n{more}\n[tool.command]\nargv = [\"true\"]\n");
     fs::write(folder.path().join("tools.toml"), tool("lenient", "") + &tool("strict", "repairs = false")).unwrap();
     for (tool, code) in [("lenient", 0), ("strict", 1)] {
         let run = redial(folder.path(), &[], &["check", "{'days': 2}", "--tool", tool]).await;

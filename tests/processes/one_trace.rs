@@ -113,8 +113,7 @@ async fn a_model_that_is_asked_is_a_chat_in_the_trace() {
     }
     let posts = collector.posts();
     let spans = posts.iter().filter(|post| post.path == "/v1/traces").flat_map(collector::Post::spans);
-    let spans: Vec<Span> =
-        spans.filter(|(from, _)| service(from) == "redial-worker").map(|(_, span)| span).collect();
+    let spans: Vec<Span> = spans.filter(|(from, _)| service(from) == "redial-worker").map(|(_, span)| span).collect();
     let [chat] = &spans[..] else { panic!("{spans:?}") };
     assert_eq!(chat.name, "chat parrot");
     let of = |key| attribute(&chat.attributes, key);

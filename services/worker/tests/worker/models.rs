@@ -146,7 +146,8 @@ fn a_wrong_file_of_models_is_named_and_the_one_of_the_deployment_is_right() {
     assert!(worker().models(given).is_ok());
     // All of it is an example; without its comment signs it is one that works.
     let text = std::fs::read_to_string(given).unwrap();
-    let example: String = text.split("#\n").nth(1).unwrap().lines().map(|line| format!("{}\n", &line[2..])).collect();
+    let example: Vec<&str> = text.split("#\n").nth(1).unwrap().lines().map(|line| &line[2..]).collect();
+    let example = example.join("\n");
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("models.toml");
     std::fs::write(&path, &example).unwrap();
