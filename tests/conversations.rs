@@ -28,12 +28,12 @@ use tally::Tally;
 use world::{Sabotage, history};
 
 /// Conversations, of one to three tasks each.
-const HISTORIES: u64 = 20_000;
+const HISTORIES: u64 = 10_000;
 /// They are shared among so many threads.
 const THREADS: u64 = 4;
 
 #[test]
-fn twenty_thousand_random_histories_are_valid() {
+fn ten_thousand_random_histories_are_valid() {
     let part = |part: u64| {
         move || {
             let mut tally = Tally::default();

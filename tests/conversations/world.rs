@@ -7,7 +7,7 @@ use redial_engine::{
     task::{Event, Step, Task, step},
     view::{Limits, view},
 };
-use redial_proto::{AgentSpec, Language, StoredMessage, TaskId};
+use redial_proto::{AgentSpec, Language, Message, Role, StoredMessage, TaskId};
 use serde_json::Value;
 
 use crate::{
@@ -183,10 +183,8 @@ impl World<'_> {
         if !matches!(event, Event::Started { .. }) {
             self.past.push(event.clone());
         }
-        match &done.turn {
-            Some(turn) => self.ask(turn.tools),
-            None => Ok(()),
-        }
+        let tools = done.turn.is_some_and(|turn| turn.tools);
+        if self.record.messages.is_empty() { Ok(()) } else { self.ask(tools) }
     }
 
     /// Lets the engine decide.
@@ -213,7 +211,7 @@ impl World<'_> {
         }
     }
 
-    /// A model is asked: every provider has to take the request.
+    /// A model could be asked now: every provider has to take the request, after each step, also while calls are open.
     fn ask(&mut self, tools: bool) -> Result<(), String> {
         let id = TaskId(uuid::Uuid::nil());
         let stored = |(seq, message): (&u32, &redial_proto::Message)| StoredMessage {
@@ -222,7 +220,12 @@ impl World<'_> {
             at: self.now,
             message: message.clone(),
         };
-        let messages: Vec<_> = self.record.messages.iter().map(stored).collect();
+        let mut messages: Vec<_> = self.record.messages.iter().map(stored).collect();
+        if let Some(last) = messages.last().filter(|last| last.message.role == Role::Assistant) {
+            // No turn begins after an answer, only the next task.
+            let next = StoredMessage { seq: last.seq + 1, message: Message::text(Role::User, "Go on."), ..last.clone() };
+            messages.push(next);
+        }
         let limits = Limits {
             context_tokens: if self.rng.random_bool(0.5) { 32_000 } else { self.rng.random_range(100..3000) },
             result_bytes: self.agent.result_bytes,
