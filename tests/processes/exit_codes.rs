@@ -19,7 +19,7 @@ async fn a_program_that_is_used_wrongly_says_how_to_use_it() {
         (&["history", "--state", "asleep"], "allowed: ready, running, retry_wait, succeeded, failed"),
         (&["history", "--class", "bad"], "allowed: malformed_arguments, unknown_tool"),
         (&["history", "--since", "yesterday"], "allowed: 30m, 2h, 3days"),
-        (&["show", "17"], "invalid value '17' for '<CALL>'"),
+        (&["show", "17"], "invalid value '17' for '<ID>'"),
         (&["submit", "file", "--batch", "1001"], "1001 is not in 1..=1000"),
         (&["cancel", call, call], "unexpected argument"),
     ];
