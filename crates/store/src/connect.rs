@@ -74,7 +74,9 @@ impl Store {
         let options = options.application_name("redial").options(settings(config.purpose)).disable_statement_logging();
         let pool = PgPoolOptions::new()
             .max_connections(config.connections)
-            .acquire_timeout(Duration::from_secs(5))
+            // Also sets how long the pool pauses between two tries to connect: up to a fifth of this. Once Postgres is
+            // back, nobody waits for longer.
+            .acquire_timeout(Duration::from_secs(2))
             .connect_lazy_with(options);
         Ok(Self { pool, limit: config.purpose.limit() })
     }

@@ -7,6 +7,9 @@ use uuid::Uuid;
 
 use crate::StoreError;
 
+/// Where the floor's tables are.
+pub const SCHEMA: &str = "redial_floor";
+
 /// The floor's tables. Dropped and made anew by [`Floor::create`].
 #[derive(Clone, Debug)]
 pub struct Floor(PgPool);

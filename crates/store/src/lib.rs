@@ -17,6 +17,7 @@ pub mod floor;
 mod give_up;
 mod kept;
 mod load;
+pub mod measure;
 mod registry;
 mod renew;
 mod retention;

@@ -3,6 +3,7 @@
 mod bench;
 mod call;
 mod cancel;
+mod chaos;
 mod check;
 mod completions;
 mod dev;
@@ -29,6 +30,7 @@ use redial_queue::{Queue, QueueError};
 use redial_store::{Purpose, Store, StoreConfig, audit::Filter};
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::bench::Case;
 use crate::{
     cli::{Command, FilterArgs},
     settings::Settings,
@@ -39,7 +41,7 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
     let (service, filter) = match &command {
         Command::Dev(_) => ("redial-dev", "info"),
         Command::Dispatcher(_) => ("redial-dispatcher", "info"),
-        Command::Worker(_) => ("redial-worker", "info"),
+        Command::Worker(_) | Command::BenchWorker(_) => ("redial-worker", "info"),
         _ => ("redial-cli", "warn"),
     };
     let telemetry = settings.telemetry(service, filter)?;
@@ -63,7 +65,9 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Cancel { id } => cancel::run(settings, id).await,
         Command::Check(args) => check::run(settings, &args),
         Command::Redrive(args) => redrive::run(settings, args).await,
-        Command::Bench(args) => bench::run(settings, &args).await,
+        Command::Bench(args) => Box::pin(bench::run(settings, &args)).await,
+        Command::BenchWorker(flags) => bench::sleeper::run(settings, &flags).await,
+        Command::Chaos { args } => chaos::run(&args),
         Command::Completions { shell } => completions::run(shell),
     };
     telemetry.shutdown().await;

@@ -141,19 +141,6 @@ impl Settings {
         Ok(Self { flags: flags.clone(), file, file_name, dev })
     }
 
-    /// The same settings, with this running `redial dev`.
-    pub(crate) fn with_dev(&self, dev: DevAddresses) -> Self {
-        let Self { flags, file, file_name, .. } = self;
-        Self { flags: flags.clone(), file: file.clone(), file_name: file_name.clone(), dev: Some(dev) }
-    }
-
-    /// The process of the `redial dev` whose servers are used.
-    pub(crate) fn dev_pid(&self) -> Option<u32> {
-        let dev = self.dev.as_ref()?;
-        let url = self.queue("").ok()?.url;
-        (url == dev.nats_url).then_some(dev.pid)
-    }
-
     pub(crate) fn json(&self) -> bool {
         self.flags.json
     }

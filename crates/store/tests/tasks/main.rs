@@ -6,6 +6,7 @@ mod advancing;
 mod calls;
 mod desk;
 mod inbox;
+mod pages;
 mod reporting;
 mod retention;
 mod serialising;

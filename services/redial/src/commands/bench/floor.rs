@@ -16,11 +16,7 @@ use redial_store::floor::Floor;
 use tokio::{sync::Semaphore, task::JoinSet};
 use uuid::Uuid;
 
-use super::{
-    Round,
-    cpu::CpuMeter,
-    load::{arguments, percentile},
-};
+use super::load::arguments;
 
 /// Calls in one statement.
 const BATCH: usize = 500;
@@ -28,16 +24,14 @@ const BATCH: usize = 500;
 const AT_ONCE: usize = 3;
 
 pub(super) struct Bench {
-    cpu: CpuMeter,
     floor: Floor,
     jobs: Pipe,
     results: Pipe,
 }
 
 impl Bench {
-    pub(super) async fn create(database_url: &str, queue: &Queue, cpu: CpuMeter) -> anyhow::Result<Self> {
+    pub(super) async fn create(database_url: &str, queue: &Queue) -> anyhow::Result<Self> {
         Ok(Self {
-            cpu,
             floor: Floor::create(database_url).await?,
             jobs: Pipe::create(queue, "FLOOR_JOBS").await?,
             results: Pipe::create(queue, "FLOOR_RESULTS").await?,
@@ -50,13 +44,11 @@ impl Bench {
         Ok(self.floor.remove().await?)
     }
 
-    pub(super) async fn round(&self, calls: u32, sequential: u32) -> anyhow::Result<Round> {
-        let cpu = self.cpu.read();
-        let per_second = self.throughput(calls).await?;
-        let used = self.cpu.read().zip(cpu).map(|(after, before)| after.saturating_sub(before));
+    /// Latencies of calls one after another, sorted.
+    pub(super) async fn sequential(&self, calls: u32) -> anyhow::Result<Vec<Duration>> {
         let mut latencies = Vec::new();
         let (mut jobs, mut results) = (self.jobs.messages(BATCH).await?, self.results.messages(BATCH).await?);
-        for n in 0..sequential {
+        for n in 0..calls {
             let began = Instant::now();
             self.submit(n..n + 1).await?;
             run(&self.floor, &self.results, take_one(&mut jobs).await?).await?;
@@ -64,12 +56,7 @@ impl Bench {
             latencies.push(began.elapsed());
         }
         latencies.sort();
-        Ok(Round {
-            per_second,
-            p50: percentile(&latencies, 50),
-            p99: percentile(&latencies, 99),
-            cpu_per_1000: used.map(|used| used * 1000 / calls),
-        })
+        Ok(latencies)
     }
 
     async fn submit(&self, numbers: std::ops::Range<u32>) -> anyhow::Result<()> {
@@ -80,8 +67,8 @@ impl Bench {
         Ok(self.jobs.publish(jobs).await?)
     }
 
-    /// Three stages side by side: insert and publish; pull, mark and publish; pull and finish.
-    async fn throughput(&self, calls: u32) -> anyhow::Result<f64> {
+    /// Calls per second, in three stages side by side: insert and publish; pull, mark and publish; pull and finish.
+    pub(super) async fn throughput(&self, calls: u32) -> anyhow::Result<f64> {
         let began = Instant::now();
         let submit = async {
             let free = Semaphore::new(AT_ONCE);

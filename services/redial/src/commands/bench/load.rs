@@ -1,25 +1,33 @@
-//! Redial under load, as a client sees it.
+//! Calls under load, as a client sees it.
 
 use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use redial_proto::{CallId, CallView, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, SubmitStatus, subjects};
 use redial_queue::{Queue, Subscription};
-use redial_store::Store;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{Round, cpu::CpuMeter};
+use super::servers::Database;
 use crate::commands::{REQUEST, api};
 
 /// Submissions in one message.
 const BATCH: usize = 500;
 /// Messages under way at once.
 const AT_ONCE: usize = 8;
+/// A tool that answers at once with its arguments.
+pub(super) const ECHO: &str = "echo";
 
-pub(super) struct Load {
-    queue: Queue,
-    store: Store,
-    cpu: CpuMeter,
+pub(super) struct Load<'a> {
+    queue: &'a Queue,
+    database: &'a Database,
+}
+
+/// Calls that were submitted together.
+pub(super) struct Submitted {
+    began: Instant,
+    calls: u32,
+    /// An id before all of theirs.
+    first: CallId,
 }
 
 /// 200 bytes of arguments.
@@ -27,82 +35,85 @@ pub(super) fn arguments(n: u32) -> String {
     format!(r#"{{"n":{n:>10},"text":"{}"}}"#, "x".repeat(200 - 29))
 }
 
-fn submission(n: u32) -> anyhow::Result<Submission> {
-    Ok(Submission::new("echo", RawValue::from_string(arguments(n))?))
+fn submission(tool: &str, n: u32) -> anyhow::Result<Submission> {
+    Ok(Submission::new(tool, RawValue::from_string(arguments(n))?))
 }
 
-impl Load {
-    pub(super) fn new(queue: Queue, store: Store, cpu: CpuMeter) -> Self {
-        Self { queue, store, cpu }
+impl<'a> Load<'a> {
+    pub(super) fn new(queue: &'a Queue, database: &'a Database) -> Self {
+        Self { queue, database }
     }
 
-    /// Waits until a worker runs `echo`.
+    /// Runs a few calls, so that connections and plans are there.
     pub(super) async fn warm_up(&self) -> anyhow::Result<()> {
-        let began = Instant::now();
-        loop {
-            match self.sequential(20).await {
-                Ok(_) => return Ok(()),
-                Err(error) if began.elapsed() > Duration::from_secs(20) => return Err(error),
-                Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
-            }
-        }
+        self.sequential(50).await.map(|_| ())
     }
 
-    pub(super) async fn round(&self, calls: u32, sequential: u32) -> anyhow::Result<Round> {
-        let cpu = self.cpu.read();
-        let per_second = self.throughput(calls).await?;
-        let used = self.cpu.read().zip(cpu).map(|(after, before)| after.saturating_sub(before));
-        let latencies = self.sequential(sequential).await?;
-        Ok(Round {
-            per_second,
-            p50: percentile(&latencies, 50),
-            p99: percentile(&latencies, 99),
-            cpu_per_1000: used.map(|used| used * 1000 / calls),
-        })
+    /// Calls per second, from the first submission to the last result on record.
+    pub(super) async fn throughput(&self, calls: u32) -> anyhow::Result<f64> {
+        let submitted = self.submit(ECHO, calls).await?;
+        let began = submitted.began;
+        let took = self.drained(&submitted).await?.duration_since(began);
+        Ok(f64::from(calls) / took.as_secs_f64())
     }
 
-    async fn throughput(&self, calls: u32) -> anyhow::Result<f64> {
+    /// Submits calls and returns once all are accepted.
+    pub(super) async fn submit(&self, tool: &str, calls: u32) -> anyhow::Result<Submitted> {
         let mut batches = Vec::new();
         for from in (0..calls).step_by(BATCH) {
             let numbers = from..calls.min(from + u32::try_from(BATCH)?);
-            let calls: anyhow::Result<Vec<_>> = numbers.map(|n| Ok(to_raw_value(&submission(n)?)?)).collect();
+            let calls: anyhow::Result<Vec<_>> = numbers.map(|n| Ok(to_raw_value(&submission(tool, n)?)?)).collect();
             batches.push(SubmitBatch { calls: calls? });
         }
-        let first = CallId::generate();
-        let began = Instant::now();
+        let submitted = Submitted { began: Instant::now(), calls, first: CallId::generate() };
         let mut under_way = FuturesUnordered::new();
         let mut batches = batches.into_iter();
         loop {
             while under_way.len() < AT_ONCE
                 && let Some(batch) = batches.next()
             {
-                under_way.push(self.submit(batch));
+                under_way.push(self.submit_batch(batch));
             }
             match under_way.next().await {
                 Some(done) => done?,
-                None => break,
+                None => return Ok(submitted),
             }
         }
-        while self.store.any_live().await? {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        let took = began.elapsed();
-        let done = self.store.succeeded_between(first, CallId::generate()).await?;
-        anyhow::ensure!(done == u64::from(calls), "{done} of {calls} calls succeeded; is something else running?");
-        Ok(f64::from(calls) / took.as_secs_f64())
     }
 
-    async fn submit(&self, batch: SubmitBatch) -> anyhow::Result<()> {
+    async fn submit_batch(&self, batch: SubmitBatch) -> anyhow::Result<()> {
         let reply: SubmitBatchReply = self.queue.request(subjects::SUBMIT, &batch, REQUEST).await.map_err(api)?;
         reply.results.into_iter().try_for_each(|result| accepted(result).map(|_| ()))
     }
 
+    /// Waits until every call has ended, and checks that all of these succeeded. Returns when that was.
+    pub(super) async fn drained(&self, submitted: &Submitted) -> anyhow::Result<Instant> {
+        let store = &self.database.store;
+        while store.any_live().await? {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let ended = Instant::now();
+        let done = store.succeeded_between(submitted.first, CallId::generate()).await?;
+        anyhow::ensure!(done == u64::from(submitted.calls), "{done} of {} calls succeeded", submitted.calls);
+        Ok(ended)
+    }
+
+    /// How many jobs of these calls were published again.
+    pub(super) async fn republished(&self, submitted: &Submitted) -> anyhow::Result<u64> {
+        Ok(self.database.measure.republished_between(submitted.first, CallId::generate()).await?)
+    }
+
+    /// The longest time that one of these calls took, in ms.
+    pub(super) async fn longest(&self, submitted: &Submitted) -> anyhow::Result<f64> {
+        Ok(self.database.measure.longest_between(submitted.first, CallId::generate()).await?)
+    }
+
     /// Latencies from the submission to the result at the client, sorted.
-    async fn sequential(&self, calls: u32) -> anyhow::Result<Vec<Duration>> {
+    pub(super) async fn sequential(&self, calls: u32) -> anyhow::Result<Vec<Duration>> {
         let mut events = self.queue.subscribe("redial.events.calls.*").await?;
         let mut latencies = Vec::new();
         for n in 0..calls {
-            let submission = Submission { notify: true, ..submission(n)? };
+            let submission = Submission { notify: true, ..submission(ECHO, n)? };
             let began = Instant::now();
             let result = self.queue.request(subjects::SUBMIT, &submission, REQUEST).await.map_err(api)?;
             ended(&mut events, accepted(result)?).await?;
@@ -131,6 +142,11 @@ async fn ended(events: &mut Subscription, call: CallId) -> anyhow::Result<()> {
     }
 }
 
-pub(super) fn percentile(sorted: &[Duration], percent: usize) -> Duration {
-    sorted.get((sorted.len() * percent / 100).min(sorted.len().saturating_sub(1))).copied().unwrap_or_default()
+/// The 50th and the 99th percentile of sorted latencies, in ms.
+pub(super) fn percentiles(sorted: &[Duration]) -> (f64, f64) {
+    let percentile = |percent: usize| {
+        let place = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));
+        sorted.get(place).map_or(0.0, |latency| latency.as_secs_f64() * 1000.0)
+    };
+    (percentile(50), percentile(99))
 }

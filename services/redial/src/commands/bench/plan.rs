@@ -1,0 +1,158 @@
+//! What is measured, and how much of it.
+
+use std::{fmt, str::FromStr};
+
+use serde::Serialize;
+
+use crate::cli::BenchArgs;
+
+/// One question that the benchmark answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Case {
+    /// Throughput of calls: one dispatcher, one worker.
+    A,
+    /// The same with two dispatchers, and two or four workers.
+    B,
+    /// Latency of calls one after another.
+    C,
+    /// A backlog that was there before the worker.
+    D,
+    /// The throughput of (a) with a long history in the tables.
+    E,
+    /// Calls that take a second, all in flight on one worker.
+    F,
+    /// Tasks of five turns with a scripted model.
+    G,
+    /// What the calls of (a) cost: processor time, write-ahead log, disk.
+    H,
+}
+
+impl Case {
+    const ALL: [Self; 8] = [Self::A, Self::B, Self::C, Self::D, Self::E, Self::F, Self::G, Self::H];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::A => "a",
+            Self::B => "b",
+            Self::C => "c",
+            Self::D => "d",
+            Self::E => "e",
+            Self::F => "f",
+            Self::G => "g",
+            Self::H => "h",
+        }
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for Case {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let unknown = || format!("{text:?} is no case; allowed: {}", Self::ALL.map(Self::as_str).join(", "));
+        Self::ALL.into_iter().find(|case| case.as_str() == text).ok_or_else(unknown)
+    }
+}
+
+/// Which cases, and their sizes.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Plan {
+    pub(super) cases: Vec<Case>,
+    pub(super) rounds: u32,
+    /// Calls of each measurement of throughput.
+    pub(super) calls: u32,
+    /// Calls of each measurement of latency.
+    pub(super) sequential: u32,
+    /// Calls that wait in case (d).
+    pub(super) backlog: u32,
+    /// Ended calls on record in case (e).
+    pub(super) history: u32,
+    /// Calls in flight in case (f).
+    pub(super) slow: u32,
+    /// Tasks of case (g).
+    pub(super) tasks: u32,
+}
+
+impl Plan {
+    pub(super) fn new(args: &BenchArgs) -> Self {
+        let size = |full, quick| if args.quick { quick } else { full };
+        let mut cases = if args.cases.is_empty() { Case::ALL.to_vec() } else { args.cases.clone() };
+        cases.sort_unstable();
+        cases.dedup();
+        Self {
+            cases,
+            rounds: args.rounds,
+            calls: args.calls.unwrap_or(size(40_000, 5_000)),
+            sequential: args.sequential.unwrap_or(size(1_000, 100)),
+            backlog: size(200_000, 20_000),
+            history: size(5_000_000, 100_000),
+            slow: size(10_000, 1_000),
+            tasks: size(1_000, 100),
+        }
+    }
+
+    pub(super) fn wants(&self, case: Case) -> bool {
+        self.cases.contains(&case)
+    }
+
+    /// Others are compared with it.
+    pub(super) fn wants_a(&self) -> bool {
+        self.cases.iter().any(|case| matches!(case, Case::A | Case::B | Case::D | Case::E | Case::H))
+    }
+
+    /// How long all this takes, roughly, in seconds: from what it took on two shared cores. Other machines need less.
+    pub(super) fn estimate(&self) -> f64 {
+        let seconds = |case: &Case| match case {
+            // Measured together.
+            Case::H if self.wants(Case::A) => 0.0,
+            Case::A | Case::H => 4.0 + f64::from(self.calls) / 12_000.0 * 0.7,
+            Case::B => 6.0 + f64::from(self.calls) / 12_000.0 * 2.0,
+            Case::C => 2.0 + f64::from(self.sequential) / 150.0,
+            Case::D => 5.0 + f64::from(self.backlog) / 6_000.0,
+            Case::E => {
+                3.0 + f64::from(self.calls) / 12_000.0 + f64::from(self.history) / 35_000.0 / f64::from(self.rounds)
+            }
+            Case::F => 5.0 + f64::from(self.slow) / 5_000.0,
+            Case::G => 3.0 + f64::from(self.tasks) / 100.0,
+        };
+        5.0 + self.cases.iter().map(seconds).sum::<f64>() * f64::from(self.rounds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(cases: &[Case], quick: bool) -> BenchArgs {
+        BenchArgs { cases: cases.to_vec(), quick, calls: None, sequential: None, rounds: 3 }
+    }
+
+    #[test]
+    fn cases_are_read_by_their_letters() {
+        for case in Case::ALL {
+            assert_eq!(case.as_str().parse(), Ok(case));
+        }
+        assert_eq!("x".parse::<Case>(), Err("\"x\" is no case; allowed: a, b, c, d, e, f, g, h".to_owned()));
+    }
+
+    #[test]
+    fn no_case_is_every_case_and_what_others_are_compared_with_is_measured_too() {
+        assert_eq!(Plan::new(&args(&[], false)).cases, Case::ALL);
+        let plan = Plan::new(&args(&[Case::D, Case::C, Case::D], false));
+        assert_eq!(plan.cases, [Case::C, Case::D]);
+        assert!(plan.wants_a() && !plan.wants(Case::A));
+        assert!(!Plan::new(&args(&[Case::C, Case::F, Case::G], false)).wants_a());
+    }
+
+    #[test]
+    fn everything_takes_less_than_a_quarter_of_an_hour() {
+        assert!(Plan::new(&args(&[], false)).estimate() < 15.0 * 60.0);
+        assert!(Plan::new(&args(&[], true)).estimate() < 2.0 * 60.0);
+    }
+}
