@@ -200,7 +200,7 @@ const NO_PUBLISH: [(&str, &[&str]); 3] = [
             "$JS.API.STREAM.DELETE.JOBS",
             "$JS.API.STREAM.PURGE.RESULTS",
             "$JS.API.STREAM.CREATE.OTHER",
-            "$JS.API.CONSUMER.DELETE.JOBS.default",
+            "$JS.API.CONSUMER.DELETE.RESULTS.other",
             "$JS.API.CONSUMER.MSG.NEXT.JOBS.default",
         ],
     ),

@@ -12,9 +12,10 @@ use std::{
 
 use serde_json::{Value, json};
 
-/// A crate with the names of what it depends on.
+/// A crate with the names of what it depends on, and of its features.
 #[derive(Default)]
 struct Crate {
+    features: BTreeSet<String>,
     normal: BTreeSet<String>,
     dev: BTreeSet<String>,
 }
@@ -74,7 +75,8 @@ impl Workspace {
 
 impl Crate {
     fn read(package: &Value) -> Self {
-        let mut found = Self::default();
+        let features = package["features"].as_object().into_iter().flatten();
+        let mut found = Self { features: features.map(|(name, _)| name.clone()).collect(), ..Self::default() };
         for dependency in list(&package["dependencies"]) {
             let names = if dependency["kind"] == "dev" { &mut found.dev } else { &mut found.normal };
             names.insert(text(&dependency["name"]).to_owned());
@@ -93,7 +95,7 @@ fn built_with(node: &Value, names: &BTreeMap<&str, &str>) -> BTreeSet<String> {
 const OUTSIDE_WORLD: [&str; 6] = ["tokio", "async-nats", "sqlx", "sqlx-core", "reqwest", "hyper"];
 
 /// The crates of the workspace that a crate may be built with; what stands in no line may use what it likes.
-const MAY_USE: [(&str, &[&str]); 11] = [
+const MAY_USE: [(&str, &[&str]); 12] = [
     ("redial-proto", &[]),
     ("redial-engine", &["redial-proto"]),
     ("redial-arguments", &["redial-proto"]),
@@ -103,6 +105,7 @@ const MAY_USE: [(&str, &[&str]); 11] = [
     ("redial-llm", &["redial-proto"]),
     ("redial-telemetry", &[]),
     ("redial-servers", &[]),
+    ("redial-simulation", &["redial-proto", "redial-engine"]),
     ("redial-worker", &["redial-proto", "redial-queue", "redial-tools", "redial-llm", "redial-telemetry"]),
     (
         "redial-dispatcher",
@@ -119,6 +122,9 @@ const ONLY: [(&str, &[&str]); 3] = [
 
 /// Crates that must not know Postgres at all, by whatever way.
 const NO_DATABASE: [&str; 4] = ["redial-worker", "redial-queue", "redial-tools", "redial-llm"];
+
+/// The one program that is made of the testkit. Nothing is made of it.
+const TESTER: &str = "redial-chaos";
 
 /// Every wall that is broken, by name.
 fn broken(workspace: &Workspace) -> Vec<String> {
@@ -148,8 +154,14 @@ fn broken(workspace: &Workspace) -> Vec<String> {
         broken.push(format!("{name} must not know Postgres: sqlx is in its tree"));
     }
     for (name, found) in &workspace.crates {
-        if found.normal.contains("redial-testkit") {
+        if let Some(feature) = found.features.first() {
+            broken.push(format!("what is tested is what is shipped: {name} must not have a feature {feature:?}"));
+        }
+        if found.normal.contains("redial-testkit") && name != TESTER {
             broken.push(format!("redial-testkit is for tests: {name} ships it"));
+        }
+        if found.normal.contains(TESTER) {
+            broken.push(format!("{TESTER} is a program that tests: {name} ships it"));
         }
         if ["redial-proto", "redial-engine", "redial-arguments"].contains(&name.as_str())
             && found.dev.contains("redial-testkit")
@@ -210,6 +222,8 @@ fn every_wall_that_is_broken_is_named() {
         ("redial-dispatcher", "async-nats", "may import async-nats; redial-dispatcher does"),
         ("redial-worker", "reqwest", "may import reqwest; redial-worker does"),
         ("redial-dispatcher", "redial-testkit", "redial-testkit is for tests: redial-dispatcher ships it"),
+        ("redial", "redial-testkit", "redial-testkit is for tests: redial ships it"),
+        ("redial", "redial-chaos", "redial-chaos is a program that tests: redial ships it"),
     ];
     for (name, dependency, wall) in cases {
         let found = broken(&Workspace::read(&with_dependency(&metadata, name, dependency, &Value::Null)));
@@ -217,6 +231,17 @@ fn every_wall_that_is_broken_is_named() {
         let build = broken(&Workspace::read(&with_dependency(&metadata, name, dependency, &json!("build"))));
         assert_eq!(build, found, "a build dependency is no way around");
     }
+}
+
+#[test]
+fn no_crate_can_be_built_in_two_ways() {
+    let mut metadata = metadata();
+    let packages = metadata["packages"].as_array_mut().unwrap();
+    let store = packages.iter_mut().find(|package| package["name"] == "redial-store").unwrap();
+    store["features"]["seeded-bugs"] = json!([]);
+    let found = broken(&Workspace::read(&metadata));
+    let wall = "what is tested is what is shipped: redial-store must not have a feature \"seeded-bugs\"";
+    assert!(found.iter().any(|line| line == wall), "{found:?}");
 }
 
 #[test]

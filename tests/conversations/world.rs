@@ -223,7 +223,8 @@ impl World<'_> {
         let mut messages: Vec<_> = self.record.messages.iter().map(stored).collect();
         if let Some(last) = messages.last().filter(|last| last.message.role == Role::Assistant) {
             // No turn begins after an answer, only the next task.
-            let next = StoredMessage { seq: last.seq + 1, message: Message::text(Role::User, "Go on."), ..last.clone() };
+            let next =
+                StoredMessage { seq: last.seq + 1, message: Message::text(Role::User, "Go on."), ..last.clone() };
             messages.push(next);
         }
         let limits = Limits {

@@ -1,7 +1,7 @@
 //! After an acknowledged cancel nothing starts, and what runs is stopped.
 
 use redial_proto::{
-    ApiError, CallId, CallState, CancelReply, CancelRequest, Code, Effect, ErrorClass, ToolSpec, subjects,
+    ApiError, CallId, CallState, CancelReply, CancelRequest, ClaimId, Code, Effect, ErrorClass, ToolSpec, subjects,
 };
 use redial_queue::QueueError;
 use redial_testkit::{Deed, Stack, obedient};
@@ -88,6 +88,27 @@ async fn a_failure_after_a_cancel_is_not_tried_again() {
     assert_eq!((view.state, view.attempts), (CallState::Cancelled, 1));
     let mut stack = stack;
     stack.leaves_jobs();
+    stack.finish().await;
+}
+
+/// The release has looked at the call when the cancel is written.
+#[tokio::test]
+async fn an_attempt_that_is_given_back_during_a_cancel_does_not_wait_for_its_lease() {
+    let stack = Stack::start().await;
+    let worker = Hand::new(&stack, vec![ToolSpec::named("tool")]).await;
+    let call = stack.call("tool", json!({})).await;
+    let (job, claim) = (worker.job().await, ClaimId::generate());
+    assert_eq!(worker.claim_as(claim, job.call, job.attempt).await.len(), 1);
+    let mut cancel = stack.db().begin().await.unwrap();
+    sqlx::query("UPDATE calls SET cancel_requested = true").execute(&mut *cancel).await.unwrap();
+    let overtake = async {
+        stack.waits_for_lock().await;
+        cancel.commit().await.unwrap();
+    };
+    let (released, ()) = tokio::join!(worker.release(claim, call, 1), overtake);
+    assert_eq!(released, 1);
+    let view = stack.get(call).await;
+    assert_eq!((view.state, view.attempts), (CallState::Cancelled, 1));
     stack.finish().await;
 }
 

@@ -10,7 +10,7 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use uuid::Uuid;
 
 /// A change of the tables, with `{call}` for a call that succeeded in its second attempt, and what it breaks.
-const BUGS: [(&str, Invariant); 14] = [
+const BUGS: [(&str, Invariant); 16] = [
     (
         "DELETE FROM attempts WHERE call_id = '{call}'; DELETE FROM calls WHERE id = '{call}'",
         Invariant::AcknowledgedExists,
@@ -37,12 +37,26 @@ const BUGS: [(&str, Invariant); 14] = [
         Invariant::LeasesApart,
     ),
     ("UPDATE attempts SET class = 'lost' WHERE call_id = '{call}' AND attempt = 1", Invariant::NoAttemptBurnt),
+    (
+        "UPDATE attempts SET retry_at = now() + interval '1 min' WHERE call_id = '{call}' AND attempt = 1",
+        Invariant::RetriesWhenDue,
+    ),
+    // The other call of the history failed for good.
+    (
+        r#"UPDATE calls SET task_id = '{call}', turn = 1, slot = 1 WHERE class = 'auth';
+           UPDATE calls SET task_id = '{call}', turn = 2, slot = 1, arguments = '{"fail" : "auth"}', submitted_at = now()
+           WHERE id = '{call}'"#,
+        Invariant::FailuresRemembered,
+    ),
 ];
 
-/// A task that ended, with two calls and their answers.
+/// A task that ended, with two calls and their answers, and one before it in its conversation.
 const TASK: &str = r#"
-    INSERT INTO tasks (id, tenant, conversation, model, language, spec, input, state, submitted_at, finished_at, code)
-    VALUES ('{call}', 't', 'c', 'm', 'en', '{}', 'go', 'succeeded', now(), now(), 'answered');
+    INSERT INTO tasks (id, tenant, conversation, model, language, spec, input, state, submitted_at, started_at,
+                       finished_at, code, last_step)
+    VALUES ('{call}', 't', 'c', 'm', 'en', '{}', 'go', 'succeeded', now(), now(), now(), 'answered', 2),
+           ('00000000-0000-0000-0000-000000000001', 't', 'c', 'm', 'en', '{}', 'before', 'succeeded', now(), now(), now(),
+            'answered', 0);
     INSERT INTO task_steps (task_id, n, at, input, decisions)
     VALUES ('{call}', 1, now(), '{}', '[]'), ('{call}', 2, now(), '{}', '[]');
     INSERT INTO messages (tenant, conversation, seq, task_id, at, role, content, calls, call_id) VALUES
@@ -55,13 +69,15 @@ const TASK: &str = r#"
     ALTER TABLE tasks DISABLE TRIGGER USER;"#;
 
 /// A change of that task, and what it breaks.
-const TASK_BUGS: [(&str, Option<Invariant>); 8] = [
+const TASK_BUGS: [(&str, Option<Invariant>); 10] = [
     ("", None),
     (
         "UPDATE tasks SET state = 'running', finished_at = NULL, code = NULL WHERE id = '{call}'",
         Some(Invariant::EveryTaskEnds),
     ),
     ("DELETE FROM task_steps WHERE task_id = '{call}' AND n = 1", Some(Invariant::StepsWithoutGaps)),
+    ("UPDATE tasks SET last_step = 3 WHERE id = '{call}'", Some(Invariant::StepsWithoutGaps)),
+    ("UPDATE tasks SET finished_at = now() + interval '1 s' WHERE id <> '{call}'", Some(Invariant::OneTaskAtATime)),
     ("DELETE FROM messages WHERE task_id = '{call}' AND seq = 1", Some(Invariant::MessagesWithoutGaps)),
     ("DELETE FROM messages WHERE task_id = '{call}' AND seq = 4", Some(Invariant::OneAnswerPerCall)),
     ("UPDATE messages SET call_id = 'c' WHERE task_id = '{call}' AND seq = 3", Some(Invariant::OneAnswerPerCall)),
@@ -72,9 +88,10 @@ const TASK_BUGS: [(&str, Option<Invariant>); 8] = [
 /// A bug in what was promised or done, seen against clean tables, and what it breaks.
 type Misdeed = (fn(&mut Claims, CallId), Invariant);
 
-const MISDEEDS: [Misdeed; 9] = [
+const MISDEEDS: [Misdeed; 10] = [
     (|claims, _| claims.tasks.push(TaskId::generate()), Invariant::AcknowledgedExists),
     (|claims, _| claims.acknowledged.push((CallId::generate(), None)), Invariant::AcknowledgedExists),
+    (|claims, _| claims.taken_in.push("lost".to_owned()), Invariant::AcknowledgedExists),
     (|claims, call| again(claims, call, 2, Deed::Effect), Invariant::EffectsWithinAttempts),
     (|claims, call| again(claims, call, 3, Deed::Effect), Invariant::EffectsWithinAttempts),
     (|claims, call| again(claims, call, 1, Deed::Effect), Invariant::UnsafeOnce),

@@ -17,6 +17,11 @@ const MAX_DEPTH: usize = 120;
 /// Bytes of a stream that are read; each piece of a few letters has some hundred bytes around it.
 const MAX_STREAM: usize = 64 * MAX_OUTPUT;
 
+/// A body, all at hand.
+pub(crate) fn read(api: Api, request: &TurnRequest, body: &[u8], streamed: bool) -> Result<TurnReply, Failure> {
+    if streamed { events(api, request, body) } else { whole(api, request, body) }
+}
+
 /// A body that came at once.
 pub(crate) fn whole(api: Api, request: &TurnRequest, body: &[u8]) -> Result<TurnReply, Failure> {
     match serde_json::from_slice::<Value>(body) {
@@ -27,7 +32,7 @@ pub(crate) fn whole(api: Api, request: &TurnRequest, body: &[u8]) -> Result<Turn
 }
 
 /// A body that came in events, all at hand.
-pub(crate) fn events(api: Api, request: &TurnRequest, body: &[u8]) -> Result<TurnReply, Failure> {
+fn events(api: Api, request: &TurnRequest, body: &[u8]) -> Result<TurnReply, Failure> {
     let mut streamed = Streamed::new(api);
     streamed.take(body, &mut |_| ())?;
     streamed.end(request, Some(failure::broke_off()))

@@ -66,6 +66,7 @@ struct StreamInfo {
 #[derive(Deserialize)]
 struct StreamState {
     messages: u64,
+    last_seq: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -88,10 +89,17 @@ struct ConsumerConfig {
 #[derive(Deserialize)]
 struct ConsumerInfo {
     config: ConsumerConfig,
+    delivered: Delivered,
     num_pending: u64,
     num_ack_pending: u64,
     #[serde(default)]
     num_waiting: u64,
+}
+
+#[derive(Deserialize)]
+struct Delivered {
+    /// The last message that was delivered, by its place in the stream.
+    stream_seq: u64,
 }
 
 impl Queue {
@@ -149,14 +157,33 @@ impl Queue {
     async fn ensure_consumer(&self, stream: &str, wanted: ConsumerConfig) -> Result<(), QueueError> {
         let name = &wanted.durable_name;
         let info = match self.consumer_info(stream, name).await {
-            Err(QueueError::Missing { .. }) => {
-                tracing::info!(stream, consumer = name, "creating a consumer");
-                let request = serde_json::json!({"stream_name": stream, "config": &wanted});
-                self.api(&format!("CONSUMER.DURABLE.CREATE.{stream}.{name}"), body(&request)?).await
-            }
+            Err(QueueError::Missing { .. }) => self.create_consumer(stream, &wanted).await,
             found => found,
         }?;
-        compare_consumer(stream, &wanted, &info.config)
+        compare_consumer(stream, &wanted, &info.config)?;
+        // Asked for after the consumer: the stream has all that the consumer has delivered.
+        let last = self.api::<StreamInfo>(&format!("STREAM.INFO.{stream}"), Vec::new()).await?.state.last_seq;
+        if info.delivered.stream_seq <= last {
+            return Ok(());
+        }
+        // The stream lost messages and what the consumer has done is still known, as after a full disk: it would deliver
+        // nothing until the stream gets there again (measured with 2.9.10).
+        tracing::warn!(
+            stream,
+            consumer = name,
+            at = info.delivered.stream_seq,
+            last,
+            "a consumer is ahead of its stream"
+        );
+        let _deleted: serde_json::Value = self.api(&format!("CONSUMER.DELETE.{stream}.{name}"), Vec::new()).await?;
+        self.create_consumer(stream, &wanted).await.map(|_| ())
+    }
+
+    async fn create_consumer(&self, stream: &str, wanted: &ConsumerConfig) -> Result<ConsumerInfo, QueueError> {
+        let name = &wanted.durable_name;
+        tracing::info!(stream, consumer = name, "creating a consumer");
+        let request = serde_json::json!({"stream_name": stream, "config": wanted});
+        self.api(&format!("CONSUMER.DURABLE.CREATE.{stream}.{name}"), body(&request)?).await
     }
 
     async fn consumer_info(&self, stream: &str, name: &str) -> Result<ConsumerInfo, QueueError> {

@@ -5,6 +5,7 @@
 
 mod conversations;
 mod evidence;
+mod memory;
 mod rules;
 
 use std::fmt;
@@ -44,19 +45,25 @@ pub enum Invariant {
     /// An outage of NATS or Postgres alone burns no attempt: an attempt is lost only if its worker died. Nobody knows how
     /// far an `unsafe` tool came that a living worker had to stop: that may be lost while others die.
     NoAttemptBurnt,
+    /// No attempt starts before the retry was due.
+    RetriesWhenDue,
     /// After the drain every task has ended.
     EveryTaskEnds,
-    /// The steps of a task are 1..n without gaps.
+    /// The steps of a task are 1..n without gaps, up to the last one that it took.
     StepsWithoutGaps,
     /// The messages of a conversation are 1..n without gaps.
     MessagesWithoutGaps,
     /// Each call of an assistant message has exactly one tool message: directly after it, in the order of the calls.
     OneAnswerPerCall,
+    /// No two tasks of one conversation run at once.
+    OneTaskAtATime,
+    /// A call that failed for good in a conversation does not run there a second time.
+    FailuresRemembered,
 }
 
 impl Invariant {
     /// Every invariant.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 18] = [
         Self::AcknowledgedExists,
         Self::EveryCallEnds,
         Self::AttemptsWithoutGaps,
@@ -68,10 +75,13 @@ impl Invariant {
         Self::LeasesApart,
         Self::NothingAfterCancel,
         Self::NoAttemptBurnt,
+        Self::RetriesWhenDue,
         Self::EveryTaskEnds,
         Self::StepsWithoutGaps,
         Self::MessagesWithoutGaps,
         Self::OneAnswerPerCall,
+        Self::OneTaskAtATime,
+        Self::FailuresRemembered,
     ];
 }
 
@@ -80,7 +90,7 @@ impl Invariant {
 pub struct Accusation {
     /// Which.
     pub invariant: Invariant,
-    /// For which call or task.
+    /// About what.
     pub about: Subject,
     /// What was found.
     pub found: String,
@@ -93,6 +103,8 @@ pub enum Subject {
     Call(CallId),
     /// A task, or its conversation.
     Task(TaskId),
+    /// A submission that nobody was told the id of.
+    Submission,
 }
 
 impl fmt::Display for Accusation {
@@ -101,6 +113,7 @@ impl fmt::Display for Accusation {
         match about {
             Subject::Call(call) => write!(f, "{invariant:?}: call {call}: {found}"),
             Subject::Task(task) => write!(f, "{invariant:?}: task {task}: {found}"),
+            Subject::Submission => write!(f, "{invariant:?}: {found}"),
         }
     }
 }
@@ -110,6 +123,8 @@ impl fmt::Display for Accusation {
 pub struct Claims {
     /// Calls whose submission was answered `accepted` or `existing`, with their key.
     pub acknowledged: Vec<(CallId, Option<String>)>,
+    /// Keys of submissions that the intake stream has acknowledged: of those nobody learns the id.
+    pub taken_in: Vec<String>,
     /// Tasks whose submission was answered `accepted` or `existing`.
     pub tasks: Vec<TaskId>,
     /// Calls whose cancel was answered `cancelled` or `running`, and when the answer was there.
@@ -120,6 +135,8 @@ pub struct Claims {
     pub calls_may_live: bool,
     /// The test killed workers or stopped them for longer than a lease.
     pub workers_died: bool,
+    /// Workers that stood still for longer than a lease (SIGSTOP): a process that does not run cannot stop its tools.
+    pub stood_still: Vec<String>,
     /// Workers that certainly did not die, even if others did.
     pub alive: Vec<String>,
 }

@@ -1,34 +1,57 @@
 //! A TCP proxy that breaks connections in the ways a network does.
 
+mod forward;
+
 use std::{
     net::{Ipv4Addr, SocketAddr},
     sync::Arc,
     time::Duration,
 };
 
-use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
-    sync::watch,
-    task::JoinHandle,
-};
+use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
 /// Stands between a client and a server. Dropping it closes everything.
 #[derive(Debug)]
 pub struct FaultProxy {
     address: SocketAddr,
     faults: watch::Sender<Faults>,
-    open: Arc<watch::Sender<usize>>,
+    traffic: Arc<watch::Sender<Traffic>>,
     accepting: JoinHandle<()>,
+}
+
+/// One side of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Who connected.
+    Client,
+    /// Who was connected to.
+    Server,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Faults {
     target: SocketAddr,
-    black_hole: bool,
+    /// Nothing reaches this side.
+    to_client: bool,
+    to_server: bool,
     delay: Duration,
     /// Counts the cuts: a connection ends when this is no longer what it was at its beginning.
     cuts: u64,
+    /// The same for connections that end in the middle of the next piece of data.
+    tears: u64,
+    /// The same for connections of which this side goes away without a word to the other.
+    lost_clients: u64,
+    lost_servers: u64,
+    /// Counts the looks at the traffic: what was on its way before is no news.
+    looks: u64,
+}
+
+/// What goes through.
+#[derive(Clone, Copy, Debug, Default)]
+struct Traffic {
+    open: usize,
+    /// The last look after which a server answered what a client had sent after it.
+    answered: u64,
 }
 
 impl FaultProxy {
@@ -36,10 +59,21 @@ impl FaultProxy {
     pub async fn start(target: SocketAddr) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (faults, seen) = watch::channel(Faults { target, black_hole: false, delay: Duration::ZERO, cuts: 0 });
-        let open = Arc::new(watch::Sender::new(0));
-        let accepting = tokio::spawn(accept(listener, seen, Arc::clone(&open)));
-        Self { address, faults, open, accepting }
+        let none = Faults {
+            target,
+            to_client: false,
+            to_server: false,
+            delay: Duration::ZERO,
+            cuts: 0,
+            tears: 0,
+            lost_clients: 0,
+            lost_servers: 0,
+            looks: 0,
+        };
+        let (faults, seen) = watch::channel(none);
+        let traffic = Arc::new(watch::Sender::new(Traffic::default()));
+        let accepting = tokio::spawn(accept(listener, seen, Arc::clone(&traffic)));
+        Self { address, faults, traffic, accepting }
     }
 
     /// Listens on a free port and forwards to the host and port of a URL; also returns that URL through the proxy.
@@ -61,9 +95,31 @@ impl FaultProxy {
         self.faults.send_modify(|faults| faults.cuts += 1);
     }
 
+    /// Closes each open connection in the middle of the next piece of data: half of it arrives.
+    pub fn truncate(&self) {
+        self.faults.send_modify(|faults| faults.tears += 1);
+    }
+
     /// While on, nothing is forwarded in either direction, and nobody is told; afterwards all that was held back is.
     pub fn black_hole(&self, on: bool) {
-        self.faults.send_modify(|faults| faults.black_hole = on);
+        self.faults.send_modify(|faults| (faults.to_client, faults.to_server) = (on, on));
+    }
+
+    /// The same for what would reach one side: it hears nothing, and is heard.
+    pub fn deafen(&self, side: Side, on: bool) {
+        self.faults.send_modify(|faults| match side {
+            Side::Client => faults.to_client = on,
+            Side::Server => faults.to_server = on,
+        });
+    }
+
+    /// Makes every open connection half-open: this side is gone, and the other is not told. What it sends goes nowhere
+    /// until it closes the connection, or somebody cuts it. New connections are whole.
+    pub fn lose(&self, side: Side) {
+        self.faults.send_modify(|faults| match side {
+            Side::Client => faults.lost_clients += 1,
+            Side::Server => faults.lost_servers += 1,
+        });
     }
 
     /// Holds each piece of data back for this long.
@@ -78,7 +134,14 @@ impl FaultProxy {
 
     /// Waits until so many connections are open.
     pub async fn connections(&self, count: usize) {
-        self.open.subscribe().wait_for(|open| *open == count).await.unwrap();
+        self.traffic.subscribe().wait_for(|traffic| traffic.open == count).await.unwrap();
+    }
+
+    /// Waits until a server has answered something that a client sent after this was called.
+    pub async fn answers(&self) {
+        self.faults.send_modify(|faults| faults.looks += 1);
+        let look = self.faults.borrow().looks;
+        self.traffic.subscribe().wait_for(|traffic| traffic.answered >= look).await.unwrap();
     }
 }
 
@@ -89,43 +152,13 @@ impl Drop for FaultProxy {
     }
 }
 
-async fn accept(listener: TcpListener, faults: watch::Receiver<Faults>, open: Arc<watch::Sender<usize>>) {
+async fn accept(listener: TcpListener, faults: watch::Receiver<Faults>, traffic: Arc<watch::Sender<Traffic>>) {
     while let Ok((client, _)) = listener.accept().await {
-        let (faults, open) = (faults.clone(), Arc::clone(&open));
-        open.send_modify(|count| *count += 1);
+        let (faults, traffic) = (faults.clone(), Arc::clone(&traffic));
+        traffic.send_modify(|traffic| traffic.open += 1);
         tokio::spawn(async move {
-            forward(client, faults).await;
-            open.send_modify(|count| *count -= 1);
+            forward::forward(client, faults, &traffic).await;
+            traffic.send_modify(|traffic| traffic.open -= 1);
         });
     }
-}
-
-async fn forward(client: TcpStream, faults: watch::Receiver<Faults>) {
-    let Faults { target, cuts, .. } = *faults.borrow();
-    let Ok(server) = TcpStream::connect(target).await else { return };
-    let (_, _) = (client.set_nodelay(true), server.set_nodelay(true));
-    let (from_client, to_client) = client.into_split();
-    let (from_server, to_server) = server.into_split();
-    let both = async {
-        tokio::join!(pump(from_client, to_server, faults.clone()), pump(from_server, to_client, faults.clone()));
-    };
-    let mut watched = faults.clone();
-    tokio::select! {
-        () = both => {}
-        // An error means that the proxy was dropped.
-        _ = watched.wait_for(|faults| faults.cuts != cuts) => {}
-    }
-}
-
-/// One direction, until its end, which it passes on.
-async fn pump(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin, mut faults: watch::Receiver<Faults>) {
-    let mut buffer = vec![0; 16 * 1024];
-    while let Ok(read @ 1..) = from.read(&mut buffer).await {
-        let delay = faults.borrow().delay;
-        tokio::time::sleep(delay).await;
-        if faults.wait_for(|faults| !faults.black_hole).await.is_err() || to.write_all(&buffer[..read]).await.is_err() {
-            return;
-        }
-    }
-    let _closed_already = to.shutdown().await;
 }

@@ -71,7 +71,7 @@ impl Ledger {
     /// Writes a line, at once and whole.
     pub fn note(&self, deed: Deed, context: &Context, execution: Uuid) {
         let Context { call, attempt, idempotency_key: key, .. } = context;
-        let line = format!("{} {deed:?} {call} {attempt} {key} {execution}\n", Utc::now().timestamp_micros());
+        let line = format!("{} {deed:?} {call} {attempt} {key} {execution}\n", micros());
         (&*self.file).write_all(line.as_bytes()).unwrap();
     }
 
@@ -93,6 +93,12 @@ impl Ledger {
         })
         .await
     }
+}
+
+/// The time in µs, from the kernel itself: a worker whose clock a test has falsified writes the truth here, too.
+fn micros() -> i64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+    now.tv_sec * 1_000_000 + now.tv_nsec / 1_000
 }
 
 fn parse(line: &str) -> Entry {

@@ -31,6 +31,10 @@ struct Orders {
     before_ms: u64,
     /// Go on only when this file exists.
     hold: Option<PathBuf>,
+    /// Be `unavailable`, without any effect, as long as this file exists.
+    down_while: Option<PathBuf>,
+    /// Take the whole process with it.
+    die: bool,
     /// Take so long after the effect.
     after_ms: u64,
     /// Answer with this JSON text.
@@ -62,6 +66,14 @@ async fn obey(orders: &Orders, mut witness: Witness) -> Answer {
     tokio::time::sleep(Duration::from_millis(orders.before_ms)).await;
     while orders.hold.as_ref().is_some_and(|file| !file.exists()) {
         tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    if orders.die {
+        std::process::abort();
+    }
+    if orders.down_while.as_ref().is_some_and(|file| file.exists()) {
+        witness.note(Deed::Ended);
+        witness.done = true;
+        return Err(Failure::new(ErrorClass::Unavailable, "told to be down").without_effect());
     }
     let attempt = witness.context.attempt;
     let failure = orders.fail.filter(|_| orders.times.is_none_or(|times| attempt <= times)).map(|class| {

@@ -58,6 +58,11 @@ impl Process {
         self.inner.pid()
     }
 
+    /// True while it runs.
+    pub fn runs(&self) -> bool {
+        self.inner.exit_status().is_none()
+    }
+
     /// Waits for its end.
     pub async fn ended(&self) -> ExitStatus {
         self.inner.ended().await

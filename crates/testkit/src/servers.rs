@@ -39,22 +39,27 @@ impl Servers {
         let config = tuned(home::folder().join("postgres")).setting("fsync", "off").setting("full_page_writes", "off");
         let postgres =
             SHARED.get_or_init(async || Postgres::start(config).await.unwrap_or_else(|e| panic!("{e}"))).await;
-        Self::around(postgres, None).await
+        Self::around(postgres, None, None).await
     }
 
     /// With a Postgres of the test's own, as durable as in production, that can be killed and started again.
     pub async fn start_own() -> Self {
+        Self::start_own_on(None).await
+    }
+
+    /// The same, with the store of NATS in a folder of the caller's choice.
+    pub async fn start_own_on(nats_store: Option<PathBuf>) -> Self {
         let config = tuned(home::folder().join(unique("postgres")));
         let postgres = Postgres::start(config.clone()).await.unwrap_or_else(|e| panic!("{e}"));
         let own = Own { config: PostgresConfig { port: Some(postgres.port()), ..config }, running: None };
-        let mut servers = Self::around(&postgres, Some(own)).await;
+        let mut servers = Self::around(&postgres, Some(own), nats_store).await;
         servers.own_mut().running = Some(postgres);
         servers
     }
 
-    async fn around(postgres: &Postgres, own: Option<Own>) -> Self {
+    async fn around(postgres: &Postgres, own: Option<Own>, nats_store: Option<PathBuf>) -> Self {
         let database = unique("test");
-        let nats_config = NatsConfig::new(home::folder().join(unique("nats")));
+        let nats_config = NatsConfig { store: nats_store, ..NatsConfig::new(home::folder().join(unique("nats"))) };
         let nats = Nats::start(nats_config.clone()).await.unwrap_or_else(|e| panic!("{e}"));
         Self {
             postgres_url: postgres.url(),

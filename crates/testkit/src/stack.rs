@@ -194,6 +194,13 @@ impl Stack {
         evidence
     }
 
+    /// Ends the test without a judgement: what the checker says of what is left.
+    pub async fn verdict(mut self) -> Vec<Accusation> {
+        self.finished = true;
+        self.abandon_roles();
+        accuse(&self.evidence().await, &self.claims_made())
+    }
+
     /// Waits until no message is left on any stream. For tests that stop their workers before they finish.
     pub async fn settled(&self) {
         for (stream, consumer) in [("JOBS", "default"), ("RESULTS", "dispatchers"), ("INTAKE", "dispatchers")] {

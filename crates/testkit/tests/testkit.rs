@@ -8,7 +8,8 @@ use std::{
     time::Duration,
 };
 
-use redial_testkit::{FaultProxy, Process, Reply, ScriptedHttp, Servers};
+use redial_testkit::{FaultProxy, Observer, Process, Reply, ScriptedHttp, Servers, Side};
+use sqlx::Connection as _;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -80,6 +81,63 @@ async fn round_trip(stream: &mut TcpStream, text: &[u8]) -> io::Result<Vec<u8>> 
     let mut back = vec![0; text.len()];
     stream.read_exact(&mut back).await?;
     Ok(back)
+}
+
+#[tokio::test]
+async fn half_of_a_torn_message_arrives() {
+    let proxy = FaultProxy::start(echo().await).await;
+    let mut open = TcpStream::connect(proxy.address()).await.unwrap();
+    assert_eq!(round_trip(&mut open, b"whole").await.unwrap(), b"whole");
+    proxy.truncate();
+    open.write_all(b"12345678").await.unwrap();
+    let mut rest = Vec::new();
+    let _reset_or_ended = open.read_to_end(&mut rest).await;
+    assert!(b"1234".starts_with(&rest), "{rest:?}");
+    let mut fresh = TcpStream::connect(proxy.address()).await.unwrap();
+    assert_eq!(round_trip(&mut fresh, b"whole").await.unwrap(), b"whole");
+}
+
+#[tokio::test]
+async fn the_deaf_speak_and_the_lost_are_not_missed() {
+    let proxy = FaultProxy::start(echo().await).await;
+    let mut stream = TcpStream::connect(proxy.address()).await.unwrap();
+    for side in [Side::Client, Side::Server] {
+        proxy.deafen(side, true);
+        stream.write_all(b"late").await.unwrap();
+        let mut byte = [0];
+        assert!(timeout(Duration::from_millis(100), stream.read(&mut byte)).await.is_err(), "{side:?} heard something");
+        proxy.deafen(side, false);
+        let mut text = [0; 4];
+        stream.read_exact(&mut text).await.unwrap();
+        assert_eq!(&text, b"late");
+    }
+    proxy.lose(Side::Server);
+    // Until somebody tells it, the client takes the silence for a slow server.
+    stream.write_all(b"anybody?").await.unwrap();
+    let mut byte = [0];
+    assert!(timeout(Duration::from_millis(100), stream.read(&mut byte)).await.is_err());
+    let mut fresh = TcpStream::connect(proxy.address()).await.unwrap();
+    assert_eq!(round_trip(&mut fresh, b"here").await.unwrap(), b"here");
+    proxy.cut();
+    proxy.connections(0).await;
+}
+
+#[tokio::test]
+async fn an_answer_counts_only_if_it_was_asked_for_since() {
+    let proxy = FaultProxy::start(echo().await).await;
+    let mut stream = TcpStream::connect(proxy.address()).await.unwrap();
+    assert_eq!(round_trip(&mut stream, b"before").await.unwrap(), b"before");
+    proxy.black_hole(true);
+    stream.write_all(b"held back").await.unwrap();
+    assert!(timeout(Duration::from_millis(100), proxy.answers()).await.is_err());
+    proxy.black_hole(false);
+    let mut held = [0; 9];
+    stream.read_exact(&mut held).await.unwrap();
+    let answers = proxy.answers();
+    tokio::pin!(answers);
+    assert!(timeout(Duration::from_millis(100), &mut answers).await.is_err(), "that was asked before");
+    assert_eq!(round_trip(&mut stream, b"after").await.unwrap(), b"after");
+    timeout(LONG, answers).await.unwrap();
 }
 
 #[tokio::test]
@@ -197,4 +255,26 @@ async fn a_line_that_never_comes_shows_what_came() {
         command.arg("only this");
     });
     process.line("never").await;
+}
+
+#[tokio::test]
+async fn an_observer_sees_what_stands_in_tables_and_minds_no_outage() {
+    let mut servers = Servers::start_own().await;
+    redial_store::admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
+    redial_store::admin::migrate(servers.database_url()).await.unwrap();
+    let observer = Observer::new(servers.database_url());
+    assert_eq!(observer.live().await, Some(0));
+    assert_eq!(observer.tables_with("canary").await, Some(Vec::new()));
+    let write = "INSERT INTO rejected_messages (source, code, message, payload) VALUES ('intake', 'x', 'x', $1);";
+    let mut db = sqlx::PgConnection::connect(servers.database_url()).await.unwrap();
+    sqlx::query(write).bind(b"a canary sang".as_slice()).execute(&mut db).await.unwrap();
+    let write = "INSERT INTO tools (name, spec, announced_by) VALUES ('t', '{\"d\": \"a canary\"}', 'w')";
+    sqlx::query(write).execute(&mut db).await.unwrap();
+    let both = vec!["rejected_messages".to_owned(), "tools".to_owned()];
+    assert_eq!(observer.tables_with("canary").await, Some(both));
+    assert_eq!(observer.announced(&["t".to_owned()]).await, Some(1));
+    servers.kill_postgres().await;
+    assert_eq!(observer.live().await, None);
+    servers.start_postgres().await;
+    redial_testkit::until("the observer sees again", async || observer.live().await).await;
 }

@@ -4,6 +4,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use redial_engine::Event;
 use redial_proto::{ApiError, GrantRef, ReleaseReply, ReleaseRequest, WorkerId};
+use redial_store::Change;
 
 use crate::{decide, error::store_failed, shared::Shared};
 
@@ -22,6 +23,23 @@ pub(crate) async fn release(shared: &Shared, worker: &WorkerId, jobs: &[GrantRef
 async fn try_release(shared: &Shared, worker: &WorkerId, jobs: &[GrantRef]) -> Result<u32, ApiError> {
     // First, so that a copy of the claim that comes any later than this is refused.
     shared.store.give_up(jobs).await.map_err(|error| store_failed(&error))?;
+    let mut released = 0;
+    // A call may change between the look and the write (its user cancels it): what the guard let through is decided
+    // anew, a few times at most, because a call has few states to move through.
+    for _ in 0..10 {
+        let changes = decide_all(shared, worker, jobs).await?;
+        if changes.is_empty() {
+            break;
+        }
+        let applied = shared.store.apply(&changes).await.map_err(|error| store_failed(&error))?;
+        released += u32::try_from(applied.len()).unwrap_or(u32::MAX);
+        decide::act(shared, &changes, applied).await;
+    }
+    Ok(released)
+}
+
+/// What becomes of those of these attempts that the worker still holds.
+async fn decide_all(shared: &Shared, worker: &WorkerId, jobs: &[GrantRef]) -> Result<Vec<Change>, ApiError> {
     let ids: Vec<_> = jobs.iter().map(|job| job.call).collect();
     let rows = shared.store.load(&ids).await.map_err(|error| store_failed(&error))?;
     let jobs: HashSet<GrantRef> = jobs.iter().copied().collect();
@@ -29,10 +47,5 @@ async fn try_release(shared: &Shared, worker: &WorkerId, jobs: &[GrantRef]) -> R
         let grant = row.claim.map(|claim| GrantRef { call: row.id, attempt: row.attempt, claim });
         row.worker.as_ref() == Some(worker) && grant.is_some_and(|grant| jobs.contains(&grant))
     });
-    let changes: Vec<_> =
-        held.filter_map(|row| decide::change(&shared.registry, row, &Event::Released, None)).collect();
-    let applied = shared.store.apply(&changes).await.map_err(|error| store_failed(&error))?;
-    let released = u32::try_from(applied.len()).unwrap_or(u32::MAX);
-    decide::act(shared, &changes, applied).await;
-    Ok(released)
+    Ok(held.filter_map(|row| decide::change(&shared.registry, row, &Event::Released, None)).collect())
 }

@@ -69,6 +69,12 @@ impl Reports {
         (Self { sender, waiting }, reporter)
     }
 
+    /// To be held from before an attempt is taken off the list until its report is handed in: meanwhile neither says that
+    /// there is something to wait for.
+    pub(crate) fn coming(&self) -> Coming {
+        Counts::coming(&self.waiting)
+    }
+
     /// Hands in how an attempt ended, after `ran`.
     pub(crate) fn send(&self, job: JobRef, ran: Duration, answer: Answer) {
         let report = encode(job, ran, answer);
@@ -90,7 +96,7 @@ impl Reports {
 
     /// Waits until everything is on record.
     pub(crate) async fn flushed(&self) {
-        self.waiting.until(|counts| counts.reports.load(Ordering::Relaxed) == 0).await;
+        self.waiting.flushed().await;
     }
 
     /// Reports that are not on record.
@@ -99,7 +105,25 @@ impl Reports {
     }
 }
 
+/// A report that is about to be handed in, or an attempt that turns out to have nothing to say.
+pub(crate) struct Coming(Arc<Counts>);
+
+impl Drop for Coming {
+    fn drop(&mut self) {
+        self.0.removed(0);
+    }
+}
+
 impl Counts {
+    fn coming(counts: &Arc<Self>) -> Coming {
+        counts.reports.fetch_add(1, Ordering::Relaxed);
+        Coming(Arc::clone(counts))
+    }
+
+    async fn flushed(&self) {
+        self.until(|counts| counts.reports.load(Ordering::Relaxed) == 0).await;
+    }
+
     async fn until(&self, enough: impl Fn(&Self) -> bool) {
         loop {
             let fewer = self.fewer.notified();
@@ -227,6 +251,23 @@ mod tests {
         let report: Report = serde_json::from_str(raw.get()).unwrap();
         assert_eq!((report.job_ref(), report.duration_ms), (job, 7));
         report
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_report_that_is_coming_is_waited_for() {
+        let counts = Arc::new(Counts::default());
+        let coming = Counts::coming(&counts);
+        // Handed in, and then no more coming.
+        counts.reports.fetch_add(1, Ordering::Relaxed);
+        drop(coming);
+        let flushed = tokio::time::timeout(Duration::from_secs(1), counts.flushed());
+        assert!(flushed.await.is_err(), "it is not on record yet");
+        counts.removed(0);
+        counts.flushed().await;
+        let coming = Counts::coming(&counts);
+        let flushed = tokio::time::timeout(Duration::from_secs(1), counts.flushed());
+        assert!(flushed.await.is_err(), "it is about to be handed in");
+        tokio::join!(counts.flushed(), async { drop(coming) });
     }
 
     #[test]

@@ -51,6 +51,8 @@ async fn attempt(shared: Arc<Shared>, grant: Grant, slot: Slot) {
     let class = answer.as_ref().err().map(|failure| failure.class.as_str());
     // Free before the report, so that the next job does not wait for it.
     drop(slot);
+    // A worker that drains must not end between these two.
+    let _coming = shared.reports.coming();
     if !shared.held.finish(job) {
         return;
     }

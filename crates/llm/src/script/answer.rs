@@ -159,8 +159,7 @@ fn answered(status: StatusCode, message: &str, retry_after_ms: Option<u64>) -> F
 fn read(api: Option<Api>, body: &str, moment: &Moment<'_>) -> Result<TurnReply, Failure> {
     let Some(api) = api else { return Ok(react::read(body, moment.request, false)) };
     let streamed = ["data:", "event:"].iter().any(|field| body.trim_start().starts_with(field));
-    let read = if streamed { answer::events } else { answer::whole };
-    read(api, moment.request, body.trim_start().as_bytes())
+    answer::read(api, moment.request, body.trim_start().as_bytes(), streamed)
 }
 
 fn pieces(reply: &TurnReply, chunks: usize) -> Vec<Piece> {

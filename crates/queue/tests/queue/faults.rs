@@ -56,6 +56,29 @@ async fn result_loops_survive_a_wiped_store() {
 }
 
 #[tokio::test]
+async fn a_consumer_that_is_ahead_of_its_stream_is_made_anew() {
+    let mut server = Server::started().await;
+    let queue = server.ready().await;
+    let mut results = queue.results();
+    for number in 0..5 {
+        queue.put("redial.results", &number).await.unwrap();
+        within(5, results.next(10)).await[0].ack().await;
+    }
+    assert!(queue.publish_jobs(jobs("default", 20)).await.iter().all(Result::is_ok));
+    for delivery in within(5, queue.pull_jobs("default", 20, WAIT)).await.unwrap() {
+        delivery.ack().await;
+    }
+    for stream in ["JOBS", "RESULTS"] {
+        server.lose_messages(stream).await;
+    }
+    within(20, ensure(&queue)).await;
+    assert!(queue.publish_jobs(jobs("default", 3)).await.iter().all(Result::is_ok));
+    queue.put("redial.results", &7).await.unwrap();
+    assert!(!within(10, queue.pull_jobs("default", 3, WAIT)).await.unwrap().is_empty());
+    assert_eq!(within(10, results.next(10)).await[0].payload, "7");
+}
+
+#[tokio::test]
 async fn jobs_outlive_a_killed_server() {
     let mut server = Server::started().await;
     let queue = server.ready().await;

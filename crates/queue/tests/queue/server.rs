@@ -44,6 +44,15 @@ impl Server {
         self.start().await;
     }
 
+    /// Stops it and starts it again without the messages of a stream; what consumers have done is still known. A disk
+    /// that was full when the messages were to be written leaves the two like that.
+    pub(crate) async fn lose_messages(&mut self, stream: &str) {
+        let store = self.nats.as_ref().unwrap().store().to_owned();
+        self.nats.take().unwrap().stop().await;
+        std::fs::remove_dir_all(store.join("jetstream/REDIAL/streams").join(stream).join("msgs")).unwrap();
+        self.start().await;
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = self.nats.as_ref().unwrap().pid();
         kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();

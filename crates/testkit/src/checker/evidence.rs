@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
-use redial_proto::{CallId, CallState, Effect, RetryOverride, RetryPolicy, ToolSpec};
+use redial_proto::{CallId, CallState, Effect, RetryOverride, RetryPolicy, TaskId, ToolSpec};
 use sqlx::{PgConnection, Row, postgres::PgRow};
 use uuid::Uuid;
 
@@ -26,12 +26,29 @@ pub struct CallFacts {
     pub effect: Effect,
     /// Its idempotency key.
     pub key: Option<String>,
+    /// When it was accepted.
+    pub submitted_at: DateTime<Utc>,
     /// When it ended.
     pub finished_at: Option<DateTime<Utc>>,
     /// Why it ended without success.
     pub class: Option<String>,
+    /// Which task asked for it.
+    pub asked_by: Option<Asked>,
     /// Its ended attempts, in order.
     pub attempts: Vec<AttemptFacts>,
+}
+
+/// A tool call that a model asked for.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// In this task.
+    pub task: TaskId,
+    /// In this turn.
+    pub turn: u32,
+    /// With these arguments: JSON.
+    pub arguments: String,
+    /// The tool may be called again and again.
+    pub polling: bool,
 }
 
 /// An ended attempt.
@@ -47,6 +64,8 @@ pub struct AttemptFacts {
     pub ended_at: DateTime<Utc>,
     /// Why it failed; `None` is a success.
     pub class: Option<String>,
+    /// When the next one was due.
+    pub retry_at: Option<DateTime<Utc>>,
     /// It has an output.
     pub has_output: bool,
 }
@@ -66,8 +85,9 @@ impl Evidence {
     /// Reads the tables, within one transaction if the caller has one open.
     pub async fn read(db: &mut PgConnection) -> Self {
         let mut calls: HashMap<CallId, CallFacts> = sqlx::query(
-            "SELECT c.id, c.tool, c.state, c.attempt, c.effect, c.key, c.finished_at, c.class, c.retry::text AS retry,
-                    t.spec::text AS spec
+            "SELECT c.id, c.tool, c.state, c.attempt, c.effect, c.key, c.submitted_at, c.finished_at, c.class,
+                    c.retry::text AS retry, t.spec::text AS spec, c.task_id, c.turn,
+                    CASE WHEN c.slot > 0 THEN c.arguments::text END AS arguments
              FROM calls c LEFT JOIN tools t ON t.name = c.tool",
         )
         .fetch_all(&mut *db)
@@ -78,7 +98,7 @@ impl Evidence {
         .map(|call| (call.id, call))
         .collect();
         let attempts = sqlx::query(
-            "SELECT call_id, attempt, worker, started_at, ended_at, class, output IS NOT NULL AS has_output
+            "SELECT call_id, attempt, worker, started_at, ended_at, class, retry_at, output IS NOT NULL AS has_output
              FROM attempts ORDER BY call_id, attempt",
         );
         for row in attempts.fetch_all(&mut *db).await.unwrap() {
@@ -111,7 +131,8 @@ fn call(row: &PgRow) -> CallFacts {
     let over: Option<String> = row.get("retry");
     let over: RetryOverride = over.map_or_else(Default::default, |text| serde_json::from_str(&text).unwrap());
     let spec: Option<String> = row.get("spec");
-    let policy = spec.map_or_else(RetryPolicy::default, |text| serde_json::from_str::<ToolSpec>(&text).unwrap().retry);
+    let spec: Option<ToolSpec> = spec.map(|text| serde_json::from_str(&text).unwrap());
+    let policy = spec.as_ref().map_or_else(RetryPolicy::default, |spec| spec.retry);
     CallFacts {
         id: CallId(row.get::<Uuid, _>("id")),
         tool: row.get("tool"),
@@ -120,8 +141,15 @@ fn call(row: &PgRow) -> CallFacts {
         max_attempts: policy.with(&over).max_attempts,
         effect: row.get::<String, _>("effect").parse().unwrap(),
         key: row.get("key"),
+        submitted_at: row.get("submitted_at"),
         finished_at: row.get("finished_at"),
         class: row.get("class"),
+        asked_by: row.get::<Option<String>, _>("arguments").map(|arguments| Asked {
+            task: TaskId(row.get("task_id")),
+            turn: row.get::<i32, _>("turn").try_into().unwrap(),
+            arguments,
+            polling: spec.is_some_and(|spec| spec.polling),
+        }),
         attempts: Vec::new(),
     }
 }
@@ -133,6 +161,7 @@ fn attempt(row: &PgRow) -> AttemptFacts {
         started_at: row.get("started_at"),
         ended_at: row.get("ended_at"),
         class: row.get("class"),
+        retry_at: row.get("retry_at"),
         has_output: row.get("has_output"),
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use redial_proto::{CallId, CallState, Effect};
 use uuid::Uuid;
 
-use super::{Accusation, CallFacts, Claims, Evidence, Invariant, Subject, conversations};
+use super::{Accusation, AttemptFacts, CallFacts, Claims, Evidence, Invariant, Subject, conversations, memory};
 use crate::{Deed, Entry};
 
 /// What a rule finds wrong with a call.
@@ -30,7 +30,8 @@ pub fn accuse(evidence: &Evidence, claims: &Claims) -> Vec<Accusation> {
             effects_beyond_attempts(call, deeds),
             unsafe_twice(call, deeds),
             overlapping_leases(call),
-            overlapping_executions(deeds),
+            too_early(call),
+            overlapping_executions(call, deeds, claims),
             burnt(call, claims),
         ];
         let accused = findings.into_iter().flatten();
@@ -41,6 +42,7 @@ pub fn accuse(evidence: &Evidence, claims: &Claims) -> Vec<Accusation> {
         }));
     }
     accusations.extend(conversations::accuse(&evidence.tasks, claims));
+    accusations.extend(memory::accuse(evidence));
     accusations.sort_by_key(|accusation| (accusation.invariant, accusation.about));
     accusations
 }
@@ -60,6 +62,13 @@ fn unkept_promises(evidence: &Evidence, claims: &Claims, deeds: &HashMap<CallId,
             Some(_) => {}
         }
     }
+    let keys: HashSet<&str> = evidence.calls.values().filter_map(|call| call.key.as_deref()).collect();
+    for key in claims.taken_in.iter().filter(|key| !keys.contains(key.as_str())) {
+        let found = format!("key {key:?} was acknowledged by the intake stream and is not on record");
+        accusations.push(Accusation { invariant: Invariant::AcknowledgedExists, about: Subject::Submission, found });
+    }
+    let mut accuse =
+        |invariant, call, found| accusations.push(Accusation { invariant, about: Subject::Call(call), found });
     for (id, when) in &claims.cancelled {
         let attempts = evidence.calls.get(id).into_iter().flat_map(|call| &call.attempts);
         for late in attempts.filter(|attempt| attempt.started_at > *when) {
@@ -144,13 +153,26 @@ fn overlapping_leases(call: &CallFacts) -> Finding {
     })
 }
 
-/// Executions whose process was killed have no end in the ledger, and are left out.
-fn overlapping_executions(deeds: &[&Entry]) -> Finding {
+fn too_early(call: &CallFacts) -> Finding {
+    let early = |pair: &&[AttemptFacts]| pair[0].retry_at.is_some_and(|due| pair[1].started_at < due);
+    call.attempts.windows(2).find(early).map(|pair| {
+        let found = format!("attempt {} started at {}, before its time", pair[1].attempt, pair[1].started_at);
+        (Invariant::RetriesWhenDue, found)
+    })
+}
+
+/// Executions whose process was killed have no end in the ledger, and are left out; so are those of a process that stood
+/// still.
+fn overlapping_executions(call: &CallFacts, deeds: &[&Entry], claims: &Claims) -> Finding {
+    let stood_still = |number: u32| {
+        let mut attempts = call.attempts.iter().filter(|attempt| attempt.attempt == number);
+        attempts.any(|attempt| claims.stood_still.contains(&attempt.worker))
+    };
     let end = |start: &Entry| {
         let mut ends = deeds.iter().filter(|entry| matches!(entry.deed, Deed::Ended | Deed::Stopped));
         ends.find(|entry| entry.execution == start.execution).map(|entry| entry.at)
     };
-    let starts = deeds.iter().filter(|entry| entry.deed == Deed::Started);
+    let starts = deeds.iter().filter(|entry| entry.deed == Deed::Started && !stood_still(entry.attempt));
     let mut spans: Vec<_> = starts.filter_map(|start| Some((start.at, end(start)?, start.attempt))).collect();
     spans.sort_unstable();
     spans.windows(2).find(|pair| pair[1].0 < pair[0].1).map(|pair| {

@@ -29,13 +29,19 @@ impl Stack {
 
     /// The same with its own way to NATS, through a proxy.
     pub async fn dispatch_through(&mut self, nats_url: &str) {
+        let database_url = self.servers.database_url().to_owned();
+        self.dispatch_between(nats_url, &database_url).await;
+    }
+
+    /// The same with its own way to Postgres, too.
+    pub async fn dispatch_between(&mut self, nats_url: &str, database_url: &str) {
         let mut queue = nats(&self.servers, "dispatcher");
         nats_url.clone_into(&mut queue.url);
         let config = DispatcherConfig {
             lease: self.lease,
             connections: 8,
             agents: self.agents.clone(),
-            ..DispatcherConfig::new(queue, self.servers.database_url())
+            ..DispatcherConfig::new(queue, database_url)
         };
         let shutdown = CancellationToken::new();
         let (tell, ready) = oneshot::channel();
