@@ -1,0 +1,74 @@
+//! What a model wrote as the arguments and the name of a tool.
+
+use redial_arguments::{Repairs, Schema, tool_name_in};
+use redial_proto::Language;
+use serde_json::{Value, json};
+
+use super::{Decoder, Target};
+use crate::corpus;
+
+/// The arguments of a call.
+pub(super) const ARGUMENTS: Target =
+    Target { name: "arguments", weight: 150, corpus: corpus::arguments, decoder: arguments };
+
+/// The name of a tool.
+pub(super) const NAMES: Target =
+    Target { name: "tool name", weight: 20, corpus: || super::texts(&corpus::NAMES), decoder: || Box::new(name) };
+
+fn arguments() -> Decoder {
+    let schemas = schemas();
+    let mut turn = 0;
+    Box::new(move |bytes| {
+        turn += 1;
+        let raw = String::from_utf8_lossy(bytes);
+        let language = if turn % 2 == 0 { Language::En } else { Language::Zh };
+        let schema = &schemas[turn % schemas.len()];
+        let off = schema.resolve_in(&raw, Repairs::Off, language).is_ok();
+        let Ok(resolved) = schema.resolve_in(&raw, Repairs::On, language) else {
+            assert!(!off, "good as it is, and refused with repairs");
+            return false;
+        };
+        let checked = schema.check(&resolved.arguments);
+        assert!(checked.is_ok(), "repaired into what breaks the schema: {}", resolved.arguments);
+        assert_eq!(resolved.arguments == raw, resolved.repairs.is_empty(), "a repair that is not on record");
+        true
+    })
+}
+
+/// The schema of the damaged texts, one of many kinds of values, and one that allows everything.
+fn schemas() -> Vec<Schema> {
+    let weather = json!({
+        "type": "object",
+        "properties": {
+            "location": {"type": "string"}, "days": {"type": "integer"}, "hourly": {"type": "boolean"},
+            "units": {"enum": ["metric", "imperial"]}, "tags": {"type": "array", "items": {"type": "string"}},
+            "factor": {"type": "number"}, "note": {"type": ["string", "null"]},
+        },
+        "required": ["location"],
+    });
+    let order = json!({
+        "type": "object",
+        "properties": {
+            "date": {"type": "string", "format": "date"}, "code": {"type": "string", "pattern": "^[A-Z]{3}$"},
+            "lines": {"type": "array", "maxItems": 5, "items": {
+                "type": "object", "properties": {"itemId": {"type": "integer"}, "count": {"type": "integer", "minimum": 1}},
+                "required": ["itemId"], "additionalProperties": false}},
+            "to": {"anyOf": [{"type": "string"}, {"type": "object", "properties": {"city": {"type": "string"}}}]},
+        },
+        "additionalProperties": false,
+    });
+    let compile = |schema: Value| Schema::compile(&schema).unwrap_or_else(|error| panic!("{error}"));
+    [weather, order, json!({"type": "object"})].map(compile).into()
+}
+
+fn name(bytes: &[u8]) -> bool {
+    const OFFERED: [&str; 6] = ["get_weather", "book_flight", "订机票", "GetTime", "get-time", "poll_job"];
+    let sent = String::from_utf8_lossy(bytes);
+    match tool_name_in(&sent, OFFERED, Language::Zh) {
+        Ok((found, _)) => {
+            assert!(OFFERED.contains(&found), "a tool that was not offered");
+            true
+        }
+        Err(_) => false,
+    }
+}

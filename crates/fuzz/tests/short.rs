@@ -1,0 +1,65 @@
+//! A short run over every decoder, and the proof that it would find something.
+
+use std::hint::black_box;
+
+use redial_fuzz::{Run, TARGETS, Target, grows, run, run_with};
+
+#[test]
+fn no_decoder_panics() {
+    let outcome = run(&Run { seed: 1, inputs: 8_000, threads: 2 });
+    println!("{outcome}");
+    assert!(outcome.findings.is_empty(), "{outcome}");
+    assert_eq!(outcome.inputs(), 8_000);
+    for (name, counts) in &outcome.counts {
+        assert!(counts.inputs > 0 && counts.read < counts.inputs, "{name}: damage that does nothing: {counts:?}");
+    }
+}
+
+/// Damage to what nobody reads anyway tests only the first line of a decoder.
+#[test]
+fn what_is_damaged_here_is_good() {
+    for target in TARGETS {
+        let mut decoder = (target.decoder)();
+        let corpus = (target.corpus)();
+        // Arguments are read against one of three schemas, by turns.
+        let read = (0..3).any(|_| decoder(&corpus[0]));
+        assert!(read, "{}: {}", target.name, String::from_utf8_lossy(&corpus[0]));
+    }
+}
+
+const PANICS: Target = Target {
+    name: "panics",
+    weight: 1,
+    corpus: || vec![b"good".to_vec()],
+    decoder: || Box::new(|input| if input.contains(&b'{') { panic!("a brace") } else { true }),
+};
+
+#[test]
+fn a_panic_is_found_and_its_input_kept() {
+    let outcome = run_with(&Run { seed: 1, inputs: 5_000, threads: 2 }, &[PANICS, TARGETS[0]]);
+    let found = &outcome.findings[0];
+    assert_eq!((found.target, found.panic.as_str()), ("panics", "a brace"));
+    assert!(found.input.contains(&b'{'), "{found}");
+    assert!(outcome.counts[0].1.panics > 5 && outcome.findings.len() == 5, "{outcome}");
+    assert_eq!(outcome.counts[1].1.panics, 0);
+}
+
+const QUADRATIC: Target = Target {
+    name: "quadratic",
+    weight: 1,
+    corpus: Vec::new,
+    decoder: || {
+        Box::new(|input| {
+            let brackets = |n: usize| input[..n].iter().filter(|byte| *black_box(*byte) == b'[').count();
+            // Only texts like this one hurt it.
+            let hurts = input.starts_with(b"[[");
+            hurts && (0..input.len()).step_by(128).map(brackets).sum::<usize>() > 0
+        })
+    },
+};
+
+#[test]
+fn time_that_grows_with_the_square_is_found() {
+    let found = grows(&QUADRATIC);
+    assert!(found.iter().any(redial_fuzz::Growth::is_superlinear), "{found:?}");
+}

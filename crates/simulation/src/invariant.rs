@@ -1,0 +1,59 @@
+//! What must hold in every history, whatever went wrong.
+
+use std::fmt;
+
+/// What must hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Invariant {
+    /// Every acknowledged submission exists.
+    AcknowledgedExists,
+    /// After the drain every call has ended.
+    EveryCallEnds,
+    /// An ended call never changes.
+    EndedStaysEnded,
+    /// The attempts of a call are 1..n without gaps.
+    AttemptsWithoutGaps,
+    /// No call has more attempts than its policy allows.
+    AttemptsWithinMax,
+    /// A call has one outcome: it succeeded if, and only if, its last attempt did, and no other.
+    OneOutcome,
+    /// What is on record of an attempt is what its own worker reported, or that it was lost.
+    RecordedAsReported,
+    /// A worker is told that its report is on record only if it is.
+    AcknowledgedReportIsKept,
+    /// Each effect belongs to an attempt on record, one effect to one attempt.
+    EffectsWithinAttempts,
+    /// An `unsafe` tool changes the world at most once per call.
+    UnsafeOnce,
+    /// No two leases of one call overlap, and no two executions of its tool.
+    LeasesApart,
+    /// Nothing starts after an acknowledged cancel.
+    NothingAfterCancel,
+    /// An outage of NATS or Postgres, or the death of a dispatcher, burns no attempt.
+    NoAttemptBurnt,
+    /// After the drain every task has ended.
+    EveryTaskEnds,
+    /// The steps of a task are 1..n without gaps.
+    StepsWithoutGaps,
+    /// The messages of a conversation are 1..n without gaps, each written once.
+    MessagesWithoutGaps,
+    /// Each call of an assistant message has exactly one tool message: directly after it, in the order of the calls.
+    OneAnswerPerCall,
+    /// Tasks of one conversation run one after the other, in the order in which they came.
+    OneTaskAtATime,
+}
+
+/// An invariant that does not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which.
+    pub invariant: Invariant,
+    /// What was found.
+    pub found: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}", self.invariant, self.found)
+    }
+}

@@ -1,0 +1,226 @@
+//! A plan: what a history starts with, and the moves that follow. It is made of a seed and a size alone; a shrunk plan
+//! is the same with less in it.
+
+use std::fmt;
+
+use redial_proto::Effect;
+
+use crate::random::Random;
+
+/// What a history starts with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setup {
+    /// Bare calls that clients submit.
+    pub calls: u8,
+    /// Tasks that clients submit, all to one conversation.
+    pub tasks: u8,
+    /// Workers.
+    pub workers: u8,
+    /// Dispatchers.
+    pub dispatchers: u8,
+    /// The network carries what it is given, before any time passes, unless NATS is down. Then outages must not burn
+    /// attempts.
+    pub calm: bool,
+    /// Decides what calls, agents and models are like.
+    pub seed: u64,
+}
+
+impl Setup {
+    /// The effect of a bare call.
+    pub fn effect(&self, call: u8) -> Effect {
+        Effect::ALL[usize::from((self.seed >> (2 * u32::from(call))) as u8 % 4)]
+    }
+
+    /// How often a bare call may be tried.
+    pub(crate) fn max_attempts(&self, call: u8) -> u32 {
+        1 + u32::from((self.seed >> (16 + 3 * u32::from(call))) as u8 % 4)
+    }
+
+    /// A quarter of the calls has a total deadline that histories reach.
+    pub(crate) fn is_urgent(&self, call: u8) -> bool {
+        ((self.seed >> (32 + 2 * u32::from(call))) as u8).is_multiple_of(4)
+    }
+}
+
+impl fmt::Display for Setup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { calls, tasks, workers, dispatchers, calm, .. } = self;
+        write!(f, "{calls} calls, {tasks} tasks, {workers} workers, {dispatchers} dispatchers, ")?;
+        f.write_str(if *calm { "a calm network" } else { "a bad network" })
+    }
+}
+
+/// What happens in one move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Something that wants to happen happens: a message arrives, a worker pulls, a tool ends.
+    Go,
+    /// Time passes.
+    Tick,
+    /// A client submits a call or a task, or submits it again because it got no answer.
+    Submit,
+    /// A client cancels a call.
+    CancelCall,
+    /// A client cancels a task.
+    CancelTask,
+    /// A dispatcher looks at what is due.
+    Sweep,
+    /// A dispatcher looks at the streams.
+    Watch,
+    /// A control message is lost.
+    LosePacket,
+    /// A control message arrives, and will arrive again.
+    CopyPacket,
+    /// A job vanishes from its stream.
+    LoseJob,
+    /// A job that was there before is there again.
+    OldJob,
+    /// A report that was there before is there again.
+    OldReport,
+    /// A worker sends a report again.
+    Resend,
+    /// A worker gives a claim up that nobody answered.
+    GiveUp,
+    /// A worker process is killed; another one starts.
+    KillWorker,
+    /// A worker process stops, or goes on.
+    PauseWorker,
+    /// A worker cannot reach anybody, or can again.
+    CutWorker,
+    /// A worker is asked to end: it gives back what it can.
+    DrainWorker,
+    /// A dispatcher process is killed; another one starts.
+    KillDispatcher,
+    /// NATS goes down, or comes back.
+    Nats,
+    /// The store of NATS is wiped.
+    Wipe,
+    /// Postgres goes down, or comes back.
+    Postgres,
+}
+
+/// How often each kind of move is made, in a bad network and in a calm one.
+const WEIGHTS: [(Kind, u8, u8); 22] = [
+    (Kind::Go, 120, 120),
+    (Kind::Tick, 20, 24),
+    (Kind::Submit, 10, 10),
+    (Kind::CancelCall, 3, 2),
+    (Kind::CancelTask, 1, 1),
+    (Kind::Sweep, 16, 16),
+    (Kind::Watch, 4, 4),
+    (Kind::LosePacket, 5, 0),
+    (Kind::CopyPacket, 6, 0),
+    (Kind::LoseJob, 2, 0),
+    (Kind::OldJob, 5, 4),
+    (Kind::OldReport, 5, 4),
+    (Kind::Resend, 4, 2),
+    (Kind::GiveUp, 3, 0),
+    (Kind::KillWorker, 3, 2),
+    (Kind::PauseWorker, 4, 2),
+    (Kind::CutWorker, 3, 1),
+    (Kind::DrainWorker, 2, 2),
+    (Kind::KillDispatcher, 3, 3),
+    (Kind::Nats, 2, 4),
+    (Kind::Wipe, 1, 1),
+    (Kind::Postgres, 2, 3),
+];
+
+const LINE: usize = 256;
+
+/// The weights as a line to point at; what is left of it is `Go`.
+const fn line(calm: bool) -> [Kind; LINE] {
+    let mut line = [Kind::Go; LINE];
+    let (mut kind, mut at) = (1, 0);
+    while kind < WEIGHTS.len() {
+        let (what, bad, good) = WEIGHTS[kind];
+        let mut left = if calm { good } else { bad };
+        while left > 0 {
+            line[at] = what;
+            at += 1;
+            left -= 1;
+        }
+        kind += 1;
+    }
+    line
+}
+
+static BAD: [Kind; LINE] = line(false);
+static CALM: [Kind; LINE] = line(true);
+
+/// One move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// What happens.
+    pub kind: Kind,
+    /// To whom, and how it goes; 0 is the plainest.
+    pub pick: u32,
+}
+
+/// What a history starts with, and what happens then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// The start.
+    pub setup: Setup,
+    /// The moves, in order.
+    pub moves: Vec<Move>,
+}
+
+impl Plan {
+    /// An empty plan.
+    pub(crate) const fn empty() -> Self {
+        let setup = Setup { calls: 0, tasks: 0, workers: 1, dispatchers: 1, calm: true, seed: 0 };
+        Self { setup, moves: Vec::new() }
+    }
+
+    /// The plan of a seed with `size` moves.
+    pub fn new(seed: u64, size: u32) -> Self {
+        let mut plan = Self::empty();
+        plan.fill(seed, size);
+        plan
+    }
+
+    /// Makes this the plan of a seed, without new memory.
+    pub(crate) fn fill(&mut self, seed: u64, size: u32) {
+        let mut random = Random::new(seed);
+        let mut up_to = |most: u32| random.below(most) as u8;
+        let (calls, workers, dispatchers) = (1 + up_to(3), 1 + up_to(3), 1 + up_to(2));
+        // A task costs as much time as many calls.
+        let tasks = if random.percent(12) { 1 + random.below(2) as u8 } else { 0 };
+        let calm = random.percent(35);
+        self.setup = Setup { calls, tasks, workers, dispatchers, calm, seed: random.next() };
+        let line = if calm { &CALM } else { &BAD };
+        self.moves.clear();
+        self.moves.extend((0..size).map(|_| {
+            let number = random.next();
+            let kind = line[usize::from(number as u8)];
+            Move { kind, pick: crate::random::bits(number) }
+        }));
+    }
+}
+
+/// The size of the plan that a run gives to a seed.
+pub fn size_of(seed: u64) -> u32 {
+    30 + 30 * (seed % 5) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_is_one_plan_for_ever() {
+        let plan = Plan::new(7, 90);
+        assert_eq!(plan, Plan::new(7, 90));
+        assert_ne!(plan, Plan::new(8, 90));
+        assert_eq!(plan.moves[..40], Plan::new(7, 40).moves);
+    }
+
+    #[test]
+    fn every_kind_of_move_is_made() {
+        for line in [&BAD, &CALM] {
+            let go = line.iter().filter(|kind| **kind == Kind::Go).count();
+            assert!((100..=180).contains(&go), "{go} of 256 moves go on");
+        }
+        assert!(WEIGHTS.iter().all(|(kind, ..)| BAD.contains(kind)));
+    }
+}

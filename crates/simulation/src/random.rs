@@ -1,0 +1,38 @@
+//! Random numbers that are the same on every machine and in every version: a seed is kept for years.
+
+/// SplitMix64.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) const fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.0)
+    }
+
+    /// Below `most`, which is at least 1.
+    pub(crate) fn below(&mut self, most: u32) -> u32 {
+        bits(self.next()) % most
+    }
+
+    /// True `part` times in 100.
+    pub(crate) fn percent(&mut self, part: u32) -> bool {
+        self.below(100) < part
+    }
+}
+
+/// The upper half of a number.
+pub(crate) const fn bits(number: u64) -> u32 {
+    (number >> 32) as u32
+}
+
+/// A number that looks random, made of another one.
+pub(crate) const fn mix(number: u64) -> u64 {
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
+}

@@ -1,0 +1,217 @@
+//! What wants to happen: a message arrives, a worker pulls, a tool ends. Which of it happens next is a matter of the plan.
+
+use redial_proto::ErrorClass;
+
+use super::{
+    World,
+    database::Fate,
+    dispatcher::Task,
+    rows::{Job, Ms, Outcome},
+    worker::Held,
+};
+use crate::Invariant;
+
+impl World {
+    /// One of the things that want to happen; false if there is none.
+    pub(super) fn go(&mut self, pick: u32) -> bool {
+        let counts = [
+            self.packets_that_can_arrive(),
+            self.works(),
+            self.results_to_take(),
+            self.tools_that_run(),
+            self.workers_that_can_pull(),
+            self.tasks_to_advance(),
+        ];
+        let all: usize = counts.iter().sum();
+        if all == 0 {
+            return false;
+        }
+        let mut n = (pick & 0xffff) as usize % all;
+        let mut kind = 0;
+        while n >= counts[kind] {
+            n -= counts[kind];
+            kind += 1;
+        }
+        match kind {
+            0 => self.next_packet(n, pick),
+            1 => self.next_work(n, Fate::of(pick)),
+            2 => self.take_result(n, pick),
+            3 => self.run_tool(n, pick >> 16),
+            4 => self.next_pull(n),
+            _ => self.next_task(n, pick),
+        }
+        true
+    }
+
+    fn packets_that_can_arrive(&self) -> usize {
+        if !self.nats_up {
+            return 0;
+        }
+        self.packets.iter().filter(|packet| self.can_arrive(packet)).count()
+    }
+
+    fn next_packet(&mut self, n: usize, pick: u32) {
+        let found = (0..self.packets.len()).filter(|at| self.can_arrive(&self.packets[*at])).nth(n);
+        if let Some(at) = found {
+            let packet = self.packets.remove(at);
+            self.deliver(packet, pick);
+        }
+    }
+
+    fn works(&self) -> usize {
+        if !self.postgres_up {
+            return 0;
+        }
+        self.dispatchers.iter().map(|dispatcher| dispatcher.works.len()).sum()
+    }
+
+    fn next_work(&mut self, mut n: usize, fate: Fate) {
+        for d in 0..self.dispatchers.len() {
+            let works = self.dispatchers[d].works.len();
+            if n < works {
+                return self.work(d, n, fate);
+            }
+            n -= works;
+        }
+    }
+
+    fn results_to_take(&self) -> usize {
+        if !self.nats_up {
+            return 0;
+        }
+        self.results.iter().filter(|message| message.again_at <= self.now).count()
+    }
+
+    /// A dispatcher takes a report from the stream.
+    fn take_result(&mut self, n: usize, pick: u32) {
+        let d = (pick >> 16) as usize % self.dispatchers.len();
+        let now = self.now;
+        let Some(message) = self.results.iter_mut().filter(|message| message.again_at <= now).nth(n) else { return };
+        message.again_at = now + super::ACK_WAIT;
+        let (seq, report) = (message.seq, message.report);
+        self.tell(|| {
+            let Job { call, attempt } = report.job;
+            let how = report.outcome.class.map_or("succeeded", ErrorClass::as_str);
+            format!("dispatcher {d} takes the report that attempt {attempt} of call {call} {how}")
+        });
+        self.dispatchers[d].begin(Task::Ingest { seq, report });
+    }
+
+    fn running(&self) -> impl Iterator<Item = (usize, usize, &Held)> {
+        let workers = self.workers.iter().enumerate();
+        let held = workers.flat_map(|(w, worker)| worker.held.iter().enumerate().map(move |(n, held)| (w, n, held)));
+        held.filter(|(.., held)| !held.reported)
+    }
+
+    /// The tool of a process that stands still may do its work, but nobody hears of its end.
+    fn tools_that_run(&self) -> usize {
+        self.running().filter(|(w, ..)| !self.workers[*w].paused || !self.draining).count()
+    }
+
+    /// A tool does its work, or ends.
+    fn run_tool(&mut self, n: usize, pick: u32) {
+        let Some((w, at, held)) = self.running().nth(n) else { return };
+        let (job, execution) = (held.grant.job, held.execution);
+        let done = self.ledger.executions[execution].effect;
+        let outcome = self.outcome(pick, done);
+        let works = pick & 3 == 3 || outcome.class.is_none();
+        if works && !done {
+            self.ledger.executions[execution].effect = true;
+            self.tell(|| format!("the tool of call {}, attempt {}, does its work", job.call, job.attempt));
+            self.check_effect(job);
+            if pick & 3 == 3 {
+                return;
+            }
+        }
+        if self.workers[w].paused {
+            return;
+        }
+        self.tell(|| {
+            let how = outcome.class.map_or("succeeded".to_owned(), |class| format!("failed: {class}"));
+            format!("worker {w}: call {}, attempt {}, {how}", job.call, job.attempt)
+        });
+        self.report(w, at, outcome);
+        self.gone(w);
+    }
+
+    fn check_effect(&mut self, job: Job) {
+        let times = self.ledger.executions.iter().filter(|one| one.job.call == job.call && one.effect).count();
+        if times > 1 && self.row(job.call).effect == redial_proto::Effect::Unsafe {
+            self.accuse(Invariant::UnsafeOnce, || format!("the unsafe tool of call {} has worked twice", job.call));
+        }
+    }
+
+    /// How an attempt ends: three of five succeed.
+    fn outcome(&self, pick: u32, effect: bool) -> Outcome {
+        let number = pick >> 2 & 63;
+        let class = if number < 38 { None } else { Some(invented_class(number, self.now)) };
+        let after = pick & 4 == 4 && class == Some(ErrorClass::RateLimited);
+        Outcome { class, effect_possible: effect || pick & 3 != 1, retry_after: after.then_some(20_000) }
+    }
+
+    fn workers_that_can_pull(&self) -> usize {
+        let waits = || self.jobs.iter().any(|message| message.again_at <= self.now);
+        if !self.nats_up || !waits() {
+            return 0;
+        }
+        self.workers.iter().filter(|worker| worker.free_slots() > 0).count()
+    }
+
+    fn next_pull(&mut self, n: usize) {
+        let found = (0..self.workers.len()).filter(|w| self.workers[*w].free_slots() > 0).nth(n);
+        if let Some(w) = found {
+            self.pull(w);
+        }
+    }
+
+    /// Control messages and what follows from them happen at once, and well.
+    pub(super) fn settle_control(&mut self) {
+        for _ in 0..1000 {
+            if self.violation.is_some() {
+                return;
+            }
+            if self.packets_that_can_arrive() > 0 {
+                self.next_packet(0, 0);
+            } else if self.works() > 0 {
+                self.next_work(0, Fate::Commit);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Time passes: what workers do by the clock, they do then.
+    pub(super) fn advance_to(&mut self, until: Ms) {
+        let prompt = self.setup.calm || self.draining;
+        loop {
+            if prompt {
+                self.settle_control();
+            }
+            let due = self.workers.iter().map(super::worker::Worker::due_at).min().unwrap_or(Ms::MAX);
+            if due > until || self.violation.is_some() {
+                break;
+            }
+            self.now = self.now.max(due);
+            for w in 0..self.workers.len() {
+                if self.workers[w].due_at() <= self.now {
+                    self.worker_wakes(w);
+                }
+            }
+        }
+        self.now = self.now.max(until);
+        for w in 0..self.workers.len() {
+            self.gone(w);
+        }
+    }
+}
+
+/// Mostly what is tried again; never `lost`, which only a worker says of a tool that it stopped.
+fn invented_class(number: u32, now: Ms) -> ErrorClass {
+    const OFTEN: [ErrorClass; 4] =
+        [ErrorClass::Unavailable, ErrorClass::Timeout, ErrorClass::RateLimited, ErrorClass::Internal];
+    if number.is_multiple_of(4) {
+        let any = ErrorClass::ALL[(number as usize + now.unsigned_abs() as usize) % ErrorClass::ALL.len()];
+        return if any == ErrorClass::Lost { ErrorClass::Auth } else { any };
+    }
+    OFTEN[number as usize / 4 % OFTEN.len()]
+}

@@ -1,0 +1,136 @@
+//! The invariants that are checked on the tables once everything has ended.
+
+use redial_proto::{CallState, ErrorClass, Role};
+
+use super::{
+    World,
+    rows::{AttemptRow, CallNo, Execution, Job},
+};
+use crate::Invariant;
+
+impl World {
+    pub(super) fn check(&mut self) {
+        self.check_promises();
+        for call in 0..self.tables.calls.len() {
+            if self.tables.calls[call].exists && self.violation.is_none() {
+                self.check_call(call as CallNo);
+            }
+        }
+        for n in 0..self.tables.attempts.len() {
+            self.check_attempt(self.tables.attempts[n]);
+        }
+        self.check_effects();
+        if self.setup.tasks > 0 {
+            self.check_steps();
+            self.check_messages();
+        }
+    }
+
+    fn check_promises(&mut self) {
+        for call in 0..usize::from(self.setup.calls) {
+            if self.ledger.calls >> call & 1 == 1 && !self.tables.calls[call].exists {
+                self.accuse(Invariant::AcknowledgedExists, || format!("call {call} was acknowledged and is not there"));
+            }
+        }
+        for task in 0..usize::from(self.setup.tasks) {
+            if self.ledger.tasks >> task & 1 == 1 && !self.tables.tasks[task].exists {
+                self.accuse(Invariant::AcknowledgedExists, || format!("task {task} was acknowledged and is not there"));
+            }
+        }
+    }
+
+    fn check_call(&mut self, call: CallNo) {
+        let row = self.row(call);
+        if !row.state.is_terminal() {
+            self.accuse(Invariant::EveryCallEnds, || format!("call {call} is {}", row.state));
+        }
+        if row.attempt > row.max_attempts {
+            let found = || format!("call {call}: {} attempts of {}", row.attempt, row.max_attempts);
+            self.accuse(Invariant::AttemptsWithinMax, found);
+        }
+        let attempts = || self.tables.attempts.iter().filter(move |one| one.job.call == call);
+        let gapless = attempts().map(|one| one.job.attempt).eq(1..=row.attempt);
+        let numbers = || attempts().map(|one| one.job.attempt).collect::<Vec<_>>();
+        if !gapless {
+            let found = format!("call {call}: attempts {:?} of {}", numbers(), row.attempt);
+            return self.accuse(Invariant::AttemptsWithoutGaps, || found);
+        }
+        let overlap = attempts().zip(attempts().skip(1)).any(|(one, next)| next.started_at < one.ended_at);
+        let successes = attempts().filter(|one| one.class.is_none()).count();
+        let last = attempts().next_back().is_some_and(|one| one.class.is_none());
+        let succeeded = row.state == CallState::Succeeded;
+        if overlap {
+            self.accuse(Invariant::LeasesApart, || format!("attempts of call {call} overlap"));
+        }
+        if last != succeeded || successes != usize::from(succeeded) || succeeded != row.class.is_none() {
+            let found = || format!("call {call} is {} and {successes} of its attempts succeeded", row.state);
+            self.accuse(Invariant::OneOutcome, found);
+        }
+    }
+
+    /// What is on record is what the worker of the attempt said.
+    fn check_attempt(&mut self, row: AttemptRow) {
+        let mut own = self.ledger.executions.iter().filter(|one| one.job == row.job && one.worker == row.worker);
+        let reported = |one: &Execution| one.reported.is_some_and(|outcome| outcome.class == row.class);
+        let said = own.any(reported);
+        let Job { call, attempt } = row.job;
+        // Given back after a cancel: ends as cancelled without a report.
+        let given_back = row.class == Some(ErrorClass::Cancelled);
+        if !said && row.class != Some(ErrorClass::Lost) && !given_back {
+            let found = || format!("attempt {attempt} of call {call} is {:?}, its worker did not say so", row.class);
+            self.accuse(Invariant::RecordedAsReported, found);
+        }
+        let lost = row.class == Some(ErrorClass::Lost) && !said;
+        // A call remembers one claim that was given up, not two: a known limit. The request of the other one, if it was
+        // under way so long, is granted to nobody.
+        let claims = self.ledger.given_up.iter().filter(|grant| grant.job.call == call).count();
+        if lost && claims < 2 && self.setup.calm && !self.ledger.disturbed[usize::from(row.worker)] {
+            let found = || format!("attempt {attempt} of call {call} is lost, and its worker did not die");
+            self.accuse(Invariant::NoAttemptBurnt, found);
+        }
+    }
+
+    /// An execution that its own worker stopped is left out: it was given back, and runs again under the same number.
+    fn check_effects(&mut self) {
+        let worked = |one: &&Execution| one.effect && !one.stopped;
+        for (n, one) in self.ledger.executions.iter().enumerate().filter(|(_, one)| worked(one)) {
+            let Job { call, attempt } = one.job;
+            let twice = self.ledger.executions[..n].iter().filter(worked).any(|other| other.job == one.job);
+            if twice || !(1..=self.row(call).attempt).contains(&attempt) {
+                let found = || format!("call {call}: one more effect in attempt {attempt}");
+                return self.accuse(Invariant::EffectsWithinAttempts, found);
+            }
+        }
+    }
+
+    fn check_steps(&mut self) {
+        for task in 0..self.tables.tasks.len() {
+            let steps = self.tables.steps.iter().filter(|(owner, _)| usize::from(*owner) == task).map(|(_, n)| *n);
+            if !steps.eq(1..=self.tables.tasks[task].last_step) {
+                self.accuse(Invariant::StepsWithoutGaps, || format!("the steps of task {task} have gaps"));
+            }
+        }
+    }
+
+    fn check_messages(&mut self) {
+        let mut messages = std::mem::take(&mut self.tables.messages);
+        messages.sort_by_key(|(seq, _)| *seq);
+        if let Some((wanted, (found, _))) = (1..).zip(&messages).find(|(wanted, (seq, _))| wanted != seq) {
+            self.accuse(Invariant::MessagesWithoutGaps, || format!("message {wanted} is missing before {found}"));
+        }
+        let mut open = std::collections::VecDeque::new();
+        for (seq, message) in &messages {
+            let fits = match message.role {
+                Role::Tool => open.pop_front() == message.call_id.as_ref(),
+                _ => open.is_empty(),
+            };
+            if !fits {
+                self.accuse(Invariant::OneAnswerPerCall, || format!("message {seq} answers {:?}", message.call_id));
+            }
+            open.extend(message.calls.iter().map(|call| &call.id));
+        }
+        if let Some(id) = open.front() {
+            self.accuse(Invariant::OneAnswerPerCall, || format!("call {id} is not answered"));
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Works of a dispatcher that look first and write then: results, releases, cancels. Between the two anything can
+//! happen, so what the guard lets through is decided anew.
+
+use redial_engine::Event;
+use redial_proto::CallState;
+
+use super::{
+    World,
+    database::{Change, Expected, Fate},
+    dispatcher::{Task, Work, kept},
+    rows::{Grant, Job, Packet, Process, Report, Row},
+};
+use crate::{Bug, Invariant};
+
+/// How far a step brought a work.
+enum Progress {
+    /// There is more to do.
+    More(Work),
+    /// It is done.
+    Done,
+    /// The dispatcher gave up, or is dead.
+    Dropped,
+}
+
+impl World {
+    /// One step of one of the works of a dispatcher.
+    pub(super) fn work(&mut self, d: usize, n: usize, fate: Fate) {
+        let work = self.dispatchers[d].works.remove(n);
+        let process = self.dispatchers[d].process;
+        let progress = match work.what {
+            Task::Ingest { seq, report } => self.ingest(d, work, (seq, report), fate),
+            Task::Release { worker, grant } => self.release(d, work, (worker, grant), fate),
+            Task::Cancel { call, for_client } => self.cancel(d, work, (call, for_client), fate),
+        };
+        match progress {
+            Progress::More(work) if self.dispatchers[d].process == process => self.dispatchers[d].works.push(work),
+            Progress::Done if matches!(work.what, Task::Release { .. }) => self.answer_release(&work.what),
+            _ => {}
+        }
+    }
+
+    fn look(&mut self, d: usize, work: Work, fate: Fate) -> Progress {
+        let call = work.what.call();
+        match self.transaction(d, fate, |world| world.row(call)) {
+            Some(row) => Progress::More(Work { seen: Some(row), ..work }),
+            None => Progress::More(work),
+        }
+    }
+
+    // ---- Results ----
+
+    /// Settles a report. The database is waited for as long as it takes.
+    fn ingest(&mut self, d: usize, work: Work, (seq, report): (u32, Report), fate: Fate) -> Progress {
+        if self.has(Bug::AckBeforeCommit) {
+            self.acknowledge(seq, &report);
+        }
+        let change = match &work.seen {
+            None if report.outcome.class.is_none() => Some(success(&report)),
+            None => return self.look(d, work, fate),
+            Some(row) => self.result(row, &report),
+        };
+        let Some(change) = change else { return self.keep_late(d, work, (seq, report), fate) };
+        match self.transaction(d, fate, |world| world.apply(&change)) {
+            Some(true) => {
+                self.act(&change);
+                self.acknowledge(seq, &report);
+                Progress::Done
+            }
+            Some(false) => self.look(d, work, Fate::Commit),
+            // Nobody knows whether it was committed: all of it again.
+            None if self.has(Bug::AckBeforeCommit) => Progress::Dropped,
+            None => Progress::More(Work { seen: None, ..work }),
+        }
+    }
+
+    /// What a report does to a call; `None` if it comes too late.
+    fn result(&mut self, row: &Row, report: &Report) -> Option<Change> {
+        let fits = row.attempt == report.job.attempt && row.worker == report.worker;
+        let fits = fits || (self.has(Bug::NoFenceAtIngest) && row.state == CallState::Running);
+        let failure = self.failure(&report.outcome);
+        let event = match &failure {
+            Some(failure) => Event::Failed(failure),
+            None => Event::Succeeded,
+        };
+        let mut seen = *row;
+        if self.has(Bug::ResultIngestedTwice) && fits {
+            seen.state = CallState::Running;
+        }
+        let random = f64::from(self.seq % 8) / 8.0;
+        let mut change = self.change(report.job.call, &seen, &event, random).filter(|_| fits)?;
+        if self.has(Bug::CancelNotGuardedAtIngest) {
+            change.expected.cancel_requested = None;
+        }
+        if self.has(Bug::ResultIngestedTwice) {
+            change.expected.state = row.state;
+        }
+        Some(change)
+    }
+
+    /// A stale result goes to the audit, once, and changes nothing.
+    fn keep_late(&mut self, d: usize, work: Work, (seq, report): (u32, Report), fate: Fate) -> Progress {
+        let kept = self.transaction(d, fate, |world| {
+            let Report { job, worker, outcome } = report;
+            let same = |row: &super::rows::AttemptRow| (row.job, row.worker, row.class) == (job, worker, outcome.class);
+            let known = world.tables.attempts.iter().any(same) || world.tables.late.contains(&(job, worker));
+            if !known {
+                world.tables.late.push((job, worker));
+            }
+        });
+        match kept {
+            Some(()) => {
+                self.tell(|| format!("    the result of call {} came late", report.job.call));
+                self.acknowledge(seq, &report);
+                Progress::Done
+            }
+            None => Progress::More(work),
+        }
+    }
+
+    fn acknowledge(&mut self, seq: u32, report: &Report) {
+        let Report { job, worker, .. } = *report;
+        if self.nats_up {
+            self.results.retain(|message| message.seq != seq);
+        }
+        let known = self.tables.attempts.iter().any(|row| row.job == job && row.worker == worker)
+            || self.tables.late.contains(&(job, worker));
+        if !known {
+            let found = || format!("the report on attempt {} of call {} is not on record", job.attempt, job.call);
+            // With this bug the loss has to be found by what follows from it.
+            if !self.has(Bug::AckBeforeCommit) {
+                self.accuse(Invariant::AcknowledgedReportIsKept, found);
+            }
+        }
+        self.send(Packet::Ingested { worker, job });
+    }
+
+    // ---- Releases ----
+
+    fn release(&mut self, d: usize, work: Work, (worker, grant): (Process, Grant), fate: Fate) -> Progress {
+        if !work.given_up {
+            let needed = !self.has(Bug::ReleaseWithoutGivingUp);
+            let done = self.transaction(d, fate, |world| {
+                if needed {
+                    world.give_up(grant);
+                }
+            });
+            return done.map_or(Progress::Dropped, |()| Progress::More(Work { given_up: true, ..work }));
+        }
+        let Some(row) = &work.seen else { return self.look(d, work, fate) };
+        let any_claim = self.has(Bug::ReleaseWithoutClaim);
+        let held = row.worker == worker && row.attempt == grant.job.attempt && (row.claim == grant.claim || any_claim);
+        let change = self.change(grant.job.call, row, &Event::Released, 0.0).filter(|_| held);
+        let Some(mut change) = change else { return Progress::Done };
+        if any_claim {
+            change.expected.claim = None;
+        }
+        match self.transaction(d, fate, |world| world.apply(&change)) {
+            Some(true) => {
+                self.act(&change);
+                Progress::Done
+            }
+            Some(false) if self.has(Bug::ReleaseNotDecidedAnew) => Progress::Done,
+            Some(false) => Progress::More(Work { seen: None, ..work }),
+            None => Progress::Dropped,
+        }
+    }
+
+    fn answer_release(&mut self, what: &Task) {
+        if let Task::Release { worker, grant } = *what {
+            self.send(Packet::Released { worker, grant });
+        }
+    }
+
+    // ---- Cancels ----
+
+    fn cancel(&mut self, d: usize, work: Work, (call, for_client): (u8, bool), fate: Fate) -> Progress {
+        let Some(row) = &work.seen else { return self.look(d, work, fate) };
+        let Some(change) = self.change(call, row, &Event::Cancel, 0.0) else { return Progress::Done };
+        match self.transaction(d, fate, |world| world.apply(&change)) {
+            Some(true) => {
+                self.act(&change);
+                if for_client {
+                    self.tell(|| format!("    the cancel of call {call} is acknowledged"));
+                    self.ledger.cancelled |= 1 << call;
+                }
+                Progress::Done
+            }
+            Some(false) => Progress::More(Work { seen: None, ..work }),
+            None => Progress::Dropped,
+        }
+    }
+}
+
+/// A success, without a look at the call: the engine ends every running call the same way.
+fn success(report: &Report) -> Change {
+    let Job { call, attempt } = report.job;
+    let mut row = Row::new(redial_proto::Effect::Read, 1, 0);
+    row.attempt = attempt;
+    Change {
+        expected: Expected {
+            state: CallState::Running,
+            attempt,
+            worker: Some(report.worker),
+            claim: None,
+            cancel_requested: None,
+        },
+        state: CallState::Succeeded,
+        ended: Some(Ok(())),
+        ..kept(call, &row)
+    }
+}

@@ -1,0 +1,67 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Breaks a whole Redial in every way it can think of, then checks that every promise was kept.
+///
+/// Starts Postgres, NATS, 2 dispatchers and 3 workers of its own, sends calls and tasks through them, and injects
+/// faults at random. At the end it compares what clients were told, what tools did and what is on record. Exit code 0 if
+/// every invariant holds, 1 if not.
+#[derive(Parser, Debug)]
+#[command(name = "redial chaos", bin_name = "redial chaos", version, max_term_width = 110)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+    #[command(subcommand)]
+    pub(crate) role: Option<Role>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RunArgs {
+    /// Which load and which faults, in which order [default: a random one, which is printed]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Bare tool calls
+    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(100..=10_000_000))]
+    pub(crate) calls: u32,
+    /// Tasks of a scripted model
+    #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    pub(crate) tasks: u32,
+    /// Faults to inject
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) faults: u32,
+    /// Only faults whose name in the report contains this text
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub(crate) only: String,
+    /// The whole run shall take no longer; what does not fit is left out, and the report says so
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) minutes: u32,
+    /// Print the report as one line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Exit code 1 for a missed recovery target, too
+    #[arg(long)]
+    pub(crate) strict: bool,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Role {
+    /// A worker of the run
+    #[command(hide = true)]
+    Worker(WorkerArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct WorkerArgs {
+    #[arg(long)]
+    pub(crate) nats_url: String,
+    #[arg(long)]
+    pub(crate) ledger: PathBuf,
+    #[arg(long)]
+    pub(crate) models: PathBuf,
+    /// What its tool gives away
+    #[arg(long)]
+    pub(crate) secret: String,
+}

@@ -1,0 +1,273 @@
+//! The clients: they submit calls and tasks, write down each acknowledgement, ask again when there is no answer, and
+//! change their minds now and then.
+
+use std::{
+    collections::VecDeque,
+    path::Path,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use chrono::Utc;
+use redial_proto::{
+    CallId, CallState, CancelReply, CancelRequest, Code, SubmitBatch, SubmitBatchReply, SubmitResult, SubmitStatus,
+    TaskId, TaskResult, TaskSubmission, subjects,
+};
+use redial_queue::Queue;
+use redial_testkit::{Claims, Observer};
+use serde::Serialize;
+use tokio::task::JoinSet;
+
+use crate::load::Wish;
+
+/// A request without an answer after this time has an unknown outcome.
+const ANSWER: Duration = Duration::from_secs(2);
+/// Before the same is asked again.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Clients that submit calls side by side.
+const CLIENTS: usize = 4;
+/// Calls in one message.
+const BATCH: usize = 8;
+/// Calls and tasks that may be open before anybody submits more.
+const MOST_LIVE: u64 = 300;
+
+/// What clients know.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    acknowledged: Vec<(CallId, Option<String>)>,
+    tasks: Vec<TaskId>,
+    cancelled: Vec<(CallId, chrono::DateTime<Utc>)>,
+    /// What was answered and should not have been.
+    pub(crate) surprises: Vec<String>,
+    /// Requests whose outcome was unknown, and which were sent again.
+    pub(crate) unknown: u64,
+}
+
+/// The clients, and what they share.
+pub(crate) struct Clients {
+    queue: Queue,
+    log: Mutex<Log>,
+    calls: Mutex<VecDeque<Wish>>,
+    tasks: Mutex<VecDeque<TaskSubmission>>,
+    pace: Pace,
+    live: AtomicU64,
+}
+
+/// Spreads the submissions over the time of the faults.
+#[derive(Debug)]
+struct Pace {
+    began: Instant,
+    calls: f64,
+    tasks: f64,
+    over: Duration,
+    hurry: AtomicBool,
+}
+
+impl Clients {
+    /// Clients that will have submitted everything after this time, or soon after [`Clients::hurry`].
+    pub(crate) fn new(queue: Queue, calls: Vec<Wish>, tasks: Vec<TaskSubmission>, over: Duration) -> Arc<Self> {
+        #[expect(clippy::cast_precision_loss, reason = "for a pace, near enough")]
+        let pace = Pace {
+            began: Instant::now(),
+            calls: calls.len() as f64,
+            tasks: tasks.len() as f64,
+            over,
+            hurry: AtomicBool::new(false),
+        };
+        let (calls, tasks) = (Mutex::new(calls.into()), Mutex::new(tasks.into()));
+        Arc::new(Self { queue, log: Mutex::default(), calls, tasks, pace, live: AtomicU64::new(0) })
+    }
+
+    /// They submit from now on. The set is empty when everything is acknowledged.
+    pub(crate) fn start(self: &Arc<Self>, observer: &Observer) -> JoinSet<()> {
+        let mut working = JoinSet::new();
+        for _ in 0..CLIENTS {
+            working.spawn(Arc::clone(self).submit_calls());
+        }
+        working.spawn(Arc::clone(self).submit_tasks());
+        let (clients, observer) = (Arc::clone(self), observer.clone());
+        working.spawn(async move {
+            while clients.left() > 0 {
+                if let Some(live) = observer.live().await {
+                    clients.live.store(live, Ordering::Relaxed);
+                }
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        });
+        working
+    }
+
+    /// No more waiting: the faults are over.
+    pub(crate) fn hurry(&self) {
+        self.pace.hurry.store(true, Ordering::Relaxed);
+    }
+
+    /// Calls and tasks that nobody has taken in hand yet.
+    pub(crate) fn left(&self) -> usize {
+        lock(&self.calls).len() + lock(&self.tasks).len()
+    }
+
+    /// Calls and tasks that were acknowledged.
+    pub(crate) fn acknowledged(&self) -> (usize, usize) {
+        let log = lock(&self.log);
+        (log.acknowledged.len(), log.tasks.len())
+    }
+
+    /// What was promised, for the checker.
+    pub(crate) fn claims(&self) -> Claims {
+        let log = lock(&self.log);
+        Claims {
+            acknowledged: log.acknowledged.clone(),
+            tasks: log.tasks.clone(),
+            cancelled: log.cancelled.clone(),
+            ..Claims::default()
+        }
+    }
+
+    /// What clients know.
+    pub(crate) fn log(&self) -> MutexGuard<'_, Log> {
+        lock(&self.log)
+    }
+
+    /// Writes down what was acknowledged, a line each.
+    pub(crate) fn write(&self, file: &Path) -> std::io::Result<()> {
+        let log = self.log();
+        let calls = log.acknowledged.iter().map(|(id, key)| format!("call {id} {}\n", key.as_deref().unwrap_or("-")));
+        let tasks = log.tasks.iter().map(|id| format!("task {id}\n"));
+        let cancelled = log.cancelled.iter().map(|(id, at)| format!("cancelled {id} {}\n", at.timestamp_micros()));
+        std::fs::write(file, calls.chain(tasks).chain(cancelled).collect::<String>())
+    }
+
+    async fn submit_calls(self: Arc<Self>) {
+        loop {
+            let batch: Vec<Wish> = {
+                let mut calls = lock(&self.calls);
+                let most = calls.len().min(BATCH);
+                if most == 0 {
+                    return;
+                }
+                let room = if self.may_submit(self.pace.calls, calls.len()) { most } else { 0 };
+                calls.drain(..room).collect()
+            };
+            if batch.is_empty() {
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+            let results = insist(&self.queue, &self.log, &batch).await;
+            for (wish, call) in batch.iter().zip(results) {
+                if let (true, Some(call)) = (wish.cancel, call) {
+                    self.cancel(call).await;
+                }
+            }
+        }
+    }
+
+    async fn submit_tasks(self: Arc<Self>) {
+        loop {
+            let next = {
+                let mut tasks = lock(&self.tasks);
+                if tasks.is_empty() {
+                    return;
+                }
+                self.may_submit(self.pace.tasks, tasks.len()).then(|| tasks.pop_front()).flatten()
+            };
+            let Some(task) = next else {
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            };
+            self.submit_task(&task).await;
+        }
+    }
+
+    async fn submit_task(&self, task: &TaskSubmission) {
+        loop {
+            let reply = self.queue.request::<_, TaskResult>(subjects::TASK_SUBMIT, task, ANSWER).await;
+            match known(&self.log, reply).map(|result| (result.task, result.error)) {
+                Some((Some(task), _)) => return lock(&self.log).tasks.push(task),
+                Some((None, Some(error))) if error.code != Code::Unavailable => {
+                    return lock(&self.log).surprises.push(format!("task {:?} was rejected: {error:?}", task.key));
+                }
+                _ => tokio::time::sleep(PAUSE).await,
+            }
+        }
+    }
+
+    fn may_submit(&self, all: f64, left: usize) -> bool {
+        let room = self.live.load(Ordering::Relaxed) < MOST_LIVE;
+        #[expect(clippy::cast_precision_loss, reason = "for a pace, near enough")]
+        let submitted = all - left as f64;
+        let due = all * self.pace.began.elapsed().as_secs_f64() / self.pace.over.as_secs_f64();
+        room && (submitted < due || self.pace.hurry.load(Ordering::Relaxed))
+    }
+
+    async fn cancel(&self, call: CallId) {
+        loop {
+            let request = CancelRequest { call };
+            let reply = self.queue.request::<_, CancelReply>(subjects::CANCEL, &request, ANSWER).await;
+            if let Some(reply) = known(&self.log, reply) {
+                if matches!(reply.state, CallState::Cancelled | CallState::Running) {
+                    lock(&self.log).cancelled.push((call, Utc::now()));
+                }
+                return;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
+
+/// Submits calls until there is an answer for each; their keys make that safe. `None` for a call that is not on record,
+/// which is noted as a surprise.
+async fn insist(queue: &Queue, log: &Mutex<Log>, wishes: &[Wish]) -> Vec<Option<CallId>> {
+    let raw = |wish: &Wish| serde_json::value::to_raw_value(&wish.submission).ok();
+    let batch = SubmitBatch { calls: wishes.iter().filter_map(raw).collect() };
+    loop {
+        let reply = queue.request::<_, SubmitBatchReply>(subjects::SUBMIT, &batch, ANSWER).await;
+        if let Some(reply) = known(log, reply)
+            && !reply.results.iter().any(is_passing)
+        {
+            let mut log = lock(log);
+            for (wish, result) in wishes.iter().zip(&reply.results) {
+                log.take(wish.submission.key.as_ref(), result);
+            }
+            return reply.results.iter().map(|result| result.call).collect();
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+impl Log {
+    fn take(&mut self, key: Option<&String>, result: &SubmitResult) {
+        match (result.status, result.call) {
+            (SubmitStatus::Accepted | SubmitStatus::Existing, Some(call)) => {
+                self.acknowledged.push((call, key.cloned()));
+            }
+            (status, _) => self.surprises.push(format!("call {key:?} was answered {status:?}: {:?}", result.error)),
+        }
+    }
+}
+
+/// Not taken because something is away just now.
+fn is_passing(result: &SubmitResult) -> bool {
+    result.error.as_ref().is_some_and(|error| error.code == Code::Unavailable)
+}
+
+/// The answer, unless nobody knows it.
+fn known<T, E>(log: &Mutex<Log>, reply: Result<T, E>) -> Option<T> {
+    if reply.is_err() {
+        lock(log).unknown += 1;
+    }
+    reply.ok()
+}
+
+/// Submits one call past every proxy, once. True if it was accepted.
+pub(crate) async fn submit_once(queue: &Queue, submission: &impl Serialize, patience: Duration) -> Option<CallId> {
+    let reply: SubmitResult = queue.request(subjects::SUBMIT, submission, patience).await.ok()?;
+    reply.call
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,148 @@
+//! A small disk for the store of NATS, which can be filled; and copies of the store.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write as _},
+    os::unix::process::CommandExt as _,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use redial_testkit::unique_path;
+
+/// Set for a process that has mounts of its own.
+const APART: &str = "REDIAL_CHAOS_APART";
+/// Room for the streams of a usual run many times over.
+const SIZE: &str = "size=128m";
+
+/// Starts this program anew with mounts that nobody else sees and that vanish with its last process, however it ends.
+/// Returns if that is so already, or if it is not permitted here.
+pub(crate) fn live_apart() {
+    let quiet = |command: &mut Command| command.stdin(Stdio::null()).stderr(Stdio::null()).status();
+    let permitted = || quiet(Command::new("unshare").args(["--mount", "true"])).is_ok_and(|status| status.success());
+    if std::env::var_os(APART).is_some() || !permitted() {
+        return;
+    }
+    let Ok(program) = std::env::current_exe() else { return };
+    let mut again = Command::new("unshare");
+    again.args(["--mount", "--"]).arg(program).args(std::env::args_os().skip(1)).env(APART, "1");
+    // Comes back only if it failed; then the run goes on without a disk of its own.
+    let _failed = again.exec();
+}
+
+/// Where the store of NATS lies.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    folder: PathBuf,
+    small: bool,
+    copies: u32,
+}
+
+impl Disk {
+    /// A disk of its own if that is permitted, else just a folder.
+    pub(crate) fn make() -> io::Result<Self> {
+        let folder = unique_path("disk");
+        fs::create_dir(&folder)?;
+        let mounted = || {
+            let mut mount = Command::new("mount");
+            mount.args(["-t", "tmpfs", "-o", SIZE, "tmpfs"]).arg(&folder).stderr(Stdio::null());
+            mount.status().is_ok_and(|status| status.success())
+        };
+        let small = std::env::var_os(APART).is_some() && mounted();
+        Ok(Self { folder, small, copies: 0 })
+    }
+
+    /// For the configuration of NATS.
+    pub(crate) fn store(&self) -> PathBuf {
+        self.folder.join("jetstream")
+    }
+
+    /// True if it can be filled.
+    pub(crate) fn is_small(&self) -> bool {
+        self.small
+    }
+
+    /// Leaves no room.
+    pub(crate) fn fill(&self) -> io::Result<()> {
+        let mut ballast = File::create(self.ballast())?;
+        let block = vec![0; 64 * 1024];
+        while ballast.write_all(&block).is_ok() {}
+        Ok(())
+    }
+
+    /// Gives the room back.
+    pub(crate) fn free(&self) -> io::Result<()> {
+        fs::remove_file(self.ballast())
+    }
+
+    fn ballast(&self) -> PathBuf {
+        self.folder.join("ballast")
+    }
+
+    /// Removes the store.
+    pub(crate) fn wipe(&self) -> io::Result<()> {
+        match fs::remove_dir_all(self.store()) {
+            // A server that runs meanwhile makes files, and removes them, too.
+            Err(_) => fs::remove_dir_all(self.store()).or(Ok(())),
+            done => done,
+        }
+    }
+
+    /// Keeps a copy of the store as it is; NATS must be down. The copy before it is forgotten.
+    pub(crate) fn keep(&mut self) -> io::Result<()> {
+        let old = self.copy();
+        self.copies += 1;
+        copy(&self.store(), &self.copy())?;
+        if old.exists() { fs::remove_dir_all(old) } else { Ok(()) }
+    }
+
+    /// Puts the kept copy in the store's place.
+    pub(crate) fn roll_back(&self) -> io::Result<()> {
+        self.wipe()?;
+        copy(&self.copy(), &self.store())
+    }
+
+    /// True if a copy was kept.
+    pub(crate) fn has_copy(&self) -> bool {
+        self.copy().exists()
+    }
+
+    fn copy(&self) -> PathBuf {
+        self.folder.join(format!("copy-{}", self.copies))
+    }
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_type()?.is_dir() {
+            copy(&from, &to)?;
+        } else {
+            fs::copy(&from, &to)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_comes_back() {
+        let mut disk = Disk { folder: unique_path("disk"), small: false, copies: 0 };
+        let file = disk.store().join("a/b");
+        fs::create_dir_all(disk.store().join("a")).unwrap();
+        fs::write(&file, "old").unwrap();
+        disk.keep().unwrap();
+        fs::write(&file, "new").unwrap();
+        fs::write(disk.store().join("c"), "").unwrap();
+        disk.roll_back().unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "old");
+        assert!(!disk.store().join("c").exists());
+        disk.keep().unwrap();
+        assert_eq!(fs::read_dir(&disk.folder).unwrap().count(), 2, "the store and one copy");
+    }
+}

@@ -1,0 +1,96 @@
+//! Somebody who hears every report and every job, and says them again later.
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
+use redial_proto::{Job, subjects};
+use redial_queue::{Queue, QueueError};
+use serde_json::value::RawValue;
+
+/// Messages remembered of each kind.
+const MEMORY: usize = 3_000;
+/// Messages said again at once.
+const ROUND: usize = 150;
+
+/// See the module.
+pub(crate) struct Echo {
+    queue: Queue,
+    reports: Heard,
+    jobs: Heard,
+    leaks: Arc<AtomicUsize>,
+}
+
+type Heard = Arc<Mutex<VecDeque<Bytes>>>;
+
+impl Echo {
+    /// Listens from now on, also for the secret in any message that there is.
+    pub(crate) async fn listen(queue: &Queue, secret: &str) -> Result<Self, QueueError> {
+        let reports = remember(queue, subjects::RESULTS).await?;
+        let jobs = remember(queue, "redial.jobs.>").await?;
+        let (leaks, secret) = (Arc::new(AtomicUsize::new(0)), secret.as_bytes().to_owned());
+        let (found, mut all) = (Arc::clone(&leaks), queue.subscribe(">").await?);
+        tokio::spawn(async move {
+            while let Some(message) = all.next().await {
+                let leaked = message.windows(secret.len()).any(|part| part == secret);
+                found.fetch_add(usize::from(leaked), Ordering::Relaxed);
+            }
+        });
+        Ok(Self { queue: queue.clone(), reports, jobs, leaks })
+    }
+
+    /// Messages with the secret in them.
+    pub(crate) fn leaks(&self) -> usize {
+        self.leaks.load(Ordering::Relaxed)
+    }
+
+    /// Says reports again, old and new; how many arrived.
+    pub(crate) async fn repeat_reports(&self, seed: u64) -> usize {
+        let mut said = 0;
+        for report in choose(&self.reports, seed) {
+            let Ok(report) = serde_json::from_slice::<Box<RawValue>>(&report) else { continue };
+            said += usize::from(self.queue.put(subjects::RESULTS, &report).await.is_ok());
+        }
+        said
+    }
+
+    /// Says jobs again, old and new; how many arrived.
+    pub(crate) async fn repeat_jobs(&self, seed: u64) -> usize {
+        let mut said = 0;
+        for message in choose(&self.jobs, seed) {
+            let Ok(job) = serde_json::from_slice::<Job>(&message) else { continue };
+            let subject = subjects::job("default", &job.tool);
+            said += usize::from(self.queue.put(&subject, &job).await.is_ok());
+        }
+        said
+    }
+}
+
+async fn remember(queue: &Queue, subject: &str) -> Result<Heard, QueueError> {
+    let mut messages = queue.subscribe(subject).await?;
+    let heard = Heard::default();
+    let memory = Arc::clone(&heard);
+    tokio::spawn(async move {
+        while let Some(message) = messages.next().await {
+            let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
+            if memory.len() == MEMORY {
+                memory.pop_front();
+            }
+            memory.push_back(message);
+        }
+    });
+    Ok(heard)
+}
+
+fn choose(heard: &Heard, seed: u64) -> Vec<Bytes> {
+    let heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut random = StdRng::seed_from_u64(seed);
+    let most = if heard.is_empty() { 0 } else { ROUND };
+    (0..most).map(|_| heard[random.random_range(0..heard.len())].clone()).collect()
+}

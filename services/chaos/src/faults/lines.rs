@@ -1,0 +1,73 @@
+//! Connections that are not what they should be.
+
+use std::time::{Duration, Instant};
+
+use chrono::Utc;
+use redial_testkit::Side;
+
+use super::{Injector, Outcome, PATIENCE, Target, between, reached};
+use crate::schedule::{Damage, Line, Step};
+
+impl Injector {
+    pub(super) async fn damage(&mut self, line: Line, damage: Damage, step: &Step) -> anyhow::Result<Outcome> {
+        let lease = self.scene.lease;
+        let quiet = matches!(damage, Damage::Cut | Damage::Truncate | Damage::Delay);
+        if let (Line::WorkerToNats(n), false) = (line, quiet) {
+            // It may not reach a dispatcher for longer than its leases hold.
+            self.scene.harm(n);
+        }
+        self.break_line(line, damage);
+        let (shortest, longest) = match damage {
+            Damage::Cut | Damage::Truncate => (Duration::ZERO, Duration::from_millis(1)),
+            Damage::Delay => (Duration::from_secs(1), Duration::from_secs(3)),
+            _ => (lease / 2, lease + Duration::from_secs(2)),
+        };
+        tokio::time::sleep(between(shortest, longest, step)).await;
+        self.mend_line(line, damage);
+        let outcome = Outcome::recovered(self.works_again(line).await);
+        let hole = matches!(damage, Damage::BlackHole | Damage::DeafServer | Damage::DeafClient);
+        Ok(if hole { outcome.counts_for(Target::HoleHealed) } else { outcome })
+    }
+
+    fn break_line(&self, line: Line, damage: Damage) {
+        let proxy = self.scene.proxy(line);
+        match damage {
+            Damage::Cut => proxy.cut(),
+            Damage::Truncate => proxy.truncate(),
+            Damage::Delay => proxy.delay(Duration::from_millis(150)),
+            Damage::BlackHole => proxy.black_hole(true),
+            Damage::DeafServer => proxy.deafen(Side::Server, true),
+            Damage::DeafClient => proxy.deafen(Side::Client, true),
+            Damage::LostServer => proxy.lose(Side::Server),
+            Damage::LostClient => proxy.lose(Side::Client),
+        }
+    }
+
+    fn mend_line(&self, line: Line, damage: Damage) {
+        let proxy = self.scene.proxy(line);
+        match damage {
+            Damage::Cut | Damage::Truncate => {}
+            Damage::Delay => proxy.delay(Duration::ZERO),
+            Damage::BlackHole | Damage::DeafServer | Damage::DeafClient => proxy.black_hole(false),
+            // The network notices at last that nobody is there.
+            Damage::LostServer | Damage::LostClient => proxy.cut(),
+        }
+    }
+
+    /// Until the one at the near end of a line has been heard at the far end, and has got an answer.
+    async fn works_again(&self, line: Line) -> Option<Duration> {
+        match line {
+            Line::WorkerToNats(n) => {
+                let (id, now) = (&self.scene.workers[n].id, Utc::now());
+                reached(async || self.scene.observer.heard_since(id, now).await == Some(true)).await
+            }
+            other => self.answers(other).await,
+        }
+    }
+
+    pub(super) async fn answers(&self, line: Line) -> Option<Duration> {
+        let began = Instant::now();
+        let answers = tokio::time::timeout(PATIENCE, self.scene.proxy(line).answers()).await;
+        answers.ok().map(|()| began.elapsed())
+    }
+}

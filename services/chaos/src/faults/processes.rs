@@ -1,0 +1,238 @@
+//! Processes that are killed, frozen, restarted.
+
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+use chrono::Utc;
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::task::JoinSet;
+
+use super::{Injector, Outcome, PATIENCE, RECONNECTION, Recovery, Target, between, reached};
+use crate::{
+    client, load,
+    schedule::{DISPATCHERS, Line, Step, Victim, WORKERS},
+};
+
+/// Between two probes.
+const PROBES: Duration = Duration::from_millis(50);
+/// Something shall run on a worker that is killed; that long it may take until it does.
+const BUSY: Duration = Duration::from_secs(3);
+
+impl Injector {
+    pub(super) async fn kill_worker(&mut self, n: usize) -> anyhow::Result<Outcome> {
+        let id = self.scene.workers[n].id.clone();
+        let began = Instant::now();
+        while began.elapsed() < BUSY
+            && self.scene.observer.running_on(&id).await.is_none_or(|running| running.is_empty())
+        {
+            tokio::time::sleep(super::LOOK).await;
+        }
+        let patient = self.outage_ended.is_some_and(|ended| ended.elapsed() < RECONNECTION + self.scene.lease);
+        self.scene.harm(n);
+        self.scene.workers[n].process.kill().await;
+        let killed = Instant::now();
+        let mut lost = self.scene.observer.running_on(&id).await.unwrap_or_default();
+        // After its outage, calls of this tool wait for retry tokens, as they shall.
+        lost.retain(|running| running.tool != load::FRAGILE);
+        self.scene.replace_worker(n).await?;
+        let again = reached(async || self.scene.observer.stuck(&lost).await == Some(0)).await;
+        let outcome =
+            Outcome::recovered(again.map(|_| killed.elapsed())).noted(format!("{} calls ran on it", lost.len()));
+        Ok(match (lost.is_empty(), patient) {
+            (true, _) => Outcome { recovery: Recovery::NotMeasured, ..outcome },
+            (false, true) => outcome.noted(format!("{} calls ran on it; soon after an outage", lost.len())),
+            (false, false) => outcome.counts_for(Target::WorkerKilled),
+        })
+    }
+
+    pub(super) async fn kill_dispatcher(&mut self, n: usize) -> anyhow::Result<Outcome> {
+        let killed = Utc::now();
+        self.kill(Victim::Dispatcher(n)).await?;
+        let done = self.completion(killed).await;
+        self.scene.dispatcher_is_ready(n).await;
+        Ok(Outcome::recovered(done))
+    }
+
+    pub(super) async fn kill_nats(&mut self, step: &Step) -> anyhow::Result<Outcome> {
+        self.scene.servers.kill_nats().await;
+        // Not at each kill, so that some copies are old when one is put back.
+        if step.measure.is_multiple_of(2) || !self.scene.disk.has_copy() {
+            self.scene.disk.keep()?;
+        }
+        tokio::time::sleep(between(Duration::ZERO, Duration::from_millis(1500), step)).await;
+        self.scene.servers.start_nats().await;
+        Ok(Outcome::recovered(self.completion(Utc::now()).await).counts_for(Target::NatsBack))
+    }
+
+    pub(super) async fn kill_postgres(&mut self, step: &Step) -> anyhow::Result<Outcome> {
+        self.scene.servers.kill_postgres().await;
+        tokio::time::sleep(between(Duration::ZERO, Duration::from_millis(1500), step)).await;
+        self.scene.servers.start_postgres().await;
+        Ok(Outcome::recovered(self.accepted().await).counts_for(Target::PostgresBack))
+    }
+
+    /// Until a submission is accepted. Asks again and again without waiting for the answer to what was asked before, as
+    /// many clients would.
+    async fn accepted(&mut self) -> Option<Duration> {
+        let (mut asked, began) = (JoinSet::new(), Instant::now());
+        while began.elapsed() < PATIENCE {
+            self.probes += 1;
+            let (control, probe) = (self.scene.control.clone(), load::probe(self.probes));
+            asked.spawn(async move { client::submit_once(&control, &probe, PATIENCE).await });
+            let answers = async {
+                while let Some(answer) = asked.join_next().await {
+                    if let Ok(Some(_)) = answer {
+                        return;
+                    }
+                }
+                std::future::pending::<()>().await;
+            };
+            if tokio::time::timeout(PROBES, answers).await.is_ok() {
+                return Some(began.elapsed());
+            }
+        }
+        None
+    }
+
+    pub(super) async fn freeze(&mut self, victim: Victim, step: &Step) -> anyhow::Result<Outcome> {
+        let lease = self.scene.lease;
+        if let Victim::Worker(n) = victim {
+            self.scene.harm(n);
+            self.scene.stood_still.push(self.scene.workers[n].id.clone());
+        }
+        let pids = self.pids(victim);
+        for pid in &pids {
+            signal(*pid, Signal::STOP);
+        }
+        tokio::time::sleep(between(lease + Duration::from_millis(300), lease + Duration::from_millis(1500), step))
+            .await;
+        for pid in &pids {
+            signal(*pid, Signal::CONT);
+        }
+        let now = Utc::now();
+        Ok(match victim {
+            Victim::Worker(n) => {
+                let id = self.scene.workers[n].id.clone();
+                Outcome::recovered(
+                    reached(async || self.scene.observer.heard_since(&id, now).await == Some(true)).await,
+                )
+            }
+            Victim::Dispatcher(n) => Outcome::recovered(self.answers(Line::DispatcherToPostgres(n)).await),
+            Victim::Nats => Outcome::recovered(self.completion(now).await).counts_for(Target::NatsBack),
+            Victim::Postgres => Outcome::recovered(self.accepted().await).counts_for(Target::PostgresBack),
+        })
+    }
+
+    /// The processes of one, the first first.
+    fn pids(&self, victim: Victim) -> Vec<u32> {
+        match victim {
+            Victim::Dispatcher(n) => vec![self.scene.dispatchers[n].process.pid()],
+            Victim::Worker(n) => vec![self.scene.workers[n].process.pid()],
+            Victim::Nats => vec![self.scene.servers.nats_pid()],
+            Victim::Postgres => {
+                let first = self.scene.servers.postgres_pid();
+                // Stopped first, so that it starts no others meanwhile.
+                signal(first, Signal::STOP);
+                std::iter::once(first).chain(children(first)).collect()
+            }
+        }
+    }
+
+    /// Kills one, and starts another in its place where that is a matter of a moment.
+    pub(super) async fn kill(&mut self, victim: Victim) -> anyhow::Result<()> {
+        match victim {
+            Victim::Worker(n) => {
+                self.scene.harm(n);
+                self.scene.workers[n].process.kill().await;
+                self.scene.replace_worker(n).await
+            }
+            Victim::Dispatcher(n) => {
+                self.scene.dispatchers[n].process.kill().await;
+                self.scene.replace_dispatcher(n);
+                Ok(())
+            }
+            Victim::Nats => {
+                self.scene.servers.kill_nats().await;
+                self.scene.servers.start_nats().await;
+                Ok(())
+            }
+            Victim::Postgres => {
+                self.scene.servers.kill_postgres().await;
+                self.scene.servers.start_postgres().await;
+                Ok(())
+            }
+        }
+    }
+
+    /// SIGTERM for everything in turn, again and again: nothing may be lost, and nothing may fail.
+    pub(super) async fn rolling_restart(&mut self) -> anyhow::Result<Outcome> {
+        let (from, began) = (Utc::now(), Instant::now());
+        let mut restarts = 0;
+        while began.elapsed() < self.rolling_time {
+            for victim in everything() {
+                self.restart(victim).await?;
+                restarts += 1;
+                if began.elapsed() >= self.rolling_time {
+                    break;
+                }
+            }
+        }
+        let recovery = self.completion(Utc::now()).await;
+        self.rolling.push((from, Utc::now()));
+        Ok(Outcome::recovered(recovery).noted(format!("{restarts} restarts")))
+    }
+
+    async fn restart(&mut self, victim: Victim) -> anyhow::Result<()> {
+        match victim {
+            Victim::Dispatcher(n) => {
+                let process = &self.scene.dispatchers[n].process;
+                process.terminate();
+                let status = process.ended().await;
+                anyhow::ensure!(status.success(), "a dispatcher that was asked to end: {status}");
+                self.scene.replace_dispatcher(n);
+                self.scene.dispatcher_is_ready(n).await;
+            }
+            Victim::Worker(n) => {
+                let process = &self.scene.workers[n].process;
+                process.terminate();
+                let status = process.ended().await;
+                anyhow::ensure!(status.success(), "a worker that was asked to end: {status}");
+                self.scene.replace_worker(n).await?;
+            }
+            Victim::Nats => {
+                self.scene.servers.stop_nats().await;
+                self.scene.servers.start_nats().await;
+            }
+            Victim::Postgres => {
+                self.scene.servers.stop_postgres().await;
+                self.scene.servers.start_postgres().await;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Every process, once.
+fn everything() -> impl Iterator<Item = Victim> {
+    let roles = (0..DISPATCHERS).map(Victim::Dispatcher).chain((0..WORKERS).map(Victim::Worker));
+    roles.chain([Victim::Nats, Victim::Postgres])
+}
+
+fn signal(pid: u32, signal: Signal) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    // One that is gone meanwhile needs none.
+    let _gone = pid.map(|pid| kill_process(pid, signal));
+}
+
+/// The processes that a process has started, as the system tells.
+fn children(parent: u32) -> Vec<u32> {
+    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let parent_of = |pid: u32| -> Option<u32> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+    };
+    pids.filter(|pid| parent_of(*pid) == Some(parent)).collect()
+}

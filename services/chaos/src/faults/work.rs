@@ -1,0 +1,69 @@
+//! Messages that come twice, calls that kill, tools that fail.
+
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+use chrono::Utc;
+
+use super::{Injector, Outcome, PATIENCE, between, reached};
+use crate::{
+    client, load,
+    schedule::{Step, WORKERS},
+};
+
+const ANSWER: Duration = Duration::from_secs(5);
+
+impl Injector {
+    pub(super) async fn repeat_reports(&mut self, step: &Step) -> Outcome {
+        let said = self.scene.echo.repeat_reports(step.measure.into()).await;
+        self.repeated += said;
+        Outcome::default().noted(format!("{said} messages"))
+    }
+
+    pub(super) async fn repeat_jobs(&mut self, step: &Step) -> Outcome {
+        let said = self.scene.echo.repeat_jobs(step.measure.into()).await;
+        self.repeated += said;
+        Outcome::default().noted(format!("{said} messages"))
+    }
+
+    /// Whoever runs it dies, and is started again, as a supervisor would.
+    pub(super) async fn poison_call(&mut self) -> anyhow::Result<Outcome> {
+        self.poisoned += 1;
+        let submission = load::poison(self.poisoned);
+        let Some(call) = client::submit_once(&self.scene.control, &submission, ANSWER).await else {
+            return Ok(Outcome::default().noted("the call was not acknowledged"));
+        };
+        self.poison_calls.push(call);
+        let (mut deaths, began) = (0, Instant::now());
+        let ended = loop {
+            let over = tokio::time::timeout(
+                Duration::from_millis(200),
+                reached(async || self.scene.observer.ended(call).await == Some(true)),
+            );
+            let over = over.await.is_ok();
+            for n in 0..WORKERS {
+                if !self.scene.workers[n].process.runs() {
+                    self.scene.harm(n);
+                    self.scene.replace_worker(n).await?;
+                    deaths += 1;
+                }
+            }
+            if over || began.elapsed() > 2 * PATIENCE {
+                break over;
+            }
+        };
+        let word = if ended { "" } else { "; it has not ended" };
+        Ok(Outcome::default().noted(format!("{deaths} workers died{word}")))
+    }
+
+    pub(super) async fn tool_outage(&mut self, step: &Step) -> anyhow::Result<Outcome> {
+        let from = Utc::now();
+        fs::write(&self.scene.outage, "")?;
+        tokio::time::sleep(between(Duration::from_secs(8), Duration::from_secs(12), step)).await;
+        fs::remove_file(&self.scene.outage)?;
+        self.tool_outages.push((from, Utc::now()));
+        Ok(Outcome::default())
+    }
+}

@@ -1,0 +1,184 @@
+//! What clients want: a pure function of the seed.
+
+use std::path::Path;
+
+use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
+use redial_proto::{AgentRef, AgentSpec, Effect, RetryOverride, Submission, TaskSubmission};
+use serde_json::{Value, json, value::RawValue};
+
+/// The tool that has outages; it only reads.
+pub(crate) const FRAGILE: &str = "fragile";
+/// The tool that dies when it is told to.
+pub(crate) const POISON: &str = "poison";
+/// The tool that gives a secret away.
+pub(crate) const LEAKY: &str = "leaky";
+/// The model that the workers play.
+pub(crate) const MODEL: &str = "played";
+/// Attempts that a poison call has.
+pub(crate) const POISON_ATTEMPTS: u32 = 3;
+
+/// Every tool, with its effect.
+pub(crate) fn tools() -> Vec<(String, Effect)> {
+    let by_effect = Effect::ALL.map(|effect| (effect.as_str().to_owned(), effect));
+    let special = [(FRAGILE.to_owned(), Effect::Read), (POISON.to_owned(), Effect::Idempotent)];
+    by_effect.into_iter().chain(special).collect()
+}
+
+/// A bare call, and whether its client changes its mind.
+#[derive(Clone, Debug)]
+pub(crate) struct Wish {
+    pub(crate) submission: Submission,
+    pub(crate) cancel: bool,
+}
+
+/// The calls of a run. `outage` is the file that means that the fragile tool is down.
+pub(crate) fn calls(seed: u64, count: u32, outage: &Path) -> Vec<Wish> {
+    let mut random = StdRng::seed_from_u64(seed ^ 0xCA11);
+    (0..count).map(|n| call(n, outage, &mut random)).collect()
+}
+
+fn call(n: u32, outage: &Path, random: &mut StdRng) -> Wish {
+    let mut orders = json!({"n": n, "before_ms": random.random_range(0..40), "after_ms": random.random_range(0..40)});
+    let tool = match random.random_range(0..10) {
+        0..3 => FRAGILE,
+        3 if random.random_range(0..5) == 0 => return leak(n, random),
+        _ => Effect::ALL[random.random_range(0..4)].as_str(),
+    };
+    if tool == FRAGILE {
+        orders["down_while"] = json!(outage);
+    }
+    let cancel = random.random_range(0..100) == 0;
+    match random.random_range(0..100) {
+        // Long enough that some run whenever something breaks.
+        0..5 => orders["before_ms"] = json!(random.random_range(500..2_000)),
+        5..8 => orders["after_ms"] = json!(random.random_range(500..1_500)),
+        8..10 => fails(&mut orders, "unavailable", Some(1), true),
+        10 | 11 => fails(&mut orders, "rate_limited", Some(2), true),
+        12 => fails(&mut orders, "business_rule", None, true),
+        13 => fails(&mut orders, "unavailable", Some(1), false),
+        14 => fails(&mut orders, "internal", None, false),
+        _ => {}
+    }
+    let submission = Submission { key: Some(format!("chaos-{n}")), ..Submission::new(tool, raw(&orders)) };
+    Wish { submission, cancel }
+}
+
+fn leak(n: u32, random: &mut StdRng) -> Wish {
+    let arguments = raw(&json!({"fail": random.random::<bool>()}));
+    let submission = Submission { key: Some(format!("chaos-{n}")), ..Submission::new(LEAKY, arguments) };
+    Wish { submission, cancel: false }
+}
+
+fn fails(orders: &mut Value, class: &str, times: Option<u32>, harmless: bool) {
+    orders["fail"] = json!(class);
+    orders["times"] = json!(times);
+    orders["harmless"] = json!(harmless);
+}
+
+/// The call that kills its worker.
+pub(crate) fn poison(number: usize) -> Submission {
+    let retry = RetryOverride { max_attempts: Some(POISON_ATTEMPTS), ..RetryOverride::default() };
+    Submission {
+        key: Some(format!("poison-{number}")),
+        retry: Some(retry),
+        ..Submission::new(POISON, raw(&json!({"die": true})))
+    }
+}
+
+/// A call that is there to see whether calls are taken.
+pub(crate) fn probe(number: u64) -> Submission {
+    Submission { key: Some(format!("probe-{number}")), ..Submission::new("read", raw(&json!({"n": number}))) }
+}
+
+fn raw(value: &Value) -> Box<RawValue> {
+    redial_testkit::arguments(value.clone())
+}
+
+/// The tasks of a run. Every third goes on with the conversation of the one before.
+pub(crate) fn tasks(seed: u64, count: u32) -> Vec<TaskSubmission> {
+    let mut random = StdRng::seed_from_u64(seed ^ 0x7A5C);
+    let tools = Effect::ALL.iter().map(|effect| effect.as_str()).chain([LEAKY]).map(str::to_owned).collect();
+    let agent = AgentSpec { tools, system: "You keep books.".to_owned(), ..AgentSpec::new(MODEL) };
+    let one = |n: u32| {
+        let plan = PLANS[random.random_range(0..PLANS.len())];
+        TaskSubmission {
+            input: format!("{plan} {n}"),
+            agent: AgentRef::Inline(Box::new(agent.clone())),
+            conversation: Some(format!("conversation-{}", n - n % 3 / 2)),
+            key: Some(format!("task-{n}")),
+            tenant: None,
+        }
+    };
+    (0..count).map(one).collect()
+}
+
+const PLANS: [&str; 4] = ["both", "damaged", "stubborn", "slow"];
+
+/// How the workers play the model.
+pub(crate) const SCRIPT: &str = r#"
+[[rule]]
+when = { last = "user", contains = "both" }
+calls = [
+    { name = "keyed", arguments = { n = 1, before_ms = 20 } },
+    { name = "unsafe", arguments = { n = 2, after_ms = 20 } },
+    { name = "leaky", arguments = { fail = false } },
+]
+
+[[rule]]
+when = { last = "user", contains = "damaged" }
+calls = [
+    { name = "idempotent", arguments = "{'n': 4, 'before_ms': 10,}" },
+    { name = "no_such_tool", arguments = {} },
+]
+
+[[rule]]
+when = { last = "user", contains = "stubborn" }
+calls = [{ name = "read", arguments = { n = 5, fail = "business_rule", harmless = true } }]
+
+[[rule]]
+when = { last = "tool", class = "business_rule" }
+calls = [{ name = "read", arguments = { n = 6 } }, { name = "idempotent", arguments = { n = 7, fail = "unavailable", times = 1 } }]
+
+[[rule]]
+when = { last = "user", contains = "slow" }
+calls = [{ name = "unsafe", arguments = { n = 8, before_ms = 700 } }, { name = "keyed", arguments = { n = 9, after_ms = 900 } }]
+delay = "300ms"
+
+[[rule]]
+text = "done"
+delay = "50ms"
+usage = { input_tokens = 100, output_tokens = 5 }
+"#;
+
+/// The file of models that names the script.
+pub(crate) fn models(script: &Path) -> String {
+    format!(
+        "[models.{MODEL}]\nprovider = \"script\"\nscript = {:?}\n\
+         retry = {{ initial = \"50ms\", cap = \"300ms\", max_attempts = 20 }}\n",
+        script.display().to_string()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_is_a_load() {
+        let keys =
+            |seed| calls(seed, 50, Path::new("/f")).into_iter().map(|wish| format!("{wish:?}")).collect::<Vec<_>>();
+        assert_eq!(keys(3), keys(3));
+        assert_ne!(keys(3), keys(4));
+        assert_eq!(tasks(3, 50), tasks(3, 50));
+    }
+
+    #[test]
+    fn every_tool_and_every_way_to_fail_comes() {
+        let text = format!("{:?}", calls(1, 2_000, Path::new("/f")));
+        for wanted in
+            ["unsafe", "keyed", "fragile", "rate_limited", "business_rule", "internal", "leaky", "cancel: true"]
+        {
+            assert!(text.contains(wanted), "{wanted}");
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! One run: set the scene, send the load, inject the faults, drain, check, report.
+
+use std::{
+    io::Write as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::Context as _;
+use redial_testkit::{Accusation, Claims, Evidence, Subject, accuse};
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    net::TcpStream,
+};
+
+use crate::{
+    cli::RunArgs,
+    client::Clients,
+    faults::{Injector, Outcome, Recovery},
+    load,
+    report::{self, Report},
+    scene::{self, Scene},
+    schedule::{self, Step},
+};
+
+/// How long a worker holds a call without a sign of life. Short, so that many can be lost in a run.
+pub(crate) const LEASE: Duration = Duration::from_secs(3);
+/// Of the time that a run has: after it no more faults are injected, so that there is time to drain and to check.
+const WIND_UP: Duration = Duration::from_secs(50);
+/// A rolling restart takes a minute, or this part of the run if that is less.
+const ROLLING_PART: u32 = 6;
+/// What has not ended this long after the last fault does not end.
+const DRAIN: Duration = Duration::from_secs(120);
+/// Where the evidence against a run is kept.
+const FOLDER: &str = ".redial/chaos";
+
+/// A run that is over.
+pub(crate) struct Over<'a> {
+    pub(crate) seed: u64,
+    pub(crate) nats: String,
+    pub(crate) took: Duration,
+    pub(crate) planned: usize,
+    pub(crate) steps: &'a [(Step, Outcome)],
+    pub(crate) injector: &'a Injector,
+    pub(crate) clients: &'a Clients,
+}
+
+/// The same with what was found, for the report.
+pub(crate) struct Ended<'a> {
+    pub(crate) run: &'a Over<'a>,
+    pub(crate) evidence: &'a Evidence,
+    pub(crate) claims: &'a Claims,
+    pub(crate) accusations: &'a [Accusation],
+    /// Where the secret was found.
+    pub(crate) leaks: &'a [String],
+}
+
+/// See the module.
+pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Report> {
+    let (seed, began) = (args.seed.unwrap_or_else(rand::random), Instant::now());
+    let plan = schedule::plan(seed, usize::try_from(args.faults)?, &args.only);
+    anyhow::ensure!(!plan.is_empty(), "no fault has {:?} in its name; the report of a usual run lists all", args.only);
+    say(&format!("seed {seed}: {} calls, {} tasks, {} faults", args.calls, args.tasks, plan.len()));
+    let scene = Scene::set(LEASE, clock_error(seed)).await.context("the scene could not be set")?;
+    let nats = nats_version(scene.servers.nats_url()).await?;
+    say(&format!("everything runs on nats-server {nats}; {}", limits(&scene)));
+    let whole = Duration::from_secs(60) * args.minutes;
+    let time = whole.saturating_sub(WIND_UP.min(whole / 4));
+    let clients = clients(args, seed, &scene, time).await?;
+    let mut submitting = clients.start(&scene.observer);
+    let mut injector = Injector::new(scene, Duration::from_secs(60).min(whole / ROLLING_PART));
+    let steps = break_it(&mut injector, &clients, &plan, began + time).await?;
+    clients.hurry();
+    say("the faults are over; submitting the rest, and waiting until all has ended");
+    while submitting.join_next().await.is_some() {}
+    drain(&injector.scene).await;
+    injector.scene.look_after().await?;
+    injector.scene.end_roles().await;
+    let (took, planned) = (began.elapsed(), plan.len());
+    check(&Over { seed, nats, took, planned, steps: &steps, injector: &injector, clients: &clients }).await
+}
+
+async fn clients(args: &RunArgs, seed: u64, scene: &Scene, time: Duration) -> anyhow::Result<Arc<Clients>> {
+    let queue = scene::connect(&scene.client_url, "chaos-client").await?;
+    let calls = load::calls(seed, args.calls, &scene.outage);
+    Ok(Clients::new(queue, calls, load::tasks(seed, args.tasks), time))
+}
+
+/// Injects one fault after another, as long as there is time.
+async fn break_it(
+    injector: &mut Injector,
+    clients: &Clients,
+    plan: &[Step],
+    until: Instant,
+) -> anyhow::Result<Vec<(Step, Outcome)>> {
+    let (mut steps, began) = (Vec::new(), Instant::now());
+    for step in plan {
+        if Instant::now() > until {
+            say(&format!("no time for the last {} faults", plan.len() - steps.len()));
+            break;
+        }
+        let outcome = injector.step(step).await.with_context(|| step.to_string())?;
+        say(&line(step, &outcome, (steps.len() + 1, plan.len()), began.elapsed(), clients));
+        steps.push((*step, outcome));
+    }
+    Ok(steps)
+}
+
+/// Compares what was promised with what is.
+async fn check(run: &Over<'_>) -> anyhow::Result<Report> {
+    let scene = &run.injector.scene;
+    let evidence = scene.observer.evidence().await;
+    let claims = claims(scene, run.clients);
+    let accusations = accuse(&evidence, &claims);
+    let leaks = scene.leaks().await;
+    let report =
+        report::make(&Ended { run, evidence: &evidence, claims: &claims, accusations: &accusations, leaks: &leaks });
+    if !report.passes(true) {
+        let folder = keep(run, &evidence, &accusations)?;
+        say(&format!("what speaks against this run is in {}", folder.display()));
+    }
+    Ok(report)
+}
+
+/// By how many seconds the clock of one worker is wrong: an hour to two days, in either direction.
+fn clock_error(seed: u64) -> i64 {
+    let hours = i64::try_from(seed % 48).unwrap_or(0) + 1;
+    if seed.is_multiple_of(2) { hours * 3600 } else { -hours * 3600 }
+}
+
+/// What is not to be had here.
+fn limits(scene: &Scene) -> String {
+    let disk = if scene.disk.is_small() { "its disk can be filled" } else { "SKIPPED: a full disk (no tmpfs here)" };
+    let clock =
+        if scene.wrong_clocks > 0 { "worker 3 has a wrong clock" } else { "SKIPPED: a wrong clock (no C compiler)" };
+    format!("{disk}; {clock}")
+}
+
+fn line(step: &Step, outcome: &Outcome, place: (usize, usize), at: Duration, clients: &Clients) -> String {
+    let recovery = match outcome.recovery {
+        Recovery::After(time) => format!(": recovered after {:.2} s", time.as_secs_f64()),
+        Recovery::Never => ": DID NOT RECOVER".to_owned(),
+        Recovery::NotMeasured => String::new(),
+    };
+    let skipped = outcome.skipped.as_ref().map(|why| format!(": SKIPPED: {why}")).unwrap_or_default();
+    let note = if outcome.note.is_empty() { String::new() } else { format!(" ({})", outcome.note) };
+    let (calls, tasks) = clients.acknowledged();
+    let (n, all) = place;
+    format!("{:>4} s {n:>3}/{all}  {step}{recovery}{skipped}{note}   [{calls} calls, {tasks} tasks]", at.as_secs())
+}
+
+/// Waits until everything has ended, or does not any more.
+async fn drain(scene: &Scene) {
+    let began = Instant::now();
+    while began.elapsed() < DRAIN {
+        if scene.observer.live().await == Some(0) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let living = scene.observer.living().await.unwrap_or_default();
+    say(&format!("these have not ended after {DRAIN:?}:\n{}", living.join("\n")));
+}
+
+/// What clients were told and what tools did.
+fn claims(scene: &Scene, clients: &Clients) -> Claims {
+    let alive = scene.started.iter().filter(|id| !scene.harmed.contains(id)).cloned().collect();
+    Claims {
+        deeds: scene.ledger.entries(),
+        workers_died: true,
+        alive,
+        stood_still: scene.stood_still.clone(),
+        ..clients.claims()
+    }
+}
+
+/// Keeps what a person needs to find out what went wrong.
+fn keep(run: &Over<'_>, evidence: &Evidence, accusations: &[Accusation]) -> anyhow::Result<PathBuf> {
+    let (scene, folder) = (&run.injector.scene, Path::new(FOLDER).join(format!("seed-{}", run.seed)));
+    let _none_yet = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder)?;
+    let mut lines = Vec::new();
+    for accusation in accusations {
+        lines.push(accusation.to_string());
+        if let Subject::Call(call) = accusation.about {
+            lines.push(format!("  {:?}", evidence.calls.get(&call)));
+        }
+    }
+    std::fs::write(folder.join("accusations"), lines.join("\n"))?;
+    std::fs::copy(scene.ledger.path(), folder.join("ledger"))?;
+    run.clients.write(&folder.join("client"))?;
+    for (n, (name, output)) in scene.outputs.iter().enumerate() {
+        std::fs::write(folder.join(format!("{n:03}-{name}.log")), output)?;
+    }
+    Ok(folder)
+}
+
+/// A server says its version before anybody asks.
+async fn nats_version(url: &str) -> anyhow::Result<String> {
+    let address = url.rsplit_once('@').map_or(url, |(_, address)| address);
+    let mut line = String::new();
+    BufReader::new(TcpStream::connect(address).await?).read_line(&mut line).await?;
+    let info: serde_json::Value = serde_json::from_str(line.trim_start_matches("INFO "))?;
+    Ok(info["version"].as_str().unwrap_or("of unknown version").to_owned())
+}
+
+/// To whoever watches.
+pub(crate) fn say(text: &str) {
+    let _nobody_watches = writeln!(std::io::stderr(), "chaos: {text}");
+}

@@ -1,0 +1,53 @@
+//! A worker of the run: obedient tools of all four effects, and a model played by a script.
+
+use std::io::Write as _;
+
+use redial_testkit::{Ledger, obedient};
+use redial_worker::{CancellationToken, Effect, Tool, ToolError, Worker, WorkerConfig};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::{cli::WorkerArgs, load};
+
+/// Calls that each pool runs at once.
+const SLOTS: u32 = 64;
+/// What the line begins with that says the worker's id.
+pub(crate) const ID: &str = "worker-id ";
+
+/// Runs until SIGTERM, then drains.
+pub(crate) async fn run(args: &WorkerArgs) -> anyhow::Result<()> {
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).init();
+    let ledger = Ledger::open(&args.ledger);
+    let config = WorkerConfig { slots: SLOTS, ..WorkerConfig::new(&args.nats_url, "chaos") };
+    let tools = load::tools().into_iter().map(|(name, effect)| obedient(&name, effect, &ledger));
+    let worker = tools.fold(Worker::new(config), Worker::add).add(leaky(&args.secret)).models(&args.models)?;
+    writeln!(std::io::stdout(), "{ID}{}", worker.id())?;
+    let shutdown = CancellationToken::new();
+    let (cancel, mut terminate) = (shutdown.clone(), signal(SignalKind::terminate())?);
+    tokio::spawn(async move {
+        terminate.recv().await;
+        cancel.cancel();
+    });
+    Ok(worker.run(shutdown).await?)
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Leak {
+    fail: bool,
+}
+
+/// A tool that cannot keep a secret: it stands in its answers and in its errors.
+fn leaky(secret: &str) -> Tool {
+    let told = secret.to_owned();
+    let run = move |leak: Leak| {
+        let answer: Result<Value, ToolError> = if leak.fail {
+            Err(ToolError::business_rule(format!("the key {told} is not taken")))
+        } else {
+            Ok(json!({"key": told, "twice": [&told]}))
+        };
+        async move { answer }
+    };
+    Tool::new(load::LEAKY, run).effect(Effect::Read).secret(secret)
+}
