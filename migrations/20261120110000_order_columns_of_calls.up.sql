@@ -60,7 +60,12 @@ SELECT
     message
 FROM calls_before;
 DROP TABLE calls_before;
+-- Postgres gave other names while the old table held these.
 ALTER TABLE calls RENAME CONSTRAINT calls_pkey1 TO calls_pkey;
+ALTER TABLE calls RENAME CONSTRAINT calls_state_check1 TO calls_state_check;
+ALTER TABLE calls RENAME CONSTRAINT calls_effect_check1 TO calls_effect_check;
+ALTER TABLE calls RENAME CONSTRAINT calls_check2 TO calls_check;
+ALTER TABLE calls RENAME CONSTRAINT calls_check3 TO calls_check1;
 
 CREATE UNIQUE INDEX calls_key ON calls (tenant, key) WHERE key IS NOT NULL;
 CREATE INDEX calls_wake ON calls (wake_at) WHERE wake_at IS NOT NULL;
