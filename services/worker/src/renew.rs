@@ -1,7 +1,8 @@
 //! Renew: the heartbeat that keeps the leases, and the watch over those that ended.
 
-use std::{sync::Arc, time::Duration};
+use std::{iter::repeat_with, sync::Arc, time::Duration};
 
+use futures_util::future::select_ok;
 use redial_proto::{ErrorClass, Failure, JobRef, RenewReply, RenewRequest, subjects};
 use redial_queue::QueueError;
 use tokio::time::{Instant, MissedTickBehavior};
@@ -18,11 +19,14 @@ const CHUNK: usize = 10_000;
 const WATCH: Duration = Duration::from_millis(100);
 /// A heartbeat that failed is tried again after this part of the lease.
 const RETRY_PART: u32 = 20;
+/// Copies of a heartbeat, by how often it failed before. Each copy goes to any of the dispatchers; one that stands still, or
+/// that is cut off, answers none. With one of two gone, single heartbeats would fail often enough in a row to lose leases.
+const COPIES: [usize; 3] = [1, 3, 5];
 
 /// Renews every third of the lease, when asked to, and right after a reconnection.
 pub(crate) async fn renew(shared: Arc<Shared>) {
     let mut connections = shared.queue.connections();
-    let mut wait = Duration::ZERO;
+    let (mut wait, mut failures) = (Duration::ZERO, 0);
     loop {
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
@@ -30,11 +34,12 @@ pub(crate) async fn renew(shared: Arc<Shared>) {
             Ok(()) = connections.changed() => {}
         }
         let lease = shared.lease();
-        wait = match beat(&shared, lease).await {
-            Ok(()) => lease / 3,
+        let copies = COPIES[failures.min(COPIES.len() - 1)];
+        (wait, failures) = match beat(&shared, lease, copies).await {
+            Ok(()) => (lease / 3, 0),
             Err(error) => {
                 tracing::warn!("a heartbeat failed: {error}");
-                lease / RETRY_PART
+                (lease / RETRY_PART, failures + 1)
             }
         };
     }
@@ -61,12 +66,12 @@ pub(crate) async fn watch(shared: Arc<Shared>) {
 }
 
 /// One heartbeat: at least one message, also when nothing runs.
-async fn beat(shared: &Shared, lease: Duration) -> Result<(), QueueError> {
+async fn beat(shared: &Shared, lease: Duration, copies: usize) -> Result<(), QueueError> {
     let jobs = shared.held.jobs();
     let mut chunks = jobs.chunks(CHUNK);
     let mut chunk = chunks.next().unwrap_or_default();
     loop {
-        renew_chunk(shared, chunk, lease).await?;
+        renew_chunk(shared, chunk, lease, copies).await?;
         match chunks.next() {
             Some(next) => chunk = next,
             None => return Ok(()),
@@ -74,7 +79,7 @@ async fn beat(shared: &Shared, lease: Duration) -> Result<(), QueueError> {
     }
 }
 
-async fn renew_chunk(shared: &Shared, jobs: &[JobRef], lease: Duration) -> Result<(), QueueError> {
+async fn renew_chunk(shared: &Shared, jobs: &[JobRef], lease: Duration, copies: usize) -> Result<(), QueueError> {
     let request = RenewRequest {
         worker: shared.id.clone(),
         running: jobs.to_vec(),
@@ -83,7 +88,8 @@ async fn renew_chunk(shared: &Shared, jobs: &[JobRef], lease: Duration) -> Resul
     };
     // Counted from before the message left: the dispatcher's lease can only end later.
     let sent = Instant::now();
-    let reply: RenewReply = shared.queue.request(subjects::RENEW, &request, shared.answer()).await?;
+    let ask = || Box::pin(shared.queue.request(subjects::RENEW, &request, shared.answer()));
+    let (reply, _): (RenewReply, _) = select_ok(repeat_with(ask).take(copies)).await?;
     obey(shared, jobs, &reply, sent + lease.saturating_sub(margin(lease)));
     Ok(())
 }

@@ -47,6 +47,32 @@ async fn a_lost_lease_stops_the_tool_and_nothing_is_reported() {
     assert_eq!(reports(&mut dispatcher), 0);
 }
 
+/// With one that does not answer, the next try must not depend on where a single message goes.
+#[tokio::test]
+async fn a_heartbeat_that_failed_is_sent_in_copies() {
+    let mut dispatcher = Dispatcher::start().await;
+    dispatcher.script().lease_ms = 6000;
+    let (stuck, mut events) = tools::stuck();
+    let worker = dispatcher.worker(4, [stuck]).await;
+    dispatcher.submit("stuck").await;
+    assert_eq!(within(5, events.recv()).await, Some(Event::Started));
+    dispatcher.renewal().await;
+    dispatcher.script().answer_renewals = false;
+    dispatcher.said();
+    let silent = async {
+        // Single ones would be 1.5 s apart.
+        dispatcher.renewal().await;
+        for copies in [3, 5, 5] {
+            dispatcher.renewal().await;
+            for _ in 1..copies {
+                within(1, dispatcher.renewal()).await;
+            }
+        }
+    };
+    within(20, silent).await;
+    worker.stop().await;
+}
+
 #[tokio::test]
 async fn without_renewals_the_lease_ends_by_the_workers_own_clock() {
     let mut dispatcher = Dispatcher::start().await;
