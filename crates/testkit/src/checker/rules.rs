@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use chrono::{DateTime, Utc};
 use redial_proto::{CallId, CallState, Effect};
 use uuid::Uuid;
 
@@ -70,17 +71,24 @@ fn unkept_promises(evidence: &Evidence, claims: &Claims, deeds: &HashMap<CallId,
     let mut accuse =
         |invariant, call, found| accusations.push(Accusation { invariant, about: Subject::Call(call), found });
     for (id, when) in &claims.cancelled {
-        let attempts = evidence.calls.get(id).into_iter().flat_map(|call| &call.attempts);
-        for late in attempts.filter(|attempt| attempt.started_at > *when) {
+        let attempts = || evidence.calls.get(id).into_iter().flat_map(|call| &call.attempts);
+        for late in attempts().filter(|attempt| attempt.started_at > *when) {
             let found = format!("attempt {} started at {}, cancelled at {when}", late.attempt, late.started_at);
             accuse(Invariant::NothingAfterCancel, *id, found);
         }
-        for late in deeds.get(id).into_iter().flatten().filter(|e| e.deed == Deed::Started && e.at > *when) {
+        let started = deeds.get(id).into_iter().flatten().filter(|e| e.deed == Deed::Started && e.at > *when);
+        for late in started.filter(|e| !attempts().any(|attempt| was_under_way(attempt, e, *when))) {
             let found = format!("the tool began attempt {} at {}, cancelled at {when}", late.attempt, late.at);
             accuse(Invariant::NothingAfterCancel, *id, found);
         }
     }
     accusations
+}
+
+/// The cancel found the attempt running, and was answered so: its grant was on the way to the worker, which can be told to
+/// stop only after that. Once the attempt has ended on record, nothing of it may start.
+fn was_under_way(attempt: &AttemptFacts, start: &Entry, cancelled: DateTime<Utc>) -> bool {
+    attempt.attempt == start.attempt && attempt.started_at <= cancelled && attempt.ended_at >= start.at
 }
 
 fn lives(call: &CallFacts, claims: &Claims) -> Finding {
