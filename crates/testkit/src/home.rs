@@ -11,8 +11,12 @@ use std::{
 use uuid::Uuid;
 
 /// Removes the folder when its standard input ends, which is when we do. Servers that die with us may still write for a
-/// moment, hence the repetition.
-const JANITOR: &str = r#"cat; for _ in 1 2 3 4 5 6 7 8 9 10; do rm -rf "$1" 2>/dev/null && exit; sleep 0.2; done"#;
+/// moment, hence the repetition. A disk that was mounted in there, as a test of a full one does, would stay.
+const JANITOR: &str = r#"
+cat
+umount -l "$1"/disk_* 2>/dev/null
+for _ in 1 2 3 4 5 6 7 8 9 10; do rm -rf "$1" 2>/dev/null && exit; sleep 0.2; done
+"#;
 
 static HOME: LazyLock<(PathBuf, Child)> = LazyLock::new(|| {
     let name = format!("redial-test-{}-{}", std::process::id(), &Uuid::new_v4().simple().to_string()[..8]);

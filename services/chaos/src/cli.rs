@@ -32,7 +32,7 @@ pub(crate) struct RunArgs {
     /// Faults to inject
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) faults: u32,
-    /// Only faults whose name in the report contains this text
+    /// Only faults whose name in the report contains one of these texts, separated by commas
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub(crate) only: String,
     /// The whole run shall take no longer; what does not fit is left out, and the report says so

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use redial_testkit::{Accusation, Claims, Evidence, Subject, accuse};
+use redial_testkit::{Accusation, AttemptFacts, Claims, Evidence, Subject, accuse};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     net::TcpStream,
@@ -188,6 +188,11 @@ fn keep(run: &Over<'_>, evidence: &Evidence, accusations: &[Accusation]) -> anyh
         }
     }
     std::fs::write(folder.join("accusations"), lines.join("\n"))?;
+    let unharmed =
+        |attempt: &AttemptFacts| attempt.class.as_deref() == Some("lost") && !scene.harmed.contains(&attempt.worker);
+    let lost = evidence.calls.values().filter(|call| call.attempts.iter().any(unharmed));
+    let lost: Vec<String> = lost.map(|call| format!("{call:?}")).collect();
+    std::fs::write(folder.join("lost-by-the-living"), lost.join("\n"))?;
     std::fs::copy(scene.ledger.path(), folder.join("ledger"))?;
     run.clients.write(&folder.join("client"))?;
     for (n, (name, output)) in scene.outputs.iter().enumerate() {

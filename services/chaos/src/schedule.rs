@@ -143,7 +143,7 @@ enum Kind {
     RollingRestart,
 }
 
-/// The faults of a run whose kind contains a text; none if no kind does.
+/// The faults of a run, of some kinds only if there is a text that says which; none if that fits no kind.
 pub(crate) fn plan(seed: u64, faults: usize, only: &str) -> Vec<Step> {
     if only.is_empty() {
         return all(seed, faults);
@@ -151,7 +151,7 @@ pub(crate) fn plan(seed: u64, faults: usize, only: &str) -> Vec<Step> {
     let mut steps = Vec::new();
     // Each kind comes among so many.
     for round in 0..u64::try_from(faults).unwrap_or(u64::MAX) {
-        let more = all(seed.wrapping_add(round), 64).into_iter().filter(|step| step.fault.kind().contains(only));
+        let more = all(seed.wrapping_add(round), 64).into_iter().filter(|step| is_wanted(step, only));
         steps.extend(more);
         if steps.is_empty() || steps.len() >= faults {
             break;
@@ -159,6 +159,11 @@ pub(crate) fn plan(seed: u64, faults: usize, only: &str) -> Vec<Step> {
     }
     steps.truncate(faults);
     steps
+}
+
+/// One of the texts, between commas, stands in the kind.
+fn is_wanted(step: &Step, only: &str) -> bool {
+    only.split(',').any(|text| step.fault.kind().contains(text.trim()))
 }
 
 fn all(seed: u64, faults: usize) -> Vec<Step> {
@@ -362,6 +367,8 @@ mod tests {
         assert!(steps.len() == 5 && steps.iter().all(|step| step.fault == Fault::FillDisk), "{steps:?}");
         assert_eq!(plan(1, 5, "no such fault"), []);
         assert_eq!(plan(1, 5, "rolling").len(), 5);
+        let both: BTreeSet<String> = plan(1, 30, "disk, poison").iter().map(|step| step.fault.kind()).collect();
+        assert_eq!(both.into_iter().collect::<Vec<_>>(), ["NATS disk full", "poison call"]);
     }
 
     #[test]
