@@ -6,10 +6,10 @@ use redial_fuzz::{Run, TARGETS, Target, grows, run, run_with};
 
 #[test]
 fn no_decoder_panics() {
-    let outcome = run(&Run { seed: 1, inputs: 8_000, threads: 2 });
+    let outcome = run(&Run { seed: 1, inputs: 12_000, threads: 2 });
     println!("{outcome}");
     assert!(outcome.findings.is_empty(), "{outcome}");
-    assert_eq!(outcome.inputs(), 8_000);
+    assert_eq!(outcome.inputs(), 12_000);
     for (name, counts) in &outcome.counts {
         assert!(counts.inputs > 0 && counts.read < counts.inputs, "{name}: damage that does nothing: {counts:?}");
     }
@@ -29,7 +29,7 @@ fn what_is_damaged_here_is_good() {
 
 const PANICS: Target = Target {
     name: "panics",
-    weight: 1,
+    weight: 100,
     corpus: || vec![b"good".to_vec()],
     decoder: || Box::new(|input| if input.contains(&b'{') { panic!("a brace") } else { true }),
 };

@@ -9,12 +9,12 @@ use crate::corpus;
 
 /// Text of models without function calling.
 pub(super) const REACT: Target =
-    Target { name: "ReAct text", weight: 100, corpus: || texts(&corpus::REACT), decoder: react };
+    Target { name: "ReAct text", weight: 200, corpus: || texts(&corpus::REACT), decoder: react };
 
 /// Answers of the chat completions interface, whole and in events.
 pub(super) const OPENAI: Target = Target {
     name: "OpenAI answer, SSE",
-    weight: 80,
+    weight: 160,
     corpus: || texts(&corpus::OPENAI),
     decoder: || provider(openai::read),
 };
@@ -22,7 +22,7 @@ pub(super) const OPENAI: Target = Target {
 /// Answers of the messages interface, whole and in events.
 pub(super) const ANTHROPIC: Target = Target {
     name: "Anthropic answer, SSE",
-    weight: 80,
+    weight: 160,
     corpus: || texts(&corpus::ANTHROPIC),
     decoder: || provider(anthropic::read),
 };

@@ -9,11 +9,11 @@ use crate::corpus;
 
 /// The arguments of a call.
 pub(super) const ARGUMENTS: Target =
-    Target { name: "arguments", weight: 150, corpus: corpus::arguments, decoder: arguments };
+    Target { name: "arguments", weight: 300, corpus: corpus::arguments, decoder: arguments };
 
 /// The name of a tool.
 pub(super) const NAMES: Target =
-    Target { name: "tool name", weight: 20, corpus: || super::texts(&corpus::NAMES), decoder: || Box::new(name) };
+    Target { name: "tool name", weight: 40, corpus: || super::texts(&corpus::NAMES), decoder: || Box::new(name) };
 
 fn arguments() -> Decoder {
     let schemas = schemas();
@@ -23,11 +23,10 @@ fn arguments() -> Decoder {
         let raw = String::from_utf8_lossy(bytes);
         let language = if turn % 2 == 0 { Language::En } else { Language::Zh };
         let schema = &schemas[turn % schemas.len()];
-        let off = schema.resolve_in(&raw, Repairs::Off, language).is_ok();
-        let Ok(resolved) = schema.resolve_in(&raw, Repairs::On, language) else {
-            assert!(!off, "good as it is, and refused with repairs");
-            return false;
-        };
+        if let Ok(as_it_is) = schema.resolve_in(&raw, Repairs::Off, language) {
+            assert_eq!(as_it_is.arguments, raw, "changed although repairs are off");
+        }
+        let Ok(resolved) = schema.resolve_in(&raw, Repairs::On, language) else { return false };
         let checked = schema.check(&resolved.arguments);
         assert!(checked.is_ok(), "repaired into what breaks the schema: {}", resolved.arguments);
         assert_eq!(resolved.arguments == raw, resolved.repairs.is_empty(), "a repair that is not on record");

@@ -11,16 +11,16 @@ use crate::corpus;
 
 /// `agents.toml`.
 pub(super) const AGENTS: Target =
-    Target { name: "agents.toml", weight: 30, corpus: corpus::agents, decoder: || Box::new(agents) };
+    Target { name: "agents.toml", weight: 60, corpus: corpus::agents, decoder: || Box::new(agents) };
 
 /// `models.toml`.
-pub(super) const MODELS: Target = Target { name: "models.toml", weight: 2, corpus: corpus::models, decoder: models };
+pub(super) const MODELS: Target = Target { name: "models.toml", weight: 1, corpus: corpus::models, decoder: models };
 
 /// The scripts of scripted models.
 pub(super) const SCRIPT: Target = Target { name: "script", weight: 10, corpus: corpus::scripts, decoder: script };
 
 /// `tools.toml`.
-pub(super) const TOOLS: Target = Target { name: "tools.toml", weight: 2, corpus: corpus::tools, decoder: tools };
+pub(super) const TOOLS: Target = Target { name: "tools.toml", weight: 1, corpus: corpus::tools, decoder: tools };
 
 fn agents(bytes: &[u8]) -> bool {
     #[derive(Deserialize)]

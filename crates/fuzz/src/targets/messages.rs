@@ -14,16 +14,16 @@ use crate::corpus;
 
 /// What stands on the stream of jobs.
 pub(super) const JOB: Target =
-    Target { name: "job", weight: 100, corpus: || texts(&corpus::JOBS), decoder: || Box::new(read::<Job>) };
+    Target { name: "job", weight: 200, corpus: || texts(&corpus::JOBS), decoder: || Box::new(read::<Job>) };
 
 /// What stands on the stream of results.
 pub(super) const RESULT: Target =
-    Target { name: "result", weight: 120, corpus: || texts(&corpus::RESULTS), decoder: || Box::new(result) };
+    Target { name: "result", weight: 240, corpus: || texts(&corpus::RESULTS), decoder: || Box::new(result) };
 
 /// What workers ask of dispatchers: claim, renew, release; and what users do: cancel.
 pub(super) const CONTROL: Target = Target {
     name: "claim, renew, release",
-    weight: 120,
+    weight: 240,
     corpus: || texts(&corpus::CONTROL),
     decoder: || Box::new(control),
 };
@@ -31,23 +31,23 @@ pub(super) const CONTROL: Target = Target {
 /// Calls that are submitted, one by one and in batches.
 pub(super) const SUBMISSION: Target = Target {
     name: "submission",
-    weight: 120,
+    weight: 240,
     corpus: || texts(&corpus::SUBMISSIONS),
     decoder: || Box::new(submission),
 };
 
 /// Tasks that are submitted.
 pub(super) const TASK: Target =
-    Target { name: "task submission", weight: 80, corpus: || texts(&corpus::TASKS), decoder: || Box::new(task) };
+    Target { name: "task submission", weight: 160, corpus: || texts(&corpus::TASKS), decoder: || Box::new(task) };
 
 /// A model's turn, as it travels between dispatcher and worker.
 pub(super) const TURN: Target =
-    Target { name: "turn", weight: 60, corpus: || texts(&corpus::TURNS), decoder: || Box::new(turn) };
+    Target { name: "turn", weight: 120, corpus: || texts(&corpus::TURNS), decoder: || Box::new(turn) };
 
 /// What dispatchers tell workers.
 pub(super) const TO_WORKERS: Target = Target {
     name: "grants, notices",
-    weight: 60,
+    weight: 120,
     corpus: || texts(&corpus::TO_WORKERS),
     decoder: || Box::new(to_worker),
 };
@@ -55,7 +55,7 @@ pub(super) const TO_WORKERS: Target = Target {
 /// The tools that a worker announces.
 pub(super) const ANNOUNCEMENT: Target = Target {
     name: "announcement",
-    weight: 20,
+    weight: 40,
     corpus: || texts(&corpus::ANNOUNCEMENTS),
     decoder: || Box::new(announcement),
 };
