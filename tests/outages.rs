@@ -5,7 +5,7 @@
 use std::{collections::HashSet, time::Duration};
 
 use redial_proto::{CallId, CallState, Effect, RetryOverride, Submission};
-use redial_testkit::{Deed, Servers, Stack, arguments, obedient, unique_path};
+use redial_testkit::{Deed, Paused, Servers, Stack, arguments, obedient, unique_path};
 use serde_json::json;
 
 const LONG: Duration = Duration::from_secs(60);
@@ -188,6 +188,33 @@ async fn an_outage_that_outlasts_the_leases_burns_no_attempt() {
     stack.servers.kill_postgres().await;
     stack.ledger.reaches(Deed::Stopped, 2 * HELD).await;
     stack.servers.start_postgres().await;
+    std::fs::write(&gate, "").unwrap();
+    all_done_at_once(stack, HELD).await;
+}
+
+/// Postgres stands still with all its connections open: no statement fails, and nothing was due when it began. Once it goes
+/// on, whoever looks at the leases first must know that nobody could renew them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_stands_still_burns_no_attempt() {
+    const HELD: usize = 12;
+    let lease = Duration::from_secs(2);
+    let stack = stack(lease).await;
+    let gate = unique_path("gate");
+    let held: Vec<Submission> = (0..HELD)
+        .map(|n| {
+            let effect = [Effect::Read, Effect::Idempotent, Effect::Keyed][n % 3].as_str();
+            Submission::new(effect, arguments(json!({"n": n, "hold": gate})))
+        })
+        .collect();
+    stack.call_all(&held).await;
+    stack.ledger.reaches(Deed::Started, HELD).await;
+    // Dispatchers that have just started are patient for so long.
+    tokio::time::sleep(redial_queue::LONGEST_RECONNECT + 2 * lease).await;
+    let paused = Paused::new(stack.servers.postgres_pid());
+    stack.ledger.reaches(Deed::Stopped, HELD).await;
+    // Workers stop a little before the lease ends; this is about leases that have ended on record, too.
+    tokio::time::sleep(lease / 2).await;
+    drop(paused);
     std::fs::write(&gate, "").unwrap();
     all_done_at_once(stack, HELD).await;
 }

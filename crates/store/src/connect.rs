@@ -6,12 +6,15 @@ use std::{
 };
 
 use sqlx::{
-    ConnectOptions, PgConnection, PgPool, Postgres,
+    ConnectOptions, Connection as _, PgConnection, PgPool, Postgres,
     pool::PoolConnection,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
 use crate::StoreError;
+
+/// A connection that was idle for longer is tried before it is used: the server may have been restarted meanwhile.
+const FRESH: Duration = Duration::from_secs(1);
 
 /// What a set of connections is for; it decides what the planner may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +80,16 @@ impl Store {
             // Also sets how long the pool pauses between two tries to connect: up to a fifth of this. Once Postgres is
             // back, nobody waits for longer.
             .acquire_timeout(Duration::from_secs(2))
+            // A question to the server before each statement would cost a round trip.
+            .test_before_acquire(false)
+            .before_acquire(|connection, meta| {
+                Box::pin(async move {
+                    if meta.idle_for > FRESH {
+                        connection.ping().await?;
+                    }
+                    Ok(true)
+                })
+            })
             .connect_lazy_with(options);
         Ok(Self { pool, limit: config.purpose.limit() })
     }

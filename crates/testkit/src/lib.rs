@@ -2,7 +2,7 @@
 //!
 //! | part | is |
 //! | --- | --- |
-//! | [`Servers`], [`Process`], [`FaultProxy`] | Postgres, NATS and programs that can be killed, paused, cut off |
+//! | [`Servers`], [`Process`], [`Paused`], [`FaultProxy`] | Postgres, NATS and programs that can be killed, paused, cut off |
 //! | [`Stack`] | dispatchers and workers on a database of their own; accuses when a test leaves something behind |
 //! | [`Evidence`], [`Claims`], [`accuse`] | the checker of the invariants that every test must leave intact |
 //! | [`obedient`], [`Ledger`] | a tool that does what its arguments say, and the book of what it did |
@@ -19,6 +19,7 @@ mod home;
 mod ledger;
 mod obedient;
 mod observer;
+mod paused;
 mod process;
 mod raw_nats;
 mod scripted_http;
@@ -33,6 +34,7 @@ pub use home::unique_path;
 pub use ledger::{Deed, Entry, Ledger};
 pub use obedient::{obedient, run_obedient_worker, start_obedient_worker};
 pub use observer::{Observer, Running};
+pub use paused::Paused;
 pub use process::Process;
 pub use raw_nats::RawNats;
 pub use scripted_http::{Reply, Request, ScriptedHttp};

@@ -28,8 +28,8 @@ pub(crate) async fn run(shared: Arc<Shared>, shutdown: CancellationToken) {
     let (mut swept_at, mut troubled) = (Instant::now(), false);
     let mut connections = shared.queue.connections();
     while until(&shutdown, wait(&shared, pause)).await.is_some() {
-        // A statement that hung, or a process that was stopped, is an outage too. One that has just ended counts from
-        // now: this may be the first moment at which a worker could renew.
+        // A process that was stopped is an outage too. One that has just ended counts from now: this may be the first
+        // moment at which a worker could renew.
         let reconnected = connections.has_changed().unwrap_or(true);
         connections.mark_unchanged();
         if troubled
@@ -62,9 +62,10 @@ async fn wait(shared: &Shared, pause: Duration) {
 async fn pass(shared: &Shared) -> Result<Duration, StoreError> {
     let mut republished = 0;
     loop {
-        let mut sweep =
-            Sweep { shared, began: Instant::now(), allowed: HashMap::new(), changes: Vec::new(), republished };
+        let began = Instant::now();
+        let mut sweep = Sweep { shared, began, allowed: HashMap::new(), changes: Vec::new(), republished };
         let (applied, due) = shared.store.sweep(BATCH, &mut sweep).await?;
+        note_if_hung(shared, began);
         metrics().jobs_republished(u64::from(sweep.republished - republished));
         republished = sweep.republished;
         let changes = sweep.changes;
@@ -73,8 +74,19 @@ async fn pass(shared: &Shared) -> Result<Duration, StoreError> {
             break;
         }
     }
+    let asked = Instant::now();
     let next = shared.store.next_wake().await?;
-    Ok(next.map_or(INTERVAL, |wait| wait.to_std().unwrap_or(Duration::from_millis(5))).min(INTERVAL))
+    note_if_hung(shared, asked);
+    let longest = INTERVAL.min(shared.config.lease / 3);
+    Ok(next.map_or(longest, |wait| wait.to_std().unwrap_or(Duration::from_millis(5))).min(longest))
+}
+
+/// While a statement hung nobody could renew: an outage, whether or not anything was due. A lease was renewed at most a
+/// third of its length before; of the two thirds after which it ends a sweep sees at least one.
+fn note_if_hung(shared: &Shared, began: Instant) {
+    if began.elapsed() >= (INTERVAL * 2).min(shared.config.lease / 3) {
+        shared.note_outage();
+    }
 }
 
 struct Sweep<'a> {
@@ -96,10 +108,7 @@ impl Sweeper for Sweep<'_> {
     }
 
     fn decide(&mut self, calls: &[CallRow]) -> Vec<Change> {
-        if self.began.elapsed() > INTERVAL * 2 {
-            // The database hung: nobody could renew meanwhile.
-            self.shared.note_outage();
-        }
+        note_if_hung(self.shared, self.began);
         let grace = self.shared.grace();
         self.changes = calls.iter().map(|call| self.decide_one(call, grace)).collect();
         self.changes.clone()

@@ -1,12 +1,9 @@
 //! Processes that are killed, frozen, restarted.
 
-use std::{
-    fs,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use chrono::Utc;
-use rustix::process::{Pid, Signal, kill_process};
+use redial_testkit::Paused;
 use tokio::task::JoinSet;
 
 use super::{Injector, Outcome, PATIENCE, RECONNECTION, Recovery, Target, between, reached};
@@ -102,15 +99,10 @@ impl Injector {
             self.scene.harm(n);
             self.scene.stood_still.push(self.scene.workers[n].id.clone());
         }
-        let pids = self.pids(victim);
-        for pid in &pids {
-            signal(*pid, Signal::STOP);
-        }
+        let paused = Paused::new(self.pid(victim));
         tokio::time::sleep(between(lease + Duration::from_millis(300), lease + Duration::from_millis(1500), step))
             .await;
-        for pid in &pids {
-            signal(*pid, Signal::CONT);
-        }
+        drop(paused);
         let now = Utc::now();
         Ok(match victim {
             Victim::Worker(n) => {
@@ -125,18 +117,12 @@ impl Injector {
         })
     }
 
-    /// The processes of one, the first first.
-    fn pids(&self, victim: Victim) -> Vec<u32> {
+    fn pid(&self, victim: Victim) -> u32 {
         match victim {
-            Victim::Dispatcher(n) => vec![self.scene.dispatchers[n].process.pid()],
-            Victim::Worker(n) => vec![self.scene.workers[n].process.pid()],
-            Victim::Nats => vec![self.scene.servers.nats_pid()],
-            Victim::Postgres => {
-                let first = self.scene.servers.postgres_pid();
-                // Stopped first, so that it starts no others meanwhile.
-                signal(first, Signal::STOP);
-                std::iter::once(first).chain(children(first)).collect()
-            }
+            Victim::Dispatcher(n) => self.scene.dispatchers[n].process.pid(),
+            Victim::Worker(n) => self.scene.workers[n].process.pid(),
+            Victim::Nats => self.scene.servers.nats_pid(),
+            Victim::Postgres => self.scene.servers.postgres_pid(),
         }
     }
 
@@ -218,21 +204,4 @@ impl Injector {
 fn everything() -> impl Iterator<Item = Victim> {
     let roles = (0..DISPATCHERS).map(Victim::Dispatcher).chain((0..WORKERS).map(Victim::Worker));
     roles.chain([Victim::Nats, Victim::Postgres])
-}
-
-fn signal(pid: u32, signal: Signal) {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    // One that is gone meanwhile needs none.
-    let _gone = pid.map(|pid| kill_process(pid, signal));
-}
-
-/// The processes that a process has started, as the system tells.
-fn children(parent: u32) -> Vec<u32> {
-    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let parent_of = |pid: u32| -> Option<u32> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
-    };
-    pids.filter(|pid| parent_of(*pid) == Some(parent)).collect()
 }

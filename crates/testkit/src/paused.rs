@@ -1,0 +1,46 @@
+//! Processes that stand still.
+
+use std::fs;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// A process that stands still with its children (SIGSTOP), all connections open, until this is dropped.
+#[derive(Debug)]
+pub struct Paused(Vec<u32>);
+
+impl Paused {
+    /// Stops the process first, so that it starts no more children, and then those.
+    pub fn new(process: u32) -> Self {
+        signal(process, Signal::STOP);
+        let all: Vec<u32> = std::iter::once(process).chain(children(process)).collect();
+        for pid in &all {
+            signal(*pid, Signal::STOP);
+        }
+        Self(all)
+    }
+}
+
+impl Drop for Paused {
+    fn drop(&mut self) {
+        for pid in &self.0 {
+            signal(*pid, Signal::CONT);
+        }
+    }
+}
+
+fn signal(pid: u32, signal: Signal) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    // One that is gone meanwhile needs none.
+    let _gone = pid.map(|pid| kill_process(pid, signal));
+}
+
+/// The processes that a process has started, as Linux tells; elsewhere none.
+fn children(parent: u32) -> Vec<u32> {
+    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let parent_of = |pid: u32| -> Option<u32> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+    };
+    pids.filter(|pid| parent_of(*pid) == Some(parent)).collect()
+}
