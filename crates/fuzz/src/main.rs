@@ -23,7 +23,8 @@ struct Arguments {
 fn main() -> ExitCode {
     let Arguments { inputs, seed, threads } = Arguments::parse();
     let threads = threads.unwrap_or_else(|| thread::available_parallelism().map_or(2, NonZero::get));
-    let outcome = run(&Run { seed, inputs, threads });
+    let tell = |done| eprintln!("fuzz: {done} inputs");
+    let outcome = run(&Run { seed, inputs, threads, tell });
     say(&format!("{outcome}  seed {seed}, {threads} threads\n"));
     let grown = growth();
     let superlinear = grown.iter().filter(|growth| growth.is_superlinear()).count();

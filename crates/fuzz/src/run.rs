@@ -22,10 +22,14 @@ pub struct Run {
     pub inputs: u64,
     /// On so many threads.
     pub threads: usize,
+    /// Is told now and then how many inputs were tried.
+    pub tell: fn(u64),
 }
 
 /// Inputs that a thread takes at once; they come from one random number of their own.
 const CHUNK: u64 = 1024;
+/// How often a run tells how far it is.
+const TOLD: u64 = 20;
 /// Findings of one decoder that are kept: the others are likely the same.
 const MOST_FINDINGS: usize = 5;
 
@@ -148,6 +152,9 @@ impl<'a> Thread<'a> {
             let first = next.fetch_add(CHUNK, Ordering::Relaxed);
             if first >= run.inputs {
                 return self.counts;
+            }
+            if first > 0 && first * TOLD / run.inputs != (first - CHUNK) * TOLD / run.inputs {
+                (run.tell)(first);
             }
             let mut random = Random::new(run.seed.wrapping_mul(0x2545_f491_4f6c_dd1d).wrapping_add(first));
             for _ in first..(first + CHUNK).min(run.inputs) {

@@ -293,7 +293,7 @@ pub(crate) struct BenchArgs {
     /// Small numbers: a minute instead of a quarter of an hour, and rough figures
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Calls in each throughput measurement [default: 40000, quick: 5000]
+    /// Calls in each throughput measurement [default: 100000, quick: 5000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(100..=10_000_000))]
     pub(crate) calls: Option<u32>,
     /// Calls in the latency measurement [default: 1000, quick: 100]

@@ -7,8 +7,8 @@ use crate::Invariant;
 const PATIENCE: Ms = 6_000_000;
 /// A worker that is cut off is reached again after this, in ms: long enough that others have to do its work.
 const HEALS_LATER: Ms = 60_000;
-/// More steps at one moment than anything needs.
-const MOST_STEPS: u32 = 5_000;
+/// More steps at one moment than anything needs, also after the longest outage with its backlog of requests.
+const MOST_STEPS: u32 = 200_000;
 
 impl World {
     pub(super) fn drain(&mut self) {

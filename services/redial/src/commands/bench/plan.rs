@@ -88,7 +88,7 @@ impl Plan {
         Self {
             cases,
             rounds: args.rounds,
-            calls: args.calls.unwrap_or(size(40_000, 5_000)),
+            calls: args.calls.unwrap_or(size(100_000, 5_000)),
             sequential: args.sequential.unwrap_or(size(1_000, 100)),
             backlog: size(200_000, 20_000),
             history: size(5_000_000, 100_000),
