@@ -4,8 +4,10 @@
 
 use std::{collections::HashSet, time::Duration};
 
+use futures_util::future::join_all;
 use redial_proto::{CallId, CallState, Effect, RetryOverride, Submission};
-use redial_testkit::{Deed, Paused, Servers, Stack, arguments, obedient, unique_path};
+use redial_store::{Purpose, Store, StoreConfig};
+use redial_testkit::{Deed, FaultProxy, Paused, Servers, Side, Stack, arguments, obedient, unique_path};
 use serde_json::json;
 
 const LONG: Duration = Duration::from_secs(60);
@@ -196,6 +198,16 @@ async fn an_outage_that_outlasts_the_leases_burns_no_attempt() {
 /// on, whoever looks at the leases first must know that nobody could renew them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_that_stands_still_burns_no_attempt() {
+    stands_still(|servers| servers.postgres_pid()).await;
+}
+
+/// NATS stands still: dispatchers reach the database, and nobody reaches them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_queue_that_stands_still_burns_no_attempt() {
+    stands_still(|servers| servers.nats_pid()).await;
+}
+
+async fn stands_still(server: impl Fn(&Servers) -> u32) {
     const HELD: usize = 12;
     let lease = Duration::from_secs(2);
     let stack = stack(lease).await;
@@ -210,11 +222,44 @@ async fn a_database_that_stands_still_burns_no_attempt() {
     stack.ledger.reaches(Deed::Started, HELD).await;
     // Dispatchers that have just started are patient for so long.
     tokio::time::sleep(redial_queue::LONGEST_RECONNECT + 2 * lease).await;
-    let paused = Paused::new(stack.servers.postgres_pid());
+    let paused = Paused::new(server(&stack.servers));
     stack.ledger.reaches(Deed::Stopped, HELD).await;
     // Workers stop a little before the lease ends; this is about leases that have ended on record, too.
     tokio::time::sleep(lease / 2).await;
     drop(paused);
     std::fs::write(&gate, "").unwrap();
     all_done_at_once(stack, HELD).await;
+}
+
+/// A connection whose network went silent must not keep its place in the pool: nobody will ever say that it has ended.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_silent_network_takes_no_connection_away() {
+    const CONNECTIONS: u32 = 4;
+    let servers = Servers::start().await;
+    redial_store::admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
+    redial_store::admin::migrate(servers.database_url()).await.unwrap();
+    let (proxy, url) = FaultProxy::before(servers.database_url()).await;
+    let store =
+        Store::connect(&StoreConfig { url, connections: CONNECTIONS, purpose: Purpose::Dispatch }).await.unwrap();
+    let looks = || join_all((0..CONNECTIONS).map(|_| store.next_wake()));
+    assert!(looks().await.iter().all(Result::is_ok));
+    // Those connections stay silent for ever; new ones work.
+    proxy.lose(Side::Server);
+    looks().await;
+    // All of them at once, each in the hands of a statement that waits.
+    let other = sqlx::PgPool::connect(servers.database_url()).await.unwrap();
+    let mut lock = other.begin().await.unwrap();
+    sqlx::query("LOCK TABLE calls IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
+    let everybody_waits = async {
+        redial_testkit::until_within(LONG, "every connection is in use", async || {
+            let waiting =
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+            let waiting: i64 = sqlx::query_scalar(waiting).fetch_one(&other).await.ok()?;
+            (waiting == i64::from(CONNECTIONS)).then_some(())
+        })
+        .await;
+        lock.rollback().await.unwrap();
+    };
+    let (looked, ()) = tokio::join!(looks(), everybody_waits);
+    assert!(looked.iter().all(Result::is_ok), "{looked:?}");
 }

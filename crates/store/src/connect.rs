@@ -16,6 +16,9 @@ use crate::StoreError;
 /// A connection that was idle for longer is tried before it is used: the server may have been restarted meanwhile.
 const FRESH: Duration = Duration::from_secs(1);
 
+/// A connection that takes longer to be given back is closed.
+const RETURN: Duration = Duration::from_secs(2);
+
 /// What a set of connections is for; it decides what the planner may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
@@ -181,9 +184,14 @@ impl Purpose {
 pub(crate) struct Connection(Option<PoolConnection<Postgres>>);
 
 impl Connection {
-    /// Gives the connection back, and the work's result on.
+    /// Gives the connection back, and the work's result on. The pool asks the server once more then, and would wait for
+    /// the answer of a network that has gone silent as long as that stays silent; so this is done in its place.
     pub(crate) fn done<T>(mut self, result: T) -> T {
-        drop(self.0.take());
+        if let Some(mut connection) = self.0.take() {
+            tokio::spawn(async move {
+                let _silent = tokio::time::timeout(RETURN, connection.return_to_pool()).await;
+            });
+        }
         result
     }
 }
@@ -218,8 +226,10 @@ impl DerefMut for Connection {
 /// say; a hash join or a scan of all history would be chosen by mistake only. For the same reason the batch statements
 /// join with `c.id = ANY (ARRAY[i.id])` instead of `c.id = i.id`: the latter also allows a walk over the whole table with
 /// the batch as its inner side, which the planner took for cheap (measured: 3.6 s instead of 0.05 s to renew 10,000
-/// leases). Audit: a filter that is not set must not
-/// spoil the plan of those that are, so each question is planned with its values.
+/// leases).
+///
+/// Audit: a filter that is not set must not spoil the plan of those that are, so each question is planned with its
+/// values.
 fn settings(purpose: Purpose) -> Vec<(&'static str, &'static str)> {
     let mut settings = vec![("idle_in_transaction_session_timeout", "15s"), ("jit", "off")];
     settings.extend(match purpose {

@@ -11,10 +11,13 @@ pub struct Paused(Vec<u32>);
 impl Paused {
     /// Stops the process first, so that it starts no more children, and then those.
     pub fn new(process: u32) -> Self {
+        let mut all = vec![process];
         signal(process, Signal::STOP);
-        let all: Vec<u32> = std::iter::once(process).chain(children(process)).collect();
-        for pid in &all {
-            signal(*pid, Signal::STOP);
+        // A child may be born until the signal has arrived.
+        for _ in 0..2 {
+            let born: Vec<u32> = children(process).filter(|child| !all.contains(child)).collect();
+            born.iter().for_each(|child| signal(*child, Signal::STOP));
+            all.extend(born);
         }
         Self(all)
     }
@@ -35,12 +38,12 @@ fn signal(pid: u32, signal: Signal) {
 }
 
 /// The processes that a process has started, as Linux tells; elsewhere none.
-fn children(parent: u32) -> Vec<u32> {
+fn children(parent: u32) -> impl Iterator<Item = u32> {
     let all = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let parent_of = |pid: u32| -> Option<u32> {
+    let parent_of = move |pid: u32| -> Option<u32> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
     };
-    pids.filter(|pid| parent_of(*pid) == Some(parent)).collect()
+    pids.filter(move |pid| parent_of(*pid) == Some(parent))
 }

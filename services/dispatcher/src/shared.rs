@@ -28,6 +28,8 @@ pub(crate) struct Shared {
     pub(crate) due: Notify,
     /// Since when Postgres and NATS were reached without a break.
     well_since: Mutex<Instant>,
+    /// When the last look that found both well began.
+    looked_at: Mutex<Instant>,
     /// Successes per tool since the sweeper last credited them to the tools' retry budgets.
     successes: Mutex<HashMap<String, f64>>,
     /// Pools whose queue held unpulled jobs when that was last looked at.
@@ -51,6 +53,7 @@ impl Shared {
             pokes: Pokes::default(),
             due: Notify::new(),
             well_since: Mutex::new(Instant::now()),
+            looked_at: Mutex::new(Instant::now()),
             successes: Mutex::default(),
             queued: Mutex::default(),
         }))
@@ -65,6 +68,22 @@ impl Shared {
     /// Postgres or NATS could not be reached.
     pub(crate) fn note_outage(&self) {
         *self.well_since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Between two looks at both, at most: what stands still must be noticed before a lease ends that nobody could renew.
+    pub(crate) fn look_interval(&self) -> Duration {
+        Duration::from_secs(1).min(self.config.lease / 3)
+    }
+
+    /// A look that began then found Postgres and NATS well.
+    pub(crate) fn note_well(&self, began: Instant) {
+        *self.looked_at.lock().unwrap_or_else(PoisonError::into_inner) = began;
+    }
+
+    /// A look has begun and does not end: a server stands still, though nothing has failed yet.
+    pub(crate) fn looks_hung(&self) -> bool {
+        let looked_at = *self.looked_at.lock().unwrap_or_else(PoisonError::into_inner);
+        looked_at.elapsed() > self.look_interval() + self.config.lease / 3
     }
 
     /// How long no lease is taken for expired: workers that were cut off by an outage, or found no dispatcher, get the

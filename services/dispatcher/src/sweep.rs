@@ -35,6 +35,7 @@ pub(crate) async fn run(shared: Arc<Shared>, shutdown: CancellationToken) {
         if troubled
             || reconnected
             || !shared.queue.is_connected()
+            || shared.looks_hung()
             || swept_at.elapsed() > INTERVAL * 2 + shared.config.lease / 3
         {
             shared.note_outage();
@@ -77,12 +78,12 @@ async fn pass(shared: &Shared) -> Result<Duration, StoreError> {
     let asked = Instant::now();
     let next = shared.store.next_wake().await?;
     note_if_hung(shared, asked);
-    let longest = INTERVAL.min(shared.config.lease / 3);
+    let longest = shared.look_interval();
     Ok(next.map_or(longest, |wait| wait.to_std().unwrap_or(Duration::from_millis(5))).min(longest))
 }
 
 /// While a statement hung nobody could renew: an outage, whether or not anything was due. A lease was renewed at most a
-/// third of its length before; of the two thirds after which it ends a sweep sees at least one.
+/// third of its length before; of one hang that lasts the other two thirds a sweep sees at least one.
 fn note_if_hung(shared: &Shared, began: Instant) {
     if began.elapsed() >= (INTERVAL * 2).min(shared.config.lease / 3) {
         shared.note_outage();

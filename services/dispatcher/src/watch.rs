@@ -1,6 +1,10 @@
 //! Watches the streams: creates them anew when their store was wiped, and publishes again what was on them.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use chrono::DateTime;
 use redial_queue::QueueError;
@@ -10,8 +14,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{DispatcherError, shared::Shared, sweep::MOST_REPUBLISHED, until};
 
-/// Between two looks.
-const INTERVAL: Duration = Duration::from_secs(1);
 /// Jobs that were published this long before NATS was last seen well may have been lost with it.
 const MARGIN: Duration = Duration::from_secs(10);
 
@@ -25,15 +27,21 @@ pub(crate) async fn prepare(shared: &Shared) -> Result<(), DispatcherError> {
 pub(crate) async fn run(shared: Arc<Shared>, shutdown: CancellationToken) {
     let mut known = Known::default();
     loop {
+        let began = Instant::now();
         match look(&shared, &mut known).await {
-            Ok(()) => {}
+            Ok(()) => {
+                if began.elapsed() > shared.config.lease / 3 {
+                    shared.note_outage();
+                }
+                shared.note_well(began);
+            }
             Err(error) => {
                 known.troubled = true;
                 shared.note_outage();
                 tracing::warn!(%error, "the streams cannot be checked now");
             }
         }
-        if until(&shutdown, sleep(INTERVAL)).await.is_none() {
+        if until(&shutdown, sleep(shared.look_interval())).await.is_none() {
             return;
         }
     }
