@@ -198,13 +198,13 @@ async fn an_outage_that_outlasts_the_leases_burns_no_attempt() {
 /// on, whoever looks at the leases first must know that nobody could renew them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_that_stands_still_burns_no_attempt() {
-    stands_still(|servers| servers.postgres_pid()).await;
+    stands_still(Servers::postgres_pid).await;
 }
 
 /// NATS stands still: dispatchers reach the database, and nobody reaches them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_queue_that_stands_still_burns_no_attempt() {
-    stands_still(|servers| servers.nats_pid()).await;
+    stands_still(Servers::nats_pid).await;
 }
 
 async fn stands_still(server: impl Fn(&Servers) -> u32) {

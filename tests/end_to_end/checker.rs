@@ -88,7 +88,7 @@ const TASK_BUGS: [(&str, Option<Invariant>); 10] = [
 /// A bug in what was promised or done, seen against clean tables, and what it breaks.
 type Misdeed = (fn(&mut Claims, CallId), Invariant);
 
-const MISDEEDS: [Misdeed; 10] = [
+const MISDEEDS: [Misdeed; 12] = [
     (|claims, _| claims.tasks.push(TaskId::generate()), Invariant::AcknowledgedExists),
     (|claims, _| claims.acknowledged.push((CallId::generate(), None)), Invariant::AcknowledgedExists),
     (|claims, _| claims.taken_in.push("lost".to_owned()), Invariant::AcknowledgedExists),
@@ -105,6 +105,17 @@ const MISDEEDS: [Misdeed; 10] = [
     ),
     (|claims, call| again(claims, call, 0, Deed::Effect), Invariant::EffectsWithinAttempts),
     (|claims, call| at_once(claims, call), Invariant::LeasesApart),
+    (
+        |claims, call| claims.deeds.retain(|entry| entry.call != call || entry.deed != Deed::Effect),
+        Invariant::EffectsWithinAttempts,
+    ),
+    (
+        |claims, call| {
+            let first = claims.deeds.iter_mut().find(|entry| entry.call == call).unwrap();
+            "another".clone_into(&mut first.key);
+        },
+        Invariant::OneKey,
+    ),
 ];
 
 fn again(claims: &mut Claims, call: CallId, attempt: u32, deed: Deed) {

@@ -78,6 +78,15 @@ const QUADRATIC: Target = Target {
     },
 };
 
+/// Each text alone; `./dev fuzz` also puts it into documents.
+#[test]
+fn no_decoder_takes_more_than_linear_time() {
+    let found: Vec<_> = TARGETS.iter().flat_map(|target| grows(&Target { corpus: Vec::new, ..*target })).collect();
+    assert!(found.len() >= TARGETS.len(), "{found:?}");
+    let superlinear: Vec<_> = found.iter().filter(|growth| growth.is_superlinear()).collect();
+    assert!(superlinear.is_empty(), "{superlinear:?}");
+}
+
 #[test]
 fn time_that_grows_with_the_square_is_found() {
     let found = grows(&QUADRATIC);

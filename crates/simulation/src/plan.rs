@@ -166,6 +166,15 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// What tells it from other plans: a seed stands for another one once the odds of the moves have changed.
+    #[must_use]
+    pub fn fingerprint(&self) -> u32 {
+        let mix = |hash: u32, part: u32| (hash ^ part).wrapping_mul(0x0100_0193);
+        let Setup { calls, tasks, workers, dispatchers, calm, .. } = self.setup;
+        let setup = u32::from_be_bytes([calls, tasks, workers, dispatchers]) ^ u32::from(calm);
+        self.moves.iter().fold(mix(0x811c_9dc5, setup), |hash, one| mix(mix(hash, one.kind as u32), one.pick))
+    }
+
     /// An empty plan.
     pub(crate) const fn empty() -> Self {
         let setup = Setup { calls: 0, tasks: 0, workers: 1, dispatchers: 1, calm: true, seed: 0 };

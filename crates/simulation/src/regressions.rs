@@ -7,6 +7,8 @@ pub struct Regression {
     pub seed: u64,
     /// Its size.
     pub size: u32,
+    /// See [`Plan::fingerprint`].
+    pub fingerprint: u32,
 }
 
 /// The kept plans, from `regressions.txt`. The error names the line that cannot be read.
@@ -20,21 +22,36 @@ fn read(text: &str) -> Result<Vec<Regression>, String> {
 }
 
 fn read_line(n: usize, line: &str) -> Result<Regression, String> {
-    let wrong = || format!("regressions.txt, line {n}: {line:?} is not a seed and a size");
-    let (seed, size) = line.split_once(' ').ok_or_else(wrong)?;
-    let (seed, size) = (seed.parse().map_err(|_| wrong())?, size.trim().parse().map_err(|_| wrong())?);
-    Ok(Regression { seed, size })
+    let wrong = || format!("regressions.txt, line {n}: {line:?} is not a seed, a size and a fingerprint");
+    let [seed, size, fingerprint] = line.split_whitespace().collect::<Vec<_>>()[..] else { return Err(wrong()) };
+    let (seed, size) = (seed.parse().map_err(|_| wrong())?, size.parse().map_err(|_| wrong())?);
+    let fingerprint = u32::from_str_radix(fingerprint, 16).map_err(|_| wrong())?;
+    Ok(Regression { seed, size, fingerprint })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Plan;
 
     #[test]
     fn lines_are_seeds_and_sizes() {
-        let text = "# why\n12 90  # a lost job\n\n3 30\n";
-        assert_eq!(read(text), Ok(vec![Regression { seed: 12, size: 90 }, Regression { seed: 3, size: 30 }]));
-        assert_eq!(read("12 90\n12").unwrap_err(), "regressions.txt, line 2: \"12\" is not a seed and a size");
-        assert!(regressions().is_ok());
+        let text = "# why\n12 90 ff  # a lost job\n\n3 30 10\n";
+        let wanted = [(12, 90, 255), (3, 30, 16)];
+        let wanted = wanted.map(|(seed, size, fingerprint)| Regression { seed, size, fingerprint });
+        assert_eq!(read(text), Ok(wanted.into()));
+        let wrong = "regressions.txt, line 2: \"12 3\" is not a seed, a size and a fingerprint";
+        assert_eq!(read("12 90 0\n12 3").unwrap_err(), wrong);
+    }
+
+    #[test]
+    fn every_kept_plan_is_still_the_one_that_was_kept() {
+        for Regression { seed, size, fingerprint } in regressions().unwrap() {
+            let found = Plan::new(seed, size).fingerprint();
+            assert_eq!(
+                found, fingerprint,
+                "{seed} {size} is another plan now ({found:08x}): it tests nothing any more"
+            );
+        }
     }
 }

@@ -72,7 +72,8 @@ impl fmt::Display for Failed {
         writeln!(f, "seed {seed}, size {size}: {violation}")?;
         writeln!(f, "the shortest history found that breaks the same invariant:")?;
         story.iter().try_for_each(|line| writeln!(f, "{line}"))?;
-        writeln!(f, "to keep it, add this line to crates/simulation/regressions.txt:\n{seed} {size}")
+        let fingerprint = Plan::new(*seed, *size).fingerprint();
+        writeln!(f, "to keep it, add this line to crates/simulation/regressions.txt:\n{seed} {size} {fingerprint:08x}")
     }
 }
 

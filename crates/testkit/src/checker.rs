@@ -42,8 +42,10 @@ pub enum Invariant {
     LeasesApart,
     /// Nothing starts after an acknowledged cancel.
     NothingAfterCancel,
-    /// An outage of NATS or Postgres alone burns no attempt: an attempt is lost only if its worker died. Nobody knows how
-    /// far an `unsafe` tool came that a living worker had to stop: that may be lost while others die.
+    /// Every attempt of a call carries the same idempotency key.
+    OneKey,
+    /// An outage of NATS or Postgres alone burns no attempt: an attempt is lost only if its worker died or could not be
+    /// reached. Nobody knows how far an `unsafe` tool came that a living worker had to stop: that may be lost, too.
     NoAttemptBurnt,
     /// No attempt starts before the retry was due.
     RetriesWhenDue,
@@ -63,7 +65,7 @@ pub enum Invariant {
 
 impl Invariant {
     /// Every invariant.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::AcknowledgedExists,
         Self::EveryCallEnds,
         Self::AttemptsWithoutGaps,
@@ -74,6 +76,7 @@ impl Invariant {
         Self::UnsafeOnce,
         Self::LeasesApart,
         Self::NothingAfterCancel,
+        Self::OneKey,
         Self::NoAttemptBurnt,
         Self::RetriesWhenDue,
         Self::EveryTaskEnds,
@@ -139,4 +142,26 @@ pub struct Claims {
     pub stood_still: Vec<String>,
     /// Workers that certainly did not die, even if others did.
     pub alive: Vec<String>,
+    /// The same to the second: only what these workers held in that time may be lost.
+    pub harmed: Vec<Harm>,
+}
+
+/// A time in which a worker may have lost what it held: it was killed, stopped, or cut off.
+#[derive(Clone, Debug)]
+pub struct Harm {
+    /// The worker.
+    pub worker: String,
+    /// From before that.
+    pub from: DateTime<Utc>,
+    /// Until it can hold leases again; `None` if it is gone.
+    pub until: Option<DateTime<Utc>>,
+}
+
+impl Harm {
+    /// The attempt was held by that worker in that time.
+    pub fn touches(&self, attempt: &AttemptFacts) -> bool {
+        self.worker == attempt.worker
+            && attempt.ended_at >= self.from
+            && self.until.is_none_or(|until| attempt.started_at <= until)
+    }
 }

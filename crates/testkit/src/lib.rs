@@ -28,7 +28,7 @@ mod stack;
 pub mod validators;
 mod wait;
 
-pub use checker::{Accusation, AttemptFacts, CallFacts, Claims, Evidence, Invariant, Subject, TaskFacts, accuse};
+pub use checker::{Accusation, AttemptFacts, CallFacts, Claims, Evidence, Harm, Invariant, Subject, TaskFacts, accuse};
 pub use fault_proxy::{FaultProxy, Side};
 pub use home::unique_path;
 pub use ledger::{Deed, Entry, Ledger};

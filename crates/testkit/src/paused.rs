@@ -16,7 +16,9 @@ impl Paused {
         // A child may be born until the signal has arrived.
         for _ in 0..2 {
             let born: Vec<u32> = children(process).filter(|child| !all.contains(child)).collect();
-            born.iter().for_each(|child| signal(*child, Signal::STOP));
+            for child in &born {
+                signal(*child, Signal::STOP);
+            }
             all.extend(born);
         }
         Self(all)

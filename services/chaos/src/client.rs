@@ -262,7 +262,7 @@ fn known<T, E>(log: &Mutex<Log>, reply: Result<T, E>) -> Option<T> {
     reply.ok()
 }
 
-/// Submits one call past every proxy, once. True if it was accepted.
+/// Submits one call past every proxy, once. Its id, if it was accepted.
 pub(crate) async fn submit_once(queue: &Queue, submission: &impl Serialize, patience: Duration) -> Option<CallId> {
     let reply: SubmitResult = queue.request(subjects::SUBMIT, submission, patience).await.ok()?;
     reply.call

@@ -86,8 +86,6 @@ pub(crate) struct Injector {
     pub(crate) tool_outages: Vec<(DateTime<Utc>, DateTime<Utc>)>,
     /// When processes were restarted in turn.
     pub(crate) rolling: Vec<(DateTime<Utc>, DateTime<Utc>)>,
-    /// Calls that kill their workers.
-    pub(crate) poison_calls: Vec<redial_proto::CallId>,
     /// How long a rolling restart takes.
     pub(crate) rolling_time: Duration,
 }
@@ -103,7 +101,6 @@ impl Injector {
             repeated: 0,
             tool_outages: Vec::new(),
             rolling: Vec::new(),
-            poison_calls: Vec::new(),
             rolling_time,
         }
     }

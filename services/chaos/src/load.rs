@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
-use redial_proto::{AgentRef, AgentSpec, Effect, RetryOverride, Submission, TaskSubmission};
+use redial_proto::{AgentRef, AgentSpec, CallState, Effect, RetryOverride, Submission, TaskSubmission};
+use redial_testkit::CallFacts;
 use serde_json::{Value, json, value::RawValue};
 
 /// The tool that has outages; it only reads.
@@ -73,6 +74,29 @@ fn fails(orders: &mut Value, class: &str, times: Option<u32>, harmless: bool) {
     orders["fail"] = json!(class);
     orders["times"] = json!(times);
     orders["harmless"] = json!(harmless);
+}
+
+/// Whether a call may end like this, by the orders that its tool was given.
+pub(crate) fn may_end(wish: &Wish, effect: Effect, state: CallState) -> bool {
+    let orders: Value = serde_json::from_str(wish.submission.arguments.get()).unwrap_or_default();
+    let fails = !orders["fail"].is_null() && orders["fail"] != false;
+    // After some attempts it does not fail any more.
+    let passes = orders["times"].is_u64();
+    let is_unsafe = effect == Effect::Unsafe;
+    let is_repeated = orders["harmless"] == true || !is_unsafe;
+    match state {
+        CallState::Succeeded => !fails || passes && is_repeated,
+        CallState::Failed => fails && !passes && is_repeated || wish.submission.tool == FRAGILE,
+        CallState::Unknown => is_unsafe,
+        CallState::Cancelled => wish.cancel,
+        CallState::Ready | CallState::Running | CallState::RetryWait | CallState::Refused => false,
+    }
+}
+
+/// A call that kills its worker ends when its attempts are used up, each lost with a worker.
+pub(crate) fn died_often_enough(call: &CallFacts) -> bool {
+    let lost = call.attempts.iter().filter(|attempt| attempt.class.as_deref() == Some("lost")).count();
+    call.state == CallState::Failed && lost == POISON_ATTEMPTS as usize
 }
 
 /// The call that kills its worker.
@@ -170,6 +194,34 @@ mod tests {
         assert_eq!(keys(3), keys(3));
         assert_ne!(keys(3), keys(4));
         assert_eq!(tasks(3, 50), tasks(3, 50));
+    }
+
+    /// A tool, its orders, whether the client changes its mind, and how the call may end.
+    type Row = (&'static str, Value, bool, &'static [CallState]);
+
+    #[test]
+    fn orders_say_how_a_call_may_end() {
+        use redial_proto::CallState::{Cancelled, Failed, Succeeded, Unknown};
+        let ends = |tool: &str, orders: Value, cancel: bool| {
+            let wish = Wish { submission: Submission::new(tool, raw(&orders)), cancel };
+            let effect = tools().into_iter().find(|(name, _)| name == tool).map_or(Effect::Read, |(_, effect)| effect);
+            let states = [Succeeded, Failed, Unknown, Cancelled].into_iter();
+            states.filter(|state| may_end(&wish, effect, *state)).collect()
+        };
+        let table: [Row; 8] = [
+            ("read", json!({}), false, &[Succeeded]),
+            ("read", json!({}), true, &[Succeeded, Cancelled]),
+            ("unsafe", json!({}), false, &[Succeeded, Unknown]),
+            ("keyed", json!({"fail": "unavailable", "times": 1, "harmless": false}), false, &[Succeeded]),
+            ("unsafe", json!({"fail": "unavailable", "times": 1, "harmless": false}), false, &[Unknown]),
+            ("keyed", json!({"fail": "internal", "times": null, "harmless": false}), false, &[Failed]),
+            ("unsafe", json!({"fail": "business_rule", "times": null, "harmless": true}), false, &[Failed, Unknown]),
+            (LEAKY, json!({"fail": false}), false, &[Succeeded]),
+        ];
+        for (tool, orders, cancel, wanted) in table {
+            let found: Vec<CallState> = ends(tool, orders.clone(), cancel);
+            assert_eq!(found, wanted, "{tool} {orders}");
+        }
     }
 
     #[test]

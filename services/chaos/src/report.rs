@@ -10,6 +10,7 @@ use redial_testkit::{Deed, Invariant};
 use serde::Serialize;
 
 use crate::{
+    cli::RunArgs,
     faults::{Outcome, Recovery},
     run::{Ended, LEASE},
     schedule::Step,
@@ -20,6 +21,8 @@ pub(crate) use targets::TargetRow;
 /// See the module.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
+    /// What runs the same again: load and schedule.
+    pub(crate) command: String,
     pub(crate) seed: u64,
     pub(crate) nats_server: String,
     pub(crate) seconds: f64,
@@ -82,6 +85,7 @@ const EXAMPLES: usize = 5;
 pub(crate) fn make(ended: &Ended<'_>) -> Report {
     let kinds = ended.run.steps.iter().filter(|(_, outcome)| outcome.skipped.is_none());
     Report {
+        command: command(ended.run.seed, ended.run.args),
         seed: ended.run.seed,
         nats_server: ended.run.nats.clone(),
         seconds: ended.run.took.as_secs_f64(),
@@ -102,6 +106,12 @@ impl Report {
         let kept = self.invariants.iter().all(|row| row.violations == 0);
         kept && (!strict || self.targets.iter().all(|row| row.met != Some(false)))
     }
+}
+
+fn command(seed: u64, args: &RunArgs) -> String {
+    let RunArgs { calls, tasks, faults, only, minutes, .. } = args;
+    let only = if only.is_empty() { String::new() } else { format!(" --only {only:?}") };
+    format!("redial chaos --seed {seed} --calls {calls} --tasks {tasks} --faults {faults} --minutes {minutes}{only}")
 }
 
 fn faults(steps: &[(Step, Outcome)]) -> Vec<FaultRow> {
@@ -164,7 +174,11 @@ fn invariants(ended: &Ended<'_>) -> Vec<InvariantRow> {
         row(format!("{invariant:?}"), found.map(ToString::to_string).collect())
     });
     let surprises = ended.run.clients.log().surprises.clone();
+    let surprising = ended.surprising.iter().map(|(_, found)| found.clone()).collect();
+    let down = ended.run.steps.iter().filter(|(_, outcome)| outcome.recovery == Recovery::Never);
     let own = [
+        row("EndsAsOrdered".to_owned(), surprising),
+        row("NobodyStaysDown".to_owned(), down.map(|(step, _)| step.to_string()).collect()),
         row("SubmissionsAreUnderstood".to_owned(), surprises),
         row("SecretsStayHome".to_owned(), ended.leaks.to_vec()),
         row("NobodyCrashes".to_owned(), ended.run.injector.scene.crashes.clone()),

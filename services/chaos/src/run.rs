@@ -1,6 +1,7 @@
 //! One run: set the scene, send the load, inject the faults, drain, check, report.
 
 use std::{
+    collections::HashMap,
     io::Write as _,
     path::{Path, PathBuf},
     sync::Arc,
@@ -8,10 +9,12 @@ use std::{
 };
 
 use anyhow::Context as _;
-use redial_testkit::{Accusation, AttemptFacts, Claims, Evidence, Subject, accuse};
+use redial_proto::{CallId, CallState};
+use redial_testkit::{Accusation, CallFacts, Claims, Evidence, Subject, accuse};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     net::TcpStream,
+    task::JoinSet,
 };
 
 use crate::{
@@ -38,6 +41,7 @@ const FOLDER: &str = ".redial/chaos";
 /// A run that is over.
 pub(crate) struct Over<'a> {
     pub(crate) seed: u64,
+    pub(crate) args: &'a RunArgs,
     pub(crate) nats: String,
     pub(crate) took: Duration,
     pub(crate) planned: usize,
@@ -52,6 +56,8 @@ pub(crate) struct Ended<'a> {
     pub(crate) evidence: &'a Evidence,
     pub(crate) claims: &'a Claims,
     pub(crate) accusations: &'a [Accusation],
+    /// Calls that ended otherwise than their orders allow, and how.
+    pub(crate) surprising: &'a [(CallId, String)],
     /// Where the secret was found.
     pub(crate) leaks: &'a [String],
 }
@@ -73,12 +79,30 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Report> {
     let steps = break_it(&mut injector, &clients, &plan, began + time).await?;
     clients.hurry();
     say("the faults are over; submitting the rest, and waiting until all has ended");
-    while submitting.join_next().await.is_some() {}
+    acknowledged(args, &clients, &mut submitting).await;
     drain(&injector.scene).await;
     injector.scene.look_after().await?;
     injector.scene.end_roles().await;
     let (took, planned) = (began.elapsed(), plan.len());
-    check(&Over { seed, nats, took, planned, steps: &steps, injector: &injector, clients: &clients }).await
+    check(&Over { seed, args, nats, took, planned, steps: &steps, injector: &injector, clients: &clients }).await
+}
+
+/// Waits until everything is acknowledged, or is not any more, which is a surprise.
+async fn acknowledged(args: &RunArgs, clients: &Clients, submitting: &mut JoinSet<()>) {
+    let all = async {
+        while let Some(done) = submitting.join_next().await {
+            if let Err(error) = done {
+                clients.log().surprises.push(format!("a client broke: {error}"));
+            }
+        }
+    };
+    let _too_late = tokio::time::timeout(DRAIN, all).await;
+    let wanted = usize::try_from(args.calls).and_then(|calls| Ok((calls, usize::try_from(args.tasks)?)));
+    let (calls, tasks) = clients.acknowledged();
+    if wanted != Ok((calls, tasks)) {
+        let found = format!("{calls} of {} calls and {tasks} of {} tasks were acknowledged", args.calls, args.tasks);
+        clients.log().surprises.push(found);
+    }
 }
 
 async fn clients(args: &RunArgs, seed: u64, scene: &Scene, time: Duration) -> anyhow::Result<Arc<Clients>> {
@@ -113,11 +137,18 @@ async fn check(run: &Over<'_>) -> anyhow::Result<Report> {
     let evidence = scene.observer.evidence().await;
     let claims = claims(scene, run.clients);
     let accusations = accuse(&evidence, &claims);
+    let surprising = surprising(run, &evidence);
     let leaks = scene.leaks().await;
-    let report =
-        report::make(&Ended { run, evidence: &evidence, claims: &claims, accusations: &accusations, leaks: &leaks });
+    let report = report::make(&Ended {
+        run,
+        evidence: &evidence,
+        claims: &claims,
+        accusations: &accusations,
+        surprising: &surprising,
+        leaks: &leaks,
+    });
     if !report.passes(true) {
-        let folder = keep(run, &evidence, &accusations)?;
+        let folder = keep(run, &evidence, &accusations, &surprising)?;
         say(&format!("what speaks against this run is in {}", folder.display()));
     }
     Ok(report)
@@ -165,18 +196,39 @@ async fn drain(scene: &Scene) {
 
 /// What clients were told and what tools did.
 fn claims(scene: &Scene, clients: &Clients) -> Claims {
-    let alive = scene.started.iter().filter(|id| !scene.harmed.contains(id)).cloned().collect();
     Claims {
         deeds: scene.ledger.entries(),
-        workers_died: true,
-        alive,
+        harmed: scene.harmed.clone(),
         stood_still: scene.stood_still.clone(),
         ..clients.claims()
     }
 }
 
+/// Calls that did not end as they should, by the orders that their tools were given.
+fn surprising(run: &Over<'_>, evidence: &Evidence) -> Vec<(CallId, String)> {
+    let wishes = load::calls(run.seed, run.args.calls, &run.injector.scene.outage);
+    let wishes: HashMap<_, _> =
+        wishes.iter().filter_map(|wish| Some((wish.submission.key.as_deref()?, wish))).collect();
+    let as_ordered = |call: &CallFacts| match call.key.as_deref() {
+        Some(key) if key.starts_with(load::POISON) => load::died_often_enough(call),
+        Some(key) => wishes
+            .get(key)
+            .map_or(call.state == CallState::Succeeded, |wish| load::may_end(wish, call.effect, call.state)),
+        // Of a task.
+        None => true,
+    };
+    let calls = evidence.calls.values().filter(|call| !as_ordered(call));
+    let tell = |call: &CallFacts| format!("call {} of {} ended {} ({:?})", call.id, call.tool, call.state, call.class);
+    calls.map(|call| (call.id, tell(call))).collect()
+}
+
 /// Keeps what a person needs to find out what went wrong.
-fn keep(run: &Over<'_>, evidence: &Evidence, accusations: &[Accusation]) -> anyhow::Result<PathBuf> {
+fn keep(
+    run: &Over<'_>,
+    evidence: &Evidence,
+    accusations: &[Accusation],
+    surprising: &[(CallId, String)],
+) -> anyhow::Result<PathBuf> {
     let (scene, folder) = (&run.injector.scene, Path::new(FOLDER).join(format!("seed-{}", run.seed)));
     let _none_yet = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder)?;
@@ -187,12 +239,10 @@ fn keep(run: &Over<'_>, evidence: &Evidence, accusations: &[Accusation]) -> anyh
             lines.push(format!("  {:?}", evidence.calls.get(&call)));
         }
     }
+    for (call, found) in surprising {
+        lines.push(format!("EndsAsOrdered: {found}\n  {:?}", evidence.calls.get(call)));
+    }
     std::fs::write(folder.join("accusations"), lines.join("\n"))?;
-    let unharmed =
-        |attempt: &AttemptFacts| attempt.class.as_deref() == Some("lost") && !scene.harmed.contains(&attempt.worker);
-    let lost = evidence.calls.values().filter(|call| call.attempts.iter().any(unharmed));
-    let lost: Vec<String> = lost.map(|call| format!("{call:?}")).collect();
-    std::fs::write(folder.join("lost-by-the-living"), lost.join("\n"))?;
     std::fs::copy(scene.ledger.path(), folder.join("ledger"))?;
     run.clients.write(&folder.join("client"))?;
     for (n, (name, output)) in scene.outputs.iter().enumerate() {

@@ -6,8 +6,9 @@ use std::{
 };
 
 use anyhow::Context as _;
+use chrono::{DateTime, Utc};
 use redial_queue::{Queue, QueueConfig};
-use redial_testkit::{FaultProxy, Ledger, Observer, Process, RawNats, Servers, unique_path};
+use redial_testkit::{FaultProxy, Harm, Ledger, Observer, Process, RawNats, Servers, unique_path};
 use serde_json::json;
 
 use crate::{
@@ -18,6 +19,9 @@ use crate::{
     schedule::{DISPATCHERS, Line, WORKERS},
     worker,
 };
+
+/// Who was asked to stop has stopped after this time.
+const STOPS: Duration = Duration::from_secs(60);
 
 /// A dispatcher and its lines.
 pub(crate) struct Dispatcher {
@@ -56,8 +60,8 @@ pub(crate) struct Scene {
     pub(crate) outage: PathBuf,
     /// Workers that were started, in order.
     pub(crate) started: Vec<String>,
-    /// Workers that were killed, stopped, or cut off for long.
-    pub(crate) harmed: Vec<String>,
+    /// When workers were killed, stopped, or cut off for long.
+    pub(crate) harmed: Vec<Harm>,
     /// Workers that stood still.
     pub(crate) stood_still: Vec<String>,
     /// Processes that ended though nobody asked them to.
@@ -200,9 +204,20 @@ impl Scene {
 
     /// A worker may lose leases from here on.
     pub(crate) fn harm(&mut self, n: usize) {
-        let id = self.workers[n].id.clone();
-        if !self.harmed.contains(&id) {
-            self.harmed.push(id);
+        self.harm_since(n, Utc::now());
+    }
+
+    /// A worker may have lost leases since then.
+    pub(crate) fn harm_since(&mut self, n: usize, from: DateTime<Utc>) {
+        self.harmed.push(Harm { worker: self.workers[n].id.clone(), from, until: None });
+    }
+
+    /// A worker that was harmed is reached again, and soon holds only what is its own.
+    pub(crate) fn healed(&mut self, n: usize) {
+        let soon = Utc::now() + self.lease + redial_queue::LONGEST_RECONNECT;
+        let id = &self.workers[n].id;
+        if let Some(harm) = self.harmed.iter_mut().rev().find(|harm| harm.worker == *id) {
+            harm.until = Some(soon);
         }
     }
 
@@ -217,7 +232,7 @@ impl Scene {
         for n in 0..WORKERS {
             if !self.workers[n].process.runs() {
                 self.crashes.push(format!("worker {} ended: {}", n + 1, last(&self.workers[n].process)));
-                self.harm(n);
+                self.harm_since(n, DateTime::UNIX_EPOCH);
                 self.replace_worker(n).await?;
             }
         }
@@ -252,9 +267,12 @@ impl Scene {
         let dispatchers = dispatchers.map(|(n, one)| (format!("dispatcher-{}", n + 1), &one.process));
         for (name, process) in workers.chain(dispatchers) {
             process.terminate();
-            let status = process.ended().await;
-            if !status.success() {
-                self.crashes.push(format!("{name} ended with {status} when asked to stop: {}", last(process)));
+            match tokio::time::timeout(STOPS, process.ended()).await {
+                Ok(status) if status.success() => {}
+                Ok(status) => {
+                    self.crashes.push(format!("{name} ended with {status} when asked to stop: {}", last(process)));
+                }
+                Err(_) => self.crashes.push(format!("{name} did not stop within {STOPS:?}: {}", last(process))),
             }
             self.outputs.push((name, process.output()));
         }

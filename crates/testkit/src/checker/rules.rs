@@ -20,6 +20,8 @@ pub fn accuse(evidence: &Evidence, claims: &Claims) -> Vec<Accusation> {
     }
     let none = Vec::new();
     let mut accusations = unkept_promises(evidence, claims, &deeds);
+    // Tools that write down what they do.
+    let honest: HashSet<&str> = deeds.keys().filter_map(|id| Some(evidence.calls.get(id)?.tool.as_str())).collect();
     for call in evidence.calls.values() {
         let deeds = deeds.get(&call.id).unwrap_or(&none);
         let findings = [
@@ -29,11 +31,13 @@ pub fn accuse(evidence: &Evidence, claims: &Claims) -> Vec<Accusation> {
             more_than_one_outcome(call),
             success_without_output(call),
             effects_beyond_attempts(call, deeds),
+            success_without_effect(call, deeds, &honest),
+            more_than_one_key(deeds),
             unsafe_twice(call, deeds),
             overlapping_leases(call),
             too_early(call),
             overlapping_executions(call, deeds, claims),
-            burnt(call, claims),
+            burnt(call, deeds, claims),
         ];
         let accused = findings.into_iter().flatten();
         accusations.extend(accused.map(|(invariant, found)| Accusation {
@@ -146,6 +150,19 @@ fn effects_beyond_attempts(call: &CallFacts, deeds: &[&Entry]) -> Finding {
     })
 }
 
+fn success_without_effect(call: &CallFacts, deeds: &[&Entry], honest: &HashSet<&str>) -> Finding {
+    let done = || deeds.iter().any(|entry| entry.deed == Deed::Effect && entry.attempt == call.attempt);
+    (call.state == CallState::Succeeded && honest.contains(call.tool.as_str()) && !done()).then(|| {
+        let found = format!("attempt {} succeeded, and the tool {} did nothing in it", call.attempt, call.tool);
+        (Invariant::EffectsWithinAttempts, found)
+    })
+}
+
+fn more_than_one_key(deeds: &[&Entry]) -> Finding {
+    let keys: HashSet<&str> = deeds.iter().map(|entry| entry.key.as_str()).collect();
+    (keys.len() > 1).then(|| (Invariant::OneKey, format!("its attempts carried the keys {keys:?}")))
+}
+
 fn unsafe_twice(call: &CallFacts, deeds: &[&Entry]) -> Finding {
     let effects = deeds.iter().filter(|entry| entry.deed == Deed::Effect).count();
     (call.effect == Effect::Unsafe && effects > 1)
@@ -189,11 +206,16 @@ fn overlapping_executions(call: &CallFacts, deeds: &[&Entry], claims: &Claims) -
     })
 }
 
-fn burnt(call: &CallFacts, claims: &Claims) -> Finding {
-    let may_be_lost =
-        |worker: &String| claims.workers_died && (call.effect == Effect::Unsafe || !claims.alive.contains(worker));
+fn burnt(call: &CallFacts, deeds: &[&Entry], claims: &Claims) -> Finding {
+    let is_unsafe = call.effect == Effect::Unsafe;
+    let stopped = |number| deeds.iter().any(|entry| entry.deed == Deed::Stopped && entry.attempt == number);
+    let may_be_lost = |attempt: &&AttemptFacts| {
+        claims.harmed.iter().any(|harm| harm.touches(attempt))
+            || is_unsafe && stopped(attempt.attempt)
+            || claims.workers_died && (is_unsafe || !claims.alive.contains(&attempt.worker))
+    };
     let mut lost = call.attempts.iter().filter(|attempt| attempt.class.as_deref() == Some("lost"));
-    lost.find(|attempt| !may_be_lost(&attempt.worker)).map(|attempt| {
+    lost.find(|attempt| !may_be_lost(attempt)).map(|attempt| {
         let found = format!("attempt {} of {} was lost, and that worker did not die", attempt.attempt, attempt.worker);
         (Invariant::NoAttemptBurnt, found)
     })

@@ -12,8 +12,9 @@ impl Injector {
     pub(super) async fn damage(&mut self, line: Line, damage: Damage, step: &Step) -> anyhow::Result<Outcome> {
         let lease = self.scene.lease;
         let quiet = matches!(damage, Damage::Cut | Damage::Truncate | Damage::Delay);
-        if let (Line::WorkerToNats(n), false) = (line, quiet) {
-            // It may not reach a dispatcher for longer than its leases hold.
+        // It may not reach a dispatcher for longer than its leases hold.
+        let harmed = if let (Line::WorkerToNats(n), false) = (line, quiet) { Some(n) } else { None };
+        if let Some(n) = harmed {
             self.scene.harm(n);
         }
         self.break_line(line, damage);
@@ -24,6 +25,9 @@ impl Injector {
         };
         tokio::time::sleep(between(shortest, longest, step)).await;
         self.mend_line(line, damage);
+        if let Some(n) = harmed {
+            self.scene.healed(n);
+        }
         let outcome = Outcome::recovered(self.works_again(line).await);
         let hole = matches!(damage, Damage::BlackHole | Damage::DeafServer | Damage::DeafClient);
         Ok(if hole { outcome.counts_for(Target::HoleHealed) } else { outcome })
@@ -55,7 +59,7 @@ impl Injector {
     }
 
     /// Until the one at the near end of a line has been heard at the far end, and has got an answer.
-    async fn works_again(&self, line: Line) -> Option<Duration> {
+    pub(super) async fn works_again(&self, line: Line) -> Option<Duration> {
         match line {
             Line::WorkerToNats(n) => {
                 let (id, now) = (&self.scene.workers[n].id, Utc::now());

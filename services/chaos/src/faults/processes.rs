@@ -103,14 +103,12 @@ impl Injector {
         tokio::time::sleep(between(lease + Duration::from_millis(300), lease + Duration::from_millis(1500), step))
             .await;
         drop(paused);
+        if let Victim::Worker(n) = victim {
+            self.scene.healed(n);
+        }
         let now = Utc::now();
         Ok(match victim {
-            Victim::Worker(n) => {
-                let id = self.scene.workers[n].id.clone();
-                Outcome::recovered(
-                    reached(async || self.scene.observer.heard_since(&id, now).await == Some(true)).await,
-                )
-            }
+            Victim::Worker(n) => Outcome::recovered(self.works_again(Line::WorkerToNats(n)).await),
             Victim::Dispatcher(n) => Outcome::recovered(self.answers(Line::DispatcherToPostgres(n)).await),
             Victim::Nats => Outcome::recovered(self.completion(now).await).counts_for(Target::NatsBack),
             Victim::Postgres => Outcome::recovered(self.accepted().await).counts_for(Target::PostgresBack),

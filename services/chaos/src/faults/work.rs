@@ -7,7 +7,7 @@ use std::{
 
 use chrono::Utc;
 
-use super::{Injector, Outcome, PATIENCE, between, reached};
+use super::{Injector, Outcome, PATIENCE, Recovery, between, reached};
 use crate::{
     client, load,
     schedule::{Step, WORKERS},
@@ -32,11 +32,14 @@ impl Injector {
     pub(super) async fn poison_call(&mut self) -> anyhow::Result<Outcome> {
         self.poisoned += 1;
         let submission = load::poison(self.poisoned);
-        let Some(call) = client::submit_once(&self.scene.control, &submission, ANSWER).await else {
-            return Ok(Outcome::default().noted("the call was not acknowledged"));
+        let (mut deaths, began, since) = (0, Instant::now(), Utc::now());
+        let call = loop {
+            match client::submit_once(&self.scene.control, &submission, ANSWER).await {
+                Some(call) => break call,
+                None if began.elapsed() < PATIENCE => {}
+                None => return Ok(Outcome { recovery: Recovery::Never, ..Outcome::default() }),
+            }
         };
-        self.poison_calls.push(call);
-        let (mut deaths, began) = (0, Instant::now());
         let ended = loop {
             let over = tokio::time::timeout(
                 Duration::from_millis(200),
@@ -45,7 +48,7 @@ impl Injector {
             let over = over.await.is_ok();
             for n in 0..WORKERS {
                 if !self.scene.workers[n].process.runs() {
-                    self.scene.harm(n);
+                    self.scene.harm_since(n, since);
                     self.scene.replace_worker(n).await?;
                     deaths += 1;
                 }
@@ -54,6 +57,9 @@ impl Injector {
                 break over;
             }
         };
+        if deaths > load::POISON_ATTEMPTS {
+            self.scene.crashes.push(format!("{deaths} workers died of a call with {} attempts", load::POISON_ATTEMPTS));
+        }
         let word = if ended { "" } else { "; it has not ended" };
         Ok(Outcome::default().noted(format!("{deaths} workers died{word}")))
     }

@@ -30,8 +30,8 @@ impl Report {
         let examples = lines("  ", examples);
         let skipped = lines("not done: ", self.skipped.iter());
         format!(
-            "seed {}: {} faults in {:.0} s, on nats-server {}, leases of {} s\n\n{}\n\n{}\n\n{}\n{examples}\n{}\n{skipped}\n{}",
-            self.seed,
+            "{}\n{} faults in {:.0} s, on nats-server {}, leases of {} s\n\n{}\n\n{}\n\n{}\n{examples}\n{}\n{skipped}\n{}",
+            self.command,
             self.faults_injected,
             self.seconds,
             self.nats_server,

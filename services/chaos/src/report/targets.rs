@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redial_testkit::Invariant;
+use redial_testkit::{AttemptFacts, Invariant};
 use serde::Serialize;
 
 use super::ms;
@@ -66,9 +66,15 @@ fn burnt(ended: &Ended<'_>) -> TargetRow {
         target: "attempts burnt by outages".to_owned(),
         limit: "0".to_owned(),
         measured: burnt.to_string(),
-        out_of: ended.evidence.attempts().count(),
+        out_of: unharmed(ended).count(),
         met: Some(burnt == 0),
     }
+}
+
+/// Attempts of workers to which nothing was done meanwhile.
+fn unharmed<'a>(ended: &'a Ended<'_>) -> impl Iterator<Item = &'a AttemptFacts> {
+    let harmed = &ended.run.injector.scene.harmed;
+    ended.evidence.attempts().filter(move |attempt| !harmed.iter().any(|harm| harm.touches(attempt)))
 }
 
 /// How much an outage of a tool is amplified.
@@ -95,17 +101,21 @@ fn retries(ended: &Ended<'_>) -> TargetRow {
     }
 }
 
-/// Attempts that were lost although everybody was asked nicely.
+/// What was lost or failed although everybody was asked nicely.
 fn rolling(ended: &Ended<'_>) -> TargetRow {
     let windows = &ended.run.injector.rolling;
-    let during = |started| windows.iter().any(|(from, until)| (*from..*until).contains(&started));
-    let attempts = || ended.evidence.attempts().filter(|attempt| during(attempt.started_at));
+    let during = |attempt: &AttemptFacts| {
+        windows.iter().any(|(from, until)| attempt.ended_at >= *from && attempt.started_at <= *until)
+    };
+    let attempts = || unharmed(ended).filter(|attempt| during(attempt));
     let lost = attempts().filter(|attempt| attempt.class.as_deref() == Some("lost")).count();
+    let surprising = ended.surprising.iter().filter_map(|(call, _)| ended.evidence.calls.get(call));
+    let failed = surprising.filter(|call| call.attempts.iter().any(during)).count();
     TargetRow {
-        target: "rolling restart of everything: attempts lost".to_owned(),
-        limit: "0".to_owned(),
-        measured: if windows.is_empty() { "not measured".to_owned() } else { lost.to_string() },
+        target: "rolling restart of everything: attempts lost, calls failed".to_owned(),
+        limit: "0, 0".to_owned(),
+        measured: if windows.is_empty() { "not measured".to_owned() } else { format!("{lost}, {failed}") },
         out_of: attempts().count(),
-        met: (!windows.is_empty()).then_some(lost == 0),
+        met: (!windows.is_empty()).then_some(lost + failed == 0),
     }
 }
