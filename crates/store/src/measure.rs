@@ -28,8 +28,9 @@ impl Measure {
         self.0.close().await;
     }
 
-    /// Writes out what is dirty, so that a measurement does not pay for the one before it.
-    pub async fn checkpoint(&self) -> Result<(), StoreError> {
+    /// Cleans up what is dead and writes out what is dirty, so that a measurement does not pay for the one before it.
+    pub async fn settle(&self) -> Result<(), StoreError> {
+        self.0.execute("VACUUM").await?;
         self.0.execute("CHECKPOINT").await?;
         Ok(())
     }
@@ -117,7 +118,7 @@ impl Measure {
         }
         self.0.execute("VACUUM ANALYZE calls").await?;
         self.0.execute("VACUUM ANALYZE attempts").await?;
-        self.checkpoint().await
+        self.settle().await
     }
 
     async fn fill(

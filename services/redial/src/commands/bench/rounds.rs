@@ -91,7 +91,7 @@ impl Rounds<'_> {
     async fn floor(&mut self) -> anyhow::Result<()> {
         let (plan, measure) = (self.plan, &self.database.measure);
         if plan.wants_a() {
-            measure.checkpoint().await?;
+            measure.settle().await?;
             let before = Reading::take(measure, redial_store::floor::SCHEMA).await?;
             self.samples.add(Metric::FloorCalls, self.floor.throughput(plan.calls).await?);
             let after = Reading::take(measure, redial_store::floor::SCHEMA).await?;
@@ -115,7 +115,7 @@ impl Rounds<'_> {
         let (load, measure) = (Load::new(&self.servers.queue, &database), &database.measure);
         load.warm_up().await?;
         if plan.wants_a() {
-            measure.checkpoint().await?;
+            measure.settle().await?;
             let before = Reading::take(measure, "public").await?;
             self.samples.add(Metric::Calls, load.throughput(plan.calls).await?);
             let cost = before.until(&Reading::take(measure, "public").await?, plan.calls);
@@ -143,7 +143,9 @@ impl Rounds<'_> {
         let fleet = self.fleet(database, dispatchers, workers).await?;
         let load = Load::new(&self.servers.queue, database);
         load.warm_up().await?;
-        database.measure.checkpoint().await?;
+        // Both, or autovacuum would clean up in one while calls run through the other.
+        self.database.measure.settle().await?;
+        database.measure.settle().await?;
         let rate = load.throughput(self.plan.calls).await?;
         fleet.stop().await;
         Ok(rate)
