@@ -62,7 +62,7 @@ pub(crate) async fn claim(shared: Arc<Shared>, jobs: Vec<Pulled>) {
 async fn ask(shared: &Shared, request: &ClaimRequest, sent: Instant) -> Option<ClaimReply> {
     let mut failures = 0;
     loop {
-        let error = match shared.queue.request(subjects::CLAIM, request, shared.answer()).await {
+        let error = match shared.ask(subjects::CLAIM, request, failures).await {
             Ok(reply) => return Some(reply),
             Err(error) => error,
         };

@@ -38,7 +38,7 @@ pub(crate) async fn release(shared: &Shared, grants: Vec<GrantRef>) {
         let request = ReleaseRequest { worker: shared.id.clone(), jobs: batch.to_vec() };
         let (started, mut failures) = (Instant::now(), 0);
         loop {
-            match shared.queue.request::<_, ReleaseReply>(subjects::RELEASE, &request, shared.answer()).await {
+            match shared.ask::<_, ReleaseReply>(subjects::RELEASE, &request, failures).await {
                 Ok(reply) => {
                     tracing::info!(asked = batch.len(), released = reply.released, "attempts were given back");
                     break;

@@ -1,8 +1,7 @@
 //! Renew: the heartbeat that keeps the leases, and the watch over those that ended.
 
-use std::{iter::repeat_with, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use futures_util::future::select_ok;
 use redial_proto::{ErrorClass, Failure, JobRef, RenewReply, RenewRequest, subjects};
 use redial_queue::QueueError;
 use tokio::time::{Instant, MissedTickBehavior};
@@ -19,9 +18,6 @@ const CHUNK: usize = 10_000;
 const WATCH: Duration = Duration::from_millis(100);
 /// A heartbeat that failed is tried again after this part of the lease.
 const RETRY_PART: u32 = 20;
-/// Copies of a heartbeat, by how often it failed before. Each copy goes to any of the dispatchers; one that stands still, or
-/// that is cut off, answers none. With one of two gone, single heartbeats would fail often enough in a row to lose leases.
-const COPIES: [usize; 3] = [1, 3, 5];
 
 /// Renews every third of the lease, when asked to, and right after a reconnection.
 pub(crate) async fn renew(shared: Arc<Shared>) {
@@ -34,8 +30,7 @@ pub(crate) async fn renew(shared: Arc<Shared>) {
             Ok(()) = connections.changed() => {}
         }
         let lease = shared.lease();
-        let copies = COPIES[failures.min(COPIES.len() - 1)];
-        (wait, failures) = match beat(&shared, lease, copies).await {
+        (wait, failures) = match beat(&shared, lease, failures).await {
             Ok(()) => (lease / 3, 0),
             Err(error) => {
                 tracing::warn!("a heartbeat failed: {error}");
@@ -66,12 +61,12 @@ pub(crate) async fn watch(shared: Arc<Shared>) {
 }
 
 /// One heartbeat: at least one message, also when nothing runs.
-async fn beat(shared: &Shared, lease: Duration, copies: usize) -> Result<(), QueueError> {
+async fn beat(shared: &Shared, lease: Duration, failures: u32) -> Result<(), QueueError> {
     let jobs = shared.held.jobs();
     let mut chunks = jobs.chunks(CHUNK);
     let mut chunk = chunks.next().unwrap_or_default();
     loop {
-        renew_chunk(shared, chunk, lease, copies).await?;
+        renew_chunk(shared, chunk, lease, failures).await?;
         match chunks.next() {
             Some(next) => chunk = next,
             None => return Ok(()),
@@ -79,7 +74,7 @@ async fn beat(shared: &Shared, lease: Duration, copies: usize) -> Result<(), Que
     }
 }
 
-async fn renew_chunk(shared: &Shared, jobs: &[JobRef], lease: Duration, copies: usize) -> Result<(), QueueError> {
+async fn renew_chunk(shared: &Shared, jobs: &[JobRef], lease: Duration, failures: u32) -> Result<(), QueueError> {
     let request = RenewRequest {
         worker: shared.id.clone(),
         running: jobs.to_vec(),
@@ -88,8 +83,7 @@ async fn renew_chunk(shared: &Shared, jobs: &[JobRef], lease: Duration, copies: 
     };
     // Counted from before the message left: the dispatcher's lease can only end later.
     let sent = Instant::now();
-    let ask = || Box::pin(shared.queue.request(subjects::RENEW, &request, shared.answer()));
-    let (reply, _): (RenewReply, _) = select_ok(repeat_with(ask).take(copies)).await?;
+    let reply: RenewReply = shared.ask(subjects::RENEW, &request, failures).await?;
     obey(shared, jobs, &reply, sent + lease.saturating_sub(margin(lease)));
     Ok(())
 }

@@ -10,9 +10,11 @@ use std::{
 };
 
 use chrono::{DateTime, Utc};
+use futures_util::future::select_ok;
 use redial_proto::{JobRef, WorkerId};
-use redial_queue::Queue;
+use redial_queue::{Queue, QueueError};
 use redial_tools::Tool;
+use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -102,6 +104,24 @@ impl Shared {
     /// the lease.
     pub(crate) fn answer(&self) -> Duration {
         (self.lease() / 5).clamp(Duration::from_millis(100), Duration::from_secs(3))
+    }
+
+    /// Asks any dispatcher, after so many failures. Every copy of a question goes to any of them; one that stands still, or
+    /// whose database does, answers none. With one of two gone, single questions would fail often enough in a row to lose
+    /// leases. A dispatcher that hears the same twice says the same twice.
+    pub(crate) async fn ask<Q: Serialize, R: DeserializeOwned>(
+        &self,
+        subject: &str,
+        question: &Q,
+        failures: u32,
+    ) -> Result<R, QueueError> {
+        let copies = match failures {
+            0 => 1,
+            1 => 3,
+            _ => 5,
+        };
+        let ask = || Box::pin(self.queue.request(subject, question, self.answer()));
+        select_ok(std::iter::repeat_with(ask).take(copies)).await.map(|(reply, _)| reply)
     }
 
     /// The longest pause between two tries to be answered, for the same reason.
