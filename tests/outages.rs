@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
 
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, path::PathBuf, time::Duration};
 
 use futures_util::future::join_all;
 use redial_proto::{CallId, CallState, Effect, RetryOverride, Submission};
@@ -168,12 +168,11 @@ async fn what_runs_during_an_outage_of_both_servers_finishes() {
     all_done_at_once(stack, 20).await;
 }
 
-/// Workers must stop their tools when the lease ends, because nobody tells them that no other worker can be granted
-/// their calls. They hand the calls back once somebody is there again, and the attempts do not count.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_outage_that_outlasts_the_leases_burns_no_attempt() {
-    const HELD: usize = 12;
-    let mut stack = stack(Duration::from_secs(2)).await;
+/// Calls that [`hold`] starts.
+const HELD: usize = 12;
+
+/// Starts calls whose tools may run twice, and which go on until this file is written.
+async fn hold(stack: &Stack) -> PathBuf {
     let gate = unique_path("gate");
     let held: Vec<Submission> = (0..HELD)
         .map(|n| {
@@ -183,6 +182,15 @@ async fn an_outage_that_outlasts_the_leases_burns_no_attempt() {
         .collect();
     stack.call_all(&held).await;
     stack.ledger.reaches(Deed::Started, HELD).await;
+    gate
+}
+
+/// Workers must stop their tools when the lease ends, because nobody tells them that no other worker can be granted
+/// their calls. They hand the calls back once somebody is there again, and the attempts do not count.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_outage_that_outlasts_the_leases_burns_no_attempt() {
+    let mut stack = stack(Duration::from_secs(2)).await;
+    let gate = hold(&stack).await;
     stack.servers.kill_nats().await;
     stack.ledger.reaches(Deed::Stopped, HELD).await;
     stack.servers.start_nats().await;
@@ -208,18 +216,9 @@ async fn a_queue_that_stands_still_burns_no_attempt() {
 }
 
 async fn stands_still(server: impl Fn(&Servers) -> u32) {
-    const HELD: usize = 12;
     let lease = Duration::from_secs(2);
     let stack = stack(lease).await;
-    let gate = unique_path("gate");
-    let held: Vec<Submission> = (0..HELD)
-        .map(|n| {
-            let effect = [Effect::Read, Effect::Idempotent, Effect::Keyed][n % 3].as_str();
-            Submission::new(effect, arguments(json!({"n": n, "hold": gate})))
-        })
-        .collect();
-    stack.call_all(&held).await;
-    stack.ledger.reaches(Deed::Started, HELD).await;
+    let gate = hold(&stack).await;
     // Dispatchers that have just started are patient for so long.
     tokio::time::sleep(redial_queue::LONGEST_RECONNECT + 2 * lease).await;
     let paused = Paused::new(server(&stack.servers));
