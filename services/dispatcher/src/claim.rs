@@ -77,7 +77,9 @@ impl Granter {
         for (request, claim, worker) in asked {
             // A worker that gets no answer asks again, so a claim may stand here twice: each copy gets the whole answer,
             // because only its sender knows which one it still waits for.
-            let granted = by_claim.get(&claim).cloned().unwrap_or_default();
+            let mut granted = by_claim.get(&claim).cloned().unwrap_or_default();
+            // Another dispatcher may answer another copy: what does not fit must be the same, because it is given back.
+            granted.sort_unstable_by_key(|grant| grant.job.call);
             let (grants, too_many) = fit_message(granted);
             request.reply(&ClaimReply { lease_ms: self.0.config.lease_ms(), grants }).await;
             if !too_many.is_empty() {
