@@ -96,7 +96,7 @@ CREATE TABLE late_reports (
 CREATE INDEX late_reports_call ON late_reports (call_id);
 CREATE INDEX late_reports_received ON late_reports (received_at);
 
-CREATE TABLE rejected_messages (
+CREATE TABLE dead_letters (
     id          bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     source      text        NOT NULL CHECK (source IN ('intake', 'results')),
     received_at timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -104,13 +104,13 @@ CREATE TABLE rejected_messages (
     message     text        NOT NULL,
     payload     bytea       NOT NULL
 );
-CREATE INDEX rejected_messages_received ON rejected_messages (received_at);
+CREATE INDEX dead_letters_received ON dead_letters (received_at);
 
 CREATE TABLE tools (
     name         text        PRIMARY KEY,
     spec         json        NOT NULL,
-    announced_by text        NOT NULL,
-    announced_at timestamptz NOT NULL DEFAULT clock_timestamp()
+    registered_by text        NOT NULL,
+    registered_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
 CREATE TABLE workers (
@@ -171,8 +171,8 @@ WHERE c.state = 'running' AND c.wake_at IS NOT NULL;
 COMMENT ON TABLE calls IS 'One row per call. Written by dispatchers only; read call_history instead.';
 COMMENT ON TABLE attempts IS 'One row per ended attempt, written once. Read attempt_history instead.';
 COMMENT ON TABLE late_reports IS 'Reports of attempts that were no longer their worker''s: kept, and without effect.';
-COMMENT ON TABLE rejected_messages IS 'Messages of the intake and result streams that could not be taken, with the reason.';
-COMMENT ON TABLE tools IS 'The registry: every tool that a worker ever announced, by its last announcement.';
+COMMENT ON TABLE dead_letters IS 'Messages of the intake and result streams that could not be taken, with the reason.';
+COMMENT ON TABLE tools IS 'The registry: every tool that a worker ever registered, by its last registration.';
 COMMENT ON TABLE workers IS 'Workers as of their last heartbeat.';
 COMMENT ON TABLE retry_budgets IS 'Retry tokens per tool: a success earns 0.1, a retry costs 1, at most 100.';
 

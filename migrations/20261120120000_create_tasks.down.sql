@@ -1,5 +1,5 @@
 DROP VIEW message_history, task_history, call_history;
-ALTER TABLE calls DROP COLUMN task_id, DROP COLUMN turn, DROP COLUMN slot;
+ALTER TABLE calls DROP COLUMN task_id, DROP COLUMN turn, DROP COLUMN call_index;
 DROP TABLE messages, task_steps, task_inbox, tasks;
 DROP FUNCTION refuse_change_of_ended_task();
 

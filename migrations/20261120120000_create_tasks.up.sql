@@ -110,10 +110,10 @@ CREATE TABLE messages (
 CREATE UNIQUE INDEX messages_call ON messages (tenant, conversation, call_id) WHERE role = 'tool';
 CREATE INDEX messages_task ON messages (task_id);
 
--- A call that a task asked for: slot 0 of a turn is the model itself, its tool calls count from 1. All three are set, or
+-- A call that a task asked for: call_index 0 of a turn is the model itself, its tool calls count from 1. All three are set, or
 -- none; a CHECK of that would make bare calls pay (measured: 5 % of their submission).
-ALTER TABLE calls ADD COLUMN task_id uuid, ADD COLUMN turn int, ADD COLUMN slot int;
-CREATE UNIQUE INDEX calls_task ON calls (task_id, turn, slot) WHERE task_id IS NOT NULL;
+ALTER TABLE calls ADD COLUMN task_id uuid, ADD COLUMN turn int, ADD COLUMN call_index int;
+CREATE UNIQUE INDEX calls_task ON calls (task_id, turn, call_index) WHERE task_id IS NOT NULL;
 
 -- For people.
 
@@ -141,7 +141,7 @@ SELECT c.id AS call,
        a.output,
        c.task_id AS task,
        c.turn,
-       c.slot
+       c.call_index
 FROM calls c
 LEFT JOIN attempts a ON a.call_id = c.id AND a.attempt = c.attempt AND c.state = 'succeeded';
 
@@ -187,7 +187,7 @@ COMMENT ON COLUMN tasks.wake_at IS 'When somebody has to look at it, whatever co
 
 COMMENT ON COLUMN call_history.task IS 'The task that asked for it; empty for a bare call.';
 COMMENT ON COLUMN call_history.turn IS 'The turn of the task that asked for it, from 1.';
-COMMENT ON COLUMN call_history.slot IS 'Its place in that turn: 0 is the model itself, its tool calls count from 1.';
+COMMENT ON COLUMN call_history.call_index IS 'Its place in that turn: 0 is the model itself, its tool calls count from 1.';
 
 COMMENT ON VIEW task_history IS 'Every task with its answer. Newest first: ORDER BY task DESC.';
 COMMENT ON COLUMN task_history.task IS 'Id; version 7 UUID, so it sorts by submission.';

@@ -118,15 +118,15 @@ async fn who_runs_what(desk: &Desk) {
 }
 
 async fn what_was_rejected(desk: &Desk) {
-    let none = desk.run(&["rejected"]).await;
-    assert_eq!((none.code, none.out.as_str(), none.err.as_str()), (0, "", "no message was rejected\n"));
+    let none = desk.run(&["dead-letters"]).await;
+    assert_eq!((none.code, none.out.as_str(), none.err.as_str()), (0, "", "there are no dead letters\n"));
     let queue = connect(desk).await;
     for bad in ["{\"tool\": \"book\", \"argument\": {}}", "\u{1b}[2J"] {
         queue.put_intake(bad.as_bytes().to_vec().into(), None).await.unwrap();
     }
     let both = async {
         loop {
-            let lines = desk.json(&["rejected"]).await;
+            let lines = desk.json(&["dead-letters"]).await;
             if lines.len() == 2 {
                 return lines;
             }
@@ -134,9 +134,9 @@ async fn what_was_rejected(desk: &Desk) {
     };
     let lines = tokio::time::timeout(Duration::from_secs(30), both).await.unwrap();
     assert!(lines.iter().all(|line| line["source"] == "intake" && line["code"] == "invalid_message"), "{lines:?}");
-    let table = desk.out(&["rejected"]).await;
+    let table = desk.out(&["dead-letters"]).await;
     assert!(table.contains(r"\u{1b}[2J") && table.contains("argument"), "{table}");
-    let one = desk.run(&["rejected", "--limit", "1"]).await;
+    let one = desk.run(&["dead-letters", "--limit", "1"]).await;
     assert_eq!((one.out.lines().count(), one.err.as_str()), (2, "there are older ones: --limit 10 shows more\n"));
 }
 

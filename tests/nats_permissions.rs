@@ -92,13 +92,13 @@ async fn watch(dispatcher: &Queue, worker: &Queue, client: &Queue) {
 }
 
 async fn pull_and_claim(dispatcher: &Queue, worker: &Queue) {
-    ask(worker, subjects::ANNOUNCE).await;
+    ask(worker, subjects::REGISTER).await;
     let job = Job { call: CallId::generate(), attempt: 1, tool: "echo".to_owned(), bytes: 2 };
     let outgoing = OutgoingJob { job, pool: "default".to_owned(), publish_no: 1, traceparent: None };
     dispatcher.publish_jobs(vec![outgoing]).await.remove(0).unwrap();
     let jobs = worker.pull_jobs("default", 5, ANSWER).await.unwrap();
     assert_eq!(jobs.len(), 1);
-    for subject in [subjects::CLAIM, subjects::RENEW, subjects::RELEASE] {
+    for subject in [subjects::CLAIM, subjects::HEARTBEAT, subjects::RELEASE] {
         ask(worker, subject).await;
     }
     jobs[0].ack().await;
@@ -172,7 +172,7 @@ const NO_PUBLISH: [(&str, &[&str]); 3] = [
         "client",
         &[
             "redial.ctl.claim",
-            "redial.ctl.announce",
+            "redial.ctl.register",
             "redial.results",
             "redial.jobs.default.echo",
             "redial.worker.w1",

@@ -8,7 +8,7 @@ mod python;
 
 use std::{path::PathBuf, time::Duration};
 
-use redial_proto::{CallId, CallState, ErrorClass, RetryOverride, Submission, Violation};
+use redial_proto::{CallId, CallState, ErrorClass, FieldError, RetryOverride, Submission};
 use redial_testkit::{Process, Stack, arguments, unique_path};
 use serde_json::{Value, json};
 use tokio::{
@@ -61,7 +61,7 @@ fn read_greeting(port: u16) -> Submission {
     Submission::new("read_greeting", arguments(json!({"host": "127.0.0.1", "port": port})))
 }
 
-async fn broken_rules(stack: &Stack, call: CallId) -> Vec<Violation> {
+async fn broken_rules(stack: &Stack, call: CallId) -> Vec<FieldError> {
     let details = "SELECT details FROM attempts WHERE call_id = $1";
     let details: Value = sqlx::query_scalar(details).bind(call.0).fetch_one(stack.db()).await.unwrap();
     serde_json::from_value(details).unwrap()

@@ -138,13 +138,13 @@ class Worker:
         return body
 
     async def _announce(self):
-        announcement = {"worker": self.id, "started_at": self.started, "slots": self.slots, "version": "python-worker",
+        registration = {"worker": self.id, "started_at": self.started, "slots": self.slots, "version": "python-worker",
                         "tools": [spec for spec, _ in self.tools.values()]}
         while not self.draining.is_set():
             try:
-                return await self._ask("redial.ctl.announce", announcement, timeout=5)
+                return await self._ask("redial.ctl.register", registration, timeout=5)
             except OUTAGES as error:
-                log.warning("cannot announce this worker: %r", error)
+                log.warning("cannot register this worker: %r", error)
                 await asyncio.sleep(random.uniform(0.2, 1))
 
     async def _renew(self):
@@ -162,7 +162,7 @@ class Worker:
         held, sent = list(self.held.values()), time.monotonic()
         heartbeat = {"worker": self.id, "running": [one.ref for one in held], "slots": self.slots,
                      "draining": self.draining.is_set()}
-        reply = await self._ask("redial.ctl.renew", heartbeat, timeout=self.lease / 5)
+        reply = await self._ask("redial.ctl.heartbeat", heartbeat, timeout=self.lease / 5)
         for one in held:
             one.lease = max(one.lease, self._lease_from(sent))
         for one in self._find(reply.get("lost")):
@@ -170,7 +170,7 @@ class Worker:
             one.recorded.set()  # nobody wants its report any more
         for one in self._find(reply.get("cancelled")):
             one.end("cancelled")
-        if reply.get("announce"):
+        if reply.get("register"):
             await self._announce()
 
     def _lease_from(self, sent):

@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Violation;
+use crate::FieldError;
 
 /// What went wrong, for programs. Never renamed; a client must take codes it does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -114,7 +114,7 @@ pub struct ApiError {
     pub message: String,
     /// Broken rules of arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub details: Vec<Violation>,
+    pub details: Vec<FieldError>,
 }
 
 impl ApiError {

@@ -30,10 +30,10 @@ pub use call::CallState;
 pub use error::{ApiError, Code};
 pub use ids::{CallId, ClaimId, TaskId, WorkerId};
 pub use message::{Message, MessageCall, Role, StoredMessage};
-pub use outcome::{ErrorClass, Failure, Outcome, Violation};
+pub use outcome::{ErrorClass, Failure, FieldError, Outcome};
 pub use queue::{
-    Announcement, ClaimReply, ClaimRequest, Grant, GrantRef, Job, JobRef, ReleaseReply, ReleaseRequest, RenewReply,
-    RenewRequest, Report, ReportBatch, WorkerNotice,
+    ClaimReply, ClaimRequest, Grant, GrantRef, Heartbeat, HeartbeatReply, Job, JobRef, Registration, ReleaseReply,
+    ReleaseRequest, Report, ReportBatch, WorkerNotice,
 };
 pub use repair::{Repair, RepairKind};
 pub use task::{

@@ -111,7 +111,7 @@ impl FromStr for ErrorClass {
 
 /// One rule that arguments break.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Violation {
+pub struct FieldError {
     /// JSON pointer (RFC 6901) into the arguments; empty for the whole.
     pub path: String,
     /// The broken rule, by its JSON Schema keyword where it has one: `type`, `required`, `format`.
@@ -126,7 +126,7 @@ pub struct Violation {
     pub hint: Option<String>,
 }
 
-impl fmt::Display for Violation {
+impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = if self.path.is_empty() { "the arguments" } else { &self.path };
         if self.rule == "required" {
@@ -147,7 +147,7 @@ pub struct Failure {
     pub message: String,
     /// Broken rules, for `invalid_arguments`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub details: Vec<Violation>,
+    pub details: Vec<FieldError>,
     /// Do not try again before this many ms have passed (`Retry-After`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
@@ -183,7 +183,7 @@ impl Failure {
 
     /// Adds broken rules.
     #[must_use]
-    pub fn with_details(mut self, details: Vec<Violation>) -> Self {
+    pub fn with_details(mut self, details: Vec<FieldError>) -> Self {
         self.details = details;
         self
     }

@@ -88,9 +88,9 @@ impl Grant {
     }
 }
 
-/// A worker's heartbeat: renews the leases of all that it runs. Sent to `redial.ctl.renew` every third of a lease.
+/// A worker's heartbeat: renews the leases of all that it runs. Sent to `redial.ctl.heartbeat` every third of a lease.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct RenewRequest {
+pub struct Heartbeat {
     /// Who.
     pub worker: WorkerId,
     /// All attempts it runs. More than 10,000 are sent in several messages.
@@ -104,16 +104,16 @@ pub struct RenewRequest {
 
 /// The answer to a heartbeat.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct RenewReply {
+pub struct HeartbeatReply {
     /// Attempts that are no longer this worker's: stop them, report nothing.
     #[serde(default)]
     pub lost: Vec<JobRef>,
     /// Attempts whose call was cancelled: stop them, report class `cancelled`.
     #[serde(default)]
     pub cancelled: Vec<JobRef>,
-    /// True if the dispatcher does not know this worker: announce again.
+    /// True if the dispatcher does not know this worker: register again.
     #[serde(default)]
-    pub announce: bool,
+    pub register: bool,
 }
 
 /// One grant of one attempt. A released attempt is granted again under the same number, perhaps to the same worker: only
@@ -202,9 +202,9 @@ pub struct ReportBatch {
     pub reports: Vec<Box<RawValue>>,
 }
 
-/// What a worker can run. Sent to `redial.ctl.announce`; the answer is an empty object or an error.
+/// What a worker can run. Sent to `redial.ctl.register`; the answer is an empty object or an error.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Announcement {
+pub struct Registration {
     /// Who.
     pub worker: WorkerId,
     /// Its own clock, for people.

@@ -6,17 +6,17 @@
 use schemars::{Schema, schema_for};
 
 use crate::{
-    AgentSpec, Announcement, ApiError, CallView, CancelReply, CancelRequest, ClaimReply, ClaimRequest, Delta,
-    GetRequest, Job, RedriveReply, RedriveRequest, ReleaseReply, ReleaseRequest, RenewReply, RenewRequest, Report,
-    ReportBatch, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, TaskCancel, TaskCancelReply, TaskGet,
-    TaskNotice, TaskReport, TaskResult, TaskSubmission, ToolSpec, TurnReply, TurnRequest, WorkerNotice,
+    AgentSpec, ApiError, CallView, CancelReply, CancelRequest, ClaimReply, ClaimRequest, Delta, GetRequest, Heartbeat,
+    HeartbeatReply, Job, RedriveReply, RedriveRequest, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch,
+    Submission, SubmitBatch, SubmitBatchReply, SubmitResult, TaskCancel, TaskCancelReply, TaskGet, TaskNotice,
+    TaskReport, TaskResult, TaskSubmission, ToolSpec, TurnReply, TurnRequest, WorkerNotice,
 };
 
 /// File name (without `.json`) and schema of each message.
 pub fn all() -> Vec<(&'static str, Schema)> {
     vec![
         ("agent_spec", schema_for!(AgentSpec)),
-        ("announcement", schema_for!(Announcement)),
+        ("registration", schema_for!(Registration)),
         ("api_error", schema_for!(ApiError)),
         ("call_view", schema_for!(CallView)),
         ("cancel_reply", schema_for!(CancelReply)),
@@ -30,8 +30,8 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("redrive_request", schema_for!(RedriveRequest)),
         ("release_reply", schema_for!(ReleaseReply)),
         ("release_request", schema_for!(ReleaseRequest)),
-        ("renew_reply", schema_for!(RenewReply)),
-        ("renew_request", schema_for!(RenewRequest)),
+        ("heartbeat_reply", schema_for!(HeartbeatReply)),
+        ("heartbeat", schema_for!(Heartbeat)),
         ("report", schema_for!(Report)),
         ("report_batch", schema_for!(ReportBatch)),
         ("submission", schema_for!(Submission)),

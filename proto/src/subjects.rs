@@ -23,12 +23,12 @@ pub const TASK_INTAKE: &str = "redial.intake.tasks";
 
 /// Request: a [`crate::ClaimRequest`].
 pub const CLAIM: &str = "redial.ctl.claim";
-/// Request: a [`crate::RenewRequest`].
-pub const RENEW: &str = "redial.ctl.renew";
+/// Request: a [`crate::Heartbeat`].
+pub const HEARTBEAT: &str = "redial.ctl.heartbeat";
 /// Request: a [`crate::ReleaseRequest`].
 pub const RELEASE: &str = "redial.ctl.release";
-/// Request: an [`crate::Announcement`].
-pub const ANNOUNCE: &str = "redial.ctl.announce";
+/// Request: an [`crate::Registration`].
+pub const REGISTER: &str = "redial.ctl.register";
 /// Publication: "a tool changed, read the registry again"; no body.
 pub const TOOLS_CHANGED: &str = "redial.ctl.tools_changed";
 

@@ -339,7 +339,7 @@ pub enum TaskInput {
         /// The turn that asked for it.
         turn: u32,
         /// Its place in that turn, from 1.
-        slot: u32,
+        call_index: u32,
         /// The call.
         call: CallId,
     },
@@ -348,10 +348,10 @@ pub enum TaskInput {
         /// The turn.
         turn: u32,
         /// Its place in that turn, from 1; 0 is the model itself.
-        slot: u32,
+        call_index: u32,
         /// The call.
         call: CallId,
-        /// The tool, or the model's announced name.
+        /// The tool, or the model's registered name.
         tool: String,
         /// The attempt that failed.
         attempt: u32,
@@ -391,7 +391,7 @@ pub enum TaskDecision {
         /// The turn.
         turn: u32,
         /// Its place in the turn, from 1.
-        slot: u32,
+        call_index: u32,
         /// The id in the conversation.
         id: String,
         /// The tool.
@@ -405,7 +405,7 @@ pub enum TaskDecision {
         /// The turn.
         turn: u32,
         /// Its place in the turn, from 1.
-        slot: u32,
+        call_index: u32,
         /// The id in the conversation.
         id: String,
         /// The tool.

@@ -1,4 +1,4 @@
-//! What a tool is: its name, schema, effect and limits. Workers announce this; dispatchers act on it.
+//! What a tool is: its name, schema, effect and limits. Workers register this; dispatchers act on it.
 
 use std::{fmt, str::FromStr};
 
@@ -131,7 +131,7 @@ pub struct RetryOverride {
     pub deadline_ms: Option<u64>,
 }
 
-/// A tool as a worker announces it.
+/// A tool as a worker registers it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ToolSpec {

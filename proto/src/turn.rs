@@ -9,12 +9,12 @@ use crate::{Message, TaskId};
 /// The pool of workers that ask models. No tool may name it.
 pub const POOL: &str = "models";
 
-/// The name under which a model is announced: the one that agents use, behind a prefix that no tool may have.
+/// The name under which a model is registered: the one that agents use, behind a prefix that no tool may have.
 pub fn tool_name(model: &str) -> String {
     format!("{PREFIX}{model}")
 }
 
-/// The model behind an announced name.
+/// The model behind an registered name.
 pub fn model_name(tool: &str) -> Option<&str> {
     tool.strip_prefix(PREFIX)
 }

@@ -83,7 +83,7 @@ async fn what_code_can_mend_costs_no_turn_and_is_on_record() {
     for kind in ["tool_name", "code_fence", "quotes", "trailing_comma", "key_name", "type"] {
         assert!(repairs.iter().any(|repair| repair == kind), "{kind} is not in {repairs:?}");
     }
-    let stored: String = sqlx::query_scalar("SELECT repairs::text FROM calls WHERE task_id = $1 AND slot = 1")
+    let stored: String = sqlx::query_scalar("SELECT repairs::text FROM calls WHERE task_id = $1 AND call_index = 1")
         .bind(report.task.task.0)
         .fetch_one(desk.stack.db())
         .await

@@ -128,10 +128,10 @@ impl Desk {
         self.server.requests().iter().map(redial_testkit::Request::text).collect()
     }
 
-    /// A task's tool calls by turn and slot: id, tool, state, attempts.
+    /// A task's tool calls by turn and call_index: id, tool, state, attempts.
     pub(crate) async fn calls_of(&self, task: TaskId) -> Vec<(CallId, String, String, i32)> {
         let rows: Vec<(uuid::Uuid, String, String, i32)> = sqlx::query_as(
-            "SELECT id, tool, state, attempt FROM calls WHERE task_id = $1 AND slot > 0 ORDER BY turn, slot",
+            "SELECT id, tool, state, attempt FROM calls WHERE task_id = $1 AND call_index > 0 ORDER BY turn, call_index",
         )
         .bind(task.0)
         .fetch_all(self.stack.db())

@@ -103,7 +103,8 @@ async fn a_busy_provider_is_asked_again_without_a_correction() {
     let report = desk.run("go").await;
     assert_eq!(answer(&report), "done");
     assert_eq!((report.task.turns, report.task.corrections, desk.asked()), (1, 0, 3));
-    let retries = report.steps.iter().filter(|step| matches!(step.input, TaskInput::Retrying { slot: 0, .. })).count();
+    let retries =
+        report.steps.iter().filter(|step| matches!(step.input, TaskInput::Retrying { call_index: 0, .. })).count();
     assert_eq!(retries, 2);
     desk.close().await;
 }
@@ -116,7 +117,7 @@ async fn a_refused_request_is_our_bug_and_is_kept() {
     let report = desk.run("remember me").await;
     assert_eq!((report.task.state, report.task.code), (TaskState::Failed, Some(TaskCode::ModelFailed)));
     let (class, request): (String, String) =
-        sqlx::query_as("SELECT class, arguments::text FROM calls WHERE task_id = $1 AND slot = 0")
+        sqlx::query_as("SELECT class, arguments::text FROM calls WHERE task_id = $1 AND call_index = 0")
             .bind(report.task.task.0)
             .fetch_one(desk.stack.db())
             .await

@@ -83,7 +83,7 @@ async fn the_intake_stream_takes_tasks_and_keeps_what_it_cannot_take() {
     .await;
     assert_eq!(answered, "from afar");
     until("the other message is kept", async || {
-        let kept = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM rejected_messages WHERE source = 'intake'");
+        let kept = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM dead_letters WHERE source = 'intake'");
         (kept.fetch_one(desk.stack.db()).await.ok()? == 1).then_some(())
     })
     .await;

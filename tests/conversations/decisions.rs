@@ -13,7 +13,7 @@ pub(crate) fn tell(step: &Step) -> Verdict {
         match decision {
             TaskDecision::Message { seq } => seqs.push(*seq),
             TaskDecision::Answered { id, class, .. } => answered.push((Some(id), *class)),
-            TaskDecision::Run { turn, slot, tool, .. } => runs.push((*turn, *slot, tool)),
+            TaskDecision::Run { turn, call_index, tool, .. } => runs.push((*turn, *call_index, tool)),
             TaskDecision::Turn { turn, model, last } => {
                 turns.push(NewTurn { turn: *turn, model: model.clone(), tools: !last });
             }
@@ -27,7 +27,7 @@ pub(crate) fn tell(step: &Step) -> Verdict {
     let tools: Vec<_> = tools.map(|(_, message)| (message.call_id.as_ref(), message.class)).collect();
     must(answered == tools, || format!("told answers {answered:?}, wrote {tools:?}"))?;
     let started = step.calls.iter().filter(|call| call.refusal.is_none());
-    let started: Vec<_> = started.map(|call| (call.turn, call.slot, &call.tool)).collect();
+    let started: Vec<_> = started.map(|call| (call.turn, call.call_index, &call.tool)).collect();
     must(runs == started, || format!("told runs {runs:?}, wrote {started:?}"))?;
     must(turns.iter().eq(&step.turn), || format!("told turns {turns:?}, asks {:?}", step.turn))?;
     let end = step.ended.iter().map(|end| (end.state, end.code));

@@ -2,7 +2,7 @@
 
 use rand::{Rng, rngs::StdRng, seq::IndexedRandom};
 use redial_engine::task::{CallFailure, Proposed, Reply, Verdict};
-use redial_proto::{AgentSpec, Budgets, ErrorClass, Finish, Language, Policy, ToolOffer, Usage, Violation};
+use redial_proto::{AgentSpec, Budgets, ErrorClass, FieldError, Finish, Language, Policy, ToolOffer, Usage};
 use serde_json::json;
 
 /// A tool of this world: name, polling, sequential.
@@ -146,7 +146,7 @@ fn proposed(rng: &mut StdRng) -> Proposed {
         }
         2 => (tool.clone(), Verdict::Answered { tool, output: r#"{"content":"more"}"#.to_owned() }),
         3..=5 => {
-            let details = vec![Violation {
+            let details = vec![FieldError {
                 path: "/a".to_owned(),
                 rule: "type".to_owned(),
                 sent: json!(written),

@@ -48,8 +48,8 @@ impl Promises {
     }
 
     pub(crate) fn call_ended(&mut self, event: &Event, now: Time) {
-        let Event::CallEnded { turn, slot, end } = event else { return };
-        let Some(call) = self.running.remove(&(*turn, *slot)) else { return };
+        let Event::CallEnded { turn, call_index, end } = event else { return };
+        let Some(call) = self.running.remove(&(*turn, *call_index)) else { return };
         match end {
             Ok(_) => drop(self.failed.remove(&call)),
             Err(failure) if failure.class == ErrorClass::InvalidArguments && !failure.unknown => {
@@ -64,13 +64,13 @@ impl Promises {
         if self.runs > agent.budgets.tool_calls {
             return Err(format!("{} tool calls, {} are allowed", self.runs, agent.budgets.tool_calls));
         }
-        let (version, polling) = self.proposed[call.slot as usize - 1].clone();
+        let (version, polling) = self.proposed[call.call_index as usize - 1].clone();
         let arguments: Value = serde_json::from_str(&call.arguments).map_err(|error| format!("it runs: {error}"))?;
         let this = (call.tool.clone(), version, arguments.to_string());
         if !polling && self.failed.get(&this).is_some_and(|then| now - *then < REMEMBERED) {
             return Err(format!("{this:?} failed before and runs again"));
         }
-        self.running.insert((call.turn, call.slot), this);
+        self.running.insert((call.turn, call.call_index), this);
         Ok(())
     }
 }

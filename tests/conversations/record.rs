@@ -22,7 +22,7 @@ pub(crate) struct Record {
     ids: BTreeSet<String>,
     /// The turn that a model works on.
     pub(crate) asked: Option<u32>,
-    /// The calls that run, by turn and slot.
+    /// The calls that run, by turn and call_index.
     pub(crate) running: BTreeMap<(u32, u32), Running>,
     last_turn: u32,
     started: BTreeSet<(u32, u32)>,
@@ -92,8 +92,8 @@ impl Record {
                 self.asked = None;
                 self.promises.replied(event);
             }
-            Event::CallEnded { turn, slot, .. } => {
-                self.running.remove(&(*turn, *slot));
+            Event::CallEnded { turn, call_index, .. } => {
+                self.running.remove(&(*turn, *call_index));
                 self.promises.call_ended(event, now);
             }
             Event::CancelRequested => self.cancelled = true,
@@ -120,7 +120,7 @@ impl Record {
     fn calls_of(&mut self, done: &Committed<'_>) -> Verdict {
         let step = done.step;
         for call in &step.calls {
-            let place = (call.turn, call.slot);
+            let place = (call.turn, call.call_index);
             must(self.started.insert(place), || format!("call {place:?} is written twice"))?;
             must(call.turn == self.last_turn, || format!("a call of turn {} now", call.turn))?;
             if call.refusal.is_some() {
@@ -138,10 +138,12 @@ impl Record {
     }
 
     fn cancels_of(&mut self, step: &Step) -> Verdict {
-        for (turn, slot) in &step.cancel {
-            match self.running.get_mut(&(*turn, *slot)) {
+        for (turn, call_index) in &step.cancel {
+            match self.running.get_mut(&(*turn, *call_index)) {
                 Some(running) => running.told_to_stop = true,
-                None => must(*slot == 0 && self.asked == Some(*turn), || format!("{turn}/{slot} does not run"))?,
+                None => {
+                    must(*call_index == 0 && self.asked == Some(*turn), || format!("{turn}/{call_index} does not run"))?
+                }
             }
         }
         Ok(())

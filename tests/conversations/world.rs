@@ -128,8 +128,8 @@ impl World<'_> {
         }
         let running: Vec<_> = self.record.running.iter().map(|(place, call)| (*place, call.told_to_stop)).collect();
         match running.choose(&mut self.rng) {
-            Some(((turn, slot), told)) => {
-                Event::CallEnded { turn: *turn, slot: *slot, end: invent::call_end(&mut self.rng, *told) }
+            Some(((turn, call_index), told)) => {
+                Event::CallEnded { turn: *turn, call_index: *call_index, end: invent::call_end(&mut self.rng, *told) }
             }
             None => Event::Woken,
         }
@@ -147,11 +147,11 @@ impl World<'_> {
                 Event::TurnEnded { turn, end: invent::turn_end(&mut self.rng) }
             }
             (4, _) => {
-                let (turn, slot) = (self.rng.random_range(0..9), self.rng.random_range(0..7));
-                if self.record.running.contains_key(&(turn, slot)) {
+                let (turn, call_index) = (self.rng.random_range(0..9), self.rng.random_range(0..7));
+                if self.record.running.contains_key(&(turn, call_index)) {
                     return Event::Retrying;
                 }
-                Event::CallEnded { turn, slot, end: invent::call_end(&mut self.rng, false) }
+                Event::CallEnded { turn, call_index, end: invent::call_end(&mut self.rng, false) }
             }
             _ => Event::Retrying,
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::Utc;
 use redial_proto::{
-    Announcement, CallId, ClaimId, ClaimReply, ClaimRequest, Failure, Grant, GrantRef, Job, JobRef, ReleaseReply,
+    CallId, ClaimId, ClaimReply, ClaimRequest, Failure, Grant, GrantRef, Job, JobRef, Registration, ReleaseReply,
     ReleaseRequest, Report, ReportBatch, ToolSpec, WorkerId, WorkerNotice, subjects,
 };
 use redial_queue::{Delivery, Queue, Subscription};
@@ -21,18 +21,18 @@ pub(crate) struct Hand {
 }
 
 impl Hand {
-    /// Announces itself with these tools.
+    /// Registers itself with these tools.
     pub(crate) async fn new(stack: &Stack, tools: Vec<ToolSpec>) -> Self {
         let (id, queue) = (WorkerId::generate("hand"), stack.queue().clone());
         let notices = queue.subscribe(&subjects::worker(&id)).await.unwrap();
-        let announcement = Announcement {
+        let registration = Registration {
             worker: id.clone(),
             started_at: Utc::now(),
             slots: 10,
             version: "by hand".to_owned(),
             tools,
         };
-        let _: serde_json::Value = queue.request(subjects::ANNOUNCE, &announcement, ANSWER).await.unwrap();
+        let _: serde_json::Value = queue.request(subjects::REGISTER, &registration, ANSWER).await.unwrap();
         Self { id, queue, notices }
     }
 

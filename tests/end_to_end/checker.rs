@@ -43,8 +43,8 @@ const BUGS: [(&str, Invariant); 16] = [
     ),
     // The other call of the history failed for good.
     (
-        r#"UPDATE calls SET task_id = '{call}', turn = 1, slot = 1 WHERE class = 'auth';
-           UPDATE calls SET task_id = '{call}', turn = 2, slot = 1, arguments = '{"fail" : "auth"}', submitted_at = now()
+        r#"UPDATE calls SET task_id = '{call}', turn = 1, call_index = 1 WHERE class = 'auth';
+           UPDATE calls SET task_id = '{call}', turn = 2, call_index = 1, arguments = '{"fail" : "auth"}', submitted_at = now()
            WHERE id = '{call}'"#,
         Invariant::FailuresRemembered,
     ),

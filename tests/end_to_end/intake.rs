@@ -19,7 +19,7 @@ async fn calls(stack: &Stack, count: usize) -> Vec<CallId> {
 async fn rejected(stack: &Stack, count: usize) -> Vec<(String, String, Vec<u8>)> {
     until(&format!("{count} rejected messages"), async || {
         let rows =
-            sqlx::query_as("SELECT code, message, payload FROM rejected_messages WHERE source = 'intake' ORDER BY id");
+            sqlx::query_as("SELECT code, message, payload FROM dead_letters WHERE source = 'intake' ORDER BY id");
         let rows: Vec<_> = rows.fetch_all(stack.db()).await.ok()?;
         (rows.len() >= count).then_some(rows)
     })

@@ -87,7 +87,7 @@ async fn a_report_that_cannot_be_read_is_kept_with_its_reason() {
     assert_eq!(stack.output(call).await, r#""good""#, "a bad neighbour harms nothing");
     let kept: Vec<(String, String, Vec<u8>)> = until("five rejected messages", async || {
         let rows =
-            sqlx::query_as("SELECT code, message, payload FROM rejected_messages WHERE source = 'results' ORDER BY id");
+            sqlx::query_as("SELECT code, message, payload FROM dead_letters WHERE source = 'results' ORDER BY id");
         let rows: Vec<_> = rows.fetch_all(stack.db()).await.unwrap();
         (rows.len() == 5).then_some(rows)
     })

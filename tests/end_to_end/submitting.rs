@@ -190,7 +190,7 @@ async fn damaged_arguments_are_repaired_without_loss_and_that_is_on_record() {
 }
 
 #[tokio::test]
-async fn a_tool_is_known_to_every_dispatcher_once_it_is_announced() {
+async fn a_tool_is_known_to_every_dispatcher_once_it_is_registered() {
     let mut stack = Stack::start().await;
     stack.dispatch().await;
     for n in 0..10 {
@@ -199,7 +199,7 @@ async fn a_tool_is_known_to_every_dispatcher_once_it_is_announced() {
         let submission = Submission::new(&name, arguments(json!({})));
         let results = join_all((0..6).map(|_| stack.submit(&submission))).await;
         let refused: Vec<_> = results.iter().filter(|result| result.status != Accepted).collect();
-        assert!(refused.is_empty(), "announcement {n}: {refused:?}");
+        assert!(refused.is_empty(), "registration {n}: {refused:?}");
     }
     stack.leaves_calls();
     stack.finish().await;

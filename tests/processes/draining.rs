@@ -24,7 +24,7 @@ async fn a_worker_that_is_stopped_loses_nothing_and_burns_no_attempt() {
     calls.extend((8..SLOTS).map(|n| held([Effect::Read, Effect::Idempotent][n % 2], n, &slow)));
     stack.call_all(&calls).await;
     stack.ledger.reaches(Deed::Started, SLOTS).await;
-    // These find no free slot: they wait on the stream.
+    // These find no free call_index: they wait on the stream.
     let waiting: Vec<Submission> = (0..20).map(|n| Submission::new("keyed", arguments(json!({"n": n})))).collect();
     stack.call_all(&waiting).await;
     first.terminate();

@@ -221,7 +221,7 @@ pub(crate) async fn two_copies_of_a_job(bug: &'static Bug, seeded: bool) -> Verd
     let _first = stage.work(1, vec![obedient("tool", Effect::Unsafe, &ledger)]).await;
     let call = stage.stack.call("tool", json!({"after_ms": LONG})).await;
     ledger.reaches(Deed::Effect, 1).await;
-    // The first one has no slot left.
+    // The first one has no call_index left.
     let _second = stage.work(1, vec![obedient("tool", Effect::Unsafe, &ledger)]).await;
     let job = Job { call, attempt: 1, tool: "tool".to_owned(), bytes: 2 };
     let copy = OutgoingJob { job, pool: "default".to_owned(), publish_no: 100, traceparent: None };

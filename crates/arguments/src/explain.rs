@@ -1,7 +1,7 @@
 //! What the validator found → violations that a model or a person can act on.
 
 use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
-use redial_proto::{Language, Violation};
+use redial_proto::{FieldError, Language};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -18,7 +18,7 @@ pub(crate) fn violations<'e>(
     arguments: &Value,
     errors: impl Iterator<Item = Error<'e>>,
     language: Language,
-) -> (Vec<Violation>, usize) {
+) -> (Vec<FieldError>, usize) {
     let mut explanation = Explanation { schema, arguments, language, found: Vec::new(), more: 0 };
     errors.for_each(|error| explanation.add(&error));
     (explanation.found, explanation.more)
@@ -28,7 +28,7 @@ struct Explanation<'a> {
     schema: &'a Value,
     arguments: &'a Value,
     language: Language,
-    found: Vec<Violation>,
+    found: Vec<FieldError>,
     more: usize,
 }
 
@@ -91,7 +91,7 @@ impl<'a> Explanation<'a> {
             pick(self.language, format!("only {names}"), format!("仅限 {names}"))
         };
         let hint = hints::for_extra_key(key, object, declared, self.language);
-        self.found.push(Violation {
+        self.found.push(FieldError {
             path: pointer::join(path(error), key),
             sent: object.get(key).map_or(Value::Null, quoted),
             rule: match error.kind() {
@@ -108,11 +108,11 @@ impl<'a> Explanation<'a> {
         let allowed = describe::schema(self.schema, declared.get(property).unwrap_or(&Value::Null), self.language);
         let hint = hints::for_missing(property, self.sent_at(error), declared, self.language);
         let path = pointer::join(path(error), property);
-        self.found.push(Violation { path, rule: "required".to_owned(), sent: Value::Null, allowed, hint });
+        self.found.push(FieldError { path, rule: "required".to_owned(), sent: Value::Null, allowed, hint });
     }
 
     /// A rule that one value breaks by itself.
-    fn broken(&self, error: &Error<'_>) -> Violation {
+    fn broken(&self, error: &Error<'_>) -> FieldError {
         let holder = self.holder(error);
         let hint = match error.kind() {
             Kind::Enum { options } => {
@@ -165,9 +165,9 @@ pub(crate) fn meant<'b>(error: &Error<'_>, branches: &'b [Vec<Error<'static>>]) 
     if let [only] = tagged.as_slice() { Some(only.as_slice()) } else { None }
 }
 
-fn violation(error: &Error<'_>, allowed: String, hint: Option<String>) -> Violation {
+fn violation(error: &Error<'_>, allowed: String, hint: Option<String>) -> FieldError {
     let rule = error.kind().keyword().to_owned();
-    Violation { path: path(error).to_owned(), rule, sent: quoted(error.instance()), allowed, hint }
+    FieldError { path: path(error).to_owned(), rule, sent: quoted(error.instance()), allowed, hint }
 }
 
 fn path<'e>(error: &'e Error<'_>) -> &'e str {

@@ -1,6 +1,6 @@
 //! Why arguments were not accepted.
 
-use redial_proto::{ErrorClass, Failure, Language, Violation, limits};
+use redial_proto::{ErrorClass, Failure, FieldError, Language, limits};
 use serde_json::Value;
 
 use crate::words::{line, pick};
@@ -20,7 +20,7 @@ pub struct Refusal {
     /// All of it in one line, for people; at most [`limits::MAX_ERROR_MESSAGE`] bytes.
     pub message: String,
     /// Every broken rule, at most 100; only for invalid arguments.
-    pub details: Vec<Violation>,
+    pub details: Vec<FieldError>,
 }
 
 impl Refusal {
@@ -30,7 +30,7 @@ impl Refusal {
     }
 
     /// `more`: broken rules that are not in `details`.
-    pub(crate) fn invalid(details: Vec<Violation>, more: usize, language: Language) -> Self {
+    pub(crate) fn invalid(details: Vec<FieldError>, more: usize, language: Language) -> Self {
         let mut lines: Vec<String> = details.iter().map(|violation| line(violation, language)).collect();
         if more > 0 {
             lines.push(pick(language, format!("and {more} more"), format!("以及另外 {more} 处")));

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use redial_proto::{Language, Repair, RepairKind, Violation, repair::MAX_REPAIRS};
+use redial_proto::{FieldError, Language, Repair, RepairKind, repair::MAX_REPAIRS};
 use serde_json::Value;
 
 use crate::{Schema, coerce, edit, edit::Fix, parse, refusal::Refusal, text, words::pick};
@@ -136,7 +136,7 @@ fn without_repairs(raw: &str, strict: &Refusal, language: Language) -> Refusal {
 }
 
 /// Broken rules quote what was sent, not what a repair made of it.
-pub(crate) fn quote_as_sent(details: &mut [Violation], repairs: &[Repair]) {
+pub(crate) fn quote_as_sent(details: &mut [FieldError], repairs: &[Repair]) {
     let retyped = |kind| matches!(kind, RepairKind::Type | RepairKind::EnumValue | RepairKind::DoubleEncoded);
     for violation in details {
         let first = repairs.iter().find(|made| retyped(made.kind) && made.path.as_ref() == Some(&violation.path));

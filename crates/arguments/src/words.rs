@@ -1,6 +1,6 @@
 //! One thing to say, in the language of the model.
 
-use redial_proto::{Language, Violation};
+use redial_proto::{FieldError, Language};
 
 /// The text in the wanted language.
 pub(crate) fn pick(language: Language, english: impl Into<String>, chinese: impl Into<String>) -> String {
@@ -11,11 +11,11 @@ pub(crate) fn pick(language: Language, english: impl Into<String>, chinese: impl
 }
 
 /// A broken rule in one line.
-pub(crate) fn line(violation: &Violation, language: Language) -> String {
+pub(crate) fn line(violation: &FieldError, language: Language) -> String {
     if language == Language::En {
         return violation.to_string();
     }
-    let Violation { path, rule, sent, allowed, hint } = violation;
+    let FieldError { path, rule, sent, allowed, hint } = violation;
     let place = if path.is_empty() { "整个参数" } else { path };
     let hint = hint.as_ref().map(|hint| format!("（{hint}）")).unwrap_or_default();
     if rule == "required" {

@@ -1,7 +1,7 @@
 //! The state machine of a task: model turn → calls → results → next turn, until there is an answer.
 //!
 //! [`step`] takes a task and an event, changes the task, and says what has to be done. Nothing here knows ids of calls:
-//! a call of a task is known by its turn and its slot in that turn (0 is the model itself, tool calls count from 1).
+//! a call of a task is known by its turn and its call_index in that turn (0 is the model itself, tool calls count from 1).
 
 mod answers;
 mod asking;
@@ -12,7 +12,7 @@ mod memory;
 mod state;
 
 use redial_proto::{
-    AgentSpec, ErrorClass, Finish, Language, Message, Repair, TaskCode, TaskDecision, TaskState, Usage, Violation,
+    AgentSpec, ErrorClass, FieldError, Finish, Language, Message, Repair, TaskCode, TaskDecision, TaskState, Usage,
 };
 
 pub use self::{memory::canonical_key, state::Task};
@@ -53,7 +53,7 @@ pub enum Event {
         /// The turn that asked for it.
         turn: u32,
         /// Its place in that turn, from 1.
-        slot: u32,
+        call_index: u32,
         /// Its result as JSON text, or why there is none.
         end: Result<String, CallFailure>,
     },
@@ -139,7 +139,7 @@ pub struct CallFailure {
     /// In words.
     pub message: String,
     /// Broken rules.
-    pub details: Vec<Violation>,
+    pub details: Vec<FieldError>,
     /// True if an unsafe tool may or may not have done its work.
     pub unknown: bool,
 }
@@ -155,7 +155,7 @@ pub struct Step {
     pub calls: Vec<NewCall>,
     /// A model to ask.
     pub turn: Option<NewTurn>,
-    /// Calls to stop, by turn and slot.
+    /// Calls to stop, by turn and call_index.
     pub cancel: Vec<(u32, u32)>,
     /// The end.
     pub ended: Option<Ended>,
@@ -169,7 +169,7 @@ pub struct NewCall {
     /// The turn.
     pub turn: u32,
     /// Its place in the turn, from 1.
-    pub slot: u32,
+    pub call_index: u32,
     /// The tool's own name, or the name as written if there is no such tool.
     pub tool: String,
     /// Checked arguments, or what was written if it was refused.

@@ -13,7 +13,7 @@ use redial_engine::{
     feedback::{Nudge, Repeated, Words, failed_call, failed_call_of, message, nudge, repeated},
     task::CallFailure,
 };
-use redial_proto::{ErrorClass, Language, TaskCode, Violation};
+use redial_proto::{ErrorClass, FieldError, Language, TaskCode};
 use serde_json::{Value, json};
 
 const NONE: &BTreeMap<String, String> = &BTreeMap::new();
@@ -35,14 +35,14 @@ fn flight(language: Language) -> CallFailure {
         Language::Zh => ("/date 收到的是 \"明天\"，允许的是：YYYY-MM-DD", "1 到 5", "是否应为 5？"),
     };
     let details = vec![
-        Violation {
+        FieldError {
             path: "/date".into(),
             rule: "format".into(),
             sent: "明天".into(),
             allowed: "YYYY-MM-DD".into(),
             hint: None,
         },
-        Violation {
+        FieldError {
             path: "/passengers".into(),
             rule: "maximum".into(),
             sent: 6.into(),
@@ -182,7 +182,7 @@ fn nudges_say_who_speaks_and_what_to_do() {
 fn what_was_sent_always_stays() {
     let sent = r#"{"url":"https://10.0.0.7:8443/a?token=abc123","file":"/home/li/.ssh/id_rsa","note":"a\nb"}"#;
     let said = "cannot read https://10.0.0.7:8443/a?token=abc123 nor /home/li/.ssh/id_rsa from db-7.internal:5432";
-    let details = vec![Violation {
+    let details = vec![FieldError {
         path: "/home/0/name".into(),
         rule: "exists".into(),
         sent: json!({"key": "sk-1234567890abcdef"}),
@@ -197,7 +197,7 @@ fn what_was_sent_always_stays() {
 
 #[test]
 fn what_the_schema_allows_is_told_in_full() {
-    let details = vec![Violation {
+    let details = vec![FieldError {
         path: "/endpoint".into(),
         rule: "enum".into(),
         sent: "x".into(),
@@ -213,7 +213,7 @@ fn what_the_schema_allows_is_told_in_full() {
 
 #[test]
 fn a_flood_of_details_is_cut() {
-    let detail = Violation {
+    let detail = FieldError {
         path: format!("/{}", "p".repeat(5_000)),
         rule: "r".repeat(5_000),
         sent: json!(vec!["s".repeat(100); 100]),

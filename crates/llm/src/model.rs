@@ -53,7 +53,7 @@ impl Model {
         &self.name
     }
 
-    /// What its worker announces: a tool of pool `models`.
+    /// What its worker registers: a tool of pool `models`.
     pub fn spec(&self) -> ToolSpec {
         self.spec.clone()
     }

@@ -3,11 +3,11 @@
 SELECT
     t.now AS "now!", i.id AS "id?", i.task_id AS "task?", i.kind AS "kind?", i.call_id AS "call?",
     i.attempt AS "attempt?", i.class AS "attempt_class?", i.message AS "attempt_message?", i.next_at AS "next_at?",
-    c.turn AS "turn?", c.slot AS "slot?", c.tool AS "tool?", c.state AS "state?", c.class AS "class?",
+    c.turn AS "turn?", c.call_index AS "call_index?", c.tool AS "tool?", c.state AS "state?", c.class AS "class?",
     c.message AS "message?",
     COALESCE(c.details, CASE WHEN a.class = c.class THEN a.details END)::text AS details,
     CASE WHEN c.state = 'succeeded' THEN a.output::text END AS output,
-    CASE WHEN i.kind = 'ended' AND c.slot = 0 THEN c.arguments::text END AS arguments
+    CASE WHEN i.kind = 'ended' AND c.call_index = 0 THEN c.arguments::text END AS arguments
 FROM (SELECT clock_timestamp() AS now) t
 LEFT JOIN LATERAL (
     SELECT found.*

@@ -10,7 +10,7 @@ mod records;
 mod tasks;
 
 pub use records::{
-    AttemptRecord, CallLine, CallRecord, Filter, LateRecord, RejectedRecord, TaskFilter, ToolRecord, WorkerRecord,
+    AttemptRecord, CallLine, CallRecord, DeadLetterRecord, Filter, LateRecord, TaskFilter, ToolRecord, WorkerRecord,
 };
 
 impl Store {
@@ -51,7 +51,7 @@ impl Store {
             .run_again(|| async {
                 let mut db = self.checkout().await?;
                 let done = sqlx::query!(
-                    r#"SELECT t.name, t.spec::text AS "spec!", t.announced_by, t.announced_at,
+                    r#"SELECT t.name, t.spec::text AS "spec!", t.registered_by, t.registered_at,
                               (SELECT count(*) FROM workers w WHERE t.name = ANY (w.tools)
                                    AND w.last_seen_at > clock_timestamp() - interval '1 min') AS "workers!"
                        FROM tools t ORDER BY t.name"#
@@ -66,8 +66,8 @@ impl Store {
                 Ok(ToolRecord {
                     name: row.name,
                     spec: raw(row.spec)?,
-                    announced_by: row.announced_by,
-                    announced_at: row.announced_at,
+                    registered_by: row.registered_by,
+                    registered_at: row.registered_at,
                     workers: row.workers,
                 })
             })
@@ -125,13 +125,13 @@ impl Store {
     }
 
     /// Messages that could not be taken, the latest first.
-    pub async fn rejected_records(&self, limit: u32) -> Result<Vec<RejectedRecord>, StoreError> {
+    pub async fn dead_letter_records(&self, limit: u32) -> Result<Vec<DeadLetterRecord>, StoreError> {
         let rows = self
             .run_again(|| async {
                 let mut db = self.checkout().await?;
                 let done = sqlx::query!(
                     "SELECT id, source, received_at, code, message, payload
-                     FROM rejected_messages ORDER BY id DESC LIMIT $1",
+                     FROM dead_letters ORDER BY id DESC LIMIT $1",
                     i64::from(limit),
                 )
                 .fetch_all(&mut *db)
@@ -142,7 +142,7 @@ impl Store {
         let record = |payload: &[u8]| String::from_utf8_lossy(payload).into_owned();
         Ok(rows
             .into_iter()
-            .map(|row| RejectedRecord {
+            .map(|row| DeadLetterRecord {
                 id: row.id,
                 source: row.source,
                 received_at: row.received_at,

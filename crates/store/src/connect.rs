@@ -180,7 +180,7 @@ impl Purpose {
 
 /// A connection that goes back to the pool only after its work is done. After an error, a timeout, or when its future
 /// is dropped half-way, it is closed instead: a statement may still be running on it, and once the network is silent
-/// the pool would wait for it for ever and be a slot short (sqlx issue 4349).
+/// the pool would wait for it for ever and be a call_index short (sqlx issue 4349).
 pub(crate) struct Connection(Option<PoolConnection<Postgres>>);
 
 impl Connection {

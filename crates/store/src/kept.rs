@@ -20,7 +20,7 @@ pub struct LateReport {
 
 /// A message that is no submission or no report.
 #[derive(Clone, Debug)]
-pub struct RejectedMessage {
+pub struct DeadLetter {
     /// `intake` or `results`.
     pub source: &'static str,
     /// Why.
@@ -74,7 +74,7 @@ impl Store {
     }
 
     /// Keeps messages that could not be taken.
-    pub async fn keep_rejected(&self, messages: &[RejectedMessage]) -> Result<(), StoreError> {
+    pub async fn keep_dead_letters(&self, messages: &[DeadLetter]) -> Result<(), StoreError> {
         let sources: Vec<&str> = messages.iter().map(|m| m.source).collect();
         let codes: Vec<&str> = messages.iter().map(|m| m.code.as_str()).collect();
         let texts: Vec<String> = messages.iter().map(|m| clean(&m.message)).collect();
@@ -82,7 +82,7 @@ impl Store {
         self.run_again(|| async {
             let mut db = self.checkout().await?;
             let done = sqlx::query!(
-                "INSERT INTO rejected_messages (source, code, message, payload)
+                "INSERT INTO dead_letters (source, code, message, payload)
                  SELECT * FROM UNNEST($1::text[], $2::text[], $3::text[], $4::bytea[])",
                 &sources as &[&str],
                 &codes as &[&str],

@@ -29,14 +29,14 @@ pub use apply::{Applied, Change, EndedAttempt, Expected};
 pub use claim::{Claim, Granted};
 pub use connect::{Purpose, Store, StoreConfig};
 pub use error::StoreError;
-pub use kept::{LateReport, RejectedMessage};
+pub use kept::{DeadLetter, LateReport};
 pub use load::{CallRow, Content};
-pub use registry::WorkerBeat;
+pub use registry::WorkerHeartbeat;
 pub use submit::{NewCall, Submitted};
 pub use sweep::Sweeper;
 pub use tasks::{
-    Advanced, Advancer, EndedCall, InboxItem, NewTask, StartInfo, SubmittedTask, TaskChange, TaskOrigin, TaskRow,
-    TaskSlot,
+    Advanced, Advancer, EndedCall, InboxItem, NewTask, StartInfo, SubmittedTask, TaskCall, TaskChange, TaskOrigin,
+    TaskRow,
 };
 
 /// Why a call or an attempt failed, as it is stored.

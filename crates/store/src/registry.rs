@@ -1,12 +1,12 @@
-//! Tools and workers, as they announced themselves.
+//! Tools and workers, as they registered themselves.
 
-use redial_proto::{Announcement, ToolSpec, WorkerId};
+use redial_proto::{Registration, ToolSpec, WorkerId};
 
 use crate::{Store, StoreError, int};
 
 /// What a heartbeat says of its worker.
 #[derive(Clone, Debug)]
-pub struct WorkerBeat<'a> {
+pub struct WorkerHeartbeat<'a> {
     /// Who.
     pub worker: &'a WorkerId,
     /// Calls it can run at once.
@@ -18,13 +18,13 @@ pub struct WorkerBeat<'a> {
 }
 
 impl Store {
-    /// Records a worker and its tools; the last announcement of a tool counts. Returns the names of tools that are
+    /// Records a worker and its tools; the last registration of a tool counts. Returns the names of tools that are
     /// new or changed.
-    pub async fn announce(&self, announcement: &Announcement) -> Result<Vec<String>, StoreError> {
-        let names: Vec<&str> = announcement.tools.iter().map(|tool| tool.name.as_str()).collect();
-        let specs = announcement.tools.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>();
+    pub async fn register(&self, registration: &Registration) -> Result<Vec<String>, StoreError> {
+        let names: Vec<&str> = registration.tools.iter().map(|tool| tool.name.as_str()).collect();
+        let specs = registration.tools.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>();
         let specs = specs.map_err(|error| StoreError::BadData(error.to_string()))?;
-        let worker = announcement.worker.as_str();
+        let worker = registration.worker.as_str();
         self.run_again(|| async {
             let mut db = self.checkout().await?;
             sqlx::query!(
@@ -32,18 +32,18 @@ impl Store {
                  ON CONFLICT (id) DO UPDATE SET tools = EXCLUDED.tools, slots = EXCLUDED.slots,
                                                 last_seen_at = clock_timestamp()",
                 worker,
-                announcement.version,
+                registration.version,
                 &names as &[&str],
-                announcement.started_at,
-                int(announcement.slots),
+                registration.started_at,
+                int(registration.slots),
             )
             .execute(&mut *db)
             .await?;
             let changed = sqlx::query_scalar!(
-                "INSERT INTO tools AS t (name, spec, announced_by)
+                "INSERT INTO tools AS t (name, spec, registered_by)
                  SELECT name, spec::json, $3 FROM UNNEST($1::text[], $2::text[]) AS i (name, spec) ORDER BY name
-                 ON CONFLICT (name) DO UPDATE SET spec = EXCLUDED.spec, announced_by = EXCLUDED.announced_by,
-                                                  announced_at = clock_timestamp()
+                 ON CONFLICT (name) DO UPDATE SET spec = EXCLUDED.spec, registered_by = EXCLUDED.registered_by,
+                                                  registered_at = clock_timestamp()
                  WHERE t.spec::text <> EXCLUDED.spec::text
                  RETURNING name",
                 &names as &[&str],
@@ -58,16 +58,16 @@ impl Store {
     }
 
     /// Records a heartbeat. False if the worker is not known.
-    pub async fn beat(&self, beat: &WorkerBeat<'_>) -> Result<bool, StoreError> {
+    pub async fn heartbeat(&self, heartbeat: &WorkerHeartbeat<'_>) -> Result<bool, StoreError> {
         self.run_again(|| async {
             let mut db = self.checkout().await?;
             let done = sqlx::query!(
                 "UPDATE workers SET slots = $2, running = $3, draining = $4, last_seen_at = clock_timestamp()
                  WHERE id = $1",
-                beat.worker.as_str(),
-                int(beat.slots),
-                int(beat.running),
-                beat.draining,
+                heartbeat.worker.as_str(),
+                int(heartbeat.slots),
+                int(heartbeat.running),
+                heartbeat.draining,
             )
             .execute(&mut *db)
             .await?;

@@ -69,7 +69,7 @@ impl Store {
             )
             .fetch_one(&mut *db)
             .await?;
-            sqlx::query!("DELETE FROM rejected_messages WHERE received_at < $1", cutoff).execute(&mut *db).await?;
+            sqlx::query!("DELETE FROM dead_letters WHERE received_at < $1", cutoff).execute(&mut *db).await?;
             sqlx::query!("DELETE FROM workers WHERE last_seen_at < $1", cutoff).execute(&mut *db).await?;
             Ok(db.done(u64::try_from(deleted).unwrap_or(0)))
         })

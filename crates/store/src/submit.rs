@@ -6,7 +6,7 @@ use redial_proto::{CallId, CallState, Effect};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::{Reason, Store, StoreError, TaskSlot, clean, int};
+use crate::{Reason, Store, StoreError, TaskCall, clean, int};
 
 /// A call to write. With a `refusal` it is on record only, and never runs.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ pub struct NewCall {
     /// The ended call that this one runs again, and the first of that chain.
     pub redrive_of: Option<(CallId, CallId)>,
     /// Its place in the task that asked for it. `None` for a bare call.
-    pub task: Option<TaskSlot>,
+    pub task: Option<TaskCall>,
 }
 
 /// What became of a new call.
@@ -160,9 +160,9 @@ pub(crate) async fn insert(
         &column(calls, |c| c.redrive_of.map(|r| r.1.0)) as &[Option<Uuid>],
         ms(check_after_ms),
         &column(calls, |c| c.repairs.as_deref()) as &[Option<&str>],
-        &column(calls, |c| c.task.map(|slot| slot.task.0)) as &[Option<Uuid>],
-        &column(calls, |c| c.task.map(|slot| int(slot.turn))) as &[Option<i32>],
-        &column(calls, |c| c.task.map(|slot| int(slot.slot))) as &[Option<i32>],
+        &column(calls, |c| c.task.map(|call_index| call_index.task.0)) as &[Option<Uuid>],
+        &column(calls, |c| c.task.map(|call_index| int(call_index.turn))) as &[Option<i32>],
+        &column(calls, |c| c.task.map(|call_index| int(call_index.call_index))) as &[Option<i32>],
     )
     .fetch_all(db)
     .await?;

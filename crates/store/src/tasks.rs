@@ -30,18 +30,18 @@ use redial_proto::{Language, TaskId};
 
 /// The place of a call in a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
-pub struct TaskSlot {
+pub struct TaskCall {
     /// The task.
     pub task: TaskId,
     /// The turn that asked for it, from 1.
     pub turn: u32,
     /// Its place in that turn: 0 is the model itself, its tool calls count from 1.
-    pub slot: u32,
+    pub call_index: u32,
 }
 
-impl TaskSlot {
-    pub(crate) fn from_columns(task: Option<uuid::Uuid>, turn: Option<i32>, slot: Option<i32>) -> Option<Self> {
-        Some(Self { task: TaskId(task?), turn: crate::uint(turn?), slot: crate::uint(slot?) })
+impl TaskCall {
+    pub(crate) fn from_columns(task: Option<uuid::Uuid>, turn: Option<i32>, call_index: Option<i32>) -> Option<Self> {
+        Some(Self { task: TaskId(task?), turn: crate::uint(turn?), call_index: crate::uint(call_index?) })
     }
 }
 

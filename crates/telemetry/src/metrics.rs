@@ -25,7 +25,7 @@ pub(crate) fn enable(meter: &Meter) {
 
 /// See [`metrics`].
 ///
-/// `tool` must be the name of an announced tool, or [`names::OTHER_TOOL`]: every name is a time series.
+/// `tool` must be the name of an registered tool, or [`names::OTHER_TOOL`]: every name is a time series.
 pub struct Metrics(Option<Instruments>);
 
 struct Instruments {

@@ -42,7 +42,7 @@ pub const TASK_CODE: &str = "redial.task.code";
 /// Attribute: what a batch consists of.
 pub const BATCH_KIND: &str = "redial.batch.kind";
 
-/// Value of [`TOOL_NAME`] in metrics for tools that nobody announced: names from outside must not become time series.
+/// Value of [`TOOL_NAME`] in metrics for tools that nobody registered: names from outside must not become time series.
 pub const OTHER_TOOL: &str = "_other";
 
 /// Name of the meter and the tracer.

@@ -5,7 +5,7 @@
 
 use std::{fmt, time::Duration};
 
-use redial_proto::{ErrorClass, Failure, Violation, limits};
+use redial_proto::{ErrorClass, Failure, FieldError, limits};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ impl ToolError {
         let sent = serde_json::to_value(sent).unwrap_or(Value::Null);
         let line = format!("{path}: {sent} was sent; allowed: {allowed}");
         self.0.message = if self.0.message.is_empty() { line } else { format!("{}; {line}", self.0.message) };
-        self.0.details.push(Violation {
+        self.0.details.push(FieldError {
             path: path.to_owned(),
             rule: rule.to_owned(),
             sent,

@@ -6,7 +6,7 @@
 use std::{future::Future, sync::Arc};
 
 use futures_util::{FutureExt, future::BoxFuture};
-use redial_proto::{ErrorClass, Failure, Violation, limits};
+use redial_proto::{ErrorClass, Failure, FieldError, limits};
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, value::RawValue};
@@ -120,7 +120,7 @@ fn located<A: DeserializeOwned>(text: &str) -> Result<A, Failure> {
         let sent = whole.pointer(&path).cloned().unwrap_or(Value::Null);
         let allowed = without_position(&error.inner().to_string());
         let message = limits::shorten(&format!("{path}: {allowed}"), limits::MAX_ERROR_MESSAGE);
-        let violation = Violation { path, rule: "deserialize".to_owned(), sent, allowed, hint: None };
+        let violation = FieldError { path, rule: "deserialize".to_owned(), sent, allowed, hint: None };
         Failure::new(ErrorClass::InvalidArguments, message).without_effect().with_details(vec![violation])
     })
 }

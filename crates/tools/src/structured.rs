@@ -1,7 +1,7 @@
 //! Errors that a service or program writes down itself, in the forms that are around:
 //! `{"error": {...}}`, problem details (RFC 9457), and FastAPI's `{"detail": [...]}`.
 
-use redial_proto::{ErrorClass, Violation};
+use redial_proto::{ErrorClass, FieldError};
 use serde_json::{Map, Value};
 
 /// What was understood of an error's body.
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 pub(crate) struct Told {
     pub(crate) class: Option<ErrorClass>,
     pub(crate) message: Option<String>,
-    pub(crate) details: Vec<Violation>,
+    pub(crate) details: Vec<FieldError>,
     pub(crate) retry_after_ms: Option<u64>,
     pub(crate) effect_possible: Option<bool>,
 }
@@ -39,18 +39,18 @@ fn ours(error: &Map<String, Value>) -> Told {
 fn problem(object: &Map<String, Value>) -> Told {
     let words: Vec<String> = [text(object, "title"), text(object, "detail")].into_iter().flatten().collect();
     let message = if words.is_empty() { text(object, "message") } else { Some(words.join(": ")) };
-    let details: Vec<Violation> =
+    let details: Vec<FieldError> =
         items(object, "errors").chain(items(object, "detail")).filter_map(violation).collect();
     Told { message, details, ..Told::default() }
 }
 
 /// A broken rule, whatever its fields are called.
-fn violation(item: &Value) -> Option<Violation> {
+fn violation(item: &Value) -> Option<FieldError> {
     let item = item.as_object()?;
     let any = |names: &[&str]| names.iter().find_map(|name| text(item, name));
     let path = any(&["path", "pointer"]).map(|path| path.trim_start_matches('#').to_owned());
     let allowed = any(&["allowed", "detail", "message", "msg"])?;
-    Some(Violation {
+    Some(FieldError {
         path: path.or_else(|| item.get("loc").map(location)).unwrap_or_default(),
         rule: any(&["rule", "type", "code"]).unwrap_or_else(|| "service".to_owned()),
         sent: item.get("sent").or_else(|| item.get("input")).cloned().unwrap_or(Value::Null),

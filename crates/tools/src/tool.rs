@@ -33,7 +33,7 @@ pub trait Handler: Send + Sync + 'static {
 /// A tool that a worker can run. Cheap to clone.
 #[derive(Clone)]
 pub struct Tool {
-    /// What the worker announces.
+    /// What the worker registers.
     pub spec: ToolSpec,
     /// Attempts that one worker runs at the same time in this tool's pool, or of this very tool in the pool of models;
     /// none: as many as it has slots.

@@ -26,12 +26,12 @@ pub(crate) struct Error {
     pub(crate) code: String,
     pub(crate) message: String,
     #[serde(default)]
-    pub(crate) details: Vec<Violation>,
+    pub(crate) details: Vec<FieldError>,
 }
 
 /// A rule that arguments break.
 #[derive(Clone, Debug, Deserialize)]
-pub(crate) struct Violation {
+pub(crate) struct FieldError {
     pub(crate) path: String,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Attempt {
     pub(crate) outcome: String,
     pub(crate) class: Option<String>,
     pub(crate) retry_at: Option<DateTime<Utc>>,
-    pub(crate) details: Option<Vec<Violation>>,
+    pub(crate) details: Option<Vec<FieldError>>,
     pub(crate) output: Option<Value>,
 }
 

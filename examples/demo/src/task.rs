@@ -4,8 +4,8 @@ use std::collections::{HashSet, VecDeque};
 
 use anyhow::{Context, ensure};
 use redial_proto::{
-    CallId, ErrorClass, Repair, Role, StoredMessage, TaskCode, TaskDecision, TaskInput, TaskState, TaskStep, TaskView,
-    Violation, limits,
+    CallId, ErrorClass, FieldError, Repair, Role, StoredMessage, TaskCode, TaskDecision, TaskInput, TaskState,
+    TaskStep, TaskView, limits,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -31,7 +31,7 @@ pub(crate) struct Feedback {
     pub(crate) class: ErrorClass,
     pub(crate) message: String,
     #[serde(default)]
-    pub(crate) details: Vec<Violation>,
+    pub(crate) details: Vec<FieldError>,
     #[serde(default)]
     pub(crate) corrections_left: Option<u32>,
     #[serde(default)]
@@ -73,7 +73,7 @@ impl Task {
     /// A tool's call by its place, once it is over.
     pub(crate) fn tool_call(&self, wanted: (u32, u32)) -> anyhow::Result<CallId> {
         let ended = self.steps.iter().find_map(|step| match &step.input {
-            TaskInput::CallEnded { turn, slot, call } if (*turn, *slot) == wanted => Some(*call),
+            TaskInput::CallEnded { turn, call_index, call } if (*turn, *call_index) == wanted => Some(*call),
             _ => None,
         });
         ended.with_context(|| format!("call {} of turn {} has no end on record", wanted.1, wanted.0))

@@ -148,7 +148,7 @@ pub(crate) fn check_texts(texts: &[(&str, Option<&String>)]) -> Result<(), ApiEr
 }
 
 fn unknown_tool(name: &str, tools: &Tools) -> Reason {
-    let mut message = format!("no worker has announced a tool {name:?}");
+    let mut message = format!("no worker has registered a tool {name:?}");
     match redial_arguments::closest(name, tools.keys().map(String::as_str), 3).as_slice() {
         [] if tools.is_empty() => message.push_str("; no tool is known at all: is a worker running?"),
         [] => message.push_str("; no known tool has a similar name, `redial tools` lists them"),

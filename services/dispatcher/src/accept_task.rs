@@ -107,7 +107,7 @@ fn not_offered(name: &str, is_model: bool, tools: &Tools) -> String {
         Some(names) => format!("did you mean {names}?"),
         None => "`redial tools` lists the known ones; a pattern with * may match nothing yet".to_owned(),
     };
-    format!("tools: no worker has announced a tool {shown:?}; {what}")
+    format!("tools: no worker has registered a tool {shown:?}; {what}")
 }
 
 /// Tells "the same again" from "something else under the same key".

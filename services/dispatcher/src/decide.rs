@@ -223,6 +223,6 @@ async fn tell_end(shared: &Shared, change: &Change, call: &Applied) {
         message: change.why.as_ref().map(|why| why.1.clone()),
     };
     if let Err(error) = shared.queue.publish(&subjects::call_events(call.call), &view).await {
-        tracing::warn!(%error, call = %call.call, "the end of a call was not announced; clients ask again");
+        tracing::warn!(%error, call = %call.call, "the end of a call was not published; clients ask again");
     }
 }

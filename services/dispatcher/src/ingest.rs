@@ -11,7 +11,7 @@ use redial_proto::{
     Code, ErrorClass, Failure, JobRef, Outcome, Report, ReportBatch, WorkerId, WorkerNotice, limits, subjects,
 };
 use redial_queue::Delivery;
-use redial_store::{CallRow, Change, LateReport, RejectedMessage, StoreError};
+use redial_store::{CallRow, Change, DeadLetter, LateReport, StoreError};
 use redial_telemetry::{ingest_result, metrics};
 use tokio::{sync::Semaphore, time::sleep};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -71,16 +71,11 @@ async fn ingest(shared: &Shared, shutdown: &CancellationToken, batch: Vec<Delive
     tell_workers(shared, &results).await;
 }
 
-fn decode(batch: &[Delivery]) -> (Vec<Result>, Vec<RejectedMessage>) {
+fn decode(batch: &[Delivery]) -> (Vec<Result>, Vec<DeadLetter>) {
     let (mut results, mut rejected) = (Vec::new(), Vec::new());
     let mut reject = |message: String, payload: &[u8]| {
         tracing::error!(message, "a result cannot be read and is kept aside");
-        rejected.push(RejectedMessage {
-            source: "results",
-            code: Code::InvalidMessage,
-            message,
-            payload: payload.to_vec(),
-        });
+        rejected.push(DeadLetter { source: "results", code: Code::InvalidMessage, message, payload: payload.to_vec() });
     };
     let mut seen = HashSet::new();
     for delivery in batch {
@@ -137,11 +132,7 @@ fn within_limits(outcome: Outcome) -> Outcome {
 ///
 /// Successes need no look at their calls. The others do, and a call may change between the look and the write (its
 /// user cancels it): what the guard let through is decided anew.
-async fn settle(
-    shared: &Shared,
-    results: &[Result],
-    rejected: &[RejectedMessage],
-) -> std::result::Result<(), StoreError> {
+async fn settle(shared: &Shared, results: &[Result], rejected: &[DeadLetter]) -> std::result::Result<(), StoreError> {
     let mut open: HashMap<JobRef, &Result> = results.iter().map(|result| (result.job, result)).collect();
     let successes = results.iter().filter_map(|result| match &result.outcome {
         Outcome::Success(output) => {
@@ -162,7 +153,7 @@ async fn settle(
     }
     keep_late(shared, open.into_values()).await?;
     if !rejected.is_empty() {
-        shared.store.keep_rejected(rejected).await?;
+        shared.store.keep_dead_letters(rejected).await?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use redial_proto::{ApiError, Code, SubmitStatus, TaskSubmission, subjects};
 use redial_queue::Delivery;
-use redial_store::RejectedMessage;
+use redial_store::DeadLetter;
 use tokio_util::sync::CancellationToken;
 
 use crate::{accept::Message, serve, shared::Shared, submit, submit_task, until};
@@ -88,16 +88,16 @@ async fn settle(shared: &Shared, delivery: &Delivery, errors: &[ApiError]) {
         return delivery.nak(PAUSE).await;
     }
     if !errors.is_empty() {
-        let kept: Vec<RejectedMessage> = errors
+        let kept: Vec<DeadLetter> = errors
             .iter()
-            .map(|error| RejectedMessage {
+            .map(|error| DeadLetter {
                 source: "intake",
                 code: error.code,
                 message: error.message.clone(),
                 payload: delivery.payload.to_vec(),
             })
             .collect();
-        if let Err(error) = shared.store.keep_rejected(&kept).await {
+        if let Err(error) = shared.store.keep_dead_letters(&kept).await {
             tracing::warn!(%error, "a rejected submission could not be kept; it comes again");
             return delivery.nak(PAUSE).await;
         }

@@ -1,7 +1,7 @@
 //! The dispatcher: accepts submissions, grants claims, takes results in, sweeps what is due, publishes jobs.
 //!
 //! Any number of dispatchers run side by side; none holds state that another needs. Each verb has its file: requests
-//! of users are [`submit`], [`intake`], [`get`], [`cancel`], [`redrive`]; of workers [`announce`], [`claim`],
+//! of users are [`submit`], [`intake`], [`get`], [`cancel`], [`redrive`]; of workers [`register`], [`claim`],
 //! [`renew`], [`release`], and their results [`ingest`]. [`sweep`] and [`watch`] act on time and on a lost stream.
 //! What happens to a call is decided by `redial_engine` alone; [`decide`] translates between it and the tables.
 //!
@@ -12,7 +12,6 @@ mod accept;
 mod accept_task;
 mod advance;
 mod agents;
-mod announce;
 mod cancel;
 mod cancel_task;
 mod claim;
@@ -21,6 +20,7 @@ mod decide;
 mod error;
 mod get;
 mod get_task;
+mod heartbeat;
 mod ingest;
 mod intake;
 mod lanes;
@@ -28,9 +28,9 @@ mod life;
 mod pokes;
 mod publish;
 mod redrive;
+mod register;
 mod registry;
 mod release;
-mod renew;
 pub mod replay;
 mod resolve;
 mod retention;
@@ -72,9 +72,9 @@ pub async fn run(
     submit::start(&shared, &tasks, &shutdown).await?;
     submit_task::start(&shared, &tasks, &shutdown).await?;
     claim::start(&shared, &tasks, &shutdown).await?;
-    announce::listen_for_changes(&shared, &tasks, &shutdown).await?;
-    serve::each(&shared, subjects::ANNOUNCE, &tasks, &shutdown, announce::announce).await?;
-    serve::each(&shared, subjects::RENEW, &tasks, &shutdown, renew::renew).await?;
+    register::listen_for_changes(&shared, &tasks, &shutdown).await?;
+    serve::each(&shared, subjects::REGISTER, &tasks, &shutdown, register::register).await?;
+    serve::each(&shared, subjects::HEARTBEAT, &tasks, &shutdown, heartbeat::heartbeat).await?;
     serve::each(&shared, subjects::RELEASE, &tasks, &shutdown, release::answer).await?;
     serve::each(&shared, subjects::GET, &tasks, &shutdown, get::get).await?;
     serve::each(&shared, subjects::CANCEL, &tasks, &shutdown, cancel::cancel).await?;

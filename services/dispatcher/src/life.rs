@@ -6,7 +6,7 @@ use redial_engine::{
     task::{self, CallFailure, Event, Step, Task},
 };
 use redial_proto::{
-    AgentSpec, CallState, ErrorClass, Language, StoredMessage, TaskId, TaskInput, TurnReply, TurnRequest, Violation,
+    AgentSpec, CallState, ErrorClass, FieldError, Language, StoredMessage, TaskId, TaskInput, TurnReply, TurnRequest,
 };
 use redial_store::EndedCall;
 
@@ -55,9 +55,9 @@ impl Life<'_> {
                 let end = output(ended).and_then(|call| self.reply(call, resolver));
                 Event::TurnEnded { turn: *turn, end }
             }
-            TaskInput::CallEnded { turn, slot, .. } => {
+            TaskInput::CallEnded { turn, call_index, .. } => {
                 let end = output(ended).map(|call| call.output.clone().unwrap_or_default());
-                Event::CallEnded { turn: *turn, slot: *slot, end }
+                Event::CallEnded { turn: *turn, call_index: *call_index, end }
             }
             TaskInput::Retrying { .. } => Event::Retrying,
             TaskInput::CancelRequested => Event::CancelRequested,
@@ -93,7 +93,7 @@ fn output(ended: Option<&EndedCall>) -> Result<&EndedCall, CallFailure> {
 }
 
 fn failure(call: &EndedCall) -> CallFailure {
-    let details = call.details.as_deref().and_then(|details| serde_json::from_str::<Vec<Violation>>(details).ok());
+    let details = call.details.as_deref().and_then(|details| serde_json::from_str::<Vec<FieldError>>(details).ok());
     let class = match call.state {
         CallState::Cancelled => ErrorClass::Cancelled,
         _ => call.class.unwrap_or(ErrorClass::Internal),

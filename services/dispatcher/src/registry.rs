@@ -1,4 +1,4 @@
-//! The tools that workers announced, with their schemas compiled.
+//! The tools that workers registered, with their schemas compiled.
 
 use std::{
     collections::HashMap,
@@ -65,7 +65,7 @@ impl Registry {
     }
 
     /// Reads the database again, but not more often than every [`SHORTEST_AGE`]: waits as long as that takes. So a tool
-    /// whose worker was told that it is announced is never unknown, whichever dispatcher told it.
+    /// whose worker was told that it is registered is never unknown, whichever dispatcher told it.
     pub(crate) async fn refresh_gently(&self, store: &Store) -> Result<(), StoreError> {
         let asked_at = Instant::now();
         let read_at = *self.read_at.lock().await;

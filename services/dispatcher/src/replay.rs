@@ -53,7 +53,7 @@ impl fmt::Display for Difference {
 
 /// A call on record as its end came in for its task. `None` if it has not ended, or belongs to no task.
 pub fn ended_call(record: &CallRecord) -> Option<EndedCall> {
-    let (line, slot) = (&record.line, record.task?);
+    let (line, call_index) = (&record.line, record.task?);
     let state = line.state.parse().ok().filter(|state: &CallState| state.is_terminal())?;
     let last = record.attempts_made.last();
     let details = last.filter(|last| last.class == line.class).and_then(|last| last.details.as_ref());
@@ -61,14 +61,14 @@ pub fn ended_call(record: &CallRecord) -> Option<EndedCall> {
     let text = |json: &RawValue| json.get().to_owned();
     Some(EndedCall {
         call: CallId(line.call),
-        turn: slot.turn,
-        slot: slot.slot,
+        turn: call_index.turn,
+        call_index: call_index.call_index,
         state,
         class: line.class.as_deref().and_then(|class| class.parse().ok()),
         message: line.message.clone(),
         details: record.details.as_ref().or(details).map(|details| text(details)),
         output: output.map(|output| text(output)),
-        arguments: (slot.slot == 0).then(|| text(&record.arguments)),
+        arguments: (call_index.call_index == 0).then(|| text(&record.arguments)),
     })
 }
 

@@ -122,7 +122,7 @@ pub(crate) async fn write(shared: &Shared, calls: &[NewCall]) -> Vec<SubmitResul
     results
 }
 
-/// Names that nobody announced would make a series each.
+/// Names that nobody registered would make a series each.
 pub(crate) fn metric_tool(call: &NewCall) -> &str {
     match &call.refusal {
         Some(Reason { class: ErrorClass::UnknownTool, .. }) => names::OTHER_TOOL,

@@ -53,7 +53,7 @@ pub(crate) async fn submit(shared: &Shared, incoming: Vec<Incoming>) -> Vec<Task
         incoming.iter().map(|(task, _)| warning(task.as_ref().ok()?, &declared)).collect();
     let mut accepted = accept_all(&incoming, &declared, &shared.registry.tools());
     if accepted.iter().any(is_unknown) {
-        // A worker may have announced it a moment ago, to another dispatcher.
+        // A worker may have registered it a moment ago, to another dispatcher.
         if let Err(error) = shared.registry.refresh_gently(&shared.store).await {
             tracing::warn!(%error, "the registry could not be read again");
         }

@@ -61,7 +61,7 @@ pub(crate) enum Command {
     },
     /// Decide a recorded task again and report every difference; exit code 1 if there is one
     Replay(ReplayArgs),
-    /// List the tools that workers announced
+    /// List the tools that workers registered
     Tools,
     /// List workers
     Workers {
@@ -69,8 +69,8 @@ pub(crate) enum Command {
         #[arg(long)]
         all: bool,
     },
-    /// List messages that could not be taken, with the reason
-    Rejected {
+    /// List dead letters: messages that could not be processed, with the reason
+    DeadLetters {
         /// How many
         #[arg(long, default_value_t = 50)]
         limit: u32,

@@ -6,12 +6,12 @@ mod cancel;
 mod chaos;
 mod check;
 mod completions;
+mod dead_letters;
 mod dev;
 mod health;
 mod history;
 mod migrate;
 mod redrive;
-mod rejected;
 mod replay;
 mod roles;
 mod show;
@@ -61,7 +61,7 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Replay(args) => replay::run(settings, &args).await,
         Command::Tools => tools::run(settings).await,
         Command::Workers { all } => workers::run(settings, all).await,
-        Command::Rejected { limit } => rejected::run(settings, limit).await,
+        Command::DeadLetters { limit } => dead_letters::run(settings, limit).await,
         Command::Cancel { id } => cancel::run(settings, id).await,
         Command::Check(args) => check::run(settings, &args),
         Command::Redrive(args) => redrive::run(settings, args).await,

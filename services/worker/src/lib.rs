@@ -26,25 +26,25 @@
 //!
 //! One job's life, one file for each verb: `pull.rs` takes it from its pool, `claim.rs` asks for the right to run it,
 //! `run.rs` runs it, `report.rs` tells how it ended until a dispatcher has that on record. Beside them `renew.rs` keeps
-//! the leases, `notice.rs` listens to what dispatchers say unasked, `announce.rs` says what this worker can do,
+//! the leases, `notice.rs` listens to what dispatchers say unasked, `register.rs` says what this worker can do,
 //! `release.rs` gives attempts back and `drain.rs` ends it all in order; `models.rs` makes tools of models, `deltas.rs`
 //! shows what they write meanwhile. What they share is in `shared.rs`; `held.rs` is the list of attempts that this worker
 //! answers for.
 
-mod announce;
 mod claim;
 mod config;
 mod deltas;
 mod drain;
 mod error;
+mod heartbeat;
 mod held;
 mod models;
 mod notice;
 mod outbox;
 mod pause;
 mod pull;
+mod register;
 mod release;
-mod renew;
 mod report;
 mod run;
 mod shared;

@@ -13,7 +13,7 @@ pub(crate) fn own(mut tool: Tool) -> Tool {
     *name = turn::tool_name(name);
     turn::POOL.clone_into(pool);
     *effect = Effect::Idempotent;
-    // What a request looks like is said by `proto/schemas/turn_request.json`, not by each announcement again.
+    // What a request looks like is said by `proto/schemas/turn_request.json`, not by each registration again.
     *parameters = any_object();
     tool
 }

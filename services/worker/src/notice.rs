@@ -5,7 +5,7 @@ use std::sync::Arc;
 use redial_proto::{WorkerNotice, subjects};
 use redial_queue::Subscription;
 
-use crate::{WorkerError, renew::cancel, shared::Shared};
+use crate::{WorkerError, heartbeat::cancel, shared::Shared};
 
 /// Starts listening. Done before anything is claimed, so that no notice is missed.
 pub(crate) async fn subscribe(shared: &Shared) -> Result<Subscription, WorkerError> {

@@ -240,7 +240,7 @@ fn shortened(failure: Failure) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use redial_proto::{CallId, ErrorClass, Violation};
+    use redial_proto::{CallId, ErrorClass, FieldError};
 
     use super::*;
 
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn an_error_always_fits_a_message() {
-        let violation = Violation {
+        let violation = FieldError {
             path: "/a".into(),
             rule: "type".into(),
             sent: "x".repeat(MAX_REPORT).into(),

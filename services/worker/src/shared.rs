@@ -39,8 +39,8 @@ pub(crate) struct Shared {
     pub(crate) attempts: TaskTracker,
     /// Wakes the heartbeat before its time.
     pub(crate) renew_now: Notify,
-    /// Asks for an announcement.
-    pub(crate) announce_now: Notify,
+    /// Asks for an registration.
+    pub(crate) register_now: Notify,
     lease_ms: AtomicU64,
 }
 
@@ -90,7 +90,7 @@ impl Shared {
             claims: TaskTracker::new(),
             attempts: TaskTracker::new(),
             renew_now: Notify::new(),
-            announce_now: Notify::new(),
+            register_now: Notify::new(),
             lease_ms: AtomicU64::new(u64::try_from(FIRST_LEASE.as_millis()).unwrap_or(u64::MAX)),
         }
     }

@@ -9,9 +9,9 @@ use tokio::{sync::Semaphore, task::JoinSet};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    WorkerConfig, WorkerError, announce,
+    WorkerConfig, WorkerError,
     drain::drain,
-    models, notice, pull, renew,
+    heartbeat, models, notice, pull, register,
     report::Reports,
     shared::{Pool, Shared},
 };
@@ -95,19 +95,19 @@ impl Worker {
         let (reports, reporter) = Reports::new(queue.clone(), self.id.clone());
         let shared = Arc::new(Shared::new(queue, self.id, self.tools, slots, reports));
         let notices = notice::subscribe(&shared).await?;
-        let Some(announced) = shutdown.run_until_cancelled(announce::announce(&shared)).await else {
+        let Some(registered) = shutdown.run_until_cancelled(register::register(&shared)).await else {
             return Ok(());
         };
-        announced?;
+        registered?;
         (self.ready)();
         tracing::info!(worker = %shared.id, slots, tools = shared.tools.len(), "ready");
 
         // Dropped at the end, which stops them.
         let mut background = JoinSet::new();
         background.spawn(reporter.run());
-        background.spawn(renew::renew(Arc::clone(&shared)));
-        background.spawn(renew::watch(Arc::clone(&shared)));
-        background.spawn(announce::keep_announced(Arc::clone(&shared)));
+        background.spawn(heartbeat::renew(Arc::clone(&shared)));
+        background.spawn(heartbeat::watch(Arc::clone(&shared)));
+        background.spawn(register::keep_announced(Arc::clone(&shared)));
         let mut notices = tokio::spawn(notice::obey(Arc::clone(&shared), notices));
         let pulls = TaskTracker::new();
         for pool in pools {

@@ -1,6 +1,6 @@
 //! What is said, put together.
 
-use redial_proto::{ErrorClass, Language, TaskCode, Violation, limits};
+use redial_proto::{ErrorClass, FieldError, Language, TaskCode, limits};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ struct Content<'a> {
     class: ErrorClass,
     message: &'a str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    details: Vec<Violation>,
+    details: Vec<FieldError>,
     #[serde(skip_serializing_if = "Option::is_none")]
     corrections_left: Option<u32>,
     guidance: String,
@@ -138,7 +138,7 @@ fn told(words: Words<'_>, tool: &str, failure: &CallFailure, known: &Known<'_>) 
 /// A tool that names broken rules has them put into English words (`ToolError::invalid`); here they are in Chinese, like
 /// those of the arguments' pipeline. None if the tool wrote a message of its own.
 fn broken_rules(language: Language, failure: &CallFailure) -> Option<String> {
-    let joined = |separator, line: fn(&Violation) -> String| {
+    let joined = |separator, line: fn(&FieldError) -> String| {
         failure.details.iter().map(line).collect::<Vec<_>>().join(separator)
     };
     let english = joined("; ", |rule| format!("{}: {} was sent; allowed: {}", rule.path, rule.sent, rule.allowed));
@@ -173,10 +173,10 @@ const fn is_for_the_model(class: ErrorClass) -> bool {
 }
 
 /// A broken rule without what is nobody's business. What was sent stays as it was.
-fn shown(detail: &Violation, known: &Known<'_>) -> Violation {
+fn shown(detail: &FieldError, known: &Known<'_>) -> FieldError {
     let text = |text: &str| limits::shorten(&scrub(text, known), MAX_TEXT);
     let sent = detail.sent.to_string();
-    Violation {
+    FieldError {
         path: limits::shorten(&detail.path, MAX_TEXT),
         rule: text(&detail.rule),
         sent: match &detail.sent {

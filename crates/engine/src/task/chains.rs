@@ -15,8 +15,8 @@ const UNKNOWN_TOOLS: &str = "";
 
 impl Machine<'_> {
     /// How often the model may correct a call that has just failed.
-    pub(super) fn corrections_left(&self, failure: &CallFailure, slot: &Slot) -> u32 {
-        let chain = if failure.class == ErrorClass::UnknownTool { UNKNOWN_TOOLS } else { &slot.tool };
+    pub(super) fn corrections_left(&self, failure: &CallFailure, call_index: &Slot) -> u32 {
+        let chain = if failure.class == ErrorClass::UnknownTool { UNKNOWN_TOOLS } else { &call_index.tool };
         let before = self.task.chains.get(chain).map_or(0, |chain| chain.failures);
         let of_task = self.agent.budgets.corrections.saturating_sub(self.task.corrections);
         self.agent.max_corrections.saturating_sub(before).min(of_task)
@@ -57,16 +57,16 @@ impl Machine<'_> {
     fn update_chains(&mut self) -> Option<String> {
         let mut failed = BTreeMap::<String, Vec<String>>::new();
         let mut called_known = false;
-        for slot in &self.task.slots {
-            let chain = match slot.status {
+        for call_index in &self.task.slots {
+            let chain = match call_index.status {
                 Status::Correctable { unknown_tool: true } => UNKNOWN_TOOLS,
-                Status::Correctable { unknown_tool: false } => &slot.tool,
+                Status::Correctable { unknown_tool: false } => &call_index.tool,
                 _ => {
                     called_known = true;
                     continue;
                 }
             };
-            failed.entry(chain.to_owned()).or_default().push(slot.id.clone());
+            failed.entry(chain.to_owned()).or_default().push(call_index.id.clone());
         }
         let ended = |tool: &str| self.succeeded(tool) || (tool == UNKNOWN_TOOLS && called_known);
         let ended: Vec<String> = self.task.chains.keys().filter(|tool| ended(tool)).cloned().collect();
@@ -87,7 +87,7 @@ impl Machine<'_> {
     }
 
     fn succeeded(&self, tool: &str) -> bool {
-        self.task.slots.iter().any(|slot| slot.status == Status::Succeeded && slot.tool == tool)
+        self.task.slots.iter().any(|call_index| call_index.status == Status::Succeeded && call_index.tool == tool)
     }
 
     /// Hands the turn to the fallback model if the agent's policy says so; true if it did. What failed is taken out of
@@ -119,7 +119,8 @@ impl Machine<'_> {
     /// Hands the next turn back to the agent's model, once the fallback model did what it was called for.
     fn go_back(&mut self) {
         let Model::FallbackFor(tool) = &self.task.model else { return };
-        let any = tool == UNKNOWN_TOOLS && self.task.slots.iter().any(|slot| slot.status == Status::Succeeded);
+        let any =
+            tool == UNKNOWN_TOOLS && self.task.slots.iter().any(|call_index| call_index.status == Status::Succeeded);
         if any || self.succeeded(tool) {
             self.task.model = Model::First;
             self.out.decisions.push(TaskDecision::Returned { model: self.agent.model.clone() });

@@ -36,8 +36,8 @@ impl<'a> Machine<'a> {
                 self.end(TaskState::Cancelled, TaskCode::Cancelled, Some("cancelled before it began".to_owned()), None);
             }
             (Phase::Model, Event::TurnEnded { turn, end }) if turn == self.task.turn => self.turn_ended(end),
-            (Phase::Tools, Event::CallEnded { turn, slot, end }) if turn == self.task.turn => {
-                self.call_ended(slot, &end);
+            (Phase::Tools, Event::CallEnded { turn, call_index, end }) if turn == self.task.turn => {
+                self.call_ended(call_index, &end);
             }
             (Phase::Model | Phase::Tools, Event::CancelRequested) => self.stop(Stop::Cancel),
             (Phase::Model | Phase::Tools, Event::Woken) => self.woken(),
@@ -94,7 +94,7 @@ impl<'a> Machine<'a> {
         if self.task.phase == Phase::Model {
             return self.out.cancel.push((turn, 0));
         }
-        let running = (1..).zip(&self.task.slots).filter(|(_, slot)| slot.status == Status::Running);
+        let running = (1..).zip(&self.task.slots).filter(|(_, call_index)| call_index.status == Status::Running);
         self.out.cancel.extend(running.map(|(n, _)| (turn, n)));
     }
 

@@ -88,37 +88,37 @@ impl Memory {
     }
 
     /// Why a call would be a repetition, if it would.
-    pub(super) fn repeated(&self, slot: &Slot, now: Time) -> Option<Repeated<'_>> {
-        if slot.polling {
+    pub(super) fn repeated(&self, call_index: &Slot, now: Time) -> Option<Repeated<'_>> {
+        if call_index.polling {
             return None;
         }
-        self.same_call(slot, now)
-            .or_else(|| self.same_error(slot, now))
-            .or_else(|| self.same_result(slot))
-            .or_else(|| self.ping_pong(slot))
+        self.same_call(call_index, now)
+            .or_else(|| self.same_error(call_index, now))
+            .or_else(|| self.same_result(call_index))
+            .or_else(|| self.ping_pong(call_index))
     }
 
     /// The failure of the very same call.
-    pub(super) fn same_call(&self, slot: &Slot, now: Time) -> Option<Repeated<'_>> {
-        let call = Call::of(slot);
+    pub(super) fn same_call(&self, call_index: &Slot, now: Time) -> Option<Repeated<'_>> {
+        let call = Call::of(call_index);
         let failure = self.failures.iter().find(|failure| failure.call == call && now < failure.until)?;
         Some(Repeated::SameCall { error: &failure.error })
     }
 
-    fn same_error(&self, slot: &Slot, now: Time) -> Option<Repeated<'_>> {
-        let streak = self.streaks.get(&slot.tool)?;
-        let holds = streak.turns >= SAME_ERRORS && streak.version == slot.version && now < streak.until;
+    fn same_error(&self, call_index: &Slot, now: Time) -> Option<Repeated<'_>> {
+        let streak = self.streaks.get(&call_index.tool)?;
+        let holds = streak.turns >= SAME_ERRORS && streak.version == call_index.version && now < streak.until;
         holds.then_some(Repeated::SameError { error: &streak.error, times: streak.turns })
     }
 
-    fn same_result(&self, slot: &Slot) -> Option<Repeated<'_>> {
-        let call = Call::of(slot);
+    fn same_result(&self, call_index: &Slot) -> Option<Repeated<'_>> {
+        let call = Call::of(call_index);
         let same = self.results.iter().find(|same| same.call == call && same.times >= SAME_RESULTS)?;
         Some(Repeated::SameResult { times: same.times })
     }
 
-    fn ping_pong(&self, slot: &Slot) -> Option<Repeated<'_>> {
-        let call = Call::of(slot);
+    fn ping_pong(&self, call_index: &Slot) -> Option<Repeated<'_>> {
+        let call = Call::of(call_index);
         match self.recent.as_slice() {
             [a, b, c, d] if a == c && b == d && a.call == call && b.call != call => {
                 Some(Repeated::PingPong { other: &b.call.tool })
@@ -128,15 +128,15 @@ impl Memory {
     }
 
     /// `error` is what the model was told of it.
-    pub(super) fn failed(&mut self, slot: &Slot, failure: &CallFailure, error: String, (turn, now): (u32, Time)) {
-        if slot.polling {
+    pub(super) fn failed(&mut self, call_index: &Slot, failure: &CallFailure, error: String, (turn, now): (u32, Time)) {
+        if call_index.polling {
             return;
         }
-        let call = Call::of(slot);
+        let call = Call::of(call_index);
         let until = now + if is_passing(failure) { SERVICE_FAILURES_LAST } else { FAILURES_LAST };
         self.failures.retain(|known| known.call != call && now < known.until);
         let streak = Streak {
-            version: slot.version.clone(),
+            version: call_index.version.clone(),
             signature: signature(failure),
             error: error.clone(),
             turns: 1,
@@ -145,7 +145,7 @@ impl Memory {
         };
         self.failures.push(Remembered { call, class: failure.class, error, turn, until });
         keep_newest(&mut self.failures, MOST);
-        self.extend_streak(&slot.tool, streak);
+        self.extend_streak(&call_index.tool, streak);
     }
 
     /// Calls of one turn count once: the model has not seen the first error yet when it writes the others.
@@ -158,15 +158,15 @@ impl Memory {
         self.streaks.insert(tool.to_owned(), new);
     }
 
-    pub(super) fn succeeded(&mut self, slot: &Slot, output: &str, turn: u32) {
-        let call = Call::of(slot);
+    pub(super) fn succeeded(&mut self, call_index: &Slot, output: &str, turn: u32) {
+        let call = Call::of(call_index);
         // The world may have changed since another tool said no.
         let may_have_passed = |known: &Remembered| {
-            known.class == ErrorClass::BusinessRule && known.call.tool != slot.tool && known.turn < turn
+            known.class == ErrorClass::BusinessRule && known.call.tool != call_index.tool && known.turn < turn
         };
         self.failures.retain(|known| known.call != call && !may_have_passed(known));
-        self.streaks.remove(&slot.tool);
-        if slot.polling {
+        self.streaks.remove(&call_index.tool);
+        if call_index.polling {
             return;
         }
         let result = hash(output);
@@ -182,8 +182,8 @@ impl Memory {
 }
 
 impl Call {
-    fn of(slot: &Slot) -> Self {
-        Self { tool: slot.tool.clone(), key: slot.key.clone(), version: slot.version.clone() }
+    fn of(call_index: &Slot) -> Self {
+        Self { tool: call_index.tool.clone(), key: call_index.key.clone(), version: call_index.version.clone() }
     }
 }
 

@@ -194,12 +194,12 @@ impl Task {
     }
 
     /// True if a tool's call is open besides this one: its end cannot begin a turn then.
-    pub fn has_open_calls_besides(&self, turn: u32, slot: u32) -> bool {
-        let open = |(n, s): (u32, &Slot)| n != slot && s.status.is_open();
+    pub fn has_open_calls_besides(&self, turn: u32, call_index: u32) -> bool {
+        let open = |(n, s): (u32, &Slot)| n != call_index && s.status.is_open();
         self.turn == turn && (1..).zip(&self.slots).any(open)
     }
 
     pub(super) fn is_open(&self) -> bool {
-        self.slots.iter().any(|slot| slot.status.is_open())
+        self.slots.iter().any(|call_index| call_index.status.is_open())
     }
 }

@@ -119,8 +119,8 @@ impl Play {
         self.event(Event::TurnEnded { turn: self.turn, end: Err(failure) });
     }
 
-    pub(crate) fn ends(&mut self, slot: u32, end: Result<&str, CallFailure>) {
-        self.event(Event::CallEnded { turn: self.turn, slot, end: end.map(str::to_owned) });
+    pub(crate) fn ends(&mut self, call_index: u32, end: Result<&str, CallFailure>) {
+        self.event(Event::CallEnded { turn: self.turn, call_index, end: end.map(str::to_owned) });
     }
 
     pub(crate) fn end(&self) -> (TaskState, TaskCode) {

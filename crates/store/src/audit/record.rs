@@ -6,7 +6,7 @@ use redial_proto::CallId;
 use uuid::Uuid;
 
 use super::{AttemptRecord, CallLine, CallRecord, LateRecord, raw};
-use crate::{Store, StoreError, TaskSlot, Time};
+use crate::{Store, StoreError, TaskCall, Time};
 
 /// A call as its queries return it.
 pub(super) struct RawRecord {
@@ -35,7 +35,7 @@ pub(super) struct RawRecord {
     pub(super) repairs: Option<String>,
     pub(super) task: Option<Uuid>,
     pub(super) turn: Option<i32>,
-    pub(super) slot: Option<i32>,
+    pub(super) call_index: Option<i32>,
 }
 
 impl Store {
@@ -148,7 +148,7 @@ impl RawRecord {
         };
         Ok(CallRecord {
             line,
-            task: TaskSlot::from_columns(self.task, self.turn, self.slot),
+            task: TaskCall::from_columns(self.task, self.turn, self.call_index),
             tenant: self.tenant,
             pool: self.pool,
             effect: self.effect,

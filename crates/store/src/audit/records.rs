@@ -4,7 +4,7 @@ use redial_proto::{CallId, CallState, ErrorClass, TaskId, TaskState};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use crate::{TaskSlot, Time};
+use crate::{TaskCall, Time};
 
 /// Which calls to list. Every field narrows.
 #[derive(Clone, Debug, Default)]
@@ -83,7 +83,7 @@ pub struct CallRecord {
     pub line: CallLine,
     /// Its place in the task that asked for it; a bare call has none.
     #[serde(flatten)]
-    pub task: Option<TaskSlot>,
+    pub task: Option<TaskCall>,
     /// Scope of the key.
     pub tenant: String,
     /// The pool it goes to.
@@ -157,12 +157,12 @@ pub struct LateRecord {
 pub struct ToolRecord {
     /// Its name.
     pub name: String,
-    /// As announced.
+    /// As registered.
     pub spec: Box<RawValue>,
     /// By whom last.
-    pub announced_by: String,
+    pub registered_by: String,
     /// When its spec last changed.
-    pub announced_at: Time,
+    pub registered_at: Time,
     /// Workers that offer it and were seen within a minute.
     pub workers: i64,
 }
@@ -192,7 +192,7 @@ pub struct WorkerRecord {
 
 /// A message that could not be taken.
 #[derive(Clone, Debug, serde::Serialize)]
-pub struct RejectedRecord {
+pub struct DeadLetterRecord {
     /// Its number.
     pub id: i64,
     /// `intake` or `results`.

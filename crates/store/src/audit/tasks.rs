@@ -33,7 +33,7 @@ impl Store {
         rows.into_iter().map(TaskView::try_from).collect()
     }
 
-    /// Every call that a task asked for, by turn and slot; model turns are slot 0.
+    /// Every call that a task asked for, by turn and call_index; model turns are call_index 0.
     pub async fn task_calls(&self, task: TaskId) -> Result<Vec<CallRecord>, StoreError> {
         let rows = self
             .run_again(|| async {

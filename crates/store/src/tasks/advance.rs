@@ -48,7 +48,7 @@ pub struct TaskChange {
     pub steps: Vec<TaskStep>,
     /// New calls of the task, the refused ones included.
     pub calls: Vec<NewCall>,
-    /// Calls to stop, by turn and slot.
+    /// Calls to stop, by turn and call_index.
     pub cancel: Vec<(u32, u32)>,
 }
 

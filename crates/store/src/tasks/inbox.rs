@@ -24,8 +24,8 @@ pub enum InboxItem {
         /// The turn that asked for it.
         turn: u32,
         /// Its place in that turn; 0 is the model itself.
-        slot: u32,
-        /// The tool's name, or the model's announced one.
+        call_index: u32,
+        /// The tool's name, or the model's registered one.
         tool: String,
         /// The attempt that failed.
         attempt: u32,
@@ -46,18 +46,18 @@ pub struct EndedCall {
     /// The turn that asked for it, from 1.
     pub turn: u32,
     /// Its place in that turn; 0 is the model itself.
-    pub slot: u32,
+    pub call_index: u32,
     /// How it ended.
     pub state: CallState,
     /// Why it has no result.
     pub class: Option<ErrorClass>,
     /// The same in words.
     pub message: Option<String>,
-    /// Broken rules: a JSON list of [`redial_proto::Violation`].
+    /// Broken rules: a JSON list of [`redial_proto::FieldError`].
     pub details: Option<String>,
     /// Its result, to the letter, in state `succeeded`.
     pub output: Option<String>,
-    /// What a model was asked, as JSON; for slot 0 only.
+    /// What a model was asked, as JSON; for call_index 0 only.
     pub arguments: Option<String>,
 }
 
@@ -114,7 +114,7 @@ struct RawItem {
     attempt_message: Option<String>,
     next_at: Option<Time>,
     turn: Option<i32>,
-    slot: Option<i32>,
+    call_index: Option<i32>,
     tool: Option<String>,
     state: Option<String>,
     class: Option<String>,
@@ -140,11 +140,11 @@ impl TryFrom<RawItem> for InboxItem {
 
 impl RawItem {
     fn into_ended(self) -> Result<EndedCall, String> {
-        let (call, turn, slot) = self.place()?;
+        let (call, turn, call_index) = self.place()?;
         Ok(EndedCall {
             call,
             turn,
-            slot,
+            call_index,
             state: self.state.as_deref().unwrap_or_default().parse()?,
             class: self.class.map(|class| class.parse()).transpose()?,
             message: self.message,
@@ -155,11 +155,11 @@ impl RawItem {
     }
 
     fn into_retrying(self) -> Result<InboxItem, String> {
-        let (call, turn, slot) = self.place()?;
+        let (call, turn, call_index) = self.place()?;
         Ok(InboxItem::Retrying {
             call,
             turn,
-            slot,
+            call_index,
             tool: self.tool.unwrap_or_default(),
             attempt: uint(self.attempt.unwrap_or_default()),
             class: self.attempt_class.as_deref().unwrap_or_default().parse()?,
@@ -169,8 +169,8 @@ impl RawItem {
     }
 
     fn place(&self) -> Result<(CallId, u32, u32), String> {
-        match (self.call, self.turn, self.slot) {
-            (Some(call), Some(turn), Some(slot)) => Ok((CallId(call), uint(turn), uint(slot))),
+        match (self.call, self.turn, self.call_index) {
+            (Some(call), Some(turn), Some(call_index)) => Ok((CallId(call), uint(turn), uint(call_index))),
             (call, ..) => Err(format!("the call {call:?} is not on record as one of a task")),
         }
     }

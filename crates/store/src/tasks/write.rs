@@ -58,7 +58,8 @@ async fn write_calls(db: &mut PgConnection, decisions: &[Decision], check_after_
     match calls.iter().find(|call| !written.contains(&call.id.0)) {
         None => Ok(()),
         Some(call) => {
-            let what = format!("call {} of {:?} is on record already, or another one of its slot", call.id, call.task);
+            let what =
+                format!("call {} of {:?} is on record already, or another one of its call_index", call.id, call.task);
             Err(sqlx::Error::InvalidArgument(what))
         }
     }
@@ -142,7 +143,7 @@ async fn find_calls(
 ) -> Result<HashMap<TaskId, Vec<CallId>>, sqlx::Error> {
     let slots: Vec<(TaskId, u32, u32)> = decisions
         .iter()
-        .flat_map(|one| one.change.cancel.iter().map(|(turn, slot)| (one.change.id, *turn, *slot)))
+        .flat_map(|one| one.change.cancel.iter().map(|(turn, call_index)| (one.change.id, *turn, *call_index)))
         .collect();
     let mut found = HashMap::<TaskId, Vec<CallId>>::new();
     if slots.is_empty() {
@@ -150,14 +151,14 @@ async fn find_calls(
     }
     let rows = sqlx::query!(
         r#"SELECT c.id AS "id!", i.task_id AS "task!"
-           FROM UNNEST($1::uuid[], $2::int[], $3::int[]) AS i (task_id, turn, slot)
+           FROM UNNEST($1::uuid[], $2::int[], $3::int[]) AS i (task_id, turn, call_index)
            CROSS JOIN LATERAL (
                SELECT id FROM calls
-               WHERE task_id = i.task_id AND turn = i.turn AND slot = i.slot AND wake_at IS NOT NULL LIMIT 1
+               WHERE task_id = i.task_id AND turn = i.turn AND call_index = i.call_index AND wake_at IS NOT NULL LIMIT 1
            ) c"#,
-        &slots.iter().map(|slot| slot.0.0).collect::<Vec<_>>(),
-        &slots.iter().map(|slot| int(slot.1)).collect::<Vec<_>>(),
-        &slots.iter().map(|slot| int(slot.2)).collect::<Vec<_>>(),
+        &slots.iter().map(|call_index| call_index.0.0).collect::<Vec<_>>(),
+        &slots.iter().map(|call_index| int(call_index.1)).collect::<Vec<_>>(),
+        &slots.iter().map(|call_index| int(call_index.2)).collect::<Vec<_>>(),
     )
     .fetch_all(db)
     .await?;

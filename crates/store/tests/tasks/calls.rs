@@ -74,13 +74,13 @@ async fn the_end_of_a_call_is_told_to_its_task() {
     assert_eq!(applied.task, Some(task));
     assert_eq!(desk.store.due_tasks(10).await.unwrap(), [task]);
     let ended = the_end(&received(&desk, task).await);
-    assert_eq!((ended.call, ended.turn, ended.slot, ended.state), (turn.id, 1, 0, CallState::Succeeded));
+    assert_eq!((ended.call, ended.turn, ended.call_index, ended.state), (turn.id, 1, 0, CallState::Succeeded));
     assert_eq!(ended.output.as_deref(), Some(r#"{"text": "hi"}"#));
     assert_eq!(ended.arguments.as_deref(), Some(r#"{"city": "Paris"}"#), "what the model was asked");
     assert_eq!((ended.class, ended.message, ended.details), (None, None, None));
     succeed(&desk, tool.id, "1").await;
     let ended = the_end(&received(&desk, task).await);
-    assert_eq!((ended.slot, ended.output.as_deref(), ended.arguments), (1, Some("1"), None));
+    assert_eq!((ended.call_index, ended.output.as_deref(), ended.arguments), (1, Some("1"), None));
 }
 
 #[tokio::test]
@@ -111,11 +111,12 @@ async fn a_retry_is_told_with_its_time() {
     let applied = apply(&desk, change(call.id, CallState::RetryWait, ended)).await;
     assert_eq!(applied.task, Some(task));
     let items = received(&desk, task).await;
-    let [InboxItem::Retrying { call: retried, turn, slot, tool, attempt, class, message, next_at }] = items.as_slice()
+    let [InboxItem::Retrying { call: retried, turn, call_index, tool, attempt, class, message, next_at }] =
+        items.as_slice()
     else {
         panic!("{items:?}")
     };
-    assert_eq!((*retried, *turn, *slot, *attempt, *class), (call.id, 3, 1, 1, ErrorClass::Unavailable));
+    assert_eq!((*retried, *turn, *call_index, *attempt, *class), (call.id, 3, 1, 1, ErrorClass::Unavailable));
     assert_eq!((tool.as_str(), message.as_str(), *next_at), ("get_weather", "no\u{fffd}", retry_at));
     let ready = Change {
         expected: Expected {
@@ -183,7 +184,7 @@ async fn a_slot_is_used_once_and_with_it_the_whole_decision_is_refused() {
     let twice = [new_call(task, 1, 1), new_call(task, 1, 1)];
     let decide = |row: TaskRow| Some(TaskChange { calls: twice.to_vec(), ..started(&row) });
     let error = desk.advance([task], decide).await.unwrap_err();
-    assert!(error.to_string().contains("slot"), "{error}");
+    assert!(error.to_string().contains("call_index"), "{error}");
     assert_eq!((desk.count("SELECT count(*) FROM calls").await, desk.inbox().await), (0, 1));
 }
 
@@ -195,9 +196,12 @@ async fn refused_calls_are_on_record_and_tell_nobody() {
     desk.start_with(task, &[refused, new_call(task, 1, 1), new_call(task, 1, 0)]).await;
     assert!(desk.advance([task], nobody_asks).await.unwrap().is_empty());
     let calls = desk.store.task_calls(task).await.unwrap();
-    let slots: Vec<_> = calls.iter().map(|call| (call.task.unwrap().slot, call.line.state.as_str())).collect();
+    let slots: Vec<_> = calls.iter().map(|call| (call.task.unwrap().call_index, call.line.state.as_str())).collect();
     assert_eq!(slots, [(0, "ready"), (1, "ready"), (2, "refused")]);
     assert_eq!(calls[2].details.as_ref().unwrap().get(), r#"[{"path": "/city"}]"#);
     let shown = serde_json::to_value(&calls[1]).unwrap();
-    assert_eq!((&shown["task"], &shown["turn"], &shown["slot"]), (&task.to_string().into(), &1.into(), &1.into()));
+    assert_eq!(
+        (&shown["task"], &shown["turn"], &shown["call_index"]),
+        (&task.to_string().into(), &1.into(), &1.into())
+    );
 }

@@ -4,8 +4,8 @@ use redial_proto::{
     CallId, Effect, Language, Message, Role, TaskCode, TaskDecision, TaskId, TaskInput, TaskState, TaskStep, Usage,
 };
 use redial_store::{
-    Advanced, Advancer, NewCall, NewTask, Purpose, Store, StoreConfig, StoreError, SubmittedTask, TaskChange, TaskRow,
-    TaskSlot, Time, admin,
+    Advanced, Advancer, NewCall, NewTask, Purpose, Store, StoreConfig, StoreError, SubmittedTask, TaskCall, TaskChange,
+    TaskRow, Time, admin,
 };
 use redial_testkit::{Servers, until};
 use sqlx::{PgPool, postgres::PgPoolOptions};
@@ -187,8 +187,8 @@ pub(crate) fn answered(row: &TaskRow) -> TaskChange {
 }
 
 /// A call of a task.
-pub(crate) fn new_call(task: TaskId, turn: u32, slot: u32) -> NewCall {
-    NewCall { task: Some(TaskSlot { task, turn, slot }), ..bare_call() }
+pub(crate) fn new_call(task: TaskId, turn: u32, call_index: u32) -> NewCall {
+    NewCall { task: Some(TaskCall { task, turn, call_index }), ..bare_call() }
 }
 
 pub(crate) fn bare_call() -> NewCall {

@@ -136,7 +136,7 @@ async fn people_read_the_views() {
     desk.start_with(task, &[crate::desk::new_call(task, 1, 0)]).await;
     desk.end(task).await;
     let line: String = sqlx::query_scalar(
-        "SELECT format('%s %s %s %s %s %s', t.state, t.code, t.steps, t.cost_usd, m.role, c.slot)
+        "SELECT format('%s %s %s %s %s %s', t.state, t.code, t.steps, t.cost_usd, m.role, c.call_index)
          FROM task_history t JOIN message_history m USING (task) JOIN call_history c USING (task)
          WHERE m.seq = 2",
     )

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use redial_proto::{ErrorClass, Failure, Violation, limits};
+use redial_proto::{ErrorClass, Failure, FieldError, limits};
 use serde_json::{Value, value::RawValue};
 
 use super::Variable;
@@ -66,7 +66,7 @@ impl<'a> Values<'a> {
             name => format!("/{}", name.replace('~', "~0").replace('/', "~1")),
         };
         let message = limits::shorten(&format!("{path}: {sent} was sent; allowed: {allowed}"), 1000);
-        let violation = Violation { path, rule: rule.to_owned(), sent, allowed: allowed.to_owned(), hint: None };
+        let violation = FieldError { path, rule: rule.to_owned(), sent, allowed: allowed.to_owned(), hint: None };
         Failure::new(ErrorClass::InvalidArguments, message).without_effect().with_details(vec![violation])
     }
 }

@@ -2,7 +2,7 @@
 
 use redial_engine::task::{self, CallFailure, NewTurn};
 use redial_proto::{CallId, CallState, ErrorClass, ToolSpec, limits, turn};
-use redial_store::{EndedCall, NewCall, Reason, TaskRow, TaskSlot};
+use redial_store::{EndedCall, NewCall, Reason, TaskCall, TaskRow};
 use serde_json::Value;
 
 use super::request;
@@ -23,14 +23,14 @@ impl Calls<'_> {
     pub(super) fn tool(&self, call: task::NewCall) -> NewCall {
         let known = self.tools.get(&call.tool).filter(|tool| !tool.is_model());
         let spec = known.map_or_else(|| unknown_spec(&printable(&call.tool)), |tool| tool.spec.clone());
-        let gone = || unknown(format!("no worker announces the tool {:?} any more", spec.name));
+        let gone = || unknown(format!("no worker registers the tool {:?} any more", spec.name));
         let refusal = call.refusal.or_else(|| known.is_none().then(gone));
         let arguments = match &refusal {
             Some(_) => as_json(call.arguments),
             None => call.arguments,
         };
         let repairs = repairs_json(&call.repairs);
-        NewCall { repairs, ..self.row(call.turn, call.slot, spec, (arguments, refusal)) }
+        NewCall { repairs, ..self.row(call.turn, call.call_index, spec, (arguments, refusal)) }
     }
 
     /// The call that asks a model. One that nobody serves, or whose request does not fit, is refused.
@@ -50,7 +50,7 @@ impl Calls<'_> {
         self.row(asked.turn, 0, spec, content)
     }
 
-    fn row(&self, turn: u32, slot: u32, spec: ToolSpec, content: (String, Option<CallFailure>)) -> NewCall {
+    fn row(&self, turn: u32, call_index: u32, spec: ToolSpec, content: (String, Option<CallFailure>)) -> NewCall {
         let (arguments, refusal) = content;
         NewCall {
             id: CallId::generate(),
@@ -70,18 +70,18 @@ impl Calls<'_> {
             deadline_ms: spec.retry.deadline_ms,
             refusal: refusal.as_ref().map(reason),
             redrive_of: None,
-            task: Some(TaskSlot { task: self.row.id, turn, slot }),
+            task: Some(TaskCall { task: self.row.id, turn, call_index }),
         }
     }
 }
 
 /// The end of a call that was refused here, unknown to the engine.
 pub(super) fn ended(call: &NewCall) -> Option<EndedCall> {
-    let (refusal, slot) = (call.refusal.clone()?, call.task?);
+    let (refusal, call_index) = (call.refusal.clone()?, call.task?);
     Some(EndedCall {
         call: call.id,
-        turn: slot.turn,
-        slot: slot.slot,
+        turn: call_index.turn,
+        call_index: call_index.call_index,
         state: CallState::Refused,
         class: Some(refusal.class),
         message: Some(refusal.message),

@@ -107,16 +107,16 @@ fn input(item: InboxItem) -> Option<(TaskInput, Option<EndedCall>)> {
         InboxItem::Start => return None,
         InboxItem::Cancel => TaskInput::CancelRequested,
         InboxItem::Ended(ended) => return Some((end_of(&ended), Some(ended))),
-        InboxItem::Retrying { call, turn, slot, tool, attempt, class, message, next_at } => {
-            TaskInput::Retrying { turn, slot, call, tool, attempt, class, message, next_at }
+        InboxItem::Retrying { call, turn, call_index, tool, attempt, class, message, next_at } => {
+            TaskInput::Retrying { turn, call_index, call, tool, attempt, class, message, next_at }
         }
     };
     Some((input, None))
 }
 
 fn end_of(ended: &EndedCall) -> TaskInput {
-    let (turn, slot, call): (u32, u32, CallId) = (ended.turn, ended.slot, ended.call);
-    if slot == 0 { TaskInput::TurnEnded { turn, call } } else { TaskInput::CallEnded { turn, slot, call } }
+    let (turn, call_index, call): (u32, u32, CallId) = (ended.turn, ended.call_index, ended.call);
+    if call_index == 0 { TaskInput::TurnEnded { turn, call } } else { TaskInput::CallEnded { turn, call_index, call } }
 }
 
 /// One task on its way through what came in.

@@ -74,17 +74,17 @@ fn asks_for(call: &NewCall, names: &[&str]) -> InboxItem {
 }
 
 fn ended(call: &NewCall, state: CallState, output: Option<String>) -> InboxItem {
-    let slot = call.task.unwrap();
+    let call_index = call.task.unwrap();
     InboxItem::Ended(EndedCall {
         call: call.id,
-        turn: slot.turn,
-        slot: slot.slot,
+        turn: call_index.turn,
+        call_index: call_index.call_index,
         state,
         class: None,
         message: None,
         details: None,
         output,
-        arguments: (slot.slot == 0).then(|| call.arguments.clone()),
+        arguments: (call_index.call_index == 0).then(|| call.arguments.clone()),
     })
 }
 
@@ -102,8 +102,8 @@ fn a_start_asks_the_model_with_the_tools_in_order() {
     let [call] = change.calls.as_slice() else { panic!("{:?}", change.calls) };
     assert_eq!((call.tool.as_str(), call.pool.as_str(), call.refusal.is_none()), ("model-small", turn::POOL, true));
     assert_eq!((call.conversation.as_deref(), call.traceparent.as_deref()), (Some("c"), Some("trace")));
-    let slot = call.task.unwrap();
-    assert_eq!((slot.task, slot.turn, slot.slot), (row.id, 1, 0));
+    let call_index = call.task.unwrap();
+    assert_eq!((call_index.task, call_index.turn, call_index.call_index), (row.id, 1, 0));
     let request: TurnRequest = serde_json::from_str(&call.arguments).unwrap();
     assert_eq!(request.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["act", "look"]);
 }
@@ -129,7 +129,7 @@ fn a_tool_that_is_gone_answers_its_call_and_the_others_go_on() {
     assert_eq!(calls, [("look", true), ("act", false)]);
     let inputs: Vec<_> = change.steps.iter().map(|step| &step.input).collect();
     assert!(
-        matches!(inputs[..], [TaskInput::TurnEnded { .. }, TaskInput::CallEnded { slot: 1, .. }]),
+        matches!(inputs[..], [TaskInput::TurnEnded { .. }, TaskInput::CallEnded { call_index: 1, .. }]),
         "the refusal is an event like any other: {inputs:?}"
     );
     let answers: Vec<_> = change.messages.iter().filter(|(_, message)| message.role == Role::Tool).collect();
@@ -163,7 +163,7 @@ fn only_retries_need_no_messages() {
     let retry = InboxItem::Retrying {
         call: CallId::generate(),
         turn: 1,
-        slot: 0,
+        call_index: 0,
         tool: "model-small".to_owned(),
         attempt: 1,
         class: ErrorClass::RateLimited,

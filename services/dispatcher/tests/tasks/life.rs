@@ -79,7 +79,7 @@ async fn parallel_calls_are_answered_in_order_and_a_retry_is_a_step() {
         [None, Some(ErrorClass::Auth), None]
     );
     assert_eq!(tools[2].message.content, "3");
-    let retries = report.steps.iter().filter(|step| matches!(step.input, TaskInput::Retrying { slot: 1, .. }));
+    let retries = report.steps.iter().filter(|step| matches!(step.input, TaskInput::Retrying { call_index: 1, .. }));
     assert_eq!(retries.count(), 2);
     let numbers: Vec<u32> = report.steps.iter().map(|step| step.n).collect();
     assert!(numbers.iter().copied().eq(1..=u32::try_from(numbers.len()).unwrap()), "{numbers:?}");
@@ -143,7 +143,7 @@ async fn one_call_of_a_task_can_be_cancelled() {
     stack.work(vec![act]).await;
     let id = stack.task(&task("Do it.", agent("small", &["act"]))).await;
     let call = until("the call runs", async || {
-        let running = "SELECT id FROM calls WHERE task_id = $1 AND slot = 1 AND state = 'running'";
+        let running = "SELECT id FROM calls WHERE task_id = $1 AND call_index = 1 AND state = 'running'";
         sqlx::query_scalar(running).bind(id.0).fetch_optional(stack.db()).await.unwrap()
     })
     .await;

@@ -35,10 +35,8 @@ async fn the_intake_stream_takes_tasks() {
     until("the good task has ended, the bad one is kept aside", async || {
         let state =
             sqlx::query_scalar::<_, String>("SELECT state FROM tasks").fetch_optional(stack.db()).await.unwrap();
-        let kept = sqlx::query_scalar::<_, String>("SELECT code FROM rejected_messages")
-            .fetch_optional(stack.db())
-            .await
-            .unwrap();
+        let kept =
+            sqlx::query_scalar::<_, String>("SELECT code FROM dead_letters").fetch_optional(stack.db()).await.unwrap();
         (state.as_deref() == Some("succeeded") && kept.as_deref() == Some("unknown_model")).then_some(())
     })
     .await;

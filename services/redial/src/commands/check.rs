@@ -8,7 +8,7 @@ use std::{
 };
 
 use redial_arguments::{Refusal, Repairs, Resolved, Schema, tool_name};
-use redial_proto::{ApiError, Code, Repair, Violation, limits::MAX_ARGUMENTS};
+use redial_proto::{ApiError, Code, FieldError, Repair, limits::MAX_ARGUMENTS};
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
@@ -97,7 +97,7 @@ fn each_line(mut input: impl BufRead, mut one: impl FnMut(u64, &str) -> anyhow::
 #[serde(tag = "outcome", rename_all = "snake_case")]
 enum Verdict<'a> {
     Run { line: u64, arguments: Box<RawValue>, repairs: &'a [Repair], undeclared: &'a [String] },
-    Feedback { line: u64, class: &'static str, message: &'a str, details: &'a [Violation] },
+    Feedback { line: u64, class: &'static str, message: &'a str, details: &'a [FieldError] },
 }
 
 impl<'a> Verdict<'a> {

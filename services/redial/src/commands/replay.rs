@@ -69,7 +69,7 @@ struct Saved {
 struct SavedCall {
     call: CallId,
     turn: u32,
-    slot: u32,
+    call_index: u32,
     state: CallState,
     class: Option<ErrorClass>,
     message: Option<String>,
@@ -105,13 +105,13 @@ impl SavedCall {
         Some(EndedCall {
             call: self.call,
             turn: self.turn,
-            slot: self.slot,
+            call_index: self.call_index,
             state: self.state,
             class: self.class,
             message: self.message.clone(),
             details: self.details.as_deref().or(of_attempt).map(text),
             output: output.and_then(|last| last.output.as_deref()).map(text),
-            arguments: (self.slot == 0).then(|| text(&self.arguments)),
+            arguments: (self.call_index == 0).then(|| text(&self.arguments)),
         })
     }
 }
@@ -223,7 +223,7 @@ mod tests {
         });
         assert!(saved.calls[0].ended().is_none());
         let tool = saved.calls[1].ended().unwrap();
-        assert_eq!((tool.slot, tool.output.as_deref(), tool.arguments), (1, Some("null"), None));
+        assert_eq!((tool.call_index, tool.output.as_deref(), tool.arguments), (1, Some("null"), None));
         assert!(saved.calls[2].ended().unwrap().arguments.is_some(), "a model's turn");
     }
 

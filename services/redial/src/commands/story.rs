@@ -37,7 +37,7 @@ pub(super) struct Narrator {
     calls: HashMap<String, MessageCall>,
     /// What answered them, by their ids.
     results: HashMap<String, Message>,
-    /// What was begun and when, by turn and slot; slot 0 is the model.
+    /// What was begun and when, by turn and call_index; call_index 0 is the model.
     begun: HashMap<(u32, u32), (String, DateTime<Utc>)>,
     /// The turn that a model works on now.
     open_turn: Option<u32>,
@@ -121,10 +121,10 @@ impl Narrator {
                 };
                 vec![Entry::new(format!("turn {turn}"), Ink::Cyan, text)]
             }
-            TaskInput::Retrying { turn, slot, tool, attempt, class, message, next_at, .. } => {
+            TaskInput::Retrying { turn, call_index, tool, attempt, class, message, next_at, .. } => {
                 let (label, tool) = match redial_proto::turn::model_name(tool) {
                     Some(model) => (format!("retry {turn}"), model),
-                    None => (format!("retry {turn}.{slot}"), tool.as_str()),
+                    None => (format!("retry {turn}.{call_index}"), tool.as_str()),
                 };
                 let next = format!("{} (in {})", output::time(*next_at), totals::span(*next_at - step.at));
                 let message = quote::summary(message);
@@ -146,8 +146,8 @@ impl Narrator {
                     self.open_turn = Some(*turn);
                     self.begun.insert((*turn, 0), (model.clone(), step.at));
                 }
-                TaskDecision::Run { turn, slot, tool, .. } => {
-                    self.begun.insert((*turn, *slot), (tool.clone(), step.at));
+                TaskDecision::Run { turn, call_index, tool, .. } => {
+                    self.begun.insert((*turn, *call_index), (tool.clone(), step.at));
                 }
                 TaskDecision::Ended { .. } => self.open_turn = None,
                 _ => {}

@@ -1,4 +1,4 @@
-//! `redial tools`: what workers announced.
+//! `redial tools`: what workers registered.
 
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ const DESCRIPTION: usize = 60;
 pub(crate) async fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
     let tools = store(settings).await?.tool_records().await?;
     if tools.is_empty() {
-        output::note("no worker has announced a tool yet");
+        output::note("no worker has registered a tool yet");
     } else if settings.json() {
         tools.iter().try_for_each(output::json)?;
     } else {
@@ -38,7 +38,7 @@ fn row(tool: &ToolRecord) -> Vec<String> {
             workers,
             output::one_line(&spec.description, DESCRIPTION),
         ],
-        // Announced by a worker of another version.
+        // Registered by a worker of another version.
         Err(error) => {
             let unreadable = output::one_line(&format!("not readable: {error}"), DESCRIPTION);
             vec![tool.name.clone(), "?".to_owned(), "?".to_owned(), "?".to_owned(), workers, unreadable]
@@ -57,8 +57,8 @@ mod tests {
         let tool = |name: &str, workers, spec: serde_json::Value| ToolRecord {
             name: name.to_owned(),
             spec: serde_json::value::to_raw_value(&spec).unwrap(),
-            announced_by: "desk-0123456789ab".to_owned(),
-            announced_at: "2026-11-20T08:00:00Z".parse().unwrap(),
+            registered_by: "desk-0123456789ab".to_owned(),
+            registered_at: "2026-11-20T08:00:00Z".parse().unwrap(),
             workers,
         };
         let long =

@@ -26,7 +26,7 @@ async fn a_granted_job_runs_and_is_reported() {
 }
 
 #[tokio::test]
-async fn the_announcement_tells_tools_and_slots() {
+async fn the_registration_tells_tools_and_slots() {
     let mut dispatcher = Dispatcher::start().await;
     let (limited, _gate) = tools::gated("limited");
     let worker = dispatcher.worker(4, [Tool::echo()]).await;
@@ -39,7 +39,7 @@ async fn the_announcement_tells_tools_and_slots() {
     // A lease that is shorter than thought brings a heartbeat at once, and its answer asks.
     dispatcher.script().lease_ms = 5000;
     dispatcher.submit("echo").await;
-    let again = dispatcher.next(|said| if let Said::Announced(again) = said { Some(again) } else { None }).await;
+    let again = dispatcher.next(|said| if let Said::Registered(again) = said { Some(again) } else { None }).await;
     let names: Vec<_> = again.tools.iter().map(|tool| (tool.name.as_str(), tool.pool.as_str())).collect();
     assert_eq!((names, again.slots), (vec![("echo", "default"), ("limited", "limited")], 6));
     assert_eq!(again.worker, worker.id);

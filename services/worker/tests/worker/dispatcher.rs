@@ -7,8 +7,8 @@ use std::{
 };
 
 use redial_proto::{
-    Announcement, CallId, ClaimReply, ClaimRequest, Effect, Grant, Job, JobRef, ReleaseReply, ReleaseRequest,
-    RenewReply, RenewRequest, Report, ReportBatch, TaskId, WorkerId, WorkerNotice, subjects,
+    CallId, ClaimReply, ClaimRequest, Effect, Grant, Heartbeat, HeartbeatReply, Job, JobRef, Registration,
+    ReleaseReply, ReleaseRequest, Report, ReportBatch, TaskId, WorkerId, WorkerNotice, subjects,
 };
 use redial_queue::{OutgoingJob, Queue, QueueConfig, Request};
 use redial_servers::{Nats, NatsConfig};
@@ -24,9 +24,9 @@ use crate::within;
 /// What a worker said.
 #[derive(Debug)]
 pub(crate) enum Said {
-    Announced(Announcement),
+    Registered(Registration),
     Claimed(ClaimRequest),
-    Renewed(RenewRequest),
+    Renewed(Heartbeat),
     Released(ReleaseRequest),
     Reported(Box<Report>),
 }
@@ -93,7 +93,7 @@ impl Dispatcher {
         let script = Arc::new(Mutex::new(Script::default()));
         let hands = Hands { queue: queue.clone(), script: Arc::clone(&script), said: sender };
         let mut tasks = JoinSet::new();
-        for subject in [subjects::ANNOUNCE, subjects::CLAIM, subjects::RENEW, subjects::RELEASE] {
+        for subject in [subjects::REGISTER, subjects::CLAIM, subjects::HEARTBEAT, subjects::RELEASE] {
             let (hands, mut requests) = (hands.clone(), queue.serve(subject, Some("dispatchers")).await.unwrap());
             tasks.spawn(async move {
                 while let Some(request) = requests.next().await {
@@ -111,7 +111,7 @@ impl Dispatcher {
         self.script.lock().unwrap()
     }
 
-    /// A worker with these tools and slots that has announced itself.
+    /// A worker with these tools and slots that has registered itself.
     pub(crate) async fn worker(&mut self, slots: u32, tools: impl IntoIterator<Item = Tool>) -> Running {
         self.worker_with(|config| config.slots = slots, tools).await
     }
@@ -134,10 +134,10 @@ impl Dispatcher {
         WorkerConfig { nats, drain_grace, ..WorkerConfig::new("", "test") }
     }
 
-    /// Starts a worker, which has announced itself then.
+    /// Starts a worker, which has registered itself then.
     pub(crate) async fn start_worker(&mut self, worker: Worker) -> Running {
         let running = Running::start(worker);
-        self.next(|said| matches!(said, Said::Announced(_)).then_some(())).await;
+        self.next(|said| matches!(said, Said::Registered(_)).then_some(())).await;
         running
     }
 
@@ -178,7 +178,7 @@ impl Dispatcher {
         self.next(|said| if let Said::Claimed(claim) = said { Some(claim) } else { None }).await
     }
 
-    pub(crate) async fn renewal(&mut self) -> RenewRequest {
+    pub(crate) async fn renewal(&mut self) -> Heartbeat {
         self.next(|said| if let Said::Renewed(renewal) = said { Some(renewal) } else { None }).await
     }
 
@@ -254,9 +254,9 @@ impl Hands {
 
     async fn answer(&self, request: &Request) {
         match request.subject() {
-            subjects::ANNOUNCE => {
+            subjects::REGISTER => {
                 self.script().ask_to_announce = false;
-                self.note(Said::Announced(serde_json::from_slice(&request.payload).unwrap()));
+                self.note(Said::Registered(serde_json::from_slice(&request.payload).unwrap()));
                 request.reply(&serde_json::json!({})).await;
             }
             subjects::CLAIM => {
@@ -267,7 +267,7 @@ impl Hands {
                     request.reply(&reply).await;
                 }
             }
-            subjects::RENEW => {
+            subjects::HEARTBEAT => {
                 let reply = self.script().renew();
                 self.note(Said::Renewed(serde_json::from_slice(&request.payload).unwrap()));
                 if let Some(reply) = reply {
@@ -332,9 +332,12 @@ impl Script {
         }
     }
 
-    fn renew(&self) -> Option<RenewReply> {
-        let reply =
-            RenewReply { lost: self.lost.clone(), cancelled: self.cancelled.clone(), announce: self.ask_to_announce };
+    fn renew(&self) -> Option<HeartbeatReply> {
+        let reply = HeartbeatReply {
+            lost: self.lost.clone(),
+            cancelled: self.cancelled.clone(),
+            register: self.ask_to_announce,
+        };
         self.answer_renewals.then_some(reply)
     }
 }

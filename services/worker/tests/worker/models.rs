@@ -108,10 +108,10 @@ async fn the_models_of_a_file_are_asked_like_any_tool() {
         (script.task, script.arguments) = (Some(task), Some(serde_json::to_value(request(task)).unwrap()));
     }
     let running = Running::start(Worker::new(dispatcher.config()).models(&models).unwrap());
-    let announced = dispatcher.next(|said| if let Said::Announced(said) = said { Some(said) } else { None }).await;
-    let named: Vec<_> = announced.tools.iter().map(|tool| (tool.name.as_str(), tool.pool.as_str())).collect();
+    let registered = dispatcher.next(|said| if let Said::Registered(said) = said { Some(said) } else { None }).await;
+    let named: Vec<_> = registered.tools.iter().map(|tool| (tool.name.as_str(), tool.pool.as_str())).collect();
     assert_eq!(named, [("model-dear", "models"), ("model-parrot", "models")]);
-    assert_eq!(announced.slots, 64 + 3);
+    assert_eq!(registered.slots, 64 + 3);
 
     dispatcher.submit_many("models", "model-parrot", 1, 2).await;
     let reply: TurnReply = serde_json::from_str(dispatcher.report().await.output.unwrap().get()).unwrap();

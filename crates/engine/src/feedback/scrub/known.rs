@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, cell::OnceCell};
 
-use redial_proto::Violation;
+use redial_proto::FieldError;
 use serde_json::Value;
 
 use super::rules::Kind;
@@ -39,7 +39,7 @@ const SCHEMA_RULES: [&str; 24] = [
 #[derive(Debug)]
 pub struct Known<'a> {
     sent: &'a str,
-    details: &'a [Violation],
+    details: &'a [FieldError],
     texts: OnceCell<Texts<'a>>,
 }
 
@@ -51,7 +51,7 @@ struct Texts<'a> {
 
 impl<'a> Known<'a> {
     /// `sent`: the arguments as the model wrote them, JSON or not; `details`: broken rules with what was sent there.
-    pub const fn new(sent: &'a str, details: &'a [Violation]) -> Self {
+    pub const fn new(sent: &'a str, details: &'a [FieldError]) -> Self {
         Self { sent, details, texts: OnceCell::new() }
     }
 

@@ -24,8 +24,8 @@ pub(super) async fn play(stage: &Stage) -> anyhow::Result<String> {
     let classes: Vec<_> = answers.iter().map(|message| message.class).collect();
     ensure!(classes == [Some(ErrorClass::BusinessRule), None, None], "they ended as {classes:?}");
     let mut outcomes = Vec::new();
-    for slot in 1..=3 {
-        let call = stage.show(&task.tool_call((1, slot))?.to_string()).await?;
+    for call_index in 1..=3 {
+        let call = stage.show(&task.tool_call((1, call_index))?.to_string()).await?;
         outcomes.push(call.outcomes().join(", "));
     }
     let wanted = ["business_rule", "unavailable, unavailable, succeeded", "succeeded"];
@@ -45,7 +45,8 @@ pub(super) async fn play(stage: &Stage) -> anyhow::Result<String> {
 
 /// The slots of the calls in the order in which they were answered.
 fn order(task: &Task) -> Vec<u32> {
-    let slot =
-        |decision: &TaskDecision| if let TaskDecision::Answered { slot, .. } = decision { Some(*slot) } else { None };
-    task.decisions().filter_map(slot).collect()
+    let call_index = |decision: &TaskDecision| {
+        if let TaskDecision::Answered { call_index, .. } = decision { Some(*call_index) } else { None }
+    };
+    task.decisions().filter_map(call_index).collect()
 }

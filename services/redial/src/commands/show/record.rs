@@ -22,7 +22,7 @@ pub(in crate::commands) struct Record {
     pub(in crate::commands) messages: Vec<StoredMessage>,
     /// What its conversation held before.
     pub(in crate::commands) earlier: Vec<StoredMessage>,
-    /// Every call that it asked for, with its attempts; a model's turn is slot 0.
+    /// Every call that it asked for, with its attempts; a model's turn is call_index 0.
     pub(in crate::commands) calls: Vec<CallRecord>,
 }
 

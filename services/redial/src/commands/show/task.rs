@@ -98,7 +98,7 @@ fn waiting(record: &Record, now: DateTime<Utc>) -> Vec<Entry> {
 #[cfg(test)]
 mod tests {
     use redial_proto::{AgentSpec, Language, TaskId, TaskState};
-    use redial_store::{TaskSlot, audit::CallLine};
+    use redial_store::{TaskCall, audit::CallLine};
     use serde_json::value::RawValue;
     use uuid::Uuid;
 
@@ -131,7 +131,7 @@ mod tests {
         }
     }
 
-    fn call(n: u128, (turn, slot): (u32, u32), tool: &str, attempts_made: Vec<AttemptRecord>) -> CallRecord {
+    fn call(n: u128, (turn, call_index): (u32, u32), tool: &str, attempts_made: Vec<AttemptRecord>) -> CallRecord {
         let last = attempts_made.last().unwrap();
         let ended = last.ended_at;
         let line = CallLine {
@@ -150,7 +150,7 @@ mod tests {
         };
         CallRecord {
             line,
-            task: Some(TaskSlot { task: sample::report().task.task, turn, slot }),
+            task: Some(TaskCall { task: sample::report().task.task, turn, call_index }),
             tenant: "default".to_owned(),
             pool: "default".to_owned(),
             effect: "idempotent".to_owned(),

@@ -1,7 +1,7 @@
 //! A call's record as a person reads it: what it is, what happened when, what it waits for or what it gave.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use redial_proto::{CallState, Repair, Violation, limits};
+use redial_proto::{CallState, FieldError, Repair, limits};
 use redial_store::audit::{AttemptRecord, CallRecord, LateRecord};
 use serde_json::value::RawValue;
 
@@ -158,7 +158,7 @@ pub(super) fn error(class: Option<&str>, message: Option<&str>) -> Option<String
 /// One line for each broken rule. What cannot be read is shown as it is.
 fn details(json: Option<&RawValue>) -> Vec<String> {
     let Some(json) = json else { return Vec::new() };
-    match serde_json::from_str::<Vec<Violation>>(json.get()) {
+    match serde_json::from_str::<Vec<FieldError>>(json.get()) {
         Ok(violations) => violations.iter().map(violation).collect(),
         Err(_) => vec![limits::shorten(&pretty::one_line(json.get()), HUGE)],
     }

@@ -1,6 +1,6 @@
 //! What was decided in one step, in words.
 
-use redial_proto::{Message, Repair, Role, TaskDecision, TaskState, TaskStep, Violation};
+use redial_proto::{FieldError, Message, Repair, Role, TaskDecision, TaskState, TaskStep};
 use serde::Deserialize;
 
 use super::{
@@ -21,13 +21,13 @@ pub(super) struct Telling<'a> {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Feedback {
-    details: Vec<Violation>,
+    details: Vec<FieldError>,
 }
 
 /// Where a call stands in its task, and what it is.
 struct Call<'a> {
     turn: u32,
-    slot: u32,
+    call_index: u32,
     id: &'a str,
     tool: &'a str,
 }
@@ -46,11 +46,11 @@ impl<'a> Telling<'a> {
             TaskDecision::Message { seq } => {
                 self.narrator.messages.get(seq).map(|m| self.message(m)).unwrap_or_default()
             }
-            TaskDecision::Run { turn, slot, id, tool, repairs } => {
-                self.run(&Call { turn: *turn, slot: *slot, id, tool }, repairs)
+            TaskDecision::Run { turn, call_index, id, tool, repairs } => {
+                self.run(&Call { turn: *turn, call_index: *call_index, id, tool }, repairs)
             }
-            TaskDecision::Answered { turn, slot, id, tool, .. } => {
-                self.answered(&Call { turn: *turn, slot: *slot, id, tool }, decision)
+            TaskDecision::Answered { turn, call_index, id, tool, .. } => {
+                self.answered(&Call { turn: *turn, call_index: *call_index, id, tool }, decision)
             }
             other => change_of_course(other).into_iter().collect(),
         }
@@ -125,7 +125,7 @@ impl<'a> Telling<'a> {
 
     fn with_duration(&self, call: &Call<'_>) -> String {
         let tool = output::plain(call.tool);
-        match self.narrator.begun.get(&(call.turn, call.slot)) {
+        match self.narrator.begun.get(&(call.turn, call.call_index)) {
             Some((_, since)) => format!("{tool} after {}", totals::span(self.step.at - *since)),
             None => tool,
         }
@@ -134,11 +134,11 @@ impl<'a> Telling<'a> {
 
 impl Call<'_> {
     fn label(&self, what: &str) -> String {
-        format!("{what} {}.{}", self.turn, self.slot)
+        format!("{what} {}.{}", self.turn, self.call_index)
     }
 }
 
-fn repeats(message: &str, details: &[Violation]) -> bool {
+fn repeats(message: &str, details: &[FieldError]) -> bool {
     !details.is_empty() && details.iter().all(|detail| message.contains(&detail.to_string()))
 }
 

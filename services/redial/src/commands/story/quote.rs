@@ -1,6 +1,6 @@
 //! Texts and JSON from outside, made fit to be read in a story.
 
-use redial_proto::{Violation, limits};
+use redial_proto::{FieldError, limits};
 
 use crate::{commands::show::pretty, output};
 
@@ -33,8 +33,8 @@ pub(crate) fn json(text: &str) -> String {
 }
 
 /// One line on a broken rule.
-pub(crate) fn violation(violation: &Violation) -> String {
-    let Violation { path, rule, sent, allowed, hint } = violation;
+pub(crate) fn violation(violation: &FieldError) -> String {
+    let FieldError { path, rule, sent, allowed, hint } = violation;
     let place = if path.is_empty() { "the whole" } else { path };
     let sent = limits::shorten(&pretty::one_line(&sent.to_string()), SENT);
     let hint = hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();

@@ -61,7 +61,7 @@ fn rarer_things_have_words_too() {
     let started = TaskInput::Started { first_seq: 12, system: false, carried: serde_json::Value::Null };
     let read = TaskDecision::Answered {
         turn: 4,
-        slot: 1,
+        call_index: 1,
         id: "c13_1".to_owned(),
         tool: "read_result".to_owned(),
         ran: false,

@@ -1,0 +1,210 @@
+//! Many histories, on several threads.
+
+use std::{
+    fmt,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use redial_proto::{CallState, TaskState};
+
+use crate::{
+    Bug, Plan, Violation, regressions, shrink, size_of,
+    world::{Ended, World},
+};
+
+/// What is to be played.
+#[derive(Clone, Copy, Debug)]
+pub struct Run {
+    /// The first seed; the others follow it.
+    pub seed: u64,
+    /// How many histories.
+    pub histories: u64,
+    /// On so many threads.
+    pub threads: usize,
+    /// A bug to let in.
+    pub bug: Option<Bug>,
+}
+
+/// Histories that one thread takes at once.
+const CHUNK: u64 = 256;
+
+/// What a run has seen.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// Histories that held.
+    pub histories: u64,
+    /// Those with tasks.
+    pub with_tasks: u64,
+    /// Those with a calm network.
+    pub calm: u64,
+    /// What happened in all of them together.
+    pub steps: u64,
+    /// Attempts on record.
+    pub attempts: u64,
+    /// Calls by state, in the order of [`CallState::ALL`].
+    pub calls: [u64; 8],
+    /// Tasks by state, in the order of [`TaskState::ALL`].
+    pub tasks: [u64; 5],
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// A plan that breaks an invariant.
+#[derive(Clone, Debug)]
+pub struct Failed {
+    /// Its seed.
+    pub seed: u64,
+    /// Its size.
+    pub size: u32,
+    /// What does not hold.
+    pub violation: Violation,
+    /// The shrunk plan, told.
+    pub story: Vec<String>,
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seed, size, violation, story } = self;
+        writeln!(f, "seed {seed}, size {size}: {violation}")?;
+        writeln!(f, "the shortest history found that breaks the same invariant:")?;
+        story.iter().try_for_each(|line| writeln!(f, "{line}"))?;
+        let fingerprint = Plan::new(*seed, *size).fingerprint();
+        writeln!(f, "to keep it, add this line to tools/simulation/regressions.txt:\n{seed} {size} {fingerprint:08x}")
+    }
+}
+
+/// Plays the kept plans and then a run; stops at the first plan that breaks an invariant, and shrinks it.
+pub fn play(run: &Run) -> Result<Tally, Box<Failed>> {
+    let began = Instant::now();
+    let mut tally = Tally::default();
+    let mut plan = Plan::empty();
+    let mut world = World::new();
+    for kept in regressions().unwrap_or_default() {
+        plan.fill(kept.seed, kept.size);
+        let ended = world.run(&plan, run.bug);
+        tally.add(&plan, &ended.map_err(|violation| Box::new(failed(kept.seed, kept.size, violation, run.bug)))?);
+    }
+    let next = AtomicU64::new(0);
+    let found = Mutex::new(None);
+    let tallies: Vec<Tally> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..run.threads.max(1)).map(|_| scope.spawn(|| thread(run, &next, &found))).collect();
+        let resume = |panic| std::panic::resume_unwind(panic);
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(resume)).collect()
+    });
+    if let Some((seed, violation)) = found.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        return Err(Box::new(failed(seed, size_of(seed), violation, run.bug)));
+    }
+    for one in &tallies {
+        tally.join(one);
+    }
+    tally.steps += world.steps;
+    tally.took = began.elapsed();
+    Ok(tally)
+}
+
+fn failed(seed: u64, size: u32, violation: Violation, bug: Option<Bug>) -> Failed {
+    let small = shrink(&Plan::new(seed, size), bug, violation.invariant);
+    Failed { seed, size, violation, story: tell(&small, bug) }
+}
+
+/// Takes histories until there are none left, or somebody found one that breaks an invariant.
+fn thread(run: &Run, next: &AtomicU64, found: &Mutex<Option<(u64, Violation)>>) -> Tally {
+    let mut tally = Tally::default();
+    let mut plan = Plan::empty();
+    let mut world = World::new();
+    loop {
+        let first = next.fetch_add(CHUNK, Ordering::Relaxed);
+        if first >= run.histories {
+            tally.steps = world.steps;
+            return tally;
+        }
+        for n in first..(first + CHUNK).min(run.histories) {
+            let seed = run.seed.wrapping_add(n);
+            plan.fill(seed, size_of(seed));
+            match world.run(&plan, run.bug) {
+                Ok(ended) => tally.add(&plan, &ended),
+                Err(violation) => {
+                    next.store(run.histories, Ordering::Relaxed);
+                    let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                    // The first seed of several, so that the same run tells the same.
+                    if found.as_ref().is_none_or(|(other, _)| seed < *other) {
+                        *found = Some((seed, violation));
+                    }
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// The first of so many histories that breaks an invariant, not shrunk, and how many were played.
+pub fn find(run: &Run) -> Option<(u64, Violation)> {
+    let (mut plan, mut world) = (Plan::empty(), World::new());
+    (0..run.histories).find_map(|n| {
+        let seed = run.seed.wrapping_add(n);
+        plan.fill(seed, size_of(seed));
+        world.run(&plan, run.bug).err().map(|violation| (n + 1, violation))
+    })
+}
+
+/// A history as a list of what happens, with what does not hold at its end.
+pub fn tell(plan: &Plan, bug: Option<Bug>) -> Vec<String> {
+    let mut world = World::new();
+    let (mut story, ended) = world.tell_all(plan, bug);
+    story.insert(0, format!("   {}, {} moves", plan.setup, plan.moves.len()));
+    story.push(match ended {
+        Ok(_) => "   everything holds".to_owned(),
+        Err(violation) => format!("   {violation}"),
+    });
+    story
+}
+
+impl Tally {
+    fn add(&mut self, plan: &Plan, ended: &Ended) {
+        self.histories += 1;
+        self.with_tasks += u64::from(plan.setup.tasks > 0);
+        self.calm += u64::from(plan.setup.calm);
+        self.attempts += ended.attempts;
+        add(&mut self.calls, &ended.calls);
+        add(&mut self.tasks, &ended.tasks);
+    }
+
+    fn join(&mut self, other: &Self) {
+        self.histories += other.histories;
+        self.with_tasks += other.with_tasks;
+        self.calm += other.calm;
+        self.steps += other.steps;
+        self.attempts += other.attempts;
+        add(&mut self.calls, &other.calls);
+        add(&mut self.tasks, &other.tasks);
+    }
+}
+
+fn add(sum: &mut [u64], more: &[u64]) {
+    sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { histories, with_tasks, calm, steps, attempts, took, .. } = self;
+        let seconds = took.as_secs_f64();
+        #[expect(clippy::cast_precision_loss, reason = "a number to look at")]
+        let each = seconds * 1e6 / *histories as f64;
+        writeln!(f, "{histories} histories in {seconds:.1} s ({each:.1} µs each): every invariant holds")?;
+        writeln!(f, "  with a calm network {calm}, with tasks {with_tasks}")?;
+        writeln!(f, "  {steps} steps, {attempts} attempts")?;
+        let calls: Vec<_> = CallState::ALL.map(CallState::as_str).into_iter().zip(self.calls).collect();
+        let tasks: Vec<_> = TaskState::ALL.map(TaskState::as_str).into_iter().zip(self.tasks).collect();
+        writeln!(f, "  calls: {}", states(&calls))?;
+        write!(f, "  tasks: {}", states(&tasks))
+    }
+}
+
+fn states(counts: &[(&str, u64)]) -> String {
+    let reached = counts.iter().filter(|(_, count)| *count > 0);
+    reached.map(|(state, count)| format!("{count} {state}")).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,154 @@
+//! Somebody who watches the tables while others work on them, past every proxy, and does not mind an outage.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use redial_proto::CallId;
+use sqlx::{AssertSqlSafe, PgConnection, PgPool, postgres::PgPoolOptions};
+use uuid::Uuid;
+
+use crate::Evidence;
+
+/// A database that does not answer within this time is taken to be away.
+const ANSWER: Duration = Duration::from_secs(2);
+/// The same for a look at every row.
+const SEARCH: Duration = Duration::from_secs(60);
+
+/// An attempt that was running.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Running {
+    /// Of this tool.
+    pub tool: String,
+    /// Of this call.
+    pub call: CallId,
+    /// Its number.
+    pub attempt: i32,
+}
+
+/// Connections to a database. Every question has the answer `None` while the database is away.
+#[derive(Clone, Debug)]
+pub struct Observer(PgPool);
+
+impl Observer {
+    /// Connects when it is asked something.
+    pub fn new(url: &str) -> Self {
+        let options = PgPoolOptions::new().max_connections(4).acquire_timeout(ANSWER);
+        Self(options.connect_lazy(url).unwrap())
+    }
+
+    /// Calls and tasks that have not ended.
+    pub async fn live(&self) -> Option<u64> {
+        let live = "SELECT (SELECT count(*) FROM calls WHERE wake_at IS NOT NULL)
+                         + (SELECT count(*) FROM tasks WHERE state IN ('waiting', 'running'))";
+        let live: i64 = self.ask(async |db| sqlx::query_scalar(live).fetch_one(db).await).await?;
+        u64::try_from(live).ok()
+    }
+
+    /// Calls and tasks that have not ended, a line each, at most twenty.
+    pub async fn living(&self) -> Option<Vec<String>> {
+        let lines = "SELECT format('call %s of %s is %s, attempt %s, job published %s times, due in %s, worker %s', id,
+                                   tool, state, attempt, publish_no, wake_at - clock_timestamp(), worker)
+                     FROM calls WHERE wake_at IS NOT NULL
+                     UNION ALL
+                     SELECT format('task %s is %s', id, state) FROM tasks WHERE state IN ('waiting', 'running')
+                     LIMIT 20";
+        self.ask(async |db| sqlx::query_scalar(lines).fetch_all(db).await).await
+    }
+
+    /// What a worker runs.
+    pub async fn running_on(&self, worker: &str) -> Option<Vec<Running>> {
+        let running =
+            "SELECT id, attempt, tool FROM calls WHERE state = 'running' AND wake_at IS NOT NULL AND worker = $1";
+        let rows: Vec<(Uuid, i32, String)> =
+            self.ask(async |db| sqlx::query_as(running).bind(worker).fetch_all(db).await).await?;
+        Some(rows.into_iter().map(|(call, attempt, tool)| Running { tool, call: CallId(call), attempt }).collect())
+    }
+
+    /// How many of these attempts are neither over nor followed by another one that was started.
+    pub async fn stuck(&self, attempts: &[Running]) -> Option<usize> {
+        let calls: Vec<Uuid> = attempts.iter().map(|running| running.call.0).collect();
+        let numbers: Vec<i32> = attempts.iter().map(|running| running.attempt).collect();
+        let stuck = "SELECT count(*) FROM calls c JOIN unnest($1::uuid[], $2::int[]) AS r (id, attempt) ON r.id = c.id
+                     WHERE c.wake_at IS NOT NULL AND c.attempt = r.attempt";
+        let stuck: i64 =
+            self.ask(async |db| sqlx::query_scalar(stuck).bind(calls).bind(numbers).fetch_one(db).await).await?;
+        usize::try_from(stuck).ok()
+    }
+
+    /// An attempt has succeeded whose end was committed after this.
+    pub async fn completed_since(&self, since: DateTime<Utc>) -> Option<bool> {
+        let completed = "SELECT EXISTS (SELECT FROM attempts WHERE ended_at > $1 AND class IS NULL)";
+        self.ask(async |db| sqlx::query_scalar(completed).bind(since).fetch_one(db).await).await
+    }
+
+    /// A worker's heartbeat came after this.
+    pub async fn heard_since(&self, worker: &str, since: DateTime<Utc>) -> Option<bool> {
+        let heard = "SELECT EXISTS (SELECT FROM workers WHERE id = $1 AND last_seen_at > $2)";
+        self.ask(async |db| sqlx::query_scalar(heard).bind(worker).bind(since).fetch_one(db).await).await
+    }
+
+    /// A call has ended.
+    pub async fn ended(&self, call: CallId) -> Option<bool> {
+        let ended = "SELECT wake_at IS NULL FROM calls WHERE id = $1";
+        self.ask(async |db| sqlx::query_scalar(ended).bind(call.0).fetch_one(db).await).await
+    }
+
+    /// How many of these tools were registered.
+    pub async fn registered(&self, tools: &[String]) -> Option<usize> {
+        let known = "SELECT count(*) FROM tools WHERE name = ANY($1)";
+        let known: i64 = self.ask(async |db| sqlx::query_scalar(known).bind(tools).fetch_one(db).await).await?;
+        usize::try_from(known).ok()
+    }
+
+    /// The tables in which a text stands, in whatever column.
+    pub async fn tables_with(&self, text: &str) -> Option<Vec<String>> {
+        let tables = "SELECT tablename::text FROM pg_tables WHERE schemaname = 'public' ORDER BY 1";
+        let tables: Vec<String> = self.ask(async |db| sqlx::query_scalar(tables).fetch_all(db).await).await?;
+        let mut found = Vec::new();
+        for table in tables {
+            // Bytes are shown in hex.
+            let rows = format!(
+                "SELECT EXISTS (SELECT FROM \"{table}\" t
+                                WHERE strpos(t::text, $1) > 0
+                                   OR strpos(t::text, encode(convert_to($1, 'UTF8'), 'hex')) > 0)"
+            );
+            let stands = async |db: &mut PgConnection| {
+                sqlx::query_scalar(AssertSqlSafe(rows.clone())).bind(text).fetch_one(db).await
+            };
+            if self.ask_within(SEARCH, stands).await? {
+                found.push(table);
+            }
+        }
+        Some(found)
+    }
+
+    /// The time by the database's clock.
+    pub async fn now(&self) -> Option<DateTime<Utc>> {
+        self.ask(async |db| sqlx::query_scalar("SELECT clock_timestamp()").fetch_one(db).await).await
+    }
+
+    /// The tables, as they stand. Panics if the database is away.
+    pub async fn evidence(&self) -> Evidence {
+        let mut db = self.0.acquire().await.unwrap();
+        Evidence::read(&mut db).await
+    }
+
+    /// The answer to a question, if there is one in time. A connection that did not answer is closed: in the pool it
+    /// would be in the way for ever.
+    async fn ask<T>(&self, question: impl AsyncFnOnce(&mut PgConnection) -> Result<T, sqlx::Error>) -> Option<T> {
+        self.ask_within(ANSWER, question).await
+    }
+
+    async fn ask_within<T>(
+        &self,
+        patience: Duration,
+        question: impl AsyncFnOnce(&mut PgConnection) -> Result<T, sqlx::Error>,
+    ) -> Option<T> {
+        let mut db = tokio::time::timeout(ANSWER, self.0.acquire()).await.ok()?.ok()?;
+        if let Ok(Ok(answer)) = tokio::time::timeout(patience, question(&mut db)).await {
+            return Some(answer);
+        }
+        drop(db.detach());
+        None
+    }
+}

@@ -1,0 +1,128 @@
+//! Starting and stopping dispatchers and workers.
+
+use std::time::Duration;
+
+use redial_dispatcher::DispatcherConfig;
+use redial_proto::WorkerId;
+use redial_tools::Tool;
+use redial_worker::{Worker, WorkerConfig};
+use tokio::{sync::oneshot, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+use super::{Stack, nats};
+use crate::until;
+
+/// A dispatcher or a worker that runs.
+#[derive(Debug)]
+pub(super) struct Role {
+    is_dispatcher: bool,
+    shutdown: CancellationToken,
+    running: JoinHandle<()>,
+}
+
+impl Stack {
+    /// Starts one more dispatcher, and waits until it answers.
+    pub async fn dispatch(&mut self) {
+        let url = self.servers.nats_url().to_owned();
+        self.dispatch_through(&url).await;
+    }
+
+    /// The same with its own way to NATS, through a proxy.
+    pub async fn dispatch_through(&mut self, nats_url: &str) {
+        let database_url = self.servers.database_url().to_owned();
+        self.dispatch_between(nats_url, &database_url).await;
+    }
+
+    /// The same with its own way to Postgres, too.
+    pub async fn dispatch_between(&mut self, nats_url: &str, database_url: &str) {
+        let mut queue = nats(&self.servers, "dispatcher");
+        nats_url.clone_into(&mut queue.url);
+        let config = DispatcherConfig {
+            lease: self.lease,
+            connections: 8,
+            agents: self.agents.clone(),
+            ..DispatcherConfig::new(queue, database_url)
+        };
+        let shutdown = CancellationToken::new();
+        let (tell, ready) = oneshot::channel();
+        let token = shutdown.clone();
+        let running = tokio::spawn(async move {
+            redial_dispatcher::run(config, token, || tell.send(()).unwrap()).await.unwrap();
+        });
+        ready.await.expect("the dispatcher starts");
+        self.roles.push(Role { is_dispatcher: true, shutdown, running });
+    }
+
+    /// Starts one more worker with 64 slots, and waits until a dispatcher knows it.
+    pub async fn work(&mut self, tools: Vec<Tool>) -> WorkerId {
+        self.work_through(self.servers.nats_url().to_owned(), tools).await
+    }
+
+    /// The same with its own way to NATS, through a proxy.
+    pub async fn work_through(&mut self, nats_url: String, tools: Vec<Tool>) -> WorkerId {
+        self.start_worker(nats_url, |worker| tools.into_iter().fold(worker, Worker::add)).await
+    }
+
+    /// Starts one more worker with the models of a file, and waits until a dispatcher knows it.
+    pub async fn serve_models(&mut self, models: &std::path::Path) -> WorkerId {
+        let nats_url = self.servers.nats_url().to_owned();
+        self.start_worker(nats_url, |worker| worker.models(models).unwrap()).await
+    }
+
+    /// Starts one more worker with models that the test plays itself, each under its tool's name, and waits until a
+    /// dispatcher knows it.
+    pub async fn play_models(&mut self, models: Vec<Tool>) -> WorkerId {
+        let nats_url = self.servers.nats_url().to_owned();
+        self.start_worker(nats_url, |worker| models.into_iter().fold(worker, Worker::model)).await
+    }
+
+    async fn start_worker(&mut self, nats_url: String, set_up: impl FnOnce(Worker) -> Worker) -> WorkerId {
+        let (tell, ready) = oneshot::channel();
+        let worker = Worker::new(WorkerConfig::new(nats_url, "test")).on_ready(|| tell.send(()).unwrap());
+        let worker = set_up(worker);
+        let (id, shutdown) = (worker.id().clone(), CancellationToken::new());
+        let token = shutdown.clone();
+        let running = tokio::spawn(async move { worker.run(token).await.unwrap() });
+        self.roles.push(Role { is_dispatcher: false, shutdown, running });
+        let registered = tokio::time::timeout(Duration::from_secs(30), ready).await;
+        registered.expect("the worker is registered in time").expect("the worker starts");
+        id
+    }
+
+    /// Waits until somebody registered all these tools.
+    pub async fn offered(&self, tools: &[&str]) {
+        until(&format!("the tools {tools:?} are registered"), async || {
+            let known = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM tools WHERE name = ANY($1)").bind(tools);
+            (usize::try_from(known.fetch_one(&self.db).await.ok()?).ok()? == tools.len()).then_some(())
+        })
+        .await;
+    }
+
+    /// Stops all dispatchers in order.
+    pub async fn stop_dispatchers(&mut self) {
+        self.stop(true).await;
+    }
+
+    /// Drains all workers.
+    pub async fn stop_workers(&mut self) {
+        self.stop(false).await;
+    }
+
+    async fn stop(&mut self, dispatchers: bool) {
+        let stopping: Vec<Role> = self.roles.extract_if(.., |role| role.is_dispatcher == dispatchers).collect();
+        for role in &stopping {
+            role.shutdown.cancel();
+        }
+        for role in stopping {
+            let ended = tokio::time::timeout(Duration::from_secs(30), role.running).await;
+            ended.expect("a role that is shut down ends").expect("a role ends without an error");
+        }
+    }
+
+    /// Nobody waits for roles that have nothing to do: they end with the test.
+    pub(super) fn abandon_roles(&mut self) {
+        for role in self.roles.drain(..) {
+            role.shutdown.cancel();
+        }
+    }
+}
