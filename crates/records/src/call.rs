@@ -1,0 +1,121 @@
+//! Calls: rows of the table `calls`.
+
+use redial_proto::{
+    CallId, CallState, ClaimId, Effect as ToolEffect, Failure, Repair, RetryOverride, TaskId, WorkerId,
+};
+use uuid::Uuid;
+
+use crate::Time;
+
+/// The part of a call that decisions need; no payload.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallRecord {
+    /// The call.
+    pub id: CallId,
+    /// Its state.
+    pub state: CallState,
+    /// Attempts started so far; while `running`, the number of the current one.
+    pub attempt: u32,
+    /// The tool's name.
+    pub tool: String,
+    /// The tool's pool.
+    pub pool: String,
+    /// The tool's effect, as it was when the call was submitted.
+    pub effect: ToolEffect,
+    /// Retry settings of the call that override its tool's.
+    pub retry: RetryOverride,
+    /// Timeout of an attempt, in ms.
+    pub timeout_ms: u64,
+    /// W3C trace context of the submission.
+    pub traceparent: Option<String>,
+    /// No attempt starts after this.
+    pub deadline_at: Time,
+    /// The worker of the current or last attempt.
+    pub worker: Option<WorkerId>,
+    /// The claim of the current or last attempt.
+    pub claim: Option<ClaimId>,
+    /// The end of the current lease, while `running`.
+    pub lease_until: Option<Time>,
+    /// The user asked to stop it while it was running.
+    pub cancel_requested: bool,
+    /// How often a job of this call was published.
+    pub publish_no: u32,
+    /// When a job of it was last published.
+    pub published_at: Time,
+    /// The first call of a chain of redrives; `None` if this is the first.
+    pub origin: Option<CallId>,
+    /// When this record was read.
+    pub read_at: Time,
+}
+
+/// What a call was asked to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallContent {
+    /// Scope of its key.
+    pub tenant: String,
+    /// The conversation that its submitter named.
+    pub conversation: Option<String>,
+    /// Valid JSON.
+    pub arguments: String,
+}
+
+/// A call to write. With a `refusal` it is on record only, and never runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewCall {
+    /// Chosen by the caller, so that writing the same batch twice writes it once.
+    pub id: CallId,
+    /// The tool's name.
+    pub tool: String,
+    /// The tool's pool.
+    pub pool: String,
+    /// The tool's effect, pinned for the life of the call.
+    pub effect: ToolEffect,
+    /// Scope of the key.
+    pub tenant: String,
+    /// Idempotency key.
+    pub key: Option<String>,
+    /// Fingerprint of what was submitted; distinguishes a repeated submission from a conflict. Needed with a key.
+    pub content: Option<Uuid>,
+    /// The conversation that its submitter named.
+    pub conversation: Option<String>,
+    /// Valid JSON, as the tool gets it.
+    pub arguments: String,
+    /// What was changed in the arguments that were sent.
+    pub repairs: Vec<Repair>,
+    /// Timeout of an attempt, in ms.
+    pub timeout_ms: u64,
+    /// Retry settings of the call that override its tool's.
+    pub retry: Option<RetryOverride>,
+    /// Publish an event at the end.
+    pub notify: bool,
+    /// W3C trace context.
+    pub traceparent: Option<String>,
+    /// No attempt starts later than this many ms after the submission.
+    pub deadline_ms: u64,
+    /// Why it never runs.
+    pub refusal: Option<Failure>,
+    /// The ended call that this one runs again.
+    pub redrive_of: Option<Redrive>,
+    /// Its position in the task that asked for it; `None` for a bare call.
+    pub task: Option<TaskCall>,
+}
+
+/// The ended call that a new one runs again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Redrive {
+    /// That call.
+    pub call: CallId,
+    /// The first call of the chain: tools see its id as the idempotency key.
+    pub origin: CallId,
+}
+
+/// The position of a call in a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+pub struct TaskCall {
+    /// The task.
+    pub task: TaskId,
+    /// The turn that asked for it, from 1.
+    pub turn: u32,
+    /// 0 is the model turn itself; its tool calls count from 1.
+    pub call_index: u32,
+}

@@ -1,0 +1,41 @@
+//! Effects: what has to be done once a transition is on record.
+
+use redial_proto::{CallId, CallView, Job, JobRef, TaskId, TaskNotice, WorkerId};
+
+/// One thing to do after a commit. Losing any of them costs time only: whatever it would have started is found again
+/// from what is on record.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// Publish a job.
+    PublishJob(OutgoingJob),
+    /// Cancel a call of a task.
+    CancelCall(CallId),
+    /// Tell a worker that the call of its attempt was cancelled.
+    StopWorker {
+        /// The worker.
+        worker: WorkerId,
+        /// Its attempt.
+        attempt: JobRef,
+    },
+    /// Tell the submitter of a call that it ended.
+    NotifySubmitter(Box<CallView>),
+    /// Tell watchers of a task that it moved on.
+    NotifyWatchers(TaskNotice),
+    /// Advance a task: its inbox got an item.
+    WakeTask(TaskId),
+    /// Wake the sweeper: something may be due sooner than it expects.
+    WakeSweeper,
+}
+
+/// A job to publish.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutgoingJob {
+    /// The job.
+    pub job: Job,
+    /// The tool's pool.
+    pub pool: String,
+    /// How often a job of this call was published, this time included.
+    pub publish_no: u32,
+    /// W3C trace context of the submission.
+    pub traceparent: Option<String>,
+}

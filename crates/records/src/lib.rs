@@ -1,0 +1,18 @@
+//! What is on record of calls and tasks, and how it may change.
+//!
+//! Plain data that the engine, the store and the dispatcher share: the engine turns a record and an event into a
+//! transition, the store turns records and transitions into SQL, the dispatcher carries out effects. Nothing here
+//! decides anything.
+
+pub mod call;
+pub mod effect;
+pub mod task;
+pub mod transition;
+
+pub use call::{CallContent, CallRecord, NewCall, Redrive, TaskCall};
+pub use effect::{Effect, OutgoingJob};
+pub use task::{EndedCall, InboxItem, NewTask, StartInfo, TaskOutcome, TaskRecord, TaskStatus, TaskTransition};
+pub use transition::{CallFacts, Change, EndedAttempt, Guard, Transition};
+
+/// A point in time; always by the database's clock in production.
+pub type Time = chrono::DateTime<chrono::Utc>;

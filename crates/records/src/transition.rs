@@ -1,0 +1,104 @@
+//! Transitions of calls: one decision each, guarded by all that it depended on.
+
+use redial_proto::{CallId, CallState, ClaimId, Failure, TaskId, WorkerId};
+
+use crate::Time;
+
+/// One decision about one call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transition {
+    /// The call.
+    pub call: CallId,
+    /// What the call must still be; otherwise nothing happens.
+    pub guard: Guard,
+    /// What happens to it.
+    pub change: Change,
+}
+
+/// What a call must still be for a transition to happen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guard {
+    /// Its state.
+    pub state: CallState,
+    /// Its attempt.
+    pub attempt: u32,
+    /// Its worker, if that matters: the second half of the fencing token.
+    pub worker: Option<WorkerId>,
+    /// The claim that was granted, if that matters: a released attempt is granted again under the same number.
+    pub claim: Option<ClaimId>,
+    /// Whether its user asked to stop it, if the decision depended on that.
+    pub cancel_requested: Option<bool>,
+}
+
+/// What happens to a call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// It is `ready`, and its job is published: for the first time in this attempt, or again.
+    Publish {
+        /// Attempts started.
+        attempt: u32,
+        /// When the sweeper looks at it if nobody has claimed it.
+        check_at: Time,
+    },
+    /// Only the time of the sweeper's next look changes.
+    Postpone {
+        /// That time.
+        wake_at: Time,
+    },
+    /// Its user wants it stopped: its worker is told.
+    RequestCancel,
+    /// Its attempt failed, and another one is planned.
+    Retry {
+        /// How the attempt ended.
+        attempt: EndedAttempt,
+        /// When the next attempt is due.
+        due_at: Time,
+    },
+    /// It ends.
+    End {
+        /// A terminal state.
+        state: CallState,
+        /// Why, unless it succeeded.
+        failure: Option<Failure>,
+        /// How its attempt ended; `None` if it ended without one.
+        attempt: Option<EndedAttempt>,
+    },
+}
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EndedAttempt {
+    /// How long the tool ran, in ms, if its worker reported it.
+    pub duration_ms: Option<u64>,
+    /// The tool's output, valid JSON, or why there is none.
+    pub result: Result<String, Failure>,
+}
+
+/// What a committed transition left on record, as far as its effects need it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallFacts {
+    /// The call.
+    pub call: CallId,
+    /// Attempts started.
+    pub attempt: u32,
+    /// The tool's name.
+    pub tool: String,
+    /// The tool's pool.
+    pub pool: String,
+    /// How often a job of it was published, this time included.
+    pub publish_no: u32,
+    /// W3C trace context of the submission.
+    pub traceparent: Option<String>,
+    /// Its submitter wants an event at the end.
+    pub notify: bool,
+    /// The worker of the current or last attempt.
+    pub worker: Option<WorkerId>,
+    /// When the call was accepted.
+    pub submitted_at: Time,
+    /// When the transition happened.
+    pub at: Time,
+    /// Size of the arguments in bytes, if a job is to be published.
+    pub bytes: u32,
+    /// The task whose inbox got an item: one of its calls ended or will be retried.
+    pub task: Option<TaskId>,
+}
