@@ -18,6 +18,8 @@ pub const MAX_DEPTH: usize = 64;
 pub const MAX_KEY: usize = 200;
 /// A message of an error that is stored and shown.
 pub const MAX_ERROR_MESSAGE: usize = 4096;
+/// Details of an error that are stored and shown.
+pub const MAX_DETAILS: usize = 100;
 
 /// How deep a text of valid JSON nests. Linear, and uses no stack.
 pub fn json_depth(json: &str) -> usize {
@@ -45,10 +47,7 @@ pub fn shorten(text: &str, max: usize) -> String {
         return text.to_owned();
     }
     let mark = "… (cut)";
-    let mut end = max.saturating_sub(mark.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
+    let end = text.floor_char_boundary(max.saturating_sub(mark.len()));
     format!("{}{mark}", &text[..end])
 }
 

@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
+use crate::limits;
+
 /// Why an attempt or a call failed. Closed: each class has one route (`redial_engine::route`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -110,7 +112,7 @@ impl FromStr for ErrorClass {
 }
 
 /// One rule that arguments break.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FieldError {
     /// JSON pointer (RFC 6901) into the arguments; empty for the whole.
     pub path: String,
@@ -128,37 +130,34 @@ pub struct FieldError {
 
 impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = if self.path.is_empty() { "the arguments" } else { &self.path };
+        let path = if self.path.is_empty() { "the arguments" } else { &self.path };
         if self.rule == "required" {
-            write!(f, "{place} is missing; allowed: {}", self.allowed)?;
+            write!(f, "{path} is missing; allowed: {}", self.allowed)?;
         } else {
-            write!(f, "{place}: {} was sent; allowed: {}", self.sent, self.allowed)?;
+            write!(f, "{path}: {} was sent; allowed: {}", self.sent, self.allowed)?;
         }
         self.hint.iter().try_for_each(|hint| write!(f, " ({hint})"))
     }
 }
 
-/// Why an attempt failed, as its worker reports it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// Why something failed: an attempt as its worker reports it, an ended call as the audit keeps it, a call that was
+/// refused without running.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
     /// Decides what happens next.
     pub class: ErrorClass,
-    /// For people.
+    /// The reason in words; [`Failure::within_limits`] keeps it to [`limits::MAX_ERROR_MESSAGE`] bytes.
     pub message: String,
-    /// Broken rules, for `invalid_arguments`.
+    /// Broken rules of the arguments, for `invalid_arguments`; at most [`limits::MAX_DETAILS`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<FieldError>,
     /// Do not try again before this many ms have passed (`Retry-After`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
-    /// False only if it is certain that the tool did not do its work, e.g. the connection was never made. An `unsafe`
-    /// tool is retried only then.
-    #[serde(default = "worst")]
+    /// In a report: false only if it is certain that the tool did not do its work, e.g. the connection was never made.
+    /// An `unsafe` tool is retried only then. In the record of an ended call it is set only if the call ended `unknown`.
+    #[serde(default = "crate::turn::yes")]
     pub effect_possible: bool,
-}
-
-const fn worst() -> bool {
-    true
 }
 
 impl Failure {
@@ -187,6 +186,14 @@ impl Failure {
         self.details = details;
         self
     }
+
+    /// The same failure, small enough to be stored and shown: the message is cut, surplus details are dropped.
+    #[must_use]
+    pub fn within_limits(mut self) -> Self {
+        self.message = limits::shorten(&self.message, limits::MAX_ERROR_MESSAGE);
+        self.details.truncate(limits::MAX_DETAILS);
+        self
+    }
 }
 
 /// How an attempt ended.
@@ -196,4 +203,26 @@ pub enum Outcome {
     Success(Box<RawValue>),
     /// An error of some class.
     Failure(Failure),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_within_limits_keeps_what_fits() {
+        let rule = FieldError {
+            path: "/a".to_owned(),
+            rule: "type".to_owned(),
+            sent: Value::Null,
+            allowed: "a number".to_owned(),
+            hint: None,
+        };
+        let small = Failure::new(ErrorClass::InvalidArguments, "short").with_details(vec![rule.clone()]);
+        assert_eq!(small.clone().within_limits(), small);
+        let message = "好".repeat(limits::MAX_ERROR_MESSAGE);
+        let cut = Failure::new(ErrorClass::InvalidArguments, message).with_details(vec![rule; 101]).within_limits();
+        assert!(cut.message.len() <= limits::MAX_ERROR_MESSAGE && cut.message.ends_with("(cut)"));
+        assert_eq!(cut.details.len(), 100);
+    }
 }
