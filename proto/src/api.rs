@@ -6,8 +6,9 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use strum::{VariantArray, VariantNames};
 
-use crate::{ApiError, CallId, CallState, ErrorClass, RetryOverride};
+use crate::{ApiError, CallId, CallState, ErrorClass, RetryOverride, names::named};
 
 /// One tool call to make durable. Sent to `redial.api.calls.submit`, or to the intake subject.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -73,8 +74,9 @@ pub struct SubmitBatchReply {
 }
 
 /// What became of a submission.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, VariantArray, VariantNames)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum SubmitStatus {
     /// On record; it will run.
     Accepted,
@@ -85,6 +87,8 @@ pub enum SubmitStatus {
     /// Not on record: the message itself was wrong, or could not be stored.
     Rejected,
 }
+
+named!(SubmitStatus, "a status of a submission");
 
 /// The answer to one submission. It is sent after the commit: `accepted` is a promise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,13 +1,15 @@
 //! The states of a call.
 
-use std::{fmt, str::FromStr};
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::{VariantArray, VariantNames};
+
+use crate::names::named;
 
 /// Where a call stands. Terminal states never change again; the database has a trigger that says so.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, VariantArray, VariantNames)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum CallState {
     /// Waits for a worker to claim it.
     Ready,
@@ -27,65 +29,11 @@ pub enum CallState {
     Refused,
 }
 
-impl CallState {
-    /// Every state, in the order of a call's life.
-    pub const ALL: [Self; 8] = [
-        Self::Ready,
-        Self::Running,
-        Self::RetryWait,
-        Self::Succeeded,
-        Self::Failed,
-        Self::Unknown,
-        Self::Cancelled,
-        Self::Refused,
-    ];
+named!(CallState, "a state of a call");
 
+impl CallState {
     /// True if nothing can happen to the call any more.
     pub const fn is_terminal(self) -> bool {
         !matches!(self, Self::Ready | Self::Running | Self::RetryWait)
-    }
-
-    /// The name used on the wire, in the database and on the command line.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ready => "ready",
-            Self::Running => "running",
-            Self::RetryWait => "retry_wait",
-            Self::Succeeded => "succeeded",
-            Self::Failed => "failed",
-            Self::Unknown => "unknown",
-            Self::Cancelled => "cancelled",
-            Self::Refused => "refused",
-        }
-    }
-}
-
-impl fmt::Display for CallState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl FromStr for CallState {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|state| state.as_str() == text).ok_or_else(|| {
-            let allowed = Self::ALL.map(Self::as_str).join(", ");
-            format!("{text:?} is no state of a call; allowed: {allowed}")
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_match_the_wire() {
-        for state in CallState::ALL {
-            assert_eq!(serde_json::to_value(state).unwrap(), state.as_str());
-            assert_eq!(state.as_str().parse::<CallState>().unwrap(), state);
-        }
     }
 }

@@ -1,15 +1,15 @@
 //! Errors that a user can see. Each code is stable and has a page in `docs/errors/`.
 
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::{VariantArray, VariantNames};
 
-use crate::FieldError;
+use crate::{FieldError, names::named};
 
 /// What went wrong, for programs. Never renamed; a client must take codes it does not know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, VariantArray, VariantNames)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Code {
     /// The text is not JSON, or not of the message's form.
     InvalidMessage,
@@ -47,60 +47,12 @@ pub enum Code {
     MissingProgram,
 }
 
+named!(Code, "an error code");
+
 impl Code {
-    /// Every code.
-    pub const ALL: [Self; 17] = [
-        Self::InvalidMessage,
-        Self::TooLarge,
-        Self::InvalidValue,
-        Self::UnknownTool,
-        Self::InvalidArguments,
-        Self::IdempotencyConflict,
-        Self::UnknownAgent,
-        Self::InvalidAgent,
-        Self::UnknownModel,
-        Self::CallNotFound,
-        Self::TaskNotFound,
-        Self::WrongState,
-        Self::Unavailable,
-        Self::Internal,
-        Self::InvalidConfiguration,
-        Self::InvalidManifest,
-        Self::MissingProgram,
-    ];
-
-    /// The name on the wire, and of the page in `docs/errors/`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::InvalidMessage => "invalid_message",
-            Self::TooLarge => "too_large",
-            Self::InvalidValue => "invalid_value",
-            Self::UnknownTool => "unknown_tool",
-            Self::InvalidArguments => "invalid_arguments",
-            Self::IdempotencyConflict => "idempotency_conflict",
-            Self::UnknownAgent => "unknown_agent",
-            Self::InvalidAgent => "invalid_agent",
-            Self::UnknownModel => "unknown_model",
-            Self::CallNotFound => "call_not_found",
-            Self::TaskNotFound => "task_not_found",
-            Self::WrongState => "wrong_state",
-            Self::Unavailable => "unavailable",
-            Self::Internal => "internal",
-            Self::InvalidConfiguration => "invalid_configuration",
-            Self::InvalidManifest => "invalid_manifest",
-            Self::MissingProgram => "missing_program",
-        }
-    }
-
     /// True if the same request may succeed later, unchanged.
     pub const fn is_retryable(self) -> bool {
         matches!(self, Self::Unavailable)
-    }
-}
-
-impl fmt::Display for Code {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
     }
 }
 
@@ -138,8 +90,5 @@ mod tests {
         let mut codes = Code::ALL.map(|code| format!("{code}.md")).to_vec();
         codes.sort();
         assert_eq!(pages, codes);
-        for code in Code::ALL {
-            assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
-        }
     }
 }

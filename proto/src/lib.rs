@@ -12,6 +12,7 @@ pub mod error;
 pub mod ids;
 pub mod limits;
 pub mod message;
+pub mod names;
 pub mod outcome;
 pub mod queue;
 pub mod repair;

@@ -1,17 +1,17 @@
 //! Messages of a conversation.
 
-use std::{fmt, str::FromStr};
-
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use strum::{VariantArray, VariantNames};
 
-use crate::{ErrorClass, TaskId};
+use crate::{ErrorClass, TaskId, names::named};
 
 /// Who speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, VariantArray, VariantNames)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Role {
     /// The agent's instructions.
     System,
@@ -23,35 +23,7 @@ pub enum Role {
     Tool,
 }
 
-impl Role {
-    /// Every role.
-    pub const ALL: [Self; 4] = [Self::System, Self::User, Self::Assistant, Self::Tool];
-
-    /// The name used on the wire and in the database.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::User => "user",
-            Self::Assistant => "assistant",
-            Self::Tool => "tool",
-        }
-    }
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl FromStr for Role {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let unknown = || format!("{text:?} is no role; allowed: {}", Self::ALL.map(Self::as_str).join(", "));
-        Self::ALL.into_iter().find(|role| role.as_str() == text).ok_or_else(unknown)
-    }
-}
+named!(Role, "a role");
 
 /// A call that an assistant message asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,16 +1,18 @@
 //! How an attempt ended, and why.
 
-use std::{fmt, str::FromStr};
+use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
+use strum::{VariantArray, VariantNames};
 
-use crate::limits;
+use crate::{limits, names::named};
 
 /// Why an attempt or a call failed. Closed: each class has one route (`redial_engine::route`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, VariantArray, VariantNames)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum ErrorClass {
     /// The arguments are no JSON object.
     MalformedArguments,
@@ -48,68 +50,7 @@ pub enum ErrorClass {
     Internal,
 }
 
-impl ErrorClass {
-    /// Every class.
-    pub const ALL: [Self; 17] = [
-        Self::MalformedArguments,
-        Self::UnknownTool,
-        Self::InvalidArguments,
-        Self::RepeatedCall,
-        Self::BusinessRule,
-        Self::RateLimited,
-        Self::Unavailable,
-        Self::Timeout,
-        Self::Lost,
-        Self::Auth,
-        Self::Configuration,
-        Self::OutputInvalid,
-        Self::OutputTooLarge,
-        Self::Rejected,
-        Self::BudgetExhausted,
-        Self::Cancelled,
-        Self::Internal,
-    ];
-
-    /// The name used on the wire, in the database and on the command line.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::MalformedArguments => "malformed_arguments",
-            Self::UnknownTool => "unknown_tool",
-            Self::InvalidArguments => "invalid_arguments",
-            Self::RepeatedCall => "repeated_call",
-            Self::BusinessRule => "business_rule",
-            Self::RateLimited => "rate_limited",
-            Self::Unavailable => "unavailable",
-            Self::Timeout => "timeout",
-            Self::Lost => "lost",
-            Self::Auth => "auth",
-            Self::Configuration => "configuration",
-            Self::OutputInvalid => "output_invalid",
-            Self::OutputTooLarge => "output_too_large",
-            Self::Rejected => "rejected",
-            Self::BudgetExhausted => "budget_exhausted",
-            Self::Cancelled => "cancelled",
-            Self::Internal => "internal",
-        }
-    }
-}
-
-impl fmt::Display for ErrorClass {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl FromStr for ErrorClass {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|class| class.as_str() == text)
-            .ok_or_else(|| format!("{text:?} is no error class; allowed: {}", Self::ALL.map(Self::as_str).join(", ")))
-    }
-}
+named!(ErrorClass, "an error class");
 
 /// One rule that arguments break.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -4,6 +4,9 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::{VariantArray, VariantNames};
+
+use crate::names::named;
 
 /// Repairs recorded for one call; arguments that need more are refused.
 pub const MAX_REPAIRS: usize = 1000;
@@ -11,8 +14,9 @@ pub const MAX_REPAIRS: usize = 1000;
 pub const MAX_QUOTED: usize = 200;
 
 /// What a repair changed. Every kind is lossless: it writes down the same value in the form that was asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, VariantArray, VariantNames)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum RepairKind {
     /// A Markdown fence around the object, with the words outside of it.
     CodeFence,
@@ -50,57 +54,7 @@ pub enum RepairKind {
     EnumValue,
 }
 
-impl RepairKind {
-    /// Every kind, in the order of the pipeline.
-    pub const ALL: [Self; 17] = [
-        Self::CodeFence,
-        Self::DoubleEncoded,
-        Self::Whitespace,
-        Self::Comment,
-        Self::TrailingComma,
-        Self::Punctuation,
-        Self::Quotes,
-        Self::UnquotedKey,
-        Self::ControlCharacter,
-        Self::Backslash,
-        Self::PythonLiteral,
-        Self::Number,
-        Self::DuplicateKey,
-        Self::ToolName,
-        Self::KeyName,
-        Self::Type,
-        Self::EnumValue,
-    ];
-
-    /// The name used on the wire, in the database and on the command line.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::CodeFence => "code_fence",
-            Self::DoubleEncoded => "double_encoded",
-            Self::Whitespace => "whitespace",
-            Self::Comment => "comment",
-            Self::TrailingComma => "trailing_comma",
-            Self::Punctuation => "punctuation",
-            Self::Quotes => "quotes",
-            Self::UnquotedKey => "unquoted_key",
-            Self::ControlCharacter => "control_character",
-            Self::Backslash => "backslash",
-            Self::PythonLiteral => "python_literal",
-            Self::Number => "number",
-            Self::DuplicateKey => "duplicate_key",
-            Self::ToolName => "tool_name",
-            Self::KeyName => "key_name",
-            Self::Type => "type",
-            Self::EnumValue => "enum_value",
-        }
-    }
-}
-
-impl fmt::Display for RepairKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
+named!(RepairKind, "a kind of repair");
 
 /// One lossless change, as the audit keeps it: where, what stood there, what stands there now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -151,13 +105,6 @@ fn in_one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_match_the_wire() {
-        for kind in RepairKind::ALL {
-            assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
-        }
-    }
 
     #[test]
     fn a_repair_is_one_readable_line() {

@@ -1,17 +1,19 @@
 //! Tasks: requests that a model works on with tools. Messages between users and dispatchers about them.
 
-use std::{fmt, str::FromStr};
-
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use strum::{VariantArray, VariantNames};
 
-use crate::{AgentSpec, ApiError, CallId, ErrorClass, Repair, StoredMessage, SubmitStatus, TaskId, Usage};
+use crate::{
+    AgentSpec, ApiError, CallId, ErrorClass, Repair, StoredMessage, SubmitStatus, TaskId, Usage, names::named,
+};
 
 /// Where a task stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, VariantArray, VariantNames)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum TaskState {
     /// Another task of its conversation comes first.
     Waiting,
@@ -25,45 +27,19 @@ pub enum TaskState {
     Cancelled,
 }
 
-impl TaskState {
-    /// Every state.
-    pub const ALL: [Self; 5] = [Self::Waiting, Self::Running, Self::Succeeded, Self::Failed, Self::Cancelled];
+named!(TaskState, "a state of a task");
 
+impl TaskState {
     /// True if nothing can happen to the task any more.
     pub const fn is_terminal(self) -> bool {
         !matches!(self, Self::Waiting | Self::Running)
     }
-
-    /// The name used on the wire, in the database and on the command line.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Running => "running",
-            Self::Succeeded => "succeeded",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-}
-
-impl fmt::Display for TaskState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl FromStr for TaskState {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let unknown = || format!("{text:?} is no state of a task; allowed: {}", Self::ALL.map(Self::as_str).join(", "));
-        Self::ALL.into_iter().find(|state| state.as_str() == text).ok_or_else(unknown)
-    }
 }
 
 /// Why a task ended. Stable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, VariantArray, VariantNames)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum TaskCode {
     /// The model answered.
     Answered,
@@ -89,53 +65,7 @@ pub enum TaskCode {
     Internal,
 }
 
-impl TaskCode {
-    /// Every code.
-    pub const ALL: [Self; 11] = [
-        Self::Answered,
-        Self::CorrectionsExhausted,
-        Self::TurnsExhausted,
-        Self::ToolCallsExhausted,
-        Self::TokensExhausted,
-        Self::CostExhausted,
-        Self::TimeExhausted,
-        Self::ModelFailed,
-        Self::NoAnswer,
-        Self::Cancelled,
-        Self::Internal,
-    ];
-
-    /// The name used on the wire and in the database.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Answered => "answered",
-            Self::CorrectionsExhausted => "corrections_exhausted",
-            Self::TurnsExhausted => "turns_exhausted",
-            Self::ToolCallsExhausted => "tool_calls_exhausted",
-            Self::TokensExhausted => "tokens_exhausted",
-            Self::CostExhausted => "cost_exhausted",
-            Self::TimeExhausted => "time_exhausted",
-            Self::ModelFailed => "model_failed",
-            Self::NoAnswer => "no_answer",
-            Self::Cancelled => "cancelled",
-            Self::Internal => "internal",
-        }
-    }
-}
-
-impl fmt::Display for TaskCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl FromStr for TaskCode {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|code| code.as_str() == text).ok_or_else(|| format!("{text:?} is no task code"))
-    }
-}
+named!(TaskCode, "a task code");
 
 /// An agent: one of the dispatcher's `agents.toml` by name, or given whole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

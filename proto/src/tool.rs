@@ -1,14 +1,18 @@
 //! What a tool is: its name, schema, effect and limits. Workers register this; dispatchers act on it.
 
-use std::{fmt, str::FromStr};
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use strum::{VariantArray, VariantNames};
+
+use crate::names::named;
 
 /// What running a tool does to the world. It decides what happens when nobody knows how an attempt ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, VariantArray, VariantNames,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Effect {
     /// Changes nothing; retried freely.
     Read,
@@ -22,37 +26,7 @@ pub enum Effect {
     Unsafe,
 }
 
-impl Effect {
-    /// Every effect, mildest first.
-    pub const ALL: [Self; 4] = [Self::Read, Self::Idempotent, Self::Keyed, Self::Unsafe];
-
-    /// The name used on the wire, in manifests and in the database.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Idempotent => "idempotent",
-            Self::Keyed => "keyed",
-            Self::Unsafe => "unsafe",
-        }
-    }
-}
-
-impl fmt::Display for Effect {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl FromStr for Effect {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|effect| effect.as_str() == text)
-            .ok_or_else(|| format!("{text:?} is no effect; allowed: {}", Self::ALL.map(Self::as_str).join(", ")))
-    }
-}
+named!(Effect, "an effect");
 
 /// When and how often a failed attempt is repeated. Exponential with full jitter: before attempt `n + 1` the wait is
 /// random between 0 and `min(cap_ms, initial_ms × factor^(n-1))`.

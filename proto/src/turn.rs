@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use strum::{VariantArray, VariantNames};
 
-use crate::{Message, TaskId};
+use crate::{Message, TaskId, names::named};
 
 /// The pool of workers that ask models. No tool may name it.
 pub const POOL: &str = "models";
@@ -22,8 +23,11 @@ pub fn model_name(tool: &str) -> Option<&str> {
 const PREFIX: &str = "model-";
 
 /// The language of what Redial says to a model.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, VariantArray, VariantNames,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Language {
     /// English.
     #[default]
@@ -31,6 +35,8 @@ pub enum Language {
     /// Chinese.
     Zh,
 }
+
+named!(Language, "a language");
 
 impl Language {
     /// Chinese if the text holds a Chinese character, else English.
