@@ -1,11 +1,11 @@
--- The agent loop: tasks, what came in for them, what was decided, and the messages of their conversations.
+-- The agent loop: tasks, their inbox, the steps that were decided, and the messages of their conversations.
 --
--- Why it is cut like this:
+-- Why the tables have this shape:
 -- * One transaction advances a batch of tasks. It locks their rows, and everything else that it writes belongs to those
---   rows: so a conversation has one writer, and needs no other lock.
--- * Whoever ends a call only inserts into the inbox. It never touches a task's row, so ending calls and advancing tasks
---   wait for each other nowhere, and a call that belongs to no task pays nothing.
--- * A task is forgotten with its whole conversation, or not at all: a model must never be shown half of one.
+--   rows, so a conversation has one writer and needs no other lock.
+-- * The statement that ends a call only inserts into the inbox. It never touches a task's row, so ending calls and
+--   advancing tasks never wait for each other, and a call that belongs to no task costs nothing extra.
+-- * Retention deletes a task with its whole conversation or not at all: a model must never be shown half of one.
 
 CREATE TABLE tasks (
     id            uuid        PRIMARY KEY,
@@ -42,12 +42,13 @@ CREATE TABLE tasks (
 ) WITH (fillfactor = 70);
 
 CREATE UNIQUE INDEX tasks_key ON tasks (tenant, key) WHERE key IS NOT NULL;
--- The guard of "one at a time": two tasks of a conversation that start at once meet here, and one of them is rolled back.
+-- Guards that one task of a conversation runs at a time: of two that start at once, one violates this index and is rolled
+-- back.
 CREATE UNIQUE INDEX tasks_running ON tasks (tenant, conversation) WHERE state = 'running';
 CREATE INDEX tasks_waiting ON tasks (tenant, conversation, id) WHERE state = 'waiting';
 CREATE INDEX tasks_wake ON tasks (wake_at) WHERE wake_at IS NOT NULL;
--- For people. Only the primary key may hold every id: a plan that is made while the table is empty takes any index that
--- has the column, and keeps it until the next ANALYZE.
+-- For operators' queries. Only the primary key may contain every id: a plan that is made while the table is empty takes
+-- any index that has the column, and keeps it until the next ANALYZE.
 CREATE INDEX tasks_conversation ON tasks (tenant, conversation, submitted_at);
 CREATE INDEX tasks_failed ON tasks (state, id) WHERE state IN ('failed', 'cancelled');
 CREATE INDEX tasks_agent ON tasks (agent, id) WHERE agent IS NOT NULL;
@@ -62,8 +63,8 @@ $$;
 CREATE TRIGGER ended_tasks_never_change BEFORE UPDATE ON tasks FOR EACH ROW
     WHEN (OLD.finished_at IS NOT NULL) EXECUTE FUNCTION refuse_change_of_ended_task();
 
--- Only the transaction that advances a task deletes from here. No foreign key to tasks: checking it would lock the
--- task's row. Rows live for milliseconds, so the table is vacuumed by their number, not by a share of an empty table.
+-- Only the transaction that advances a task deletes from here. No foreign key to tasks: its check would lock the task's
+-- row. Rows live for milliseconds, so the table is vacuumed by their number, not by a share of an empty table.
 CREATE TABLE task_inbox (
     id      bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     task_id uuid        NOT NULL,
@@ -106,44 +107,11 @@ CREATE TABLE messages (
     PRIMARY KEY (tenant, conversation, seq),
     CHECK ((role = 'tool') = (call_id IS NOT NULL))
 );
--- Exactly one answer per call, whatever happened.
+-- Exactly one tool message per call, whatever happened.
 CREATE UNIQUE INDEX messages_call ON messages (tenant, conversation, call_id) WHERE role = 'tool';
 CREATE INDEX messages_task ON messages (task_id);
 
--- A call that a task asked for: call_index 0 of a turn is the model itself, its tool calls count from 1. All three are set, or
--- none; a CHECK of that would make bare calls pay (measured: 5 % of their submission).
-ALTER TABLE calls ADD COLUMN task_id uuid, ADD COLUMN turn int, ADD COLUMN call_index int;
-CREATE UNIQUE INDEX calls_task ON calls (task_id, turn, call_index) WHERE task_id IS NOT NULL;
-
--- For people.
-
-CREATE OR REPLACE VIEW call_history AS
-SELECT c.id AS call,
-       c.tool,
-       c.state,
-       c.class,
-       c.message,
-       c.attempt AS attempts,
-       c.submitted_at,
-       c.finished_at,
-       round(extract(epoch FROM (c.finished_at - c.submitted_at)) * 1000)::bigint AS total_ms,
-       CASE WHEN c.state = 'retry_wait' THEN c.wake_at END AS next_attempt_at,
-       c.conversation,
-       c.tenant,
-       c.key,
-       c.pool,
-       c.effect,
-       c.worker AS last_worker,
-       c.redrive_of,
-       c.details,
-       c.repairs,
-       c.arguments,
-       a.output,
-       c.task_id AS task,
-       c.turn,
-       c.call_index
-FROM calls c
-LEFT JOIN attempts a ON a.call_id = c.id AND a.attempt = c.attempt AND c.state = 'succeeded';
+-- For operators.
 
 CREATE VIEW task_history AS
 SELECT t.id AS task,
@@ -184,10 +152,6 @@ COMMENT ON COLUMN tasks.spec IS 'The whole agent, as it was when the task was ac
 COMMENT ON COLUMN tasks.progress IS 'The state machine of the task, as of its last step; empty until it starts.';
 COMMENT ON COLUMN tasks.last_step IS 'Number of its last step; steps count from 1.';
 COMMENT ON COLUMN tasks.wake_at IS 'When somebody has to look at it, whatever comes in.';
-
-COMMENT ON COLUMN call_history.task IS 'The task that asked for it; empty for a bare call.';
-COMMENT ON COLUMN call_history.turn IS 'The turn of the task that asked for it, from 1.';
-COMMENT ON COLUMN call_history.call_index IS 'Its place in that turn: 0 is the model itself, its tool calls count from 1.';
 
 COMMENT ON VIEW task_history IS 'Every task with its answer. Newest first: ORDER BY task DESC.';
 COMMENT ON COLUMN task_history.task IS 'Id; version 7 UUID, so it sorts by submission.';
