@@ -26,7 +26,7 @@ async fn start_worker(stack: &Stack, python: &python::Python, grace: Duration, n
         command.env("PYTHONDONTWRITEBYTECODE", "1");
         command.env("REDIAL_DRAIN_GRACE_SECONDS", grace.as_secs_f64().to_string());
     });
-    worker.line("is ready with").await;
+    worker.line("worker started").await;
     stack.offered(&TOOLS).await;
     worker
 }
@@ -114,7 +114,7 @@ async fn every_error_takes_the_route_of_its_class() {
     let broken = broken_rules(&stack, call).await;
     let rules: Vec<_> = broken.iter().map(|one| (one.path.as_str(), one.rule.as_str())).collect();
     assert_eq!(rules, [("/last", "order"), ("/first", "minimum")]);
-    assert_eq!((&broken[0].sent, broken[0].hint.as_deref()), (&json!("1999-12-24"), Some("are the two mixed up?")));
+    assert_eq!((&broken[0].sent, broken[0].hint.as_deref()), (&json!("1999-12-24"), Some("the two dates may be swapped")));
 
     // A refused connection is tried again until somebody listens.
     let (listener, port) = server().await;
@@ -201,7 +201,7 @@ async fn sigterm_lets_quick_calls_finish_and_gives_slow_ones_back() {
     let (quick_connection, _) = quick.accept().await.unwrap();
     let (_slow_connection, _) = slow.accept().await.unwrap();
     leaving.terminate();
-    leaving.line("draining").await;
+    leaving.line("started draining").await;
     greet(quick_connection).await;
     assert!(leaving.ended().await.success(), "{}", leaving.output());
     assert_eq!(stack.get(quick_call).await.state, CallState::Succeeded, "on record before the process ends");

@@ -1,4 +1,4 @@
-"""How a tool's end becomes a report: classes of errors, and the limits that `docs/PROTOCOL.md` names. Pure."""
+"""Turns the result of a tool into a report: error classes, and the limits from `docs/PROTOCOL.md`. Pure."""
 
 import asyncio
 import json
@@ -15,12 +15,12 @@ PREVIEW = 500
 
 
 class ToolError(Exception):
-    """A tool's failure. The class says what happens next: `invalid_arguments` and `business_rule` go back to whoever
-    called, `unavailable` and `rate_limited` are retried, `auth` and `configuration` wait for an operator."""
+    """A tool's failure. The class decides what happens next: `invalid_arguments` and `business_rule` go back to the
+    caller, `unavailable` and `rate_limited` are retried, `auth` and `configuration` need an operator."""
 
     def __init__(self, error_class, message, details=(), retry_after=None, effect_possible=True):
-        """`retry_after` is in seconds. `effect_possible=False` states that certainly nothing was done: an `unsafe` tool
-        is retried only then."""
+        """`retry_after` is in seconds. Pass `effect_possible=False` only if the tool certainly did nothing: an `unsafe`
+        tool is then retried."""
         super().__init__(message)
         self.error = failure(error_class, message)["error"]
         self.error |= {"details": list(details)[:MAX_DETAILS], "effect_possible": effect_possible}
@@ -28,15 +28,15 @@ class ToolError(Exception):
             self.error["retry_after_ms"] = int(retry_after * 1000)
 
 
-def violation(path, rule, sent, allowed, hint=None):
-    """One broken rule. `path` is a JSON pointer into the arguments."""
+def field_error(path, rule, sent, allowed, hint=None):
+    """A rule that an argument breaks. `path` is a JSON pointer into the arguments."""
     return {"path": path, "rule": rule, "sent": sent, "allowed": allowed, "hint": hint}
 
 
-def invalid(violations):
-    """Arguments that break the tool's own rules. Name all of them at once: then one correction is enough."""
-    message = "; ".join(f"{one['path']}: {one['sent']!r} was sent; allowed: {one['allowed']}" for one in violations)
-    return ToolError("invalid_arguments", message, violations, effect_possible=False)
+def invalid(errors):
+    """An error for arguments that break the tool's own rules. List all of them, so that one correction is enough."""
+    message = "; ".join(f"{error['path']}: {error['sent']!r} was sent; allowed: {error['allowed']}" for error in errors)
+    return ToolError("invalid_arguments", message, errors, effect_possible=False)
 
 
 def failure(error_class, message):
@@ -44,7 +44,7 @@ def failure(error_class, message):
 
 
 def result(tool):
-    """What is reported of a tool that is done: `{"output": …}` or `{"error": …}`."""
+    """The report of a finished tool: `{"output": …}` or `{"error": …}`."""
     if tool.cancelled():
         return failure("internal", "the tool cancelled itself")
     error = tool.exception()
@@ -52,39 +52,39 @@ def result(tool):
 
 
 def classified(error):
-    """The class of an exception. What is not known to be harmless stays in the log: a model will read this."""
+    """The error of an exception. The text of an unknown exception goes only to the log: models read the report."""
     if isinstance(error, ToolError):
         return error.error
     if isinstance(error, (ConnectionError, asyncio.TimeoutError, TimeoutError)):
         refused = isinstance(error, ConnectionRefusedError)
-        said = "the connection was refused" if refused else "the connection failed"
-        return failure("unavailable", said)["error"] | {"effect_possible": not refused}
-    log.error("a tool failed", exc_info=error)
+        message = "the connection was refused" if refused else "the connection failed"
+        return failure("unavailable", message)["error"] | {"effect_possible": not refused}
+    log.error("a tool raised an exception", exc_info=error)
     return failure("internal", f"the tool raised {type(error).__name__}")["error"]
 
 
 def checked(output):
-    """A result within the limits of what can be stored."""
+    """A result, or an error if the result breaks a limit."""
     try:
         text = encode(output)
     except (TypeError, ValueError, RecursionError) as error:
-        return failure("output_invalid", f"the result is no JSON: {error}")
+        return failure("output_invalid", f"the result is not JSON: {error}")
     start = text[:PREVIEW].decode(errors="ignore")
     if len(text) > MAX_OUTPUT:
-        why = f"the result takes {len(text)} bytes; allowed: {MAX_OUTPUT}; it starts: {start}"
-        return failure("output_too_large", why)
+        message = f"the result has {len(text)} bytes; allowed: {MAX_OUTPUT}; it starts: {start}"
+        return failure("output_too_large", message)
     if depth(text.decode()) > MAX_DEPTH:
         return failure("output_invalid", f"the result nests deeper than {MAX_DEPTH} levels; it starts: {start}")
     return {"output": output}
 
 
 def encode(value):
-    """UTF-8, not `\\u` escapes: models pay for each of them. Raises ValueError for what JSON cannot say, such as NaN."""
+    """JSON in UTF-8, without `\\u` escapes, which cost models more tokens. Raises ValueError for values such as NaN."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
 def depth(text):
-    """How deep a JSON text nests."""
+    """The nesting depth of a JSON text."""
     level = deepest = 0
     for bracket in re.findall(r"[\[{\]}]", re.sub(r'"(?:[^"\\]|\\.)*"', "", text)):
         level += 1 if bracket in "[{" else -1
@@ -93,13 +93,13 @@ def depth(text):
 
 
 def shorten(text, most):
-    """The start of a text, at most so many bytes of UTF-8; says so when it was cut."""
+    """The start of a text, at most so many bytes of UTF-8, with a mark if it was cut."""
     whole, mark = text.encode(errors="replace"), "… (cut)"
     return whole.decode() if len(whole) <= most else whole[: most - len(mark.encode())].decode(errors="ignore") + mark
 
 
 def message_of(worker, report):
-    """The message that carries one report. If the details of an error make it too large, it goes without them."""
+    """The message with one report. If it is too large, the details of the error are left out."""
     try:
         payload = encode({"worker": worker, "reports": [report]})
     except ValueError:

@@ -1,7 +1,7 @@
-"""A Redial worker over the wire contract alone: `proto/schemas` says how messages look, `docs/PROTOCOL.md` what they
-mean. Copy this file beside your tools. It needs Python 3.10 and nats-py, nothing else.
+"""A Redial worker that uses only the wire contract: `proto/schemas` defines the messages, `docs/PROTOCOL.md` their
+meaning. Copy this file into the folder of your tools. It needs only Python 3.10 and nats-py.
 
-One job's life is `Worker._job`, read downwards: claim, run, report or give back.
+`Worker._job` contains the steps of one job, in order: claim, run, then report or release.
 """
 
 import asyncio
@@ -24,25 +24,25 @@ from redial_outcome import encode, failure, message_of, result
 
 log = logging.getLogger("redial")
 
-# What an outage of NATS or of the dispatchers looks like from here.
+# Errors that mean an outage of NATS or of the dispatchers.
 OUTAGES = (nats.errors.Error, OSError, asyncio.TimeoutError)
-# Seconds after which a claim that nobody answers is given back.
-CLAIM_GIVES_UP = 20
-# Seconds that reports and releases get to arrive when the process ends.
-FLUSH = 10
+# Seconds after which the worker releases a claim that no dispatcher answers.
+CLAIM_TIMEOUT = 20
+# Seconds that the last reports and releases may take when the process ends.
+FLUSH_TIMEOUT = 10
 
 
 class Refused(Exception):
-    """A dispatcher said no, and would say it again."""
+    """A dispatcher refused a request, and would refuse it again."""
 
 
 @dataclass
 class Context:
-    """What a tool may know besides its arguments."""
+    """One attempt of one call, as its tool sees it."""
 
     call: str
     attempt: int
-    idempotency_key: str  # the same in every attempt of the call: give it to whoever can tell repetitions by it
+    idempotency_key: str  # the same in every attempt of the call: pass it to services that detect repetitions
     deadline: float  # by time.monotonic()
 
     def remaining(self):
@@ -51,21 +51,21 @@ class Context:
 
 
 @dataclass
-class Held:
-    """An attempt that this worker answers for: from the grant until its report is on record. Whoever ends it first
-    wins: the tool, its deadline, the end of its lease, a dispatcher's word, the shutdown."""
+class ActiveAttempt:
+    """An attempt from its grant until its report is on record. The first of these events ends it: its tool finishes,
+    its deadline passes, its lease expires or is lost, its call is cancelled, the worker shuts down."""
 
     ref: dict
     claim: str
     grant: dict
-    lease: float  # by time.monotonic(); the heartbeat moves it
+    lease_ends: float  # by time.monotonic(); heartbeats extend it
     context: Context
     stop: asyncio.Future = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     recorded: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def end(self, why):
+    def end(self, reason):
         if not self.stop.done():
-            self.stop.set_result(why)
+            self.stop.set_result(reason)
 
 
 class Worker:
@@ -74,13 +74,13 @@ class Worker:
     def __init__(self, name="python", pool="default", slots=8, grace=30.0):
         self.id = f"{re.sub('[^A-Za-z0-9]', '-', name)[:40]}-{uuid.uuid4().hex[:12]}"
         self.pool, self.slots, self.grace = pool, slots, grace
-        self.tools, self.held, self.jobs = {}, {}, set()
-        self.lease = 15.0  # until the first claim says better
+        self.tools, self.attempts, self.jobs = {}, {}, set()
+        self.lease = 15.0  # until the first reply to a claim tells the length of a lease
         self.started = datetime.now(timezone.utc).isoformat()
 
     def tool(self, parameters, effect="unsafe", timeout=30.0, **spec):
-        """Makes an `async def tool(arguments, context)` a tool; its docstring is what models read. When its time is up
-        it is cancelled; what it left to a thread runs on. `spec` may hold any other field of `tool_spec.json`."""
+        """Registers an `async def tool(arguments, context)`; models read its docstring. The coroutine is cancelled
+        after `timeout` seconds; threads that it started continue. `spec` takes other fields of `tool_spec.json`."""
 
         def add(function):
             described = {"name": function.__name__, "description": (function.__doc__ or "").strip(), "effect": effect}
@@ -91,7 +91,7 @@ class Worker:
         return add
 
     def run(self):
-        """Connects as REDIAL_NATS_URL and REDIAL_NATS_INBOX_PREFIX say, and works."""
+        """Connects with REDIAL_NATS_URL and REDIAL_NATS_INBOX_PREFIX, and works until the process is told to stop."""
         url = os.environ.get("REDIAL_NATS_URL", "nats://127.0.0.1:4222")
         try:
             asyncio.run(self._run(url, os.environ.get("REDIAL_NATS_INBOX_PREFIX", "_INBOX")))
@@ -99,37 +99,37 @@ class Worker:
             sys.exit(f"error: {refusal}")
 
     async def _run(self, url, inbox_prefix):
-        self.draining, self.free = asyncio.Event(), asyncio.Semaphore(self.slots)
+        self.draining, self.permits = asyncio.Event(), asyncio.Semaphore(self.slots)
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self.draining.set)
         self.nats = await nats.connect(
             url, name=self.id, inbox_prefix=inbox_prefix, max_reconnect_attempts=-1, reconnect_time_wait=0.5,
             ping_interval=5, error_cb=self._connection_failed)
         self.jetstream = self.nats.jetstream(timeout=2)
-        await self.nats.subscribe(f"redial.worker.{self.id}", cb=self._notice)
-        await self._announce()
-        log.info("worker %s is ready with %s", self.id, ", ".join(self.tools))
-        renewing, pulling = asyncio.create_task(self._renew()), asyncio.create_task(self._pull())
+        await self.nats.subscribe(f"redial.worker.{self.id}", cb=self._handle_control_message)
+        await self._register()
+        log.info("worker started worker=%s tools=%s", self.id, ",".join(self.tools))
+        heartbeats, pulling = asyncio.create_task(self._send_heartbeats()), asyncio.create_task(self._pull())
         await self.draining.wait()
         await self._drain(pulling)
-        renewing.cancel()
+        heartbeats.cancel()
         await self.nats.close()
         log.info("drained")
 
     async def _drain(self, pulling):
-        """Lets the running jobs finish within the grace and gives the rest back."""
-        log.info("draining: no more jobs are taken")
+        """Lets the running jobs finish within the grace period and releases the rest."""
+        log.info("started draining grace_s=%s", self.grace)
         if self.jobs:
             await asyncio.wait(self.jobs, timeout=self.grace)
-        for held in self.held.values():
-            held.end("shutdown")
-        await asyncio.wait({pulling, *self.jobs}, timeout=FLUSH)
+        for attempt in self.attempts.values():
+            attempt.end("shutdown")
+        await asyncio.wait({pulling, *self.jobs}, timeout=FLUSH_TIMEOUT)
         if self.jobs:
-            log.error("%d jobs are not settled; their leases end by themselves", len(self.jobs))
+            log.error("stopped before all jobs had ended; their leases will expire jobs=%d", len(self.jobs))
 
-    # ---- What dispatchers are told and say ---------------------------------------------------------------------------
+    # ---- Requests to dispatchers, and messages from them ------------------------------------------------------------
 
-    async def _ask(self, subject, message, timeout):
+    async def _request(self, subject, message, timeout):
         reply = await self.nats.request(subject, encode(message), timeout=timeout)
         body = json.loads(reply.data)
         if code := (reply.headers or {}).get("redial-error"):
@@ -137,68 +137,68 @@ class Worker:
             raise nats.errors.Error(text) if code == "unavailable" else Refused(text)
         return body
 
-    async def _announce(self):
+    async def _register(self):
         registration = {"worker": self.id, "started_at": self.started, "slots": self.slots, "version": "python-worker",
                         "tools": [spec for spec, _ in self.tools.values()]}
         while not self.draining.is_set():
             try:
-                return await self._ask("redial.ctl.register", registration, timeout=5)
+                return await self._request("redial.ctl.register", registration, timeout=5)
             except OUTAGES as error:
-                log.warning("cannot register this worker: %r", error)
+                log.warning("failed to register the worker error=%r", error)
                 await asyncio.sleep(random.uniform(0.2, 1))
 
-    async def _renew(self):
-        """The heartbeat: renews the leases of all that is held, every third of a lease."""
+    async def _send_heartbeats(self):
+        """Renews the leases of all active attempts, every third of a lease."""
         while True:
             pause = self.lease / 20
             try:
-                await self._beat()
+                await self._heartbeat()
                 pause = self.lease / 3
             except (*OUTAGES, Refused) as error:
-                log.warning("a heartbeat failed: %r", error)
+                log.warning("failed to send a heartbeat error=%r", error)
             await asyncio.sleep(pause)
 
-    async def _beat(self):
-        held, sent = list(self.held.values()), time.monotonic()
-        heartbeat = {"worker": self.id, "running": [one.ref for one in held], "slots": self.slots,
+    async def _heartbeat(self):
+        attempts, sent = list(self.attempts.values()), time.monotonic()
+        heartbeat = {"worker": self.id, "running": [attempt.ref for attempt in attempts], "slots": self.slots,
                      "draining": self.draining.is_set()}
-        reply = await self._ask("redial.ctl.heartbeat", heartbeat, timeout=self.lease / 5)
-        for one in held:
-            one.lease = max(one.lease, self._lease_from(sent))
-        for one in self._find(reply.get("lost")):
-            one.end("lost")
-            one.recorded.set()  # nobody wants its report any more
-        for one in self._find(reply.get("cancelled")):
-            one.end("cancelled")
+        reply = await self._request("redial.ctl.heartbeat", heartbeat, timeout=self.lease / 5)
+        for attempt in attempts:
+            attempt.lease_ends = max(attempt.lease_ends, self._lease_from(sent))
+        for attempt in self._find(reply.get("lost")):
+            attempt.end("lost")
+            attempt.recorded.set()  # no dispatcher would accept its report
+        for attempt in self._find(reply.get("cancelled")):
+            attempt.end("cancelled")
         if reply.get("register"):
-            await self._announce()
+            await self._register()
 
     def _lease_from(self, sent):
-        """Counted from when the request left, and ended a little early: the tool must be dead when another worker may
-        start it."""
+        """The end of a lease that was requested at `sent`, minus a margin: the tool must have stopped when another
+        worker may start it."""
         return sent + self.lease - min(1, self.lease / 10)
 
-    async def _notice(self, message):
-        notice = json.loads(message.data)
-        for one in self._find(notice.get("ingested")):
-            one.recorded.set()
-        for one in self._find(notice.get("cancelled")):
-            one.end("cancelled")
+    async def _handle_control_message(self, message):
+        body = json.loads(message.data)
+        for attempt in self._find(body.get("ingested")):
+            attempt.recorded.set()
+        for attempt in self._find(body.get("cancelled")):
+            attempt.end("cancelled")
 
     def _find(self, refs):
-        held = [self.held.get((ref["call"], ref["attempt"])) for ref in refs or []]
-        return [one for one in held if one]
+        found = [self.attempts.get((ref["call"], ref["attempt"])) for ref in refs or []]
+        return [attempt for attempt in found if attempt]
 
     async def _connection_failed(self, error):
-        log.warning("NATS: %r", error)
+        log.warning("the connection to NATS failed error=%r", error)
 
     # ---- One job ----------------------------------------------------------------------------------------------------
 
     async def _pull(self):
-        """Takes one job for each free slot, until the worker drains."""
+        """Takes one job for each free permit, until the worker drains."""
         source = await self.jetstream.pull_subscribe_bind(consumer=self.pool, stream="JOBS")
         while True:
-            await self.free.acquire()
+            await self.permits.acquire()
             message = None
             while message is None and not self.draining.is_set():
                 try:
@@ -206,7 +206,7 @@ class Worker:
                 except asyncio.TimeoutError:
                     pass  # no job
                 except OUTAGES as error:
-                    log.warning("cannot pull jobs: %r", error)
+                    log.warning("failed to pull jobs error=%r", error)
                     await asyncio.sleep(0.5)
             if message is None:
                 return
@@ -215,113 +215,115 @@ class Worker:
             job.add_done_callback(self.jobs.discard)
 
     async def _job(self, message):
-        held = report = None
+        attempt = report = None
         try:
-            held = await self._claim(message)
-            report = held and await self._execute(held)
+            attempt = await self._claim(message)
+            report = attempt and await self._execute(attempt)
         finally:
-            self.free.release()  # before the report, so that the next job does not wait for it
-        if held is None:
+            self.permits.release()  # before the report, so that the next job does not wait for it
+        if attempt is None:
             return
         if report:
-            await self._report(held, report)
-        # Before the release: a released attempt may be granted to this very worker again.
-        del self.held[held.ref["call"], held.ref["attempt"]]
-        if not report and held.stop.result() != "lost":
-            await self._release(held.ref, held.claim)
+            await self._report(attempt, report)
+        # Before the release, because a dispatcher may grant the released attempt to this worker again.
+        del self.attempts[attempt.ref["call"], attempt.ref["attempt"]]
+        if not report and attempt.stop.result() != "lost":
+            await self._release(attempt.ref, attempt.claim)
 
     async def _claim(self, message):
-        """Asks for the right to run a job. Only what is granted may run."""
+        """Asks for permission to run a job. Returns the active attempt, or nothing if the job must not run here."""
         try:
             job = json.loads(message.data)
             ref, known = {"call": job["call"], "attempt": job["attempt"]}, job["tool"] in self.tools
         except (ValueError, KeyError, TypeError) as error:
-            log.error("a job that is none was thrown away: %r", error)
+            log.error("discarded a job that could not be parsed error=%r", error)
             return await message.term()
         if not known or self.draining.is_set():
             return await message.nak()
         claim, sent = str(uuid.uuid4()), time.monotonic()
-        reply = await self._granted({"claim": claim, "worker": self.id, "jobs": [ref]}, sent)
-        if reply is None:  # it may have been granted all the same; nothing was started
+        reply = await self._request_grant({"claim": claim, "worker": self.id, "jobs": [ref]}, sent)
+        if reply is None:  # a dispatcher may have granted it nevertheless; nothing was started
             return await self._release(ref, claim)
         await message.ack()  # from here on the lease guards the call
         self.lease = reply["lease_ms"] / 1000
         for grant in reply["grants"]:
             deadline = sent + grant["timeout_ms"] / 1000
             context = Context(ref["call"], ref["attempt"], grant["idempotency_key"], deadline)
-            held = Held(ref, claim, grant, self._lease_from(sent), context)
-            if self.draining.is_set() or time.monotonic() >= min(held.lease, deadline):
+            attempt = ActiveAttempt(ref, claim, grant, self._lease_from(sent), context)
+            if self.draining.is_set() or time.monotonic() >= min(attempt.lease_ends, deadline):
                 return await self._release(ref, claim)
-            self.held[ref["call"], ref["attempt"]] = held
-            return held
+            self.attempts[ref["call"], ref["attempt"]] = attempt
+            return attempt
 
-    async def _granted(self, request, sent):
-        """Asks with the same claim until there is an answer, so that a lost answer costs nothing."""
+    async def _request_grant(self, request, sent):
+        """Repeats a claim until a dispatcher replies. The claim id stays the same, so a dispatcher that granted it
+        before grants it again."""
         while True:
             try:
-                return await self._ask("redial.ctl.claim", request, timeout=self.lease / 5)
+                return await self._request("redial.ctl.claim", request, timeout=self.lease / 5)
             except (*OUTAGES, Refused) as error:
-                log.warning("a claim failed: %r", error)
-                late = time.monotonic() - sent >= CLAIM_GIVES_UP
+                log.warning("failed to claim a job error=%r", error)
+                late = time.monotonic() - sent >= CLAIM_TIMEOUT
                 if isinstance(error, Refused) or late or self.draining.is_set():
                     return None
             await asyncio.sleep(random.uniform(0, self.lease / 10))
 
-    async def _execute(self, held):
-        """Runs the tool; returns what is to be reported, or nothing if the attempt is lost or to be given back."""
-        started, (_, function) = time.monotonic(), self.tools[held.grant["tool"]]
-        tool = asyncio.create_task(function(held.grant["arguments"], held.context))
-        while not (tool.done() or held.stop.done()):
+    async def _execute(self, attempt):
+        """Runs the tool; returns the report, or nothing if the attempt is lost or must be released."""
+        started, (_, function) = time.monotonic(), self.tools[attempt.grant["tool"]]
+        tool = asyncio.create_task(function(attempt.grant["arguments"], attempt.context))
+        while not (tool.done() or attempt.stop.done()):
             now = time.monotonic()
-            if now >= held.context.deadline:
-                held.end("timeout")
-            elif now >= held.lease:
-                held.end("lease")
+            if now >= attempt.context.deadline:
+                attempt.end("timeout")
+            elif now >= attempt.lease_ends:
+                attempt.end("lease")
             else:
-                wait = min(held.context.deadline, held.lease) - now
-                await asyncio.wait({tool, held.stop}, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
+                wait = min(attempt.context.deadline, attempt.lease_ends) - now
+                await asyncio.wait({tool, attempt.stop}, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
         if tool.done():
             end = result(tool)
         else:
             tool.cancel()
             await asyncio.wait({tool}, timeout=2)
-            end = stopped(held.stop.result(), held.grant["effect"])
-        return end and held.ref | {"duration_ms": int((time.monotonic() - started) * 1000)} | end
+            end = stopped(attempt.stop.result(), attempt.grant["effect"])
+        return end and attempt.ref | {"duration_ms": int((time.monotonic() - started) * 1000)} | end
 
-    async def _report(self, held, report):
-        """Sends a report again and again until a dispatcher says that it is on record."""
+    async def _report(self, attempt, report):
+        """Repeats a report until a dispatcher confirms that it is on record."""
         payload, pause = message_of(self.id, report), 5
-        while not held.recorded.is_set():
+        while not attempt.recorded.is_set():
             wait = 0.5
             try:
                 await self.jetstream.publish("redial.results", payload)
                 wait, pause = pause, min(60, pause * 2)
             except OUTAGES as error:
-                log.warning("a report could not be sent, trying again: %r", error)
+                log.warning("failed to send a report error=%r", error)
             with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(held.recorded.wait(), wait)
+                await asyncio.wait_for(attempt.recorded.wait(), wait)
 
     async def _release(self, ref, claim):
-        """Gives an attempt back, so that it does not count."""
+        """Returns an attempt to the dispatchers, so that it does not count."""
         request = {"worker": self.id, "jobs": [ref | {"claim": claim}]}
         while True:
             try:
-                await self._ask("redial.ctl.release", request, timeout=self.lease / 5)
-                return log.info("call %s was given back", ref["call"])
+                await self._request("redial.ctl.release", request, timeout=self.lease / 5)
+                return log.info("released an attempt call=%s", ref["call"])
             except Refused as error:
-                return log.error("call %s could not be given back: %s", ref["call"], error)
+                return log.error("a dispatcher refused a release call=%s error=%s", ref["call"], error)
             except OUTAGES as error:
-                log.warning("call %s could not be given back, trying again: %r", ref["call"], error)
+                log.warning("failed to release an attempt call=%s error=%r", ref["call"], error)
             await asyncio.sleep(random.uniform(0, self.lease / 10))
 
 
-def stopped(why, effect):
-    """What is reported of a tool that was stopped half-way. What may run twice is given back instead, and does not
-    count; how far an unsafe tool came, nobody knows."""
-    if why == "timeout":
-        return failure("timeout", "the tool was not done at its deadline")
-    if why == "cancelled":
-        return failure("cancelled", "cancelled while it ran; the tool was stopped")
-    if why in ("shutdown", "lease") and effect == "unsafe":
-        return failure("lost", f"stopped half-way by the end of its {'worker' if why == 'shutdown' else 'lease'}")
+def stopped(reason, effect):
+    """The report of a tool that was stopped before it finished; nothing if the attempt is released instead. An unsafe
+    tool may have had its effect, so its attempt is never released."""
+    if reason == "timeout":
+        return failure("timeout", "the tool did not finish before its deadline")
+    if reason == "cancelled":
+        return failure("cancelled", "the call was cancelled while the tool ran; the tool was stopped")
+    if reason in ("shutdown", "lease") and effect == "unsafe":
+        event = "the worker was shut down" if reason == "shutdown" else "the lease expired"
+        return failure("lost", f"{event} while the tool ran; the tool was stopped")
     return None

@@ -1,4 +1,4 @@
-"""Three tools in Python. `python worker.py` serves them; the README says how to try it."""
+"""Three tools in Python. `python worker.py` runs them; the README describes how to try them."""
 
 import asyncio
 import json
@@ -6,7 +6,7 @@ import logging
 import os
 from datetime import date
 
-from redial_outcome import ToolError, invalid, violation
+from redial_outcome import ToolError, field_error, invalid
 from redial_worker import Worker
 
 worker = Worker(grace=float(os.environ.get("REDIAL_DRAIN_GRACE_SECONDS", "30")))
@@ -27,11 +27,12 @@ async def count_nights(arguments, context):
     first, last = date.fromisoformat(arguments["first"]), date.fromisoformat(arguments["last"])
     nights, broken = (last - first).days + 1, []
     if nights < 1:
-        broken.append(violation("/last", "order", arguments["last"], f"{first} or later", "are the two mixed up?"))
+        hint = "the two dates may be swapped"
+        broken.append(field_error("/last", "order", arguments["last"], f"{first} or later", hint))
     if nights > 30:
-        broken.append(violation("/last", "maximum", arguments["last"], "30 nights at most"))
+        broken.append(field_error("/last", "maximum", arguments["last"], "30 nights at most"))
     if first.year < 2000:
-        broken.append(violation("/first", "minimum", arguments["first"], "2000-01-01 or later"))
+        broken.append(field_error("/first", "minimum", arguments["first"], "2000-01-01 or later"))
     if broken:
         raise invalid(broken)
     return {"nights": nights}
@@ -40,23 +41,23 @@ async def count_nights(arguments, context):
 @worker.tool(arguments_of(host=text("Name or address"), port={"type": "integer", "minimum": 1, "maximum": 65535}),
              effect="read", timeout=10.0, retry={"initial_ms": 200, "cap_ms": 2000, "max_attempts": 20})
 async def read_greeting(arguments, context):
-    """Connects to a server and returns the first line that it says, as mail and SSH servers do."""
-    # A refused connection is retried, and so is one that breaks: the worker knows these exceptions' class.
+    """Connects to a server and returns the first line that it sends, as mail and SSH servers do."""
+    # The worker retries refused and broken connections: it maps their exceptions to class `unavailable`.
     reader, writer = await asyncio.open_connection(arguments["host"], arguments["port"])
     try:
         line = await reader.readline()
     finally:
         writer.close()
     if not line:
-        raise ToolError("unavailable", "the server closed the connection without a word")
+        raise ToolError("unavailable", "the server closed the connection without sending a line")
     return {"greeting": line.decode(errors="replace").strip(), "attempt": context.attempt}
 
 
 @worker.tool(arguments_of(note=text("What to write down", minLength=1, maxLength=1000)), effect="keyed")
 async def add_note(arguments, context):
-    """Writes a note into the book, once, however often the call is attempted."""
-    book = os.environ.get("NOTES", "notes.jsonl")
-    with open(book, "a+", encoding="utf-8") as file:
+    """Adds a note to a file; several attempts of one call add it once."""
+    path = os.environ.get("NOTES", "notes.jsonl")
+    with open(path, "a+", encoding="utf-8") as file:
         file.seek(0)
         notes = [json.loads(line) for line in file]
         if not any(note["key"] == context.idempotency_key for note in notes):

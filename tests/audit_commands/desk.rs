@@ -44,7 +44,7 @@ impl Desk {
         });
         let ready: Value = serde_json::from_str(&dev.line("\"ready_ms\"").await).unwrap();
         // Its worker has registered its tools.
-        dev.line(r#""fields":{"message":"ready","worker":"desk-"#).await;
+        dev.line(r#""fields":{"message":"Worker started","worker":"desk-"#).await;
         let url = |name: &str| ready[name].as_str().unwrap().to_owned();
         Self { http, nats_url: url("nats_url"), database_url: url("database_url"), _dev: dev, folder }
     }

@@ -5,6 +5,26 @@ use std::{fmt, sync::Arc, time::Duration};
 use redial_proto::{CallId, Delta, Grant, TaskId};
 
 /// One attempt of one call.
+///
+/// A tool that takes it as its first argument can pass the idempotency key to the service that it changes:
+///
+/// ```
+/// use redial_proto::Effect;
+/// use redial_tools::{Context, Tool};
+/// use serde_json::{Map, Value};
+///
+/// async fn pay(context: Context, _: Map<String, Value>) -> String {
+///     format!("attempt {} pays with key {}", context.attempt, context.idempotency_key)
+/// }
+///
+/// # futures_util::FutureExt::now_or_never(async {
+/// let tool = Tool::new("pay", pay).effect(Effect::Keyed);
+/// let context = Context::new("pay");
+/// let key = context.idempotency_key.clone();
+/// let output = tool.run(context, serde_json::value::to_raw_value(&serde_json::json!({})).unwrap()).await.unwrap();
+/// assert_eq!(output.get(), format!("\"attempt 1 pays with key {key}\""));
+/// # }).unwrap();
+/// ```
 #[derive(Clone, Debug)]
 pub struct Context {
     /// The call.

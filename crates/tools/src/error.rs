@@ -10,6 +10,23 @@ use serde::Serialize;
 use serde_json::Value;
 
 /// An error with its class. Choose the constructor by what should happen next.
+///
+/// ```
+/// use redial_tools::ToolError;
+///
+/// fn check(seats: u32, free: u32) -> Result<(), ToolError> {
+///     if seats == 0 {
+///         return Err(ToolError::invalid("/seats", "minimum", seats, "1 or more"));
+///     }
+///     if seats > free {
+///         return Err(ToolError::business_rule(format!("only {free} seats are free")));
+///     }
+///     Ok(())
+/// }
+///
+/// assert_eq!(check(0, 4).unwrap_err().to_string(), "invalid_arguments: /seats: 0 was sent; allowed: 1 or more");
+/// assert_eq!(check(5, 4).unwrap_err().to_string(), "business_rule: only 4 seats are free");
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolError(Failure);
 

@@ -31,6 +31,30 @@ pub trait Handler: Send + Sync + 'static {
 }
 
 /// A tool that a worker can run. Cheap to clone.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use redial_proto::Effect;
+/// use redial_tools::Tool;
+/// use schemars::JsonSchema;
+/// use serde::Deserialize;
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Celsius {
+///     degrees: f64,
+/// }
+///
+/// async fn to_fahrenheit(celsius: Celsius) -> f64 {
+///     celsius.degrees * 1.8 + 32.0
+/// }
+///
+/// let tool = Tool::new("to_fahrenheit", to_fahrenheit)
+///     .describe("Converts a temperature from Celsius to Fahrenheit.")
+///     .effect(Effect::Read)
+///     .timeout(Duration::from_secs(1));
+/// assert_eq!(tool.spec.parameters["required"][0], "degrees");
+/// ```
 #[derive(Clone)]
 pub struct Tool {
     /// What the worker registers.

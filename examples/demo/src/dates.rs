@@ -1,14 +1,14 @@
-//! The days that the scenes speak of, in UTC, as the tools and scripts count them.
+//! The dates in the scenarios, in UTC like those of the tools and scripts.
 
 use chrono::{DateTime, Datelike, Days, NaiveDate, Utc};
 
-/// See the module.
+/// Computed once, when the demo starts.
 #[derive(Clone, Debug)]
 pub(crate) struct Dates {
     pub(crate) today: NaiveDate,
-    /// Today in 30 days: one can still book.
+    /// In 30 days: a date that can be booked.
     pub(crate) later: NaiveDate,
-    /// The same as people write it, which no program takes: `12月20日`.
+    /// [`Dates::later`] as a user writes it, which the airline does not accept: `12月20日`.
     pub(crate) spoken: String,
 }
 
@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_day_has_two_forms() {
+    fn a_date_has_a_machine_form_and_a_spoken_form() {
         let dates = Dates::at("2026-11-20T16:30:00Z".parse().unwrap());
         assert_eq!((dates.today.to_string(), dates.later.to_string()), ("2026-11-20".into(), "2026-12-20".into()));
         assert_eq!(dates.spoken, "12月20日");

@@ -1,14 +1,16 @@
-//! `./dev demo`: plays scenes on a private Redial and says what it saw. Exit code 0 if every scene held, 1 if not.
+//! `./dev demo`: plays scenarios on a private Redial and prints what it observed. Exit code 0 if every scenario holds,
+//! 1 if not.
 //!
-//! It does what a user would: it starts `redial dev` and workers, and asks the `redial` program for the rest.
+//! It does what a user would do: it starts `redial dev` and workers, and runs the `redial` program for everything else.
 
 mod dates;
-mod models;
+mod http_service;
 mod output;
-mod partner;
+mod poll;
+mod real_model;
 mod record;
-mod scenes;
-mod stage;
+mod scenarios;
+mod stack;
 mod task;
 
 use std::{process::ExitCode, time::Instant};
@@ -16,92 +18,89 @@ use std::{process::ExitCode, time::Instant};
 use clap::Parser;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::{models::Endpoint, scenes::Act, stage::Stage};
+use crate::{real_model::RealModel, scenarios::Scenario, stack::Stack};
 
-/// Shows what Redial does, on private servers in .redial/demo; exit code 1 if anything does not hold.
+/// Shows what Redial does, on private servers in .redial/demo; exit code 1 if a scenario does not hold.
 #[derive(Parser, Debug)]
 #[command(version)]
-struct Arguments {
-    /// Play the agents' scenes with a real model behind this OpenAI-compatible address, such as
-    /// http://127.0.0.1:8000/v1; what it does is told, not compared with a script
+struct Args {
+    /// Play the agents' scenarios with a real model at this OpenAI-compatible address, such as
+    /// http://127.0.0.1:8000/v1; the demo prints what the model did and does not compare it with a script
     #[arg(long, value_name = "URL", requires = "model")]
     model_url: Option<String>,
-    /// The real model, by its provider's own name
+    /// Name of the real model, as its provider calls it
     #[arg(long, value_name = "NAME", requires = "model_url")]
     model: Option<String>,
-    /// Environment variable that holds the key of the real model
+    /// Environment variable with the API key of the real model
     #[arg(long, value_name = "VARIABLE", requires = "model_url")]
     key_env: Option<String>,
 }
 
-impl Arguments {
-    fn endpoint(self) -> Option<Endpoint> {
-        Some(Endpoint { url: self.model_url?, model: self.model?, key_env: self.key_env })
+impl Args {
+    fn real_model(self) -> Option<RealModel> {
+        Some(RealModel { url: self.model_url?, model: self.model?, key_env: self.key_env })
     }
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match run(Arguments::parse().endpoint()).await {
+    match run(Args::parse().real_model()).await {
         Ok(code) => code,
         Err(error) => {
-            output::note(format!("demo: {error:#}"));
+            output::error_line(format!("demo: {error:#}"));
             ExitCode::FAILURE
         }
     }
 }
 
-async fn run(endpoint: Option<Endpoint>) -> anyhow::Result<ExitCode> {
+async fn run(real_model: Option<RealModel>) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     let mut stop = stop_signals()?;
-    let mut stage = Stage::new(endpoint).await?;
-    let held = tokio::select! {
-        held = play(&mut stage, began) => Some(held),
+    let mut stack = Stack::new(real_model).await?;
+    let played = tokio::select! {
+        played = play(&mut stack, began) => Some(played),
         () = &mut stop => None,
     };
-    let Some(held) = held else {
-        output::note("\ndemo: stopping everything");
-        if let Err(error) = stage.close().await {
-            output::note(format!("demo: {error:#}"));
+    let Some(played) = played else {
+        output::error_line("\ndemo: stopping all processes");
+        if let Err(error) = stack.close().await {
+            output::error_line(format!("demo: {error:#}"));
         }
         return Ok(ExitCode::from(130));
     };
-    // Whatever went wrong, nothing may stay behind.
-    let closed = stage.close().await;
-    let (held, all) = held?;
+    // Also after an error: no process may stay behind.
+    let closed = stack.close().await;
+    let (held, all) = played?;
     closed?;
     let seconds = began.elapsed().as_secs_f64();
-    output::line(format!("{held} of {all} scenes held, in {seconds:.1} s; every process of the demo has ended"));
+    output::line(format!("{held} of {all} hold, in {seconds:.1} s; every process of the demo has ended"));
     Ok(if held == all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Plays every scene, whatever became of the ones before; returns how many held, of how many.
-async fn play(stage: &mut Stage, began: Instant) -> anyhow::Result<(usize, usize)> {
-    output::line(format!("Redial's demo: real tools over a real queue; data and logs in {}", stage.folder().display()));
-    let dev = stage.start().await?.as_secs_f64();
+/// Plays every scenario, even after one failed; returns how many held, and how many were played.
+async fn play(stack: &mut Stack, began: Instant) -> anyhow::Result<(usize, usize)> {
+    output::line(format!("Redial's demo: real tools and a real queue; data and logs in {}", stack.folder().display()));
+    let dev = stack.start().await?.as_secs_f64();
     let all = began.elapsed().as_secs_f64();
     output::line(format!(
-        "redial dev is ready after {dev:.1} s, and with two more workers after {all:.1} s; {}",
-        stage.cast()
+        "redial dev was ready after {dev:.1} s, two more workers after {all:.1} s; {}\n",
+        stack.model_description()
     ));
-    let (mut held, mut played) = (0, 0);
-    // A real model has no part in the second act.
-    for act in Act::ALL.into_iter().take(if stage.is_scripted() { 2 } else { 1 }) {
-        output::line(format!("\n{}", act.title()));
-        for scene in act.scenes() {
-            played += 1;
-            held += usize::from(scenes::play(scene, played, stage).await);
-        }
+    let scenarios: Vec<Scenario> =
+        Scenario::ALL.into_iter().filter(|scenario| stack.is_scripted() || scenario.has_model()).collect();
+    let mut held = 0;
+    for (scenario, number) in scenarios.iter().zip(1..) {
+        held += usize::from(scenarios::play(*scenario, number, stack).await);
     }
-    if let Some(task) = stage.shown {
+    if let Some(task) = stack.shown_task {
         output::line(format!("\n$ redial show {task}"));
-        output::line(stage.cli.run(&["show", &task.to_string()]).await?.expect_success()?.stdout.trim_end());
+        output::line(stack.cli.run(&["show", &task.to_string()]).await?.expect_success()?.stdout.trim_end());
     }
     output::line("");
-    Ok((held, played))
+    Ok((held, scenarios.len()))
 }
 
-/// Completes at Ctrl-C, SIGTERM, or when the terminal is closed.
+/// Completes on Ctrl-C, on SIGTERM, and when the terminal is closed.
 fn stop_signals() -> anyhow::Result<impl Future<Output = ()> + Unpin> {
     let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
     let [interrupt, terminate, hangup] = kinds.map(signal);

@@ -1,46 +1,28 @@
-//! What `redial … --json` prints, as far as the demo looks at it.
+//! What `redial … --json` prints, reduced to the fields that the demo reads.
 
-use anyhow::{Context, ensure};
-use chrono::{DateTime, TimeDelta, Utc};
+use anyhow::Context;
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
-/// Of `redial call` without `--wait`.
+/// Output of `redial call` without `--wait`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Submitted {
     pub(crate) status: String,
     pub(crate) call: Option<String>,
-    pub(crate) error: Option<Error>,
 }
 
 impl Submitted {
     /// The id of an accepted call.
     pub(crate) fn call(self) -> anyhow::Result<String> {
-        self.call.with_context(|| format!("{} without an id", self.status))
+        self.call.with_context(|| format!("the call was {}, without an id", self.status))
     }
 }
 
-/// Why a call was not accepted.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Error {
-    pub(crate) code: String,
-    pub(crate) message: String,
-    #[serde(default)]
-    pub(crate) details: Vec<FieldError>,
-}
-
-/// A rule that arguments break.
-#[derive(Clone, Debug, Deserialize)]
-pub(crate) struct FieldError {
-    pub(crate) path: String,
-}
-
-/// Of `redial show`.
+/// Output of `redial show`.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Call {
     pub(crate) state: String,
-    pub(crate) message: Option<String>,
-    pub(crate) attempts: u32,
     #[serde(default)]
     pub(crate) arguments: Value,
     pub(crate) attempts_made: Vec<Attempt>,
@@ -54,36 +36,23 @@ pub(crate) struct Attempt {
     pub(crate) outcome: String,
     pub(crate) class: Option<String>,
     pub(crate) retry_at: Option<DateTime<Utc>>,
-    pub(crate) details: Option<Vec<FieldError>>,
     pub(crate) output: Option<Value>,
 }
 
 impl Call {
-    /// True if nothing can happen to it any more.
+    /// True in a terminal state.
     pub(crate) fn has_ended(&self) -> bool {
         !matches!(self.state.as_str(), "ready" | "running" | "retry_wait")
     }
 
-    /// Its arguments, as what they are.
+    /// Its arguments, parsed.
     pub(crate) fn arguments<T: DeserializeOwned>(&self) -> anyhow::Result<T> {
-        T::deserialize(&self.arguments).context("the arguments are something else")
+        T::deserialize(&self.arguments).context("the arguments have another form")
     }
 
     /// The result of the last attempt; null if there is none.
     pub(crate) fn output(&self) -> Value {
         self.attempts_made.last().and_then(|attempt| attempt.output.clone()).unwrap_or_default()
-    }
-
-    /// Of each attempt but the first: from the start of the one before to the time it was planned for. An error if it
-    /// was not planned, or started too early.
-    pub(crate) fn planned_after(&self) -> anyhow::Result<Vec<TimeDelta>> {
-        let pairs = self.attempts_made.iter().zip(self.attempts_made.iter().skip(1));
-        let plan = |(before, after): (&Attempt, &Attempt)| {
-            let planned = before.retry_at.context("an attempt was not planned")?;
-            ensure!(after.started_at >= planned, "planned for {planned}, an attempt started at {}", after.started_at);
-            Ok(planned - before.started_at)
-        };
-        pairs.map(plan).collect()
     }
 
     /// The outcomes of its attempts: `succeeded`, or the class of the error.
@@ -92,25 +61,7 @@ impl Call {
     }
 }
 
-/// Of `redial submit`.
-#[derive(Debug, PartialEq, Eq, Deserialize)]
-pub(crate) struct Tally {
-    pub(crate) accepted: u64,
-    pub(crate) existing: u64,
-    pub(crate) refused: u64,
-    pub(crate) rejected: u64,
-}
-
-/// Of `redial history`: a line for each call.
-#[derive(Debug, Deserialize)]
-pub(crate) struct CallLine {
-    pub(crate) state: String,
-    pub(crate) attempts: u32,
-    pub(crate) submitted_at: DateTime<Utc>,
-    pub(crate) finished_at: Option<DateTime<Utc>>,
-}
-
-/// Of `redial tools`: a line for each tool.
+/// One line of `redial tools`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ToolLine {
     pub(crate) name: String,
@@ -122,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_tells_plans_and_outcomes() {
+    fn the_last_output_and_all_outcomes_are_read() {
         let call: Call = serde_json::from_str(
             r#"{"call": "c", "state": "succeeded", "message": null, "attempts": 2, "attempts_made": [
                 {"attempt": 1, "worker": "a-1", "started_at": "2026-11-20T08:00:00Z", "ended_at": "2026-11-20T08:00:01Z",
@@ -131,7 +82,6 @@ mod tests {
                  "ended_at": "2026-11-20T08:00:03Z", "outcome": "succeeded", "output": {"booking": "ABCDEF"}}]}"#,
         )
         .unwrap();
-        assert_eq!(call.planned_after().unwrap(), [TimeDelta::seconds(2)]);
         assert_eq!(call.outcomes(), ["lost", "succeeded"]);
         assert_eq!(call.output()["booking"], "ABCDEF");
         assert!(call.has_ended());

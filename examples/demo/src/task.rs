@@ -1,35 +1,34 @@
-//! A task as `redial show TASK --json` prints it, and what must hold for every task, whatever its model does.
+//! A task as `redial show TASK --json` prints it, and the checks that hold for every model.
 
 use std::collections::{HashSet, VecDeque};
 
 use anyhow::{Context, ensure};
 use redial_proto::{
-    CallId, ErrorClass, FieldError, Repair, Role, StoredMessage, TaskCode, TaskDecision, TaskInput, TaskState,
+    CallId, ErrorClass, FieldError, Message, Role, StoredMessage, TaskCode, TaskDecision, TaskInput, TaskState,
     TaskStep, TaskView, limits,
 };
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Bytes of an answer that are shown.
-const MOST_OF_AN_ANSWER: usize = 120;
+/// Bytes of an answer in [`Task::summary`].
+const MAX_ANSWER: usize = 120;
 
 /// The record of a task.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Task {
-    /// The task, as every user sees it.
+    /// The task's state and totals.
     #[serde(flatten)]
     pub(crate) view: TaskView,
-    /// What happened, in order.
+    /// The recorded steps, in order.
     pub(crate) steps: Vec<TaskStep>,
-    /// Its part of the conversation.
+    /// The task's part of the conversation.
     pub(crate) messages: Vec<StoredMessage>,
 }
 
-/// What a model was told about a call without a result: the content of a tool message.
+/// The content of a tool message about a failed call.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Feedback {
     pub(crate) class: ErrorClass,
-    pub(crate) message: String,
     #[serde(default)]
     pub(crate) details: Vec<FieldError>,
     #[serde(default)]
@@ -39,77 +38,71 @@ pub(crate) struct Feedback {
 }
 
 impl Feedback {
-    /// Where rules were broken.
+    /// The arguments that broke rules, as JSON pointers.
     pub(crate) fn paths(&self) -> Vec<&str> {
         self.details.iter().map(|detail| detail.path.as_str()).collect()
     }
 }
 
 impl Task {
-    /// True if nothing can happen to it any more.
+    /// True in a terminal state.
     pub(crate) fn has_ended(&self) -> bool {
         self.view.state.is_terminal()
     }
 
-    /// What the model answered at last.
+    /// The final answer; empty if there is none.
     pub(crate) fn answer(&self) -> &str {
         self.view.answer.as_deref().unwrap_or_default()
     }
 
-    /// Everything that was decided, in order.
+    /// All decisions, in order.
     pub(crate) fn decisions(&self) -> impl Iterator<Item = &TaskDecision> {
         self.steps.iter().flat_map(|step| &step.decisions)
     }
 
-    /// The call that asked the model for a turn, once it is over.
+    /// The call of a model's turn that has ended.
     pub(crate) fn turn_call(&self, wanted: u32) -> anyhow::Result<CallId> {
         let ended = self.steps.iter().find_map(|step| match &step.input {
             TaskInput::TurnEnded { turn, call } if *turn == wanted => Some(*call),
             _ => None,
         });
-        ended.with_context(|| format!("turn {wanted} has no end on record"))
+        ended.with_context(|| format!("turn {wanted} has not ended"))
     }
 
-    /// A tool's call by its place, once it is over.
-    pub(crate) fn tool_call(&self, wanted: (u32, u32)) -> anyhow::Result<CallId> {
+    /// A tool call that has ended, by its turn and its call index.
+    pub(crate) fn tool_call(&self, wanted_turn: u32, wanted_index: u32) -> anyhow::Result<CallId> {
         let ended = self.steps.iter().find_map(|step| match &step.input {
-            TaskInput::CallEnded { turn, call_index, call } if (*turn, *call_index) == wanted => Some(*call),
+            TaskInput::CallEnded { turn, call_index, call } if (*turn, *call_index) == (wanted_turn, wanted_index) => {
+                Some(*call)
+            }
             _ => None,
         });
-        ended.with_context(|| format!("call {} of turn {} has no end on record", wanted.1, wanted.0))
+        ended.with_context(|| format!("call {wanted_index} of turn {wanted_turn} has not ended"))
     }
 
-    /// What was repaired in the arguments of its calls.
-    pub(crate) fn repairs(&self) -> Vec<&Repair> {
-        let runs = self.decisions().filter_map(|decision| match decision {
-            TaskDecision::Run { repairs, .. } => Some(repairs),
-            _ => None,
-        });
-        runs.flatten().collect()
-    }
-
-    /// Its messages by one of the roles.
-    pub(crate) fn by(&self, role: Role) -> Vec<&redial_proto::Message> {
+    /// The messages of a role.
+    pub(crate) fn messages_of(&self, role: Role) -> Vec<&Message> {
         self.messages.iter().map(|stored| &stored.message).filter(|message| message.role == role).collect()
     }
 
-    /// What the model was told about calls without a result.
+    /// The feedback about failed calls.
     pub(crate) fn feedback(&self) -> anyhow::Result<Vec<Feedback>> {
-        let failed = self.by(Role::Tool).into_iter().filter(|message| message.class.is_some());
-        let read = |message: &redial_proto::Message| {
-            serde_json::from_str(&message.content).with_context(|| format!("feedback in another form: {message:?}"))
+        let failed = self.messages_of(Role::Tool).into_iter().filter(|message| message.class.is_some());
+        let read = |message: &Message| {
+            serde_json::from_str(&message.content)
+                .with_context(|| format!("the feedback has another form: {message:?}"))
         };
         failed.map(read).collect()
     }
 
-    /// The results that a tool gave.
+    /// The results of a tool.
     pub(crate) fn results(&self, tool: &str) -> anyhow::Result<Vec<Value>> {
-        let of = |message: &&redial_proto::Message| message.class.is_none() && message.tool.as_deref() == Some(tool);
-        let results = self.by(Role::Tool).into_iter().filter(of);
-        results.map(|message| serde_json::from_str(&message.content).context("a result is no JSON")).collect()
+        let of = |message: &&Message| message.class.is_none() && message.tool.as_deref() == Some(tool);
+        let results = self.messages_of(Role::Tool).into_iter().filter(of);
+        results.map(|message| serde_json::from_str(&message.content).context("a result is not JSON")).collect()
     }
 
-    /// What must hold for every task: it ended, its model could be asked, and its conversation is valid.
+    /// Checks what holds for every task: it has ended, its model could be reached, and its conversation is valid.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         ensure!(self.has_ended(), "the task is {}", self.view.state);
         let why = self.view.message.as_deref().unwrap_or_default();
@@ -117,39 +110,40 @@ impl Task {
         check_conversation(&self.messages)
     }
 
-    /// An error unless it ended with an answer, after so many turns, tool calls and corrections.
+    /// Checks that the task ended with an answer, after so many turns, tool calls and corrections.
     pub(crate) fn expect(&self, turns: u32, tool_calls: u32, corrections: u32) -> anyhow::Result<()> {
         let task = &self.view;
         let why = task.message.as_deref().unwrap_or_default();
         ensure!(task.state == TaskState::Succeeded, "the task {} {}: {why}", task.task, task.state);
         let counts = (task.turns, task.tool_calls, task.corrections);
         let wanted = (turns, tool_calls, corrections);
-        ensure!(counts == wanted, "turns, tool calls and corrections of {}: {counts:?}, not {wanted:?}", task.task);
+        ensure!(counts == wanted, "turns, tool calls and corrections of {} are {counts:?}, not {wanted:?}", task.task);
         Ok(())
     }
 
-    /// What happened, in a line: for models of which nobody knows what they will do.
-    pub(crate) fn told(&self) -> String {
-        let call = |message: &redial_proto::Message| {
+    /// What happened, in one line: for real models, whose behaviour is not known in advance.
+    pub(crate) fn summary(&self) -> String {
+        let call = |message: &Message| {
             let end = message.class.map_or("ok", ErrorClass::as_str);
             format!("{} {end}", message.tool.as_deref().unwrap_or("?"))
         };
-        let calls: Vec<String> = self.by(Role::Tool).into_iter().map(call).collect();
+        let calls: Vec<String> = self.messages_of(Role::Tool).into_iter().map(call).collect();
         let task = &self.view;
         let code = task.code.map_or("no code", |code| code.as_str());
         let answer = self.answer().split_whitespace().collect::<Vec<_>>().join(" ");
-        let answer = limits::shorten(&answer, MOST_OF_AN_ANSWER);
+        let answer = limits::shorten(&answer, MAX_ANSWER);
         format!("{} ({code}), {} turns: [{}] {answer:?}", task.state, task.turns, calls.join(", "))
     }
 }
 
-/// The rules of every provider: no gap, each call answered once, in order, directly after the message that asked.
+/// Checks the rules that all providers share: sequence numbers without gaps, and one tool message for each call, in
+/// order, directly after the message with the calls.
 fn check_conversation(messages: &[StoredMessage]) -> anyhow::Result<()> {
     let mut open: VecDeque<&str> = VecDeque::new();
     let mut ids: HashSet<&str> = HashSet::new();
-    for (stored, place) in messages.iter().zip(messages.first().map_or(1, |first| first.seq)..) {
+    for (stored, expected) in messages.iter().zip(messages.first().map_or(1, |first| first.seq)..) {
         let (seq, message) = (stored.seq, &stored.message);
-        ensure!(seq == place, "message {seq} stands where {place} should");
+        ensure!(seq == expected, "message {seq} is in the position of {expected}");
         if message.role == Role::Tool {
             let asked = open.pop_front();
             ensure!(asked == message.call_id.as_deref(), "message {seq} answers {:?}, not {asked:?}", message.call_id);
@@ -158,11 +152,11 @@ fn check_conversation(messages: &[StoredMessage]) -> anyhow::Result<()> {
         }
         for call in &message.calls {
             ensure!(message.role == Role::Assistant, "message {seq}: a {} calls tools", message.role);
-            ensure!(ids.insert(&call.id), "message {seq}: the id {} was there before", call.id);
+            ensure!(ids.insert(&call.id), "message {seq} repeats the id {}", call.id);
             open.push_back(&call.id);
         }
     }
-    ensure!(open.is_empty(), "{open:?} were never answered");
+    ensure!(open.is_empty(), "{open:?} were not answered");
     Ok(())
 }
 
@@ -170,8 +164,8 @@ fn check_conversation(messages: &[StoredMessage]) -> anyhow::Result<()> {
 mod tests {
     use super::*;
 
-    /// One line a message: its place, its role, and the ids that it asks for or answers.
-    fn checked(lines: &[(u32, &str, &[&str])]) -> Result<(), String> {
+    /// One tuple for each message: its sequence number, its role, and the ids that it calls or answers.
+    fn check(lines: &[(u32, &str, &[&str])]) -> Result<(), String> {
         let message = |(seq, role, ids): &(u32, &str, &[&str])| -> StoredMessage {
             let calls: Vec<Value> = ids
                 .iter()
@@ -190,18 +184,18 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_is_valid_or_not() {
+    fn invalid_conversations_are_detected() {
         let two: &[_] = &["a", "b"];
-        assert_eq!(checked(&[]), Ok(()));
+        assert_eq!(check(&[]), Ok(()));
         let good = [(5, "user", &[][..]), (6, "assistant", two), (7, "tool", &["a"]), (8, "tool", &["b"])];
-        assert_eq!(checked(&good), Ok(()));
-        let wrong = |lines: &[(u32, &str, &[&str])]| checked(lines).unwrap_err();
-        assert_eq!(wrong(&[(1, "assistant", two), (2, "tool", &["a"])]), r#"["b"] were never answered"#);
+        assert_eq!(check(&good), Ok(()));
+        let wrong = |lines: &[(u32, &str, &[&str])]| check(lines).unwrap_err();
+        assert_eq!(wrong(&[(1, "assistant", two), (2, "tool", &["a"])]), r#"["b"] were not answered"#);
         assert!(wrong(&[(1, "assistant", two), (2, "tool", &["b"])]).contains("answers Some(\"b\"), not Some(\"a\")"));
         assert!(wrong(&[(1, "assistant", two), (2, "user", &[])]).contains("comes before the answers"));
-        assert!(wrong(&[(1, "user", &[]), (3, "assistant", &[])]).contains("3 stands where 2 should"));
+        assert!(wrong(&[(1, "user", &[]), (3, "assistant", &[])]).contains("3 is in the position of 2"));
         assert!(wrong(&[(1, "tool", &["a"])]).contains("not None"));
-        assert!(wrong(&[(1, "assistant", &["a", "a"])]).contains("was there before"));
+        assert!(wrong(&[(1, "assistant", &["a", "a"])]).contains("repeats the id"));
         assert!(wrong(&[(1, "user", &["a"])]).contains("a user calls tools"));
     }
 }

@@ -1,4 +1,4 @@
-"""What becomes of a tool's end. Run: python -m unittest discover tests"""
+"""Tests of the reports of finished tools. Run: python -m unittest discover tests"""
 
 import asyncio
 import json
@@ -9,12 +9,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import redial_outcome
-from redial_outcome import ToolError, checked, depth, invalid, message_of, result, shorten, violation
+from redial_outcome import ToolError, checked, depth, field_error, invalid, message_of, result, shorten
 
 redial_outcome.log.disabled = True
 
 
-def end_of(tool):
+def report_of(tool):
     async def run():
         task = asyncio.create_task(tool())
         await asyncio.wait({task})
@@ -23,15 +23,15 @@ def end_of(tool):
     return asyncio.run(run())
 
 
-def raising(error):
+def error_for(exception):
     async def tool():
-        raise error
+        raise exception
 
-    return end_of(tool)["error"]
+    return report_of(tool)["error"]
 
 
 class Outcomes(unittest.TestCase):
-    def test_results_are_kept_up_to_the_limits(self):
+    def test_results_within_the_limits_are_kept(self):
         for size, depth_ in [(512 * 1024, 1), (10, 64)]:
             output = "x" * (size - 2)
             for _ in range(depth_ if size < 100 else 0):
@@ -63,7 +63,7 @@ class Outcomes(unittest.TestCase):
         self.assertEqual(depth(r'{"a":[1,{"b":"[[[\"{{"}]}'), 3)
         self.assertEqual(depth("[" * 100_000), 100_000)
 
-    def test_exceptions_have_a_class(self):
+    def test_exceptions_are_classified(self):
         for error, error_class, effect_possible in [
             (ConnectionRefusedError("secret-host"), "unavailable", False),
             (ConnectionResetError("secret-host"), "unavailable", True),
@@ -73,31 +73,34 @@ class Outcomes(unittest.TestCase):
             (asyncio.CancelledError(), "internal", None),
             (ToolError("business_rule", "sold out"), "business_rule", True),
         ]:
-            failure = raising(error)
+            failure = error_for(error)
             self.assertEqual((failure["class"], failure.get("effect_possible")), (error_class, effect_possible), error)
-            self.assertNotIn("secret", json.dumps(failure), "what an exception says may be a secret")
+            self.assertNotIn("secret", json.dumps(failure), "the report contains the text of an exception")
 
-    def test_a_tools_own_error_says_everything(self):
-        broken = [violation("/date", "format", "明天", "YYYY-MM-DD"), violation("/n", "maximum", 6, "1 to 5", "fewer")]
-        error = raising(invalid(broken))
+    def test_a_tool_error_keeps_its_details(self):
+        broken = [
+            field_error("/date", "format", "明天", "YYYY-MM-DD"),
+            field_error("/n", "maximum", 6, "1 to 5", "fewer"),
+        ]
+        error = error_for(invalid(broken))
         self.assertEqual((error["class"], error["details"]), ("invalid_arguments", broken))
         self.assertIn("/date: '明天' was sent; allowed: YYYY-MM-DD", error["message"])
-        self.assertEqual(raising(ToolError("rate_limited", "slower", retry_after=1.5))["retry_after_ms"], 1500)
-        self.assertEqual(len(raising(invalid(broken * 100))["details"]), 100)
+        self.assertEqual(error_for(ToolError("rate_limited", "slower", retry_after=1.5))["retry_after_ms"], 1500)
+        self.assertEqual(len(error_for(invalid(broken * 100))["details"]), 100)
 
-    def test_messages_are_cut_between_characters(self):
+    def test_long_texts_are_cut_between_characters(self):
         self.assertEqual(shorten("short", 10), "short")
         cut = shorten("好" * 100, 50)
         self.assertTrue(len(cut.encode()) <= 50 and cut.endswith("(cut)"), cut)
         self.assertEqual(shorten("\ud800", 10), "?")
 
-    def test_a_report_fits_one_message(self):
-        huge = invalid([violation("/text", "maxLength", "x" * 100_000, "less")] * 20)
+    def test_a_report_fits_into_one_message(self):
+        huge = invalid([field_error("/text", "maxLength", "x" * 100_000, "less")] * 20)
         report = {"call": "c", "attempt": 1, "error": huge.error}
         sent = json.loads(message_of("w", report))
         self.assertNotIn("details", sent["reports"][0]["error"])
-        self.assertIn("details", report["error"], "the caller's report is left alone")
-        odd = {"call": "c", "attempt": 1, "error": invalid([violation("/a", "r", float("nan"), "a number")]).error}
+        self.assertIn("details", report["error"], "the caller's report was changed")
+        odd = {"call": "c", "attempt": 1, "error": invalid([field_error("/a", "r", float("nan"), "a number")]).error}
         self.assertEqual(json.loads(message_of("w", odd))["reports"][0]["error"]["class"], "invalid_arguments")
         for text in ("好", "\u0000"):
             fits = {"call": "c", "attempt": 1, "output": text}

@@ -1,4 +1,4 @@
-//! Claim: asks for the right to run jobs; runs what was granted.
+//! Claim: asks a dispatcher for permission to run jobs, and starts those that it grants.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -7,33 +7,33 @@ use redial_queue::QueueError;
 use tokio::time::Instant;
 
 use crate::{
-    held::Right,
+    attempts::Lease,
     pause,
-    pull::Pulled,
+    pool::PulledJob,
     release::release,
     run,
-    shared::{Shared, margin},
+    state::{WorkerState, margin},
 };
 
-/// Bytes of arguments that one claim may ask for: the reply must fit one message.
+/// Bytes of arguments that one claim may request: the reply must fit into one message.
 const MAX_BYTES: usize = 700 * 1024;
-/// After this long the jobs are dropped; NATS delivers them again, 30 s after the first time.
+/// The worker stops asking after this long. NATS delivers the jobs again 30 s after it delivered them first.
 const GIVE_UP: Duration = Duration::from_secs(20);
 
-/// Cuts jobs into claims whose replies fit one message.
-pub(crate) fn batches(jobs: Vec<Pulled>) -> Vec<Vec<Pulled>> {
-    let mut batches: Vec<Vec<Pulled>> = Vec::new();
+/// Splits jobs into claims whose replies fit into one message each.
+pub(crate) fn batches(jobs: Vec<PulledJob>) -> Vec<Vec<PulledJob>> {
+    let mut batches: Vec<Vec<PulledJob>> = Vec::new();
     let mut bytes = 0;
-    for pulled in jobs {
-        let size = usize::try_from(pulled.job.bytes).unwrap_or(usize::MAX);
+    for job in jobs {
+        let size = usize::try_from(job.job.bytes).unwrap_or(usize::MAX);
         match batches.last_mut() {
             Some(batch) if fits(batch.len(), bytes, size) => {
                 bytes += size;
-                batch.push(pulled);
+                batch.push(job);
             }
             _ => {
                 bytes = size;
-                batches.push(vec![pulled]);
+                batches.push(vec![job]);
             }
         }
     }
@@ -44,81 +44,86 @@ fn fits(count: usize, bytes: usize, more: usize) -> bool {
     count < MAX_CLAIM && bytes.saturating_add(more) <= MAX_BYTES
 }
 
-/// One claim, from the question to the running tools.
-pub(crate) async fn claim(shared: Arc<Shared>, jobs: Vec<Pulled>) {
+/// Claims jobs, and starts the granted ones or gives the claim back.
+pub(crate) async fn claim(state: Arc<WorkerState>, jobs: Vec<PulledJob>) {
     let request = ClaimRequest {
         claim: ClaimId::generate(),
-        worker: shared.id.clone(),
-        jobs: jobs.iter().map(Pulled::job_ref).collect(),
+        worker: state.id.clone(),
+        jobs: jobs.iter().map(PulledJob::job_ref).collect(),
     };
     let sent = Instant::now();
-    match ask(&shared, &request, sent).await {
-        Some(reply) => settle(&shared, jobs, (request.claim, reply), sent).await,
-        None => give_up(&shared, jobs, request.claim).await,
+    match request_grants(&state, &request, sent).await {
+        Some(reply) => start_granted(&state, jobs, (request.claim, reply), sent).await,
+        None => give_up(&state, jobs, request.claim).await,
     }
 }
 
-/// Asks until there is an answer, always with the same claim id, so that a lost answer costs nothing.
-async fn ask(shared: &Shared, request: &ClaimRequest, sent: Instant) -> Option<ClaimReply> {
+/// Repeats the request until a dispatcher replies. The claim id stays the same, so a dispatcher that granted the claim
+/// before grants it again.
+async fn request_grants(state: &WorkerState, request: &ClaimRequest, sent: Instant) -> Option<ClaimReply> {
     let mut failures = 0;
     loop {
-        let error = match shared.ask(subjects::CLAIM, request, failures).await {
+        let error = match state.request(subjects::CLAIM, request, failures).await {
             Ok(reply) => return Some(reply),
             Err(error) => error,
         };
         failures += 1;
-        tracing::warn!(claim = %request.claim, jobs = request.jobs.len(), failures, "a claim failed: {error}");
-        let hopeless = matches!(&error, QueueError::Api(error) if !error.code.is_retryable());
-        if hopeless || shared.draining.is_cancelled() || sent.elapsed() >= GIVE_UP {
+        tracing::warn!(claim = %request.claim, jobs = request.jobs.len(), failures, %error, "Failed to claim jobs");
+        let permanent = matches!(&error, QueueError::Api(error) if !error.code.is_retryable());
+        if permanent || state.draining.is_cancelled() || sent.elapsed() >= GIVE_UP {
             return None;
         }
-        tokio::time::sleep(pause::after(failures, shared.pause_cap())).await;
+        tokio::time::sleep(pause::after(failures, state.pause_cap())).await;
     }
 }
 
-/// Runs what was granted, gives back what it cannot run any more, and answers all jobs: the lease guards them now.
-async fn settle(shared: &Arc<Shared>, jobs: Vec<Pulled>, (claim, reply): (ClaimId, ClaimReply), sent: Instant) {
-    shared.set_lease(reply.lease_ms);
-    let length = Duration::from_millis(reply.lease_ms);
-    // Counted from the first question: the lease may have begun then.
-    let lease = sent + length.saturating_sub(margin(length));
-    let mut slots = HashMap::with_capacity(jobs.len());
+/// Starts what was granted, releases grants that came too late, and acknowledges all jobs: the leases guard them now.
+async fn start_granted(
+    state: &Arc<WorkerState>,
+    jobs: Vec<PulledJob>,
+    (claim, reply): (ClaimId, ClaimReply),
+    sent: Instant,
+) {
+    state.set_lease(reply.lease_ms);
+    let duration = Duration::from_millis(reply.lease_ms);
+    // The lease may have begun with the first request, whose reply was lost.
+    let expires_at = sent + duration.saturating_sub(margin(duration));
+    let mut permits = HashMap::with_capacity(jobs.len());
     let mut deliveries = Vec::with_capacity(jobs.len());
-    for pulled in jobs {
-        let job = pulled.job_ref();
-        slots.insert(job, pulled.slot);
-        deliveries.push(pulled.delivery);
+    for job in jobs {
+        permits.insert(job.job_ref(), job.permit);
+        deliveries.push(job.delivery);
     }
-    let mut unwanted = Vec::new();
+    let mut too_late = Vec::new();
     for grant in reply.grants {
         let JobRef { call, attempt } = grant.job_ref();
-        let right = Right { grant: GrantRef { call, attempt, claim }, effect: grant.effect, lease };
-        match slots.remove(&grant.job_ref()) {
-            Some(slot) if may_start(shared, lease) => run::start(shared, grant, right, slot),
-            _ => unwanted.push(right.grant),
+        let lease = Lease { grant: GrantRef { call, attempt, claim }, effect: grant.effect, expires_at };
+        match permits.remove(&grant.job_ref()) {
+            Some(permit) if may_start(state, expires_at) => run::start(state, grant, lease, permit),
+            _ => too_late.push(lease.grant),
         }
     }
     for delivery in deliveries {
         delivery.ack().await;
     }
-    release(shared, unwanted).await;
+    release(state, too_late).await;
 }
 
-fn may_start(shared: &Shared, lease: Instant) -> bool {
-    !shared.draining.is_cancelled() && Instant::now() < lease
+fn may_start(state: &WorkerState, expires_at: Instant) -> bool {
+    !state.draining.is_cancelled() && Instant::now() < expires_at
 }
 
-/// Nobody answered. The claim may have been granted all the same, so it is given back: nothing was started.
-async fn give_up(shared: &Arc<Shared>, jobs: Vec<Pulled>, claim: ClaimId) {
-    if shared.draining.is_cancelled() {
-        for pulled in &jobs {
-            pulled.delivery.nak(Duration::ZERO).await;
+/// No dispatcher replied. One may have granted the claim nevertheless, so the worker releases it: nothing was started.
+async fn give_up(state: &Arc<WorkerState>, jobs: Vec<PulledJob>, claim: ClaimId) {
+    if state.draining.is_cancelled() {
+        for job in &jobs {
+            job.delivery.nak(Duration::ZERO).await;
         }
     }
-    tracing::warn!(jobs = jobs.len(), "a claim was given up");
-    let grants = jobs.iter().map(|pulled| GrantRef { call: pulled.job.call, attempt: pulled.job.attempt, claim });
+    tracing::warn!(%claim, jobs = jobs.len(), "Gave up a claim");
+    let grants = jobs.iter().map(|job| GrantRef { call: job.job.call, attempt: job.job.attempt, claim });
     let grants = grants.collect();
-    // The slots are free again while the release still tries.
+    // Returns the permits before the release, which may take long.
     drop(jobs);
-    release(shared, grants).await;
+    release(state, grants).await;
 }

@@ -1,27 +1,27 @@
-//! How a worker runs.
+//! Configuration of a worker.
 
 use std::time::Duration;
 
 use redial_queue::QueueConfig;
 use tokio_util::sync::CancellationToken;
 
-/// Settings of one worker.
+/// Settings of one worker. [`WorkerConfig::new`] sets every field to its default.
 #[derive(Clone, Debug)]
 pub struct WorkerConfig {
-    /// How to reach NATS.
+    /// Address and credentials of NATS.
     pub nats: QueueConfig,
     /// A readable name, the first part of the worker's id. Default: `worker`.
     pub name: String,
-    /// Calls that each pool runs at once, unless its tools say otherwise. Default: 64.
+    /// How many calls each pool runs at once, unless its tools set a [`crate::Tool::concurrency`]. Default: 64.
     pub slots: u32,
-    /// How long running calls may take to finish after the shutdown. Default: 30 s.
+    /// The grace period: how long running calls may take to finish after the shutdown began. Default: 30 s.
     pub drain_grace: Duration,
-    /// Cancelled, it ends the grace at once: for a second signal.
+    /// Ends the grace period at once when it is cancelled, for example on a second SIGTERM.
     pub kill: CancellationToken,
 }
 
 impl WorkerConfig {
-    /// Every default.
+    /// The defaults, with the address of NATS and a name.
     pub fn new(nats_url: impl Into<String>, name: impl Into<String>) -> Self {
         let name = name.into();
         Self {

@@ -1,4 +1,6 @@
-//! Deltas: lets watchers of a task see a model's answer grow. Lossy by design: whole is only what the report carries.
+//! Deltas: shows the watchers of a task a model's answer while the model writes it.
+//!
+//! Deltas may get lost; only the report carries the whole answer.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -7,32 +9,32 @@ use redial_queue::Queue;
 use redial_tools::Watchers;
 use tokio::sync::mpsc;
 
-/// What is written within this time is published together: a fast model would flood NATS otherwise.
-const GATHER: Duration = Duration::from_millis(50);
-/// Pieces that may wait; what is written beyond that is not shown.
-const ROOM: usize = 1024;
+/// Deltas of this interval are published together: otherwise a fast model would flood NATS.
+const INTERVAL: Duration = Duration::from_millis(50);
+/// Deltas that may wait to be published; more than that are dropped.
+const CAPACITY: usize = 1024;
 
-/// Pieces of one attempt's answer, on their way to the watchers of its task.
-pub(crate) struct Deltas {
+/// Publishes the deltas of one attempt to the watchers of its task.
+pub(crate) struct DeltaPublisher {
     queue: Queue,
     subject: String,
     receiver: mpsc::Receiver<Delta>,
-    /// To be published, in this order.
-    gathered: Vec<Delta>,
+    /// Merged, in order; to be published next.
+    merged: Vec<Delta>,
 }
 
-impl Deltas {
-    /// The two ends: where pieces are handed in, and what publishes them.
-    pub(crate) fn of(queue: &Queue, task: TaskId) -> (Watchers, Self) {
-        let (sender, receiver) = mpsc::channel(ROOM);
-        // A full channel is the sign of a flood.
+impl DeltaPublisher {
+    /// The publisher, and the handle through which a model sends deltas to it.
+    pub(crate) fn new(queue: &Queue, task: TaskId) -> (Watchers, Self) {
+        let (sender, receiver) = mpsc::channel(CAPACITY);
+        // A full channel means that the model writes faster than NATS takes it.
         let watchers = Watchers::new(move |delta| drop(sender.try_send(delta)));
         let subject = subjects::task_deltas(task);
-        (watchers, Self { queue: queue.clone(), subject, receiver, gathered: Vec::new() })
+        (watchers, Self { queue: queue.clone(), subject, receiver, merged: Vec::new() })
     }
 
-    /// Publishes while an attempt runs, and what is left at its end.
-    pub(crate) async fn during<T>(mut self, attempt: impl Future<Output = T>) -> T {
+    /// Publishes deltas while an attempt runs, and the remaining ones when it has ended.
+    pub(crate) async fn publish_during<T>(mut self, attempt: impl Future<Output = T>) -> T {
         let end = tokio::select! {
             end = attempt => end,
             never = self.publish() => match never {},
@@ -44,36 +46,36 @@ impl Deltas {
     async fn publish(&mut self) -> Infallible {
         loop {
             match self.receiver.recv().await {
-                Some(delta) => append(&mut self.gathered, delta),
+                Some(delta) => append(&mut self.merged, delta),
                 None => std::future::pending().await,
             }
-            tokio::time::sleep(GATHER).await;
+            tokio::time::sleep(INTERVAL).await;
             self.flush().await;
         }
     }
 
     async fn flush(&mut self) {
         while let Ok(delta) = self.receiver.try_recv() {
-            append(&mut self.gathered, delta);
+            append(&mut self.merged, delta);
         }
-        while let Some(delta) = self.gathered.first() {
-            // Dropped in the middle, nothing was sent; so it is forgotten only afterwards.
+        while let Some(delta) = self.merged.first() {
+            // Removed only after the publish: if this future is dropped meanwhile, nothing was sent.
             if let Err(error) = self.queue.publish(&self.subject, delta).await {
-                tracing::debug!("a piece of an answer is not shown: {error}");
+                tracing::debug!(%error, "Dropped a delta");
             }
-            self.gathered.remove(0);
+            self.merged.remove(0);
         }
     }
 }
 
-/// Adds a piece to the last one, unless that would put a thought before the text that it followed.
-fn append(gathered: &mut Vec<Delta>, delta: Delta) {
-    match gathered.last_mut() {
+/// Merges a delta into the last one, unless a thought would move before the text that it follows.
+fn append(merged: &mut Vec<Delta>, delta: Delta) {
+    match merged.last_mut() {
         Some(last) if last.turn == delta.turn && (last.text.is_empty() || delta.thought.is_empty()) => {
             last.thought.push_str(&delta.thought);
             last.text.push_str(&delta.text);
         }
-        _ => gathered.push(delta),
+        _ => merged.push(delta),
     }
 }
 
@@ -86,13 +88,13 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_put_together_in_their_order() {
-        let mut gathered = Vec::new();
-        let pieces =
+    fn deltas_are_merged_in_order() {
+        let mut merged = Vec::new();
+        let deltas =
             [(1, "a", ""), (1, "b", ""), (1, "c", "1"), (1, "", "2"), (1, "d", "3"), (1, "", "4"), (2, "", "5")];
-        for (turn, thought, text) in pieces {
-            append(&mut gathered, delta(turn, thought, text));
+        for (turn, thought, text) in deltas {
+            append(&mut merged, delta(turn, thought, text));
         }
-        assert_eq!(gathered, [delta(1, "abc", "12"), delta(1, "d", "34"), delta(2, "", "5")]);
+        assert_eq!(merged, [delta(1, "abc", "12"), delta(1, "d", "34"), delta(2, "", "5")]);
     }
 }

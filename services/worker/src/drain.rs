@@ -1,51 +1,54 @@
-//! Drain: ends in order, so that nothing is lost and no attempt is burned.
+//! Drain: shuts the worker down without losing results or using up attempts.
 
 use std::{sync::Arc, time::Duration};
 
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{release::hand_back, shared::Shared};
+use crate::{release::release_stopped, state::WorkerState};
 
-/// How long reports may take to be on record at the end.
+/// How long the last reports may take to be on record.
 const FLUSH: Duration = Duration::from_secs(10);
-/// How long a stopped tool may take to be gone.
+/// How long a stopped tool may take to end.
 const STOP: Duration = Duration::from_secs(2);
 
-/// Takes no more jobs, lets the running ones finish within the grace, gives the rest back, waits for the reports.
-/// `pulls` are the pools' loops.
-pub(crate) async fn drain(shared: &Arc<Shared>, pulls: &TaskTracker, grace: Duration, kill: &CancellationToken) {
-    tracing::info!(grace_ms = grace.as_millis(), "draining: no more jobs are taken");
-    shared.draining.cancel();
-    shared.renew_now.notify_one();
+/// Takes no more jobs, lets running ones finish within the grace period, releases the rest, and waits for the reports.
+/// `pulls` tracks the pull loops of all pools; `kill` ends the grace period early.
+pub(crate) async fn drain(state: &Arc<WorkerState>, pulls: &TaskTracker, grace: Duration, kill: &CancellationToken) {
+    tracing::info!(grace_ms = grace.as_millis(), "Started draining");
+    state.draining.cancel();
+    state.heartbeat_now.notify_one();
     let finished = async {
         pulls.close();
         pulls.wait().await;
-        shared.claims.close();
-        shared.claims.wait().await;
-        shared.held.idle().await;
+        state.control_tasks.close();
+        state.control_tasks.wait().await;
+        state.attempts.idle().await;
     };
     let in_time = tokio::time::timeout(grace, kill.run_until_cancelled(finished)).await;
     if !matches!(in_time, Ok(Some(()))) {
-        cut_off(shared).await;
+        stop_running(state).await;
     }
-    shared.claims.close();
-    let flushed = async { tokio::join!(shared.claims.wait(), shared.reports.flushed()) };
+    state.control_tasks.close();
+    let flushed = async { tokio::join!(state.control_tasks.wait(), state.reports.wait_until_recorded()) };
     if tokio::time::timeout(FLUSH, flushed).await.is_err() {
-        let waiting = shared.reports.waiting();
-        tracing::error!(waiting, "not everything is on record; what is missing will be taken for lost");
+        let reports = state.reports.pending();
+        tracing::error!(
+            reports,
+            "Stopped before all reports were on record; the dispatchers will treat their attempts as lost"
+        );
     }
-    shared.queue.flush().await;
-    tracing::info!("drained");
+    state.queue.flush().await;
+    tracing::info!("Drained");
 }
 
-/// The grace is over. Tools that still run are stopped, and their calls handed back.
-async fn cut_off(shared: &Shared) {
-    let stopped = shared.held.stop_all();
-    tracing::warn!(stopped = stopped.len(), "the grace is over: running tools were stopped");
-    // A call that is given back may start elsewhere at once: its tool must be gone by then.
-    shared.attempts.close();
-    if tokio::time::timeout(STOP, shared.attempts.wait()).await.is_err() {
-        tracing::error!("a tool does not stop");
+/// Stops the tools that still run after the grace period, and releases their attempts.
+async fn stop_running(state: &WorkerState) {
+    let stopped = state.attempts.stop_all();
+    tracing::warn!(attempts = stopped.len(), "Stopped the tools that still ran after the grace period");
+    // A released call may start elsewhere at once, so its tool must have ended by then.
+    state.tool_tasks.close();
+    if tokio::time::timeout(STOP, state.tool_tasks.wait()).await.is_err() {
+        tracing::error!(timeout_ms = STOP.as_millis(), "Timed out while waiting for stopped tools to end");
     }
-    hand_back(shared, stopped, "the worker was shut down while the tool ran").await;
+    release_stopped(state, stopped, "the worker was shut down while the tool ran").await;
 }

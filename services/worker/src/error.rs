@@ -1,48 +1,49 @@
-//! Why a worker stops. Everything else (an unreachable dispatcher, a failed tool) is logged and lived with.
+//! Why a worker stops. All other errors, such as an unreachable dispatcher or a failed tool, are logged, and the worker
+//! continues.
 
 use redial_llm::ModelsError;
 use redial_proto::ApiError;
 use redial_queue::QueueError;
 use redial_tools::{ManifestError, ToolConflict};
 
-/// Why a worker cannot run.
+/// The reason why a worker cannot start, or cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
-    /// It has nothing to do.
+    /// The worker has neither tools nor models.
     #[error("the worker has no tools and no models; at least one is needed: a function, a tools.toml, a models.toml")]
     NoTools,
-    /// It could run nothing, or too much.
+    /// [`crate::WorkerConfig::slots`] is out of range.
     #[error("slots is {slots}; allowed: 1 to {max}")]
     Slots {
-        /// What was asked for.
+        /// The configured number.
         slots: u32,
-        /// The most.
+        /// The largest allowed number.
         max: u32,
     },
-    /// A tool's spec is wrong.
+    /// A tool's specification is invalid.
     #[error("tool {tool:?}: {reason}")]
     Tool {
-        /// Its name.
+        /// The tool's name.
         tool: String,
         /// What is wrong, and what is allowed.
         reason: String,
     },
-    /// Two tools do not go together.
+    /// Two tools have the same name, or different limits for one pool.
     #[error(transparent)]
     Conflict(#[from] ToolConflict),
-    /// A tool manifest is wrong.
+    /// A tool manifest (`tools.toml`) cannot be loaded.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-    /// A file of models is wrong.
+    /// A file of models (`models.toml`) cannot be loaded.
     #[error(transparent)]
     Models(#[from] ModelsError),
-    /// NATS cannot be used.
+    /// NATS rejects the worker: wrong credentials, missing permissions, or a message over its size limit.
     #[error(transparent)]
     Queue(#[from] QueueError),
-    /// The dispatchers do not take this worker's tools.
+    /// A dispatcher refused the registration, for example because a tool's schema is invalid.
     #[error("the dispatcher refused this worker's tools: {0}")]
     Refused(ApiError),
-    /// The server closed the connection for good, e.g. because the user was removed.
-    #[error("the connection to NATS was closed for good")]
+    /// The server closed the connection permanently, for example because the user was removed.
+    #[error("the connection to NATS was closed permanently")]
     Closed,
 }

@@ -1,72 +1,73 @@
-//! Renew: the heartbeat that keeps the leases, and the watch over those that ended.
+//! Heartbeat: renews the leases, and stops tools whose lease has expired.
 
 use std::{sync::Arc, time::Duration};
 
-use redial_proto::{ErrorClass, Failure, Heartbeat, HeartbeatReply, JobRef, subjects};
+use redial_proto::{Heartbeat, HeartbeatReply, JobRef, subjects};
 use redial_queue::QueueError;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::{
-    held::Stopped,
-    release::hand_back,
-    shared::{Shared, margin},
+    attempts::StoppedAttempt,
+    cancel::cancel,
+    release::release_stopped,
+    state::{WorkerState, margin},
 };
 
-/// Attempts in one message, 62 bytes each.
+/// Attempts in one heartbeat, 62 bytes each.
 const CHUNK: usize = 10_000;
-/// How often ended leases are looked for.
-const WATCH: Duration = Duration::from_millis(100);
-/// A heartbeat that failed is tried again after this part of the lease.
+/// How often the worker looks for expired leases.
+const EXPIRY_CHECK: Duration = Duration::from_millis(100);
+/// A failed heartbeat is retried after this fraction of the lease.
 const RETRY_PART: u32 = 20;
 
-/// Renews every third of the lease, when asked to, and right after a reconnection.
-pub(crate) async fn renew(shared: Arc<Shared>) {
-    let mut connections = shared.queue.connections();
+/// Sends a heartbeat every third of the lease, on request, and after a reconnection.
+pub(crate) async fn run(state: Arc<WorkerState>) {
+    let mut connections = state.queue.connections();
     let (mut wait, mut failures) = (Duration::ZERO, 0);
     loop {
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
-            () = shared.renew_now.notified() => {}
+            () = state.heartbeat_now.notified() => {}
             Ok(()) = connections.changed() => {}
         }
-        let lease = shared.lease();
-        (wait, failures) = match beat(&shared, lease, failures).await {
+        let lease = state.lease();
+        (wait, failures) = match beat(&state, lease, failures).await {
             Ok(()) => (lease / 3, 0),
             Err(error) => {
-                tracing::warn!("a heartbeat failed: {error}");
+                tracing::warn!(%error, "Failed to send a heartbeat");
                 (lease / RETRY_PART, failures + 1)
             }
         };
     }
 }
 
-/// Stops tools whose lease ended without a renewal: no dispatcher could be reached. When one can be again, it hears what
-/// became of them, so that the outage burns no attempt of a tool that may run twice.
-pub(crate) async fn watch(shared: Arc<Shared>) {
-    let mut ticks = tokio::time::interval(WATCH);
+/// Stops tools whose lease expired because no dispatcher could be reached. The attempts are released once one can be
+/// reached again, so that the outage uses up no attempt of a tool that may run twice.
+pub(crate) async fn stop_expired(state: Arc<WorkerState>) {
+    let mut ticks = tokio::time::interval(EXPIRY_CHECK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        let stopped = shared.held.expire(ticks.tick().await);
-        for Stopped { grant, .. } in &stopped {
-            tracing::error!(call = %grant.call, attempt = grant.attempt, "the lease ended; the tool was stopped");
+        let stopped = state.attempts.expire(ticks.tick().await);
+        for StoppedAttempt { grant, .. } in &stopped {
+            tracing::error!(call = %grant.call, attempt = grant.attempt, "Stopped a tool because its lease expired");
         }
         if !stopped.is_empty() {
-            let shared = Arc::clone(&shared);
-            shared.claims.clone().spawn(async move {
-                let why = "the lease ended while no dispatcher could be reached; the tool was stopped";
-                hand_back(&shared, stopped, why).await;
+            let state = Arc::clone(&state);
+            state.control_tasks.clone().spawn(async move {
+                let why = "the lease expired while no dispatcher could be reached; the tool was stopped";
+                release_stopped(&state, stopped, why).await;
             });
         }
     }
 }
 
-/// One heartbeat: at least one message, also when nothing runs.
-async fn beat(shared: &Shared, lease: Duration, failures: u32) -> Result<(), QueueError> {
-    let jobs = shared.held.jobs();
+/// Sends one heartbeat, in at least one message even when nothing runs.
+async fn beat(state: &WorkerState, lease: Duration, failures: u32) -> Result<(), QueueError> {
+    let jobs = state.attempts.jobs();
     let mut chunks = jobs.chunks(CHUNK);
     let mut chunk = chunks.next().unwrap_or_default();
     loop {
-        renew_chunk(shared, chunk, lease, failures).await?;
+        renew_chunk(state, chunk, lease, failures).await?;
         match chunks.next() {
             Some(next) => chunk = next,
             None => return Ok(()),
@@ -74,37 +75,28 @@ async fn beat(shared: &Shared, lease: Duration, failures: u32) -> Result<(), Que
     }
 }
 
-async fn renew_chunk(shared: &Shared, jobs: &[JobRef], lease: Duration, failures: u32) -> Result<(), QueueError> {
+async fn renew_chunk(state: &WorkerState, jobs: &[JobRef], lease: Duration, failures: u32) -> Result<(), QueueError> {
     let request = Heartbeat {
-        worker: shared.id.clone(),
+        worker: state.id.clone(),
         running: jobs.to_vec(),
-        slots: shared.slots,
-        draining: shared.draining.is_cancelled(),
+        slots: state.slots,
+        draining: state.draining.is_cancelled(),
     };
-    // Counted from before the message left: the dispatcher's lease can only end later.
+    // Taken before the request leaves, so the dispatcher's lease can only end later.
     let sent = Instant::now();
-    let reply: HeartbeatReply = shared.ask(subjects::HEARTBEAT, &request, failures).await?;
-    obey(shared, jobs, &reply, sent + lease.saturating_sub(margin(lease)));
+    let reply: HeartbeatReply = state.request(subjects::HEARTBEAT, &request, failures).await?;
+    state.attempts.renew(jobs, sent + lease.saturating_sub(margin(lease)));
+    handle_reply(state, &reply);
     Ok(())
 }
 
-fn obey(shared: &Shared, jobs: &[JobRef], reply: &HeartbeatReply, lease: Instant) {
-    shared.held.renewed(jobs, lease);
+fn handle_reply(state: &WorkerState, reply: &HeartbeatReply) {
     for job in &reply.lost {
-        tracing::warn!(call = %job.call, attempt = job.attempt, "the lease was lost");
+        tracing::warn!(call = %job.call, attempt = job.attempt, "Lost a lease");
     }
-    shared.forget(&reply.lost);
-    cancel(shared, &reply.cancelled);
+    state.forget(&reply.lost);
+    cancel(state, &reply.cancelled);
     if reply.register {
-        shared.register_now.notify_one();
-    }
-}
-
-/// The calls were cancelled: stops the tools that still run and says so.
-pub(crate) fn cancel(shared: &Shared, jobs: &[JobRef]) {
-    for stopped in jobs.iter().filter_map(|job| shared.held.stop(*job)) {
-        tracing::info!(call = %stopped.grant.call, "cancelled; the tool was stopped");
-        let failure = Failure::new(ErrorClass::Cancelled, "cancelled while it ran; the tool was stopped");
-        shared.reports.send(stopped.grant.job_ref(), stopped.ran, Err(failure));
+        state.register_now.notify_one();
     }
 }

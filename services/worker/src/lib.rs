@@ -1,4 +1,4 @@
-//! Pulls, claims, runs, reports; the library for tool authors.
+//! Pulls jobs, claims them, runs tools and reports results; the library for tool authors.
 //!
 //! ```no_run
 //! use redial_worker::{Effect, Tool, Worker, WorkerConfig};
@@ -22,32 +22,33 @@
 //! # }
 //! ```
 //!
-//! The same worker asks models: [`Worker::models`]; to Redial a model's turn is a call like any other.
+//! A worker can also ask models, see [`Worker::models`]: a model's turn is a call like any other.
 //!
-//! One job's life, one file for each verb: `pull.rs` takes it from its pool, `claim.rs` asks for the right to run it,
-//! `run.rs` runs it, `report.rs` tells how it ended until a dispatcher has that on record. Beside them `renew.rs` keeps
-//! the leases, `notice.rs` listens to what dispatchers say unasked, `register.rs` says what this worker can do,
-//! `release.rs` gives attempts back and `drain.rs` ends it all in order; `models.rs` makes tools of models, `deltas.rs`
-//! shows what they write meanwhile. What they share is in `shared.rs`; `held.rs` is the list of attempts that this worker
-//! answers for.
+//! Each step of a job is one file: `pull.rs` takes jobs from a pool, `claim.rs` asks for permission to run them,
+//! `run.rs` runs one, and `report.rs` sends the result until it is on record. In the background `heartbeat.rs` renews
+//! the leases, `control.rs` handles messages from the dispatchers, and `register.rs` tells them which tools this worker
+//! runs. `cancel.rs`, `release.rs` and `drain.rs` end attempts early. `models.rs` turns models into tools, and
+//! `deltas.rs` shows watchers what they write. All tasks share `state.rs`; `attempts.rs` lists the active attempts.
 
+mod attempts;
+mod cancel;
 mod claim;
 mod config;
+mod control;
 mod deltas;
 mod drain;
 mod error;
 mod heartbeat;
-mod held;
 mod models;
-mod notice;
-mod outbox;
 mod pause;
+mod pool;
 mod pull;
 mod register;
 mod release;
 mod report;
+mod resend;
 mod run;
-mod shared;
+mod state;
 mod worker;
 
 pub use redial_llm::ModelsError;

@@ -1,4 +1,5 @@
-//! Models: each is a tool of pool `models`, whose arguments are a turn's request and whose output is its reply.
+//! Models: each is a tool of pool `models`. Its arguments are a [`redial_proto::TurnRequest`], its output is a
+//! [`redial_proto::TurnReply`].
 
 mod file;
 
@@ -7,13 +8,13 @@ use redial_tools::Tool;
 
 pub(crate) use file::load;
 
-/// A model that stands in no file: named and grouped like one.
-pub(crate) fn own(mut tool: Tool) -> Tool {
+/// Turns a tool into a model: gives it the name, the pool and the effect of one.
+pub(crate) fn from_tool(mut tool: Tool) -> Tool {
     let ToolSpec { name, pool, effect, parameters, .. } = &mut tool.spec;
     *name = turn::tool_name(name);
     turn::POOL.clone_into(pool);
     *effect = Effect::Idempotent;
-    // What a request looks like is said by `proto/schemas/turn_request.json`, not by each registration again.
+    // `proto/schemas/turn_request.json` is the schema; repeating it in every registration would only cost bytes.
     *parameters = any_object();
     tool
 }

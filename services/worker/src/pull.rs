@@ -1,131 +1,120 @@
-//! Pull: takes as many jobs from a pool as it has free slots.
+//! Pull: takes as many jobs from a pool as it has free permits.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use redial_proto::{Job, JobRef, limits::MAX_CLAIM};
+use redial_proto::{Job, limits::MAX_CLAIM};
 use redial_queue::Delivery;
 
 use crate::{
     claim, pause,
-    shared::{Busy, Pool, Shared, Slot},
+    pool::{LimitReached, Pool, PulledJob},
+    state::WorkerState,
 };
 
-/// How long one pull waits before it looks at the free slots again. Jobs that are there come at once.
+/// How long one pull stays open; the next one asks for as many jobs as there are free permits then. Available jobs
+/// arrive at once.
 const WAIT: Duration = Duration::from_secs(5);
 const PAUSE_CAP: Duration = Duration::from_secs(1);
-/// A worker that pulled nothing but jobs for tools that it does not have waits before it pulls again, so that the workers
-/// that have them come to their turn.
-const STEP_BACK_CAP: Duration = Duration::from_secs(1);
-/// A job whose tool runs as much as it may goes back for a while that doubles up to this. It is not claimed, so that
-/// waiting costs it no attempt and no part of its time, and it holds no slot that others could use.
-const BUSY_CAP: Duration = Duration::from_secs(4);
+/// After pulling only jobs for tools that it does not have, a worker waits before it pulls again, so that the workers
+/// that have these tools get the jobs.
+const BACK_OFF_CAP: Duration = Duration::from_secs(1);
+/// A job whose tool has reached its limit goes back to the stream for a time that doubles up to this. It is not
+/// claimed, so it uses up no attempt, no time of its lease, and no permit that another job could use.
+const LIMITED_CAP: Duration = Duration::from_secs(4);
 
-/// A job with the slot that it will run in.
-pub(crate) struct Pulled {
-    pub(crate) job: Job,
-    pub(crate) delivery: Delivery,
-    pub(crate) slot: Slot,
-}
-
-impl Pulled {
-    pub(crate) fn job_ref(&self) -> JobRef {
-        JobRef { call: self.job.call, attempt: self.job.attempt }
-    }
-}
-
-/// Pulls and has claimed what it pulled, until the worker drains.
-pub(crate) async fn pull(shared: Arc<Shared>, pool: Pool) {
-    let mut mood = Mood::default();
-    while let Some(jobs) = shared.draining.run_until_cancelled(next(&shared, &pool, &mut mood)).await {
+/// Pulls jobs and spawns a claim for each batch, until the worker drains.
+pub(crate) async fn pull(state: Arc<WorkerState>, pool: Pool) {
+    let mut history = PullHistory::default();
+    while let Some(jobs) = state.draining.run_until_cancelled(next(&state, &pool, &mut history)).await {
         for batch in claim::batches(jobs) {
-            shared.claims.spawn(claim::claim(Arc::clone(&shared), batch));
+            state.control_tasks.spawn(claim::claim(Arc::clone(&state), batch));
         }
     }
-    for late in shared.queue.end_pull(&pool.name).await {
-        late.nak(Duration::ZERO).await;
+    for delivery in state.queue.end_pull(&pool.name).await {
+        delivery.nak(Duration::ZERO).await;
     }
-    tracing::debug!(pool = %pool.name, "no more jobs are taken");
+    tracing::debug!(pool = %pool.name, "Stopped pulling jobs");
 }
 
-/// What the last pulls were like.
+/// What happened in the last pulls.
 #[derive(Default)]
-struct Mood {
-    /// Pulls that failed, one after another.
+struct PullHistory {
+    /// Consecutive pulls that failed.
     failures: u32,
-    /// Pulls that brought nothing but jobs for other workers, one after another.
+    /// Consecutive pulls that returned only jobs for other workers.
     fruitless: u32,
-    /// The last pull brought a job whose tool runs as much as it may.
-    busy: bool,
-    /// Tools of other workers that were met in this pool.
-    foreign: HashSet<String>,
+    /// The last pull returned a job whose tool has reached its limit.
+    limited: bool,
+    /// Tools that this worker does not have, but other workers of the pool.
+    missing_tools: HashSet<String>,
 }
 
-/// The next jobs. Can be dropped while it waits: nothing is in its hands then.
-async fn next(shared: &Shared, pool: &Pool, mood: &mut Mood) -> Vec<Pulled> {
-    shared.reports.room().await;
-    // Only this loop takes slots, so what is free now stays free until the jobs are here.
-    drop(pool.slots.acquire().await);
-    // After a fruitless pull one at a time, so that no request stays open while this loop waits.
-    let most = if mood.fruitless == 0 { MAX_CLAIM } else { 1 };
-    let free = pool.slots.available_permits().min(most);
-    match shared.queue.pull_jobs(&pool.name, free, WAIT).await {
+/// The next jobs. Cancel-safe: the future owns no delivery while it waits.
+async fn next(state: &WorkerState, pool: &Pool, history: &mut PullHistory) -> Vec<PulledJob> {
+    state.reports.wait_for_capacity().await;
+    // Only this loop acquires permits of the pool, so the free ones are still free when the jobs arrive.
+    drop(pool.permits.acquire().await);
+    // After a fruitless pull only one job, so that no request stays open while this loop backs off.
+    let most = if history.fruitless == 0 { MAX_CLAIM } else { 1 };
+    let free = pool.permits.available_permits().min(most);
+    match state.queue.pull_jobs(&pool.name, free, WAIT).await {
         Ok(deliveries) => {
-            (mood.failures, mood.busy) = (0, false);
-            let came = !deliveries.is_empty();
+            (history.failures, history.limited) = (0, false);
+            let received = !deliveries.is_empty();
             let mut jobs = Vec::with_capacity(deliveries.len());
             for delivery in deliveries {
-                jobs.extend(take(shared, pool, mood, delivery).await);
+                jobs.extend(take(state, pool, history, delivery).await);
             }
-            step_back(mood, came && jobs.is_empty() && !mood.busy).await;
+            back_off(history, received && jobs.is_empty() && !history.limited).await;
             jobs
         }
         Err(error) => {
-            mood.failures += 1;
-            let wait = pause::after(mood.failures, PAUSE_CAP);
-            tracing::warn!(pool = %pool.name, wait_ms = wait.as_millis(), "cannot pull jobs: {error}");
+            history.failures += 1;
+            let wait = pause::after(history.failures, PAUSE_CAP);
+            tracing::warn!(pool = %pool.name, wait_ms = wait.as_millis(), %error, "Failed to pull jobs");
             tokio::time::sleep(wait).await;
             Vec::new()
         }
     }
 }
 
-async fn step_back(mood: &mut Mood, fruitless: bool) {
-    mood.fruitless = if fruitless { mood.fruitless + 1 } else { 0 };
+async fn back_off(history: &mut PullHistory, fruitless: bool) {
+    history.fruitless = if fruitless { history.fruitless + 1 } else { 0 };
     if fruitless {
-        tokio::time::sleep(pause::after(mood.fruitless, STEP_BACK_CAP)).await;
+        tokio::time::sleep(pause::after(history.fruitless, BACK_OFF_CAP)).await;
     }
 }
 
-/// Reads a job and gives it a slot; answers it at once if it cannot be run here.
-async fn take(shared: &Shared, pool: &Pool, mood: &mut Mood, delivery: Delivery) -> Option<Pulled> {
+/// Parses a job and acquires a permit for it. A job that cannot run here goes back to the stream or is discarded.
+async fn take(state: &WorkerState, pool: &Pool, history: &mut PullHistory, delivery: Delivery) -> Option<PulledJob> {
     let job: Job = match serde_json::from_slice(&delivery.payload) {
         Ok(job) => job,
         Err(error) => {
-            tracing::error!(subject = delivery.subject(), "a job that is none was thrown away: {error}");
+            tracing::error!(subject = delivery.subject(), %error, "Discarded a job that could not be parsed");
             delivery.term().await;
             return None;
         }
     };
-    if !shared.tools.contains_key(&job.tool) {
+    if !state.tools.contains_key(&job.tool) {
         delivery.nak(Duration::ZERO).await;
-        if mood.foreign.insert(job.tool.clone()) {
+        if history.missing_tools.insert(job.tool.clone()) {
             tracing::warn!(
                 tool = job.tool,
                 pool = %pool.name,
-                "this worker does not have a tool of its pool; workers of one pool should have the same tools"
+                "Returned a job whose tool this worker does not have; workers of one pool should have the same tools"
             );
         }
         return None;
     }
-    match pool.slot(&job.tool) {
-        Ok(slot) => return Some(Pulled { job, delivery, slot }),
-        Err(Busy::Tool) => {
-            mood.busy = true;
+    match pool.try_acquire(&job.tool) {
+        Ok(permit) => return Some(PulledJob { job, delivery, permit }),
+        Err(LimitReached::Tool) => {
+            history.limited = true;
             let times = u32::try_from(delivery.delivered).unwrap_or(u32::MAX);
-            delivery.nak(pause::after(times, BUSY_CAP)).await;
+            delivery.nak(pause::after(times, LIMITED_CAP)).await;
         }
-        Err(Busy::Pool) => {
-            tracing::error!(pool = %pool.name, "more jobs than free slots: handed back");
+        Err(LimitReached::Pool) => {
+            tracing::error!(pool = %pool.name, "Returned a job because more jobs arrived than permits were free");
             delivery.nak(Duration::ZERO).await;
         }
     }

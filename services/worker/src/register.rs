@@ -1,21 +1,21 @@
-//! Register: tells the dispatchers what this worker can run.
+//! Register: tells the dispatchers which tools this worker runs.
 
 use std::{sync::Arc, time::Duration};
 
 use redial_proto::{Registration, subjects};
 use redial_queue::QueueError;
 
-use crate::{WorkerError, pause, shared::Shared};
+use crate::{error::WorkerError, pause, state::WorkerState};
 
-const ANSWER: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 const PAUSE_CAP: Duration = Duration::from_secs(2);
 
-/// Registers until a dispatcher has answered. Fails only if the dispatchers do not want these tools.
-pub(crate) async fn register(shared: &Shared) -> Result<(), WorkerError> {
-    let registration = registration(shared);
+/// Repeats the request until a dispatcher replies. Fails only if it refuses these tools.
+pub(crate) async fn register(state: &WorkerState) -> Result<(), WorkerError> {
+    let registration = registration(state);
     let mut failures = 0;
     loop {
-        let answer = shared.queue.request::<_, serde_json::Value>(subjects::REGISTER, &registration, ANSWER).await;
+        let answer = state.queue.request::<_, serde_json::Value>(subjects::REGISTER, &registration, TIMEOUT).await;
         match answer {
             Ok(_) => return Ok(()),
             Err(QueueError::Api(error)) if !error.code.is_retryable() => return Err(WorkerError::Refused(error)),
@@ -23,35 +23,35 @@ pub(crate) async fn register(shared: &Shared) -> Result<(), WorkerError> {
             Err(error) => {
                 failures += 1;
                 let wait = pause::after(failures, PAUSE_CAP);
-                tracing::warn!(wait_ms = wait.as_millis(), "cannot register this worker: {error}");
+                tracing::warn!(wait_ms = wait.as_millis(), %error, "Failed to register the worker");
                 tokio::time::sleep(wait).await;
             }
         }
     }
 }
 
-/// Registers again whenever a dispatcher asks for it, or the connection was made anew.
-pub(crate) async fn keep_announced(shared: Arc<Shared>) {
-    let mut connections = shared.queue.connections();
+/// Registers again whenever a dispatcher requests it, and after every reconnection.
+pub(crate) async fn keep_registered(state: Arc<WorkerState>) {
+    let mut connections = state.queue.connections();
     loop {
         tokio::select! {
-            () = shared.register_now.notified() => {}
+            () = state.register_now.notified() => {}
             Ok(()) = connections.changed() => {}
         }
-        match register(&shared).await {
-            Ok(()) => tracing::debug!("registered again"),
-            Err(error) => tracing::error!("{error}"),
+        match register(&state).await {
+            Ok(()) => tracing::debug!("Registered the worker again"),
+            Err(error) => tracing::error!(%error, "Failed to register the worker again"),
         }
     }
 }
 
-fn registration(shared: &Shared) -> Registration {
-    let mut tools: Vec<_> = shared.tools.values().map(|tool| tool.spec.clone()).collect();
+fn registration(state: &WorkerState) -> Registration {
+    let mut tools: Vec<_> = state.tools.values().map(|tool| tool.spec.clone()).collect();
     tools.sort_by(|a, b| a.name.cmp(&b.name));
     Registration {
-        worker: shared.id.clone(),
-        started_at: shared.started_at,
-        slots: shared.slots,
+        worker: state.id.clone(),
+        started_at: state.started_at,
+        slots: state.slots,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         tools,
     }

@@ -1,6 +1,6 @@
-//! Report: tells how attempts ended, again and again until a dispatcher has it on record.
+//! Report: sends the results of attempts, and repeats each one until a dispatcher has put it on record.
 //!
-//! Batches form by themselves: the first report goes out at once, what ends meanwhile goes out with the next message.
+//! The first report leaves at once; those that arrive while it is being sent form the next batch.
 
 use std::{
     sync::{
@@ -25,36 +25,36 @@ use tokio::{
     time::{Instant, MissedTickBehavior},
 };
 
-use crate::outbox::Outbox;
+use crate::resend::ResendQueue;
 
-/// Bytes of reports that may wait; above, no more jobs are taken.
-const MAX_WAITING: usize = 32 * 1024 * 1024;
-/// A report larger than this loses the details of its error.
+/// Bytes of pending reports above which the worker pulls no more jobs.
+const MAX_PENDING: usize = 32 * 1024 * 1024;
+/// Bytes above which a report loses the details of its error.
 const MAX_REPORT: usize = 900 * 1024;
 
-/// Where reports are handed in. Cheap to clone.
+/// Hands reports to the [`Reporter`]. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Reports {
-    sender: mpsc::UnboundedSender<Message>,
-    waiting: Arc<Counts>,
+    sender: mpsc::UnboundedSender<Command>,
+    pending: Arc<PendingCounts>,
 }
 
-/// Reports that are not on record.
+/// How many reports are not on record yet, and their size.
 #[derive(Default)]
-struct Counts {
+struct PendingCounts {
     reports: AtomicUsize,
     bytes: AtomicUsize,
-    fewer: Notify,
+    decreased: Notify,
 }
 
-enum Message {
-    New(JobRef, Box<RawValue>),
+enum Command {
+    Send(JobRef, Box<RawValue>),
     Forget(Vec<JobRef>),
 }
 
-/// What stands on the stream: a [`redial_proto::ReportBatch`], borrowed.
+/// A [`redial_proto::ReportBatch`] that borrows its reports.
 #[derive(Serialize)]
-struct Batch<'a> {
+struct BorrowedBatch<'a> {
     worker: &'a WorkerId,
     reports: Vec<&'a RawValue>,
 }
@@ -62,93 +62,93 @@ struct Batch<'a> {
 impl Reports {
     pub(crate) fn new(queue: Queue, worker: WorkerId) -> (Self, Reporter) {
         let (sender, receiver) = mpsc::unbounded_channel();
-        let waiting = Arc::new(Counts::default());
+        let pending = Arc::new(PendingCounts::default());
         let connections = queue.connections();
-        let outbox = Outbox::default();
-        let reporter = Reporter { queue, worker, receiver, connections, outbox, waiting: Arc::clone(&waiting) };
-        (Self { sender, waiting }, reporter)
+        let resend = ResendQueue::default();
+        let reporter = Reporter { queue, worker, receiver, connections, resend, pending: Arc::clone(&pending) };
+        (Self { sender, pending }, reporter)
     }
 
-    /// To be held from before an attempt is taken off the list until its report is handed in: meanwhile neither says that
-    /// there is something to wait for.
-    pub(crate) fn coming(&self) -> Coming {
-        Counts::coming(&self.waiting)
+    /// Counts as a pending report until it is dropped. Held from before an attempt ends until its report is sent:
+    /// otherwise a draining worker could find neither an active attempt nor a pending report, and exit in between.
+    pub(crate) fn pending_guard(&self) -> PendingGuard {
+        PendingCounts::guard(&self.pending)
     }
 
-    /// Hands in how an attempt ended, after `ran`.
+    /// Sends the result of an attempt that took `ran`.
     pub(crate) fn send(&self, job: JobRef, ran: Duration, answer: Answer) {
         let report = encode(job, ran, answer);
-        self.waiting.reports.fetch_add(1, Ordering::Relaxed);
-        self.waiting.bytes.fetch_add(report.get().len(), Ordering::Relaxed);
-        // The reporter ends only with the worker.
-        let _ = self.sender.send(Message::New(job, report));
+        self.pending.reports.fetch_add(1, Ordering::Relaxed);
+        self.pending.bytes.fetch_add(report.get().len(), Ordering::Relaxed);
+        // The receiver lives as long as the worker.
+        let _ = self.sender.send(Command::Send(job, report));
     }
 
-    /// On record, or not this worker's business any more.
+    /// Drops reports that are on record, or that no dispatcher would accept any more.
     pub(crate) fn forget(&self, jobs: Vec<JobRef>) {
-        let _ = self.sender.send(Message::Forget(jobs));
+        let _ = self.sender.send(Command::Forget(jobs));
     }
 
-    /// Waits until few enough bytes wait.
-    pub(crate) async fn room(&self) {
-        self.waiting.until(|counts| counts.bytes.load(Ordering::Relaxed) < MAX_WAITING).await;
+    /// Waits until the pending reports are small enough for the worker to take more jobs.
+    pub(crate) async fn wait_for_capacity(&self) {
+        self.pending.until(|counts| counts.bytes.load(Ordering::Relaxed) < MAX_PENDING).await;
     }
 
-    /// Waits until everything is on record.
-    pub(crate) async fn flushed(&self) {
-        self.waiting.flushed().await;
+    /// Waits until all reports are on record.
+    pub(crate) async fn wait_until_recorded(&self) {
+        self.pending.wait_until_recorded().await;
     }
 
-    /// Reports that are not on record.
-    pub(crate) fn waiting(&self) -> usize {
-        self.waiting.reports.load(Ordering::Relaxed)
+    /// How many reports are not on record.
+    pub(crate) fn pending(&self) -> usize {
+        self.pending.reports.load(Ordering::Relaxed)
     }
 }
 
-/// A report that is about to be handed in, or an attempt that turns out to have nothing to say.
-pub(crate) struct Coming(Arc<Counts>);
+/// See [`Reports::pending_guard`].
+pub(crate) struct PendingGuard(Arc<PendingCounts>);
 
-impl Drop for Coming {
+impl Drop for PendingGuard {
     fn drop(&mut self) {
         self.0.removed(0);
     }
 }
 
-impl Counts {
-    fn coming(counts: &Arc<Self>) -> Coming {
+impl PendingCounts {
+    fn guard(counts: &Arc<Self>) -> PendingGuard {
         counts.reports.fetch_add(1, Ordering::Relaxed);
-        Coming(Arc::clone(counts))
+        PendingGuard(Arc::clone(counts))
     }
 
-    async fn flushed(&self) {
+    async fn wait_until_recorded(&self) {
         self.until(|counts| counts.reports.load(Ordering::Relaxed) == 0).await;
     }
 
-    async fn until(&self, enough: impl Fn(&Self) -> bool) {
+    async fn until(&self, condition: impl Fn(&Self) -> bool) {
         loop {
-            let fewer = self.fewer.notified();
-            if enough(self) {
+            let decreased = self.decreased.notified();
+            if condition(self) {
                 return;
             }
-            fewer.await;
+            decreased.await;
         }
     }
 
     fn removed(&self, bytes: usize) {
         self.reports.fetch_sub(1, Ordering::Relaxed);
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
-        self.fewer.notify_waiters();
+        self.decreased.notify_waiters();
     }
 }
 
-/// Sends what was handed in.
+/// Sends reports, and repeats them until they are on record.
 pub(crate) struct Reporter {
     queue: Queue,
     worker: WorkerId,
-    receiver: mpsc::UnboundedReceiver<Message>,
+    receiver: mpsc::UnboundedReceiver<Command>,
     connections: watch::Receiver<u64>,
-    outbox: Outbox,
-    waiting: Arc<Counts>,
+    resend: ResendQueue,
+    pending: Arc<PendingCounts>,
 }
 
 impl Reporter {
@@ -158,54 +158,54 @@ impl Reporter {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                Some(message) = self.receiver.recv() => self.accept(message),
-                now = ticks.tick() => self.outbox.resend_due(now),
-                Ok(()) = self.connections.changed() => self.outbox.resend_all(),
+                Some(command) = self.receiver.recv() => self.handle(command),
+                now = ticks.tick() => self.resend.resend_due(now),
+                Ok(()) = self.connections.changed() => self.resend.resend_all(),
             }
-            self.accept_all();
+            self.handle_all();
             self.send_all().await;
         }
     }
 
-    fn accept_all(&mut self) {
-        while let Ok(message) = self.receiver.try_recv() {
-            self.accept(message);
+    fn handle_all(&mut self) {
+        while let Ok(command) = self.receiver.try_recv() {
+            self.handle(command);
         }
     }
 
-    fn accept(&mut self, message: Message) {
-        match message {
-            Message::New(job, report) => self.outbox.add(job, report),
-            Message::Forget(jobs) => {
-                for bytes in jobs.into_iter().filter_map(|job| self.outbox.remove(job)) {
-                    self.waiting.removed(bytes);
+    fn handle(&mut self, command: Command) {
+        match command {
+            Command::Send(job, report) => self.resend.add(job, report),
+            Command::Forget(jobs) => {
+                for bytes in jobs.into_iter().filter_map(|job| self.resend.remove(job)) {
+                    self.pending.removed(bytes);
                 }
             }
         }
     }
 
-    /// Sends message after message while there is something to send.
+    /// Sends batches until none is due, or one fails.
     async fn send_all(&mut self) {
         loop {
-            let batch = self.outbox.batch();
+            let batch = self.resend.batch();
             if batch.is_empty() {
                 return;
             }
             let stored = self.send(&batch).await;
-            self.outbox.sent(&batch, stored, Instant::now());
+            self.resend.sent(&batch, stored, Instant::now());
             if !stored {
                 return;
             }
-            self.accept_all();
+            self.handle_all();
         }
     }
 
     async fn send(&self, batch: &[JobRef]) -> bool {
-        let reports: Vec<_> = batch.iter().filter_map(|job| self.outbox.report(*job)).collect();
+        let reports: Vec<_> = batch.iter().filter_map(|job| self.resend.report(*job)).collect();
         metrics().batch_size("report", reports.len());
-        let sent = self.queue.put(subjects::RESULTS, &Batch { worker: &self.worker, reports }).await;
+        let sent = self.queue.put(subjects::RESULTS, &BorrowedBatch { worker: &self.worker, reports }).await;
         if let Err(error) = &sent {
-            tracing::warn!(reports = batch.len(), "reports could not be sent, trying again: {error}");
+            tracing::warn!(reports = batch.len(), %error, "Failed to send reports");
         }
         sent.is_ok()
     }
@@ -222,8 +222,8 @@ fn encode(job: JobRef, ran: Duration, answer: Answer) -> Box<RawValue> {
         Ok(raw) if raw.get().len() <= MAX_REPORT => raw,
         Ok(_) => without_details(report),
         Err(error) => {
-            // A struct of plain fields and checked JSON always serialises.
-            tracing::error!(call = %job.call, "a report could not be written: {error}");
+            // Cannot happen: a struct of plain fields and checked JSON always serialises.
+            tracing::error!(call = %job.call, %error, "Failed to serialise a report");
             without_details(Report { output: None, ..report })
         }
     }
@@ -254,32 +254,32 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_report_that_is_coming_is_waited_for() {
-        let counts = Arc::new(Counts::default());
-        let coming = Counts::coming(&counts);
-        // Handed in, and then no more coming.
+    async fn a_drain_waits_for_reports_that_are_about_to_be_sent() {
+        let counts = Arc::new(PendingCounts::default());
+        let guard = PendingCounts::guard(&counts);
+        // The report is sent before the guard is dropped.
         counts.reports.fetch_add(1, Ordering::Relaxed);
-        drop(coming);
-        let flushed = tokio::time::timeout(Duration::from_secs(1), counts.flushed());
-        assert!(flushed.await.is_err(), "it is not on record yet");
+        drop(guard);
+        let recorded = tokio::time::timeout(Duration::from_secs(1), counts.wait_until_recorded());
+        assert!(recorded.await.is_err(), "the report is not on record yet");
         counts.removed(0);
-        counts.flushed().await;
-        let coming = Counts::coming(&counts);
-        let flushed = tokio::time::timeout(Duration::from_secs(1), counts.flushed());
-        assert!(flushed.await.is_err(), "it is about to be handed in");
-        tokio::join!(counts.flushed(), async { drop(coming) });
+        counts.wait_until_recorded().await;
+        let guard = PendingCounts::guard(&counts);
+        let recorded = tokio::time::timeout(Duration::from_secs(1), counts.wait_until_recorded());
+        assert!(recorded.await.is_err(), "the report is about to be sent");
+        tokio::join!(counts.wait_until_recorded(), async { drop(guard) });
     }
 
     #[test]
-    fn outputs_travel_to_the_letter() {
+    fn outputs_are_sent_byte_for_byte() {
         let text = r#"{"a" : 1e400000, "a":"\u0000\ud800"}"#;
         let report = decoded(Ok(RawValue::from_string(text.into()).unwrap()));
         assert_eq!(report.output.unwrap().get(), text);
     }
 
     #[test]
-    fn an_error_always_fits_a_message() {
-        let violation = FieldError {
+    fn a_report_of_an_error_always_fits_into_a_message() {
+        let field_error = FieldError {
             path: "/a".into(),
             rule: "type".into(),
             sent: "x".repeat(MAX_REPORT).into(),
@@ -287,7 +287,7 @@ mod tests {
             hint: None,
         };
         let message = "x".repeat(MAX_ERROR_MESSAGE + 1);
-        let failure = Failure::new(ErrorClass::InvalidArguments, message).with_details(vec![violation]);
+        let failure = Failure::new(ErrorClass::InvalidArguments, message).with_details(vec![field_error]);
         let error = decoded(Err(failure)).error.unwrap();
         assert_eq!((error.class, error.details.len()), (ErrorClass::InvalidArguments, 0));
         assert!(error.message.len() <= MAX_ERROR_MESSAGE);

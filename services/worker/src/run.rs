@@ -1,9 +1,9 @@
-//! Run: one grant in a task of its own, under its deadline.
+//! Run: one granted attempt, in its own task, until its deadline.
 
 use std::{sync::Arc, time::Duration};
 
 use redial_proto::{
-    ErrorClass, Failure, Grant,
+    ErrorClass, Failure, Grant, JobRef,
     limits::{MAX_DEPTH, MAX_OUTPUT, json_depth, shorten},
     turn::model_name,
 };
@@ -13,27 +13,24 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tracing::{Instrument as _, Span};
 
-use crate::{
-    deltas::Deltas,
-    held::Right,
-    shared::{Shared, Slot},
-};
+use crate::{attempts::Lease, deltas::DeltaPublisher, pool::Permit, state::WorkerState};
 
-/// Bytes of an output that breaks a limit, shown in the error.
+/// Bytes of an output over a limit that the error quotes.
 const PREVIEW: usize = 500;
 
-/// Starts a granted attempt; its end is reported. The slot is free again when the tool is gone.
-pub(crate) fn start(shared: &Arc<Shared>, grant: Grant, right: Right, slot: Slot) {
+/// Starts a granted attempt. Its task reports the result, and returns the permit when the tool has ended.
+pub(crate) fn start(state: &Arc<WorkerState>, grant: Grant, lease: Lease, permit: Permit) {
     let spawn = || {
         let span = span(&grant);
         if let Some(traceparent) = &grant.traceparent {
             set_parent(&span, traceparent);
         }
-        let attempt = attempt(Arc::clone(shared), grant, slot);
-        shared.attempts.spawn(attempt.instrument(span)).abort_handle()
+        let attempt = attempt(Arc::clone(state), grant, permit);
+        state.tool_tasks.spawn(attempt.instrument(span)).abort_handle()
     };
-    if !shared.held.start(right, spawn) {
-        tracing::error!(call = %right.grant.call, attempt = right.grant.attempt, "granted twice; it runs once");
+    if !state.attempts.start(lease, spawn) {
+        let JobRef { call, attempt } = lease.grant.job_ref();
+        tracing::error!(%call, attempt, "Ignored a second grant of an active attempt");
     }
 }
 
@@ -45,38 +42,38 @@ fn span(grant: &Grant) -> Span {
     }
 }
 
-async fn attempt(shared: Arc<Shared>, grant: Grant, slot: Slot) {
+async fn attempt(state: Arc<WorkerState>, grant: Grant, permit: Permit) {
     let (job, started) = (grant.job_ref(), Instant::now());
-    let answer = checked(execute(&shared, grant).await);
+    let answer = checked(execute(&state, grant).await);
     let class = answer.as_ref().err().map(|failure| failure.class.as_str());
-    // Free before the report, so that the next job does not wait for it.
-    drop(slot);
-    // A worker that drains must not end between these two.
-    let _coming = shared.reports.coming();
-    if !shared.held.finish(job) {
+    // Before the report, so that the next job does not wait for it.
+    drop(permit);
+    // Keeps a draining worker alive between the end of the attempt and its report.
+    let _pending = state.reports.pending_guard();
+    if !state.attempts.finish(job) {
         return;
     }
     if let Some(class) = class {
         record_error(&Span::current(), class);
     }
-    shared.reports.send(job, started.elapsed(), answer);
+    state.reports.send(job, started.elapsed(), answer);
 }
 
-/// Runs the tool; at the deadline its future is dropped.
-async fn execute(shared: &Shared, grant: Grant) -> Answer {
-    let Some(tool) = shared.tools.get(&grant.tool) else {
-        let message = format!("worker {} does not have tool {:?}", shared.id, grant.tool);
+/// Runs the tool, and drops its future at the deadline.
+async fn execute(state: &WorkerState, grant: Grant) -> Answer {
+    let Some(tool) = state.tools.get(&grant.tool) else {
+        let message = format!("worker {} does not have tool {:?}", state.id, grant.tool);
         return Err(Failure::new(ErrorClass::Configuration, message).without_effect());
     };
     let traceparent = current_traceparent().or_else(|| grant.traceparent.clone());
     let context = Context { traceparent, ..Context::from(&grant) };
-    // Only what a model writes is for watchers.
+    // Watchers see what models write, not what tools do.
     let watched = grant.task.filter(|_| model_name(&grant.tool).is_some());
     let limit = context.timeout;
     let run = |context| tokio::time::timeout(limit, tool.run(context, grant.arguments));
     let end = if let Some(task) = watched {
-        let (watchers, deltas) = Deltas::of(&shared.queue, task);
-        deltas.during(run(Context { watchers, ..context })).await
+        let (watchers, publisher) = DeltaPublisher::new(&state.queue, task);
+        publisher.publish_during(run(Context { watchers, ..context })).await
     } else {
         run(context).await
     };
@@ -84,11 +81,11 @@ async fn execute(shared: &Shared, grant: Grant) -> Answer {
 }
 
 fn timed_out(tool: &str, limit: Duration) -> Failure {
-    let who = model_name(tool).map_or("the tool".to_owned(), |model| format!("model {model:?}"));
-    Failure::new(ErrorClass::Timeout, format!("{who} was not done after {} ms", limit.as_millis()))
+    let subject = model_name(tool).map_or("the tool".to_owned(), |model| format!("model {model:?}"));
+    Failure::new(ErrorClass::Timeout, format!("{subject} did not finish within {} ms", limit.as_millis()))
 }
 
-/// What a tool returns, within the limits of what can be stored.
+/// Replaces an output over the limits with an error.
 fn checked(answer: Answer) -> Answer {
     let output = answer?;
     let (bytes, depth) = (output.get().len(), json_depth(output.get()));
@@ -115,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn outputs_are_kept_up_to_the_limits() {
+    fn outputs_within_the_limits_are_kept() {
         let text = |bytes: usize| format!("\"{}\"", "x".repeat(bytes - 2));
         let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         assert!(output(text(MAX_OUTPUT)).is_ok());

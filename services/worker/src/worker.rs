@@ -1,4 +1,4 @@
-//! A worker: its tools, and the tasks that run them.
+//! The worker: its tools and models, and the background tasks that run them.
 
 use std::{collections::HashMap, path::Path, sync::Arc};
 
@@ -9,17 +9,28 @@ use tokio::{sync::Semaphore, task::JoinSet};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    WorkerConfig, WorkerError,
-    drain::drain,
-    heartbeat, models, notice, pull, register,
-    report::Reports,
-    shared::{Pool, Shared},
+    config::WorkerConfig, control, drain::drain, error::WorkerError, heartbeat, models, pool::Pool, pull, register,
+    report::Reports, state::WorkerState,
 };
 
-/// Most slots of a pool.
+/// The largest concurrency of a pool or a tool.
 const MAX_SLOTS: u32 = 100_000;
 
-/// Runs tools, and asks models, for the dispatchers. Any number of workers may run side by side.
+/// Runs tools and asks models for the dispatchers. Any number of workers may run side by side.
+///
+/// ```no_run
+/// use redial_worker::{CancellationToken, Effect, Tool, Worker, WorkerConfig, WorkerError};
+///
+/// async fn run() -> Result<(), WorkerError> {
+///     let shutdown = CancellationToken::new();
+///     Worker::new(WorkerConfig::new("nats://localhost:4222", "tools"))
+///         .add(Tool::echo().effect(Effect::Read))
+///         .manifest("tools.toml")?
+///         .on_ready(|| eprintln!("the tools can be called now"))
+///         .run(shutdown)
+///         .await
+/// }
+/// ```
 pub struct Worker {
     config: WorkerConfig,
     id: WorkerId,
@@ -29,25 +40,25 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// A worker without tools. Its id is the name of the configuration and a random part.
+    /// A worker without tools. Its id is the configured name and a random suffix.
     pub fn new(config: WorkerConfig) -> Self {
         let id = WorkerId::generate(&config.name);
         Self { config, id, tools: Vec::new(), models: Vec::new(), ready: Box::new(|| ()) }
     }
 
-    /// Its id, as it stands in the audit.
+    /// The id under which attempts of this worker are on record.
     pub fn id(&self) -> &WorkerId {
         &self.id
     }
 
-    /// Adds an async function with every default: see [`Tool::new`]. The effect is `unsafe`; use [`Worker::add`] to
-    /// say better.
+    /// Adds an async function as a tool with all defaults, see [`Tool::new`]. Its effect is `unsafe`; use
+    /// [`Worker::add`] for another one.
     #[must_use]
     pub fn tool<M: 'static>(self, name: impl Into<String>, function: impl NativeTool<M>) -> Self {
         self.add(Tool::new(name, function))
     }
 
-    /// Adds a tool.
+    /// Adds a tool. [`Worker::run`] checks that names are unique and that tools of one pool agree on its limit.
     #[must_use]
     #[expect(clippy::should_implement_trait, reason = "workers are not numbers")]
     pub fn add(mut self, tool: Tool) -> Self {
@@ -61,11 +72,12 @@ impl Worker {
         Ok(self)
     }
 
-    /// Adds a model of your own under the name that the tool has: a function that takes a [`crate::TurnRequest`] and
-    /// returns a [`crate::TurnReply`], and may show watchers what it writes with [`crate::Context::delta`].
+    /// Adds a model that you implement, under the tool's name: a function that takes a [`crate::TurnRequest`] and
+    /// returns a [`crate::TurnReply`]. It may show its answer to watchers while it writes it, with
+    /// [`crate::Context::delta`].
     #[must_use]
     pub fn model(mut self, model: Tool) -> Self {
-        self.models.push(models::own(model));
+        self.models.push(models::from_tool(model));
         self
     }
 
@@ -75,55 +87,55 @@ impl Worker {
         Ok(self)
     }
 
-    /// Calls `tell` once a dispatcher knows the worker's tools: from then on they can be called.
+    /// Runs `callback` once a dispatcher has registered the tools: from then on they can be called.
     #[must_use]
-    pub fn on_ready(mut self, tell: impl FnOnce() + Send + 'static) -> Self {
-        self.ready = Box::new(tell);
+    pub fn on_ready(mut self, callback: impl FnOnce() + Send + 'static) -> Self {
+        self.ready = Box::new(callback);
         self
     }
 
-    /// Runs until `shutdown` is cancelled and everything is drained. Returns an error only if it cannot run at all:
-    /// wrong tools, wrong credentials, a connection that was closed for good.
+    /// Runs until `shutdown` is cancelled and the worker is drained. Returns an error only for what retries cannot
+    /// solve: invalid tools, wrong credentials, a connection that was closed permanently.
     pub async fn run(mut self, shutdown: CancellationToken) -> Result<(), WorkerError> {
         self.check()?;
         self.tools.append(&mut self.models);
         let Some(queue) = shutdown.run_until_cancelled(Queue::connect(&self.config.nats)).await else {
             return Ok(());
         };
-        let (pools, slots) = pools(&self.tools, self.config.slots);
         let queue = queue?;
+        let (pools, slots) = pools(&self.tools, self.config.slots);
         let (reports, reporter) = Reports::new(queue.clone(), self.id.clone());
-        let shared = Arc::new(Shared::new(queue, self.id, self.tools, slots, reports));
-        let notices = notice::subscribe(&shared).await?;
-        let Some(registered) = shutdown.run_until_cancelled(register::register(&shared)).await else {
+        let state = Arc::new(WorkerState::new(queue, self.id, self.tools, slots, reports));
+        let control_messages = control::subscribe(&state).await?;
+        let Some(registered) = shutdown.run_until_cancelled(register::register(&state)).await else {
             return Ok(());
         };
         registered?;
         (self.ready)();
-        tracing::info!(worker = %shared.id, slots, tools = shared.tools.len(), "ready");
+        tracing::info!(worker = %state.id, slots, tools = state.tools.len(), "Worker started");
 
-        // Dropped at the end, which stops them.
+        // Dropping the set at the end aborts the tasks.
         let mut background = JoinSet::new();
         background.spawn(reporter.run());
-        background.spawn(heartbeat::renew(Arc::clone(&shared)));
-        background.spawn(heartbeat::watch(Arc::clone(&shared)));
-        background.spawn(register::keep_announced(Arc::clone(&shared)));
-        let mut notices = tokio::spawn(notice::obey(Arc::clone(&shared), notices));
+        background.spawn(heartbeat::run(Arc::clone(&state)));
+        background.spawn(heartbeat::stop_expired(Arc::clone(&state)));
+        background.spawn(register::keep_registered(Arc::clone(&state)));
+        let mut control = tokio::spawn(control::run(Arc::clone(&state), control_messages));
         let pulls = TaskTracker::new();
         for pool in pools {
-            pulls.spawn(pull::pull(Arc::clone(&shared), pool));
+            pulls.spawn(pull::pull(Arc::clone(&state), pool));
         }
         let work = async {
             shutdown.cancelled().await;
-            drain(&shared, &pulls, self.config.drain_grace, &self.config.kill).await;
+            drain(&state, &pulls, self.config.drain_grace, &self.config.kill).await;
         };
         let end = tokio::select! {
             () = work => Ok(()),
-            _ = &mut notices => Err(WorkerError::Closed),
+            _ = &mut control => Err(WorkerError::Closed),
         };
-        notices.abort();
-        shared.draining.cancel();
-        shared.held.stop_all();
+        control.abort();
+        state.draining.cancel();
+        state.attempts.stop_all();
         end
     }
 
@@ -132,15 +144,15 @@ impl Worker {
             return Err(WorkerError::NoTools);
         }
         for tool in &self.tools {
-            check_reserved(&tool.spec).map_err(|reason| wrong(tool, reason))?;
+            check_reserved(&tool.spec).map_err(|reason| invalid(tool, reason))?;
         }
         let all = [self.tools.as_slice(), &self.models].concat();
         for tool in &all {
-            tool.spec.check().map_err(|reason| wrong(tool, reason))?;
+            tool.spec.check().map_err(|reason| invalid(tool, reason))?;
             if let Some(limit) = tool.concurrency
                 && !(1..=MAX_SLOTS).contains(&limit)
             {
-                return Err(wrong(tool, format!("concurrency is {limit}; allowed: 1 to {MAX_SLOTS}")));
+                return Err(invalid(tool, format!("concurrency is {limit}; allowed: 1 to {MAX_SLOTS}")));
             }
         }
         if !(1..=MAX_SLOTS).contains(&self.config.slots) {
@@ -150,12 +162,12 @@ impl Worker {
     }
 }
 
-fn wrong(tool: &Tool, reason: String) -> WorkerError {
+fn invalid(tool: &Tool, reason: String) -> WorkerError {
     WorkerError::Tool { tool: tool.spec.name.clone(), reason }
 }
 
-/// The pools of these tools, and how many calls they run at once in all. A tool's limit is its pool's, but each model
-/// has one of its own: providers count requests for each, and none shall wait for another.
+/// The pools of these tools, and how many calls all of them run at once. A tool's limit applies to its pool, but each
+/// model has its own limit: providers count requests per model, and no model waits for another.
 fn pools(tools: &[Tool], default: u32) -> (Vec<Pool>, u32) {
     let mut limits: HashMap<&str, u32> = HashMap::new();
     let (models, tools): (Vec<&Tool>, Vec<&Tool>) = tools.iter().partition(|tool| tool.spec.pool == turn::POOL);
@@ -163,27 +175,29 @@ fn pools(tools: &[Tool], default: u32) -> (Vec<Pool>, u32) {
         let limit = limits.entry(tool.spec.pool.as_str()).or_insert(default);
         *limit = tool.concurrency.unwrap_or(*limit);
     }
-    let of_model = |model: &&Tool| (model.spec.name.clone(), model.concurrency.unwrap_or(default));
-    let of_models: HashMap<String, u32> = models.iter().map(of_model).collect();
-    if !of_models.is_empty() {
-        limits.insert(turn::POOL, of_models.values().sum());
+    let model_limit = |model: &&Tool| (model.spec.name.clone(), model.concurrency.unwrap_or(default));
+    let model_limits: HashMap<String, u32> = models.iter().map(model_limit).collect();
+    if !model_limits.is_empty() {
+        limits.insert(turn::POOL, model_limits.values().sum());
     }
     let pool = |(name, limit): (&&str, &u32)| Pool {
         name: (*name).to_owned(),
-        slots: slots(*limit),
-        limits: of_models.iter().filter(|_| *name == turn::POOL).map(|(name, n)| (name.clone(), slots(*n))).collect(),
+        permits: permits(*limit),
+        tool_permits: (model_limits.iter().filter(|_| *name == turn::POOL))
+            .map(|(model, limit)| (model.clone(), permits(*limit)))
+            .collect(),
     };
     (limits.iter().map(pool).collect(), limits.values().sum())
 }
 
-fn slots(limit: u32) -> Arc<Semaphore> {
+fn permits(limit: u32) -> Arc<Semaphore> {
     Arc::new(Semaphore::new(usize::try_from(limit).unwrap_or(usize::MAX)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shared::Busy;
+    use crate::pool::LimitReached;
 
     fn worker(tools: Vec<Tool>) -> Worker {
         tools.into_iter().fold(Worker::new(WorkerConfig::new("nats://127.0.0.1:1", "test")), Worker::add)
@@ -196,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_one_tool_is_the_limit_of_its_pool() {
+    fn the_limit_of_a_tool_applies_to_its_pool() {
         let quick = Tool::echo();
         let slow = |name| named(name).pool("slow");
         for tools in
@@ -204,54 +218,55 @@ mod tests {
         {
             let (mut pools, all) = pools(&tools, 64);
             pools.sort_by(|a, b| a.name.cmp(&b.name));
-            let slots: Vec<_> = pools.iter().map(|pool| (pool.name.as_str(), pool.slots.available_permits())).collect();
-            assert_eq!((slots, all), (vec![("default", 64), ("slow", 2)], 66));
+            let permits: Vec<_> =
+                pools.iter().map(|pool| (pool.name.as_str(), pool.permits.available_permits())).collect();
+            assert_eq!((permits, all), (vec![("default", 64), ("slow", 2)], 66));
         }
     }
 
     #[test]
-    fn each_model_has_a_limit_of_its_own() {
+    fn each_model_has_its_own_limit() {
         let model = |name, limit| {
-            let mut model = models::own(named(name));
+            let mut model = models::from_tool(named(name));
             model.concurrency = limit;
             model
         };
         let (pools, all) = pools(&[model("small", Some(2)), model("large", None), Tool::echo()], 64);
         let pool = pools.iter().find(|pool| pool.name == turn::POOL).unwrap();
-        assert_eq!((pool.slots.available_permits(), all), (66, 130));
-        let held: Vec<_> = (0..2).map(|_| pool.slot("model-small").ok().unwrap()).collect();
-        assert_eq!(pool.slot("model-small").err(), Some(Busy::Tool));
-        let large: Vec<_> = (0..64).map(|_| pool.slot("model-large").ok().unwrap()).collect();
-        assert_eq!(pool.slot("model-large").err(), Some(Busy::Tool));
-        drop((held, large));
-        assert!(pool.slot("model-small").is_ok());
+        assert_eq!((pool.permits.available_permits(), all), (66, 130));
+        let small: Vec<_> = (0..2).map(|_| pool.try_acquire("model-small").ok().unwrap()).collect();
+        assert_eq!(pool.try_acquire("model-small").err(), Some(LimitReached::Tool));
+        let large: Vec<_> = (0..64).map(|_| pool.try_acquire("model-large").ok().unwrap()).collect();
+        assert_eq!(pool.try_acquire("model-large").err(), Some(LimitReached::Tool));
+        drop((small, large));
+        assert!(pool.try_acquire("model-small").is_ok());
     }
 
     #[test]
-    fn a_worker_may_hold_models_only_and_tools_are_no_models() {
-        let none = || Worker::new(WorkerConfig::new("nats://127.0.0.1:1", "test"));
-        assert!(none().model(named("small")).check().is_ok());
+    fn a_worker_may_have_only_models_and_tools_may_not_look_like_models() {
+        let empty = || Worker::new(WorkerConfig::new("nats://127.0.0.1:1", "test"));
+        assert!(empty().model(named("small")).check().is_ok());
         let error = |worker: Worker| worker.check().unwrap_err().to_string();
         assert_eq!(
-            error(none().add(named("model-small"))),
+            error(empty().add(named("model-small"))),
             r#"tool "model-small": names that start with "model-" belong to models; choose another"#
         );
-        assert!(error(none().add(named("a").pool("models"))).contains(r#"pool "models" belongs to models"#));
-        assert!(error(none().model(named("a")).model(named("a"))).contains(r#""model-a" is there twice"#));
-        assert!(error(none().model(named("a.b"))).contains("model-a.b"));
+        assert!(error(empty().add(named("a").pool("models"))).contains(r#"pool "models" belongs to models"#));
+        assert!(error(empty().model(named("a")).model(named("a"))).contains(r#""model-a" is there twice"#));
+        assert!(error(empty().model(named("a.b"))).contains("model-a.b"));
     }
 
     #[test]
-    fn what_cannot_run_is_named() {
+    fn every_invalid_setting_is_named_in_the_error() {
         let error = |worker: Worker| worker.check().unwrap_err().to_string();
         assert!(error(worker(Vec::new())).contains("no tools and no models; at least one is needed"));
         assert!(error(worker(vec![Tool::echo(), Tool::echo()])).contains("\"echo\""));
         assert!(error(worker(vec![Tool::echo().concurrency(0)])).contains("concurrency is 0; allowed: 1 to 100000"));
         let missing = worker(vec![Tool::echo()]).manifest("/nowhere/tools.toml").err().unwrap();
         assert!(missing.to_string().contains("/nowhere/tools.toml"), "{missing}");
-        let mut none = worker(vec![Tool::echo()]);
-        none.config.slots = 0;
-        assert!(error(none).contains("slots is 0; allowed: 1 to 100000"));
+        let mut without_slots = worker(vec![Tool::echo()]);
+        without_slots.config.slots = 0;
+        assert!(error(without_slots).contains("slots is 0; allowed: 1 to 100000"));
         assert!(error(worker(vec![named("a.b")])).contains("a.b"));
     }
 }

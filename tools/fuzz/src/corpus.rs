@@ -160,11 +160,11 @@ pub(crate) fn models() -> Vec<Vec<u8>> {
 
 pub(crate) fn scripts() -> Vec<Vec<u8>> {
     vec![
-        demo!("scripts/archivist.toml"),
         demo!("scripts/clerk.toml"),
-        demo!("scripts/forecaster.toml"),
-        demo!("scripts/scout.toml"),
+        demo!("scripts/planner.toml"),
         demo!("scripts/small-poet.toml"),
+        b"style = \"react\"\n[[rule]]\nwhen = { class = \"unknown_tool\" }\ntext = \"Thought: t\\nAction: a\\nAction Input: {}\"\n"
+            .to_vec(),
     ]
 }
 

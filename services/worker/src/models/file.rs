@@ -1,4 +1,4 @@
-//! Models of a file: each is asked through its provider.
+//! Models from a `models.toml`, each behind its provider's API.
 
 use std::{path::Path, sync::Arc};
 
@@ -9,21 +9,21 @@ use redial_telemetry::{ChatReply, record_chat};
 use redial_tools::{Answer, Context, Handler, Tool};
 use serde_json::value::{RawValue, to_raw_value};
 
-/// The models of a file (`models.toml`).
+/// Loads the models of a file.
 pub(crate) fn load(path: &Path) -> Result<Vec<Tool>, ModelsError> {
     Ok(redial_llm::load(path)?.into_iter().map(tool).collect())
 }
 
 fn tool(model: Model) -> Tool {
     let (spec, concurrency) = (model.spec(), model.concurrency());
-    let mut tool = Tool::from_handler(spec, Asked(Arc::new(model)));
+    let mut tool = Tool::from_handler(spec, ModelHandler(Arc::new(model)));
     tool.concurrency = concurrency;
     tool
 }
 
-struct Asked(Arc<Model>);
+struct ModelHandler(Arc<Model>);
 
-impl Handler for Asked {
+impl Handler for ModelHandler {
     fn run(&self, context: Context, arguments: Box<RawValue>) -> BoxFuture<'static, Answer> {
         let model = Arc::clone(&self.0);
         async move {
@@ -31,7 +31,8 @@ impl Handler for Asked {
             let turn = request.turn;
             let reply = model.ask(&request, |delta| context.delta(Delta { turn, ..delta })).await?;
             record(&reply);
-            to_raw_value(&reply).map_err(|error| Failure::new(ErrorClass::Internal, format!("a reply: {error}")))
+            to_raw_value(&reply)
+                .map_err(|error| Failure::new(ErrorClass::Internal, format!("the reply cannot be serialised: {error}")))
         }
         .boxed()
     }
@@ -39,7 +40,7 @@ impl Handler for Asked {
 
 fn request(arguments: &RawValue) -> Result<TurnRequest, Failure> {
     serde_json::from_str(arguments.get()).map_err(|error| {
-        let message = format!("the arguments are no request to a model: {error}");
+        let message = format!("the arguments are not a request to a model: {error}");
         Failure::new(ErrorClass::Internal, message).without_effect()
     })
 }

@@ -1,15 +1,15 @@
 use redial_worker::{Tool, Worker, WorkerConfig};
 
 use crate::{
-    dispatcher::{Dispatcher, Running, Said},
+    dispatcher::{Dispatcher, Received, RunningWorker},
     tools, within,
 };
 
 #[tokio::test]
 async fn a_granted_job_runs_and_is_reported() {
     let mut dispatcher = Dispatcher::start().await;
-    let worker = dispatcher.worker(4, [tools::tells(), Tool::echo()]).await;
-    let job = dispatcher.submit("tells").await;
+    let worker = dispatcher.worker(4, [tools::echo_context(), Tool::echo()]).await;
+    let job = dispatcher.submit("echo_context").await;
     let report = dispatcher.report().await;
     assert_eq!(report.job_ref(), job);
     let output: serde_json::Value = serde_json::from_str(report.output.unwrap().get()).unwrap();
@@ -21,25 +21,26 @@ async fn a_granted_job_runs_and_is_reported() {
         "timeout_ms": 60_000,
     });
     assert_eq!(output, wanted);
-    dispatcher.all_answered().await;
+    dispatcher.stream_is_empty().await;
     worker.stop().await;
 }
 
 #[tokio::test]
-async fn the_registration_tells_tools_and_slots() {
+async fn a_registration_contains_tools_and_slots() {
     let mut dispatcher = Dispatcher::start().await;
     let (limited, _gate) = tools::gated("limited");
     let worker = dispatcher.worker(4, [Tool::echo()]).await;
     worker.stop().await;
-    let config = WorkerConfig { slots: 5, ..WorkerConfig::new("nats://127.0.0.1:1", "no NATS here") };
-    let lonely = Running::start(Worker::new(config).add(Tool::echo()));
-    lonely.stop().await;
+    let config = WorkerConfig { slots: 5, ..WorkerConfig::new("nats://127.0.0.1:1", "unreachable") };
+    let unconnected = RunningWorker::start(Worker::new(config).add(Tool::echo()));
+    unconnected.stop().await;
     let worker = dispatcher.worker(4, [Tool::echo(), limited.concurrency(2)]).await;
-    dispatcher.script().ask_to_announce = true;
-    // A lease that is shorter than thought brings a heartbeat at once, and its answer asks.
+    dispatcher.script().request_registration = true;
+    // A shorter lease makes the worker send a heartbeat at once; the reply requests the registration.
     dispatcher.script().lease_ms = 5000;
     dispatcher.submit("echo").await;
-    let again = dispatcher.next(|said| if let Said::Registered(again) = said { Some(again) } else { None }).await;
+    let again =
+        dispatcher.next(|received| if let Received::Registration(again) = received { Some(again) } else { None }).await;
     let names: Vec<_> = again.tools.iter().map(|tool| (tool.name.as_str(), tool.pool.as_str())).collect();
     assert_eq!((names, again.slots), (vec![("echo", "default"), ("limited", "limited")], 6));
     assert_eq!(again.worker, worker.id);
@@ -47,20 +48,20 @@ async fn the_registration_tells_tools_and_slots() {
 }
 
 #[tokio::test]
-async fn a_job_that_is_not_granted_is_dropped() {
+async fn a_job_that_is_not_granted_does_not_run() {
     let mut dispatcher = Dispatcher::start().await;
     let refused = dispatcher.submit("echo").await;
     dispatcher.script().refused.insert(refused);
     let worker = dispatcher.worker(4, [Tool::echo()]).await;
     assert_eq!(dispatcher.claim().await.jobs, [refused]);
-    dispatcher.all_answered().await;
+    dispatcher.stream_is_empty().await;
     let granted = dispatcher.submit("echo").await;
-    assert_eq!(dispatcher.report().await.job_ref(), granted, "the refused job must not have run");
+    assert_eq!(dispatcher.report().await.job_ref(), granted, "the refused job ran");
     worker.stop().await;
 }
 
 #[tokio::test]
-async fn a_claim_without_an_answer_is_sent_again_in_copies_with_its_id() {
+async fn an_unanswered_claim_is_repeated_in_copies_with_the_same_id() {
     let mut dispatcher = Dispatcher::start().await;
     dispatcher.script().unanswered_claims = 1;
     let worker = dispatcher.worker(4, [Tool::echo()]).await;
@@ -71,11 +72,11 @@ async fn a_claim_without_an_answer_is_sent_again_in_copies_with_its_id() {
     }
     assert_eq!(dispatcher.report().await.job_ref(), job);
     worker.stop().await;
-    assert!(!dispatcher.said().iter().any(|said| matches!(said, Said::Reported(_))), "it ran twice");
+    assert!(!dispatcher.received().iter().any(|received| matches!(received, Received::Report(_))), "it ran twice");
 }
 
 #[tokio::test]
-async fn claims_ask_for_no_more_than_one_message_can_carry() {
+async fn the_reply_to_a_claim_fits_into_one_message() {
     let mut dispatcher = Dispatcher::start().await;
     dispatcher.submit_many("default", "echo", 7, 256 * 1024).await;
     let worker = dispatcher.worker(64, [Tool::echo()]).await;
@@ -95,7 +96,7 @@ async fn a_worker_pulls_again_after_the_store_was_wiped() {
     for wipe in [false, true] {
         dispatcher.restart_nats(wipe).await;
         let job = dispatcher.submit("echo").await;
-        // What was on its way to the killed server may come again before it.
+        // A report that was on its way to the killed server may be repeated first.
         within(10, async { while dispatcher.report().await.job_ref() != job {} }).await;
     }
     worker.stop().await;

@@ -1,4 +1,4 @@
-//! The scripted dispatcher: answers as its script says, and writes down all that it is told.
+//! A scripted dispatcher: replies as its script says, and records every message from workers.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -21,35 +21,35 @@ use tokio::{
 
 use crate::within;
 
-/// What a worker said.
+/// A message from a worker.
 #[derive(Debug)]
-pub(crate) enum Said {
-    Registered(Registration),
-    Claimed(ClaimRequest),
-    Renewed(Heartbeat),
-    Released(ReleaseRequest),
-    Reported(Box<Report>),
+pub(crate) enum Received {
+    Registration(Registration),
+    Claim(ClaimRequest),
+    Heartbeat(Heartbeat),
+    Release(ReleaseRequest),
+    Report(Box<Report>),
 }
 
-/// What the dispatcher does.
+/// How the dispatcher replies.
 pub(crate) struct Script {
     pub(crate) lease_ms: u64,
     pub(crate) timeout_ms: u64,
     pub(crate) effect: Effect,
     /// Jobs that are never granted.
     pub(crate) refused: HashSet<JobRef>,
-    /// So many claims get no answer.
+    /// How many of the next claims get no reply.
     pub(crate) unanswered_claims: usize,
-    pub(crate) answer_renewals: bool,
-    /// Told with every renewal.
+    pub(crate) reply_to_heartbeats: bool,
+    /// Sent with every reply to a heartbeat, like the next two.
     pub(crate) lost: Vec<JobRef>,
     pub(crate) cancelled: Vec<JobRef>,
-    pub(crate) ask_to_announce: bool,
-    /// Whether reports are said to be on record.
+    pub(crate) request_registration: bool,
+    /// Whether workers are told that their reports are on record.
     pub(crate) ingest: bool,
-    /// The task that granted calls belong to.
+    /// The task of granted calls.
     pub(crate) task: Option<TaskId>,
-    /// Their arguments; by default they name the call.
+    /// The arguments of granted calls; by default they contain the call's id.
     pub(crate) arguments: Option<serde_json::Value>,
     jobs: HashMap<CallId, Job>,
 }
@@ -62,10 +62,10 @@ impl Default for Script {
             effect: Effect::Read,
             refused: HashSet::new(),
             unanswered_claims: 0,
-            answer_renewals: true,
+            reply_to_heartbeats: true,
             lost: Vec::new(),
             cancelled: Vec::new(),
-            ask_to_announce: false,
+            request_registration: false,
             ingest: true,
             task: None,
             arguments: None,
@@ -79,7 +79,7 @@ pub(crate) struct Dispatcher {
     nats: Option<Nats>,
     folder: tempfile::TempDir,
     script: Arc<Mutex<Script>>,
-    said: mpsc::UnboundedReceiver<Said>,
+    received: mpsc::UnboundedReceiver<Received>,
     _tasks: JoinSet<()>,
 }
 
@@ -89,39 +89,40 @@ impl Dispatcher {
         let nats = Nats::start(NatsConfig::new(folder.path())).await.unwrap();
         let queue = within(20, Queue::connect(&config(&nats))).await.unwrap();
         within(20, ensure(&queue)).await;
-        let (sender, said) = mpsc::unbounded_channel();
+        let (sender, received) = mpsc::unbounded_channel();
         let script = Arc::new(Mutex::new(Script::default()));
-        let hands = Hands { queue: queue.clone(), script: Arc::clone(&script), said: sender };
+        let responder = Responder { queue: queue.clone(), script: Arc::clone(&script), received: sender };
         let mut tasks = JoinSet::new();
         for subject in [subjects::REGISTER, subjects::CLAIM, subjects::HEARTBEAT, subjects::RELEASE] {
-            let (hands, mut requests) = (hands.clone(), queue.serve(subject, Some("dispatchers")).await.unwrap());
+            let (responder, mut requests) =
+                (responder.clone(), queue.serve(subject, Some("dispatchers")).await.unwrap());
             tasks.spawn(async move {
                 while let Some(request) = requests.next().await {
-                    hands.answer(&request).await;
+                    responder.reply(&request).await;
                 }
             });
         }
-        tasks.spawn(hands.ingest());
+        tasks.spawn(responder.ingest());
         queue.flush().await;
-        Self { queue, nats: Some(nats), folder, script, said, _tasks: tasks }
+        Self { queue, nats: Some(nats), folder, script, received, _tasks: tasks }
     }
 
-    /// Changes what it does.
+    /// Access to the script.
     pub(crate) fn script(&self) -> MutexGuard<'_, Script> {
         self.script.lock().unwrap()
     }
 
-    /// A worker with these tools and slots that has registered itself.
-    pub(crate) async fn worker(&mut self, slots: u32, tools: impl IntoIterator<Item = Tool>) -> Running {
+    /// Starts a worker, and waits until it has registered.
+    pub(crate) async fn worker(&mut self, slots: u32, tools: impl IntoIterator<Item = Tool>) -> RunningWorker {
         self.worker_with(|config| config.slots = slots, tools).await
     }
 
-    /// The same with other settings.
+    /// The same with changed settings.
     pub(crate) async fn worker_with(
         &mut self,
         change: impl FnOnce(&mut WorkerConfig),
         tools: impl IntoIterator<Item = Tool>,
-    ) -> Running {
+    ) -> RunningWorker {
         let mut config = self.config();
         change(&mut config);
         self.start_worker(tools.into_iter().fold(Worker::new(config), Worker::add)).await
@@ -134,10 +135,10 @@ impl Dispatcher {
         WorkerConfig { nats, drain_grace, ..WorkerConfig::new("", "test") }
     }
 
-    /// Starts a worker, which has registered itself then.
-    pub(crate) async fn start_worker(&mut self, worker: Worker) -> Running {
-        let running = Running::start(worker);
-        self.next(|said| matches!(said, Said::Registered(_)).then_some(())).await;
+    /// Starts a worker, and waits until it has registered.
+    pub(crate) async fn start_worker(&mut self, worker: Worker) -> RunningWorker {
+        let running = RunningWorker::start(worker);
+        self.next(|received| matches!(received, Received::Registration(_)).then_some(())).await;
         running
     }
 
@@ -146,7 +147,7 @@ impl Dispatcher {
         self.submit_many("default", tool, 1, 2).await[0]
     }
 
-    /// The same for many, which say that their arguments have so many bytes.
+    /// The same for many jobs, which claim that their arguments have so many bytes.
     pub(crate) async fn submit_many(&self, pool: &str, tool: &str, count: usize, bytes: u32) -> Vec<JobRef> {
         let new = || Job { call: CallId::generate(), attempt: 1, tool: tool.into(), bytes };
         let jobs: Vec<Job> = (0..count).map(|_| new()).collect();
@@ -158,11 +159,11 @@ impl Dispatcher {
         jobs.iter().map(|job| JobRef { call: job.call, attempt: 1 }).collect()
     }
 
-    /// The next thing said that is wanted; others are skipped.
-    pub(crate) async fn next<T>(&mut self, mut wanted: impl FnMut(Said) -> Option<T>) -> T {
+    /// Waits for a message that `select` accepts; skips others.
+    pub(crate) async fn next<T>(&mut self, mut select: impl FnMut(Received) -> Option<T>) -> T {
         within(20, async {
             loop {
-                if let Some(found) = wanted(self.said.recv().await.unwrap()) {
+                if let Some(found) = select(self.received.recv().await.unwrap()) {
                     return found;
                 }
             }
@@ -171,28 +172,28 @@ impl Dispatcher {
     }
 
     pub(crate) async fn report(&mut self) -> Report {
-        self.next(|said| if let Said::Reported(report) = said { Some(*report) } else { None }).await
+        self.next(|received| if let Received::Report(report) = received { Some(*report) } else { None }).await
     }
 
     pub(crate) async fn claim(&mut self) -> ClaimRequest {
-        self.next(|said| if let Said::Claimed(claim) = said { Some(claim) } else { None }).await
+        self.next(|received| if let Received::Claim(claim) = received { Some(claim) } else { None }).await
     }
 
-    pub(crate) async fn renewal(&mut self) -> Heartbeat {
-        self.next(|said| if let Said::Renewed(renewal) = said { Some(renewal) } else { None }).await
+    pub(crate) async fn heartbeat(&mut self) -> Heartbeat {
+        self.next(|received| if let Received::Heartbeat(heartbeat) = received { Some(heartbeat) } else { None }).await
     }
 
-    /// Everything said up to now.
-    pub(crate) fn said(&mut self) -> Vec<Said> {
-        std::iter::from_fn(|| self.said.try_recv().ok()).collect()
+    /// Takes all messages received so far.
+    pub(crate) fn received(&mut self) -> Vec<Received> {
+        std::iter::from_fn(|| self.received.try_recv().ok()).collect()
     }
 
-    pub(crate) async fn tell(&self, worker: &WorkerId, notice: &WorkerNotice) {
-        self.queue.publish(&subjects::worker(worker), notice).await.unwrap();
+    pub(crate) async fn send_control(&self, worker: &WorkerId, message: &WorkerNotice) {
+        self.queue.publish(&subjects::worker(worker), message).await.unwrap();
     }
 
-    /// Waits until no job is on the stream any more.
-    pub(crate) async fn all_answered(&self) {
+    /// Waits until no job is left on the stream.
+    pub(crate) async fn stream_is_empty(&self) {
         within(20, async {
             while self.queue.ensure_streams().await.map_or(1, |streams| streams.jobs) > 0 {
                 tokio::task::yield_now().await;
@@ -201,7 +202,7 @@ impl Dispatcher {
         .await;
     }
 
-    /// Kills the server and starts it again, with or without what it had stored.
+    /// Kills the server and starts it again; `wipe` deletes its store.
     pub(crate) async fn restart_nats(&mut self, wipe: bool) {
         let nats = self.nats.take().unwrap();
         let store = nats.store().to_owned();
@@ -234,42 +235,42 @@ async fn ensure(queue: &Queue) {
     }
 }
 
-/// What answers in the background.
+/// Replies to requests in the background.
 #[derive(Clone)]
-struct Hands {
+struct Responder {
     queue: Queue,
     script: Arc<Mutex<Script>>,
-    said: mpsc::UnboundedSender<Said>,
+    received: mpsc::UnboundedSender<Received>,
 }
 
-impl Hands {
+impl Responder {
     fn script(&self) -> MutexGuard<'_, Script> {
         self.script.lock().unwrap()
     }
 
-    fn note(&self, said: Said) {
-        // The test may be over already.
-        let _ = self.said.send(said);
+    fn record(&self, received: Received) {
+        // The test may have ended already.
+        let _ = self.received.send(received);
     }
 
-    async fn answer(&self, request: &Request) {
+    async fn reply(&self, request: &Request) {
         match request.subject() {
             subjects::REGISTER => {
-                self.script().ask_to_announce = false;
-                self.note(Said::Registered(serde_json::from_slice(&request.payload).unwrap()));
+                self.script().request_registration = false;
+                self.record(Received::Registration(serde_json::from_slice(&request.payload).unwrap()));
                 request.reply(&serde_json::json!({})).await;
             }
             subjects::CLAIM => {
                 let claim: ClaimRequest = serde_json::from_slice(&request.payload).unwrap();
                 let reply = self.script().grant(&claim);
-                self.note(Said::Claimed(claim));
+                self.record(Received::Claim(claim));
                 if let Some(reply) = reply {
                     request.reply(&reply).await;
                 }
             }
             subjects::HEARTBEAT => {
-                let reply = self.script().renew();
-                self.note(Said::Renewed(serde_json::from_slice(&request.payload).unwrap()));
+                let reply = self.script().heartbeat_reply();
+                self.record(Received::Heartbeat(serde_json::from_slice(&request.payload).unwrap()));
                 if let Some(reply) = reply {
                     request.reply(&reply).await;
                 }
@@ -277,7 +278,7 @@ impl Hands {
             _ => {
                 let release: ReleaseRequest = serde_json::from_slice(&request.payload).unwrap();
                 let released = u32::try_from(release.jobs.len()).unwrap();
-                self.note(Said::Released(release));
+                self.record(Received::Release(release));
                 request.reply(&ReleaseReply { released }).await;
             }
         }
@@ -291,13 +292,13 @@ impl Hands {
                 let texts = batch.reports.iter().map(|raw| raw.get());
                 let reports: Vec<Report> = texts.map(|text| serde_json::from_str(text).unwrap()).collect();
                 let ingested = reports.iter().map(Report::job_ref).collect();
-                let tell = self.script().ingest;
+                let ingest = self.script().ingest;
                 for report in reports {
-                    self.note(Said::Reported(Box::new(report)));
+                    self.record(Received::Report(Box::new(report)));
                 }
-                if tell {
-                    let notice = WorkerNotice { ingested, cancelled: Vec::new() };
-                    self.queue.publish(&subjects::worker(&batch.worker), &notice).await.unwrap();
+                if ingest {
+                    let message = WorkerNotice { ingested, cancelled: Vec::new() };
+                    self.queue.publish(&subjects::worker(&batch.worker), &message).await.unwrap();
                 }
                 delivery.ack().await;
             }
@@ -332,24 +333,24 @@ impl Script {
         }
     }
 
-    fn renew(&self) -> Option<HeartbeatReply> {
+    fn heartbeat_reply(&self) -> Option<HeartbeatReply> {
         let reply = HeartbeatReply {
             lost: self.lost.clone(),
             cancelled: self.cancelled.clone(),
-            register: self.ask_to_announce,
+            register: self.request_registration,
         };
-        self.answer_renewals.then_some(reply)
+        self.reply_to_heartbeats.then_some(reply)
     }
 }
 
 /// A worker in this process.
-pub(crate) struct Running {
+pub(crate) struct RunningWorker {
     pub(crate) id: WorkerId,
     pub(crate) shutdown: CancellationToken,
     task: JoinHandle<Result<(), WorkerError>>,
 }
 
-impl Running {
+impl RunningWorker {
     pub(crate) fn start(worker: Worker) -> Self {
         let (id, shutdown) = (worker.id().clone(), CancellationToken::new());
         Self { id, task: tokio::spawn(worker.run(shutdown.clone())), shutdown }

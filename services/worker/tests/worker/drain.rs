@@ -2,26 +2,28 @@ use redial_proto::{Effect, ErrorClass, GrantRef};
 use redial_worker::Tool;
 
 use crate::{
-    dispatcher::{Dispatcher, Said},
+    dispatcher::{Dispatcher, Received},
     tools::{self, Event},
     within,
 };
 
 #[tokio::test]
-async fn what_finishes_within_the_grace_is_reported() {
+async fn a_tool_that_finishes_within_the_grace_period_is_reported() {
     let mut dispatcher = Dispatcher::start().await;
     let (gated, gate) = tools::gated("gated");
     let worker = dispatcher.worker(1, [gated]).await;
     let jobs = dispatcher.submit_many("default", "gated", 2, 2).await;
     within(5, gate.until_running(1)).await;
     worker.shutdown.cancel();
-    dispatcher.next(|said| matches!(said, Said::Renewed(renewal) if renewal.draining).then_some(())).await;
+    dispatcher
+        .next(|received| matches!(received, Received::Heartbeat(heartbeat) if heartbeat.draining).then_some(()))
+        .await;
     gate.open(2);
     let report = dispatcher.report().await;
     assert!(report.output.is_some() && jobs.contains(&report.job_ref()));
     worker.ended().await;
-    assert!(dispatcher.said().is_empty(), "nothing is given back, nothing more is claimed");
-    // The other job waits for another worker, now.
+    assert!(dispatcher.received().is_empty(), "the worker released or claimed something");
+    // Another worker takes the other job.
     let (gated, gate) = tools::gated("gated");
     gate.open(1);
     let other = dispatcher.worker(1, [gated]).await;
@@ -30,7 +32,7 @@ async fn what_finishes_within_the_grace_is_reported() {
 }
 
 #[tokio::test]
-async fn what_may_run_twice_is_given_back() {
+async fn a_stopped_attempt_that_may_run_twice_is_released() {
     for effect in [Effect::Read, Effect::Idempotent, Effect::Keyed] {
         let mut dispatcher = Dispatcher::start().await;
         dispatcher.script().effect = effect;
@@ -39,16 +41,17 @@ async fn what_may_run_twice_is_given_back() {
         let job = dispatcher.submit("stuck").await;
         assert_eq!(within(5, events.recv()).await, Some(Event::Started));
         worker.shutdown.cancel();
-        let released = dispatcher.next(|said| if let Said::Released(released) = said { Some(released) } else { None });
+        let released =
+            dispatcher.next(|received| if let Received::Release(released) = received { Some(released) } else { None });
         assert_eq!(released.await.jobs.iter().map(GrantRef::job_ref).collect::<Vec<_>>(), [job]);
-        assert_eq!(events.try_recv(), Ok(Event::Gone), "given back while the tool still ran");
+        assert_eq!(events.try_recv(), Ok(Event::Dropped), "the attempt was released while the tool still ran");
         worker.ended().await;
-        assert!(!dispatcher.said().iter().any(|said| matches!(said, Said::Reported(_))));
+        assert!(!dispatcher.received().iter().any(|received| matches!(received, Received::Report(_))));
     }
 }
 
 #[tokio::test]
-async fn what_must_not_run_twice_is_reported_as_lost() {
+async fn a_stopped_unsafe_attempt_is_reported_as_lost() {
     let mut dispatcher = Dispatcher::start().await;
     dispatcher.script().effect = Effect::Unsafe;
     let (stuck, mut events) = tools::stuck();
@@ -60,21 +63,22 @@ async fn what_must_not_run_twice_is_reported_as_lost() {
     let error = report.error.as_ref().unwrap();
     assert_eq!((report.job_ref(), error.class, error.effect_possible), (job, ErrorClass::Lost, true));
     worker.ended().await;
-    assert!(!dispatcher.said().iter().any(|said| matches!(said, Said::Released(_))));
+    assert!(!dispatcher.received().iter().any(|received| matches!(received, Received::Release(_))));
 }
 
 #[tokio::test]
-async fn a_claim_that_nobody_answers_is_given_back() {
+async fn an_unanswered_claim_is_released() {
     let mut dispatcher = Dispatcher::start().await;
     dispatcher.script().unanswered_claims = usize::MAX;
     let worker = dispatcher.worker(4, [Tool::echo()]).await;
     let job = dispatcher.submit("echo").await;
     dispatcher.claim().await;
     worker.shutdown.cancel();
-    let released = dispatcher.next(|said| if let Said::Released(released) = said { Some(released) } else { None });
+    let released =
+        dispatcher.next(|received| if let Received::Release(released) = received { Some(released) } else { None });
     assert_eq!(released.await.jobs.iter().map(GrantRef::job_ref).collect::<Vec<_>>(), [job]);
     worker.ended().await;
-    // Its message is back on the stream for another worker.
+    // The job is back on the stream, and another worker takes it.
     dispatcher.script().unanswered_claims = 0;
     let other = dispatcher.worker(4, [Tool::echo()]).await;
     assert_eq!(within(5, dispatcher.report()).await.job_ref(), job);
@@ -82,7 +86,7 @@ async fn a_claim_that_nobody_answers_is_given_back() {
 }
 
 #[tokio::test]
-async fn a_second_signal_ends_the_grace() {
+async fn the_kill_token_ends_the_grace_period() {
     let mut dispatcher = Dispatcher::start().await;
     let (stuck, mut events) = tools::stuck();
     let kill = redial_worker::CancellationToken::new();

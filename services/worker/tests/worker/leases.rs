@@ -2,30 +2,30 @@ use redial_proto::{ErrorClass, WorkerNotice};
 use redial_worker::Tool;
 
 use crate::{
-    dispatcher::{Dispatcher, Said},
+    dispatcher::{Dispatcher, Received},
     tools::{self, Event},
     within,
 };
 
 fn reports(dispatcher: &mut Dispatcher) -> usize {
-    dispatcher.said().iter().filter(|said| matches!(said, Said::Reported(_))).count()
+    dispatcher.received().iter().filter(|received| matches!(received, Received::Report(_))).count()
 }
 
 #[tokio::test]
-async fn running_calls_are_renewed_and_an_idle_worker_is_heard_of() {
+async fn heartbeats_renew_running_calls_and_continue_while_idle() {
     let mut dispatcher = Dispatcher::start().await;
     dispatcher.script().lease_ms = 600;
     let (stuck, mut events) = tools::stuck();
     let worker = dispatcher.worker(4, [stuck]).await;
-    assert!(dispatcher.renewal().await.running.is_empty());
+    assert!(dispatcher.heartbeat().await.running.is_empty());
     let job = dispatcher.submit("stuck").await;
     assert_eq!(within(5, events.recv()).await, Some(Event::Started));
     // Far longer than the lease of 600 ms.
-    dispatcher.said();
+    dispatcher.received();
     for _ in 0..6 {
-        let renewal = dispatcher.renewal().await;
-        assert_eq!((&renewal.worker, renewal.slots, renewal.draining), (&worker.id, 4, false));
-        assert_eq!(renewal.running, [job]);
+        let heartbeat = dispatcher.heartbeat().await;
+        assert_eq!((&heartbeat.worker, heartbeat.slots, heartbeat.draining), (&worker.id, 4, false));
+        assert_eq!(heartbeat.running, [job]);
     }
     assert!(events.try_recv().is_err(), "the tool was stopped");
     worker.stop().await;
@@ -34,78 +34,82 @@ async fn running_calls_are_renewed_and_an_idle_worker_is_heard_of() {
 #[tokio::test]
 async fn a_lost_lease_stops_the_tool_and_nothing_is_reported() {
     let mut dispatcher = Dispatcher::start().await;
-    // Renewed every 2 s: the tool is stopped by the answer, long before the lease would have ended.
+    // The worker sends a heartbeat every 2 s: the reply stops the tool long before the lease would have expired.
     dispatcher.script().lease_ms = 6000;
     let (stuck, mut events) = tools::stuck();
     let worker = dispatcher.worker(4, [stuck]).await;
     let job = dispatcher.submit("stuck").await;
     assert_eq!(within(5, events.recv()).await, Some(Event::Started));
     dispatcher.script().lost = vec![job];
-    assert_eq!(within(4, events.recv()).await, Some(Event::Gone));
-    dispatcher.next(|said| matches!(said, Said::Renewed(renewal) if renewal.running.is_empty()).then_some(())).await;
+    assert_eq!(within(4, events.recv()).await, Some(Event::Dropped));
+    dispatcher
+        .next(|received| {
+            matches!(received, Received::Heartbeat(heartbeat) if heartbeat.running.is_empty()).then_some(())
+        })
+        .await;
     worker.stop().await;
     assert_eq!(reports(&mut dispatcher), 0);
 }
 
-/// With one that does not answer, the next try must not depend on where a single message goes.
+/// If one of two dispatchers hangs, a retry must not depend on which one gets it.
 #[tokio::test]
-async fn a_heartbeat_that_failed_is_sent_in_copies() {
+async fn a_failed_heartbeat_is_repeated_in_copies() {
     let mut dispatcher = Dispatcher::start().await;
     dispatcher.script().lease_ms = 6000;
     let (stuck, mut events) = tools::stuck();
     let worker = dispatcher.worker(4, [stuck]).await;
     dispatcher.submit("stuck").await;
     assert_eq!(within(5, events.recv()).await, Some(Event::Started));
-    dispatcher.renewal().await;
-    dispatcher.script().answer_renewals = false;
-    dispatcher.said();
-    let silent = async {
-        // Single ones would be 1.5 s apart.
-        dispatcher.renewal().await;
+    dispatcher.heartbeat().await;
+    dispatcher.script().reply_to_heartbeats = false;
+    dispatcher.received();
+    let retries = async {
+        // Single heartbeats would be 1.5 s apart.
+        dispatcher.heartbeat().await;
         for copies in [3, 5, 5] {
-            dispatcher.renewal().await;
+            dispatcher.heartbeat().await;
             for _ in 1..copies {
-                within(1, dispatcher.renewal()).await;
+                within(1, dispatcher.heartbeat()).await;
             }
         }
     };
-    within(20, silent).await;
+    within(20, retries).await;
     worker.stop().await;
 }
 
 #[tokio::test]
-async fn without_renewals_the_lease_ends_by_the_workers_own_clock() {
+async fn without_renewals_the_lease_expires_by_the_workers_clock() {
     let mut dispatcher = Dispatcher::start().await;
     dispatcher.script().lease_ms = 1000;
-    dispatcher.script().answer_renewals = false;
+    dispatcher.script().reply_to_heartbeats = false;
     let (stuck, mut events) = tools::stuck();
     let worker = dispatcher.worker(4, [stuck]).await;
     dispatcher.submit("stuck").await;
     assert_eq!(within(5, events.recv()).await, Some(Event::Started));
     let started = std::time::Instant::now();
-    assert_eq!(within(5, events.recv()).await, Some(Event::Gone));
-    // At most the lease; its start is counted from the claim.
+    assert_eq!(within(5, events.recv()).await, Some(Event::Dropped));
+    // At most the lease, which begins with the claim.
     assert!((500..1100).contains(&started.elapsed().as_millis()), "{:?}", started.elapsed());
     worker.stop().await;
     assert_eq!(reports(&mut dispatcher), 0);
 }
 
 #[tokio::test]
-async fn a_cancelled_call_is_stopped_and_says_so() {
+async fn a_cancelled_call_is_stopped_and_reported() {
     let mut dispatcher = Dispatcher::start().await;
     dispatcher.script().lease_ms = 600;
     let (stuck, mut events) = tools::stuck();
     let worker = dispatcher.worker(4, [stuck]).await;
-    for by_notice in [true, false] {
+    for by_control_message in [true, false] {
         let job = dispatcher.submit("stuck").await;
         assert_eq!(within(5, events.recv()).await, Some(Event::Started));
-        if by_notice {
-            let notice = WorkerNotice { cancelled: vec![job], ..WorkerNotice::default() };
-            dispatcher.tell(&worker.id, &notice).await;
+        if by_control_message {
+            let message = WorkerNotice { cancelled: vec![job], ..WorkerNotice::default() };
+            dispatcher.send_control(&worker.id, &message).await;
         } else {
             dispatcher.script().cancelled = vec![job];
         }
-        assert_eq!(within(5, events.recv()).await, Some(Event::Gone));
+        assert_eq!(within(5, events.recv()).await, Some(Event::Dropped));
         let report = dispatcher.report().await;
         let error = report.error.as_ref().unwrap();
         assert_eq!((report.job_ref(), error.class), (job, ErrorClass::Cancelled));
@@ -115,7 +119,7 @@ async fn a_cancelled_call_is_stopped_and_says_so() {
 }
 
 #[tokio::test]
-async fn at_its_deadline_a_tool_is_stopped() {
+async fn a_tool_is_stopped_at_its_deadline() {
     let mut dispatcher = Dispatcher::start().await;
     dispatcher.script().timeout_ms = 50;
     let (stuck, mut events) = tools::stuck();
@@ -126,12 +130,12 @@ async fn at_its_deadline_a_tool_is_stopped() {
     let error = report.error.unwrap();
     assert_eq!((error.class, error.effect_possible), (ErrorClass::Timeout, true));
     assert_eq!(within(5, events.recv()).await, Some(Event::Started));
-    assert_eq!(within(5, events.recv()).await, Some(Event::Gone));
+    assert_eq!(within(5, events.recv()).await, Some(Event::Dropped));
     worker.stop().await;
 }
 
 #[tokio::test]
-async fn a_panic_is_one_failed_attempt() {
+async fn a_panic_fails_only_its_attempt() {
     let mut dispatcher = Dispatcher::start().await;
     let worker = dispatcher.worker(4, [tools::panics(), Tool::echo()]).await;
     dispatcher.submit("panics").await;

@@ -4,7 +4,7 @@ use redial_worker::Tool;
 
 use crate::{dispatcher::Dispatcher, tools, within};
 
-/// Memory of this process in MB (Linux): worker, scripted dispatcher and test together.
+/// Resident memory of this process in MB (Linux): the worker, the scripted dispatcher and the test.
 fn memory() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
@@ -24,7 +24,7 @@ async fn ten_thousand_slow_calls_run_at_once() {
     let (took, used) = (started.elapsed(), memory().saturating_sub(before));
     println!("{CALLS} calls running after {took:?}, {used} MB");
     assert!(used < 150, "{used} MB");
-    dispatcher.all_answered().await;
+    dispatcher.stream_is_empty().await;
     gate.open(CALLS);
     for _ in 0..CALLS {
         dispatcher.report().await;
@@ -33,7 +33,7 @@ async fn ten_thousand_slow_calls_run_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn quick_calls_go_in_batches() {
+async fn fast_calls_are_claimed_in_batches() {
     const CALLS: usize = 5_000;
     let mut dispatcher = Dispatcher::start().await;
     dispatcher.submit_many("default", "echo", CALLS, 2).await;
@@ -42,10 +42,10 @@ async fn quick_calls_go_in_batches() {
     let (mut reports, mut claims) = (0, 0);
     while reports < CALLS {
         dispatcher
-            .next(|said| {
-                match said {
-                    crate::dispatcher::Said::Reported(_) => reports += 1,
-                    crate::dispatcher::Said::Claimed(_) => claims += 1,
+            .next(|received| {
+                match received {
+                    crate::dispatcher::Received::Report(_) => reports += 1,
+                    crate::dispatcher::Received::Claim(_) => claims += 1,
                     _ => return None,
                 }
                 Some(())

@@ -1,4 +1,4 @@
-//! A worker against the wire contract: a real nats-server, and a dispatcher that does what the test tells it to.
+//! Tests the worker against the wire contract: a real nats-server, and a scripted dispatcher.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail anywhere")]
 

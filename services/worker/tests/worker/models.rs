@@ -1,4 +1,4 @@
-//! Models: calls like any other, with watchers, limits of their own and a pool of their own.
+//! Models: watchers see their deltas, and each model has its own limit.
 
 use redial_proto::{Delta, ErrorClass, Language, Message, Role, TaskId, Trimmed, subjects};
 use redial_queue::Subscription;
@@ -6,21 +6,21 @@ use redial_worker::{Context, Tool, TurnReply, TurnRequest, Worker};
 use serde_json::{Map, Value};
 
 use crate::{
-    dispatcher::{Dispatcher, Running, Said},
+    dispatcher::{Dispatcher, Received, RunningWorker},
     tools, within,
 };
 
-/// A model that writes so many pieces, waits at a gate, and writes a last one.
-fn writing(pieces: usize) -> (Tool, tools::Gate) {
+/// A model that writes so many deltas, waits at a gate, and writes a last one.
+fn writing_model(deltas: usize) -> (Tool, tools::Gate) {
     let (_, gate) = tools::gated("gate");
     let inner = gate.clone();
     let model = Tool::new("small", move |context: Context, _: Map<String, Value>| {
         let gate = inner.clone();
         async move {
-            let piece = |text: &str| context.delta(Delta { turn: 3, text: text.to_owned(), ..Delta::default() });
-            (0..pieces).for_each(|_| piece("na "));
+            let write = |text: &str| context.delta(Delta { turn: 3, text: text.to_owned(), ..Delta::default() });
+            (0..deltas).for_each(|_| write("na "));
             gate.pass().await;
-            piece("batman");
+            write("batman");
             TurnReply { text: Some("whole".to_owned()), ..TurnReply::default() }
         }
     });
@@ -33,13 +33,13 @@ async fn next(deltas: &mut Subscription) -> Delta {
 }
 
 #[tokio::test]
-async fn watchers_see_an_answer_grow_in_few_messages() {
+async fn watchers_see_a_models_deltas_in_few_messages() {
     let mut dispatcher = Dispatcher::start().await;
     let task = TaskId::generate();
     dispatcher.script().task = Some(task);
     let mut deltas = dispatcher.queue.subscribe(&subjects::task_deltas(task)).await.unwrap();
     dispatcher.queue.flush().await;
-    let (model, gate) = writing(100);
+    let (model, gate) = writing_model(100);
     let chatty = Tool::new("chatty", async |context: Context, _: Map<String, Value>| {
         context.delta(Delta { text: "not for watchers".to_owned(), ..Delta::default() });
     });
@@ -47,14 +47,14 @@ async fn watchers_see_an_answer_grow_in_few_messages() {
     dispatcher.submit("chatty").await;
     dispatcher.report().await;
     let job = dispatcher.submit_many("models", "model-small", 1, 2).await[0];
-    // While it is being written, and all that came at once together: only a model writes for watchers.
+    // Published while the model still writes, and merged. The tool's delta is not published.
     assert_eq!(next(&mut deltas).await, Delta { turn: 3, text: "na ".repeat(100), thought: String::new() });
     gate.open(1);
     let report = dispatcher.report().await;
     assert_eq!(report.job_ref(), job);
     let reply: TurnReply = serde_json::from_str(report.output.unwrap().get()).unwrap();
     assert_eq!(reply.text.as_deref(), Some("whole"));
-    // What is left at the end is shown before the report.
+    // The last delta is published before the report.
     assert_eq!(next(&mut deltas).await.text, "batman");
     worker.stop().await;
 }
@@ -107,8 +107,10 @@ async fn the_models_of_a_file_are_asked_like_any_tool() {
         let mut script = dispatcher.script();
         (script.task, script.arguments) = (Some(task), Some(serde_json::to_value(request(task)).unwrap()));
     }
-    let running = Running::start(Worker::new(dispatcher.config()).models(&models).unwrap());
-    let registered = dispatcher.next(|said| if let Said::Registered(said) = said { Some(said) } else { None }).await;
+    let running = RunningWorker::start(Worker::new(dispatcher.config()).models(&models).unwrap());
+    let registered = dispatcher
+        .next(|received| if let Received::Registration(registration) = received { Some(registration) } else { None })
+        .await;
     let named: Vec<_> = registered.tools.iter().map(|tool| (tool.name.as_str(), tool.pool.as_str())).collect();
     assert_eq!(named, [("model-dear", "models"), ("model-parrot", "models")]);
     assert_eq!(registered.slots, 64 + 3);
@@ -133,18 +135,22 @@ async fn the_models_of_a_file_are_asked_like_any_tool() {
     dispatcher.submit_many("models", "model-parrot", 1, 2).await;
     let error = dispatcher.report().await.error.unwrap();
     assert_eq!((error.class, error.effect_possible), (ErrorClass::Internal, false));
-    assert!(error.message.starts_with("the arguments are no request to a model: missing field"), "{}", error.message);
+    assert!(
+        error.message.starts_with("the arguments are not a request to a model: missing field"),
+        "{}",
+        error.message
+    );
     running.stop().await;
 }
 
 #[test]
-fn a_wrong_file_of_models_is_named_and_the_one_of_the_deployment_is_right() {
+fn a_missing_file_of_models_is_named_and_the_deployed_one_is_valid() {
     let worker = || Worker::new(redial_worker::WorkerConfig::default());
     let missing = worker().models("/nowhere/models.toml").err().unwrap().to_string();
     assert!(missing.starts_with("/nowhere/models.toml: "), "{missing}");
     let given = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/models.toml");
     assert!(worker().models(given).is_ok());
-    // All of it is an example; without its comment signs it is one that works.
+    // The file contains only a commented-out example; uncommented it must be valid.
     let text = std::fs::read_to_string(given).unwrap();
     let example: Vec<&str> = text.split("#\n").nth(1).unwrap().lines().map(|line| &line[2..]).collect();
     let example = example.join("\n");
@@ -156,7 +162,7 @@ fn a_wrong_file_of_models_is_named_and_the_one_of_the_deployment_is_right() {
 }
 
 #[tokio::test]
-async fn no_model_waits_for_another() {
+async fn a_busy_model_does_not_block_another() {
     let mut dispatcher = Dispatcher::start().await;
     let (slow, gate) = tools::gated("slow");
     let quick = Tool::echo();
@@ -174,11 +180,11 @@ async fn no_model_waits_for_another() {
     }
     assert_eq!(gate.most(), 2);
     worker.stop().await;
-    dispatcher.all_answered().await;
+    dispatcher.stream_is_empty().await;
 }
 
 #[tokio::test]
-async fn a_call_that_waits_for_its_model_is_not_claimed() {
+async fn a_call_is_not_claimed_while_its_model_is_busy() {
     let mut dispatcher = Dispatcher::start().await;
     let (mut slow, gate) = tools::gated("slow");
     slow.concurrency = Some(1);
@@ -188,14 +194,14 @@ async fn a_call_that_waits_for_its_model_is_not_claimed() {
     for _ in 0..3 {
         within(5, gate.until_running(1)).await;
         gate.open(1);
-        // The next claim may come before the report: its slot is free as soon as the tool has ended.
-        let report = dispatcher.next(|said| match said {
-            Said::Claimed(claim) => {
+        // The next claim may come before the report: the permit is returned as soon as the tool has ended.
+        let report = dispatcher.next(|received| match received {
+            Received::Claim(claim) => {
                 claimed += claim.jobs.len();
                 None
             }
-            Said::Released(released) => panic!("claimed in vain: {released:?}"),
-            said => matches!(said, Said::Reported(_)).then_some(()),
+            Received::Release(released) => panic!("the worker released a claimed call: {released:?}"),
+            received => matches!(received, Received::Report(_)).then_some(()),
         });
         report.await;
     }
@@ -204,7 +210,7 @@ async fn a_call_that_waits_for_its_model_is_not_claimed() {
 }
 
 #[tokio::test]
-async fn what_is_no_request_is_refused_before_a_model_is_asked() {
+async fn arguments_that_are_not_a_request_are_refused() {
     let mut dispatcher = Dispatcher::start().await;
     let model = Tool::new("typed", async |_: TurnRequest| TurnReply::default());
     let worker = dispatcher.start_worker(Worker::new(dispatcher.config()).model(model)).await;

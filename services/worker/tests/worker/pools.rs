@@ -1,12 +1,12 @@
 use redial_worker::Tool;
 
 use crate::{
-    dispatcher::{Dispatcher, Said},
+    dispatcher::{Dispatcher, Received},
     tools, within,
 };
 
 #[tokio::test]
-async fn a_worker_never_holds_more_jobs_than_slots() {
+async fn a_worker_never_holds_more_jobs_than_permits() {
     let mut dispatcher = Dispatcher::start().await;
     let (gated, gate) = tools::gated("gated");
     let worker = dispatcher.worker(4, [gated]).await;
@@ -24,16 +24,16 @@ async fn a_worker_never_holds_more_jobs_than_slots() {
         dispatcher.report().await;
     }
     assert!(gate.most() <= 4, "{}", gate.most());
-    assert!(gate.most() > 1, "slots were not used");
+    assert!(gate.most() > 1, "permits were not used");
     worker.stop().await;
 }
 
 #[tokio::test]
-async fn a_free_slot_is_filled_at_once() {
+async fn a_free_permit_is_used_at_once() {
     let mut dispatcher = Dispatcher::start().await;
     let (gated, gate) = tools::gated("gated");
     let worker = dispatcher.worker(8, [gated]).await;
-    // One pull with 8 slots is open when the first job comes, and stays so for the others.
+    // One pull for 8 jobs is open when the first job arrives, and stays open for the others.
     for running in 1..=8 {
         dispatcher.submit("gated").await;
         within(2, gate.until_running(running)).await;
@@ -47,7 +47,7 @@ async fn a_free_slot_is_filled_at_once() {
 }
 
 #[tokio::test]
-async fn a_limited_tool_does_not_slow_others() {
+async fn a_limited_tool_does_not_block_others() {
     let mut dispatcher = Dispatcher::start().await;
     let (limited, gate) = tools::gated("limited");
     let worker = dispatcher.worker(8, [limited.concurrency(2), Tool::echo()]).await;
@@ -64,24 +64,24 @@ async fn a_limited_tool_does_not_slow_others() {
 }
 
 #[tokio::test]
-async fn a_job_that_is_none_is_thrown_away() {
+async fn a_job_that_cannot_be_parsed_is_discarded() {
     let mut dispatcher = Dispatcher::start().await;
     dispatcher.queue.put("redial.jobs.default.echo", &"no job").await.unwrap();
     dispatcher.queue.put("redial.jobs.default.echo", &serde_json::json!({"call": 1})).await.unwrap();
     let worker = dispatcher.worker(4, [Tool::echo()]).await;
-    dispatcher.all_answered().await;
+    dispatcher.stream_is_empty().await;
     let job = dispatcher.submit("echo").await;
     assert_eq!(dispatcher.report().await.job_ref(), job);
     worker.stop().await;
-    assert!(!dispatcher.said().iter().any(|said| matches!(said, Said::Claimed(_))));
+    assert!(!dispatcher.received().iter().any(|received| matches!(received, Received::Claim(_))));
 }
 
 #[tokio::test]
-async fn a_job_for_another_worker_of_the_pool_is_handed_back() {
+async fn a_job_for_another_worker_of_the_pool_is_returned() {
     let mut dispatcher = Dispatcher::start().await;
     let one = dispatcher.worker(4, [Tool::echo()]).await;
-    let job = dispatcher.submit("tells").await;
-    let other = dispatcher.worker(4, [tools::tells()]).await;
+    let job = dispatcher.submit("echo_context").await;
+    let other = dispatcher.worker(4, [tools::echo_context()]).await;
     let claim = dispatcher.claim().await;
     assert_eq!((&claim.worker, &claim.jobs[..]), (&other.id, &[job][..]));
     assert_eq!(dispatcher.report().await.job_ref(), job);

@@ -2,30 +2,36 @@ use redial_proto::{ErrorClass, WorkerNotice};
 use redial_worker::Tool;
 
 use crate::{
-    dispatcher::{Dispatcher, Said},
+    dispatcher::{Dispatcher, Received},
     tools, within,
 };
 
 #[tokio::test]
-async fn a_report_is_sent_again_until_it_is_on_record() {
+async fn a_report_is_repeated_until_it_is_on_record() {
     let mut dispatcher = Dispatcher::start().await;
     dispatcher.script().ingest = false;
     dispatcher.script().lease_ms = 600;
     let worker = dispatcher.worker(4, [Tool::echo()]).await;
     let job = dispatcher.submit("echo").await;
     let first = dispatcher.report().await;
-    // Held until it is on record, so that the lease lives on.
-    dispatcher.next(|said| matches!(said, Said::Renewed(renewal) if renewal.running == [job]).then_some(())).await;
+    // The lease is renewed until the report is on record.
+    dispatcher
+        .next(|received| matches!(received, Received::Heartbeat(heartbeat) if heartbeat.running == [job]).then_some(()))
+        .await;
     let again = dispatcher.report().await;
     assert_eq!((first.job_ref(), again.job_ref()), (job, job));
     assert_eq!(again.output.unwrap().get(), first.output.unwrap().get());
-    dispatcher.tell(&worker.id, &WorkerNotice { ingested: vec![job], ..WorkerNotice::default() }).await;
-    dispatcher.next(|said| matches!(said, Said::Renewed(renewal) if renewal.running.is_empty()).then_some(())).await;
+    dispatcher.send_control(&worker.id, &WorkerNotice { ingested: vec![job], ..WorkerNotice::default() }).await;
+    dispatcher
+        .next(|received| {
+            matches!(received, Received::Heartbeat(heartbeat) if heartbeat.running.is_empty()).then_some(())
+        })
+        .await;
     worker.stop().await;
 }
 
 #[tokio::test]
-async fn after_a_reconnection_reports_are_sent_at_once() {
+async fn reports_are_repeated_right_after_a_reconnection() {
     let mut dispatcher = Dispatcher::start().await;
     dispatcher.script().ingest = false;
     let worker = dispatcher.worker(4, [Tool::echo()]).await;
@@ -38,7 +44,7 @@ async fn after_a_reconnection_reports_are_sent_at_once() {
 }
 
 #[tokio::test]
-async fn a_report_that_was_lost_meanwhile_is_forgotten() {
+async fn the_report_of_a_lost_attempt_is_dropped() {
     let mut dispatcher = Dispatcher::start().await;
     dispatcher.script().ingest = false;
     dispatcher.script().lease_ms = 600;
@@ -46,26 +52,30 @@ async fn a_report_that_was_lost_meanwhile_is_forgotten() {
     let job = dispatcher.submit("echo").await;
     dispatcher.report().await;
     dispatcher.script().lost = vec![job];
-    dispatcher.next(|said| matches!(said, Said::Renewed(renewal) if renewal.running.is_empty()).then_some(())).await;
-    // With a report in hand, stopping would take 10 s.
+    dispatcher
+        .next(|received| {
+            matches!(received, Received::Heartbeat(heartbeat) if heartbeat.running.is_empty()).then_some(())
+        })
+        .await;
+    // With a pending report, stopping would take 10 s.
     within(5, worker.stop()).await;
 }
 
 #[tokio::test]
-async fn an_output_over_the_limit_is_an_error() {
+async fn an_output_over_the_limit_becomes_an_error() {
     let mut dispatcher = Dispatcher::start().await;
-    let worker = dispatcher.worker(4, [tools::wordy(512 * 1024 + 1)]).await;
-    dispatcher.submit("wordy").await;
+    let worker = dispatcher.worker(4, [tools::with_output_of(512 * 1024 + 1)]).await;
+    dispatcher.submit("with_output_of").await;
     let error = dispatcher.report().await.error.unwrap();
     assert_eq!(error.class, ErrorClass::OutputTooLarge);
     worker.stop().await;
 }
 
 #[tokio::test]
-async fn large_outputs_travel_in_messages_of_their_own() {
+async fn a_large_output_gets_its_own_message() {
     let mut dispatcher = Dispatcher::start().await;
-    let worker = dispatcher.worker(8, [tools::wordy(512 * 1024)]).await;
-    dispatcher.submit_many("default", "wordy", 8, 2).await;
+    let worker = dispatcher.worker(8, [tools::with_output_of(512 * 1024)]).await;
+    dispatcher.submit_many("default", "with_output_of", 8, 2).await;
     for _ in 0..8 {
         assert_eq!(dispatcher.report().await.output.unwrap().get().len(), 512 * 1024);
     }

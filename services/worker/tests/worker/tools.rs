@@ -1,4 +1,4 @@
-//! Tools whose life a test can watch.
+//! Tools that tests can observe and control.
 
 use std::sync::{
     Arc,
@@ -13,33 +13,33 @@ use tokio::sync::{Semaphore, mpsc};
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Started,
-    /// Its future was dropped, at the end or before.
-    Gone,
+    /// The tool's future was dropped, before or after its end.
+    Dropped,
 }
 
-struct Guard(mpsc::UnboundedSender<Event>);
+struct DropGuard(mpsc::UnboundedSender<Event>);
 
-impl Drop for Guard {
+impl Drop for DropGuard {
     fn drop(&mut self) {
-        let _ = self.0.send(Event::Gone);
+        let _ = self.0.send(Event::Dropped);
     }
 }
 
-/// A tool that never ends, and says when it starts and when it is gone.
+/// A tool that never ends, and sends an event when it starts and when it is dropped.
 pub(crate) fn stuck() -> (Tool, mpsc::UnboundedReceiver<Event>) {
     let (sender, receiver) = mpsc::unbounded_channel();
     let tool = Tool::new("stuck", move |_: Map<String, Value>| {
         let sender = sender.clone();
         async move {
             sender.send(Event::Started).unwrap();
-            let _guard = Guard(sender);
+            let _guard = DropGuard(sender);
             std::future::pending::<()>().await;
         }
     });
     (tool, receiver)
 }
 
-/// Lets a test see how many calls run, and end them.
+/// Counts the running calls of a tool, and lets a test end them.
 #[derive(Clone)]
 pub(crate) struct Gate {
     running: Arc<AtomicUsize>,
@@ -47,7 +47,7 @@ pub(crate) struct Gate {
     open: Arc<Semaphore>,
 }
 
-/// A tool that waits at a gate.
+/// A tool that waits at a gate before it ends.
 pub(crate) fn gated(name: &str) -> (Tool, Gate) {
     let gate = Gate { running: Arc::default(), most: Arc::default(), open: Arc::new(Semaphore::new(0)) };
     let inner = gate.clone();
@@ -59,7 +59,7 @@ pub(crate) fn gated(name: &str) -> (Tool, Gate) {
 }
 
 impl Gate {
-    /// Waits until it is opened for one more.
+    /// Waits until the gate is opened for one more call.
     pub(crate) async fn pass(&self) {
         self.most.fetch_max(self.running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
         self.open.acquire().await.unwrap().forget();
@@ -90,9 +90,9 @@ pub(crate) fn panics() -> Tool {
     Tool::new("panics", async |_: Map<String, Value>| -> Value { panic!("oh no") })
 }
 
-/// A tool that returns what it was told about the attempt.
-pub(crate) fn tells() -> Tool {
-    Tool::new("tells", async |context: Context, arguments: Map<String, Value>| {
+/// A tool that returns its arguments and its context.
+pub(crate) fn echo_context() -> Tool {
+    Tool::new("echo_context", async |context: Context, arguments: Map<String, Value>| {
         serde_json::json!({
             "arguments": arguments,
             "attempt": context.attempt,
@@ -103,7 +103,7 @@ pub(crate) fn tells() -> Tool {
     })
 }
 
-/// A tool whose output is so many bytes long.
-pub(crate) fn wordy(bytes: usize) -> Tool {
-    Tool::new("wordy", move |_: Map<String, Value>| async move { "x".repeat(bytes - 2) })
+/// A tool whose output has so many bytes.
+pub(crate) fn with_output_of(bytes: usize) -> Tool {
+    Tool::new("with_output_of", move |_: Map<String, Value>| async move { "x".repeat(bytes - 2) })
 }

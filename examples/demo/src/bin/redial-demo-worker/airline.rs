@@ -1,40 +1,39 @@
-//! The outside world of `book_flight`: an airline that takes bookings, and writes down every request.
+//! The airline behind `book_flight`, which records every request.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::ledger::Ledger;
 
-/// How long the airline takes for an answer.
-const ANSWER: Duration = Duration::from_millis(100);
+/// How long the airline takes to answer.
+const LATENCY: Duration = Duration::from_millis(100);
 
-/// The airline, as one worker sees it. Cheap to clone.
+/// The airline's API. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Airline {
     ledger: Ledger,
-    client: Arc<str>,
 }
 
 impl Airline {
-    pub(crate) fn new(file: PathBuf, client: &str) -> Self {
-        Self { ledger: Ledger::new(file), client: client.into() }
+    pub(crate) fn new(ledger: Ledger) -> Self {
+        Self { ledger }
     }
 
-    /// Books, and returns the number of the booking. The same key is the same booking, however often it is sent.
+    /// Books a flight and returns the booking number. Requests with the same key are the same booking.
     pub(crate) async fn book(&self, key: &str, flight: Value) -> std::io::Result<String> {
-        tokio::time::sleep(ANSWER).await;
-        self.ledger.note(json!({"key": key, "client": &*self.client, "flight": flight})).await?;
-        Ok(number(key))
+        tokio::time::sleep(LATENCY).await;
+        self.ledger.append(key, flight).await?;
+        Ok(booking_number(key))
     }
 }
 
-/// Six letters made of the key (FNV-1a).
-fn number(key: &str) -> String {
+/// Six letters, derived from the key with FNV-1a.
+fn booking_number(key: &str) -> String {
     let hash = key
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    (0..6).map(|place| char::from(b'A' + u8::try_from(hash / 26_u64.pow(place) % 26).unwrap_or(0))).collect()
+    (0..6).map(|digit| char::from(b'A' + u8::try_from(hash / 26_u64.pow(digit) % 26).unwrap_or(0))).collect()
 }
 
 #[cfg(test)]
@@ -42,10 +41,10 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_key_is_a_booking_and_every_request_a_line() {
+    async fn a_key_is_one_booking_and_every_request_is_recorded() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("airline.jsonl");
-        let airline = Airline::new(file.clone(), "worker-a");
+        let airline = Airline::new(Ledger::new(file.clone(), "worker-a"));
         let first = airline.book("key 1", Value::Null).await.unwrap();
         assert_eq!(airline.book("key 1", Value::Null).await.unwrap(), first);
         assert_ne!(airline.book("key 2", Value::Null).await.unwrap(), first);

@@ -1,18 +1,18 @@
-//! The tool `book_flight`, which checks its arguments itself, all of them at once.
+//! The tool `book_flight`, which checks all rules of its arguments itself.
 //!
-//! A rule in the schema is checked before anything runs, but a model that breaks it hears of the schema's rules only,
-//! and of the others ("not in the past") after it has corrected those. Where a call should cost one correction, not
-//! two, let the schema say no more than the types, describe the rules to the model in words, and check them here.
+//! Redial checks the schema before it runs a tool. A model that breaks the schema learns only about the schema's rules
+//! first, and about the tool's own rules ("not in the past") after it has corrected those. To need one correction
+//! instead of two, put only the types into the schema, describe the rules in words, and check them in the tool.
 
 use std::time::Duration;
 
 use chrono::{NaiveDate, Utc};
-use redial_worker::{Context, Effect, Tool, ToolError};
+use redial_worker::{Context, Effect, Rules, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::{POOL, airline::Airline};
+use crate::airline::Airline;
 
 const CITIES: [&str; 5] = ["北京", "上海", "广州", "深圳", "成都"];
 const SEATS: std::ops::RangeInclusive<i64> = 1..=5;
@@ -38,7 +38,7 @@ struct Booking {
     flight: Flight,
 }
 
-/// Keyed: the airline gets the same key with every attempt, so that a second attempt is no second booking.
+/// Keyed: every attempt sends the same key to the airline, so a second attempt is not a second booking.
 pub(crate) fn tool(airline: Airline) -> Tool {
     let book = move |context: Context, flight: Flight| {
         let airline = airline.clone();
@@ -47,7 +47,6 @@ pub(crate) fn tool(airline: Airline) -> Tool {
     Tool::new("book_flight", book)
         .describe("预订北京、上海、广州、深圳、成都之间的机票，返回预订编号。")
         .effect(Effect::Keyed)
-        .pool(POOL)
         .timeout(Duration::from_secs(10))
 }
 
@@ -58,54 +57,49 @@ async fn book(airline: &Airline, context: &Context, flight: Flight) -> Result<Bo
     Ok(Booking { booking, flight })
 }
 
-/// Names every broken rule, in the order of the arguments.
+/// Checks every rule, in the order of the arguments.
 fn check(flight: &Flight, today: NaiveDate) -> Result<(), ToolError> {
-    let mut wrong: Option<ToolError> = None;
-    let mut add = |path, rule, sent: Value, allowed: &str| {
-        wrong = Some(match wrong.take() {
-            None => ToolError::invalid(path, rule, sent, allowed),
-            Some(error) => error.and_invalid(path, rule, sent, allowed),
-        });
-    };
+    let mut rules = Rules::default();
     let known = |city: &str| CITIES.contains(&city);
     if !known(&flight.origin) {
-        add("/origin", "city", json!(flight.origin), &CITIES.join("、"));
+        rules.broken("/origin", "city", &flight.origin, &CITIES.join("、"));
     }
     if !known(&flight.destination) {
-        add("/destination", "city", json!(flight.destination), &CITIES.join("、"));
+        rules.broken("/destination", "city", &flight.destination, &CITIES.join("、"));
     } else if flight.destination == flight.origin {
-        add("/destination", "not_origin", json!(flight.destination), "与出发城市不同的城市");
+        rules.broken("/destination", "not_origin", &flight.destination, "与出发城市不同的城市");
     }
     match flight.date.parse::<NaiveDate>() {
         Ok(date) if date > today => {}
-        Ok(_) => add("/date", "future", json!(flight.date), &format!("{today} 之后的日期，格式为 YYYY-MM-DD")),
-        Err(_) => add("/date", "format", json!(flight.date), &format!("YYYY-MM-DD，{today} 之后的日期")),
+        Ok(_) => rules.broken("/date", "future", &flight.date, &format!("{today} 之后的日期，格式为 YYYY-MM-DD")),
+        Err(_) => rules.broken("/date", "format", &flight.date, &format!("YYYY-MM-DD，{today} 之后的日期")),
     }
     if !SEATS.contains(&flight.passengers) {
-        add("/passengers", "range", json!(flight.passengers), "1 到 5 的整数");
+        rules.broken("/passengers", "range", flight.passengers, "1 到 5 的整数");
     }
-    wrong.map_or(Ok(()), Err)
+    rules.hold()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ledger::Ledger;
 
-    fn checked(text: &str) -> Result<(), ToolError> {
+    fn check_json(text: &str) -> Result<(), ToolError> {
         check(&serde_json::from_str(text).unwrap(), "2026-11-20".parse().unwrap())
     }
 
     #[test]
-    fn every_broken_rule_is_named_at_once() {
+    fn one_error_names_every_broken_rule() {
         let error =
-            checked(r#"{"origin": "洛杉矶", "destination": "上海", "date": "明天", "passengers": 6}"#).unwrap_err();
+            check_json(r#"{"origin": "洛杉矶", "destination": "上海", "date": "明天", "passengers": 6}"#).unwrap_err();
         assert_eq!(
             error.to_string(),
             "invalid_arguments: /origin: \"洛杉矶\" was sent; allowed: 北京、上海、广州、深圳、成都; \
              /date: \"明天\" was sent; allowed: YYYY-MM-DD，2026-11-20 之后的日期; \
              /passengers: 6 was sent; allowed: 1 到 5 的整数"
         );
-        let error = checked(r#"{"origin": "成都", "destination": "成都", "date": "2026-11-20", "passengers": 0}"#);
+        let error = check_json(r#"{"origin": "成都", "destination": "成都", "date": "2026-11-20", "passengers": 0}"#);
         assert_eq!(
             error.unwrap_err().to_string(),
             "invalid_arguments: /destination: \"成都\" was sent; allowed: 与出发城市不同的城市; \
@@ -113,12 +107,12 @@ mod tests {
              /passengers: 0 was sent; allowed: 1 到 5 的整数"
         );
         let right = r#"{"origin": "成都", "destination": "北京", "date": "2026-11-21", "passengers": 5}"#;
-        assert_eq!(checked(right), Ok(()));
+        assert_eq!(check_json(right), Ok(()));
     }
 
     #[test]
-    fn the_schema_says_no_more_than_types_and_tells_the_rules_in_words() {
-        let spec = tool(Airline::new("nowhere".into(), "test")).spec;
+    fn the_schema_contains_only_types_and_describes_the_rules() {
+        let spec = tool(Airline::new(Ledger::new("unused".into(), "test"))).spec;
         let property = |name: &str| spec.parameters["properties"][name].clone();
         assert_eq!(property("date")["type"], "string");
         assert!(property("date").get("format").is_none());

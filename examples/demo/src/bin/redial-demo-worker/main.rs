@@ -1,62 +1,53 @@
-//! A worker as you would write it: tools are functions, one file each, and `main` says how to run them.
+//! A worker as a user would write it: tools are functions, one file each, and `main` runs them.
 
 mod airline;
 mod book_flight;
-mod get_weather;
+mod charge_card;
 mod ledger;
-mod list_tables;
 mod master_haiku_generator;
-mod orders;
 mod refresh_prices;
-mod search_flights;
-mod warehouse;
 
 use std::{io::IsTerminal, path::PathBuf};
 
 use clap::Parser;
-use redial_worker::{CancellationToken, Worker, WorkerConfig};
+use redial_worker::{CancellationToken, Tool, Worker, WorkerConfig};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::{airline::Airline, warehouse::Warehouse};
+use crate::{airline::Airline, ledger::Ledger};
 
-/// Workers of one pool should have the same tools; the pool `default` belongs to those with the manifest's.
+/// Workers of one pool should have the same tools; those of the pool `default` have the manifest's.
 const POOL: &str = "demo";
 
-/// The demo's worker: its tools that are written in Rust.
+/// The worker with the demo's native tools.
 #[derive(Parser, Debug)]
 #[command(version)]
-struct Arguments {
-    /// Where NATS is
+struct Args {
+    /// Address of NATS
     #[arg(long, env = "REDIAL_NATS_URL", hide_env_values = true)]
     nats_url: String,
-    /// Readable part of the worker's id
+    /// First part of the worker's id
     #[arg(long, default_value = "demo")]
     name: String,
-    /// Folder in which the airline and the warehouse keep their books
+    /// Folder for the ledgers of the airline and the bank
     #[arg(long, default_value = ".")]
-    books: PathBuf,
+    ledgers: PathBuf,
 }
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal()).init();
-    let Arguments { nats_url, name, books } = Arguments::parse();
-    let airline = Airline::new(books.join("airline.jsonl"), &name);
-    let warehouse = Warehouse::new(&books, &name);
-    let worker = Worker::new(WorkerConfig::new(nats_url, name))
-        .add(book_flight::tool(airline))
-        .add(get_weather::tool())
-        .add(list_tables::tool())
-        .add(master_haiku_generator::tool())
-        .add(orders::place_order(warehouse.clone()))
-        .add(orders::send_receipt(warehouse))
-        .add(refresh_prices::tool())
-        .add(search_flights::tool());
-    Ok(worker.run(stopped()?).await?)
+    let Args { nats_url, name, ledgers } = Args::parse();
+    let airline = Airline::new(Ledger::new(ledgers.join("airline.jsonl"), &name));
+    let bank = Ledger::new(ledgers.join("bank.jsonl"), &name);
+    let tools: [Tool; 4] =
+        [book_flight::tool(airline), charge_card::tool(bank), master_haiku_generator::tool(), refresh_prices::tool()];
+    let worker = Worker::new(WorkerConfig::new(nats_url, name));
+    let worker = tools.into_iter().map(|tool| tool.pool(POOL)).fold(worker, Worker::add);
+    Ok(worker.run(stop_signal()?).await?)
 }
 
-/// Cancelled by Ctrl-C or SIGTERM: the worker then finishes what it runs, and takes nothing new.
-fn stopped() -> anyhow::Result<CancellationToken> {
+/// A token that Ctrl-C or SIGTERM cancels: the worker then finishes its running calls and takes no new ones.
+fn stop_signal() -> anyhow::Result<CancellationToken> {
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let token = CancellationToken::new();
     let stop = token.clone();

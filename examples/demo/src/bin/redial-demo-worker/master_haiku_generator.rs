@@ -1,10 +1,8 @@
-//! The tool `master_haiku_generator`: wants exactly three topics, which its schema says, because its type does.
+//! The tool `master_haiku_generator`: requires exactly three topics; its type says so, and therefore its schema.
 
 use redial_worker::{Effect, Tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::POOL;
 
 /// What the poem is about.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -20,10 +18,7 @@ struct Haiku {
 }
 
 pub(crate) fn tool() -> Tool {
-    Tool::new("master_haiku_generator", generate)
-        .describe("Writes a haiku about three topics.")
-        .effect(Effect::Read)
-        .pool(POOL)
+    Tool::new("master_haiku_generator", generate).describe("Writes a haiku about three topics.").effect(Effect::Read)
 }
 
 async fn generate(Request { topic: [first, second, third] }: Request) -> Haiku {
@@ -35,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_schema_wants_three_topics() {
+    fn the_schema_requires_three_topics() {
         let topic = &tool().spec.parameters["properties"]["topic"];
         assert_eq!((&topic["minItems"], &topic["maxItems"]), (&3.into(), &3.into()));
     }

@@ -1,4 +1,4 @@
-//! The tool `refresh_prices`: slow, so that a worker can be killed in the middle of it.
+//! The tool `refresh_prices`: slow, so that a worker can be killed while it runs.
 
 use std::time::Duration;
 
@@ -6,16 +6,14 @@ use redial_worker::{Effect, Tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::POOL;
+/// How long one airline takes to answer.
+const LATENCY: Duration = Duration::from_millis(300);
 
-/// What one airline takes.
-const EACH: Duration = Duration::from_millis(300);
-
-/// Whose prices to ask for.
+/// Which prices to refresh.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Request {
-    /// How many airlines to ask, one after the other.
+    /// How many airlines to ask, one after another.
     #[schemars(range(min = 1, max = 50))]
     airlines: u32,
 }
@@ -25,18 +23,17 @@ struct Refreshed {
     refreshed: u32,
 }
 
-/// Idempotent: prices that were asked for twice are as fresh, so another worker may simply begin again.
+/// Idempotent: asking for prices twice has the same effect as once, so another worker may start over.
 pub(crate) fn tool() -> Tool {
     Tool::new("refresh_prices", refresh)
-        .describe("Asks airlines for their prices; takes 0.3 s for each.")
+        .describe("Asks airlines for their prices; takes 0.3 s per airline.")
         .effect(Effect::Idempotent)
-        .pool(POOL)
         .timeout(Duration::from_secs(30))
 }
 
 async fn refresh(request: Request) -> Refreshed {
     for _airline in 0..request.airlines {
-        tokio::time::sleep(EACH).await;
+        tokio::time::sleep(LATENCY).await;
     }
     Refreshed { refreshed: request.airlines }
 }

@@ -1,0 +1,94 @@
+//! The scenarios, one file each. A scenario returns one line about what it observed; an error means that it does not
+//! hold.
+
+mod corrected_arguments;
+mod durable_call;
+mod fallback_model;
+mod full_restart;
+mod killed_worker;
+mod parallel_calls;
+mod unsafe_call;
+
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+
+use crate::{output, stack::Stack};
+
+/// A scenario that takes longer than this fails.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
+/// The same with a real model, which may run on a small machine.
+const REAL_MODEL_TIME_LIMIT: Duration = Duration::from_secs(1800);
+
+/// What the demo plays.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Scenario {
+    CorrectedArguments,
+    ParallelCalls,
+    FallbackModel,
+    DurableCall,
+    KilledWorker,
+    UnsafeCall,
+    FullRestart,
+}
+
+impl Scenario {
+    /// Every scenario, in order.
+    pub(crate) const ALL: [Self; 7] = [
+        Self::CorrectedArguments,
+        Self::ParallelCalls,
+        Self::FallbackModel,
+        Self::DurableCall,
+        Self::KilledWorker,
+        Self::UnsafeCall,
+        Self::FullRestart,
+    ];
+
+    /// True if a model works on a task in it. With a scripted model it compares the record with the script; of a real
+    /// model it demands only what holds for every model.
+    pub(crate) const fn has_model(self) -> bool {
+        matches!(self, Self::CorrectedArguments | Self::ParallelCalls | Self::FallbackModel)
+    }
+
+    const fn title(self) -> &'static str {
+        match self {
+            Self::CorrectedArguments => "wrong arguments",
+            Self::ParallelCalls => "parallel calls",
+            Self::FallbackModel => "fallback model",
+            Self::DurableCall => "durable call",
+            Self::KilledWorker => "killed worker",
+            Self::UnsafeCall => "unsafe call",
+            Self::FullRestart => "full restart",
+        }
+    }
+}
+
+/// Plays a scenario and prints the result; returns whether it holds.
+pub(crate) async fn play(scenario: Scenario, number: usize, stack: &mut Stack) -> bool {
+    output::progress(number, scenario.title());
+    let began = Instant::now();
+    let limit = if stack.is_scripted() { TIME_LIMIT } else { REAL_MODEL_TIME_LIMIT };
+    let result = tokio::time::timeout(limit, dispatch(scenario, stack)).await;
+    let result = result.unwrap_or_else(|_| bail!("did not end within {} s", limit.as_secs()));
+    let seconds = began.elapsed().as_secs_f64();
+    match &result {
+        Ok(observed) => output::result(number, scenario.title(), Ok(observed), seconds),
+        Err(error) => {
+            let text = format!("{error:#}; logs: {}/*.log", stack.folder().display());
+            output::result(number, scenario.title(), Err(&text), seconds);
+        }
+    }
+    result.is_ok()
+}
+
+async fn dispatch(scenario: Scenario, stack: &mut Stack) -> anyhow::Result<String> {
+    match scenario {
+        Scenario::CorrectedArguments => corrected_arguments::play(stack).await,
+        Scenario::ParallelCalls => parallel_calls::play(stack).await,
+        Scenario::FallbackModel => fallback_model::play(stack).await,
+        Scenario::DurableCall => durable_call::play(stack).await,
+        Scenario::KilledWorker => killed_worker::play(stack).await,
+        Scenario::UnsafeCall => unsafe_call::play(stack).await,
+        Scenario::FullRestart => full_restart::play(stack).await,
+    }
+}

@@ -1,0 +1,209 @@
+//! The attempts of this worker, from the grant until the report is on record.
+//!
+//! Several events can end an attempt: the tool finishes, the call is cancelled, the lease is lost, the grace period
+//! ends. The first one takes the abort handle under the lock and decides how the attempt ended; the others then do
+//! nothing.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use redial_proto::{Effect, GrantRef, JobRef};
+use tokio::{sync::Notify, task::AbortHandle, time::Instant};
+
+/// Running attempts, and those whose report is not on record yet.
+#[derive(Default)]
+pub(crate) struct ActiveAttempts {
+    attempts: Mutex<HashMap<JobRef, Attempt>>,
+    ended: Notify,
+}
+
+/// The permission to run an attempt for a limited time.
+#[derive(Clone, Copy)]
+pub(crate) struct Lease {
+    pub(crate) grant: GrantRef,
+    pub(crate) effect: Effect,
+    /// By this worker's clock, with a margin.
+    pub(crate) expires_at: Instant,
+}
+
+struct Attempt {
+    lease: Lease,
+    started: Instant,
+    /// Stops the tool; `None` after the attempt has ended, while its report is not on record.
+    tool: Option<AbortHandle>,
+}
+
+/// An attempt whose tool was stopped before it finished.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct StoppedAttempt {
+    pub(crate) grant: GrantRef,
+    pub(crate) effect: Effect,
+    pub(crate) ran: Duration,
+}
+
+impl ActiveAttempts {
+    /// Starts an attempt; returns false if it is active already. `spawn` runs under the lock, so it must not use
+    /// `self`.
+    pub(crate) fn start(&self, lease: Lease, spawn: impl FnOnce() -> AbortHandle) -> bool {
+        let job = lease.grant.job_ref();
+        let mut attempts = self.lock();
+        if attempts.contains_key(&job) {
+            return false;
+        }
+        attempts.insert(job, Attempt { lease, started: Instant::now(), tool: Some(spawn()) });
+        true
+    }
+
+    /// Ends an attempt whose tool has finished; returns true if the caller must report the result.
+    pub(crate) fn finish(&self, job: JobRef) -> bool {
+        let first = self.lock().get_mut(&job).is_some_and(|attempt| attempt.tool.take().is_some());
+        self.ended.notify_waiters();
+        first
+    }
+
+    /// Stops the tool if it still runs; the attempt stays active until its report is on record.
+    pub(crate) fn stop(&self, job: JobRef) -> Option<StoppedAttempt> {
+        let stopped = stop(self.lock().get_mut(&job)?);
+        self.ended.notify_waiters();
+        stopped
+    }
+
+    /// Stops all tools that still run.
+    pub(crate) fn stop_all(&self) -> Vec<StoppedAttempt> {
+        let stopped = self.lock().values_mut().filter_map(stop).collect();
+        self.ended.notify_waiters();
+        stopped
+    }
+
+    /// Removes an attempt, and stops its tool if it still runs; returns false if there was no such attempt.
+    pub(crate) fn remove(&self, job: JobRef) -> bool {
+        let attempt = self.lock().remove(&job);
+        if let Some(tool) = attempt.as_ref().and_then(|attempt| attempt.tool.as_ref()) {
+            tool.abort();
+        }
+        self.ended.notify_waiters();
+        attempt.is_some()
+    }
+
+    /// Extends leases; never shortens one.
+    pub(crate) fn renew(&self, jobs: &[JobRef], expires_at: Instant) {
+        let mut attempts = self.lock();
+        for job in jobs {
+            if let Some(Attempt { lease, .. }) = attempts.get_mut(job) {
+                lease.expires_at = lease.expires_at.max(expires_at);
+            }
+        }
+    }
+
+    /// Stops the running attempts whose lease has expired. Finished attempts stay: their reports still count if no
+    /// other worker was granted the call meanwhile.
+    pub(crate) fn expire(&self, now: Instant) -> Vec<StoppedAttempt> {
+        let mut attempts = self.lock();
+        let expired = attempts.values_mut().filter(|attempt| attempt.lease.expires_at <= now);
+        let stopped = expired.filter_map(stop).collect();
+        self.ended.notify_waiters();
+        stopped
+    }
+
+    /// All active attempts, finished ones included.
+    pub(crate) fn jobs(&self) -> Vec<JobRef> {
+        self.lock().keys().copied().collect()
+    }
+
+    /// Waits until no tool runs.
+    pub(crate) async fn idle(&self) {
+        loop {
+            let ended = self.ended.notified();
+            if self.lock().values().all(|attempt| attempt.tool.is_none()) {
+                return;
+            }
+            ended.await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<JobRef, Attempt>> {
+        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn stop(attempt: &mut Attempt) -> Option<StoppedAttempt> {
+    attempt.tool.take()?.abort();
+    let Lease { grant, effect, .. } = attempt.lease;
+    Some(StoppedAttempt { grant, effect, ran: attempt.started.elapsed() })
+}
+
+#[cfg(test)]
+mod tests {
+    use redial_proto::{CallId, ClaimId};
+
+    use super::*;
+
+    const LEASE: Duration = Duration::from_secs(15);
+
+    fn lease() -> Lease {
+        let grant = GrantRef { call: CallId::generate(), attempt: 1, claim: ClaimId::generate() };
+        Lease { grant, effect: Effect::Read, expires_at: Instant::now() + LEASE }
+    }
+
+    /// Starts an attempt whose tool never ends.
+    fn start(attempts: &ActiveAttempts) -> (JobRef, tokio::task::JoinHandle<()>) {
+        let (lease, tool) = (lease(), tokio::spawn(std::future::pending()));
+        assert!(attempts.start(lease, || tool.abort_handle()));
+        (lease.grant.job_ref(), tool)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_attempt_is_started_once_and_ends_once() {
+        let attempts = ActiveAttempts::default();
+        let (job, tool) = start(&attempts);
+        let again = Lease { grant: GrantRef { claim: ClaimId::generate(), call: job.call, attempt: 1 }, ..lease() };
+        assert!(!attempts.start(again, || unreachable!("started twice")));
+        assert!(attempts.finish(job));
+        assert!(!attempts.finish(job));
+        assert_eq!(attempts.stop(job), None);
+        assert_eq!(attempts.jobs(), [job], "active until the report is on record");
+        assert!(attempts.remove(job) && !attempts.remove(job));
+        assert!(!tool.is_finished());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stopped_attempt_does_not_finish() {
+        let attempts = ActiveAttempts::default();
+        let (job, tool) = start(&attempts);
+        let stopped = attempts.stop(job).unwrap();
+        assert_eq!((stopped.grant.job_ref(), stopped.effect), (job, Effect::Read));
+        assert!(!attempts.finish(job));
+        assert!(tool.await.unwrap_err().is_cancelled());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_running_attempts_expire_and_a_renewal_never_shortens_a_lease() {
+        let attempts = ActiveAttempts::default();
+        let (kept, _tool) = start(&attempts);
+        let (done, _tool) = start(&attempts);
+        let (lost, tool) = start(&attempts);
+        attempts.finish(done);
+        attempts.renew(&[kept], Instant::now() + 2 * LEASE);
+        attempts.renew(&[kept], Instant::now());
+        let expired = attempts.expire(Instant::now() + LEASE);
+        assert_eq!(expired.iter().map(|stopped| stopped.grant.job_ref()).collect::<Vec<_>>(), [lost]);
+        assert!(tool.await.unwrap_err().is_cancelled());
+        assert!(attempts.expire(Instant::now() + LEASE).is_empty(), "each attempt expires once");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn idle_waits_for_the_last_tool() {
+        let attempts = ActiveAttempts::default();
+        attempts.idle().await;
+        let (one, _tool) = start(&attempts);
+        let (two, _tool) = start(&attempts);
+        attempts.finish(one);
+        let idle = tokio::time::timeout(Duration::from_secs(1), attempts.idle());
+        assert!(idle.await.is_err());
+        let stop = async { assert!(attempts.stop(two).is_some()) };
+        tokio::join!(attempts.idle(), stop);
+    }
+}

@@ -1,0 +1,28 @@
+//! Control: handles the messages that dispatchers send to this worker.
+
+use std::sync::Arc;
+
+use redial_proto::{WorkerNotice, subjects};
+use redial_queue::Subscription;
+
+use crate::{cancel::cancel, error::WorkerError, state::WorkerState};
+
+/// Subscribes to control messages. Called before the first claim, so that the worker misses none.
+pub(crate) async fn subscribe(state: &WorkerState) -> Result<Subscription, WorkerError> {
+    let subscription = state.queue.subscribe(&subjects::worker(&state.id)).await?;
+    state.queue.flush().await;
+    Ok(subscription)
+}
+
+/// Handles control messages until the connection is closed permanently.
+pub(crate) async fn run(state: Arc<WorkerState>, mut messages: Subscription) {
+    while let Some(payload) = messages.next().await {
+        match serde_json::from_slice::<WorkerNotice>(&payload) {
+            Ok(message) => {
+                state.forget(&message.ingested);
+                cancel(&state, &message.cancelled);
+            }
+            Err(error) => tracing::error!(%error, "Discarded a control message that could not be parsed"),
+        }
+    }
+}

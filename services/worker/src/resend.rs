@@ -1,0 +1,171 @@
+//! The queue of reports that are not on record yet: which to send next, and when to send one again. Pure.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    time::Duration,
+};
+
+use redial_proto::{JobRef, limits::MAX_CLAIM};
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+
+/// Bytes of reports in one message. A larger report gets a message of its own.
+const MAX_BYTES: usize = 700 * 1024;
+/// A report that is on the stream but not on record after this long is sent again; the time doubles with each
+/// repetition.
+const RESEND: Duration = Duration::from_secs(5);
+/// The longest time between two repetitions.
+const RESEND_CAP: Duration = Duration::from_secs(60);
+/// A report that could not be put on the stream is sent again after this long.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// Reports by attempt, and the order in which they are sent.
+#[derive(Default)]
+pub(crate) struct ResendQueue {
+    reports: HashMap<JobRef, PendingReport>,
+    /// Due now, in this order; may name reports that were removed.
+    next: VecDeque<JobRef>,
+}
+
+struct PendingReport {
+    report: Box<RawValue>,
+    /// How many times it was put on the stream.
+    sent: u32,
+    /// When to send it again; `None` while it is in `next` or being sent.
+    due: Option<Instant>,
+}
+
+impl ResendQueue {
+    pub(crate) fn add(&mut self, job: JobRef, report: Box<RawValue>) {
+        self.next.push_back(job);
+        self.reports.insert(job, PendingReport { report, sent: 0, due: None });
+    }
+
+    /// Returns the size of the removed report.
+    pub(crate) fn remove(&mut self, job: JobRef) -> Option<usize> {
+        self.reports.remove(&job).map(|pending| pending.report.get().len())
+    }
+
+    /// Makes all sent reports due, because a lost connection may have lost them.
+    pub(crate) fn resend_all(&mut self) {
+        self.resend(|_| true);
+    }
+
+    /// Makes the reports due whose time has come.
+    pub(crate) fn resend_due(&mut self, now: Instant) {
+        self.resend(|due| due <= now);
+    }
+
+    fn resend(&mut self, which: impl Fn(Instant) -> bool) {
+        for (job, pending) in &mut self.reports {
+            if pending.due.is_some_and(&which) {
+                pending.due = None;
+                self.next.push_back(*job);
+            }
+        }
+    }
+
+    /// Takes the reports of the next message.
+    pub(crate) fn batch(&mut self) -> Vec<JobRef> {
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        while let Some(job) = self.next.front() {
+            if let Some(pending) = self.reports.get(job) {
+                bytes += pending.report.get().len() + 1;
+                if batch.len() == MAX_CLAIM || (bytes > MAX_BYTES && !batch.is_empty()) {
+                    break;
+                }
+                batch.push(*job);
+            }
+            self.next.pop_front();
+        }
+        batch
+    }
+
+    pub(crate) fn report(&self, job: JobRef) -> Option<&RawValue> {
+        self.reports.get(&job).map(|pending| &*pending.report)
+    }
+
+    /// Schedules the next repetition of reports that were sent; `stored` tells whether the stream took them.
+    pub(crate) fn sent(&mut self, batch: &[JobRef], stored: bool, now: Instant) {
+        for job in batch {
+            let Some(pending) = self.reports.get_mut(job) else { continue };
+            let wait = if stored { (RESEND * (1 << pending.sent.min(8))).min(RESEND_CAP) } else { RETRY };
+            pending.sent += u32::from(stored);
+            pending.due = Some(now + wait);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redial_proto::CallId;
+
+    use super::*;
+
+    fn job() -> JobRef {
+        JobRef { call: CallId::generate(), attempt: 1 }
+    }
+
+    fn report(bytes: usize) -> Box<RawValue> {
+        RawValue::from_string(format!("\"{}\"", "x".repeat(bytes - 2))).unwrap()
+    }
+
+    fn filled(sizes: &[usize]) -> (ResendQueue, Vec<JobRef>) {
+        let mut queue = ResendQueue::default();
+        let jobs: Vec<_> = sizes.iter().map(|_| job()).collect();
+        for (job, size) in jobs.iter().zip(sizes) {
+            queue.add(*job, report(*size));
+        }
+        (queue, jobs)
+    }
+
+    #[test]
+    fn batches_respect_order_count_and_size() {
+        let (mut queue, jobs) = filled(&[100; 300]);
+        assert_eq!(queue.batch(), jobs[..256]);
+        assert_eq!(queue.batch(), jobs[256..]);
+        assert!(queue.batch().is_empty());
+        let (mut queue, jobs) = filled(&[400_000, 300_000, 400_000, 900_000, 10]);
+        for wanted in [&jobs[..2], &jobs[2..3], &jobs[3..4], &jobs[4..]] {
+            assert_eq!(queue.batch(), wanted);
+        }
+    }
+
+    #[test]
+    fn a_report_is_repeated_until_it_is_on_record() {
+        let (mut queue, jobs) = filled(&[10, 10]);
+        let mut now = Instant::now();
+        for wait in [5, 10, 20, 40, 60, 60] {
+            let mut batch = queue.batch();
+            batch.sort_by_key(|job| job.call);
+            assert_eq!(batch, jobs);
+            queue.sent(&batch, true, now);
+            queue.resend_due(now + Duration::from_secs(wait) - Duration::from_millis(1));
+            assert!(queue.batch().is_empty(), "before {wait} s");
+            now += Duration::from_secs(wait);
+            queue.resend_due(now);
+        }
+        assert_eq!(queue.remove(jobs[0]), Some(10));
+        assert_eq!(queue.remove(jobs[0]), None);
+        assert_eq!(queue.batch(), jobs[1..]);
+    }
+
+    #[test]
+    fn a_report_that_the_stream_did_not_take_is_sent_again_soon() {
+        let (mut queue, jobs) = filled(&[10]);
+        let (batch, now) = (queue.batch(), Instant::now());
+        queue.sent(&batch, false, now);
+        queue.resend_due(now + RETRY);
+        assert_eq!(queue.batch(), jobs);
+    }
+
+    #[test]
+    fn after_a_reconnection_every_sent_report_is_sent_once_more() {
+        let (mut queue, jobs) = filled(&[10, 10]);
+        let batch = queue.batch();
+        queue.sent(&batch[..1], true, Instant::now());
+        queue.resend_all();
+        queue.resend_all();
+        assert_eq!(queue.batch(), jobs[..1], "the other report is still being sent");
+    }
+}

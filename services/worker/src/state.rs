@@ -1,0 +1,121 @@
+//! The state that all tasks of one worker share.
+
+use std::{
+    collections::HashMap,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use chrono::{DateTime, Utc};
+use futures_util::future::select_ok;
+use redial_proto::{JobRef, WorkerId};
+use redial_queue::{Queue, QueueError};
+use redial_tools::Tool;
+use serde::{Serialize, de::DeserializeOwned};
+use tokio::sync::Notify;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{attempts::ActiveAttempts, report::Reports};
+
+/// The length of a lease until the first reply to a claim tells it: the dispatchers' default.
+const FIRST_LEASE: Duration = Duration::from_secs(15);
+
+pub(crate) struct WorkerState {
+    pub(crate) queue: Queue,
+    pub(crate) id: WorkerId,
+    pub(crate) started_at: DateTime<Utc>,
+    pub(crate) tools: HashMap<String, Tool>,
+    pub(crate) slots: u32,
+    pub(crate) attempts: ActiveAttempts,
+    pub(crate) reports: Reports,
+    /// Cancelled when the worker takes no more jobs.
+    pub(crate) draining: CancellationToken,
+    /// Tasks that claim jobs or release attempts.
+    pub(crate) control_tasks: TaskTracker,
+    /// Tasks that run tools.
+    pub(crate) tool_tasks: TaskTracker,
+    /// Wakes the heartbeat early.
+    pub(crate) heartbeat_now: Notify,
+    /// Wakes the task that registers the worker again.
+    pub(crate) register_now: Notify,
+    lease_ms: AtomicU64,
+}
+
+impl WorkerState {
+    pub(crate) fn new(queue: Queue, id: WorkerId, tools: Vec<Tool>, slots: u32, reports: Reports) -> Self {
+        Self {
+            queue,
+            id,
+            started_at: Utc::now(),
+            tools: tools.into_iter().map(|tool| (tool.spec.name.clone(), tool)).collect(),
+            slots,
+            attempts: ActiveAttempts::default(),
+            reports,
+            draining: CancellationToken::new(),
+            control_tasks: TaskTracker::new(),
+            tool_tasks: TaskTracker::new(),
+            heartbeat_now: Notify::new(),
+            register_now: Notify::new(),
+            lease_ms: AtomicU64::new(u64::try_from(FIRST_LEASE.as_millis()).unwrap_or(u64::MAX)),
+        }
+    }
+
+    /// How long a lease is, according to the last reply to a claim.
+    pub(crate) fn lease(&self) -> Duration {
+        Duration::from_millis(self.lease_ms.load(Ordering::Relaxed))
+    }
+
+    /// How long to wait for a dispatcher's reply. If the reply to a claim was lost, the worker must ask again well
+    /// before the lease ends.
+    pub(crate) fn request_timeout(&self) -> Duration {
+        (self.lease() / 5).clamp(Duration::from_millis(100), Duration::from_secs(3))
+    }
+
+    /// Sends a request to any dispatcher; after failures, several copies of it.
+    ///
+    /// NATS delivers each copy to one dispatcher of the group, and a dispatcher that hangs, or whose database does,
+    /// answers none. If one of two dispatchers hangs, single requests fail often enough in a row to lose leases.
+    /// Requests are idempotent, so copies are harmless.
+    pub(crate) async fn request<Q: Serialize, R: DeserializeOwned>(
+        &self,
+        subject: &str,
+        request: &Q,
+        failures: u32,
+    ) -> Result<R, QueueError> {
+        let copies = match failures {
+            0 => 1,
+            1 => 3,
+            _ => 5,
+        };
+        let send = || Box::pin(self.queue.request(subject, request, self.request_timeout()));
+        select_ok(std::iter::repeat_with(send).take(copies)).await.map(|(reply, _)| reply)
+    }
+
+    /// The longest pause between two tries of a request: short enough to try several times within a lease.
+    pub(crate) fn pause_cap(&self) -> Duration {
+        (self.lease() / 10).min(Duration::from_secs(2))
+    }
+
+    /// Stores how long a lease is. A change wakes the heartbeat, which may be waiting for a third of a longer lease.
+    pub(crate) fn set_lease(&self, lease_ms: u64) {
+        // Shorter leases would flood the dispatchers with heartbeats, which come every third of a lease.
+        let lease_ms = lease_ms.max(300);
+        if self.lease_ms.swap(lease_ms, Ordering::Relaxed) != lease_ms {
+            self.heartbeat_now.notify_one();
+        }
+    }
+
+    /// Drops attempts that are no longer this worker's, or whose reports are on record.
+    pub(crate) fn forget(&self, jobs: &[JobRef]) {
+        for job in jobs {
+            self.attempts.remove(*job);
+        }
+        self.reports.forget(jobs.to_vec());
+    }
+}
+
+/// The worker treats a lease as expired this long before its end, so that the tool has stopped when another worker
+/// starts it.
+pub(crate) fn margin(lease: Duration) -> Duration {
+    (lease / 10).min(Duration::from_secs(1))
+}
