@@ -3,7 +3,7 @@ use redial_worker::Tool;
 
 use crate::{
     dispatcher::{Dispatcher, Received},
-    tools::{self, Event},
+    tools::{self, Event, StuckCall},
     within,
 };
 
@@ -36,10 +36,7 @@ async fn a_lost_lease_stops_the_tool_and_nothing_is_reported() {
     let mut dispatcher = Dispatcher::start().await;
     // The worker sends a heartbeat every 2 s: the reply stops the tool long before the lease would have expired.
     dispatcher.script().lease_ms = 6000;
-    let (stuck, mut events) = tools::stuck();
-    let worker = dispatcher.worker(4, [stuck]).await;
-    let job = dispatcher.submit("stuck").await;
-    assert_eq!(within(5, events.recv()).await, Some(Event::Started));
+    let StuckCall { worker, job, mut events } = tools::start_stuck(&mut dispatcher).await;
     dispatcher.script().lost = vec![job];
     assert_eq!(within(4, events.recv()).await, Some(Event::Dropped));
     dispatcher
@@ -56,10 +53,7 @@ async fn a_lost_lease_stops_the_tool_and_nothing_is_reported() {
 async fn a_failed_heartbeat_is_repeated_in_copies() {
     let mut dispatcher = Dispatcher::start().await;
     dispatcher.script().lease_ms = 6000;
-    let (stuck, mut events) = tools::stuck();
-    let worker = dispatcher.worker(4, [stuck]).await;
-    dispatcher.submit("stuck").await;
-    assert_eq!(within(5, events.recv()).await, Some(Event::Started));
+    let StuckCall { worker, .. } = tools::start_stuck(&mut dispatcher).await;
     dispatcher.heartbeat().await;
     dispatcher.script().reply_to_heartbeats = false;
     dispatcher.received();
@@ -82,10 +76,7 @@ async fn without_renewals_the_lease_expires_by_the_workers_clock() {
     let mut dispatcher = Dispatcher::start().await;
     dispatcher.script().lease_ms = 1000;
     dispatcher.script().reply_to_heartbeats = false;
-    let (stuck, mut events) = tools::stuck();
-    let worker = dispatcher.worker(4, [stuck]).await;
-    dispatcher.submit("stuck").await;
-    assert_eq!(within(5, events.recv()).await, Some(Event::Started));
+    let StuckCall { worker, mut events, .. } = tools::start_stuck(&mut dispatcher).await;
     let started = std::time::Instant::now();
     assert_eq!(within(5, events.recv()).await, Some(Event::Dropped));
     // At most the lease, which begins with the claim.

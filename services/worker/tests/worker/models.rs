@@ -94,7 +94,7 @@ fn request(task: TaskId) -> TurnRequest {
 }
 
 #[tokio::test]
-async fn the_models_of_a_file_are_asked_like_any_tool() {
+async fn models_of_a_file_run_like_tools() {
     let mut dispatcher = Dispatcher::start().await;
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("rules.toml"), RULES).unwrap();

@@ -5,9 +5,15 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
+use redial_proto::JobRef;
 use redial_worker::{Context, Tool};
 use serde_json::{Map, Value};
 use tokio::sync::{Semaphore, mpsc};
+
+use crate::{
+    dispatcher::{Dispatcher, RunningWorker},
+    within,
+};
 
 /// What happened in a tool.
 #[derive(Debug, PartialEq, Eq)]
@@ -37,6 +43,22 @@ pub(crate) fn stuck() -> (Tool, mpsc::UnboundedReceiver<Event>) {
         }
     });
     (tool, receiver)
+}
+
+/// A running call of the tool [`stuck`].
+pub(crate) struct StuckCall {
+    pub(crate) worker: RunningWorker,
+    pub(crate) job: JobRef,
+    pub(crate) events: mpsc::UnboundedReceiver<Event>,
+}
+
+/// Starts a worker and a call, and waits until the call runs.
+pub(crate) async fn start_stuck(dispatcher: &mut Dispatcher) -> StuckCall {
+    let (stuck, mut events) = stuck();
+    let worker = dispatcher.worker(4, [stuck]).await;
+    let job = dispatcher.submit("stuck").await;
+    assert_eq!(within(5, events.recv()).await, Some(Event::Started));
+    StuckCall { worker, job, events }
 }
 
 /// Counts the running calls of a tool, and lets a test end them.
