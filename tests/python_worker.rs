@@ -114,7 +114,10 @@ async fn every_error_takes_the_route_of_its_class() {
     let broken = broken_rules(&stack, call).await;
     let rules: Vec<_> = broken.iter().map(|one| (one.path.as_str(), one.rule.as_str())).collect();
     assert_eq!(rules, [("/last", "order"), ("/first", "minimum")]);
-    assert_eq!((&broken[0].sent, broken[0].hint.as_deref()), (&json!("1999-12-24"), Some("the two dates may be swapped")));
+    assert_eq!(
+        (&broken[0].sent, broken[0].hint.as_deref()),
+        (&json!("1999-12-24"), Some("the two dates may be swapped"))
+    );
 
     // A refused connection is tried again until somebody listens.
     let (listener, port) = server().await;

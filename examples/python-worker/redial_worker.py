@@ -75,7 +75,7 @@ class Worker:
         self.id = f"{re.sub('[^A-Za-z0-9]', '-', name)[:40]}-{uuid.uuid4().hex[:12]}"
         self.pool, self.slots, self.grace = pool, slots, grace
         self.tools, self.attempts, self.jobs = {}, {}, set()
-        self.lease = 15.0  # until the first reply to a claim tells the length of a lease
+        self.lease = 15.0  # until the first reply to a claim contains the length of a lease
         self.started = datetime.now(timezone.utc).isoformat()
 
     def tool(self, parameters, effect="unsafe", timeout=30.0, **spec):
@@ -91,7 +91,7 @@ class Worker:
         return add
 
     def run(self):
-        """Connects with REDIAL_NATS_URL and REDIAL_NATS_INBOX_PREFIX, and works until the process is told to stop."""
+        """Connects with REDIAL_NATS_URL and REDIAL_NATS_INBOX_PREFIX, and works until SIGTERM or SIGINT."""
         url = os.environ.get("REDIAL_NATS_URL", "nats://127.0.0.1:4222")
         try:
             asyncio.run(self._run(url, os.environ.get("REDIAL_NATS_INBOX_PREFIX", "_INBOX")))

@@ -1,4 +1,4 @@
-//! `./dev demo`: plays scenarios on a private Redial and prints what it observed. Exit code 0 if every scenario holds,
+//! `./dev demo`: runs scenarios on a private Redial and prints what it observed. Exit code 0 if every scenario holds,
 //! 1 if not.
 //!
 //! It does what a user would do: it starts `redial dev` and workers, and runs the `redial` program for everything else.
@@ -24,7 +24,7 @@ use crate::{real_model::RealModel, scenarios::Scenario, stack::Stack};
 #[derive(Parser, Debug)]
 #[command(version)]
 struct Args {
-    /// Play the agents' scenarios with a real model at this OpenAI-compatible address, such as
+    /// Run the agents' scenarios with a real model at this OpenAI-compatible address, such as
     /// http://127.0.0.1:8000/v1; the demo prints what the model did and does not compare it with a script
     #[arg(long, value_name = "URL", requires = "model")]
     model_url: Option<String>,
@@ -57,11 +57,11 @@ async fn run(real_model: Option<RealModel>) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     let mut stop = stop_signals()?;
     let mut stack = Stack::new(real_model).await?;
-    let played = tokio::select! {
-        played = play(&mut stack, began) => Some(played),
+    let result = tokio::select! {
+        result = run_all(&mut stack, began) => Some(result),
         () = &mut stop => None,
     };
-    let Some(played) = played else {
+    let Some(result) = result else {
         output::error_line("\ndemo: stopping all processes");
         if let Err(error) = stack.close().await {
             output::error_line(format!("demo: {error:#}"));
@@ -70,15 +70,15 @@ async fn run(real_model: Option<RealModel>) -> anyhow::Result<ExitCode> {
     };
     // Also after an error: no process may stay behind.
     let closed = stack.close().await;
-    let (held, all) = played?;
+    let (held, all) = result?;
     closed?;
     let seconds = began.elapsed().as_secs_f64();
     output::line(format!("{held} of {all} hold, in {seconds:.1} s; every process of the demo has ended"));
     Ok(if held == all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Plays every scenario, even after one failed; returns how many held, and how many were played.
-async fn play(stack: &mut Stack, began: Instant) -> anyhow::Result<(usize, usize)> {
+/// Runs every scenario, even after one failed; returns how many held, and how many ran.
+async fn run_all(stack: &mut Stack, began: Instant) -> anyhow::Result<(usize, usize)> {
     output::line(format!("Redial's demo: real tools and a real queue; data and logs in {}", stack.folder().display()));
     let dev = stack.start().await?.as_secs_f64();
     let all = began.elapsed().as_secs_f64();
@@ -90,7 +90,7 @@ async fn play(stack: &mut Stack, began: Instant) -> anyhow::Result<(usize, usize
         Scenario::ALL.into_iter().filter(|scenario| stack.is_scripted() || scenario.has_model()).collect();
     let mut held = 0;
     for (scenario, number) in scenarios.iter().zip(1..) {
-        held += usize::from(scenarios::play(*scenario, number, stack).await);
+        held += usize::from(scenarios::run(*scenario, number, stack).await);
     }
     if let Some(task) = stack.shown_task {
         output::line(format!("\n$ redial show {task}"));

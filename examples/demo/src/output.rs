@@ -14,7 +14,7 @@ pub(crate) fn error_line(text: impl AsRef<str>) {
     let _ = writeln!(std::io::stderr(), "{}", text.as_ref());
 }
 
-/// Shows which scenario is being played; only on a terminal, where [`result`] overwrites it.
+/// Shows which scenario is running; only on a terminal, where [`result`] overwrites it.
 pub(crate) fn progress(number: usize, title: &str) {
     let mut stdout = std::io::stdout();
     if stdout.is_terminal() {

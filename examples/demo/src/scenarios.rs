@@ -20,7 +20,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(60);
 /// The same with a real model, which may run on a small machine.
 const REAL_MODEL_TIME_LIMIT: Duration = Duration::from_secs(1800);
 
-/// What the demo plays.
+/// A scenario of the demo.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Scenario {
     CorrectedArguments,
@@ -63,8 +63,8 @@ impl Scenario {
     }
 }
 
-/// Plays a scenario and prints the result; returns whether it holds.
-pub(crate) async fn play(scenario: Scenario, number: usize, stack: &mut Stack) -> bool {
+/// Runs a scenario and prints the result; returns whether it holds.
+pub(crate) async fn run(scenario: Scenario, number: usize, stack: &mut Stack) -> bool {
     output::progress(number, scenario.title());
     let began = Instant::now();
     let limit = if stack.is_scripted() { TIME_LIMIT } else { REAL_MODEL_TIME_LIMIT };
@@ -83,12 +83,12 @@ pub(crate) async fn play(scenario: Scenario, number: usize, stack: &mut Stack) -
 
 async fn dispatch(scenario: Scenario, stack: &mut Stack) -> anyhow::Result<String> {
     match scenario {
-        Scenario::CorrectedArguments => corrected_arguments::play(stack).await,
-        Scenario::ParallelCalls => parallel_calls::play(stack).await,
-        Scenario::FallbackModel => fallback_model::play(stack).await,
-        Scenario::DurableCall => durable_call::play(stack).await,
-        Scenario::KilledWorker => killed_worker::play(stack).await,
-        Scenario::UnsafeCall => unsafe_call::play(stack).await,
-        Scenario::FullRestart => full_restart::play(stack).await,
+        Scenario::CorrectedArguments => corrected_arguments::run(stack).await,
+        Scenario::ParallelCalls => parallel_calls::run(stack).await,
+        Scenario::FallbackModel => fallback_model::run(stack).await,
+        Scenario::DurableCall => durable_call::run(stack).await,
+        Scenario::KilledWorker => killed_worker::run(stack).await,
+        Scenario::UnsafeCall => unsafe_call::run(stack).await,
+        Scenario::FullRestart => full_restart::run(stack).await,
     }
 }

@@ -9,7 +9,7 @@ use redial_proto::{JobRef, limits::MAX_CLAIM};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-/// Bytes of reports in one message. A larger report gets a message of its own.
+/// Bytes of reports in one message. A larger report gets its own message.
 const MAX_BYTES: usize = 700 * 1024;
 /// A report that is on the stream but not on record after this long is sent again; the time doubles with each
 /// repetition.

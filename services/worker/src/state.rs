@@ -17,7 +17,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{attempts::ActiveAttempts, report::Reports};
 
-/// The length of a lease until the first reply to a claim tells it: the dispatchers' default.
+/// The length of a lease until the first reply to a claim contains it: the dispatchers' default.
 const FIRST_LEASE: Duration = Duration::from_secs(15);
 
 pub(crate) struct WorkerState {

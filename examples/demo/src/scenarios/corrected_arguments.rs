@@ -22,7 +22,7 @@ struct Request {
     wrong_paths: &'static [&'static str],
 }
 
-pub(super) async fn play(stack: &mut Stack) -> anyhow::Result<String> {
+pub(super) async fn run(stack: &mut Stack) -> anyhow::Result<String> {
     let requests = requests(&stack.dates);
     let mut ids = Vec::new();
     for request in &requests {

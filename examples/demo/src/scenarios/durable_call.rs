@@ -9,7 +9,7 @@ use crate::{output::seconds, record::Submitted, stack::Stack};
 const RETRY_AFTER: TimeDelta = TimeDelta::seconds(1);
 const KEY: &str = "trip-17";
 
-pub(super) async fn play(stack: &Stack) -> anyhow::Result<String> {
+pub(super) async fn run(stack: &Stack) -> anyhow::Result<String> {
     let submit = ["call", "reserve_hotel", r#"{"city": "成都", "nights": 2}"#, "--key", KEY];
     let first: Submitted = stack.cli.json(&submit).await?;
     let again: Submitted = stack.cli.json(&submit).await?;

@@ -6,7 +6,7 @@ use redial_proto::{ErrorClass, TaskDecision, TurnRequest};
 
 use crate::{stack::Stack, task::Task};
 
-pub(super) async fn play(stack: &Stack) -> anyhow::Result<String> {
+pub(super) async fn run(stack: &Stack) -> anyhow::Result<String> {
     let task = stack.run_task("poet", "Write a haiku about an old pine in the evening.").await?;
     if !stack.is_scripted() {
         return Ok(task.summary());

@@ -9,7 +9,7 @@ use crate::{output::seconds, poll::until, record::Submitted, stack::Stack};
 /// How late a retry may start when everything is up.
 const TOLERANCE: TimeDelta = TimeDelta::seconds(2);
 
-pub(super) async fn play(stack: &mut Stack) -> anyhow::Result<String> {
+pub(super) async fn run(stack: &mut Stack) -> anyhow::Result<String> {
     let submitted: Submitted = stack.cli.json(&["call", "order_taxi", r#"{"from": "外滩"}"#]).await?;
     let id = submitted.call()?;
     let waiting = async || {

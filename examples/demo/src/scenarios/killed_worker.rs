@@ -10,7 +10,7 @@ use crate::{
     stack::{LEASE, Stack},
 };
 
-pub(super) async fn play(stack: &mut Stack) -> anyhow::Result<String> {
+pub(super) async fn run(stack: &mut Stack) -> anyhow::Result<String> {
     let submitted: Submitted = stack.cli.json(&["call", "refresh_prices", r#"{"airlines": 5}"#]).await?;
     let id = submitted.call()?;
     let started = async || {

@@ -8,7 +8,7 @@ use crate::{stack::Stack, task::Task};
 
 const TOOLS: [&str; 3] = ["reserve_room", "train_times", "weekday"];
 
-pub(super) async fn play(stack: &Stack) -> anyhow::Result<String> {
+pub(super) async fn run(stack: &Stack) -> anyhow::Result<String> {
     let input = format!(
         "I want to go to Chengdu on {}: reserve a room, find a train, and tell me what day of the week that is.",
         stack.dates.later

@@ -5,7 +5,7 @@ use anyhow::ensure;
 
 use crate::{poll::until, record::Submitted, stack::Stack};
 
-pub(super) async fn play(stack: &mut Stack) -> anyhow::Result<String> {
+pub(super) async fn run(stack: &mut Stack) -> anyhow::Result<String> {
     let submitted: Submitted = stack.cli.json(&["call", "charge_card", r#"{"amount_cny": 780}"#]).await?;
     let id = submitted.call()?;
     let charged = async || Ok(stack.ledgers.charges()?.into_iter().next());

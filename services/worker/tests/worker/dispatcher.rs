@@ -147,7 +147,7 @@ impl Dispatcher {
         self.submit_many("default", tool, 1, 2).await[0]
     }
 
-    /// The same for many jobs, which claim that their arguments have so many bytes.
+    /// The same for many jobs; `bytes` is the declared size of their arguments.
     pub(crate) async fn submit_many(&self, pool: &str, tool: &str, count: usize, bytes: u32) -> Vec<JobRef> {
         let new = || Job { call: CallId::generate(), attempt: 1, tool: tool.into(), bytes };
         let jobs: Vec<Job> = (0..count).map(|_| new()).collect();

@@ -14,7 +14,7 @@ mod tools;
 
 use std::time::Duration;
 
-/// Fails the test if it takes longer than so many seconds.
+/// Fails the test if the future takes longer.
 async fn within<T>(seconds: u64, future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(seconds), future).await.expect("took too long")
 }

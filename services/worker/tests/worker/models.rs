@@ -10,7 +10,7 @@ use crate::{
     tools, within,
 };
 
-/// A model that writes so many deltas, waits at a gate, and writes a last one.
+/// A model that writes a number of deltas, waits at a gate, and writes a last one.
 fn writing_model(deltas: usize) -> (Tool, tools::Gate) {
     let (_, gate) = tools::gated("gate");
     let inner = gate.clone();
@@ -59,7 +59,7 @@ async fn watchers_see_a_models_deltas_in_few_messages() {
     worker.stop().await;
 }
 
-/// Two models of one file; nobody can ask the second one, because its key is not set.
+/// Two models of one file; the second one cannot be used, because its key is not set.
 const MODELS: &str = r#"
 [models.parrot]
 provider = "script"

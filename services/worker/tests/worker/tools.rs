@@ -125,7 +125,7 @@ pub(crate) fn echo_context() -> Tool {
     })
 }
 
-/// A tool whose output has so many bytes.
+/// A tool with an output of the given size.
 pub(crate) fn with_output_of(bytes: usize) -> Tool {
     Tool::new("with_output_of", move |_: Map<String, Value>| async move { "x".repeat(bytes - 2) })
 }
