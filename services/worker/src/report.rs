@@ -34,7 +34,7 @@ const MAX_REPORT: usize = 900 * 1024;
 
 /// Hands reports to the [`Reporter`]. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Reports {
+pub(crate) struct ReportSender {
     sender: mpsc::UnboundedSender<Command>,
     pending: Arc<PendingCounts>,
 }
@@ -59,7 +59,7 @@ struct BorrowedBatch<'a> {
     reports: Vec<&'a RawValue>,
 }
 
-impl Reports {
+impl ReportSender {
     pub(crate) fn new(queue: Queue, worker: WorkerId) -> (Self, Reporter) {
         let (sender, receiver) = mpsc::unbounded_channel();
         let pending = Arc::new(PendingCounts::default());
@@ -105,7 +105,7 @@ impl Reports {
     }
 }
 
-/// See [`Reports::pending_guard`].
+/// See [`ReportSender::pending_guard`].
 pub(crate) struct PendingGuard(Arc<PendingCounts>);
 
 impl Drop for PendingGuard {

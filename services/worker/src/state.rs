@@ -15,7 +15,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::Notify;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{attempts::ActiveAttempts, report::Reports};
+use crate::{attempts::ActiveAttempts, report::ReportSender};
 
 /// The length of a lease until the first reply to a claim contains it: the dispatchers' default.
 const FIRST_LEASE: Duration = Duration::from_secs(15);
@@ -27,7 +27,7 @@ pub(crate) struct WorkerState {
     pub(crate) tools: HashMap<String, Tool>,
     pub(crate) slots: u32,
     pub(crate) attempts: ActiveAttempts,
-    pub(crate) reports: Reports,
+    pub(crate) reports: ReportSender,
     /// Cancelled when the worker takes no more jobs.
     pub(crate) draining: CancellationToken,
     /// Tasks that claim jobs or release attempts.
@@ -42,7 +42,7 @@ pub(crate) struct WorkerState {
 }
 
 impl WorkerState {
-    pub(crate) fn new(queue: Queue, id: WorkerId, tools: Vec<Tool>, slots: u32, reports: Reports) -> Self {
+    pub(crate) fn new(queue: Queue, id: WorkerId, tools: Vec<Tool>, slots: u32, reports: ReportSender) -> Self {
         Self {
             queue,
             id,

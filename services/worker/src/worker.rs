@@ -10,7 +10,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     config::WorkerConfig, control, drain::drain, error::WorkerError, heartbeat, models, pool::Pool, pull, register,
-    report::Reports, state::WorkerState,
+    report::ReportSender, state::WorkerState,
 };
 
 /// The largest concurrency of a pool or a tool.
@@ -104,7 +104,7 @@ impl Worker {
         };
         let queue = queue?;
         let (pools, slots) = pools(&self.tools, self.config.slots);
-        let (reports, reporter) = Reports::new(queue.clone(), self.id.clone());
+        let (reports, reporter) = ReportSender::new(queue.clone(), self.id.clone());
         let state = Arc::new(WorkerState::new(queue, self.id, self.tools, slots, reports));
         let control_messages = control::subscribe(&state).await?;
         let Some(registered) = shutdown.run_until_cancelled(register::register(&state)).await else {
