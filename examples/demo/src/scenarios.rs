@@ -16,9 +16,9 @@ use anyhow::bail;
 use crate::{output, stack::Stack};
 
 /// A scenario that takes longer than this fails.
-const TIME_LIMIT: Duration = Duration::from_secs(60);
+const TIME_LIMIT: Duration = Duration::from_mins(1);
 /// The same with a real model, which may run on a small machine.
-const REAL_MODEL_TIME_LIMIT: Duration = Duration::from_secs(1800);
+const REAL_MODEL_TIME_LIMIT: Duration = Duration::from_mins(30);
 
 /// A scenario of the demo.
 #[derive(Clone, Copy, Debug)]

@@ -29,7 +29,7 @@ use crate::{
 pub(crate) use self::dev::LEASE;
 
 /// How long everything may take to start.
-const START: Duration = Duration::from_secs(60);
+const START: Duration = Duration::from_mins(1);
 /// One tool of each kind of worker, and how many workers have it.
 const TOOLS: [(&str, u32); 2] = [("reserve_hotel", 1), ("book_flight", 2)];
 

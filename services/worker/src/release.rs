@@ -11,7 +11,7 @@ use crate::{attempts::StoppedAttempt, pause, state::WorkerState};
 const STOP: Duration = Duration::from_secs(2);
 /// The worker stops trying after this long; the attempt then counts as lost. After an outage the dispatchers wait for a
 /// release as long as one lease.
-const GIVE_UP: Duration = Duration::from_secs(3600);
+const GIVE_UP: Duration = Duration::from_hours(1);
 /// The same limit while the worker drains, because the process is about to end.
 const GIVE_UP_DRAINING: Duration = Duration::from_secs(10);
 

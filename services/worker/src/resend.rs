@@ -15,7 +15,7 @@ const MAX_BYTES: usize = 700 * 1024;
 /// repetition.
 const RESEND: Duration = Duration::from_secs(5);
 /// The longest time between two repetitions.
-const RESEND_CAP: Duration = Duration::from_secs(60);
+const RESEND_CAP: Duration = Duration::from_mins(1);
 /// A report that could not be put on the stream is sent again after this long.
 const RETRY: Duration = Duration::from_millis(500);
 
