@@ -1,6 +1,6 @@
 //! Compares what a document names with what exists.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{collections::BTreeSet, fs, path::Path, sync::LazyLock};
 
 use redial_proto::{Code, ErrorClass};
 use regex::Regex;
@@ -70,11 +70,18 @@ fn file(text: &str, facts: &Facts) -> Option<String> {
     if !is_path || !(source || stands_in_a_folder(path)) {
         return None;
     }
-    let pattern = regex::escape(path).replace(r"\*", "[^/]*");
-    let begin = if stands_in_a_folder(path) { "^" } else { "(^|/)" };
-    let pattern = Regex::new(&format!("{begin}{pattern}$")).unwrap();
-    let exists = facts.files.iter().any(|file| pattern.is_match(file));
+    let wanted: Vec<&str> = path.split('/').collect();
+    let exists = facts.files.iter().any(|file| {
+        let names: Vec<&str> = file.split('/').collect();
+        let long_enough = names.len() == wanted.len() || (source && names.len() > wanted.len());
+        long_enough && names.iter().rev().zip(wanted.iter().rev()).all(|(name, wanted)| matches(name, wanted))
+    });
     (!exists).then(|| format!("{path}: no such file"))
+}
+
+fn matches(name: &str, pattern: &str) -> bool {
+    let Some((start, end)) = pattern.split_once('*') else { return name == pattern };
+    name.len() >= start.len() + end.len() && name.starts_with(start) && name.ends_with(end)
 }
 
 fn stands_in_a_folder(path: &str) -> bool {
@@ -83,8 +90,8 @@ fn stands_in_a_folder(path: &str) -> bool {
 
 /// A line of a shell without quoted texts and without its comment.
 fn plain(line: impl AsRef<str>) -> String {
-    let quoted = Regex::new(r#"'[^']*'|"[^"]*""#).unwrap();
-    let line = quoted.replace_all(line.as_ref(), "QUOTED");
+    static QUOTED: LazyLock<Regex> = LazyLock::new(|| Regex::new(r#"'[^']*'|"[^"]*""#).unwrap());
+    let line = QUOTED.replace_all(line.as_ref(), "QUOTED");
     line.split(" #").next().unwrap().to_owned()
 }
 

@@ -53,8 +53,9 @@ impl Facts {
 
 /// Names of environment variables in a text.
 pub(crate) fn variables(text: &str) -> BTreeSet<String> {
-    let name = Regex::new(r"\bREDIAL_[A-Z0-9_]*[A-Z0-9]\b").unwrap();
-    name.find_iter(text).map(|found| found.as_str().to_owned()).collect()
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let names = words.filter(|word| word.starts_with("REDIAL_") && !word.contains(|c: char| c.is_ascii_lowercase()));
+    names.filter(|name| !name.ends_with('_')).map(str::to_owned).collect()
 }
 
 fn walk(root: &Path, folder: &str, files: &mut BTreeSet<String>) {
@@ -95,7 +96,7 @@ fn dev_commands(
     redial: &BTreeMap<String, BTreeSet<String>>,
 ) -> BTreeMap<String, Option<BTreeSet<String>>> {
     let script = fs::read_to_string(root.join("dev")).unwrap();
-    let listed = Regex::new(r"(?m)^    ([a-z |]+)\) .command. ").unwrap().captures(&script).unwrap()[1].to_owned();
+    let listed = Regex::new(r#"(?m)^    ([a-z |]+)\) "\$command""#).unwrap().captures(&script).unwrap()[1].to_owned();
     let mut commands: BTreeMap<_, _> = listed.split('|').map(|name| (name.trim().to_owned(), None)).collect();
     for (name, flags) in &mut commands {
         let body = Regex::new(&format!(r"(?ms)^{name}\(\) \{{\n(.*?)^\}}")).unwrap();
