@@ -1,6 +1,11 @@
 //! Compares what a document names with what exists.
 
-use std::{collections::BTreeSet, fs, path::Path, sync::LazyLock};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+    sync::LazyLock,
+};
 
 use redial_proto::{Code, ErrorClass};
 use regex::Regex;
@@ -54,7 +59,9 @@ fn resolve(document: &str, path: &str) -> String {
     for part in path.split('/') {
         match part {
             "." | "" => {}
-            ".." => drop(parts.pop()),
+            ".." => {
+                parts.pop();
+            }
             part => parts.push(part),
         }
     }
@@ -89,9 +96,9 @@ fn stands_in_a_folder(path: &str) -> bool {
 }
 
 /// A line of a shell without quoted texts and without its comment.
-fn plain(line: impl AsRef<str>) -> String {
+fn plain(line: &str) -> String {
     static QUOTED: LazyLock<Regex> = LazyLock::new(|| Regex::new(r#"'[^']*'|"[^"]*""#).unwrap());
-    let line = QUOTED.replace_all(line.as_ref(), "QUOTED");
+    let line = QUOTED.replace_all(line, "QUOTED");
     line.split(" #").next().unwrap().to_owned()
 }
 
@@ -104,20 +111,21 @@ fn wrong_command(command: &str, facts: &Facts) -> Vec<String> {
     let words: Vec<&str> = words.collect();
     match words.as_slice() {
         ["redial" | "target/debug/redial" | "target/release/redial", rest @ ..]
-        | ["docker", "compose", "run", "--rm", "cli", rest @ ..] => {
-            check("redial", rest, |name| facts.redial.get(name).map(|flags| Some(flags.clone())))
-        }
-        ["./dev", rest @ ..] => check("./dev", rest, |name| facts.dev.get(name).cloned()),
+        | ["docker", "compose", "run", "--rm", "cli", rest @ ..] => check("redial", rest, &facts.redial),
+        ["./dev", rest @ ..] => check("./dev", rest, &facts.dev),
         _ => Vec::new(),
     }
 }
 
-fn check(program: &str, words: &[&str], find: impl Fn(&str) -> Option<Option<BTreeSet<String>>>) -> Vec<String> {
+fn check(program: &str, words: &[&str], commands: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
     let is_name = |word: &&&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-');
     // `redial <role>` and `redial …` name no command.
     let Some(name) = words.first().filter(is_name) else { return Vec::new() };
-    let Some(known) = find(name) else { return vec![format!("`{program} {name}`: no such command")] };
-    let Some(known) = known else { return Vec::new() };
+    let Some(known) = commands.get(*name) else { return vec![format!("`{program} {name}`: no such command")] };
+    if (program, *name) == ("./dev", "test") {
+        // Its arguments go to cargo.
+        return Vec::new();
+    }
     let flags = words.iter().filter_map(|word| word.trim_end_matches([',', ']']).split('=').next());
     let flags = flags.map(|word| word.trim_start_matches('[')).filter(|word| word.starts_with("--") && word.len() > 2);
     let unknown = flags.filter(|flag| !known.contains(*flag));

@@ -19,8 +19,8 @@ pub(crate) struct Facts {
     pub(crate) files: BTreeSet<String>,
     /// Commands of `redial` with their flags.
     pub(crate) redial: BTreeMap<String, BTreeSet<String>>,
-    /// Commands of `./dev` with their flags; without a list for one that hands its arguments to cargo.
-    pub(crate) dev: BTreeMap<String, Option<BTreeSet<String>>>,
+    /// Commands of `./dev` with their flags.
+    pub(crate) dev: BTreeMap<String, BTreeSet<String>>,
     /// Environment variables.
     pub(crate) variables: BTreeSet<String>,
 }
@@ -94,20 +94,23 @@ fn dev_commands(
     root: &Path,
     files: &BTreeSet<String>,
     redial: &BTreeMap<String, BTreeSet<String>>,
-) -> BTreeMap<String, Option<BTreeSet<String>>> {
+) -> BTreeMap<String, BTreeSet<String>> {
     let script = fs::read_to_string(root.join("dev")).unwrap();
     let listed = Regex::new(r#"(?m)^    ([a-z |]+)\) "\$command""#).unwrap().captures(&script).unwrap()[1].to_owned();
-    let mut commands: BTreeMap<_, _> = listed.split('|').map(|name| (name.trim().to_owned(), None)).collect();
+    let mut commands: BTreeMap<_, _> =
+        listed.split('|').map(|name| (name.trim().to_owned(), BTreeSet::new())).collect();
+    let program = Regex::new(r#"/(redial[a-z-]*) (\w*) ?"\$@""#).unwrap();
     for (name, flags) in &mut commands {
-        let body = Regex::new(&format!(r"(?ms)^{name}\(\) \{{\n(.*?)^\}}")).unwrap();
-        let body = body.captures(&script).unwrap_or_else(|| panic!("./dev {name} has no function"))[1].to_owned();
-        *flags = Some(match Regex::new(r#"/(redial[a-z-]*) (\w*) ?"\$@""#).unwrap().captures(&body) {
-            Some(program) if &program[1] == "redial" => redial[&program[2]].clone(),
-            Some(program) => declared_flags(root, files, &program[1]),
+        let (_, body) =
+            script.split_once(&format!("\n{name}() {{\n")).unwrap_or_else(|| panic!("./dev has no {name}()"));
+        let (body, _) = body.split_once("\n}\n").unwrap();
+        *flags = match program.captures(body) {
+            Some(found) if &found[1] == "redial" => redial[&found[2]].clone(),
+            Some(found) => declared_flags(root, files, &found[1]),
             None => BTreeSet::new(),
-        });
+        };
     }
-    commands.insert("test".to_owned(), None);
+    commands.insert("test".to_owned(), BTreeSet::new());
     commands
 }
 
@@ -121,7 +124,7 @@ fn declared_flags(root: &Path, files: &BTreeSet<String>, program: &str) -> BTree
     let sources = format!("{}/src/", manifest.trim_end_matches("/Cargo.toml"));
     let field = Regex::new(r"(?s)#\[arg\((?:[^#]*?\W)?long\b[^#]*?\)\]\s+(?:pub(?:\(crate\))? )?(\w+):").unwrap();
     let mut flags = BTreeSet::from(["--help".to_owned()]);
-    for source in files.iter().filter(|file| file.starts_with(&sources) && file.ends_with(".rs")) {
+    for source in files.iter().filter(|file| file.starts_with(&sources) && file.strip_suffix(".rs").is_some()) {
         let text = fs::read_to_string(root.join(source)).unwrap();
         flags.extend(field.captures_iter(&text).map(|found| format!("--{}", found[1].replace('_', "-"))));
     }
