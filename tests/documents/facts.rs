@@ -1,0 +1,132 @@
+//! What exists: read from the files, from the program's own help, and from `./dev`.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+    process::Command,
+};
+
+use regex::Regex;
+
+/// Folders at the root that documents may name files of.
+pub(crate) const FOLDERS: [&str; 9] =
+    ["crates", "deploy", "docs", "examples", "migrations", "proto", "services", "tests", "tools"];
+
+/// Everything that a document may name.
+pub(crate) struct Facts {
+    /// Every file and folder, from the root.
+    pub(crate) files: BTreeSet<String>,
+    /// Commands of `redial` with their flags.
+    pub(crate) redial: BTreeMap<String, BTreeSet<String>>,
+    /// Commands of `./dev` with their flags.
+    pub(crate) dev: BTreeMap<String, BTreeSet<String>>,
+    /// Environment variables.
+    pub(crate) variables: BTreeSet<String>,
+}
+
+impl Facts {
+    pub(crate) fn read(root: &Path) -> Self {
+        let mut files = BTreeSet::new();
+        for folder in FOLDERS {
+            walk(root, folder, &mut files);
+        }
+        let redial = redial_commands();
+        let mut facts = Self { dev: dev_commands(root, &files, &redial), files, redial, variables: BTreeSet::new() };
+        facts.variables = facts.settings().collect();
+        let sources = facts.files.iter().filter(|file| !file.starts_with("docs/") && !file.starts_with("tests/"));
+        for source in sources.map(String::as_str).chain(["dev", "docker-compose.yml"]) {
+            // A folder, or a file that is no text, names no variable.
+            let text = fs::read_to_string(root.join(source)).unwrap_or_default();
+            facts.variables.extend(variables(&text));
+        }
+        facts
+    }
+
+    /// The environment variables of settings: each flag of a role has one.
+    pub(crate) fn settings(&self) -> impl Iterator<Item = String> {
+        let roles = self.redial["dispatcher"].union(&self.redial["worker"]);
+        let settings = roles.filter(|flag| !["--config", "--help", "--json"].contains(&flag.as_str()));
+        settings.map(|flag| format!("REDIAL_{}", flag.trim_start_matches('-').replace('-', "_").to_uppercase()))
+    }
+}
+
+/// Names of environment variables in a text.
+pub(crate) fn variables(text: &str) -> BTreeSet<String> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let names = words.filter(|word| word.starts_with("REDIAL_") && !word.contains(|c: char| c.is_ascii_lowercase()));
+    names.filter(|name| !name.ends_with('_')).map(str::to_owned).collect()
+}
+
+fn walk(root: &Path, folder: &str, files: &mut BTreeSet<String>) {
+    files.insert(folder.to_owned());
+    for entry in fs::read_dir(root.join(folder)).unwrap() {
+        let entry = entry.unwrap();
+        let path = format!("{folder}/{}", entry.file_name().to_str().unwrap());
+        if entry.file_type().unwrap().is_dir() {
+            walk(root, &path, files);
+        } else {
+            files.insert(path);
+        }
+    }
+}
+
+fn redial_commands() -> BTreeMap<String, BTreeSet<String>> {
+    let help = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_redial")).args(arguments).arg("--help").output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let overview = help(&[]);
+    let name = Regex::new(r"(?m)^  ([a-z][a-z-]+)(?:  |$)").unwrap();
+    let names = name.captures_iter(&overview).map(|found| found[1].to_owned());
+    let commands: BTreeMap<_, _> = names.map(|name| (name.clone(), flags(&help(&[&name])))).collect();
+    assert!(commands.len() > 15, "{overview}");
+    commands
+}
+
+/// Flags at the beginnings of lines of a help text.
+fn flags(help: &str) -> BTreeSet<String> {
+    let flag = Regex::new(r"(?m)^\s+(?:-\w, )?(--[a-z][a-z-]*)").unwrap();
+    flag.captures_iter(help).map(|found| found[1].to_owned()).collect()
+}
+
+fn dev_commands(
+    root: &Path,
+    files: &BTreeSet<String>,
+    redial: &BTreeMap<String, BTreeSet<String>>,
+) -> BTreeMap<String, BTreeSet<String>> {
+    let script = fs::read_to_string(root.join("dev")).unwrap();
+    let listed = Regex::new(r#"(?m)^    ([a-z |]+)\) "\$command""#).unwrap().captures(&script).unwrap()[1].to_owned();
+    let mut commands: BTreeMap<_, _> =
+        listed.split('|').map(|name| (name.trim().to_owned(), BTreeSet::new())).collect();
+    let program = Regex::new(r#"/(redial[a-z-]*) (\w*) ?"\$@""#).unwrap();
+    for (name, flags) in &mut commands {
+        let (_, body) =
+            script.split_once(&format!("\n{name}() {{\n")).unwrap_or_else(|| panic!("./dev has no {name}()"));
+        let (body, _) = body.split_once("\n}\n").unwrap();
+        *flags = match program.captures(body) {
+            Some(found) if &found[1] == "redial" => redial[&found[2]].clone(),
+            Some(found) => declared_flags(root, files, &found[1]),
+            None => BTreeSet::new(),
+        };
+    }
+    commands.insert("test".to_owned(), BTreeSet::new());
+    commands
+}
+
+/// The flags of a developers' program, from the fields that its sources declare: it is not built with this test.
+fn declared_flags(root: &Path, files: &BTreeSet<String>, program: &str) -> BTreeSet<String> {
+    let names = |file: &&String| {
+        file.ends_with("/Cargo.toml")
+            && fs::read_to_string(root.join(file)).unwrap().contains(&format!("\"{program}\""))
+    };
+    let manifest = files.iter().find(names).unwrap_or_else(|| panic!("no package {program}"));
+    let sources = format!("{}/src/", manifest.trim_end_matches("/Cargo.toml"));
+    let field = Regex::new(r"(?s)#\[arg\((?:[^#]*?\W)?long\b[^#]*?\)\]\s+(?:pub(?:\(crate\))? )?(\w+):").unwrap();
+    let mut flags = BTreeSet::from(["--help".to_owned()]);
+    for source in files.iter().filter(|file| file.starts_with(&sources) && file.strip_suffix(".rs").is_some()) {
+        let text = fs::read_to_string(root.join(source)).unwrap();
+        flags.extend(field.captures_iter(&text).map(|found| format!("--{}", found[1].replace('_', "-"))));
+    }
+    flags
+}
