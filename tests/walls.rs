@@ -115,8 +115,8 @@ const MAY_USE: [(&str, &[&str]); 12] = [
 
 /// Who may import what speaks to the outside. The testkit is never shipped; its checker reads the tables by itself.
 const ONLY: [(&str, &[&str]); 3] = [
-    ("sqlx", &["redial-store", "redial-testkit"]),
-    ("async-nats", &["redial-queue"]),
+    ("sqlx", &["redial-store", "redial-testkit", "redial-bench"]),
+    ("async-nats", &["redial-queue", "redial-bench"]),
     ("reqwest", &["redial-tools", "redial-llm", "redial-telemetry"]),
 ];
 

@@ -1,4 +1,4 @@
-//! `redial-chaos`, which `redial chaos` and `./dev chaos` start: see `cli.rs`.
+//! `redial-chaos`, which `./dev chaos` starts: see `cli.rs`.
 //!
 //! | file | does |
 //! | --- | --- |

@@ -111,7 +111,7 @@ impl Report {
 fn command(seed: u64, args: &RunArgs) -> String {
     let RunArgs { calls, tasks, faults, only, minutes, .. } = args;
     let only = if only.is_empty() { String::new() } else { format!(" --only {only:?}") };
-    format!("redial chaos --seed {seed} --calls {calls} --tasks {tasks} --faults {faults} --minutes {minutes}{only}")
+    format!("./dev chaos --seed {seed} --calls {calls} --tasks {tasks} --faults {faults} --minutes {minutes}{only}")
 }
 
 fn faults(steps: &[(Step, Outcome)]) -> Vec<FaultRow> {

@@ -1,4 +1,4 @@
-//! Dispatchers and workers as processes of their own, of this very program.
+//! Dispatchers and workers as processes of their own.
 
 use std::{
     fs::{self, File},
@@ -8,23 +8,35 @@ use std::{
 
 use redial_servers::{Process, Signal};
 
-use super::servers::{Database, Servers};
+use crate::{database::Database, servers::Servers};
 
 /// How long a process may take to be ready, or to end.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Where processes read the address of NATS.
+pub(crate) const NATS_URL: &str = "REDIAL_NATS_URL";
+
+/// The program of a process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Program {
+    /// `redial`, which was built beside this program.
+    Redial,
+    /// This program.
+    Own,
+}
+
 /// Running processes; [`Fleet::stop`] ends them in order, a drop kills them.
-pub(super) struct Fleet {
+pub(crate) struct Fleet {
     folder: PathBuf,
     nats_url: String,
     database_url: String,
-    pub(super) dispatchers: Vec<Process>,
-    pub(super) workers: Vec<Process>,
+    pub(crate) dispatchers: Vec<Process>,
+    pub(crate) workers: Vec<Process>,
 }
 
 impl Fleet {
     /// Starts dispatchers.
-    pub(super) async fn start(servers: &Servers, database: &Database, dispatchers: usize) -> anyhow::Result<Self> {
+    pub(crate) async fn start(servers: &Servers, database: &Database, dispatchers: usize) -> anyhow::Result<Self> {
         let mut fleet = Self {
             folder: servers.folder.clone(),
             nats_url: servers.nats_url().to_owned(),
@@ -33,43 +45,44 @@ impl Fleet {
             workers: Vec::new(),
         };
         for _ in 0..dispatchers {
-            let process = fleet.spawn(&["dispatcher"]).await?;
+            let process = fleet.spawn(Program::Redial, &["dispatcher"]).await?;
             fleet.dispatchers.push(process);
         }
         Ok(fleet)
     }
 
-    /// Starts workers: `redial worker`, or another role with its flags.
-    pub(super) async fn add_workers(&mut self, workers: usize, role: &[&str]) -> anyhow::Result<()> {
+    /// Starts workers with these arguments.
+    pub(crate) async fn add_workers(&mut self, workers: usize, program: Program, args: &[&str]) -> anyhow::Result<()> {
         for _ in 0..workers {
-            let process = self.spawn(role).await?;
+            let process = self.spawn(program, args).await?;
             self.workers.push(process);
         }
         Ok(())
     }
 
     /// Ends workers, which drain.
-    pub(super) async fn stop_workers(&mut self) {
+    pub(crate) async fn stop_workers(&mut self) {
         stop(std::mem::take(&mut self.workers)).await;
     }
 
     /// Ends all of them, the dispatchers last.
-    pub(super) async fn stop(mut self) {
+    pub(crate) async fn stop(mut self) {
         self.stop_workers().await;
         stop(std::mem::take(&mut self.dispatchers)).await;
     }
 
     /// Starts a process and waits until it says that it is ready. Its settings come from here alone: the folder holds
     /// no settings file, and no variable of ours is handed on.
-    async fn spawn(&self, role: &[&str]) -> anyhow::Result<Process> {
+    async fn spawn(&self, program: Program, args: &[&str]) -> anyhow::Result<Process> {
         let log = self.log();
         let file = File::create(&log)?;
-        let mut command = Process::command(std::env::current_exe()?)?;
+        let mut command = Process::command(program.path()?)?;
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("REDIAL_")) {
             command.env_remove(name);
         }
-        command.args(role).args(["--log", "info", "--log-format", "text"]).current_dir(&self.folder);
-        command.env("REDIAL_NATS_URL", &self.nats_url).env("REDIAL_DATABASE_URL", &self.database_url);
+        command.args(args).current_dir(&self.folder);
+        command.env(NATS_URL, &self.nats_url).env("REDIAL_DATABASE_URL", &self.database_url);
+        command.env("REDIAL_LOG", "info").env("REDIAL_LOG_FORMAT", "text");
         command.stdout(file.try_clone()?).stderr(file);
         let process = Process::spawn(command)?;
         ready(&process, &log).await?;
@@ -87,7 +100,19 @@ impl Fleet {
     }
 }
 
-/// Both roles log that they are ready, and nothing before that holds the word alone.
+impl Program {
+    fn path(self) -> anyhow::Result<PathBuf> {
+        let own = std::env::current_exe()?;
+        let path = match self {
+            Self::Redial => own.with_file_name("redial"),
+            Self::Own => own,
+        };
+        anyhow::ensure!(path.exists(), "{} is missing; build it: cargo build -p redial", path.display());
+        Ok(path)
+    }
+}
+
+/// Every role logs that it is ready, and nothing before that contains the word alone.
 async fn ready(process: &Process, log: &Path) -> anyhow::Result<()> {
     let began = Instant::now();
     loop {

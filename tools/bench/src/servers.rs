@@ -4,31 +4,25 @@ use std::path::{Path, PathBuf};
 
 use redial_queue::{Queue, QueueConfig};
 use redial_servers::{Nats, NatsConfig, Postgres, PostgresConfig, Supervised};
-use redial_store::{Purpose, Store, StoreConfig, admin, measure::Measure};
+use redial_store::admin;
+
+use crate::database::Database;
 
 /// Where they keep their data.
 const FOLDER: &str = ".redial/bench";
 /// The database with a long history, on the same server.
 const HISTORY: &str = "redial_history";
 
-pub(super) struct Servers {
-    pub(super) folder: PathBuf,
+pub(crate) struct Servers {
+    pub(crate) folder: PathBuf,
     postgres: Supervised,
     nats: Supervised,
-    pub(super) queue: Queue,
-}
-
-/// A database with Redial's tables.
-#[derive(Clone)]
-pub(super) struct Database {
-    pub(super) url: String,
-    pub(super) store: Store,
-    pub(super) measure: Measure,
+    pub(crate) queue: Queue,
 }
 
 impl Servers {
     /// Starts both on an empty folder.
-    pub(super) async fn start() -> anyhow::Result<Self> {
+    pub(crate) async fn start() -> anyhow::Result<Self> {
         remove(Path::new(FOLDER))?;
         std::fs::create_dir_all(FOLDER)?;
         let folder = std::fs::canonicalize(FOLDER)?;
@@ -42,17 +36,17 @@ impl Servers {
         Ok(Self { folder, postgres, nats, queue })
     }
 
-    pub(super) fn nats_url(&self) -> &str {
+    pub(crate) fn nats_url(&self) -> &str {
         self.nats.url()
     }
 
     /// The database of all cases but (e).
-    pub(super) async fn database(&self) -> anyhow::Result<Database> {
+    pub(crate) async fn database(&self) -> anyhow::Result<Database> {
         Database::open(self.postgres.url()).await
     }
 
     /// The database of case (e).
-    pub(super) async fn history(&self) -> anyhow::Result<Database> {
+    pub(crate) async fn history(&self) -> anyhow::Result<Database> {
         let url = self.postgres.url();
         admin::create_database(url, HISTORY).await?;
         let server = url.rsplit_once('/').map_or(url, |(server, _)| server);
@@ -60,25 +54,12 @@ impl Servers {
     }
 
     /// Stops both and removes their data, which may be gigabytes.
-    pub(super) async fn stop(self) -> anyhow::Result<()> {
+    pub(crate) async fn stop(self) -> anyhow::Result<()> {
         let Self { folder, postgres, nats, queue } = self;
         // Or it would try to reconnect, and say so.
         drop(queue);
         tokio::join!(postgres.stop(), nats.stop());
         remove(&folder)
-    }
-}
-
-impl Database {
-    async fn open(url: &str) -> anyhow::Result<Self> {
-        admin::migrate(url).await?;
-        let config = StoreConfig { url: url.to_owned(), connections: 2, purpose: Purpose::Audit };
-        Ok(Self { url: url.to_owned(), store: Store::connect(&config).await?, measure: Measure::connect(url).await? })
-    }
-
-    /// Closes its connections; the server would cut them when it stops, and they would say so.
-    pub(super) async fn close(self) {
-        tokio::join!(self.store.close(), self.measure.close());
     }
 }
 

@@ -10,19 +10,18 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use redial_proto::{AgentRef, AgentSpec, SubmitStatus, TaskResult, TaskSubmission, subjects};
 use redial_queue::Queue;
 
-use super::servers::Database;
-use crate::commands::{REQUEST, api};
+use crate::{database::Database, load::PATIENCE};
 
 const TURNS: u32 = 5;
 /// Model turns and tool calls of one task.
-pub(super) const CALLS: u32 = TURNS + TURNS - 1;
+pub(crate) const CALLS: u32 = TURNS + TURNS - 1;
 /// Submissions under way at once.
 const AT_ONCE: usize = 64;
 
 const MODELS: &str = "[models.scripted]\nprovider = \"script\"\nscript = \"script.toml\"\n";
 
 /// Writes the model's files; returns the flag of a worker that plays it.
-pub(super) fn model(folder: &Path) -> anyhow::Result<String> {
+pub(crate) fn model(folder: &Path) -> anyhow::Result<String> {
     let file = folder.join("models.toml");
     fs::write(&file, MODELS)?;
     fs::write(folder.join("script.toml"), script())?;
@@ -42,15 +41,15 @@ fn script() -> String {
 }
 
 /// Tasks per second, from the first submission to the last answer on record.
-pub(super) async fn throughput(queue: &Queue, database: &Database, tasks: u32) -> anyhow::Result<f64> {
-    let before = database.measure.tasks_answered(TURNS).await?;
+pub(crate) async fn throughput(queue: &Queue, database: &Database, tasks: u32) -> anyhow::Result<f64> {
+    let before = database.tasks_answered(TURNS).await?;
     let began = Instant::now();
     stream::iter((0..tasks).map(|n| submit(queue, n))).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
-    while database.measure.any_live_task().await? {
+    while database.any_live_task().await? {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let took = began.elapsed();
-    let answered = database.measure.tasks_answered(TURNS).await? - before;
+    let answered = database.tasks_answered(TURNS).await? - before;
     anyhow::ensure!(answered == u64::from(tasks), "{answered} of {tasks} tasks were answered after {TURNS} turns");
     Ok(f64::from(tasks) / took.as_secs_f64())
 }
@@ -68,7 +67,7 @@ async fn submit(queue: &Queue, n: u32) -> anyhow::Result<()> {
         key: None,
         tenant: None,
     };
-    let result: TaskResult = queue.request(subjects::TASK_SUBMIT, &submission, REQUEST).await.map_err(api)?;
+    let result: TaskResult = queue.request(subjects::TASK_SUBMIT, &submission, PATIENCE).await?;
     match (result.status, result.error) {
         (SubmitStatus::Accepted, _) => Ok(()),
         (_, Some(error)) => Err(error.into()),

@@ -1,43 +1,44 @@
-//! The rounds: every case once, Redial and the floor in turns, on the same servers.
+//! The rounds: every case once, Redial and the baseline in turns, on the same servers.
 
 use redial_servers::Process;
 
-use super::{
-    fleet::Fleet,
-    floor,
+use crate::{
+    baseline::{self, Baseline},
+    database::Database,
+    fleet::{Fleet, Program},
     load::{ECHO, Load, arguments, percentiles},
     meter::{Reading, peak_memory},
     plan::{Case, Plan},
+    run::note,
     samples::{Metric, Samples},
-    servers::{Database, Servers},
-    sleeper, tasks,
+    servers::Servers,
+    slow_worker, tasks,
 };
-use crate::output;
 
 const WORKER: [&str; 3] = ["worker", "--slots", "1000"];
 
-pub(super) struct Rounds<'a> {
+pub(crate) struct Rounds<'a> {
     plan: &'a Plan,
     servers: &'a Servers,
     database: Database,
     /// The database with a history, if some case wants it.
     history: Option<Database>,
-    floor: floor::Bench,
+    baseline: Baseline,
     samples: Samples,
 }
 
 /// Measures everything that the plan holds. Returns the version of Postgres, too.
-pub(super) async fn run(plan: &Plan, servers: &Servers) -> anyhow::Result<(Samples, String)> {
+pub(crate) async fn run(plan: &Plan, servers: &Servers) -> anyhow::Result<(Samples, String)> {
     let database = servers.database().await?;
     let history = if plan.wants(Case::E) { Some(with_history(plan, servers).await?) } else { None };
-    let floor = floor::Bench::create(&database.url, &servers.queue).await?;
-    let mut rounds = Rounds { plan, servers, database, history, floor, samples: Samples::default() };
+    let baseline = Baseline::create(&database.url, servers.nats_url()).await?;
+    let mut rounds = Rounds { plan, servers, database, history, baseline, samples: Samples::default() };
     for round in 1..=plan.rounds {
         rounds.round(round).await?;
     }
-    let Rounds { database, history, floor, samples, .. } = rounds;
-    floor.remove().await?;
-    let version = database.measure.version().await?;
+    let Rounds { database, history, baseline, samples, .. } = rounds;
+    baseline.remove().await?;
+    let version = database.version().await?;
     database.close().await;
     if let Some(history) = history {
         history.close().await;
@@ -48,18 +49,18 @@ pub(super) async fn run(plan: &Plan, servers: &Servers) -> anyhow::Result<(Sampl
 async fn with_history(plan: &Plan, servers: &Servers) -> anyhow::Result<Database> {
     let database = servers.history().await?;
     let (calls, begin) = (plan.history, chrono::Utc::now() - chrono::TimeDelta::days(1));
-    let tell = |done| output::note(format!("(e) history: {done} of {calls} ended calls written …"));
-    database.measure.fill_history(begin, calls, &arguments(0), tell).await?;
+    let progress = |done| note(&format!("(e) history: {done} of {calls} ended calls written …"));
+    database.fill_history(begin, calls, &arguments(0), progress).await?;
     Ok(database)
 }
 
 impl Rounds<'_> {
     async fn round(&mut self, round: u32) -> anyhow::Result<()> {
-        let note = |what: &str| output::note(format!("round {round} of {}: {what} …", self.plan.rounds));
+        let note = |what: &str| note(&format!("round {round} of {}: {what} …", self.plan.rounds));
         let plan = self.plan;
         if plan.wants_a() || plan.wants(Case::C) {
-            note("floor, then (a), (c), (h): one dispatcher, one worker");
-            self.floor().await?;
+            note("baseline, then (a), (c), (h): one dispatcher, one worker");
+            self.baseline().await?;
             self.one_worker().await?;
         }
         if plan.wants(Case::B) {
@@ -87,23 +88,23 @@ impl Rounds<'_> {
         Ok(())
     }
 
-    /// The floor's half of (a), (c) and (h). No other process of ours runs meanwhile.
-    async fn floor(&mut self) -> anyhow::Result<()> {
-        let (plan, measure) = (self.plan, &self.database.measure);
+    /// The baseline's half of (a), (c) and (h). No other process of ours runs meanwhile.
+    async fn baseline(&mut self) -> anyhow::Result<()> {
+        let (plan, database) = (self.plan, &self.database);
         if plan.wants_a() {
-            measure.settle().await?;
-            let before = Reading::take(measure, redial_store::floor::SCHEMA).await?;
-            self.samples.add(Metric::FloorCalls, self.floor.throughput(plan.calls).await?);
-            let after = Reading::take(measure, redial_store::floor::SCHEMA).await?;
+            database.settle().await?;
+            let before = Reading::take(database, baseline::SCHEMA).await?;
+            self.samples.add(Metric::BaselineCalls, self.baseline.throughput(plan.calls).await?);
+            let after = Reading::take(database, baseline::SCHEMA).await?;
             let cost = before.until(&after, plan.calls);
-            cost.cpu.into_iter().for_each(|cpu| self.samples.add(Metric::FloorCpu, cpu));
-            self.samples.add(Metric::FloorWal, cost.wal);
-            self.samples.add(Metric::FloorTables, cost.tables);
+            cost.cpu.into_iter().for_each(|cpu| self.samples.add(Metric::BaselineCpu, cpu));
+            self.samples.add(Metric::BaselineWal, cost.wal);
+            self.samples.add(Metric::BaselineTables, cost.tables);
         }
         if plan.wants(Case::C) {
-            let (p50, p99) = percentiles(&self.floor.sequential(plan.sequential).await?);
-            self.samples.add(Metric::FloorP50, p50);
-            self.samples.add(Metric::FloorP99, p99);
+            let (p50, p99) = percentiles(&self.baseline.sequential(plan.sequential).await?);
+            self.samples.add(Metric::BaselineP50, p50);
+            self.samples.add(Metric::BaselineP99, p99);
         }
         Ok(())
     }
@@ -112,13 +113,13 @@ impl Rounds<'_> {
     async fn one_worker(&mut self) -> anyhow::Result<()> {
         let plan = self.plan;
         let (fleet, database) = (self.fleet(&self.database, 1, 1).await?, self.database.clone());
-        let (load, measure) = (Load::new(&self.servers.queue, &database), &database.measure);
+        let load = Load::new(&self.servers.queue, &database);
         load.warm_up().await?;
         if plan.wants_a() {
-            measure.settle().await?;
-            let before = Reading::take(measure, "public").await?;
+            database.settle().await?;
+            let before = Reading::take(&database, "public").await?;
             self.samples.add(Metric::Calls, load.throughput(plan.calls).await?);
-            let cost = before.until(&Reading::take(measure, "public").await?, plan.calls);
+            let cost = before.until(&Reading::take(&database, "public").await?, plan.calls);
             cost.cpu.into_iter().for_each(|cpu| self.samples.add(Metric::Cpu, cpu));
             self.samples.add(Metric::Wal, cost.wal);
             self.samples.add(Metric::Tables, cost.tables);
@@ -144,8 +145,8 @@ impl Rounds<'_> {
         let load = Load::new(&self.servers.queue, database);
         load.warm_up().await?;
         // Both, or autovacuum would clean up in one while calls run through the other.
-        self.database.measure.settle().await?;
-        database.measure.settle().await?;
+        self.database.settle().await?;
+        database.settle().await?;
         let rate = load.throughput(self.plan.calls).await?;
         fleet.stop().await;
         Ok(rate)
@@ -153,7 +154,7 @@ impl Rounds<'_> {
 
     async fn fleet(&self, database: &Database, dispatchers: usize, workers: usize) -> anyhow::Result<Fleet> {
         let mut fleet = Fleet::start(self.servers, database, dispatchers).await?;
-        fleet.add_workers(workers, &WORKER).await?;
+        fleet.add_workers(workers, Program::Redial, &WORKER).await?;
         Ok(fleet)
     }
 
@@ -164,7 +165,7 @@ impl Rounds<'_> {
         fleet.stop_workers().await;
         let submitted = load.submit(ECHO, self.plan.backlog).await?;
         let began = std::time::Instant::now();
-        fleet.add_workers(1, &WORKER).await?;
+        fleet.add_workers(1, Program::Redial, &WORKER).await?;
         let took = load.drained(&submitted).await?.duration_since(began);
         self.samples.add(Metric::CallsBacklog, f64::from(self.plan.backlog) / took.as_secs_f64());
         let republished = u32::try_from(load.republished(&submitted).await?)?;
@@ -176,11 +177,11 @@ impl Rounds<'_> {
     async fn slow(&mut self) -> anyhow::Result<()> {
         let slow = self.plan.slow;
         let mut fleet = Fleet::start(self.servers, &self.database, 1).await?;
-        fleet.add_workers(1, &["bench-worker", "--slots", &slow.to_string()]).await?;
+        fleet.add_workers(1, Program::Own, &["slow-worker", "--slots", &slow.to_string()]).await?;
         let load = Load::new(&self.servers.queue, &self.database);
-        let submitted = load.submit(sleeper::SLEEP, slow).await?;
+        let submitted = load.submit(slow_worker::SLEEP, slow).await?;
         load.drained(&submitted).await?;
-        let late = load.longest(&submitted).await? - sleeper::TAKES.as_secs_f64() * 1000.0;
+        let late = load.longest(&submitted).await? - slow_worker::TAKES.as_secs_f64() * 1000.0;
         self.samples.add(Metric::SlowLate, late);
         for (metric, processes) in
             [(Metric::WorkerMemory, &fleet.workers), (Metric::DispatcherMemory, &fleet.dispatchers)]
@@ -195,7 +196,7 @@ impl Rounds<'_> {
     async fn tasks(&mut self) -> anyhow::Result<()> {
         let models = tasks::model(&self.servers.folder)?;
         let mut fleet = Fleet::start(self.servers, &self.database, 1).await?;
-        fleet.add_workers(1, &["worker", "--slots", "1000", &models]).await?;
+        fleet.add_workers(1, Program::Redial, &["worker", "--slots", "1000", &models]).await?;
         let rate = tasks::throughput(&self.servers.queue, &self.database, self.plan.tasks).await?;
         self.samples.add(Metric::Tasks, rate);
         fleet.stop().await;

@@ -2,12 +2,12 @@
 
 use std::{fmt, str::FromStr};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::cli::BenchArgs;
+use crate::cli::RunArgs;
 
 /// One question that the benchmark answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Case {
     /// Throughput of calls: one dispatcher, one worker.
@@ -55,32 +55,32 @@ impl FromStr for Case {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let unknown = || format!("{text:?} is no case; allowed: {}", Self::ALL.map(Self::as_str).join(", "));
+        let unknown = || format!("{text:?} is not a case; allowed: {}", Self::ALL.map(Self::as_str).join(", "));
         Self::ALL.into_iter().find(|case| case.as_str() == text).ok_or_else(unknown)
     }
 }
 
 /// Which cases, and their sizes.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Plan {
-    pub(super) cases: Vec<Case>,
-    pub(super) rounds: u32,
+pub(crate) struct Plan {
+    pub(crate) cases: Vec<Case>,
+    pub(crate) rounds: u32,
     /// Calls of each measurement of throughput.
-    pub(super) calls: u32,
+    pub(crate) calls: u32,
     /// Calls of each measurement of latency.
-    pub(super) sequential: u32,
+    pub(crate) sequential: u32,
     /// Calls that wait in case (d).
-    pub(super) backlog: u32,
+    pub(crate) backlog: u32,
     /// Ended calls on record in case (e).
-    pub(super) history: u32,
+    pub(crate) history: u32,
     /// Calls in flight in case (f).
-    pub(super) slow: u32,
+    pub(crate) slow: u32,
     /// Tasks of case (g).
-    pub(super) tasks: u32,
+    pub(crate) tasks: u32,
 }
 
 impl Plan {
-    pub(super) fn new(args: &BenchArgs) -> Self {
+    pub(crate) fn new(args: &RunArgs) -> Self {
         let size = |full, quick| if args.quick { quick } else { full };
         let mut cases = if args.cases.is_empty() { Case::ALL.to_vec() } else { args.cases.clone() };
         cases.sort_unstable();
@@ -97,17 +97,17 @@ impl Plan {
         }
     }
 
-    pub(super) fn wants(&self, case: Case) -> bool {
+    pub(crate) fn wants(&self, case: Case) -> bool {
         self.cases.contains(&case)
     }
 
     /// Others are compared with it.
-    pub(super) fn wants_a(&self) -> bool {
+    pub(crate) fn wants_a(&self) -> bool {
         self.cases.iter().any(|case| matches!(case, Case::A | Case::B | Case::D | Case::E | Case::H))
     }
 
     /// How long all this takes, roughly, in seconds: from what it took on two shared cores. Other machines need less.
-    pub(super) fn estimate(&self) -> f64 {
+    pub(crate) fn estimate(&self) -> f64 {
         let seconds = |case: &Case| match case {
             // Measured together.
             Case::H if self.wants(Case::A) => 0.0,
@@ -129,8 +129,8 @@ impl Plan {
 mod tests {
     use super::*;
 
-    fn args(cases: &[Case], quick: bool) -> BenchArgs {
-        BenchArgs { cases: cases.to_vec(), quick, calls: None, sequential: None, rounds: 3 }
+    fn args(cases: &[Case], quick: bool) -> RunArgs {
+        RunArgs { cases: cases.to_vec(), quick, calls: None, sequential: None, rounds: 3, record: false, json: false }
     }
 
     #[test]
@@ -138,7 +138,7 @@ mod tests {
         for case in Case::ALL {
             assert_eq!(case.as_str().parse(), Ok(case));
         }
-        assert_eq!("x".parse::<Case>(), Err("\"x\" is no case; allowed: a, b, c, d, e, f, g, h".to_owned()));
+        assert_eq!("x".parse::<Case>(), Err("\"x\" is not a case; allowed: a, b, c, d, e, f, g, h".to_owned()));
     }
 
     #[test]

@@ -1,4 +1,7 @@
-//! The floor: the same calls with nothing but the bare work.
+//! The baseline: the same calls with nothing but the bare work.
+
+mod pipe;
+mod tables;
 
 use std::{
     sync::{
@@ -8,51 +11,52 @@ use std::{
     time::{Duration, Instant},
 };
 
-use redial_queue::{
-    Queue,
-    floor::{Messages, Pipe},
-};
-use redial_store::floor::Floor;
 use tokio::{sync::Semaphore, task::JoinSet};
 use uuid::Uuid;
 
-use super::load::arguments;
+pub(crate) use self::tables::SCHEMA;
+use self::{
+    pipe::{Messages, Pipe},
+    tables::Tables,
+};
+use crate::load::arguments;
 
 /// Calls in one statement.
 const BATCH: usize = 500;
 /// Statements of one kind under way at once.
 const AT_ONCE: usize = 3;
 
-pub(super) struct Bench {
-    floor: Floor,
+pub(crate) struct Baseline {
+    tables: Tables,
     jobs: Pipe,
     results: Pipe,
 }
 
-impl Bench {
-    pub(super) async fn create(database_url: &str, queue: &Queue) -> anyhow::Result<Self> {
+impl Baseline {
+    pub(crate) async fn create(database_url: &str, nats_url: &str) -> anyhow::Result<Self> {
+        let jetstream = pipe::connect(nats_url).await?;
         Ok(Self {
-            floor: Floor::create(database_url).await?,
-            jobs: Pipe::create(queue, "FLOOR_JOBS").await?,
-            results: Pipe::create(queue, "FLOOR_RESULTS").await?,
+            tables: Tables::create(database_url).await?,
+            jobs: Pipe::create(&jetstream, "BASELINE_JOBS").await?,
+            results: Pipe::create(&jetstream, "BASELINE_RESULTS").await?,
         })
     }
 
-    pub(super) async fn remove(self) -> anyhow::Result<()> {
+    pub(crate) async fn remove(self) -> anyhow::Result<()> {
         self.jobs.remove().await;
         self.results.remove().await;
-        Ok(self.floor.remove().await?)
+        self.tables.remove().await
     }
 
     /// Latencies of calls one after another, sorted.
-    pub(super) async fn sequential(&self, calls: u32) -> anyhow::Result<Vec<Duration>> {
+    pub(crate) async fn sequential(&self, calls: u32) -> anyhow::Result<Vec<Duration>> {
         let mut latencies = Vec::new();
         let (mut jobs, mut results) = (self.jobs.messages(BATCH).await?, self.results.messages(BATCH).await?);
         for n in 0..calls {
             let began = Instant::now();
             self.submit(n..n + 1).await?;
-            run(&self.floor, &self.results, take_one(&mut jobs).await?).await?;
-            finish(&self.floor, take_one(&mut results).await?).await?;
+            run(&self.tables, &self.results, take_one(&mut jobs).await?).await?;
+            finish(&self.tables, take_one(&mut results).await?).await?;
             latencies.push(began.elapsed());
         }
         latencies.sort();
@@ -62,13 +66,13 @@ impl Bench {
     async fn submit(&self, numbers: std::ops::Range<u32>) -> anyhow::Result<()> {
         let ids: Vec<Uuid> = numbers.clone().map(|_| Uuid::now_v7()).collect();
         let arguments: Vec<String> = numbers.map(arguments).collect();
-        self.floor.insert(&ids, &arguments).await?;
+        self.tables.insert(&ids, &arguments).await?;
         let jobs = ids.iter().map(|id| id.as_bytes().to_vec().into()).collect();
-        Ok(self.jobs.publish(jobs).await?)
+        self.jobs.publish(jobs).await
     }
 
-    /// Calls per second, in three stages side by side: insert and publish; pull, mark and publish; pull and finish.
-    pub(super) async fn throughput(&self, calls: u32) -> anyhow::Result<f64> {
+    /// Calls per second, in three pipelined stages: insert and publish; pull, mark and publish; pull and finish.
+    pub(crate) async fn throughput(&self, calls: u32) -> anyhow::Result<f64> {
         let began = Instant::now();
         let submit = async {
             let free = Semaphore::new(AT_ONCE);
@@ -82,15 +86,15 @@ impl Bench {
             });
             futures_util::future::try_join_all(batches).await.map(|_| ())
         };
-        let (floor, results) = (self.floor.clone(), self.results.clone());
+        let (tables, results) = (self.tables.clone(), self.results.clone());
         let work = stage(&self.jobs, calls, move |batch| {
-            let (floor, results) = (floor.clone(), results.clone());
-            async move { run(&floor, &results, batch).await }
+            let (tables, results) = (tables.clone(), results.clone());
+            async move { run(&tables, &results, batch).await }
         });
-        let floor = self.floor.clone();
+        let tables = self.tables.clone();
         let ingest = stage(&self.results, calls, move |batch| {
-            let floor = floor.clone();
-            async move { finish(&floor, batch).await }
+            let tables = tables.clone();
+            async move { finish(&tables, batch).await }
         });
         tokio::try_join!(submit, work, ingest)?;
         Ok(f64::from(calls) / began.elapsed().as_secs_f64())
@@ -109,7 +113,7 @@ async fn take_one(messages: &mut Messages) -> anyhow::Result<Batch> {
             return Ok(batch);
         }
     }
-    anyhow::bail!("a message of the floor did not arrive")
+    anyhow::bail!("a message of the baseline did not arrive")
 }
 
 /// Takes messages as they come and works on a few batches at once, until so many were worked on.
@@ -126,7 +130,7 @@ where
         let taken = messages.next().await;
         let batch: Batch = taken.payloads().map(|payload| payload.to_vec()).collect();
         silent = if batch.is_empty() { silent + began.elapsed() } else { Duration::ZERO };
-        anyhow::ensure!(silent < Duration::from_secs(20), "the floor's messages stopped coming");
+        anyhow::ensure!(silent < Duration::from_secs(20), "the baseline received no message for 20 s");
         taken_in_all += u32::try_from(batch.len())?;
         while tasks.len() >= AT_ONCE {
             tasks.join_next().await.transpose()?.transpose()?;
@@ -144,19 +148,19 @@ where
         ended??;
     }
     let done = done.load(Ordering::Relaxed);
-    anyhow::ensure!(done == calls, "the floor did {done} of {calls} calls");
+    anyhow::ensure!(done == calls, "the baseline did {done} of {calls} calls");
     Ok(())
 }
 
-async fn run(floor: &Floor, results: &Pipe, batch: Batch) -> anyhow::Result<u32> {
+async fn run(tables: &Tables, results: &Pipe, batch: Batch) -> anyhow::Result<u32> {
     let ids = batch.iter().map(|id| Ok(Uuid::from_slice(id)?)).collect::<anyhow::Result<Vec<_>>>()?;
-    let granted = floor.claim(&ids).await?;
+    let granted = tables.claim(&ids).await?;
     let messages = granted.iter().map(|(id, output)| [id.as_bytes().as_slice(), output.as_bytes()].concat().into());
     results.publish(messages.collect()).await?;
     Ok(u32::try_from(granted.len())?)
 }
 
-async fn finish(floor: &Floor, batch: Batch) -> anyhow::Result<u32> {
+async fn finish(tables: &Tables, batch: Batch) -> anyhow::Result<u32> {
     let mut ids = Vec::with_capacity(batch.len());
     let mut outputs = Vec::with_capacity(batch.len());
     for message in batch {
@@ -164,5 +168,5 @@ async fn finish(floor: &Floor, batch: Batch) -> anyhow::Result<u32> {
         ids.push(Uuid::from_slice(id)?);
         outputs.push(String::from_utf8(output.to_vec())?);
     }
-    Ok(u32::try_from(floor.finish(&ids, &outputs).await?)?)
+    Ok(u32::try_from(tables.finish(&ids, &outputs).await?)?)
 }

@@ -7,23 +7,25 @@ use redial_proto::{CallId, CallView, Submission, SubmitBatch, SubmitBatchReply, 
 use redial_queue::{Queue, Subscription};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::servers::Database;
-use crate::commands::{REQUEST, api};
+use crate::database::Database;
+
+/// How long the answer to a request or the end of a call may take.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Submissions in one message.
 const BATCH: usize = 500;
 /// Messages under way at once.
 const AT_ONCE: usize = 8;
 /// A tool that answers at once with its arguments.
-pub(super) const ECHO: &str = "echo";
+pub(crate) const ECHO: &str = "echo";
 
-pub(super) struct Load<'a> {
+pub(crate) struct Load<'a> {
     queue: &'a Queue,
     database: &'a Database,
 }
 
 /// Calls that were submitted together.
-pub(super) struct Submitted {
+pub(crate) struct Submitted {
     began: Instant,
     calls: u32,
     /// An id before all of theirs.
@@ -31,7 +33,7 @@ pub(super) struct Submitted {
 }
 
 /// 200 bytes of arguments.
-pub(super) fn arguments(n: u32) -> String {
+pub(crate) fn arguments(n: u32) -> String {
     format!(r#"{{"n":{n:>10},"text":"{}"}}"#, "x".repeat(200 - 29))
 }
 
@@ -40,17 +42,17 @@ fn submission(tool: &str, n: u32) -> anyhow::Result<Submission> {
 }
 
 impl<'a> Load<'a> {
-    pub(super) fn new(queue: &'a Queue, database: &'a Database) -> Self {
+    pub(crate) fn new(queue: &'a Queue, database: &'a Database) -> Self {
         Self { queue, database }
     }
 
     /// Runs a few calls, so that connections and plans are there.
-    pub(super) async fn warm_up(&self) -> anyhow::Result<()> {
+    pub(crate) async fn warm_up(&self) -> anyhow::Result<()> {
         self.sequential(50).await.map(|_| ())
     }
 
     /// Calls per second, from the first submission to the last result on record.
-    pub(super) async fn throughput(&self, calls: u32) -> anyhow::Result<f64> {
+    pub(crate) async fn throughput(&self, calls: u32) -> anyhow::Result<f64> {
         let submitted = self.submit(ECHO, calls).await?;
         let began = submitted.began;
         let took = self.drained(&submitted).await?.duration_since(began);
@@ -58,7 +60,7 @@ impl<'a> Load<'a> {
     }
 
     /// Submits calls and returns once all are accepted.
-    pub(super) async fn submit(&self, tool: &str, calls: u32) -> anyhow::Result<Submitted> {
+    pub(crate) async fn submit(&self, tool: &str, calls: u32) -> anyhow::Result<Submitted> {
         let mut batches = Vec::new();
         for from in (0..calls).step_by(BATCH) {
             let numbers = from..calls.min(from + u32::try_from(BATCH)?);
@@ -82,40 +84,39 @@ impl<'a> Load<'a> {
     }
 
     async fn submit_batch(&self, batch: SubmitBatch) -> anyhow::Result<()> {
-        let reply: SubmitBatchReply = self.queue.request(subjects::SUBMIT, &batch, REQUEST).await.map_err(api)?;
+        let reply: SubmitBatchReply = self.queue.request(subjects::SUBMIT, &batch, PATIENCE).await?;
         reply.results.into_iter().try_for_each(|result| accepted(result).map(|_| ()))
     }
 
     /// Waits until every call has ended, and checks that all of these succeeded. Returns when that was.
-    pub(super) async fn drained(&self, submitted: &Submitted) -> anyhow::Result<Instant> {
-        let store = &self.database.store;
-        while store.any_live().await? {
+    pub(crate) async fn drained(&self, submitted: &Submitted) -> anyhow::Result<Instant> {
+        while self.database.any_live_call().await? {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         let ended = Instant::now();
-        let done = store.succeeded_between(submitted.first, CallId::generate()).await?;
+        let done = self.database.succeeded_between(submitted.first, CallId::generate()).await?;
         anyhow::ensure!(done == u64::from(submitted.calls), "{done} of {} calls succeeded", submitted.calls);
         Ok(ended)
     }
 
     /// How many jobs of these calls were published again.
-    pub(super) async fn republished(&self, submitted: &Submitted) -> anyhow::Result<u64> {
-        Ok(self.database.measure.republished_between(submitted.first, CallId::generate()).await?)
+    pub(crate) async fn republished(&self, submitted: &Submitted) -> anyhow::Result<u64> {
+        self.database.republished_between(submitted.first, CallId::generate()).await
     }
 
     /// The longest time that one of these calls took, in ms.
-    pub(super) async fn longest(&self, submitted: &Submitted) -> anyhow::Result<f64> {
-        Ok(self.database.measure.longest_between(submitted.first, CallId::generate()).await?)
+    pub(crate) async fn longest(&self, submitted: &Submitted) -> anyhow::Result<f64> {
+        self.database.longest_between(submitted.first, CallId::generate()).await
     }
 
     /// Latencies from the submission to the result at the client, sorted.
-    pub(super) async fn sequential(&self, calls: u32) -> anyhow::Result<Vec<Duration>> {
+    pub(crate) async fn sequential(&self, calls: u32) -> anyhow::Result<Vec<Duration>> {
         let mut events = self.queue.subscribe("redial.events.calls.*").await?;
         let mut latencies = Vec::new();
         for n in 0..calls {
             let submission = Submission { notify: true, ..submission(ECHO, n)? };
             let began = Instant::now();
-            let result = self.queue.request(subjects::SUBMIT, &submission, REQUEST).await.map_err(api)?;
+            let result = self.queue.request(subjects::SUBMIT, &submission, PATIENCE).await?;
             ended(&mut events, accepted(result)?).await?;
             latencies.push(began.elapsed());
         }
@@ -134,7 +135,7 @@ fn accepted(result: SubmitResult) -> anyhow::Result<CallId> {
 
 async fn ended(events: &mut Subscription, call: CallId) -> anyhow::Result<()> {
     loop {
-        let event = tokio::time::timeout(REQUEST, events.next()).await?;
+        let event = tokio::time::timeout(PATIENCE, events.next()).await?;
         let Some(event) = event else { anyhow::bail!("the connection to NATS was closed") };
         if serde_json::from_slice::<CallView>(&event)?.call == call {
             return Ok(());
@@ -143,10 +144,10 @@ async fn ended(events: &mut Subscription, call: CallId) -> anyhow::Result<()> {
 }
 
 /// The 50th and the 99th percentile of sorted latencies, in ms.
-pub(super) fn percentiles(sorted: &[Duration]) -> (f64, f64) {
+pub(crate) fn percentiles(sorted: &[Duration]) -> (f64, f64) {
     let percentile = |percent: usize| {
-        let place = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));
-        sorted.get(place).map_or(0.0, |latency| latency.as_secs_f64() * 1000.0)
+        let position = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));
+        sorted.get(position).map_or(0.0, |latency| latency.as_secs_f64() * 1000.0)
     };
     (percentile(50), percentile(99))
 }

@@ -2,37 +2,37 @@
 
 use std::{collections::HashMap, fs, time::Duration};
 
-use redial_store::measure::Measure;
+use crate::database::Database;
 
 /// Ticks per second of `/proc/<pid>/stat`; 100 on every Linux that Rust runs on (`sysconf(_SC_CLK_TCK)`).
 const TICKS: u64 = 100;
 
 /// What 1,000 calls cost.
-pub(super) struct Cost {
+pub(crate) struct Cost {
     /// Seconds of processor time of all processes: servers, roles, and the client.
-    pub(super) cpu: Option<f64>,
+    pub(crate) cpu: Option<f64>,
     /// KB of write-ahead log.
-    pub(super) wal: f64,
+    pub(crate) wal: f64,
     /// KB by which tables and indexes grew.
-    pub(super) tables: f64,
+    pub(crate) tables: f64,
 }
 
-/// A point in the run.
-pub(super) struct Reading {
+/// What was used up to a point in the run.
+pub(crate) struct Reading {
     cpu: Option<Duration>,
     wal: u64,
     tables: u64,
 }
 
 impl Reading {
-    /// Where things stand, for the tables of a schema.
-    pub(super) async fn take(measure: &Measure, schema: &str) -> anyhow::Result<Self> {
-        let (wal, tables) = (measure.wal_bytes().await?, measure.table_bytes(schema).await?);
+    /// What was used so far; disk only for the tables of a schema.
+    pub(crate) async fn take(database: &Database, schema: &str) -> anyhow::Result<Self> {
+        let (wal, tables) = (database.wal_bytes().await?, database.table_bytes(schema).await?);
         Ok(Self { cpu: cpu(), wal, tables })
     }
 
     /// What it cost from here to `later`.
-    pub(super) fn until(&self, later: &Self, calls: u32) -> Cost {
+    pub(crate) fn until(&self, later: &Self, calls: u32) -> Cost {
         let thousands = f64::from(calls) / 1000.0;
         #[expect(clippy::cast_precision_loss, reason = "far below 2^52 bytes")]
         let kb = |before: u64, after: u64| after.saturating_sub(before) as f64 / 1000.0 / thousands;
@@ -81,7 +81,7 @@ impl Stat {
 }
 
 /// The most memory that a process ever held, in MiB.
-pub(super) fn peak_memory(pid: u32) -> Option<f64> {
+pub(crate) fn peak_memory(pid: u32) -> Option<f64> {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kib: f64 = line.trim().trim_end_matches(" kB").parse().ok()?;
