@@ -2,7 +2,7 @@
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::plan::Case;
+use crate::case::Case;
 
 /// Measures Redial against the bare work that any system of its shape must do.
 ///

@@ -7,7 +7,7 @@
 //!
 //! | file | does |
 //! | --- | --- |
-//! | `plan.rs` | the cases, and how much of each |
+//! | `case.rs`, `plan.rs` | the cases, and how much of each |
 //! | `servers.rs`, `fleet.rs` | starts private servers; dispatchers and workers as processes of their own |
 //! | `rounds.rs` | runs every case once a round |
 //! | `load.rs`, `tasks.rs`, `slow_worker.rs` | submits calls and tasks as a client does; runs slow calls |
@@ -17,12 +17,14 @@
 //! | `history.rs` | keeps recorded runs, and compares a run with the last of them |
 
 mod baseline;
+mod case;
 mod cli;
 mod database;
 mod fleet;
 mod history;
 mod load;
 mod meter;
+mod output;
 mod plan;
 mod report;
 mod rounds;

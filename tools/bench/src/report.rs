@@ -4,7 +4,8 @@ use comfy_table::{Table, presets::NOTHING};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    plan::{Case, Plan},
+    case::Case,
+    plan::Plan,
     samples::{Metric, Samples},
     tasks,
 };

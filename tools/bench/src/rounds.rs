@@ -4,12 +4,13 @@ use redial_servers::Process;
 
 use crate::{
     baseline::{self, Baseline},
+    case::Case,
     database::Database,
     fleet::{Fleet, Program},
     load::{ECHO, Load, arguments, percentiles},
     meter::{Reading, peak_memory},
-    plan::{Case, Plan},
-    run::note,
+    output::note,
+    plan::Plan,
     samples::{Metric, Samples},
     servers::Servers,
     slow_worker, tasks,

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::{
     cli::RunArgs,
     history,
+    output::note,
     plan::Plan,
     report::{self, Row},
     rounds,
@@ -56,9 +57,4 @@ fn text(report: &Report<'_>) -> anyhow::Result<String> {
 fn minutes(seconds: f64) -> String {
     let minutes = Duration::from_secs_f64(seconds).as_secs().div_ceil(60);
     if minutes == 1 { "a minute".to_owned() } else { format!("{minutes} minutes") }
-}
-
-/// Writes progress to standard error.
-pub(crate) fn note(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
 }

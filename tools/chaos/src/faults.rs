@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Utc};
 
 use crate::{
-    client, load,
-    scene::Scene,
+    client,
+    fixture::Fixture,
+    load,
     schedule::{Fault, Step, Victim},
 };
 
@@ -74,7 +75,7 @@ impl Outcome {
 
 /// Injects faults one after another.
 pub(crate) struct Injector {
-    pub(crate) scene: Scene,
+    pub(crate) fixture: Fixture,
     /// Leases are not taken for expired for a while after this.
     outage_ended: Option<Instant>,
     /// Calls that kill their workers, so far.
@@ -91,9 +92,9 @@ pub(crate) struct Injector {
 }
 
 impl Injector {
-    pub(crate) fn new(scene: Scene, rolling_time: Duration) -> Self {
+    pub(crate) fn new(fixture: Fixture, rolling_time: Duration) -> Self {
         Self {
-            scene,
+            fixture,
             // A dispatcher that has just started is patient, too.
             outage_ended: Some(Instant::now()),
             poisoned: 0,
@@ -115,16 +116,16 @@ impl Injector {
             // Two faults at once: there is no target for that.
             outcome.target = None;
             if let Victim::Dispatcher(n) = victim {
-                self.scene.dispatcher_is_ready(n).await;
+                self.fixture.dispatcher_is_ready(n).await;
             }
         }
         if outcome.recovery == Recovery::Never {
-            self.scene.diagnose().await;
+            self.fixture.diagnose().await;
         }
         if is_outage(step) {
             self.outage_ended = Some(Instant::now());
         }
-        self.scene.look_after().await?;
+        self.fixture.look_after().await?;
         Ok(outcome)
     }
 
@@ -152,13 +153,13 @@ impl Injector {
     async fn completion(&mut self, since: DateTime<Utc>) -> Option<Duration> {
         // Also when clients have nothing to do there shall be something to complete.
         self.probes += 1;
-        let (control, probe) = (self.scene.control.clone(), load::probe(self.probes));
+        let (control, probe) = (self.fixture.control.clone(), load::probe(self.probes));
         let probing = tokio::spawn(async move {
             while client::submit_once(&control, &probe, PROBE).await.is_none() {
                 tokio::time::sleep(LOOK).await;
             }
         });
-        let recovery = reached(async || self.scene.observer.completed_since(since).await == Some(true)).await;
+        let recovery = reached(async || self.fixture.observer.completed_since(since).await == Some(true)).await;
         probing.abort();
         recovery
     }

@@ -16,35 +16,7 @@ use tokio::{
 
 mod read;
 
-/// What the server was asked.
-#[derive(Clone, Debug)]
-pub struct Request {
-    /// `GET`, `POST`, …
-    pub method: String,
-    /// Without the query.
-    pub path: String,
-    /// What stands after `?`, undecoded; empty if nothing.
-    pub query: String,
-    /// In order; names in lower case.
-    pub headers: Vec<(String, String)>,
-    /// The whole body.
-    pub body: Vec<u8>,
-    /// When it had arrived.
-    pub at: std::time::Instant,
-}
-
-impl Request {
-    /// The first header of this name, in any case.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        let name = name.to_ascii_lowercase();
-        self.headers.iter().find(|(found, _)| *found == name).map(|(_, value)| value.as_str())
-    }
-
-    /// The body as text.
-    pub fn text(&self) -> String {
-        String::from_utf8_lossy(&self.body).into_owned()
-    }
-}
+pub use read::Request;
 
 /// What the server answers.
 #[derive(Clone, Debug)]

@@ -1,5 +1,4 @@
-//! Exchanges pieces of Redial's SQL statements on their way to Postgres: a guard that is left out there is a bug of the
-//! store, and the programs under test are the shipped ones.
+//! Replaces parts of Redial's SQL statements on their way to Postgres.
 //!
 //! In Postgres's protocol a message is a type (one byte), its length with these four bytes, and a body; but the first
 //! messages of a client have no type. A statement comes in a message `P`: a name, the text, and the parameters' types.
@@ -14,31 +13,35 @@ use tokio::{
     },
 };
 
-use crate::wire::{Met, Wire};
+use crate::wire::{Hits, Wire};
 
-/// What stands in a statement, and what is sent instead.
-pub(crate) type Exchange = (&'static str, &'static str);
+/// A part of a statement, and what is sent instead.
+pub(crate) type Replacement = (&'static str, &'static str);
 
 /// Requests for encryption; the real first message follows the answer.
 const SSL: u32 = 80_877_103;
 const GSS: u32 = 80_877_104;
 
 /// Listens before the Postgres of a URL; returns the URL through itself.
-pub(crate) async fn before(url: &str, exchanges: &[(Exchange, Met)]) -> (Wire, String) {
-    let exchanges: Arc<[(Exchange, Met)]> = exchanges.into();
-    Wire::before(url, move |client, server| forward(client, server, Arc::clone(&exchanges))).await
+pub(crate) async fn before(url: &str, replacements: &[(Replacement, Hits)]) -> (Wire, String) {
+    let replacements: Arc<[(Replacement, Hits)]> = replacements.into();
+    Wire::before(url, move |client, server| forward(client, server, Arc::clone(&replacements))).await
 }
 
-async fn forward(client: TcpStream, server: TcpStream, exchanges: Arc<[(Exchange, Met)]>) -> io::Result<()> {
+async fn forward(client: TcpStream, server: TcpStream, replacements: Arc<[(Replacement, Hits)]>) -> io::Result<()> {
     let (from_client, mut to_client) = client.into_split();
     let (mut from_server, to_server) = server.into_split();
     tokio::select! {
-        done = exchange(from_client, to_server, &exchanges) => done,
+        done = replace_in(from_client, to_server, &replacements) => done,
         done = copy(&mut from_server, &mut to_client) => done.map(|_| ()),
     }
 }
 
-async fn exchange(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, exchanges: &[(Exchange, Met)]) -> io::Result<()> {
+async fn replace_in(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    replacements: &[(Replacement, Hits)],
+) -> io::Result<()> {
     loop {
         let body = read_body(&mut from).await?;
         write(&mut to, &[], &body).await?;
@@ -50,7 +53,7 @@ async fn exchange(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, exchanges: &[
         let kind = from.read_u8().await?;
         let mut body = read_body(&mut from).await?;
         if kind == b'P' {
-            body = exchanged(body, exchanges);
+            body = replaced(body, replacements);
         }
         write(&mut to, &[kind], &body).await?;
     }
@@ -68,14 +71,14 @@ async fn write(to: &mut OwnedWriteHalf, kind: &[u8], body: &[u8]) -> io::Result<
     to.write_all(&[kind, &length.to_be_bytes(), body].concat()).await
 }
 
-fn exchanged(body: Vec<u8>, exchanges: &[(Exchange, Met)]) -> Vec<u8> {
+fn replaced(body: Vec<u8>, replacements: &[(Replacement, Hits)]) -> Vec<u8> {
     let mut parts = body.splitn(3, |byte| *byte == 0);
     let (Some(name), Some(statement), Some(types)) = (parts.next(), parts.next(), parts.next()) else { return body };
     let mut statement = String::from_utf8(statement.to_vec()).unwrap();
-    for ((stands, instead), met) in exchanges {
-        if statement.contains(stands) {
-            met.note();
-            statement = statement.replace(stands, instead);
+    for ((part, instead), hits) in replacements {
+        if statement.contains(part) {
+            hits.add();
+            statement = statement.replace(part, instead);
         }
     }
     [name, statement.as_bytes(), types].join(&0)

@@ -1,5 +1,5 @@
-//! Meddles with messages between Redial's processes and NATS: what a dispatcher or a worker with a bug would send, or
-//! would take for true.
+//! Changes messages between Redial's processes and NATS into what a dispatcher or a worker with a bug would send or
+//! believe.
 //!
 //! In NATS's protocol a message is a line and, for four verbs, a body whose size ends that line; a line end follows.
 
@@ -16,15 +16,15 @@ use tokio::{
     sync::Mutex,
 };
 
-use crate::wire::{Met, Wire};
+use crate::wire::{Hits, Wire};
 
-/// What is done to messages.
+/// A change of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Meddling {
+pub(crate) enum MessageChange {
     /// Every publication of a job has the message id of the first.
     SameMessageId,
     /// A dispatcher acknowledges a submission of the intake stream when it gets it, and a worker's result too, whose
-    /// worker it then tells that it is on record.
+    /// worker it then notifies that it is ingested.
     AnswersFirst,
     /// A worker takes the number of a job's delivery for the number of the attempt.
     DeliveriesAreAttempts,
@@ -33,12 +33,12 @@ pub(crate) enum Meddling {
 }
 
 /// Listens before the NATS of a URL; returns the URL through itself.
-pub(crate) async fn before(url: &str, meddling: Meddling, met: &Met) -> (Wire, String) {
-    let met = met.clone();
-    Wire::before(url, move |client, server| forward(client, server, meddling, met.clone())).await
+pub(crate) async fn before(url: &str, change: MessageChange, hits: &Hits) -> (Wire, String) {
+    let hits = hits.clone();
+    Wire::before(url, move |client, server| forward(client, server, change, hits.clone())).await
 }
 
-async fn forward(client: TcpStream, server: TcpStream, meddling: Meddling, met: Met) -> io::Result<()> {
+async fn forward(client: TcpStream, server: TcpStream, change: MessageChange, hits: Hits) -> io::Result<()> {
     let (from_client, mut to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     let to_server = Mutex::new(to_server);
@@ -46,8 +46,8 @@ async fn forward(client: TcpStream, server: TcpStream, meddling: Meddling, met: 
         let mut from = BufReader::new(from_client);
         loop {
             let mut message = Message::read(&mut from).await?;
-            if meddling == Meddling::SameMessageId && message.forget_publication() {
-                met.note();
+            if change == MessageChange::SameMessageId && message.forget_publication() {
+                hits.add();
             }
             message.write(&mut *to_server.lock().await).await?;
         }
@@ -56,9 +56,9 @@ async fn forward(client: TcpStream, server: TcpStream, meddling: Meddling, met: 
         let mut from = BufReader::new(from_server);
         loop {
             let mut message = Message::read(&mut from).await?;
-            let (changed, answers) = message.meddle(meddling);
+            let (changed, answers) = message.apply(change);
             if changed {
-                met.note();
+                hits.add();
             }
             for answer in answers {
                 answer.write(&mut *to_server.lock().await).await?;
@@ -133,12 +133,12 @@ impl Message {
     }
 
     /// What is done to a message from the server, and what is answered to it.
-    fn meddle(&mut self, meddling: Meddling) -> (bool, Vec<Self>) {
-        match meddling {
-            Meddling::SameMessageId => (false, Vec::new()),
-            Meddling::DeliveriesAreAttempts => (self.number_by_delivery(), Vec::new()),
-            Meddling::EndlessLease => (self.stretch_lease(), Vec::new()),
-            Meddling::AnswersFirst => {
+    fn apply(&mut self, change: MessageChange) -> (bool, Vec<Self>) {
+        match change {
+            MessageChange::SameMessageId => (false, Vec::new()),
+            MessageChange::DeliveriesAreAttempts => (self.number_by_delivery(), Vec::new()),
+            MessageChange::EndlessLease => (self.stretch_lease(), Vec::new()),
+            MessageChange::AnswersFirst => {
                 let answers = self.answers();
                 (!answers.is_empty(), answers)
             }

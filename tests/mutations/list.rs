@@ -1,39 +1,39 @@
-//! The bugs, each with the scenario in which it matters and the invariant that must accuse it.
+//! The mutations, each with the scenario in which it matters and the invariant that must be violated.
 
-use redial_testkit::{Accusation, Invariant, Invariant as I};
+use redial_testkit::{Invariant, Invariant as I, Violation};
 
-use crate::{calls, messages::Meddling, statements::Exchange, tasks, wire::Met};
+use crate::{calls, messages::MessageChange, statements::Replacement, tasks, wire::Hits};
 
-/// A protocol bug, seeded outside of the programs.
-pub(crate) struct Bug {
-    /// In a few words.
+/// A bug of the protocol, made outside of the programs.
+pub(crate) struct Mutation {
+    /// What is wrong.
     pub(crate) name: &'static str,
-    /// What is wrong in statements.
-    pub(crate) statements: &'static [Exchange],
-    /// What is wrong in messages.
-    pub(crate) messages: Option<Meddling>,
-    /// Statements that take out of the tables what would also stand in its way.
+    /// Replacements in statements.
+    pub(crate) statements: &'static [Replacement],
+    /// The change of messages.
+    pub(crate) messages: Option<MessageChange>,
+    /// Statements that remove constraints which would also prevent the bug.
     pub(crate) schema: &'static str,
-    /// The invariant that must accuse.
+    /// The invariant that it violates.
     pub(crate) caught_by: Invariant,
-    /// Where it matters.
+    /// The scenario in which it matters.
     pub(crate) scenario: Scenario,
 }
 
-impl Bug {
-    /// For each change of a statement, and for the one of messages: how often it was met.
-    pub(crate) fn traces(&self) -> Vec<Met> {
-        vec![Met::default(); self.statements.len() + usize::from(self.messages.is_some())]
+impl Mutation {
+    /// A counter for each replacement in a statement and for the change of messages.
+    pub(crate) fn counters(&self) -> Vec<Hits> {
+        vec![Hits::default(); self.statements.len() + usize::from(self.messages.is_some())]
     }
 }
 
-/// Attempts are unique, and ended calls never change: the tables stand behind the guards in the statements.
+/// The tables repeat some guards of the statements: attempts are unique, and ended calls never change.
 const NO_PROTECTION: &str = "
     ALTER TABLE attempts DROP CONSTRAINT attempts_pkey;
     ALTER TABLE calls DISABLE TRIGGER ended_calls_never_change;
     ALTER TABLE calls DROP CONSTRAINT calls_check, DROP CONSTRAINT calls_check1";
 
-/// What happens; each is played with the bug and without.
+/// What happens; each runs with the mutation and without.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Scenario {
     StaleResult,
@@ -56,33 +56,33 @@ pub(crate) enum Scenario {
     RepeatedFailure,
 }
 
-impl Bug {
-    /// Plays the scenario, with the bug or in good order; what the checker says.
-    pub(crate) async fn play(&'static self, seeded: bool) -> Vec<Accusation> {
+impl Mutation {
+    /// Runs the scenario with the mutation or without; returns what the checker finds.
+    pub(crate) async fn play(&'static self, mutated: bool) -> Vec<Violation> {
         match self.scenario {
-            Scenario::StaleResult => calls::stale_result(self, seeded).await,
-            Scenario::SubmissionInACrash => calls::submission_in_a_crash(self, seeded).await,
-            Scenario::ResultInACrash => calls::result_in_a_crash(self, seeded).await,
-            Scenario::KilledPostgres => calls::killed_postgres(self, seeded).await,
-            Scenario::OneRetry => calls::one_retry(self, seeded).await,
-            Scenario::LostJob => calls::lost_job(self, seeded).await,
-            Scenario::SecondDelivery => calls::second_delivery(self, seeded).await,
-            Scenario::ResultTwice => calls::result_twice(self, seeded).await,
-            Scenario::CappedRetries => calls::capped_retries(self, seeded).await,
-            Scenario::TwoCopiesOfAJob => calls::two_copies_of_a_job(self, seeded).await,
-            Scenario::LostWorker => calls::lost_worker(self, seeded).await,
-            Scenario::CancelledCall => calls::cancelled_call(self, seeded).await,
-            Scenario::CutOffWorker => calls::cut_off_worker(self, seeded).await,
-            Scenario::PatientRetry => calls::patient_retry(self, seeded).await,
-            Scenario::ParallelCalls => tasks::parallel_calls(self, seeded).await,
-            Scenario::OneCall => tasks::one_call(self, seeded).await,
-            Scenario::TwoTasks => tasks::two_tasks(self, seeded).await,
-            Scenario::RepeatedFailure => tasks::repeated_failure(self, seeded).await,
+            Scenario::StaleResult => calls::stale_result(self, mutated).await,
+            Scenario::SubmissionInACrash => calls::submission_in_a_crash(self, mutated).await,
+            Scenario::ResultInACrash => calls::result_in_a_crash(self, mutated).await,
+            Scenario::KilledPostgres => calls::killed_postgres(self, mutated).await,
+            Scenario::OneRetry => calls::one_retry(self, mutated).await,
+            Scenario::LostJob => calls::lost_job(self, mutated).await,
+            Scenario::SecondDelivery => calls::second_delivery(self, mutated).await,
+            Scenario::ResultTwice => calls::result_twice(self, mutated).await,
+            Scenario::CappedRetries => calls::capped_retries(self, mutated).await,
+            Scenario::TwoCopiesOfAJob => calls::two_copies_of_a_job(self, mutated).await,
+            Scenario::LostWorker => calls::lost_worker(self, mutated).await,
+            Scenario::CancelledCall => calls::cancelled_call(self, mutated).await,
+            Scenario::CutOffWorker => calls::cut_off_worker(self, mutated).await,
+            Scenario::PatientRetry => calls::patient_retry(self, mutated).await,
+            Scenario::ParallelCalls => tasks::parallel_calls(self, mutated).await,
+            Scenario::OneCall => tasks::one_call(self, mutated).await,
+            Scenario::TwoTasks => tasks::two_tasks(self, mutated).await,
+            Scenario::RepeatedFailure => tasks::repeated_failure(self, mutated).await,
         }
     }
 }
 
-const NONE: Bug = Bug {
+const NONE: Mutation = Mutation {
     name: "",
     statements: &[],
     messages: None,
@@ -91,8 +91,8 @@ const NONE: Bug = Bug {
     scenario: Scenario::OneCall,
 };
 
-pub(crate) static BUGS: [Bug; 21] = [
-    Bug {
+pub(crate) static MUTATIONS: [Mutation; 21] = [
+    Mutation {
         name: "results are taken without the fence",
         statements: &[
             ("AND c.attempt = i.was_attempt", ""),
@@ -103,50 +103,50 @@ pub(crate) static BUGS: [Bug; 21] = [
         scenario: Scenario::StaleResult,
         ..NONE
     },
-    Bug {
+    Mutation {
         name: "a submission is acknowledged before its commit",
-        messages: Some(Meddling::AnswersFirst),
+        messages: Some(MessageChange::AnswersFirst),
         caught_by: I::AcknowledgedExists,
         scenario: Scenario::SubmissionInACrash,
         ..NONE
     },
-    Bug {
+    Mutation {
         name: "a result is acknowledged before its commit",
-        messages: Some(Meddling::AnswersFirst),
+        messages: Some(MessageChange::AnswersFirst),
         caught_by: I::NoAttemptBurnt,
         scenario: Scenario::ResultInACrash,
         ..NONE
     },
-    Bug {
+    Mutation {
         name: "synchronous_commit = off is not refused",
         statements: &[("SELECT current_setting($1)", "SELECT COALESCE('on', current_setting($1))")],
         caught_by: I::AcknowledgedExists,
         scenario: Scenario::KilledPostgres,
         ..NONE
     },
-    Bug {
+    Mutation {
         name: "the sweeper is off",
         statements: &[("FROM calls WHERE wake_at <= (SELECT clock_timestamp())", "FROM calls WHERE false")],
         caught_by: I::EveryCallEnds,
         scenario: Scenario::OneRetry,
         ..NONE
     },
-    Bug {
+    Mutation {
         name: "a job is published again under the same message id",
-        messages: Some(Meddling::SameMessageId),
+        messages: Some(MessageChange::SameMessageId),
         caught_by: I::EveryCallEnds,
         scenario: Scenario::LostJob,
         ..NONE
     },
-    Bug {
+    Mutation {
         name: "the number of deliveries is the attempt",
         statements: &[("AND c.attempt = i.attempt - 1 ", "")],
-        messages: Some(Meddling::DeliveriesAreAttempts),
+        messages: Some(MessageChange::DeliveriesAreAttempts),
         caught_by: I::AttemptsWithoutGaps,
         scenario: Scenario::SecondDelivery,
         ..NONE
     },
-    Bug {
+    Mutation {
         name: "a result that came twice is taken twice",
         statements: &[("AND c.state = i.was_state", "")],
         schema: NO_PROTECTION,
@@ -154,14 +154,14 @@ pub(crate) static BUGS: [Bug; 21] = [
         scenario: Scenario::ResultTwice,
         ..NONE
     },
-    Bug {
+    Mutation {
         name: "retries have no cap",
         statements: &[("effect, retry::text, timeout_ms", "effect, '{\"max_attempts\":1000}'::text, timeout_ms")],
         caught_by: I::AttemptsWithinMax,
         scenario: Scenario::CappedRetries,
         ..NONE
     },
-    Bug {
+    Mutation {
         name: "a claim does not compare",
         statements: &[(
             "(c.state = 'ready' AND c.attempt = i.attempt - 1 AND",
@@ -171,14 +171,14 @@ pub(crate) static BUGS: [Bug; 21] = [
         scenario: Scenario::TwoCopiesOfAJob,
         ..NONE
     },
-    Bug {
+    Mutation {
         name: "an unsafe tool is tried again after a lost worker",
         statements: &[("pool, effect, retry::text", "pool, 'read'::text, retry::text")],
         caught_by: I::UnsafeOnce,
         scenario: Scenario::LostWorker,
         ..NONE
     },
-    Bug {
+    Mutation {
         name: "a cancel is not looked at by a claim",
         statements: &[
             ("((c.state = 'ready' AND", "((c.state IN ('ready', 'cancelled') AND"),
@@ -189,14 +189,14 @@ pub(crate) static BUGS: [Bug; 21] = [
         scenario: Scenario::CancelledCall,
         ..NONE
     },
-    Bug {
+    Mutation {
         name: "a worker goes on after the end of its lease",
-        messages: Some(Meddling::EndlessLease),
+        messages: Some(MessageChange::EndlessLease),
         caught_by: I::LeasesApart,
         scenario: Scenario::CutOffWorker,
         ..NONE
     },
-    Bug {
+    Mutation {
         name: "a retry does not wait for its time",
         statements: &[(
             "FROM calls WHERE wake_at <= (SELECT clock_timestamp())",
@@ -206,7 +206,7 @@ pub(crate) static BUGS: [Bug; 21] = [
         scenario: Scenario::PatientRetry,
         ..NONE
     },
-    Bug {
+    Mutation {
         name: "a tool's message stands where the conversation ends",
         statements: &[(
             "seq, task_id, $5",
@@ -218,7 +218,7 @@ pub(crate) static BUGS: [Bug; 21] = [
         scenario: Scenario::ParallelCalls,
         ..NONE
     },
-    Bug {
+    Mutation {
         name: "a tool's message is written twice",
         statements: &[
             ("seq, task_id, $5", "seq + again, task_id, $5"),
@@ -233,14 +233,14 @@ pub(crate) static BUGS: [Bug; 21] = [
         scenario: Scenario::OneCall,
         ..NONE
     },
-    Bug {
+    Mutation {
         name: "a call ends and its task is not told",
         statements: &[("WHERE told_task IS NOT NULL", "WHERE told_task IS NOT NULL AND NOT ends")],
         caught_by: I::EveryTaskEnds,
         scenario: Scenario::OneCall,
         ..NONE
     },
-    Bug {
+    Mutation {
         name: "a step is not recorded",
         statements: &[(
             "AS i (task_id, n, at, input, decisions)",
@@ -250,7 +250,7 @@ pub(crate) static BUGS: [Bug; 21] = [
         scenario: Scenario::OneCall,
         ..NONE
     },
-    Bug {
+    Mutation {
         name: "the last step is not recorded",
         statements: &[(
             "AS i (task_id, n, at, input, decisions)",
@@ -260,7 +260,7 @@ pub(crate) static BUGS: [Bug; 21] = [
         scenario: Scenario::OneCall,
         ..NONE
     },
-    Bug {
+    Mutation {
         name: "two tasks of a conversation run at once",
         statements: &[("AND o.state = 'running' LIMIT 1", "AND false LIMIT 1")],
         schema: "DROP INDEX tasks_running",
@@ -268,7 +268,7 @@ pub(crate) static BUGS: [Bug; 21] = [
         scenario: Scenario::TwoTasks,
         ..NONE
     },
-    Bug {
+    Mutation {
         name: "a conversation forgets what failed",
         statements: &[("(SELECT b.progress::text FROM tasks b WHERE b.id = last.task_id)", "NULL::text")],
         caught_by: I::FailuresRemembered,

@@ -13,16 +13,16 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// Counts how often a bug was met. Cheap to clone.
+/// Counts how often a mutation was applied. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Met(Arc<AtomicUsize>);
+pub(crate) struct Hits(Arc<AtomicUsize>);
 
-impl Met {
-    pub(crate) fn note(&self) {
+impl Hits {
+    pub(crate) fn add(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn times(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
 }

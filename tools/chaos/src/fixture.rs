@@ -42,7 +42,7 @@ pub(crate) struct Worker {
 }
 
 /// See the module.
-pub(crate) struct Scene {
+pub(crate) struct Fixture {
     pub(crate) servers: Servers,
     pub(crate) disk: Disk,
     pub(crate) ledger: Ledger,
@@ -75,9 +75,9 @@ pub(crate) struct Scene {
     programs: Programs,
 }
 
-impl Scene {
+impl Fixture {
     /// Starts everything.
-    pub(crate) async fn set(lease: Duration, clock_error: i64) -> anyhow::Result<Self> {
+    pub(crate) async fn start(lease: Duration, clock_error: i64) -> anyhow::Result<Self> {
         let disk = Disk::make()?;
         let servers = Servers::start_own_on(Some(disk.store())).await;
         redial_store::admin::create_database(servers.postgres_url(), servers.database()).await?;
@@ -88,7 +88,7 @@ impl Scene {
         let control = connect(servers.nats_url(), "chaos-control").await?;
         let (client, client_url) = FaultProxy::before(servers.nats_url()).await;
         let secret = format!("canary-{:032x}", rand::random::<u128>());
-        let mut scene = Self {
+        let mut fixture = Self {
             observer: Observer::new(servers.database_url()),
             echo: Echo::listen(&control, &secret).await?,
             secret,
@@ -111,8 +111,8 @@ impl Scene {
             models,
             programs: Programs::pin()?,
         };
-        scene.start_roles(clock_error).await?;
-        Ok(scene)
+        fixture.start_roles(clock_error).await?;
+        Ok(fixture)
     }
 
     async fn start_roles(&mut self, clock_error: i64) -> anyhow::Result<()> {
@@ -209,14 +209,14 @@ impl Scene {
 
     /// A worker may have lost leases since then.
     pub(crate) fn harm_since(&mut self, n: usize, from: DateTime<Utc>) {
-        self.harmed.push(Harm { worker: self.workers[n].id.clone(), from, until: None });
+        self.harmed.push(Harm { worker: Some(self.workers[n].id.clone()), from, until: None });
     }
 
     /// A worker that was harmed is reached again, and soon holds only what is its own.
     pub(crate) fn healed(&mut self, n: usize) {
         let soon = Utc::now() + self.lease + redial_queue::LONGEST_RECONNECT;
         let id = &self.workers[n].id;
-        if let Some(harm) = self.harmed.iter_mut().rev().find(|harm| harm.worker == *id) {
+        if let Some(harm) = self.harmed.iter_mut().rev().find(|harm| harm.worker.as_ref() == Some(id)) {
             harm.until = Some(soon);
         }
     }

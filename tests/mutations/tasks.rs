@@ -1,4 +1,4 @@
-//! What happens to tasks. Their model says what the scenario wants, one reply after the other.
+//! Scenarios of tasks. Their model gives the replies of the scenario in order.
 
 use std::{
     collections::VecDeque,
@@ -7,16 +7,16 @@ use std::{
 
 use futures_util::{FutureExt, future::BoxFuture};
 use redial_proto::{AgentRef, AgentSpec, Effect, ReplyCall, TaskId, TaskState, TaskSubmission, ToolSpec, TurnReply};
-use redial_testkit::{Accusation, Deed, obedient, unique_path, until};
+use redial_testkit::{Deed, Violation, obedient, unique_path, until};
 use redial_tools::{Answer, Context, Handler, Tool};
 use serde_json::{Value, json, value::RawValue};
 
 use crate::{
-    bugs::Bug,
-    stage::{Stage, Ways},
+    fixture::{Fixture, Links},
+    list::Mutation,
 };
 
-type Verdict = Vec<Accusation>;
+type Verdict = Vec<Violation>;
 
 struct Model(Arc<Mutex<VecDeque<TurnReply>>>);
 
@@ -37,15 +37,15 @@ fn asks<const N: usize>(calls: [Value; N]) -> TurnReply {
 }
 
 /// A dispatcher, and a worker with a tool and a model with these replies.
-async fn set(bug: &'static Bug, seeded: bool, replies: Vec<TurnReply>) -> (Stage, [Ways; 3]) {
-    let (mut stage, dispatcher) = Stage::with_dispatcher(bug, seeded).await;
-    let tools = stage.work(8, vec![obedient("tool", Effect::Read, &stage.stack.ledger)]).await;
+async fn set(mutation: &'static Mutation, mutated: bool, replies: Vec<TurnReply>) -> (Fixture, [Links; 3]) {
+    let (mut fixture, dispatcher) = Fixture::with_dispatcher(mutation, mutated).await;
+    let tools = fixture.work(8, vec![obedient("tool", Effect::Read, &fixture.stack.ledger)]).await;
     let model = Tool::from_handler(ToolSpec::named("model"), Model(Arc::new(Mutex::new(replies.into()))));
-    let model = stage.play(model).await;
-    (stage, [dispatcher, tools, model])
+    let model = fixture.play(model).await;
+    (fixture, [dispatcher, tools, model])
 }
 
-async fn task(stage: &Stage) -> TaskId {
+async fn task(fixture: &Fixture) -> TaskId {
     let agent = AgentSpec { tools: vec!["tool".to_owned()], ..AgentSpec::new("model") };
     let submission = TaskSubmission {
         input: "go".to_owned(),
@@ -54,57 +54,57 @@ async fn task(stage: &Stage) -> TaskId {
         key: None,
         tenant: None,
     };
-    stage.stack.task(&submission).await
+    fixture.stack.task(&submission).await
 }
 
 /// One call, one answer.
-pub(crate) async fn one_call(bug: &'static Bug, seeded: bool) -> Verdict {
-    let (stage, _ways) = set(bug, seeded, vec![asks([json!({})]), says("done")]).await;
-    let id = task(&stage).await;
-    stage.ends(stage.stack.task_is(id, TaskState::is_terminal)).await;
-    stage.judge().await
+pub(crate) async fn one_call(mutation: &'static Mutation, mutated: bool) -> Verdict {
+    let (fixture, _links) = set(mutation, mutated, vec![asks([json!({})]), says("done")]).await;
+    let id = task(&fixture).await;
+    fixture.ends(fixture.stack.task_is(id, TaskState::is_terminal)).await;
+    fixture.judge().await
 }
 
 /// Of two calls of a turn the second ends first.
-pub(crate) async fn parallel_calls(bug: &'static Bug, seeded: bool) -> Verdict {
+pub(crate) async fn parallel_calls(mutation: &'static Mutation, mutated: bool) -> Verdict {
     let hold = unique_path("hold");
     let replies = vec![asks([json!({"hold": hold}), json!({"n": 2})]), says("done")];
-    let (stage, _ways) = set(bug, seeded, replies).await;
-    let id = task(&stage).await;
+    let (fixture, _links) = set(mutation, mutated, replies).await;
+    let id = task(&fixture).await;
     until("one call is answered", async || {
         let answers = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM messages WHERE role = 'tool'");
-        (answers.fetch_one(stage.stack.db()).await.unwrap() == 1).then_some(())
+        (answers.fetch_one(fixture.stack.db()).await.unwrap() == 1).then_some(())
     })
     .await;
     std::fs::write(&hold, "").unwrap();
-    stage.ends(stage.stack.task_is(id, TaskState::is_terminal)).await;
-    stage.judge().await
+    fixture.ends(fixture.stack.task_is(id, TaskState::is_terminal)).await;
+    fixture.judge().await
 }
 
 /// While a task runs, the user asks for another one in the same conversation.
-pub(crate) async fn two_tasks(bug: &'static Bug, seeded: bool) -> Verdict {
+pub(crate) async fn two_tasks(mutation: &'static Mutation, mutated: bool) -> Verdict {
     let hold = unique_path("hold");
-    let (stage, _ways) = set(bug, seeded, vec![asks([json!({"hold": hold})]), says("one"), says("two")]).await;
-    let first = task(&stage).await;
-    stage.stack.ledger.reaches(Deed::Started, 1).await;
-    let second = task(&stage).await;
-    if seeded {
-        stage.stack.task_is(second, |state| state != TaskState::Waiting).await;
+    let (fixture, _links) = set(mutation, mutated, vec![asks([json!({"hold": hold})]), says("one"), says("two")]).await;
+    let first = task(&fixture).await;
+    fixture.stack.ledger.reaches(Deed::Started, 1).await;
+    let second = task(&fixture).await;
+    if mutated {
+        fixture.stack.task_is(second, |state| state != TaskState::Waiting).await;
     }
     std::fs::write(&hold, "").unwrap();
     for id in [first, second] {
-        stage.ends(stage.stack.task_is(id, TaskState::is_terminal)).await;
+        fixture.ends(fixture.stack.task_is(id, TaskState::is_terminal)).await;
     }
-    stage.judge().await
+    fixture.judge().await
 }
 
 /// A model asks for a call that failed in an earlier task of its conversation.
-pub(crate) async fn repeated_failure(bug: &'static Bug, seeded: bool) -> Verdict {
+pub(crate) async fn repeated_failure(mutation: &'static Mutation, mutated: bool) -> Verdict {
     let call = || asks([json!({"fail": "auth"})]);
-    let (stage, _ways) = set(bug, seeded, vec![call(), says("no"), call(), says("still no")]).await;
+    let (fixture, _links) = set(mutation, mutated, vec![call(), says("no"), call(), says("still no")]).await;
     for _ in 0..2 {
-        let id = task(&stage).await;
-        stage.stack.task_is(id, TaskState::is_terminal).await;
+        let id = task(&fixture).await;
+        fixture.stack.task_is(id, TaskState::is_terminal).await;
     }
-    stage.judge().await
+    fixture.judge().await
 }
