@@ -20,7 +20,7 @@ const BATCH: usize = 100;
 const MOST_LIVE: usize = 250;
 const DISPATCHERS: usize = 2;
 const WORKERS: usize = 3;
-/// Everything has to happen within this.
+/// How long the whole test may take.
 const LONG: Duration = Duration::from_secs(120);
 
 #[tokio::test]
@@ -104,7 +104,7 @@ impl Fixture {
         start_obedient_worker(self.stack.servers.nats_url(), &self.stack.ledger, Duration::from_secs(1))
     }
 
-    /// Kills one of a kind, and starts another in its place.
+    /// Kills one of a kind, and starts another.
     async fn kill(&mut self, kind: Kind, random: &mut StdRng) {
         match kind {
             Kind::Dispatcher => {
@@ -128,9 +128,9 @@ impl Fixture {
         }
     }
 
-    /// Calls on record that have ended. Waits out a database that is just coming back.
+    /// Calls on record that have ended. Waits while the database is starting.
     async fn ended(&self) -> usize {
-        until_within(LONG, "the database says how many calls have ended", async || {
+        until_within(LONG, "the database answers how many calls have ended", async || {
             let ended = "SELECT count(*) FROM calls WHERE wake_at IS NULL";
             let count: i64 = sqlx::query_scalar(ended).fetch_one(self.stack.db()).await.ok()?;
             usize::try_from(count).ok()
@@ -148,7 +148,7 @@ impl Fixture {
     }
 }
 
-/// Who is killed, in random order.
+/// The kinds of processes to kill, in random order.
 fn schedule(random: &mut StdRng) -> Vec<Kind> {
     let mut kinds: Vec<Kind> = KILLS.into_iter().flat_map(|(kind, count)| vec![kind; count]).collect();
     kinds.shuffle(random);

@@ -40,7 +40,7 @@ impl Database {
         self.pool.close().await;
     }
 
-    /// Cleans up what is dead and writes out what is dirty, so that a measurement does not pay for the one before it.
+    /// Vacuums and writes a checkpoint, so that a measurement does not pay for the one before it.
     pub(crate) async fn settle(&self) -> anyhow::Result<()> {
         self.pool.execute("VACUUM").await?;
         self.pool.execute("CHECKPOINT").await?;

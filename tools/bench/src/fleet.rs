@@ -71,8 +71,8 @@ impl Fleet {
         stop(std::mem::take(&mut self.dispatchers)).await;
     }
 
-    /// Starts a process and waits until it says that it is ready. Its settings come from here alone: the folder holds
-    /// no settings file, and no variable of ours is handed on.
+    /// Starts a process and waits until it says that it is ready. Its settings come only from here: the folder has
+    /// no settings file, and Redial's variables are not passed on.
     async fn spawn(&self, program: Program, args: &[&str]) -> anyhow::Result<Process> {
         let log = self.log();
         let file = File::create(&log)?;
@@ -89,7 +89,7 @@ impl Fleet {
         Ok(process)
     }
 
-    /// A log file that is not there yet.
+    /// An unused name of a log file.
     fn log(&self) -> PathBuf {
         let free = |n: &u32| !self.log_of(*n).exists();
         self.log_of((1..=u32::MAX).find(free).unwrap_or_default())

@@ -28,7 +28,7 @@ pub(crate) struct Load<'a> {
 pub(crate) struct Submitted {
     began: Instant,
     calls: u32,
-    /// An id before all of theirs.
+    /// An id that sorts before all of theirs.
     first: CallId,
 }
 
@@ -46,7 +46,7 @@ impl<'a> Load<'a> {
         Self { queue, database }
     }
 
-    /// Runs a few calls, so that connections and plans are there.
+    /// Runs a few calls, so that connections and query plans exist.
     pub(crate) async fn warm_up(&self) -> anyhow::Result<()> {
         self.sequential(50).await.map(|_| ())
     }
@@ -88,7 +88,7 @@ impl<'a> Load<'a> {
         reply.results.into_iter().try_for_each(|result| accepted(result).map(|_| ()))
     }
 
-    /// Waits until every call has ended, and checks that all of these succeeded. Returns when that was.
+    /// Waits until every call has ended, and checks that all of these succeeded. Returns the time of the last end.
     pub(crate) async fn drained(&self, submitted: &Submitted) -> anyhow::Result<Instant> {
         while self.database.any_live_call().await? {
             tokio::time::sleep(Duration::from_millis(5)).await;

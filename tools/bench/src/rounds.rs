@@ -89,7 +89,7 @@ impl Rounds<'_> {
         Ok(())
     }
 
-    /// The baseline's half of (a), (c) and (h). No other process of ours runs meanwhile.
+    /// The baseline's half of (a), (c) and (h). No dispatcher and no worker runs meanwhile.
     async fn baseline(&mut self) -> anyhow::Result<()> {
         let (plan, database) = (self.plan, &self.database);
         if plan.wants_a() {
@@ -110,7 +110,7 @@ impl Rounds<'_> {
         Ok(())
     }
 
-    /// Redial's half of them.
+    /// Redial's half of (a), (c) and (h).
     async fn one_worker(&mut self) -> anyhow::Result<()> {
         let plan = self.plan;
         let (fleet, database) = (self.fleet(&self.database, 1, 1).await?, self.database.clone());

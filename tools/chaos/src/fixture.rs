@@ -1,4 +1,4 @@
-//! Everything that runs, and that faults are injected into.
+//! The servers and processes that faults are injected into.
 
 use std::{
     path::{Path, PathBuf},
@@ -20,10 +20,10 @@ use crate::{
     worker,
 };
 
-/// Who was asked to stop has stopped after this time.
+/// How long a process may take to stop.
 const STOPS: Duration = Duration::from_secs(60);
 
-/// A dispatcher and its lines.
+/// A dispatcher and its connections.
 pub(crate) struct Dispatcher {
     pub(crate) process: Process,
     pub(crate) nats: FaultProxy,
@@ -32,7 +32,7 @@ pub(crate) struct Dispatcher {
     database_url: String,
 }
 
-/// A worker and its line.
+/// A worker and its connection.
 pub(crate) struct Worker {
     pub(crate) process: Process,
     pub(crate) id: String,
@@ -47,9 +47,9 @@ pub(crate) struct Fixture {
     pub(crate) disk: Disk,
     pub(crate) ledger: Ledger,
     pub(crate) observer: Observer,
-    /// Past every proxy.
+    /// A connection that does not go through a proxy.
     pub(crate) control: Queue,
-    /// Clients' line.
+    /// The proxy of the clients' connection.
     pub(crate) client: FaultProxy,
     pub(crate) client_url: String,
     pub(crate) dispatchers: Vec<Dispatcher>,
@@ -62,14 +62,14 @@ pub(crate) struct Fixture {
     pub(crate) started: Vec<String>,
     /// When workers were killed, stopped, or cut off for long.
     pub(crate) harmed: Vec<Harm>,
-    /// Workers that stood still.
+    /// Workers that were stopped with SIGSTOP.
     pub(crate) stood_still: Vec<String>,
-    /// Processes that ended though nobody asked them to.
+    /// Processes that ended by themselves.
     pub(crate) crashes: Vec<String>,
-    /// What processes wrote that are gone.
+    /// The output of processes that have ended.
     pub(crate) outputs: Vec<(String, String)>,
     pub(crate) wrong_clocks: usize,
-    /// What must be found nowhere.
+    /// The secret that must not leak.
     pub(crate) secret: String,
     models: PathBuf,
     programs: Programs,
@@ -168,7 +168,7 @@ impl Fixture {
         Ok((process, id))
     }
 
-    /// Starts a dispatcher in the place of one that is gone.
+    /// Replaces a dispatcher that has ended.
     pub(crate) fn replace_dispatcher(&mut self, n: usize) {
         let Dispatcher { nats_url, database_url, .. } = &self.dispatchers[n];
         let new = self.dispatcher_process(nats_url, database_url);
@@ -176,7 +176,7 @@ impl Fixture {
         self.outputs.push((format!("dispatcher-{}", n + 1), old.output()));
     }
 
-    /// Starts a worker in the place of one that is gone.
+    /// Replaces a worker that has ended.
     pub(crate) async fn replace_worker(&mut self, n: usize) -> anyhow::Result<()> {
         let (nats_url, clock) = (self.workers[n].nats_url.clone(), self.workers[n].clock.clone());
         let (process, id) = self.worker_process(&nats_url, clock.as_ref()).await?;
@@ -192,7 +192,7 @@ impl Fixture {
         self.dispatchers[n].process.line("dispatcher is ready").await;
     }
 
-    /// The proxy of a line.
+    /// The proxy of a connection.
     pub(crate) fn proxy(&self, line: Line) -> &FaultProxy {
         match line {
             Line::WorkerToNats(n) => &self.workers[n].nats,
@@ -212,7 +212,7 @@ impl Fixture {
         self.harmed.push(Harm { worker: Some(self.workers[n].id.clone()), from, until: None });
     }
 
-    /// A worker that was harmed is reached again, and soon holds only what is its own.
+    /// A harmed worker is connected again, and soon holds only its own leases.
     pub(crate) fn healed(&mut self, n: usize) {
         let soon = Utc::now() + self.lease + redial_queue::LONGEST_RECONNECT;
         let id = &self.workers[n].id;
@@ -221,7 +221,7 @@ impl Fixture {
         }
     }
 
-    /// Notes processes that ended by themselves, and starts others in their place.
+    /// Records processes that ended by themselves, and replaces them.
     pub(crate) async fn look_after(&mut self) -> anyhow::Result<()> {
         for n in 0..DISPATCHERS {
             if !self.dispatchers[n].process.runs() {
@@ -239,17 +239,21 @@ impl Fixture {
         Ok(())
     }
 
-    /// Where the secret was found.
+    /// The places where the secret was found.
     pub(crate) async fn leaks(&self) -> Vec<String> {
-        let tables = self.observer.tables_with(&self.secret).await.unwrap_or_else(|| vec!["nobody could look".into()]);
-        let tables = tables.into_iter().map(|table| format!("the secret stands in table {table}"));
+        let tables = self
+            .observer
+            .tables_with(&self.secret)
+            .await
+            .unwrap_or_else(|| vec!["the tables could not be searched".into()]);
+        let tables = tables.into_iter().map(|table| format!("the secret is in table {table}"));
         let outputs = self.outputs.iter().filter(|(_, output)| output.contains(&self.secret));
-        let outputs = outputs.map(|(name, _)| format!("the secret stands in the output of {name}"));
-        let echo = (self.echo.leaks() > 0).then(|| format!("the secret stood in {} messages", self.echo.leaks()));
+        let outputs = outputs.map(|(name, _)| format!("the secret is in the output of {name}"));
+        let echo = (self.echo.leaks() > 0).then(|| format!("the secret was in {} messages", self.echo.leaks()));
         tables.chain(outputs).chain(echo).collect()
     }
 
-    /// Writes down where everything stands, for whoever has to find out why nothing goes on.
+    /// Records the state of calls, streams and consumers, to find out why calls do not end.
     pub(crate) async fn diagnose(&mut self) {
         let mut found = self.observer.living().await.unwrap_or_default();
         let mut nats = RawNats::connect(self.servers.nats_url()).await;
@@ -260,7 +264,7 @@ impl Fixture {
         self.outputs.push(("diagnosis".to_owned(), found.join("\n")));
     }
 
-    /// Ends every role in order; what did not end well is a crash.
+    /// Stops every role; one that does not stop cleanly is recorded as a crash.
     pub(crate) async fn end_roles(&mut self) {
         let workers = self.workers.iter().map(|worker| (format!("worker-{}", worker.id), &worker.process));
         let dispatchers = self.dispatchers.iter().enumerate();
@@ -285,7 +289,7 @@ pub(crate) async fn connect(url: &str, name: &str) -> anyhow::Result<Queue> {
     Ok(Queue::connect(&config).await?)
 }
 
-/// The programs of a run. A build that goes on meanwhile must not exchange them.
+/// The programs of a run. A concurrent build must not replace them.
 struct Programs {
     redial: PathBuf,
     own: PathBuf,
@@ -309,5 +313,5 @@ fn pinned(program: &Path) -> anyhow::Result<PathBuf> {
 }
 
 fn last(process: &Process) -> String {
-    process.output().lines().last().unwrap_or("it said nothing").to_owned()
+    process.output().lines().last().unwrap_or("no output").to_owned()
 }

@@ -4,7 +4,7 @@ mod ms;
 mod table;
 mod targets;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use redial_proto::{CallState, TaskState};
 use redial_testkit::{Deed, Invariant};

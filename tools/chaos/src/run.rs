@@ -59,7 +59,7 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Report> {
     injector.fixture.look_after().await?;
     injector.fixture.end_roles().await;
     let (took, planned) = (began.elapsed(), plan.len());
-    check(&Over { seed, args, nats, took, planned, steps: &steps, injector: &injector, clients: &clients }).await
+    judge(&Over { seed, args, nats, took, planned, steps: &steps, injector: &injector, clients: &clients }).await
 }
 
 /// Waits until everything is acknowledged, or is not any more, which is a surprise.
@@ -107,7 +107,7 @@ async fn break_it(
 }
 
 /// Compares what was promised with what is.
-async fn check(run: &Over<'_>) -> anyhow::Result<Report> {
+async fn judge(run: &Over<'_>) -> anyhow::Result<Report> {
     let fixture = &run.injector.fixture;
     let evidence = fixture.observer.evidence().await;
     let claims = claims(fixture, run.clients);

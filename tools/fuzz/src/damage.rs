@@ -57,7 +57,7 @@ pub(crate) fn damage(random: &mut Random, document: &[u8], others: &[Vec<u8>], o
     out.clear();
     if below(random, 24) == 0 {
         let length = below(random, 200);
-        out.extend((0..length).map(|_| byte(random)));
+        out.extend((0..length).map(|_| random_byte(random)));
         return;
     }
     out.extend_from_slice(document);
@@ -105,7 +105,7 @@ fn insert(out: &mut Vec<u8>, at: usize, what: &[u8]) {
 
 fn replace(random: &mut Random, out: &mut [u8], at: usize) {
     if let Some(byte) = out.get_mut(at) {
-        *byte = if below(random, 2) == 0 { byte(random) } else { b" \"\\{}[],:0a-"[below(random, 12)] };
+        *byte = if below(random, 2) == 0 { random_byte(random) } else { b" \"\\{}[],:0a-"[below(random, 12)] };
     }
 }
 
@@ -126,6 +126,6 @@ pub(crate) fn below(random: &mut Random, limit: usize) -> usize {
     random.below(u32::try_from(limit).unwrap_or(u32::MAX)) as usize
 }
 
-fn byte(random: &mut Random) -> u8 {
+fn random_byte(random: &mut Random) -> u8 {
     random.next().to_be_bytes()[0]
 }

@@ -1,4 +1,4 @@
-//! Connections that are not what they should be.
+//! Broken connections.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ impl Injector {
     pub(super) async fn damage(&mut self, line: Line, damage: Damage, step: &Step) -> anyhow::Result<Outcome> {
         let lease = self.fixture.lease;
         let quiet = matches!(damage, Damage::Cut | Damage::Truncate | Damage::Delay);
-        // It may not reach a dispatcher for longer than its leases hold.
+        // The worker may not reach a dispatcher before its leases end.
         let harmed = if let (Line::WorkerToNats(n), false) = (line, quiet) { Some(n) } else { None };
         if let Some(n) = harmed {
             self.fixture.harm(n);
@@ -53,12 +53,12 @@ impl Injector {
             Damage::Cut | Damage::Truncate => {}
             Damage::Delay => proxy.delay(Duration::ZERO),
             Damage::BlackHole | Damage::DeafServer | Damage::DeafClient => proxy.black_hole(false),
-            // The network notices at last that nobody is there.
+            // The network finally closes the connection.
             Damage::LostServer | Damage::LostClient => proxy.cut(),
         }
     }
 
-    /// Until the one at the near end of a line has been heard at the far end, and has got an answer.
+    /// Waits until the client of a connection gets an answer to something that it sent after this.
     pub(super) async fn works_again(&self, line: Line) -> Option<Duration> {
         match line {
             Line::WorkerToNats(n) => {

@@ -14,7 +14,7 @@ use crate::{
 
 /// Between two probes.
 const PROBES: Duration = Duration::from_millis(50);
-/// Something shall run on a worker that is killed; that long it may take until it does.
+/// How long to wait until a worker that will be killed runs calls.
 const BUSY: Duration = Duration::from_secs(3);
 
 impl Injector {
@@ -31,7 +31,7 @@ impl Injector {
         self.fixture.workers[n].process.kill().await;
         let killed = Instant::now();
         let mut lost = self.fixture.observer.running_on(&id).await.unwrap_or_default();
-        // After its outage, calls of this tool wait for retry tokens, as they shall.
+        // After its outage, calls of this tool wait for retry tokens by design.
         lost.retain(|running| running.tool != load::FRAGILE);
         self.fixture.replace_worker(n).await?;
         let again = reached(async || self.fixture.observer.stuck(&lost).await == Some(0)).await;
@@ -124,7 +124,7 @@ impl Injector {
         }
     }
 
-    /// Kills one, and starts another in its place where that is a matter of a moment.
+    /// Kills a process, and replaces it at once where that is quick.
     pub(super) async fn kill(&mut self, victim: Victim) -> anyhow::Result<()> {
         match victim {
             Victim::Worker(n) => {
@@ -150,7 +150,7 @@ impl Injector {
         }
     }
 
-    /// SIGTERM for everything in turn, again and again: nothing may be lost, and nothing may fail.
+    /// Sends SIGTERM to every process in turn, repeatedly: nothing may be lost, and nothing may fail.
     pub(super) async fn rolling_restart(&mut self) -> anyhow::Result<Outcome> {
         let (from, began) = (Utc::now(), Instant::now());
         let mut restarts = 0;
