@@ -20,7 +20,7 @@ const BATCH: usize = 100;
 const MOST_LIVE: usize = 250;
 const DISPATCHERS: usize = 2;
 const WORKERS: usize = 3;
-/// Everything has to happen within this.
+/// How long the whole test may take.
 const LONG: Duration = Duration::from_secs(120);
 
 #[tokio::test]
@@ -69,28 +69,27 @@ fn add(orders: &mut Value, more: &Value) {
 }
 
 /// The processes that are killed and started again.
-struct Scene {
+struct Fixture {
     stack: Stack,
     dispatchers: Vec<Process>,
     workers: Vec<Process>,
 }
 
-impl Scene {
-    async fn set() -> Self {
+impl Fixture {
+    async fn start() -> Self {
         let stack = Stack::on(Servers::start_own().await).await;
-        stack.workers_will_die();
         stack.redeliver_after(Duration::from_secs(2)).await;
-        let mut scene = Self { stack, dispatchers: Vec::new(), workers: Vec::new() };
+        let mut fixture = Self { stack, dispatchers: Vec::new(), workers: Vec::new() };
         for _ in 0..DISPATCHERS {
-            let dispatcher = scene.dispatcher();
+            let dispatcher = fixture.dispatcher();
             dispatcher.line("dispatcher is ready").await;
-            scene.dispatchers.push(dispatcher);
+            fixture.dispatchers.push(dispatcher);
         }
         for _ in 0..WORKERS {
-            scene.workers.push(scene.worker());
+            fixture.workers.push(fixture.worker());
         }
-        scene.stack.offered(&Effect::ALL.map(Effect::as_str)).await;
-        scene
+        fixture.stack.offered(&Effect::ALL.map(Effect::as_str)).await;
+        fixture
     }
 
     fn dispatcher(&self) -> Process {
@@ -105,7 +104,7 @@ impl Scene {
         start_obedient_worker(self.stack.servers.nats_url(), &self.stack.ledger, Duration::from_secs(1))
     }
 
-    /// Kills one of a kind, and starts another in its place.
+    /// Kills one of a kind, and starts another.
     async fn kill(&mut self, kind: Kind, random: &mut StdRng) {
         match kind {
             Kind::Dispatcher => {
@@ -129,9 +128,9 @@ impl Scene {
         }
     }
 
-    /// Calls on record that have ended. Waits out a database that is just coming back.
+    /// Calls on record that have ended. Waits while the database is starting.
     async fn ended(&self) -> usize {
-        until_within(LONG, "the database says how many calls have ended", async || {
+        until_within(LONG, "the database answers how many calls have ended", async || {
             let ended = "SELECT count(*) FROM calls WHERE wake_at IS NULL";
             let count: i64 = sqlx::query_scalar(ended).fetch_one(self.stack.db()).await.ok()?;
             usize::try_from(count).ok()
@@ -149,7 +148,7 @@ impl Scene {
     }
 }
 
-/// Who is killed, in random order.
+/// The kinds of processes to kill, in random order.
 fn schedule(random: &mut StdRng) -> Vec<Kind> {
     let mut kinds: Vec<Kind> = KILLS.into_iter().flat_map(|(kind, count)| vec![kind; count]).collect();
     kinds.shuffle(random);
@@ -162,45 +161,44 @@ async fn kill_9_of_anything_at_random_breaks_no_promise() {
     println!("chaos: seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
     let (submissions, mut kinds) = (submissions(&mut random), schedule(&mut random));
-    let mut scene = Scene::set().await;
+    let mut fixture = Fixture::start().await;
     let (mut sent, between) = (0, CALLS / (kinds.len() + 2));
     let mut next_kill = random.random_range(between / 2..between);
     let all = until_within(2 * LONG, "", async || {
-        let ended = scene.ended().await;
+        let ended = fixture.ended().await;
         if sent < CALLS && sent - ended.min(sent) < MOST_LIVE {
-            scene.submit(&submissions[sent..sent + BATCH]).await;
+            fixture.submit(&submissions[sent..sent + BATCH]).await;
             sent += BATCH;
         }
         if ended >= next_kill
             && let Some(kind) = kinds.pop()
         {
-            scene.kill(kind, &mut random).await;
+            fixture.kill(kind, &mut random).await;
             next_kill += between;
         }
         (ended == CALLS && kinds.is_empty()).then_some(())
     });
     let ended = tokio::time::timeout(LONG, all).await;
-    assert!(ended.is_ok(), "after {LONG:?} these calls have not ended:\n{}", scene.stack.live().await);
-    let ledger = scene.stack.ledger.clone();
-    scene.stack.settled().await;
-    for worker in scene.workers {
+    assert!(ended.is_ok(), "after {LONG:?} these calls have not ended:\n{}", fixture.stack.live().await);
+    let ledger = fixture.stack.ledger.clone();
+    fixture.stack.settled().await;
+    for worker in fixture.workers {
         worker.terminate();
         assert!(worker.ended().await.success(), "{}", worker.output());
     }
-    for dispatcher in scene.dispatchers {
+    for dispatcher in fixture.dispatchers {
         dispatcher.terminate();
         assert!(dispatcher.ended().await.success(), "{}", dispatcher.output());
     }
-    let alive = sqlx::query_scalar("SELECT id FROM workers WHERE draining").fetch_all(scene.stack.db()).await.unwrap();
-    assert_eq!(alive.len(), WORKERS, "those that were asked to end at the end");
-    scene.stack.workers_lived(alive);
-    let evidence = scene.stack.finish().await;
+    let killed = sqlx::query_scalar("SELECT id FROM workers WHERE NOT draining").fetch_all(fixture.stack.db()).await;
+    fixture.stack.workers_died(killed.unwrap());
+    let evidence = fixture.stack.finish().await;
     assert_eq!(evidence.calls.len(), CALLS);
-    assert!(evidence.lost() > 0, "six workers were killed and nothing was lost: the test did not hit anything");
-    tell(&evidence, &ledger);
+    assert!(evidence.lost() > 0, "six workers were killed and no attempt was lost");
+    print(&evidence, &ledger);
 }
 
-fn tell(evidence: &Evidence, ledger: &Ledger) {
+fn print(evidence: &Evidence, ledger: &Ledger) {
     let attempts = evidence.attempts().count();
     let effects = ledger.entries().iter().filter(|entry| entry.deed == Deed::Effect).count();
     let kills = KILLS.map(|(kind, count)| format!("{count} {kind:?}")).join(", ").to_lowercase();

@@ -1,4 +1,4 @@
-//! Servers go away and come back, or come back empty: what was accepted is finished, and no attempt pays for it.
+//! Servers go down and return, or return empty: every accepted call is finished, and no attempt is lost.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
 
@@ -37,8 +37,8 @@ fn calls(first: u64, count: u64) -> Vec<Submission> {
     (first..first + count).map(call).collect()
 }
 
-/// Submits until there is an answer for every call; the keys make that safe.
-async fn insist(stack: &Stack, calls: &[Submission]) -> Vec<CallId> {
+/// Submits until every call is accepted; the keys make repeating safe.
+async fn submit_all(stack: &Stack, calls: &[Submission]) -> Vec<CallId> {
     redial_testkit::until_within(LONG, "every call is accepted", async || {
         let results = stack.try_submit_all(calls).await.ok()?;
         results.iter().map(|result| result.call).collect()
@@ -47,7 +47,7 @@ async fn insist(stack: &Stack, calls: &[Submission]) -> Vec<CallId> {
 }
 
 /// Every call succeeded in its first attempt, and had its effect once.
-async fn all_done_at_once(stack: Stack, calls: usize) {
+async fn each_ran_once(stack: Stack, calls: usize) {
     stack.drained(LONG).await;
     let ledger = stack.ledger.clone();
     let evidence = stack.finish().await;
@@ -62,46 +62,46 @@ async fn all_done_at_once(stack: Stack, calls: usize) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn postgres_killed_under_load_loses_nothing_and_burns_no_attempt() {
     let mut stack = stack(LEASE).await;
-    insist(&stack, &calls(0, 300)).await;
+    submit_all(&stack, &calls(0, 300)).await;
     stack.ledger.reaches(Deed::Effect, 60).await;
     stack.servers.kill_postgres().await;
-    // Tools go on meanwhile, and their results wait.
+    // Tools continue meanwhile, and their results wait.
     stack.servers.start_postgres().await;
-    insist(&stack, &calls(200, 200)).await;
+    submit_all(&stack, &calls(200, 200)).await;
     stack.ledger.reaches(Deed::Effect, 320).await;
     stack.servers.kill_postgres().await;
     stack.servers.start_postgres().await;
-    all_done_at_once(stack, 400).await;
+    each_ran_once(stack, 400).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nats_killed_under_load_loses_nothing_and_burns_no_attempt() {
     let mut stack = stack(LEASE).await;
-    insist(&stack, &calls(0, 300)).await;
+    submit_all(&stack, &calls(0, 300)).await;
     stack.ledger.reaches(Deed::Effect, 60).await;
     stack.servers.kill_nats().await;
     stack.servers.start_nats().await;
-    insist(&stack, &calls(200, 200)).await;
+    submit_all(&stack, &calls(200, 200)).await;
     stack.ledger.reaches(Deed::Effect, 320).await;
     stack.servers.stop_nats().await;
     stack.servers.start_nats().await;
-    all_done_at_once(stack, 400).await;
+    each_ran_once(stack, 400).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_nats_store_wiped_under_way_loses_nothing() {
+async fn a_nats_store_wiped_under_load_loses_nothing() {
     let mut stack = stack(LEASE).await;
-    insist(&stack, &calls(0, 300)).await;
+    submit_all(&stack, &calls(0, 300)).await;
     stack.ledger.reaches(Deed::Effect, 60).await;
     stack.servers.kill_nats().await;
     stack.servers.wipe_nats();
     stack.servers.start_nats().await;
-    insist(&stack, &calls(300, 100)).await;
-    all_done_at_once(stack, 400).await;
+    submit_all(&stack, &calls(300, 100)).await;
+    each_ran_once(stack, 400).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_nats_store_wiped_while_nobody_ran_loses_nothing() {
+async fn a_nats_store_wiped_while_no_role_runs_loses_nothing() {
     let mut stack = Stack::start().await;
     stack.work(vec![obedient("read", Effect::Read, &stack.ledger)]).await;
     stack.stop_workers().await;
@@ -113,10 +113,10 @@ async fn a_nats_store_wiped_while_nobody_ran_loses_nothing() {
     stack.servers.start_nats().await;
     stack.dispatch().await;
     stack.work(vec![obedient("read", Effect::Read, &stack.ledger)]).await;
-    all_done_at_once(stack, 50).await;
+    each_ran_once(stack, 50).await;
 }
 
-/// A retry waits in a column; whoever runs when its time has come starts it, and not before.
+/// The time of a retry is a column: the call is retried when it is due and not before, whatever restarts meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_retry_keeps_its_time_over_a_restart_of_everything() {
     const PAUSE_MS: i64 = 3_000;
@@ -143,7 +143,7 @@ async fn a_retry_keeps_its_time_over_a_restart_of_everything() {
     assert!(late < 10_000, "started {late} ms after its time");
 }
 
-/// Both servers at once, while tools run and a client keeps asking.
+/// Both servers go down while tools run.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_runs_during_an_outage_of_both_servers_finishes() {
     let mut stack = stack(LEASE).await;
@@ -160,12 +160,12 @@ async fn what_runs_during_an_outage_of_both_servers_finishes() {
     stack.ledger.reaches(Deed::Started, 20).await;
     stack.servers.kill_nats().await;
     stack.servers.kill_postgres().await;
-    // The tools end while nobody can be told.
+    // The tools end while their results cannot be reported.
     std::fs::write(&gate, "").unwrap();
     stack.ledger.reaches(Deed::Effect, 20).await;
     stack.servers.start_postgres().await;
     stack.servers.start_nats().await;
-    all_done_at_once(stack, 20).await;
+    each_ran_once(stack, 20).await;
 }
 
 /// Calls that [`hold`] starts.
@@ -185,8 +185,8 @@ async fn hold(stack: &Stack) -> PathBuf {
     gate
 }
 
-/// Workers must stop their tools when the lease ends, because nobody tells them that no other worker can be granted
-/// their calls. They hand the calls back once somebody is there again, and the attempts do not count.
+/// Workers must stop their tools when the lease ends, because they cannot know that no other worker was granted the calls.
+/// They release the calls when the servers are back, and the attempts do not count.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_outage_that_outlasts_the_leases_burns_no_attempt() {
     let mut stack = stack(Duration::from_secs(2)).await;
@@ -199,38 +199,38 @@ async fn an_outage_that_outlasts_the_leases_burns_no_attempt() {
     stack.ledger.reaches(Deed::Stopped, 2 * HELD).await;
     stack.servers.start_postgres().await;
     std::fs::write(&gate, "").unwrap();
-    all_done_at_once(stack, HELD).await;
+    each_ran_once(stack, HELD).await;
 }
 
-/// Postgres stands still with all its connections open: no statement fails, and nothing was due when it began. Once it goes
-/// on, whoever looks at the leases first must know that nobody could renew them.
+/// Postgres is paused with all its connections open: no statement fails. When it continues, the first dispatcher that
+/// sweeps must know that no lease could be renewed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_that_stands_still_burns_no_attempt() {
-    stands_still(Servers::postgres_pid).await;
+async fn a_paused_database_burns_no_attempt() {
+    is_paused(Servers::postgres_pid).await;
 }
 
-/// NATS stands still: dispatchers reach the database, and nobody reaches them.
+/// NATS is paused: dispatchers reach the database, and no worker reaches them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_queue_that_stands_still_burns_no_attempt() {
-    stands_still(Servers::nats_pid).await;
+async fn a_paused_queue_burns_no_attempt() {
+    is_paused(Servers::nats_pid).await;
 }
 
-async fn stands_still(server: impl Fn(&Servers) -> u32) {
+async fn is_paused(server: impl Fn(&Servers) -> u32) {
     let lease = Duration::from_secs(2);
     let stack = stack(lease).await;
     let gate = hold(&stack).await;
-    // Dispatchers that have just started are patient for so long.
+    // Dispatchers that have just started expire no lease for this time.
     tokio::time::sleep(redial_queue::LONGEST_RECONNECT + 2 * lease).await;
     let paused = Paused::new(server(&stack.servers));
     stack.ledger.reaches(Deed::Stopped, HELD).await;
-    // Workers stop a little before the lease ends; this is about leases that have ended on record, too.
+    // Workers stop a little before the lease ends; the leases must also have ended in the tables.
     tokio::time::sleep(lease / 2).await;
     drop(paused);
     std::fs::write(&gate, "").unwrap();
-    all_done_at_once(stack, HELD).await;
+    each_ran_once(stack, HELD).await;
 }
 
-/// A connection whose network went silent must not keep its place in the pool: nobody will ever say that it has ended.
+/// A connection whose network went silent must leave the pool, because it is never closed by the other side.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_silent_network_takes_no_connection_away() {
     const CONNECTIONS: u32 = 4;
@@ -242,14 +242,14 @@ async fn a_silent_network_takes_no_connection_away() {
         Store::connect(&StoreConfig { url, connections: CONNECTIONS, purpose: Purpose::Dispatch }).await.unwrap();
     let looks = || join_all((0..CONNECTIONS).map(|_| store.next_wake()));
     assert!(looks().await.iter().all(Result::is_ok));
-    // Those connections stay silent for ever; new ones work.
+    // These connections stay silent; new ones work.
     proxy.lose(Side::Server);
     looks().await;
-    // All of them at once, each in the hands of a statement that waits.
+    // Uses all of them at once, each for a statement that waits.
     let other = sqlx::PgPool::connect(servers.database_url()).await.unwrap();
     let mut lock = other.begin().await.unwrap();
     sqlx::query("LOCK TABLE calls IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
-    let everybody_waits = async {
+    let all_wait = async {
         redial_testkit::until_within(LONG, "every connection is in use", async || {
             let waiting =
                 "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
@@ -259,6 +259,6 @@ async fn a_silent_network_takes_no_connection_away() {
         .await;
         lock.rollback().await.unwrap();
     };
-    let (looked, ()) = tokio::join!(looks(), everybody_waits);
+    let (looked, ()) = tokio::join!(looks(), all_wait);
     assert!(looked.iter().all(Result::is_ok), "{looked:?}");
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use chrono::{TimeDelta, Utc};
 use redial_proto::{CallId, CallState, Effect, TaskId};
-use redial_testkit::{Claims, Deed, Entry, Evidence, Invariant, Stack, Subject, accuse, obedient};
+use redial_testkit::{Claims, Deed, Entry, Evidence, Invariant, Stack, Subject, check, obedient};
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use uuid::Uuid;
@@ -131,9 +131,9 @@ fn at_once(claims: &mut Claims, call: CallId) {
 }
 
 fn named(evidence: &Evidence, claims: &Claims, call: Option<CallId>) -> BTreeSet<Invariant> {
-    let accusations = accuse(evidence, claims).into_iter();
-    let about = accusations.filter(|accusation| call.is_none_or(|call| accusation.about == Subject::Call(call)));
-    about.map(|accusation| accusation.invariant).collect()
+    let violations = check(evidence, claims).into_iter();
+    let about = violations.filter(|violation| call.is_none_or(|call| violation.about == Subject::Call(call)));
+    about.map(|violation| violation.invariant).collect()
 }
 
 /// An unsafe call that succeeded in its second attempt; the first one had no effect.
@@ -192,8 +192,8 @@ async fn every_seeded_bug_is_named() {
 }
 
 #[tokio::test]
-#[should_panic(expected = "accusations of {EveryCallEnds}")]
-async fn a_stack_accuses_a_call_that_is_left_over() {
+#[should_panic(expected = "violations of {EveryCallEnds}")]
+async fn a_call_that_is_left_over_fails_the_test() {
     let mut stack = Stack::start().await;
     stack.work(vec![obedient("tool", Effect::Read, &stack.ledger)]).await;
     stack.call("tool", json!({"hold": "/nonexistent"})).await;
@@ -203,7 +203,7 @@ async fn a_stack_accuses_a_call_that_is_left_over() {
 
 #[tokio::test]
 #[should_panic(expected = "messages are left on JOBS")]
-async fn a_stack_accuses_a_job_that_is_left_over() {
+async fn a_job_that_is_left_over_fails_the_test() {
     let stack = Stack::start().await;
     let spec = redial_proto::ToolSpec::named("tool");
     crate::by_hand::Hand::new(&stack, vec![spec]).await;
@@ -214,6 +214,6 @@ async fn a_stack_accuses_a_job_that_is_left_over() {
 
 #[tokio::test]
 #[should_panic(expected = "the test did not finish its stack")]
-async fn a_stack_that_is_dropped_accuses_the_test() {
+async fn a_stack_that_is_dropped_fails_the_test() {
     drop(Stack::start().await);
 }

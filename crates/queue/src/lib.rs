@@ -22,7 +22,6 @@ mod config;
 mod connect;
 mod deliver;
 mod error;
-pub mod floor;
 mod publish;
 mod pull;
 mod request;

@@ -1,6 +1,6 @@
 //! People's questions: history, one call whole, tools, workers, what was rejected.
 
-use redial_proto::{CallId, CallState, ErrorClass};
+use redial_proto::{CallState, ErrorClass};
 use serde_json::value::RawValue;
 
 use crate::{Store, StoreError, retention::first_id_after};
@@ -90,36 +90,6 @@ impl Store {
             .fetch_all(&mut *db)
             .await?;
             Ok(db.done(done))
-        })
-        .await
-    }
-
-    /// True while any call has not ended.
-    pub async fn any_live(&self) -> Result<bool, StoreError> {
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
-            let live = sqlx::query_scalar!(
-                r#"SELECT EXISTS (SELECT FROM calls WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1) AS "live!""#
-            )
-            .fetch_one(&mut *db)
-            .await?;
-            Ok(db.done(live))
-        })
-        .await
-    }
-
-    /// How many calls with ids in this range (bounds excluded) succeeded.
-    pub async fn succeeded_between(&self, first: CallId, last: CallId) -> Result<u64, StoreError> {
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
-            let count = sqlx::query_scalar!(
-                r#"SELECT count(*) AS "count!" FROM calls WHERE id > $1 AND id < $2 AND state = 'succeeded'"#,
-                first.0,
-                last.0,
-            )
-            .fetch_one(&mut *db)
-            .await?;
-            Ok(db.done(u64::try_from(count).unwrap_or(0)))
         })
         .await
     }

@@ -82,18 +82,6 @@ pub(crate) enum Command {
     },
     /// Run ended calls again, each as a new call; history is kept
     Redrive(RedriveArgs),
-    /// Measure Redial against the bare work that any system of its shape must do
-    Bench(BenchArgs),
-    /// The worker with slow calls of `redial bench`
-    #[command(hide = true)]
-    BenchWorker(WorkerFlags),
-    /// Break a whole Redial at random and check that every promise was kept; `redial chaos --help` says more
-    #[command(disable_help_flag = true)]
-    Chaos {
-        /// For the program `redial-chaos`
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
-        args: Vec<std::ffi::OsString>,
-    },
     /// Print the completion script of a shell
     Completions {
         /// The shell
@@ -282,24 +270,4 @@ pub(crate) struct RedriveArgs {
     /// Only count what would run again
     #[arg(long)]
     pub(crate) dry_run: bool,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct BenchArgs {
-    /// Only these cases, such as a,c,h. a: throughput; b: more processes; c: latency; d: a backlog; e: a long history;
-    /// f: slow tools; g: tasks; h: what calls cost [default: all]
-    #[arg(long, value_delimiter = ',', value_name = "CASES")]
-    pub(crate) cases: Vec<crate::commands::Case>,
-    /// Small numbers: a minute instead of a quarter of an hour, and rough figures
-    #[arg(long)]
-    pub(crate) quick: bool,
-    /// Calls in each throughput measurement [default: 100000, quick: 5000]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(100..=10_000_000))]
-    pub(crate) calls: Option<u32>,
-    /// Calls in the latency measurement [default: 1000, quick: 100]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..=100_000))]
-    pub(crate) sequential: Option<u32>,
-    /// Rounds; medians are printed
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub(crate) rounds: u32,
 }

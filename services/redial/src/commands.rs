@@ -1,9 +1,7 @@
 //! One command, one file.
 
-mod bench;
 mod call;
 mod cancel;
-mod chaos;
 mod check;
 mod completions;
 mod dead_letters;
@@ -30,7 +28,6 @@ use redial_queue::{Queue, QueueError};
 use redial_store::{Purpose, Store, StoreConfig, audit::Filter};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::bench::Case;
 use crate::{
     cli::{Command, FilterArgs},
     settings::Settings,
@@ -41,7 +38,7 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
     let (service, filter) = match &command {
         Command::Dev(_) => ("redial-dev", "info"),
         Command::Dispatcher(_) => ("redial-dispatcher", "info"),
-        Command::Worker(_) | Command::BenchWorker(_) => ("redial-worker", "info"),
+        Command::Worker(_) => ("redial-worker", "info"),
         _ => ("redial-cli", "warn"),
     };
     let telemetry = settings.telemetry(service, filter)?;
@@ -65,9 +62,6 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Cancel { id } => cancel::run(settings, id).await,
         Command::Check(args) => check::run(settings, &args),
         Command::Redrive(args) => redrive::run(settings, args).await,
-        Command::Bench(args) => Box::pin(bench::run(settings, &args)).await,
-        Command::BenchWorker(flags) => bench::sleeper::run(settings, &flags).await,
-        Command::Chaos { args } => chaos::run(&args),
         Command::Completions { shell } => completions::run(shell),
     };
     telemetry.shutdown().await;

@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand};
 /// faults at random. At the end it compares what clients were told, what tools did and what is on record. Exit code 0 if
 /// every invariant holds, 1 if not.
 #[derive(Parser, Debug)]
-#[command(name = "redial chaos", bin_name = "redial chaos", version, max_term_width = 110)]
+#[command(name = "redial-chaos", bin_name = "./dev chaos", version, max_term_width = 110)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) run: RunArgs,

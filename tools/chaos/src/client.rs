@@ -1,5 +1,5 @@
-//! The clients: they submit calls and tasks, write down each acknowledgement, ask again when there is no answer, and
-//! change their minds now and then.
+//! The clients: they submit calls and tasks, record each acknowledgement, repeat requests without an answer, and
+//! sometimes cancel.
 
 use std::{
     collections::VecDeque,
@@ -25,13 +25,13 @@ use crate::load::Wish;
 
 /// A request without an answer after this time has an unknown outcome.
 const ANSWER: Duration = Duration::from_secs(2);
-/// Before the same is asked again.
+/// The pause before a request is repeated.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Clients that submit calls side by side.
 const CLIENTS: usize = 4;
 /// Calls in one message.
 const BATCH: usize = 8;
-/// Calls and tasks that may be open before anybody submits more.
+/// Clients submit more only while fewer calls and tasks than this are open.
 const MOST_LIVE: u64 = 300;
 
 /// What clients know.
@@ -40,9 +40,9 @@ pub(crate) struct Log {
     acknowledged: Vec<(CallId, Option<String>)>,
     tasks: Vec<TaskId>,
     cancelled: Vec<(CallId, chrono::DateTime<Utc>)>,
-    /// What was answered and should not have been.
+    /// Answers that must not occur.
     pub(crate) surprises: Vec<String>,
-    /// Requests whose outcome was unknown, and which were sent again.
+    /// Requests whose outcome was unknown, and which were repeated.
     pub(crate) unknown: u64,
 }
 
@@ -81,7 +81,7 @@ impl Clients {
         Arc::new(Self { queue, log: Mutex::default(), calls, tasks, pace, live: AtomicU64::new(0) })
     }
 
-    /// They submit from now on. The set is empty when everything is acknowledged.
+    /// Starts submitting. The set is empty when everything is acknowledged.
     pub(crate) fn start(self: &Arc<Self>, observer: &Observer) -> JoinSet<()> {
         let mut working = JoinSet::new();
         for _ in 0..CLIENTS {
@@ -100,12 +100,12 @@ impl Clients {
         working
     }
 
-    /// No more waiting: the faults are over.
+    /// Submits the rest without pauses, because the faults are over.
     pub(crate) fn hurry(&self) {
         self.pace.hurry.store(true, Ordering::Relaxed);
     }
 
-    /// Calls and tasks that nobody has taken in hand yet.
+    /// Calls and tasks that no client has submitted yet.
     pub(crate) fn left(&self) -> usize {
         lock(&self.calls).len() + lock(&self.tasks).len()
     }
@@ -116,7 +116,7 @@ impl Clients {
         (log.acknowledged.len(), log.tasks.len())
     }
 
-    /// What was promised, for the checker.
+    /// What clients were told, for the checker.
     pub(crate) fn claims(&self) -> Claims {
         let log = lock(&self.log);
         Claims {
@@ -132,7 +132,7 @@ impl Clients {
         lock(&self.log)
     }
 
-    /// Writes down what was acknowledged, a line each.
+    /// Writes what was acknowledged to a file, a line each.
     pub(crate) fn write(&self, file: &Path) -> std::io::Result<()> {
         let log = self.log();
         let calls = log.acknowledged.iter().map(|(id, key)| format!("call {id} {}\n", key.as_deref().unwrap_or("-")));
@@ -219,7 +219,7 @@ impl Clients {
 }
 
 /// Submits calls until there is an answer for each; their keys make that safe. `None` for a call that is not on record,
-/// which is noted as a surprise.
+/// which is recorded as a surprise.
 async fn insist(queue: &Queue, log: &Mutex<Log>, wishes: &[Wish]) -> Vec<Option<CallId>> {
     let raw = |wish: &Wish| serde_json::value::to_raw_value(&wish.submission).ok();
     let batch = SubmitBatch { calls: wishes.iter().filter_map(raw).collect() };
@@ -249,12 +249,12 @@ impl Log {
     }
 }
 
-/// Not taken because something is away just now.
+/// True if it was not accepted because a server is down.
 fn is_passing(result: &SubmitResult) -> bool {
     result.error.as_ref().is_some_and(|error| error.code == Code::Unavailable)
 }
 
-/// The answer, unless nobody knows it.
+/// The answer; `None` if the outcome is unknown.
 fn known<T, E>(log: &Mutex<Log>, reply: Result<T, E>) -> Option<T> {
     if reply.is_err() {
         lock(log).unknown += 1;
@@ -262,7 +262,7 @@ fn known<T, E>(log: &Mutex<Log>, reply: Result<T, E>) -> Option<T> {
     reply.ok()
 }
 
-/// Submits one call past every proxy, once. Its id, if it was accepted.
+/// Submits one call once, without a proxy; its id if it was accepted.
 pub(crate) async fn submit_once(queue: &Queue, submission: &impl Serialize, patience: Duration) -> Option<CallId> {
     let reply: SubmitResult = queue.request(subjects::SUBMIT, submission, patience).await.ok()?;
     reply.call

@@ -1,5 +1,5 @@
 //! A wrong clock for a worker: a library in front of the C library's that shifts the time of day. The monotonic clock is
-//! left alone: leases are counted with it.
+//! unchanged: leases are counted with it.
 
 use std::{
     fs,
@@ -54,7 +54,7 @@ pub(crate) struct WrongClock {
 }
 
 impl WrongClock {
-    /// Needs a C compiler and a system that lets libraries be put in front; `None` where these are not to be had.
+    /// Needs a C compiler and a system that can preload libraries; `None` where these are missing.
     pub(crate) fn make(seconds: i64) -> Option<Self> {
         let (source, library) = (unique_path("clock").with_extension("c"), unique_path("clock").with_extension("so"));
         fs::write(&source, SOURCE).ok()?;
@@ -65,7 +65,7 @@ impl WrongClock {
         clock.works().then_some(clock)
     }
 
-    /// What a process needs to have this clock.
+    /// Sets the environment that gives a process this clock.
     pub(crate) fn give(&self, command: &mut Command) {
         command.env("LD_PRELOAD", &self.library).env("REDIAL_CHAOS_CLOCK", self.seconds.to_string());
     }

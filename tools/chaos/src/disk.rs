@@ -10,13 +10,13 @@ use std::{
 
 use redial_testkit::unique_path;
 
-/// Set for a process that has mounts of its own.
+/// Set in the environment of a process that has mounts of its own.
 const APART: &str = "REDIAL_CHAOS_APART";
-/// Room for the streams of a usual run many times over.
+/// Many times the size of the streams of a usual run.
 const SIZE: &str = "size=128m";
 
-/// Starts this program anew with mounts that nobody else sees and that vanish with its last process, however it ends.
-/// Returns if that is so already, or if it is not permitted here.
+/// Replaces this process by one of the same program with mounts of its own, which no other process sees and which vanish
+/// with its last process. Returns if it has such mounts already, or if that is not permitted here.
 pub(crate) fn live_apart() {
     let quiet = |command: &mut Command| command.stdin(Stdio::null()).stderr(Stdio::null()).status();
     let permitted = || quiet(Command::new("unshare").args(["--mount", "true"])).is_ok_and(|status| status.success());
@@ -26,11 +26,11 @@ pub(crate) fn live_apart() {
     let Ok(program) = std::env::current_exe() else { return };
     let mut again = Command::new("unshare");
     again.args(["--mount", "--"]).arg(program).args(std::env::args_os().skip(1)).env(APART, "1");
-    // Comes back only if it failed; then the run goes on without a disk of its own.
+    // exec returns only if it failed; then the run continues without a disk of its own.
     let _failed = again.exec();
 }
 
-/// Where the store of NATS lies.
+/// Where the store of NATS is.
 #[derive(Debug)]
 pub(crate) struct Disk {
     folder: PathBuf,
@@ -39,7 +39,7 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// A disk of its own if that is permitted, else just a folder.
+    /// Mounts a small disk if that is permitted, or else creates a folder.
     pub(crate) fn make() -> io::Result<Self> {
         let folder = unique_path("disk");
         fs::create_dir(&folder)?;
@@ -62,7 +62,7 @@ impl Disk {
         self.small
     }
 
-    /// Leaves no room.
+    /// Fills the disk.
     pub(crate) fn fill(&self) -> io::Result<()> {
         let mut ballast = File::create(self.ballast())?;
         let block = vec![0; 64 * 1024];
@@ -70,7 +70,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Gives the room back.
+    /// Frees the space again.
     pub(crate) fn free(&self) -> io::Result<()> {
         fs::remove_file(self.ballast())
     }
@@ -82,13 +82,13 @@ impl Disk {
     /// Removes the store.
     pub(crate) fn wipe(&self) -> io::Result<()> {
         match fs::remove_dir_all(self.store()) {
-            // A server that runs meanwhile makes files, and removes them, too.
+            // A running server creates and removes files meanwhile.
             Err(_) => fs::remove_dir_all(self.store()).or(Ok(())),
             done => done,
         }
     }
 
-    /// Keeps a copy of the store as it is; NATS must be down. The copy before it is forgotten.
+    /// Keeps a copy of the store as it is; NATS must be down. It replaces the copy before it.
     pub(crate) fn keep(&mut self) -> io::Result<()> {
         let old = self.copy();
         self.copies += 1;
@@ -96,7 +96,7 @@ impl Disk {
         if old.exists() { fs::remove_dir_all(old) } else { Ok(()) }
     }
 
-    /// Puts the kept copy in the store's place.
+    /// Replaces the store by the kept copy.
     pub(crate) fn roll_back(&self) -> io::Result<()> {
         self.wipe()?;
         copy(&self.copy(), &self.store())

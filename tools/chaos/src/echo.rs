@@ -1,4 +1,4 @@
-//! Somebody who hears every report and every job, and says them again later.
+//! Keeps reports and jobs, and publishes copies of them later.
 
 use std::{
     collections::VecDeque,
@@ -14,9 +14,9 @@ use redial_proto::{Job, subjects};
 use redial_queue::{Queue, QueueError};
 use serde_json::value::RawValue;
 
-/// Messages remembered of each kind.
+/// Messages kept of each kind.
 const MEMORY: usize = 3_000;
-/// Messages said again at once.
+/// Messages repeated at once.
 const ROUND: usize = 150;
 
 /// See the module.
@@ -30,7 +30,7 @@ pub(crate) struct Echo {
 type Heard = Arc<Mutex<VecDeque<Bytes>>>;
 
 impl Echo {
-    /// Listens from now on, also for the secret in any message that there is.
+    /// Subscribes to all messages, and looks for the secret in each.
     pub(crate) async fn listen(queue: &Queue, secret: &str) -> Result<Self, QueueError> {
         let reports = remember(queue, subjects::RESULTS).await?;
         let jobs = remember(queue, "redial.jobs.>").await?;
@@ -45,12 +45,12 @@ impl Echo {
         Ok(Self { queue: queue.clone(), reports, jobs, leaks })
     }
 
-    /// Messages with the secret in them.
+    /// How many messages contained the secret.
     pub(crate) fn leaks(&self) -> usize {
         self.leaks.load(Ordering::Relaxed)
     }
 
-    /// Says reports again, old and new; how many arrived.
+    /// Repeats reports, old and new; returns how many were published.
     pub(crate) async fn repeat_reports(&self, seed: u64) -> usize {
         let mut said = 0;
         for report in choose(&self.reports, seed) {
@@ -60,7 +60,7 @@ impl Echo {
         said
     }
 
-    /// Says jobs again, old and new; how many arrived.
+    /// Repeats jobs, old and new; returns how many were published.
     pub(crate) async fn repeat_jobs(&self, seed: u64) -> usize {
         let mut said = 0;
         for message in choose(&self.jobs, seed) {

@@ -10,16 +10,17 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Utc};
 
 use crate::{
-    client, load,
-    scene::Scene,
+    client,
+    fixture::Fixture,
+    load,
     schedule::{Fault, Step, Victim},
 };
 
-/// What does not recover within this time has not recovered.
+/// How long recovery may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// A probe without an answer after this time is repeated.
 const PROBE: Duration = Duration::from_millis(500);
-/// Between two looks.
+/// The pause between two checks.
 const LOOK: Duration = Duration::from_millis(20);
 /// After an outage dispatchers wait so long for workers to connect again before they take leases for expired.
 const RECONNECTION: Duration = Duration::from_secs(3);
@@ -34,19 +35,19 @@ pub(crate) enum Target {
     HoleHealed,
 }
 
-/// How the system came back.
+/// How the system recovered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Recovery {
-    /// There was nothing to wait for.
+    /// There was nothing to measure.
     #[default]
     NotMeasured,
-    /// So long after it could.
+    /// This long after recovery was possible.
     After(Duration),
     /// Not in time.
     Never,
 }
 
-/// What became of a step.
+/// The outcome of a step.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) recovery: Recovery,
@@ -54,7 +55,7 @@ pub(crate) struct Outcome {
     pub(crate) target: Option<Target>,
     /// More about it.
     pub(crate) note: String,
-    /// It could not be injected here, for this reason.
+    /// Why it could not be injected.
     pub(crate) skipped: Option<String>,
 }
 
@@ -74,13 +75,13 @@ impl Outcome {
 
 /// Injects faults one after another.
 pub(crate) struct Injector {
-    pub(crate) scene: Scene,
+    pub(crate) fixture: Fixture,
     /// Leases are not taken for expired for a while after this.
     outage_ended: Option<Instant>,
     /// Calls that kill their workers, so far.
     poisoned: usize,
     probes: u64,
-    /// Messages that were said again.
+    /// Messages that were repeated.
     pub(crate) repeated: usize,
     /// When the fragile tool was down.
     pub(crate) tool_outages: Vec<(DateTime<Utc>, DateTime<Utc>)>,
@@ -91,10 +92,10 @@ pub(crate) struct Injector {
 }
 
 impl Injector {
-    pub(crate) fn new(scene: Scene, rolling_time: Duration) -> Self {
+    pub(crate) fn new(fixture: Fixture, rolling_time: Duration) -> Self {
         Self {
-            scene,
-            // A dispatcher that has just started is patient, too.
+            fixture,
+            // A dispatcher that has just started waits for workers, too.
             outage_ended: Some(Instant::now()),
             poisoned: 0,
             probes: 0,
@@ -112,19 +113,19 @@ impl Injector {
         }
         let mut outcome = self.inject(step).await?;
         if let Some(victim) = step.also {
-            // Two faults at once: there is no target for that.
+            // There is no target for two faults at once.
             outcome.target = None;
             if let Victim::Dispatcher(n) = victim {
-                self.scene.dispatcher_is_ready(n).await;
+                self.fixture.dispatcher_is_ready(n).await;
             }
         }
         if outcome.recovery == Recovery::Never {
-            self.scene.diagnose().await;
+            self.fixture.diagnose().await;
         }
         if is_outage(step) {
             self.outage_ended = Some(Instant::now());
         }
-        self.scene.look_after().await?;
+        self.fixture.look_after().await?;
         Ok(outcome)
     }
 
@@ -148,17 +149,17 @@ impl Injector {
         }
     }
 
-    /// Until a call has succeeded whose end was committed after this moment.
+    /// Waits until a call succeeds whose end was committed after this moment.
     async fn completion(&mut self, since: DateTime<Utc>) -> Option<Duration> {
-        // Also when clients have nothing to do there shall be something to complete.
+        // There must be a call to complete even when clients submit nothing.
         self.probes += 1;
-        let (control, probe) = (self.scene.control.clone(), load::probe(self.probes));
+        let (control, probe) = (self.fixture.control.clone(), load::probe(self.probes));
         let probing = tokio::spawn(async move {
             while client::submit_once(&control, &probe, PROBE).await.is_none() {
                 tokio::time::sleep(LOOK).await;
             }
         });
-        let recovery = reached(async || self.scene.observer.completed_since(since).await == Some(true)).await;
+        let recovery = reached(async || self.fixture.observer.completed_since(since).await == Some(true)).await;
         probing.abort();
         recovery
     }
@@ -176,12 +177,12 @@ async fn reached(mut is_so: impl AsyncFnMut() -> bool) -> Option<Duration> {
     None
 }
 
-/// A time between two, as chance has it.
+/// A random time between two.
 fn between(shortest: Duration, longest: Duration, step: &Step) -> Duration {
     shortest + longest.saturating_sub(shortest) * step.measure / 1000
 }
 
-/// Dispatchers may notice this as an outage, and be patient with workers.
+/// Dispatchers may take this for an outage, and then wait for workers.
 fn is_outage(step: &Step) -> bool {
     use crate::schedule::Line::{ClientToNats, WorkerToNats};
     let alone = step.also.is_none_or(|victim| matches!(victim, Victim::Worker(_)));

@@ -1,4 +1,4 @@
-//! What clients want: a pure function of the seed.
+//! What clients submit: a pure function of the seed.
 
 use std::path::Path;
 
@@ -9,9 +9,9 @@ use serde_json::{Value, json, value::RawValue};
 
 /// The tool that has outages; it only reads.
 pub(crate) const FRAGILE: &str = "fragile";
-/// The tool that dies when it is told to.
+/// The tool that aborts its worker if its arguments say so.
 pub(crate) const POISON: &str = "poison";
-/// The tool that gives a secret away.
+/// The tool that puts a secret into its answers.
 pub(crate) const LEAKY: &str = "leaky";
 /// The model that the workers play.
 pub(crate) const MODEL: &str = "played";
@@ -25,7 +25,7 @@ pub(crate) fn tools() -> Vec<(String, Effect)> {
     by_effect.into_iter().chain(special).collect()
 }
 
-/// A bare call, and whether its client changes its mind.
+/// A bare call, and whether its client cancels it.
 #[derive(Clone, Debug)]
 pub(crate) struct Wish {
     pub(crate) submission: Submission,
@@ -50,7 +50,7 @@ fn call(n: u32, outage: &Path, random: &mut StdRng) -> Wish {
     }
     let cancel = random.random_range(0..100) == 0;
     match random.random_range(0..100) {
-        // Long enough that some run whenever something breaks.
+        // Long enough that some calls run whenever a fault is injected.
         0..5 => orders["before_ms"] = json!(random.random_range(500..2_000)),
         5..8 => orders["after_ms"] = json!(random.random_range(500..1_500)),
         8..10 => fails(&mut orders, "unavailable", Some(1), true),
@@ -76,7 +76,7 @@ fn fails(orders: &mut Value, class: &str, times: Option<u32>, harmless: bool) {
     orders["harmless"] = json!(harmless);
 }
 
-/// Whether a call may end like this, by the orders that its tool was given.
+/// True if a call may end like this, by the orders in its arguments.
 pub(crate) fn may_end(wish: &Wish, effect: Effect, state: CallState) -> bool {
     let orders: Value = serde_json::from_str(wish.submission.arguments.get()).unwrap_or_default();
     let fails = !orders["fail"].is_null() && orders["fail"] != false;
@@ -109,7 +109,7 @@ pub(crate) fn poison(number: usize) -> Submission {
     }
 }
 
-/// A call that is there to see whether calls are taken.
+/// A call that tests whether calls are accepted.
 pub(crate) fn probe(number: u64) -> Submission {
     Submission { key: Some(format!("probe-{number}")), ..Submission::new("read", raw(&json!({"n": number}))) }
 }
@@ -118,7 +118,7 @@ fn raw(value: &Value) -> Box<RawValue> {
     redial_testkit::arguments(value.clone())
 }
 
-/// The tasks of a run. Every third goes on with the conversation of the one before.
+/// The tasks of a run. Every third continues the conversation of the one before.
 pub(crate) fn tasks(seed: u64, count: u32) -> Vec<TaskSubmission> {
     let mut random = StdRng::seed_from_u64(seed ^ 0x7A5C);
     let tools = Effect::ALL.iter().map(|effect| effect.as_str()).chain([LEAKY]).map(str::to_owned).collect();
@@ -138,7 +138,7 @@ pub(crate) fn tasks(seed: u64, count: u32) -> Vec<TaskSubmission> {
 
 const PLANS: [&str; 4] = ["both", "damaged", "stubborn", "slow"];
 
-/// How the workers play the model.
+/// The script of the model.
 pub(crate) const SCRIPT: &str = r#"
 [[rule]]
 when = { last = "user", contains = "both" }
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(tasks(3, 50), tasks(3, 50));
     }
 
-    /// A tool, its orders, whether the client changes its mind, and how the call may end.
+    /// A tool, its orders, whether the client cancels, and how the call may end.
     type Row = (&'static str, Value, bool, &'static [CallState]);
 
     #[test]

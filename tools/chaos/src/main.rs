@@ -1,23 +1,24 @@
-//! `redial-chaos`, which `redial chaos` and `./dev chaos` start: see `cli.rs`.
+//! `redial-chaos`, which `./dev chaos` starts: see `cli.rs`.
 //!
 //! | file | does |
 //! | --- | --- |
 //! | `schedule.rs`, `load.rs` | which faults and which work, from a seed |
-//! | `scene.rs`, `worker.rs`, `disk.rs`, `clock.rs` | everything that runs, behind proxies |
-//! | `client.rs`, `echo.rs` | who submits, and who repeats what was said |
+//! | `fixture.rs`, `worker.rs`, `disk.rs`, `clock.rs` | servers and processes, behind proxies |
+//! | `client.rs`, `echo.rs` | submits; repeats messages of others |
 //! | `faults.rs` | injects, heals, measures recovery |
-//! | `run.rs`, `report.rs` | one run, and what it has to say |
+//! | `run.rs`, `ended.rs`, `report.rs` | one run, its result, and the report |
 
 mod cli;
 mod client;
 mod clock;
 mod disk;
 mod echo;
+mod ended;
 mod faults;
+mod fixture;
 mod load;
 mod report;
 mod run;
-mod scene;
 mod schedule;
 mod worker;
 
@@ -28,7 +29,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::{Cli, Role, RunArgs};
 
-/// As shells say it of a program that Ctrl-C ended.
+/// The exit code that shells report for a program that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -45,7 +46,7 @@ fn main() -> anyhow::Result<ExitCode> {
     })
 }
 
-/// A run, until its end or until somebody has enough of it. Everything that it started is its own, and ends with it.
+/// Runs to the end or until a signal. Every process that it started ends with it.
 async fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     tokio::select! {

@@ -1,9 +1,10 @@
-//! What a run has to say: for people a table, for machines JSON.
+//! The report of a run: a table for people, JSON for machines.
 
+mod ms;
 mod table;
 mod targets;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use redial_proto::{CallState, TaskState};
 use redial_testkit::{Deed, Invariant};
@@ -11,11 +12,12 @@ use serde::Serialize;
 
 use crate::{
     cli::RunArgs,
+    ended::{Ended, LEASE},
     faults::{Outcome, Recovery},
-    run::{Ended, LEASE},
     schedule::Step,
 };
 
+use ms::ms;
 pub(crate) use targets::TargetRow;
 
 /// See the module.
@@ -111,7 +113,7 @@ impl Report {
 fn command(seed: u64, args: &RunArgs) -> String {
     let RunArgs { calls, tasks, faults, only, minutes, .. } = args;
     let only = if only.is_empty() { String::new() } else { format!(" --only {only:?}") };
-    format!("redial chaos --seed {seed} --calls {calls} --tasks {tasks} --faults {faults} --minutes {minutes}{only}")
+    format!("./dev chaos --seed {seed} --calls {calls} --tasks {tasks} --faults {faults} --minutes {minutes}{only}")
 }
 
 fn faults(steps: &[(Step, Outcome)]) -> Vec<FaultRow> {
@@ -134,10 +136,9 @@ fn faults(steps: &[(Step, Outcome)]) -> Vec<FaultRow> {
 }
 
 fn numbers(ended: &Ended<'_>) -> Numbers {
-    let (evidence, claims, scene) = (ended.evidence, ended.claims, &ended.run.injector.scene);
-    let broken = |rules: &[Invariant]| {
-        ended.accusations.iter().filter(|accusation| rules.contains(&accusation.invariant)).count()
-    };
+    let (evidence, claims, fixture) = (ended.evidence, ended.claims, &ended.run.injector.fixture);
+    let broken =
+        |rules: &[Invariant]| ended.violations.iter().filter(|violation| rules.contains(&violation.invariant)).count();
     let calls = CallState::ALL.map(|state| (state.as_str(), evidence.count(state)));
     let tasks_in = |state: TaskState| evidence.tasks.iter().filter(|task| task.state == state).count();
     let tasks = TaskState::ALL.map(|state| (state.as_str(), tasks_in(state)));
@@ -163,14 +164,14 @@ fn numbers(ended: &Ended<'_>) -> Numbers {
         ]),
         calls_ended: some(calls.into()),
         tasks_ended: some(tasks.into()),
-        workers_started: scene.started.len(),
-        workers_with_a_wrong_clock: scene.wrong_clocks,
+        workers_started: fixture.started.len(),
+        workers_with_a_wrong_clock: fixture.wrong_clocks,
     }
 }
 
 fn invariants(ended: &Ended<'_>) -> Vec<InvariantRow> {
     let of_checker = Invariant::ALL.map(|invariant| {
-        let found = ended.accusations.iter().filter(|accusation| accusation.invariant == invariant);
+        let found = ended.violations.iter().filter(|violation| violation.invariant == invariant);
         row(format!("{invariant:?}"), found.map(ToString::to_string).collect())
     });
     let surprises = ended.run.clients.log().surprises.clone();
@@ -178,10 +179,10 @@ fn invariants(ended: &Ended<'_>) -> Vec<InvariantRow> {
     let down = ended.run.steps.iter().filter(|(_, outcome)| outcome.recovery == Recovery::Never);
     let own = [
         row("EndsAsOrdered".to_owned(), surprising),
-        row("NobodyStaysDown".to_owned(), down.map(|(step, _)| step.to_string()).collect()),
+        row("EverythingRecovers".to_owned(), down.map(|(step, _)| step.to_string()).collect()),
         row("SubmissionsAreUnderstood".to_owned(), surprises),
-        row("SecretsStayHome".to_owned(), ended.leaks.to_vec()),
-        row("NobodyCrashes".to_owned(), ended.run.injector.scene.crashes.clone()),
+        row("NoSecretLeaks".to_owned(), ended.leaks.to_vec()),
+        row("NoProcessCrashes".to_owned(), ended.run.injector.fixture.crashes.clone()),
     ];
     of_checker.into_iter().chain(own).collect()
 }
@@ -200,15 +201,11 @@ fn skipped(ended: &Ended<'_>) -> Vec<String> {
         .filter_map(|(step, outcome)| outcome.skipped.as_ref().map(|why| format!("{}: {why}", step.fault.kind())))
         .collect();
     skipped.dedup();
-    if ended.run.injector.scene.wrong_clocks == 0 {
+    if ended.run.injector.fixture.wrong_clocks == 0 {
         skipped.push("a worker with a wrong clock: needs a C compiler and LD_PRELOAD".to_owned());
     }
     if ended.run.steps.len() < ended.run.planned {
         skipped.push(format!("{} faults: no time was left (--minutes)", ended.run.planned - ended.run.steps.len()));
     }
     skipped
-}
-
-fn ms(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,4 +1,4 @@
-//! One run: set the scene, send the load, inject the faults, drain, check, report.
+//! One run: set the fixture, send the load, inject the faults, drain, check, report.
 
 use std::{
     collections::HashMap,
@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::Context as _;
 use redial_proto::{CallId, CallState};
-use redial_testkit::{Accusation, CallFacts, Claims, Evidence, Subject, accuse};
+use redial_testkit::{CallFacts, Claims, Evidence, Subject, Violation, check};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     net::TcpStream,
@@ -20,15 +20,14 @@ use tokio::{
 use crate::{
     cli::RunArgs,
     client::Clients,
+    ended::{Ended, LEASE, Over},
     faults::{Injector, Outcome, Recovery},
+    fixture::{self, Fixture},
     load,
     report::{self, Report},
-    scene::{self, Scene},
     schedule::{self, Step},
 };
 
-/// How long a worker holds a call without a sign of life. Short, so that many can be lost in a run.
-pub(crate) const LEASE: Duration = Duration::from_secs(3);
 /// Of the time that a run has: after it no more faults are injected, so that there is time to drain and to check.
 const WIND_UP: Duration = Duration::from_secs(50);
 /// A rolling restart takes a minute, or this part of the run if that is less.
@@ -38,53 +37,29 @@ const DRAIN: Duration = Duration::from_secs(120);
 /// Where the evidence against a run is kept.
 const FOLDER: &str = ".redial/chaos";
 
-/// A run that is over.
-pub(crate) struct Over<'a> {
-    pub(crate) seed: u64,
-    pub(crate) args: &'a RunArgs,
-    pub(crate) nats: String,
-    pub(crate) took: Duration,
-    pub(crate) planned: usize,
-    pub(crate) steps: &'a [(Step, Outcome)],
-    pub(crate) injector: &'a Injector,
-    pub(crate) clients: &'a Clients,
-}
-
-/// The same with what was found, for the report.
-pub(crate) struct Ended<'a> {
-    pub(crate) run: &'a Over<'a>,
-    pub(crate) evidence: &'a Evidence,
-    pub(crate) claims: &'a Claims,
-    pub(crate) accusations: &'a [Accusation],
-    /// Calls that ended otherwise than their orders allow, and how.
-    pub(crate) surprising: &'a [(CallId, String)],
-    /// Where the secret was found.
-    pub(crate) leaks: &'a [String],
-}
-
 /// See the module.
 pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Report> {
     let (seed, began) = (args.seed.unwrap_or_else(rand::random), Instant::now());
     let plan = schedule::plan(seed, usize::try_from(args.faults)?, &args.only);
     anyhow::ensure!(!plan.is_empty(), "no fault has {:?} in its name; the report of a usual run lists all", args.only);
     say(&format!("seed {seed}: {} calls, {} tasks, {} faults", args.calls, args.tasks, plan.len()));
-    let scene = Scene::set(LEASE, clock_error(seed)).await.context("the scene could not be set")?;
-    let nats = nats_version(scene.servers.nats_url()).await?;
-    say(&format!("everything runs on nats-server {nats}; {}", limits(&scene)));
+    let fixture = Fixture::start(LEASE, clock_error(seed)).await.context("the fixture could not be set")?;
+    let nats = nats_version(fixture.servers.nats_url()).await?;
+    say(&format!("everything runs on nats-server {nats}; {}", limits(&fixture)));
     let whole = Duration::from_secs(60) * args.minutes;
     let time = whole.saturating_sub(WIND_UP.min(whole / 4));
-    let clients = clients(args, seed, &scene, time).await?;
-    let mut submitting = clients.start(&scene.observer);
-    let mut injector = Injector::new(scene, Duration::from_secs(60).min(whole / ROLLING_PART));
+    let clients = clients(args, seed, &fixture, time).await?;
+    let mut submitting = clients.start(&fixture.observer);
+    let mut injector = Injector::new(fixture, Duration::from_secs(60).min(whole / ROLLING_PART));
     let steps = break_it(&mut injector, &clients, &plan, began + time).await?;
     clients.hurry();
     say("the faults are over; submitting the rest, and waiting until all has ended");
     acknowledged(args, &clients, &mut submitting).await;
-    drain(&injector.scene).await;
-    injector.scene.look_after().await?;
-    injector.scene.end_roles().await;
+    drain(&injector.fixture).await;
+    injector.fixture.look_after().await?;
+    injector.fixture.end_roles().await;
     let (took, planned) = (began.elapsed(), plan.len());
-    check(&Over { seed, args, nats, took, planned, steps: &steps, injector: &injector, clients: &clients }).await
+    judge(&Over { seed, args, nats, took, planned, steps: &steps, injector: &injector, clients: &clients }).await
 }
 
 /// Waits until everything is acknowledged, or is not any more, which is a surprise.
@@ -105,9 +80,9 @@ async fn acknowledged(args: &RunArgs, clients: &Clients, submitting: &mut JoinSe
     }
 }
 
-async fn clients(args: &RunArgs, seed: u64, scene: &Scene, time: Duration) -> anyhow::Result<Arc<Clients>> {
-    let queue = scene::connect(&scene.client_url, "chaos-client").await?;
-    let calls = load::calls(seed, args.calls, &scene.outage);
+async fn clients(args: &RunArgs, seed: u64, fixture: &Fixture, time: Duration) -> anyhow::Result<Arc<Clients>> {
+    let queue = fixture::connect(&fixture.client_url, "chaos-client").await?;
+    let calls = load::calls(seed, args.calls, &fixture.outage);
     Ok(Clients::new(queue, calls, load::tasks(seed, args.tasks), time))
 }
 
@@ -132,23 +107,23 @@ async fn break_it(
 }
 
 /// Compares what was promised with what is.
-async fn check(run: &Over<'_>) -> anyhow::Result<Report> {
-    let scene = &run.injector.scene;
-    let evidence = scene.observer.evidence().await;
-    let claims = claims(scene, run.clients);
-    let accusations = accuse(&evidence, &claims);
+async fn judge(run: &Over<'_>) -> anyhow::Result<Report> {
+    let fixture = &run.injector.fixture;
+    let evidence = fixture.observer.evidence().await;
+    let claims = claims(fixture, run.clients);
+    let violations = check(&evidence, &claims);
     let surprising = surprising(run, &evidence);
-    let leaks = scene.leaks().await;
+    let leaks = fixture.leaks().await;
     let report = report::make(&Ended {
         run,
         evidence: &evidence,
         claims: &claims,
-        accusations: &accusations,
+        violations: &violations,
         surprising: &surprising,
         leaks: &leaks,
     });
     if !report.passes(true) {
-        let folder = keep(run, &evidence, &accusations, &surprising)?;
+        let folder = keep(run, &evidence, &violations, &surprising)?;
         say(&format!("what speaks against this run is in {}", folder.display()));
     }
     Ok(report)
@@ -161,10 +136,10 @@ fn clock_error(seed: u64) -> i64 {
 }
 
 /// What is not to be had here.
-fn limits(scene: &Scene) -> String {
-    let disk = if scene.disk.is_small() { "its disk can be filled" } else { "SKIPPED: a full disk (no tmpfs here)" };
+fn limits(fixture: &Fixture) -> String {
+    let disk = if fixture.disk.is_small() { "its disk can be filled" } else { "SKIPPED: a full disk (no tmpfs here)" };
     let clock =
-        if scene.wrong_clocks > 0 { "worker 3 has a wrong clock" } else { "SKIPPED: a wrong clock (no C compiler)" };
+        if fixture.wrong_clocks > 0 { "worker 3 has a wrong clock" } else { "SKIPPED: a wrong clock (no C compiler)" };
     format!("{disk}; {clock}")
 }
 
@@ -182,31 +157,31 @@ fn line(step: &Step, outcome: &Outcome, place: (usize, usize), at: Duration, cli
 }
 
 /// Waits until everything has ended, or does not any more.
-async fn drain(scene: &Scene) {
+async fn drain(fixture: &Fixture) {
     let began = Instant::now();
     while began.elapsed() < DRAIN {
-        if scene.observer.live().await == Some(0) {
+        if fixture.observer.live().await == Some(0) {
             return;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    let living = scene.observer.living().await.unwrap_or_default();
+    let living = fixture.observer.living().await.unwrap_or_default();
     say(&format!("these have not ended after {DRAIN:?}:\n{}", living.join("\n")));
 }
 
 /// What clients were told and what tools did.
-fn claims(scene: &Scene, clients: &Clients) -> Claims {
+fn claims(fixture: &Fixture, clients: &Clients) -> Claims {
     Claims {
-        deeds: scene.ledger.entries(),
-        harmed: scene.harmed.clone(),
-        stood_still: scene.stood_still.clone(),
+        deeds: fixture.ledger.entries(),
+        harmed: fixture.harmed.clone(),
+        stood_still: fixture.stood_still.clone(),
         ..clients.claims()
     }
 }
 
 /// Calls that did not end as they should, by the orders that their tools were given.
 fn surprising(run: &Over<'_>, evidence: &Evidence) -> Vec<(CallId, String)> {
-    let wishes = load::calls(run.seed, run.args.calls, &run.injector.scene.outage);
+    let wishes = load::calls(run.seed, run.args.calls, &run.injector.fixture.outage);
     let wishes: HashMap<_, _> =
         wishes.iter().filter_map(|wish| Some((wish.submission.key.as_deref()?, wish))).collect();
     let as_ordered = |call: &CallFacts| match call.key.as_deref() {
@@ -226,26 +201,26 @@ fn surprising(run: &Over<'_>, evidence: &Evidence) -> Vec<(CallId, String)> {
 fn keep(
     run: &Over<'_>,
     evidence: &Evidence,
-    accusations: &[Accusation],
+    violations: &[Violation],
     surprising: &[(CallId, String)],
 ) -> anyhow::Result<PathBuf> {
-    let (scene, folder) = (&run.injector.scene, Path::new(FOLDER).join(format!("seed-{}", run.seed)));
+    let (fixture, folder) = (&run.injector.fixture, Path::new(FOLDER).join(format!("seed-{}", run.seed)));
     let _none_yet = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder)?;
     let mut lines = Vec::new();
-    for accusation in accusations {
-        lines.push(accusation.to_string());
-        if let Subject::Call(call) = accusation.about {
+    for violation in violations {
+        lines.push(violation.to_string());
+        if let Subject::Call(call) = violation.about {
             lines.push(format!("  {:?}", evidence.calls.get(&call)));
         }
     }
     for (call, found) in surprising {
         lines.push(format!("EndsAsOrdered: {found}\n  {:?}", evidence.calls.get(call)));
     }
-    std::fs::write(folder.join("accusations"), lines.join("\n"))?;
-    std::fs::copy(scene.ledger.path(), folder.join("ledger"))?;
+    std::fs::write(folder.join("violations"), lines.join("\n"))?;
+    std::fs::copy(fixture.ledger.path(), folder.join("ledger"))?;
     run.clients.write(&folder.join("client"))?;
-    for (n, (name, output)) in scene.outputs.iter().enumerate() {
+    for (n, (name, output)) in fixture.outputs.iter().enumerate() {
         std::fs::write(folder.join(format!("{n:03}-{name}.log")), output)?;
     }
     Ok(folder)

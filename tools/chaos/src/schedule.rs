@@ -9,7 +9,7 @@ pub(crate) const DISPATCHERS: usize = 2;
 /// Workers of the run.
 pub(crate) const WORKERS: usize = 3;
 
-/// What is done to the system.
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fault {
     /// `kill -9`, then a new one.
@@ -24,9 +24,9 @@ pub(crate) enum Fault {
     RollBackStore,
     /// The disk of NATS is full for a while.
     FillDisk,
-    /// A connection that is not what it should be.
+    /// A broken connection.
     Line(Line, Damage),
-    /// Reports of workers, captured on their way, arrive again, some of them for the third time.
+    /// Captured reports of workers arrive again, some of them for the third time.
     RepeatReports,
     /// The same with jobs.
     RepeatJobs,
@@ -34,7 +34,7 @@ pub(crate) enum Fault {
     PoisonCall,
     /// One tool fails each time for a while.
     ToolOutage,
-    /// SIGTERM for every process in turn, and a new one, again and again.
+    /// SIGTERM and a new process for each process in turn, repeatedly.
     RollingRestart,
 }
 
@@ -56,7 +56,7 @@ pub(crate) enum Line {
     ClientToNats,
 }
 
-/// What is wrong with a connection.
+/// How a connection is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Damage {
     /// Closed.
@@ -65,19 +65,19 @@ pub(crate) enum Damage {
     Truncate,
     /// Each piece of data is late.
     Delay,
-    /// Nothing passes, in either direction, and nobody is told.
+    /// Nothing passes in either direction, and nothing is closed.
     BlackHole,
     /// Nothing passes to the server.
     DeafServer,
     /// Nothing passes to the client.
     DeafClient,
-    /// The server's end is gone, and the client is not told.
+    /// The server's end is closed, and the client is not notified.
     LostServer,
-    /// The client's end is gone, and the server is not told.
+    /// The client's end is closed, and the server is not notified.
     LostClient,
 }
 
-/// A fault with what chance decides about it.
+/// A fault with its random parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) fault: Fault,
@@ -87,7 +87,7 @@ pub(crate) struct Step {
     pub(crate) measure: u32,
 }
 
-/// How often each kind comes among 64 faults, and in which order kinds are dropped if there shall be fewer.
+/// How often each kind occurs among 64 faults, and the order in which kinds are dropped for fewer faults.
 const SHARES: [(Kind, usize); 22] = [
     (Kind::KillWorker, 2),
     (Kind::KillDispatcher, 6),
@@ -149,7 +149,7 @@ pub(crate) fn plan(seed: u64, faults: usize, only: &str) -> Vec<Step> {
         return all(seed, faults);
     }
     let mut steps = Vec::new();
-    // Each kind comes among so many.
+    // How often each kind occurs among so many.
     for round in 0..u64::try_from(faults).unwrap_or(u64::MAX) {
         let more = all(seed.wrapping_add(round), 64).into_iter().filter(|step| is_wanted(step, only));
         steps.extend(more);
@@ -204,7 +204,7 @@ fn kinds(faults: usize) -> Vec<Kind> {
 
 fn step(kind: Kind, n: usize, random: &mut StdRng) -> Step {
     let fault = fault(kind, n, random);
-    // Now and then two things go wrong at once.
+    // Sometimes two faults happen at once.
     let alone = matches!(
         kind,
         Kind::KillWorker | Kind::PoisonCall | Kind::ToolOutage | Kind::RollingRestart | Kind::FreezeWorker
@@ -262,7 +262,7 @@ fn any_line(n: usize, random: &mut StdRng) -> Line {
 }
 
 impl Fault {
-    /// What faults of one kind have in common: a line of the report.
+    /// The name of the kind: a line of the report.
     pub(crate) fn kind(self) -> String {
         match self {
             Self::Kill(victim) => format!("kill -9 {}", victim.kind()),

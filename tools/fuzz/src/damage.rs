@@ -1,8 +1,8 @@
 //! Damages documents.
 
-use crate::random::Random;
+use redial_simulation::Random;
 
-/// Pieces that decoders stumble over.
+/// Pieces that decoders often get wrong.
 const STRANGE: [&str; 44] = [
     "\"",
     "\\",
@@ -55,21 +55,21 @@ const DEEP: usize = 200;
 /// Fills `out` with a damaged document; `others` lend pieces.
 pub(crate) fn damage(random: &mut Random, document: &[u8], others: &[Vec<u8>], out: &mut Vec<u8>) {
     out.clear();
-    if random.below(24) == 0 {
-        let length = random.below(200);
-        out.extend((0..length).map(|_| random.byte()));
+    if below(random, 24) == 0 {
+        let length = below(random, 200);
+        out.extend((0..length).map(|_| random_byte(random)));
         return;
     }
     out.extend_from_slice(document);
-    for _ in 0..random.below(6) {
+    for _ in 0..below(random, 6) {
         one(random, others, out);
     }
 }
 
 fn one(random: &mut Random, others: &[Vec<u8>], out: &mut Vec<u8>) {
     let (from, to) = piece(random, out.len());
-    let at = random.below(out.len() + 1);
-    match random.below(16) {
+    let at = below(random, out.len() + 1);
+    match below(random, 16) {
         0 | 1 => drop(out.drain(from..to)),
         2 => {
             let copy = out[from..to].to_vec();
@@ -77,15 +77,15 @@ fn one(random: &mut Random, others: &[Vec<u8>], out: &mut Vec<u8>) {
         }
         3 => out.truncate(at),
         4..=6 => replace(random, out, at),
-        7..=10 => insert(out, at, STRANGE[random.below(STRANGE.len())].as_bytes()),
+        7..=10 => insert(out, at, STRANGE[below(random, STRANGE.len())].as_bytes()),
         11 => {
-            let strange = STRANGE[random.below(STRANGE.len())].as_bytes().to_vec();
+            let strange = STRANGE[below(random, STRANGE.len())].as_bytes().to_vec();
             out.splice(from..to, strange);
         }
         12 => flip(random, out, at),
         13 => nest(random, out, at),
         _ => {
-            let other = &others[random.below(others.len())];
+            let other = &others[below(random, others.len())];
             let (from, to) = piece(random, other.len());
             insert(out, at, &other[from..to]);
         }
@@ -94,9 +94,9 @@ fn one(random: &mut Random, others: &[Vec<u8>], out: &mut Vec<u8>) {
 
 /// Mostly a short one, so that something is left.
 fn piece(random: &mut Random, length: usize) -> (usize, usize) {
-    let longest = if random.below(4) == 0 { length } else { 12 };
-    let from = random.below(length + 1);
-    (from, (from + random.below(longest + 1)).min(length))
+    let longest = if below(random, 4) == 0 { length } else { 12 };
+    let from = below(random, length + 1);
+    (from, (from + below(random, longest + 1)).min(length))
 }
 
 fn insert(out: &mut Vec<u8>, at: usize, what: &[u8]) {
@@ -105,18 +105,27 @@ fn insert(out: &mut Vec<u8>, at: usize, what: &[u8]) {
 
 fn replace(random: &mut Random, out: &mut [u8], at: usize) {
     if let Some(byte) = out.get_mut(at) {
-        *byte = if random.below(2) == 0 { random.byte() } else { b" \"\\{}[],:0a-"[random.below(12)] };
+        *byte = if below(random, 2) == 0 { random_byte(random) } else { b" \"\\{}[],:0a-"[below(random, 12)] };
     }
 }
 
 fn flip(random: &mut Random, out: &mut [u8], at: usize) {
     if let Some(byte) = out.get_mut(at) {
-        *byte ^= 1 << random.below(8);
+        *byte ^= 1 << below(random, 8);
     }
 }
 
 fn nest(random: &mut Random, out: &mut Vec<u8>, at: usize) {
-    let open = [&b"["[..], b"{\"a\":", b"(", b"\"\\\""][random.below(4)];
-    let deep = open.repeat(1 + random.below(DEEP));
+    let open = [&b"["[..], b"{\"a\":", b"(", b"\"\\\""][below(random, 4)];
+    let deep = open.repeat(1 + below(random, DEEP));
     insert(out, at, &deep);
+}
+
+/// A number below `limit`, which is at least 1.
+pub(crate) fn below(random: &mut Random, limit: usize) -> usize {
+    random.below(u32::try_from(limit).unwrap_or(u32::MAX)) as usize
+}
+
+fn random_byte(random: &mut Random) -> u8 {
+    random.next().to_be_bytes()[0]
 }

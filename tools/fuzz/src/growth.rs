@@ -1,20 +1,21 @@
-//! Time grows with the length of an input and no faster, whatever is in it.
+//! Checks that the time of a decoder grows with the length of its input and no faster.
 
 use std::{fmt, time::Duration};
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::{TARGETS, Target};
+use crate::targets::{TARGETS, Target};
 
 /// Lengths in bytes that are compared.
 const SHORT: usize = 16 * 1024;
 const LONG: usize = 8 * SHORT;
-/// Eight times the length may take so many times as long: the caches are allowed their share. The square would be 64.
+/// An input of eight times the length may take 24 times as long, because caches get worse; quadratic time would be 64
+/// times as long.
 const ALLOWED: u32 = 24;
-/// Less is not worth measuring.
+/// Less than this is within the error of the clock.
 const ALWAYS: Duration = Duration::from_millis(20);
 
-/// Pieces that hurt when there are many of them.
+/// Pieces of which many are costly for some decoder.
 const PIECES: [&str; 28] = [
     "[",
     "{\"a\":",
@@ -46,12 +47,12 @@ const PIECES: [&str; 28] = [
     "好",
 ];
 
-/// What one decoder takes for an input and for one of eight times its length.
+/// The time of one decoder for an input and for one of eight times its length.
 #[derive(Clone, Debug)]
 pub struct Growth {
     /// The decoder.
     pub target: &'static str,
-    /// What the inputs consist of.
+    /// The repeated piece, and whether it stands in a document.
     pub what: String,
     /// Processor time for 16 KiB.
     pub short: Duration,
@@ -60,7 +61,7 @@ pub struct Growth {
 }
 
 impl Growth {
-    /// It grows faster than the input.
+    /// The time grows faster than the input.
     pub fn is_superlinear(&self) -> bool {
         self.long > self.short * ALLOWED + ALWAYS
     }
@@ -92,16 +93,16 @@ pub fn grows(target: &Target) -> Vec<Growth> {
 
 /// The pieces alone, or in the middle of a document.
 fn measure(target: &Target, piece: &str, document: &[u8]) -> Growth {
-    let place = if document.is_empty() { "alone" } else { "in a document" };
+    let position = if document.is_empty() { "alone" } else { "in a document" };
     let input = |bytes: usize| {
         let (head, tail) = document.split_at(document.len() / 2);
         [head, piece.repeat(bytes / piece.len()).as_bytes(), tail].concat()
     };
     let (short, long) = (fastest(target, &input(SHORT)), fastest(target, &input(LONG)));
-    Growth { target: target.name, what: format!("{piece:?} {place}"), short, long }
+    Growth { target: target.name, what: format!("{piece:?} {position}"), short, long }
 }
 
-/// The fastest of three: what else happened then counts least.
+/// The fastest of three runs: other load on the machine disturbs it least.
 fn fastest(target: &Target, input: &[u8]) -> Duration {
     let mut decoder = (target.decoder)();
     let mut once = || {
@@ -113,7 +114,7 @@ fn fastest(target: &Target, input: &[u8]) -> Duration {
     if first < ALWAYS / 4 { first } else { first.min(once()).min(once()) }
 }
 
-/// Of this thread: what others do meanwhile does not count.
+/// Processor time of this thread.
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     let (seconds, nanos) = (u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec));

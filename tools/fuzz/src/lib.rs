@@ -1,14 +1,13 @@
 //! Damaged and hostile inputs for every decoder of what comes from outside: messages of workers and users, answers of
 //! models, files.
 //!
-//! [`run`] takes good documents and the damaged ones that were once found, damages them further at random, and feeds
-//! them to their decoders: each is read or refused, without a panic. [`growth`] feeds ever longer inputs that are meant
-//! to hurt: time may grow with the length and no faster. Both are repeatable by their seed.
+//! [`run`] takes good documents and damaged ones that once caused a failure, damages them further at random, and feeds
+//! them to their decoders: each is read or refused, without a panic. [`growth`] feeds short and long inputs that are
+//! costly for some decoder: time may grow with the length and no faster. A seed decides every input of a run.
 
 mod corpus;
 mod damage;
 mod growth;
-mod random;
 mod run;
 mod targets;
 

@@ -1,4 +1,4 @@
-//! Feeds damaged inputs to every decoder, then growing ones; exit code 1 if one panicked or took too long.
+//! Feeds damaged inputs to every decoder, then growing ones; exits with code 1 if one panicked or took too long.
 
 use std::{io::Write, num::NonZero, process::ExitCode, thread};
 
@@ -23,19 +23,19 @@ struct Arguments {
 fn main() -> ExitCode {
     let Arguments { inputs, seed, threads } = Arguments::parse();
     let threads = threads.unwrap_or_else(|| thread::available_parallelism().map_or(2, NonZero::get));
-    let tell = |done| eprintln!("fuzz: {done} inputs");
-    let outcome = run(&Run { seed, inputs, threads, tell });
-    say(&format!("{outcome}  seed {seed}, {threads} threads\n"));
+    let progress = |done| eprintln!("fuzz: {done} inputs");
+    let outcome = run(&Run { seed, inputs, threads, progress });
+    print(&format!("{outcome}  seed {seed}, {threads} threads\n"));
     let grown = growth();
     let superlinear = grown.iter().filter(|growth| growth.is_superlinear()).count();
-    say(&format!("processor time for 16 KiB and for 128 KiB of the slowest text: {superlinear} grow faster than it"));
+    print(&format!("processor time for 16 KiB and for 128 KiB of the slowest text: {superlinear} grow faster than it"));
     for growth in &grown {
-        say(&format!("{growth}{}", if Growth::is_superlinear(growth) { "  FASTER" } else { "" }));
+        print(&format!("{growth}{}", if Growth::is_superlinear(growth) { "  FASTER" } else { "" }));
     }
     if outcome.findings.is_empty() && superlinear == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// A reader that went away is no error.
-fn say(text: &str) {
+/// Ignores that the reader closed the pipe.
+fn print(text: &str) {
     let _ = writeln!(std::io::stdout(), "{text}");
 }

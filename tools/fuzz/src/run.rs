@@ -11,25 +11,30 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{TARGETS, Target, damage::damage, random::Random, targets::Decoder};
+use redial_simulation::Random;
 
-/// What is to be tried.
+use crate::{
+    damage::{below, damage},
+    targets::{Decoder, TARGETS, Target},
+};
+
+/// How many inputs, and which.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
     /// Decides every input.
     pub seed: u64,
     /// How many inputs, over all decoders.
     pub inputs: u64,
-    /// On so many threads.
+    /// Threads that share the inputs.
     pub threads: usize,
-    /// Is told now and then how many inputs were tried.
-    pub tell: fn(u64),
+    /// Gets the number of inputs so far, about twenty times in a run.
+    pub progress: fn(u64),
 }
 
-/// Inputs that a thread takes at once; they come from one random number of their own.
+/// Inputs that a thread takes at once; they follow from one seed of their own.
 const CHUNK: u64 = 1024;
-/// How often a run tells how far it is.
-const TOLD: u64 = 20;
+/// How often a run reports its progress.
+const REPORTS: u64 = 20;
 /// Findings of one decoder that are kept: the others are likely the same.
 const MOST_FINDINGS: usize = 5;
 
@@ -38,9 +43,9 @@ const MOST_FINDINGS: usize = 5;
 pub struct Finding {
     /// The decoder.
     pub target: &'static str,
-    /// What it said.
+    /// The message of the panic.
     pub panic: String,
-    /// The input.
+    /// The bytes that it was given.
     pub input: Vec<u8>,
 }
 
@@ -50,7 +55,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What a decoder was given.
+/// What happened to the inputs of one decoder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Inputs.
@@ -59,16 +64,16 @@ pub struct Counts {
     pub read: u64,
     /// Those on which it panicked.
     pub panics: u64,
-    /// The time that the slowest one took, with whatever else the machine did meanwhile.
+    /// Wall-clock time of the slowest one.
     pub slowest: Duration,
 }
 
-/// What a run has seen.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// By decoder.
+    /// One entry for each decoder.
     pub counts: Vec<(&'static str, Counts)>,
-    /// At most five of each decoder.
+    /// At most five for each decoder.
     pub findings: Vec<Finding>,
     /// How long it took.
     pub took: Duration,
@@ -86,13 +91,13 @@ pub fn run(run: &Run) -> Outcome {
     run_with(run, &TARGETS)
 }
 
-/// Feeds damaged inputs to these decoders, each its share.
+/// Feeds damaged inputs to these decoders, to each as many as its weight says.
 pub fn run_with(run: &Run, targets: &[Target]) -> Outcome {
     let began = Instant::now();
     let (next, quiet) = (AtomicU64::new(0), AtomicBool::new(false));
     let findings = Mutex::new(Vec::new());
     let hook = std::panic::take_hook();
-    // What is caught is told at the end, and not by each thread when it happens.
+    // Panics are reported at the end; only the first prints its message when it happens.
     std::panic::set_hook(Box::new(move |info| {
         if !quiet.swap(true, Ordering::Relaxed) {
             hook(info);
@@ -153,8 +158,8 @@ impl<'a> Thread<'a> {
             if first >= run.inputs {
                 return self.counts;
             }
-            if first > 0 && first * TOLD / run.inputs != (first - CHUNK) * TOLD / run.inputs {
-                (run.tell)(first);
+            if first > 0 && first * REPORTS / run.inputs != (first - CHUNK) * REPORTS / run.inputs {
+                (run.progress)(first);
             }
             let mut random = Random::new(run.seed.wrapping_mul(0x2545_f491_4f6c_dd1d).wrapping_add(first));
             for _ in first..(first + CHUNK).min(run.inputs) {
@@ -164,9 +169,9 @@ impl<'a> Thread<'a> {
     }
 
     fn one(&mut self, random: &mut Random, findings: &Mutex<Vec<Finding>>) {
-        let n = self.wheel[random.below(self.wheel.len())];
+        let n = self.wheel[below(random, self.wheel.len())];
         let corpus = &self.corpora[n];
-        let document = &corpus[random.below(corpus.len())];
+        let document = &corpus[below(random, corpus.len())];
         damage(random, document, corpus, &mut self.input);
         let began = Instant::now();
         let (decoder, input) = (&mut self.decoders[n], &self.input);
@@ -179,7 +184,7 @@ impl<'a> Thread<'a> {
             Err(panic) => {
                 counts.panics += 1;
                 self.keep(n, panic.as_ref(), findings);
-                // It may be half-way through something.
+                // The panic may have left it in an inconsistent state.
                 self.decoders[n] = (self.targets[n].decoder)();
             }
         }
@@ -188,8 +193,11 @@ impl<'a> Thread<'a> {
     fn keep(&self, n: usize, panic: &dyn Any, findings: &Mutex<Vec<Finding>>) {
         let target = self.targets[n].name;
         let said = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-        let finding =
-            Finding { target, panic: said.unwrap_or("a panic without words").to_owned(), input: self.input.clone() };
+        let finding = Finding {
+            target,
+            panic: said.unwrap_or("a panic without a message").to_owned(),
+            input: self.input.clone(),
+        };
         let mut findings = findings.lock().unwrap_or_else(PoisonError::into_inner);
         if findings.iter().filter(|known| known.target == target).count() < MOST_FINDINGS {
             findings.push(finding);

@@ -25,6 +25,7 @@ mod world;
 pub use bug::Bug;
 pub use invariant::{Invariant, Violation};
 pub use plan::{Kind, Move, Plan, Setup, size_of};
+pub use random::Random;
 pub use regressions::{Regression, regressions};
 pub use run::{Failed, Run, Tally, find, play, tell};
 pub use shrink::shrink;

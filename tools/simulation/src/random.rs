@@ -2,21 +2,23 @@
 
 /// SplitMix64.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
-    pub(crate) const fn new(seed: u64) -> Self {
+    /// Numbers that follow from a seed.
+    pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    pub(crate) const fn next(&mut self) -> u64 {
+    /// All 64 bits of the next number.
+    pub const fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)
     }
 
-    /// Below `most`, which is at least 1.
-    pub(crate) fn below(&mut self, most: u32) -> u32 {
-        bits(self.next()) % most
+    /// A number below `limit`, which is at least 1.
+    pub fn below(&mut self, limit: u32) -> u32 {
+        bits(self.next()) % limit
     }
 
     /// True `part` times in 100.
@@ -30,7 +32,7 @@ pub(crate) const fn bits(number: u64) -> u32 {
     (number >> 32) as u32
 }
 
-/// A number that looks random, made of another one.
+/// Scatters a number over all 64 bits.
 pub(crate) const fn mix(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

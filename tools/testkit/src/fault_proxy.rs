@@ -1,5 +1,6 @@
 //! A TCP proxy that breaks connections in the ways a network does.
 
+mod faults;
 mod forward;
 
 use std::{
@@ -10,6 +11,9 @@ use std::{
 
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
+pub use faults::Side;
+use faults::{Faults, Traffic};
+
 /// Stands between a client and a server. Dropping it closes everything.
 #[derive(Debug)]
 pub struct FaultProxy {
@@ -17,41 +21,6 @@ pub struct FaultProxy {
     faults: watch::Sender<Faults>,
     traffic: Arc<watch::Sender<Traffic>>,
     accepting: JoinHandle<()>,
-}
-
-/// One side of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// Who connected.
-    Client,
-    /// Who was connected to.
-    Server,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Faults {
-    target: SocketAddr,
-    /// Nothing reaches this side.
-    to_client: bool,
-    to_server: bool,
-    delay: Duration,
-    /// Counts the cuts: a connection ends when this is no longer what it was at its beginning.
-    cuts: u64,
-    /// The same for connections that end in the middle of the next piece of data.
-    tears: u64,
-    /// The same for connections of which this side goes away without a word to the other.
-    lost_clients: u64,
-    lost_servers: u64,
-    /// Counts the looks at the traffic: what was on its way before is no news.
-    looks: u64,
-}
-
-/// What goes through.
-#[derive(Clone, Copy, Debug, Default)]
-struct Traffic {
-    open: usize,
-    /// The last look after which a server answered what a client had sent after it.
-    answered: u64,
 }
 
 impl FaultProxy {
@@ -100,12 +69,13 @@ impl FaultProxy {
         self.faults.send_modify(|faults| faults.tears += 1);
     }
 
-    /// While on, nothing is forwarded in either direction, and nobody is told; afterwards all that was held back is.
+    /// While on, nothing is forwarded in either direction and no connection is closed; afterwards everything that was held
+    /// back is forwarded.
     pub fn black_hole(&self, on: bool) {
         self.faults.send_modify(|faults| (faults.to_client, faults.to_server) = (on, on));
     }
 
-    /// The same for what would reach one side: it hears nothing, and is heard.
+    /// The same in one direction: nothing reaches this side, and what it sends is forwarded.
     pub fn deafen(&self, side: Side, on: bool) {
         self.faults.send_modify(|faults| match side {
             Side::Client => faults.to_client = on,
@@ -113,8 +83,8 @@ impl FaultProxy {
         });
     }
 
-    /// Makes every open connection half-open: this side is gone, and the other is not told. What it sends goes nowhere
-    /// until it closes the connection, or somebody cuts it. New connections are whole.
+    /// Makes every open connection half-open: this side's socket is closed, the other's is not. What the other side sends is
+    /// discarded until it closes the connection or [`cut`](Self::cut) does. New connections are whole.
     pub fn lose(&self, side: Side) {
         self.faults.send_modify(|faults| match side {
             Side::Client => faults.lost_clients += 1,

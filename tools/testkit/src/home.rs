@@ -10,8 +10,8 @@ use std::{
 
 use uuid::Uuid;
 
-/// Removes the folder when its standard input ends, which is when we do. Servers that die with us may still write for a
-/// moment, hence the repetition. A disk that was mounted in there, as a test of a full one does, would stay.
+/// Removes the folder when its standard input ends, which is when this process ends. Servers that are killed with it may
+/// still write for a moment, hence the repetition. A mounted disk, as a test of a full one needs, is unmounted first.
 const JANITOR: &str = r#"
 cat
 umount -l "$1"/disk_* 2>/dev/null
@@ -22,7 +22,7 @@ static HOME: LazyLock<(PathBuf, Child)> = LazyLock::new(|| {
     let name = format!("redial-test-{}-{}", std::process::id(), &Uuid::new_v4().simple().to_string()[..8]);
     let folder = std::env::temp_dir().join(name);
     fs::create_dir_all(&folder).unwrap();
-    // As root, Postgres runs as another user, who must be able to pass.
+    // As root, Postgres runs as another user, who must be able to enter.
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o711)).unwrap();
     let mut janitor = Command::new("sh");
     janitor.args(["-c", JANITOR, "janitor"]).arg(&folder);
@@ -35,7 +35,7 @@ pub(crate) fn folder() -> &'static Path {
     &HOME.0
 }
 
-/// A path in that folder that nobody else uses; nothing is there yet.
+/// An unused path in that folder.
 pub fn unique_path(what: &str) -> PathBuf {
     folder().join(format!("{what}_{}", Uuid::new_v4().simple()))
 }

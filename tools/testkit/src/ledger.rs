@@ -1,4 +1,4 @@
-//! The book in which tools write down what they do: the world that Redial must not change twice.
+//! The file in which tools record what they do: the effects that Redial must not repeat.
 
 use std::{
     fs::{File, OpenOptions},
@@ -19,18 +19,18 @@ use crate::{home, wait};
 pub enum Deed {
     /// It began.
     Started,
-    /// It changed the world.
+    /// It had its effect.
     Effect,
-    /// It came to its end.
+    /// It returned.
     Ended,
-    /// It was stopped before its end.
+    /// It was stopped before it returned.
     Stopped,
 }
 
-/// One line.
+/// One line of the ledger.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// By the clock of this machine.
+    /// The time by the kernel's clock.
     pub at: DateTime<Utc>,
     /// What was done.
     pub deed: Deed,
@@ -40,7 +40,7 @@ pub struct Entry {
     pub attempt: u32,
     /// Under which idempotency key.
     pub key: String,
-    /// In which execution: an attempt that was given back is executed again under its number.
+    /// In which execution: a released attempt is executed again under its number.
     pub execution: Uuid,
 }
 
@@ -52,35 +52,35 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// A new one.
+    /// Creates an empty ledger.
     pub fn create() -> Self {
         Self::open(&home::unique_path("ledger"))
     }
 
-    /// One that perhaps another process made.
+    /// Opens a ledger that another process may have created.
     pub fn open(path: &Path) -> Self {
         let file = OpenOptions::new().append(true).create(true).open(path).unwrap();
         Self { path: path.to_owned(), file: Arc::new(file) }
     }
 
-    /// Where it is, for other processes.
+    /// The path, for other processes.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes a line, at once and whole.
+    /// Appends a line with one write.
     pub fn note(&self, deed: Deed, context: &Context, execution: Uuid) {
         let Context { call, attempt, idempotency_key: key, .. } = context;
         let line = format!("{} {deed:?} {call} {attempt} {key} {execution}\n", micros());
         (&*self.file).write_all(line.as_bytes()).unwrap();
     }
 
-    /// Everything until now.
+    /// All lines so far.
     pub fn entries(&self) -> Vec<Entry> {
         std::fs::read_to_string(&self.path).unwrap().lines().map(parse).collect()
     }
 
-    /// How often a call came so far.
+    /// How many lines of a kind a call has so far.
     pub fn count(&self, deed: Deed, call: CallId) -> usize {
         self.entries().iter().filter(|entry| entry.deed == deed && entry.call == call).count()
     }
@@ -95,7 +95,7 @@ impl Ledger {
     }
 }
 
-/// The time in µs, from the kernel itself: a worker whose clock a test has falsified writes the truth here, too.
+/// The time in µs by a direct system call: a worker whose clock a test shifts records the real time, too.
 fn micros() -> i64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
     now.tv_sec * 1_000_000 + now.tv_nsec / 1_000
@@ -103,13 +103,13 @@ fn micros() -> i64 {
 
 fn parse(line: &str) -> Entry {
     let words: Vec<&str> = line.split(' ').collect();
-    let [at, deed, call, attempt, key, execution] = words[..] else { panic!("no line of a ledger: {line:?}") };
+    let [at, deed, call, attempt, key, execution] = words[..] else { panic!("not a line of a ledger: {line:?}") };
     let deed = match deed {
         "Started" => Deed::Started,
         "Effect" => Deed::Effect,
         "Ended" => Deed::Ended,
         "Stopped" => Deed::Stopped,
-        other => panic!("no deed: {other}"),
+        other => panic!("not a deed: {other}"),
     };
     Entry {
         at: DateTime::from_timestamp_micros(at.parse().unwrap()).unwrap(),

@@ -1,15 +1,15 @@
-//! Real servers, a whole stack on them, scripted outside parties and faults, for tests. Only ever a dev-dependency.
+//! Real servers, a whole stack on them, scripted servers and faults, for tests. Only ever a dev-dependency.
 //!
 //! | part | is |
 //! | --- | --- |
 //! | [`Servers`], [`Process`], [`Paused`], [`FaultProxy`] | Postgres, NATS and programs that can be killed, paused, cut off |
-//! | [`Stack`] | dispatchers and workers on a database of their own; accuses when a test leaves something behind |
-//! | [`Evidence`], [`Claims`], [`accuse`] | the checker of the invariants that every test must leave intact |
-//! | [`obedient`], [`Ledger`] | a tool that does what its arguments say, and the book of what it did |
-//! | [`ScriptedHttp`], [`RawNats`] | an HTTP server by script; a NATS client that sends any bytes |
-//! | [`validators`] | what a model's provider would say to a request |
+//! | [`Stack`] | dispatchers and workers on a database of their own; fails a test that leaves something behind |
+//! | [`Evidence`], [`Claims`], [`check`] | the checker of the invariants that every test must leave intact |
+//! | [`obedient`], [`Ledger`] | a tool that does what its arguments say, and the file that records what it did |
+//! | [`ScriptedHttp`], [`RawNats`] | a scripted HTTP server; a NATS client that sends any bytes |
+//! | [`validators`] | checks of requests by the rules of the models' providers |
 //!
-//! Everything here panics with a clear message when it cannot do what a test asked for: a test cannot go on then.
+//! Everything here panics with a clear message when it cannot do what a test asked for, because the test cannot go on.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a failure here is a failure of the test that asked")]
 #![expect(clippy::missing_panics_doc, reason = "see above")]
 
@@ -28,7 +28,7 @@ mod stack;
 pub mod validators;
 mod wait;
 
-pub use checker::{Accusation, AttemptFacts, CallFacts, Claims, Evidence, Harm, Invariant, Subject, TaskFacts, accuse};
+pub use checker::{AttemptFacts, CallFacts, Claims, Evidence, Harm, Invariant, Subject, TaskFacts, Violation, check};
 pub use fault_proxy::{FaultProxy, Side};
 pub use home::unique_path;
 pub use ledger::{Deed, Entry, Ledger};

@@ -12,36 +12,36 @@ use uuid::Uuid;
 
 use crate::{Deed, Ledger, Process};
 
-/// What the tool is told; every field may be left out, and then it just answers `{"attempt": n}`.
+/// The tool's arguments. Every field may be absent; without any it answers `{"attempt": n}`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Orders {
-    /// Tells calls apart; not looked at.
+    /// Makes calls different; ignored.
     #[serde(rename = "n")]
     _number: u64,
     /// Fail with this class …
     fail: Option<ErrorClass>,
     /// … in so many first attempts; without it in every one.
     times: Option<u32>,
-    /// Fail before anything was changed, and say so.
+    /// Fail before the effect, and say so.
     harmless: bool,
     /// Ask for this pause when failing.
     retry_after_ms: Option<u64>,
-    /// Take so long before the effect.
+    /// Wait so long before the effect.
     before_ms: u64,
     /// Go on only when this file exists.
     hold: Option<PathBuf>,
     /// Be `unavailable`, without any effect, as long as this file exists.
     down_while: Option<PathBuf>,
-    /// Take the whole process with it.
+    /// Abort the whole process.
     die: bool,
-    /// Take so long after the effect.
+    /// Wait so long after the effect.
     after_ms: u64,
     /// Answer with this JSON text.
     output: Option<String>,
 }
 
-/// A tool that obeys its arguments and writes down what it does.
+/// A tool that obeys its arguments and records what it does.
 pub fn obedient(name: &str, effect: Effect, ledger: &Ledger) -> Tool {
     let retry = RetryPolicy { initial_ms: 50, factor: 2.0, cap_ms: 300, max_attempts: 20, deadline_ms: 120_000 };
     let spec = ToolSpec { effect, retry, ..ToolSpec::named(name) };
@@ -56,13 +56,13 @@ impl Handler for Obedient {
         async move {
             let orders: Orders = serde_json::from_str(arguments.get())
                 .map_err(|error| Failure::new(ErrorClass::InvalidArguments, error.to_string()).without_effect())?;
-            obey(&orders, Witness::new(ledger, context)).await
+            obey(&orders, Recorder::new(ledger, context)).await
         }
         .boxed()
     }
 }
 
-async fn obey(orders: &Orders, mut witness: Witness) -> Answer {
+async fn obey(orders: &Orders, mut recorder: Recorder) -> Answer {
     tokio::time::sleep(Duration::from_millis(orders.before_ms)).await;
     while orders.hold.as_ref().is_some_and(|file| !file.exists()) {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -71,22 +71,22 @@ async fn obey(orders: &Orders, mut witness: Witness) -> Answer {
         std::process::abort();
     }
     if orders.down_while.as_ref().is_some_and(|file| file.exists()) {
-        witness.note(Deed::Ended);
-        witness.done = true;
+        recorder.note(Deed::Ended);
+        recorder.done = true;
         return Err(Failure::new(ErrorClass::Unavailable, "told to be down").without_effect());
     }
-    let attempt = witness.context.attempt;
+    let attempt = recorder.context.attempt;
     let failure = orders.fail.filter(|_| orders.times.is_none_or(|times| attempt <= times)).map(|class| {
         let failure = Failure::new(class, format!("told to fail with {class}"));
         let failure = if orders.harmless { failure.without_effect() } else { failure };
         Failure { retry_after_ms: orders.retry_after_ms, ..failure }
     });
     if failure.as_ref().is_none_or(|failure| failure.effect_possible) {
-        witness.note(Deed::Effect);
+        recorder.note(Deed::Effect);
     }
     tokio::time::sleep(Duration::from_millis(orders.after_ms)).await;
-    witness.note(Deed::Ended);
-    witness.done = true;
+    recorder.note(Deed::Ended);
+    recorder.done = true;
     if let Some(failure) = failure {
         return Err(failure);
     }
@@ -94,19 +94,19 @@ async fn obey(orders: &Orders, mut witness: Witness) -> Answer {
     Ok(RawValue::from_string(text).expect("the test told the tool to answer with valid JSON"))
 }
 
-/// Writes down what one execution does, and that it was stopped, if it was.
-struct Witness {
+/// Records what one execution does, and on drop that it was stopped.
+struct Recorder {
     ledger: Ledger,
     context: Context,
     execution: Uuid,
     done: bool,
 }
 
-impl Witness {
+impl Recorder {
     fn new(ledger: Ledger, context: Context) -> Self {
-        let witness = Self { ledger, context, execution: Uuid::new_v4(), done: false };
-        witness.note(Deed::Started);
-        witness
+        let recorder = Self { ledger, context, execution: Uuid::new_v4(), done: false };
+        recorder.note(Deed::Started);
+        recorder
     }
 
     fn note(&self, deed: Deed) {
@@ -114,7 +114,7 @@ impl Witness {
     }
 }
 
-impl Drop for Witness {
+impl Drop for Recorder {
     fn drop(&mut self) {
         if !self.done {
             self.note(Deed::Stopped);
@@ -127,7 +127,7 @@ const LEDGER: &str = "OBEDIENT_WORKER_LEDGER";
 const GRACE: &str = "OBEDIENT_WORKER_GRACE_MS";
 const SLOTS: u32 = 16;
 
-/// What an ignored test named `obedient_worker` must call, so that [`start_obedient_worker`] can run it as a process of
+/// An ignored test named `obedient_worker` must call this, so that [`start_obedient_worker`] can run it as a process of
 /// its own: a worker with an obedient tool of each effect, named after it. Drains on SIGTERM. Started otherwise (by
 /// `cargo test -- --ignored`) it does nothing.
 pub async fn run_obedient_worker() {
@@ -148,7 +148,7 @@ pub async fn run_obedient_worker() {
     worker.run(shutdown).await.unwrap();
 }
 
-/// Starts this test program once more as a worker; see [`run_obedient_worker`].
+/// Starts this test program as a worker; see [`run_obedient_worker`].
 pub fn start_obedient_worker(nats_url: &str, ledger: &Ledger, grace: Duration) -> Process {
     Process::start(std::env::current_exe().unwrap(), |command| {
         command.args(["obedient_worker", "--exact", "--ignored", "--nocapture", "--test-threads=1"]);

@@ -1,4 +1,4 @@
-//! Somebody who watches the tables while others work on them, past every proxy, and does not mind an outage.
+//! Reads the tables while roles change them. It does not go through the proxies, and survives an outage.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use uuid::Uuid;
 
 use crate::Evidence;
 
-/// A database that does not answer within this time is taken to be away.
+/// A database that does not answer within this time counts as down.
 const ANSWER: Duration = Duration::from_secs(2);
-/// The same for a look at every row.
+/// The same for a statement that reads every row.
 const SEARCH: Duration = Duration::from_secs(60);
 
 /// An attempt that was running.
@@ -25,12 +25,12 @@ pub struct Running {
     pub attempt: i32,
 }
 
-/// Connections to a database. Every question has the answer `None` while the database is away.
+/// Connections to a database. Every method returns `None` while the database is down.
 #[derive(Clone, Debug)]
 pub struct Observer(PgPool);
 
 impl Observer {
-    /// Connects when it is asked something.
+    /// Connects with the first statement.
     pub fn new(url: &str) -> Self {
         let options = PgPoolOptions::new().max_connections(4).acquire_timeout(ANSWER);
         Self(options.connect_lazy(url).unwrap())
@@ -55,7 +55,7 @@ impl Observer {
         self.ask(async |db| sqlx::query_scalar(lines).fetch_all(db).await).await
     }
 
-    /// What a worker runs.
+    /// The attempts that a worker runs.
     pub async fn running_on(&self, worker: &str) -> Option<Vec<Running>> {
         let running =
             "SELECT id, attempt, tool FROM calls WHERE state = 'running' AND wake_at IS NOT NULL AND worker = $1";
@@ -100,7 +100,7 @@ impl Observer {
         usize::try_from(known).ok()
     }
 
-    /// The tables in which a text stands, in whatever column.
+    /// The tables that contain a text in any column.
     pub async fn tables_with(&self, text: &str) -> Option<Vec<String>> {
         let tables = "SELECT tablename::text FROM pg_tables WHERE schemaname = 'public' ORDER BY 1";
         let tables: Vec<String> = self.ask(async |db| sqlx::query_scalar(tables).fetch_all(db).await).await?;
@@ -127,14 +127,14 @@ impl Observer {
         self.ask(async |db| sqlx::query_scalar("SELECT clock_timestamp()").fetch_one(db).await).await
     }
 
-    /// The tables, as they stand. Panics if the database is away.
+    /// Reads the tables. Panics if the database is down.
     pub async fn evidence(&self) -> Evidence {
         let mut db = self.0.acquire().await.unwrap();
         Evidence::read(&mut db).await
     }
 
-    /// The answer to a question, if there is one in time. A connection that did not answer is closed: in the pool it
-    /// would be in the way for ever.
+    /// The answer to a statement, if it arrives in time. A connection that did not answer is closed, because it may never
+    /// work again.
     async fn ask<T>(&self, question: impl AsyncFnOnce(&mut PgConnection) -> Result<T, sqlx::Error>) -> Option<T> {
         self.ask_within(ANSWER, question).await
     }

@@ -1,19 +1,19 @@
-//! Processes that stand still.
+//! Stopped processes.
 
 use std::fs;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// A process that stands still with its children (SIGSTOP), all connections open, until this is dropped.
+/// A process that is stopped with its children (SIGSTOP), all connections open, until this is dropped.
 #[derive(Debug)]
 pub struct Paused(Vec<u32>);
 
 impl Paused {
-    /// Stops the process first, so that it starts no more children, and then those.
+    /// Stops the process first, so that it starts no more children, and then its children.
     pub fn new(process: u32) -> Self {
         let mut all = vec![process];
         signal(process, Signal::STOP);
-        // A child may be born until the signal has arrived.
+        // A child may be started until the signal has arrived.
         for _ in 0..2 {
             let born: Vec<u32> = children(process).filter(|child| !all.contains(child)).collect();
             for child in &born {
@@ -35,11 +35,11 @@ impl Drop for Paused {
 
 fn signal(pid: u32, signal: Signal) {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    // One that is gone meanwhile needs none.
+    // The process may have ended meanwhile.
     let _gone = pid.map(|pid| kill_process(pid, signal));
 }
 
-/// The processes that a process has started, as Linux tells; elsewhere none.
+/// The processes that a process has started, read from /proc; empty where there is no /proc.
 fn children(parent: u32) -> impl Iterator<Item = u32> {
     let all = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

@@ -11,7 +11,7 @@ use std::{
 use redial_servers::Signal;
 use tokio::sync::watch;
 
-/// A line that does not come within this time does not come.
+/// How long a line may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running program. Dropping it kills it; it also dies with the test process.
@@ -28,9 +28,9 @@ impl Process {
         set_up(&mut command);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let inner = redial_servers::Process::spawn(command).unwrap_or_else(|e| panic!("{e}"));
-        let (tell, lines) = watch::channel(Vec::new());
-        capture(inner.take_stdout().unwrap(), tell.clone());
-        capture(inner.take_stderr().unwrap(), tell);
+        let (sender, lines) = watch::channel(Vec::new());
+        capture(inner.take_stdout().unwrap(), sender.clone());
+        capture(inner.take_stderr().unwrap(), sender);
         Self { inner, lines }
     }
 
@@ -48,7 +48,7 @@ impl Process {
         panic!("{problem} a line {text:?}; its output:\n{}", self.output())
     }
 
-    /// All lines until now.
+    /// All lines so far.
     pub fn output(&self) -> String {
         self.lines.borrow().join("\n")
     }
@@ -63,7 +63,7 @@ impl Process {
         self.inner.exit_status().is_none()
     }
 
-    /// Waits for its end.
+    /// Waits until it has ended.
     pub async fn ended(&self) -> ExitStatus {
         self.inner.ended().await
     }
@@ -83,25 +83,25 @@ impl Process {
         self.inner.signal(Signal::INT);
     }
 
-    /// SIGSTOP: it stands still, with all its connections open.
+    /// SIGSTOP: it stops, with all its connections open.
     pub fn pause(&self) {
         self.inner.signal(Signal::STOP);
     }
 
-    /// SIGCONT: it goes on.
+    /// SIGCONT: it continues.
     pub fn resume(&self) {
         self.inner.signal(Signal::CONT);
     }
 }
 
-/// Ends when the program, and whoever else has the stream, is gone.
-fn capture(stream: impl Read + Send + 'static, tell: watch::Sender<Vec<String>>) {
+/// Ends when every process that holds the stream has ended.
+fn capture(stream: impl Read + Send + 'static, sender: watch::Sender<Vec<String>>) {
     thread::spawn(move || {
         let mut reader = BufReader::new(stream);
         let mut line = Vec::new();
         while reader.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
             let text = String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned();
-            tell.send_modify(|lines| lines.push(text));
+            sender.send_modify(|lines| lines.push(text));
             line.clear();
         }
     });

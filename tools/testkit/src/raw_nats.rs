@@ -1,4 +1,4 @@
-//! A NATS client of forty lines, for what a well-behaved one would never send.
+//! A small NATS client that can send what a correct one never would.
 //!
 //! The protocol is text: `PUB subject [reply-to] size`, a line end, the bytes, a line end.
 
@@ -29,13 +29,13 @@ impl RawNats {
         connection
     }
 
-    /// Publishes any bytes, and waits until the server has taken them.
+    /// Publishes any bytes, and waits until the server has processed them.
     pub async fn publish(&mut self, subject: &str, payload: &[u8]) {
         self.send(&[format!("PUB {subject} {}\r\n", payload.len()).as_bytes(), payload, b"\r\n"].concat()).await;
         self.settle().await;
     }
 
-    /// Asks with any bytes, and returns the answer's.
+    /// Sends a request of any bytes, and returns the bytes of the answer.
     pub async fn request(&mut self, subject: &str, payload: &[u8]) -> Vec<u8> {
         let head = format!("PUB {subject} {INBOX} {}\r\n", payload.len());
         self.send(&[head.as_bytes(), payload, b"\r\n"].concat()).await;

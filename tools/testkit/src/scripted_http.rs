@@ -1,4 +1,4 @@
-//! An HTTP server that answers by script and remembers what it was asked.
+//! An HTTP server that answers by a script and keeps the requests.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -16,37 +16,9 @@ use tokio::{
 
 mod read;
 
-/// What the server was asked.
-#[derive(Clone, Debug)]
-pub struct Request {
-    /// `GET`, `POST`, …
-    pub method: String,
-    /// Without the query.
-    pub path: String,
-    /// What stands after `?`, undecoded; empty if nothing.
-    pub query: String,
-    /// In order; names in lower case.
-    pub headers: Vec<(String, String)>,
-    /// The whole body.
-    pub body: Vec<u8>,
-    /// When it had arrived.
-    pub at: std::time::Instant,
-}
+pub use read::Request;
 
-impl Request {
-    /// The first header of this name, in any case.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        let name = name.to_ascii_lowercase();
-        self.headers.iter().find(|(found, _)| *found == name).map(|(_, value)| value.as_str())
-    }
-
-    /// The body as text.
-    pub fn text(&self) -> String {
-        String::from_utf8_lossy(&self.body).into_owned()
-    }
-}
-
-/// What the server answers.
+/// An answer of the server.
 #[derive(Clone, Debug)]
 pub struct Reply {
     status: u16,
@@ -102,7 +74,7 @@ impl Reply {
 
 type Scripts = Arc<Mutex<HashMap<String, VecDeque<Reply>>>>;
 
-/// The server. Dropping it stops it.
+/// A scripted server; dropping it stops it.
 #[derive(Debug)]
 pub struct ScriptedHttp {
     address: SocketAddr,
@@ -117,8 +89,8 @@ impl ScriptedHttp {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let scripts = Scripts::default();
-        let (tell, requests) = watch::channel(Vec::new());
-        let accepting = tokio::spawn(accept(listener, Arc::clone(&scripts), tell));
+        let (sender, requests) = watch::channel(Vec::new());
+        let accepting = tokio::spawn(accept(listener, Arc::clone(&scripts), sender));
         Self { address, scripts, requests, accepting }
     }
 
@@ -127,12 +99,12 @@ impl ScriptedHttp {
         format!("http://{}{path}", self.address)
     }
 
-    /// Sets the answers to requests for a path, in order; the last one is given again and again.
+    /// Sets the answers to requests for a path, in order; the last one is repeated.
     pub fn script(&self, path: &str, replies: impl IntoIterator<Item = Reply>) {
         self.scripts.lock().unwrap().insert(path.to_owned(), replies.into_iter().collect());
     }
 
-    /// All requests until now.
+    /// All requests so far.
     pub fn requests(&self) -> Vec<Request> {
         self.requests.borrow().clone()
     }
@@ -151,19 +123,19 @@ impl Drop for ScriptedHttp {
     }
 }
 
-async fn accept(listener: TcpListener, scripts: Scripts, tell: watch::Sender<Vec<Request>>) {
+async fn accept(listener: TcpListener, scripts: Scripts, sender: watch::Sender<Vec<Request>>) {
     // Dropped together with this task: then no connection outlives the server.
     let mut connections = tokio::task::JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
-        connections.spawn(serve(stream, Arc::clone(&scripts), tell.clone()));
+        connections.spawn(serve(stream, Arc::clone(&scripts), sender.clone()));
     }
 }
 
-async fn serve(stream: TcpStream, scripts: Scripts, tell: watch::Sender<Vec<Request>>) {
+async fn serve(stream: TcpStream, scripts: Scripts, sender: watch::Sender<Vec<Request>>) {
     let mut stream = BufReader::new(stream);
     while let Ok(Some(request)) = read::request(&mut stream).await {
         let reply = next_reply(&scripts, &request.path);
-        tell.send_modify(|requests| requests.push(request));
+        sender.send_modify(|requests| requests.push(request));
         tokio::time::sleep(reply.delay).await;
         if reply.hang_up || stream.get_mut().write_all(&reply.bytes()).await.is_err() {
             return;

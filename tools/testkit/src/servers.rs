@@ -8,11 +8,11 @@ use uuid::Uuid;
 
 use crate::home;
 
-/// One for all tests of a process. It ends with the process.
+/// The Postgres of all tests of a process; it ends with the process.
 static SHARED: OnceCell<Postgres> = OnceCell::const_new();
 
 /// A nats-server of the test's own, and a Postgres: shared with the other tests of the process, or its own too.
-/// Dropping this kills what is its own.
+/// Dropping this kills the servers that are not shared.
 #[derive(Debug)]
 pub struct Servers {
     database: String,
@@ -33,7 +33,7 @@ struct Own {
 }
 
 impl Servers {
-    /// With the Postgres that all tests of this process share. It is fast, not durable (`fsync=off`), and must not be
+    /// Starts NATS, and uses the Postgres that all tests of this process share. It is fast, not durable (`fsync=off`), and must not be
     /// stopped by a test.
     pub async fn start() -> Self {
         let config = tuned(home::folder().join("postgres")).setting("fsync", "off").setting("full_page_writes", "off");
@@ -42,7 +42,7 @@ impl Servers {
         Self::around(postgres, None, None).await
     }
 
-    /// With a Postgres of the test's own, as durable as in production, that can be killed and started again.
+    /// Starts NATS and a Postgres of its own, as durable as in production, that can be killed and started again.
     pub async fn start_own() -> Self {
         Self::start_own_on(None).await
     }
@@ -74,7 +74,7 @@ impl Servers {
         }
     }
 
-    /// A database that exists, as a superuser: from here the test's own database can be created.
+    /// The URL of an existing database, as a superuser who can create the test's own database.
     pub fn postgres_url(&self) -> &str {
         &self.postgres_url
     }
@@ -99,20 +99,19 @@ impl Servers {
         &self.nats_store
     }
 
-    /// Ends NATS as a crash does.
+    /// Kills NATS, as a crash does.
     pub async fn kill_nats(&mut self) {
         self.nats_crashed = true;
         self.nats.take().expect("NATS is down already").kill().await;
     }
 
-    /// True once NATS was killed. A work queue may then keep messages that were acknowledged and that nobody will ever be
-    /// given again: nats-server writes down what a consumer has done, and what is thereby gone, at different times
-    /// (measured with 2.9.10).
+    /// True once NATS was killed. A work queue may then keep acknowledged messages that are never delivered again, because
+    /// nats-server stores the state of a consumer and the removal of messages at different times (measured with 2.9.10).
     pub fn nats_crashed(&self) -> bool {
         self.nats_crashed
     }
 
-    /// Ends NATS in order.
+    /// Shuts NATS down.
     pub async fn stop_nats(&mut self) {
         self.nats.take().expect("NATS is down already").stop().await;
     }
@@ -125,7 +124,7 @@ impl Servers {
 
     /// Removes all streams and consumers, as a lost disk does. NATS must be down.
     pub fn wipe_nats(&self) {
-        assert!(self.nats.is_none(), "NATS runs; wiping under it would test nothing real");
+        assert!(self.nats.is_none(), "NATS runs; stop it before its store is removed");
         std::fs::remove_dir_all(&self.nats_store).unwrap();
     }
 
@@ -134,12 +133,12 @@ impl Servers {
         self.nats.as_ref().expect("NATS is down").pid()
     }
 
-    /// Ends Postgres as a crash does; only after [`Servers::start_own`].
+    /// Kills Postgres, as a crash does; only after [`Servers::start_own`].
     pub async fn kill_postgres(&mut self) {
         self.own_mut().running.take().expect("Postgres is down already").kill().await;
     }
 
-    /// Ends Postgres in order; only after [`Servers::start_own`].
+    /// Shuts Postgres down; only after [`Servers::start_own`].
     pub async fn stop_postgres(&mut self) {
         self.own_mut().running.take().expect("Postgres is down already").stop().await;
     }

@@ -1,25 +1,27 @@
 //! Dispatchers and workers in this process, on real servers and a database of their own.
 //!
-//! A harness that accuses: [`Stack::finish`] fails the test if jobs, leases or calls are left over, or if any invariant
-//! does not hold; dropping a stack that was not finished fails it, too.
+//! [`Stack::finish`] fails the test if jobs, leases or calls are left over, or if any invariant
+//! does not hold; dropping a stack that was not finished also fails it.
 
 mod ask;
+mod role;
 mod roles;
 
 use std::{sync::Mutex, time::Duration};
 
+use chrono::DateTime;
 use redial_proto::CallId;
-use redial_queue::{Queue, QueueConfig};
+use redial_queue::Queue;
 use redial_store::{Purpose, Store, StoreConfig};
 use serde_json::{Value, json};
 use sqlx::{PgPool, postgres::PgPoolOptions};
 
-use crate::{Accusation, Claims, Evidence, Invariant, Ledger, RawNats, Servers, accuse, until, until_within};
-use roles::Role;
+use crate::{Claims, Evidence, Harm, Invariant, Ledger, RawNats, Servers, Violation, check, until, until_within};
+use role::{Role, nats};
 
 pub use ask::arguments;
 
-/// How long acknowledgements that are under way may take to empty a stream.
+/// How long a stream may take to become empty.
 const SETTLES: Duration = Duration::from_secs(8);
 
 /// See the module.
@@ -41,21 +43,21 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// One dispatcher, leases of 2 s, no worker, on the Postgres that all tests share.
+    /// Starts one dispatcher with leases of 2 s and no worker, on the Postgres that all tests share.
     pub async fn start() -> Self {
         let mut stack = Self::on(Servers::start().await).await;
         stack.dispatch().await;
         stack
     }
 
-    /// The same on a Postgres of the test's own, which can be killed.
+    /// The same on a Postgres of its own, which can be killed.
     pub async fn start_own() -> Self {
         let mut stack = Self::on(Servers::start_own().await).await;
         stack.dispatch().await;
         stack
     }
 
-    /// A migrated database, and nobody who works on it.
+    /// Creates and migrates a database, and starts no role.
     pub async fn on(servers: Servers) -> Self {
         redial_store::admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
         redial_store::admin::migrate(servers.database_url()).await.unwrap();
@@ -76,8 +78,8 @@ impl Stack {
         }
     }
 
-    /// Makes all consumers as an operator may, before any dispatcher does: what is not acknowledged comes again after
-    /// `wait`, not after 30 s. After a crash of NATS, that is how long answered messages may stay on a stream.
+    /// Creates all consumers before any dispatcher does: a message that is not acknowledged is redelivered after `wait`
+    /// instead of 30 s. After a crash of NATS, acknowledged messages may stay on a stream for that time.
     pub async fn redeliver_after(&self, wait: Duration) {
         self.queue.ensure_streams().await.unwrap();
         self.queue.ensure_pool("default").await.unwrap();
@@ -99,7 +101,7 @@ impl Stack {
         &self.queue
     }
 
-    /// Connections to the test's database, past the store.
+    /// Connections to the test's database that do not go through the store.
     pub fn db(&self) -> &PgPool {
         &self.db
     }
@@ -109,20 +111,21 @@ impl Stack {
         RawNats::connect(self.servers.nats_url()).await
     }
 
-    /// The tables through the store, as a dispatcher or a person opens them.
+    /// A connection through the store, as a dispatcher or a user's command opens it.
     pub async fn store(&self, purpose: Purpose) -> Store {
         let config = StoreConfig { url: self.servers.database_url().to_owned(), connections: 2, purpose };
         Store::connect(&config).await.unwrap()
     }
 
-    /// The test kills workers, or stops them for longer than a lease: attempts may be lost.
+    /// The test kills workers, or stops them for longer than a lease: any attempt may be lost.
     pub fn workers_will_die(&self) {
-        self.claims().workers_died = true;
+        self.claims().harmed.push(Harm { worker: None, from: DateTime::UNIX_EPOCH, until: None });
     }
 
-    /// These workers did not die, whatever happened to others.
-    pub fn workers_lived(&self, workers: Vec<String>) {
-        self.claims().alive = workers;
+    /// The test killed these workers: only their attempts may be lost.
+    pub fn workers_died(&self, workers: Vec<String>) {
+        let died = |worker| Harm { worker: Some(worker), from: DateTime::UNIX_EPOCH, until: None };
+        self.claims().harmed.extend(workers.into_iter().map(died));
     }
 
     /// The test leaves jobs on the stream that no worker is there to take.
@@ -136,23 +139,23 @@ impl Stack {
         self.claims().calls_may_live = true;
     }
 
-    /// Waits until somebody waits for a lock that the test holds.
+    /// Waits until a statement waits for a lock that the test holds.
     pub async fn waits_for_lock(&self) {
         let waiting = "SELECT count(*) FROM pg_stat_activity
                        WHERE datname = current_database() AND wait_event_type = 'Lock'";
-        until("somebody waits for a lock", async || {
+        until("a statement waits for a lock", async || {
             (sqlx::query_scalar::<_, i64>(waiting).fetch_one(&self.db).await.unwrap() > 0).then_some(())
         })
         .await;
     }
 
-    /// The tables, as they stand.
+    /// Reads the tables.
     pub async fn evidence(&self) -> Evidence {
         let mut db = self.db.acquire().await.unwrap();
         Evidence::read(&mut db).await
     }
 
-    /// What was told to this stack's clients, and what its tools did.
+    /// What this stack's clients were told, and what its tools did.
     pub fn claims_made(&self) -> Claims {
         let mut claims = self.claims().clone();
         claims.deeds = self.ledger.entries();
@@ -189,16 +192,16 @@ impl Stack {
         }
         self.abandon_roles();
         let evidence = self.evidence().await;
-        let accusations = accuse(&evidence, &self.claims_made());
-        assert!(accusations.is_empty(), "{}", indictment(&accusations));
+        let violations = check(&evidence, &self.claims_made());
+        assert!(violations.is_empty(), "{}", summary(&violations));
         evidence
     }
 
-    /// Ends the test without a judgement: what the checker says of what is left.
-    pub async fn verdict(mut self) -> Vec<Accusation> {
+    /// Ends the test without failing it; returns what the checker finds.
+    pub async fn verdict(mut self) -> Vec<Violation> {
         self.finished = true;
         self.abandon_roles();
-        accuse(&self.evidence().await, &self.claims_made())
+        check(&self.evidence().await, &self.claims_made())
     }
 
     /// Waits until no message is left on any stream. For tests that stop their workers before they finish.
@@ -211,12 +214,12 @@ impl Stack {
             });
             if tokio::time::timeout(SETTLES, empty).await.is_err() {
                 let info = self.consumer(stream, consumer).await;
-                panic!("messages are left on {stream}, of which consumer {consumer} says: {info}");
+                panic!("messages are left on {stream}, and consumer {consumer} reports: {info}");
             }
         }
     }
 
-    /// A consumer has given everything to somebody. After a crash, what it waits for an answer to may be gone already.
+    /// True if a consumer has delivered everything. After a crash, messages that it still wants acknowledged may be gone.
     async fn is_delivered(&self, stream: &str, consumer: &str) -> bool {
         self.consumer(stream, consumer).await["num_pending"] == 0
     }
@@ -245,12 +248,8 @@ impl Drop for Stack {
     }
 }
 
-fn nats(servers: &Servers, name: &str) -> QueueConfig {
-    QueueConfig { url: servers.nats_url().to_owned(), name: name.to_owned(), ..QueueConfig::default() }
-}
-
-fn indictment(accusations: &[Accusation]) -> String {
-    let kinds: std::collections::BTreeSet<Invariant> = accusations.iter().map(|a| a.invariant).collect();
-    let lines: Vec<String> = accusations.iter().take(20).map(Accusation::to_string).collect();
-    format!("{} accusations of {kinds:?}, the first of them:\n{}", accusations.len(), lines.join("\n"))
+fn summary(violations: &[Violation]) -> String {
+    let kinds: std::collections::BTreeSet<Invariant> = violations.iter().map(|a| a.invariant).collect();
+    let lines: Vec<String> = violations.iter().take(20).map(Violation::to_string).collect();
+    format!("{} violations of {kinds:?}, the first of them:\n{}", violations.len(), lines.join("\n"))
 }

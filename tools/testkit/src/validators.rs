@@ -1,7 +1,7 @@
 //! What providers refuse, as strict checks of the body of a request. Written from the providers' rules and from nothing
-//! that makes such bodies, so that the two can accuse each other.
+//! that makes such bodies, so that each can show an error of the other.
 //!
-//! Each provider has a `faults(body)`: what is wrong, a line each, with its place; empty for a body that it accepts.
+//! Each provider has a `faults(body)`: what is wrong and where, a line for each fault; empty for a body that it accepts.
 
 pub mod anthropic;
 pub mod openai;
@@ -93,7 +93,7 @@ fn alternates(faults: &mut Faults, roles: &[&str]) {
 }
 
 #[cfg(test)]
-mod teeth {
+mod mutations {
     use serde_json::Value;
 
     /// Puts a value at a pointer, where something is already or not; `Value::Null` there is a null. `-` appends.
@@ -117,7 +117,12 @@ mod teeth {
     }
 
     /// The fault is named, and without the damage there was none.
-    pub(super) fn bites(good: &Value, damage: impl FnOnce(&mut Value), wanted: &str, check: fn(&Value) -> Vec<String>) {
+    pub(super) fn is_refused(
+        good: &Value,
+        damage: impl FnOnce(&mut Value),
+        wanted: &str,
+        check: fn(&Value) -> Vec<String>,
+    ) {
         assert_eq!(check(good), Vec::<String>::new());
         let mut bad = good.clone();
         damage(&mut bad);

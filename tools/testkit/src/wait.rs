@@ -4,21 +4,21 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// What does not happen within this time does not happen.
+/// How long a condition may take.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Between two looks.
+/// The pause between two checks.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Looks again and again until there is an answer. Panics, and says what it waited for, after 30 s.
-pub async fn until<T>(what: &str, look: impl AsyncFnMut() -> Option<T>) -> T {
-    until_within(PATIENCE, what, look).await
+/// Repeats a check until it has an answer. Panics with `what` after 30 s.
+pub async fn until<T>(what: &str, check: impl AsyncFnMut() -> Option<T>) -> T {
+    until_within(PATIENCE, what, check).await
 }
 
-/// The same with a patience of its own.
-pub async fn until_within<T>(patience: Duration, what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+/// The same with a limit of its own.
+pub async fn until_within<T>(patience: Duration, what: &str, mut check: impl AsyncFnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + patience;
     loop {
-        if let Some(answer) = look().await {
+        if let Some(answer) = check().await {
             return answer;
         }
         assert!(Instant::now() < deadline, "waited {patience:?} in vain: {what}");

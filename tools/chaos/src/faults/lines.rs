@@ -1,4 +1,4 @@
-//! Connections that are not what they should be.
+//! Broken connections.
 
 use std::time::{Duration, Instant};
 
@@ -10,12 +10,12 @@ use crate::schedule::{Damage, Line, Step};
 
 impl Injector {
     pub(super) async fn damage(&mut self, line: Line, damage: Damage, step: &Step) -> anyhow::Result<Outcome> {
-        let lease = self.scene.lease;
+        let lease = self.fixture.lease;
         let quiet = matches!(damage, Damage::Cut | Damage::Truncate | Damage::Delay);
-        // It may not reach a dispatcher for longer than its leases hold.
+        // The worker may not reach a dispatcher before its leases end.
         let harmed = if let (Line::WorkerToNats(n), false) = (line, quiet) { Some(n) } else { None };
         if let Some(n) = harmed {
-            self.scene.harm(n);
+            self.fixture.harm(n);
         }
         self.break_line(line, damage);
         let (shortest, longest) = match damage {
@@ -26,7 +26,7 @@ impl Injector {
         tokio::time::sleep(between(shortest, longest, step)).await;
         self.mend_line(line, damage);
         if let Some(n) = harmed {
-            self.scene.healed(n);
+            self.fixture.healed(n);
         }
         let outcome = Outcome::recovered(self.works_again(line).await);
         let hole = matches!(damage, Damage::BlackHole | Damage::DeafServer | Damage::DeafClient);
@@ -34,7 +34,7 @@ impl Injector {
     }
 
     fn break_line(&self, line: Line, damage: Damage) {
-        let proxy = self.scene.proxy(line);
+        let proxy = self.fixture.proxy(line);
         match damage {
             Damage::Cut => proxy.cut(),
             Damage::Truncate => proxy.truncate(),
@@ -48,22 +48,22 @@ impl Injector {
     }
 
     fn mend_line(&self, line: Line, damage: Damage) {
-        let proxy = self.scene.proxy(line);
+        let proxy = self.fixture.proxy(line);
         match damage {
             Damage::Cut | Damage::Truncate => {}
             Damage::Delay => proxy.delay(Duration::ZERO),
             Damage::BlackHole | Damage::DeafServer | Damage::DeafClient => proxy.black_hole(false),
-            // The network notices at last that nobody is there.
+            // The network finally closes the connection.
             Damage::LostServer | Damage::LostClient => proxy.cut(),
         }
     }
 
-    /// Until the one at the near end of a line has been heard at the far end, and has got an answer.
+    /// Waits until the client of a connection gets an answer to something that it sent after this.
     pub(super) async fn works_again(&self, line: Line) -> Option<Duration> {
         match line {
             Line::WorkerToNats(n) => {
-                let (id, now) = (&self.scene.workers[n].id, Utc::now());
-                reached(async || self.scene.observer.heard_since(id, now).await == Some(true)).await
+                let (id, now) = (&self.fixture.workers[n].id, Utc::now());
+                reached(async || self.fixture.observer.heard_since(id, now).await == Some(true)).await
             }
             other => self.answers(other).await,
         }
@@ -71,7 +71,7 @@ impl Injector {
 
     pub(super) async fn answers(&self, line: Line) -> Option<Duration> {
         let began = Instant::now();
-        let answers = tokio::time::timeout(PATIENCE, self.scene.proxy(line).answers()).await;
+        let answers = tokio::time::timeout(PATIENCE, self.fixture.proxy(line).answers()).await;
         answers.ok().map(|()| began.elapsed())
     }
 }

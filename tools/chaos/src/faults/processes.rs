@@ -14,27 +14,27 @@ use crate::{
 
 /// Between two probes.
 const PROBES: Duration = Duration::from_millis(50);
-/// Something shall run on a worker that is killed; that long it may take until it does.
+/// How long to wait until a worker that will be killed runs calls.
 const BUSY: Duration = Duration::from_secs(3);
 
 impl Injector {
     pub(super) async fn kill_worker(&mut self, n: usize) -> anyhow::Result<Outcome> {
-        let id = self.scene.workers[n].id.clone();
+        let id = self.fixture.workers[n].id.clone();
         let began = Instant::now();
         while began.elapsed() < BUSY
-            && self.scene.observer.running_on(&id).await.is_none_or(|running| running.is_empty())
+            && self.fixture.observer.running_on(&id).await.is_none_or(|running| running.is_empty())
         {
             tokio::time::sleep(super::LOOK).await;
         }
-        let patient = self.outage_ended.is_some_and(|ended| ended.elapsed() < RECONNECTION + self.scene.lease);
-        self.scene.harm(n);
-        self.scene.workers[n].process.kill().await;
+        let patient = self.outage_ended.is_some_and(|ended| ended.elapsed() < RECONNECTION + self.fixture.lease);
+        self.fixture.harm(n);
+        self.fixture.workers[n].process.kill().await;
         let killed = Instant::now();
-        let mut lost = self.scene.observer.running_on(&id).await.unwrap_or_default();
-        // After its outage, calls of this tool wait for retry tokens, as they shall.
+        let mut lost = self.fixture.observer.running_on(&id).await.unwrap_or_default();
+        // After its outage, calls of this tool wait for retry tokens by design.
         lost.retain(|running| running.tool != load::FRAGILE);
-        self.scene.replace_worker(n).await?;
-        let again = reached(async || self.scene.observer.stuck(&lost).await == Some(0)).await;
+        self.fixture.replace_worker(n).await?;
+        let again = reached(async || self.fixture.observer.stuck(&lost).await == Some(0)).await;
         let outcome =
             Outcome::recovered(again.map(|_| killed.elapsed())).noted(format!("{} calls ran on it", lost.len()));
         Ok(match (lost.is_empty(), patient) {
@@ -48,25 +48,25 @@ impl Injector {
         let killed = Utc::now();
         self.kill(Victim::Dispatcher(n)).await?;
         let done = self.completion(killed).await;
-        self.scene.dispatcher_is_ready(n).await;
+        self.fixture.dispatcher_is_ready(n).await;
         Ok(Outcome::recovered(done))
     }
 
     pub(super) async fn kill_nats(&mut self, step: &Step) -> anyhow::Result<Outcome> {
-        self.scene.servers.kill_nats().await;
+        self.fixture.servers.kill_nats().await;
         // Not at each kill, so that some copies are old when one is put back.
-        if step.measure.is_multiple_of(2) || !self.scene.disk.has_copy() {
-            self.scene.disk.keep()?;
+        if step.measure.is_multiple_of(2) || !self.fixture.disk.has_copy() {
+            self.fixture.disk.keep()?;
         }
         tokio::time::sleep(between(Duration::ZERO, Duration::from_millis(1500), step)).await;
-        self.scene.servers.start_nats().await;
+        self.fixture.servers.start_nats().await;
         Ok(Outcome::recovered(self.completion(Utc::now()).await).counts_for(Target::NatsBack))
     }
 
     pub(super) async fn kill_postgres(&mut self, step: &Step) -> anyhow::Result<Outcome> {
-        self.scene.servers.kill_postgres().await;
+        self.fixture.servers.kill_postgres().await;
         tokio::time::sleep(between(Duration::ZERO, Duration::from_millis(1500), step)).await;
-        self.scene.servers.start_postgres().await;
+        self.fixture.servers.start_postgres().await;
         Ok(Outcome::recovered(self.accepted().await).counts_for(Target::PostgresBack))
     }
 
@@ -76,7 +76,7 @@ impl Injector {
         let (mut asked, began) = (JoinSet::new(), Instant::now());
         while began.elapsed() < PATIENCE {
             self.probes += 1;
-            let (control, probe) = (self.scene.control.clone(), load::probe(self.probes));
+            let (control, probe) = (self.fixture.control.clone(), load::probe(self.probes));
             asked.spawn(async move { client::submit_once(&control, &probe, PATIENCE).await });
             let answers = async {
                 while let Some(answer) = asked.join_next().await {
@@ -94,17 +94,17 @@ impl Injector {
     }
 
     pub(super) async fn freeze(&mut self, victim: Victim, step: &Step) -> anyhow::Result<Outcome> {
-        let lease = self.scene.lease;
+        let lease = self.fixture.lease;
         if let Victim::Worker(n) = victim {
-            self.scene.harm(n);
-            self.scene.stood_still.push(self.scene.workers[n].id.clone());
+            self.fixture.harm(n);
+            self.fixture.stood_still.push(self.fixture.workers[n].id.clone());
         }
         let paused = Paused::new(self.pid(victim));
         tokio::time::sleep(between(lease + Duration::from_millis(300), lease + Duration::from_millis(1500), step))
             .await;
         drop(paused);
         if let Victim::Worker(n) = victim {
-            self.scene.healed(n);
+            self.fixture.healed(n);
         }
         let now = Utc::now();
         Ok(match victim {
@@ -117,40 +117,40 @@ impl Injector {
 
     fn pid(&self, victim: Victim) -> u32 {
         match victim {
-            Victim::Dispatcher(n) => self.scene.dispatchers[n].process.pid(),
-            Victim::Worker(n) => self.scene.workers[n].process.pid(),
-            Victim::Nats => self.scene.servers.nats_pid(),
-            Victim::Postgres => self.scene.servers.postgres_pid(),
+            Victim::Dispatcher(n) => self.fixture.dispatchers[n].process.pid(),
+            Victim::Worker(n) => self.fixture.workers[n].process.pid(),
+            Victim::Nats => self.fixture.servers.nats_pid(),
+            Victim::Postgres => self.fixture.servers.postgres_pid(),
         }
     }
 
-    /// Kills one, and starts another in its place where that is a matter of a moment.
+    /// Kills a process, and replaces it at once where that is quick.
     pub(super) async fn kill(&mut self, victim: Victim) -> anyhow::Result<()> {
         match victim {
             Victim::Worker(n) => {
-                self.scene.harm(n);
-                self.scene.workers[n].process.kill().await;
-                self.scene.replace_worker(n).await
+                self.fixture.harm(n);
+                self.fixture.workers[n].process.kill().await;
+                self.fixture.replace_worker(n).await
             }
             Victim::Dispatcher(n) => {
-                self.scene.dispatchers[n].process.kill().await;
-                self.scene.replace_dispatcher(n);
+                self.fixture.dispatchers[n].process.kill().await;
+                self.fixture.replace_dispatcher(n);
                 Ok(())
             }
             Victim::Nats => {
-                self.scene.servers.kill_nats().await;
-                self.scene.servers.start_nats().await;
+                self.fixture.servers.kill_nats().await;
+                self.fixture.servers.start_nats().await;
                 Ok(())
             }
             Victim::Postgres => {
-                self.scene.servers.kill_postgres().await;
-                self.scene.servers.start_postgres().await;
+                self.fixture.servers.kill_postgres().await;
+                self.fixture.servers.start_postgres().await;
                 Ok(())
             }
         }
     }
 
-    /// SIGTERM for everything in turn, again and again: nothing may be lost, and nothing may fail.
+    /// Sends SIGTERM to every process in turn, repeatedly: nothing may be lost, and nothing may fail.
     pub(super) async fn rolling_restart(&mut self) -> anyhow::Result<Outcome> {
         let (from, began) = (Utc::now(), Instant::now());
         let mut restarts = 0;
@@ -171,27 +171,27 @@ impl Injector {
     async fn restart(&mut self, victim: Victim) -> anyhow::Result<()> {
         match victim {
             Victim::Dispatcher(n) => {
-                let process = &self.scene.dispatchers[n].process;
+                let process = &self.fixture.dispatchers[n].process;
                 process.terminate();
                 let status = process.ended().await;
                 anyhow::ensure!(status.success(), "a dispatcher that was asked to end: {status}");
-                self.scene.replace_dispatcher(n);
-                self.scene.dispatcher_is_ready(n).await;
+                self.fixture.replace_dispatcher(n);
+                self.fixture.dispatcher_is_ready(n).await;
             }
             Victim::Worker(n) => {
-                let process = &self.scene.workers[n].process;
+                let process = &self.fixture.workers[n].process;
                 process.terminate();
                 let status = process.ended().await;
                 anyhow::ensure!(status.success(), "a worker that was asked to end: {status}");
-                self.scene.replace_worker(n).await?;
+                self.fixture.replace_worker(n).await?;
             }
             Victim::Nats => {
-                self.scene.servers.stop_nats().await;
-                self.scene.servers.start_nats().await;
+                self.fixture.servers.stop_nats().await;
+                self.fixture.servers.start_nats().await;
             }
             Victim::Postgres => {
-                self.scene.servers.stop_postgres().await;
-                self.scene.servers.start_postgres().await;
+                self.fixture.servers.stop_postgres().await;
+                self.fixture.servers.start_postgres().await;
             }
         }
         Ok(())

@@ -9,45 +9,45 @@ use crate::schedule::Step;
 
 impl Injector {
     pub(super) async fn wipe_store(&mut self) -> anyhow::Result<Outcome> {
-        self.scene.servers.kill_nats().await;
-        self.scene.disk.wipe()?;
-        self.scene.servers.start_nats().await;
+        self.fixture.servers.kill_nats().await;
+        self.fixture.disk.wipe()?;
+        self.fixture.servers.start_nats().await;
         Ok(Outcome::recovered(self.completion(Utc::now()).await).counts_for(Target::StoreWiped))
     }
 
     /// The running server goes on acknowledging, and all of that is gone when it starts again.
     pub(super) async fn wipe_live_store(&mut self, step: &Step) -> anyhow::Result<Outcome> {
-        self.scene.disk.wipe()?;
+        self.fixture.disk.wipe()?;
         tokio::time::sleep(between(Duration::from_millis(500), Duration::from_millis(2500), step)).await;
-        self.scene.servers.kill_nats().await;
-        self.scene.servers.start_nats().await;
+        self.fixture.servers.kill_nats().await;
+        self.fixture.servers.start_nats().await;
         Ok(Outcome::recovered(self.completion(Utc::now()).await).counts_for(Target::StoreWiped))
     }
 
     /// The copy is from when NATS was killed the last time; before that, from now.
     pub(super) async fn roll_back_store(&mut self) -> anyhow::Result<Outcome> {
-        self.scene.servers.kill_nats().await;
-        let note = if self.scene.disk.has_copy() { "" } else { "the copy was made at the same moment" };
-        if !self.scene.disk.has_copy() {
-            self.scene.disk.keep()?;
+        self.fixture.servers.kill_nats().await;
+        let note = if self.fixture.disk.has_copy() { "" } else { "the copy was made at the same moment" };
+        if !self.fixture.disk.has_copy() {
+            self.fixture.disk.keep()?;
         }
-        self.scene.disk.roll_back()?;
-        self.scene.servers.start_nats().await;
+        self.fixture.disk.roll_back()?;
+        self.fixture.servers.start_nats().await;
         let outcome = Outcome::recovered(self.completion(Utc::now()).await);
         Ok(outcome.counts_for(Target::NatsBack).noted(note))
     }
 
     /// NATS may not find its way back by itself once there is room again: then it is restarted, as an operator would.
     pub(super) async fn fill_disk(&mut self, step: &Step) -> anyhow::Result<Outcome> {
-        if !self.scene.disk.is_small() {
+        if !self.fixture.disk.is_small() {
             let why = "a small disk of its own (tmpfs) is not permitted here; root on Linux may make one";
             return Ok(Outcome { skipped: Some(why.to_owned()), ..Outcome::default() });
         }
-        self.scene.disk.fill()?;
+        self.fixture.disk.fill()?;
         tokio::time::sleep(between(Duration::from_secs(2), Duration::from_secs(4), step)).await;
-        self.scene.disk.free()?;
-        self.scene.servers.kill_nats().await;
-        self.scene.servers.start_nats().await;
+        self.fixture.disk.free()?;
+        self.fixture.servers.kill_nats().await;
+        self.fixture.servers.start_nats().await;
         let outcome = Outcome::recovered(self.completion(Utc::now()).await);
         Ok(outcome.counts_for(Target::NatsBack).noted("room made, NATS restarted"))
     }

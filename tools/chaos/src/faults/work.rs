@@ -17,13 +17,13 @@ const ANSWER: Duration = Duration::from_secs(5);
 
 impl Injector {
     pub(super) async fn repeat_reports(&mut self, step: &Step) -> Outcome {
-        let said = self.scene.echo.repeat_reports(step.measure.into()).await;
+        let said = self.fixture.echo.repeat_reports(step.measure.into()).await;
         self.repeated += said;
         Outcome::default().noted(format!("{said} messages"))
     }
 
     pub(super) async fn repeat_jobs(&mut self, step: &Step) -> Outcome {
-        let said = self.scene.echo.repeat_jobs(step.measure.into()).await;
+        let said = self.fixture.echo.repeat_jobs(step.measure.into()).await;
         self.repeated += said;
         Outcome::default().noted(format!("{said} messages"))
     }
@@ -34,7 +34,7 @@ impl Injector {
         let submission = load::poison(self.poisoned);
         let (mut deaths, began, since) = (0, Instant::now(), Utc::now());
         let call = loop {
-            match client::submit_once(&self.scene.control, &submission, ANSWER).await {
+            match client::submit_once(&self.fixture.control, &submission, ANSWER).await {
                 Some(call) => break call,
                 None if began.elapsed() < PATIENCE => {}
                 None => return Ok(Outcome { recovery: Recovery::Never, ..Outcome::default() }),
@@ -43,13 +43,13 @@ impl Injector {
         let ended = loop {
             let over = tokio::time::timeout(
                 Duration::from_millis(200),
-                reached(async || self.scene.observer.ended(call).await == Some(true)),
+                reached(async || self.fixture.observer.ended(call).await == Some(true)),
             );
             let over = over.await.is_ok();
             for n in 0..WORKERS {
-                if !self.scene.workers[n].process.runs() {
-                    self.scene.harm_since(n, since);
-                    self.scene.replace_worker(n).await?;
+                if !self.fixture.workers[n].process.runs() {
+                    self.fixture.harm_since(n, since);
+                    self.fixture.replace_worker(n).await?;
                     deaths += 1;
                 }
             }
@@ -58,7 +58,9 @@ impl Injector {
             }
         };
         if deaths > load::POISON_ATTEMPTS {
-            self.scene.crashes.push(format!("{deaths} workers died of a call with {} attempts", load::POISON_ATTEMPTS));
+            self.fixture
+                .crashes
+                .push(format!("{deaths} workers died of a call with {} attempts", load::POISON_ATTEMPTS));
         }
         let word = if ended { "" } else { "; it has not ended" };
         Ok(Outcome::default().noted(format!("{deaths} workers died{word}")))
@@ -66,9 +68,9 @@ impl Injector {
 
     pub(super) async fn tool_outage(&mut self, step: &Step) -> anyhow::Result<Outcome> {
         let from = Utc::now();
-        fs::write(&self.scene.outage, "")?;
+        fs::write(&self.fixture.outage, "")?;
         tokio::time::sleep(between(Duration::from_secs(8), Duration::from_secs(12), step)).await;
-        fs::remove_file(&self.scene.outage)?;
+        fs::remove_file(&self.fixture.outage)?;
         self.tool_outages.push((from, Utc::now()));
         Ok(Outcome::default())
     }

@@ -5,11 +5,11 @@ use std::time::Duration;
 use redial_testkit::{AttemptFacts, Invariant};
 use serde::Serialize;
 
-use super::ms;
+use super::ms::ms;
 use crate::{
+    ended::{Ended, LEASE},
     faults::{Recovery, Target},
     load::FRAGILE,
-    run::{Ended, LEASE},
 };
 
 /// A target.
@@ -61,7 +61,7 @@ fn time(ended: &Ended<'_>, target: Target, name: &str, limit: Duration) -> Targe
 }
 
 fn burnt(ended: &Ended<'_>) -> TargetRow {
-    let burnt = ended.accusations.iter().filter(|accusation| accusation.invariant == Invariant::NoAttemptBurnt).count();
+    let burnt = ended.violations.iter().filter(|violation| violation.invariant == Invariant::NoAttemptBurnt).count();
     TargetRow {
         target: "attempts burnt by outages".to_owned(),
         limit: "0".to_owned(),
@@ -73,7 +73,7 @@ fn burnt(ended: &Ended<'_>) -> TargetRow {
 
 /// Attempts of workers to which nothing was done meanwhile.
 fn unharmed<'a>(ended: &'a Ended<'_>) -> impl Iterator<Item = &'a AttemptFacts> {
-    let harmed = &ended.run.injector.scene.harmed;
+    let harmed = &ended.run.injector.fixture.harmed;
     ended.evidence.attempts().filter(move |attempt| !harmed.iter().any(|harm| harm.touches(attempt)))
 }
 

@@ -4,7 +4,7 @@ use redial_llm::{anthropic, openai, react};
 use redial_proto::{Failure, TaskId, ToolOffer, Trimmed, TurnReply, TurnRequest};
 use serde_json::json;
 
-use super::{Decoder, Target, texts};
+use super::target::{Decoder, Target, texts};
 use crate::corpus;
 
 /// Text of models without function calling.
@@ -65,7 +65,7 @@ fn provider(read: fn(&TurnRequest, &[u8], bool) -> Result<TurnReply, Failure>) -
         let one = |streamed| match read(&request, bytes, streamed) {
             Ok(reply) => usable(&reply),
             Err(failure) => {
-                assert!(!failure.message.is_empty(), "an error that says nothing");
+                assert!(!failure.message.is_empty(), "an error without a message");
                 false
             }
         };
@@ -73,7 +73,7 @@ fn provider(read: fn(&TurnRequest, &[u8], bool) -> Result<TurnReply, Failure>) -
     })
 }
 
-/// It can be stored, and says something: a malformed answer says what is wrong with it.
+/// It can be stored and read again; true if it is not malformed.
 fn usable(reply: &TurnReply) -> bool {
     let written = serde_json::to_string(reply).unwrap_or_else(|error| panic!("it cannot be written: {error}"));
     let again = serde_json::from_str::<TurnReply>(&written);

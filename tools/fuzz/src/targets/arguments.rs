@@ -4,7 +4,7 @@ use redial_arguments::{Repairs, Schema, tool_name_in};
 use redial_proto::Language;
 use serde_json::{Value, json};
 
-use super::{Decoder, Target};
+use super::target::{Decoder, Target, texts};
 use crate::corpus;
 
 /// The arguments of a call.
@@ -13,7 +13,7 @@ pub(super) const ARGUMENTS: Target =
 
 /// The name of a tool.
 pub(super) const NAMES: Target =
-    Target { name: "tool name", weight: 40, corpus: || super::texts(&corpus::NAMES), decoder: || Box::new(name) };
+    Target { name: "tool name", weight: 40, corpus: || texts(&corpus::NAMES), decoder: || Box::new(name) };
 
 fn arguments() -> Decoder {
     let schemas = schemas();
@@ -23,13 +23,13 @@ fn arguments() -> Decoder {
         let raw = String::from_utf8_lossy(bytes);
         let language = if turn % 2 == 0 { Language::En } else { Language::Zh };
         let schema = &schemas[turn % schemas.len()];
-        if let Ok(as_it_is) = schema.resolve_in(&raw, Repairs::Off, language) {
-            assert_eq!(as_it_is.arguments, raw, "changed although repairs are off");
+        if let Ok(unchanged) = schema.resolve_in(&raw, Repairs::Off, language) {
+            assert_eq!(unchanged.arguments, raw, "changed although repairs are off");
         }
         let Ok(resolved) = schema.resolve_in(&raw, Repairs::On, language) else { return false };
         let checked = schema.check(&resolved.arguments);
         assert!(checked.is_ok(), "repaired into what breaks the schema: {}", resolved.arguments);
-        assert_eq!(resolved.arguments == raw, resolved.repairs.is_empty(), "a repair that is not on record");
+        assert_eq!(resolved.arguments == raw, resolved.repairs.is_empty(), "a repair that is not recorded");
         true
     })
 }

@@ -1,4 +1,4 @@
-//! Files that people write.
+//! Files that users write.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -6,7 +6,10 @@ use redial_proto::AgentSpec;
 use serde::Deserialize;
 use tempfile::TempDir;
 
-use super::{Decoder, Target, messages::good};
+use super::{
+    messages::good,
+    target::{Decoder, Target},
+};
 use crate::corpus;
 
 /// `agents.toml`.
@@ -33,12 +36,12 @@ fn agents(bytes: &[u8]) -> bool {
     toml::from_str::<File>(&text).is_ok_and(|file| file.agents.values().all(good))
 }
 
-/// Every variable that a file asks for.
+/// Gives every variable a value.
 const VARIABLE: &dyn Fn(&str) -> Option<String> = &|_| Some("value".to_owned());
 
-/// The error has to say which file is wrong.
-fn located(said: &str) {
-    assert!(said.contains(".toml"), "the error does not say where: {said}");
+/// The error must name the file.
+fn located(message: &str) {
+    assert!(message.contains(".toml"), "the error does not name its file: {message}");
 }
 
 fn write(path: &Path, bytes: &[u8]) {

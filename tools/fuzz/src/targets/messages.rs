@@ -9,26 +9,26 @@ use redial_proto::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{Target, texts};
+use super::target::{Target, texts};
 use crate::corpus;
 
-/// What stands on the stream of jobs.
+/// Messages on the stream of jobs.
 pub(super) const JOB: Target =
     Target { name: "job", weight: 200, corpus: || texts(&corpus::JOBS), decoder: || Box::new(read::<Job>) };
 
-/// What stands on the stream of results.
+/// Messages on the stream of results.
 pub(super) const RESULT: Target =
     Target { name: "result", weight: 240, corpus: || texts(&corpus::RESULTS), decoder: || Box::new(result) };
 
-/// What workers ask of dispatchers: claim, renew, release; and what users do: cancel.
+/// Requests of workers (claim, heartbeat, release) and of users (cancel).
 pub(super) const CONTROL: Target = Target {
-    name: "claim, renew, release",
+    name: "claim, heartbeat, release",
     weight: 240,
     corpus: || texts(&corpus::CONTROL),
     decoder: || Box::new(control),
 };
 
-/// Calls that are submitted, one by one and in batches.
+/// Submitted calls, single and in batches.
 pub(super) const SUBMISSION: Target = Target {
     name: "submission",
     weight: 240,
@@ -36,7 +36,7 @@ pub(super) const SUBMISSION: Target = Target {
     decoder: || Box::new(submission),
 };
 
-/// Tasks that are submitted.
+/// Submitted tasks.
 pub(super) const TASK: Target =
     Target { name: "task submission", weight: 160, corpus: || texts(&corpus::TASKS), decoder: || Box::new(task) };
 
@@ -44,7 +44,7 @@ pub(super) const TASK: Target =
 pub(super) const TURN: Target =
     Target { name: "turn", weight: 120, corpus: || texts(&corpus::TURNS), decoder: || Box::new(turn) };
 
-/// What dispatchers tell workers.
+/// Replies and notices of dispatchers to workers.
 pub(super) const TO_WORKERS: Target = Target {
     name: "grants, notices",
     weight: 120,
@@ -102,11 +102,11 @@ fn task(bytes: &[u8]) -> bool {
     }
 }
 
-/// An agent is good, or the error says something; patterns of any form are matched.
+/// True if an agent is good; otherwise the error must have a message. Patterns of any form are matched.
 pub(super) fn good(agent: &AgentSpec) -> bool {
     let checked = agent.check().and_then(|()| check_templates(&agent.templates));
     agent.offers("get_weather");
-    assert!(checked.as_ref().err().is_none_or(|error| !error.is_empty()), "an error that says nothing");
+    assert!(checked.as_ref().err().is_none_or(|error| !error.is_empty()), "an error without a message");
     checked.is_ok()
 }
 

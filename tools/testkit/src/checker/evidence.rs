@@ -7,7 +7,7 @@ use redial_proto::{CallId, CallState, Effect, RetryOverride, RetryPolicy, TaskId
 use sqlx::{PgConnection, Row, postgres::PgRow};
 use uuid::Uuid;
 
-use super::TaskFacts;
+use super::tasks::TaskFacts;
 
 /// A call as it stands.
 #[derive(Clone, Debug)]

@@ -6,7 +6,10 @@ use chrono::TimeDelta;
 use redial_proto::{CallState, TaskId};
 use serde_json::Value;
 
-use super::{Accusation, CallFacts, Evidence, Invariant, Subject, evidence::Asked};
+use super::{
+    evidence::{Asked, CallFacts, Evidence},
+    violation::{Invariant, Subject, Violation},
+};
 
 /// For so long a failure is remembered.
 const REMEMBERED: TimeDelta = TimeDelta::hours(1);
@@ -15,7 +18,7 @@ const REMEMBERED: TimeDelta = TimeDelta::hours(1);
 const FOR_GOOD: [&str; 5] = ["auth", "configuration", "invalid_arguments", "output_invalid", "output_too_large"];
 
 /// Every call that ran although the same one had failed before.
-pub(super) fn accuse(evidence: &Evidence) -> Vec<Accusation> {
+pub(super) fn check(evidence: &Evidence) -> Vec<Violation> {
     let conversations: HashMap<TaskId, &(String, String)> =
         evidence.tasks.iter().map(|task| (task.id, &task.conversation)).collect();
     let mut tools: HashMap<_, Vec<(&CallFacts, &Asked)>> = HashMap::new();
@@ -23,7 +26,7 @@ pub(super) fn accuse(evidence: &Evidence) -> Vec<Accusation> {
         let Some(asked) = call.asked_by.as_ref().filter(|asked| call.attempt > 0 && !asked.polling) else { continue };
         tools.entry((conversations.get(&asked.task), &call.tool)).or_default().push((call, asked));
     }
-    let mut accusations = Vec::new();
+    let mut violations = Vec::new();
     for calls in tools.values_mut() {
         calls.sort_by_key(|(call, _)| (call.submitted_at, call.id));
         for (n, later) in calls.iter().enumerate() {
@@ -32,11 +35,11 @@ pub(super) fn accuse(evidence: &Evidence) -> Vec<Accusation> {
             {
                 let found = format!("ran although call {} had failed with {:?}", first.id, first.class);
                 let about = Subject::Call(later.0.id);
-                accusations.push(Accusation { invariant: Invariant::FailuresRemembered, about, found });
+                violations.push(Violation { invariant: Invariant::FailuresRemembered, about, found });
             }
         }
     }
-    accusations
+    violations
 }
 
 /// The same arguments, and the end of the earlier one was known when the later one was asked for: a model sees what

@@ -6,22 +6,28 @@ use chrono::{DateTime, Utc};
 use redial_proto::{CallId, CallState, Effect};
 use uuid::Uuid;
 
-use super::{Accusation, AttemptFacts, CallFacts, Claims, Evidence, Invariant, Subject, conversations, memory};
+use super::{
+    claims::Claims,
+    conversations,
+    evidence::{AttemptFacts, CallFacts, Evidence},
+    memory,
+    violation::{Invariant, Subject, Violation},
+};
 use crate::{Deed, Entry};
 
 /// What a rule finds wrong with a call.
 type Finding = Option<(Invariant, String)>;
 
 /// Every invariant that does not hold, by call.
-pub fn accuse(evidence: &Evidence, claims: &Claims) -> Vec<Accusation> {
+pub fn check(evidence: &Evidence, claims: &Claims) -> Vec<Violation> {
     let mut deeds: HashMap<CallId, Vec<&Entry>> = HashMap::new();
     for entry in &claims.deeds {
         deeds.entry(entry.call).or_default().push(entry);
     }
     let none = Vec::new();
-    let mut accusations = unkept_promises(evidence, claims, &deeds);
-    // Tools that write down what they do.
-    let honest: HashSet<&str> = deeds.keys().filter_map(|id| Some(evidence.calls.get(id)?.tool.as_str())).collect();
+    let mut violations = unkept_promises(evidence, claims, &deeds);
+    // Tools that record what they do in the ledger.
+    let recorded: HashSet<&str> = deeds.keys().filter_map(|id| Some(evidence.calls.get(id)?.tool.as_str())).collect();
     for call in evidence.calls.values() {
         let deeds = deeds.get(&call.id).unwrap_or(&none);
         let findings = [
@@ -31,7 +37,7 @@ pub fn accuse(evidence: &Evidence, claims: &Claims) -> Vec<Accusation> {
             more_than_one_outcome(call),
             success_without_output(call),
             effects_beyond_attempts(call, deeds),
-            success_without_effect(call, deeds, &honest),
+            success_without_effect(call, deeds, &recorded),
             more_than_one_key(deeds),
             unsafe_twice(call, deeds),
             overlapping_leases(call),
@@ -39,30 +45,29 @@ pub fn accuse(evidence: &Evidence, claims: &Claims) -> Vec<Accusation> {
             overlapping_executions(call, deeds, claims),
             burnt(call, deeds, claims),
         ];
-        let accused = findings.into_iter().flatten();
-        accusations.extend(accused.map(|(invariant, found)| Accusation {
+        let found = findings.into_iter().flatten();
+        violations.extend(found.map(|(invariant, found)| Violation {
             invariant,
             about: Subject::Call(call.id),
             found,
         }));
     }
-    accusations.extend(conversations::accuse(&evidence.tasks, claims));
-    accusations.extend(memory::accuse(evidence));
-    accusations.sort_by_key(|accusation| (accusation.invariant, accusation.about));
-    accusations
+    violations.extend(conversations::check(&evidence.tasks, claims));
+    violations.extend(memory::check(evidence));
+    violations.sort_by_key(|violation| (violation.invariant, violation.about));
+    violations
 }
 
-/// What users were told and what is not so.
-fn unkept_promises(evidence: &Evidence, claims: &Claims, deeds: &HashMap<CallId, Vec<&Entry>>) -> Vec<Accusation> {
-    let mut accusations = Vec::new();
-    let mut accuse =
-        |invariant, call, found| accusations.push(Accusation { invariant, about: Subject::Call(call), found });
+/// What users were told and the tables contradict.
+fn unkept_promises(evidence: &Evidence, claims: &Claims, deeds: &HashMap<CallId, Vec<&Entry>>) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let mut add = |invariant, call, found| violations.push(Violation { invariant, about: Subject::Call(call), found });
     for (id, key) in &claims.acknowledged {
         match evidence.calls.get(id) {
-            None => accuse(Invariant::AcknowledgedExists, *id, "was acknowledged and is not on record".to_owned()),
+            None => add(Invariant::AcknowledgedExists, *id, "was acknowledged and is not on record".to_owned()),
             Some(call) if call.key != *key => {
                 let found = format!("was acknowledged under key {key:?} and is on record under {:?}", call.key);
-                accuse(Invariant::AcknowledgedExists, *id, found);
+                add(Invariant::AcknowledgedExists, *id, found);
             }
             Some(_) => {}
         }
@@ -70,23 +75,22 @@ fn unkept_promises(evidence: &Evidence, claims: &Claims, deeds: &HashMap<CallId,
     let keys: HashSet<&str> = evidence.calls.values().filter_map(|call| call.key.as_deref()).collect();
     for key in claims.taken_in.iter().filter(|key| !keys.contains(key.as_str())) {
         let found = format!("key {key:?} was acknowledged by the intake stream and is not on record");
-        accusations.push(Accusation { invariant: Invariant::AcknowledgedExists, about: Subject::Submission, found });
+        violations.push(Violation { invariant: Invariant::AcknowledgedExists, about: Subject::Submission, found });
     }
-    let mut accuse =
-        |invariant, call, found| accusations.push(Accusation { invariant, about: Subject::Call(call), found });
+    let mut add = |invariant, call, found| violations.push(Violation { invariant, about: Subject::Call(call), found });
     for (id, when) in &claims.cancelled {
         let attempts = || evidence.calls.get(id).into_iter().flat_map(|call| &call.attempts);
         for late in attempts().filter(|attempt| attempt.started_at > *when) {
             let found = format!("attempt {} started at {}, cancelled at {when}", late.attempt, late.started_at);
-            accuse(Invariant::NothingAfterCancel, *id, found);
+            add(Invariant::NothingAfterCancel, *id, found);
         }
         let started = deeds.get(id).into_iter().flatten().filter(|e| e.deed == Deed::Started && e.at > *when);
         for late in started.filter(|e| !attempts().any(|attempt| was_under_way(attempt, e, *when))) {
             let found = format!("the tool began attempt {} at {}, cancelled at {when}", late.attempt, late.at);
-            accuse(Invariant::NothingAfterCancel, *id, found);
+            add(Invariant::NothingAfterCancel, *id, found);
         }
     }
-    accusations
+    violations
 }
 
 /// The cancel found the attempt running, and was answered so: its grant was on the way to the worker, which can be told to
@@ -150,9 +154,9 @@ fn effects_beyond_attempts(call: &CallFacts, deeds: &[&Entry]) -> Finding {
     })
 }
 
-fn success_without_effect(call: &CallFacts, deeds: &[&Entry], honest: &HashSet<&str>) -> Finding {
+fn success_without_effect(call: &CallFacts, deeds: &[&Entry], recorded: &HashSet<&str>) -> Finding {
     let done = || deeds.iter().any(|entry| entry.deed == Deed::Effect && entry.attempt == call.attempt);
-    (call.state == CallState::Succeeded && honest.contains(call.tool.as_str()) && !done()).then(|| {
+    (call.state == CallState::Succeeded && recorded.contains(call.tool.as_str()) && !done()).then(|| {
         let found = format!("attempt {} succeeded, and the tool {} did nothing in it", call.attempt, call.tool);
         (Invariant::EffectsWithinAttempts, found)
     })
@@ -210,9 +214,7 @@ fn burnt(call: &CallFacts, deeds: &[&Entry], claims: &Claims) -> Finding {
     let is_unsafe = call.effect == Effect::Unsafe;
     let stopped = |number| deeds.iter().any(|entry| entry.deed == Deed::Stopped && entry.attempt == number);
     let may_be_lost = |attempt: &&AttemptFacts| {
-        claims.harmed.iter().any(|harm| harm.touches(attempt))
-            || is_unsafe && stopped(attempt.attempt)
-            || claims.workers_died && (is_unsafe || !claims.alive.contains(&attempt.worker))
+        claims.harmed.iter().any(|harm| harm.touches(attempt)) || is_unsafe && stopped(attempt.attempt)
     };
     let mut lost = call.attempts.iter().filter(|attempt| attempt.class.as_deref() == Some("lost"));
     lost.find(|attempt| !may_be_lost(attempt)).map(|attempt| {

@@ -8,7 +8,7 @@ use tokio::{
     sync::watch,
 };
 
-use super::{Faults, Side, Traffic};
+use super::faults::{Faults, Side, Traffic};
 
 /// Why a connection is no longer forwarded.
 enum End {
@@ -54,7 +54,7 @@ pub(super) async fn forward(mut client: TcpStream, faults: watch::Receiver<Fault
     }
 }
 
-/// Waits until somebody breaks the connection.
+/// Waits until a fault ends the connection.
 async fn broken(mut faults: watch::Receiver<Faults>, begin: Faults) -> End {
     let differs = |faults: &Faults| {
         (faults.cuts, faults.lost_clients, faults.lost_servers) != (begin.cuts, begin.lost_clients, begin.lost_servers)
@@ -67,7 +67,7 @@ async fn broken(mut faults: watch::Receiver<Faults>, begin: Faults) -> End {
     }
 }
 
-/// One side talks on, and nobody is there, until it ends the connection or somebody cuts it.
+/// Discards what the remaining side sends, until it closes the connection or a cut does.
 async fn unheard(mut stream: TcpStream, mut faults: watch::Receiver<Faults>, cuts: u64) {
     let mut buffer = vec![0; 16 * 1024];
     let talk = async { while let Ok(1..) = stream.read(&mut buffer).await {} };
@@ -111,7 +111,7 @@ impl Way<'_> {
         false
     }
 
-    /// Remembers who spoke.
+    /// Records that data came from this side.
     fn note(&self) {
         let asked = self.asked.load(Ordering::Relaxed);
         match self.to {

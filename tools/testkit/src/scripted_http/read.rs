@@ -4,9 +4,37 @@ use std::{io, time::Instant};
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
 
-use super::Request;
+/// A request to the server.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// `GET`, `POST`, …
+    pub method: String,
+    /// Without the query.
+    pub path: String,
+    /// What stands after `?`, undecoded; empty if nothing.
+    pub query: String,
+    /// In order; names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The whole body.
+    pub body: Vec<u8>,
+    /// When its last byte arrived.
+    pub at: Instant,
+}
 
-/// `None` when the client closed the connection instead.
+impl Request {
+    /// The first header of this name, in any case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let name = name.to_ascii_lowercase();
+        self.headers.iter().find(|(found, _)| *found == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+/// Reads a request; `None` if the client closed the connection instead.
 pub(super) async fn request(stream: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<Request>> {
     let Some(first) = line(stream).await? else { return Ok(None) };
     let mut words = first.split(' ').map(str::to_owned);
@@ -34,7 +62,7 @@ async fn line(stream: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<Str
 async fn headers(stream: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Vec<(String, String)>> {
     let mut headers = Vec::new();
     while let Some(text) = line(stream).await?.filter(|text| !text.is_empty()) {
-        let (name, value) = text.split_once(':').ok_or_else(|| io::Error::other(format!("no header: {text}")))?;
+        let (name, value) = text.split_once(':').ok_or_else(|| io::Error::other(format!("not a header: {text}")))?;
         headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
     }
     Ok(headers)
@@ -84,7 +112,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_closed_connection_is_no_request() {
+    async fn a_closed_connection_is_not_a_request() {
         assert!(read("").await.unwrap().is_none());
         assert!(read("GET / HTTP/1.1\r\nContent-Length: 5\r\n\r\nab").await.is_err());
         assert!(read("GET / HTTP/1.1\r\nnonsense\r\n\r\n").await.is_err());

@@ -6,19 +6,14 @@ use redial_dispatcher::DispatcherConfig;
 use redial_proto::WorkerId;
 use redial_tools::Tool;
 use redial_worker::{Worker, WorkerConfig};
-use tokio::{sync::oneshot, task::JoinHandle};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::{Stack, nats};
+use super::{
+    Stack,
+    role::{Role, nats},
+};
 use crate::until;
-
-/// A dispatcher or a worker that runs.
-#[derive(Debug)]
-pub(super) struct Role {
-    is_dispatcher: bool,
-    shutdown: CancellationToken,
-    running: JoinHandle<()>,
-}
 
 impl Stack {
     /// Starts one more dispatcher, and waits until it answers.
@@ -27,13 +22,13 @@ impl Stack {
         self.dispatch_through(&url).await;
     }
 
-    /// The same with its own way to NATS, through a proxy.
+    /// The same through a proxy before NATS.
     pub async fn dispatch_through(&mut self, nats_url: &str) {
         let database_url = self.servers.database_url().to_owned();
         self.dispatch_between(nats_url, &database_url).await;
     }
 
-    /// The same with its own way to Postgres, too.
+    /// The same through proxies before both servers.
     pub async fn dispatch_between(&mut self, nats_url: &str, database_url: &str) {
         let mut queue = nats(&self.servers, "dispatcher");
         nats_url.clone_into(&mut queue.url);
@@ -44,26 +39,26 @@ impl Stack {
             ..DispatcherConfig::new(queue, database_url)
         };
         let shutdown = CancellationToken::new();
-        let (tell, ready) = oneshot::channel();
+        let (started, ready) = oneshot::channel();
         let token = shutdown.clone();
         let running = tokio::spawn(async move {
-            redial_dispatcher::run(config, token, || tell.send(()).unwrap()).await.unwrap();
+            redial_dispatcher::run(config, token, || started.send(()).unwrap()).await.unwrap();
         });
         ready.await.expect("the dispatcher starts");
         self.roles.push(Role { is_dispatcher: true, shutdown, running });
     }
 
-    /// Starts one more worker with 64 slots, and waits until a dispatcher knows it.
+    /// Starts one more worker with 64 slots, and waits until it is registered.
     pub async fn work(&mut self, tools: Vec<Tool>) -> WorkerId {
         self.work_through(self.servers.nats_url().to_owned(), tools).await
     }
 
-    /// The same with its own way to NATS, through a proxy.
+    /// The same through a proxy before NATS.
     pub async fn work_through(&mut self, nats_url: String, tools: Vec<Tool>) -> WorkerId {
         self.start_worker(nats_url, |worker| tools.into_iter().fold(worker, Worker::add)).await
     }
 
-    /// Starts one more worker with the models of a file, and waits until a dispatcher knows it.
+    /// Starts one more worker with the models of a file, and waits until it is registered.
     pub async fn serve_models(&mut self, models: &std::path::Path) -> WorkerId {
         let nats_url = self.servers.nats_url().to_owned();
         self.start_worker(nats_url, |worker| worker.models(models).unwrap()).await
@@ -77,8 +72,8 @@ impl Stack {
     }
 
     async fn start_worker(&mut self, nats_url: String, set_up: impl FnOnce(Worker) -> Worker) -> WorkerId {
-        let (tell, ready) = oneshot::channel();
-        let worker = Worker::new(WorkerConfig::new(nats_url, "test")).on_ready(|| tell.send(()).unwrap());
+        let (started, ready) = oneshot::channel();
+        let worker = Worker::new(WorkerConfig::new(nats_url, "test")).on_ready(|| started.send(()).unwrap());
         let worker = set_up(worker);
         let (id, shutdown) = (worker.id().clone(), CancellationToken::new());
         let token = shutdown.clone();
@@ -89,7 +84,7 @@ impl Stack {
         id
     }
 
-    /// Waits until somebody registered all these tools.
+    /// Waits until all these tools are registered.
     pub async fn offered(&self, tools: &[&str]) {
         until(&format!("the tools {tools:?} are registered"), async || {
             let known = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM tools WHERE name = ANY($1)").bind(tools);
@@ -119,7 +114,7 @@ impl Stack {
         }
     }
 
-    /// Nobody waits for roles that have nothing to do: they end with the test.
+    /// Asks roles to end and does not wait for them: they end with the test.
     pub(super) fn abandon_roles(&mut self) {
         for role in self.roles.drain(..) {
             role.shutdown.cancel();

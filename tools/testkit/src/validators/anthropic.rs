@@ -155,7 +155,7 @@ mod tests {
     use serde_json::json;
 
     use super::{
-        super::teeth::{bites, put, remove},
+        super::mutations::{is_refused, put, remove},
         *,
     };
 
@@ -220,7 +220,7 @@ mod tests {
             ("/tools/0/name", json!("a b"), "tools[0]: \"a b\" is not"),
             ("/tools/0/input_schema", json!({}), "tools[0]: its schema"),
         ] {
-            bites(&good(), |body| put(body, pointer, value), wanted, faults);
+            is_refused(&good(), |body| put(body, pointer, value), wanted, faults);
         }
     }
 
@@ -236,15 +236,20 @@ mod tests {
             ("/tools", "tools: there are calls, so tools must be declared"),
             ("/messages/2/content/0", "messages[2]: call \"c1\" is not answered here"),
         ] {
-            bites(&good(), |body| remove(body, pointer), wanted, faults);
+            is_refused(&good(), |body| remove(body, pointer), wanted, faults);
         }
         let late = json!({"type": "tool_result", "tool_use_id": "c1"});
-        bites(&good(), |body| put(body, "/messages/2/content/-", late.clone()), "a tool_result after a text", faults);
-        bites(&good(), |body| put(body, "/messages/4/content/-", late), "no call of the message before", faults);
+        is_refused(
+            &good(),
+            |body| put(body, "/messages/2/content/-", late.clone()),
+            "a tool_result after a text",
+            faults,
+        );
+        is_refused(&good(), |body| put(body, "/messages/4/content/-", late), "no call of the message before", faults);
         let thought = json!({"type": "thinking", "thinking": "", "signature": "s"});
-        bites(&good(), |body| put(body, "/messages/1/content/-", thought.clone()), "does not stand first", faults);
-        bites(&good(), |body| put(body, "/messages/3/content", json!([thought])), "nothing but thoughts", faults);
-        bites(
+        is_refused(&good(), |body| put(body, "/messages/1/content/-", thought.clone()), "does not stand first", faults);
+        is_refused(&good(), |body| put(body, "/messages/3/content", json!([thought])), "nothing but thoughts", faults);
+        is_refused(
             &good(),
             |body| put(body, "/messages/-", json!({"role": "user", "content": "x"})),
             "has its turn",

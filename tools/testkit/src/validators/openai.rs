@@ -173,7 +173,7 @@ mod tests {
     use serde_json::json;
 
     use super::{
-        super::teeth::{bites, put, remove},
+        super::mutations::{is_refused, put, remove},
         *,
     };
 
@@ -232,7 +232,7 @@ mod tests {
             ("/tools/0/function/name", json!(""), "tools[0]: \"\" is not"),
             ("/tools/0/function/parameters", json!({}), "tools[0]: its schema"),
         ] {
-            bites(&good(), |body| put(body, pointer, value), wanted, faults);
+            is_refused(&good(), |body| put(body, pointer, value), wanted, faults);
         }
     }
 
@@ -263,15 +263,15 @@ mod tests {
             ("/messages/1", "messages: the first one is not the user's"),
             ("/tools", "tool_choice: there are no tools"),
         ] {
-            bites(&good(), |body| remove(body, pointer), wanted, faults);
+            is_refused(&good(), |body| remove(body, pointer), wanted, faults);
         }
         let twice = good()["tools"][0].clone();
-        bites(&good(), |body| put(body, "/tools/-", twice), "\"get_weather\" is there twice", faults);
+        is_refused(&good(), |body| put(body, "/tools/-", twice), "\"get_weather\" is there twice", faults);
         let orphan = json!({"role": "tool", "tool_call_id": "c1", "content": "late"});
-        bites(&good(), |body| put(body, "/messages/-", orphan), "does not follow calls directly", faults);
+        is_refused(&good(), |body| put(body, "/messages/-", orphan), "does not follow calls directly", faults);
         let last = json!({"role": "assistant", "content": "I"});
-        bites(&good(), |body| put(body, "/messages/-", last), "neither the user's nor a tool's", faults);
+        is_refused(&good(), |body| put(body, "/messages/-", last), "neither the user's nor a tool's", faults);
         let open = good()["messages"][2].clone();
-        bites(&good(), |body| put(body, "/messages/-", open), "the end: call \"c1\" was not answered", faults);
+        is_refused(&good(), |body| put(body, "/messages/-", open), "the end: call \"c1\" was not answered", faults);
     }
 }

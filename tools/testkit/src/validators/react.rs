@@ -37,7 +37,7 @@ mod tests {
     use serde_json::json;
 
     use super::{
-        super::teeth::{bites, put, remove},
+        super::mutations::{is_refused, put, remove},
         *,
     };
 
@@ -75,9 +75,14 @@ mod tests {
             ("/messages/3/role", json!("assistant"), "messages: the last one is not the user's"),
             ("/tools", json!([{}]), "tools: the model knows no tools"),
         ] {
-            bites(&good(), |body| put(body, pointer, value), wanted, faults);
+            is_refused(&good(), |body| put(body, pointer, value), wanted, faults);
         }
-        bites(&good(), |body| remove(body, "/messages/1"), "the role is \"assistant\"; \"user\" has its turn", faults);
-        bites(&good(), |body| remove(body, "/messages/3"), "the last one is not the user's", faults);
+        is_refused(
+            &good(),
+            |body| remove(body, "/messages/1"),
+            "the role is \"assistant\"; \"user\" has its turn",
+            faults,
+        );
+        is_refused(&good(), |body| remove(body, "/messages/3"), "the last one is not the user's", faults);
     }
 }

@@ -1,0 +1,166 @@
+//! What the benchmark asks Postgres: how much was written, how calls and tasks ended; and the long history that one case
+//! runs against.
+
+use std::ops::Range;
+
+use chrono::{DateTime, Utc};
+use redial_proto::CallId;
+use sqlx::{
+    ConnectOptions, Executor, PgPool,
+    postgres::{PgConnectOptions, PgPoolOptions},
+};
+
+/// Calls that one statement of [`Database::fill_history`] writes.
+const CHUNK: i64 = 250_000;
+
+/// A database with Redial's tables, without time limits: its statements may take minutes.
+#[derive(Clone, Debug)]
+pub(crate) struct Database {
+    pub(crate) url: String,
+    pool: PgPool,
+}
+
+/// Connects with the planner settings of a dispatcher, whatever the statistics of a new table say.
+pub(crate) async fn connect(url: &str, connections: u32) -> anyhow::Result<PgPool> {
+    let planner = [("enable_seqscan", "off"), ("enable_hashjoin", "off"), ("enable_mergejoin", "off"), ("jit", "off")];
+    let options: PgConnectOptions = url.parse()?;
+    let options = options.application_name("redial-bench").options(planner).disable_statement_logging();
+    Ok(PgPoolOptions::new().max_connections(connections).connect_with(options).await?)
+}
+
+impl Database {
+    /// Creates Redial's tables and connects.
+    pub(crate) async fn open(url: &str) -> anyhow::Result<Self> {
+        redial_store::admin::migrate(url).await?;
+        Ok(Self { url: url.to_owned(), pool: connect(url, 2).await? })
+    }
+
+    /// Closes all connections; otherwise the server would cut them when it stops, and each would log that.
+    pub(crate) async fn close(&self) {
+        self.pool.close().await;
+    }
+
+    /// Vacuums and writes a checkpoint, so that a measurement does not pay for the one before it.
+    pub(crate) async fn settle(&self) -> anyhow::Result<()> {
+        self.pool.execute("VACUUM").await?;
+        self.pool.execute("CHECKPOINT").await?;
+        Ok(())
+    }
+
+    /// The server's name and version.
+    pub(crate) async fn version(&self) -> anyhow::Result<String> {
+        Ok(sqlx::query_scalar("SELECT split_part(version(), ' on ', 1)").fetch_one(&self.pool).await?)
+    }
+
+    /// Bytes of write-ahead log since the server was initialised.
+    pub(crate) async fn wal_bytes(&self) -> anyhow::Result<u64> {
+        let bytes: i64 = sqlx::query_scalar("SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint")
+            .fetch_one(&self.pool)
+            .await?;
+        Ok(u64::try_from(bytes)?)
+    }
+
+    /// Bytes of all tables of a schema, their indexes and compressed values included.
+    pub(crate) async fn table_bytes(&self, schema: &str) -> anyhow::Result<u64> {
+        let bytes: i64 = sqlx::query_scalar(
+            "SELECT COALESCE(sum(pg_total_relation_size(c.oid)), 0)::bigint
+             FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+             WHERE n.nspname = $1 AND c.relkind = 'r'",
+        )
+        .bind(schema)
+        .fetch_one(&self.pool)
+        .await?;
+        Ok(u64::try_from(bytes)?)
+    }
+
+    /// True while any call has not ended.
+    pub(crate) async fn any_live_call(&self) -> anyhow::Result<bool> {
+        let live = "SELECT EXISTS (SELECT FROM calls WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1)";
+        Ok(sqlx::query_scalar(live).fetch_one(&self.pool).await?)
+    }
+
+    /// How many calls with ids in this range (bounds excluded) succeeded.
+    pub(crate) async fn succeeded_between(&self, first: CallId, last: CallId) -> anyhow::Result<u64> {
+        let count: i64 =
+            sqlx::query_scalar("SELECT count(*) FROM calls WHERE id > $1 AND id < $2 AND state = 'succeeded'")
+                .bind(first.0)
+                .bind(last.0)
+                .fetch_one(&self.pool)
+                .await?;
+        Ok(u64::try_from(count)?)
+    }
+
+    /// How often jobs of calls with ids in this range (bounds excluded) were published again.
+    pub(crate) async fn republished_between(&self, first: CallId, last: CallId) -> anyhow::Result<u64> {
+        let count: i64 =
+            sqlx::query_scalar("SELECT COALESCE(sum(publish_no - 1), 0)::bigint FROM calls WHERE id > $1 AND id < $2")
+                .bind(first.0)
+                .bind(last.0)
+                .fetch_one(&self.pool)
+                .await?;
+        Ok(u64::try_from(count)?)
+    }
+
+    /// The longest time from submission to end, in ms, of calls with ids in this range (bounds excluded).
+    pub(crate) async fn longest_between(&self, first: CallId, last: CallId) -> anyhow::Result<f64> {
+        Ok(sqlx::query_scalar(
+            "SELECT COALESCE(max(extract(epoch FROM finished_at - submitted_at)) * 1000, 0)::double precision
+             FROM calls WHERE id > $1 AND id < $2",
+        )
+        .bind(first.0)
+        .bind(last.0)
+        .fetch_one(&self.pool)
+        .await?)
+    }
+
+    /// True while any task has not ended.
+    pub(crate) async fn any_live_task(&self) -> anyhow::Result<bool> {
+        Ok(sqlx::query_scalar("SELECT EXISTS (SELECT FROM tasks WHERE finished_at IS NULL)")
+            .fetch_one(&self.pool)
+            .await?)
+    }
+
+    /// How many tasks succeeded after so many turns.
+    pub(crate) async fn tasks_answered(&self, turns: u32) -> anyhow::Result<u64> {
+        let count: i64 = sqlx::query_scalar("SELECT count(*) FROM tasks WHERE state = 'succeeded' AND turns = $1")
+            .bind(i32::try_from(turns)?)
+            .fetch_one(&self.pool)
+            .await?;
+        Ok(u64::try_from(count)?)
+    }
+
+    /// Writes so many ended calls with their attempts, one for each ms from `begin` on, and leaves the tables vacuumed.
+    /// `arguments` is also the output. `progress` gets the number of calls so far.
+    pub(crate) async fn fill_history(
+        &self,
+        begin: DateTime<Utc>,
+        calls: u32,
+        arguments: &str,
+        progress: impl Fn(i64),
+    ) -> anyhow::Result<()> {
+        let calls = i64::from(calls);
+        for from in (0..calls).step_by(usize::try_from(CHUNK)?) {
+            let until = calls.min(from + CHUNK);
+            tokio::try_join!(
+                self.fill(include_str!("../sql/fill_calls.sql"), begin, from..until, arguments),
+                self.fill(include_str!("../sql/fill_attempts.sql"), begin, from..until, arguments),
+            )?;
+            progress(until);
+        }
+        self.pool.execute("VACUUM ANALYZE calls").await?;
+        self.pool.execute("VACUUM ANALYZE attempts").await?;
+        self.settle().await
+    }
+
+    async fn fill(
+        &self,
+        statement: &'static str,
+        begin: DateTime<Utc>,
+        numbers: Range<i64>,
+        arguments: &str,
+    ) -> anyhow::Result<()> {
+        let fill = sqlx::query(statement).bind(numbers.start).bind(numbers.end).bind(begin).bind(arguments);
+        fill.execute(&self.pool).await?;
+        Ok(())
+    }
+}

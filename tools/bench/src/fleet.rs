@@ -1,0 +1,133 @@
+//! Dispatchers and workers as processes of their own.
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use redial_servers::{Process, Signal};
+
+use crate::{database::Database, servers::Servers};
+
+/// How long a process may take to be ready, or to end.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Where processes read the address of NATS.
+pub(crate) const NATS_URL: &str = "REDIAL_NATS_URL";
+
+/// The program of a process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Program {
+    /// `redial`, which was built beside this program.
+    Redial,
+    /// This program.
+    Own,
+}
+
+/// Running processes; [`Fleet::stop`] ends them in order, a drop kills them.
+pub(crate) struct Fleet {
+    folder: PathBuf,
+    nats_url: String,
+    database_url: String,
+    pub(crate) dispatchers: Vec<Process>,
+    pub(crate) workers: Vec<Process>,
+}
+
+impl Fleet {
+    /// Starts dispatchers.
+    pub(crate) async fn start(servers: &Servers, database: &Database, dispatchers: usize) -> anyhow::Result<Self> {
+        let mut fleet = Self {
+            folder: servers.folder.clone(),
+            nats_url: servers.nats_url().to_owned(),
+            database_url: database.url.clone(),
+            dispatchers: Vec::new(),
+            workers: Vec::new(),
+        };
+        for _ in 0..dispatchers {
+            let process = fleet.spawn(Program::Redial, &["dispatcher"]).await?;
+            fleet.dispatchers.push(process);
+        }
+        Ok(fleet)
+    }
+
+    /// Starts workers with these arguments.
+    pub(crate) async fn add_workers(&mut self, workers: usize, program: Program, args: &[&str]) -> anyhow::Result<()> {
+        for _ in 0..workers {
+            let process = self.spawn(program, args).await?;
+            self.workers.push(process);
+        }
+        Ok(())
+    }
+
+    /// Ends workers, which drain.
+    pub(crate) async fn stop_workers(&mut self) {
+        stop(std::mem::take(&mut self.workers)).await;
+    }
+
+    /// Ends all of them, the dispatchers last.
+    pub(crate) async fn stop(mut self) {
+        self.stop_workers().await;
+        stop(std::mem::take(&mut self.dispatchers)).await;
+    }
+
+    /// Starts a process and waits until it says that it is ready. Its settings come only from here: the folder has
+    /// no settings file, and Redial's variables are not passed on.
+    async fn spawn(&self, program: Program, args: &[&str]) -> anyhow::Result<Process> {
+        let log = self.log();
+        let file = File::create(&log)?;
+        let mut command = Process::command(program.path()?)?;
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("REDIAL_")) {
+            command.env_remove(name);
+        }
+        command.args(args).current_dir(&self.folder);
+        command.env(NATS_URL, &self.nats_url).env("REDIAL_DATABASE_URL", &self.database_url);
+        command.env("REDIAL_LOG", "info").env("REDIAL_LOG_FORMAT", "text");
+        command.stdout(file.try_clone()?).stderr(file);
+        let process = Process::spawn(command)?;
+        ready(&process, &log).await?;
+        Ok(process)
+    }
+
+    /// An unused name of a log file.
+    fn log(&self) -> PathBuf {
+        let free = |n: &u32| !self.log_of(*n).exists();
+        self.log_of((1..=u32::MAX).find(free).unwrap_or_default())
+    }
+
+    fn log_of(&self, n: u32) -> PathBuf {
+        self.folder.join(format!("process-{n}.log"))
+    }
+}
+
+impl Program {
+    fn path(self) -> anyhow::Result<PathBuf> {
+        let own = std::env::current_exe()?;
+        let path = match self {
+            Self::Redial => own.with_file_name("redial"),
+            Self::Own => own,
+        };
+        anyhow::ensure!(path.exists(), "{} is missing; build it: cargo build -p redial", path.display());
+        Ok(path)
+    }
+}
+
+/// Every role logs that it is ready, and nothing before that contains the word alone.
+async fn ready(process: &Process, log: &Path) -> anyhow::Result<()> {
+    let began = Instant::now();
+    loop {
+        let text = fs::read_to_string(log)?;
+        if text.contains(" ready") {
+            return Ok(());
+        }
+        if let Some(status) = process.exit_status() {
+            anyhow::bail!("a process ended with {status}:\n{text}");
+        }
+        anyhow::ensure!(began.elapsed() < PATIENCE, "a process is not ready after {PATIENCE:?}:\n{text}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+async fn stop(processes: Vec<Process>) {
+    futures_util::future::join_all(processes.iter().map(|process| process.stop(Signal::TERM, PATIENCE))).await;
+}

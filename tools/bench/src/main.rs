@@ -1,0 +1,54 @@
+//! `redial-bench`, which `./dev bench` starts: Redial against the baseline, on the same servers, in the same run.
+//!
+//! The baseline is the bare work that any system of this shape must do for a call: one insert, one message to a worker,
+//! one update to running, one message back, one update to done with the result inserted; in batches, pipelined, with
+//! the same durability. Rounds alternate between the two, so that a noisy machine harms both alike, and ratios are
+//! what counts.
+//!
+//! | file | does |
+//! | --- | --- |
+//! | `case.rs`, `plan.rs` | the cases, and how much of each |
+//! | `servers.rs`, `fleet.rs` | starts private servers; dispatchers and workers as processes of their own |
+//! | `rounds.rs` | runs every case once a round |
+//! | `load.rs`, `tasks.rs`, `slow_worker.rs` | submits calls and tasks as a client does; runs slow calls |
+//! | `baseline.rs` | runs the baseline |
+//! | `database.rs`, `meter.rs` | asks Postgres; reads processor time, memory and bytes written |
+//! | `samples.rs`, `report.rs` | computes medians, ratios and targets; prints the table |
+//! | `history.rs` | keeps recorded runs, and compares a run with the last of them |
+
+mod baseline;
+mod case;
+mod cli;
+mod database;
+mod fleet;
+mod history;
+mod load;
+mod meter;
+mod output;
+mod plan;
+mod report;
+mod rounds;
+mod run;
+mod samples;
+mod servers;
+mod slow_worker;
+mod tasks;
+
+use clap::Parser as _;
+use tracing_subscriber::filter::LevelFilter;
+
+use crate::cli::{Cli, Role};
+
+fn main() -> anyhow::Result<()> {
+    let cli = Cli::parse();
+    // The fleet waits for a line of level info in the log of a worker.
+    let level = if cli.role.is_some() { LevelFilter::INFO } else { LevelFilter::WARN };
+    tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).with_ansi(false).init();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        match cli.role {
+            Some(Role::SlowWorker(args)) => slow_worker::run(&args).await,
+            None => run::run(&cli.run).await,
+        }
+    })
+}

@@ -1,0 +1,8 @@
+//! Progress for whoever started the run.
+
+use std::io::Write as _;
+
+/// Writes progress to standard error.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}

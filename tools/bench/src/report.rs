@@ -1,0 +1,271 @@
+//! The table: what was measured, against what, and whether that meets its target.
+
+use comfy_table::{Table, presets::NOTHING};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    case::Case,
+    plan::Plan,
+    samples::{Metric, Samples},
+    tasks,
+};
+
+/// What was measured. A ratio is the median of the rounds' ratios; values are medians.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Figure {
+    pub(crate) case: Case,
+    pub(crate) what: String,
+    pub(crate) unit: String,
+    pub(crate) value: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) against: Option<Against>,
+}
+
+/// What a figure is compared with.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Against {
+    pub(crate) what: String,
+    pub(crate) value: f64,
+    pub(crate) ratio: f64,
+}
+
+/// A row of the table: a figure, and whether it meets its target.
+#[derive(Debug, Serialize)]
+pub(crate) struct Row {
+    #[serde(flatten)]
+    pub(crate) figure: Figure,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<Target>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    met: Option<bool>,
+}
+
+/// What the ratio must be, or the value where there is nothing to compare with.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Target {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+impl Target {
+    fn met_by(self, value: f64) -> bool {
+        match self {
+            Self::AtLeast(least) => value >= least,
+            Self::AtMost(most) => value <= most,
+        }
+    }
+}
+
+/// A row of the table before it is measured.
+struct Unmeasured {
+    case: Case,
+    what: String,
+    unit: &'static str,
+    metric: Metric,
+    against: Option<(&'static str, Metric)>,
+    target: Option<Target>,
+}
+
+/// The rows of the cases that were asked for.
+pub(crate) fn rows(plan: &Plan, samples: &Samples) -> Vec<Row> {
+    let all = speed(plan).into_iter().chain(cost());
+    all.filter(|row| plan.wants(row.case)).filter_map(|row| row.measured(samples)).collect()
+}
+
+fn speed(plan: &Plan) -> Vec<Unmeasured> {
+    use Metric as M;
+    let [backlog, history, slow] = [plan.backlog, plan.history, plan.slow].map(grouped);
+    let row = |case, what: &str, unit, metric| Unmeasured {
+        case,
+        what: what.to_owned(),
+        unit,
+        metric,
+        against: None,
+        target: None,
+    };
+    let rate = |case, what: &str, metric| row(case, &format!("calls/s, {what}"), "/s", metric);
+    vec![
+        rate(Case::A, "1 dispatcher, 1 worker", M::Calls).baseline(M::BaselineCalls).at_least(0.6),
+        rate(Case::B, "2 dispatchers, 2 workers", M::CallsTwoWorkers).a().at_least(0.9),
+        rate(Case::B, "2 dispatchers, 4 workers", M::CallsFourWorkers).a().at_least(0.9),
+        row(Case::C, "submission to result, p50", "ms", M::P50).baseline(M::BaselineP50).at_most(2.0),
+        row(Case::C, "submission to result, p99", "ms", M::P99).baseline(M::BaselineP99).at_most(4.0),
+        rate(Case::D, &format!("backlog of {backlog}"), M::CallsBacklog).a().at_least(0.85),
+        row(Case::D, "  jobs published again", "", M::Republished).at_most(f64::from(plan.backlog) / 100.0),
+        rate(Case::E, &format!("history of {history}"), M::CallsHistory).a().at_least(0.9),
+        row(Case::F, &format!("{slow} calls of 1 s: latest behind its ideal"), "ms", M::SlowLate).at_most(1_200.0),
+        row(Case::F, "  peak memory of the worker", "MiB", M::WorkerMemory),
+        row(Case::F, "  peak memory of the dispatcher", "MiB", M::DispatcherMemory),
+        row(Case::G, &format!("tasks/s, 5 turns ({} calls) each", tasks::CALLS), "/s", M::Tasks),
+    ]
+}
+
+fn cost() -> Vec<Unmeasured> {
+    use Metric as M;
+    let row = |what: &str, unit, metric| Unmeasured {
+        case: Case::H,
+        what: what.to_owned(),
+        unit,
+        metric,
+        against: None,
+        target: None,
+    };
+    vec![
+        row("processor seconds per 1,000 calls", "s", M::Cpu).baseline(M::BaselineCpu),
+        row("write-ahead log per 1,000 calls", "KB", M::Wal).baseline(M::BaselineWal).at_most(2.0),
+        row("tables and indexes per 1,000 calls", "KB", M::Tables).baseline(M::BaselineTables),
+    ]
+}
+
+impl Unmeasured {
+    fn baseline(self, metric: Metric) -> Self {
+        Self { against: Some(("baseline", metric)), ..self }
+    }
+
+    fn a(self) -> Self {
+        Self { against: Some(("(a)", Metric::Calls)), ..self }
+    }
+
+    fn at_least(self, least: f64) -> Self {
+        Self { target: Some(Target::AtLeast(least)), ..self }
+    }
+
+    fn at_most(self, most: f64) -> Self {
+        Self { target: Some(Target::AtMost(most)), ..self }
+    }
+
+    /// With its values, if they were measured.
+    fn measured(self, samples: &Samples) -> Option<Row> {
+        let Self { case, what, unit, metric, against, target } = self;
+        let value = samples.median(metric)?;
+        let against = match against {
+            Some((what, other)) => Some(Against {
+                what: what.to_owned(),
+                value: samples.median(other)?,
+                ratio: samples.ratio(metric, other)?,
+            }),
+            None => None,
+        };
+        let figure = Figure { case, what, unit: unit.to_owned(), value, against };
+        let met = target.map(|target| target.met_by(figure.decisive()));
+        Some(Row { figure, target, met })
+    }
+}
+
+impl Figure {
+    /// What a target or another run is compared with: the ratio if there is one.
+    pub(crate) fn decisive(&self) -> f64 {
+        self.against.as_ref().map_or(self.value, |against| against.ratio)
+    }
+}
+
+/// The table for people.
+pub(crate) fn render(rows: &[Row]) -> String {
+    table(&["", "", "Redial", "against", "ratio", "target", ""], rows.iter().map(Row::cells))
+}
+
+impl Row {
+    fn cells(&self) -> Vec<String> {
+        let Self { figure, target, met } = self;
+        let show = |value: f64| number(value, &figure.unit);
+        let (against, ratio) = figure.against.as_ref().map_or_else(Default::default, |against| {
+            (format!("{} {}", against.what, show(against.value)), format!("{:.2}", against.ratio))
+        });
+        let limit = |value: f64| if figure.against.is_some() { format!("{value:.2}") } else { show(value) };
+        let target = match *target {
+            Some(Target::AtLeast(least)) => format!("≥ {}", limit(least)),
+            Some(Target::AtMost(most)) => format!("≤ {}", limit(most)),
+            None => String::new(),
+        };
+        let met = met.map_or("", |met| if met { "met" } else { "MISSED" }).to_owned();
+        vec![format!("({})", figure.case), figure.what.clone(), show(figure.value), against, ratio, target, met]
+    }
+}
+
+/// A table with a head and no lines.
+pub(crate) fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_header(head.iter().copied());
+    for row in rows {
+        table.add_row(row);
+    }
+    table.trim_fmt()
+}
+
+/// A value with its unit.
+pub(crate) fn number(value: f64, unit: &str) -> String {
+    let digits = match unit {
+        "ms" if value < 100.0 => 2,
+        "s" => 3,
+        _ => 0,
+    };
+    let unit = if unit == "/s" { "" } else { unit };
+    format!("{value:.digits$} {unit}").trim_end().to_owned()
+}
+
+/// With commas between thousands.
+fn grouped(number: u32) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::RunArgs;
+
+    fn plan(cases: Vec<Case>) -> Plan {
+        Plan::new(&RunArgs {
+            cases,
+            quick: false,
+            calls: None,
+            sequential: None,
+            rounds: 1,
+            record: false,
+            json: false,
+        })
+    }
+
+    fn samples() -> Samples {
+        let mut samples = Samples::default();
+        for (metric, value) in [
+            (Metric::BaselineCalls, 20_000.0),
+            (Metric::Calls, 11_000.0),
+            (Metric::CallsHistory, 10_500.0),
+            (Metric::BaselineP50, 1.25),
+            (Metric::P50, 2.5),
+            (Metric::SlowLate, 1_300.0),
+            (Metric::WorkerMemory, 90.0),
+            (Metric::BaselineWal, 1_000.0),
+            (Metric::Wal, 1_900.0),
+        ] {
+            samples.add(metric, value);
+        }
+        samples
+    }
+
+    #[test]
+    fn every_row_names_its_target_and_whether_it_is_met() {
+        let all = render(&rows(&plan(vec![]), &samples()));
+        insta::assert_snapshot!(all);
+    }
+
+    #[test]
+    fn only_cases_that_were_asked_for_are_shown() {
+        let rows = rows(&plan(vec![Case::E]), &samples());
+        assert_eq!(rows.iter().map(|row| row.figure.case).collect::<Vec<_>>(), [Case::E]);
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!([1, 999, 1_000, 5_000_000].map(grouped), ["1", "999", "1,000", "5,000,000"]);
+    }
+}

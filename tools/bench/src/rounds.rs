@@ -1,0 +1,206 @@
+//! The rounds: every case once, Redial and the baseline in turns, on the same servers.
+
+use redial_servers::Process;
+
+use crate::{
+    baseline::{self, Baseline},
+    case::Case,
+    database::Database,
+    fleet::{Fleet, Program},
+    load::{ECHO, Load, arguments, percentiles},
+    meter::{Reading, peak_memory},
+    output::note,
+    plan::Plan,
+    samples::{Metric, Samples},
+    servers::Servers,
+    slow_worker, tasks,
+};
+
+const WORKER: [&str; 3] = ["worker", "--slots", "1000"];
+
+pub(crate) struct Rounds<'a> {
+    plan: &'a Plan,
+    servers: &'a Servers,
+    database: Database,
+    /// The database with a history, if some case wants it.
+    history: Option<Database>,
+    baseline: Baseline,
+    samples: Samples,
+}
+
+/// Measures everything that the plan holds. Returns the version of Postgres, too.
+pub(crate) async fn run(plan: &Plan, servers: &Servers) -> anyhow::Result<(Samples, String)> {
+    let database = servers.database().await?;
+    let history = if plan.wants(Case::E) { Some(with_history(plan, servers).await?) } else { None };
+    let baseline = Baseline::create(&database.url, servers.nats_url()).await?;
+    let mut rounds = Rounds { plan, servers, database, history, baseline, samples: Samples::default() };
+    for round in 1..=plan.rounds {
+        rounds.round(round).await?;
+    }
+    let Rounds { database, history, baseline, samples, .. } = rounds;
+    baseline.remove().await?;
+    let version = database.version().await?;
+    database.close().await;
+    if let Some(history) = history {
+        history.close().await;
+    }
+    Ok((samples, version))
+}
+
+async fn with_history(plan: &Plan, servers: &Servers) -> anyhow::Result<Database> {
+    let database = servers.history().await?;
+    let (calls, begin) = (plan.history, chrono::Utc::now() - chrono::TimeDelta::days(1));
+    let progress = |done| note(&format!("(e) history: {done} of {calls} ended calls written …"));
+    database.fill_history(begin, calls, &arguments(0), progress).await?;
+    Ok(database)
+}
+
+impl Rounds<'_> {
+    async fn round(&mut self, round: u32) -> anyhow::Result<()> {
+        let note = |what: &str| note(&format!("round {round} of {}: {what} …", self.plan.rounds));
+        let plan = self.plan;
+        if plan.wants_a() || plan.wants(Case::C) {
+            note("baseline, then (a), (c), (h): one dispatcher, one worker");
+            self.baseline().await?;
+            self.one_worker().await?;
+        }
+        if plan.wants(Case::B) {
+            note("(b): two dispatchers, two and four workers");
+            self.many_workers(2, Metric::CallsTwoWorkers).await?;
+            self.many_workers(4, Metric::CallsFourWorkers).await?;
+        }
+        if plan.wants(Case::D) {
+            note("(d): a backlog, then a worker");
+            self.backlog().await?;
+        }
+        if let Some(history) = self.history.clone() {
+            note("(e): with a long history");
+            let rate = self.throughput(&history, 1, 1).await?;
+            self.samples.add(Metric::CallsHistory, rate);
+        }
+        if plan.wants(Case::F) {
+            note("(f): calls that take a second");
+            self.slow().await?;
+        }
+        if plan.wants(Case::G) {
+            note("(g): tasks of five turns");
+            self.tasks().await?;
+        }
+        Ok(())
+    }
+
+    /// The baseline's half of (a), (c) and (h). No dispatcher and no worker runs meanwhile.
+    async fn baseline(&mut self) -> anyhow::Result<()> {
+        let (plan, database) = (self.plan, &self.database);
+        if plan.wants_a() {
+            database.settle().await?;
+            let before = Reading::take(database, baseline::SCHEMA).await?;
+            self.samples.add(Metric::BaselineCalls, self.baseline.throughput(plan.calls).await?);
+            let after = Reading::take(database, baseline::SCHEMA).await?;
+            let cost = before.until(&after, plan.calls);
+            cost.cpu.into_iter().for_each(|cpu| self.samples.add(Metric::BaselineCpu, cpu));
+            self.samples.add(Metric::BaselineWal, cost.wal);
+            self.samples.add(Metric::BaselineTables, cost.tables);
+        }
+        if plan.wants(Case::C) {
+            let (p50, p99) = percentiles(&self.baseline.sequential(plan.sequential).await?);
+            self.samples.add(Metric::BaselineP50, p50);
+            self.samples.add(Metric::BaselineP99, p99);
+        }
+        Ok(())
+    }
+
+    /// Redial's half of (a), (c) and (h).
+    async fn one_worker(&mut self) -> anyhow::Result<()> {
+        let plan = self.plan;
+        let (fleet, database) = (self.fleet(&self.database, 1, 1).await?, self.database.clone());
+        let load = Load::new(&self.servers.queue, &database);
+        load.warm_up().await?;
+        if plan.wants_a() {
+            database.settle().await?;
+            let before = Reading::take(&database, "public").await?;
+            self.samples.add(Metric::Calls, load.throughput(plan.calls).await?);
+            let cost = before.until(&Reading::take(&database, "public").await?, plan.calls);
+            cost.cpu.into_iter().for_each(|cpu| self.samples.add(Metric::Cpu, cpu));
+            self.samples.add(Metric::Wal, cost.wal);
+            self.samples.add(Metric::Tables, cost.tables);
+        }
+        if plan.wants(Case::C) {
+            let (p50, p99) = percentiles(&load.sequential(plan.sequential).await?);
+            self.samples.add(Metric::P50, p50);
+            self.samples.add(Metric::P99, p99);
+        }
+        fleet.stop().await;
+        Ok(())
+    }
+
+    async fn many_workers(&mut self, workers: usize, metric: Metric) -> anyhow::Result<()> {
+        let rate = self.throughput(&self.database, 2, workers).await?;
+        self.samples.add(metric, rate);
+        Ok(())
+    }
+
+    /// Calls per second of such a fleet.
+    async fn throughput(&self, database: &Database, dispatchers: usize, workers: usize) -> anyhow::Result<f64> {
+        let fleet = self.fleet(database, dispatchers, workers).await?;
+        let load = Load::new(&self.servers.queue, database);
+        load.warm_up().await?;
+        // Both, or autovacuum would clean up in one while calls run through the other.
+        self.database.settle().await?;
+        database.settle().await?;
+        let rate = load.throughput(self.plan.calls).await?;
+        fleet.stop().await;
+        Ok(rate)
+    }
+
+    async fn fleet(&self, database: &Database, dispatchers: usize, workers: usize) -> anyhow::Result<Fleet> {
+        let mut fleet = Fleet::start(self.servers, database, dispatchers).await?;
+        fleet.add_workers(workers, Program::Redial, &WORKER).await?;
+        Ok(fleet)
+    }
+
+    async fn backlog(&mut self) -> anyhow::Result<()> {
+        let load = Load::new(&self.servers.queue, &self.database);
+        let mut fleet = self.fleet(&self.database, 1, 1).await?;
+        load.warm_up().await?;
+        fleet.stop_workers().await;
+        let submitted = load.submit(ECHO, self.plan.backlog).await?;
+        let began = std::time::Instant::now();
+        fleet.add_workers(1, Program::Redial, &WORKER).await?;
+        let took = load.drained(&submitted).await?.duration_since(began);
+        self.samples.add(Metric::CallsBacklog, f64::from(self.plan.backlog) / took.as_secs_f64());
+        let republished = u32::try_from(load.republished(&submitted).await?)?;
+        self.samples.add(Metric::Republished, f64::from(republished));
+        fleet.stop().await;
+        Ok(())
+    }
+
+    async fn slow(&mut self) -> anyhow::Result<()> {
+        let slow = self.plan.slow;
+        let mut fleet = Fleet::start(self.servers, &self.database, 1).await?;
+        fleet.add_workers(1, Program::Own, &["slow-worker", "--slots", &slow.to_string()]).await?;
+        let load = Load::new(&self.servers.queue, &self.database);
+        let submitted = load.submit(slow_worker::SLEEP, slow).await?;
+        load.drained(&submitted).await?;
+        let late = load.longest(&submitted).await? - slow_worker::TAKES.as_secs_f64() * 1000.0;
+        self.samples.add(Metric::SlowLate, late);
+        for (metric, processes) in
+            [(Metric::WorkerMemory, &fleet.workers), (Metric::DispatcherMemory, &fleet.dispatchers)]
+        {
+            let memory = processes.iter().map(Process::pid).filter_map(peak_memory);
+            memory.for_each(|mib| self.samples.add(metric, mib));
+        }
+        fleet.stop().await;
+        Ok(())
+    }
+
+    async fn tasks(&mut self) -> anyhow::Result<()> {
+        let models = tasks::model(&self.servers.folder)?;
+        let mut fleet = Fleet::start(self.servers, &self.database, 1).await?;
+        fleet.add_workers(1, Program::Redial, &["worker", "--slots", "1000", &models]).await?;
+        let rate = tasks::throughput(&self.servers.queue, &self.database, self.plan.tasks).await?;
+        self.samples.add(Metric::Tasks, rate);
+        fleet.stop().await;
+        Ok(())
+    }
+}

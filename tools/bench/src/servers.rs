@@ -1,0 +1,75 @@
+//! Private Postgres and NATS for the measurement, with the durability that Redial asks for.
+
+use std::path::{Path, PathBuf};
+
+use redial_queue::{Queue, QueueConfig};
+use redial_servers::{Nats, NatsConfig, Postgres, PostgresConfig, Supervised};
+use redial_store::admin;
+
+use crate::database::Database;
+
+/// Where they keep their data.
+const FOLDER: &str = ".redial/bench";
+/// The database with a long history, on the same server.
+const HISTORY: &str = "redial_history";
+
+pub(crate) struct Servers {
+    pub(crate) folder: PathBuf,
+    postgres: Supervised,
+    nats: Supervised,
+    pub(crate) queue: Queue,
+}
+
+impl Servers {
+    /// Starts both on an empty folder.
+    pub(crate) async fn start() -> anyhow::Result<Self> {
+        remove(Path::new(FOLDER))?;
+        std::fs::create_dir_all(FOLDER)?;
+        let folder = std::fs::canonicalize(FOLDER)?;
+        let (postgres, nats) = tokio::try_join!(
+            Supervised::start::<Postgres>(PostgresConfig::new(folder.join("postgres"))),
+            Supervised::start::<Nats>(NatsConfig::new(folder.join("nats"))),
+        )?;
+        let config =
+            QueueConfig { url: nats.url().to_owned(), name: "redial-bench".to_owned(), ..QueueConfig::default() };
+        let queue = Queue::connect(&config).await?;
+        Ok(Self { folder, postgres, nats, queue })
+    }
+
+    pub(crate) fn nats_url(&self) -> &str {
+        self.nats.url()
+    }
+
+    /// The database of all cases but (e).
+    pub(crate) async fn database(&self) -> anyhow::Result<Database> {
+        Database::open(self.postgres.url()).await
+    }
+
+    /// The database of case (e).
+    pub(crate) async fn history(&self) -> anyhow::Result<Database> {
+        let url = self.postgres.url();
+        admin::create_database(url, HISTORY).await?;
+        let server = url.rsplit_once('/').map_or(url, |(server, _)| server);
+        Database::open(&format!("{server}/{HISTORY}")).await
+    }
+
+    /// Stops both and removes their data, which may be gigabytes.
+    pub(crate) async fn stop(self) -> anyhow::Result<()> {
+        let Self { folder, postgres, nats, queue } = self;
+        // Or it would try to reconnect, and say so.
+        drop(queue);
+        tokio::join!(postgres.stop(), nats.stop());
+        remove(&folder)
+    }
+}
+
+/// Removes the folder, and what lies elsewhere because the folder is closed to the user that Postgres runs as.
+fn remove(folder: &Path) -> anyhow::Result<()> {
+    if let Ok(elsewhere) = std::fs::read_link(folder.join("postgres/elsewhere")) {
+        std::fs::remove_dir_all(elsewhere)?;
+    }
+    match std::fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,41 @@
+//! A worker with a tool that takes a second and does nothing: the case of slow tools.
+
+use std::time::Duration;
+
+use futures_util::{FutureExt, future::BoxFuture};
+use redial_proto::{Effect, ToolSpec};
+use redial_worker::{Answer, CancellationToken, Context, Handler, Tool, Worker, WorkerConfig};
+use serde_json::value::RawValue;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::cli::SlowWorkerArgs;
+
+/// The tool's name.
+pub(crate) const SLEEP: &str = "bench_sleep";
+/// How long the tool takes.
+pub(crate) const TAKES: Duration = Duration::from_secs(1);
+
+struct Sleep;
+
+impl Handler for Sleep {
+    fn run(&self, _context: Context, arguments: Box<RawValue>) -> BoxFuture<'static, Answer> {
+        async {
+            tokio::time::sleep(TAKES).await;
+            Ok(arguments)
+        }
+        .boxed()
+    }
+}
+
+/// Runs until SIGTERM, then drains.
+pub(crate) async fn run(args: &SlowWorkerArgs) -> anyhow::Result<()> {
+    let config = WorkerConfig { slots: args.slots, ..WorkerConfig::new(&args.nats_url, "bench") };
+    let tool = Tool::from_handler(ToolSpec::named(SLEEP), Sleep).effect(Effect::Read).pool("bench");
+    let shutdown = CancellationToken::new();
+    let (cancel, mut terminate) = (shutdown.clone(), signal(SignalKind::terminate())?);
+    tokio::spawn(async move {
+        terminate.recv().await;
+        cancel.cancel();
+    });
+    Ok(Worker::new(config).add(tool).run(shutdown).await?)
+}

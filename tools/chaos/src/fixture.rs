@@ -1,0 +1,317 @@
+//! The servers and processes that faults are injected into.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use chrono::{DateTime, Utc};
+use redial_queue::{Queue, QueueConfig};
+use redial_testkit::{FaultProxy, Harm, Ledger, Observer, Process, RawNats, Servers, unique_path};
+use serde_json::json;
+
+use crate::{
+    clock::WrongClock,
+    disk::Disk,
+    echo::Echo,
+    load,
+    schedule::{DISPATCHERS, Line, WORKERS},
+    worker,
+};
+
+/// How long a process may take to stop.
+const STOPS: Duration = Duration::from_secs(60);
+
+/// A dispatcher and its connections.
+pub(crate) struct Dispatcher {
+    pub(crate) process: Process,
+    pub(crate) nats: FaultProxy,
+    pub(crate) postgres: FaultProxy,
+    nats_url: String,
+    database_url: String,
+}
+
+/// A worker and its connection.
+pub(crate) struct Worker {
+    pub(crate) process: Process,
+    pub(crate) id: String,
+    pub(crate) nats: FaultProxy,
+    nats_url: String,
+    clock: Option<WrongClock>,
+}
+
+/// See the module.
+pub(crate) struct Fixture {
+    pub(crate) servers: Servers,
+    pub(crate) disk: Disk,
+    pub(crate) ledger: Ledger,
+    pub(crate) observer: Observer,
+    /// A connection that does not go through a proxy.
+    pub(crate) control: Queue,
+    /// The proxy of the clients' connection.
+    pub(crate) client: FaultProxy,
+    pub(crate) client_url: String,
+    pub(crate) dispatchers: Vec<Dispatcher>,
+    pub(crate) workers: Vec<Worker>,
+    pub(crate) echo: Echo,
+    pub(crate) lease: Duration,
+    /// While this file exists, the fragile tool is down.
+    pub(crate) outage: PathBuf,
+    /// Workers that were started, in order.
+    pub(crate) started: Vec<String>,
+    /// When workers were killed, stopped, or cut off for long.
+    pub(crate) harmed: Vec<Harm>,
+    /// Workers that were stopped with SIGSTOP.
+    pub(crate) stood_still: Vec<String>,
+    /// Processes that ended by themselves.
+    pub(crate) crashes: Vec<String>,
+    /// The output of processes that have ended.
+    pub(crate) outputs: Vec<(String, String)>,
+    pub(crate) wrong_clocks: usize,
+    /// The secret that must not leak.
+    pub(crate) secret: String,
+    models: PathBuf,
+    programs: Programs,
+}
+
+impl Fixture {
+    /// Starts everything.
+    pub(crate) async fn start(lease: Duration, clock_error: i64) -> anyhow::Result<Self> {
+        let disk = Disk::make()?;
+        let servers = Servers::start_own_on(Some(disk.store())).await;
+        redial_store::admin::create_database(servers.postgres_url(), servers.database()).await?;
+        redial_store::admin::migrate(servers.database_url()).await?;
+        let (script, models) = (unique_path("script.toml"), unique_path("models.toml"));
+        std::fs::write(&script, load::SCRIPT)?;
+        std::fs::write(&models, load::models(&script))?;
+        let control = connect(servers.nats_url(), "chaos-control").await?;
+        let (client, client_url) = FaultProxy::before(servers.nats_url()).await;
+        let secret = format!("canary-{:032x}", rand::random::<u128>());
+        let mut fixture = Self {
+            observer: Observer::new(servers.database_url()),
+            echo: Echo::listen(&control, &secret).await?,
+            secret,
+            servers,
+            disk,
+            ledger: Ledger::create(),
+            control,
+            client,
+            client_url,
+            dispatchers: Vec::new(),
+            workers: Vec::new(),
+            lease,
+            outage: unique_path("outage"),
+            started: Vec::new(),
+            harmed: Vec::new(),
+            stood_still: Vec::new(),
+            crashes: Vec::new(),
+            outputs: Vec::new(),
+            wrong_clocks: 0,
+            models,
+            programs: Programs::pin()?,
+        };
+        fixture.start_roles(clock_error).await?;
+        Ok(fixture)
+    }
+
+    async fn start_roles(&mut self, clock_error: i64) -> anyhow::Result<()> {
+        for _ in 0..DISPATCHERS {
+            let (nats, nats_url) = FaultProxy::before(self.servers.nats_url()).await;
+            let (postgres, database_url) = FaultProxy::before(self.servers.database_url()).await;
+            let process = self.dispatcher_process(&nats_url, &database_url);
+            self.dispatchers.push(Dispatcher { process, nats, postgres, nats_url, database_url });
+        }
+        for n in 0..DISPATCHERS {
+            self.dispatcher_is_ready(n).await;
+        }
+        let mut clock = WrongClock::make(clock_error);
+        for n in 0..WORKERS {
+            let (nats, nats_url) = FaultProxy::before(self.servers.nats_url()).await;
+            let clock = if n + 1 == WORKERS { clock.take() } else { None };
+            let (process, id) = self.worker_process(&nats_url, clock.as_ref()).await?;
+            self.workers.push(Worker { process, id, nats, nats_url, clock });
+        }
+        let model = redial_proto::turn::tool_name(load::MODEL);
+        let tools: Vec<String> = load::tools().into_iter().map(|(name, _)| name).chain([model]).collect();
+        redial_testkit::until("every tool is registered", async || {
+            (self.observer.registered(&tools).await? == tools.len()).then_some(())
+        })
+        .await;
+        Ok(())
+    }
+
+    fn dispatcher_process(&self, nats_url: &str, database_url: &str) -> Process {
+        let lease = format!("{}ms", self.lease.as_millis());
+        Process::start(&self.programs.redial, |command| {
+            command.args(["dispatcher", "--lease", &lease, "--database-connections", "8", "--log-format", "text"]);
+            command.args(["--nats-url", nats_url, "--database-url", database_url]);
+        })
+    }
+
+    async fn worker_process(
+        &mut self,
+        nats_url: &str,
+        clock: Option<&WrongClock>,
+    ) -> anyhow::Result<(Process, String)> {
+        let process = Process::start(&self.programs.own, |command| {
+            command.args(["worker", "--nats-url", nats_url]);
+            command.arg("--ledger").arg(self.ledger.path()).arg("--models").arg(&self.models);
+            command.args(["--secret", &self.secret]);
+            if let Some(clock) = clock {
+                clock.give(command);
+            }
+        });
+        self.wrong_clocks += usize::from(clock.is_some());
+        let id = process.line(worker::ID).await.trim_start_matches(worker::ID).to_owned();
+        self.started.push(id.clone());
+        Ok((process, id))
+    }
+
+    /// Replaces a dispatcher that has ended.
+    pub(crate) fn replace_dispatcher(&mut self, n: usize) {
+        let Dispatcher { nats_url, database_url, .. } = &self.dispatchers[n];
+        let new = self.dispatcher_process(nats_url, database_url);
+        let old = std::mem::replace(&mut self.dispatchers[n].process, new);
+        self.outputs.push((format!("dispatcher-{}", n + 1), old.output()));
+    }
+
+    /// Replaces a worker that has ended.
+    pub(crate) async fn replace_worker(&mut self, n: usize) -> anyhow::Result<()> {
+        let (nats_url, clock) = (self.workers[n].nats_url.clone(), self.workers[n].clock.clone());
+        let (process, id) = self.worker_process(&nats_url, clock.as_ref()).await?;
+        let worker = &mut self.workers[n];
+        let old = std::mem::replace(&mut worker.process, process);
+        let old_id = std::mem::replace(&mut worker.id, id);
+        self.outputs.push((format!("worker-{old_id}"), old.output()));
+        Ok(())
+    }
+
+    /// Waits until a dispatcher answers requests.
+    pub(crate) async fn dispatcher_is_ready(&self, n: usize) {
+        self.dispatchers[n].process.line("dispatcher is ready").await;
+    }
+
+    /// The proxy of a connection.
+    pub(crate) fn proxy(&self, line: Line) -> &FaultProxy {
+        match line {
+            Line::WorkerToNats(n) => &self.workers[n].nats,
+            Line::DispatcherToNats(n) => &self.dispatchers[n].nats,
+            Line::DispatcherToPostgres(n) => &self.dispatchers[n].postgres,
+            Line::ClientToNats => &self.client,
+        }
+    }
+
+    /// A worker may lose leases from here on.
+    pub(crate) fn harm(&mut self, n: usize) {
+        self.harm_since(n, Utc::now());
+    }
+
+    /// A worker may have lost leases since then.
+    pub(crate) fn harm_since(&mut self, n: usize, from: DateTime<Utc>) {
+        self.harmed.push(Harm { worker: Some(self.workers[n].id.clone()), from, until: None });
+    }
+
+    /// A harmed worker is connected again, and soon holds only its own leases.
+    pub(crate) fn healed(&mut self, n: usize) {
+        let soon = Utc::now() + self.lease + redial_queue::LONGEST_RECONNECT;
+        let id = &self.workers[n].id;
+        if let Some(harm) = self.harmed.iter_mut().rev().find(|harm| harm.worker.as_ref() == Some(id)) {
+            harm.until = Some(soon);
+        }
+    }
+
+    /// Records processes that ended by themselves, and replaces them.
+    pub(crate) async fn look_after(&mut self) -> anyhow::Result<()> {
+        for n in 0..DISPATCHERS {
+            if !self.dispatchers[n].process.runs() {
+                self.crashes.push(format!("dispatcher {} ended: {}", n + 1, last(&self.dispatchers[n].process)));
+                self.replace_dispatcher(n);
+            }
+        }
+        for n in 0..WORKERS {
+            if !self.workers[n].process.runs() {
+                self.crashes.push(format!("worker {} ended: {}", n + 1, last(&self.workers[n].process)));
+                self.harm_since(n, DateTime::UNIX_EPOCH);
+                self.replace_worker(n).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The places where the secret was found.
+    pub(crate) async fn leaks(&self) -> Vec<String> {
+        let tables = self
+            .observer
+            .tables_with(&self.secret)
+            .await
+            .unwrap_or_else(|| vec!["the tables could not be searched".into()]);
+        let tables = tables.into_iter().map(|table| format!("the secret is in table {table}"));
+        let outputs = self.outputs.iter().filter(|(_, output)| output.contains(&self.secret));
+        let outputs = outputs.map(|(name, _)| format!("the secret is in the output of {name}"));
+        let echo = (self.echo.leaks() > 0).then(|| format!("the secret was in {} messages", self.echo.leaks()));
+        tables.chain(outputs).chain(echo).collect()
+    }
+
+    /// Records the state of calls, streams and consumers, to find out why calls do not end.
+    pub(crate) async fn diagnose(&mut self) {
+        let mut found = self.observer.living().await.unwrap_or_default();
+        let mut nats = RawNats::connect(self.servers.nats_url()).await;
+        for (stream, consumer) in [("JOBS", "default"), ("RESULTS", "dispatchers")] {
+            found.push(nats.jetstream(&format!("STREAM.INFO.{stream}"), &json!({})).await.to_string());
+            found.push(nats.jetstream(&format!("CONSUMER.INFO.{stream}.{consumer}"), &json!({})).await.to_string());
+        }
+        self.outputs.push(("diagnosis".to_owned(), found.join("\n")));
+    }
+
+    /// Stops every role; one that does not stop cleanly is recorded as a crash.
+    pub(crate) async fn end_roles(&mut self) {
+        let workers = self.workers.iter().map(|worker| (format!("worker-{}", worker.id), &worker.process));
+        let dispatchers = self.dispatchers.iter().enumerate();
+        let dispatchers = dispatchers.map(|(n, one)| (format!("dispatcher-{}", n + 1), &one.process));
+        for (name, process) in workers.chain(dispatchers) {
+            process.terminate();
+            match tokio::time::timeout(STOPS, process.ended()).await {
+                Ok(status) if status.success() => {}
+                Ok(status) => {
+                    self.crashes.push(format!("{name} ended with {status} when asked to stop: {}", last(process)));
+                }
+                Err(_) => self.crashes.push(format!("{name} did not stop within {STOPS:?}: {}", last(process))),
+            }
+            self.outputs.push((name, process.output()));
+        }
+    }
+}
+
+/// Connects to NATS as a client.
+pub(crate) async fn connect(url: &str, name: &str) -> anyhow::Result<Queue> {
+    let config = QueueConfig { url: url.to_owned(), name: name.to_owned(), ..QueueConfig::default() };
+    Ok(Queue::connect(&config).await?)
+}
+
+/// The programs of a run. A concurrent build must not replace them.
+struct Programs {
+    redial: PathBuf,
+    own: PathBuf,
+}
+
+impl Programs {
+    fn pin() -> anyhow::Result<Self> {
+        let own = std::env::current_exe()?;
+        let redial = own.with_file_name("redial");
+        anyhow::ensure!(redial.exists(), "{} is missing; build it: cargo build -p redial", redial.display());
+        Ok(Self { redial: pinned(&redial)?, own: pinned(&own)? })
+    }
+}
+
+fn pinned(program: &Path) -> anyhow::Result<PathBuf> {
+    let place = unique_path("program");
+    if std::fs::hard_link(program, &place).is_err() {
+        std::fs::copy(program, &place).with_context(|| format!("{} cannot be copied", program.display()))?;
+    }
+    Ok(place)
+}
+
+fn last(process: &Process) -> String {
+    process.output().lines().last().unwrap_or("no output").to_owned()
+}

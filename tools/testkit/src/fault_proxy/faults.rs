@@ -1,0 +1,38 @@
+//! What a proxy does to connections, and what it sees of them.
+
+use std::{net::SocketAddr, time::Duration};
+
+/// One side of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The side that connected.
+    Client,
+    /// The side that was connected to.
+    Server,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Faults {
+    pub(super) target: SocketAddr,
+    /// Nothing is forwarded to this side.
+    pub(super) to_client: bool,
+    pub(super) to_server: bool,
+    pub(super) delay: Duration,
+    /// Counts the cuts: a connection ends when this is no longer what it was at its beginning.
+    pub(super) cuts: u64,
+    /// The same for connections that end in the middle of the next piece of data.
+    pub(super) tears: u64,
+    /// The same for connections of which only this side is closed.
+    pub(super) lost_clients: u64,
+    pub(super) lost_servers: u64,
+    /// Counts calls of `answers`: what was sent before a call does not count for it.
+    pub(super) looks: u64,
+}
+
+/// What goes through the proxy.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Traffic {
+    pub(super) open: usize,
+    /// The last look after which a server answered what a client had sent after it.
+    pub(super) answered: u64,
+}
