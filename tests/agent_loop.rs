@@ -7,10 +7,10 @@
 mod conversations;
 #[path = "agent_loop/correcting.rs"]
 mod correcting;
-#[path = "agent_loop/desk.rs"]
-mod desk;
 #[path = "agent_loop/faults.rs"]
 mod faults;
+#[path = "agent_loop/fixture.rs"]
+mod fixture;
 #[path = "agent_loop/limits.rs"]
 mod limits;
 #[path = "agent_loop/submitting.rs"]

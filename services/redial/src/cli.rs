@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use clap::{Args, Parser, Subcommand};
 use redial_proto::{CallId, CallState, ErrorClass, TaskId, TaskState};
+use redial_store::audit::Filter;
 use uuid::Uuid;
 
 use crate::settings::{DispatcherFlags, Flags, WorkerFlags};
@@ -182,8 +184,8 @@ pub(crate) struct TasksArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
     /// Only tasks submitted within this time (2h, 3days) or since then (2026-11-20, 2026-11-20T08:00:00Z)
-    #[arg(long, value_name = "TIME", value_parser = crate::commands::since)]
-    pub(crate) since: Option<chrono::DateTime<chrono::Utc>>,
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    pub(crate) since: Option<DateTime<Utc>>,
     /// How many
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) limit: u32,
@@ -245,8 +247,8 @@ pub(crate) struct FilterArgs {
     #[arg(long)]
     pub(crate) class: Option<ErrorClass>,
     /// Only calls submitted within this time (2h, 3days) or since then (2026-11-20, 2026-11-20T08:00:00Z)
-    #[arg(long, value_name = "TIME", value_parser = crate::commands::since)]
-    pub(crate) since: Option<chrono::DateTime<chrono::Utc>>,
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    pub(crate) since: Option<DateTime<Utc>>,
     /// Only calls of this conversation
     #[arg(long)]
     pub(crate) conversation: Option<String>,
@@ -302,4 +304,27 @@ pub(crate) struct BenchArgs {
     /// Rounds; medians are printed
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) rounds: u32,
+}
+
+impl From<FilterArgs> for Filter {
+    fn from(args: FilterArgs) -> Self {
+        let FilterArgs { tool, state, class, since, conversation, key, tenant } = args;
+        Self { tool, state, class, since, conversation, key, tenant, task: None, before: None }
+    }
+}
+
+/// A duration before now, a date, or a point in time.
+fn since(text: &str) -> Result<DateTime<Utc>, String> {
+    if let Ok(ago) = humantime::parse_duration(text) {
+        return Ok(Utc::now() - ago);
+    }
+    if let Ok(day) = text.parse::<NaiveDate>() {
+        return Ok(day.and_time(NaiveTime::MIN).and_utc());
+    }
+    text.parse().map_err(|_| "allowed: 30m, 2h, 3days, 2026-11-20, 2026-11-20T08:00:00Z".to_owned())
+}
+
+/// An argument, or all of standard input for `-`.
+pub(crate) fn argument_or_stdin(argument: String) -> std::io::Result<String> {
+    if argument == "-" { std::io::read_to_string(std::io::stdin()) } else { Ok(argument) }
 }

@@ -15,14 +15,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     cli::DevArgs,
-    commands::{roles, shutdown},
-    output,
+    commands::roles,
+    connect, output,
     settings::{DevAddresses, Settings},
 };
 
 pub(crate) async fn run(settings: &Settings, args: &DevArgs) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
-    let shutdown = shutdown()?;
+    let shutdown = connect::shutdown()?;
     fs::create_dir_all(&args.folder).map_err(|error| {
         let message = format!("--folder {}: {error}", args.folder.display());
         ApiError::new(Code::InvalidConfiguration, message)

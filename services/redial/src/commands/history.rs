@@ -8,7 +8,7 @@ use redial_store::{
     audit::{CallLine, Filter},
 };
 
-use crate::{cli::HistoryArgs, commands::store, output, settings::Settings};
+use crate::{cli::HistoryArgs, connect, output, settings::Settings};
 
 /// Calls read from the database at once.
 const PAGE: u32 = 1000;
@@ -18,7 +18,7 @@ pub(crate) async fn run(settings: &Settings, args: HistoryArgs) -> anyhow::Resul
     if args.limit == 0 {
         return Err(ApiError::new(Code::InvalidValue, "--limit is 0; allowed: 1 and more").into());
     }
-    let store = store(settings).await?;
+    let store = connect::store(settings).await?;
     let filter = Filter { before: args.before, task: args.task, ..args.filter.into() };
     let mut pages = Pages::new(&store, filter);
     let (mut left, mut lines, mut last) = (args.limit, Vec::new(), None);

@@ -11,12 +11,7 @@ use redial_store::EndedCall;
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
-use crate::{
-    cli::ReplayArgs,
-    commands::{show::record, store},
-    exit, output,
-    settings::Settings,
-};
+use crate::{cli::ReplayArgs, connect, exit, output, settings::Settings, task_record::TaskRecord};
 
 pub(crate) async fn run(settings: &Settings, args: &ReplayArgs) -> anyhow::Result<ExitCode> {
     let saved = match (&args.file, args.task) {
@@ -35,7 +30,7 @@ pub(crate) async fn run(settings: &Settings, args: &ReplayArgs) -> anyhow::Resul
 
 /// The same way as through a file: so a file never lacks anything.
 async fn from_database(settings: &Settings, task: TaskId) -> anyhow::Result<Saved> {
-    let Some(record) = record::load(&store(settings).await?, task).await? else {
+    let Some(record) = TaskRecord::load(&connect::store(settings).await?, task).await? else {
         return Err(ApiError::new(Code::TaskNotFound, format!("no task {task} is on record")).into());
     };
     Ok(serde_json::from_str(&serde_json::to_string(&record)?)?)

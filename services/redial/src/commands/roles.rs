@@ -6,7 +6,7 @@ use redial_worker::{Worker, WorkerConfig};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    commands::shutdown,
+    connect::shutdown,
     settings::{DispatcherFlags, Settings, WorkerFlags},
 };
 

@@ -1,31 +1,31 @@
-//! Text in a column, broken between words, however it arrives: whole, or piece by piece while a model writes it.
+//! Wraps text in a column, whether it arrives whole or piece by piece while a model writes it.
 
 use unicode_width::UnicodeWidthChar;
 
-/// Text that is being written. Breaks at spaces and around wide characters, which Chinese is made of; a word that is
-/// longer than a line is broken where the line ends.
+/// Wraps a text. Lines break at spaces and around wide characters, such as those of Chinese; a word that is longer than a
+/// line is broken where the line ends.
 pub(crate) struct Wrap {
     /// Columns of a line; `None`: lines are never broken.
     width: Option<usize>,
-    /// Columns left free at the start of each further line.
+    /// Empty columns at the start of each further line.
     indent: usize,
-    /// Columns of the current line that are taken.
+    /// Columns of the current line that are in use.
     column: usize,
-    /// Nothing was written on the current line yet, not even its indent.
+    /// True until something is written on the current line, its indent included.
     fresh: bool,
-    /// What is not written yet, because more may follow.
+    /// Held back, because more may follow.
     spaces: usize,
     word: String,
     word_width: usize,
 }
 
 impl Wrap {
-    /// Goes on at this column of a line.
+    /// Starts at this column of a line.
     pub(crate) fn new(width: Option<usize>, indent: usize, column: usize) -> Self {
         Self { width, indent, column, fresh: false, spaces: 0, word: String::new(), word_width: 0 }
     }
 
-    /// More of the text; returns what can be written now.
+    /// Takes more of the text; returns what can be written now.
     pub(crate) fn push(&mut self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         for c in text.chars() {
@@ -49,7 +49,7 @@ impl Wrap {
         out
     }
 
-    /// What is left of the text.
+    /// Ends the text; returns the rest of it.
     pub(crate) fn finish(&mut self) -> String {
         let mut out = String::new();
         self.end_word(&mut out);

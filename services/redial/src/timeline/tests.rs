@@ -1,61 +1,63 @@
-//! What people see of a task.
+//! The text of whole tasks.
 
 use redial_proto::{Message, Role, StoredMessage, TaskDecision, TaskInput, TaskReport, TaskState, TaskStep};
 
 use super::*;
 
-const PIPE: Page = Page { width: None, colours: false };
+fn pipe() -> Page {
+    Page::test(None, false)
+}
 
-fn tell(report: &TaskReport, page: Page) -> String {
-    let mut narrator = Narrator::new(&report.task, page);
-    narrator.learn(&report.messages);
-    let mut text = narrator.begin(&report.task);
+fn render(report: &TaskReport, page: Page) -> String {
+    let mut timeline = TaskTimeline::new(&report.task);
+    timeline.add_messages(&report.messages);
+    let mut text = page.title(&totals::title(&report.task));
     for step in &report.steps {
-        text.push_str(&narrator.tell(step, Seen::default(), Vec::new()));
+        text.push_str(&page.event(&timeline.event(step, Printed::default(), Vec::new())));
     }
-    text + &narrator.end(&report.task)
+    text + &page.event(&totals::last(&report.task))
 }
 
 #[test]
-fn a_task_with_everything_in_it() {
-    insta::assert_snapshot!(tell(&sample::report(), PIPE));
+fn a_task_in_which_everything_happens() {
+    insta::assert_snapshot!(render(&sample::report(), pipe()));
 }
 
 #[test]
 fn on_terminals_of_any_width() {
     let report = sample::report();
-    let shown = [80, 40].map(|width| tell(&report, Page { width: Some(width), colours: false }));
+    let shown = [80, 40].map(|width| render(&report, Page::test(Some(width), false)));
     insta::assert_snapshot!(shown.join("\n----\n\n"));
 }
 
 #[test]
 fn colours_change_nothing_else() {
     let report = sample::report();
-    let coloured = tell(&report, Page { width: Some(80), colours: true });
+    let coloured = render(&report, Page::test(Some(80), true));
     let mut plain = String::new();
     for (n, piece) in coloured.split('\u{1b}').enumerate() {
         plain.push_str(if n == 0 { piece } else { piece.split_once('m').unwrap().1 });
     }
     assert_ne!(coloured, plain);
-    assert_eq!(plain, tell(&report, Page { width: Some(80), colours: false }));
+    assert_eq!(plain, render(&report, Page::test(Some(80), false)));
 }
 
 #[test]
-fn what_was_seen_live_is_not_told_again() {
+fn what_was_printed_live_is_not_printed_again() {
     let report = sample::report();
-    let mut narrator = Narrator::new(&report.task, PIPE);
-    narrator.learn(&report.messages);
-    narrator.tell(&report.steps[0], Seen::default(), Vec::new());
-    assert_eq!(narrator.open_turn(), Some(1));
-    let said = narrator.said(&report.steps[1]).unwrap();
-    assert_eq!(said.content, "好的，我先订票，同时查询天气。");
-    let told = narrator.tell(&report.steps[1], Seen { thought: true, text: true }, Vec::new());
-    assert!(!told.contains("thinks") && !told.contains("says") && told.contains("book_flight"), "{told}");
-    assert_eq!(narrator.open_turn(), None);
+    let mut timeline = TaskTimeline::new(&report.task);
+    timeline.add_messages(&report.messages);
+    timeline.event(&report.steps[0], Printed::default(), Vec::new());
+    assert_eq!(timeline.open_turn(), Some(1));
+    let message = timeline.model_message(&report.steps[1]).unwrap();
+    assert_eq!(message.content, "好的，我先订票，同时查询天气。");
+    let text = pipe().event(&timeline.event(&report.steps[1], Printed { thought: true, text: true }, Vec::new()));
+    assert!(!text.contains("thinks") && !text.contains("says") && text.contains("book_flight"), "{text}");
+    assert_eq!(timeline.open_turn(), None);
 }
 
 #[test]
-fn rarer_things_have_words_too() {
+fn rare_events() {
     let mut report = sample::report();
     let step = |n, input, decisions| TaskStep { n, at: report.task.submitted_at, input, decisions };
     let started = TaskInput::Started { first_seq: 12, system: false, carried: serde_json::Value::Null };
@@ -87,17 +89,17 @@ fn rarer_things_have_words_too() {
     report.messages = vec![stored(13, answer), stored(14, huge)];
     report.task.agent = None;
     report.task.usage = redial_proto::Usage::default();
-    let told = tell(&report, PIPE);
-    assert!(told.contains("9009 bytes in all; --json prints them"), "{told}");
-    insta::assert_snapshot!(told.replace(&"长".repeat(600), "…"));
+    let text = render(&report, pipe());
+    assert!(text.contains("9009 bytes in all; --json prints them"), "{text}");
+    insta::assert_snapshot!(text.replace(&"长".repeat(600), "…"));
 }
 
 #[test]
-fn the_head_of_a_task() {
+fn the_fields_of_a_task() {
     let mut report = sample::report();
-    let ended = head(&report.task, PIPE);
+    let ended = totals::head(&report.task, pipe());
     report.task.state = TaskState::Waiting;
     report.task.started_at = None;
     (report.task.code, report.task.message, report.task.finished_at) = (None, None, None);
-    insta::assert_snapshot!(ended + "----\n" + &head(&report.task, Page { width: Some(40), colours: false }));
+    insta::assert_snapshot!(ended + "----\n" + &totals::head(&report.task, Page::test(Some(40), false)));
 }

@@ -1,56 +1,32 @@
-//! What a story is written on: so wide, with or without colours.
+//! The layout of a timeline: its width, its columns and its colours.
 
 use std::io::IsTerminal;
 
 use comfy_table::Table;
 
-use super::wrap::Wrap;
+use super::{
+    entry::{Entry, Event, Ink},
+    wrap::Wrap,
+};
 
-/// A page.
+/// Where a timeline is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Page {
-    /// Columns; `None` where lines are not broken: in a file or a pipe.
-    pub(crate) width: Option<usize>,
-    /// Colours, for terminals only.
-    pub(crate) colours: bool,
+    /// Columns; `None` for a file or a pipe, where lines are not broken.
+    width: Option<usize>,
+    /// Only for terminals.
+    colours: bool,
+    /// Columns of an event's time.
+    time: usize,
 }
 
-/// The colour of a label.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ink {
-    /// What stands around.
-    Dim,
-    /// What is said and done.
-    Bold,
-    /// What went well.
-    Green,
-    /// What was or will be put right.
-    Yellow,
-    /// What went wrong.
-    Red,
-    /// What a model does.
-    Cyan,
-}
-
-/// One thing that happened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) label: String,
-    pub(crate) ink: Ink,
-    pub(crate) text: String,
-}
-
-impl Entry {
-    pub(crate) fn new(label: impl Into<String>, ink: Ink, text: impl Into<String>) -> Self {
-        Self { label: label.into(), ink, text: text.into() }
-    }
-}
-
-/// Columns of an offset and of a label.
+/// Columns of a time as an offset, and as a point in time with its offset.
 const OFFSET: usize = 11;
+const TIME_AND_OFFSET: usize = 39;
+/// Columns of a label.
 const LABEL: usize = 14;
-/// On a page narrower than this, offsets stand on lines of their own.
-const NARROW: usize = 60;
+/// With fewer columns than this beside it, an event's time stands on a line of its own.
+const NARROW: usize = 49;
 /// No page is treated as narrower than this.
 const NARROWEST: usize = 16;
 
@@ -71,21 +47,27 @@ impl Page {
         let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let plain = set("NO_COLOR").is_some() || set("TERM").is_some_and(|term| term == "dumb");
         let width = table.width().filter(|_| terminal).map(|width| usize::from(width).max(NARROWEST));
-        Self { width, colours: terminal && !plain }
+        Self { width, colours: terminal && !plain, time: OFFSET }
     }
 
-    /// What happened at one time, a line or more for each thing.
-    pub(crate) fn paragraph(self, offset: &str, entries: &[Entry]) -> String {
-        let mut text = String::new();
-        for (n, entry) in entries.iter().enumerate() {
-            text.push_str(&self.entry(if n == 0 { offset } else { "" }, entry));
-        }
-        text
+    #[cfg(test)]
+    pub(crate) fn test(width: Option<usize>, colours: bool) -> Self {
+        Self { width, colours, time: OFFSET }
     }
 
-    /// One thing that happened, with a newline at the end.
-    fn entry(self, offset: &str, entry: &Entry) -> String {
-        let (mut text, mut wrap) = self.begin(offset, &entry.label, entry.ink);
+    /// The same with room for points in time beside the offsets.
+    pub(crate) fn with_points_in_time(self) -> Self {
+        Self { time: TIME_AND_OFFSET, ..self }
+    }
+
+    /// An event with a newline at its end; nothing if it has no entries.
+    pub(crate) fn event(self, event: &Event) -> String {
+        let times = std::iter::once(event.time.as_str()).chain(std::iter::repeat(""));
+        times.zip(&event.entries).map(|(time, entry)| self.entry(time, entry)).collect()
+    }
+
+    fn entry(self, time: &str, entry: &Entry) -> String {
+        let (mut text, mut wrap) = self.begin(time, &entry.label, entry.ink);
         text.push_str(&wrap.push(&entry.text));
         text.push_str(&wrap.finish());
         text.truncate(text.trim_end().len());
@@ -94,17 +76,17 @@ impl Page {
     }
 
     /// The start of an entry whose text follows.
-    pub(crate) fn begin(self, offset: &str, label: &str, ink: Ink) -> (String, Wrap) {
+    pub(crate) fn begin(self, time: &str, label: &str, ink: Ink) -> (String, Wrap) {
         let coloured = self.ink(label, ink);
         if self.is_narrow() {
-            let time = if offset.is_empty() { String::new() } else { format!("{}\n", self.ink(offset, Ink::Dim)) };
+            let time = if time.is_empty() { String::new() } else { format!("{}\n", self.ink(time, Ink::Dim)) };
             return (format!("{time}{coloured}  "), Wrap::new(self.width, 2, label.len() + 2));
         }
-        let time = format!("{offset:>OFFSET$}");
+        let time = format!("{time:>width$}", width = self.time);
         let pad = LABEL.saturating_sub(label.len()).max(1);
-        let indent = OFFSET + 2 + LABEL;
         let start = format!("{}  {coloured}{:pad$}", self.ink(&time, Ink::Dim), "");
-        (start, Wrap::new(self.width, indent, OFFSET + 2 + label.len() + pad))
+        let indent = self.time + 2;
+        (start, Wrap::new(self.width, indent + LABEL, indent + label.len() + pad))
     }
 
     /// A line across the page.
@@ -114,7 +96,7 @@ impl Page {
         self.ink(&text, Ink::Bold) + "\n"
     }
 
-    /// A line of a head: a name and its value.
+    /// A field of a task or a call on a line.
     pub(crate) fn field(self, name: &str, value: &str) -> String {
         let (indent, column) = if self.is_narrow() { (2, name.len() + 2) } else { (LABEL, LABEL) };
         let mut wrap = Wrap::new(self.width, indent, column);
@@ -124,11 +106,10 @@ impl Page {
     }
 
     fn is_narrow(self) -> bool {
-        self.width.is_some_and(|width| width < NARROW)
+        self.width.is_some_and(|width| width < self.time + NARROW)
     }
 
-    /// A text in a colour, if the page has colours.
-    pub(crate) fn ink(self, text: &str, ink: Ink) -> String {
+    fn ink(self, text: &str, ink: Ink) -> String {
         if !self.colours || text.trim().is_empty() {
             return text.to_owned();
         }

@@ -1,11 +1,11 @@
-//! JSON for people, laid out without reading its values: what Redial keeps to the letter may hold numbers and strings
-//! that no JSON library of ours can hold, and is shown all the same.
+//! Formats JSON without parsing its values. Records keep JSON as it was sent, and it may contain numbers and strings that
+//! JSON libraries reject.
 
 /// Spaces of one level.
 const INDENT: usize = 2;
 
 /// Valid JSON over several lines.
-pub(in crate::commands) fn indented(json: &str) -> String {
+pub(crate) fn indented(json: &str) -> String {
     let mut text = String::with_capacity(json.len() * 2);
     let (mut depth, mut before) = (0_usize, "");
     for token in tokens(json) {
@@ -30,7 +30,7 @@ pub(in crate::commands) fn indented(json: &str) -> String {
 }
 
 /// Valid JSON on one line.
-pub(in crate::commands) fn one_line(json: &str) -> String {
+pub(crate) fn one_line(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for token in tokens(json) {
         push(&mut text, token);
@@ -49,7 +49,7 @@ fn closes(token: &str) -> bool {
     matches!(token, "}" | "]")
 }
 
-/// Brackets, commas, colons, whole strings, and what else stands between them.
+/// Brackets, commas, colons, whole strings, numbers and words.
 fn tokens(json: &str) -> impl Iterator<Item = &str> {
     let mut rest = json;
     std::iter::from_fn(move || {
@@ -66,7 +66,7 @@ fn tokens(json: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Behind the quote that ends the string at the start of this text.
+/// The index after the quote that ends the string at the start of this text.
 fn string_end(text: &str) -> usize {
     let mut escaped = false;
     for (at, byte) in text.bytes().enumerate().skip(1) {
@@ -80,7 +80,7 @@ fn string_end(text: &str) -> usize {
     text.len()
 }
 
-/// JSON strings may hold the control characters from U+007F on as they are; a terminal may not get them.
+/// Escapes control characters: JSON strings may contain those from U+007F on, and a terminal would obey them.
 fn push(text: &mut String, token: &str) {
     for c in token.chars() {
         if c.is_control() {
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lays_out_as_everybody_does() {
+    fn the_layout_is_the_usual_one() {
         let value = json!({
             "a": [1, -2.5e3, null, true], "none": {}, "empty": [], "of": [[], {}, [[1]]], "text": "{\"[,:\\\" 订",
             "last": {"deep": {"er": "x y"}}
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_no_library_holds_stay_as_they_are() {
+    fn values_that_libraries_reject_stay_unchanged() {
         let raw = r#"{"a":1e400000,"a":"\u0000\ud800","n":123456789012345678901234567890.10}"#;
         assert_eq!(
             indented(raw),

@@ -1,4 +1,4 @@
-//! A running `redial dev` with tools that do as a script says, and the commands to ask about it.
+//! A running `redial dev` with scripted tools, and commands against it.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Stdio};
 
@@ -10,7 +10,7 @@ use tokio::process::Command;
 
 const REDIAL: &str = env!("CARGO_BIN_EXE_redial");
 
-pub(crate) struct Desk {
+pub(crate) struct Fixture {
     pub(crate) http: ScriptedHttp,
     pub(crate) nats_url: String,
     database_url: String,
@@ -18,7 +18,7 @@ pub(crate) struct Desk {
     folder: TempDir,
 }
 
-/// What a command did.
+/// The result of a command.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) code: i32,
@@ -26,11 +26,11 @@ pub(crate) struct Done {
     pub(crate) err: String,
 }
 
-impl Desk {
-    /// With a tool for each path: `POST /<tool>` with the arguments as the body.
+impl Fixture {
+    /// Starts it with a tool for each path: `POST /<tool>` with the arguments as the body.
     pub(crate) async fn start(tools: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        // As root, Postgres runs as another user, who must be able to pass.
+        // If the test runs as root, Postgres runs as another user, who needs access.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o711)).unwrap();
         let http = ScriptedHttp::start().await;
         let manifest = folder.path().join("tools.toml");
@@ -38,13 +38,13 @@ impl Desk {
         fs::write(&manifest, entries.collect::<String>()).unwrap();
         let dev = Process::start(Path::new(REDIAL), |command| {
             command
-                .args(["dev", "--json", "--log-format", "json", "--worker-name", "desk", "--folder"])
+                .args(["dev", "--json", "--log-format", "json", "--worker-name", "host", "--folder"])
                 .arg(folder.path().join("dev"));
             command.arg("--tools").arg(&manifest);
         });
         let ready: Value = serde_json::from_str(&dev.line("\"ready_ms\"").await).unwrap();
         // Its worker has registered its tools.
-        dev.line(r#""fields":{"message":"ready","worker":"desk-"#).await;
+        dev.line(r#""fields":{"message":"ready","worker":"host-"#).await;
         let url = |name: &str| ready[name].as_str().unwrap().to_owned();
         Self { http, nats_url: url("nats_url"), database_url: url("database_url"), _dev: dev, folder }
     }

@@ -1,15 +1,15 @@
-//! What a task is, and what it cost, in words.
+//! What a task is, and what it cost.
 
-use chrono::{DateTime, TimeDelta, Utc};
 use redial_proto::{TaskView, Usage};
 
 use super::{
-    page::{Entry, Ink, Page},
-    quote::quoted,
+    entry::{Entry, Event, Ink},
+    page::Page,
+    text,
 };
 use crate::output;
 
-/// Who works on what: the lines above a story.
+/// The fields of a task, above its timeline.
 pub(crate) fn head(task: &TaskView, page: Page) -> String {
     let agent = task.agent.as_deref().unwrap_or("given with the task");
     let code = task.code.map(|code| format!(": {code}")).unwrap_or_default();
@@ -20,23 +20,23 @@ pub(crate) fn head(task: &TaskView, page: Page) -> String {
         ("agent", Some(format!("{} (model {})", output::plain(agent), task.model))),
         ("conversation", Some(output::one_line(&task.conversation, 200))),
         ("submitted", Some(output::time(task.submitted_at))),
-        // Once it has started its first messages say so.
-        ("input", task.started_at.is_none().then(|| quoted(&task.input))),
+        // Once it has started, its first messages contain the input.
+        ("input", task.started_at.is_none().then(|| text::excerpt(&task.input))),
         ("totals", Some(totals(task))),
     ];
     let set = fields.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
     set.map(|(name, value)| page.field(name, value)).collect()
 }
 
-/// The first line of a story.
-pub(super) fn title(task: &TaskView) -> String {
+/// The first line of a timeline that is printed while the task runs.
+pub(crate) fn title(task: &TaskView) -> String {
     let agent = task.agent.as_deref().map(|agent| format!("agent {}, ", output::plain(agent))).unwrap_or_default();
     format!("task {} ({agent}model {})", task.task, task.model)
 }
 
-/// The last line of a story.
-pub(super) fn last(task: &TaskView) -> Entry {
-    Entry::new("totals", Ink::Dim, totals(task))
+/// The last line of a timeline that is printed while the task runs.
+pub(crate) fn last(task: &TaskView) -> Event {
+    Event { time: String::new(), entries: vec![Entry::new("totals", Ink::Dim, totals(task))] }
 }
 
 /// `3 turns, 2 calls, 1 correction, 1,234 tokens (1,000 read, 234 written), $0.0012, 4.0 s`.
@@ -48,18 +48,18 @@ fn totals(task: &TaskView) -> String {
         tokens(&task.usage),
     ];
     parts.extend(dollars(task.usage.cost_micros));
-    parts.extend(task.finished_at.map(|end| span(end - task.submitted_at)));
+    parts.extend(task.finished_at.map(|end| text::span(end - task.submitted_at)));
     parts.join(", ")
 }
 
-/// Tokens in words.
+/// `1,234 tokens (1,000 read, 234 written)`.
 pub(crate) fn tokens(usage: &Usage) -> String {
     let (read, written) = (usage.input_tokens, usage.output_tokens);
     let all = count(read.saturating_add(written), "token");
     format!("{all} ({} read, {} written)", thousands(read), thousands(written))
 }
 
-/// A price; nothing if it is not known.
+/// A price; `None` if it is not known.
 pub(crate) fn dollars(micros: u64) -> Option<String> {
     if micros == 0 {
         return None;
@@ -86,23 +86,12 @@ fn thousands(n: u64) -> String {
     text
 }
 
-/// How long after the start.
-pub(super) fn offset(start: DateTime<Utc>, at: DateTime<Utc>) -> String {
-    format!("+{}", span(at - start))
-}
-
-/// A span of time, rounded to ms.
-pub(super) fn span(span: TimeDelta) -> String {
-    let us = span.num_microseconds().unwrap_or(i64::MAX - 500);
-    output::span((us + 500).max(0) / 1000)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_read_by_people() {
+    fn numbers_and_prices_are_readable() {
         assert_eq!([0, 999, 1_000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!(count(1, "turn"), "1 turn");
         assert_eq!(count(0, "turn"), "0 turns");

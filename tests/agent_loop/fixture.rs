@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 pub(crate) const SMALL: &str = "/small/chat/completions";
 pub(crate) const BIG: &str = "/big/chat/completions";
 
-pub(crate) struct Desk {
+pub(crate) struct Fixture {
     pub(crate) stack: Stack,
     pub(crate) server: ScriptedHttp,
 }
@@ -72,7 +72,7 @@ pub(crate) fn task(input: &str, agent: AgentSpec) -> TaskSubmission {
     TaskSubmission { input: input.into(), agent, conversation: None, key: None, tenant: None }
 }
 
-impl Desk {
+impl Fixture {
     /// Everything runs, with these tools.
     pub(crate) async fn open(tools: Vec<Tool>) -> Self {
         Self::over(Stack::start().await, tools).await
