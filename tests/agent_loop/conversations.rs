@@ -49,7 +49,7 @@ async fn tasks_of_one_conversation_run_one_after_the_other() {
             .unwrap();
     assert_eq!(order, (0..6).map(|n| format!("number {n}")).collect::<Vec<_>>());
     let last = fixture.seen(5);
-    assert_eq!(last.len(), 1 + 6 + 5, "each task saw all before it, answered: {last:?}");
+    assert_eq!(last.len(), 1 + 6 + 5, "each task saw all earlier ones with their answers: {last:?}");
     fixture.close().await;
 }
 
@@ -85,7 +85,7 @@ async fn parallel_calls_are_answered_in_their_order() {
 }
 
 #[tokio::test]
-async fn a_huge_result_is_shaped_and_the_rest_can_be_read() {
+async fn a_huge_result_is_cut_and_the_rest_can_be_read() {
     let text: String = (0..20_000).flat_map(|n: u32| [n.to_string(), " ".to_owned()]).collect();
     let huge = move |_: serde_json::Map<String, Value>| {
         let text = text.clone();
@@ -106,7 +106,7 @@ async fn a_huge_result_is_shaped_and_the_rest_can_be_read() {
     let piece = fixture.seen(2).last().unwrap()["content"].as_str().unwrap().to_owned();
     assert!(piece.contains("1250 1251"), "{}", &piece[..200]);
     let whole = report.messages.iter().find(|message| message.message.role == Role::Tool).unwrap();
-    assert!(whole.message.content.len() > 100_000, "the record has all of it");
+    assert!(whole.message.content.len() > 100_000, "the record contains all of it");
     fixture.close().await;
 }
 

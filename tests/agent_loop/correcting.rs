@@ -1,4 +1,4 @@
-//! Wrong calls come back to the model as feedback; what code can mend never does.
+//! The model gets feedback on wrong calls, except where a repair suffices.
 
 use redial_proto::{AgentSpec, Effect, ErrorClass, Policy, TaskCode, TaskDecision, TaskState};
 use redial_testkit::{Reply, ScriptedHttp, unique_path};
@@ -17,12 +17,12 @@ async fn a_wrong_call_is_corrected_after_feedback() {
     ]);
     let report = fixture.run("two seats from Mars").await;
     assert_eq!(answer(&report), "Booked.");
-    let told = feedback(&fixture.seen(1));
-    assert_eq!((&told["status"], &told["class"]), (&json!("error"), &json!("invalid_arguments")));
-    assert_eq!(told["details"][0]["path"], "/departure_city");
-    assert_eq!(told["details"][0]["sent"], "Mars");
-    assert_eq!(told["details"][0]["allowed"], "a city on Earth");
-    assert_eq!(told["corrections_left"], 3);
+    let error = feedback(&fixture.seen(1));
+    assert_eq!((&error["status"], &error["class"]), (&json!("error"), &json!("invalid_arguments")));
+    assert_eq!(error["details"][0]["path"], "/departure_city");
+    assert_eq!(error["details"][0]["sent"], "Mars");
+    assert_eq!(error["details"][0]["allowed"], "a city on Earth");
+    assert_eq!(error["corrections_left"], 3);
     assert_eq!(roles(&fixture.seen(2)), ["system", "user", "assistant", "tool", "assistant", "tool"]);
     let calls: Vec<_> =
         fixture.calls_of(report.task.task).await.into_iter().map(|(_, _, state, n)| (state, n)).collect();
@@ -34,7 +34,7 @@ async fn a_wrong_call_is_corrected_after_feedback() {
 }
 
 #[tokio::test]
-async fn broken_schemas_unknown_tools_and_broken_text_are_refused_without_a_run() {
+async fn invalid_arguments_unknown_tools_and_malformed_text_are_refused() {
     let fixture = Fixture::open(vec![book_tool()]).await;
     fixture.small([
         calls(&[("book", r#"{"departure_city":["Rome"],"seats":9}"#)]),
@@ -46,13 +46,13 @@ async fn broken_schemas_unknown_tools_and_broken_text_are_refused_without_a_run(
     let report = fixture.run("go").await;
     assert_eq!(answer(&report), "Booked.");
     let first = feedback(&fixture.seen(1));
-    assert_eq!(first["details"].as_array().unwrap().len(), 2, "every broken rule at once: {first}");
+    assert_eq!(first["details"].as_array().unwrap().len(), 2, "all field errors at once: {first}");
     let second = feedback(&fixture.seen(2));
     assert_eq!(second["class"], "unknown_tool");
     assert!(second["message"].as_str().unwrap().contains("did you mean \"book\"?"), "{second}");
     let third = feedback(&fixture.seen(3));
     assert_eq!(third["class"], "malformed_arguments");
-    // A text that is no JSON is never sent back to a provider.
+    // Text that is not JSON is never sent back to a provider.
     for message in fixture.seen(3).iter().filter(|message| message["role"] == "assistant") {
         let arguments = message["tool_calls"][0]["function"]["arguments"].as_str().unwrap();
         assert!(serde_json::from_str::<Value>(arguments).unwrap().is_object(), "{arguments}");
@@ -65,7 +65,7 @@ async fn broken_schemas_unknown_tools_and_broken_text_are_refused_without_a_run(
 }
 
 #[tokio::test]
-async fn what_code_can_mend_costs_no_turn_and_is_on_record() {
+async fn a_repair_costs_no_turn_and_is_recorded() {
     let fixture = Fixture::open(vec![book_tool()]).await;
     fixture.small([calls(&[("Book", "```json\n{'departureCity': 'Rome', 'seats': \"2\",}\n```")]), says("Booked.")]);
     let report = fixture.run("go").await;
@@ -109,7 +109,7 @@ async fn a_tool_can_switch_repairs_off() {
 }
 
 #[tokio::test]
-async fn a_service_that_is_down_is_not_the_models_business() {
+async fn an_outage_of_a_service_costs_no_correction() {
     let server = ScriptedHttp::start().await;
     let down = Reply::status(503).body("upstream db-7.internal.example is down, token=canary-4711");
     server.script("/stock", [down.clone(), down.clone(), Reply::json("{\"left\":3}")]);
@@ -131,8 +131,8 @@ async fn a_service_that_is_down_is_not_the_models_business() {
     assert_eq!(feedback(&fixture.seen(1)), json!({"left": 3}));
     let calls: Vec<_> = fixture.calls_of(report.task.task).await.into_iter().map(|(.., state, n)| (state, n)).collect();
     assert_eq!(calls, [("succeeded".to_owned(), 3), ("failed".to_owned(), 3)]);
-    let told = feedback(&fixture.seen(2));
-    assert_eq!(told["class"], "unavailable");
+    let error = feedback(&fixture.seen(2));
+    assert_eq!(error["class"], "unavailable");
     assert_eq!(report.task.corrections, 0);
     let seen = fixture.everything_seen();
     for secret in ["canary-4711", "db-7", "internal.example", "127.0.0.1"] {
@@ -144,7 +144,7 @@ async fn a_service_that_is_down_is_not_the_models_business() {
 }
 
 #[tokio::test]
-async fn the_stronger_model_takes_over_and_does_not_see_what_failed() {
+async fn the_fallback_model_does_not_see_the_failed_calls() {
     let fixture = Fixture::open(vec![book_tool()]).await;
     fixture.small([calls(&[("book", r#"{"departure_city":"Mars","seats":2}"#)]), says("Booked by the big one.")]);
     fixture.server.script(BIG, [calls(&[("book", r#"{"departure_city":"Rome","seats":2}"#)])]);
@@ -154,7 +154,7 @@ async fn the_stronger_model_takes_over_and_does_not_see_what_failed() {
     assert_eq!(answer(&report), "Booked by the big one.");
     let paths: Vec<String> = fixture.server.requests().into_iter().map(|request| request.path).collect();
     assert_eq!(paths, [crate::fixture::SMALL, BIG, crate::fixture::SMALL]);
-    assert_eq!(roles(&fixture.seen(1)), ["system", "user"], "the failed call is out of sight");
+    assert_eq!(roles(&fixture.seen(1)), ["system", "user"], "the failed call is hidden");
     let on_record = fixture.calls_of(report.task.task).await;
     assert_eq!(on_record[0].2, "failed");
     assert!(report.messages.iter().any(|message| message.message.class == Some(ErrorClass::InvalidArguments)));
@@ -162,7 +162,7 @@ async fn the_stronger_model_takes_over_and_does_not_see_what_failed() {
 }
 
 #[tokio::test]
-async fn the_second_identical_failure_costs_no_run_also_in_the_next_task() {
+async fn a_repeated_failing_call_does_not_run_even_in_the_next_task() {
     let fixture = Fixture::open(vec![book_tool()]).await;
     let mars = [("book", r#"{"departure_city":"Mars","seats":2}"#)];
     let again = [("book", r#"{"seats":2, "departure_city":"Mars"}"#)];
@@ -171,9 +171,9 @@ async fn the_second_identical_failure_costs_no_run_also_in_the_next_task() {
     first.conversation = Some("c".into());
     let id = fixture.stack.task(&first).await;
     fixture.stack.task_ended(id).await;
-    let told = feedback(&fixture.seen(2));
-    assert_eq!(told["class"], "repeated_call");
-    assert!(told["message"].as_str().unwrap().contains("a city on Earth"), "the earlier error is quoted: {told}");
+    let error = feedback(&fixture.seen(2));
+    assert_eq!(error["class"], "repeated_call");
+    assert!(error["message"].as_str().unwrap().contains("a city on Earth"), "the earlier error is quoted: {error}");
     first.input = "try again".into();
     let id = fixture.stack.task(&first).await;
     assert_eq!(answer(&fixture.stack.task_ended(id).await), "still no");
@@ -188,7 +188,7 @@ async fn the_second_identical_failure_costs_no_run_also_in_the_next_task() {
 }
 
 #[tokio::test]
-async fn a_polling_tool_may_be_called_again_and_again() {
+async fn a_polling_tool_may_repeat_its_call() {
     let look = |_: serde_json::Map<String, Value>| async { "pending" };
     let fixture = Fixture::open(vec![Tool::new("look", look).effect(Effect::Read).polling()]).await;
     let one = || calls(&[("look", "{}")]);
@@ -199,7 +199,7 @@ async fn a_polling_tool_may_be_called_again_and_again() {
 }
 
 #[tokio::test]
-async fn used_up_corrections_lead_to_an_honest_last_answer() {
+async fn without_corrections_left_the_model_gives_a_last_answer() {
     let fixture = Fixture::open(vec![book_tool()]).await;
     let wrong = |n: u32| calls(&[("book", &format!(r#"{{"departure_city":"Rome","seats":{n}}}"#))]);
     fixture.small([wrong(6), wrong(7), wrong(8), wrong(9), says("I could not book it.")]);
@@ -207,7 +207,7 @@ async fn used_up_corrections_lead_to_an_honest_last_answer() {
     assert_eq!((report.task.state, report.task.code), (TaskState::Failed, Some(TaskCode::CorrectionsExhausted)));
     assert_eq!(report.task.answer.as_deref(), Some("I could not book it."));
     let last = fixture.body(4);
-    assert!(last.get("tools").is_none(), "the last answer is asked for without tools");
+    assert!(last.get("tools").is_none(), "the last turn has no tools");
     assert_eq!(roles(&fixture.seen(4)).last(), Some(&"user"));
     assert_eq!(fixture.asked(), 5);
     fixture.close().await;

@@ -1,4 +1,4 @@
-//! Restarts, lost streams, and providers that misbehave.
+//! Restarts, lost streams, and faulty providers.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use redial_worker::Tool;
 
 use crate::fixture::{BIG, Fixture, agent, answer, book_tool, calls, feedback, roles, says, task};
 
-/// A tool over HTTP that takes a second; how often it ran is what its server was asked.
+/// A tool over HTTP that takes a second. The requests to its server show how often it ran.
 async fn slow_tool() -> (ScriptedHttp, Vec<Tool>) {
     let server = ScriptedHttp::start().await;
     server.script("/slow", [Reply::json("{\"done\":true}").after(Duration::from_secs(1))]);
@@ -38,11 +38,11 @@ async fn a_task_survives_the_restart_of_every_dispatcher() {
 }
 
 #[tokio::test]
-async fn a_result_that_nobody_took_up_yet_is_found_by_the_next_dispatcher() {
+async fn a_submitted_task_without_a_first_step_is_started_by_the_next_dispatcher() {
     let mut fixture = Fixture::open(vec![book_tool()]).await;
     fixture.small([says("done")]);
     fixture.stack.stop_dispatchers().await;
-    // What a dispatcher leaves behind that dies between the commit of a submission and the first step.
+    // The state after a dispatcher died between the commit of a submission and the first step.
     let id = redial_proto::TaskId::generate();
     let store = fixture.stack.store(redial_store::Purpose::Dispatch).await;
     let new = redial_store::NewTask {
@@ -75,7 +75,7 @@ async fn two_dispatchers_share_the_work_on_many_tasks() {
     for id in ids {
         assert_eq!(answer(&fixture.stack.task_ended(id).await), "done");
     }
-    assert_eq!(fixture.asked(), 40, "no turn was asked for twice");
+    assert_eq!(fixture.asked(), 40, "no turn ran twice");
     fixture.close().await;
 }
 
@@ -97,7 +97,7 @@ async fn a_wiped_nats_store_costs_no_turn_and_no_call() {
 }
 
 #[tokio::test]
-async fn a_busy_provider_is_asked_again_without_a_correction() {
+async fn a_busy_provider_costs_a_retry_and_no_correction() {
     let fixture = Fixture::open(vec![book_tool()]).await;
     fixture.small([Reply::status(429).header("retry-after-ms", "20"), Reply::status(529), says("done")]);
     let report = fixture.run("go").await;
@@ -110,7 +110,7 @@ async fn a_busy_provider_is_asked_again_without_a_correction() {
 }
 
 #[tokio::test]
-async fn a_refused_request_is_our_bug_and_is_kept() {
+async fn a_request_that_a_provider_refuses_is_an_internal_error_and_is_kept() {
     let fixture = Fixture::open(vec![book_tool()]).await;
     let error = r#"{"error":{"message":"messages.1: bad","type":"invalid_request_error","code":null}}"#;
     fixture.small([Reply::status(400).header("content-type", "application/json").body(error)]);
@@ -124,12 +124,12 @@ async fn a_refused_request_is_our_bug_and_is_kept() {
             .unwrap();
     assert_eq!(class, "internal");
     assert!(request.contains("remember me"));
-    assert_eq!(fixture.asked(), 1, "asking again would not help");
+    assert_eq!(fixture.asked(), 1, "a retry would not help");
     fixture.close().await;
 }
 
 #[tokio::test]
-async fn the_fallback_model_steps_in_for_one_that_cannot_be_reached() {
+async fn the_fallback_model_replaces_one_that_cannot_be_reached() {
     let fixture = Fixture::open(vec![book_tool()]).await;
     fixture.small([Reply::status(503)]);
     fixture.server.script(BIG, [says("here")]);
@@ -139,12 +139,12 @@ async fn the_fallback_model_steps_in_for_one_that_cannot_be_reached() {
 }
 
 #[tokio::test]
-async fn odd_answers_of_a_provider_are_data() {
+async fn odd_answers_of_a_provider_are_handled() {
     let fixture = Fixture::open(vec![book_tool()]).await;
     let odd = [
         Reply::json("{}"),
         Reply::json(r#"{"choices":[{"message":{"role":"assistant","content":""},"finish_reason":"stop"}]}"#),
-        // Two calls with one id, and none at all: they get ids of ours.
+        // Two calls with the same id and one without: Redial gives them its own ids.
         Reply::json(
             r#"{"choices":[{"message":{"tool_calls":[
                 {"id":"x","function":{"name":"book","arguments":"{\"departure_city\":\"Rome\",\"seats\":1}"}},
@@ -188,7 +188,7 @@ async fn a_recorded_task_replays_without_a_difference() {
     };
     let (code, _, stderr) = run(&["replay", &id]);
     assert_eq!(code, Some(0), "{stderr}");
-    // A saved record is a regression test: it replays alike, and a changed one does not.
+    // A saved record is a regression test: it replays without a difference, and a changed one does not.
     let (_, record, _) = run(&["show", &id, "--json"]);
     let path = unique_path("record");
     std::fs::write(&path, &record).unwrap();
@@ -212,13 +212,13 @@ async fn a_recorded_task_replays_without_a_difference() {
 }
 
 #[tokio::test]
-async fn watchers_are_told() {
+async fn watchers_get_notices() {
     let fixture = Fixture::open(vec![book_tool()]).await;
     fixture.small([says("done").after(Duration::from_millis(300))]);
     let id = fixture.stack.task(&task("go", agent())).await;
     let mut notices = fixture.stack.queue().subscribe(&redial_proto::subjects::task_events(id)).await.unwrap();
     fixture.stack.task_ended(id).await;
-    until("the end is told", async || {
+    until("the notice of the end", async || {
         let notice = notices.next().await?;
         let notice: redial_proto::TaskNotice = serde_json::from_slice(&notice).unwrap();
         (notice.state == TaskState::Succeeded).then_some(())

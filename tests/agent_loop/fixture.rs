@@ -1,4 +1,4 @@
-//! Everything that a task needs, and a scripted model behind HTTP.
+//! A stack that runs tasks, with scripted models behind HTTP.
 
 use redial_proto::{AgentRef, AgentSpec, CallId, Effect, RetryPolicy, TaskId, TaskReport, TaskState, TaskSubmission};
 use redial_testkit::{Reply, ScriptedHttp, Stack, unique_path};
@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The small model's address on the scripted server, and the stronger one's.
+/// Paths of the small model and of the stronger one on the scripted server.
 pub(crate) const SMALL: &str = "/small/chat/completions";
 pub(crate) const BIG: &str = "/big/chat/completions";
 
@@ -16,7 +16,7 @@ pub(crate) struct Fixture {
     pub(crate) server: ScriptedHttp,
 }
 
-/// A model's answer in words.
+/// A model's answer without calls.
 pub(crate) fn says(text: &str) -> Reply {
     completion(&json!({"role": "assistant", "content": text}), "stop")
 }
@@ -57,7 +57,7 @@ pub(crate) fn book_tool() -> Tool {
     Tool::new("book", book).describe("Books a trip.").effect(Effect::Idempotent).retry(quick())
 }
 
-/// Retries without waiting, so that tests need not.
+/// Retries without a delay.
 pub(crate) fn quick() -> RetryPolicy {
     RetryPolicy { initial_ms: 1, cap_ms: 1, ..RetryPolicy::default() }
 }
@@ -73,7 +73,7 @@ pub(crate) fn task(input: &str, agent: AgentSpec) -> TaskSubmission {
 }
 
 impl Fixture {
-    /// Everything runs, with these tools.
+    /// Starts everything with these tools.
     pub(crate) async fn open(tools: Vec<Tool>) -> Self {
         Self::over(Stack::start().await, tools).await
     }
@@ -94,12 +94,12 @@ impl Fixture {
         Self { stack, server }
     }
 
-    /// What the small model answers, in order; the last one again and again.
+    /// The answers of the small model in order; the last one is repeated.
     pub(crate) fn small(&self, replies: impl IntoIterator<Item = Reply>) {
         self.server.script(SMALL, replies);
     }
 
-    /// Runs a task of the usual agent to its end.
+    /// Runs a task of the default agent to its end.
     pub(crate) async fn run(&self, input: &str) -> TaskReport {
         self.run_as(input, agent()).await
     }
@@ -118,17 +118,17 @@ impl Fixture {
         serde_json::from_slice(&self.server.requests()[n].body).unwrap()
     }
 
-    /// How often the models were asked.
+    /// The number of requests to the models.
     pub(crate) fn asked(&self) -> usize {
         self.server.requests().len()
     }
 
-    /// All that the models were ever told.
+    /// Everything that was sent to the models.
     pub(crate) fn everything_seen(&self) -> String {
         self.server.requests().iter().map(redial_testkit::Request::text).collect()
     }
 
-    /// A task's tool calls by turn and call_index: id, tool, state, attempts.
+    /// A task's tool calls by turn and call index: id, tool, state, attempts.
     pub(crate) async fn calls_of(&self, task: TaskId) -> Vec<(CallId, String, String, i32)> {
         let rows: Vec<(uuid::Uuid, String, String, i32)> = sqlx::query_as(
             "SELECT id, tool, state, attempt FROM calls WHERE task_id = $1 AND call_index > 0 ORDER BY turn, call_index",

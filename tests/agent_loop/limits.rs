@@ -1,4 +1,4 @@
-//! Cancels, budgets, time.
+//! Cancels, budgets and deadlines.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 
 use crate::fixture::{Fixture, agent, answer, book_tool, calls, says, task};
 
-/// A tool that waits until it is let go, or stopped.
+/// A tool that waits until it is released or stopped.
 fn gated() -> (Tool, &'static Semaphore, &'static Semaphore) {
     let started: &'static Semaphore = Box::leak(Box::new(Semaphore::new(0)));
     let gate: &'static Semaphore = Box::leak(Box::new(Semaphore::new(0)));
@@ -23,7 +23,7 @@ fn gated() -> (Tool, &'static Semaphore, &'static Semaphore) {
 }
 
 #[tokio::test]
-async fn a_cancelled_task_ends_and_the_conversation_goes_on() {
+async fn a_cancelled_task_ends_and_the_conversation_continues() {
     let (tool, started, _) = gated();
     let fixture = Fixture::open(vec![tool, book_tool()]).await;
     let both = [("gated", "{}"), ("book", r#"{"departure_city":"Rome","seats":1}"#)];
@@ -63,7 +63,7 @@ async fn a_task_that_waits_for_its_conversation_can_be_cancelled() {
 }
 
 #[tokio::test]
-async fn time_over_stops_the_tools_and_asks_for_a_last_answer() {
+async fn the_time_limit_stops_the_tools_and_asks_for_a_last_answer() {
     let (tool, started, _) = gated();
     let fixture = Fixture::open(vec![tool]).await;
     fixture.small([calls(&[("gated", "{}")]), says("It took too long.")]);

@@ -1,4 +1,4 @@
-//! Ways to submit a task, and what is refused.
+//! Ways to submit a task, and invalid submissions.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use redial_testkit::{Stack, unique_path, until};
 use crate::fixture::{Fixture, agent, answer, book_tool, says, task};
 
 #[tokio::test]
-async fn agents_come_from_a_file_that_is_read_again() {
+async fn changes_of_the_file_of_agents_take_effect() {
     let mut stack = Stack::start().await;
     stack.stop_dispatchers().await;
     let path = unique_path("agents");
@@ -26,7 +26,7 @@ async fn agents_come_from_a_file_that_is_read_again() {
     assert_eq!(error.code, Code::UnknownAgent);
     assert!(error.message.contains("did you mean \"travel\"?"), "{error}");
     std::fs::write(&path, file("hotels")).unwrap();
-    // The file is looked at once a second at most.
+    // The file is checked at most once a second.
     until("the new agent is known", async || {
         (fixture.stack.submit_task(&named("hotels")).await.status == SubmitStatus::Accepted).then_some(())
     })
@@ -40,7 +40,7 @@ async fn agents_come_from_a_file_that_is_read_again() {
 }
 
 #[tokio::test]
-async fn bad_submissions_say_what_is_allowed() {
+async fn errors_of_invalid_submissions_name_what_is_allowed() {
     let fixture = Fixture::open(vec![book_tool()]).await;
     let cases = [
         (task("", agent()), Code::InvalidValue, "input"),
@@ -67,7 +67,7 @@ async fn bad_submissions_say_what_is_allowed() {
 }
 
 #[tokio::test]
-async fn the_intake_stream_takes_tasks_and_keeps_what_it_cannot_take() {
+async fn the_intake_stream_accepts_tasks_and_keeps_invalid_messages() {
     let fixture = Fixture::open(vec![book_tool()]).await;
     fixture.small([says("from afar")]);
     let mut nats = fixture.stack.raw_nats().await;
@@ -91,7 +91,7 @@ async fn the_intake_stream_takes_tasks_and_keeps_what_it_cannot_take() {
 }
 
 #[tokio::test]
-async fn models_and_tools_keep_to_their_names() {
+async fn models_and_tools_have_separate_names() {
     let fixture = Fixture::open(vec![book_tool()]).await;
     fixture.small([says("hello")]);
     let report = fixture.run("hi").await;

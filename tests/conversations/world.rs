@@ -250,6 +250,6 @@ impl World<'_> {
             return Err(format!("the view contains {call:?}, which is pruned"));
         }
         let offered = if tools { invent::offers() } else { Vec::new() };
-        providers::take(seen, offered, self.language, &mut self.rng)
+        providers::check(seen, offered, self.language, &mut self.rng)
     }
 }

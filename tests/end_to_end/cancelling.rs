@@ -1,4 +1,4 @@
-//! After an acknowledged cancel nothing starts, and what runs is stopped.
+//! After an acknowledged cancel nothing starts, and running attempts are stopped.
 
 use redial_proto::{
     ApiError, CallId, CallState, CancelReply, CancelRequest, ClaimId, Code, Effect, ErrorClass, ToolSpec, subjects,
@@ -22,7 +22,7 @@ async fn a_call_that_waits_never_starts() {
     let call = stack.call("tool", json!({})).await;
     assert_eq!(stack.cancel(call).await, CallState::Cancelled);
     assert_eq!(stack.cancel(call).await, CallState::Cancelled, "again: it has ended that way");
-    // Now a worker comes, and finds the job still on the stream.
+    // A worker that starts now finds the job still on the stream.
     stack.work(vec![obedient("tool", Effect::Read, &stack.ledger)]).await;
     let other = stack.call("tool", json!({})).await;
     stack.output(other).await;
@@ -61,7 +61,7 @@ async fn a_running_tool_is_stopped() {
 }
 
 #[tokio::test]
-async fn a_result_that_was_faster_than_the_cancel_counts() {
+async fn a_result_before_the_cancel_counts() {
     let stack = Stack::start().await;
     let mut worker = Hand::new(&stack, vec![ToolSpec::named("tool")]).await;
     let call = stack.call("tool", json!({})).await;
@@ -74,7 +74,7 @@ async fn a_result_that_was_faster_than_the_cancel_counts() {
 }
 
 #[tokio::test]
-async fn a_failure_after_a_cancel_is_not_tried_again() {
+async fn a_failure_after_a_cancel_is_not_retried() {
     let stack = with(Effect::Read).await;
     let mut worker =
         Hand::new(&stack, vec![ToolSpec { effect: Effect::Read, pool: "hand".into(), ..ToolSpec::named("hand") }])
@@ -91,9 +91,9 @@ async fn a_failure_after_a_cancel_is_not_tried_again() {
     stack.finish().await;
 }
 
-/// The release has looked at the call when the cancel is written.
+/// The cancel is written after the release has read the call.
 #[tokio::test]
-async fn an_attempt_that_is_given_back_during_a_cancel_does_not_wait_for_its_lease() {
+async fn an_attempt_that_is_released_during_a_cancel_does_not_wait_for_its_lease() {
     let stack = Stack::start().await;
     let worker = Hand::new(&stack, vec![ToolSpec::named("tool")]).await;
     let call = stack.call("tool", json!({})).await;

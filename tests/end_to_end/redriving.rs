@@ -1,4 +1,4 @@
-//! An ended call runs again as a new one; the old one never changes.
+//! A redrive runs an ended call again as a new call; the old one never changes.
 
 use redial_proto::{CallId, CallState, Code, Effect, SubmitStatus};
 use redial_testkit::{Deed, Stack, obedient};
@@ -58,7 +58,7 @@ async fn attempts_and_redrives_share_one_idempotency_key() {
 }
 
 #[tokio::test]
-async fn a_call_that_may_not_run_again_says_why() {
+async fn a_call_that_cannot_run_again_is_rejected_with_the_reason() {
     let stack = with(Effect::Read).await;
     let done = stack.call("tool", json!({})).await;
     stack.output(done).await;
@@ -82,7 +82,7 @@ async fn a_call_that_may_not_run_again_says_why() {
 }
 
 #[tokio::test]
-async fn an_unknown_call_runs_again_only_when_a_person_says_so() {
+async fn an_unknown_call_runs_again_only_by_its_id() {
     let stack = with(Effect::Unsafe).await;
     let call = stack.call("tool", json!({"fail": "unavailable"})).await;
     assert_eq!(stack.ended(call).await.state, CallState::Unknown);

@@ -1,4 +1,4 @@
-//! `redial dead-letters`: messages of the streams that could not be taken, with the reason.
+//! `redial dead-letters`: messages of the streams that could not be processed, with the reason.
 
 use std::process::ExitCode;
 

@@ -1,10 +1,10 @@
-//! `redial health`: a round trip to NATS and, where a database is set, to Postgres.
+//! `redial health`: checks that NATS answers and, if a database is configured, that Postgres does.
 
 use std::{process::ExitCode, time::Duration};
 
 use crate::{connect, exit, output, settings::Settings};
 
-/// A healthy server answers within this.
+/// Longest wait for a server's answer.
 const LIMIT: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(settings: &Settings) -> anyhow::Result<ExitCode> {

@@ -111,7 +111,7 @@ struct Lines {
     name: Option<String>,
     number: u64,
     bytes: Option<u64>,
-    /// A line that did not fit the last batch.
+    /// A line that did not fit into the last batch.
     left: Option<(u64, Box<RawValue>)>,
 }
 
@@ -120,7 +120,9 @@ impl Lines {
         if path == Path::new("-") {
             let name = name.map(str::to_owned);
             if name.is_none() {
-                output::note("standard input has no name: lines without a key are new calls each time; see --name");
+                output::note(
+                    "standard input has no name, so a second run submits lines without a key again; see --name",
+                );
             }
             return Ok(Self {
                 reader: Box::new(BufReader::new(std::io::stdin())),

@@ -1,4 +1,4 @@
-//! `redial tools`: what workers registered.
+//! `redial tools`: the tools that workers registered.
 
 use std::process::ExitCode;
 
@@ -38,7 +38,7 @@ fn row(tool: &ToolRecord) -> Vec<String> {
             workers,
             output::one_line(&spec.description, DESCRIPTION),
         ],
-        // Registered by a worker of another version.
+        // A worker of another version registered it.
         Err(error) => {
             let unreadable = output::one_line(&format!("not readable: {error}"), DESCRIPTION);
             vec![tool.name.clone(), "?".to_owned(), "?".to_owned(), "?".to_owned(), workers, unreadable]

@@ -1,4 +1,4 @@
-//! `redial workers`: who runs what.
+//! `redial workers`: the workers, their state and their tools.
 
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ pub(crate) async fn run(settings: &Settings, all: bool) -> anyhow::Result<ExitCo
     let workers = connect::store(settings).await?.worker_records(all).await?;
     if workers.is_empty() {
         output::note(if all {
-            "no worker was ever seen"
+            "no worker has registered yet"
         } else {
             "no worker is alive; --all lists those that are gone"
         });
