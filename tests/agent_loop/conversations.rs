@@ -1,10 +1,13 @@
 //! Conversations: follow-up tasks, one at a time; roles; parallel calls; long ones.
 
 use redial_proto::{AgentSpec, Effect, Role, SubmitStatus, TaskState};
+use redial_testkit::{Reply, ScriptedHttp};
 use redial_worker::Tool;
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, agent, answer, book_tool, calls, feedback, roles, says, task};
+use crate::fixture::{Fixture, agent, answer, book_tool, calls, feedback, http_tools, roles, says, task};
+
+const QUICK_READ: &str = "effect = \"read\"\nretry = { initial = \"1ms\", cap = \"1ms\" }";
 
 #[tokio::test]
 async fn a_follow_up_sees_the_whole_conversation() {
@@ -55,21 +58,12 @@ async fn tasks_of_one_conversation_run_one_after_the_other() {
 
 #[tokio::test]
 async fn parallel_calls_are_answered_in_their_order() {
-    let server = redial_testkit::ScriptedHttp::start().await;
-    let path = redial_testkit::unique_path("tools");
-    let tool = |name: &str| {
-        format!(
-            "[[tool]]\nname = \"{name}\"\neffect = \"read\"\nretry = {{ initial = \"1ms\", cap = \"1ms\" }}\n\
-             [tool.http]\nmethod = \"GET\"\nurl = \"{}\"\n",
-            server.url(&format!("/{name}"))
-        )
-    };
-    std::fs::write(&path, format!("{}{}{}", tool("gone"), tool("flaky"), tool("fast"))).unwrap();
-    let busy = redial_testkit::Reply::status(503);
-    server.script("/gone", [redial_testkit::Reply::status(404).body("no such hotel")]);
-    server.script("/flaky", [busy.clone(), busy, redial_testkit::Reply::json("2")]);
-    server.script("/fast", [redial_testkit::Reply::json("3")]);
-    let fixture = Fixture::open(redial_tools::load(&path).unwrap()).await;
+    let server = ScriptedHttp::start().await;
+    let busy = Reply::status(503);
+    server.script("/gone", [Reply::status(404).body("no such hotel")]);
+    server.script("/flaky", [busy.clone(), busy, Reply::json("2")]);
+    server.script("/fast", [Reply::json("3")]);
+    let fixture = Fixture::open(http_tools(&server, &["gone", "flaky", "fast"], QUICK_READ)).await;
     fixture.small([calls(&[("gone", "{}"), ("flaky", "{}"), ("fast", "{}")]), says("all three")]);
     let report = fixture.run("go").await;
     assert_eq!(answer(&report), "all three");

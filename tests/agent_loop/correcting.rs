@@ -1,11 +1,11 @@
 //! The model gets feedback on wrong calls, except where a repair suffices.
 
 use redial_proto::{AgentSpec, Effect, ErrorClass, Policy, TaskCode, TaskDecision, TaskState};
-use redial_testkit::{Reply, ScriptedHttp, unique_path};
+use redial_testkit::{Reply, ScriptedHttp};
 use redial_worker::Tool;
 use serde_json::{Value, json};
 
-use crate::fixture::{BIG, Fixture, agent, answer, book_tool, calls, feedback, roles, says};
+use crate::fixture::{BIG, Fixture, agent, answer, book_tool, calls, feedback, http_tools, roles, says};
 
 #[tokio::test]
 async fn a_wrong_call_is_corrected_after_feedback() {
@@ -114,17 +114,8 @@ async fn an_outage_of_a_service_costs_no_correction() {
     let down = Reply::status(503).body("upstream db-7.internal.example is down, token=canary-4711");
     server.script("/stock", [down.clone(), down.clone(), Reply::json("{\"left\":3}")]);
     server.script("/broken", [down]);
-    let manifest = unique_path("tools");
-    let tool = |name: &str| {
-        format!(
-            "[[tool]]\nname = \"{name}\"\neffect = \"read\"\n\
-             retry = {{ initial = \"1ms\", cap = \"1ms\", max_attempts = 3 }}\n\
-             [tool.http]\nmethod = \"GET\"\nurl = \"{}\"\n",
-            server.url(&format!("/{name}"))
-        )
-    };
-    std::fs::write(&manifest, format!("{}{}", tool("stock"), tool("broken"))).unwrap();
-    let fixture = Fixture::open(redial_tools::load(&manifest).unwrap()).await;
+    let lines = "effect = \"read\"\nretry = { initial = \"1ms\", cap = \"1ms\", max_attempts = 3 }";
+    let fixture = Fixture::open(http_tools(&server, &["stock", "broken"], lines)).await;
     fixture.small([calls(&[("stock", "{}")]), calls(&[("broken", "{}")]), says("3 left.")]);
     let report = fixture.run("how many?").await;
     assert_eq!(answer(&report), "3 left.");

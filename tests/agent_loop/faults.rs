@@ -6,19 +6,13 @@ use redial_proto::{AgentSpec, TaskCode, TaskInput, TaskState};
 use redial_testkit::{Reply, ScriptedHttp, Stack, unique_path, until};
 use redial_worker::Tool;
 
-use crate::fixture::{BIG, Fixture, agent, answer, book_tool, calls, feedback, roles, says, task};
+use crate::fixture::{BIG, Fixture, agent, answer, book_tool, calls, feedback, http_tools, roles, says, task};
 
 /// A tool over HTTP that takes a second. The requests to its server show how often it ran.
 async fn slow_tool() -> (ScriptedHttp, Vec<Tool>) {
     let server = ScriptedHttp::start().await;
     server.script("/slow", [Reply::json("{\"done\":true}").after(Duration::from_secs(1))]);
-    let path = unique_path("tools");
-    let text = format!(
-        "[[tool]]\nname = \"slow\"\neffect = \"unsafe\"\n[tool.http]\nmethod = \"POST\"\nurl = \"{}\"\n",
-        server.url("/slow")
-    );
-    std::fs::write(&path, text).unwrap();
-    let tools = redial_tools::load(&path).unwrap();
+    let tools = http_tools(&server, &["slow"], "effect = \"unsafe\"");
     (server, tools)
 }
 

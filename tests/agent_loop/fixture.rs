@@ -161,3 +161,14 @@ pub(crate) fn feedback(messages: &[Value]) -> Value {
 pub(crate) fn roles(messages: &[Value]) -> Vec<&str> {
     messages.iter().map(|message| message["role"].as_str().unwrap()).collect()
 }
+
+/// A tool over HTTP for each name, at `/<name>` of the server, with these further lines of the manifest.
+pub(crate) fn http_tools(server: &ScriptedHttp, names: &[&str], lines: &str) -> Vec<Tool> {
+    let entry = |name: &&str| {
+        let url = server.url(&format!("/{name}"));
+        format!("[[tool]]\nname = \"{name}\"\n{lines}\n[tool.http]\nmethod = \"POST\"\nurl = \"{url}\"\n")
+    };
+    let path = unique_path("tools");
+    std::fs::write(&path, names.iter().map(entry).collect::<String>()).unwrap();
+    redial_tools::load(&path).unwrap()
+}

@@ -23,15 +23,10 @@ pub(crate) struct Hand {
 impl Hand {
     /// Registers itself with these tools.
     pub(crate) async fn new(stack: &Stack, tools: Vec<ToolSpec>) -> Self {
-        let (id, queue) = (WorkerId::generate("hand"), stack.queue().clone());
+        let (id, queue) = (WorkerId::generate("manual"), stack.queue().clone());
         let notices = queue.subscribe(&subjects::worker(&id)).await.unwrap();
-        let registration = Registration {
-            worker: id.clone(),
-            started_at: Utc::now(),
-            slots: 10,
-            version: "by hand".to_owned(),
-            tools,
-        };
+        let registration =
+            Registration { worker: id.clone(), started_at: Utc::now(), slots: 10, version: "manual".to_owned(), tools };
         let _: serde_json::Value = queue.request(subjects::REGISTER, &registration, ANSWER).await.unwrap();
         Self { id, queue, notices }
     }

@@ -7,13 +7,7 @@ use redial_queue::QueueError;
 use redial_testkit::{Deed, Stack, obedient};
 use serde_json::json;
 
-use crate::by_hand::Hand;
-
-async fn with(effect: Effect) -> Stack {
-    let mut stack = Stack::start().await;
-    stack.work(vec![obedient("tool", effect, &stack.ledger)]).await;
-    stack
-}
+use crate::{by_hand::Hand, fixture::with_tool};
 
 #[tokio::test]
 async fn a_call_that_waits_never_starts() {
@@ -35,7 +29,7 @@ async fn a_call_that_waits_never_starts() {
 
 #[tokio::test]
 async fn a_call_between_two_attempts_never_starts_again() {
-    let stack = with(Effect::Read).await;
+    let stack = with_tool(Effect::Read).await;
     let call = stack.call("tool", json!({"fail": "unavailable", "retry_after_ms": 300})).await;
     stack.is(call, CallState::RetryWait).await;
     assert_eq!(stack.cancel(call).await, CallState::Cancelled);
@@ -47,7 +41,7 @@ async fn a_call_between_two_attempts_never_starts_again() {
 #[tokio::test]
 async fn a_running_tool_is_stopped() {
     for effect in Effect::ALL {
-        let stack = with(effect).await;
+        let stack = with_tool(effect).await;
         let call = stack.call("tool", json!({"hold": "/nonexistent"})).await;
         stack.ledger.reaches(Deed::Started, 1).await;
         assert_eq!(stack.cancel(call).await, CallState::Running, "its worker is told to stop");
@@ -75,7 +69,7 @@ async fn a_result_before_the_cancel_counts() {
 
 #[tokio::test]
 async fn a_failure_after_a_cancel_is_not_retried() {
-    let stack = with(Effect::Read).await;
+    let stack = with_tool(Effect::Read).await;
     let mut worker =
         Hand::new(&stack, vec![ToolSpec { effect: Effect::Read, pool: "hand".into(), ..ToolSpec::named("hand") }])
             .await;

@@ -7,21 +7,13 @@ use redial_testkit::{FaultProxy, Servers, Stack, until};
 use redial_tools::Tool;
 use serde_json::{Value, json};
 
+use crate::fixture::dead_letters;
+
 async fn calls(stack: &Stack, count: usize) -> Vec<CallId> {
     until(&format!("{count} calls are on record"), async || {
         let ids: Vec<uuid::Uuid> =
             sqlx::query_scalar("SELECT id FROM calls ORDER BY id").fetch_all(stack.db()).await.ok()?;
         (ids.len() >= count).then(|| ids.into_iter().map(CallId).collect())
-    })
-    .await
-}
-
-async fn dead_letters(stack: &Stack, count: usize) -> Vec<(String, String, Vec<u8>)> {
-    until(&format!("{count} dead letters"), async || {
-        let rows =
-            sqlx::query_as("SELECT code, message, payload FROM dead_letters WHERE source = 'intake' ORDER BY id");
-        let rows: Vec<_> = rows.fetch_all(stack.db()).await.ok()?;
-        (rows.len() >= count).then_some(rows)
     })
     .await
 }
@@ -56,7 +48,7 @@ async fn invalid_messages_become_dead_letters_with_the_reason() {
     nats.publish(subjects::INTAKE, batch.to_string().as_bytes()).await;
     nats.publish(subjects::INTAKE, br#"{"tool":"nobody","arguments":{}}"#).await;
     let calls = calls(&stack, 3).await;
-    let kept = dead_letters(&stack, 2).await;
+    let kept = dead_letters(&stack, "intake", 2).await;
     assert_eq!((kept[0].0.as_str(), kept[0].2.as_slice()), ("invalid_message", garbage.as_slice()));
     assert!(kept[0].1.contains("a JSON object is needed"), "{}", kept[0].1);
     assert!(kept[1].1.contains("missing field `arguments`"), "{}", kept[1].1);

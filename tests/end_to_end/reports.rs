@@ -1,10 +1,10 @@
 //! Reports that are late, duplicate, foreign or unreadable change nothing and are kept.
 
 use redial_proto::{CallState, Effect, ErrorClass, Failure, JobRef, ToolSpec, subjects};
-use redial_testkit::{Stack, until};
+use redial_testkit::Stack;
 use serde_json::{Value, json};
 
-use crate::by_hand::Hand;
+use crate::{by_hand::Hand, fixture::dead_letters};
 
 fn reader() -> ToolSpec {
     let retry = redial_proto::RetryPolicy { initial_ms: 1, cap_ms: 1, ..Default::default() };
@@ -84,14 +84,8 @@ async fn an_unreadable_report_becomes_a_dead_letter_with_the_reason() {
     let batch = json!({"worker": worker.id, "reports": [7, both, class, good]});
     stack.queue().put(subjects::RESULTS, &batch).await.unwrap();
     worker.ingested(JobRef { call, attempt: 1 }).await;
-    assert_eq!(stack.output(call).await, r#""good""#, "a bad neighbour harms nothing");
-    let kept: Vec<(String, String, Vec<u8>)> = until("five rejected messages", async || {
-        let rows =
-            sqlx::query_as("SELECT code, message, payload FROM dead_letters WHERE source = 'results' ORDER BY id");
-        let rows: Vec<_> = rows.fetch_all(stack.db()).await.unwrap();
-        (rows.len() == 5).then_some(rows)
-    })
-    .await;
+    assert_eq!(stack.output(call).await, r#""good""#, "an invalid report affects no other");
+    let kept = dead_letters(&stack, "results", 5).await;
     let reasons: Vec<&str> = kept.iter().map(|(_, message, _)| message.as_str()).collect();
     assert!(kept.iter().all(|(code, ..)| code == "invalid_message"));
     assert!(reasons[0].contains("no batch of reports: expected value at line 1 column 1"), "{reasons:?}");

@@ -80,7 +80,7 @@ pub(crate) enum Command {
     },
     /// List dead letters: messages that could not be processed, each with the reason
     DeadLetters {
-        /// Most entries to print
+        /// Maximum number of entries
         #[arg(long, default_value_t = 50)]
         limit: u32,
     },
@@ -146,7 +146,7 @@ pub(crate) struct CallArgs {
     /// Timeout of one attempt, such as 30s [default: the tool's]
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) timeout: Option<std::time::Duration>,
-    /// Most attempts [default: the tool's]
+    /// Maximum number of attempts [default: the tool's]
     #[arg(long, value_name = "N")]
     pub(crate) max_attempts: Option<u32>,
 }
@@ -193,7 +193,7 @@ pub(crate) struct TasksArgs {
     /// Only tasks submitted within this time (2h, 3days) or since then (2026-11-20, 2026-11-20T08:00:00Z)
     #[arg(long, value_name = "TIME", value_parser = since)]
     pub(crate) since: Option<DateTime<Utc>>,
-    /// Most entries to print
+    /// Maximum number of entries
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) limit: u32,
     /// Only tasks submitted before this one: the next page
@@ -234,7 +234,7 @@ pub(crate) struct CheckArgs {
 pub(crate) struct SubmitArgs {
     /// File with one JSON submission per line: {"tool": …, "arguments": {…}}; - reads standard input
     pub(crate) file: PathBuf,
-    /// Most lines in one request
+    /// Maximum number of lines in one request
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) batch: u32,
     /// Name that identifies this submission in a second run [default: the file's path]
@@ -274,7 +274,7 @@ pub(crate) struct HistoryArgs {
     /// Only calls of this task: tool calls and model turns
     #[arg(long)]
     pub(crate) task: Option<TaskId>,
-    /// Most entries to print
+    /// Maximum number of entries
     #[arg(long, default_value_t = 50)]
     pub(crate) limit: u32,
     /// Only calls submitted before this one: the next page
@@ -284,7 +284,7 @@ pub(crate) struct HistoryArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct RedriveArgs {
-    /// Ids of calls; an `unknown` call runs again only by its id
+    /// Ids of calls. A filter matches `unknown` calls, which may have done their work, only with --state unknown
     pub(crate) calls: Vec<CallId>,
     #[command(flatten)]
     pub(crate) filter: FilterArgs,

@@ -8,6 +8,8 @@ use redial_queue::QueueError;
 use redial_servers::ServerError;
 use redial_store::StoreError;
 
+use crate::timeline::text;
+
 /// A call, a line or a check failed.
 pub(crate) const FAILED: u8 = 1;
 /// A usage error: an invalid flag, setting or file.
@@ -25,12 +27,7 @@ pub(crate) fn report(error: &anyhow::Error, json: bool) -> ExitCode {
             if api.details.is_empty() { api.message.as_str() } else { "the arguments break the tool's rules" };
         eprintln!("error: {message} [{}]", api.code);
         for detail in &api.details {
-            let hint = detail.hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default();
-            let sent = match detail.rule.as_str() {
-                "required" => "is missing".to_owned(),
-                rule => format!("{rule}: {} was sent", detail.sent),
-            };
-            eprintln!("  {}: {sent}; allowed: {}{hint}", detail.path, detail.allowed);
+            eprintln!("  {}", text::field_error(detail));
         }
     }
     ExitCode::from(match api.code {

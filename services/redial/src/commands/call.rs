@@ -98,7 +98,7 @@ fn print_progress(view: &CallView, last: &mut Option<(CallState, u32)>) {
     }
     if let (CallState::RetryWait, Some(at)) = (view.state, view.next_attempt_at) {
         let class = view.class.map(ErrorClass::as_str);
-        output::note(text::retry(view.attempts, class, view.message.as_deref(), (at, chrono::Utc::now())));
+        output::note(text::retry(view.attempts, class, view.message.as_deref(), at, chrono::Utc::now()));
     }
 }
 

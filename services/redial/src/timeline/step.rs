@@ -42,7 +42,7 @@ impl TaskTimeline {
                     Some(model) => (format!("retry {turn}"), Party::Model(model.to_owned())),
                     None => (format!("retry {turn}.{call_index}"), Party::Tool(tool.clone())),
                 };
-                let retry = text::retry(*attempt, Some(class.as_str()), Some(message), (*next_at, step.at));
+                let retry = text::retry(*attempt, Some(class.as_str()), Some(message), *next_at, step.at);
                 let tool = turn::model_name(tool).unwrap_or(tool);
                 Entry::new(label, Ink::Yellow, format!("{tool}: {retry}")).drawn(Drawing::Failed(party))
             }

@@ -30,10 +30,13 @@ pub(crate) fn json(text: &str) -> String {
 /// A field error on one line.
 pub(crate) fn field_error(error: &FieldError) -> String {
     let FieldError { path, rule, sent, allowed, hint } = error;
-    let path = if path.is_empty() { "the whole" } else { path };
-    let sent = limits::shorten(&json_text::one_line(&sent.to_string()), SHORT);
+    let path = if path.is_empty() { "the arguments" } else { path };
+    let problem = match rule.as_str() {
+        "required" => "missing".to_owned(),
+        rule => format!("{rule}; sent {}", limits::shorten(&json_text::one_line(&sent.to_string()), SHORT)),
+    };
     let hint = hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
-    output::plain(&format!("{path}: {rule}; sent {sent}; allowed: {allowed}{hint}"))
+    output::plain(&format!("{path}: {problem}; allowed: {allowed}{hint}"))
 }
 
 /// How an attempt or a call ended: `failed after 97 ms: unavailable: HTTP 503`.
@@ -54,7 +57,8 @@ pub(crate) fn retry(
     attempt: u32,
     class: Option<&str>,
     message: Option<&str>,
-    (next, now): (DateTime<Utc>, DateTime<Utc>),
+    next: DateTime<Utc>,
+    now: DateTime<Utc>,
 ) -> String {
     let message = message.map(|message| limits::shorten(message.trim().lines().next().unwrap_or_default(), SHORT));
     let failed = ended("failed", None, class, message.as_deref());
