@@ -22,7 +22,11 @@ async fn a_failed_call_runs_again_as_a_new_call() {
     assert_eq!((first.status, redrive_of(&stack, new).await), (SubmitStatus::Accepted, Some(old.0)));
     assert_ne!(new, old);
     let second = stack.redrive(old).await;
-    assert_eq!((second.status, second.call), (SubmitStatus::Existing, Some(new)), "asking again gets the same call");
+    assert_eq!(
+        (second.status, second.call),
+        (SubmitStatus::Existing, Some(new)),
+        "a second redrive returns the same call"
+    );
     assert_eq!(stack.ended(new).await.state, CallState::Failed, "its first attempt fails as ordered");
     let third = stack.redrive(new).await;
     assert_eq!(third.status, SubmitStatus::Accepted, "the new one can be redriven in turn");

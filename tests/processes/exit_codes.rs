@@ -37,7 +37,7 @@ async fn arguments_that_are_not_json_are_refused_without_a_server() {
     let folder = tempfile::tempdir().unwrap();
     let run = redial(folder.path(), &[], &["call", "echo", "{\"a\": }", "--nats-url", "nats://127.0.0.1:1"]).await;
     assert_eq!(run.code, 2);
-    assert_eq!(run.err, "error: the arguments are no JSON: expected value at line 1 column 7 [invalid_message]\n");
+    assert_eq!(run.err, "error: the arguments are not JSON: expected value at line 1 column 7 [invalid_message]\n");
 }
 
 #[tokio::test]
@@ -53,7 +53,7 @@ async fn the_exit_code_of_a_call_depends_on_its_end() {
     assert_eq!((done.code, done.out.as_str(), done.err.as_str()), (0, "{\"a\" : 1}\n", ""));
     let failed = call("tool", r#"{"fail":"auth"}"#, &["--wait"]).await;
     assert_eq!((failed.code, failed.out.as_str()), (1, ""));
-    assert!(failed.err.contains("ended failed after 1 attempts: told to fail with auth [auth]"), "{}", failed.err);
+    assert!(failed.err.contains("ended failed after 1 attempt: told to fail with auth [auth]"), "{}", failed.err);
     let unknown = call("ehco", "{}", &["--wait"]).await;
     assert_eq!((unknown.code, unknown.out.as_str()), (1, ""));
     assert!(unknown.err.contains(r#"did you mean "echo"? [unknown_tool]"#), "{}", unknown.err);

@@ -14,7 +14,7 @@ use crate::{
     connect::{self, REQUEST},
     exit, output,
     settings::Settings,
-    timeline::text,
+    timeline::{text, totals},
 };
 
 /// Events can get lost; the call is read again after this.
@@ -111,10 +111,8 @@ fn print(settings: &Settings, view: &CallView) -> anyhow::Result<ExitCode> {
     } else {
         let class = view.class.map(ErrorClass::as_str).unwrap_or_default();
         let message = view.message.as_deref().unwrap_or_default();
-        output::note(format!(
-            "call {} ended {} after {} attempts: {message} [{class}]",
-            view.call, view.state, view.attempts
-        ));
+        let attempts = totals::count(view.attempts.into(), "attempt");
+        output::note(format!("call {} ended {} after {attempts}: {message} [{class}]", view.call, view.state));
     }
     Ok(if succeeded { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
 }

@@ -70,7 +70,7 @@ pub(crate) fn dollars(micros: u64) -> Option<String> {
 }
 
 /// `1 call`, `2 calls`.
-pub(super) fn count(n: u64, what: &str) -> String {
+pub(crate) fn count(n: u64, what: &str) -> String {
     format!("{} {what}{}", thousands(n), if n == 1 { "" } else { "s" })
 }
 
