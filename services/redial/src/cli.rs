@@ -33,7 +33,7 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
-    /// Run Redial on this machine: private Postgres and NATS servers, a dispatcher and a worker
+    /// Run Postgres, NATS, a dispatcher and a worker on this machine
     Dev(DevArgs),
     /// Run a dispatcher
     Dispatcher(DispatcherFlags),
@@ -47,20 +47,26 @@ pub(crate) enum Command {
     Call(CallArgs),
     /// Submit the tool calls of a file; a second run submits nothing twice
     Submit(SubmitArgs),
-    /// Submit one task: a request that a model answers with the help of tools
+    /// Submit one task, which a model works on with tools
     Task(TaskArgs),
-    /// Follow a task while it runs: turns, calls, repairs, feedback, retries, the answer; exit code 1 if it fails
+    /// Follow a task while it runs; exit code 1 if it fails
+    ///
+    /// Prints its turns, calls, repairs, feedback, retries and the answer.
     Watch {
         /// The task's id
         task: TaskId,
     },
     /// List tasks, newest first
     Tasks(TasksArgs),
-    /// Check a model's arguments offline: print the repaired arguments or the feedback
+    /// Check a model's arguments offline; exit code 1 if a call would not run
+    ///
+    /// Prints the arguments and the repairs with which the tool would run, or the feedback for the model.
     Check(CheckArgs),
     /// List calls, newest first
     History(HistoryArgs),
-    /// Show everything on record about a task or a call: decisions, attempts, errors, retries, the answer
+    /// Show everything on record about a task or a call
+    ///
+    /// Prints its decisions, attempts, errors, retries and the answer.
     Show {
         /// The task's or the call's id
         id: Uuid,
@@ -68,7 +74,7 @@ pub(crate) enum Command {
         #[arg(long, conflicts_with = "json")]
         mermaid: bool,
     },
-    /// Repeat the decisions of a recorded task and report every difference; exit code 1 if there is one
+    /// Repeat the decisions of a recorded task; exit code 1 if one differs
     Replay(ReplayArgs),
     /// List the tools that workers registered
     Tools,
@@ -78,7 +84,7 @@ pub(crate) enum Command {
         #[arg(long)]
         all: bool,
     },
-    /// List dead letters: messages that could not be processed, each with the reason
+    /// List messages that could not be processed, each with the reason
     DeadLetters {
         /// Maximum number of entries
         #[arg(long, default_value_t = 50)]
