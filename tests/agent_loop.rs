@@ -1,5 +1,5 @@
-//! Tasks on real servers: a dispatcher, a worker with tools, a worker with models that asks a scripted HTTP server over
-//! the provider's own protocol. What the models get to see is what that server was asked.
+//! Tasks on real servers: a dispatcher, a worker with tools, and a worker with models whose provider is a scripted HTTP
+//! server. The requests to that server show what the models see.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
 
@@ -7,10 +7,10 @@
 mod conversations;
 #[path = "agent_loop/correcting.rs"]
 mod correcting;
-#[path = "agent_loop/desk.rs"]
-mod desk;
 #[path = "agent_loop/faults.rs"]
 mod faults;
+#[path = "agent_loop/fixture.rs"]
+mod fixture;
 #[path = "agent_loop/limits.rs"]
 mod limits;
 #[path = "agent_loop/submitting.rs"]

@@ -1,24 +1,24 @@
-//! What people ask of a running Redial, and how they step in: the real program against real servers.
+//! The commands that read records and change calls: the real program against real servers.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
 
-#[path = "audit_commands/desk.rs"]
-mod desk;
+#[path = "audit_commands/fixture.rs"]
+mod fixture;
 
 use std::{collections::HashSet, fmt::Write, time::Duration};
 
-use desk::Desk;
+use fixture::Fixture;
 use redial_queue::{Queue, QueueConfig};
 use redial_testkit::Reply;
 use serde_json::{Value, json};
 
-const NOBODY: &str = "01936b1c-0000-7000-8000-000000000001";
+const NO_CALL: &str = "01936b1c-0000-7000-8000-000000000001";
 
-async fn connect(desk: &Desk) -> Queue {
-    Queue::connect(&QueueConfig { url: desk.nats_url.clone(), ..QueueConfig::default() }).await.unwrap()
+async fn connect(fixture: &Fixture) -> Queue {
+    Queue::connect(&QueueConfig { url: fixture.nats_url.clone(), ..QueueConfig::default() }).await.unwrap()
 }
 
-/// Fails unless these texts stand in the text, in this order.
+/// Fails unless the text contains these parts in this order.
 fn assert_in_order(text: &str, parts: &[&str]) {
     let mut rest = text;
     for part in parts {
@@ -28,28 +28,28 @@ fn assert_in_order(text: &str, parts: &[&str]) {
 }
 
 #[tokio::test]
-async fn the_life_of_a_call_can_be_read() {
-    let desk = Desk::start(&[("book", "keyed"), ("sold_out", "read")]).await;
-    // What no jsonb holds.
+async fn a_call_and_its_surroundings_can_be_read() {
+    let fixture = Fixture::start(&[("book", "keyed"), ("sold_out", "read")]).await;
+    // Postgres' jsonb rejects this.
     let booked = r#"{"booking":"CA1234","odd":"\u0000\ud800","huge":1e400000}"#;
-    desk.http.script("/book", [Reply::status(503), Reply::json(booked)]);
-    desk.http.script("/sold_out", [Reply::status(409).body("sold out")]);
+    fixture.http.script("/book", [Reply::status(503), Reply::json(booked)]);
+    fixture.http.script("/sold_out", [Reply::status(409).body("sold out")]);
 
-    let empty = desk.run(&["history"]).await;
+    let empty = fixture.run(&["history"]).await;
     assert_eq!((empty.code, empty.out.as_str(), empty.err.as_str()), (0, "", "no call on record matches\n"));
 
-    let book = desk.ended("book", &[r#"{"to": "SHA"}"#, "--key", "order-17", "--conversation", "trip-9"]).await;
-    let sold_out = desk.ended("sold_out", &[]).await;
+    let book = fixture.ended("book", &[r#"{"to": "SHA"}"#, "--key", "order-17", "--conversation", "trip-9"]).await;
+    let sold_out = fixture.ended("sold_out", &[]).await;
 
-    timeline(&desk, &book).await;
-    history(&desk, &book, &sold_out).await;
-    nobody_is_not_found(&desk).await;
-    who_runs_what(&desk).await;
-    what_was_rejected(&desk).await;
+    timeline(&fixture, &book).await;
+    history(&fixture, &book, &sold_out).await;
+    an_unknown_id_is_not_found(&fixture).await;
+    tools_and_workers(&fixture).await;
+    dead_letters(&fixture).await;
 }
 
-async fn timeline(desk: &Desk, book: &str) {
-    let shown = desk.out(&["show", book]).await;
+async fn timeline(fixture: &Fixture, book: &str) {
+    let shown = fixture.out(&["show", book]).await;
     let parts = [
         book,
         "tool          book (effect keyed, pool default)",
@@ -58,75 +58,75 @@ async fn timeline(desk: &Desk, book: &str) {
         "conversation  trip-9",
         r#"arguments     {"to": "SHA"}"#,
         "+0 ms  submitted",
-        "attempt 1 started on worker desk-",
-        "attempt 1 failed after ",
+        "attempt 1     started on worker host-",
+        "attempt 1     failed after ",
         "unavailable: ",
         "next attempt at 20",
         "(in ",
-        "attempt 2 started on worker desk-",
-        "attempt 2 succeeded after ",
-        "succeeded, ",
+        "attempt 2     started on worker host-",
+        "attempt 2     succeeded after ",
+        "succeeded     ",
         "result\n{\n  \"booking\": \"CA1234\",\n  \"odd\": \"\\u0000\\ud800\",\n  \"huge\": 1e400000\n}\n",
     ];
     assert_in_order(&shown, &parts);
-    let whole = desk.out(&["show", book, "--json"]).await;
+    let whole = fixture.out(&["show", book, "--json"]).await;
     assert_in_order(&whole, &[r#""attempts_made":[{"attempt":1,"#, r#""class":"unavailable","#, "1e400000"]);
     assert_eq!(whole.lines().count(), 1);
 }
 
-async fn history(desk: &Desk, book: &str, sold_out: &str) {
+async fn history(fixture: &Fixture, book: &str, sold_out: &str) {
     let ids = |lines: &[Value]| -> Vec<String> {
         lines.iter().map(|line| line["call"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!(ids(&desk.json(&["history"]).await), [sold_out, book]);
+    assert_eq!(ids(&fixture.json(&["history"]).await), [sold_out, book]);
     for filter in [["--tool", "book"], ["--state", "succeeded"], ["--conversation", "trip-9"], ["--key", "order-17"]] {
-        assert_eq!(ids(&desk.json(&[&["history"], &filter[..]].concat()).await), [book], "{filter:?}");
+        assert_eq!(ids(&fixture.json(&[&["history"], &filter[..]].concat()).await), [book], "{filter:?}");
     }
-    assert_eq!(ids(&desk.json(&["history", "--class", "business_rule", "--since", "1h"]).await), [sold_out]);
+    assert_eq!(ids(&fixture.json(&["history", "--class", "business_rule", "--since", "1h"]).await), [sold_out]);
 
-    let first = desk.run(&["history", "--limit", "1"]).await;
+    let first = fixture.run(&["history", "--limit", "1"]).await;
     assert_in_order(&first.out, &["call", "tool", "state", sold_out, "sold_out", "failed", "business_rule"]);
     assert_eq!(first.err, format!("there are more: add --before {sold_out}\n"));
-    let second = desk.run(&["history", "--limit", "1", "--before", sold_out]).await;
+    let second = fixture.run(&["history", "--limit", "1", "--before", sold_out]).await;
     assert!(second.out.contains(book) && !second.out.contains(sold_out), "{second:?}");
-    assert_eq!(second.err, "", "nothing more to page on to");
+    assert_eq!(second.err, "", "there is no further page");
 
-    let none = desk.run(&["history", "--limit", "0"]).await;
+    let none = fixture.run(&["history", "--limit", "0"]).await;
     assert_eq!(none.code, 2, "{none:?}");
 }
 
-async fn nobody_is_not_found(desk: &Desk) {
-    let done = desk.run(&["show", NOBODY]).await;
+async fn an_unknown_id_is_not_found(fixture: &Fixture) {
+    let done = fixture.run(&["show", NO_CALL]).await;
     assert_eq!((done.code, done.out.as_str()), (1, ""));
-    assert_eq!(done.err, format!("error: no task and no call {NOBODY} is on record [call_not_found]\n"));
-    let done = desk.run(&["cancel", NOBODY, "--json"]).await;
+    assert_eq!(done.err, format!("error: no task or call {NO_CALL} is on record [call_not_found]\n"));
+    let done = fixture.run(&["cancel", NO_CALL, "--json"]).await;
     let error = done.err.lines().find(|line| line.starts_with(r#"{"error":"#)).unwrap_or_else(|| panic!("{done:?}"));
     let error: Value = serde_json::from_str(error).unwrap();
     assert_eq!((done.code, &error["error"]["code"]), (1, &json!("call_not_found")));
 }
 
-async fn who_runs_what(desk: &Desk) {
-    let tools = desk.out(&["tools"]).await;
+async fn tools_and_workers(fixture: &Fixture) {
+    let tools = fixture.out(&["tools"]).await;
     assert_in_order(
         &tools,
         &["tool", "effect", "book", "keyed", "default", "1 h 0 min", "1", "The tool book.", "echo", "sold_out"],
     );
-    assert_eq!(desk.json(&["tools"]).await[0]["spec"]["name"], "book");
-    let workers = desk.out(&["workers"]).await;
-    assert_in_order(&workers, &["worker", "state", "desk-", "alive", "0 of 128", "book", "echo", "sold_out"]);
-    assert_eq!(desk.json(&["workers", "--all"]).await.len(), 1);
+    assert_eq!(fixture.json(&["tools"]).await[0]["spec"]["name"], "book");
+    let workers = fixture.out(&["workers"]).await;
+    assert_in_order(&workers, &["worker", "state", "host-", "alive", "0 of 128", "book", "echo", "sold_out"]);
+    assert_eq!(fixture.json(&["workers", "--all"]).await.len(), 1);
 }
 
-async fn what_was_rejected(desk: &Desk) {
-    let none = desk.run(&["dead-letters"]).await;
+async fn dead_letters(fixture: &Fixture) {
+    let none = fixture.run(&["dead-letters"]).await;
     assert_eq!((none.code, none.out.as_str(), none.err.as_str()), (0, "", "there are no dead letters\n"));
-    let queue = connect(desk).await;
+    let queue = connect(fixture).await;
     for bad in ["{\"tool\": \"book\", \"argument\": {}}", "\u{1b}[2J"] {
         queue.put_intake(bad.as_bytes().to_vec().into(), None).await.unwrap();
     }
     let both = async {
         loop {
-            let lines = desk.json(&["dead-letters"]).await;
+            let lines = fixture.json(&["dead-letters"]).await;
             if lines.len() == 2 {
                 return lines;
             }
@@ -134,48 +134,54 @@ async fn what_was_rejected(desk: &Desk) {
     };
     let lines = tokio::time::timeout(Duration::from_secs(30), both).await.unwrap();
     assert!(lines.iter().all(|line| line["source"] == "intake" && line["code"] == "invalid_message"), "{lines:?}");
-    let table = desk.out(&["dead-letters"]).await;
+    let table = fixture.out(&["dead-letters"]).await;
     assert!(table.contains(r"\u{1b}[2J") && table.contains("argument"), "{table}");
-    let one = desk.run(&["dead-letters", "--limit", "1"]).await;
+    let one = fixture.run(&["dead-letters", "--limit", "1"]).await;
     assert_eq!((one.out.lines().count(), one.err.as_str()), (2, "there are older ones: --limit 10 shows more\n"));
 }
 
 #[tokio::test]
-async fn calls_are_stopped() {
-    let desk = Desk::start(&[("hang", "read"), ("quick", "read")]).await;
-    desk.http.script("/hang", [Reply::status(200).after(Duration::from_secs(3600))]);
-    desk.http.script("/quick", [Reply::json("1")]);
+async fn calls_are_cancelled() {
+    let fixture = Fixture::start(&[("hang", "read"), ("quick", "read")]).await;
+    fixture.http.script("/hang", [Reply::status(200).after(Duration::from_secs(3600))]);
+    fixture.http.script("/quick", [Reply::json("1")]);
 
-    let hang = desk.out(&["call", "hang", "--key", "h"]).await.trim().to_owned();
-    desk.http.arrived(1).await;
-    assert_in_order(&desk.out(&["show", &hang]).await, &["state         running", "now  ", "waits for worker desk-"]);
-    assert_in_order(&desk.out(&["cancel", &hang]).await, &[&hang, "its worker was told to stop"]);
+    let hang = fixture.out(&["call", "hang", "--key", "h"]).await.trim().to_owned();
+    fixture.http.arrived(1).await;
+    assert_in_order(
+        &fixture.out(&["show", &hang]).await,
+        &["state         running", "now  waits         for worker host-"],
+    );
+    assert_in_order(&fixture.out(&["cancel", &hang]).await, &[&hang, "its worker was told to stop"]);
 
-    // The same key is the same call: this waits for its end.
-    assert_eq!(desk.ended("hang", &["--key", "h"]).await, hang);
-    let shown = desk.out(&["show", &hang]).await;
-    assert_in_order(&shown, &["attempt 1 failed", "cancelled: ", "cancelled, ", "a cancel was asked for while it ran"]);
-    assert_in_order(&desk.out(&["cancel", &hang]).await, &[&hang, "is cancelled"]);
+    // The same key names the same call, so this waits for its end.
+    assert_eq!(fixture.ended("hang", &["--key", "h"]).await, hang);
+    let shown = fixture.out(&["show", &hang]).await;
+    assert_in_order(
+        &shown,
+        &["attempt 1     failed", "cancelled: ", "cancelled     ", "cancel requested while it ran"],
+    );
+    assert_in_order(&fixture.out(&["cancel", &hang]).await, &[&hang, "is cancelled"]);
 
-    let quick = desk.ended("quick", &[]).await;
-    let late = desk.run(&["cancel", &quick]).await;
-    assert_eq!((late.code, late.out), (1, format!("call {quick} had ended already: succeeded\n")));
+    let quick = fixture.ended("quick", &[]).await;
+    let late = fixture.run(&["cancel", &quick]).await;
+    assert_eq!((late.code, late.out), (1, format!("call {quick} had already ended: succeeded\n")));
 }
 
 #[tokio::test]
 async fn ended_calls_run_again() {
-    let desk = Desk::start(&[("book", "read"), ("risky", "unsafe")]).await;
-    desk.http.script("/book", [Reply::status(404)]);
-    desk.http.script("/risky", [Reply::hang_up()]);
+    let fixture = Fixture::start(&[("book", "read"), ("risky", "unsafe")]).await;
+    fixture.http.script("/book", [Reply::status(404)]);
+    fixture.http.script("/risky", [Reply::hang_up()]);
 
-    let failed = desk.ended("book", &[r#"{"n": 0}"#]).await;
-    let unknown = desk.ended("risky", &[]).await;
-    usage(&desk, &failed).await;
-    one_by_its_id(&desk, &failed, &unknown).await;
-    many_by_a_filter(&desk).await;
+    let failed = fixture.ended("book", &[r#"{"n": 0}"#]).await;
+    let unknown = fixture.ended("risky", &[]).await;
+    usage(&fixture, &failed).await;
+    one_by_its_id(&fixture, &failed, &unknown).await;
+    many_by_a_filter(&fixture).await;
 }
 
-async fn usage(desk: &Desk, failed: &str) {
+async fn usage(fixture: &Fixture, failed: &str) {
     let wrong: [&[&str]; 4] = [
         &["redrive"],
         &["redrive", "--dry-run"],
@@ -183,71 +189,71 @@ async fn usage(desk: &Desk, failed: &str) {
         &["redrive", "--state", "succeeded"],
     ];
     for arguments in wrong {
-        let done = desk.run(arguments).await;
+        let done = fixture.run(arguments).await;
         assert_eq!(done.code, 2, "{arguments:?}: {done:?}");
         assert!(done.err.contains("allowed: ") && done.err.ends_with("[invalid_value]\n"), "{arguments:?}: {done:?}");
     }
-    let none = desk.run(&["redrive", "--tool", "nothing"]).await;
+    let none = fixture.run(&["redrive", "--tool", "nothing"]).await;
     assert_eq!((none.code, none.err.as_str()), (0, "no call on record matches\n"));
 }
 
-async fn one_by_its_id(desk: &Desk, failed: &str, unknown: &str) {
-    let dry = desk.run(&["redrive", failed, unknown, NOBODY, "--dry-run"]).await;
+async fn one_by_its_id(fixture: &Fixture, failed: &str, unknown: &str) {
+    let dry = fixture.run(&["redrive", failed, unknown, NO_CALL, "--dry-run"]).await;
     assert_eq!(dry.code, 1, "{dry:?}");
     assert_in_order(&dry.out, &["book", "failed", "business_rule", "1", "risky", "unknown", "2 calls would run again"]);
-    assert!(dry.err.contains(NOBODY) && dry.err.contains("[call_not_found]"), "{dry:?}");
-    assert_eq!(desk.json(&["history"]).await.len(), 2, "a dry run changes nothing");
+    assert!(dry.err.contains(NO_CALL) && dry.err.contains("[call_not_found]"), "{dry:?}");
+    assert_eq!(fixture.json(&["history"]).await.len(), 2, "a dry run changes nothing");
 
-    let lines = desk.json(&["redrive", failed]).await;
+    let lines = fixture.json(&["redrive", failed]).await;
     assert_eq!((&lines[0]["redrive_of"], &lines[0]["status"]), (&json!(failed), &json!("accepted")), "{lines:?}");
     let new = lines[0]["call"].as_str().unwrap();
-    let again = desk.out(&["redrive", failed]).await;
+    let again = fixture.out(&["redrive", failed]).await;
     assert_eq!(
         again,
-        format!("call {failed} was redriven before, as {new}\n0 run again, 1 redriven before, 0 rejected\n")
+        format!("call {failed} was already redriven as {new}\n0 run again, 1 already redriven, 0 rejected\n")
     );
-    assert_in_order(&desk.out(&["show", failed]).await, &[&format!("redriven as   {new}")]);
-    assert_in_order(&desk.out(&["show", new]).await, &[&format!("redrive of    {failed}"), r#"{"n": 0}"#]);
-    let dry = desk.run(&["redrive", failed, "--dry-run"]).await;
+    assert_in_order(&fixture.out(&["show", failed]).await, &[&format!("redriven as   {new}")]);
+    assert_in_order(&fixture.out(&["show", new]).await, &[&format!("redrive of    {failed}"), r#"{"n": 0}"#]);
+    let dry = fixture.run(&["redrive", failed, "--dry-run"]).await;
     assert_eq!((dry.code, dry.out.as_str()), (0, "no call would run again\n"), "{dry:?}");
 
-    let mixed = desk.run(&["redrive", NOBODY, unknown]).await;
+    let mixed = fixture.run(&["redrive", NO_CALL, unknown]).await;
     assert_eq!(mixed.code, 1, "{mixed:?}");
-    assert_in_order(&mixed.out, &[unknown, "runs again as", "1 run again, 0 redriven before, 1 rejected"]);
+    assert_in_order(&mixed.out, &[unknown, "runs again as", "1 run again, 0 already redriven, 1 rejected"]);
     assert!(mixed.err.contains("[call_not_found]"), "{mixed:?}");
 }
 
-async fn many_by_a_filter(desk: &Desk) {
+async fn many_by_a_filter(fixture: &Fixture) {
     const MANY: usize = 1_010;
-    let queue = connect(desk).await;
+    let queue = connect(fixture).await;
     let mut ends = queue.subscribe("redial.events.calls.*").await.unwrap();
     queue.health().await.unwrap();
     let mut file = String::new();
     for n in 0..MANY {
         writeln!(file, r#"{{"tool":"book","arguments":{{"n":{n}}},"conversation":"many","notify":true}}"#).unwrap();
     }
-    let path = desk.file("calls.jsonl", &file);
-    assert_in_order(&desk.out(&["submit", &path]).await, &["1010 accepted"]);
+    let path = fixture.file("calls.jsonl", &file);
+    assert_in_order(&fixture.out(&["submit", &path]).await, &["1010 accepted"]);
     let mut ended = HashSet::new();
     while ended.len() < MANY {
         let end = tokio::time::timeout(Duration::from_secs(60), ends.next()).await.unwrap().unwrap();
         let view: Value = serde_json::from_slice(&end).unwrap();
         ended.insert(view["call"].as_str().unwrap().to_owned());
     }
-    // From now on the tool works, so that what runs again does not match the filter again.
-    desk.http.script("/book", [Reply::json("1")]);
+    // From here on the tool succeeds, so that redriven calls do not match the filter.
+    fixture.http.script("/book", [Reply::json("1")]);
 
     let filter = ["redrive", "--conversation", "many", "--class", "business_rule"];
-    let dry = desk.run(&[&filter[..], &["--dry-run"]].concat()).await;
+    let dry = fixture.run(&[&filter[..], &["--dry-run"]].concat()).await;
     assert_in_order(&dry.out, &["book", "failed", "business_rule", "1010", "1010 calls would run again"]);
-    let lines = desk.json(&filter).await;
+    let lines = fixture.json(&filter).await;
     assert!(lines.iter().all(|line| line["status"] == "accepted"), "{:?}", lines.first());
     let redriven: Vec<&str> = lines.iter().map(|line| line["redrive_of"].as_str().unwrap()).collect();
-    assert!(redriven.is_sorted(), "in the order in which they were submitted");
+    assert!(redriven.is_sorted(), "in the order of submission");
     assert_eq!(redriven.into_iter().map(str::to_owned).collect::<HashSet<_>>(), ended);
 
-    let unknown = desk.run(&["redrive", "--tool", "risky", "--dry-run"]).await;
-    assert_eq!(unknown.out, "no call would run again\n", "an unknown call is taken only when it is asked for");
-    let unknown = desk.run(&["redrive", "--tool", "risky", "--state", "unknown", "--dry-run"]).await;
+    let unknown = fixture.run(&["redrive", "--tool", "risky", "--dry-run"]).await;
+    assert_eq!(unknown.out, "no call would run again\n", "a filter matches unknown calls only by their state");
+    let unknown = fixture.run(&["redrive", "--tool", "risky", "--state", "unknown", "--dry-run"]).await;
     assert_in_order(&unknown.out, &["risky", "unknown", "calls would run again"]);
 }

@@ -1,7 +1,7 @@
-//! A conversation can never become invalid: random histories of tasks, with whatever can go wrong, through the real
-//! state machine, the real view and the real mapping to every provider; all else is played in memory.
+//! A conversation can never become invalid. Random histories of tasks with faults run through the real state machine, the
+//! real view and the real mapping to every provider; everything else is simulated in memory.
 //!
-//! `REDIAL_SEED=n cargo test -p redial --test conversations -- one_history --ignored --nocapture` tells one of them.
+//! `REDIAL_SEED=n cargo test -p redial --test conversations -- one_history --ignored --nocapture` prints one of them.
 
 #![expect(clippy::expect_used, reason = "helpers of tests fail by panicking, too")]
 
@@ -25,11 +25,11 @@ use std::{panic::AssertUnwindSafe, thread};
 use redial_engine::task::Step;
 use redial_proto::{ErrorClass, Message, Role, TaskCode, TaskState};
 use tally::Tally;
-use world::{Sabotage, history};
+use world::{Mutation, history};
 
 /// Conversations, of one to three tasks each.
 const HISTORIES: u64 = 10_000;
-/// They are shared among so many threads.
+/// Threads that share them.
 const THREADS: u64 = 4;
 
 #[test]
@@ -56,7 +56,7 @@ fn ten_thousand_random_histories_are_valid() {
 fn reached() -> Vec<String> {
     let decisions = "message turn run answered nudged fallback returned last_answer stopping ended";
     let mut all: Vec<String> = decisions.split(' ').map(|kind| format!("decision {kind}")).collect();
-    // No decision of the engine: that of a dispatcher that cannot go on.
+    // A dispatcher that cannot continue decides this, not the engine.
     let codes = TaskCode::ALL.into_iter().filter(|code| *code != TaskCode::Internal);
     all.extend(codes.map(|code| format!("code {code}")));
     all.extend(ErrorClass::ALL.map(|class| format!("ran with {class}")));
@@ -72,32 +72,32 @@ fn checked(seed: u64) -> Tally {
     let problem = match outcome {
         Ok(Ok(tally)) => return tally,
         Ok(Err(problem)) => problem,
-        Err(_) => "it panicked, see above".to_owned(),
+        Err(_) => "panicked, see above".to_owned(),
     };
     panic!("history REDIAL_SEED={seed}: {problem}")
 }
 
 #[test]
-#[ignore = "tells one history, to look into it"]
+#[ignore = "prints one history for debugging"]
 fn one_history() {
     let seed = std::env::var("REDIAL_SEED").expect("REDIAL_SEED is set").parse().expect("REDIAL_SEED is a number");
     let outcome = history(seed, None, Some(&mut |line| println!("{line}")));
     println!("{:?}", outcome.map(|tally| tally.lines()));
 }
 
-/// Bugs that are let in on purpose: each of them must be found.
-const BUGS: [(&str, Sabotage); 12] = [
+/// Mutations of a step; the checks must find each of them.
+const MUTATIONS: [(&str, Mutation); 12] = [
     ("a tool message is lost", |step| step.messages.retain(|(_, message)| message.role != Role::Tool)),
     ("a message is written twice", |step| step.messages.extend(step.messages.first().cloned())),
-    ("answers change places", |step| {
+    ("two answers are swapped", |step| {
         let tools = step.messages.iter_mut().filter(|(_, message)| message.role == Role::Tool);
         let mut messages: Vec<&mut Message> = tools.map(|(_, message)| message).collect();
         if let [first, .., last] = messages.as_mut_slice() {
             std::mem::swap(*first, *last);
         }
     }),
-    ("a place is left free", |step| step.messages.iter_mut().for_each(|(seq, _)| *seq += u32::from(*seq > 5))),
-    ("an id is used again", |step| {
+    ("a position stays empty", |step| step.messages.iter_mut().for_each(|(seq, _)| *seq += u32::from(*seq > 5))),
+    ("an id is used twice", |step| {
         step.messages
             .iter_mut()
             .flat_map(|(_, message)| &mut message.calls)
@@ -108,22 +108,22 @@ const BUGS: [(&str, Sabotage); 12] = [
             *message = Message::text(Role::User, message.content.clone());
         }
     }),
-    ("a call that was to stop is forgotten", |step| step.calls.clear()),
+    ("the calls are lost", |step| step.calls.clear()),
     ("a call starts twice", |step| step.calls.extend(step.calls.first().cloned())),
-    ("a turn begins again", |step| step.turn.iter_mut().for_each(|turn| turn.turn = turn.turn.max(2) - 1)),
-    ("nobody is asked", |step| step.turn = None),
-    ("nobody wakes it", |step| step.wake_at = None),
-    ("a failure is sold as success", |step| {
+    ("a turn number is used twice", |step| step.turn.iter_mut().for_each(|turn| turn.turn = turn.turn.max(2) - 1)),
+    ("no model is asked", |step| step.turn = None),
+    ("the task has no wake time", |step| step.wake_at = None),
+    ("a failure is recorded as a success", |step| {
         step.ended.iter_mut().for_each(|ended| ended.state = TaskState::Succeeded);
     }),
 ];
 
 #[test]
-fn seeded_bugs_are_found() {
-    for (bug, sabotage) in BUGS {
-        let found = (0..50).filter(|seed| history(*seed, Some(sabotage), None).is_err()).count();
-        assert!(found > 0, "nobody noticed: {bug}");
+fn mutations_are_found() {
+    for (name, mutation) in MUTATIONS {
+        let found = (0..50).filter(|seed| history(*seed, Some(mutation), None).is_err()).count();
+        assert!(found > 0, "not found: {name}");
     }
-    let none: Sabotage = |_: &mut Step| {};
+    let none: Mutation = |_: &mut Step| {};
     assert!((0..50).all(|seed| history(seed, Some(none), None).is_ok()));
 }

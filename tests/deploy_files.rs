@@ -1,4 +1,4 @@
-//! `docker-compose.yml` and what it refers to: without a Docker engine, everything that can be checked without one.
+//! `docker-compose.yml` and the files that it uses, as far as they can be checked without a Docker engine.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
 
@@ -27,7 +27,7 @@ impl Compose {
         self.0["services"].as_object().unwrap()
     }
 
-    /// Services that run our own image.
+    /// Services that run Redial's image.
     fn ours(&self) -> impl Iterator<Item = (&String, &Value)> {
         self.services().iter().filter(|(_, service)| !service["build"].is_null())
     }
@@ -57,7 +57,7 @@ fn variables(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_file_that_is_named_exists() {
+fn every_file_exists() {
     let compose = Compose::read();
     let mut seen = 0;
     for (name, service) in compose.services() {
@@ -74,7 +74,7 @@ fn every_file_that_is_named_exists() {
 }
 
 #[test]
-fn every_service_is_watched_or_ends_by_itself() {
+fn every_service_has_a_health_check_or_ends_by_itself() {
     for (name, service) in Compose::read().services() {
         let watched = !strings(&service["healthcheck"]["test"]).is_empty();
         let cannot = service["healthcheck"]["disable"] == true && !strings(&service["profiles"]).is_empty();
@@ -84,7 +84,7 @@ fn every_service_is_watched_or_ends_by_itself() {
 }
 
 #[test]
-fn what_a_service_waits_for_can_happen() {
+fn every_condition_of_a_service_can_become_true() {
     let compose = Compose::read();
     for (name, service) in compose.services() {
         for (other, wait) in service["depends_on"].as_object().into_iter().flatten() {
@@ -185,7 +185,7 @@ fn only_model_workers_have_keys_of_providers_and_they_have_no_tools() {
 }
 
 #[test]
-fn every_variable_is_in_the_example_and_the_other_way_round() {
+fn the_example_declares_exactly_the_variables() {
     let own = |name: &String| name.starts_with("REDIAL_");
     let used: BTreeSet<_> = variables(&text("docker-compose.yml")).into_iter().filter(own).collect();
     let example = text("deploy/env.example");

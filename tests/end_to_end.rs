@@ -1,5 +1,5 @@
-//! What calls go through, on real servers: a fresh database and a nats-server for each test, dispatchers and workers in
-//! this process. What needs processes that are killed is in `chaos.rs`, `outages.rs` and `processes.rs`.
+//! Calls on real servers: a fresh database and a nats-server for each test, with dispatchers and workers in this process.
+//! Tests that kill processes are in `chaos.rs`, `outages.rs` and `processes.rs`.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests fail by panicking, too")]
 
@@ -13,6 +13,8 @@ mod cancelling;
 mod checker;
 #[path = "end_to_end/claims.rs"]
 mod claims;
+#[path = "end_to_end/fixture.rs"]
+mod fixture;
 #[path = "end_to_end/intake.rs"]
 mod intake;
 #[path = "end_to_end/outputs.rs"]

@@ -1,5 +1,5 @@
-//! `deploy/nats.conf` on a real nats-server: the whole path of a call with the rights of each role, and everything that
-//! a role must not do refused by the server, in its own words.
+//! `deploy/nats.conf` on a real nats-server: a call works with the permissions of each role, and the server refuses
+//! everything else.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests fail by panicking, too")]
 
@@ -34,7 +34,7 @@ async fn ask(queue: &Queue, subject: &str) {
     assert_eq!(answer, Value::Null, "{subject}");
 }
 
-/// A dispatcher with everything set up.
+/// A dispatcher's connection, with all streams and consumers.
 async fn dispatcher(server: &Server) -> Queue {
     let dispatcher = server.connect("dispatcher").await;
     dispatcher.ensure_streams().await.unwrap();
@@ -44,7 +44,7 @@ async fn dispatcher(server: &Server) -> Queue {
 }
 
 #[tokio::test]
-async fn the_path_of_a_call_is_open() {
+async fn a_call_works_with_the_permissions_of_each_role() {
     let server = Server::start().await;
     let dispatcher = dispatcher(&server).await;
     let (worker, client) = tokio::join!(server.connect("worker"), server.connect("client"));
@@ -53,7 +53,7 @@ async fn the_path_of_a_call_is_open() {
     pull_and_claim(&dispatcher, &worker).await;
     report(&dispatcher, &worker).await;
     watch(&dispatcher, &worker, &client).await;
-    hear_of_the_end(&dispatcher, &client).await;
+    receive_the_end(&dispatcher, &client).await;
 
     for (role, queue) in [("dispatcher", &dispatcher), ("worker", &worker), ("client", &client)] {
         assert_eq!(server.refusals_before(role, queue).await, 0, "{role}");
@@ -106,7 +106,7 @@ async fn pull_and_claim(dispatcher: &Queue, worker: &Queue) {
     timeout(ANSWER, acked(dispatcher)).await.expect("the acknowledgement reaches the server");
 }
 
-/// The server works off an acknowledgement in its own time.
+/// Waits until the server has processed the acknowledgement.
 async fn acked(dispatcher: &Queue) {
     while dispatcher.pool_backlog("default").await.unwrap().unacked > 0 {
         tokio::task::yield_now().await;
@@ -124,7 +124,7 @@ async fn report(dispatcher: &Queue, worker: &Queue) {
     assert!(timeout(ANSWER, notices.next()).await.unwrap().is_some());
 }
 
-async fn hear_of_the_end(dispatcher: &Queue, client: &Queue) {
+async fn receive_the_end(dispatcher: &Queue, client: &Queue) {
     let subject = subjects::call_events(CallId::generate());
     let mut events = client.subscribe(&subject).await.unwrap();
     ask(client, subjects::GET).await;
@@ -133,7 +133,7 @@ async fn hear_of_the_end(dispatcher: &Queue, client: &Queue) {
     dispatcher.publish(subjects::TOOLS_CHANGED, &()).await.unwrap();
 }
 
-/// What a role must not publish: requests that are not for it, and how a stranger would reach into the streams.
+/// Subjects that a role must not publish to: requests of other roles, and ways to reach into the streams.
 const NO_PUBLISH: [(&str, &[&str]); 3] = [
     (
         "worker",
@@ -206,7 +206,7 @@ const NO_PUBLISH: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// What a role must not listen to: above all, what is said to others.
+/// Subjects that a role must not subscribe to, above all those of others.
 const NO_SUBSCRIBE: [(&str, &[&str]); 3] = [
     ("worker", &[">", "redial.>", "redial.api.>", "redial.ctl.claim", "redial.jobs.>", "_INBOX.>", "_INBOX_client.>"]),
     (
@@ -217,7 +217,7 @@ const NO_SUBSCRIBE: [(&str, &[&str]); 3] = [
 ];
 
 #[tokio::test]
-async fn what_is_not_a_roles_business_is_refused() {
+async fn everything_else_is_refused() {
     let server = Server::start().await;
     for (role, subjects) in NO_PUBLISH {
         let queue = server.connect(role).await;
@@ -246,7 +246,7 @@ async fn a_refused_job_is_not_stored() {
 }
 
 #[tokio::test]
-async fn nobody_gets_in_without_a_password() {
+async fn a_connection_needs_a_password() {
     let server = Server::start().await;
     for login in ["", "worker:wrong@", "dispatcher:@", "worker:@", "client:@", "client@", "nobody:secret@", "secret@"] {
         let refused = server.connect_as(login, "_INBOX").await;

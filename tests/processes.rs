@@ -1,4 +1,4 @@
-//! What only real processes show: signals, exit codes, settings from three places, one trace over all of them.
+//! Tests that need real processes: signals, exit codes, settings from three places, one trace over all processes.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests fail by panicking, too")]
 
@@ -17,14 +17,14 @@ use std::{path::Path, process::Stdio};
 
 use tokio::process::Command;
 
-/// How a run of the program ended.
+/// The result of a run of the program.
 struct Run {
     code: i32,
     out: String,
     err: String,
 }
 
-/// Runs `redial` in a folder, with nothing of our own environment that could set it up otherwise.
+/// Runs `redial` in a folder, without those variables of this process that are settings of Redial.
 async fn redial(folder: &Path, environment: &[(&str, &str)], arguments: &[&str]) -> Run {
     let mut command = Command::new(env!("CARGO_BIN_EXE_redial"));
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("REDIAL_") || name.starts_with("OTEL_")) {

@@ -1,5 +1,5 @@
-//! The worker of `examples/python-worker`, which knows Redial by its wire contract alone, against real servers and a
-//! real dispatcher. Its tools are the example's own; what they connect to is played by the test.
+//! The worker of `examples/python-worker`, which uses only Redial's wire contract, against real servers and a real
+//! dispatcher. It runs the example's tools; the test simulates what they connect to.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
 
@@ -31,14 +31,14 @@ async fn start_worker(stack: &Stack, python: &python::Python, grace: Duration, n
     worker
 }
 
-/// A stack with one Python worker whose grace is long.
+/// A stack with one Python worker with a long grace.
 async fn with_worker(python: &python::Python) -> (Stack, Process) {
     let stack = Stack::start().await;
     let worker = start_worker(&stack, python, Duration::from_secs(60), &unique_path("notes")).await;
     (stack, worker)
 }
 
-/// Ends a worker that has nothing to do, and then the test.
+/// Stops an idle worker and finishes the stack.
 async fn finish(stack: Stack, worker: Process) -> redial_testkit::Evidence {
     stack.settled().await;
     worker.terminate();
@@ -46,7 +46,7 @@ async fn finish(stack: Stack, worker: Process) -> redial_testkit::Evidence {
     stack.finish().await
 }
 
-/// A server that greets when the test says so.
+/// A server whose greeting the test sends.
 async fn server() -> (TcpListener, u16) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -61,14 +61,14 @@ fn read_greeting(port: u16) -> Submission {
     Submission::new("read_greeting", arguments(json!({"host": "127.0.0.1", "port": port})))
 }
 
-async fn broken_rules(stack: &Stack, call: CallId) -> Vec<FieldError> {
+async fn field_errors(stack: &Stack, call: CallId) -> Vec<FieldError> {
     let details = "SELECT details FROM attempts WHERE call_id = $1";
     let details: Value = sqlx::query_scalar(details).bind(call.0).fetch_one(stack.db()).await.unwrap();
     serde_json::from_value(details).unwrap()
 }
 
 #[test]
-fn its_own_tests_pass() {
+fn the_examples_own_tests_pass() {
     let Some(python) = python::find() else { return };
     let tests = std::process::Command::new(&python.program)
         .args(["-m", "unittest", "discover", "tests"])
@@ -81,7 +81,7 @@ fn its_own_tests_pass() {
 }
 
 #[tokio::test]
-async fn calls_run_and_their_results_are_on_record() {
+async fn calls_run_and_their_results_are_recorded() {
     let Some(python) = python::find() else { return };
     let (stack, worker) = with_worker(&python).await;
     let nights = |n: u32| json!({"first": "2030-02-01", "last": format!("2030-02-{:02}", 1 + n % 28)});
@@ -101,17 +101,17 @@ fn note(text: &str) -> Submission {
 }
 
 #[tokio::test]
-async fn every_error_takes_the_route_of_its_class() {
+async fn every_error_is_handled_by_its_class() {
     let Some(python) = python::find() else { return };
     let (stack, worker) = with_worker(&python).await;
 
-    // The tool's own rules go back to whoever called, all broken ones at once.
+    // The caller gets all field errors of the tool at once.
     let mixed_up = json!({"first": "1999-12-31", "last": "1999-12-24"});
     let call = stack.call("count_nights", mixed_up).await;
     let view = stack.ended(call).await;
     assert_eq!((view.state, view.class, view.attempts), (CallState::Failed, Some(ErrorClass::InvalidArguments), 1));
     assert!(view.message.unwrap().contains("/last: '1999-12-24' was sent; allowed: 1999-12-31 or later"));
-    let broken = broken_rules(&stack, call).await;
+    let broken = field_errors(&stack, call).await;
     let rules: Vec<_> = broken.iter().map(|one| (one.path.as_str(), one.rule.as_str())).collect();
     assert_eq!(rules, [("/last", "order"), ("/first", "minimum")]);
     assert_eq!(
@@ -119,7 +119,7 @@ async fn every_error_takes_the_route_of_its_class() {
         (&json!("1999-12-24"), Some("the two dates may be swapped"))
     );
 
-    // A refused connection is tried again until somebody listens.
+    // A refused connection is retried until a server listens.
     let (listener, port) = server().await;
     drop(listener);
     let call = stack.accepted(&read_greeting(port)).await;
@@ -131,7 +131,7 @@ async fn every_error_takes_the_route_of_its_class() {
     assert_eq!(output["greeting"], "220 hello");
     assert!(output["attempt"].as_u64() > Some(1), "{output}");
 
-    // A server that says nothing: the attempt ends at its deadline.
+    // A silent server: the attempt ends at its deadline.
     let retry = Some(RetryOverride { max_attempts: Some(1), ..RetryOverride::default() });
     let call = stack.accepted(&Submission { timeout_ms: Some(300), retry, ..read_greeting(port) }).await;
     let view = stack.ended(call).await;
@@ -171,7 +171,7 @@ async fn after_a_kill_another_worker_runs_the_call_again() {
 }
 
 #[tokio::test]
-async fn a_worker_that_slept_through_its_lease_reports_nothing() {
+async fn a_worker_that_lost_its_lease_while_suspended_reports_nothing() {
     let Some(python) = python::find() else { return };
     let (stack, sleeper) = with_worker(&python).await;
     stack.workers_will_die();
@@ -192,7 +192,7 @@ async fn a_worker_that_slept_through_its_lease_reports_nothing() {
 }
 
 #[tokio::test]
-async fn sigterm_lets_quick_calls_finish_and_gives_slow_ones_back() {
+async fn sigterm_lets_quick_calls_finish_and_releases_slow_ones() {
     let Some(python) = python::find() else { return };
     let stack = Stack::start().await;
     let notes = unique_path("notes");

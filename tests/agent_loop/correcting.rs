@@ -1,74 +1,76 @@
-//! Wrong calls come back to the model as feedback; what code can mend never does.
+//! The model gets feedback on wrong calls, except where a repair suffices.
 
 use redial_proto::{AgentSpec, Effect, ErrorClass, Policy, TaskCode, TaskDecision, TaskState};
-use redial_testkit::{Reply, ScriptedHttp, unique_path};
+use redial_testkit::{Reply, ScriptedHttp};
 use redial_worker::Tool;
 use serde_json::{Value, json};
 
-use crate::desk::{BIG, Desk, agent, answer, book_tool, calls, feedback, roles, says};
+use crate::fixture::{BIG, Fixture, agent, answer, book_tool, calls, feedback, http_tools, roles, says};
 
 #[tokio::test]
 async fn a_wrong_call_is_corrected_after_feedback() {
-    let desk = Desk::open(vec![book_tool()]).await;
-    desk.small([
+    let fixture = Fixture::open(vec![book_tool()]).await;
+    fixture.small([
         calls(&[("book", r#"{"departure_city":"Mars","seats":2}"#)]),
         calls(&[("book", r#"{"departure_city":"Rome","seats":2}"#)]),
         says("Booked."),
     ]);
-    let report = desk.run("two seats from Mars").await;
+    let report = fixture.run("two seats from Mars").await;
     assert_eq!(answer(&report), "Booked.");
-    let told = feedback(&desk.seen(1));
-    assert_eq!((&told["status"], &told["class"]), (&json!("error"), &json!("invalid_arguments")));
-    assert_eq!(told["details"][0]["path"], "/departure_city");
-    assert_eq!(told["details"][0]["sent"], "Mars");
-    assert_eq!(told["details"][0]["allowed"], "a city on Earth");
-    assert_eq!(told["corrections_left"], 3);
-    assert_eq!(roles(&desk.seen(2)), ["system", "user", "assistant", "tool", "assistant", "tool"]);
-    let calls: Vec<_> = desk.calls_of(report.task.task).await.into_iter().map(|(_, _, state, n)| (state, n)).collect();
+    let error = feedback(&fixture.seen(1));
+    assert_eq!((&error["status"], &error["class"]), (&json!("error"), &json!("invalid_arguments")));
+    assert_eq!(error["details"][0]["path"], "/departure_city");
+    assert_eq!(error["details"][0]["sent"], "Mars");
+    assert_eq!(error["details"][0]["allowed"], "a city on Earth");
+    assert_eq!(error["corrections_left"], 3);
+    assert_eq!(roles(&fixture.seen(2)), ["system", "user", "assistant", "tool", "assistant", "tool"]);
+    let calls: Vec<_> =
+        fixture.calls_of(report.task.task).await.into_iter().map(|(_, _, state, n)| (state, n)).collect();
     assert_eq!(calls, [("failed".to_owned(), 1), ("succeeded".to_owned(), 1)]);
     assert_eq!((report.task.turns, report.task.tool_calls, report.task.corrections), (3, 2, 1));
     let usage = report.task.usage;
     assert_eq!((usage.input_tokens, usage.output_tokens, usage.cost_micros), (300, 60, 3 * (100 + 200)));
-    desk.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test]
-async fn broken_schemas_unknown_tools_and_broken_text_are_refused_without_a_run() {
-    let desk = Desk::open(vec![book_tool()]).await;
-    desk.small([
+async fn invalid_arguments_unknown_tools_and_malformed_text_are_refused() {
+    let fixture = Fixture::open(vec![book_tool()]).await;
+    fixture.small([
         calls(&[("book", r#"{"departure_city":["Rome"],"seats":9}"#)]),
         calls(&[("bok", r#"{"departure_city":"Rome","seats":1}"#)]),
         calls(&[("book", r#"{"departure_city":"Rome","seats":1"#)]),
         calls(&[("book", r#"{"departure_city":"Rome","seats":1}"#)]),
         says("Booked."),
     ]);
-    let report = desk.run("go").await;
+    let report = fixture.run("go").await;
     assert_eq!(answer(&report), "Booked.");
-    let first = feedback(&desk.seen(1));
-    assert_eq!(first["details"].as_array().unwrap().len(), 2, "every broken rule at once: {first}");
-    let second = feedback(&desk.seen(2));
+    let first = feedback(&fixture.seen(1));
+    assert_eq!(first["details"].as_array().unwrap().len(), 2, "all field errors at once: {first}");
+    let second = feedback(&fixture.seen(2));
     assert_eq!(second["class"], "unknown_tool");
     assert!(second["message"].as_str().unwrap().contains("did you mean \"book\"?"), "{second}");
-    let third = feedback(&desk.seen(3));
+    let third = feedback(&fixture.seen(3));
     assert_eq!(third["class"], "malformed_arguments");
-    // A text that is no JSON is never sent back to a provider.
-    for message in desk.seen(3).iter().filter(|message| message["role"] == "assistant") {
+    // Text that is not JSON is never sent back to a provider.
+    for message in fixture.seen(3).iter().filter(|message| message["role"] == "assistant") {
         let arguments = message["tool_calls"][0]["function"]["arguments"].as_str().unwrap();
         assert!(serde_json::from_str::<Value>(arguments).unwrap().is_object(), "{arguments}");
     }
-    let states: Vec<_> = desk.calls_of(report.task.task).await.into_iter().map(|(.., state, n)| (state, n)).collect();
+    let states: Vec<_> =
+        fixture.calls_of(report.task.task).await.into_iter().map(|(.., state, n)| (state, n)).collect();
     let refused = ("refused".to_owned(), 0);
     assert_eq!(states, [refused.clone(), refused.clone(), refused, ("succeeded".to_owned(), 1)]);
-    desk.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test]
-async fn what_code_can_mend_costs_no_turn_and_is_on_record() {
-    let desk = Desk::open(vec![book_tool()]).await;
-    desk.small([calls(&[("Book", "```json\n{'departureCity': 'Rome', 'seats': \"2\",}\n```")]), says("Booked.")]);
-    let report = desk.run("go").await;
+async fn a_repair_costs_no_turn_and_is_recorded() {
+    let fixture = Fixture::open(vec![book_tool()]).await;
+    fixture.small([calls(&[("Book", "```json\n{'departureCity': 'Rome', 'seats': \"2\",}\n```")]), says("Booked.")]);
+    let report = fixture.run("go").await;
     assert_eq!(answer(&report), "Booked.");
-    assert_eq!(feedback(&desk.seen(1)), json!({"booked": "Rome", "seats": 2}));
+    assert_eq!(feedback(&fixture.seen(1)), json!({"booked": "Rome", "seats": 2}));
     let repairs: Vec<String> = report
         .steps
         .iter()
@@ -85,128 +87,119 @@ async fn what_code_can_mend_costs_no_turn_and_is_on_record() {
     }
     let stored: String = sqlx::query_scalar("SELECT repairs::text FROM calls WHERE task_id = $1 AND call_index = 1")
         .bind(report.task.task.0)
-        .fetch_one(desk.stack.db())
+        .fetch_one(fixture.stack.db())
         .await
         .unwrap();
     assert!(stored.contains("departureCity"), "{stored}");
-    desk.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test]
 async fn a_tool_can_switch_repairs_off() {
-    let desk = Desk::open(vec![book_tool().effect(Effect::Unsafe).exact_arguments()]).await;
-    desk.small([
+    let fixture = Fixture::open(vec![book_tool().effect(Effect::Unsafe).exact_arguments()]).await;
+    fixture.small([
         calls(&[("book", r#"{"departure_city":"Rome","seats":"2"}"#)]),
         calls(&[("book", r#"{"departure_city":"Rome","seats":2}"#)]),
         says("Booked."),
     ]);
-    let report = desk.run("go").await;
+    let report = fixture.run("go").await;
     assert_eq!(answer(&report), "Booked.");
-    assert_eq!(feedback(&desk.seen(1))["details"][0]["path"], "/seats");
-    desk.close().await;
+    assert_eq!(feedback(&fixture.seen(1))["details"][0]["path"], "/seats");
+    fixture.close().await;
 }
 
 #[tokio::test]
-async fn a_service_that_is_down_is_not_the_models_business() {
+async fn an_outage_of_a_service_costs_no_correction() {
     let server = ScriptedHttp::start().await;
     let down = Reply::status(503).body("upstream db-7.internal.example is down, token=canary-4711");
     server.script("/stock", [down.clone(), down.clone(), Reply::json("{\"left\":3}")]);
     server.script("/broken", [down]);
-    let manifest = unique_path("tools");
-    let tool = |name: &str| {
-        format!(
-            "[[tool]]\nname = \"{name}\"\neffect = \"read\"\n\
-             retry = {{ initial = \"1ms\", cap = \"1ms\", max_attempts = 3 }}\n\
-             [tool.http]\nmethod = \"GET\"\nurl = \"{}\"\n",
-            server.url(&format!("/{name}"))
-        )
-    };
-    std::fs::write(&manifest, format!("{}{}", tool("stock"), tool("broken"))).unwrap();
-    let desk = Desk::open(redial_tools::load(&manifest).unwrap()).await;
-    desk.small([calls(&[("stock", "{}")]), calls(&[("broken", "{}")]), says("3 left.")]);
-    let report = desk.run("how many?").await;
+    let lines = "effect = \"read\"\nretry = { initial = \"1ms\", cap = \"1ms\", max_attempts = 3 }";
+    let fixture = Fixture::open(http_tools(&server, &["stock", "broken"], lines)).await;
+    fixture.small([calls(&[("stock", "{}")]), calls(&[("broken", "{}")]), says("3 left.")]);
+    let report = fixture.run("how many?").await;
     assert_eq!(answer(&report), "3 left.");
-    assert_eq!(feedback(&desk.seen(1)), json!({"left": 3}));
-    let calls: Vec<_> = desk.calls_of(report.task.task).await.into_iter().map(|(.., state, n)| (state, n)).collect();
+    assert_eq!(feedback(&fixture.seen(1)), json!({"left": 3}));
+    let calls: Vec<_> = fixture.calls_of(report.task.task).await.into_iter().map(|(.., state, n)| (state, n)).collect();
     assert_eq!(calls, [("succeeded".to_owned(), 3), ("failed".to_owned(), 3)]);
-    let told = feedback(&desk.seen(2));
-    assert_eq!(told["class"], "unavailable");
+    let error = feedback(&fixture.seen(2));
+    assert_eq!(error["class"], "unavailable");
     assert_eq!(report.task.corrections, 0);
-    let seen = desk.everything_seen();
+    let seen = fixture.everything_seen();
     for secret in ["canary-4711", "db-7", "internal.example", "127.0.0.1"] {
         assert!(!seen.contains(secret), "{secret} reached the model");
     }
     let retries = report.steps.iter().filter(|step| matches!(step.input, redial_proto::TaskInput::Retrying { .. }));
     assert_eq!(retries.count(), 4, "each retry is on record with its time");
-    desk.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test]
-async fn the_stronger_model_takes_over_and_does_not_see_what_failed() {
-    let desk = Desk::open(vec![book_tool()]).await;
-    desk.small([calls(&[("book", r#"{"departure_city":"Mars","seats":2}"#)]), says("Booked by the big one.")]);
-    desk.server.script(BIG, [calls(&[("book", r#"{"departure_city":"Rome","seats":2}"#)])]);
+async fn the_fallback_model_does_not_see_the_failed_calls() {
+    let fixture = Fixture::open(vec![book_tool()]).await;
+    fixture.small([calls(&[("book", r#"{"departure_city":"Mars","seats":2}"#)]), says("Booked by the big one.")]);
+    fixture.server.script(BIG, [calls(&[("book", r#"{"departure_city":"Rome","seats":2}"#)])]);
     let agent =
         AgentSpec { policy: Policy::Fallback, fallback_model: Some("big".into()), fallback_after: 0, ..agent() };
-    let report = desk.run_as("go", agent).await;
+    let report = fixture.run_as("go", agent).await;
     assert_eq!(answer(&report), "Booked by the big one.");
-    let paths: Vec<String> = desk.server.requests().into_iter().map(|request| request.path).collect();
-    assert_eq!(paths, [crate::desk::SMALL, BIG, crate::desk::SMALL]);
-    assert_eq!(roles(&desk.seen(1)), ["system", "user"], "the failed call is out of sight");
-    let on_record = desk.calls_of(report.task.task).await;
+    let paths: Vec<String> = fixture.server.requests().into_iter().map(|request| request.path).collect();
+    assert_eq!(paths, [crate::fixture::SMALL, BIG, crate::fixture::SMALL]);
+    assert_eq!(roles(&fixture.seen(1)), ["system", "user"], "the failed call is hidden");
+    let on_record = fixture.calls_of(report.task.task).await;
     assert_eq!(on_record[0].2, "failed");
     assert!(report.messages.iter().any(|message| message.message.class == Some(ErrorClass::InvalidArguments)));
-    desk.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test]
-async fn the_second_identical_failure_costs_no_run_also_in_the_next_task() {
-    let desk = Desk::open(vec![book_tool()]).await;
+async fn a_repeated_failing_call_does_not_run_even_in_the_next_task() {
+    let fixture = Fixture::open(vec![book_tool()]).await;
     let mars = [("book", r#"{"departure_city":"Mars","seats":2}"#)];
     let again = [("book", r#"{"seats":2, "departure_city":"Mars"}"#)];
-    desk.small([calls(&mars), calls(&again), says("no"), calls(&again), says("still no")]);
-    let mut first = crate::desk::task("go", agent());
+    fixture.small([calls(&mars), calls(&again), says("no"), calls(&again), says("still no")]);
+    let mut first = crate::fixture::task("go", agent());
     first.conversation = Some("c".into());
-    let id = desk.stack.task(&first).await;
-    desk.stack.task_ended(id).await;
-    let told = feedback(&desk.seen(2));
-    assert_eq!(told["class"], "repeated_call");
-    assert!(told["message"].as_str().unwrap().contains("a city on Earth"), "the earlier error is quoted: {told}");
+    let id = fixture.stack.task(&first).await;
+    fixture.stack.task_ended(id).await;
+    let error = feedback(&fixture.seen(2));
+    assert_eq!(error["class"], "repeated_call");
+    assert!(error["message"].as_str().unwrap().contains("a city on Earth"), "the earlier error is quoted: {error}");
     first.input = "try again".into();
-    let id = desk.stack.task(&first).await;
-    assert_eq!(answer(&desk.stack.task_ended(id).await), "still no");
-    assert_eq!(feedback(&desk.seen(4))["class"], "repeated_call");
+    let id = fixture.stack.task(&first).await;
+    assert_eq!(answer(&fixture.stack.task_ended(id).await), "still no");
+    assert_eq!(feedback(&fixture.seen(4))["class"], "repeated_call");
     let attempts: i64 =
         sqlx::query_scalar("SELECT count(*) FROM attempts a JOIN calls c ON c.id = a.call_id WHERE tool = 'book'")
-            .fetch_one(desk.stack.db())
+            .fetch_one(fixture.stack.db())
             .await
             .unwrap();
     assert_eq!(attempts, 1);
-    desk.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test]
-async fn a_polling_tool_may_be_called_again_and_again() {
+async fn a_polling_tool_may_repeat_its_call() {
     let look = |_: serde_json::Map<String, Value>| async { "pending" };
-    let desk = Desk::open(vec![Tool::new("look", look).effect(Effect::Read).polling()]).await;
+    let fixture = Fixture::open(vec![Tool::new("look", look).effect(Effect::Read).polling()]).await;
     let one = || calls(&[("look", "{}")]);
-    desk.small([one(), one(), one(), one(), one(), says("done")]);
-    let report = desk.run("wait for it").await;
+    fixture.small([one(), one(), one(), one(), one(), says("done")]);
+    let report = fixture.run("wait for it").await;
     assert_eq!((answer(&report), report.task.tool_calls), ("done", 5));
-    desk.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test]
-async fn used_up_corrections_lead_to_an_honest_last_answer() {
-    let desk = Desk::open(vec![book_tool()]).await;
+async fn without_corrections_left_the_model_gives_a_last_answer() {
+    let fixture = Fixture::open(vec![book_tool()]).await;
     let wrong = |n: u32| calls(&[("book", &format!(r#"{{"departure_city":"Rome","seats":{n}}}"#))]);
-    desk.small([wrong(6), wrong(7), wrong(8), wrong(9), says("I could not book it.")]);
-    let report = desk.run("go").await;
+    fixture.small([wrong(6), wrong(7), wrong(8), wrong(9), says("I could not book it.")]);
+    let report = fixture.run("go").await;
     assert_eq!((report.task.state, report.task.code), (TaskState::Failed, Some(TaskCode::CorrectionsExhausted)));
     assert_eq!(report.task.answer.as_deref(), Some("I could not book it."));
-    let last = desk.body(4);
-    assert!(last.get("tools").is_none(), "the last answer is asked for without tools");
-    assert_eq!(roles(&desk.seen(4)).last(), Some(&"user"));
-    assert_eq!(desk.asked(), 5);
-    desk.close().await;
+    let last = fixture.body(4);
+    assert!(last.get("tools").is_none(), "the last turn has no tools");
+    assert_eq!(roles(&fixture.seen(4)).last(), Some(&"user"));
+    assert_eq!(fixture.asked(), 5);
+    fixture.close().await;
 }

@@ -1,4 +1,4 @@
-//! Restarts, lost streams, and providers that misbehave.
+//! Restarts, lost streams, and faulty providers.
 
 use std::time::Duration;
 
@@ -6,45 +6,39 @@ use redial_proto::{AgentSpec, TaskCode, TaskInput, TaskState};
 use redial_testkit::{Reply, ScriptedHttp, Stack, unique_path, until};
 use redial_worker::Tool;
 
-use crate::desk::{BIG, Desk, agent, answer, book_tool, calls, feedback, roles, says, task};
+use crate::fixture::{BIG, Fixture, agent, answer, book_tool, calls, feedback, http_tools, roles, says, task};
 
-/// A tool over HTTP that takes a second; how often it ran is what its server was asked.
+/// A tool over HTTP that takes a second. The requests to its server show how often it ran.
 async fn slow_tool() -> (ScriptedHttp, Vec<Tool>) {
     let server = ScriptedHttp::start().await;
     server.script("/slow", [Reply::json("{\"done\":true}").after(Duration::from_secs(1))]);
-    let path = unique_path("tools");
-    let text = format!(
-        "[[tool]]\nname = \"slow\"\neffect = \"unsafe\"\n[tool.http]\nmethod = \"POST\"\nurl = \"{}\"\n",
-        server.url("/slow")
-    );
-    std::fs::write(&path, text).unwrap();
-    let tools = redial_tools::load(&path).unwrap();
+    let tools = http_tools(&server, &["slow"], "effect = \"unsafe\"");
     (server, tools)
 }
 
 #[tokio::test]
 async fn a_task_survives_the_restart_of_every_dispatcher() {
     let (server, tools) = slow_tool().await;
-    let mut desk = Desk::open(tools).await;
-    desk.small([calls(&[("slow", "{}")]), says("done")]);
-    let id = desk.stack.task(&task("go", agent())).await;
+    let mut fixture = Fixture::open(tools).await;
+    fixture.small([calls(&[("slow", "{}")]), says("done")]);
+    let id = fixture.stack.task(&task("go", agent())).await;
     server.arrived(1).await;
-    desk.stack.stop_dispatchers().await;
-    desk.stack.dispatch().await;
-    let report = desk.stack.task_ended(id).await;
+    fixture.stack.stop_dispatchers().await;
+    fixture.stack.dispatch().await;
+    let report = fixture.stack.task_ended(id).await;
     assert_eq!(answer(&report), "done");
-    assert_eq!((server.requests().len(), desk.asked()), (1, 2), "each tool and each turn ran once");
-    desk.close().await;
+    assert_eq!((server.requests().len(), fixture.asked()), (1, 2), "each tool and each turn ran once");
+    fixture.close().await;
 }
 
 #[tokio::test]
-async fn a_result_that_nobody_took_up_yet_is_found_by_the_next_dispatcher() {
-    let mut desk = Desk::open(vec![book_tool()]).await;
-    desk.small([says("done")]);
-    desk.stack.stop_dispatchers().await;
-    // What a dispatcher leaves behind that dies between the commit of a submission and the first step.
+async fn a_submitted_task_without_a_first_step_is_started_by_the_next_dispatcher() {
+    let mut fixture = Fixture::open(vec![book_tool()]).await;
+    fixture.small([says("done")]);
+    fixture.stack.stop_dispatchers().await;
+    // The state after a dispatcher died between the commit of a submission and the first step.
     let id = redial_proto::TaskId::generate();
-    let store = desk.stack.store(redial_store::Purpose::Dispatch).await;
+    let store = fixture.stack.store(redial_store::Purpose::Dispatch).await;
     let new = redial_store::NewTask {
         id,
         tenant: "default".into(),
@@ -58,93 +52,93 @@ async fn a_result_that_nobody_took_up_yet_is_found_by_the_next_dispatcher() {
         traceparent: None,
     };
     store.submit_tasks(&[new]).await.unwrap();
-    desk.stack.dispatch().await;
-    assert_eq!(answer(&desk.stack.task_ended(id).await), "done");
-    desk.close().await;
+    fixture.stack.dispatch().await;
+    assert_eq!(answer(&fixture.stack.task_ended(id).await), "done");
+    fixture.close().await;
 }
 
 #[tokio::test]
 async fn two_dispatchers_share_the_work_on_many_tasks() {
-    let mut desk = Desk::open(vec![book_tool()]).await;
-    desk.stack.dispatch().await;
-    desk.small([says("done")]);
+    let mut fixture = Fixture::open(vec![book_tool()]).await;
+    fixture.stack.dispatch().await;
+    fixture.small([says("done")]);
     let mut ids = Vec::new();
     for n in 0..40 {
-        ids.push(desk.stack.task(&task(&format!("task {n}"), agent())).await);
+        ids.push(fixture.stack.task(&task(&format!("task {n}"), agent())).await);
     }
     for id in ids {
-        assert_eq!(answer(&desk.stack.task_ended(id).await), "done");
+        assert_eq!(answer(&fixture.stack.task_ended(id).await), "done");
     }
-    assert_eq!(desk.asked(), 40, "no turn was asked for twice");
-    desk.close().await;
+    assert_eq!(fixture.asked(), 40, "no turn ran twice");
+    fixture.close().await;
 }
 
 #[tokio::test]
 async fn a_wiped_nats_store_costs_no_turn_and_no_call() {
     let (server, tools) = slow_tool().await;
-    let mut desk = Desk::over(Stack::start_own().await, tools).await;
-    desk.stack.redeliver_after(Duration::from_secs(2)).await;
-    desk.small([calls(&[("slow", "{}")]), says("done")]);
-    let id = desk.stack.task(&task("go", agent())).await;
+    let mut fixture = Fixture::over(Stack::start_own().await, tools).await;
+    fixture.stack.redeliver_after(Duration::from_secs(2)).await;
+    fixture.small([calls(&[("slow", "{}")]), says("done")]);
+    let id = fixture.stack.task(&task("go", agent())).await;
     server.arrived(1).await;
-    desk.stack.servers.kill_nats().await;
-    desk.stack.servers.wipe_nats();
-    desk.stack.servers.start_nats().await;
-    let report = desk.stack.task_ended(id).await;
+    fixture.stack.servers.kill_nats().await;
+    fixture.stack.servers.wipe_nats();
+    fixture.stack.servers.start_nats().await;
+    let report = fixture.stack.task_ended(id).await;
     assert_eq!(answer(&report), "done");
-    assert_eq!((server.requests().len(), desk.asked()), (1, 2));
-    desk.close().await;
+    assert_eq!((server.requests().len(), fixture.asked()), (1, 2));
+    fixture.close().await;
 }
 
 #[tokio::test]
-async fn a_busy_provider_is_asked_again_without_a_correction() {
-    let desk = Desk::open(vec![book_tool()]).await;
-    desk.small([Reply::status(429).header("retry-after-ms", "20"), Reply::status(529), says("done")]);
-    let report = desk.run("go").await;
+async fn a_busy_provider_costs_a_retry_and_no_correction() {
+    let fixture = Fixture::open(vec![book_tool()]).await;
+    fixture.small([Reply::status(429).header("retry-after-ms", "20"), Reply::status(529), says("done")]);
+    let report = fixture.run("go").await;
     assert_eq!(answer(&report), "done");
-    assert_eq!((report.task.turns, report.task.corrections, desk.asked()), (1, 0, 3));
+    assert_eq!((report.task.turns, report.task.corrections, fixture.asked()), (1, 0, 3));
     let retries =
         report.steps.iter().filter(|step| matches!(step.input, TaskInput::Retrying { call_index: 0, .. })).count();
     assert_eq!(retries, 2);
-    desk.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test]
-async fn a_refused_request_is_our_bug_and_is_kept() {
-    let desk = Desk::open(vec![book_tool()]).await;
+async fn a_request_that_a_provider_refuses_is_an_internal_error_and_is_kept() {
+    let fixture = Fixture::open(vec![book_tool()]).await;
     let error = r#"{"error":{"message":"messages.1: bad","type":"invalid_request_error","code":null}}"#;
-    desk.small([Reply::status(400).header("content-type", "application/json").body(error)]);
-    let report = desk.run("remember me").await;
+    fixture.small([Reply::status(400).header("content-type", "application/json").body(error)]);
+    let report = fixture.run("remember me").await;
     assert_eq!((report.task.state, report.task.code), (TaskState::Failed, Some(TaskCode::ModelFailed)));
     let (class, request): (String, String) =
         sqlx::query_as("SELECT class, arguments::text FROM calls WHERE task_id = $1 AND call_index = 0")
             .bind(report.task.task.0)
-            .fetch_one(desk.stack.db())
+            .fetch_one(fixture.stack.db())
             .await
             .unwrap();
     assert_eq!(class, "internal");
     assert!(request.contains("remember me"));
-    assert_eq!(desk.asked(), 1, "asking again would not help");
-    desk.close().await;
+    assert_eq!(fixture.asked(), 1, "a retry would not help");
+    fixture.close().await;
 }
 
 #[tokio::test]
-async fn the_fallback_model_steps_in_for_one_that_cannot_be_reached() {
-    let desk = Desk::open(vec![book_tool()]).await;
-    desk.small([Reply::status(503)]);
-    desk.server.script(BIG, [says("here")]);
-    let report = desk.run_as("go", AgentSpec { fallback_model: Some("big".into()), ..agent() }).await;
+async fn the_fallback_model_replaces_one_that_cannot_be_reached() {
+    let fixture = Fixture::open(vec![book_tool()]).await;
+    fixture.small([Reply::status(503)]);
+    fixture.server.script(BIG, [says("here")]);
+    let report = fixture.run_as("go", AgentSpec { fallback_model: Some("big".into()), ..agent() }).await;
     assert_eq!(answer(&report), "here");
-    desk.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test]
-async fn odd_answers_of_a_provider_are_data() {
-    let desk = Desk::open(vec![book_tool()]).await;
+async fn odd_answers_of_a_provider_are_handled() {
+    let fixture = Fixture::open(vec![book_tool()]).await;
     let odd = [
         Reply::json("{}"),
         Reply::json(r#"{"choices":[{"message":{"role":"assistant","content":""},"finish_reason":"stop"}]}"#),
-        // Two calls with one id, and none at all: they get ids of ours.
+        // Two calls with the same id and one without: Redial gives them its own ids.
         Reply::json(
             r#"{"choices":[{"message":{"tool_calls":[
                 {"id":"x","function":{"name":"book","arguments":"{\"departure_city\":\"Rome\",\"seats\":1}"}},
@@ -153,42 +147,42 @@ async fn odd_answers_of_a_provider_are_data() {
         ),
         says("done"),
     ];
-    desk.small(odd);
-    let report = desk.run("go").await;
+    fixture.small(odd);
+    let report = fixture.run("go").await;
     assert_eq!(answer(&report), "done");
-    let seen = desk.seen(3);
+    let seen = fixture.seen(3);
     assert_eq!(roles(&seen)[seen.len() - 3..], ["tool", "tool", "tool"]);
     let ids: std::collections::BTreeSet<_> =
         seen.iter().filter_map(|message| message["tool_call_id"].as_str()).collect();
     assert_eq!(ids.len(), 3);
     assert_eq!(feedback(&seen)["class"], "malformed_arguments");
-    desk.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test]
 async fn a_recorded_task_replays_without_a_difference() {
-    let desk = Desk::open(vec![book_tool()]).await;
-    desk.small([
+    let fixture = Fixture::open(vec![book_tool()]).await;
+    fixture.small([
         calls(&[("book", r#"{"departure_city":"Mars","seats":2}"#), ("nope", "{}")]),
         calls(&[("book", "{'departureCity':'Rome','seats':'2'}")]),
         says("Booked."),
     ]);
-    let report = desk.run("go").await;
+    let report = fixture.run("go").await;
     assert_eq!(answer(&report), "Booked.");
     let program = env!("CARGO_BIN_EXE_redial");
     let id = report.task.task.to_string();
     let run = |arguments: &[&str]| {
         let output = std::process::Command::new(program)
             .args(arguments)
-            .env("REDIAL_NATS_URL", desk.stack.servers.nats_url())
-            .env("REDIAL_DATABASE_URL", desk.stack.servers.database_url())
+            .env("REDIAL_NATS_URL", fixture.stack.servers.nats_url())
+            .env("REDIAL_DATABASE_URL", fixture.stack.servers.database_url())
             .output()
             .unwrap();
         (output.status.code(), String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
     };
     let (code, _, stderr) = run(&["replay", &id]);
     assert_eq!(code, Some(0), "{stderr}");
-    // A saved record is a regression test: it replays alike, and a changed one does not.
+    // A saved record is a regression test: it replays without a difference, and a changed one does not.
     let (_, record, _) = run(&["show", &id, "--json"]);
     let path = unique_path("record");
     std::fs::write(&path, &record).unwrap();
@@ -208,21 +202,21 @@ async fn a_recorded_task_replays_without_a_difference() {
     .unwrap();
     let (code, stdout, _) = run(&["replay", "--file", file]);
     assert_eq!(code, Some(1), "{stdout}");
-    desk.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test]
-async fn watchers_are_told() {
-    let desk = Desk::open(vec![book_tool()]).await;
-    desk.small([says("done").after(Duration::from_millis(300))]);
-    let id = desk.stack.task(&task("go", agent())).await;
-    let mut notices = desk.stack.queue().subscribe(&redial_proto::subjects::task_events(id)).await.unwrap();
-    desk.stack.task_ended(id).await;
-    until("the end is told", async || {
+async fn watchers_get_notices() {
+    let fixture = Fixture::open(vec![book_tool()]).await;
+    fixture.small([says("done").after(Duration::from_millis(300))]);
+    let id = fixture.stack.task(&task("go", agent())).await;
+    let mut notices = fixture.stack.queue().subscribe(&redial_proto::subjects::task_events(id)).await.unwrap();
+    fixture.stack.task_ended(id).await;
+    until("the notice of the end", async || {
         let notice = notices.next().await?;
         let notice: redial_proto::TaskNotice = serde_json::from_slice(&notice).unwrap();
         (notice.state == TaskState::Succeeded).then_some(())
     })
     .await;
-    desk.close().await;
+    fixture.close().await;
 }

@@ -1,14 +1,14 @@
-//! Ways to submit a task, and what is refused.
+//! Ways to submit a task, and invalid submissions.
 
 use std::time::Duration;
 
 use redial_proto::{AgentRef, AgentSpec, Code, SubmitStatus, TaskSubmission, subjects};
 use redial_testkit::{Stack, unique_path, until};
 
-use crate::desk::{Desk, agent, answer, book_tool, says, task};
+use crate::fixture::{Fixture, agent, answer, book_tool, says, task};
 
 #[tokio::test]
-async fn agents_come_from_a_file_that_is_read_again() {
+async fn changes_of_the_file_of_agents_take_effect() {
     let mut stack = Stack::start().await;
     stack.stop_dispatchers().await;
     let path = unique_path("agents");
@@ -16,32 +16,32 @@ async fn agents_come_from_a_file_that_is_read_again() {
     std::fs::write(&path, file("travel")).unwrap();
     stack.agents = Some(path.clone());
     stack.dispatch().await;
-    let desk = Desk::over(stack, vec![book_tool()]).await;
-    desk.small([says("hello")]);
+    let fixture = Fixture::over(stack, vec![book_tool()]).await;
+    fixture.small([says("hello")]);
     let named = |name: &str| TaskSubmission { agent: AgentRef::Name(name.into()), ..task("hi", agent()) };
-    let id = desk.stack.task(&named("travel")).await;
-    let report = desk.stack.task_ended(id).await;
+    let id = fixture.stack.task(&named("travel")).await;
+    let report = fixture.stack.task_ended(id).await;
     assert_eq!((answer(&report), report.task.agent.as_deref()), ("hello", Some("travel")));
-    let error = desk.stack.submit_task(&named("travle")).await.error.unwrap();
+    let error = fixture.stack.submit_task(&named("travle")).await.error.unwrap();
     assert_eq!(error.code, Code::UnknownAgent);
     assert!(error.message.contains("did you mean \"travel\"?"), "{error}");
     std::fs::write(&path, file("hotels")).unwrap();
-    // The file is looked at once a second at most.
+    // The file is checked at most once a second.
     until("the new agent is known", async || {
-        (desk.stack.submit_task(&named("hotels")).await.status == SubmitStatus::Accepted).then_some(())
+        (fixture.stack.submit_task(&named("hotels")).await.status == SubmitStatus::Accepted).then_some(())
     })
     .await;
     until("it ends", async || {
         let open = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM tasks WHERE finished_at IS NULL");
-        (open.fetch_one(desk.stack.db()).await.ok()? == 0).then_some(())
+        (open.fetch_one(fixture.stack.db()).await.ok()? == 0).then_some(())
     })
     .await;
-    desk.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test]
-async fn bad_submissions_say_what_is_allowed() {
-    let desk = Desk::open(vec![book_tool()]).await;
+async fn errors_of_invalid_submissions_name_what_is_allowed() {
+    let fixture = Fixture::open(vec![book_tool()]).await;
     let cases = [
         (task("", agent()), Code::InvalidValue, "input"),
         (task(&"x".repeat(200_000), agent()), Code::TooLarge, "131072"),
@@ -54,29 +54,29 @@ async fn bad_submissions_say_what_is_allowed() {
         if n == 5 {
             submission.conversation = Some("x".repeat(300));
         }
-        let result = desk.stack.submit_task(&submission).await;
+        let result = fixture.stack.submit_task(&submission).await;
         let error = result.error.unwrap();
         assert_eq!((result.status, error.code), (SubmitStatus::Rejected, code), "{error}");
         assert!(error.message.contains(says), "{error}");
     }
     let wrong = serde_json::json!({"inptu": "go", "agent": "a"});
     let result: redial_proto::TaskResult =
-        desk.stack.queue().request(subjects::TASK_SUBMIT, &wrong, Duration::from_secs(10)).await.unwrap();
+        fixture.stack.queue().request(subjects::TASK_SUBMIT, &wrong, Duration::from_secs(10)).await.unwrap();
     assert_eq!(result.error.unwrap().code, Code::InvalidMessage);
-    desk.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test]
-async fn the_intake_stream_takes_tasks_and_keeps_what_it_cannot_take() {
-    let desk = Desk::open(vec![book_tool()]).await;
-    desk.small([says("from afar")]);
-    let mut nats = desk.stack.raw_nats().await;
+async fn the_intake_stream_accepts_tasks_and_keeps_invalid_messages() {
+    let fixture = Fixture::open(vec![book_tool()]).await;
+    fixture.small([says("from afar")]);
+    let mut nats = fixture.stack.raw_nats().await;
     let body = serde_json::to_string(&task("go", agent())).unwrap();
     nats.publish(subjects::TASK_INTAKE, body.as_bytes()).await;
     nats.publish(subjects::TASK_INTAKE, b"no json").await;
     let answered = until("the task is answered", async || {
         sqlx::query_scalar::<_, String>("SELECT answer FROM tasks WHERE answer IS NOT NULL")
-            .fetch_optional(desk.stack.db())
+            .fetch_optional(fixture.stack.db())
             .await
             .ok()?
     })
@@ -84,19 +84,19 @@ async fn the_intake_stream_takes_tasks_and_keeps_what_it_cannot_take() {
     assert_eq!(answered, "from afar");
     until("the other message is kept", async || {
         let kept = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM dead_letters WHERE source = 'intake'");
-        (kept.fetch_one(desk.stack.db()).await.ok()? == 1).then_some(())
+        (kept.fetch_one(fixture.stack.db()).await.ok()? == 1).then_some(())
     })
     .await;
-    desk.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test]
-async fn models_and_tools_keep_to_their_names() {
-    let desk = Desk::open(vec![book_tool()]).await;
-    desk.small([says("hello")]);
-    let report = desk.run("hi").await;
+async fn models_and_tools_have_separate_names() {
+    let fixture = Fixture::open(vec![book_tool()]).await;
+    fixture.small([says("hello")]);
+    let report = fixture.run("hi").await;
     assert_eq!(answer(&report), "hello");
-    let offered = desk.body(0)["tools"].clone();
+    let offered = fixture.body(0)["tools"].clone();
     assert_eq!(offered.as_array().unwrap().len(), 1, "models are no tools: {offered}");
-    desk.close().await;
+    fixture.close().await;
 }

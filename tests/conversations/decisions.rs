@@ -1,4 +1,4 @@
-//! Decisions are the record that people read and that is replayed: they must say what was done, no more and no less.
+//! Users read the recorded decisions, and they are replayed: they must match what each step does.
 
 use redial_engine::task::{NewTurn, Step};
 use redial_proto::{Role, TaskDecision};
@@ -6,7 +6,7 @@ use redial_proto::{Role, TaskDecision};
 use crate::record::{Verdict, must};
 
 /// Compares the decisions of a step with what it does.
-pub(crate) fn tell(step: &Step) -> Verdict {
+pub(crate) fn check(step: &Step) -> Verdict {
     let (mut seqs, mut answered, mut runs) = (Vec::new(), Vec::new(), Vec::new());
     let (mut turns, mut ends) = (Vec::new(), Vec::new());
     for decision in &step.decisions {
@@ -22,14 +22,14 @@ pub(crate) fn tell(step: &Step) -> Verdict {
         }
     }
     let written: Vec<_> = step.messages.iter().map(|(seq, _)| *seq).collect();
-    must(seqs == written, || format!("told messages {seqs:?}, wrote {written:?}"))?;
+    must(seqs == written, || format!("recorded messages {seqs:?}, wrote {written:?}"))?;
     let tools = step.messages.iter().filter(|(_, message)| message.role == Role::Tool);
     let tools: Vec<_> = tools.map(|(_, message)| (message.call_id.as_ref(), message.class)).collect();
-    must(answered == tools, || format!("told answers {answered:?}, wrote {tools:?}"))?;
+    must(answered == tools, || format!("recorded answers {answered:?}, wrote {tools:?}"))?;
     let started = step.calls.iter().filter(|call| call.refusal.is_none());
     let started: Vec<_> = started.map(|call| (call.turn, call.call_index, &call.tool)).collect();
-    must(runs == started, || format!("told runs {runs:?}, wrote {started:?}"))?;
-    must(turns.iter().eq(&step.turn), || format!("told turns {turns:?}, asks {:?}", step.turn))?;
+    must(runs == started, || format!("recorded runs {runs:?}, wrote {started:?}"))?;
+    must(turns.iter().eq(&step.turn), || format!("recorded turns {turns:?}, asks {:?}", step.turn))?;
     let end = step.ended.iter().map(|end| (end.state, end.code));
-    must(ends.iter().copied().eq(end), || format!("told ends {ends:?}, but {:?}", step.ended))
+    must(ends.iter().copied().eq(end), || format!("recorded ends {ends:?}, but {:?}", step.ended))
 }

@@ -1,11 +1,11 @@
-//! Agents, answers of models, and ends of calls, as bad as they come.
+//! Random agents, answers of models and ends of calls, many of them faulty.
 
 use rand::{Rng, rngs::StdRng, seq::IndexedRandom};
 use redial_engine::task::{CallFailure, Proposed, Reply, Verdict};
 use redial_proto::{AgentSpec, Budgets, ErrorClass, FieldError, Finish, Language, Policy, ToolOffer, Usage};
 use serde_json::json;
 
-/// A tool of this world: name, polling, sequential.
+/// A simulated tool: name, polling, sequential.
 const TOOLS: [(&str, bool, bool); 5] = [
     ("get_weather", false, false),
     ("订机票", false, false),
@@ -40,7 +40,7 @@ const ARGUMENTS: [&str; 6] = [
 
 const NO_ARGUMENTS: [&str; 6] = ["", r#"{"a":"#, "[1,2]", "null", "明天", "{\"a\":1}{}"];
 
-/// An agent with limits so small that all of them are reached.
+/// An agent with limits that are small enough to be reached.
 pub(crate) fn agent(rng: &mut StdRng) -> AgentSpec {
     let mut agent = AgentSpec::new("small");
     agent.system = TEXTS[rng.random_range(0..3)].repeat(rng.random_range(0..3));
@@ -82,7 +82,7 @@ pub(crate) fn language(rng: &mut StdRng) -> Language {
     if rng.random() { Language::En } else { Language::Zh }
 }
 
-/// What a user says: never empty, as the dispatcher sees to.
+/// A user's input; never empty, because the dispatcher refuses that.
 pub(crate) fn input(rng: &mut StdRng) -> String {
     format!("please {}", text(rng))
 }
@@ -92,7 +92,7 @@ fn text(rng: &mut StdRng) -> String {
     if rng.random_bool(0.03) { text.repeat(rng.random_range(1..2000)) } else { text.to_owned() }
 }
 
-/// A model's whole turn.
+/// The end of a model's turn.
 pub(crate) fn turn_end(rng: &mut StdRng) -> Result<Reply, CallFailure> {
     if rng.random_bool(0.03) { Err(failure(rng)) } else { Ok(reply(rng)) }
 }
@@ -115,7 +115,7 @@ fn reply(rng: &mut StdRng) -> Reply {
     }
 }
 
-/// What some provider, perhaps another one than the next, wants back.
+/// Opaque data of a provider, maybe not of the one that is asked next.
 fn provider(rng: &mut StdRng) -> serde_json::Value {
     let thinking = json!([
         {"type": "thinking", "thinking": "hm", "signature": "s"},
@@ -168,7 +168,7 @@ fn proposed(rng: &mut StdRng) -> Proposed {
     Proposed { name, arguments: written.to_owned(), verdict }
 }
 
-/// How a tool's call ends. One that was told to stop mostly does.
+/// The end of a tool's call; a call that was told to stop usually ends cancelled.
 pub(crate) fn call_end(rng: &mut StdRng, told_to_stop: bool) -> Result<String, CallFailure> {
     if told_to_stop && rng.random_bool(0.8) {
         return Err(failed(ErrorClass::Cancelled, "stopped"));

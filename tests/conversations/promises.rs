@@ -1,4 +1,4 @@
-//! What is promised about calls besides their answers: none runs again that failed for its arguments, none runs over
+//! Rules about calls besides their answers: a call that failed for its arguments does not run again, and no call exceeds
 //! the limits.
 
 use std::collections::BTreeMap;
@@ -11,17 +11,17 @@ use redial_engine::{
 use redial_proto::{AgentSpec, ErrorClass, Usage};
 use serde_json::Value;
 
-/// A failure for a call's own arguments is remembered at least as long.
+/// A failure for a call's arguments is remembered at least this long.
 const REMEMBERED: TimeDelta = TimeDelta::minutes(59);
 
-/// Tool, its version, arguments whatever their blanks.
+/// A tool, its version, and the arguments without whitespace.
 type Call = (String, String, String);
 
 #[derive(Debug, Default)]
 pub(crate) struct Promises {
     /// Calls that failed for their arguments, and when.
     failed: BTreeMap<Call, Time>,
-    /// What the last reply proposed: version, polling.
+    /// The calls of the last reply: version, polling.
     proposed: Vec<(String, bool)>,
     running: BTreeMap<(u32, u32), Call>,
     pub(crate) runs: u32,
@@ -29,7 +29,7 @@ pub(crate) struct Promises {
 }
 
 impl Promises {
-    /// The next task of the conversation begins. What failed is still known.
+    /// Starts the next task of the conversation, which remembers the failures.
     pub(crate) fn next_task(&mut self) {
         *self = Self { failed: std::mem::take(&mut self.failed), ..Self::default() };
     }

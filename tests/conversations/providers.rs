@@ -1,4 +1,4 @@
-//! Whether every provider takes a conversation as its models see it.
+//! Checks that every provider accepts the conversation that its models see.
 
 use rand::{Rng, rngs::StdRng};
 use redial_llm::{Arguments, Calls, Ids, Profile, Settings, Silence, System, anthropic, openai, react};
@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::record::valid;
 
-/// Makes the request for each provider, and has it checked by that provider's rules.
-pub(crate) fn take(
+/// Builds the request of each provider and checks it by that provider's rules.
+pub(crate) fn check(
     messages: Vec<Message>,
     tools: Vec<ToolOffer>,
     language: Language,
@@ -42,7 +42,7 @@ fn accepted(provider: &str, body: &Value, faults: impl Fn(&Value) -> Vec<String>
     if faults.is_empty() { Ok(()) } else { Err(format!("{provider}: {faults:#?}\n{body:#}")) }
 }
 
-/// What a profile promises.
+/// The rules of a profile.
 fn rules(profile: Profile) -> Vec<Rule> {
     let all = [
         (Rule::ObjectArguments, profile.arguments == Arguments::Object),

@@ -1,6 +1,6 @@
-//! What is on record of a conversation, and what must be true of every step that changes it.
+//! The record of a conversation, and the rules that every step must keep.
 //!
-//! Written from the promises, not from the engine: it knows events and steps only.
+//! The rules come from the documentation, not from the engine: this module knows only events and steps.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,14 +15,14 @@ use crate::{decisions, promises::Promises};
 /// A conversation over its tasks.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
-    /// By place, from 1.
+    /// By sequence number, from 1.
     pub(crate) messages: BTreeMap<u32, Message>,
-    /// Places that are kept for the answer of a call.
+    /// Sequence numbers reserved for the answers of calls.
     reserved: BTreeMap<u32, String>,
     ids: BTreeSet<String>,
     /// The turn that a model works on.
     pub(crate) asked: Option<u32>,
-    /// The calls that run, by turn and call_index.
+    /// The calls that run, by turn and call index.
     pub(crate) running: BTreeMap<(u32, u32), Running>,
     last_turn: u32,
     started: BTreeSet<(u32, u32)>,
@@ -63,29 +63,29 @@ impl Record {
         self.promises.next_task();
     }
 
-    /// The place of the next message.
+    /// The sequence number of the next message.
     pub(crate) fn next_seq(&self) -> u32 {
         self.messages.last_key_value().map_or(1, |(seq, _)| seq + 1)
     }
 
-    /// Takes a committed step on record, and says what is wrong with it.
+    /// Records a committed step; the error names a rule that it breaks.
     pub(crate) fn commit(&mut self, done: &Committed<'_>) -> Verdict {
         let Committed { event, step, task, .. } = done;
         if self.ended.is_some() {
             return must(**step == Step::default(), || format!("something happened after the end: {step:?}"));
         }
-        self.happened(event, done.now);
+        self.event(event, done.now);
         self.messages_of(step)?;
-        decisions::tell(step)?;
+        decisions::check(step)?;
         self.calls_of(done)?;
         self.cancels_of(step)?;
         self.turn_of(done)?;
         self.end_of(step, task)?;
         self.counts(task)?;
-        self.goes_on(step, task)
+        self.continues(step, task)
     }
 
-    fn happened(&mut self, event: &Event, now: Time) {
+    fn event(&mut self, event: &Event, now: Time) {
         match event {
             Event::Started { .. } => self.is_started = true,
             Event::TurnEnded { turn, .. } if self.asked == Some(*turn) => {
@@ -105,11 +105,13 @@ impl Record {
         for (seq, message) in &step.messages {
             must(!self.messages.contains_key(seq), || format!("message {seq} is written twice"))?;
             let reserved = self.reserved.remove(seq);
-            must(message.call_id == reserved, || format!("place {seq} is kept for {reserved:?}: {message:?}"))?;
-            must((message.role == Role::Tool) == reserved.is_some(), || format!("{seq} has the wrong role"))?;
-            must(message.role == Role::Assistant || message.calls.is_empty(), || format!("{seq} must not call"))?;
+            must(message.call_id == reserved, || format!("message {seq} is reserved for {reserved:?}: {message:?}"))?;
+            must((message.role == Role::Tool) == reserved.is_some(), || format!("message {seq} has the wrong role"))?;
+            must(message.role == Role::Assistant || message.calls.is_empty(), || {
+                format!("message {seq} must not have calls")
+            })?;
             for (n, call) in (1..).zip(&message.calls) {
-                must(self.ids.insert(call.id.clone()), || format!("id {} is there twice", call.id))?;
+                must(self.ids.insert(call.id.clone()), || format!("id {} is used twice", call.id))?;
                 self.reserved.insert(seq + n, call.id.clone());
             }
             self.messages.insert(*seq, message.clone());
@@ -120,19 +122,19 @@ impl Record {
     fn calls_of(&mut self, done: &Committed<'_>) -> Verdict {
         let step = done.step;
         for call in &step.calls {
-            let place = (call.turn, call.call_index);
-            must(self.started.insert(place), || format!("call {place:?} is written twice"))?;
-            must(call.turn == self.last_turn, || format!("a call of turn {} now", call.turn))?;
+            let id = (call.turn, call.call_index);
+            must(self.started.insert(id), || format!("call {id:?} is written twice"))?;
+            must(call.turn == self.last_turn, || format!("a call of turn {} starts", call.turn))?;
             if call.refusal.is_some() {
                 continue;
             }
-            must(!self.cancelled, || format!("call {place:?} starts after the cancel"))?;
-            must(step.ended.is_none(), || format!("call {place:?} starts at the end"))?;
+            must(!self.cancelled, || format!("call {id:?} starts after the cancel"))?;
+            must(step.ended.is_none(), || format!("call {id:?} starts at the end"))?;
             let moves = |tool: &str| tool.starts_with("move_");
             let other = self.running.values().any(|running| moves(&running.tool));
-            must(!(moves(&call.tool) && other), || format!("{} does not wait for its turn", call.tool))?;
+            must(!(moves(&call.tool) && other), || format!("{} does not wait for the call before it", call.tool))?;
             self.promises.starts(call, done.agent, done.now)?;
-            self.running.insert(place, Running { tool: call.tool.clone(), told_to_stop: false });
+            self.running.insert(id, Running { tool: call.tool.clone(), told_to_stop: false });
         }
         Ok(())
     }
@@ -141,9 +143,9 @@ impl Record {
         for (turn, call_index) in &step.cancel {
             match self.running.get_mut(&(*turn, *call_index)) {
                 Some(running) => running.told_to_stop = true,
-                None => {
-                    must(*call_index == 0 && self.asked == Some(*turn), || format!("{turn}/{call_index} does not run"))?
-                }
+                None => must(*call_index == 0 && self.asked == Some(*turn), || {
+                    format!("{turn}/{call_index} is not running")
+                })?,
             }
         }
         Ok(())
@@ -152,11 +154,11 @@ impl Record {
     fn turn_of(&mut self, done: &Committed<'_>) -> Verdict {
         let Some(turn) = &done.step.turn else { return Ok(()) };
         let known = Some(&turn.model) == done.agent.fallback_model.as_ref() || turn.model == done.agent.model;
-        must(known, || format!("{} is none of the agent's models", turn.model))?;
+        must(known, || format!("{} is not one of the agent's models", turn.model))?;
         let over = turn.tools && done.task.turns() > done.agent.budgets.turns;
         must(!over, || format!("turn {} of {}", done.task.turns(), done.agent.budgets.turns))?;
-        must(self.asked.is_none(), || format!("turn {:?} is open still", self.asked))?;
-        must(self.running.is_empty(), || format!("{:?} run still", self.running))?;
+        must(self.asked.is_none(), || format!("turn {:?} is still open", self.asked))?;
+        must(self.running.is_empty(), || format!("{:?} still run", self.running))?;
         must(!self.cancelled, || "a model is asked after the cancel".to_owned())?;
         must(turn.turn == self.last_turn + 1, || format!("turn {} after {}", turn.turn, self.last_turn))?;
         (self.asked, self.last_turn) = (Some(turn.turn), turn.turn);
@@ -185,27 +187,29 @@ impl Record {
         self.is_whole()
     }
 
-    /// What is told to users is what happened.
+    /// The counts that users see are correct.
     fn counts(&self, task: &Task) -> Verdict {
         must(task.usage() == self.promises.usage, || format!("{:?}, not {:?}", task.usage(), self.promises.usage))?;
-        let (told, ran) = (task.tool_calls(), self.promises.runs);
-        must(told >= ran && (told == ran || !self.running.is_empty()), || format!("{told} tool calls, not {ran}"))
+        let (counted, ran) = (task.tool_calls(), self.promises.runs);
+        must(counted >= ran && (counted == ran || !self.running.is_empty()), || {
+            format!("{counted} tool calls, not {ran}")
+        })
     }
 
-    /// Something will happen to a task that is not over.
-    fn goes_on(&self, step: &Step, task: &Task) -> Verdict {
+    /// A task that has not ended will get another event.
+    fn continues(&self, step: &Step, task: &Task) -> Verdict {
         if self.ended.is_some() {
-            return must(step.wake_at.is_none(), || "it is to be woken after its end".to_owned());
+            return must(step.wake_at.is_none(), || "it has a wake time after its end".to_owned());
         }
         if !self.is_started {
-            return must(task.state() == TaskState::Waiting, || format!("{} before it began", task.state()));
+            return must(task.state() == TaskState::Waiting, || format!("{} before it started", task.state()));
         }
         must(task.state() == TaskState::Running, || format!("the state is {}", task.state()))?;
-        must(self.asked.is_some() || !self.running.is_empty(), || "nothing is under way: it is stuck".to_owned())?;
-        must(step.wake_at.is_some(), || "nobody will look at it again".to_owned())
+        must(self.asked.is_some() || !self.running.is_empty(), || "nothing runs: it is stuck".to_owned())?;
+        must(step.wake_at.is_some(), || "it has no wake time".to_owned())
     }
 
-    /// No gaps, nothing unanswered, and each call answered in its order directly after it was asked for.
+    /// No gaps, no call without an answer, and all answers in order, directly after the message with the calls.
     fn is_whole(&self) -> Verdict {
         must(self.reserved.is_empty(), || format!("not answered: {:?}", self.reserved))?;
         let gapless = self.messages.keys().copied().eq(1..self.next_seq());
@@ -214,7 +218,7 @@ impl Record {
     }
 }
 
-/// A conversation in which each call is answered once, in its order, directly after the message that asks for it.
+/// Checks that each call is answered once, in order, directly after the message that contains it.
 pub(crate) fn valid<'a>(messages: impl Iterator<Item = &'a Message>) -> Verdict {
     let mut open = std::collections::VecDeque::new();
     for (n, message) in messages.enumerate() {

@@ -1,4 +1,4 @@
-//! What the histories reached: a test that never gets anywhere proves nothing.
+//! Counts what the histories reached: a test that reaches nothing proves nothing.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! A dispatcher, its database, workers and models, all in memory and by chance.
+//! A dispatcher, its database, workers and models, simulated in memory with random behaviour.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
@@ -16,8 +16,8 @@ use crate::{
     tally::Tally,
 };
 
-/// Changes a step before it is committed: a seeded bug.
-pub(crate) type Sabotage = fn(&mut Step);
+/// Changes a step before it is committed.
+pub(crate) type Mutation = fn(&mut Step);
 
 /// More events than a task with these limits can need.
 const MOST_EVENTS: u32 = 1500;
@@ -30,20 +30,20 @@ struct World<'a> {
     task: Task,
     now: Time,
     wake_at: Option<Time>,
-    /// What happened before, to happen again.
+    /// Earlier events, which may be delivered again.
     past: Vec<Event>,
     cancels: bool,
     slow: bool,
-    sabotage: Option<Sabotage>,
+    mutation: Option<Mutation>,
     tally: Tally,
     trace: Trace<'a>,
 }
 
-/// Who wants to be told everything.
+/// Receives a line for each event and step.
 pub(crate) type Trace<'a> = Option<&'a mut dyn FnMut(String)>;
 
-/// One conversation of one to three tasks. The error says what is wrong.
-pub(crate) fn history(seed: u64, sabotage: Option<Sabotage>, trace: Trace<'_>) -> Result<Tally, String> {
+/// One conversation of one to three tasks. The error names the broken rule.
+pub(crate) fn history(seed: u64, mutation: Option<Mutation>, trace: Trace<'_>) -> Result<Tally, String> {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut world = World {
         agent: invent::agent(&mut rng),
@@ -56,7 +56,7 @@ pub(crate) fn history(seed: u64, sabotage: Option<Sabotage>, trace: Trace<'_>) -
         cancels: false,
         slow: false,
         rng,
-        sabotage,
+        mutation,
         tally: Tally::default(),
         trace,
     };
@@ -73,7 +73,7 @@ pub(crate) fn history(seed: u64, sabotage: Option<Sabotage>, trace: Trace<'_>) -
 }
 
 impl World<'_> {
-    /// One task from its submission to its end, and what comes after that.
+    /// One task from its submission to its end, and some events after its end.
     fn task(&mut self, carried: Value, system: bool) -> Result<(), String> {
         self.record.next_task();
         self.task = Task::default();
@@ -92,7 +92,7 @@ impl World<'_> {
             self.deliver(&event)?;
             events += 1;
             if events > MOST_EVENTS {
-                return Err(format!("after {events} events it has not ended"));
+                return Err(format!("the task has not ended after {events} events"));
             }
         }
         for _ in 0..3 {
@@ -102,7 +102,7 @@ impl World<'_> {
         Ok(())
     }
 
-    /// What happens next: mostly what is due, now and then something that is not.
+    /// The next event: mostly one that is due, sometimes one that is not.
     fn event(&mut self) -> Event {
         let most = if self.slow { 600 } else { 20 };
         self.now += TimeDelta::seconds(self.rng.random_range(0..most));
@@ -126,16 +126,16 @@ impl World<'_> {
         if let Some(turn) = self.record.asked {
             return Event::TurnEnded { turn, end: invent::turn_end(&mut self.rng) };
         }
-        let running: Vec<_> = self.record.running.iter().map(|(place, call)| (*place, call.told_to_stop)).collect();
+        let running: Vec<_> = self.record.running.iter().map(|(call_id, call)| (*call_id, call.told_to_stop)).collect();
         match running.choose(&mut self.rng) {
-            Some(((turn, call_index), told)) => {
-                Event::CallEnded { turn: *turn, call_index: *call_index, end: invent::call_end(&mut self.rng, *told) }
+            Some(((turn, call_index), stop)) => {
+                Event::CallEnded { turn: *turn, call_index: *call_index, end: invent::call_end(&mut self.rng, *stop) }
             }
             None => Event::Woken,
         }
     }
 
-    /// Something doubled, late, early, or never asked for.
+    /// An event that is duplicate, late, early or unexpected.
     fn noise(&mut self) -> Event {
         let again = self.past.choose(&mut self.rng).cloned();
         let open = self.record.asked.unwrap_or_default();
@@ -157,24 +157,24 @@ impl World<'_> {
         }
     }
 
-    /// Lets the engine decide, perhaps on a dispatcher that dies before it commits, and commits what it decided.
+    /// Lets the engine decide and commits the decision, sometimes after a crash before the commit.
     fn deliver(&mut self, event: &Event) -> Result<(), String> {
         let now = self.now.timestamp();
-        self.tell(|| format!("{now} {event:?}"));
+        self.trace(|| format!("{now} {event:?}"));
         let (mut task, mut done) = self.decide(event);
         if self.rng.random_bool(0.2) {
             self.tally.note("crash before the commit");
             self.read_back()?;
             let again = self.decide(event);
             if again != (task, done) {
-                return Err("the same event on the same state is decided otherwise".to_owned());
+                return Err("the same event and state led to another decision".to_owned());
             }
             (task, done) = again;
         }
-        if let Some(sabotage) = self.sabotage {
-            sabotage(&mut done);
+        if let Some(mutation) = self.mutation {
+            mutation(&mut done);
         }
-        self.tell(|| format!("    {done:?}"));
+        self.trace(|| format!("    {done:?}"));
         self.task = task;
         self.wake_at = done.wake_at;
         self.tally.step(&done);
@@ -194,24 +194,26 @@ impl World<'_> {
         (task, done)
     }
 
-    /// Another dispatcher goes on: all it has is the text in the database.
+    /// Another dispatcher continues with the state as stored.
     fn read_back(&mut self) -> Result<(), String> {
-        let text = serde_json::to_string(&self.task).map_err(|error| format!("the state is no JSON: {error}"))?;
-        let read: Task = serde_json::from_str(&text).map_err(|error| format!("no state: {error}: {text}"))?;
+        let text =
+            serde_json::to_string(&self.task).map_err(|error| format!("the state cannot be serialized: {error}"))?;
+        let read: Task =
+            serde_json::from_str(&text).map_err(|error| format!("the state cannot be parsed: {error}: {text}"))?;
         if read != self.task {
-            return Err(format!("the state is not what was written: {text}"));
+            return Err(format!("the state changed when it was stored: {text}"));
         }
         self.task = read;
         Ok(())
     }
 
-    fn tell(&mut self, what: impl FnOnce() -> String) {
+    fn trace(&mut self, what: impl FnOnce() -> String) {
         if let Some(trace) = &mut self.trace {
             trace(what());
         }
     }
 
-    /// A model could be asked now: every provider has to take the request, after each step, also while calls are open.
+    /// Builds the request of every provider, after each step, also while calls are open: each must be valid.
     fn ask(&mut self, tools: bool) -> Result<(), String> {
         let id = TaskId(uuid::Uuid::nil());
         let stored = |(seq, message): (&u32, &redial_proto::Message)| StoredMessage {
@@ -222,9 +224,9 @@ impl World<'_> {
         };
         let mut messages: Vec<_> = self.record.messages.iter().map(stored).collect();
         if let Some(last) = messages.last().filter(|last| last.message.role == Role::Assistant) {
-            // No turn begins after an answer, only the next task.
+            // After an answer only the next task starts a turn.
             let next =
-                StoredMessage { seq: last.seq + 1, message: Message::text(Role::User, "Go on."), ..last.clone() };
+                StoredMessage { seq: last.seq + 1, message: Message::text(Role::User, "Continue."), ..last.clone() };
             messages.push(next);
         }
         let limits = Limits {
@@ -245,9 +247,9 @@ impl World<'_> {
         if let Some(call) =
             seen.iter().flat_map(|message| &message.calls).find(|call| self.task.pruned().contains(&call.id))
         {
-            return Err(format!("the view holds {call:?}, which is pruned"));
+            return Err(format!("the view contains {call:?}, which is pruned"));
         }
         let offered = if tools { invent::offers() } else { Vec::new() };
-        providers::take(seen, offered, self.language, &mut self.rng)
+        providers::check(seen, offered, self.language, &mut self.rng)
     }
 }

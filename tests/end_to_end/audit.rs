@@ -1,4 +1,4 @@
-//! Questions about many calls cost little, old ones are forgotten, and migrations go both ways.
+//! Queries over many calls are cheap, retention deletes old calls, and migrations are reversible.
 
 use chrono::{TimeDelta, Utc};
 use redial_proto::{CallState, ErrorClass};
@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 const CALLS: i64 = 50_000;
 
-/// Fifty thousand calls, one a minute until now: 1 % failed, 1 % still to run, the others succeeded.
+/// Fifty thousand calls, one a minute until now: 1 % failed, 1 % are ready, the others succeeded.
 async fn filled() -> Stack {
     let mut stack = Stack::on(Servers::start().await).await;
     let mut db = stack.db().acquire().await.unwrap();
@@ -36,42 +36,42 @@ async fn filled() -> Stack {
     .await
     .unwrap();
     sqlx::query("ANALYZE").execute(&mut *db).await.unwrap();
-    hand_in(&mut db).await;
+    flush_counters(&mut db).await;
     drop(db);
     stack.leaves_calls();
     stack
 }
 
-/// Postgres hands a session's counters in when it likes; now, please.
-async fn hand_in(db: &mut sqlx::PgConnection) {
+/// Makes Postgres publish a session's counters now.
+async fn flush_counters(db: &mut sqlx::PgConnection) {
     sqlx::query("SELECT pg_stat_force_next_flush()").execute(db).await.unwrap();
 }
 
-/// What Postgres did to the table of calls: sequential scans, and rows that it had to look at.
-async fn looked_at(stack: &Stack) -> (i64, i64) {
+/// Sequential scans of the table of calls, and rows read from it.
+async fn rows_read(stack: &Stack) -> (i64, i64) {
     let counters = "SELECT seq_scan, seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'calls'";
     sqlx::query_as(counters).fetch_one(stack.db()).await.unwrap()
 }
 
-/// The answer of the store, and what it cost: sequential scans, and rows looked at.
+/// The answer of the store, and its cost: sequential scans and rows read.
 async fn cost<T>(stack: &Stack, purpose: Purpose, ask: impl AsyncFnOnce(&Store) -> T) -> (T, (i64, i64)) {
     let store = stack.store(purpose).await;
-    let before = looked_at(stack).await;
+    let before = rows_read(stack).await;
     let answer = ask(&store).await;
     store.close().await;
-    // A connection hands its counters in when it ends.
+    // A connection publishes its counters when it ends.
     until("the store's connections have ended", async || {
         let open = "SELECT count(*) FROM pg_stat_activity
                     WHERE datname = current_database() AND application_name = 'redial'";
         (sqlx::query_scalar::<_, i64>(open).fetch_one(stack.db()).await.unwrap() == 0).then_some(())
     })
     .await;
-    let after = looked_at(stack).await;
+    let after = rows_read(stack).await;
     (answer, (after.0 - before.0, after.1 - before.1))
 }
 
 #[tokio::test]
-async fn no_question_of_the_history_scans_the_table() {
+async fn no_history_query_scans_the_table() {
     let stack = filled().await;
     let filter = Filter::default;
     let questions: [(&str, usize, Filter); 9] = [
@@ -118,14 +118,14 @@ async fn pages_of_the_history_follow_each_other() {
 }
 
 #[tokio::test]
-async fn retention_deletes_what_ended_long_ago_and_nothing_else() {
+async fn retention_deletes_only_old_ended_calls() {
     let stack = filled().await;
     let cutoff = Utc::now() - TimeDelta::minutes(CALLS - 10_000);
     let count = async |condition: &str| -> i64 {
         let query = format!("SELECT count(*) FROM {condition}");
         let mut db = stack.db().acquire().await.unwrap();
         let count = sqlx::query_scalar(sqlx::AssertSqlSafe(query)).fetch_one(&mut *db).await.unwrap();
-        hand_in(&mut db).await;
+        flush_counters(&mut db).await;
         count
     };
     let live = count("calls WHERE wake_at IS NOT NULL").await;
@@ -150,7 +150,7 @@ async fn retention_deletes_what_ended_long_ago_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn migrations_go_up_and_down_and_up() {
+async fn migrations_are_reversible() {
     let servers = Servers::start().await;
     let url = servers.database_url();
     admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();

@@ -1,4 +1,4 @@
-//! A worker that a test plays by hand, message by message.
+//! A worker whose messages the test sends one by one.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// The worker.
+/// A worker without a loop of its own.
 pub(crate) struct Hand {
     pub(crate) id: WorkerId,
     queue: Queue,
@@ -23,15 +23,10 @@ pub(crate) struct Hand {
 impl Hand {
     /// Registers itself with these tools.
     pub(crate) async fn new(stack: &Stack, tools: Vec<ToolSpec>) -> Self {
-        let (id, queue) = (WorkerId::generate("hand"), stack.queue().clone());
+        let (id, queue) = (WorkerId::generate("manual"), stack.queue().clone());
         let notices = queue.subscribe(&subjects::worker(&id)).await.unwrap();
-        let registration = Registration {
-            worker: id.clone(),
-            started_at: Utc::now(),
-            slots: 10,
-            version: "by hand".to_owned(),
-            tools,
-        };
+        let registration =
+            Registration { worker: id.clone(), started_at: Utc::now(), slots: 10, version: "manual".to_owned(), tools };
         let _: serde_json::Value = queue.request(subjects::REGISTER, &registration, ANSWER).await.unwrap();
         Self { id, queue, notices }
     }
@@ -57,19 +52,19 @@ impl Hand {
         self.claim_as(ClaimId::generate(), call, attempt).await
     }
 
-    /// Gives back what this claim was granted; how many attempts that were.
+    /// Releases the attempts that this claim was granted; returns how many.
     pub(crate) async fn release(&self, claim: ClaimId, call: CallId, attempt: u32) -> u32 {
         let request = ReleaseRequest { worker: self.id.clone(), jobs: vec![GrantRef { call, attempt, claim }] };
         self.queue.request::<_, ReleaseReply>(subjects::RELEASE, &request, ANSWER).await.unwrap().released
     }
 
-    /// Takes the next job, and is granted its attempt.
+    /// Takes the next job and claims its attempt.
     pub(crate) async fn granted(&self) -> Grant {
         let job = self.job().await;
         self.claim(job.call, job.attempt).await.pop().expect("the attempt is free")
     }
 
-    /// Reports a result, and waits until a dispatcher has dealt with it.
+    /// Reports a result and waits until a dispatcher has ingested it.
     pub(crate) async fn report(&mut self, call: CallId, attempt: u32, end: Result<&str, Failure>) {
         let (output, error) = match end {
             Ok(text) => (Some(RawValue::from_string(text.to_owned()).unwrap()), None),
@@ -78,11 +73,11 @@ impl Hand {
         let report = Report { call, attempt, duration_ms: 1, output, error };
         let reports = vec![serde_json::value::to_raw_value(&report).unwrap()];
         self.queue.put(subjects::RESULTS, &ReportBatch { worker: self.id.clone(), reports }).await.unwrap();
-        self.told(JobRef { call, attempt }).await;
+        self.ingested(JobRef { call, attempt }).await;
     }
 
-    /// Waits until a dispatcher says that a report of this attempt is dealt with.
-    pub(crate) async fn told(&mut self, job: JobRef) {
+    /// Waits for the notice that a report of this attempt was ingested.
+    pub(crate) async fn ingested(&mut self, job: JobRef) {
         loop {
             let notice = tokio::time::timeout(ANSWER, self.notices.next()).await.expect("a notice").unwrap();
             if serde_json::from_slice::<WorkerNotice>(&notice).unwrap().ingested.contains(&job) {

@@ -1,4 +1,4 @@
-//! After an acknowledged cancel nothing starts, and what runs is stopped.
+//! After an acknowledged cancel nothing starts, and running attempts are stopped.
 
 use redial_proto::{
     ApiError, CallId, CallState, CancelReply, CancelRequest, ClaimId, Code, Effect, ErrorClass, ToolSpec, subjects,
@@ -7,13 +7,7 @@ use redial_queue::QueueError;
 use redial_testkit::{Deed, Stack, obedient};
 use serde_json::json;
 
-use crate::by_hand::Hand;
-
-async fn with(effect: Effect) -> Stack {
-    let mut stack = Stack::start().await;
-    stack.work(vec![obedient("tool", effect, &stack.ledger)]).await;
-    stack
-}
+use crate::{by_hand::Hand, fixture::with_tool};
 
 #[tokio::test]
 async fn a_call_that_waits_never_starts() {
@@ -22,7 +16,7 @@ async fn a_call_that_waits_never_starts() {
     let call = stack.call("tool", json!({})).await;
     assert_eq!(stack.cancel(call).await, CallState::Cancelled);
     assert_eq!(stack.cancel(call).await, CallState::Cancelled, "again: it has ended that way");
-    // Now a worker comes, and finds the job still on the stream.
+    // A worker that starts now finds the job still on the stream.
     stack.work(vec![obedient("tool", Effect::Read, &stack.ledger)]).await;
     let other = stack.call("tool", json!({})).await;
     stack.output(other).await;
@@ -35,7 +29,7 @@ async fn a_call_that_waits_never_starts() {
 
 #[tokio::test]
 async fn a_call_between_two_attempts_never_starts_again() {
-    let stack = with(Effect::Read).await;
+    let stack = with_tool(Effect::Read).await;
     let call = stack.call("tool", json!({"fail": "unavailable", "retry_after_ms": 300})).await;
     stack.is(call, CallState::RetryWait).await;
     assert_eq!(stack.cancel(call).await, CallState::Cancelled);
@@ -47,7 +41,7 @@ async fn a_call_between_two_attempts_never_starts_again() {
 #[tokio::test]
 async fn a_running_tool_is_stopped() {
     for effect in Effect::ALL {
-        let stack = with(effect).await;
+        let stack = with_tool(effect).await;
         let call = stack.call("tool", json!({"hold": "/nonexistent"})).await;
         stack.ledger.reaches(Deed::Started, 1).await;
         assert_eq!(stack.cancel(call).await, CallState::Running, "its worker is told to stop");
@@ -61,7 +55,7 @@ async fn a_running_tool_is_stopped() {
 }
 
 #[tokio::test]
-async fn a_result_that_was_faster_than_the_cancel_counts() {
+async fn a_result_before_the_cancel_counts() {
     let stack = Stack::start().await;
     let mut worker = Hand::new(&stack, vec![ToolSpec::named("tool")]).await;
     let call = stack.call("tool", json!({})).await;
@@ -74,8 +68,8 @@ async fn a_result_that_was_faster_than_the_cancel_counts() {
 }
 
 #[tokio::test]
-async fn a_failure_after_a_cancel_is_not_tried_again() {
-    let stack = with(Effect::Read).await;
+async fn a_failure_after_a_cancel_is_not_retried() {
+    let stack = with_tool(Effect::Read).await;
     let mut worker =
         Hand::new(&stack, vec![ToolSpec { effect: Effect::Read, pool: "hand".into(), ..ToolSpec::named("hand") }])
             .await;
@@ -91,9 +85,9 @@ async fn a_failure_after_a_cancel_is_not_tried_again() {
     stack.finish().await;
 }
 
-/// The release has looked at the call when the cancel is written.
+/// The cancel is written after the release has read the call.
 #[tokio::test]
-async fn an_attempt_that_is_given_back_during_a_cancel_does_not_wait_for_its_lease() {
+async fn an_attempt_that_is_released_during_a_cancel_does_not_wait_for_its_lease() {
     let stack = Stack::start().await;
     let worker = Hand::new(&stack, vec![ToolSpec::named("tool")]).await;
     let call = stack.call("tool", json!({})).await;

@@ -1,4 +1,4 @@
-//! The checker itself: each invariant is broken once, and the checker must name it.
+//! Mutation tests of the checker: each invariant is broken once, and the checker must name it.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,8 @@ use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use uuid::Uuid;
 
-/// A change of the tables, with `{call}` for a call that succeeded in its second attempt, and what it breaks.
-const BUGS: [(&str, Invariant); 16] = [
+/// A change of the tables, where `{call}` is a call that succeeded in its second attempt, and the invariant that it breaks.
+const CALL_MUTATIONS: [(&str, Invariant); 16] = [
     (
         "DELETE FROM attempts WHERE call_id = '{call}'; DELETE FROM calls WHERE id = '{call}'",
         Invariant::AcknowledgedExists,
@@ -41,7 +41,7 @@ const BUGS: [(&str, Invariant); 16] = [
         "UPDATE attempts SET retry_at = now() + interval '1 min' WHERE call_id = '{call}' AND attempt = 1",
         Invariant::RetriesWhenDue,
     ),
-    // The other call of the history failed for good.
+    // The other call of the fixture failed without a retry.
     (
         r#"UPDATE calls SET task_id = '{call}', turn = 1, call_index = 1 WHERE class = 'auth';
            UPDATE calls SET task_id = '{call}', turn = 2, call_index = 1, arguments = '{"fail" : "auth"}', submitted_at = now()
@@ -50,7 +50,7 @@ const BUGS: [(&str, Invariant); 16] = [
     ),
 ];
 
-/// A task that ended, with two calls and their answers, and one before it in its conversation.
+/// An ended task with two calls and their answers, after another task of its conversation.
 const TASK: &str = r#"
     INSERT INTO tasks (id, tenant, conversation, model, language, spec, input, state, submitted_at, started_at,
                        finished_at, code, last_step)
@@ -68,8 +68,8 @@ const TASK: &str = r#"
         ('t', 'c', 5, '{call}', now(), 'assistant', 'done', NULL, NULL);
     ALTER TABLE tasks DISABLE TRIGGER USER;"#;
 
-/// A change of that task, and what it breaks.
-const TASK_BUGS: [(&str, Option<Invariant>); 10] = [
+/// A change of that task, and the invariant that it breaks.
+const TASK_MUTATIONS: [(&str, Option<Invariant>); 10] = [
     ("", None),
     (
         "UPDATE tasks SET state = 'running', finished_at = NULL, code = NULL WHERE id = '{call}'",
@@ -85,10 +85,10 @@ const TASK_BUGS: [(&str, Option<Invariant>); 10] = [
     ("DELETE FROM messages WHERE task_id = '{call}' AND seq >= 4", Some(Invariant::OneAnswerPerCall)),
 ];
 
-/// A bug in what was promised or done, seen against clean tables, and what it breaks.
-type Misdeed = (fn(&mut Claims, CallId), Invariant);
+/// A change of the recorded promises and executions, and the invariant that it breaks on unchanged tables.
+type ClaimsMutation = (fn(&mut Claims, CallId), Invariant);
 
-const MISDEEDS: [Misdeed; 12] = [
+const CLAIMS_MUTATIONS: [ClaimsMutation; 12] = [
     (|claims, _| claims.tasks.push(TaskId::generate()), Invariant::AcknowledgedExists),
     (|claims, _| claims.acknowledged.push((CallId::generate(), None)), Invariant::AcknowledgedExists),
     (|claims, _| claims.taken_in.push("lost".to_owned()), Invariant::AcknowledgedExists),
@@ -104,7 +104,7 @@ const MISDEEDS: [Misdeed; 12] = [
         Invariant::NothingAfterCancel,
     ),
     (|claims, call| again(claims, call, 0, Deed::Effect), Invariant::EffectsWithinAttempts),
-    (|claims, call| at_once(claims, call), Invariant::LeasesApart),
+    (|claims, call| overlapping(claims, call), Invariant::LeasesApart),
     (
         |claims, call| claims.deeds.retain(|entry| entry.call != call || entry.deed != Deed::Effect),
         Invariant::EffectsWithinAttempts,
@@ -124,7 +124,7 @@ fn again(claims: &mut Claims, call: CallId, attempt: u32, deed: Deed) {
 }
 
 /// A second execution of the last attempt, within the first one.
-fn at_once(claims: &mut Claims, call: CallId) {
+fn overlapping(claims: &mut Claims, call: CallId) {
     let of_call = |entry: &&Entry| entry.call == call && entry.attempt == 2 && entry.deed != Deed::Effect;
     let first: Vec<Entry> = claims.deeds.iter().filter(of_call).cloned().collect();
     claims.deeds.extend(first.into_iter().map(|entry| Entry { execution: Uuid::nil(), ..entry }));
@@ -137,7 +137,7 @@ fn named(evidence: &Evidence, claims: &Claims, call: Option<CallId>) -> BTreeSet
 }
 
 /// An unsafe call that succeeded in its second attempt; the first one had no effect.
-async fn history() -> (Stack, CallId) {
+async fn fixture() -> (Stack, CallId) {
     let mut stack = Stack::start().await;
     stack.work(vec![obedient("tool", Effect::Unsafe, &stack.ledger)]).await;
     let call = stack.call("tool", json!({"fail": "unavailable", "times": 1, "harmless": true})).await;
@@ -149,12 +149,12 @@ async fn history() -> (Stack, CallId) {
     (stack, call)
 }
 
-/// The tables with a bug in them; they are as before afterwards.
-async fn with_bug(db: &mut PgConnection, bug: &str, call: CallId) -> Evidence {
+/// The evidence with this change of the tables, which is rolled back.
+async fn with_mutation(db: &mut PgConnection, mutation: &str, call: CallId) -> Evidence {
     let mut transaction = db.begin().await.unwrap();
     let protection = "ALTER TABLE calls DISABLE TRIGGER ended_calls_never_change, DROP CONSTRAINT calls_check,
                       DROP CONSTRAINT calls_check1; ALTER TABLE attempts DROP CONSTRAINT attempts_check;";
-    let statements = format!("{protection} {}", bug.replace("{call}", &call.to_string()));
+    let statements = format!("{protection} {}", mutation.replace("{call}", &call.to_string()));
     sqlx::raw_sql(AssertSqlSafe(statements)).execute(&mut *transaction).await.unwrap();
     let evidence = Evidence::read(&mut transaction).await;
     transaction.rollback().await.unwrap();
@@ -162,28 +162,31 @@ async fn with_bug(db: &mut PgConnection, bug: &str, call: CallId) -> Evidence {
 }
 
 #[tokio::test]
-async fn every_seeded_bug_is_named() {
-    let (stack, call) = history().await;
+async fn every_mutation_is_found() {
+    let (stack, call) = fixture().await;
     let claims = stack.claims_made();
     let clean = stack.evidence().await;
     assert_eq!(named(&clean, &claims, None), BTreeSet::new());
     let mut broken = BTreeSet::new();
     let mut db = stack.db().acquire().await.unwrap();
-    for (bug, invariant) in BUGS {
-        let found = named(&with_bug(&mut db, bug, call).await, &claims, Some(call));
-        assert!(found.contains(&invariant), "{bug} breaks {invariant:?}, found was {found:?}");
+    for (mutation, invariant) in CALL_MUTATIONS {
+        let found = named(&with_mutation(&mut db, mutation, call).await, &claims, Some(call));
+        assert!(found.contains(&invariant), "{mutation} breaks {invariant:?}, found was {found:?}");
         broken.insert(invariant);
     }
-    for (bug, invariant) in TASK_BUGS {
-        let found = named(&with_bug(&mut db, &format!("{TASK}{bug}"), call).await, &claims, None);
-        assert!(invariant.map_or(found.is_empty(), |wanted| found.contains(&wanted)), "{bug}: found was {found:?}");
+    for (mutation, invariant) in TASK_MUTATIONS {
+        let found = named(&with_mutation(&mut db, &format!("{TASK}{mutation}"), call).await, &claims, None);
+        assert!(
+            invariant.map_or(found.is_empty(), |wanted| found.contains(&wanted)),
+            "{mutation}: found was {found:?}"
+        );
         broken.extend(invariant);
     }
-    for (n, (misdeed, invariant)) in MISDEEDS.into_iter().enumerate() {
+    for (n, (mutation, invariant)) in CLAIMS_MUTATIONS.into_iter().enumerate() {
         let mut claims = claims.clone();
-        misdeed(&mut claims, call);
+        mutation(&mut claims, call);
         let found = named(&clean, &claims, None);
-        assert!(found.contains(&invariant), "misdeed {n} breaks {invariant:?}, found was {found:?}");
+        assert!(found.contains(&invariant), "mutation {n} breaks {invariant:?}, found was {found:?}");
         broken.insert(invariant);
     }
     assert_eq!(broken, Invariant::ALL.into_iter().collect(), "every invariant was broken once");
@@ -193,7 +196,7 @@ async fn every_seeded_bug_is_named() {
 
 #[tokio::test]
 #[should_panic(expected = "violations of {EveryCallEnds}")]
-async fn a_call_that_is_left_over_fails_the_test() {
+async fn a_test_that_leaves_a_running_call_fails() {
     let mut stack = Stack::start().await;
     stack.work(vec![obedient("tool", Effect::Read, &stack.ledger)]).await;
     stack.call("tool", json!({"hold": "/nonexistent"})).await;
@@ -203,7 +206,7 @@ async fn a_call_that_is_left_over_fails_the_test() {
 
 #[tokio::test]
 #[should_panic(expected = "messages are left on JOBS")]
-async fn a_job_that_is_left_over_fails_the_test() {
+async fn a_test_that_leaves_a_job_fails() {
     let stack = Stack::start().await;
     let spec = redial_proto::ToolSpec::named("tool");
     crate::by_hand::Hand::new(&stack, vec![spec]).await;
@@ -214,6 +217,6 @@ async fn a_job_that_is_left_over_fails_the_test() {
 
 #[tokio::test]
 #[should_panic(expected = "the test did not finish its stack")]
-async fn a_stack_that_is_dropped_fails_the_test() {
+async fn a_test_that_drops_its_stack_fails() {
     drop(Stack::start().await);
 }

@@ -1,4 +1,4 @@
-//! Only a claim that Postgres grants runs; whatever else stands on the job stream is harmless.
+//! An attempt runs only if Postgres grants its claim; any other message on the job stream is harmless.
 
 use futures_util::future::join_all;
 use redial_proto::{CallId, CallState, ClaimId, Effect, ErrorClass, Failure, Job, RetryOverride, Submission, ToolSpec};
@@ -28,7 +28,7 @@ async fn a_job_that_is_delivered_again_runs_nothing() {
     let after = stack.call("read", json!({})).await;
     stack.output(after).await;
     let ledger = stack.ledger.clone();
-    // The stream is empty at the end: every forged job was taken and answered.
+    // The stream is empty at the end: every forged job was acknowledged.
     stack.finish().await;
     assert_eq!(ledger.count(Deed::Started, call), 2);
 }
@@ -70,7 +70,7 @@ async fn the_same_claim_sent_again_gets_the_same_grant() {
     assert_eq!(evidence.calls[&call].attempt, 1);
 }
 
-/// A worker that gets no answer asks again; when the database answers at last, all copies are there at once.
+/// A worker without an answer sends its claim again, so the copies are answered together once the database is available.
 #[tokio::test]
 async fn every_copy_of_a_claim_gets_the_grant() {
     let stack = Stack::start().await;
@@ -101,7 +101,7 @@ async fn a_claim_after_the_total_deadline_is_refused() {
     let submission = Submission { retry: Some(retry), ..Submission::new("read", arguments(json!({}))) };
     let call = stack.accepted(&submission).await;
     let job = worker.job().await;
-    // The sweeper leaves a locked call alone, so that only the claim itself can see that it is too late.
+    // The sweeper skips a locked call, so only the claim itself can notice that the deadline has passed.
     let mut lock = stack.db().begin().await.unwrap();
     sqlx::query("SELECT FROM calls FOR UPDATE").execute(&mut *lock).await.unwrap();
     until("the deadline has passed", async || {
@@ -117,7 +117,7 @@ async fn a_claim_after_the_total_deadline_is_refused() {
 }
 
 #[tokio::test]
-async fn rubbish_on_the_job_stream_is_thrown_away_and_harms_nothing() {
+async fn invalid_messages_on_the_job_stream_are_discarded() {
     let mut stack = Stack::start().await;
     stack.work(vec![obedient("read", Effect::Read, &stack.ledger)]).await;
     let mut nats = stack.raw_nats().await;
@@ -129,7 +129,7 @@ async fn rubbish_on_the_job_stream_is_thrown_away_and_harms_nothing() {
     }
     let call = stack.call("read", json!({})).await;
     stack.output(call).await;
-    // Empty at the end: none of it stays on the stream.
+    // The stream is empty at the end.
     stack.finish().await;
 }
 
@@ -140,7 +140,7 @@ async fn a_worker_that_lost_its_lease_cannot_change_the_call() {
     let mut slow = Hand::new(&stack, vec![ToolSpec { effect: Effect::Read, ..ToolSpec::named("read") }]).await;
     let call = stack.call("read", json!({})).await;
     slow.granted().await;
-    // Nobody renews the lease: the sweeper takes the attempt for lost, and the next one is published.
+    // The lease is not renewed, so the sweeper ends the attempt as lost and publishes the next one.
     let mut quick = Hand::new(&stack, Vec::new()).await;
     let job = quick.job().await;
     assert_eq!((job.call, job.attempt), (call, 2));
@@ -153,9 +153,9 @@ async fn a_worker_that_lost_its_lease_cannot_change_the_call() {
     assert_eq!((evidence.lost(), evidence.late_reports), (1, 2));
 }
 
-/// A worker that got no answer gives the claim up. If a copy of it is still under way, nobody would hear of the grant.
+/// A worker without an answer abandons its claim. If a copy of it arrives later, no worker would use the grant.
 #[tokio::test]
-async fn a_claim_that_was_given_up_is_not_granted_any_more() {
+async fn an_abandoned_claim_is_not_granted() {
     let stack = Stack::start().await;
     let mut worker = Hand::new(&stack, vec![ToolSpec::named("read")]).await;
     let call = stack.call("read", json!({})).await;
@@ -169,7 +169,7 @@ async fn a_claim_that_was_given_up_is_not_granted_any_more() {
 }
 
 #[tokio::test]
-async fn what_is_given_back_keeps_its_attempt() {
+async fn a_released_attempt_is_not_used_up() {
     let stack = Stack::start().await;
     let mut worker = Hand::new(&stack, vec![ToolSpec::named("read")]).await;
     let stranger = Hand::new(&stack, Vec::new()).await;
@@ -182,7 +182,7 @@ async fn what_is_given_back_keeps_its_attempt() {
     let job = worker.job().await;
     assert_eq!((job.call, job.attempt), (call, 1), "published again under the same number");
     assert_eq!(worker.claim_as(second, call, 1).await.len(), 1);
-    // The first request for the release was taken for lost and sent again; now it arrives after all.
+    // The first release request timed out and was sent again; now it arrives late.
     assert_eq!(worker.release(first, call, 1).await, 0, "the later grant is another one");
     assert_eq!(stack.get(call).await.state, CallState::Running);
     assert_eq!(worker.release(second, call, 1).await, 1);

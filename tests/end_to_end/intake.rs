@@ -1,4 +1,4 @@
-//! Submissions that nobody waits for: accepted once however often they are delivered, or kept with the reason.
+//! Submissions through the intake stream: accepted once, however often they are delivered, or kept as dead letters.
 
 use std::time::Duration;
 
@@ -6,6 +6,8 @@ use redial_proto::{CallId, CallState, subjects};
 use redial_testkit::{FaultProxy, Servers, Stack, until};
 use redial_tools::Tool;
 use serde_json::{Value, json};
+
+use crate::fixture::dead_letters;
 
 async fn calls(stack: &Stack, count: usize) -> Vec<CallId> {
     until(&format!("{count} calls are on record"), async || {
@@ -16,18 +18,8 @@ async fn calls(stack: &Stack, count: usize) -> Vec<CallId> {
     .await
 }
 
-async fn rejected(stack: &Stack, count: usize) -> Vec<(String, String, Vec<u8>)> {
-    until(&format!("{count} rejected messages"), async || {
-        let rows =
-            sqlx::query_as("SELECT code, message, payload FROM dead_letters WHERE source = 'intake' ORDER BY id");
-        let rows: Vec<_> = rows.fetch_all(stack.db()).await.ok()?;
-        (rows.len() >= count).then_some(rows)
-    })
-    .await
-}
-
 #[tokio::test]
-async fn what_is_put_into_the_stream_is_accepted() {
+async fn messages_of_the_stream_are_accepted() {
     let mut stack = Stack::start().await;
     stack.work(vec![Tool::echo()]).await;
     let queue = stack.queue().clone();
@@ -46,18 +38,18 @@ async fn what_is_put_into_the_stream_is_accepted() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_accepted_is_kept_with_its_reason() {
+async fn invalid_messages_become_dead_letters_with_the_reason() {
     let mut stack = Stack::start().await;
     stack.work(vec![Tool::echo()]).await;
     let mut nats = stack.raw_nats().await;
-    let rubbish = b"\x00\xffrubbish";
-    nats.publish(subjects::INTAKE, rubbish).await;
+    let garbage = b"\x00\xffgarbage";
+    nats.publish(subjects::INTAKE, garbage).await;
     let batch = json!({"calls": [{"tool": "echo", "arguments": {"n": 1}}, {"tool": "echo"}, {"tool": "echo", "arguments": {}}]});
     nats.publish(subjects::INTAKE, batch.to_string().as_bytes()).await;
     nats.publish(subjects::INTAKE, br#"{"tool":"nobody","arguments":{}}"#).await;
     let calls = calls(&stack, 3).await;
-    let kept = rejected(&stack, 2).await;
-    assert_eq!((kept[0].0.as_str(), kept[0].2.as_slice()), ("invalid_message", rubbish.as_slice()));
+    let kept = dead_letters(&stack, "intake", 2).await;
+    assert_eq!((kept[0].0.as_str(), kept[0].2.as_slice()), ("invalid_message", garbage.as_slice()));
     assert!(kept[0].1.contains("a JSON object is needed"), "{}", kept[0].1);
     assert!(kept[1].1.contains("missing field `arguments`"), "{}", kept[1].1);
     assert_eq!(serde_json::from_slice::<Value>(&kept[1].2).unwrap(), batch, "the whole message is kept");
@@ -68,7 +60,7 @@ async fn what_cannot_be_accepted_is_kept_with_its_reason() {
     assert_eq!((evidence.count(CallState::Succeeded), evidence.count(CallState::Refused)), (2, 1));
 }
 
-/// The dispatcher commits the calls of a message, and its acknowledgement is lost on the way: the message comes again.
+/// The dispatcher commits the calls of a message, but its acknowledgement is lost, so the message is delivered again.
 #[tokio::test]
 async fn a_message_that_is_delivered_again_is_not_accepted_twice() {
     let servers = Servers::start().await;
@@ -77,7 +69,7 @@ async fn a_message_that_is_delivered_again_is_not_accepted_twice() {
     let (proxy, url) = FaultProxy::before(stack.servers.nats_url()).await;
     stack.dispatch_through(&url).await;
     stack.work(vec![Tool::echo()]).await;
-    // With the table locked, the message is taken and its calls cannot be committed yet.
+    // While the table is locked, the message is delivered but its calls cannot be committed.
     let mut lock = stack.db().begin().await.unwrap();
     sqlx::query("LOCK TABLE calls IN EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
     let batch = br#"{"calls":[{"tool":"echo","arguments":{"n":1}},{"tool":"echo","arguments":{"n":1}}]}"#.as_slice();
@@ -91,7 +83,7 @@ async fn a_message_that_is_delivered_again_is_not_accepted_twice() {
     for call in committed {
         stack.output(call).await;
     }
-    // Empty at the end: the message was delivered once more, and acknowledged.
+    // The stream is empty at the end: the message was delivered again and acknowledged.
     let evidence = stack.finish().await;
     assert_eq!(evidence.calls.len(), 2);
 }

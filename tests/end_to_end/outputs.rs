@@ -1,4 +1,4 @@
-//! Outputs that databases choke on: stored to the letter, or refused with a class; never a poison result.
+//! Outputs that databases reject: stored unchanged or refused with a class, and never redelivered without end.
 
 use redial_proto::{CallState, Effect, ErrorClass, ToolSpec, limits};
 use redial_testkit::{Stack, obedient};
@@ -18,7 +18,7 @@ const ODD: [&str; 8] = [
 ];
 
 #[tokio::test]
-async fn odd_outputs_are_stored_to_the_letter() {
+async fn odd_outputs_are_stored_unchanged() {
     let mut stack = Stack::start().await;
     stack.work(vec![obedient("read", Effect::Read, &stack.ledger)]).await;
     for text in ODD {
@@ -78,7 +78,7 @@ async fn oversize_and_overdeep_outputs_end_the_call_with_a_class() {
     stack.finish().await;
 }
 
-/// Its output does not fit the arguments of an obedient tool.
+/// A tool with an output that is larger than the arguments of an obedient tool can be.
 fn large() -> redial_tools::Tool {
     redial_tools::Tool::new("large", |_: serde_json::Value| async { "x".repeat(limits::MAX_OUTPUT) })
         .effect(Effect::Read)

@@ -1,14 +1,10 @@
-//! An ended call runs again as a new one; the old one never changes.
+//! A redrive runs an ended call again as a new call; the old one never changes.
 
 use redial_proto::{CallId, CallState, Code, Effect, SubmitStatus};
-use redial_testkit::{Deed, Stack, obedient};
+use redial_testkit::{Deed, Stack};
 use serde_json::json;
 
-async fn with(effect: Effect) -> Stack {
-    let mut stack = Stack::start().await;
-    stack.work(vec![obedient("tool", effect, &stack.ledger)]).await;
-    stack
-}
+use crate::fixture::with_tool;
 
 async fn redrive_of(stack: &Stack, call: CallId) -> Option<uuid::Uuid> {
     let column = sqlx::query_scalar("SELECT redrive_of FROM call_history WHERE call = $1").bind(call.0);
@@ -17,7 +13,7 @@ async fn redrive_of(stack: &Stack, call: CallId) -> Option<uuid::Uuid> {
 
 #[tokio::test]
 async fn a_failed_call_runs_again_as_a_new_call() {
-    let stack = with(Effect::Read).await;
+    let stack = with_tool(Effect::Read).await;
     let old = stack.call("tool", json!({"fail": "business_rule", "times": 1})).await;
     let before = stack.ended(old).await;
     assert_eq!(before.state, CallState::Failed);
@@ -26,8 +22,12 @@ async fn a_failed_call_runs_again_as_a_new_call() {
     assert_eq!((first.status, redrive_of(&stack, new).await), (SubmitStatus::Accepted, Some(old.0)));
     assert_ne!(new, old);
     let second = stack.redrive(old).await;
-    assert_eq!((second.status, second.call), (SubmitStatus::Existing, Some(new)), "asking again gets the same call");
-    assert_eq!(stack.ended(new).await.state, CallState::Failed, "told to fail in its first attempt");
+    assert_eq!(
+        (second.status, second.call),
+        (SubmitStatus::Existing, Some(new)),
+        "a second redrive returns the same call"
+    );
+    assert_eq!(stack.ended(new).await.state, CallState::Failed, "its first attempt fails as ordered");
     let third = stack.redrive(new).await;
     assert_eq!(third.status, SubmitStatus::Accepted, "the new one can be redriven in turn");
     stack.ended(third.call.unwrap()).await;
@@ -38,7 +38,7 @@ async fn a_failed_call_runs_again_as_a_new_call() {
 
 #[tokio::test]
 async fn attempts_and_redrives_share_one_idempotency_key() {
-    let stack = with(Effect::Keyed).await;
+    let stack = with_tool(Effect::Keyed).await;
     let first = stack.call("tool", json!({"fail": "unavailable", "times": 1})).await;
     stack.output(first).await;
     let failing = stack.call("tool", json!({"fail": "auth"})).await;
@@ -58,8 +58,8 @@ async fn attempts_and_redrives_share_one_idempotency_key() {
 }
 
 #[tokio::test]
-async fn a_call_that_may_not_run_again_says_why() {
-    let stack = with(Effect::Read).await;
+async fn a_call_that_cannot_run_again_is_rejected_with_the_reason() {
+    let stack = with_tool(Effect::Read).await;
     let done = stack.call("tool", json!({})).await;
     stack.output(done).await;
     let waiting = stack.call("tool", json!({"fail": "unavailable", "retry_after_ms": 60_000})).await;
@@ -82,8 +82,8 @@ async fn a_call_that_may_not_run_again_says_why() {
 }
 
 #[tokio::test]
-async fn an_unknown_call_runs_again_only_when_a_person_says_so() {
-    let stack = with(Effect::Unsafe).await;
+async fn an_unknown_call_runs_again_only_on_request() {
+    let stack = with_tool(Effect::Unsafe).await;
     let call = stack.call("tool", json!({"fail": "unavailable"})).await;
     assert_eq!(stack.ended(call).await.state, CallState::Unknown);
     let again = stack.redrive(call).await;
@@ -94,7 +94,7 @@ async fn an_unknown_call_runs_again_only_when_a_person_says_so() {
 
 #[tokio::test]
 async fn an_ended_call_refuses_every_change() {
-    let stack = with(Effect::Read).await;
+    let stack = with_tool(Effect::Read).await;
     let ended = [
         stack.call("tool", json!({})).await,
         stack.call("tool", json!({"fail": "auth"})).await,

@@ -1,10 +1,10 @@
-//! Reports that are late, doubled, foreign or unreadable change nothing, and nothing of them is lost.
+//! Reports that are late, duplicate, foreign or unreadable change nothing and are kept.
 
 use redial_proto::{CallState, Effect, ErrorClass, Failure, JobRef, ToolSpec, subjects};
-use redial_testkit::{Stack, until};
+use redial_testkit::Stack;
 use serde_json::{Value, json};
 
-use crate::by_hand::Hand;
+use crate::{by_hand::Hand, fixture::dead_letters};
 
 fn reader() -> ToolSpec {
     let retry = redial_proto::RetryPolicy { initial_ms: 1, cap_ms: 1, ..Default::default() };
@@ -39,7 +39,7 @@ async fn a_report_twice_in_one_message_counts_once() {
     let report = |output| json!({"call": call, "attempt": 1, "duration_ms": 1, "output": output});
     let batch = json!({"worker": worker.id, "reports": [report(1), report(2)]});
     stack.queue().put(subjects::RESULTS, &batch).await.unwrap();
-    worker.told(JobRef { call, attempt: 1 }).await;
+    worker.ingested(JobRef { call, attempt: 1 }).await;
     assert_eq!(stack.output(call).await, "1", "the first counts");
     stack.finish().await;
 }
@@ -54,7 +54,7 @@ async fn a_stale_report_is_kept_and_changes_nothing() {
     worker.report(call, 1, Err(Failure::new(ErrorClass::Unavailable, "busy"))).await;
     let job = worker.job().await;
     assert_eq!((job.call, job.attempt), (call, 2));
-    // Between two attempts, while the second runs, and after the end.
+    // Between the two attempts, while the second one runs, and after the end.
     worker.report(call, 1, Ok(r#""stale""#)).await;
     assert_eq!(worker.claim(call, 2).await.len(), 1);
     stranger.report(call, 2, Ok(r#""foreign""#)).await;
@@ -69,7 +69,7 @@ async fn a_stale_report_is_kept_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_report_that_cannot_be_read_is_kept_with_its_reason() {
+async fn an_unreadable_report_becomes_a_dead_letter_with_the_reason() {
     let stack = Stack::start().await;
     let mut worker = Hand::new(&stack, vec![reader()]).await;
     let call = stack.call("read", json!({})).await;
@@ -83,15 +83,9 @@ async fn a_report_that_cannot_be_read_is_kept_with_its_reason() {
     let class = json!({"call": call, "attempt": 1, "duration_ms": 1, "error": {"class": "tired", "message": ""}});
     let batch = json!({"worker": worker.id, "reports": [7, both, class, good]});
     stack.queue().put(subjects::RESULTS, &batch).await.unwrap();
-    worker.told(JobRef { call, attempt: 1 }).await;
-    assert_eq!(stack.output(call).await, r#""good""#, "a bad neighbour harms nothing");
-    let kept: Vec<(String, String, Vec<u8>)> = until("five rejected messages", async || {
-        let rows =
-            sqlx::query_as("SELECT code, message, payload FROM dead_letters WHERE source = 'results' ORDER BY id");
-        let rows: Vec<_> = rows.fetch_all(stack.db()).await.unwrap();
-        (rows.len() == 5).then_some(rows)
-    })
-    .await;
+    worker.ingested(JobRef { call, attempt: 1 }).await;
+    assert_eq!(stack.output(call).await, r#""good""#, "an invalid report affects no other");
+    let kept = dead_letters(&stack, "results", 5).await;
     let reasons: Vec<&str> = kept.iter().map(|(_, message, _)| message.as_str()).collect();
     assert!(kept.iter().all(|(code, ..)| code == "invalid_message"));
     assert!(reasons[0].contains("no batch of reports: expected value at line 1 column 1"), "{reasons:?}");

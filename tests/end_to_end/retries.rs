@@ -1,19 +1,13 @@
-//! What is tried again, when, how often; and what is not.
+//! What is retried, when and how often.
 
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use redial_proto::{CallId, CallState, Effect, ErrorClass, RetryOverride, Submission, ToolSpec};
-use redial_testkit::{Deed, Reply, ScriptedHttp, Stack, arguments, obedient, unique_path, until};
+use redial_testkit::{Deed, Reply, ScriptedHttp, Stack, arguments, unique_path, until};
 use serde_json::json;
 
-use crate::by_hand::Hand;
-
-async fn with(effect: Effect) -> Stack {
-    let mut stack = Stack::start().await;
-    stack.work(vec![obedient("tool", effect, &stack.ledger)]).await;
-    stack
-}
+use crate::{by_hand::Hand, fixture::with_tool};
 
 fn submission(orders: serde_json::Value, retry: RetryOverride) -> Submission {
     Submission { retry: Some(retry), ..Submission::new("tool", arguments(orders)) }
@@ -26,7 +20,7 @@ async fn attempts(stack: &Stack, call: CallId) -> Vec<(DateTime<Utc>, DateTime<U
 }
 
 #[tokio::test]
-async fn retry_after_of_an_http_server_is_obeyed() {
+async fn the_retry_after_of_an_http_server_is_obeyed() {
     let server = ScriptedHttp::start().await;
     let busy = |seconds: &str| Reply::status(503).header("Retry-After", seconds);
     server.script("/stock", [busy("1"), busy("0"), Reply::json("{\"left\":3}")]);
@@ -50,8 +44,8 @@ async fn retry_after_of_an_http_server_is_obeyed() {
 }
 
 #[tokio::test]
-async fn only_classes_that_may_pass_are_tried_again() {
-    let stack = with(Effect::Read).await;
+async fn only_retryable_classes_are_retried() {
+    let stack = with_tool(Effect::Read).await;
     let mut calls = Vec::new();
     for class in ErrorClass::ALL {
         calls.push((class, stack.call("tool", json!({"fail": class, "times": 1})).await));
@@ -64,14 +58,14 @@ async fn only_classes_that_may_pass_are_tried_again() {
         assert_eq!((view.state, view.attempts), wanted, "{class}");
         assert_eq!(view.class, (!passes).then_some(class));
     }
-    // Told to fail with class `lost`: no worker died, but an attempt with that class is on record.
+    // The tool fails with class `lost`, so an attempt with that class is on record although no worker died.
     stack.workers_will_die();
     stack.finish().await;
 }
 
 #[tokio::test]
-async fn a_call_gives_up_after_its_attempts() {
-    let stack = with(Effect::Idempotent).await;
+async fn a_call_fails_after_its_last_attempt() {
+    let stack = with_tool(Effect::Idempotent).await;
     for max in [1, 3] {
         let retry = RetryOverride { max_attempts: Some(max), initial_ms: Some(1), ..RetryOverride::default() };
         let call = stack.accepted(&submission(json!({"fail": "unavailable"}), retry)).await;
@@ -84,8 +78,8 @@ async fn a_call_gives_up_after_its_attempts() {
 }
 
 #[tokio::test]
-async fn a_call_gives_up_at_its_total_deadline() {
-    let stack = with(Effect::Read).await;
+async fn a_call_fails_at_its_total_deadline() {
+    let stack = with_tool(Effect::Read).await;
     let retry = RetryOverride { deadline_ms: Some(600), max_attempts: Some(1000), ..RetryOverride::default() };
     let call = stack.accepted(&submission(json!({"fail": "unavailable"}), retry)).await;
     let view = stack.ended(call).await;
@@ -93,7 +87,7 @@ async fn a_call_gives_up_at_its_total_deadline() {
     assert!(view.message.unwrap().contains("after the call's total deadline"));
     let late = attempts(&stack, call).await.into_iter().filter(|a| (a.0 - view.submitted_at).num_milliseconds() > 600);
     assert_eq!(late.count(), 0, "no attempt starts after the deadline");
-    // A server's Retry-After beyond the deadline: nobody waits for that.
+    // A Retry-After beyond the deadline ends the call at once.
     let order = json!({"fail": "rate_limited", "retry_after_ms": 3_600_000});
     let patient = stack.accepted(&submission(order, retry)).await;
     assert_eq!(stack.ended(patient).await.attempts, 1);
@@ -101,7 +95,7 @@ async fn a_call_gives_up_at_its_total_deadline() {
 }
 
 #[tokio::test]
-async fn a_call_that_no_worker_takes_ends_at_its_deadline() {
+async fn a_call_that_no_worker_claims_fails_at_its_deadline() {
     let mut stack = Stack::start().await;
     let pool = ToolSpec { pool: "nobody".to_owned(), ..ToolSpec::named("tool") };
     Hand::new(&stack, vec![pool]).await;
@@ -118,14 +112,14 @@ async fn a_call_that_no_worker_takes_ends_at_its_deadline() {
 async fn an_outage_of_a_tool_is_not_amplified() {
     const CALLS: usize = 300;
     const BURST: usize = 100;
-    let stack = with(Effect::Read).await;
+    let stack = with_tool(Effect::Read).await;
     let retry =
         RetryOverride { initial_ms: Some(1), cap_ms: Some(1), max_attempts: Some(1000), ..RetryOverride::default() };
     let began = Instant::now();
     let one = submission(json!({"fail": "unavailable"}), retry);
     let calls = stack.call_all(&vec![one; CALLS]).await;
     stack.ledger.reaches(Deed::Started, CALLS + BURST).await;
-    // The burst is over. All calls wait now; a second of their waiting shows how many probes there are.
+    // After the burst all calls wait. One second of waiting shows how many probes there are.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let started = stack.ledger.entries().iter().filter(|entry| entry.deed == Deed::Started).count();
     let seconds = began.elapsed().as_secs_f64();
@@ -133,7 +127,7 @@ async fn an_outage_of_a_tool_is_not_amplified() {
     let probes = seconds.ceil() as usize + 1;
     assert!(started <= CALLS + BURST + probes, "{started} attempts of {CALLS} calls in {seconds} s");
     for call in calls {
-        // In the moment between two attempts it may be running.
+        // It may be running for a moment.
         until("the call is cancelled", async || (stack.cancel(call).await == CallState::Cancelled).then_some(())).await;
     }
     stack.finish().await;
@@ -141,7 +135,7 @@ async fn an_outage_of_a_tool_is_not_amplified() {
 
 #[tokio::test]
 async fn an_unsafe_tool_is_never_run_twice_on_a_guess() {
-    let stack = with(Effect::Unsafe).await;
+    let stack = with_tool(Effect::Unsafe).await;
     let hold = json!({"hold": "/nonexistent"});
     let slow = Submission { timeout_ms: Some(100), ..Submission::new("tool", arguments(hold)) };
     let timed_out = stack.accepted(&slow).await;
@@ -163,8 +157,8 @@ async fn an_unsafe_tool_is_never_run_twice_on_a_guess() {
 }
 
 #[tokio::test]
-async fn a_timeout_of_a_repeatable_tool_is_tried_again() {
-    let stack = with(Effect::Idempotent).await;
+async fn a_timeout_of_a_repeatable_tool_is_retried() {
+    let stack = with_tool(Effect::Idempotent).await;
     let gate = unique_path("gate");
     let slow = Submission { timeout_ms: Some(150), ..Submission::new("tool", arguments(json!({"hold": gate}))) };
     let call = stack.accepted(&slow).await;

@@ -1,4 +1,4 @@
-//! A key makes a submission safe to repeat; what cannot be accepted is said, and harms nothing else.
+//! A key makes a submission safe to retry. An invalid one gets an error and affects no other.
 
 use std::collections::HashSet;
 
@@ -45,7 +45,7 @@ async fn the_same_key_and_content_is_the_same_call() {
     }
     stack.output(first).await;
     let after = stack.submit(&keyed("k", spellings[1])).await;
-    assert_eq!((after.call, after.state), (Some(first), Some(CallState::Succeeded)), "its state is told");
+    assert_eq!((after.call, after.state), (Some(first), Some(CallState::Succeeded)), "the reply has its state");
     let evidence = stack.finish().await;
     assert_eq!(evidence.calls.len(), 1);
 }
@@ -110,7 +110,7 @@ struct Strict {
 }
 
 #[tokio::test]
-async fn a_bad_message_is_rejected_with_its_code_and_place() {
+async fn an_invalid_message_is_rejected_with_its_code_and_position() {
     let stack = with_echo().await;
     let mut nats = stack.raw_nats().await;
     let deep = format!("{}{}", "[".repeat(64), "]".repeat(64));
@@ -146,7 +146,7 @@ async fn a_bad_message_is_rejected_with_its_code_and_place() {
 }
 
 #[tokio::test]
-async fn a_bad_item_harms_no_other_of_its_batch() {
+async fn an_invalid_item_affects_no_other_of_its_batch() {
     let stack = with_echo().await;
     let mut nats = stack.raw_nats().await;
     let batch = r#"{"calls":[{"tool":"echo","arguments":{"n":1}},7,{"tool":"echo"},{"tool":"ehco","arguments":{}},
@@ -165,7 +165,7 @@ async fn a_bad_item_harms_no_other_of_its_batch() {
 }
 
 #[tokio::test]
-async fn damaged_arguments_are_repaired_without_loss_and_that_is_on_record() {
+async fn damaged_arguments_are_repaired_without_loss_and_the_repair_is_recorded() {
     let mut stack = Stack::start().await;
     let mut tool = Tool::echo();
     tool.spec.parameters = json!({

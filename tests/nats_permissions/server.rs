@@ -1,4 +1,4 @@
-//! A real nats-server with `deploy/nats.conf`, and what it says about it.
+//! A real nats-server with `deploy/nats.conf`, and its log.
 
 use std::{path::PathBuf, process::Stdio, time::Duration};
 
@@ -10,7 +10,7 @@ use tokio::{
     time::timeout,
 };
 
-/// A role, its password (as `deploy/nats.conf` wants it: quoted, so that 12e4 is no number) and its inbox prefix.
+/// A role, its password (quoted as in `deploy/nats.conf`, where 12e4 would be a number) and its inbox prefix.
 const ROLES: [(&str, &str); 3] = [("dispatcher", "12e4"), ("worker", "secret"), ("client", "0x1f#{}")];
 
 pub(crate) struct Server {
@@ -21,7 +21,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts the server on a free port, with that very file.
+    /// Starts the server on a free port with that file.
     pub(crate) async fn start() -> Self {
         let store = tempfile::tempdir().unwrap();
         let config = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/nats.conf");
@@ -47,7 +47,7 @@ impl Server {
         server
     }
 
-    /// Waits until the log fits, and returns all of it.
+    /// Waits until the log matches, and returns all of it.
     async fn wait_for(&self, what: &str, fits: impl Fn(&str) -> bool) -> String {
         let mut log = self.log.clone();
         let found = timeout(Duration::from_secs(10), log.wait_for(|log| fits(log))).await;
@@ -57,7 +57,7 @@ impl Server {
         }
     }
 
-    /// Waits until the server said that it refused this; returns the log so far. `kind` is `Publish` or `Subscription`.
+    /// Waits until the log has this refusal, and returns the log. `kind` is `Publish` or `Subscription`.
     pub(crate) async fn refusal(&self, kind: &str, role: &str, subject: &str) -> String {
         let what = format!("{kind} Violation of {role} on {subject}");
         // `User "worker"` in 2.9, `"REDIAL/user:worker"` in later versions.
@@ -66,8 +66,7 @@ impl Server {
         self.wait_for(&what, |log| log.lines().any(says)).await
     }
 
-    /// How often anybody was refused anything so far. `fence` has just been refused something: all that came before on
-    /// its connection is in the log.
+    /// The number of refusals so far. `fence` was refused last, so the log has everything before it on its connection.
     pub(crate) async fn refusals_before(&self, role: &str, fence: &Queue) -> usize {
         let subject = format!("redial.fence.{role}");
         fence.publish(&subject, &()).await.unwrap();
@@ -75,7 +74,7 @@ impl Server {
         log.lines().filter(|line| line.contains("Violation") && !line.contains("redial.fence.")).count()
     }
 
-    /// A connection of a role, with its password and inbox.
+    /// A connection with the password and inbox of a role.
     pub(crate) async fn connect(&self, role: &str) -> Queue {
         let (_, password) = ROLES.into_iter().find(|(name, _)| *name == role).unwrap();
         self.connect_as(&format!("{role}:{}@", encoded(password)), &format!("_INBOX_{role}")).await.unwrap()
@@ -96,7 +95,7 @@ fn encoded(password: &str) -> String {
     password.replace('#', "%23").replace('{', "%7B").replace('}', "%7D")
 }
 
-/// As everywhere: `REDIAL_NATS_SERVER`, the project's own copy, PATH, Debian's place.
+/// Found as everywhere: `REDIAL_NATS_SERVER`, the project's copy, PATH, Debian's path.
 fn program() -> PathBuf {
     let named = std::env::var_os("REDIAL_NATS_SERVER").filter(|name| !name.is_empty()).map(PathBuf::from);
     let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));

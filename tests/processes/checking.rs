@@ -1,4 +1,4 @@
-//! `redial check` without any server: its exit codes and its output.
+//! `redial check` without a server: its exit codes and its output.
 
 use std::fs;
 
@@ -31,7 +31,7 @@ async fn arguments_are_checked_offline() {
 }
 
 #[tokio::test]
-async fn a_tool_that_takes_arguments_to_the_letter_is_checked_so() {
+async fn repairs_stay_off_for_a_tool_that_switches_them_off() {
     let folder = tempfile::tempdir().unwrap();
     let tool =
         |name: &str, more: &str| format!("[[tool]]\nname = \"{name}\"\n{more}\n[tool.command]\nargv = [\"true\"]\n");
@@ -43,7 +43,7 @@ async fn a_tool_that_takes_arguments_to_the_letter_is_checked_so() {
 }
 
 #[tokio::test]
-async fn a_check_that_is_used_wrongly_says_how_to_use_it() {
+async fn a_usage_error_of_check_names_what_is_allowed() {
     let folder = tempfile::tempdir().unwrap();
     let cases: [(&[&str], &str); 4] = [
         (&["check", "{}"], "--tool <NAME>"),

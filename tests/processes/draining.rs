@@ -1,4 +1,4 @@
-//! SIGTERM: what is quick finishes, what is slow is given back, nothing is lost and no attempt is burned.
+//! SIGTERM: quick calls finish, slow ones are released, nothing is lost and no attempt is used up.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -14,7 +14,7 @@ fn held(effect: Effect, n: usize, gate: &PathBuf) -> Submission {
 }
 
 #[tokio::test]
-async fn a_worker_that_is_stopped_loses_nothing_and_burns_no_attempt() {
+async fn a_stopped_worker_loses_nothing_and_uses_up_no_attempt() {
     let stack = Stack::start().await;
     let worker = |grace| start_obedient_worker(stack.servers.nats_url(), &stack.ledger, grace);
     let first = worker(Duration::from_secs(1));
@@ -24,7 +24,7 @@ async fn a_worker_that_is_stopped_loses_nothing_and_burns_no_attempt() {
     calls.extend((8..SLOTS).map(|n| held([Effect::Read, Effect::Idempotent][n % 2], n, &slow)));
     stack.call_all(&calls).await;
     stack.ledger.reaches(Deed::Started, SLOTS).await;
-    // These find no free call_index: they wait on the stream.
+    // There is no permit for these: they wait on the stream.
     let waiting: Vec<Submission> = (0..20).map(|n| Submission::new("keyed", arguments(json!({"n": n})))).collect();
     stack.call_all(&waiting).await;
     first.terminate();
@@ -51,7 +51,7 @@ async fn a_worker_that_is_stopped_loses_nothing_and_burns_no_attempt() {
 }
 
 #[tokio::test]
-async fn an_unsafe_tool_that_outlasts_the_grace_is_left_to_a_person() {
+async fn an_unsafe_tool_that_outlasts_the_grace_becomes_unknown() {
     let stack = Stack::start().await;
     stack.workers_will_die();
     let worker = start_obedient_worker(stack.servers.nats_url(), &stack.ledger, Duration::from_millis(100));

@@ -1,4 +1,4 @@
-//! 0: done. 1: it failed. 2: used wrongly.
+//! Exit codes: 0 for success, 1 for a failure, 2 for a usage error.
 
 use redial_proto::Effect;
 use redial_testkit::{Stack, obedient};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{Run, redial};
 
 #[tokio::test]
-async fn a_program_that_is_used_wrongly_says_how_to_use_it() {
+async fn a_usage_error_names_what_is_allowed() {
     let folder = tempfile::tempdir().unwrap();
     let call = "01936b1c-0000-7000-8000-000000000001";
     let cases: [(&[&str], &str); 10] = [
@@ -33,15 +33,15 @@ async fn a_program_that_is_used_wrongly_says_how_to_use_it() {
 }
 
 #[tokio::test]
-async fn arguments_that_are_no_json_are_refused_before_anybody_is_asked() {
+async fn arguments_that_are_not_json_are_refused_without_a_server() {
     let folder = tempfile::tempdir().unwrap();
     let run = redial(folder.path(), &[], &["call", "echo", "{\"a\": }", "--nats-url", "nats://127.0.0.1:1"]).await;
     assert_eq!(run.code, 2);
-    assert_eq!(run.err, "error: the arguments are no JSON: expected value at line 1 column 7 [invalid_message]\n");
+    assert_eq!(run.err, "error: the arguments are not JSON: expected value at line 1 column 7 [invalid_message]\n");
 }
 
 #[tokio::test]
-async fn the_exit_code_of_a_call_says_how_it_ended() {
+async fn the_exit_code_of_a_call_depends_on_its_end() {
     let mut stack = Stack::start().await;
     stack.work(vec![Tool::echo(), obedient("tool", Effect::Read, &stack.ledger)]).await;
     let folder = tempfile::tempdir().unwrap();
@@ -53,7 +53,7 @@ async fn the_exit_code_of_a_call_says_how_it_ended() {
     assert_eq!((done.code, done.out.as_str(), done.err.as_str()), (0, "{\"a\" : 1}\n", ""));
     let failed = call("tool", r#"{"fail":"auth"}"#, &["--wait"]).await;
     assert_eq!((failed.code, failed.out.as_str()), (1, ""));
-    assert!(failed.err.contains("ended failed after 1 attempts: told to fail with auth [auth]"), "{}", failed.err);
+    assert!(failed.err.contains("ended failed after 1 attempt: told to fail with auth [auth]"), "{}", failed.err);
     let unknown = call("ehco", "{}", &["--wait"]).await;
     assert_eq!((unknown.code, unknown.out.as_str()), (1, ""));
     assert!(unknown.err.contains(r#"did you mean "echo"? [unknown_tool]"#), "{}", unknown.err);
@@ -72,7 +72,7 @@ async fn the_exit_code_of_a_call_says_how_it_ended() {
 }
 
 #[tokio::test]
-async fn servers_that_are_not_there_are_a_failure() {
+async fn unreachable_servers_are_a_failure() {
     let folder = tempfile::tempdir().unwrap();
     let nowhere = ["--nats-url", "nats://127.0.0.1:1", "--database-url", "postgres://redial@127.0.0.1:1/redial"];
     let run = redial(folder.path(), &[], &[&["health"], nowhere.as_slice()].concat()).await;

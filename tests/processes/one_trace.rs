@@ -45,7 +45,7 @@ async fn a_call_with_a_retry_is_one_trace_over_dispatcher_and_worker() {
     stack.offered(&["stock"]).await;
     let call = stack.call("stock", json!({})).await;
     assert_eq!(stack.output(call).await, "3");
-    // What was not exported yet is exported at the end.
+    // The rest is exported at the end.
     for process in [&worker, &dispatcher] {
         process.terminate();
         assert!(process.ended().await.success(), "{}", process.output());
@@ -78,14 +78,14 @@ async fn a_call_with_a_retry_is_one_trace_over_dispatcher_and_worker() {
     let one = |number: &str, error: Option<&str>| (Some(number.to_owned()), id.clone(), error.map(str::to_owned));
     assert_eq!(attempts, [one("1", Some("unavailable")), one("2", None)]);
     for request in server.requests() {
-        let told = request.header("traceparent").expect("the tool's own service is told of the trace").to_owned();
-        assert!(told.contains(&hex(&submit.trace_id)), "{told}");
+        let parent = request.header("traceparent").expect("the tool's service gets the trace's header").to_owned();
+        assert!(parent.contains(&hex(&submit.trace_id)), "{parent}");
     }
     stack.finish().await;
 }
 
 #[tokio::test]
-async fn a_model_that_is_asked_is_a_chat_in_the_trace() {
+async fn a_model_turn_is_a_chat_in_the_trace() {
     let collector = Collector::start(Answer::Ok).await;
     let folder = tempfile::tempdir().unwrap();
     let rules = "[[rule]]\ntext = \"hello\"\nusage = { input_tokens = 7, output_tokens = 3 }\n";

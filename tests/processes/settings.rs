@@ -1,4 +1,4 @@
-//! A wrong setting stops the program with its name, its value, its place and what is allowed.
+//! An invalid setting stops the program with its name, its value, its source and what is allowed.
 
 use std::fs;
 
@@ -7,34 +7,34 @@ use serde_json::Value;
 
 use crate::redial;
 
-/// Nothing listens there; what is wrong must be found before anybody connects.
+/// Nothing listens there: invalid settings must be found before any connection.
 const NATS: &str = "nats://me:secret-canary@127.0.0.1:1";
 const DATABASE: &str = "postgres://me:secret-canary@127.0.0.1:1/redial";
 
-/// A wrong value in each place where it can stand: flag, variable, file.
-struct Wrong {
+/// An invalid value, tried as a flag, as a variable and in the file.
+struct Invalid {
     role: &'static str,
     name: &'static str,
     value: &'static str,
     allowed: &'static str,
 }
 
-const WRONG: [Wrong; 8] = [
-    Wrong { role: "dispatcher", name: "lease", value: "1ms", allowed: "300ms to 1h" },
-    Wrong { role: "dispatcher", name: "lease", value: "soon", allowed: "300ms to 1h" },
-    Wrong { role: "dispatcher", name: "retention", value: "5s", allowed: "1m and more, such as 30days" },
-    Wrong { role: "dispatcher", name: "database_connections", value: "3", allowed: "4 to 1000" },
-    Wrong { role: "worker", name: "slots", value: "0", allowed: "1 to 100000" },
-    Wrong { role: "worker", name: "slots", value: "-1", allowed: "1 to 100000" },
-    Wrong { role: "worker", name: "drain_grace", value: "5", allowed: "a duration such as 30s" },
-    Wrong { role: "worker", name: "log_format", value: "xml", allowed: "auto, text, json" },
+const INVALID: [Invalid; 8] = [
+    Invalid { role: "dispatcher", name: "lease", value: "1ms", allowed: "300ms to 1h" },
+    Invalid { role: "dispatcher", name: "lease", value: "soon", allowed: "300ms to 1h" },
+    Invalid { role: "dispatcher", name: "retention", value: "5s", allowed: "1m and more, such as 30days" },
+    Invalid { role: "dispatcher", name: "database_connections", value: "3", allowed: "4 to 1000" },
+    Invalid { role: "worker", name: "slots", value: "0", allowed: "1 to 100000" },
+    Invalid { role: "worker", name: "slots", value: "-1", allowed: "1 to 100000" },
+    Invalid { role: "worker", name: "drain_grace", value: "5", allowed: "a duration such as 30s" },
+    Invalid { role: "worker", name: "log_format", value: "xml", allowed: "auto, text, json" },
 ];
 
 #[tokio::test]
-async fn a_wrong_value_is_named_with_its_place_and_what_is_allowed() {
+async fn an_invalid_value_is_named_with_its_source_and_what_is_allowed() {
     let folder = tempfile::tempdir().unwrap();
     let servers = [("REDIAL_NATS_URL", NATS), ("REDIAL_DATABASE_URL", DATABASE)];
-    for Wrong { role, name, value, allowed } in WRONG {
+    for Invalid { role, name, value, allowed } in INVALID {
         let flag = format!("--{}={value}", name.replace('_', "-"));
         let variable = format!("REDIAL_{}", name.to_uppercase());
         let mut environment = servers.to_vec();
@@ -72,7 +72,7 @@ async fn a_flag_wins_over_a_variable_and_that_over_the_file() {
 }
 
 #[tokio::test]
-async fn a_settings_file_that_is_none_is_named() {
+async fn an_invalid_settings_file_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let other = folder.path().join("other.toml");
     let cases = [
@@ -92,7 +92,7 @@ async fn a_settings_file_that_is_none_is_named() {
 }
 
 #[tokio::test]
-async fn what_is_not_set_is_named_with_every_place_for_it() {
+async fn a_missing_setting_is_named_with_every_source() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, name, form) in [
         (["call", "echo"].as_slice(), "nats_url", "nats://user:password@host:port"),
@@ -110,7 +110,7 @@ async fn what_is_not_set_is_named_with_every_place_for_it() {
 }
 
 #[tokio::test]
-async fn a_wrong_address_is_named_without_its_password() {
+async fn an_invalid_address_is_named_without_its_password() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, part) in [
         (["call", "echo", "--nats-url", "http://me:secret-canary@host:1"].as_slice(), "http://host:1"),
@@ -123,7 +123,7 @@ async fn a_wrong_address_is_named_without_its_password() {
 }
 
 #[tokio::test]
-async fn a_wrong_manifest_is_named() {
+async fn an_invalid_manifest_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let servers = [("REDIAL_NATS_URL", NATS)];
     let run = redial(folder.path(), &servers, &["worker", "--tools", "nowhere.toml"]).await;
@@ -133,9 +133,9 @@ async fn a_wrong_manifest_is_named() {
     assert!(run.code == 2 && run.err.contains("harmless") && run.err.contains("idempotent"), "{}", run.err);
 }
 
-/// A file that is set wins over the one that is just there; a flag over a variable, that over redial.toml.
+/// A configured file wins over the default one; a flag wins over a variable, and that over redial.toml.
 #[tokio::test]
-async fn a_wrong_file_of_models_or_agents_is_named() {
+async fn an_invalid_file_of_models_or_agents_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let servers = [("REDIAL_NATS_URL", NATS), ("REDIAL_DATABASE_URL", DATABASE)];
     for (role, name, variable, wrong, code) in [
@@ -145,8 +145,8 @@ async fn a_wrong_file_of_models_or_agents_is_named() {
         let default = folder.path().join(format!("{name}.toml"));
         fs::write(&default, wrong).unwrap();
         let run = redial(folder.path(), &servers, &[role]).await;
-        let told = run.err.contains(&format!("{name}.toml")) && run.err.contains(&format!("[{code}]"));
-        assert!(run.code == 2 && told, "{role}: {} {}", run.code, run.err);
+        let named = run.err.contains(&format!("{name}.toml")) && run.err.contains(&format!("[{code}]"));
+        assert!(run.code == 2 && named, "{role}: {} {}", run.code, run.err);
 
         fs::write(folder.path().join("redial.toml"), format!("{name} = \"by-file.toml\"\n")).unwrap();
         let by_file = redial(folder.path(), &servers, &[role]).await;
@@ -155,8 +155,8 @@ async fn a_wrong_file_of_models_or_agents_is_named() {
         let by_variable = redial(folder.path(), &environment, &[role]).await;
         let by_flag = redial(folder.path(), &environment, &[role, &format!("--{name}"), "by-flag.toml"]).await;
         for (run, file) in [(by_file, "by-file"), (by_variable, "by-variable"), (by_flag, "by-flag")] {
-            let told = run.err.contains(&format!("{file}.toml")) && run.err.contains("No such file");
-            assert!(run.code == 2 && told, "{role}: {} {}", run.code, run.err);
+            let named = run.err.contains(&format!("{file}.toml")) && run.err.contains("No such file");
+            assert!(run.code == 2 && named, "{role}: {} {}", run.code, run.err);
         }
         fs::remove_file(folder.path().join("redial.toml")).unwrap();
         fs::remove_file(default).unwrap();
@@ -164,7 +164,7 @@ async fn a_wrong_file_of_models_or_agents_is_named() {
 }
 
 #[tokio::test]
-async fn a_worker_takes_models_without_tools() {
+async fn a_worker_can_have_models_without_tools() {
     let stack = Stack::on(Servers::start().await).await;
     let folder = tempfile::tempdir().unwrap();
     let nats = stack.servers.nats_url();
@@ -189,7 +189,7 @@ fn start(folder: &std::path::Path, arguments: &[&str]) -> Process {
 }
 
 #[tokio::test]
-async fn a_database_without_tables_is_named() {
+async fn a_database_without_tables_is_an_error() {
     let servers = Servers::start().await;
     redial_store::admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -203,7 +203,7 @@ async fn a_database_without_tables_is_named() {
 }
 
 #[tokio::test]
-async fn errors_are_json_for_machines() {
+async fn errors_are_json_with_json_output() {
     let folder = unique_path("folder");
     fs::create_dir(&folder).unwrap();
     let run = redial(&folder, &[], &["call", "echo", "{", "--json"]).await;

@@ -1,4 +1,4 @@
-//! A Python that can import nats-py: the one on the PATH, or a virtual environment made below `target/`.
+//! A Python that can import nats-py: the one on the PATH, or a virtual environment in `target/`.
 
 use std::{
     io::Write,
@@ -7,7 +7,7 @@ use std::{
     sync::OnceLock,
 };
 
-/// Set, it skips these tests, and they say so.
+/// If it is set, these tests are skipped with a note.
 const SKIP: &str = "REDIAL_SKIP_PYTHON";
 
 /// An interpreter.
@@ -21,8 +21,8 @@ pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/python-worker").canonicalize().unwrap()
 }
 
-/// The interpreter; none if the user wants these tests skipped. Panics, and says what to install, if there is none:
-/// a test that did not run must not look like one that passed.
+/// The interpreter; `None` if these tests are to be skipped. Panics with what to install if there is none, because a test
+/// that did not run must not look like one that passed.
 pub(crate) fn find() -> Option<Python> {
     static FOUND: OnceLock<Option<Python>> = OnceLock::new();
     FOUND.get_or_init(look).clone()
@@ -30,7 +30,7 @@ pub(crate) fn find() -> Option<Python> {
 
 fn look() -> Option<Python> {
     if std::env::var_os(SKIP).is_some() {
-        // Past the capture of the test's output: this must be seen.
+        // Bypasses the capture of the test's output.
         let note = format!("NOT RUN: the tests of examples/python-worker, because {SKIP} is set\n");
         std::io::stderr().write_all(note.as_bytes()).unwrap();
         return None;

@@ -1,6 +1,10 @@
 //! Settings of a dispatcher.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    ops::{RangeFrom, RangeInclusive},
+    path::PathBuf,
+    time::Duration,
+};
 
 use redial_queue::QueueConfig;
 use redial_store::{Purpose, StoreConfig};
@@ -25,6 +29,13 @@ pub struct DispatcherConfig {
 }
 
 impl DispatcherConfig {
+    /// What `connections` may be.
+    pub const CONNECTIONS: RangeInclusive<u32> = 4..=1000;
+    /// What `lease` may be.
+    pub const LEASE: RangeInclusive<Duration> = Duration::from_millis(300)..=Duration::from_secs(3600);
+    /// What `retention` may be, if it is set.
+    pub const RETENTION: RangeFrom<Duration> = Duration::from_secs(60)..;
+
     /// Defaults for everything but the two servers.
     pub fn new(queue: QueueConfig, database_url: impl Into<String>) -> Self {
         Self {
@@ -47,14 +58,14 @@ impl DispatcherConfig {
 
     pub(crate) fn check(&self) -> Result<(), DispatcherError> {
         let wrong = |text: String| Err(DispatcherError::Setting(text));
-        if !(4..=1000).contains(&self.connections) {
+        if !Self::CONNECTIONS.contains(&self.connections) {
             return wrong(format!("connections is {}; allowed: 4 to 1000", self.connections));
         }
-        if !(Duration::from_millis(300)..=Duration::from_secs(3600)).contains(&self.lease) {
+        if !Self::LEASE.contains(&self.lease) {
             return wrong(format!("lease is {:?}; allowed: 300 ms to 1 h", self.lease));
         }
         match self.retention {
-            Some(age) if age < Duration::from_secs(60) => {
+            Some(age) if !Self::RETENTION.contains(&age) => {
                 wrong(format!("retention is {age:?}; allowed: 1 min and more, or none"))
             }
             _ => Ok(()),

@@ -2,19 +2,28 @@
 
 use std::path::PathBuf;
 
+use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use clap::{Args, Parser, Subcommand};
 use redial_proto::{CallId, CallState, ErrorClass, TaskId, TaskState};
+use redial_store::audit::Filter;
 use uuid::Uuid;
 
 use crate::settings::{DispatcherFlags, Flags, WorkerFlags};
 
 /// Durable tool calls for LLM agents.
 ///
-/// Start everything on this machine with `redial dev`; then, in another terminal:
-/// redial call echo '{"hello": "world"}' --wait
-/// redial task "What is the weather in Paris?" --agent NAME --wait
+/// Start everything on this machine with `redial dev`. Then, in another terminal:
+///
+///   redial call echo '{"hello": "world"}' --wait
+///   redial task "What is the weather in Paris?" --agent NAME --wait
 #[derive(Parser, Debug)]
-#[command(version, max_term_width = 110, subcommand_required = true, arg_required_else_help = true)]
+#[command(
+    version,
+    verbatim_doc_comment,
+    max_term_width = 110,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -24,80 +33,86 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
-    /// Run everything here: private Postgres and NATS, a dispatcher and a worker
+    /// Run Postgres, NATS, a dispatcher and a worker on this machine
     Dev(DevArgs),
-    /// Run a dispatcher against given servers
+    /// Run a dispatcher
     Dispatcher(DispatcherFlags),
-    /// Run a worker with the tools of a manifest against given servers
+    /// Run a worker with the tools of a manifest
     Worker(WorkerFlags),
-    /// Bring the database's tables up to this version
+    /// Migrate the database to this version
     Migrate,
-    /// Check that the servers can be reached; exit code 1 if not
+    /// Check that NATS and Postgres answer; exit code 1 if not
     Health,
     /// Submit one tool call
     Call(CallArgs),
-    /// Submit many tool calls from a file; running it again submits nothing twice
+    /// Submit the tool calls of a file; a second run submits nothing twice
     Submit(SubmitArgs),
-    /// Submit one task: a request that a model works on with tools
+    /// Submit one task, which a model works on with tools
     Task(TaskArgs),
-    /// Follow a task live: turns, calls, repairs, feedback, retries, the answer; exit code 1 if it fails
+    /// Follow a task while it runs; exit code 1 if it fails
+    ///
+    /// Prints its turns, calls, repairs, feedback, retries and the answer.
     Watch {
         /// The task's id
         task: TaskId,
     },
     /// List tasks, newest first
     Tasks(TasksArgs),
-    /// Say what would become of a model's arguments: run, with which repairs, or feedback; needs no server
+    /// Check a model's arguments offline; exit code 1 if a call would not run
+    ///
+    /// Prints the arguments and the repairs with which the tool would run, or the feedback for the model.
     Check(CheckArgs),
     /// List calls, newest first
     History(HistoryArgs),
-    /// Show one task or call whole: every decision, attempt, error, retry and the answer
+    /// Show everything on record about a task or a call
+    ///
+    /// Prints its decisions, attempts, errors, retries and the answer.
     Show {
         /// The task's or the call's id
         id: Uuid,
-        /// A task as a Mermaid sequence diagram
+        /// Print a task as a Mermaid sequence diagram
         #[arg(long, conflicts_with = "json")]
         mermaid: bool,
     },
-    /// Decide a recorded task again and report every difference; exit code 1 if there is one
+    /// Repeat the decisions of a recorded task; exit code 1 if one differs
     Replay(ReplayArgs),
     /// List the tools that workers registered
     Tools,
     /// List workers
     Workers {
-        /// Those that are gone, too
+        /// Include workers that are gone
         #[arg(long)]
         all: bool,
     },
-    /// List dead letters: messages that could not be processed, with the reason
+    /// List messages that could not be processed, each with the reason
     DeadLetters {
-        /// How many
+        /// Maximum number of entries
         #[arg(long, default_value_t = 50)]
         limit: u32,
     },
-    /// Stop a task or a call
+    /// Cancel a task or a call
     Cancel {
         /// The task's or the call's id
         id: Uuid,
     },
-    /// Run ended calls again, each as a new call; history is kept
+    /// Run ended calls again, each as a new call
     Redrive(RedriveArgs),
-    /// Print the completion script of a shell
+    /// Print a completion script for a shell
     Completions {
-        /// The shell
+        /// Shell
         shell: clap_complete::Shell,
     },
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct DevArgs {
-    /// Where the servers keep their data and logs
+    /// Folder for the servers' data and logs
     #[arg(long, default_value = crate::settings::DEV_FOLDER, value_name = "FOLDER")]
     pub(crate) folder: PathBuf,
     /// Start no worker
     #[arg(long)]
     pub(crate) no_worker: bool,
-    /// Start nothing but Postgres and NATS
+    /// Start only Postgres and NATS
     #[arg(long)]
     pub(crate) only_servers: bool,
     #[command(flatten)]
@@ -110,22 +125,22 @@ pub(crate) struct DevArgs {
 pub(crate) struct CallArgs {
     /// The tool's name
     pub(crate) tool: String,
-    /// Its arguments, a JSON object; - reads them from standard input
+    /// Its arguments as a JSON object; - reads them from standard input
     #[arg(default_value = "{}")]
     pub(crate) arguments: String,
     /// Wait for the end and print the result; exit code 1 if the call fails
     #[arg(long)]
     pub(crate) wait: bool,
-    /// Idempotency key: the same key and content is the same call
+    /// Idempotency key: a second submission with the same key and content returns the same call
     #[arg(long)]
     pub(crate) key: Option<String>,
-    /// Your id of the conversation that the call belongs to
+    /// Conversation that the call belongs to
     #[arg(long)]
     pub(crate) conversation: Option<String>,
     /// Timeout of one attempt, such as 30s [default: the tool's]
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) timeout: Option<std::time::Duration>,
-    /// Attempts at most [default: the tool's]
+    /// Maximum number of attempts [default: the tool's]
     #[arg(long, value_name = "N")]
     pub(crate) max_attempts: Option<u32>,
 }
@@ -133,24 +148,24 @@ pub(crate) struct CallArgs {
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("who").required(true))]
 pub(crate) struct TaskArgs {
-    /// What you want, in words; - reads it from standard input
+    /// The request; - reads it from standard input
     pub(crate) input: String,
-    /// The agent that works on it, as declared in the dispatcher's agents.toml
+    /// Agent of the dispatcher's agents.toml that works on the task
     #[arg(long, value_name = "NAME", group = "who")]
     pub(crate) agent: Option<String>,
-    /// A file that declares the agent for this task alone; JSON if it ends in .json, else TOML
+    /// File that declares an agent for this task only; JSON if its name ends in .json, else TOML
     #[arg(long, value_name = "FILE", group = "who")]
     pub(crate) agent_file: Option<PathBuf>,
-    /// The conversation that it goes on, or begins under this id of yours [default: a new one]
+    /// Conversation to continue, or to start with this id [default: a new one]
     #[arg(long, value_name = "ID")]
     pub(crate) conversation: Option<String>,
-    /// Idempotency key: the same key and content is the same task
+    /// Idempotency key: a second submission with the same key and content returns the same task
     #[arg(long)]
     pub(crate) key: Option<String>,
-    /// Whose keys and conversations these are [default: default]
+    /// Tenant of the key and the conversation [default: default]
     #[arg(long)]
     pub(crate) tenant: Option<String>,
-    /// Show what happens on standard error and print the answer; exit code 1 if the task fails
+    /// Wait for the end: print events to standard error and the answer to standard output; exit code 1 if the task fails
     #[arg(long)]
     pub(crate) wait: bool,
 }
@@ -163,19 +178,19 @@ pub(crate) struct TasksArgs {
     /// Only tasks of this conversation
     #[arg(long, value_name = "ID")]
     pub(crate) conversation: Option<String>,
-    /// The conversation's tenant
+    /// Tenant of the conversation
     #[arg(long, requires = "conversation")]
     pub(crate) tenant: Option<String>,
     /// Only tasks of this agent
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
     /// Only tasks submitted within this time (2h, 3days) or since then (2026-11-20, 2026-11-20T08:00:00Z)
-    #[arg(long, value_name = "TIME", value_parser = crate::commands::since)]
-    pub(crate) since: Option<chrono::DateTime<chrono::Utc>>,
-    /// How many
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    pub(crate) since: Option<DateTime<Utc>>,
+    /// Maximum number of entries
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) limit: u32,
-    /// Only tasks submitted before this one, to page on
+    /// Only tasks submitted before this one: the next page
     #[arg(long, value_name = "TASK")]
     pub(crate) before: Option<TaskId>,
 }
@@ -186,37 +201,37 @@ pub(crate) struct ReplayArgs {
     /// The task's id
     #[arg(group = "record")]
     pub(crate) task: Option<TaskId>,
-    /// A record that `redial show TASK --json` wrote; needs no server
+    /// File with the output of `redial show TASK --json`; needs no server
     #[arg(long, value_name = "FILE", group = "record")]
     pub(crate) file: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct CheckArgs {
-    /// The arguments as the model wrote them; - reads one text a line from standard input
+    /// The arguments as the model wrote them; - reads one per line from standard input
     pub(crate) arguments: String,
-    /// The tool whose schema they must fit
+    /// Tool that the arguments are for
     #[arg(long, value_name = "NAME", required_unless_present = "schema")]
     pub(crate) tool: Option<String>,
-    /// The manifest that declares the tool
+    /// Manifest that declares the tool
     #[arg(long, value_name = "FILE", default_value = "tools.toml")]
     pub(crate) tools: PathBuf,
-    /// A file with a JSON Schema, instead of a tool of a manifest
+    /// File with a JSON Schema, instead of a tool
     #[arg(long, value_name = "FILE", conflicts_with_all = ["tool", "tools"])]
     pub(crate) schema: Option<PathBuf>,
-    /// Take arguments only as they are, as a tool does that switches repairs off
+    /// Make no repairs, like a tool that switches them off
     #[arg(long)]
     pub(crate) no_repairs: bool,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct SubmitArgs {
-    /// A file with one JSON submission a line: {"tool": …, "arguments": {…}}; - reads standard input
+    /// File with one JSON submission per line: {"tool": …, "arguments": {…}}; - reads standard input
     pub(crate) file: PathBuf,
-    /// Lines sent in one message at most
+    /// Maximum number of lines in one request
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) batch: u32,
-    /// What makes this submission the same when it is run again [default: the file's path]
+    /// Name that identifies this submission in a second run [default: the file's path]
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
 }
@@ -233,15 +248,15 @@ pub(crate) struct FilterArgs {
     #[arg(long)]
     pub(crate) class: Option<ErrorClass>,
     /// Only calls submitted within this time (2h, 3days) or since then (2026-11-20, 2026-11-20T08:00:00Z)
-    #[arg(long, value_name = "TIME", value_parser = crate::commands::since)]
-    pub(crate) since: Option<chrono::DateTime<chrono::Utc>>,
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    pub(crate) since: Option<DateTime<Utc>>,
     /// Only calls of this conversation
     #[arg(long)]
     pub(crate) conversation: Option<String>,
     /// Only the call with this idempotency key
     #[arg(long)]
     pub(crate) key: Option<String>,
-    /// The key's tenant
+    /// Tenant of the key
     #[arg(long, requires = "key")]
     pub(crate) tenant: Option<String>,
 }
@@ -250,24 +265,47 @@ pub(crate) struct FilterArgs {
 pub(crate) struct HistoryArgs {
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
-    /// Only calls of this task: its tool calls and its model's turns
+    /// Only calls of this task: tool calls and model turns
     #[arg(long)]
     pub(crate) task: Option<TaskId>,
-    /// How many
+    /// Maximum number of entries
     #[arg(long, default_value_t = 50)]
     pub(crate) limit: u32,
-    /// Only calls submitted before this one, to page on
+    /// Only calls submitted before this one: the next page
     #[arg(long, value_name = "CALL")]
     pub(crate) before: Option<CallId>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct RedriveArgs {
-    /// The calls' ids; naming an `unknown` call is your word that it may run again
+    /// Ids of calls. A filter matches `unknown` calls, which may have done their work, only with --state unknown
     pub(crate) calls: Vec<CallId>,
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
-    /// Only count what would run again
+    /// Only count the calls that would run again
     #[arg(long)]
     pub(crate) dry_run: bool,
+}
+
+impl From<FilterArgs> for Filter {
+    fn from(args: FilterArgs) -> Self {
+        let FilterArgs { tool, state, class, since, conversation, key, tenant } = args;
+        Self { tool, state, class, since, conversation, key, tenant, task: None, before: None }
+    }
+}
+
+/// A duration before now, a date, or a point in time.
+fn since(text: &str) -> Result<DateTime<Utc>, String> {
+    if let Ok(ago) = humantime::parse_duration(text) {
+        return Ok(Utc::now() - ago);
+    }
+    if let Ok(day) = text.parse::<NaiveDate>() {
+        return Ok(day.and_time(NaiveTime::MIN).and_utc());
+    }
+    text.parse().map_err(|_| "allowed: 30m, 2h, 3days, 2026-11-20, 2026-11-20T08:00:00Z".to_owned())
+}
+
+/// An argument, or all of standard input for `-`.
+pub(crate) fn argument_or_stdin(argument: String) -> std::io::Result<String> {
+    if argument == "-" { std::io::read_to_string(std::io::stdin()) } else { Ok(argument) }
 }

@@ -1,4 +1,4 @@
-//! How the program ends: 0 done, 1 failed, 2 used wrongly.
+//! Exit codes and the output of errors.
 
 use std::process::ExitCode;
 
@@ -8,29 +8,26 @@ use redial_queue::QueueError;
 use redial_servers::ServerError;
 use redial_store::StoreError;
 
-/// Something failed: the call, a line, a check.
+use crate::timeline::text;
+
+/// A call, a line or a check failed.
 pub(crate) const FAILED: u8 = 1;
-/// The program was used wrongly: a flag, a setting, a file.
+/// A usage error: an invalid flag, setting or file.
 pub(crate) const USAGE: u8 = 2;
 
-/// Says what went wrong, with its code, and gives the exit code.
-#[expect(clippy::print_stderr, reason = "this is where the program speaks its last word")]
+/// Prints the error with its code, and returns the exit code.
+#[expect(clippy::print_stderr, reason = "errors of the program go to standard error")]
 pub(crate) fn report(error: &anyhow::Error, json: bool) -> ExitCode {
     let api = to_api(error);
     if json {
         eprintln!("{}", serde_json::json!({ "error": api }));
     } else {
-        // The message of broken rules repeats them all in one line.
+        // The message repeats all field errors in one line.
         let message =
             if api.details.is_empty() { api.message.as_str() } else { "the arguments break the tool's rules" };
         eprintln!("error: {message} [{}]", api.code);
         for detail in &api.details {
-            let hint = detail.hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default();
-            let sent = match detail.rule.as_str() {
-                "required" => "is missing".to_owned(),
-                rule => format!("{rule}: {} was sent", detail.sent),
-            };
-            eprintln!("  {}: {sent}; allowed: {}{hint}", detail.path, detail.allowed);
+            eprintln!("  {}", text::field_error(detail));
         }
     }
     ExitCode::from(match api.code {
@@ -43,7 +40,7 @@ pub(crate) fn report(error: &anyhow::Error, json: bool) -> ExitCode {
     })
 }
 
-/// Every error has a code; what no type knows is a failure of ours.
+/// Maps each error to its code; unknown errors are internal.
 fn to_api(error: &anyhow::Error) -> ApiError {
     if let Some(api) = error.downcast_ref::<ApiError>() {
         return api.clone();

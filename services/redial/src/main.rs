@@ -2,9 +2,13 @@
 
 mod cli;
 mod commands;
+mod connect;
 mod exit;
+mod json_text;
 mod output;
 mod settings;
+mod task_record;
+mod timeline;
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! What users see: tables for people, JSON lines for machines.
+//! Output: tables and lines of text, or lines of JSON.
 
 use std::io::{IsTerminal, Write};
 
@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets::NOTHING};
 use serde::Serialize;
 
-/// Writes a line to standard output. A reader that went away (`| head`) is no error.
+/// Writes a line to standard output. A closed pipe, as with `| head`, is no error.
 pub(crate) fn line(text: impl AsRef<str>) {
     let _ = writeln!(std::io::stdout(), "{}", text.as_ref());
 }
@@ -17,16 +17,15 @@ pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes to standard error: what is not the result.
+/// Writes a line to standard error, for what is not part of the result.
 pub(crate) fn note(text: impl AsRef<str>) {
     let _ = writeln!(std::io::stderr(), "{}", text.as_ref());
 }
 
-/// Columns up to this wide are never broken: people copy ids and read times. An id has 36 characters.
+/// Columns up to this width are never wrapped, so that ids and times stay whole. An id has 36 characters.
 const UNBROKEN: u16 = 40;
 
-/// A table with a head and no lines; as wide as the terminal if long texts can be broken for it, or as wide as it wants
-/// in a pipe.
+/// A table with a header and no borders. On a terminal long texts are wrapped to its width.
 pub(crate) fn table(head: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(NOTHING).set_header(head.iter().copied());
@@ -48,7 +47,7 @@ pub(crate) fn time(time: DateTime<Utc>) -> String {
     time.format("%Y-%m-%d %H:%M:%S%.3fZ").to_string()
 }
 
-/// A number of ms as people read it.
+/// A number of ms for people.
 pub(crate) fn span(ms: i64) -> String {
     match ms {
         ..1_000 => format!("{ms} ms"),
@@ -58,8 +57,7 @@ pub(crate) fn span(ms: i64) -> String {
     }
 }
 
-/// Text from outside for a terminal: control characters, which could move its cursor or worse, are written out.
-/// Newlines stay.
+/// Escapes control characters in text from outside, because a terminal would obey them. Newlines stay.
 pub(crate) fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {
@@ -86,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_characters_do_not_reach_the_terminal() {
+    fn control_characters_are_escaped() {
         assert_eq!(plain("a\x1b[31mb\r\u{9b}c\td\ne"), "a\\u{1b}[31mb\\r\\u{9b}c d\ne");
     }
 

@@ -1,5 +1,5 @@
-//! Settings: read here and nowhere else, checked at the start. A flag wins over an environment variable, that over the
-//! file, that over a running `redial dev` in this folder.
+//! Reads and checks all settings at the start. A flag wins over an environment variable, that over the file, and that over
+//! a running `redial dev` in this folder.
 
 use std::{
     fs,
@@ -8,28 +8,31 @@ use std::{
 };
 
 use clap::Args;
+use humantime::format_duration;
+use redial_dispatcher::DispatcherConfig;
 use redial_proto::{ApiError, Code};
 use redial_queue::QueueConfig;
 use redial_telemetry::{LogFormat, TelemetryConfig};
+use redial_worker::WorkerConfig;
 use serde::{Deserialize, Serialize};
 
-/// Settings as flags. Each can also stand in the environment as `REDIAL_NAME` and in the file as `name`.
+/// Settings as flags. Each can also be set in the environment as `REDIAL_NAME` and in the file as `name`.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Settings (also REDIAL_<NAME> in the environment, <name> in redial.toml)")]
 pub(crate) struct Flags {
-    /// Settings file [default: redial.toml, if it is there]
+    /// Settings file [default: redial.toml, if it exists]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// NATS: nats://user:password@host:port [default: that of a running `redial dev` in this folder]
+    /// NATS server: nats://user:password@host:port [default: that of `redial dev` in this folder]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) nats_url: Option<String>,
-    /// NATS credentials file
+    /// NATS credentials file, for JWT authentication
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) nats_credentials: Option<String>,
-    /// Prefix of reply subjects, where the NATS user may not use _INBOX
+    /// Prefix of reply subjects, if the NATS user may not use _INBOX
     #[arg(long, global = true, value_name = "PREFIX")]
     pub(crate) nats_inbox_prefix: Option<String>,
-    /// Postgres: postgres://user:password@host:port/name [default: that of a running `redial dev`]
+    /// Postgres database: postgres://user:password@host:port/name [default: that of `redial dev` in this folder]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) database_url: Option<String>,
     /// Log filter, such as info or redial=debug [default: info for services, warn for commands]
@@ -38,7 +41,7 @@ pub(crate) struct Flags {
     /// Log format: auto, text or json [default: auto]
     #[arg(long, global = true, value_name = "FORMAT")]
     pub(crate) log_format: Option<String>,
-    /// Print JSON for machines
+    /// Print JSON instead of text
     #[arg(long, global = true)]
     pub(crate) json: bool,
 }
@@ -46,13 +49,13 @@ pub(crate) struct Flags {
 /// Settings of a dispatcher as flags.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct DispatcherFlags {
-    /// How long a worker holds a call without a sign of life [default: 15s]
+    /// How long a worker holds a call without a heartbeat [default: 15s]
     #[arg(long, value_name = "DURATION")]
     pub(crate) lease: Option<String>,
-    /// Delete calls that ended longer ago than this [default: never]
+    /// Delete calls and tasks that ended longer ago than this [default: never]
     #[arg(long, value_name = "DURATION")]
     pub(crate) retention: Option<String>,
-    /// File that declares agents [default: agents.toml, if it is there]
+    /// File that declares agents [default: agents.toml, if it exists]
     #[arg(long, value_name = "FILE")]
     pub(crate) agents: Option<String>,
     /// Connections to Postgres [default: 16]
@@ -63,47 +66,28 @@ pub(crate) struct DispatcherFlags {
 /// Settings of a worker as flags.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct WorkerFlags {
-    /// Tool manifest [default: tools.toml, if it is there]
+    /// Tool manifest [default: tools.toml, if it exists]
     #[arg(long, value_name = "FILE")]
     pub(crate) tools: Option<String>,
-    /// File that declares models; only a worker that has them needs their keys [default: models.toml, if it is there]
+    /// File that declares models; only workers with models need API keys [default: models.toml, if it exists]
     #[arg(long, value_name = "FILE")]
     pub(crate) models: Option<String>,
-    /// Calls run at once in each pool, and of each model [default: 64]
+    /// Calls that run at the same time in each pool and for each model [default: 64]
     #[arg(long, value_name = "N")]
     pub(crate) slots: Option<String>,
-    /// Readable part of the worker's id [default: the host's name]
+    /// First part of the worker's id [default: the host's name]
     #[arg(long, value_name = "NAME")]
     pub(crate) worker_name: Option<String>,
-    /// How long running calls may go on after SIGTERM [default: 30s]
+    /// How long running calls may continue after SIGTERM [default: 30s]
     #[arg(long, value_name = "DURATION")]
     pub(crate) drain_grace: Option<String>,
 }
 
-/// Names that the file may hold.
-const NAMES: [&str; 15] = [
-    "nats_url",
-    "nats_credentials",
-    "nats_inbox_prefix",
-    "database_url",
-    "database_connections",
-    "lease",
-    "retention",
-    "agents",
-    "tools",
-    "models",
-    "slots",
-    "worker_name",
-    "drain_grace",
-    "log",
-    "log_format",
-];
-
-/// Where `redial dev` says how it can be reached.
+/// Where `redial dev` writes its addresses.
 pub(crate) const DEV_FOLDER: &str = ".redial";
 const DEV_FILE: &str = "dev.json";
 
-/// What `redial dev` says of itself.
+/// The addresses of a running `redial dev`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct DevAddresses {
     pub(crate) pid: u32,
@@ -119,7 +103,7 @@ impl DevAddresses {
     }
 }
 
-/// Settings with the places they come from.
+/// Settings and their sources.
 pub(crate) struct Settings {
     flags: Flags,
     file: toml::Table,
@@ -127,10 +111,10 @@ pub(crate) struct Settings {
     dev: Option<DevAddresses>,
 }
 
-/// A value and its place.
+/// A value and its source.
 struct Found {
     value: String,
-    place: String,
+    source: String,
 }
 
 impl Settings {
@@ -147,18 +131,18 @@ impl Settings {
 
     fn find(&self, name: &str, flag: Option<&String>) -> Option<Found> {
         if let Some(value) = flag {
-            return Some(Found { value: value.clone(), place: format!("flag --{}", name.replace('_', "-")) });
+            return Some(Found { value: value.clone(), source: format!("flag --{}", name.replace('_', "-")) });
         }
         let variable = format!("REDIAL_{}", name.to_uppercase());
         if let Some(value) = std::env::var_os(&variable).filter(|value| !value.is_empty()) {
             let value = value.to_string_lossy().into_owned();
-            return Some(Found { value, place: format!("environment variable {variable}") });
+            return Some(Found { value, source: format!("environment variable {variable}") });
         }
         let value = match self.file.get(name)? {
             toml::Value::String(text) => text.clone(),
             other => other.to_string(),
         };
-        Some(Found { value, place: self.file_name.clone() })
+        Some(Found { value, source: self.file_name.clone() })
     }
 
     fn text(&self, name: &str, flag: Option<&String>) -> Option<String> {
@@ -172,10 +156,10 @@ impl Settings {
         allowed: &str,
         parse: impl Fn(&str) -> Option<T>,
     ) -> Result<Option<T>, ApiError> {
-        let Some(Found { value, place }) = self.find(name, flag) else { return Ok(None) };
+        let Some(Found { value, source }) = self.find(name, flag) else { return Ok(None) };
         match parse(&value) {
             Some(parsed) => Ok(Some(parsed)),
-            None => Err(wrong(format!("{name} is {value:?} ({place}); allowed: {allowed}"))),
+            None => Err(invalid(format!("{name} is {value:?} ({source}); allowed: {allowed}"))),
         }
     }
 
@@ -210,44 +194,40 @@ impl Settings {
         flags: &DispatcherFlags,
         queue: QueueConfig,
         database_url: String,
-    ) -> Result<redial_dispatcher::DispatcherConfig, ApiError> {
-        let mut config = redial_dispatcher::DispatcherConfig::new(queue, database_url);
-        let number = "4 to 1000";
-        if let Some(connections) =
-            self.parse("database_connections", flags.database_connections.as_ref(), number, |text| {
-                text.parse().ok().filter(|n| (4..=1000).contains(n))
-            })?
-        {
-            config.connections = connections;
-        }
-        let lease = self.parse("lease", flags.lease.as_ref(), "300ms to 1h", |text| {
-            duration(text).filter(|lease| (Duration::from_millis(300)..=Duration::from_secs(3600)).contains(lease))
+    ) -> Result<DispatcherConfig, ApiError> {
+        let mut config = DispatcherConfig::new(queue, database_url);
+        let within = DispatcherConfig::CONNECTIONS;
+        let allowed = format!("{} to {}", within.start(), within.end());
+        let connections =
+            self.parse("database_connections", flags.database_connections.as_ref(), &allowed, |text| {
+                text.parse().ok().filter(|connections| within.contains(connections))
+            })?;
+        config.connections = connections.unwrap_or(config.connections);
+        let within = DispatcherConfig::LEASE;
+        let allowed = format!("{} to {}", format_duration(*within.start()), format_duration(*within.end()));
+        let lease = self.parse("lease", flags.lease.as_ref(), &allowed, |text| {
+            duration(text).filter(|lease| within.contains(lease))
         })?;
         config.lease = lease.unwrap_or(config.lease);
         config.agents = self.path("agents", flags.agents.as_ref());
-        config.retention =
-            self.parse("retention", flags.retention.as_ref(), "1m and more, such as 30days", |text| {
-                duration(text).filter(|age| *age >= Duration::from_secs(60))
-            })?;
+        let within = DispatcherConfig::RETENTION;
+        let allowed = format!("{} and more, such as 30days", format_duration(within.start));
+        config.retention = self.parse("retention", flags.retention.as_ref(), &allowed, |text| {
+            duration(text).filter(|age| within.contains(age))
+        })?;
         Ok(config)
     }
 
-    pub(crate) fn worker(
-        &self,
-        flags: &WorkerFlags,
-        queue: QueueConfig,
-    ) -> Result<redial_worker::WorkerConfig, ApiError> {
+    pub(crate) fn worker(&self, flags: &WorkerFlags, queue: QueueConfig) -> Result<WorkerConfig, ApiError> {
         let name = self.text("worker_name", flags.worker_name.as_ref()).unwrap_or_else(host_name);
-        let mut config = redial_worker::WorkerConfig { nats: queue, ..redial_worker::WorkerConfig::new("", name) };
-        if let Some(slots) = self.parse("slots", flags.slots.as_ref(), "1 to 100000", |text| {
+        let mut config = WorkerConfig { nats: queue, ..WorkerConfig::new("", name) };
+        let slots = self.parse("slots", flags.slots.as_ref(), "1 to 100000", |text| {
             text.parse().ok().filter(|slots| (1..=100_000).contains(slots))
-        })? {
-            config.slots = slots;
-        }
-        let grace = "a duration such as 30s";
-        if let Some(grace) = self.parse("drain_grace", flags.drain_grace.as_ref(), grace, duration)? {
-            config.drain_grace = grace;
-        }
+        })?;
+        config.slots = slots.unwrap_or(config.slots);
+        let allowed = "a duration such as 30s";
+        let grace = self.parse("drain_grace", flags.drain_grace.as_ref(), allowed, duration)?;
+        config.drain_grace = grace.unwrap_or(config.drain_grace);
         Ok(config)
     }
 
@@ -261,7 +241,7 @@ impl Settings {
         self.path("models", flags.models.as_ref())
     }
 
-    /// A file: as set, else `<name>.toml` if it is there.
+    /// A file: as set, else `<name>.toml` if it exists.
     fn path(&self, name: &str, flag: Option<&String>) -> Option<PathBuf> {
         let set = self.text(name, flag).map(PathBuf::from);
         set.or_else(|| Some(PathBuf::from(format!("{name}.toml"))).filter(|file| file.exists()))
@@ -272,11 +252,11 @@ impl Settings {
         let format: Option<LogFormat> =
             self.parse("log_format", self.flags.log_format.as_ref(), "auto, text, json", |text| text.parse().ok())?;
         let mut config = TelemetryConfig::new(service, format!("{}-{}", host_name(), std::process::id()));
-        // A command's warnings are for the person who typed it, also when they go to a file.
-        let usual = if service == "redial-cli" { LogFormat::Text } else { config.format };
-        config.format = format.unwrap_or(usual);
+        // The warnings of a command are text even if they go to a file: its user reads them.
+        let default = if service == "redial-cli" { LogFormat::Text } else { config.format };
+        config.format = format.unwrap_or(default);
         config.filter = self.text("log", self.flags.log.as_ref()).unwrap_or_else(|| filter.to_owned());
-        redial_telemetry::init(&config).map_err(|error| wrong(error.to_string()).into())
+        redial_telemetry::init(&config).map_err(|error| invalid(error.to_string()).into())
     }
 }
 
@@ -289,22 +269,31 @@ fn read_file(path: Option<&Path>) -> Result<(toml::Table, String), ApiError> {
         None => return Ok((toml::Table::new(), String::new())),
     };
     let name = path.display().to_string();
-    let text = fs::read_to_string(path).map_err(|error| wrong(format!("settings file {name}: {error}")))?;
+    let text = fs::read_to_string(path).map_err(|error| invalid(format!("settings file {name}: {error}")))?;
     let table: toml::Table =
-        text.parse().map_err(|error: toml::de::Error| wrong(format!("settings file {name}: {error}")))?;
-    if let Some(key) = table.keys().find(|key| !NAMES.contains(&key.as_str())) {
-        let closest = NAMES.iter().max_by(|a, b| strsim::jaro(a, key).total_cmp(&strsim::jaro(b, key)));
-        let closest = closest.copied().unwrap_or_default();
-        let all = NAMES.join(", ");
-        return Err(wrong(format!(
+        text.parse().map_err(|error: toml::de::Error| invalid(format!("settings file {name}: {error}")))?;
+    let names = names();
+    if let Some(key) = table.keys().find(|key| !names.contains(key)) {
+        let closest = names.iter().max_by(|a, b| strsim::jaro(a, key).total_cmp(&strsim::jaro(b, key)));
+        let closest = closest.map(String::as_str).unwrap_or_default();
+        let all = names.join(", ");
+        return Err(invalid(format!(
             "settings file {name}: unknown setting {key:?}, did you mean {closest:?}? allowed: {all}"
         )));
     }
     Ok((table, name))
 }
 
+/// Settings that the file may have: all flags except those that are about one command.
+fn names() -> Vec<String> {
+    let flags = Flags::augment_args(clap::Command::new("redial"));
+    let flags = WorkerFlags::augment_args(DispatcherFlags::augment_args(flags));
+    let names = flags.get_arguments().map(|flag| flag.get_id().to_string());
+    names.filter(|name| !["config", "json"].contains(&name.as_str())).collect()
+}
+
 /// A duration such as `500ms`, `15s` or `1h 30m`.
-pub(crate) fn duration(text: &str) -> Option<Duration> {
+fn duration(text: &str) -> Option<Duration> {
     humantime::parse_duration(text).ok()
 }
 
@@ -314,14 +303,36 @@ fn host_name() -> String {
     if name.is_empty() { "worker".to_owned() } else { name.to_owned() }
 }
 
-fn wrong(message: String) -> ApiError {
+fn invalid(message: String) -> ApiError {
     ApiError::new(Code::InvalidConfiguration, message)
 }
 
 fn unset(name: &str, form: &str) -> ApiError {
     let (flag, variable) = (name.replace('_', "-"), name.to_uppercase());
-    wrong(format!(
+    invalid(format!(
         "{name} is not set and no `redial dev` runs in this folder; set --{flag} or REDIAL_{variable}, or {name} in \
          redial.toml, to {form}"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_names_the_defaults_of_the_roles() {
+        let dispatcher = DispatcherConfig::new(QueueConfig::default(), "");
+        let worker = WorkerConfig::default();
+        let flags = DispatcherFlags::augment_args(WorkerFlags::augment_args(clap::Command::new("redial")));
+        for (name, default) in [
+            ("database_connections", dispatcher.connections.to_string()),
+            ("lease", format_duration(dispatcher.lease).to_string()),
+            ("slots", worker.slots.to_string()),
+            ("drain_grace", format_duration(worker.drain_grace).to_string()),
+        ] {
+            let flag = flags.get_arguments().find(|flag| flag.get_id() == name).unwrap();
+            let help = flag.get_help().unwrap().to_string();
+            assert!(help.ends_with(&format!("[default: {default}]")), "{name}: {help}");
+        }
+    }
 }

@@ -1,28 +1,30 @@
-//! `redial call`: one tool call, by the same request that any client sends.
+//! `redial call`: submits one tool call with the request that any client sends.
 
-use std::{io::Read, process::ExitCode, time::Duration};
+use std::{process::ExitCode, time::Duration};
 
 use redial_proto::{
-    ApiError, CallId, CallState, CallView, Code, GetRequest, RetryOverride, Submission, SubmitResult, SubmitStatus,
-    subjects,
+    ApiError, CallId, CallState, CallView, Code, ErrorClass, GetRequest, RetryOverride, Submission, SubmitResult,
+    SubmitStatus, subjects,
 };
 use redial_queue::Queue;
 use serde_json::value::RawValue;
 
 use crate::{
-    cli::CallArgs,
-    commands::{REQUEST, api, queue, shutdown},
+    cli::{self, CallArgs},
+    connect::{self, REQUEST},
     exit, output,
     settings::Settings,
+    timeline::{text, totals},
 };
 
-/// Events can get lost; a waiting client asks again after this.
-const ASK_AGAIN: Duration = Duration::from_secs(2);
+/// Events can get lost; the call is read again after this.
+const READ_AGAIN: Duration = Duration::from_secs(2);
 
 pub(crate) async fn run(settings: &Settings, args: CallArgs) -> anyhow::Result<ExitCode> {
-    let submission = submission(&args)?;
-    let queue = queue(settings).await?;
-    let result = submit(&queue, &submission).await?;
+    let wait_for_end = args.wait;
+    let submission = submission(args)?;
+    let queue = connect::queue(settings).await?;
+    let result: SubmitResult = connect::request(&queue, subjects::SUBMIT, &submission).await.map_err(connect::api)?;
     if !matches!(result.status, SubmitStatus::Accepted | SubmitStatus::Existing) {
         if settings.json() {
             output::json(&result)?;
@@ -34,7 +36,7 @@ pub(crate) async fn run(settings: &Settings, args: CallArgs) -> anyhow::Result<E
         return Err(result.error.unwrap_or_else(|| ApiError::new(Code::Internal, "refused without a reason")).into());
     }
     let Some(call) = result.call else { anyhow::bail!("the dispatcher accepted the call but did not name it") };
-    if !args.wait {
+    if !wait_for_end {
         if settings.json() {
             output::json(&result)?;
         } else {
@@ -45,52 +47,35 @@ pub(crate) async fn run(settings: &Settings, args: CallArgs) -> anyhow::Result<E
     wait(settings, &queue, call).await
 }
 
-fn submission(args: &CallArgs) -> anyhow::Result<Submission> {
-    let text = if args.arguments == "-" {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text)?;
-        text
-    } else {
-        args.arguments.clone()
-    };
+fn submission(args: CallArgs) -> anyhow::Result<Submission> {
+    let text = cli::argument_or_stdin(args.arguments)?;
     let arguments: Box<RawValue> = serde_json::from_str(&text)
-        .map_err(|error| ApiError::new(Code::InvalidMessage, format!("the arguments are no JSON: {error}")))?;
+        .map_err(|error| ApiError::new(Code::InvalidMessage, format!("the arguments are not JSON: {error}")))?;
     let mut submission = Submission::new(&args.tool, arguments);
-    // A key of its own makes it safe to send the request again when the answer was lost.
-    submission.key = Some(args.key.clone().unwrap_or_else(|| format!("cli-{}", uuid::Uuid::new_v4())));
-    submission.conversation.clone_from(&args.conversation);
+    // A generated key makes it safe to retry the request when the reply was lost.
+    submission.key = Some(args.key.unwrap_or_else(|| format!("cli-{}", uuid::Uuid::new_v4())));
+    submission.conversation = args.conversation;
     submission.timeout_ms = args.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
     submission.retry = args.max_attempts.map(|n| RetryOverride { max_attempts: Some(n), ..RetryOverride::default() });
     submission.notify = args.wait;
     Ok(submission)
 }
 
-/// Submits, a second time if the first answer did not come: the key makes that the same call.
-async fn submit(queue: &Queue, submission: &Submission) -> anyhow::Result<SubmitResult> {
-    match queue.request(subjects::SUBMIT, submission, REQUEST).await {
-        Err(error) if error.is_retryable() => {
-            tracing::warn!(%error, "submitting again");
-            queue.request(subjects::SUBMIT, submission, REQUEST).await.map_err(api)
-        }
-        done => done.map_err(api),
-    }
-}
-
 async fn wait(settings: &Settings, queue: &Queue, call: CallId) -> anyhow::Result<ExitCode> {
-    let interrupted = shutdown()?;
+    let interrupted = connect::shutdown()?;
     let mut events = queue.subscribe(&subjects::call_events(call)).await?;
     let mut last = None;
     loop {
         let view = match queue.request::<_, CallView>(subjects::GET, &GetRequest { call }, REQUEST).await {
             Ok(view) => Some(view),
             Err(error) if error.is_retryable() => None,
-            Err(error) => return Err(api(error)),
+            Err(error) => return Err(connect::api(error)),
         };
         if let Some(view) = view {
             if view.state.is_terminal() {
                 return print(settings, &view);
             }
-            tell_progress(&view, &mut last);
+            print_progress(&view, &mut last);
         }
         tokio::select! {
             event = events.next() => {
@@ -98,22 +83,22 @@ async fn wait(settings: &Settings, queue: &Queue, call: CallId) -> anyhow::Resul
                     return print(settings, &view);
                 }
             }
-            () = tokio::time::sleep(ASK_AGAIN) => {}
+            () = tokio::time::sleep(READ_AGAIN) => {}
             () = interrupted.cancelled() => {
-                output::note(format!("the call goes on: redial show {call}"));
+                output::note(format!("the call continues: redial show {call}"));
                 return Ok(ExitCode::from(130));
             }
         }
     }
 }
 
-fn tell_progress(view: &CallView, last: &mut Option<(CallState, u32)>) {
+fn print_progress(view: &CallView, last: &mut Option<(CallState, u32)>) {
     if last.replace((view.state, view.attempts)) == Some((view.state, view.attempts)) {
         return;
     }
     if let (CallState::RetryWait, Some(at)) = (view.state, view.next_attempt_at) {
-        let why = view.message.as_deref().unwrap_or("failed");
-        output::note(format!("attempt {}: {why}; next attempt at {}", view.attempts, output::time(at)));
+        let class = view.class.map(ErrorClass::as_str);
+        output::note(text::retry(view.attempts, class, view.message.as_deref(), at, chrono::Utc::now()));
     }
 }
 
@@ -124,12 +109,10 @@ fn print(settings: &Settings, view: &CallView) -> anyhow::Result<ExitCode> {
     } else if succeeded {
         output::line(view.output.as_ref().map_or("null", |output| output.get()));
     } else {
-        let class = view.class.map(redial_proto::ErrorClass::as_str).unwrap_or_default();
+        let class = view.class.map(ErrorClass::as_str).unwrap_or_default();
         let message = view.message.as_deref().unwrap_or_default();
-        output::note(format!(
-            "call {} ended {} after {} attempts: {message} [{class}]",
-            view.call, view.state, view.attempts
-        ));
+        let attempts = totals::count(view.attempts.into(), "attempt");
+        output::note(format!("call {} ended {} after {attempts}: {message} [{class}]", view.call, view.state));
     }
     Ok(if succeeded { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
 }

@@ -1,4 +1,4 @@
-//! `redial cancel`: stops a task or a call, by the same request that any client sends.
+//! `redial cancel`: stops a task or a call with the request that any client sends.
 
 use std::process::ExitCode;
 
@@ -7,18 +7,17 @@ use redial_proto::{
     subjects,
 };
 use redial_queue::{Queue, QueueError};
-use serde::{Serialize, de::DeserializeOwned};
 use uuid::Uuid;
 
 use crate::{
-    commands::{REQUEST, api, nothing, queue},
+    connect::{self, api, request},
     exit, output,
     settings::Settings,
 };
 
 pub(crate) async fn run(settings: &Settings, id: Uuid) -> anyhow::Result<ExitCode> {
-    let queue = queue(settings).await?;
-    let (answer, words, stopped) = match task(&queue, TaskId(id)).await {
+    let queue = connect::queue(settings).await?;
+    let (answer, text, stopped) = match task(&queue, TaskId(id)).await {
         Ok(TaskCancelReply { state }) => {
             (serde_json::json!({ "task": id, "state": state }), of_task(id, state), task_stops(state))
         }
@@ -31,30 +30,22 @@ pub(crate) async fn run(settings: &Settings, id: Uuid) -> anyhow::Result<ExitCod
     if settings.json() {
         output::json(&answer)?;
     } else {
-        output::line(words);
+        output::line(text);
     }
     Ok(if stopped { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
 }
 
 async fn task(queue: &Queue, task: TaskId) -> Result<TaskCancelReply, QueueError> {
-    ask(queue, subjects::TASK_CANCEL, &TaskCancel { task }).await
+    request(queue, subjects::TASK_CANCEL, &TaskCancel { task }).await
 }
 
 async fn call(queue: &Queue, call: CallId) -> Result<CancelReply, QueueError> {
-    ask(queue, subjects::CANCEL, &CancelRequest { call }).await
-}
-
-/// Asking twice is the same as asking once.
-async fn ask<Q: Serialize, R: DeserializeOwned>(queue: &Queue, subject: &str, request: &Q) -> Result<R, QueueError> {
-    match queue.request(subject, request, REQUEST).await {
-        Err(error) if error.is_retryable() => queue.request(subject, request, REQUEST).await,
-        done => done,
-    }
+    request(queue, subjects::CANCEL, &CancelRequest { call }).await
 }
 
 fn not_found(id: Uuid, error: QueueError) -> anyhow::Error {
     match error {
-        QueueError::Api(ApiError { code: Code::CallNotFound, .. }) => nothing(id),
+        QueueError::Api(ApiError { code: Code::CallNotFound, .. }) => connect::not_found(id),
         error => api(error),
     }
 }
@@ -66,10 +57,10 @@ const fn task_stops(state: TaskState) -> bool {
 fn of_task(id: Uuid, state: TaskState) -> String {
     match state {
         TaskState::Waiting | TaskState::Running => {
-            format!("task {id} ends cancelled once everything that it runs has stopped: redial watch {id}")
+            format!("task {id} will be cancelled once its running calls have stopped: redial watch {id}")
         }
         TaskState::Cancelled => format!("task {id} is cancelled"),
-        TaskState::Succeeded | TaskState::Failed => format!("task {id} had ended already: {state}"),
+        TaskState::Succeeded | TaskState::Failed => format!("task {id} had already ended: {state}"),
     }
 }
 
@@ -79,12 +70,12 @@ const fn call_stops(state: CallState) -> bool {
 
 fn of_call(id: Uuid, state: CallState) -> String {
     match state {
-        CallState::Cancelled => format!("call {id} is cancelled: no attempt starts any more"),
+        CallState::Cancelled => format!("call {id} is cancelled: no further attempt starts"),
         CallState::Running => format!(
-            "call {id} is running and its worker was told to stop; it ends cancelled, or with its result if that is \
-             faster: redial show {id}"
+            "call {id} is running and its worker was told to stop; it ends cancelled, or with its result if it finishes \
+             first: redial show {id}"
         ),
-        ended => format!("call {id} had ended already: {ended}"),
+        ended => format!("call {id} had already ended: {ended}"),
     }
 }
 
@@ -93,14 +84,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_happened_in_words() {
+    fn the_text_for_a_call() {
         let id: Uuid = "01936b1c-0000-7000-8000-000000000001".parse().unwrap();
         let lines = [CallState::Cancelled, CallState::Running, CallState::Unknown].map(|state| of_call(id, state));
         insta::assert_snapshot!(lines.join("\n"));
     }
 
     #[test]
-    fn what_happened_to_a_task_in_words() {
+    fn the_text_for_a_task() {
         let id: Uuid = "01936b1c-0000-7000-8000-000000000001".parse().unwrap();
         let lines = [TaskState::Running, TaskState::Cancelled, TaskState::Failed].map(|state| of_task(id, state));
         insta::assert_snapshot!(lines.join("\n"));

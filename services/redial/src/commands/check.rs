@@ -1,4 +1,4 @@
-//! `redial check`: the arguments' pipeline offline, for people who write tools.
+//! `redial check`: resolves arguments offline, for authors of tools.
 
 use std::{
     fs,
@@ -14,15 +14,15 @@ use serde_json::{Value, value::RawValue};
 
 use crate::{cli::CheckArgs, exit, output, settings::Settings};
 
-/// What stands where a manifest names a secret: nothing runs here, so the real one is not needed.
+/// Replaces the secrets of a manifest, which are not needed because no tool runs.
 const NO_SECRET: &str = "not-needed-to-check";
 
 pub(crate) fn run(settings: &Settings, args: &CheckArgs) -> anyhow::Result<ExitCode> {
-    let (schema, takes_repairs) = match (&args.schema, &args.tool) {
+    let (schema, allows_repairs) = match (&args.schema, &args.tool) {
         (Some(file), _) => (schema_of_file(file)?, true),
         (None, tool) => schema_of_tool(&args.tools, tool.as_deref().unwrap_or_default())?,
     };
-    let repairs = if args.no_repairs || !takes_repairs { Repairs::Off } else { Repairs::On };
+    let repairs = if args.no_repairs || !allows_repairs { Repairs::Off } else { Repairs::On };
     let mut feedback = false;
     let mut one = |line: u64, raw: &str| -> anyhow::Result<()> {
         let done = schema.resolve(raw, repairs);
@@ -30,7 +30,7 @@ pub(crate) fn run(settings: &Settings, args: &CheckArgs) -> anyhow::Result<ExitC
         if settings.json() {
             return output::json(&Verdict::new(line, &done)?);
         }
-        output::line(in_words(line, &done));
+        output::line(text(line, &done));
         Ok(())
     };
     if args.arguments == "-" {
@@ -44,11 +44,11 @@ pub(crate) fn run(settings: &Settings, args: &CheckArgs) -> anyhow::Result<ExitC
 fn schema_of_file(file: &Path) -> Result<Schema, ApiError> {
     let wrong = |what: String| ApiError::new(Code::InvalidValue, format!("{}: {what}", file.display()));
     let text = fs::read_to_string(file).map_err(|error| wrong(format!("the file cannot be read: {error}")))?;
-    let schema: Value = serde_json::from_str(&text).map_err(|error| wrong(format!("no JSON: {error}")))?;
+    let schema: Value = serde_json::from_str(&text).map_err(|error| wrong(format!("not JSON: {error}")))?;
     Schema::compile(&schema).map_err(|error| wrong(error.to_string()))
 }
 
-/// The schema, and whether the tool takes repaired arguments.
+/// The schema, and whether the tool allows repairs.
 fn schema_of_tool(manifest: &Path, name: &str) -> Result<(Schema, bool), ApiError> {
     let variable = |name: &str| Some(std::env::var(name).unwrap_or_else(|_| NO_SECRET.to_owned()));
     let invalid = |what: String| ApiError::new(Code::InvalidManifest, what);
@@ -66,7 +66,8 @@ fn schema_of_tool(manifest: &Path, name: &str) -> Result<(Schema, bool), ApiErro
     Ok((schema, tool.spec.repairs))
 }
 
-/// Gives each line that is not empty, with its number. A line that is too long is still one line: a refusal says so.
+/// Passes on each line that is not empty, with its number. A line that is too long is passed on as well, so that it gets a
+/// refusal.
 fn each_line(mut input: impl BufRead, mut one: impl FnMut(u64, &str) -> anyhow::Result<()>) -> anyhow::Result<()> {
     for number in 1.. {
         let mut line = Vec::new();
@@ -81,7 +82,7 @@ fn each_line(mut input: impl BufRead, mut one: impl FnMut(u64, &str) -> anyhow::
         if let Err(error) = std::str::from_utf8(&line)
             && !too_long
         {
-            return Err(ApiError::new(Code::InvalidValue, format!("line {number} is no UTF-8: {error}")).into());
+            return Err(ApiError::new(Code::InvalidValue, format!("line {number} is not UTF-8: {error}")).into());
         }
         let text = String::from_utf8_lossy(&line);
         let text = text.trim_end_matches(['\n', '\r']);
@@ -119,12 +120,12 @@ impl<'a> Verdict<'a> {
     }
 }
 
-/// The same JSON without line breaks between its tokens: inside of strings JSON has none.
+/// The same JSON without line breaks. Strings in JSON contain none.
 fn one_line(json: &str) -> serde_json::Result<Box<RawValue>> {
     RawValue::from_string(json.replace(['\n', '\r'], " "))
 }
 
-fn in_words(line: u64, done: &Result<Resolved<'_>, Refusal>) -> String {
+fn text(line: u64, done: &Result<Resolved<'_>, Refusal>) -> String {
     let mut lines = Vec::new();
     match done {
         Ok(done) => {
@@ -137,7 +138,7 @@ fn in_words(line: u64, done: &Result<Resolved<'_>, Refusal>) -> String {
         }
         Err(refusal) => {
             lines.push(format!("{line}: feedback [{}]", refusal.class));
-            lines.extend(refusal.details.iter().map(|violation| format!("   {violation}")));
+            lines.extend(refusal.details.iter().map(|error| format!("   {error}")));
         }
     }
     output::plain(&lines.join("\n"))
@@ -167,21 +168,21 @@ mod tests {
     );
 
     #[test]
-    fn each_line_says_what_would_happen() {
-        let (mut words, mut json) = (Vec::new(), Vec::new());
+    fn the_result_of_each_line() {
+        let (mut texts, mut json) = (Vec::new(), Vec::new());
         let check = |line, raw: &str| {
             let done = schema().resolve(raw, Repairs::On);
-            words.push(in_words(line, &done));
+            texts.push(text(line, &done));
             json.push(serde_json::to_string(&Verdict::new(line, &done)?)?);
             Ok(())
         };
         each_line(INPUT.as_bytes(), check).unwrap();
-        insta::assert_snapshot!(words.join("\n"));
+        insta::assert_snapshot!(texts.join("\n"));
         insta::assert_snapshot!(json.join("\n"));
     }
 
     #[test]
-    fn a_line_that_is_too_long_or_no_text_is_one_line() {
+    fn a_line_that_is_too_long_or_not_utf8() {
         let long = format!("{{\"location\":\"{}\"}}\n{{\"location\":\"x\"}}\n", "好".repeat(MAX_ARGUMENTS / 3));
         let mut ran = Vec::new();
         let count = |line, raw: &str| {
@@ -191,11 +192,11 @@ mod tests {
         each_line(long.as_bytes(), count).unwrap();
         assert_eq!(ran, [(1, false), (2, true)]);
         let error = each_line(&b"{}\n\xff\n"[..], |_, _| Ok(())).unwrap_err();
-        assert!(error.to_string().starts_with("line 2 is no UTF-8"), "{error}");
+        assert!(error.to_string().starts_with("line 2 is not UTF-8"), "{error}");
     }
 
     #[test]
-    fn tools_and_schemas_are_found_or_named() {
+    fn missing_tools_and_schemas_are_named() {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str, text: &str| {
             let path = folder.path().join(name);

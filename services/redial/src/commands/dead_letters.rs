@@ -1,11 +1,11 @@
-//! `redial dead-letters`: messages of the streams that could not be taken, with the reason.
+//! `redial dead-letters`: messages of the streams that could not be processed, with the reason.
 
 use std::process::ExitCode;
 
 use redial_proto::{ApiError, Code};
 use redial_store::audit::DeadLetterRecord;
 
-use crate::{commands::store, output, settings::Settings};
+use crate::{connect, output, settings::Settings};
 
 const HEAD: [&str; 6] = ["id", "source", "received", "code", "message", "payload"];
 /// Characters of a reason in the table.
@@ -17,7 +17,7 @@ pub(crate) async fn run(settings: &Settings, limit: u32) -> anyhow::Result<ExitC
     if limit == 0 {
         return Err(ApiError::new(Code::InvalidValue, "--limit is 0; allowed: 1 and more").into());
     }
-    let store = store(settings).await?;
+    let store = connect::store(settings).await?;
     let mut messages = store.dead_letter_records(limit.saturating_add(1)).await?;
     let more = messages.len() > limit as usize;
     messages.truncate(limit as usize);

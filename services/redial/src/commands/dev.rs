@@ -1,4 +1,4 @@
-//! `redial dev`: everything on this machine, in one process besides the two servers.
+//! `redial dev`: private servers, a dispatcher and a worker on this machine, in one process besides the servers.
 
 use std::{
     fs,
@@ -15,14 +15,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     cli::DevArgs,
-    commands::{roles, shutdown},
-    output,
+    commands::roles,
+    connect, output,
     settings::{DevAddresses, Settings},
 };
 
 pub(crate) async fn run(settings: &Settings, args: &DevArgs) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
-    let shutdown = shutdown()?;
+    let shutdown = connect::shutdown()?;
     fs::create_dir_all(&args.folder).map_err(|error| {
         let message = format!("--folder {}: {error}", args.folder.display());
         ApiError::new(Code::InvalidConfiguration, message)
@@ -49,8 +49,8 @@ struct Stack<'a> {
 }
 
 impl Stack<'_> {
-    /// Runs the roles until the shutdown. The worker stops first and drains while the dispatcher still takes its
-    /// results; whoever fails takes both down.
+    /// Runs both roles until the shutdown. The worker stops first and drains, while the dispatcher still ingests its
+    /// results. If one role fails, both stop.
     async fn run(&self, shutdown: &CancellationToken) -> anyhow::Result<()> {
         redial_store::admin::migrate(self.postgres.url()).await?;
         let keep = tokio::spawn(keep_addresses(
@@ -96,12 +96,12 @@ impl Stack<'_> {
             folder: self.args.folder.clone(),
         };
         if self.args.only_servers || self.args.no_worker {
-            greeting.tell();
+            greeting.print();
             stop.cancelled().await;
             return Ok(());
         }
         let config = self.settings.worker(&self.args.worker, self.queue())?;
-        roles::run_worker(self.settings, &self.args.worker, config, stop.clone(), || greeting.tell()).await
+        roles::run_worker(self.settings, &self.args.worker, config, stop.clone(), || greeting.print()).await
     }
 
     fn queue(&self) -> QueueConfig {
@@ -109,7 +109,7 @@ impl Stack<'_> {
     }
 }
 
-/// What `redial dev` says once calls can be made.
+/// What `redial dev` prints once it accepts calls.
 struct Greeting {
     json: bool,
     began: Instant,
@@ -119,12 +119,12 @@ struct Greeting {
 }
 
 impl Greeting {
-    fn tell(self) {
+    fn print(self) {
         let ready_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let Self { nats_url, database_url, folder, .. } = self;
         if self.json {
-            let said = serde_json::json!({ "ready_ms": ready_ms, "nats_url": nats_url, "database_url": database_url });
-            return output::line(said.to_string());
+            let ready = serde_json::json!({ "ready_ms": ready_ms, "nats_url": nats_url, "database_url": database_url });
+            return output::line(ready.to_string());
         }
         output::line(format!("redial dev is ready after {ready_ms} ms"));
         output::line(format!("  Postgres  {database_url}"));
@@ -135,7 +135,7 @@ impl Greeting {
     }
 }
 
-/// Writes how this can be reached, for the other commands, again whenever a server was restarted.
+/// Writes the addresses for other commands, and again after each restart of a server.
 async fn keep_addresses(
     folder: PathBuf,
     (database_url, mut postgres): (String, watch::Receiver<Option<u32>>),
@@ -150,7 +150,7 @@ async fn keep_addresses(
             postgres_pid: *postgres.borrow_and_update(),
         };
         if let Err(error) = write_private(&DevAddresses::path(&folder), &addresses) {
-            tracing::warn!(%error, "other commands will not find this by themselves");
+            tracing::warn!(%error, "failed to write the addresses for other commands");
         }
         let changed = tokio::select! {
             changed = postgres.changed() => changed,
@@ -162,7 +162,7 @@ async fn keep_addresses(
     }
 }
 
-/// Only this user may read it: it holds passwords. Replaced whole, so that no reader sees half of it.
+/// Only this user may read the file, because it contains passwords. It is replaced atomically.
 fn write_private(path: &Path, addresses: &DevAddresses) -> std::io::Result<()> {
     use std::{io::Write, os::unix::fs::OpenOptionsExt};
     let draft = path.with_extension("draft");

@@ -1,14 +1,14 @@
-//! `redial health`: a round trip to NATS and, where a database is set, to Postgres.
+//! `redial health`: checks that NATS answers and, if a database is configured, that Postgres does.
 
 use std::{process::ExitCode, time::Duration};
 
-use crate::{commands::queue, exit, output, settings::Settings};
+use crate::{connect, exit, output, settings::Settings};
 
-/// A healthy server answers within this.
+/// Longest wait for a server's answer.
 const LIMIT: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
-    let nats = tokio::time::timeout(LIMIT, async { anyhow::Ok(queue(settings).await?.health().await?) }).await;
+    let nats = tokio::time::timeout(LIMIT, async { anyhow::Ok(connect::queue(settings).await?.health().await?) }).await;
     let mut checks = vec![("nats", verdict(nats))];
     if let Some(url) = settings.database_url_if_set() {
         let ping = async { anyhow::Ok(redial_store::admin::ping(&url).await?) };

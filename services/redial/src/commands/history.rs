@@ -8,9 +8,9 @@ use redial_store::{
     audit::{CallLine, Filter},
 };
 
-use crate::{cli::HistoryArgs, commands::store, output, settings::Settings};
+use crate::{cli::HistoryArgs, connect, output, settings::Settings};
 
-/// Calls read from the database at once.
+/// Calls in one query.
 const PAGE: u32 = 1000;
 const HEAD: [&str; 8] = ["call", "tool", "state", "class", "attempts", "submitted", "total", "next attempt"];
 
@@ -18,7 +18,7 @@ pub(crate) async fn run(settings: &Settings, args: HistoryArgs) -> anyhow::Resul
     if args.limit == 0 {
         return Err(ApiError::new(Code::InvalidValue, "--limit is 0; allowed: 1 and more").into());
     }
-    let store = store(settings).await?;
+    let store = connect::store(settings).await?;
     let filter = Filter { before: args.before, task: args.task, ..args.filter.into() };
     let mut pages = Pages::new(&store, filter);
     let (mut left, mut lines, mut last) = (args.limit, Vec::new(), None);
@@ -46,7 +46,7 @@ pub(crate) async fn run(settings: &Settings, args: HistoryArgs) -> anyhow::Resul
     Ok(ExitCode::SUCCESS)
 }
 
-/// The history of a filter, page by page.
+/// The calls that match a filter, page by page.
 pub(super) struct Pages<'a> {
     store: &'a Store,
     filter: Filter,
@@ -58,7 +58,7 @@ impl<'a> Pages<'a> {
         Self { store, filter, ended: false }
     }
 
-    /// The next calls, at most so many; none once all were read.
+    /// The next calls, at most `most`; empty after the last page.
     pub(super) async fn next(&mut self, most: u32) -> Result<Vec<CallLine>, StoreError> {
         if self.ended {
             return Ok(Vec::new());

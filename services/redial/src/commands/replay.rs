@@ -1,4 +1,4 @@
-//! `redial replay`: a recorded task is decided again, and every difference is reported. A record in a file is a
+//! `redial replay`: repeats the decisions of a recorded task and reports every difference. A record in a file is a
 //! regression test.
 
 use std::{fs, path::Path, process::ExitCode};
@@ -11,12 +11,7 @@ use redial_store::EndedCall;
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
-use crate::{
-    cli::ReplayArgs,
-    commands::{show::record, store},
-    exit, output,
-    settings::Settings,
-};
+use crate::{cli::ReplayArgs, connect, exit, output, settings::Settings, task_record::TaskRecord};
 
 pub(crate) async fn run(settings: &Settings, args: &ReplayArgs) -> anyhow::Result<ExitCode> {
     let saved = match (&args.file, args.task) {
@@ -28,14 +23,14 @@ pub(crate) async fn run(settings: &Settings, args: &ReplayArgs) -> anyhow::Resul
     if settings.json() {
         output::json(&saved.as_json(&differences))?;
     } else {
-        output::line(saved.in_words(&differences));
+        output::line(saved.text(&differences));
     }
     Ok(if differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
 }
 
-/// The same way as through a file: so a file never lacks anything.
+/// Converts the record like one in a file, so that a file is never incomplete.
 async fn from_database(settings: &Settings, task: TaskId) -> anyhow::Result<Saved> {
-    let Some(record) = record::load(&store(settings).await?, task).await? else {
+    let Some(record) = TaskRecord::load(&connect::store(settings).await?, task).await? else {
         return Err(ApiError::new(Code::TaskNotFound, format!("no task {task} is on record")).into());
     };
     Ok(serde_json::from_str(&serde_json::to_string(&record)?)?)
@@ -46,12 +41,13 @@ fn from_file(file: &Path) -> Result<Saved, ApiError> {
     let text = fs::read_to_string(file)
         .map_err(|error| ApiError::new(Code::InvalidValue, format!("--file {name}: {error}")))?;
     serde_json::from_str(&text).map_err(|error| {
-        let message = format!("{name} is no record of a task: {error}; allowed: what redial show TASK --json writes");
+        let message =
+            format!("{name} is not a record of a task: {error}; allowed: what redial show TASK --json writes");
         ApiError::new(Code::InvalidMessage, message)
     })
 }
 
-/// Of a record, what is needed to decide it again.
+/// The part of a record that a replay needs.
 #[derive(Debug, Deserialize)]
 struct Saved {
     task: TaskId,
@@ -87,13 +83,13 @@ struct SavedAttempt {
     outcome: String,
 }
 
-/// A tool's result may be `null`, which is not the same as none.
+/// A tool's result may be `null`, which differs from no result.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::<RawValue>::deserialize(deserializer).map(Some)
 }
 
 impl SavedCall {
-    /// The call as the dispatcher was told of it, if it has ended.
+    /// The call as the dispatcher read it, if it has ended.
     fn ended(&self) -> Option<EndedCall> {
         if !self.state.is_terminal() {
             return None;
@@ -136,7 +132,7 @@ impl Saved {
         self.steps.iter().map(|step| step.decisions.len()).sum()
     }
 
-    fn in_words(&self, differences: &[Difference]) -> String {
+    fn text(&self, differences: &[Difference]) -> String {
         let mut text = format!("{} steps, {} decisions: ", self.steps.len(), self.decisions());
         match differences.len() {
             0 => text.push_str("identical"),
@@ -172,7 +168,7 @@ impl Saved {
 mod tests {
     use super::*;
 
-    /// What `redial show TASK --json` wrote of a follow-up task with a repaired call.
+    /// The output of `redial show TASK --json` for a follow-up task with a repaired call.
     const RECORDED: &str = include_str!("replay/recorded.json");
 
     fn changed(change: impl FnOnce(&mut Value)) -> Saved {
@@ -182,10 +178,10 @@ mod tests {
     }
 
     #[test]
-    fn a_recorded_task_goes_the_same_way_again() {
+    fn a_recorded_task_replays_without_a_difference() {
         let saved: Saved = serde_json::from_str(RECORDED).unwrap();
         let differences = saved.replay();
-        assert_eq!(saved.in_words(&differences), "4 steps, 9 decisions: identical");
+        assert_eq!(saved.text(&differences), "4 steps, 9 decisions: identical");
         assert_eq!(saved.as_json(&differences)["identical"], true);
         assert!(!saved.earlier.is_empty(), "it is a follow-up");
     }
@@ -194,11 +190,11 @@ mod tests {
     fn a_difference_is_named_with_its_step() {
         let saved = changed(|record| record["steps"][1]["decisions"][0]["seq"] = 99.into());
         let differences = saved.replay();
-        let words = saved.in_words(&differences);
-        assert!(words.starts_with("4 steps, 9 decisions: "), "{words}");
+        let text = saved.text(&differences);
+        assert!(text.starts_with("4 steps, 9 decisions: "), "{text}");
         assert!(
-            words.contains("\nstep 2\n  on record  {\"decision\":\"message\",\"seq\":99}\n  replayed   {"),
-            "{words}"
+            text.contains("\nstep 2\n  on record  {\"decision\":\"message\",\"seq\":99}\n  replayed   {"),
+            "{text}"
         );
         let json = saved.as_json(&differences);
         assert_eq!(json["differences"][0]["recorded"]["seq"], 99);
@@ -228,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_rules_of_the_last_attempt_are_those_of_the_call() {
+    fn field_errors_of_the_last_attempt_are_those_of_the_call() {
         let failed = |class: &str| {
             changed(|record| {
                 let call = &mut record["calls"][1];
@@ -246,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_record_is_named() {
+    fn a_file_without_a_record_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.json");
         let missing = from_file(&file).unwrap_err();
@@ -254,6 +250,9 @@ mod tests {
         fs::write(&file, "{\"call\": \"01936b1c-0000-7000-8000-000000000001\"}").unwrap();
         let wrong = from_file(&file).unwrap_err();
         assert_eq!(wrong.code, Code::InvalidMessage);
-        assert!(wrong.message.contains("a.json is no record of a task") && wrong.message.contains("--json"), "{wrong}");
+        assert!(
+            wrong.message.contains("a.json is not a record of a task") && wrong.message.contains("--json"),
+            "{wrong}"
+        );
     }
 }

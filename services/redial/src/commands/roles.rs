@@ -1,4 +1,4 @@
-//! `redial dispatcher` and `redial worker`: one role against given servers.
+//! `redial dispatcher` and `redial worker`.
 
 use std::process::ExitCode;
 
@@ -6,7 +6,7 @@ use redial_worker::{Worker, WorkerConfig};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    commands::shutdown,
+    connect::shutdown,
     settings::{DispatcherFlags, Settings, WorkerFlags},
 };
 
@@ -22,8 +22,8 @@ pub(crate) async fn worker(settings: &Settings, flags: &WorkerFlags) -> anyhow::
     Ok(ExitCode::SUCCESS)
 }
 
-/// A worker with the manifest's tools, the models, and the built-in `echo`, which has a pool of its own: a worker that has
-/// nothing else then stays out of the way of others.
+/// A worker with the manifest's tools, the models, and the built-in tool `echo`. `echo` has its own pool, so that a worker
+/// without other tools pulls no job that it cannot run.
 pub(crate) async fn run_worker(
     settings: &Settings,
     flags: &WorkerFlags,
@@ -34,7 +34,7 @@ pub(crate) async fn run_worker(
     let mut worker = Worker::new(config).on_ready(ready).add(redial_tools::Tool::echo().pool("echo"));
     let (manifest, models) = (settings.manifest(flags), settings.models(flags));
     if manifest.is_none() && models.is_none() {
-        tracing::info!("no tools.toml and no models.toml: this worker has nothing but the tool echo");
+        tracing::info!("found no tools.toml and no models.toml, so this worker has only the tool echo");
     }
     if let Some(manifest) = manifest {
         for tool in redial_tools::load(&manifest).map_err(|error| invalid_manifest(&error))? {

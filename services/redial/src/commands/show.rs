@@ -1,38 +1,36 @@
-//! `redial show`: one task or call whole.
+//! `redial show`: one task or call with everything on record about it.
 
-mod mermaid;
-pub(super) mod pretty;
-pub(super) mod record;
-mod task;
 #[cfg(test)]
 mod tests;
-mod timeline;
 
 use std::process::ExitCode;
 
-use redial_proto::{ApiError, CallId, Code, TaskId};
+use chrono::{DateTime, Utc};
+use redial_proto::{ApiError, CallId, Code, TaskId, TaskInput, TaskState, TaskStep};
+use redial_store::audit::CallRecord;
 use uuid::Uuid;
 
 use crate::{
-    commands::{nothing, store, story::Page},
-    output,
+    connect, json_text, output,
     settings::Settings,
+    task_record::TaskRecord,
+    timeline::{Entry, Event, Ink, Page, Printed, TaskTimeline, call, diagram, totals},
 };
 
 pub(crate) async fn run(settings: &Settings, id: Uuid, mermaid: bool) -> anyhow::Result<ExitCode> {
-    let store = store(settings).await?;
-    let now = chrono::Utc::now();
-    if let Some(record) = record::load(&store, TaskId(id)).await? {
+    let store = connect::store(settings).await?;
+    let now = Utc::now();
+    if let Some(record) = TaskRecord::load(&store, TaskId(id)).await? {
         if mermaid {
-            output::line(mermaid::render(&record.task, &record.steps, &record.messages));
+            output::line(task_diagram(&record));
         } else if settings.json() {
             output::json(&record)?;
         } else {
-            output::line(task::render(&record, Page::of_stdout(), now));
+            output::line(task_text(&record, Page::of_stdout(), now));
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let Some(record) = store.record(CallId(id)).await? else { return Err(nothing(id)) };
+    let Some(record) = store.record(CallId(id)).await? else { return Err(connect::not_found(id)) };
     if mermaid {
         let message = format!("{id} is a call; allowed with --mermaid: a task");
         return Err(ApiError::new(Code::InvalidValue, message).into());
@@ -40,7 +38,62 @@ pub(crate) async fn run(settings: &Settings, id: Uuid, mermaid: bool) -> anyhow:
     if settings.json() {
         output::json(&record)?;
     } else {
-        output::line(timeline::render(&record, now));
+        output::line(call_text(&record, Page::of_stdout(), now));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn task_diagram(record: &TaskRecord) -> String {
+    let entries: Vec<_> = task_events(record, |_| Vec::new()).flat_map(|event| event.entries).collect();
+    diagram::render(record.task.agent.as_deref(), &entries, record.task.answer.as_deref())
+}
+
+fn task_text(record: &TaskRecord, page: Page, now: DateTime<Utc>) -> String {
+    let mut text = totals::head(&record.task, page);
+    text.push('\n');
+    text.extend(task_events(record, |step| call_of(record, step)).map(|event| page.event(&event)));
+    text.push_str(&page.event(&waiting(record, now)));
+    if let Some(answer) = &record.task.answer {
+        text.push_str(&format!("\nanswer\n{}", output::plain(answer)));
+    }
+    text.trim_end().to_owned()
+}
+
+fn task_events(record: &TaskRecord, details: impl Fn(&TaskStep) -> Vec<Entry>) -> impl Iterator<Item = Event> {
+    let mut timeline = TaskTimeline::new(&record.task);
+    timeline.add_messages(&record.messages);
+    record.steps.iter().map(move |step| timeline.event(step, Printed::default(), details(step)))
+}
+
+/// The call that ended in a step.
+fn call_of(record: &TaskRecord, step: &TaskStep) -> Vec<Entry> {
+    let (TaskInput::TurnEnded { call, .. } | TaskInput::CallEnded { call, .. }) = &step.input else {
+        return Vec::new();
+    };
+    let record = record.calls.iter().find(|record| record.line.call == call.0);
+    record.map(call::summary).unwrap_or_default()
+}
+
+/// What a task that has not ended waits for.
+fn waiting(record: &TaskRecord, now: DateTime<Utc>) -> Event {
+    let waits = |record: &CallRecord| {
+        let waits = call::waiting(record, now)?;
+        Some(Entry::new("waits", Ink::Yellow, format!("{}: {waits}\n(call {})", record.line.tool, record.line.call)))
+    };
+    let mut entries: Vec<_> = record.calls.iter().filter_map(waits).collect();
+    if record.task.state == TaskState::Waiting {
+        entries.push(Entry::new("waits", Ink::Yellow, "for earlier tasks of its conversation"));
+    }
+    Event { time: "now".to_owned(), entries }
+}
+
+fn call_text(record: &CallRecord, page: Page, now: DateTime<Utc>) -> String {
+    let page = page.with_points_in_time();
+    let mut text = call::head(record, page);
+    text.push('\n');
+    text.extend(call::events(record, now).iter().map(|event| page.event(event)));
+    if let Some(result) = call::result(record) {
+        text.push_str(&format!("\nresult\n{}", json_text::indented(result.get())));
+    }
+    text.trim_end().to_owned()
 }

@@ -1,13 +1,12 @@
-//! `redial submit`: a file of submissions, streamed, a line each.
+//! `redial submit`: submits each line of a file.
 //!
-//! Every line without a key gets one made of the file's name, the line's number and its text. So the same file can be
-//! run again after a crash, a Ctrl-C or an outage: what is on record already is found by its key.
+//! A line without a key gets one made of the file's name, the line's number and its text. So the same file can be
+//! submitted again after a crash, a Ctrl-C or an outage: calls that are on record are found by their keys.
 
 use std::{
     io::{BufRead, BufReader, IsTerminal, Read},
     path::Path,
     process::ExitCode,
-    time::Duration,
 };
 
 use futures_util::{StreamExt, stream::FuturesOrdered};
@@ -19,36 +18,34 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     cli::SubmitArgs,
-    commands::{REQUEST, api, queue, shutdown},
+    connect::{self, Outage, REQUEST},
     exit, output,
     settings::Settings,
 };
 
-/// Messages under way at once.
-const AT_ONCE: usize = 8;
-/// Bytes of lines in one message; NATS takes 1 MiB.
+/// Batches that wait for their replies at the same time.
+const PENDING: usize = 8;
+/// Bytes of lines in one request; NATS accepts 1 MiB.
 const MOST_BYTES: usize = 700 * 1024;
-/// A line longer than this cannot be a submission.
+/// A longer line cannot be a submission.
 const LONGEST_LINE: u64 = 1024 * 1024;
-/// How long an outage of the dispatchers is waited out.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) async fn run(settings: &Settings, args: &SubmitArgs) -> anyhow::Result<ExitCode> {
     let mut lines = Lines::open(&args.file, args.name.as_deref())?;
-    let queue = queue(settings).await?;
-    let interrupted = shutdown()?;
+    let queue = connect::queue(settings).await?;
+    let interrupted = connect::shutdown()?;
     let bar = progress(lines.bytes);
     let mut tally = Tally::default();
-    let mut under_way = FuturesOrdered::new();
+    let mut pending = FuturesOrdered::new();
     loop {
-        while under_way.len() < AT_ONCE && !interrupted.is_cancelled() {
+        while pending.len() < PENDING && !interrupted.is_cancelled() {
             let batch = lines.batch(args.batch as usize, &mut tally, &bar)?;
             if batch.is_empty() {
                 break;
             }
-            under_way.push_back(send(&queue, batch));
+            pending.push_back(send(&queue, batch));
         }
-        let Some(done) = under_way.next().await else { break };
+        let Some(done) = pending.next().await else { break };
         let (numbers, results) = done?;
         tally.count(&numbers, &results, &bar);
     }
@@ -65,7 +62,7 @@ fn report(settings: &Settings, tally: &Tally, interrupted: bool) -> anyhow::Resu
         }))?;
     } else {
         output::line(format!(
-            "{accepted} accepted, {existing} on record before, {refused} refused (on record, never run), \
+            "{accepted} accepted, {existing} already on record, {refused} refused (on record, never run), \
              {rejected} rejected"
         ));
     }
@@ -106,7 +103,7 @@ impl Tally {
     }
 }
 
-/// Numbered lines of one message.
+/// Numbered lines of one request.
 type Batch = Vec<(u64, Box<RawValue>)>;
 
 struct Lines {
@@ -114,7 +111,7 @@ struct Lines {
     name: Option<String>,
     number: u64,
     bytes: Option<u64>,
-    /// A line that did not fit the last batch.
+    /// A line that did not fit into the last batch.
     left: Option<(u64, Box<RawValue>)>,
 }
 
@@ -123,7 +120,9 @@ impl Lines {
         if path == Path::new("-") {
             let name = name.map(str::to_owned);
             if name.is_none() {
-                output::note("standard input has no name: lines without a key are new calls each time; see --name");
+                output::note(
+                    "standard input has no name, so a second run submits lines without a key again; see --name",
+                );
             }
             return Ok(Self {
                 reader: Box::new(BufReader::new(std::io::stdin())),
@@ -136,7 +135,7 @@ impl Lines {
         let wrong = |error: std::io::Error| {
             ApiError::new(
                 Code::InvalidValue,
-                format!("{}: {error}; a file with one JSON submission a line is needed", path.display()),
+                format!("{}: {error}; allowed: a file with one JSON submission on each line", path.display()),
             )
         };
         let file = std::fs::File::open(path).map_err(wrong)?;
@@ -152,7 +151,7 @@ impl Lines {
         })
     }
 
-    /// The next good lines that fit one message; bad ones are counted and told.
+    /// The next valid lines that fit one request; invalid ones are counted and reported.
     fn batch(&mut self, most: usize, tally: &mut Tally, bar: &ProgressBar) -> anyhow::Result<Batch> {
         let mut batch: Batch = Vec::with_capacity(most);
         let mut bytes = 0;
@@ -220,33 +219,23 @@ impl Lines {
     }
 }
 
-/// Sends a batch until it is answered: the keys make that harmless.
+/// Sends a batch until it is answered. The keys make retries safe.
 async fn send(queue: &Queue, batch: Batch) -> anyhow::Result<(Vec<u64>, Vec<SubmitResult>)> {
     let (numbers, calls): (Vec<u64>, Vec<Box<RawValue>>) = batch.into_iter().unzip();
     let message = SubmitBatch { calls };
-    let began = tokio::time::Instant::now();
-    let mut pause = Duration::from_millis(100);
+    let mut outage = Outage::new();
     loop {
         let error = match queue.request::<_, SubmitBatchReply>(subjects::SUBMIT, &message, REQUEST).await {
-            Ok(reply) if reply.results.iter().any(may_pass) => {
+            Ok(reply) if reply.results.iter().any(connect::is_retryable) => {
                 ApiError::new(Code::Unavailable, "the database is not available")
             }
             Ok(reply) => return Ok((numbers, reply.results)),
             Err(error) if error.is_retryable() => error.into_api(),
-            Err(error @ QueueError::Api(_)) => return Err(api(error)),
+            Err(error @ QueueError::Api(_)) => return Err(connect::api(error)),
             Err(error) => return Err(error.into()),
         };
-        if began.elapsed() > PATIENCE {
-            return Err(error.into());
-        }
-        tracing::warn!(%error, "sending the batch again");
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(Duration::from_secs(2));
+        outage.wait(error).await?;
     }
-}
-
-fn may_pass(result: &SubmitResult) -> bool {
-    result.error.as_ref().is_some_and(|error| error.code.is_retryable())
 }
 
 fn progress(bytes: Option<u64>) -> ProgressBar {

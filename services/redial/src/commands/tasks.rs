@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use redial_proto::TaskView;
 use redial_store::audit::TaskFilter;
 
-use crate::{cli::TasksArgs, commands::store, output, settings::Settings};
+use crate::{cli::TasksArgs, connect, output, settings::Settings};
 
 const HEAD: [&str; 9] = ["task", "state", "code", "agent", "conversation", "turns", "submitted", "total", "input"];
 /// Characters of a text that are shown.
@@ -15,8 +15,8 @@ const NAME: usize = 40;
 pub(crate) async fn run(settings: &Settings, args: TasksArgs) -> anyhow::Result<ExitCode> {
     let TasksArgs { state, conversation, tenant, agent, since, limit, before } = args;
     let filter = TaskFilter { state, conversation, tenant, agent, since, before };
-    // One more than wanted tells whether there are more.
-    let mut tasks = store(settings).await?.tasks(&filter, limit + 1).await?;
+    // One more than the limit, to know whether there are more.
+    let mut tasks = connect::store(settings).await?.tasks(&filter, limit + 1).await?;
     let more = tasks.len() > limit as usize;
     tasks.truncate(limit as usize);
     if settings.json() {
@@ -54,7 +54,7 @@ mod tests {
     use redial_proto::{TaskState, Usage};
 
     use super::*;
-    use crate::commands::story::sample;
+    use crate::timeline::sample;
 
     #[test]
     fn one_line_for_each_task() {

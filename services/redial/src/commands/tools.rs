@@ -1,18 +1,18 @@
-//! `redial tools`: what workers registered.
+//! `redial tools`: the tools that workers registered.
 
 use std::process::ExitCode;
 
 use redial_proto::ToolSpec;
 use redial_store::audit::ToolRecord;
 
-use crate::{commands::store, output, settings::Settings};
+use crate::{connect, output, settings::Settings};
 
 const HEAD: [&str; 6] = ["tool", "effect", "pool", "timeout", "workers", "description"];
 /// Characters of a description in the table.
 const DESCRIPTION: usize = 60;
 
 pub(crate) async fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
-    let tools = store(settings).await?.tool_records().await?;
+    let tools = connect::store(settings).await?.tool_records().await?;
     if tools.is_empty() {
         output::note("no worker has registered a tool yet");
     } else if settings.json() {
@@ -38,7 +38,7 @@ fn row(tool: &ToolRecord) -> Vec<String> {
             workers,
             output::one_line(&spec.description, DESCRIPTION),
         ],
-        // Registered by a worker of another version.
+        // A worker of another version registered it.
         Err(error) => {
             let unreadable = output::one_line(&format!("not readable: {error}"), DESCRIPTION);
             vec![tool.name.clone(), "?".to_owned(), "?".to_owned(), "?".to_owned(), workers, unreadable]
@@ -57,7 +57,7 @@ mod tests {
         let tool = |name: &str, workers, spec: serde_json::Value| ToolRecord {
             name: name.to_owned(),
             spec: serde_json::value::to_raw_value(&spec).unwrap(),
-            registered_by: "desk-0123456789ab".to_owned(),
+            registered_by: "host-0123456789ab".to_owned(),
             registered_at: "2026-11-20T08:00:00Z".parse().unwrap(),
             workers,
         };

@@ -1,8 +1,8 @@
-//! `redial watch`: what happens to a task, while it happens.
+//! `redial watch`: what happens in a task, while it happens.
 
 mod follow;
 mod live;
-mod teller;
+mod printer;
 
 use std::process::ExitCode;
 
@@ -10,26 +10,26 @@ use redial_proto::{TaskId, TaskState, TaskView};
 
 pub(super) use self::{
     follow::follow,
-    teller::{Out, Teller},
+    printer::{Out, Printer},
 };
-use crate::{commands::queue, exit, output, settings::Settings};
+use crate::{connect, exit, output, settings::Settings};
 
 pub(crate) async fn run(settings: &Settings, task: TaskId) -> anyhow::Result<ExitCode> {
-    let queue = queue(settings).await?;
-    let teller = if settings.json() { Teller::Json } else { Teller::story(Out::Stdout) };
-    Ok(match follow(&queue, task, teller).await? {
-        Some(view) => code(&view),
-        None => goes_on(task),
+    let queue = connect::queue(settings).await?;
+    let printer = if settings.json() { Printer::Json } else { Printer::text(Out::Stdout) };
+    Ok(match follow(&queue, task, printer).await? {
+        Some(view) => exit_code(&view),
+        None => interrupted(task),
     })
 }
 
-/// 0 only if there is an answer that no limit forced.
-pub(super) fn code(task: &TaskView) -> ExitCode {
+/// Success only if the task has an answer that no limit forced.
+pub(super) fn exit_code(task: &TaskView) -> ExitCode {
     if task.state == TaskState::Succeeded { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) }
 }
 
-/// The user went away; the task does not care.
-pub(super) fn goes_on(task: TaskId) -> ExitCode {
-    output::note(format!("the task goes on: redial watch {task}"));
+/// The exit code after Ctrl-C, which does not stop the task.
+pub(super) fn interrupted(task: TaskId) -> ExitCode {
+    output::note(format!("the task continues: redial watch {task}"));
     ExitCode::from(130)
 }

@@ -1,20 +1,20 @@
-//! `redial workers`: who runs what.
+//! `redial workers`: the workers, their state and their tools.
 
 use std::process::ExitCode;
 
 use redial_store::audit::WorkerRecord;
 
-use crate::{commands::store, output, settings::Settings};
+use crate::{connect, output, settings::Settings};
 
 const HEAD: [&str; 6] = ["worker", "state", "running", "last seen", "version", "tools"];
 /// Characters of the list of tools in the table.
 const TOOLS: usize = 60;
 
 pub(crate) async fn run(settings: &Settings, all: bool) -> anyhow::Result<ExitCode> {
-    let workers = store(settings).await?.worker_records(all).await?;
+    let workers = connect::store(settings).await?.worker_records(all).await?;
     if workers.is_empty() {
         output::note(if all {
-            "no worker was ever seen"
+            "no worker has registered yet"
         } else {
             "no worker is alive; --all lists those that are gone"
         });
@@ -66,9 +66,9 @@ mod tests {
             alive,
         };
         insta::assert_snapshot!(render(&[
-            worker("desk-0123456789ab", 12, false, true),
-            worker("desk-123456789abc", 1, true, true),
-            worker("desk-23456789abcd", 0, true, false),
+            worker("host-0123456789ab", 12, false, true),
+            worker("host-123456789abc", 1, true, true),
+            worker("host-23456789abcd", 0, true, false),
         ]));
     }
 }

@@ -1,4 +1,4 @@
-//! Counts what would run again, and changes nothing.
+//! Counts the calls that would run again, and changes nothing.
 
 use std::{collections::BTreeMap, process::ExitCode};
 
@@ -8,25 +8,25 @@ use redial_store::{
     audit::{CallLine, CallRecord},
 };
 
-use super::{Which, can_run_again, matching};
-use crate::{commands::store, exit, output, settings::Settings};
+use super::select::{Selection, can_run_again, matching};
+use crate::{connect, exit, output, settings::Settings};
 
 const HEAD: [&str; 4] = ["tool", "state", "class", "calls"];
 
-pub(super) async fn run(settings: &Settings, which: Which) -> anyhow::Result<ExitCode> {
-    let store = store(settings).await?;
+pub(super) async fn run(settings: &Settings, selection: Selection) -> anyhow::Result<ExitCode> {
+    let store = connect::store(settings).await?;
     let mut counts = Counts::default();
     let mut rejected = false;
-    match which {
-        Which::Named(calls) => {
+    match selection {
+        Selection::Named(calls) => {
             for call in calls {
                 rejected |= named(&store, call, &mut counts).await?;
             }
         }
-        Which::Filtered(filters) => {
+        Selection::Filtered(filters) => {
             matching(&store, filters, |line| counts.add(&line)).await?;
             if counts.total() > 0 {
-                output::note("calls that were redriven before are counted too; they will be left alone");
+                output::note("the count includes calls that were already redriven; those do not run again");
             }
         }
     }
@@ -38,13 +38,13 @@ pub(super) async fn run(settings: &Settings, which: Which) -> anyhow::Result<Exi
     Ok(if rejected { ExitCode::from(exit::FAILED) } else { ExitCode::SUCCESS })
 }
 
-/// Counts one call that was named, or says why it would not run again; true if it would be rejected.
+/// Counts one call, or prints why it would not run again; true if it would be rejected.
 async fn named(store: &Store, call: CallId, counts: &mut Counts) -> anyhow::Result<bool> {
     let record = store.record(call).await?;
-    match verdict(call, record.as_ref()) {
+    match redrivable(call, record.as_ref()) {
         Ok(line) => counts.add(line),
-        Err(Hindrance::Redriven(by)) => output::note(format!("call {call} was redriven before, as {by}")),
-        Err(Hindrance::Rejected(error)) => {
+        Err(Obstacle::Redriven(by)) => output::note(format!("call {call} was already redriven as {by}")),
+        Err(Obstacle::Rejected(error)) => {
             output::note(format!("call {call}: {error}"));
             return Ok(true);
         }
@@ -53,14 +53,14 @@ async fn named(store: &Store, call: CallId, counts: &mut Counts) -> anyhow::Resu
 }
 
 /// Why a call would not run again.
-enum Hindrance {
-    /// This call runs it again already.
+enum Obstacle {
+    /// It was already redriven as this call.
     Redriven(uuid::Uuid),
     Rejected(ApiError),
 }
 
-fn verdict(call: CallId, record: Option<&CallRecord>) -> Result<&CallLine, Hindrance> {
-    let rejected = |code, message: String| Hindrance::Rejected(ApiError::new(code, message));
+fn redrivable(call: CallId, record: Option<&CallRecord>) -> Result<&CallLine, Obstacle> {
+    let rejected = |code, message: String| Obstacle::Rejected(ApiError::new(code, message));
     let record = record.ok_or_else(|| rejected(Code::CallNotFound, format!("no call {call} is on record")))?;
     let state = &record.line.state;
     if !state.parse().is_ok_and(can_run_again) {
@@ -68,12 +68,12 @@ fn verdict(call: CallId, record: Option<&CallRecord>) -> Result<&CallLine, Hindr
         return Err(rejected(Code::WrongState, message));
     }
     match record.redriven_as {
-        Some(by) => Err(Hindrance::Redriven(by)),
+        Some(by) => Err(Obstacle::Redriven(by)),
         None => Ok(&record.line),
     }
 }
 
-/// How many calls there are of each tool, state and class.
+/// The number of calls of each tool, state and class.
 #[derive(Default)]
 struct Counts(BTreeMap<(String, String, Option<String>), u64>);
 

@@ -1,16 +1,20 @@
-//! What people see of calls of every kind.
+//! The text of calls and tasks of every kind.
 
-use chrono::{DateTime, TimeDelta, Utc};
-use redial_store::audit::{AttemptRecord, CallLine, CallRecord, LateRecord};
+use chrono::TimeDelta;
+use redial_proto::{AgentSpec, Language, Trimmed, TurnReply, TurnRequest, Usage};
+use redial_store::{
+    TaskCall,
+    audit::{AttemptRecord, CallLine, LateRecord},
+};
 use serde_json::value::RawValue;
-use uuid::Uuid;
 
-use super::timeline::render;
+use super::*;
+use crate::timeline::sample;
 
 const CALL: Uuid = Uuid::from_u128(0x0193_6b1c_0000_7000_8000_0000_0000_0001);
 const OTHER: Uuid = Uuid::from_u128(0x0193_6b1c_0000_7000_8000_0000_0000_0002);
 
-/// So many ms after the submission.
+/// A time in ms after the submission.
 fn at(ms: i64) -> DateTime<Utc> {
     "2026-11-20T08:00:00Z".parse::<DateTime<Utc>>().unwrap() + TimeDelta::milliseconds(ms)
 }
@@ -55,11 +59,15 @@ fn call(state: &str, attempts_made: Vec<AttemptRecord>) -> CallRecord {
     }
 }
 
-/// An attempt that runs since then.
+fn text(call: &CallRecord, now: DateTime<Utc>) -> String {
+    call_text(call, Page::test(None, false), now)
+}
+
+/// An attempt that started then.
 fn running(attempt: i32, started: i64) -> AttemptRecord {
     AttemptRecord {
         attempt,
-        worker: format!("desk-{attempt}"),
+        worker: format!("host-{attempt}"),
         started_at: at(started),
         ended_at: None,
         duration_ms: None,
@@ -93,8 +101,8 @@ fn succeeded(attempt: i32, (started, ended): (i64, i64), output: &str) -> Attemp
     }
 }
 
-/// The same with the reason of its end.
-fn because(mut call: CallRecord, class: &str, message: &str) -> CallRecord {
+/// The same with the reason for its end.
+fn ended(mut call: CallRecord, class: &str, message: &str) -> CallRecord {
     call.line.class = Some(class.to_owned());
     call.line.message = Some(message.to_owned());
     call
@@ -121,55 +129,55 @@ fn a_retried_call_that_succeeded() {
     call.tenant = "acme".to_owned();
     let late = |attempt, ms, outcome: &str| LateRecord {
         attempt,
-        worker: format!("desk-{attempt}"),
+        worker: format!("host-{attempt}"),
         received_at: at(ms),
         outcome: outcome.to_owned(),
     };
     call.late_reports = vec![late(1, 17_000, "succeeded"), late(2, 90_000, "timeout")];
-    insta::assert_snapshot!(render(&call, at(100_000)));
+    insta::assert_snapshot!(text(&call, at(100_000)));
 }
 
 #[test]
-fn a_call_that_failed_with_broken_rules() {
+fn a_call_that_failed_with_field_errors() {
     let mut attempt = failed(1, (12, 112), "invalid_arguments", "the tool refused\nits arguments\u{1b}[31m");
     attempt.details = Some(raw(
         r#"[{"path":"/date","rule":"format","sent":"明天","allowed":"YYYY-MM-DD","hint":"did you mean 2026-11-21?"},
             {"path":"","rule":"required","sent":null,"allowed":"to"}]"#,
     ));
-    let mut call = because(call("failed", vec![attempt]), "invalid_arguments", "the tool refused its arguments");
+    let mut call = ended(call("failed", vec![attempt]), "invalid_arguments", "the tool refused its arguments");
     call.redrive_of = Some(OTHER);
     call.redriven_as = Some(OTHER);
-    insta::assert_snapshot!(render(&call, at(100_000)));
+    insta::assert_snapshot!(text(&call, at(100_000)));
 }
 
 #[test]
 fn a_refused_call_never_ran() {
-    let mut call = because(call("refused", vec![]), "invalid_arguments", "the arguments break the schema of the tool");
+    let mut call = ended(call("refused", vec![]), "invalid_arguments", "the arguments break the schema of the tool");
     call.details = Some(raw(r#"[{"path":"/days","rule":"type","sent":1e999,"allowed":"integer"}]"#));
     call.arguments = raw(r#"{"days":1e999}"#);
-    insta::assert_snapshot!(render(&call, at(100_000)));
+    insta::assert_snapshot!(text(&call, at(100_000)));
 }
 
 #[test]
-fn an_unknown_call_says_that_somebody_has_to_look() {
+fn an_unknown_call_that_an_operator_must_inspect() {
     let attempt = failed(1, (12, 30_012), "timeout", "no answer within 30 s");
-    let message = "no answer within 30 s; the tool is unsafe and may have done its work: somebody has to look";
-    let mut call = because(call("unknown", vec![attempt]), "timeout", message);
+    let message = "no answer within 30 s; the tool is unsafe and may have done its work: an operator must inspect it";
+    let mut call = ended(call("unknown", vec![attempt]), "timeout", message);
     call.cancel_requested = true;
-    insta::assert_snapshot!(render(&call, at(100_000)));
+    insta::assert_snapshot!(text(&call, at(100_000)));
 }
 
 #[test]
 fn what_a_call_waits_for() {
-    let ready = render(&call("ready", vec![]), at(2_500));
+    let ready = text(&call("ready", vec![]), at(2_500));
     let mut waits = call("retry_wait", vec![failed(1, (12, 112), "rate_limited", "HTTP 429")]);
     waits.attempts_made[0].retry_at = Some(at(60_112));
     waits.line.next_attempt_at = Some(at(60_112));
-    let (early, late) = (render(&waits, at(2_500)), render(&waits, at(70_000)));
+    let (early, late) = (text(&waits, at(2_500)), text(&waits, at(70_000)));
     let mut runs = call("running", vec![running(1, 12)]);
-    let running = render(&runs, at(2_500));
+    let running = text(&runs, at(2_500));
     runs.cancel_requested = true;
-    let stopping = render(&runs, at(2_500));
+    let stopping = text(&runs, at(2_500));
     insta::assert_snapshot!([ready, early, late, running, stopping].join("\n\n----\n\n"));
 }
 
@@ -177,11 +185,11 @@ fn what_a_call_waits_for() {
 fn long_arguments_are_laid_out_and_huge_ones_cut() {
     let mut record = call("ready", vec![]);
     record.arguments = raw(&format!(r#"{{"passengers":["{}","{}"]}}"#, "a".repeat(50), "b".repeat(50)));
-    insta::assert_snapshot!(render(&record, at(0)));
+    insta::assert_snapshot!(text(&record, at(0)));
     record.arguments = raw(&format!(r#"{{"text":"{}"}}"#, "订".repeat(50_000)));
-    let text = render(&record, at(0));
-    assert!(text.len() < 5_000, "{} bytes", text.len());
-    assert!(text.contains("… (cut)\n150011 bytes in all; --json prints them\n"), "{text}");
+    let huge = text(&record, at(0));
+    assert!(huge.len() < 5_000, "{} bytes", huge.len());
+    assert!(huge.contains("… (cut)\n150011 bytes in all; --json prints them\n"), "{huge}");
 }
 
 #[test]
@@ -189,4 +197,76 @@ fn json_is_the_whole_record() {
     let mut record = call("succeeded", vec![succeeded(1, (12, 112), r#"{"n":1e400000,"s":"\ud800"}"#)]);
     record.redrive_of = Some(OTHER);
     insta::assert_snapshot!(serde_json::to_string(&record).unwrap());
+}
+
+/// A call of the sample task, which was submitted 4 ms after the task.
+fn call_in_task(n: u128, call_index: u32, tool: &str, attempts_made: Vec<AttemptRecord>) -> CallRecord {
+    let last = attempts_made.last().unwrap();
+    let (class, message) = (last.class.clone(), last.message.clone());
+    let mut record = call(&last.outcome.clone(), attempts_made);
+    record.line.call = Uuid::from_u128(CALL.as_u128() - 1 + n);
+    record.line.tool = tool.to_owned();
+    (record.line.class, record.line.message) = (class, message);
+    record.task = Some(TaskCall { task: sample::report().task.task, turn: 1, call_index });
+    record
+}
+
+fn model_call() -> CallRecord {
+    let request = TurnRequest {
+        task: TaskId(Uuid::nil()),
+        turn: 1,
+        messages: Vec::new(),
+        tools: Vec::new(),
+        language: Language::Zh,
+        max_tokens: None,
+        temperature: None,
+        trimmed: Trimmed { tokens: 900, shortened: 1, left_out: 2 },
+    };
+    let usage = Usage { input_tokens: 1_000, output_tokens: 50, cost_micros: 1_100 };
+    let reply = TurnReply { usage, model: "small-2026".to_owned(), ..TurnReply::default() };
+    let attempt = succeeded(1, (6, 813), &serde_json::to_string(&reply).unwrap());
+    let mut record = call_in_task(1, 0, "model-small", vec![attempt]);
+    record.arguments = raw(&serde_json::to_string(&request).unwrap());
+    record
+}
+
+fn task() -> TaskRecord {
+    let report = sample::report();
+    let mut late = call_in_task(2, 1, "book_flight", vec![failed(1, (815, 1_233), "invalid_arguments", "HTTP 422")]);
+    late.late_reports.push(LateRecord {
+        attempt: 1,
+        worker: "host-9".to_owned(),
+        received_at: at(1_500),
+        outcome: "succeeded".to_owned(),
+    });
+    let retried = vec![failed(1, (815, 1_093), "unavailable", "HTTP 503"), succeeded(2, (3_010, 3_393), "{}")];
+    TaskRecord {
+        task: report.task,
+        tenant: "default".to_owned(),
+        language: Language::Zh,
+        spec: AgentSpec::new("small"),
+        steps: report.steps,
+        messages: report.messages,
+        earlier: Vec::new(),
+        calls: vec![model_call(), late, call_in_task(3, 2, "get_weather", retried)],
+    }
+}
+
+#[test]
+fn a_task_with_the_attempts_of_its_calls() {
+    insta::assert_snapshot!(task_text(&task(), Page::test(None, false), at(20_000)));
+}
+
+#[test]
+fn what_a_task_waits_for() {
+    let page = Page::test(None, false);
+    let mut record = task();
+    record.steps.truncate(3);
+    (record.task.state, record.task.code, record.task.message) = (TaskState::Running, None, None);
+    (record.task.answer, record.task.finished_at) = (None, None);
+    record.calls[2] = call_in_task(3, 2, "get_weather", vec![running(1, 815)]);
+    let running = task_text(&record, page, at(20_000));
+    record.task.state = TaskState::Waiting;
+    (record.steps, record.calls) = (Vec::new(), Vec::new());
+    insta::assert_snapshot!(format!("{running}\n----\n{}", task_text(&record, page, at(20_000))));
 }

@@ -1,10 +1,10 @@
-//! An agent from a file: the fields of a table of `agents.toml`, without the table.
+//! Reads an agent from a file that has the fields of a table of `agents.toml`.
 
 use std::{fs, path::Path};
 
 use redial_proto::{AgentSpec, ApiError, Code};
 
-/// Fields of an agent, to name the closest one.
+/// Fields of an agent.
 const FIELDS: [&str; 14] = [
     "model",
     "fallback_model",
@@ -22,7 +22,7 @@ const FIELDS: [&str; 14] = [
     "templates",
 ];
 
-/// Reads and checks it.
+/// Reads and checks the file.
 pub(super) fn read(file: &Path) -> Result<AgentSpec, ApiError> {
     let name = file.display();
     let text = fs::read_to_string(file)
@@ -33,20 +33,20 @@ pub(super) fn read(file: &Path) -> Result<AgentSpec, ApiError> {
 }
 
 fn parse(text: &str, json: bool) -> Result<AgentSpec, String> {
-    let no_toml = |error: toml::de::Error| error.to_string().trim_end().to_owned();
+    let invalid = |error: toml::de::Error| error.to_string().trim_end().to_owned();
     if json {
-        check_fields(&serde_json::from_str(text).map_err(|error| format!("no JSON object: {error}"))?)?;
+        check_fields(&serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))?)?;
         return serde_json::from_str(text).map_err(|error| error.to_string());
     }
-    check_fields(&toml::from_str(text).map_err(no_toml)?)?;
-    toml::from_str(text).map_err(no_toml)
+    check_fields(&toml::from_str(text).map_err(invalid)?)?;
+    toml::from_str(text).map_err(invalid)
 }
 
 fn check_fields(fields: &serde_json::Map<String, serde_json::Value>) -> Result<(), String> {
     if fields.contains_key("agents") {
         return Err(
             "declares agents by name, for a dispatcher; allowed here: the fields of one agent, or --agent NAME \
-                    for one of those that the dispatcher knows"
+                    for an agent of the dispatcher"
                 .to_owned(),
         );
     }
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_problem() {
         let wrong = [
             ("modle = \"small\"", false),
             ("model = ", false),

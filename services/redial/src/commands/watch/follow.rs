@@ -1,5 +1,5 @@
-//! Follows a task to its end. Hints say when to ask; what is told comes from the answers alone, so a lost hint costs a
-//! moment and a restart of anything costs nothing.
+//! Follows a task to its end. Notices only say when to ask; what is printed comes from the replies, so a lost notice costs
+//! at most a short delay, and a restart of any process loses nothing.
 
 use std::time::Duration;
 
@@ -8,24 +8,24 @@ use redial_queue::{Queue, Subscription};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
-use super::Teller;
-use crate::commands::{REQUEST, api, shutdown};
+use super::printer::Printer;
+use crate::connect::{self, REQUEST};
 
-/// Hints can get lost; asked again after this.
-const ASK_AGAIN: Duration = Duration::from_secs(2);
+/// Notices can get lost; the task is read again after this.
+const READ_AGAIN: Duration = Duration::from_secs(2);
 
-/// Tells what happened and happens to a task until it is over; `None` if the user has seen enough.
-pub(crate) async fn follow(queue: &Queue, task: TaskId, teller: Teller) -> anyhow::Result<Option<TaskView>> {
-    let interrupted = shutdown()?;
+/// Prints what happened and what happens in a task until it ends; `None` if the user interrupted this.
+pub(crate) async fn follow(queue: &Queue, task: TaskId, printer: Printer) -> anyhow::Result<Option<TaskView>> {
+    let interrupted = connect::shutdown()?;
     let mut notices = queue.subscribe(&subjects::task_events(task)).await?;
     let mut deltas = queue.subscribe(&subjects::task_deltas(task)).await?;
-    let mut follower = Follower { queue, task, after: 0, teller };
+    let mut follower = Follower { queue, task, after: 0, printer };
     let following = async {
         loop {
             if let Some(view) = follower.catch_up().await? {
                 return anyhow::Ok(view);
             }
-            let ask_again = Instant::now() + ASK_AGAIN;
+            let read_again = Instant::now() + READ_AGAIN;
             loop {
                 tokio::select! {
                     notice = next::<TaskNotice>(&mut notices) => {
@@ -38,7 +38,7 @@ pub(crate) async fn follow(queue: &Queue, task: TaskId, teller: Teller) -> anyho
                             return Ok(view);
                         }
                     }
-                    () = tokio::time::sleep_until(ask_again) => break,
+                    () = tokio::time::sleep_until(read_again) => break,
                 }
             }
         }
@@ -48,17 +48,17 @@ pub(crate) async fn follow(queue: &Queue, task: TaskId, teller: Teller) -> anyho
         () = interrupted.cancelled() => None,
     };
     if ended.is_none() {
-        follower.teller.interrupt();
+        follower.printer.interrupt();
     }
     Ok(ended)
 }
 
-/// The next hint that can be read. A connection that was closed for good brings none.
-async fn next<T: DeserializeOwned>(hints: &mut Subscription) -> T {
+/// The next message that can be parsed. Waits without end on a closed connection.
+async fn next<T: DeserializeOwned>(messages: &mut Subscription) -> T {
     loop {
-        match hints.next().await.as_deref().map(serde_json::from_slice) {
-            Some(Ok(hint)) => return hint,
-            Some(Err(error)) => tracing::debug!(%error, "a hint that cannot be read"),
+        match messages.next().await.as_deref().map(serde_json::from_slice) {
+            Some(Ok(message)) => return message,
+            Some(Err(error)) => tracing::debug!(%error, "ignored a message that could not be parsed"),
             None => std::future::pending().await,
         }
     }
@@ -67,46 +67,46 @@ async fn next<T: DeserializeOwned>(hints: &mut Subscription) -> T {
 struct Follower<'a> {
     queue: &'a Queue,
     task: TaskId,
-    /// The last step that was told.
+    /// The last step that was printed.
     after: u32,
-    teller: Teller,
+    printer: Printer,
 }
 
 impl Follower<'_> {
-    /// Tells all that is new; returns the task once it is over and told whole. May be dropped at any time: a step is
-    /// told and counted at once.
+    /// Prints new steps; returns the task once it has ended and all is printed. Safe to drop at any await: steps are printed
+    /// and counted without one in between.
     async fn catch_up(&mut self) -> anyhow::Result<Option<TaskView>> {
         loop {
             let get = TaskGet { task: self.task, after: self.after };
             let report: TaskReport = match self.queue.request(subjects::TASK_GET, &get, REQUEST).await {
                 Ok(report) => report,
                 Err(error) if error.is_retryable() => {
-                    self.teller.unreachable(&error);
+                    self.printer.unreachable(&error);
                     return Ok(None);
                 }
-                Err(error) => return Err(api(error)),
+                Err(error) => return Err(connect::api(error)),
             };
-            self.teller.report(&report)?;
+            self.printer.report(&report)?;
             self.after = report.steps.last().map_or(self.after, |step| step.n);
             if report.more && !report.steps.is_empty() {
                 continue;
             }
             if report.task.state.is_terminal() {
-                self.teller.end(&report.task);
+                self.printer.end(&report.task);
                 return Ok(Some(report.task));
             }
             return Ok(None);
         }
     }
 
-    /// A piece of an answer. If its turn is not known yet, what led to it is asked for first.
+    /// Prints a piece of a model's message, after the steps before it.
     async fn delta(&mut self, delta: &Delta) -> anyhow::Result<Option<TaskView>> {
-        if self.teller.is_ahead(delta)
+        if self.printer.is_ahead(delta)
             && let Some(view) = self.catch_up().await?
         {
             return Ok(Some(view));
         }
-        self.teller.delta(delta);
+        self.printer.delta(delta);
         Ok(None)
     }
 }

@@ -1,18 +1,18 @@
-//! What a model says, while it says it.
+//! Prints a model's message while the model writes it.
 
 use redial_proto::{Delta, Message};
 
 use crate::{
-    commands::story::{Ink, Page, Seen, Wrap},
     output,
+    timeline::{Ink, Page, Printed, Wrap},
 };
 
-/// A turn that is being written. Pieces may be missing, because hints get lost; the whole message, once it is there,
-/// is compared with what was shown.
-pub(super) struct Live {
+/// A message that a model is writing. Pieces may get lost, so the whole message, once it is on record, is compared with
+/// what was printed.
+pub(super) struct LiveMessage {
     page: Page,
-    thought: Written,
-    text: Written,
+    thought: Progress,
+    text: Progress,
     open: Option<(Part, Wrap)>,
 }
 
@@ -22,44 +22,44 @@ enum Part {
     Text,
 }
 
-/// What of one part was shown, and the blank end that is shown only if more follows.
+/// What of one part was printed, and the whitespace after it that is printed only if more follows.
 #[derive(Default)]
-struct Written {
-    shown: String,
+struct Progress {
+    printed: String,
     blank: String,
 }
 
-impl Live {
+impl LiveMessage {
     pub(super) fn new(page: Page) -> Self {
-        Self { page, thought: Written::default(), text: Written::default(), open: None }
+        Self { page, thought: Progress::default(), text: Progress::default(), open: None }
     }
 
-    /// One more piece; returns what is to be written.
+    /// Takes one more piece; returns what to print.
     pub(super) fn push(&mut self, delta: &Delta) -> String {
         self.write(Part::Thought, &delta.thought) + &self.write(Part::Text, &delta.text)
     }
 
-    /// The turn is over. If what was shown is the start of what was said, the rest is written; what does not fit is
-    /// left to be told whole.
-    pub(super) fn close(mut self, said: Option<&Message>) -> (String, Seen) {
+    /// Ends the message; returns what to print. A part whose start was printed is completed; a part that differs from what
+    /// was printed is left to be printed whole.
+    pub(super) fn close(mut self, message: Option<&Message>) -> (String, Printed) {
         let mut out = String::new();
-        let mut seen = Seen::default();
-        if let Some(message) = said {
+        let mut printed = Printed::default();
+        if let Some(message) = message {
             let thought = message.thought.as_deref().unwrap_or_default();
-            seen.thought = self.complete(Part::Thought, thought, &mut out);
-            seen.text = self.complete(Part::Text, &message.content, &mut out);
+            printed.thought = self.complete(Part::Thought, thought, &mut out);
+            printed.text = self.complete(Part::Text, &message.content, &mut out);
         }
         out.push_str(&self.end_part());
-        (out, seen)
+        (out, printed)
     }
 
     fn complete(&mut self, part: Part, whole: &str, out: &mut String) -> bool {
-        let written = self.written(part);
-        let Some(rest) = whole.trim().strip_prefix(written.shown.as_str()).map(str::to_owned) else { return false };
-        if written.shown.is_empty() {
+        let progress = self.progress(part);
+        let Some(rest) = whole.trim().strip_prefix(progress.printed.as_str()).map(str::to_owned) else { return false };
+        if progress.printed.is_empty() {
             return false;
         }
-        written.blank.clear();
+        progress.blank.clear();
         let open = self.open.as_ref().is_some_and(|(open, _)| *open == part);
         if !rest.is_empty() && open {
             out.push_str(&self.write(part, &rest));
@@ -68,12 +68,12 @@ impl Live {
     }
 
     fn write(&mut self, part: Part, piece: &str) -> String {
-        let written = self.written(part);
-        let piece = std::mem::take(&mut written.blank) + piece;
-        let piece = if written.shown.is_empty() { piece.trim_start() } else { piece.as_str() };
+        let progress = self.progress(part);
+        let piece = std::mem::take(&mut progress.blank) + piece;
+        let piece = if progress.printed.is_empty() { piece.trim_start() } else { piece.as_str() };
         let kept = piece.trim_end();
-        piece[kept.len()..].clone_into(&mut written.blank);
-        written.shown.push_str(kept);
+        piece[kept.len()..].clone_into(&mut progress.blank);
+        progress.printed.push_str(kept);
         if kept.is_empty() {
             return String::new();
         }
@@ -100,7 +100,7 @@ impl Live {
         self.open.take().map(|(_, mut wrap)| wrap.finish() + "\n").unwrap_or_default()
     }
 
-    fn written(&mut self, part: Part) -> &mut Written {
+    fn progress(&mut self, part: Part) -> &mut Progress {
         match part {
             Part::Thought => &mut self.thought,
             Part::Text => &mut self.text,
@@ -114,20 +114,20 @@ mod tests {
 
     use super::*;
 
-    fn live(pieces: &[(&str, &str)]) -> (Live, String) {
-        let mut live = Live::new(Page { width: Some(60), colours: false });
+    fn live(pieces: &[(&str, &str)]) -> (LiveMessage, String) {
+        let mut live = LiveMessage::new(Page::test(Some(60), false));
         let delta =
             |&(thought, text): &(&str, &str)| Delta { turn: 1, text: text.to_owned(), thought: thought.to_owned() };
         let out = pieces.iter().map(|piece| live.push(&delta(piece))).collect();
         (live, out)
     }
 
-    fn said(thought: &str, text: &str) -> Message {
+    fn message(thought: &str, text: &str) -> Message {
         Message { thought: Some(thought.to_owned()), ..Message::text(Role::Assistant, text) }
     }
 
     #[test]
-    fn what_was_written_piece_by_piece_is_not_told_again() {
+    fn a_message_in_pieces_is_printed_once() {
         let pieces = [
             ("\nThe user wants ", ""),
             ("a flight.\n", ""),
@@ -136,38 +136,38 @@ mod tests {
             ("", "\n"),
         ];
         let (live, mut out) = live(&pieces);
-        let (rest, seen) =
-            live.close(Some(&said("The user wants a flight.", "好的，我来预订明天从北京到上海的机票。")));
+        let (rest, printed) =
+            live.close(Some(&message("The user wants a flight.", "好的，我来预订明天从北京到上海的机票。")));
         out.push_str(&rest);
         insta::assert_snapshot!(out);
-        assert_eq!(seen, Seen { thought: true, text: true });
+        assert_eq!(printed, Printed { thought: true, text: true });
     }
 
     #[test]
-    fn a_lost_end_is_written_when_the_turn_is_over() {
+    fn a_lost_end_is_printed_when_the_turn_ends() {
         let (live, mut out) = live(&[("", "It is ")]);
-        let (rest, seen) = live.close(Some(&said("", "It is sunny in Paris.")));
+        let (rest, printed) = live.close(Some(&message("", "It is sunny in Paris.")));
         out.push_str(&rest);
         assert_eq!(out.trim(), "says          It is sunny in Paris.");
-        assert!(seen.text && !seen.thought);
+        assert!(printed.text && !printed.thought);
     }
 
     #[test]
-    fn what_does_not_fit_is_left_to_be_told_whole() {
+    fn a_part_that_differs_is_left_to_be_printed_whole() {
         for pieces in [vec![("", "is sunny")], vec![], vec![("It", "is")]] {
             let (live, mut out) = live(&pieces);
-            let (rest, seen) = live.close(Some(&said("It may rain", "It is sunny")));
+            let (rest, printed) = live.close(Some(&message("It may rain", "It is sunny")));
             out.push_str(&rest);
             assert!(out.is_empty() || out.ends_with('\n'), "{out:?}");
-            assert_eq!(seen, Seen::default(), "{pieces:?}");
+            assert_eq!(printed, Printed::default(), "{pieces:?}");
         }
     }
 
     #[test]
-    fn a_turn_that_said_nothing_ends_its_line() {
+    fn a_turn_without_a_message_ends_its_line() {
         let (live, out) = live(&[("", "\u{1b}[31mIt")]);
-        let (rest, seen) = live.close(None);
+        let (rest, printed) = live.close(None);
         assert!((out.clone() + &rest).ends_with("\\u{1b}[31mIt\n"), "{out:?}{rest:?}");
-        assert_eq!(seen, Seen::default());
+        assert_eq!(printed, Printed::default());
     }
 }

@@ -1,0 +1,123 @@
+//! Which calls to redrive.
+
+use redial_proto::{ApiError, CallId, CallState, Code};
+use redial_store::{
+    Store,
+    audit::{CallLine, Filter},
+};
+
+use crate::{cli::FilterArgs, commands::history::Pages};
+
+/// Calls in one query.
+const PAGE: u32 = 1000;
+
+/// The calls that a user selected.
+#[derive(Debug)]
+pub(super) enum Selection {
+    /// By their ids, each once.
+    Named(Vec<CallId>),
+    /// Those that match any of these.
+    Filtered(Vec<Filter>),
+}
+
+impl Selection {
+    /// Requires either ids or a filter. A filter matches `unknown` calls only if it names that state: their tool may have done
+    /// its work, so an operator must decide to run them again.
+    pub(super) fn new(mut calls: Vec<CallId>, args: FilterArgs) -> Result<Self, ApiError> {
+        let wrong = |message: &str| Err(ApiError::new(Code::InvalidValue, message));
+        let filter = Filter::from(args);
+        let filtered = is_set(&filter);
+        if filtered && !calls.is_empty() {
+            return wrong("both calls and a filter are given; allowed: one of them");
+        }
+        if !filtered && calls.is_empty() {
+            return wrong(
+                "no calls are selected; allowed: ids of calls, or a filter: --tool, --state, --class, \
+             --since, --conversation, --key",
+            );
+        }
+        if !filtered {
+            let mut seen = std::collections::HashSet::new();
+            calls.retain(|call| seen.insert(*call));
+            return Ok(Self::Named(calls));
+        }
+        let states = match filter.state {
+            None => vec![CallState::Failed, CallState::Cancelled],
+            Some(state) if can_run_again(state) => vec![state],
+            Some(other) => return wrong(&format!("--state is {other}; allowed: failed, cancelled, unknown")),
+        };
+        let of_state = |state| Filter { state: Some(state), ..filter.clone() };
+        Ok(Self::Filtered(states.into_iter().map(of_state).collect()))
+    }
+}
+
+/// The same rule as the dispatcher's, checked before the calls are read.
+pub(super) const fn can_run_again(state: CallState) -> bool {
+    matches!(state, CallState::Failed | CallState::Cancelled | CallState::Unknown)
+}
+
+fn is_set(filter: &Filter) -> bool {
+    let Filter { tool, state, class, since, conversation, key, tenant: _, task: _, before: _ } = filter;
+    tool.is_some() || state.is_some() || class.is_some() || since.is_some() || conversation.is_some() || key.is_some()
+}
+
+/// Reads all calls that match.
+pub(super) async fn matching(
+    store: &Store,
+    filters: Vec<Filter>,
+    mut each: impl FnMut(CallLine),
+) -> anyhow::Result<()> {
+    for filter in filters {
+        let mut pages = Pages::new(store, filter);
+        loop {
+            let page = pages.next(PAGE).await?;
+            if page.is_empty() {
+                break;
+            }
+            page.into_iter().for_each(&mut each);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(n: u128) -> CallId {
+        CallId(uuid::Uuid::from_u128(n))
+    }
+
+    fn of_state(state: Option<CallState>) -> FilterArgs {
+        FilterArgs { state, tool: Some("echo".to_owned()), ..FilterArgs::default() }
+    }
+
+    #[test]
+    fn calls_or_a_filter_and_not_both() {
+        for (calls, filter) in [(vec![], FilterArgs::default()), (vec![id(1)], of_state(None))] {
+            let error = Selection::new(calls, filter).unwrap_err();
+            assert_eq!(error.code, Code::InvalidValue);
+            assert!(error.message.contains("allowed: "), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_call_named_twice_is_redriven_once() {
+        let named = Selection::new(vec![id(2), id(1), id(2)], FilterArgs::default()).unwrap();
+        assert!(matches!(named, Selection::Named(calls) if calls == [id(2), id(1)]));
+    }
+
+    #[test]
+    fn a_filter_matches_unknown_calls_only_by_their_state() {
+        let states = |state| match Selection::new(vec![], of_state(state)).unwrap() {
+            Selection::Filtered(filters) => filters.into_iter().map(|filter| filter.state.unwrap()).collect(),
+            Selection::Named(_) => vec![],
+        };
+        assert_eq!(states(None), [CallState::Failed, CallState::Cancelled]);
+        assert_eq!(states(Some(CallState::Unknown)), [CallState::Unknown]);
+        for state in CallState::ALL {
+            let accepted = Selection::new(vec![], of_state(Some(state))).is_ok();
+            assert_eq!(accepted, can_run_again(state), "{state}");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Everything on record about a task: what `redial show` prints, and what `redial replay` needs.
+
+use redial_proto::{AgentSpec, Language, StoredMessage, TaskId, TaskStep, TaskView};
+use redial_store::{Store, StoreError, audit::CallRecord};
+use serde::Serialize;
+
+/// A task's record; `redial replay --file` reads its JSON.
+#[derive(Debug, Serialize)]
+pub(crate) struct TaskRecord {
+    /// The task as users see it.
+    #[serde(flatten)]
+    pub(crate) task: TaskView,
+    /// Scope of its conversation.
+    pub(crate) tenant: String,
+    /// Language of Redial's texts to its model.
+    pub(crate) language: Language,
+    /// Its agent at the time of its submission.
+    pub(crate) spec: AgentSpec,
+    /// In order.
+    pub(crate) steps: Vec<TaskStep>,
+    /// The messages that the steps wrote, in order.
+    pub(crate) messages: Vec<StoredMessage>,
+    /// The messages that its conversation had before.
+    pub(crate) earlier: Vec<StoredMessage>,
+    /// All its calls with their attempts; a model's turn has call index 0.
+    pub(crate) calls: Vec<CallRecord>,
+}
+
+impl TaskRecord {
+    /// Reads it; `None` if there is no such task.
+    pub(crate) async fn load(store: &Store, id: TaskId) -> Result<Option<Self>, StoreError> {
+        let Some(origin) = store.task_origin(id).await? else { return Ok(None) };
+        let (mut steps, mut messages) = (Vec::new(), Vec::new());
+        let task = loop {
+            let after = steps.last().map_or(0, |step: &TaskStep| step.n);
+            // Without a limit: this goes to a terminal or a file, not into a message.
+            let Some(report) = store.task_report(id, after, usize::MAX).await? else { return Ok(None) };
+            let read = report.steps.len();
+            steps.extend(report.steps);
+            messages.extend(report.messages);
+            if !report.more || read == 0 {
+                break report.task;
+            }
+        };
+        messages.sort_by_key(|message: &StoredMessage| message.seq);
+        Ok(Some(Self {
+            task,
+            tenant: origin.tenant,
+            language: origin.language,
+            spec: origin.spec,
+            steps,
+            messages,
+            earlier: origin.earlier,
+            // Read after the steps, so that each call that ended in a step has ended here, too.
+            calls: store.task_calls(id).await?,
+        }))
+    }
+}

@@ -1,0 +1,194 @@
+//! The text of each event of a call.
+
+use chrono::{DateTime, Utc};
+use redial_proto::{CallState, FieldError, Repair, TurnReply, TurnRequest, limits, turn};
+use redial_store::audit::{AttemptRecord, CallRecord, LateRecord};
+use serde_json::value::RawValue;
+
+use super::{
+    entry::{Entry, Event, Ink},
+    page::Page,
+    text, totals,
+};
+use crate::{json_text, output};
+
+/// Arguments up to this many bytes are shown on one line.
+const SHORT: usize = 90;
+/// Arguments beyond this many bytes are cut.
+const HUGE: usize = 4000;
+
+/// What the call is: its fields, arguments and repairs.
+pub(crate) fn head(record: &CallRecord, page: Page) -> String {
+    let line = &record.line;
+    let attempts = match line.attempts {
+        0 => "no attempt".to_owned(),
+        1 => "1 attempt".to_owned(),
+        n => format!("{n} attempts"),
+    };
+    let tenant = match record.tenant.as_str() {
+        "default" => String::new(),
+        tenant => format!(" (tenant {tenant})"),
+    };
+    let fields = [
+        ("call", Some(line.call.to_string())),
+        ("tool", Some(format!("{} (effect {}, pool {})", line.tool, record.effect, record.pool))),
+        ("state", Some(format!("{}, {attempts}", line.state))),
+        ("key", line.key.as_ref().map(|key| format!("{key}{tenant}"))),
+        ("conversation", line.conversation.clone()),
+        ("redrive of", record.redrive_of.map(|id| id.to_string())),
+        ("redriven as", record.redriven_as.map(|id| id.to_string())),
+    ];
+    let set = fields.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    let head: String = set.map(|(name, value)| page.field(name, &value)).collect();
+    head + &arguments(record.arguments.get(), page) + &repairs(record, page)
+}
+
+fn arguments(json: &str, page: Page) -> String {
+    let line = json_text::one_line(json);
+    if line.len() <= SHORT {
+        return page.field("arguments", &line);
+    }
+    let text = json_text::indented(json);
+    if text.len() <= HUGE {
+        return format!("arguments\n{text}\n");
+    }
+    format!("arguments\n{}\n{} bytes in all; --json prints them\n", limits::shorten(&text, HUGE), json.len())
+}
+
+fn repairs(record: &CallRecord, page: Page) -> String {
+    let repairs = record.repairs.as_ref().map(|repairs| serde_json::from_str::<Vec<Repair>>(repairs.get()));
+    let repairs = repairs.and_then(Result::ok).unwrap_or_default();
+    repairs.iter().map(|repair| page.field("repaired", &repair.to_string())).collect()
+}
+
+/// What happened to the call, in the order of time; what happened at the same time in the order of a call's life. Last,
+/// what it waits for.
+pub(crate) fn events(record: &CallRecord, now: DateTime<Utc>) -> Vec<Event> {
+    let mut entries = vec![(record.line.submitted_at, Entry::new("submitted", Ink::Bold, ""))];
+    for attempt in &record.attempts_made {
+        let label = format!("attempt {}", attempt.attempt);
+        let started = format!("started on worker {}", attempt.worker);
+        entries.push((attempt.started_at, Entry::new(label.as_str(), Ink::Dim, started)));
+        entries.extend(attempt.ended_at.map(|at| (at, Entry::new(label, ink(attempt), attempt_end(attempt, at)))));
+    }
+    entries.extend(record.line.finished_at.map(|at| (at, call_end(record))));
+    entries.extend(record.late_reports.iter().map(|late| (late.received_at, late_report(late))));
+    entries.sort_by_key(|(at, _)| *at);
+    let start = record.line.submitted_at;
+    let time = |at| format!("{}{:>15}", output::time(at), text::offset(start, at));
+    let event = |(at, entry)| Event { time: time(at), entries: vec![entry] };
+    let waits = waiting(record, now).map(|text| Entry::new("waits", Ink::Yellow, text));
+    let waits = waits.map(|entry| Event { time: "now".to_owned(), entries: vec![entry] });
+    entries.into_iter().map(event).chain(waits).collect()
+}
+
+/// What a task's timeline shows of the call behind a step: its id, its view and usage if it is a model's turn, its
+/// attempts.
+pub(crate) fn summary(record: &CallRecord) -> Vec<Entry> {
+    let mut entries = vec![Entry::new("call id", Ink::Dim, record.line.call.to_string())];
+    if turn::model_name(&record.line.tool).is_some() {
+        entries.extend(view(record));
+        entries.extend(usage(record));
+    }
+    // Without the field errors: the feedback has them.
+    entries.extend(record.attempts_made.iter().map(|attempt| {
+        let text = format!("on worker {}: {}", attempt.worker, outcome(attempt));
+        Entry::new(format!("attempt {}", attempt.attempt), ink(attempt), text)
+    }));
+    entries.extend(record.late_reports.iter().map(late_report));
+    entries
+}
+
+/// What a call that has not ended waits for.
+pub(crate) fn waiting(record: &CallRecord, now: DateTime<Utc>) -> Option<String> {
+    let deadline = format!("no attempt starts after {}", output::time(record.deadline_at));
+    match record.line.state.parse().ok()? {
+        CallState::Ready => {
+            let next = record.line.attempts + 1;
+            Some(format!("for a free worker of pool {} to start attempt {next}\n{deadline}", record.pool))
+        }
+        CallState::RetryWait => {
+            let due = match record.line.next_attempt_at.filter(|at| *at > now) {
+                Some(at) => format!("at {}", text::time_and_span(at, now)),
+                None => "now".to_owned(),
+            };
+            Some(format!("for its next attempt, due {due}\n{deadline}"))
+        }
+        CallState::Running => {
+            let AttemptRecord { attempt, worker, started_at, .. } = record.attempts_made.last()?;
+            let since = text::span(now - *started_at);
+            let cancel = if record.cancel_requested { "\ncancel requested: the worker was told to stop" } else { "" };
+            Some(format!("for worker {worker} to end attempt {attempt}, which has run for {since}{cancel}"))
+        }
+        _ => None,
+    }
+}
+
+fn attempt_end(attempt: &AttemptRecord, at: DateTime<Utc>) -> String {
+    let mut lines = vec![outcome(attempt)];
+    lines.extend(field_errors(attempt.details.as_deref()));
+    lines.extend(attempt.retry_at.map(|next| text::next_attempt(next, at)));
+    lines.join("\n")
+}
+
+fn outcome(attempt: &AttemptRecord) -> String {
+    text::ended(&attempt.outcome, attempt.duration_ms, attempt.class.as_deref(), attempt.message.as_deref())
+}
+
+fn ink(attempt: &AttemptRecord) -> Ink {
+    if attempt.class.is_some() { Ink::Yellow } else { Ink::Dim }
+}
+
+fn call_end(record: &CallRecord) -> Entry {
+    let line = &record.line;
+    // A refused call never ran: it ended when it was submitted.
+    let total = line.total_ms.filter(|_| line.state != CallState::Refused.as_str());
+    let total = total.map(|ms| format!("{} after it was submitted", output::span(ms))).unwrap_or_default();
+    let text = total + &text::because(line.class.as_deref(), line.message.as_deref());
+    let mut lines = vec![text.trim_start_matches(": ").to_owned()];
+    lines.extend(field_errors(record.details.as_deref()));
+    lines.extend(record.cancel_requested.then(|| "cancel requested while it ran".to_owned()));
+    let ink = if line.state == CallState::Succeeded.as_str() { Ink::Green } else { Ink::Red };
+    Entry::new(line.state.as_str(), ink, lines.join("\n"))
+}
+
+fn late_report(late: &LateRecord) -> Entry {
+    let LateRecord { attempt, worker, outcome, .. } = late;
+    let text = format!("ignored: attempt {attempt} by worker {worker} reported {outcome}");
+    Entry::new("late report", Ink::Dim, text)
+}
+
+/// A line for each field error. Details that cannot be parsed are shown unchanged.
+fn field_errors(json: Option<&RawValue>) -> Vec<String> {
+    let Some(json) = json else { return Vec::new() };
+    match serde_json::from_str::<Vec<FieldError>>(json.get()) {
+        Ok(errors) => errors.iter().map(text::field_error).collect(),
+        Err(_) => vec![limits::shorten(&json_text::one_line(json.get()), HUGE)],
+    }
+}
+
+/// What of the conversation the model did not see, if anything.
+fn view(call: &CallRecord) -> Option<Entry> {
+    let trimmed = serde_json::from_str::<TurnRequest>(call.arguments.get()).ok()?.trimmed;
+    if trimmed.shortened == 0 && trimmed.left_out == 0 {
+        return None;
+    }
+    let text = format!(
+        "cut to about {} tokens; results shortened: {}, messages left out: {}",
+        trimmed.tokens, trimmed.shortened, trimmed.left_out
+    );
+    Some(Entry::new("view", Ink::Dim, text))
+}
+
+fn usage(call: &CallRecord) -> Option<Entry> {
+    let reply: TurnReply = serde_json::from_str(result(call)?.get()).ok()?;
+    let mut parts = vec![totals::tokens(&reply.usage)];
+    parts.extend(totals::dollars(reply.usage.cost_micros));
+    parts.extend(Some(reply.model).filter(|model| !model.is_empty()).map(|model| output::plain(&model)));
+    Some(Entry::new("usage", Ink::Dim, parts.join(", ")))
+}
+
+/// The result of the last attempt that has one.
+pub(crate) fn result(record: &CallRecord) -> Option<&RawValue> {
+    record.attempts_made.iter().rev().find_map(|attempt| attempt.output.as_deref())
+}

@@ -1,0 +1,68 @@
+//! What a timeline is made of.
+
+/// Everything that happened at one time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Event {
+    /// When, as the reader sees it; may be empty.
+    pub(crate) time: String,
+    pub(crate) entries: Vec<Entry>,
+}
+
+/// One thing that happened: a line, or several if its text has line breaks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) label: String,
+    pub(crate) ink: Ink,
+    pub(crate) text: String,
+    pub(crate) drawing: Drawing,
+}
+
+/// The colour of a label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ink {
+    /// Background information.
+    Dim,
+    /// A user's input and Redial's calls.
+    Bold,
+    /// Success.
+    Green,
+    /// A repair, a retry, a change of plan.
+    Yellow,
+    /// Failure.
+    Red,
+    /// A model's output.
+    Cyan,
+}
+
+/// How a diagram shows an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Drawing {
+    /// Not at all.
+    Hidden,
+    /// As a note.
+    Note,
+    /// As an arrow to this party.
+    To(Party),
+    /// As an arrow from this party.
+    From(Party),
+    /// As a broken arrow from this party.
+    Failed(Party),
+}
+
+/// Whom Redial exchanges messages with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Party {
+    User,
+    Model(String),
+    Tool(String),
+}
+
+impl Entry {
+    pub(crate) fn new(label: impl Into<String>, ink: Ink, text: impl Into<String>) -> Self {
+        Self { label: label.into(), ink, text: text.into(), drawing: Drawing::Hidden }
+    }
+
+    pub(crate) fn drawn(self, drawing: Drawing) -> Self {
+        Self { drawing, ..self }
+    }
+}

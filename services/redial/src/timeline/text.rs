@@ -1,0 +1,87 @@
+//! Texts that events of tasks and of calls share, and text from outside made fit for a terminal.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use redial_proto::{FieldError, limits};
+
+use crate::{json_text, output};
+
+/// Bytes of a text that are shown; `--json` prints all of it.
+const LONGEST: usize = 2000;
+/// Bytes that are shown of a value that broke a rule, and of the first line of an error that led to a retry.
+const SHORT: usize = 200;
+
+/// A text of any form, cut if it is huge, without an empty line at either end.
+pub(crate) fn excerpt(text: &str) -> String {
+    let text = output::plain(text.trim());
+    if text.len() <= LONGEST {
+        return text;
+    }
+    format!("{}\n{} bytes in all; --json prints them", limits::shorten(&text, LONGEST), text.len())
+}
+
+/// JSON on one line; text that is not JSON unchanged.
+pub(crate) fn json(text: &str) -> String {
+    match serde_json::from_str::<&serde_json::value::RawValue>(text) {
+        Ok(raw) => excerpt(&json_text::one_line(raw.get())),
+        Err(_) => excerpt(text),
+    }
+}
+
+/// A field error on one line.
+pub(crate) fn field_error(error: &FieldError) -> String {
+    let FieldError { path, rule, sent, allowed, hint } = error;
+    let path = if path.is_empty() { "the arguments" } else { path };
+    let problem = match rule.as_str() {
+        "required" => "missing".to_owned(),
+        rule => format!("{rule}; sent {}", limits::shorten(&json_text::one_line(&sent.to_string()), SHORT)),
+    };
+    let hint = hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+    output::plain(&format!("{path}: {problem}; allowed: {allowed}{hint}"))
+}
+
+/// How an attempt or a call ended: `failed after 97 ms: unavailable: HTTP 503`.
+pub(crate) fn ended(outcome: &str, duration_ms: Option<i64>, class: Option<&str>, message: Option<&str>) -> String {
+    let after = duration_ms.map(|ms| format!(" after {}", output::span(ms))).unwrap_or_default();
+    format!("{outcome}{after}{}", because(class, message))
+}
+
+/// `: unavailable: HTTP 503`, or nothing.
+pub(crate) fn because(class: Option<&str>, message: Option<&str>) -> String {
+    let parts = [class.map(str::to_owned), message.map(output::plain)];
+    parts.into_iter().flatten().map(|part| format!(": {part}")).collect()
+}
+
+/// An attempt that failed, and when the next one starts; with the error's first line only, because `redial show CALL`
+/// prints all of it.
+pub(crate) fn retry(
+    attempt: u32,
+    class: Option<&str>,
+    message: Option<&str>,
+    next: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> String {
+    let message = message.map(|message| limits::shorten(message.trim().lines().next().unwrap_or_default(), SHORT));
+    let failed = ended("failed", None, class, message.as_deref());
+    format!("attempt {attempt} {failed}\n{}", next_attempt(next, now))
+}
+
+/// When the next attempt starts.
+pub(crate) fn next_attempt(next: DateTime<Utc>, now: DateTime<Utc>) -> String {
+    format!("next attempt at {}", time_and_span(next, now))
+}
+
+/// A point in time after `now`, and the time until then.
+pub(crate) fn time_and_span(time: DateTime<Utc>, now: DateTime<Utc>) -> String {
+    format!("{} (in {})", output::time(time), span(time - now))
+}
+
+/// How long after the start.
+pub(crate) fn offset(start: DateTime<Utc>, at: DateTime<Utc>) -> String {
+    format!("+{}", span(at - start))
+}
+
+/// A span of time, rounded to ms like the spans that the database computes.
+pub(crate) fn span(span: TimeDelta) -> String {
+    let us = span.num_microseconds().unwrap_or(i64::MAX - 500);
+    output::span((us + 500).max(0) / 1000)
+}

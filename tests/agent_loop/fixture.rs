@@ -1,0 +1,174 @@
+//! A stack that runs tasks, with scripted models behind HTTP.
+
+use redial_proto::{AgentRef, AgentSpec, CallId, Effect, RetryPolicy, TaskId, TaskReport, TaskState, TaskSubmission};
+use redial_testkit::{Reply, ScriptedHttp, Stack, unique_path};
+use redial_worker::{Tool, ToolError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Paths of the small model and of the stronger one on the scripted server.
+pub(crate) const SMALL: &str = "/small/chat/completions";
+pub(crate) const BIG: &str = "/big/chat/completions";
+
+pub(crate) struct Fixture {
+    pub(crate) stack: Stack,
+    pub(crate) server: ScriptedHttp,
+}
+
+/// A model's answer without calls.
+pub(crate) fn says(text: &str) -> Reply {
+    completion(&json!({"role": "assistant", "content": text}), "stop")
+}
+
+/// A model's answer with calls; arguments as the model wrote them.
+pub(crate) fn calls(calls: &[(&str, &str)]) -> Reply {
+    let one = |(n, (name, arguments)): (usize, &(&str, &str))| json!({"id": format!("call_{n}"), "type": "function", "function": {"name": name, "arguments": arguments}});
+    let calls: Vec<Value> = calls.iter().enumerate().map(one).collect();
+    completion(&json!({"role": "assistant", "content": null, "tool_calls": calls}), "tool_calls")
+}
+
+fn completion(message: &Value, finish: &str) -> Reply {
+    let body = json!({
+        "id": "1", "object": "chat.completion", "model": "scripted-1",
+        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+        "usage": {"prompt_tokens": 100, "completion_tokens": 20},
+    });
+    Reply::json(&body.to_string())
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Trip {
+    pub(crate) departure_city: String,
+    #[schemars(range(min = 1, max = 5))]
+    pub(crate) seats: u8,
+}
+
+async fn book(trip: Trip) -> Result<Value, ToolError> {
+    if trip.departure_city == "Mars" {
+        return Err(ToolError::invalid("/departure_city", "served", &trip.departure_city, "a city on Earth"));
+    }
+    Ok(json!({"booked": trip.departure_city, "seats": trip.seats}))
+}
+
+/// `book`: trips from everywhere but Mars.
+pub(crate) fn book_tool() -> Tool {
+    Tool::new("book", book).describe("Books a trip.").effect(Effect::Idempotent).retry(quick())
+}
+
+/// Retries without a delay.
+pub(crate) fn quick() -> RetryPolicy {
+    RetryPolicy { initial_ms: 1, cap_ms: 1, ..RetryPolicy::default() }
+}
+
+/// An agent of the small model with every tool.
+pub(crate) fn agent() -> AgentSpec {
+    AgentSpec { tools: vec!["*".into()], system: "You book trips.".into(), ..AgentSpec::new("small") }
+}
+
+pub(crate) fn task(input: &str, agent: AgentSpec) -> TaskSubmission {
+    let agent = AgentRef::Inline(Box::new(agent));
+    TaskSubmission { input: input.into(), agent, conversation: None, key: None, tenant: None }
+}
+
+impl Fixture {
+    /// Starts everything with these tools.
+    pub(crate) async fn open(tools: Vec<Tool>) -> Self {
+        Self::over(Stack::start().await, tools).await
+    }
+
+    pub(crate) async fn over(mut stack: Stack, tools: Vec<Tool>) -> Self {
+        let server = ScriptedHttp::start().await;
+        let model = |name: &str| {
+            format!(
+                "[models.{name}]\nprovider = \"openai\"\nmodel = \"scripted-1\"\nbase_url = \"{}\"\nstream = false\n\
+                 input_price = 1.0\noutput_price = 10.0\nretry = {{ initial = \"1ms\", cap = \"1ms\", max_attempts = 3 }}\n",
+                server.url(&format!("/{name}"))
+            )
+        };
+        let models = unique_path("models");
+        std::fs::write(&models, format!("{}{}", model("small"), model("big"))).unwrap();
+        stack.work(tools).await;
+        stack.serve_models(&models).await;
+        Self { stack, server }
+    }
+
+    /// The answers of the small model in order; the last one is repeated.
+    pub(crate) fn small(&self, replies: impl IntoIterator<Item = Reply>) {
+        self.server.script(SMALL, replies);
+    }
+
+    /// Runs a task of the default agent to its end.
+    pub(crate) async fn run(&self, input: &str) -> TaskReport {
+        self.run_as(input, agent()).await
+    }
+
+    pub(crate) async fn run_as(&self, input: &str, agent: AgentSpec) -> TaskReport {
+        let id = self.stack.task(&task(input, agent)).await;
+        self.stack.task_ended(id).await
+    }
+
+    /// The messages of the n-th request to the models, from 0.
+    pub(crate) fn seen(&self, n: usize) -> Vec<Value> {
+        self.body(n)["messages"].as_array().unwrap().clone()
+    }
+
+    pub(crate) fn body(&self, n: usize) -> Value {
+        serde_json::from_slice(&self.server.requests()[n].body).unwrap()
+    }
+
+    /// The number of requests to the models.
+    pub(crate) fn asked(&self) -> usize {
+        self.server.requests().len()
+    }
+
+    /// Everything that was sent to the models.
+    pub(crate) fn everything_seen(&self) -> String {
+        self.server.requests().iter().map(redial_testkit::Request::text).collect()
+    }
+
+    /// A task's tool calls by turn and call index: id, tool, state, attempts.
+    pub(crate) async fn calls_of(&self, task: TaskId) -> Vec<(CallId, String, String, i32)> {
+        let rows: Vec<(uuid::Uuid, String, String, i32)> = sqlx::query_as(
+            "SELECT id, tool, state, attempt FROM calls WHERE task_id = $1 AND call_index > 0 ORDER BY turn, call_index",
+        )
+        .bind(task.0)
+        .fetch_all(self.stack.db())
+        .await
+        .unwrap();
+        rows.into_iter().map(|(id, tool, state, attempt)| (CallId(id), tool, state, attempt)).collect()
+    }
+
+    pub(crate) async fn close(self) {
+        self.stack.finish().await;
+    }
+}
+
+/// The answer of a task that succeeded.
+pub(crate) fn answer(report: &TaskReport) -> &str {
+    assert_eq!(report.task.state, TaskState::Succeeded, "{:?} {:?}", report.task.code, report.task.message);
+    report.task.answer.as_deref().unwrap()
+}
+
+/// The last tool message of a request as JSON.
+pub(crate) fn feedback(messages: &[Value]) -> Value {
+    let last = messages.iter().rev().find(|message| message["role"] == "tool").unwrap();
+    serde_json::from_str(last["content"].as_str().unwrap()).unwrap()
+}
+
+/// Roles of messages, in order.
+pub(crate) fn roles(messages: &[Value]) -> Vec<&str> {
+    messages.iter().map(|message| message["role"].as_str().unwrap()).collect()
+}
+
+/// A tool over HTTP for each name, at `/<name>` of the server, with these further lines of the manifest.
+pub(crate) fn http_tools(server: &ScriptedHttp, names: &[&str], lines: &str) -> Vec<Tool> {
+    let entry = |name: &&str| {
+        let url = server.url(&format!("/{name}"));
+        format!("[[tool]]\nname = \"{name}\"\n{lines}\n[tool.http]\nmethod = \"POST\"\nurl = \"{url}\"\n")
+    };
+    let path = unique_path("tools");
+    std::fs::write(&path, names.iter().map(entry).collect::<String>()).unwrap();
+    redial_tools::load(&path).unwrap()
+}

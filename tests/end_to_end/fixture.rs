@@ -1,0 +1,21 @@
+//! What several of these tests start with or wait for.
+
+use redial_proto::Effect;
+use redial_testkit::{Stack, obedient, until};
+
+/// A stack with a dispatcher and a worker that has the obedient tool `tool`.
+pub(crate) async fn with_tool(effect: Effect) -> Stack {
+    let mut stack = Stack::start().await;
+    stack.work(vec![obedient("tool", effect, &stack.ledger)]).await;
+    stack
+}
+
+/// Waits for this number of dead letters of a source: code, reason, payload.
+pub(crate) async fn dead_letters(stack: &Stack, source: &str, count: usize) -> Vec<(String, String, Vec<u8>)> {
+    until(&format!("{count} dead letters"), async || {
+        let rows = sqlx::query_as("SELECT code, message, payload FROM dead_letters WHERE source = $1 ORDER BY id");
+        let rows: Vec<_> = rows.bind(source).fetch_all(stack.db()).await.ok()?;
+        (rows.len() >= count).then_some(rows)
+    })
+    .await
+}
