@@ -8,6 +8,7 @@
 pub mod agent;
 pub mod api;
 pub mod call;
+pub mod duration;
 pub mod error;
 pub mod ids;
 pub mod limits;
@@ -16,6 +17,7 @@ pub mod names;
 pub mod outcome;
 pub mod queue;
 pub mod repair;
+pub mod retry_after;
 pub mod schemas;
 pub mod subjects;
 pub mod task;
