@@ -2,7 +2,7 @@
 
 use std::{future::Future, process::ExitStatus, time::Duration};
 
-use backoff::{ExponentialBackoff, ExponentialBackoffBuilder, backoff::Backoff};
+use redial_backoff::{Backoff, Waits};
 use tokio::{sync::watch, task::JoinHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -10,8 +10,7 @@ use crate::{Nats, NatsConfig, Postgres, PostgresConfig, ServerError};
 
 /// A server that lived this long is restarted without delay when it dies; one that dies sooner waits longer each time.
 const STEADY: Duration = Duration::from_secs(5);
-const FIRST_DELAY: Duration = Duration::from_millis(100);
-const LONGEST_DELAY: Duration = Duration::from_secs(5);
+const RESTART: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
 
 /// A server that [`Supervised`] can look after.
 pub trait Server: Sized + Send + Sync + 'static {
@@ -92,7 +91,7 @@ async fn watch_over<S: Server>(
     tell: watch::Sender<Option<u32>>,
     shutdown: CancellationToken,
 ) {
-    let mut delays = delays();
+    let mut delays = RESTART.waits();
     loop {
         let began = Instant::now();
         let status = tokio::select! {
@@ -111,7 +110,7 @@ async fn watch_over<S: Server>(
         if began.elapsed() >= STEADY {
             delays.reset();
         } else {
-            delay = next(&mut delays);
+            delay = delays.next_wait();
         }
         let restarted = tokio::select! {
             server = restart::<S>(&config, delay, &mut delays) => server,
@@ -123,27 +122,15 @@ async fn watch_over<S: Server>(
     }
 }
 
-async fn restart<S: Server>(config: &S::Config, mut delay: Duration, delays: &mut ExponentialBackoff) -> S {
+async fn restart<S: Server>(config: &S::Config, mut delay: Duration, delays: &mut Waits) -> S {
     loop {
         tokio::time::sleep(delay).await;
         match S::start(config.clone()).await {
             Ok(server) => return server,
             Err(error) => tracing::error!(server = S::NAME, %error, "cannot be started; trying again"),
         }
-        delay = next(delays);
+        delay = delays.next_wait();
     }
-}
-
-fn next(delays: &mut ExponentialBackoff) -> Duration {
-    delays.next_backoff().unwrap_or(LONGEST_DELAY)
-}
-
-fn delays() -> ExponentialBackoff {
-    ExponentialBackoffBuilder::new()
-        .with_initial_interval(FIRST_DELAY)
-        .with_max_interval(LONGEST_DELAY)
-        .with_max_elapsed_time(None)
-        .build()
 }
 
 impl Server for Postgres {
