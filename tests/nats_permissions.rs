@@ -96,7 +96,7 @@ async fn pull_and_claim(dispatcher: &Queue, worker: &Queue) {
     let job = Job { call: CallId::generate(), attempt: 1, tool: "echo".to_owned(), bytes: 2 };
     let outgoing = OutgoingJob { job, pool: "default".to_owned(), publish_no: 1, traceparent: None };
     dispatcher.publish_jobs(vec![outgoing]).await.remove(0).unwrap();
-    let jobs = worker.pull_jobs("default", 5, ANSWER).await.unwrap();
+    let jobs = worker.jobs("default").unwrap().pull(5, ANSWER).await.unwrap();
     assert_eq!(jobs.len(), 1);
     for subject in [subjects::CLAIM, subjects::HEARTBEAT, subjects::RELEASE] {
         ask(worker, subject).await;

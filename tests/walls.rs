@@ -26,21 +26,23 @@ const DECIDES: [&str; 4] = ["redial-proto", "redial-records", "redial-arguments"
 const OUTSIDE_WORLD: [&str; 7] = ["tokio", "async-nats", "sqlx", "sqlx-core", "reqwest", "hyper", "redial-testkit"];
 
 /// Every crate of the workspace, with the crates of the workspace that it may be built with.
-const MAY_USE: [(&str, &[&str]); 19] = [
+const MAY_USE: [(&str, &[&str]); 20] = [
     ("redial-proto", &[]),
+    ("redial-backoff", &[]),
     ("redial-records", &["redial-proto"]),
     ("redial-arguments", &["redial-proto"]),
     ("redial-engine", &["redial-proto", "redial-records", "redial-arguments"]),
     ("redial-llm", &["redial-proto"]),
     ("redial-tools", &["redial-proto"]),
-    ("redial-store", &["redial-proto", "redial-records"]),
-    ("redial-queue", &["redial-proto"]),
+    ("redial-store", &["redial-proto", "redial-records", "redial-backoff"]),
+    ("redial-queue", &["redial-proto", "redial-backoff"]),
     ("redial-telemetry", &[]),
-    ("redial-servers", &[]),
+    ("redial-servers", &["redial-backoff"]),
     (
         "redial-dispatcher",
         &[
             "redial-proto",
+            "redial-backoff",
             "redial-records",
             "redial-arguments",
             "redial-engine",
@@ -49,11 +51,15 @@ const MAY_USE: [(&str, &[&str]); 19] = [
             "redial-telemetry",
         ],
     ),
-    ("redial-worker", &["redial-proto", "redial-queue", "redial-tools", "redial-llm", "redial-telemetry"]),
+    (
+        "redial-worker",
+        &["redial-proto", "redial-backoff", "redial-queue", "redial-tools", "redial-llm", "redial-telemetry"],
+    ),
     (
         "redial",
         &[
             "redial-proto",
+            "redial-backoff",
             "redial-arguments",
             "redial-tools",
             "redial-store",
@@ -107,7 +113,8 @@ const FOR_DEVELOPERS: [&str; 5] =
 
 /// Who may import what reaches the outside. The bench's baseline and the testkit's checker do not go through the crates
 /// that they measure and check.
-const ONLY: [(&str, &[&str]); 3] = [
+const ONLY: [(&str, &[&str]); 4] = [
+    ("backoff", &["redial-backoff"]),
     ("sqlx", &["redial-store", "redial-testkit", "redial-bench"]),
     ("async-nats", &["redial-queue", "redial-bench"]),
     ("reqwest", &["redial-tools", "redial-llm", "redial-telemetry"]),

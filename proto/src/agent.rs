@@ -1,4 +1,4 @@
-//! What an agent is: a model, its instructions, the tools it may use, and how far it may go.
+//! What an agent is: a model, its instructions, the tools it may use, and its limits.
 
 use std::collections::BTreeMap;
 
@@ -14,22 +14,22 @@ pub enum Policy {
     /// The model gets the error and corrects itself.
     #[default]
     Feedback,
-    /// The same, and when that did not help, its failed calls are taken out of sight and the fallback model has the
-    /// next turn; once a call of that tool succeeds the first model goes on.
+    /// As `feedback`; after enough failed corrections the failed calls are pruned from the models' view and the fallback
+    /// model takes the next turn. Once a call of that tool succeeds, the first model takes over again.
     Fallback,
 }
 
-/// How far a task may go. Reaching a limit asks the model once for a last answer without tools.
+/// The limits of a task. When one is reached, the model is asked once for a last answer without tools.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Budgets {
     /// Model turns, the last answer not counted. Default 25.
     pub turns: u32,
-    /// Corrections in all, over all tools. Default 10.
+    /// Corrections, over all tools. Default 10.
     pub corrections: u32,
     /// Tool calls, refused ones not counted. Default 50.
     pub tool_calls: u32,
-    /// Tokens, read and written together. Default: no limit.
+    /// Tokens that models read and wrote. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
     /// US dollars. Default: no limit.
@@ -45,7 +45,7 @@ impl Default for Budgets {
     }
 }
 
-/// An agent: a table `[[agent]]` of `agents.toml`, or given with a task.
+/// An agent: a table of `agents.toml`, or part of a task's submission.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentSpec {
@@ -63,23 +63,23 @@ pub struct AgentSpec {
     /// What happens when a call needs a correction.
     #[serde(default)]
     pub policy: Policy,
-    /// Corrections of one tool in a row before the model has to answer without it. Default 3.
+    /// Corrections of one tool in a row before the model must answer without it. Default 3.
     #[serde(default = "three")]
     pub max_corrections: u32,
     /// With policy `fallback`: failed corrections before the fallback model takes over; 0: at the first error.
     /// Default 1.
     #[serde(default = "one")]
     pub fallback_after: u32,
-    /// How far a task may go.
+    /// The limits of a task.
     #[serde(default)]
     pub budgets: Budgets,
     /// Language of feedback. Default: that of the task's text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<Language>,
-    /// Longest conversation that a model gets, in estimated tokens. Default 32,000.
+    /// Longest view of a conversation that a model gets, in estimated tokens. Default 32,000.
     #[serde(default = "context_tokens")]
     pub context_tokens: u32,
-    /// Longest tool result that a model gets at once, in bytes. Default 16,384.
+    /// Longest tool result that a model gets in one message, in bytes. Default 16,384.
     #[serde(default = "result_bytes")]
     pub result_bytes: u32,
     /// Longest answer of a model, in tokens. Default: the model's.
@@ -88,7 +88,7 @@ pub struct AgentSpec {
     /// Sampling temperature. Default: the model's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// Own words for what Redial says to the model: see `docs/FEEDBACK.md`.
+    /// Texts that replace Redial's own in what it tells the model: see `docs/FEEDBACK.md`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub templates: BTreeMap<String, String>,
 }
@@ -179,7 +179,7 @@ impl AgentSpec {
     }
 }
 
-/// `*` stands for any text, everything else for itself. Linear but for the number of stars.
+/// `*` matches any text, everything else itself. Linear in the text for each star.
 fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };

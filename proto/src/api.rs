@@ -16,12 +16,12 @@ use crate::{ApiError, CallId, CallState, ErrorClass, RetryOverride, names::named
 pub struct Submission {
     /// The tool's name.
     pub tool: String,
-    /// A JSON object that fits the tool's schema, or a JSON string that holds one, as models send it. Small damage is
-    /// repaired where that loses nothing (`docs/ARGUMENTS.md`), and recorded.
+    /// A JSON object that fits the tool's schema, or a JSON string that holds one, as models send it. Defects that can
+    /// be repaired without loss are repaired and recorded (`docs/ARGUMENTS.md`).
     #[schemars(with = "serde_json::Value")]
     pub arguments: Box<RawValue>,
-    /// Idempotency key, at most 200 bytes: the same key and content gets the first answer again, other content is a
-    /// conflict. Without one, each submission is a call of its own.
+    /// Idempotency key, at most 200 bytes: the same key with the same content gets the first answer again, with other
+    /// content it is a conflict. Without a key, each submission is a new call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// Keys are unique per tenant. Default: `default`.
@@ -33,7 +33,7 @@ pub struct Submission {
     /// Timeout of one attempt in ms, instead of the tool's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// Retry settings that this call wants otherwise than its tool.
+    /// Retry settings that override the tool's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<RetryOverride>,
     /// Publish a [`CallView`] on `redial.events.calls.<id>` when the call has ended.
@@ -57,11 +57,11 @@ impl Submission {
     }
 }
 
-/// Several submissions in one message, at most 1,000. Each is accepted or not on its own.
+/// Several submissions in one message, at most 1,000. Each is accepted or rejected on its own.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SubmitBatch {
-    /// The calls, decoded one by one so that a bad one harms no other.
+    /// The calls; each is decoded on its own, so that a bad one does not affect the others.
     #[schemars(with = "Vec<Submission>")]
     pub calls: Vec<Box<RawValue>>,
 }
@@ -80,11 +80,11 @@ pub struct SubmitBatchReply {
 pub enum SubmitStatus {
     /// On record; it will run.
     Accepted,
-    /// The key and content were submitted before; this is that call.
+    /// A submission with this key and content exists; the reply names its call.
     Existing,
     /// On record as `refused`: it will never run.
     Refused,
-    /// Not on record: the message itself was wrong, or could not be stored.
+    /// Not on record: the message was wrong or could not be stored.
     Rejected,
 }
 
@@ -107,7 +107,7 @@ pub struct SubmitResult {
 }
 
 impl SubmitResult {
-    /// Not on record, for this reason.
+    /// A submission that is not on record, and why.
     pub fn rejected(error: ApiError) -> Self {
         Self { status: SubmitStatus::Rejected, call: None, state: None, error: Some(error) }
     }
@@ -117,14 +117,14 @@ impl SubmitResult {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GetRequest {
-    /// Which.
+    /// The call to show.
     pub call: CallId,
 }
 
 /// A call as users see it.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CallView {
-    /// Its id.
+    /// The call's id.
     pub call: CallId,
     /// The tool's name.
     pub tool: String,
@@ -141,7 +141,7 @@ pub struct CallView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<DateTime<Utc>>,
     /// The result, in state `succeeded`; `null` is a result like any other.
-    #[serde(default, deserialize_with = "crate::queue::present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "crate::fields::present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Value>")]
     pub output: Option<Box<RawValue>>,
     /// Why it failed, or why the last attempt did.
@@ -156,7 +156,7 @@ pub struct CallView {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CancelRequest {
-    /// Which.
+    /// The call to stop.
     pub call: CallId,
 }
 
@@ -168,18 +168,18 @@ pub struct CancelReply {
     pub state: CallState,
 }
 
-/// Asks to run ended calls again, each as a new call that names the old one. Sent to `redial.api.calls.redrive`.
+/// Asks to run ended calls again, each as a new call that refers to the old one. Sent to `redial.api.calls.redrive`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RedriveRequest {
-    /// At most 1,000 calls in state `failed`, `cancelled` or `unknown`. Naming an `unknown` call is a person's word
-    /// that it may run again.
+    /// At most 1,000 calls in state `failed`, `cancelled` or `unknown`. Whoever names an `unknown` call
+    /// confirms that it may run again.
     pub calls: Vec<CallId>,
 }
 
 /// The answer to a redrive, in its order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RedriveReply {
-    /// For each call: `accepted` with the new call, `existing` if it was redriven before, or why not.
+    /// For each call: `accepted` with the new call, `existing` if it was redriven before, else why not.
     pub results: Vec<SubmitResult>,
 }

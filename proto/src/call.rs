@@ -21,7 +21,7 @@ pub enum CallState {
     Succeeded,
     /// Ended with an error.
     Failed,
-    /// An `unsafe` tool may or may not have done its work; a person has to look.
+    /// An `unsafe` tool may or may not have done its work; an operator must inspect it.
     Unknown,
     /// The user cancelled it.
     Cancelled,

@@ -6,12 +6,12 @@ use strum::{VariantArray, VariantNames};
 
 use crate::{FieldError, names::named};
 
-/// What went wrong, for programs. Never renamed; a client must take codes it does not know.
+/// What went wrong, for programs. Codes are never renamed; a client must accept codes that it does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, VariantArray, VariantNames)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Code {
-    /// The text is not JSON, or not of the message's form.
+    /// The text is not JSON, or does not have the message's form.
     InvalidMessage,
     /// A message, argument or batch is over its limit.
     TooLarge,
@@ -35,7 +35,7 @@ pub enum Code {
     TaskNotFound,
     /// The call's state does not allow what was asked.
     WrongState,
-    /// The dispatcher cannot reach Postgres or NATS now; try again.
+    /// The dispatcher cannot reach Postgres or NATS; try again.
     Unavailable,
     /// A bug; the dispatcher's log has more.
     Internal,
@@ -62,7 +62,7 @@ impl Code {
 pub struct ApiError {
     /// For programs.
     pub code: Code,
-    /// For people: what, where, what is allowed.
+    /// For people: what is wrong, where, and what is allowed.
     pub message: String,
     /// Broken rules of arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

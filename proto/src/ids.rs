@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// Names one call for ever. Version 7, so ids sort by the time of submission: the audit and retention use that.
+/// Identifies a call. UUID version 7, so ids sort by the time of submission: the audit and retention use that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct CallId(pub Uuid);
@@ -18,7 +18,7 @@ impl CallId {
     }
 }
 
-/// Names one task for ever. Version 7, like a call's id.
+/// Identifies a task. UUID version 7, like a call's id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct TaskId(pub Uuid);
@@ -63,7 +63,7 @@ uuid_text!(CallId);
 uuid_text!(TaskId);
 uuid_text!(ClaimId);
 
-/// One run of one worker process: a readable name and a random part, so that a restarted worker is another worker.
+/// Identifies one run of a worker process: a readable name and a random part, so that a restarted worker has a new id.
 /// It is one token of a NATS subject: ASCII letters, digits, `-` and `_`, at most 64 bytes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(transparent)]

@@ -1,14 +1,16 @@
 //! The contract between Redial's processes, and between Redial and its users.
 //!
 //! Plain data and its checks: nothing here does I/O, reads a clock or decides anything. Every message is JSON, so that
-//! a worker or a client can be written in any language; `proto/schemas/` holds the JSON Schemas made from these types.
+//! a worker or a client can be written in any language; `proto/schemas/` holds the JSON Schemas of these types.
 //!
 //! Durations are milliseconds in fields that end in `_ms`; points in time are RFC 3339 strings in UTC.
 
 pub mod agent;
 pub mod api;
 pub mod call;
+pub mod duration;
 pub mod error;
+mod fields;
 pub mod ids;
 pub mod limits;
 pub mod message;
@@ -16,6 +18,7 @@ pub mod names;
 pub mod outcome;
 pub mod queue;
 pub mod repair;
+pub mod retry_after;
 pub mod schemas;
 pub mod subjects;
 pub mod task;

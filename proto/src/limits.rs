@@ -4,7 +4,7 @@
 pub const MAX_ARGUMENTS: usize = 256 * 1024;
 /// Output of one attempt; more is `output_too_large`.
 pub const MAX_OUTPUT: usize = 512 * 1024;
-/// One NATS message of ours. nats-server's own default `max_payload` is 1 MiB, headers included.
+/// One NATS message that Redial sends. nats-server's own default `max_payload` is 1 MiB, headers included.
 pub const MAX_MESSAGE: usize = 1000 * 1024;
 /// Calls in one submission batch.
 pub const MAX_BATCH: usize = 1000;
@@ -12,16 +12,16 @@ pub const MAX_BATCH: usize = 1000;
 pub const MAX_CLAIM: usize = 256;
 /// The text of a task.
 pub const MAX_INPUT: usize = 128 * 1024;
-/// Nesting of arrays and objects, in arguments and outputs. Deeper text overflows stacks further down.
+/// Nesting of arrays and objects, in arguments and outputs. Deeper text could overflow the stack of a reader.
 pub const MAX_DEPTH: usize = 64;
 /// An idempotency key or conversation id.
 pub const MAX_KEY: usize = 200;
-/// A message of an error that is stored and shown.
+/// Message of an error that is stored and shown.
 pub const MAX_ERROR_MESSAGE: usize = 4096;
 /// Details of an error that are stored and shown.
 pub const MAX_DETAILS: usize = 100;
 
-/// How deep a text of valid JSON nests. Linear, and uses no stack.
+/// How deep valid JSON nests. Takes linear time and a constant amount of stack.
 pub fn json_depth(json: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0_usize);
     let (mut in_string, mut escaped) = (false, false);

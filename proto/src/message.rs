@@ -8,7 +8,7 @@ use strum::{VariantArray, VariantNames};
 
 use crate::{ErrorClass, TaskId, names::named};
 
-/// Who speaks.
+/// Who wrote a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, VariantArray, VariantNames)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -19,7 +19,7 @@ pub enum Role {
     User,
     /// The model.
     Assistant,
-    /// A tool: what became of one call of the assistant message before it.
+    /// A tool: the result or the failure of one call of the assistant message before it.
     Tool,
 }
 
@@ -28,24 +28,24 @@ named!(Role, "a role");
 /// A call that an assistant message asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MessageCall {
-    /// Unique in the conversation; minted by Redial, whatever the provider sent.
+    /// Unique in the conversation; assigned by Redial, whatever the provider sent.
     pub id: String,
-    /// The tool's name: as it ran, or as the model wrote it if it is none of the offered ones.
+    /// The tool's name: as it ran, or as the model wrote it if no such tool was offered.
     pub tool: String,
     /// The arguments: as they ran, or as the model wrote them if they did not run. Need not be JSON; what goes to a
     /// provider is always the text of a JSON object.
     pub arguments: String,
 }
 
-/// What one message says.
+/// The content of one message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Message {
-    /// Who speaks.
+    /// Who wrote it.
     pub role: Role,
     /// The text. For a tool: its result as JSON text, or the feedback.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub content: String,
-    /// What the model thought aloud; for people, and for text protocols that show it again.
+    /// The reasoning that the model wrote; for people, and for text protocols that show it again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thought: Option<String>,
     /// Calls that an assistant message asks for, in order. Each is answered by one tool message, in the same order,
@@ -58,13 +58,13 @@ pub struct Message {
     /// For a tool message: the tool's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// For a tool message: why the call failed; none for a result.
+    /// For a tool message: why the call failed; absent for a result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<ErrorClass>,
     /// True for a user message that Redial wrote: "answer now, without tools".
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_redial: bool,
-    /// What the provider that wrote it wants back unchanged, such as signed thinking.
+    /// Data that the provider which wrote it wants back unchanged, such as signed thinking.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Value>,
 }
@@ -86,16 +86,16 @@ impl Message {
     }
 }
 
-/// A message with its place.
+/// A message with its position in the conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StoredMessage {
-    /// Place in the conversation, from 1, without gaps.
+    /// Position in the conversation, from 1, without gaps.
     pub seq: u32,
     /// The task that it belongs to.
     pub task: TaskId,
     /// When it was written, by the database's clock.
     pub at: DateTime<Utc>,
-    /// What it says.
+    /// Its content.
     #[serde(flatten)]
     pub message: Message,
 }

@@ -14,7 +14,7 @@ use crate::{limits, names::named};
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum ErrorClass {
-    /// The arguments are no JSON object.
+    /// The arguments are not a JSON object.
     MalformedArguments,
     /// No tool of this name is known.
     UnknownTool,
@@ -22,7 +22,7 @@ pub enum ErrorClass {
     InvalidArguments,
     /// The same call failed before in this conversation.
     RepeatedCall,
-    /// The tool says no: sold out, wrong state; HTTP 404, 409, 412.
+    /// The tool refuses: sold out, wrong state; HTTP 404, 409, 412.
     BusinessRule,
     /// HTTP 429, a quota.
     RateLimited,
@@ -30,17 +30,17 @@ pub enum ErrorClass {
     Unavailable,
     /// The attempt's deadline passed.
     Timeout,
-    /// The worker went away, its lease expired.
+    /// The worker disappeared; its lease expired.
     Lost,
     /// HTTP 401 and 403.
     Auth,
     /// The tool is set up wrongly: a missing variable, HTTP 501.
     Configuration,
-    /// The result is no JSON, or breaks the output schema.
+    /// The result is not JSON, or breaks the output schema.
     OutputInvalid,
     /// The result is over the size limit.
     OutputTooLarge,
-    /// A person said no.
+    /// A person refused it.
     Rejected,
     /// A limit of the task or of the call's total deadline is reached.
     BudgetExhausted,
@@ -62,7 +62,7 @@ pub struct FieldError {
     /// What was sent there; `null` if nothing was.
     #[serde(default)]
     pub sent: Value,
-    /// What the rule allows, in words.
+    /// What the rule allows, as text.
     pub allowed: String,
     /// A likely correction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,7 +97,7 @@ pub struct Failure {
     pub retry_after_ms: Option<u64>,
     /// In a report: false only if it is certain that the tool did not do its work, e.g. the connection was never made.
     /// An `unsafe` tool is retried only then. In the record of an ended call it is set only if the call ended `unknown`.
-    #[serde(default = "crate::turn::yes")]
+    #[serde(default = "crate::fields::yes")]
     pub effect_possible: bool,
 }
 

@@ -4,26 +4,26 @@
 
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::{CallId, ClaimId, Effect, Failure, Outcome, TaskId, ToolSpec, WorkerId};
 
-/// "This call wants an attempt": what stands on the job stream. Only a hint; a claim decides.
+/// A message of the job stream: "this call wants an attempt". Only a hint; a claim decides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Job {
     /// The call.
     pub call: CallId,
     /// The number that the attempt will have if the claim is granted; from 1.
     pub attempt: u32,
-    /// The tool's name, so that a worker can tell what it is asked for.
+    /// The tool's name: a worker hands back jobs of tools that it does not have.
     pub tool: String,
-    /// Size of the arguments in bytes: a worker claims so many jobs that the reply fits one message.
+    /// Size of the arguments in bytes: a worker claims only as many jobs as fit one reply.
     #[serde(default)]
     pub bytes: u32,
 }
 
-/// One attempt of one call: the fencing token of everything that a worker says about it.
+/// One attempt of one call: the fencing token of everything that a worker reports about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct JobRef {
     /// The call.
@@ -37,7 +37,7 @@ pub struct JobRef {
 pub struct ClaimRequest {
     /// Sending the same claim again gets the same answer.
     pub claim: ClaimId,
-    /// Who will run them.
+    /// The worker that will run them.
     pub worker: WorkerId,
     /// At most 256 jobs.
     pub jobs: Vec<JobRef>,
@@ -52,7 +52,7 @@ pub struct ClaimReply {
     pub grants: Vec<Grant>,
 }
 
-/// The right, and all that is needed, to run one attempt.
+/// The right to run one attempt, with everything that is needed for it.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Grant {
     /// The call.
@@ -88,14 +88,14 @@ impl Grant {
     }
 }
 
-/// A worker's heartbeat: renews the leases of all that it runs. Sent to `redial.ctl.heartbeat` every third of a lease.
+/// A worker's heartbeat: renews the leases of everything it runs. Sent to `redial.ctl.heartbeat` every third of a lease.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Heartbeat {
-    /// Who.
+    /// The worker.
     pub worker: WorkerId,
     /// All attempts it runs. More than 10,000 are sent in several messages.
     pub running: Vec<JobRef>,
-    /// Calls that it could run at once, over all pools.
+    /// Calls that it can run at once, over all pools.
     pub slots: u32,
     /// True once it takes no more jobs.
     #[serde(default)]
@@ -135,20 +135,20 @@ impl GrantRef {
     }
 }
 
-/// Gives attempts back unstarted or unfinished without burning them. Sent to `redial.ctl.release`.
+/// Gives attempts back unstarted or unfinished; they do not count. Sent to `redial.ctl.release`.
 /// Only for attempts that certainly had no effect, or whose tool may run twice: any effect but `unsafe`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReleaseRequest {
-    /// Who.
+    /// The worker.
     pub worker: WorkerId,
-    /// What it gives back.
+    /// The grants that it gives back.
     pub jobs: Vec<GrantRef>,
 }
 
 /// The answer to a release.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReleaseReply {
-    /// How many were given back; the others were not this worker's any more.
+    /// How many were given back; the others no longer belonged to this worker.
     pub released: u32,
 }
 
@@ -162,17 +162,12 @@ pub struct Report {
     /// How long the tool ran, in ms, by the worker's monotonic clock.
     pub duration_ms: u64,
     /// The tool's result: any JSON, kept as it was written.
-    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "crate::fields::present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Value>")]
     pub output: Option<Box<RawValue>>,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
-}
-
-/// A field that is there is there, even if it is `null`: that is a result like any other.
-pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
-    Box::<RawValue>::deserialize(deserializer).map(Some)
 }
 
 impl Report {
@@ -192,10 +187,11 @@ impl Report {
     }
 }
 
-/// What stands on the result stream: reports of one worker, each decoded on its own so that a bad one harms no other.
+/// A message of the result stream: reports of one worker. Each is decoded on its own, so that a bad one does not affect
+/// the others.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ReportBatch {
-    /// Who ran them; part of the fence.
+    /// The worker that ran them; part of the fence.
     pub worker: WorkerId,
     /// At most 256 [`Report`]s.
     #[schemars(with = "Vec<Report>")]
@@ -205,9 +201,9 @@ pub struct ReportBatch {
 /// What a worker can run. Sent to `redial.ctl.register`; the answer is an empty object or an error.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Registration {
-    /// Who.
+    /// The worker.
     pub worker: WorkerId,
-    /// Its own clock, for people.
+    /// By its own clock; only shown to people.
     pub started_at: DateTime<Utc>,
     /// Calls that it can run at once, over all pools.
     pub slots: u32,
@@ -217,7 +213,7 @@ pub struct Registration {
     pub tools: Vec<ToolSpec>,
 }
 
-/// What a dispatcher tells a worker unasked, on `redial.worker.<id>`.
+/// What a dispatcher tells a worker without being asked, on `redial.worker.<id>`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkerNotice {
     /// These reports are on record: forget them.
@@ -243,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_has_exactly_one_end() {
+    fn a_report_has_exactly_one_outcome() {
         assert!(report("").outcome().is_err());
         assert!(report(r#","output":1,"error":{"class":"timeout","message":""}"#).outcome().is_err());
     }
@@ -255,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn output_is_kept_to_the_letter() {
+    fn output_is_kept_byte_for_byte() {
         let text = r#"{"a" : 1e400000, "a":"\u0000\ud800"}"#;
         let kept = report(&format!(r#","output":{text}"#));
         assert_eq!(kept.output.as_ref().map(|raw| raw.get()), Some(text));

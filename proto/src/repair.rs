@@ -13,16 +13,16 @@ pub const MAX_REPAIRS: usize = 1000;
 /// Bytes of the text before and after a repair that are kept.
 pub const MAX_QUOTED: usize = 200;
 
-/// What a repair changed. Every kind is lossless: it writes down the same value in the form that was asked for.
+/// What a repair changed. Every kind is lossless: it writes the same value in the form that was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, VariantArray, VariantNames)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum RepairKind {
-    /// A Markdown fence around the object, with the words outside of it.
+    /// A Markdown fence around the object, with the text outside it.
     CodeFence,
     /// A JSON string that held the object, array or whole arguments.
     DoubleEncoded,
-    /// A blank that JSON does not know: byte order mark, no-break space.
+    /// White space that JSON does not know: byte order mark, no-break space.
     Whitespace,
     /// A comment.
     Comment,
@@ -30,11 +30,11 @@ pub enum RepairKind {
     TrailingComma,
     /// A full-width colon or comma.
     Punctuation,
-    /// Quotes that are no `"`.
+    /// Quotes other than `"`.
     Quotes,
     /// A key without quotes.
     UnquotedKey,
-    /// A line break or another control character that stood in a string as it is.
+    /// A line break or another control character in a string, not escaped.
     ControlCharacter,
     /// A backslash that escaped nothing, kept as a backslash.
     Backslash,
@@ -56,7 +56,7 @@ pub enum RepairKind {
 
 named!(RepairKind, "a kind of repair");
 
-/// One lossless change, as the audit keeps it: where, what stood there, what stands there now.
+/// One lossless change, as the audit keeps it: where, the text before and the text after.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Repair {
     /// What kind of change.
@@ -68,9 +68,9 @@ pub struct Repair {
     /// start of the text that it unwrapped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<u32>,
-    /// What stood there, at most 200 bytes of it.
+    /// The text before, at most 200 bytes of it.
     pub before: String,
-    /// What stands there now, at most 200 bytes of it; empty if it was left out.
+    /// The text after, at most 200 bytes of it; empty if it was removed.
     pub after: String,
 }
 
@@ -89,7 +89,7 @@ impl fmt::Display for Repair {
     }
 }
 
-/// The text with everything written out that a reader could not see.
+/// The text with every invisible character escaped.
 fn in_one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,7 +1,7 @@
 //! JSON Schemas of every message, for workers and clients in other languages.
 //!
 //! They are checked in under `proto/schemas/`; a test compares them. `UPDATE_SCHEMAS=1 cargo test -p redial-proto`
-//! writes them anew.
+//! writes them.
 
 use schemars::{Schema, schema_for};
 

@@ -10,7 +10,7 @@ pub const GET: &str = "redial.api.calls.get";
 pub const CANCEL: &str = "redial.api.calls.cancel";
 /// Request: a [`crate::RedriveRequest`].
 pub const REDRIVE: &str = "redial.api.calls.redrive";
-/// Fire and forget: the intake stream, same bodies as [`SUBMIT`].
+/// Intake stream, without a reply: same bodies as [`SUBMIT`].
 pub const INTAKE: &str = "redial.intake.calls";
 /// Request: a [`crate::TaskSubmission`].
 pub const TASK_SUBMIT: &str = "redial.api.tasks.submit";
@@ -18,7 +18,7 @@ pub const TASK_SUBMIT: &str = "redial.api.tasks.submit";
 pub const TASK_GET: &str = "redial.api.tasks.get";
 /// Request: a [`crate::TaskCancel`].
 pub const TASK_CANCEL: &str = "redial.api.tasks.cancel";
-/// Fire and forget: the intake stream, same bodies as [`TASK_SUBMIT`].
+/// Intake stream, without a reply: same bodies as [`TASK_SUBMIT`].
 pub const TASK_INTAKE: &str = "redial.intake.tasks";
 
 /// Request: a [`crate::ClaimRequest`].
@@ -27,7 +27,7 @@ pub const CLAIM: &str = "redial.ctl.claim";
 pub const HEARTBEAT: &str = "redial.ctl.heartbeat";
 /// Request: a [`crate::ReleaseRequest`].
 pub const RELEASE: &str = "redial.ctl.release";
-/// Request: an [`crate::Registration`].
+/// Request: a [`crate::Registration`].
 pub const REGISTER: &str = "redial.ctl.register";
 /// Publication: "a tool changed, read the registry again"; no body.
 pub const TOOLS_CHANGED: &str = "redial.ctl.tools_changed";
@@ -51,7 +51,7 @@ pub const TRACEPARENT: &str = "traceparent";
 /// Header of a reply whose body is a [`crate::ApiError`] instead of the documented reply; its value is the code.
 pub const ERROR: &str = "redial-error";
 
-/// Where jobs of a tool go.
+/// Jobs of a tool.
 pub fn job(pool: &str, tool: &str) -> String {
     format!("redial.jobs.{pool}.{tool}")
 }
@@ -61,22 +61,22 @@ pub fn pool_jobs(pool: &str) -> String {
     format!("redial.jobs.{pool}.>")
 }
 
-/// Where a worker is told things: a [`crate::WorkerNotice`].
+/// Notices to a worker: a [`crate::WorkerNotice`].
 pub fn worker(worker: &WorkerId) -> String {
     format!("redial.worker.{worker}")
 }
 
-/// Where the end of a call with `notify` is told: a [`crate::CallView`].
+/// The end of a call with `notify`: a [`crate::CallView`].
 pub fn call_events(call: CallId) -> String {
     format!("redial.events.calls.{call}")
 }
 
-/// Where it is told that something happened to a task: a [`crate::TaskNotice`].
+/// News of a task: a [`crate::TaskNotice`].
 pub fn task_events(task: TaskId) -> String {
     format!("redial.events.tasks.{task}")
 }
 
-/// Where a model's answer is told while it is being written: a [`crate::Delta`].
+/// A model's answer while it is being written: a [`crate::Delta`].
 pub fn task_deltas(task: TaskId) -> String {
     format!("redial.events.tasks.{task}.delta")
 }

@@ -7,7 +7,7 @@ use strum::{VariantArray, VariantNames};
 
 use crate::names::named;
 
-/// What running a tool does to the world. It decides what happens when nobody knows how an attempt ended.
+/// What running a tool does to the world. It decides what happens when it is not known how an attempt ended.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, VariantArray, VariantNames,
 )]
@@ -21,7 +21,7 @@ pub enum Effect {
     /// Safe to repeat with the same idempotency key, which is stable over all attempts.
     Keyed,
     /// Must never run twice on a guess: an attempt with an uncertain end makes the call `unknown`.
-    /// The default, because a tool that says nothing is taken for the worst.
+    /// The default: a tool that declares nothing is assumed to be unsafe.
     #[default]
     Unsafe,
 }
@@ -41,7 +41,7 @@ pub struct RetryPolicy {
     pub cap_ms: u64,
     /// Attempts in all, at least 1; 1 means no retry.
     pub max_attempts: u32,
-    /// Time from submission after which no attempt starts any more, in ms.
+    /// No attempt starts later than this after the submission, in ms.
     pub deadline_ms: u64,
 }
 
@@ -84,7 +84,7 @@ impl RetryPolicy {
     }
 }
 
-/// The fields of a [`RetryPolicy`] that one call wants otherwise than its tool.
+/// The fields of a [`RetryPolicy`] that a call overrides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RetryOverride {
@@ -111,7 +111,7 @@ pub struct RetryOverride {
 pub struct ToolSpec {
     /// Unique name: letters, digits, `_` and `-`, at most 64 characters; see [`check_name`].
     pub name: String,
-    /// For people and models.
+    /// What it does, for people and models.
     #[serde(default)]
     pub description: String,
     /// JSON Schema (draft 2020-12) of the arguments, which are always an object.
@@ -129,16 +129,16 @@ pub struct ToolSpec {
     /// When a failed attempt is repeated.
     #[serde(default)]
     pub retry: RetryPolicy,
-    /// True for a tool that a model calls again and again until something changes: the same call is then never refused
-    /// as a repetition.
+    /// True for a tool that a model calls repeatedly until something changes: the same call is never refused as a
+    /// repetition.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub polling: bool,
     /// True if calls of one turn to tools like this must run one after the other, in order.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sequential: bool,
-    /// False for a tool that takes arguments only to the letter: damaged ones become feedback, whatever could be
-    /// repaired without loss.
-    #[serde(default = "crate::turn::yes", skip_serializing_if = "Clone::clone")]
+    /// False for a tool whose arguments must not be repaired: defects become feedback, even if they could be repaired
+    /// without loss.
+    #[serde(default = "crate::fields::yes", skip_serializing_if = "Clone::clone")]
     pub repairs: bool,
 }
 
@@ -147,12 +147,12 @@ pub fn any_object() -> Value {
     serde_json::json!({"type": "object"})
 }
 
-/// The pool of tools that name none.
+/// The pool of tools that declare none.
 pub fn default_pool() -> String {
     "default".to_owned()
 }
 
-/// Attempts of tools that say nothing may take 30 s.
+/// The timeout of tools that declare none: 30 s.
 pub const fn default_timeout_ms() -> u64 {
     30_000
 }

@@ -15,7 +15,7 @@ pub fn tool_name(model: &str) -> String {
     format!("{PREFIX}{model}")
 }
 
-/// The model behind an registered name.
+/// The model of a registered name; `None` for a tool.
 pub fn model_name(tool: &str) -> Option<&str> {
     tool.strip_prefix(PREFIX)
 }
@@ -56,7 +56,7 @@ pub struct ToolOffer {
     pub description: String,
     /// JSON Schema of its arguments.
     pub parameters: Value,
-    /// Fingerprint of its spec: a changed tool forgets what failed before.
+    /// Fingerprint of its spec: failures of a changed tool are forgotten.
     #[serde(default)]
     pub version: String,
     /// See [`crate::ToolSpec::polling`].
@@ -66,12 +66,8 @@ pub struct ToolOffer {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sequential: bool,
     /// See [`crate::ToolSpec::repairs`].
-    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+    #[serde(default = "crate::fields::yes", skip_serializing_if = "Clone::clone")]
     pub repairs: bool,
-}
-
-pub(crate) const fn yes() -> bool {
-    true
 }
 
 /// What a model is asked: the arguments of its call. The same for every provider.
@@ -81,7 +77,7 @@ pub struct TurnRequest {
     pub task: TaskId,
     /// Its turn, from 1.
     pub turn: u32,
-    /// The conversation as the model shall see it: a system message first, if there is one; every call answered.
+    /// The conversation as the model will see it: a system message first, if there is one; every call answered.
     pub messages: Vec<Message>,
     /// What it may call; empty for a turn that must end in an answer.
     #[serde(default)]
@@ -95,15 +91,15 @@ pub struct TurnRequest {
     /// Sampling temperature.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// What the view left out to keep within the limit.
+    /// What was left out of the view to keep within the limit.
     #[serde(default)]
     pub trimmed: Trimmed,
 }
 
-/// What a view of a conversation left out.
+/// What was left out of the view of a conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Trimmed {
-    /// Estimated size of what is left, in tokens.
+    /// Estimated size of the view, in tokens.
     pub tokens: u32,
     /// Tool results that were shortened.
     pub shortened: u32,
@@ -124,16 +120,16 @@ pub struct ReplyCall {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Finish {
-    /// It was done.
+    /// The answer is complete.
     #[default]
     Stop,
     /// It wants tools to run.
     ToolCalls,
-    /// It reached the limit of tokens: the end is cut off.
+    /// It reached the limit of tokens; the end is cut off.
     Length,
     /// The provider or the model refused to answer.
     Refused,
-    /// Something that this version does not know.
+    /// A reason that this version does not know.
     Other,
 }
 
@@ -154,28 +150,28 @@ pub struct Usage {
 /// What a model answered: the output of its call. A malformed answer is an answer too.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TurnReply {
-    /// What it said.
+    /// The text of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// What it thought aloud.
+    /// The reasoning that it wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thought: Option<String>,
-    /// What it wants to run, in order.
+    /// The calls that it asks for, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<ReplyCall>,
     /// Why it stopped.
     #[serde(default)]
     pub finish: Finish,
-    /// What is wrong with the form of the answer, in words for the model; it gets the chance to say it again.
+    /// What is wrong with the form of the answer, in words for the model, which is asked to answer again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// What it cost.
+    /// Its cost.
     #[serde(default)]
     pub usage: Usage,
     /// The model, by the provider's own name.
     #[serde(default)]
     pub model: String,
-    /// What the provider wants back unchanged with the next request.
+    /// Data that the provider wants back unchanged with the next request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Value>,
 }
@@ -188,7 +184,7 @@ pub struct Delta {
     /// More of the text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// More of the thoughts.
+    /// More of the reasoning.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub thought: String,
 }

@@ -33,8 +33,9 @@ impl Hand {
 
     /// Takes the next job of the default pool from the stream.
     pub(crate) async fn job(&self) -> Job {
+        let mut jobs = self.queue.jobs("default").unwrap();
         loop {
-            let deliveries = self.queue.pull_jobs("default", 1, ANSWER).await.unwrap();
+            let deliveries = jobs.pull(1, ANSWER).await.unwrap();
             if let Some(delivery) = deliveries.first() {
                 return taken(delivery).await;
             }

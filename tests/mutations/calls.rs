@@ -158,7 +158,6 @@ pub(crate) async fn lost_job(mutation: &'static Mutation, mutated: bool) -> Verd
     let dead = Hand::new(&fixture.stack, vec![tool(Effect::Read)]).await;
     let call = fixture.stack.call("tool", json!({})).await;
     dead.job().await;
-    fixture.stack.queue().end_pull("default").await;
     let tools = vec![obedient("tool", Effect::Read, &fixture.stack.ledger)];
     let _worker = fixture.work(1, tools).await;
     until("the job is published again", async || {
@@ -177,8 +176,7 @@ pub(crate) async fn second_delivery(mutation: &'static Mutation, mutated: bool) 
     let (mut fixture, _dispatcher) = Fixture::with_dispatcher(mutation, mutated).await;
     Hand::new(&fixture.stack, vec![tool(Effect::Read)]).await;
     let call = fixture.stack.call("tool", json!({})).await;
-    let deliveries = fixture.stack.queue().pull_jobs("default", 1, PATIENCE).await.unwrap();
-    fixture.stack.queue().end_pull("default").await;
+    let deliveries = fixture.stack.queue().jobs("default").unwrap().pull(1, PATIENCE).await.unwrap();
     deliveries[0].nak(Duration::ZERO).await;
     let tools = vec![obedient("tool", Effect::Read, &fixture.stack.ledger)];
     let _worker = fixture.work(1, tools).await;

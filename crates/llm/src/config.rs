@@ -4,7 +4,6 @@
 //! field. Only a variable that is not set waits until the model is asked: the other models work without it.
 
 mod build;
-pub(crate) mod duration;
 mod endpoint;
 mod error;
 mod file;

@@ -2,7 +2,6 @@
 
 pub(crate) mod failure;
 mod redaction;
-mod retry_after;
 mod sse;
 
 use std::time::{Duration, SystemTime};

@@ -1,5 +1,4 @@
-//! The JetStream API: JSON requests on `$JS.API.>`, written out here so that only fields known to nats-server 2.9 are
-//! ever sent.
+//! The JetStream API: JSON requests on `$JS.API.>`, written here so that only fields known to nats-server 2.9 are sent.
 
 use async_nats::jetstream::response::Response;
 use serde::de::DeserializeOwned;
@@ -10,7 +9,7 @@ use crate::{Queue, QueueError, connect::ANSWER};
 const NOT_FOUND: [u64; 2] = [10059, 10014];
 
 impl Queue {
-    /// One request; `Missing` if the stream or consumer does not exist.
+    /// Sends one request; `Missing` if the stream or consumer does not exist.
     pub(crate) async fn api<T: DeserializeOwned>(&self, name: &str, body: Vec<u8>) -> Result<T, QueueError> {
         let subject = format!("$JS.API.{name}");
         let reply = self.ask(&subject, body.into(), None, ANSWER).await.map_err(|error| match error {

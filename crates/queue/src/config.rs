@@ -1,4 +1,4 @@
-//! What a connection needs to know.
+//! The settings of a connection.
 
 use std::{fmt, path::PathBuf};
 
@@ -11,11 +11,11 @@ use crate::QueueError;
 pub struct QueueConfig {
     /// `nats://host:port` or `tls://host:port`; several are separated by commas. May hold `user:password@`.
     pub url: String,
-    /// Name of the connection, as the server's monitoring shows it.
+    /// Name of the connection in the server's monitoring.
     pub name: String,
     /// A `.creds` file.
     pub credentials: Option<PathBuf>,
-    /// Prefix of reply subjects, for users that may not listen on `_INBOX.>`.
+    /// Prefix of reply subjects, for users that may not subscribe to `_INBOX.>`.
     pub inbox_prefix: Option<String>,
 }
 
@@ -40,7 +40,7 @@ impl QueueConfig {
         self.url.split(',').map(|url| parse(url.trim())).collect()
     }
 
-    /// The URL without user and password: for logs and errors.
+    /// The URL without user and password, for logs and errors.
     pub fn address(&self) -> String {
         self.url.split(',').map(|url| redact(url.trim())).collect::<Vec<_>>().join(",")
     }
@@ -58,14 +58,14 @@ impl fmt::Debug for QueueConfig {
     }
 }
 
-/// A URL without what stands before its last `@`.
+/// A URL without the part before its last `@`.
 fn redact(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").map_or(("", url), |(scheme, rest)| (scheme, rest));
     let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
     if scheme.is_empty() { host.to_owned() } else { format!("{scheme}://{host}") }
 }
 
-/// Undoes percent encoding (RFC 3986, 2.1); what is no valid encoding stays as it is.
+/// Decodes percent encoding (RFC 3986, 2.1); an invalid encoding stays as it is.
 fn decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

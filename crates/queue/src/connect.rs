@@ -1,7 +1,6 @@
-//! Connecting, and what the connection tells about itself.
+//! The connection: how it is made, kept and observed.
 
 use std::{
-    collections::HashMap,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -10,16 +9,18 @@ use std::{
 };
 
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, connection::State, jetstream};
-use tokio::sync::{Mutex, watch};
+use redial_backoff::Backoff;
+use tokio::sync::watch;
 
-use crate::{
-    QueueConfig, QueueError,
-    backoff::{self, Step},
-    pull::Puller,
-};
+use crate::{QueueConfig, QueueError};
 
-/// How long the server may take to answer anything that is not said otherwise.
+/// How long the server may take to answer, unless the caller sets another limit.
 pub(crate) const ANSWER: Duration = Duration::from_secs(2);
+/// Waits between attempts to reach a server. The cap is short, so that a returned server is noticed at once.
+pub(crate) const RECONNECT: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2));
+
+/// A client of this crate tries to reach a server that is back after at most this long.
+pub const LONGEST_RECONNECT: Duration = RECONNECT.longest();
 
 /// A connection to NATS. Cheap to clone; all clones share the connection.
 #[derive(Clone)]
@@ -30,13 +31,13 @@ pub struct Queue {
 pub(crate) struct Inner {
     pub(crate) client: Client,
     pub(crate) jetstream: jetstream::Context,
-    /// Counts connections: changes when the connection was made anew.
+    /// Counts connections: changes with every reconnection.
     pub(crate) connections: watch::Receiver<u64>,
     dropped: Arc<AtomicU64>,
     /// Set when the last handle goes: the end of the connection is then no error.
     dropped_by_us: Arc<AtomicBool>,
-    /// The long-lived pull of each pool.
-    pub(crate) pullers: std::sync::Mutex<HashMap<String, Arc<Mutex<Puller>>>>,
+    /// Sequence number of the job stream's last message when the streams were last checked; 0 before that.
+    pub(crate) last_job: AtomicU64,
 }
 
 impl Drop for Inner {
@@ -46,26 +47,26 @@ impl Drop for Inner {
 }
 
 impl Queue {
-    /// Connects. Tries for ever while the server cannot be reached, with jittered waits: bound it with your own timeout.
-    /// Ends with an error only if trying again would not help: a wrong URL, credentials that the server refuses.
+    /// Connects. Tries until the server can be reached, with jittered waits: bound it with your own timeout. Fails only if
+    /// trying again would not help: a wrong URL, credentials that the server refuses.
     pub async fn connect(config: &QueueConfig) -> Result<Self, QueueError> {
         let servers = config.servers()?;
         let watcher = Watcher::default();
         let address = config.address();
         let connect = || async {
-            let options = options(config, &watcher).await.map_err(Step::permanent)?;
+            let options = options(config, &watcher).await?;
             options.connect(servers.as_slice()).await.map_err(|error| connect_error(&error, &address))
         };
         let report = |error: QueueError, wait: Duration| {
-            tracing::warn!(%address, wait_ms = wait.as_millis(), "cannot connect to NATS, trying again: {error}");
+            tracing::warn!(%address, wait_ms = wait.as_millis(), %error, "could not connect to NATS; trying again");
         };
-        let client = backoff::retry_notify(backoff::delays(), connect, report).await?;
+        let client = RECONNECT.retry(connect, QueueError::is_retryable, report).await?;
         tracing::info!(%address, "connected to NATS");
         Ok(Self::new(client, &watcher))
     }
 
     fn new(client: Client, watcher: &Watcher) -> Self {
-        // No limit of the library's own: tasks that each hold a part of the permits would wait for each other for ever.
+        // The library's own limit is out of reach: tasks that each hold a part of its permits could deadlock.
         let jetstream = jetstream::ContextBuilder::new()
             .timeout(ANSWER)
             .ack_timeout(ANSWER)
@@ -77,7 +78,7 @@ impl Queue {
             connections: watcher.connections.subscribe(),
             dropped: Arc::clone(&watcher.dropped),
             dropped_by_us: Arc::clone(&watcher.dropped_by_us),
-            pullers: std::sync::Mutex::default(),
+            last_job: AtomicU64::new(0),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -90,7 +91,7 @@ impl Queue {
     /// Waits until there is a connection, at most `timeout`.
     pub async fn connected(&self, timeout: Duration) -> Result<(), QueueError> {
         let wait = async {
-            // Asked again and again, because the client tells "connected" a moment before its state says so.
+            // Polled, because the client's event precedes its state by a moment.
             while !self.is_connected() {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
@@ -98,14 +99,14 @@ impl Queue {
         tokio::time::timeout(timeout, wait).await.map_err(|_| QueueError::Disconnected)
     }
 
-    /// Changes whenever the connection was made anew: subscriptions live on, but what was said meanwhile is lost.
+    /// Changes with every reconnection: subscriptions survive it, but messages published meanwhile are lost.
     pub fn connections(&self) -> watch::Receiver<u64> {
         let mut connections = self.inner.connections.clone();
         connections.mark_unchanged();
         connections
     }
 
-    /// Times that the client threw a message away because a subscriber of this process was too slow.
+    /// How many messages the client dropped because a subscriber of this process was too slow.
     pub fn dropped_messages(&self) -> u64 {
         self.inner.dropped.load(Ordering::Relaxed)
     }
@@ -114,11 +115,11 @@ impl Queue {
     pub async fn flush(&self) {
         let flush = self.inner.client.flush();
         if !matches!(tokio::time::timeout(ANSWER, flush).await, Ok(Ok(()))) {
-            tracing::warn!("NATS: could not flush what was published");
+            tracing::warn!("could not flush published messages to NATS");
         }
     }
 
-    /// One round trip to JetStream: says that connection, server and JetStream work now.
+    /// One round trip to JetStream: succeeds if connection, server and JetStream work.
     pub async fn health(&self) -> Result<(), QueueError> {
         if !self.is_connected() {
             return Err(QueueError::Disconnected);
@@ -127,7 +128,7 @@ impl Queue {
     }
 }
 
-/// Listens to the connection's events.
+/// Turns the connection's events into logs and counts.
 #[derive(Clone)]
 struct Watcher {
     connections: watch::Sender<u64>,
@@ -156,17 +157,17 @@ impl Watcher {
                     tracing::info!("reconnected to NATS");
                 }
             }
-            Event::Disconnected => tracing::warn!("lost the connection to NATS, reconnecting"),
+            Event::Disconnected => tracing::warn!("lost the connection to NATS; reconnecting"),
             Event::SlowConsumer(subscription) => {
                 let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
-                tracing::error!(subscription, dropped, "NATS: a subscriber was too slow, a message was dropped");
+                tracing::error!(subscription, dropped, "dropped a message of NATS: its subscriber was too slow");
             }
             Event::Closed if self.dropped_by_us.load(Ordering::Relaxed) => {
                 tracing::debug!("closed the connection to NATS");
             }
-            Event::Closed => tracing::error!("the connection to NATS is closed for good"),
-            Event::LameDuckMode | Event::Draining => tracing::info!("NATS: {event}"),
-            Event::ServerError(_) | Event::ClientError(_) => tracing::warn!("NATS: {event}"),
+            Event::Closed => tracing::error!("the connection to NATS was closed and will not be made again"),
+            Event::LameDuckMode | Event::Draining => tracing::info!(%event, "the NATS server announced its end"),
+            Event::ServerError(_) | Event::ClientError(_) => tracing::warn!(%event, "NATS reported an error"),
         }
     }
 }
@@ -184,8 +185,9 @@ async fn options(config: &QueueConfig, watcher: &Watcher) -> Result<ConnectOptio
             std::future::ready(())
         })
         .reconnect_delay_callback(move |attempt| {
-            // The loop in `connect` already waits between first attempts.
-            if was_connected.load(Ordering::Relaxed) { backoff::reconnect_delay(attempt) } else { Duration::ZERO }
+            // Before the first connection the loop in `connect` waits.
+            let failures = u32::try_from(attempt).unwrap_or(u32::MAX);
+            if was_connected.load(Ordering::Relaxed) { RECONNECT.after(failures) } else { Duration::ZERO }
         });
     options = match config.login()? {
         Some((user, Some(password))) => options.user_and_password(user, password),
@@ -205,13 +207,13 @@ async fn options(config: &QueueConfig, watcher: &Watcher) -> Result<ConnectOptio
     Ok(options)
 }
 
-fn connect_error(error: &async_nats::ConnectError, address: &str) -> Step<QueueError> {
+fn connect_error(error: &async_nats::ConnectError, address: &str) -> QueueError {
     let reason = error.to_string();
     match error.kind() {
         ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
-            Step::permanent(QueueError::Refused { address: address.to_owned(), reason })
+            QueueError::Refused { address: address.to_owned(), reason }
         }
-        ConnectErrorKind::ServerParse => Step::permanent(QueueError::Url { url: address.to_owned(), reason }),
-        _ => Step::transient(QueueError::nats(format!("NATS at {address}"), &reason)),
+        ConnectErrorKind::ServerParse => QueueError::Url { url: address.to_owned(), reason },
+        _ => QueueError::nats(format!("NATS at {address}"), &reason),
     }
 }

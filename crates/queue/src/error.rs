@@ -1,5 +1,5 @@
-//! What can go wrong on the queue. Callers that retry ask [`QueueError::is_retryable`]; the rest is configuration or a
-//! bug and belongs into the log of the service.
+//! What can go wrong on the queue. Callers that retry ask [`QueueError::is_retryable`]; the others are
+//! configuration errors or bugs, which the service logs.
 
 use std::{fmt, time::Duration};
 
@@ -24,15 +24,15 @@ pub enum QueueError {
         /// What is wrong with it.
         reason: String,
     },
-    /// The server said no to user, password or certificate. Trying again would not help.
+    /// The server refused user, password or certificate. Trying again would not help.
     #[error("NATS at {address} refused the connection: {reason}")]
     Refused {
         /// Without the password.
         address: String,
-        /// The server's words.
+        /// The server's message.
         reason: String,
     },
-    /// There is no connection now; the client is reconnecting.
+    /// There is no connection; the client is reconnecting.
     #[error("NATS is not connected")]
     Disconnected,
     /// No answer in time. What was asked may still have happened.
@@ -43,7 +43,7 @@ pub enum QueueError {
         /// How long.
         after: Duration,
     },
-    /// Nobody listens on the subject.
+    /// No process serves the subject.
     #[error("{subject}: no dispatcher is listening")]
     NoResponders {
         /// The subject.
@@ -62,22 +62,22 @@ pub enum QueueError {
         /// The limit.
         max: usize,
     },
-    /// The stream is full or its disk is: try again later.
-    #[error("{subject}: the stream takes no more messages now: {reason}")]
+    /// The stream or its disk is full: try again later.
+    #[error("{subject}: the stream accepts no more messages: {reason}")]
     Full {
         /// The subject.
         subject: String,
-        /// The server's words.
+        /// The server's message.
         reason: String,
     },
-    /// The stream or consumer does not exist: never made, or the store was wiped.
+    /// The stream or consumer does not exist: it was never created, or the store was wiped.
     #[error("{name} does not exist on this NATS server")]
     Missing {
         /// Which.
         name: String,
     },
     /// A stream or consumer exists with settings that Redial cannot work with.
-    #[error("{name}: {field} is {found}; {wanted} is needed (delete it, and the dispatcher makes it anew)")]
+    #[error("{name}: {field} is {found}; {wanted} is needed (delete it, and the dispatcher creates it again)")]
     Settings {
         /// Which.
         name: String,
@@ -91,10 +91,10 @@ pub enum QueueError {
     /// A name that cannot be used in a subject.
     #[error("{0}")]
     Name(String),
-    /// A message is not of the expected form.
+    /// A message does not have the expected form.
     #[error("{subject}: {reason}")]
     Decode {
-        /// Where it came from.
+        /// The subject that it arrived on.
         subject: String,
         /// What is wrong with it.
         reason: String,

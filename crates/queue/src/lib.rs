@@ -1,26 +1,26 @@
 //! Redial's streams and subjects on NATS; the only crate that speaks NATS.
 //!
-//! NATS carries hints, Postgres is the truth: everything here may be lost, doubled or late without harm, and everything
-//! here heals by itself after a killed server, a wiped store or a cut connection.
+//! NATS carries hints, Postgres is the truth: every message here may be lost, duplicated or late without harm, and
+//! everything recovers by itself from a killed server, a wiped store or a lost connection.
 //!
 //! | file | does |
 //! | --- | --- |
-//! | `connect.rs` | connects, reconnects, counts what the client dropped |
-//! | `streams.rs` | creates streams and consumers, reads them back |
+//! | `connect.rs` | connects, reconnects, counts dropped messages |
+//! | `streams.rs` | creates streams and consumers, checks their settings |
 //! | `publish.rs` | puts messages on streams and subjects |
-//! | `pull.rs` | takes messages from a consumer, never more than asked for |
-//! | `deliver.rs` | what was taken, and how it is answered |
-//! | `request.rs`, `serve.rs`, `subscribe.rs` | core NATS: ask, answer, listen |
+//! | `consume.rs`, `pull.rs` | take messages from a consumer, never more than asked for |
+//! | `delivery.rs` | a message that was taken, and how it is answered |
+//! | `request.rs`, `serve.rs`, `subscribe.rs` | core NATS: request, reply, subscribe |
 //!
 //! A worker needs these NATS permissions. Publish: `redial.ctl.>`, `redial.results`, `redial.events.tasks.*.delta` (if it
 //! asks models), `$JS.API.CONSUMER.MSG.NEXT.JOBS.>`, `$JS.API.CONSUMER.INFO.JOBS.>`, `$JS.ACK.JOBS.>`,
 //! `$JS.ACK.*.*.JOBS.>`. Subscribe: `redial.worker.>` and its inboxes (`_INBOX.>`, or [`QueueConfig::inbox_prefix`]).
 
 mod api;
-mod backoff;
 mod config;
 mod connect;
-mod deliver;
+mod consume;
+mod delivery;
 mod error;
 mod publish;
 mod pull;
@@ -30,10 +30,10 @@ mod streams;
 mod subscribe;
 
 pub use crate::{
-    backoff::LONGEST_RECONNECT,
     config::QueueConfig,
-    connect::Queue,
-    deliver::{Deliveries, Delivery},
+    connect::{LONGEST_RECONNECT, Queue},
+    consume::{Deliveries, Jobs},
+    delivery::Delivery,
     error::QueueError,
     publish::OutgoingJob,
     serve::{Request, Requests},

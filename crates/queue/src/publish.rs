@@ -1,4 +1,4 @@
-//! Publishing: jobs in pipelined batches, single messages with and without an acknowledgement.
+//! Publishes jobs in pipelined batches, and single messages with and without an acknowledgement.
 
 use std::future::IntoFuture as _;
 
@@ -20,23 +20,23 @@ use crate::{Queue, QueueError, connect::ANSWER};
 /// Messages in flight at once. The client library allows 5,000 before it waits for acknowledgements.
 const PIPELINE: usize = 2048;
 
-/// A job to be put on its pool's subject.
+/// A job to be published on its pool's subject.
 #[derive(Clone, Debug)]
 pub struct OutgoingJob {
     /// The job.
     pub job: Job,
     /// Its pool.
     pub pool: String,
-    /// Counts the publications of this call: a second publication needs an id of its own, or it would be taken for a
-    /// duplicate of the first and dropped.
+    /// Counts the publications of this call: without a new number the server would drop a second publication as a
+    /// duplicate of the first.
     pub publish_no: u32,
     /// W3C trace context of the submission.
     pub traceparent: Option<String>,
 }
 
 impl Queue {
-    /// Publishes jobs: all are sent, then all acknowledgements awaited, at most 2 s each batch. Results stand in the
-    /// order of the jobs. A `Timeout` means "unknown": the message may still be stored.
+    /// Publishes jobs: sends a batch, then waits for its acknowledgements, at most 2 s. Results are in the order of the
+    /// jobs. A `Timeout` means "unknown": the message may still be stored.
     pub async fn publish_jobs(&self, jobs: Vec<OutgoingJob>) -> Vec<Result<(), QueueError>> {
         let mut results = Vec::with_capacity(jobs.len());
         for batch in jobs.chunks(PIPELINE) {
@@ -70,7 +70,7 @@ impl Queue {
         self.send(&subject, payload, traced(job.traceparent.as_deref()).message_id(id)).await
     }
 
-    /// Publishes over core NATS: fire and forget.
+    /// Publishes over core NATS, without an acknowledgement.
     pub async fn publish<T: Serialize>(&self, subject: &str, message: &T) -> Result<(), QueueError> {
         let payload = encode(subject, message)?;
         self.check_size(subject, payload.len())?;
@@ -110,7 +110,7 @@ impl Queue {
 
     /// A message over the server's limit would close the connection and fail everything in flight on it.
     pub(crate) fn check_size(&self, subject: &str, bytes: usize) -> Result<(), QueueError> {
-        // Some room for headers below what the server said.
+        // Leaves room for headers below the server's limit.
         let max = MAX_MESSAGE.min(self.inner.client.max_payload().saturating_sub(4096));
         if bytes <= max {
             return Ok(());
@@ -122,7 +122,7 @@ impl Queue {
 async fn stored(subject: &str, ack: PublishAckFuture, deadline: Instant) -> Result<(), QueueError> {
     let timeout = || QueueError::Timeout { what: format!("publish to {subject}"), after: ANSWER };
     match tokio::time::timeout_at(deadline, ack.into_future()).await {
-        // A duplicate was stored before: its first acknowledgement was lost.
+        // Also for a duplicate: it was stored before, and the acknowledgement was lost.
         Ok(Ok(_)) => Ok(()),
         Ok(Err(error)) => Err(publish_error(subject, &error)),
         Err(_) => Err(timeout()),
@@ -143,7 +143,7 @@ fn publish_error(subject: &str, error: &PublishError) -> QueueError {
     }
 }
 
-/// What the server answered instead of an acknowledgement.
+/// The error that the server answered instead of an acknowledgement.
 fn refusal(error: &PublishError) -> Option<&async_nats::jetstream::Error> {
     std::error::Error::source(error)?.downcast_ref()
 }

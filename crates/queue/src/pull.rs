@@ -1,57 +1,27 @@
-//! Taking messages from a pull consumer: never more than the caller asked for, nothing lost, late or early.
+//! Takes messages from a pull consumer: never more than the caller asked for, and without losing any.
 //!
 //! One [`Puller`] keeps one inbox and at most one open pull request. The request stays open between calls of
-//! [`Puller::next`], so a message that arrives late is simply returned by the next call. The server says when a request
-//! has expired; if it does not say so in time, the request got lost (killed server, wiped store; 2.9 says nothing at
-//! all for a missing consumer), and the consumer is looked up before the next try.
+//! [`Puller::next`], so a message that arrives late is returned by the next call. The server reports when a request has
+//! expired. If that report does not arrive in time, the request was lost (killed server, wiped store; 2.9 does not answer
+//! at all for a missing consumer), and the consumer is looked up before the next request.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{collections::VecDeque, time::Duration};
 
-use async_nats::{Client, Message, StatusCode, Subscriber};
+use async_nats::{Message, StatusCode, Subscriber};
 use futures_util::{FutureExt as _, StreamExt as _};
-use redial_proto::{subjects::JOBS_STREAM, tool::check_name};
 use tokio::{
-    sync::{Mutex, watch},
+    sync::watch,
     time::{Instant, timeout_at},
 };
 
 use crate::{Delivery, Queue, QueueError, connect::ANSWER};
 
-/// How long the server keeps a pull request open. Short, because a lost one is noticed only afterwards.
+/// How long the server keeps a pull request open. Short, because a lost request is noticed only afterwards.
 const EXPIRES: Duration = Duration::from_secs(2);
-/// How long after that the server's word may take to arrive.
+/// How long after that the report of its end may take to arrive.
 const GRACE: Duration = Duration::from_secs(1);
-/// If the server says that more is waiting, wait this long for it to arrive, so that batches are full under load.
+/// If more messages are waiting on the server, wait this long for them, so that batches are full under load.
 const LINGER: Duration = Duration::from_millis(2);
-
-impl Queue {
-    /// Jobs of a pool, at most `max`: waits up to `wait` for the first, then returns what has arrived. The pull stays
-    /// open between calls; what arrives in between is returned by the next call. So a caller must not ask for less than
-    /// the last time, minus what it was given. `Missing` if the pool's consumer does not exist, after about 3 s.
-    /// Can be cancelled without loss.
-    pub async fn pull_jobs(&self, pool: &str, max: usize, wait: Duration) -> Result<Vec<Delivery>, QueueError> {
-        let puller = self.puller(pool)?;
-        puller.lock().await.next(self, max, wait).await
-    }
-
-    /// Ends a pool's pull: waits until the server gives no more on it (at most about 3 s), and returns what still came.
-    pub async fn end_pull(&self, pool: &str) -> Vec<Delivery> {
-        let Ok(puller) = self.puller(pool) else { return Vec::new() };
-        puller.lock().await.end(self).await
-    }
-
-    fn puller(&self, pool: &str) -> Result<Arc<Mutex<Puller>>, QueueError> {
-        check_name("pool", pool).map_err(QueueError::Name)?;
-        let mut pullers = self.inner.pullers.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(puller) = pullers.get(pool) {
-            return Ok(Arc::clone(puller));
-        }
-        let source = Source { stream: JOBS_STREAM, consumer: pool.to_owned() };
-        let puller = Arc::new(Mutex::new(Puller::new(self, source)));
-        pullers.insert(pool.to_owned(), Arc::clone(&puller));
-        Ok(puller)
-    }
-}
 
 /// Where to take messages from.
 pub(crate) struct Source {
@@ -59,22 +29,23 @@ pub(crate) struct Source {
     pub(crate) consumer: String,
 }
 
-/// A long-lived pull on one consumer. It stands in the [`Queue`], so it is handed the queue and does not own it.
+/// A long-lived pull on one consumer.
 pub(crate) struct Puller {
-    client: Client,
+    queue: Queue,
     source: Source,
     connections: watch::Receiver<u64>,
     inbox: Option<Inbox>,
     open: Option<Open>,
     /// Taken from the inbox and not yet returned.
     ready: VecDeque<Delivery>,
-    /// The last request got lost: look whether the consumer exists before the next.
+    /// The last request was lost: check that the consumer exists before the next one.
     suspect: bool,
-    /// The server refused the last request; the caller is told once.
+    /// The server refused the last request; returned to the caller once.
     refusal: Option<QueueError>,
 }
 
-/// Where pulled messages arrive. Request `n` replies to `<prefix>.<n>`, so that an old request's end is told apart.
+/// Where pulled messages arrive. Request `n` replies to `<prefix>.<n>`, so that the end of an old request can be told
+/// from that of the open one.
 struct Inbox {
     subscriber: Subscriber,
     prefix: String,
@@ -85,16 +56,16 @@ struct Inbox {
 struct Open {
     inbox: String,
     credit: usize,
-    /// When its end should have been heard of.
+    /// When the report of its end should have arrived.
     overdue: Instant,
 }
 
 impl Puller {
-    pub(crate) fn new(queue: &Queue, source: Source) -> Self {
+    pub(crate) fn new(queue: Queue, source: Source) -> Self {
         Self {
-            client: queue.inner.client.clone(),
-            source,
             connections: queue.connections(),
+            queue,
+            source,
             inbox: None,
             open: None,
             ready: VecDeque::new(),
@@ -103,13 +74,8 @@ impl Puller {
         }
     }
 
-    /// See [`Queue::pull_jobs`]. What it has taken stands in `self`, so it may be dropped at any await.
-    pub(crate) async fn next(
-        &mut self,
-        queue: &Queue,
-        max: usize,
-        wait: Duration,
-    ) -> Result<Vec<Delivery>, QueueError> {
+    /// See [`crate::Jobs::pull`]. What it has taken is kept in `self`, so it may be dropped at any await.
+    pub(crate) async fn next(&mut self, max: usize, wait: Duration) -> Result<Vec<Delivery>, QueueError> {
         let deadline = Instant::now() + wait;
         loop {
             self.collect();
@@ -124,16 +90,16 @@ impl Puller {
                 return Ok(Vec::new());
             }
             if self.open.is_none() {
-                self.request(queue, max, deadline).await?;
+                self.request(max, deadline).await?;
             }
             self.receive(deadline).await?;
         }
     }
 
-    /// Waits for the open request to end; returns what still came.
-    pub(crate) async fn end(&mut self, queue: &Queue) -> Vec<Delivery> {
+    /// Waits for the open request to end; returns what still arrived.
+    pub(crate) async fn end(&mut self) -> Vec<Delivery> {
         let limit = Instant::now() + EXPIRES + GRACE;
-        while self.open.is_some() && Instant::now() < limit && queue.is_connected() {
+        while self.open.is_some() && Instant::now() < limit && self.queue.is_connected() {
             if self.receive(limit).await.is_err() {
                 break;
             }
@@ -148,18 +114,18 @@ impl Puller {
         self.ready.drain(..count).collect()
     }
 
-    /// Sends a pull request, if the consumer is not known to be missing.
-    async fn request(&mut self, queue: &Queue, max: usize, deadline: Instant) -> Result<(), QueueError> {
-        queue.connected(deadline.saturating_duration_since(Instant::now()).min(ANSWER)).await?;
+    /// Sends a pull request; fails if the consumer turns out to be missing.
+    async fn request(&mut self, max: usize, deadline: Instant) -> Result<(), QueueError> {
+        self.queue.connected(deadline.saturating_duration_since(Instant::now()).min(ANSWER)).await?;
         if self.suspect {
-            queue.check_consumer(self.source.stream, &self.source.consumer).await?;
+            self.queue.check_consumer(self.source.stream, &self.source.consumer).await?;
             self.suspect = false;
         }
         self.connections.borrow_and_update();
         let reply = self.reply_subject().await?;
         let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{}.{}", self.source.stream, self.source.consumer);
         let request = format!(r#"{{"batch":{max},"expires":{}}}"#, EXPIRES.as_nanos());
-        let sent = self.client.publish_with_reply(subject, reply.clone(), request.into()).await;
+        let sent = self.queue.inner.client.publish_with_reply(subject, reply.clone(), request.into()).await;
         sent.map_err(|error| QueueError::nats("pull", &error))?;
         self.open = Some(Open { inbox: reply, credit: max, overdue: Instant::now() + EXPIRES + GRACE });
         Ok(())
@@ -169,7 +135,7 @@ impl Puller {
         let inbox = if let Some(inbox) = &mut self.inbox {
             inbox
         } else {
-            let client = &self.client;
+            let client = &self.queue.inner.client;
             let prefix = client.new_inbox();
             let subscriber = client.subscribe(format!("{prefix}.*")).await;
             let subscriber = subscriber.map_err(|error| QueueError::nats("pull", &error))?;
@@ -179,7 +145,7 @@ impl Puller {
         Ok(format!("{}.{}", inbox.prefix, inbox.requests))
     }
 
-    /// Waits for one message, a reconnection, or the end of patience.
+    /// Waits for one message, a reconnection, or the deadline.
     async fn receive(&mut self, deadline: Instant) -> Result<(), QueueError> {
         let (Some(inbox), Some(open)) = (&mut self.inbox, &self.open) else { return Ok(()) };
         let overdue = open.overdue;
@@ -189,12 +155,12 @@ impl Puller {
                 None => return Err(QueueError::Disconnected),
             },
             Ok(()) = self.connections.changed() => {
-                tracing::debug!(consumer = %self.source.consumer, "reconnected: pulling anew");
+                tracing::debug!(consumer = %self.source.consumer, "reconnected; sending a new pull request");
                 self.forget_request();
             }
             () = tokio::time::sleep_until(overdue.min(deadline)) => {
                 if Instant::now() >= overdue {
-                    tracing::debug!(consumer = %self.source.consumer, "a pull request got lost");
+                    tracing::debug!(consumer = %self.source.consumer, "a pull request was lost");
                     self.forget_request();
                     self.suspect = true;
                 }
@@ -203,7 +169,7 @@ impl Puller {
         Ok(())
     }
 
-    /// The server may still know the request; with its inbox gone, it can give nothing on it any more.
+    /// The server may still know the request; without its inbox it can deliver nothing on it.
     fn forget_request(&mut self) {
         self.open = None;
         self.collect();
@@ -225,7 +191,7 @@ impl Puller {
         }
     }
 
-    /// Waits a moment for the rest of a batch, if the server said that there is more.
+    /// Waits a moment for the rest of a batch, if more messages are waiting on the server.
     async fn linger(&mut self, max: usize) {
         let limit = Instant::now() + LINGER;
         while self.ready.len() < max
@@ -255,10 +221,10 @@ impl Puller {
                 self.open = None;
             }
         }
-        if let Some(delivery) = Delivery::from_message(message, &self.client) {
+        if let Some(delivery) = Delivery::from_message(message, &self.queue.inner.client) {
             self.ready.push_back(delivery);
         } else {
-            tracing::error!(consumer = %self.source.consumer, "NATS sent a message that nobody can answer");
+            tracing::error!(consumer = %self.source.consumer, "NATS delivered a message that cannot be answered");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Asking: core NATS request and reply.
+//! Sends requests over core NATS.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::{Queue, QueueError, publish::encode};
 
 impl Queue {
-    /// Asks and waits for the answer, at most `timeout`. While there is no connection it waits for one first, so that
-    /// nothing is sent long after the caller gave up.
+    /// Sends a request and waits for the reply, at most `timeout`. Without a connection it waits for one first, so that
+    /// nothing is sent after the caller gave up.
     pub async fn request<Q: Serialize, R: DeserializeOwned>(
         &self,
         subject: &str,

@@ -1,4 +1,4 @@
-//! Answering: core NATS requests, shared by a queue group.
+//! Serves requests over core NATS, shared by a queue group.
 
 use async_nats::{Client, HeaderMap, Subject, Subscriber};
 use bytes::Bytes;
@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl Queue {
-    /// Listens for requests. Members of one group share them.
+    /// Subscribes to requests. Members of one group share them.
     pub async fn serve(&self, subject: &str, group: Option<&str>) -> Result<Requests, QueueError> {
         let client = &self.inner.client;
         let subscriber = match group {
@@ -31,7 +31,7 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// The next request; `None` only after the connection was closed for good. Can be cancelled without loss.
+    /// The next request; `None` only after the connection was closed. Can be cancelled without loss.
     pub async fn next(&mut self) -> Option<Request> {
         let message = self.subscriber.next().await?;
         Some(Request {
@@ -56,12 +56,12 @@ pub struct Request {
 }
 
 impl Request {
-    /// Where it was sent to.
+    /// The subject that it was sent to.
     pub fn subject(&self) -> &str {
         &self.subject
     }
 
-    /// Answers. An answer that is too large becomes an error that says so; without a reply subject nothing happens.
+    /// Sends the reply. One that is too large becomes an error that says so; without a reply subject nothing is sent.
     pub async fn reply<T: Serialize>(&self, answer: &T) {
         let body = encode(&self.subject, answer).and_then(|body| {
             self.queue.check_size(&self.subject, body.len())?;
@@ -70,13 +70,13 @@ impl Request {
         match body {
             Ok(body) => self.send(HeaderMap::new(), body).await,
             Err(error) => {
-                tracing::error!(subject = %self.subject, "cannot answer: {error}");
+                tracing::error!(subject = %self.subject, %error, "could not encode a reply");
                 Box::pin(self.reply_error(&error.into_api())).await;
             }
         }
     }
 
-    /// Answers with an error: header [`subjects::ERROR`] carries the code.
+    /// Replies with an error: header [`subjects::ERROR`] carries the code.
     pub async fn reply_error(&self, error: &ApiError) {
         let mut headers = HeaderMap::new();
         headers.insert(subjects::ERROR, error.code.as_str());
@@ -96,7 +96,7 @@ impl Request {
             client.publish_with_headers(reply.clone(), headers, body).await
         };
         if let Err(error) = sent {
-            tracing::warn!(subject = %self.subject, "an answer was not sent: {error}");
+            tracing::warn!(subject = %self.subject, %error, "could not send a reply");
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Streams and consumers: made if missing, then read back and compared, because an older server silently ignores
+//! Streams and consumers: created if missing, then read back and compared, because an older server silently ignores
 //! settings that it does not know. Only settings known to nats-server 2.9 are used.
 //!
-//! What an operator may tune (limits, replicas, ack wait) is set at creation and left alone afterwards; only what
-//! correctness hangs on is compared.
+//! What an operator may tune (limits, replicas, ack wait) is set at creation and left alone afterwards; only settings
+//! that correctness depends on are compared.
 
-use std::time::Duration;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use chrono::{DateTime, Utc};
 use redial_proto::{
@@ -17,31 +17,31 @@ use crate::{Queue, QueueError};
 
 /// Messages a stream takes before it refuses more (`discard: new`): publishers back off, nothing is dropped.
 const MAX_MESSAGES: i64 = 1_000_000;
-/// A delivered message that is not answered comes again after this long.
+/// A delivered message that is not answered is delivered again after this long.
 const ACK_WAIT: Duration = Duration::from_secs(30);
 /// Open pull requests of a consumer; the default of 512 limits a pool to 512 workers.
 const MAX_WAITING: i64 = 4096;
-/// Messages of a consumer that are delivered and not answered.
+/// Most messages of a consumer that may be delivered and not answered.
 const MAX_ACK_PENDING: i64 = 500_000;
 
-/// The streams as they stand.
+/// The state of the job stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Streams {
-    /// When the job stream was created. If this changes, the store was wiped: everything has to be published again.
+    /// When the job stream was created. If this changes, the store was wiped: every job must be published again.
     pub jobs_created: DateTime<Utc>,
     /// Messages on the job stream, delivered or not.
     pub jobs: u64,
 }
 
-/// What waits in a pool.
+/// The waiting jobs of a pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
-    /// Jobs that no worker was given yet.
+    /// Jobs that were not delivered to a worker yet.
     pub pending: u64,
-    /// Jobs that a worker was given and has not answered.
+    /// Jobs that were delivered to a worker and not answered.
     pub unacked: u64,
-    /// Pulls that wait for jobs. With such, jobs that are pending are only counted: after a crash nats-server may count
-    /// jobs that it does not have (seen with 2.9.10).
+    /// Pulls that wait for jobs. While there are some, pending jobs exist only in the count: after a crash nats-server may
+    /// count jobs that it does not have (measured with 2.9.10).
     pub waiting_pulls: u64,
 }
 
@@ -98,13 +98,13 @@ struct ConsumerInfo {
 
 #[derive(Deserialize)]
 struct Delivered {
-    /// The last message that was delivered, by its place in the stream.
+    /// Sequence number of the last message that was delivered.
     stream_seq: u64,
 }
 
 impl Queue {
-    /// Makes the streams and the dispatchers' consumers if they are missing, and checks them. Idempotent, a few
-    /// parallel round trips: meant to be called every second as the health check.
+    /// Creates the streams and the dispatchers' consumers if they are missing, and checks them. Idempotent and a few
+    /// parallel round trips: call it every second, as the health check.
     pub async fn ensure_streams(&self) -> Result<Streams, QueueError> {
         let (jobs, results, intake) = tokio::join!(
             self.ensure_stream(JOBS_STREAM, "redial.jobs.>"),
@@ -114,16 +114,18 @@ impl Queue {
         results?;
         intake?;
         let jobs = jobs?;
+        self.inner.last_job.store(jobs.state.last_seq, Ordering::Relaxed);
         Ok(Streams { jobs_created: jobs.created, jobs: jobs.state.messages })
     }
 
-    /// Makes a pool's consumer if it is missing, and checks it.
+    /// Creates a pool's consumer if it is missing, and checks it.
     pub async fn ensure_pool(&self, pool: &str) -> Result<(), QueueError> {
         check_name("pool", pool).map_err(QueueError::Name)?;
-        self.ensure_consumer(JOBS_STREAM, consumer(pool, subjects::pool_jobs(pool))).await
+        let last_job = self.inner.last_job.load(Ordering::Relaxed);
+        self.ensure_consumer(JOBS_STREAM, consumer(pool, subjects::pool_jobs(pool)), last_job).await
     }
 
-    /// How much waits in a pool; `Missing` if nobody ensured the pool yet.
+    /// The waiting jobs of a pool; `Missing` if its consumer was not created yet.
     pub async fn pool_backlog(&self, pool: &str) -> Result<Backlog, QueueError> {
         check_name("pool", pool).map_err(QueueError::Name)?;
         let info = self.consumer_info(JOBS_STREAM, pool).await?;
@@ -137,8 +139,8 @@ impl Queue {
     }
 
     async fn ensure_shared(&self, stream: &str, subject: &str) -> Result<(), QueueError> {
-        self.ensure_stream(stream, subject).await?;
-        self.ensure_consumer(stream, consumer(DISPATCHERS, String::new())).await
+        let last = self.ensure_stream(stream, subject).await?.state.last_seq;
+        self.ensure_consumer(stream, consumer(DISPATCHERS, String::new()), last).await
     }
 
     async fn ensure_stream(&self, name: &str, subject: &str) -> Result<StreamInfo, QueueError> {
@@ -154,27 +156,27 @@ impl Queue {
         Ok(info)
     }
 
-    async fn ensure_consumer(&self, stream: &str, wanted: ConsumerConfig) -> Result<(), QueueError> {
+    /// `last`: the stream's last message when it was looked at. A consumer that is beyond it has either delivered newer
+    /// messages or is ahead of its stream; only then the stream is asked again.
+    async fn ensure_consumer(&self, stream: &str, wanted: ConsumerConfig, last: u64) -> Result<(), QueueError> {
         let name = &wanted.durable_name;
         let info = match self.consumer_info(stream, name).await {
             Err(QueueError::Missing { .. }) => self.create_consumer(stream, &wanted).await,
             found => found,
         }?;
         compare_consumer(stream, &wanted, &info.config)?;
-        // Asked for after the consumer: the stream has all that the consumer has delivered.
-        let last = self.api::<StreamInfo>(&format!("STREAM.INFO.{stream}"), Vec::new()).await?.state.last_seq;
-        if info.delivered.stream_seq <= last {
+        let delivered = info.delivered.stream_seq;
+        if delivered <= last {
             return Ok(());
         }
-        // The stream lost messages and what the consumer has done is still known, as after a full disk: it would deliver
-        // nothing until the stream gets there again (measured with 2.9.10).
-        tracing::warn!(
-            stream,
-            consumer = name,
-            at = info.delivered.stream_seq,
-            last,
-            "a consumer is ahead of its stream"
-        );
+        // Asked after the consumer: the stream has all that the consumer has delivered.
+        let last = self.api::<StreamInfo>(&format!("STREAM.INFO.{stream}"), Vec::new()).await?.state.last_seq;
+        if delivered <= last {
+            return Ok(());
+        }
+        // The stream lost messages while the consumer kept its progress, as after a full disk: it would deliver nothing
+        // until the stream gets there again (measured with 2.9.10).
+        tracing::warn!(stream, consumer = name, delivered, last, "found a consumer that is ahead of its stream");
         let _deleted: serde_json::Value = self.api(&format!("CONSUMER.DELETE.{stream}.{name}"), Vec::new()).await?;
         self.create_consumer(stream, &wanted).await.map(|_| ())
     }
@@ -212,7 +214,7 @@ fn consumer(name: &str, filter_subject: String) -> ConsumerConfig {
         deliver_policy: "all".to_owned(),
         ack_policy: "explicit".to_owned(),
         ack_wait: u64::try_from(ACK_WAIT.as_nanos()).unwrap_or(u64::MAX),
-        // With a limit, a message that reached it would stay on a work queue for ever.
+        // A message that reached a limit would stay on a work queue without an end.
         max_deliver: -1,
         filter_subject,
         replay_policy: "instant".to_owned(),
@@ -254,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_operator_tunes_is_left_alone() {
+    fn settings_that_an_operator_tunes_are_left_alone() {
         let wanted = stream("JOBS", "redial.jobs.>");
         let tuned = StreamConfig { max_msgs: 5, num_replicas: 3, ..wanted.clone() };
         assert!(compare_stream(&wanted, &tuned).is_ok());
@@ -264,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_correctness_hangs_on_is_named_with_both_values() {
+    fn a_setting_that_correctness_depends_on_is_named_with_both_values() {
         let wanted = stream("JOBS", "redial.jobs.>");
         let wrong = StreamConfig { retention: "limits".into(), ..wanted.clone() };
         let error = compare_stream(&wanted, &wrong).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! Listening: core NATS subscriptions.
+//! Subscribes over core NATS.
 
 use async_nats::Subscriber;
 use bytes::Bytes;
@@ -7,7 +7,7 @@ use futures_util::StreamExt as _;
 use crate::{Queue, QueueError};
 
 impl Queue {
-    /// Listens on a subject; wildcards are allowed. Survives reconnects, but what is said meanwhile is missed.
+    /// Subscribes to a subject; wildcards are allowed. Survives reconnects, but misses messages published meanwhile.
     pub async fn subscribe(&self, subject: &str) -> Result<Subscription, QueueError> {
         let subscriber = self.inner.client.subscribe(subject.to_owned()).await;
         Ok(Subscription { subscriber: subscriber.map_err(|error| QueueError::nats(subject, &error))? })
@@ -20,7 +20,7 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// The next body; `None` only after the connection was closed for good. Can be cancelled without loss.
+    /// The next body; `None` only after the connection was closed. Can be cancelled without loss.
     pub async fn next(&mut self) -> Option<Bytes> {
         self.subscriber.next().await.map(|message| message.payload)
     }

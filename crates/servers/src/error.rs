@@ -1,4 +1,4 @@
-//! The one error of this crate. A user sees it when `redial dev` cannot start a server, so each says what to do.
+//! The error of this crate. A user sees it when `redial dev` cannot start a server, so each text contains the remedy.
 
 use std::{
     io,
@@ -9,12 +9,12 @@ use std::{
 /// Why a server could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// A program is not on this machine, or not where the environment says.
+    /// A program is not on this machine, or not at the path that the environment sets.
     #[error("{program} was not found; looked at: {looked}. {remedy}")]
     MissingProgram {
         /// Its name.
         program: &'static str,
-        /// The places, separated by commas.
+        /// The paths that were tried, separated by commas.
         looked: String,
         /// What the user can do.
         remedy: &'static str,
@@ -31,10 +31,10 @@ pub enum ServerError {
         /// The user's name.
         user: String,
     },
-    /// We are root, and there is neither a user `postgres` nor `nobody`.
+    /// This process runs as root, and there is neither a user `postgres` nor `nobody`.
     #[error("Postgres refuses to run as root, and /etc/passwd has neither a user \"postgres\" nor \"nobody\"; add one")]
     NoUnprivilegedUser,
-    /// Another process runs a server on this folder.
+    /// A server of another process runs on this folder.
     #[error("{} is in use by a server of process {owner}; stop that one, or choose another folder", folder.display())]
     FolderInUse {
         /// The folder.
@@ -42,7 +42,7 @@ pub enum ServerError {
         /// The process that started that server; `?` if unknown.
         owner: String,
     },
-    /// The port that was asked for is taken.
+    /// The configured port is taken.
     #[error("port {port} of 127.0.0.1, wanted for {server}, is taken by another program; free it or choose another")]
     PortTaken {
         /// The server.
@@ -50,7 +50,7 @@ pub enum ServerError {
         /// The port.
         port: u16,
     },
-    /// No port could be had at all.
+    /// No port is free.
     #[error("no free port on 127.0.0.1 for {server}")]
     NoPort {
         /// The server.
@@ -65,7 +65,7 @@ pub enum ServerError {
         status: ExitStatus,
         /// Its log file.
         log: PathBuf,
-        /// The last lines of that.
+        /// The last lines of the log.
         tail: String,
     },
     /// The server runs but did not become ready in time.
@@ -73,16 +73,16 @@ pub enum ServerError {
     NotReady {
         /// The server, or the program that prepares it.
         server: &'static str,
-        /// How long we waited.
+        /// How long it was waited for.
         seconds: u64,
         /// Its log file.
         log: PathBuf,
-        /// The last lines of that.
+        /// The last lines of the log.
         tail: String,
     },
-    /// The data is there, but not the password that was made with it.
+    /// The data exists, but not the password that was created with it.
     #[error(
-        "{} is missing, but its data exists; bring the file back, or remove {} to start afresh",
+        "{} is missing, but its data exists; restore the file, or remove {} to begin with an empty database",
         file.display(), data.display()
     )]
     PasswordLost {
@@ -91,14 +91,14 @@ pub enum ServerError {
         /// The data folder.
         data: PathBuf,
     },
-    /// The operating system said no.
+    /// The operating system refused an action.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What we tried.
+        /// What was tried.
         action: &'static str,
-        /// On which file or program.
+        /// The file or program.
         path: PathBuf,
-        /// Its answer.
+        /// The reason.
         source: io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! A server's folder: its lock, and what it remembers between two starts.
+//! A server's folder: its lock, and the files that survive a restart.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::{ServerError, port, process};
 
-/// A log above this is set aside (as `.old`) at the next start.
+/// A log above this is renamed to `.old` at the next start.
 const LOG_BYTES: u64 = 16 * 1024 * 1024;
 /// How much of a log an error quotes.
 const QUOTED_LINES: usize = 12;
@@ -24,7 +24,7 @@ const QUOTED_BYTES: u64 = 4096;
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    /// Makes the folder if need be.
+    /// Creates the folder if it is missing.
     pub(crate) fn create(path: &Path) -> Result<Self, ServerError> {
         fs::create_dir_all(path).map_err(ServerError::io("create", path))?;
         fs::canonicalize(path).map(Self).map_err(ServerError::io("resolve", path))
@@ -38,9 +38,9 @@ impl Folder {
         self.0.join(name)
     }
 
-    /// The folder's lock, to be given to the server as its standard input: then it is held until the last process of
-    /// that server is gone, and having it proves that none is left. Waits for the remains of a server whose owner
-    /// died, or was this very process; refuses at once when the owner lives.
+    /// Takes the folder's lock. The server gets it as its standard input, so it is held until the last process of that
+    /// server has ended, and whoever takes it knows that none is left. Waits for the remaining processes of a server
+    /// whose owner died or was this process; refuses at once if the owner is alive.
     pub(crate) fn lock(&self, patience: Duration) -> Result<File, ServerError> {
         let path = self.join("lock");
         let io = |action| ServerError::io(action, &path);
@@ -80,7 +80,7 @@ impl Folder {
         Ok(port)
     }
 
-    /// The remembered password; made at the first time. Letters and digits only.
+    /// The stored password; generated at the first start. Letters and digits only.
     pub(crate) fn password(&self) -> Result<String, ServerError> {
         let file = self.password_file();
         match fs::read_to_string(&file) {
@@ -140,7 +140,7 @@ impl Log {
     }
 }
 
-/// Writes a file that only we can read, whole or not at all.
+/// Writes a file that only its owner can read, atomically.
 pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), ServerError> {
     let fresh = path.with_extension("new");
     let io = |action| ServerError::io(action, &fresh);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_made_once_and_private() {
+    fn a_password_is_generated_once_and_private() {
         let (_temp, folder) = folder();
         let password = folder.password().unwrap();
         assert_eq!(password.len(), 32);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_log_is_set_aside() {
+    fn a_large_log_is_renamed() {
         let (_temp, folder) = folder();
         File::create(folder.join("a.log")).unwrap().set_len(LOG_BYTES + 1).unwrap();
         assert_eq!(folder.log("a.log").unwrap().start, 0);

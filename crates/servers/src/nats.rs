@@ -18,14 +18,14 @@ use crate::{
 mod configuration;
 mod handshake;
 
-/// A crashed server is one process: nothing of it lingers.
+/// A crashed server is one process, which ends quickly.
 const REMAINS: Duration = Duration::from_secs(5);
 const GRACE: Duration = Duration::from_secs(10);
 
 /// What to start.
 #[derive(Clone, Debug)]
 pub struct NatsConfig {
-    /// Belongs to this server alone; made if need be.
+    /// Belongs to this server alone; created if it is missing.
     pub folder: PathBuf,
     /// `None`: the port of the last start, or any free one if that is taken.
     pub port: Option<u16>,
@@ -81,12 +81,12 @@ impl Nats {
         self.running.process.ended().await
     }
 
-    /// Ends it as a crash does (SIGKILL).
+    /// Kills it (SIGKILL), as a crash would.
     pub async fn kill(self) -> ExitStatus {
         self.running.process.kill().await
     }
 
-    /// Ends it in order: everything is written. Killed if that takes over 10 s.
+    /// Shuts it down: everything is written. Killed if that takes over 10 s.
     pub async fn stop(self) -> ExitStatus {
         self.running.process.stop(Signal::TERM, GRACE).await
     }

@@ -4,12 +4,12 @@ use std::net::{Ipv4Addr, TcpListener};
 
 use uuid::Uuid;
 
-/// Below the range from which Linux takes ports for outgoing connections (32768 and up by default): a client that tries
-/// to reconnect while its server is down could otherwise be given, and so occupy, the very port it waits for.
+/// Below the range from which Linux takes ports for outgoing connections (32768 and up by default): otherwise a client
+/// that reconnects while its server is down could be given, and so occupy, the port of that server.
 const FIRST: u16 = 28_100;
 const COUNT: u16 = 1_900;
 
-/// Whether a server could listen here now.
+/// Whether a server could listen on this port.
 pub(crate) fn is_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
@@ -18,10 +18,10 @@ pub(crate) fn is_free(port: u16) -> bool {
 pub(crate) fn any_free() -> Option<u16> {
     let [low, high, ..] = Uuid::new_v4().into_bytes();
     let start = u16::from_le_bytes([low, high]) % COUNT;
-    (0..COUNT).map(|step| FIRST + (start + step) % COUNT).find(|port| is_free(*port)).or_else(any_of_the_system)
+    (0..COUNT).map(|step| FIRST + (start + step) % COUNT).find(|port| is_free(*port)).or_else(chosen_by_the_system)
 }
 
-fn any_of_the_system() -> Option<u16> {
+fn chosen_by_the_system() -> Option<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok()?;
     listener.local_addr().ok().map(|address| address.port())
 }

@@ -3,7 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Command, ExitStatus},
+    process::ExitStatus,
     time::Duration,
 };
 
@@ -18,10 +18,11 @@ use crate::{
     user::User,
 };
 
+mod command;
 mod initialise;
 mod place;
 
-/// Processes of a crashed Postgres notice within milliseconds that it is gone; one in a long query first ends that.
+/// Processes of a crashed Postgres notice within milliseconds that it is gone; one in a long query finishes that first.
 const REMAINS: Duration = Duration::from_secs(20);
 /// A fast shutdown writes a checkpoint.
 const GRACE: Duration = Duration::from_secs(10);
@@ -29,14 +30,13 @@ const GRACE: Duration = Duration::from_secs(10);
 /// What to start.
 #[derive(Clone, Debug)]
 pub struct PostgresConfig {
-    /// Belongs to this server alone; made if need be. When we are root and the folder lies where the unprivileged user
-    /// that Postgres runs as cannot reach it (say, below `/root`), the data goes to a folder below `/var/lib/redial`
-    /// and the link `elsewhere` in this folder says where.
+    /// Belongs to this server alone; created if it is missing. If this process runs as root and the unprivileged user
+    /// that Postgres runs as cannot reach the folder (say, below `/root`), the data is kept in a folder below
+    /// `/var/lib/redial`, to which the link `elsewhere` in this folder points.
     pub folder: PathBuf,
     /// `None`: the port of the last start, or any free one if that is taken.
     pub port: Option<u16>,
-    /// Server settings in addition to, and stronger than, ours. Nothing here weakens durability unless you say so:
-    /// `fsync` and `synchronous_commit` are on.
+    /// Server settings that add to and override the defaults. By default `fsync` and `synchronous_commit` are on.
     pub settings: Vec<(String, String)>,
 }
 
@@ -62,7 +62,7 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Starts the server and waits until it accepts connections. The first start of a folder makes its database.
+    /// Starts the server and waits until it accepts connections. The first start on a folder creates its database.
     pub async fn start(config: PostgresConfig) -> Result<Self, ServerError> {
         crate::blocking(move || start(&config)).await
     }
@@ -72,7 +72,7 @@ impl Postgres {
         self.url_of("redial")
     }
 
-    /// The same for another database, whose name must need no escaping in a URL.
+    /// The same for another database; its name must not need escaping in a URL.
     pub fn url_of(&self, database: &str) -> String {
         format!("postgres://redial:{}@127.0.0.1:{}/{database}", self.password, self.running.port)
     }
@@ -92,12 +92,12 @@ impl Postgres {
         self.running.process.ended().await
     }
 
-    /// Ends it as a crash does (SIGKILL).
+    /// Kills it (SIGKILL), as a crash would.
     pub async fn kill(self) -> ExitStatus {
         self.running.process.kill().await
     }
 
-    /// Ends it in order: connections are closed, everything is written. Killed if that takes over 10 s.
+    /// Shuts it down: connections are closed, everything is written. Killed if that takes over 10 s.
     pub async fn stop(self) -> ExitStatus {
         self.running.process.stop(Signal::INT, GRACE).await
     }
@@ -110,14 +110,23 @@ fn start(config: &PostgresConfig) -> Result<Postgres, ServerError> {
     let home = place::find(&folder)?;
     let user = home.user.as_ref();
     check_reachable(&programs, user)?;
-    initialise::once(&initialise::Inputs { programs: &programs, home: &home, folder: &folder, lock: &lock, config })?;
+    let durable = is_durable(&config.settings);
+    initialise::once(&initialise::Inputs { programs: &programs, home: &home, folder: &folder, lock: &lock, durable })?;
     let password = folder.password()?;
     let data = home.data();
     remove_stale_pid_file(&data)?;
-    let command = |port| command(&programs.postgres, &data, user, port, &config.settings);
-    let ready = |process: &Process, _| says_ready(&data, process.pid());
+    let command = |port| {
+        let program = command::Program { path: &programs.postgres, folder: &data, user };
+        command::server(&program, port, &config.settings)
+    };
+    let ready = |process: &Process, _| is_ready(&data, process.pid());
     let running = Launch { server: "Postgres", folder: &folder, lock, port: config.port }.run(command, ready)?;
     Ok(Postgres { running, password })
+}
+
+/// The last value of a setting counts.
+fn is_durable(settings: &[(String, String)]) -> bool {
+    settings.iter().rfind(|(name, _)| name == "fsync").is_none_or(|(_, value)| value == "on")
 }
 
 fn check_reachable(programs: &PostgresPrograms, user: Option<&User>) -> Result<(), ServerError> {
@@ -130,8 +139,8 @@ fn check_reachable(programs: &PostgresPrograms, user: Option<&User>) -> Result<(
     }
 }
 
-/// Left behind by a crash. We hold the lock, so nobody whom we started runs on this data; a server that somebody
-/// started by hand might. Postgres itself would refuse to start if the old id belonged to any process of the same user.
+/// Removes the file if a crash left it. The lock is held, so no server that Redial started runs on this data, but one that
+/// was started by hand might. Postgres would refuse to start if the old id belonged to any process of the same user.
 fn remove_stale_pid_file(data: &Path) -> Result<(), ServerError> {
     let file = data.join("postmaster.pid");
     let Ok(text) = fs::read_to_string(&file) else { return Ok(()) };
@@ -142,47 +151,8 @@ fn remove_stale_pid_file(data: &Path) -> Result<(), ServerError> {
     fs::remove_file(&file).map_err(ServerError::io("remove", &file))
 }
 
-fn command(
-    postgres: &Path,
-    data: &Path,
-    user: Option<&User>,
-    port: u16,
-    settings: &[(String, String)],
-) -> Result<Command, ServerError> {
-    let mut command = clean_command(postgres, data, user)?;
-    command.arg("-D").arg(data).arg("-p").arg(port.to_string());
-    let ours = [
-        ("listen_addresses", "127.0.0.1"),
-        ("unix_socket_directories", ""),
-        ("fsync", "on"),
-        ("synchronous_commit", "on"),
-        ("max_connections", "200"),
-        ("timezone", "UTC"),
-        ("log_timezone", "UTC"),
-        // Compiling a query costs more than our short queries do, and a private installation may lack the library.
-        ("jit", "off"),
-    ];
-    for (name, value) in ours {
-        command.arg("-c").arg(format!("{name}={value}"));
-    }
-    for (name, value) in settings {
-        command.arg("-c").arg(format!("{name}={value}"));
-    }
-    Ok(command)
-}
-
-/// A command of Postgres that the caller's environment (PGDATA, PGPORT, a locale) does not bend.
-fn clean_command(program: &Path, folder: &Path, user: Option<&User>) -> Result<Command, ServerError> {
-    let mut command = Process::command_as(program, user)?;
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PG")) {
-        command.env_remove(name);
-    }
-    command.env("LC_ALL", "C").current_dir(folder);
-    Ok(command)
-}
-
-/// The pid file's eighth line is the server's own word about its state; its first line says that it is this server's.
-fn says_ready(data: &Path, pid: u32) -> bool {
+/// The pid file's first line is the server's process id, its eighth line the server's state.
+fn is_ready(data: &Path, pid: u32) -> bool {
     let text = fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default();
     let mut lines = text.lines();
     lines.next() == Some(pid.to_string().as_str()) && lines.nth(6).is_some_and(|state| state.trim() == "ready")

@@ -1,4 +1,4 @@
-//! A child process that dies with us and is always reaped.
+//! A child process that dies with this process and is always reaped.
 
 use std::{
     ffi::OsStr,
@@ -28,8 +28,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// A command for [`Process::spawn`], to which arguments, environment and streams can be added. Its own name is
-    /// `setpriv`, which asks the kernel to kill the child with us and then becomes `program`.
+    /// A command for [`Process::spawn`], to which arguments, environment and streams can be added. It runs `setpriv`,
+    /// which asks the kernel to kill the child with this process and then executes `program`.
     pub fn command(program: impl AsRef<OsStr>) -> Result<Command, ServerError> {
         Self::command_as(program, None)
     }
@@ -47,8 +47,8 @@ impl Process {
         Ok(command)
     }
 
-    /// Starts a command made by [`Process::command`], in a process group of its own: Ctrl-C in a terminal reaches us,
-    /// and we decide what it means for the child.
+    /// Starts a command made by [`Process::command`], in its own process group: Ctrl-C in a terminal reaches only this
+    /// process, which decides what it means for the child.
     pub fn spawn(mut command: Command) -> Result<Self, ServerError> {
         command.process_group(0);
         let program = Path::new(command.get_program()).to_owned();
@@ -89,7 +89,7 @@ impl Process {
     /// Sends a signal; does nothing after its end.
     pub fn signal(&self, signal: Signal) {
         let mut child = lock(&self.child);
-        // Under the lock nobody reaps, so the id cannot have gone to another process.
+        // The child is not reaped while the lock is held, so its id cannot belong to another process.
         if matches!(child.try_wait(), Ok(None)) {
             let _gone_already = kill_process(Pid::from_child(&child), signal);
         }
@@ -110,22 +110,22 @@ impl Process {
         }
     }
 
-    /// Its standard input, if the command said `Stdio::piped()`; once.
+    /// Its standard input, if the command set `Stdio::piped()`; once.
     pub fn take_stdin(&self) -> Option<ChildStdin> {
         lock(&self.child).stdin.take()
     }
 
-    /// Its standard output, if the command said `Stdio::piped()`; once.
+    /// Its standard output, if the command set `Stdio::piped()`; once.
     pub fn take_stdout(&self) -> Option<ChildStdout> {
         lock(&self.child).stdout.take()
     }
 
-    /// Its standard error, if the command said `Stdio::piped()`; once.
+    /// Its standard error, if the command set `Stdio::piped()`; once.
     pub fn take_stderr(&self) -> Option<ChildStderr> {
         lock(&self.child).stderr.take()
     }
 
-    /// Waits on this thread; `None` if it still runs after `patience`.
+    /// Blocks this thread; `None` if it still runs after `patience`.
     pub(crate) fn wait(&self, patience: Duration) -> Option<ExitStatus> {
         let deadline = Instant::now() + patience;
         while self.exit_status().is_none() && Instant::now() < deadline {
@@ -134,7 +134,7 @@ impl Process {
         self.exit_status()
     }
 
-    /// For the case that the waiting thread is gone without a word.
+    /// For the case that the waiting thread panicked.
     fn reaped(&self) -> ExitStatus {
         lock(&self.child).wait().unwrap_or_default()
     }
@@ -159,8 +159,8 @@ fn reap(child: &Mutex<Child>, tell: &watch::Sender<Option<ExitStatus>>) {
 }
 
 /// The name of the program that a process runs. `None` if there is no such process, or only a zombie: one whose parent
-/// died stays for ever where the first process of a container does not collect them. From `/proc`; elsewhere nobody is
-/// known to live.
+/// died remains where the first process of a container does not reap it. Read from `/proc`; on other systems always
+/// `None`.
 pub(crate) fn living(pid: &str) -> Option<String> {
     let pid: u32 = pid.trim().parse().ok()?;
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn tells_how_a_child_ended() {
+    async fn the_exit_status_of_a_child_is_known() {
         let process = Process::spawn(shell("exit 3")).unwrap();
         assert_eq!(process.ended().await.code(), Some(3));
         assert_eq!(process.exit_status().and_then(|status| status.code()), Some(3));
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zombie_does_not_live() {
+    fn a_zombie_is_not_alive() {
         let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
         let pid = child.id().to_string();
         assert!(living(&pid).is_some());

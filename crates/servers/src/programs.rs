@@ -16,12 +16,12 @@ pub(crate) struct PostgresPrograms {
     pub(crate) postgres: PathBuf,
 }
 
-/// What the search depends on.
+/// The inputs of a search.
 #[derive(Clone, Debug, Default)]
 struct Surroundings {
-    /// `REDIAL_POSTGRES_BIN` or `REDIAL_NATS_SERVER`: then nothing else is looked at.
+    /// `REDIAL_POSTGRES_BIN` or `REDIAL_NATS_SERVER`: if set, nothing else is tried.
     named: Option<OsString>,
-    /// `.redial/servers` of the folder we are in, or of the nearest one above it that has one.
+    /// `.redial/servers` of the current folder, or of the nearest one above it that has one.
     project: Option<PathBuf>,
     /// The folders of PATH.
     path: Vec<PathBuf>,
@@ -40,7 +40,7 @@ impl Surroundings {
     }
 }
 
-/// Finds Postgres, or says where it looked.
+/// Finds Postgres; the error lists the paths that were tried.
 pub(crate) fn postgres() -> Result<PostgresPrograms, ServerError> {
     let found = search_postgres(Surroundings::read("REDIAL_POSTGRES_BIN", debian_postgres("/usr/lib/postgresql")));
     found.map_err(|looked| ServerError::MissingProgram {
@@ -50,7 +50,7 @@ pub(crate) fn postgres() -> Result<PostgresPrograms, ServerError> {
     })
 }
 
-/// Finds nats-server, or says where it looked.
+/// Finds nats-server; the error lists the paths that were tried.
 pub(crate) fn nats_server() -> Result<PathBuf, ServerError> {
     let usual = ["/usr/sbin", "/usr/local/bin"].map(PathBuf::from).to_vec();
     search_nats_server(Surroundings::read("REDIAL_NATS_SERVER", usual)).map_err(|looked| ServerError::MissingProgram {
@@ -60,7 +60,7 @@ pub(crate) fn nats_server() -> Result<PathBuf, ServerError> {
     })
 }
 
-/// Finds `setpriv` of util-linux, which ties a server's life to ours.
+/// Finds `setpriv` of util-linux, which ties a server's life to this process.
 pub(crate) fn setpriv() -> Result<PathBuf, ServerError> {
     let mut folders = path_folders();
     folders.extend(["/usr/bin", "/bin"].map(PathBuf::from));
@@ -103,7 +103,7 @@ fn first_file(files: Vec<PathBuf>) -> Result<PathBuf, Vec<PathBuf>> {
     }
 }
 
-/// Links resolved: whether another user can reach a program depends on where it really is.
+/// Resolves links: whether another user can reach a program depends on where the file is.
 fn real(path: PathBuf) -> PathBuf {
     fs::canonicalize(&path).unwrap_or(path)
 }

@@ -2,26 +2,26 @@
 
 use std::{future::Future, process::ExitStatus, time::Duration};
 
-use backoff::{ExponentialBackoff, ExponentialBackoffBuilder, backoff::Backoff};
+use redial_backoff::{Backoff, Waits};
 use tokio::{sync::watch, task::JoinHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::{Nats, NatsConfig, Postgres, PostgresConfig, ServerError};
 
-/// A server that lived this long is restarted without delay when it dies; one that dies sooner waits longer each time.
+/// A server that ran this long is restarted without delay when it dies; one that dies sooner is restarted after a growing
+/// delay.
 const STEADY: Duration = Duration::from_secs(5);
-const FIRST_DELAY: Duration = Duration::from_millis(100);
-const LONGEST_DELAY: Duration = Duration::from_secs(5);
+const RESTART: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
 
-/// A server that [`Supervised`] can look after.
+/// A server that [`Supervised`] can restart.
 pub trait Server: Sized + Send + Sync + 'static {
-    /// What starts it.
+    /// Its configuration.
     type Config: Clone + Send + Sync + 'static;
     /// Its name in logs.
     const NAME: &'static str;
     /// Starts it and waits until it is ready.
     fn start(config: Self::Config) -> impl Future<Output = Result<Self, ServerError>> + Send;
-    /// The same configuration on a certain port.
+    /// The same configuration with this port.
     fn on_port(config: Self::Config, port: u16) -> Self::Config;
     /// Its address with credentials.
     fn url(&self) -> String;
@@ -31,11 +31,11 @@ pub trait Server: Sized + Send + Sync + 'static {
     fn pid(&self) -> u32;
     /// Waits until it has ended.
     fn ended(&self) -> impl Future<Output = ExitStatus> + Send;
-    /// Ends it in order.
+    /// Shuts it down.
     fn stop(self) -> impl Future<Output = ExitStatus> + Send;
 }
 
-/// A server that is started again, at the same address, whenever it dies. Dropping this kills it.
+/// A server that is restarted, at the same address, whenever it dies. Dropping this kills it.
 #[derive(Debug)]
 pub struct Supervised {
     url: String,
@@ -46,7 +46,7 @@ pub struct Supervised {
 }
 
 impl Supervised {
-    /// Starts it. Only this first start can fail: later ones are tried again for ever, and logged.
+    /// Starts it. Only this first start can fail: later ones are logged and retried until they succeed.
     pub async fn start<S: Server>(config: S::Config) -> Result<Self, ServerError> {
         let server = S::start(config.clone()).await?;
         let (url, port) = (server.url(), server.port());
@@ -71,7 +71,7 @@ impl Supervised {
         self.pid.clone()
     }
 
-    /// Ends it in order.
+    /// Shuts it down.
     pub async fn stop(mut self) {
         self.shutdown.cancel();
         if let Err(error) = (&mut self.task).await {
@@ -92,58 +92,46 @@ async fn watch_over<S: Server>(
     tell: watch::Sender<Option<u32>>,
     shutdown: CancellationToken,
 ) {
-    let mut delays = delays();
+    let mut delays = RESTART.waits();
     loop {
         let began = Instant::now();
         let status = tokio::select! {
             status = server.ended() => status,
             () = shutdown.cancelled() => {
                 let status = server.stop().await;
-                tracing::debug!(server = S::NAME, %status, "stopped");
+                tracing::debug!(server = S::NAME, %status, "stopped a server");
                 return;
             }
         };
         tell.send_replace(None);
-        tracing::warn!(server = S::NAME, %status, "died; starting it again");
-        // It holds the folder's lock.
+        tracing::warn!(server = S::NAME, %status, "a server died; restarting it");
+        // It holds the lock of the folder.
         drop(server);
         let mut delay = Duration::ZERO;
         if began.elapsed() >= STEADY {
             delays.reset();
         } else {
-            delay = next(&mut delays);
+            delay = delays.next_wait();
         }
         let restarted = tokio::select! {
             server = restart::<S>(&config, delay, &mut delays) => server,
             () = shutdown.cancelled() => return,
         };
-        tracing::info!(server = S::NAME, pid = restarted.pid(), "runs again");
+        tracing::info!(server = S::NAME, pid = restarted.pid(), "restarted a server");
         tell.send_replace(Some(restarted.pid()));
         server = restarted;
     }
 }
 
-async fn restart<S: Server>(config: &S::Config, mut delay: Duration, delays: &mut ExponentialBackoff) -> S {
+async fn restart<S: Server>(config: &S::Config, mut delay: Duration, delays: &mut Waits) -> S {
     loop {
         tokio::time::sleep(delay).await;
         match S::start(config.clone()).await {
             Ok(server) => return server,
-            Err(error) => tracing::error!(server = S::NAME, %error, "cannot be started; trying again"),
+            Err(error) => tracing::error!(server = S::NAME, %error, "could not restart a server; trying again"),
         }
-        delay = next(delays);
+        delay = delays.next_wait();
     }
-}
-
-fn next(delays: &mut ExponentialBackoff) -> Duration {
-    delays.next_backoff().unwrap_or(LONGEST_DELAY)
-}
-
-fn delays() -> ExponentialBackoff {
-    ExponentialBackoffBuilder::new()
-        .with_initial_interval(FIRST_DELAY)
-        .with_max_interval(LONGEST_DELAY)
-        .with_max_elapsed_time(None)
-        .build()
 }
 
 impl Server for Postgres {

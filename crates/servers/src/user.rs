@@ -1,4 +1,4 @@
-//! The user that Postgres runs as when we are root.
+//! The user that Postgres runs as if this process runs as root.
 
 use std::{
     fs,
@@ -17,8 +17,8 @@ pub(crate) struct User {
 }
 
 impl User {
-    /// `None` unless we are root. A server that exists keeps its data's owner, so that a user `postgres` that is added
-    /// later does not lock it out.
+    /// `None` unless this process runs as root. Existing data keeps its owner, so that a user `postgres` that is added
+    /// later does not make it unreadable.
     pub(crate) fn to_drop_to(data: &Path) -> Result<Option<Self>, ServerError> {
         if !rustix::process::geteuid().is_root() {
             return Ok(None);
@@ -48,13 +48,12 @@ impl User {
         Some(Self { name: name.to_owned(), uid, gid: fields.next()?.parse().ok()? })
     }
 
-    /// Makes a file or folder this user's.
+    /// Makes this user the owner of a file or folder.
     pub(crate) fn own(&self, path: &Path) -> Result<(), ServerError> {
         chown(path, Some(self.uid), Some(self.gid)).map_err(ServerError::io("change the owner of", path))
     }
 
-    /// Whether this user can get into a folder. By mode bits only: access lists are not seen, and then we are stricter
-    /// than needed.
+    /// Whether this user can enter a folder. Checks mode bits only; with access lists this is stricter than needed.
     pub(crate) fn reaches(&self, folder: &Path) -> bool {
         fs::canonicalize(folder).is_ok_and(|real| real.ancestors().all(|step| self.may_enter(step)))
     }

@@ -1,4 +1,4 @@
-//! nats-server as a process: start, crash, restart, refusals. Streams are the queue's business and its tests'.
+//! nats-server as a process: start, crash, restart, refusals. The tests of the queue cover streams.
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 use std::{
@@ -25,7 +25,7 @@ fn credentials(nats: &Nats) -> String {
 }
 
 #[tokio::test]
-async fn lets_its_user_in_and_nobody_else() {
+async fn only_its_user_is_accepted() {
     let temp = tempfile::tempdir().unwrap();
     let began = Instant::now();
     let nats = Nats::start(NatsConfig::new(temp.path())).await.unwrap();
@@ -37,7 +37,7 @@ async fn lets_its_user_in_and_nobody_else() {
 }
 
 #[tokio::test]
-async fn keeps_address_and_store_over_stop_and_crash() {
+async fn address_and_store_survive_stop_and_crash() {
     let temp = tempfile::tempdir().unwrap();
     let nats = Nats::start(NatsConfig::new(temp.path())).await.unwrap();
     let url = nats.url();
@@ -52,7 +52,7 @@ async fn keeps_address_and_store_over_stop_and_crash() {
 }
 
 #[tokio::test]
-async fn a_wanted_port_that_is_taken_is_reported() {
+async fn a_configured_port_that_is_taken_is_reported() {
     let temp = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = taken.local_addr().unwrap().port();
@@ -83,7 +83,7 @@ async fn two_servers_do_not_share_a_store() {
 }
 
 #[tokio::test]
-async fn a_supervised_server_comes_back_until_it_is_stopped() {
+async fn a_supervised_server_is_restarted_until_it_is_stopped() {
     let temp = tempfile::tempdir().unwrap();
     let supervised = Supervised::start::<Nats>(NatsConfig::new(temp.path())).await.unwrap();
     let mut pids = supervised.pid();

@@ -1,4 +1,4 @@
-//! When the process that started the servers is killed, they go with it, and the next start finds a clean field.
+//! When the process that started the servers is killed, they die with it, and the next start succeeds.
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 use std::{
@@ -16,12 +16,12 @@ fn configs(folder: &Path) -> (PostgresConfig, NatsConfig) {
     (PostgresConfig::new(folder.join("postgres")).setting("fsync", "off"), NatsConfig::new(folder.join("nats")))
 }
 
-/// Not a test: what [`the_servers_die_with_a_killed_parent`] runs as another process and kills.
+/// Not a test: the process that [`the_servers_die_with_a_killed_parent`] runs and kills.
 #[tokio::test]
 #[ignore = "the other process of a test"]
 async fn parent() {
     let (postgres, nats) = configs(&PathBuf::from(env::var_os(FOLDER).unwrap()));
-    // Started from a thread that ends at once: the servers' lives must hang on the process, not on that.
+    // Started from a thread that ends at once: the servers must live as long as the process, not as that thread.
     let starting = std::thread::spawn(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async { (Postgres::start(postgres).await.unwrap(), Nats::start(nats).await.unwrap()) })
@@ -43,7 +43,7 @@ fn spawn_parent(folder: &Path) -> (Child, Vec<String>) {
     (parent, line.split(' ').skip(1).map(str::to_owned).collect())
 }
 
-/// Neither gone nor a zombie that waits to be collected.
+/// Neither ended nor a zombie.
 fn lives(pid: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
@@ -63,7 +63,7 @@ async fn the_servers_die_with_a_killed_parent() {
         parent.wait().unwrap();
         last = Some(facts);
     }
-    // The folders' locks prove that nothing is left: they are held by the servers' own processes.
+    // Taking the folders' locks proves that no process is left: the servers' own processes hold them.
     let facts = last.unwrap();
     let (postgres, nats) = configs(temp.path());
     let (postgres, nats) = (Postgres::start(postgres).await.unwrap(), Nats::start(nats).await.unwrap());

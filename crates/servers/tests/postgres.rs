@@ -1,4 +1,4 @@
-//! Postgres as a process: start, crash, restart, refusals. SQL is the store's business and its tests'.
+//! Postgres as a process: start, crash, restart, refusals. The tests of the store cover SQL.
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 use std::{
@@ -38,7 +38,7 @@ fn knock(port: u16) -> (u8, u32) {
 }
 
 #[tokio::test]
-async fn starts_asks_for_a_password_and_keeps_its_address() {
+async fn a_server_asks_for_a_password_and_keeps_its_address() {
     let temp = open_folder();
     let first = Postgres::start(config(&temp)).await.unwrap();
     let url = first.url();
@@ -56,12 +56,12 @@ async fn starts_asks_for_a_password_and_keeps_its_address() {
 }
 
 #[tokio::test]
-async fn restarts_at_once_after_kill_nine() {
+async fn a_killed_server_can_be_restarted_at_once() {
     let temp = open_folder();
     let mut server = Postgres::start(config(&temp)).await.unwrap();
     let port = server.port();
     for _ in 0..5 {
-        // A connection that stays open has a server process of its own, which outlives the main one for a moment.
+        // An open connection has its own server process, which outlives the main one for a moment.
         let _open = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
         server.kill().await;
         server = Postgres::start(config(&temp)).await.unwrap();
@@ -71,7 +71,7 @@ async fn restarts_at_once_after_kill_nine() {
 }
 
 #[tokio::test]
-async fn an_old_process_id_that_somebody_else_has_now_does_not_block() {
+async fn a_stale_pid_file_with_a_reused_id_does_not_block_a_start() {
     let temp = open_folder();
     let server = Postgres::start(config(&temp)).await.unwrap();
     let data = temp.path().join("postgres/data");
@@ -84,7 +84,7 @@ async fn an_old_process_id_that_somebody_else_has_now_does_not_block() {
 }
 
 #[tokio::test]
-async fn a_half_finished_initdb_is_done_again() {
+async fn an_interrupted_initdb_is_repeated() {
     let temp = open_folder();
     let half = temp.path().join("postgres/data.new");
     fs::create_dir_all(half.join("base")).unwrap();
@@ -140,10 +140,10 @@ async fn a_folder_has_one_server() {
     assert!(matches!(&error, ServerError::FolderInUse { owner, .. } if owner == "1"), "{error}");
 }
 
-/// As root with a folder that nobody else can enter, which is what a checkout below `/root` is. As another user the
-/// data stays where it was asked for.
+/// As root with a folder that no other user can enter, such as a checkout below `/root`. As another user the data stays
+/// in the folder.
 #[tokio::test]
-async fn a_closed_folder_is_no_obstacle() {
+async fn a_folder_that_postgres_cannot_reach_is_replaced() {
     let temp = tempfile::tempdir().unwrap();
     fs::set_permissions(temp.path(), fs::Permissions::from_mode(0o700)).unwrap();
     let server = Postgres::start(config(&temp)).await.unwrap();
@@ -164,7 +164,7 @@ async fn a_closed_folder_is_no_obstacle() {
 }
 
 #[tokio::test]
-async fn a_supervised_server_comes_back_at_the_same_address() {
+async fn a_supervised_server_is_restarted_at_the_same_address() {
     let temp = open_folder();
     let supervised = Supervised::start::<Postgres>(config(&temp)).await.unwrap();
     let (url, mut pid) = (supervised.url().to_owned(), supervised.pid());

@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use redial_backoff::Backoff;
 use sqlx::{
     ConnectOptions, Connection as _, PgConnection, PgPool, Postgres,
     pool::PoolConnection,
@@ -18,6 +19,9 @@ const FRESH: Duration = Duration::from_secs(1);
 
 /// A connection that takes longer to be given back is closed.
 const RETURN: Duration = Duration::from_secs(2);
+
+/// Between tries to reach a server at the start.
+const RECONNECT: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(2));
 
 /// What a set of connections is for; it decides what the planner may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,25 +55,10 @@ impl Store {
     /// that does not answer yet, for as long as the caller lets it.
     pub async fn connect(config: &StoreConfig) -> Result<Self, StoreError> {
         let store = Self::open(config)?;
-        let patience = backoff::ExponentialBackoff {
-            initial_interval: Duration::from_millis(50),
-            max_interval: Duration::from_secs(2),
-            max_elapsed_time: None,
-            ..Default::default()
+        let report = |error: StoreError, wait: Duration| {
+            tracing::warn!(%error, wait_ms = wait.as_millis(), "waiting for Postgres");
         };
-        backoff::future::retry_notify(
-            patience,
-            || async {
-                store.check().await.map_err(|error| match error {
-                    error if error.is_transient() => backoff::Error::transient(error),
-                    error => backoff::Error::permanent(error),
-                })
-            },
-            |error: StoreError, wait: Duration| {
-                tracing::warn!(%error, wait_ms = wait.as_millis(), "waiting for Postgres");
-            },
-        )
-        .await?;
+        RECONNECT.retry(|| store.check(), StoreError::is_transient, report).await?;
         Ok(store)
     }
 

@@ -10,8 +10,8 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 use crate::is_exporting;
 
 /// `traceparent` of the current span, to be sent along with a message. `None` when traces are not exported or no span
-/// is current; then pass on what came in. A span that was not sampled is passed on too, with its flag `00`: otherwise
-/// the next process would start a trace of its own.
+/// is current; then pass on the one that was received. A span that was not sampled is passed on too, with flag `00`:
+/// otherwise the next process would start a new trace.
 pub fn current_traceparent() -> Option<String> {
     if !is_exporting() {
         return None;
@@ -22,13 +22,13 @@ pub fn current_traceparent() -> Option<String> {
 }
 
 /// Makes `span` a child of the span that `traceparent` names. Call it before the span is entered or has children.
-/// Text that is no trace context is ignored: the span then belongs to its own parent.
+/// Text that is not a trace context is ignored: the span then keeps its own parent.
 pub fn set_parent(span: &Span, traceparent: &str) {
     if !is_exporting() {
         return;
     }
     if let Some(parent) = parse(traceparent) {
-        // Fails for a span that is switched off or already entered; the trace is then cut here, nothing else.
+        // Fails for a span that is disabled or already entered; then only the trace is cut here.
         let _ = span.set_parent(Context::new().with_remote_span_context(parent));
     }
 }
@@ -70,7 +70,7 @@ mod tests {
     const GOOD: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
     #[test]
-    fn what_was_written_is_read_back() {
+    fn a_written_context_is_read_back() {
         assert_eq!(write(&parse(GOOD).unwrap()), GOOD);
         let unsampled = GOOD.replace("-01", "-00");
         assert!(!parse(&unsampled).unwrap().is_sampled());
@@ -78,13 +78,13 @@ mod tests {
     }
 
     #[test]
-    fn a_later_version_may_say_more() {
+    fn a_later_version_may_have_more_fields() {
         assert!(parse(&format!("01{}-more-and-more", &GOOD[2..])).is_some());
         assert_eq!(parse(&GOOD.replace("-01", "-ff")).unwrap().trace_flags(), TraceFlags::SAMPLED);
     }
 
     #[test]
-    fn anything_else_is_no_context() {
+    fn any_other_text_is_ignored() {
         let bad = [
             String::new(),
             "00".to_owned(),

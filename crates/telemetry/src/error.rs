@@ -1,5 +1,5 @@
-//! Why telemetry could not be set up. All of these are settings that a person has to change: stop the process and show
-//! the text. No text holds a header, a password or the query of a URL.
+//! Why telemetry could not be set up. All of these are settings that an operator must change: stop the process and show
+//! the text. No text contains a header, a password or the query of a URL.
 
 /// A setting is wrong, or telemetry was started twice.
 #[derive(Debug, thiserror::Error)]
@@ -9,9 +9,9 @@ pub enum TelemetryError {
         "log filter {filter:?}: {reason}; allowed: a level (error, warn, info, debug, trace, off) or directives like info,redial_worker=debug"
     )]
     Filter {
-        /// The filter as given.
+        /// The filter as it was set.
         filter: String,
-        /// What the parser said.
+        /// The parser's message.
         reason: String,
     },
     /// A log format that does not exist.
@@ -40,10 +40,10 @@ pub enum TelemetryError {
     Exporter {
         /// `traces` or `metrics`.
         signal: &'static str,
-        /// What the exporter said.
+        /// The exporter's message.
         reason: String,
     },
-    /// A process has one telemetry.
+    /// Telemetry can be started once in a process.
     #[error("telemetry was started twice in this process")]
     AlreadyStarted,
 }

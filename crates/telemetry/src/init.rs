@@ -15,28 +15,7 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
-use crate::{LogFormat, TelemetryError, install_crypto, logs, metrics, names, otlp, settings};
-
-/// How this process logs, and who it is.
-#[derive(Clone, Debug)]
-pub struct TelemetryConfig {
-    /// `service.name` of what is exported, unless `OTEL_SERVICE_NAME` says otherwise; for example `redial-worker`.
-    pub service: &'static str,
-    /// `service.instance.id`: tells the processes of one service apart.
-    pub instance: String,
-    /// How log lines look.
-    pub format: LogFormat,
-    /// What is logged, as directives of `EnvFilter`: `info`, or `info,redial_worker=debug`. Default: `info`. Traces do
-    /// not depend on it.
-    pub filter: String,
-}
-
-impl TelemetryConfig {
-    /// Info level, text on a terminal and JSON elsewhere.
-    pub fn new(service: &'static str, instance: impl Into<String>) -> Self {
-        Self { service, instance: instance.into(), format: LogFormat::Auto, filter: "info".to_owned() }
-    }
-}
+use crate::{TelemetryConfig, TelemetryError, install_crypto, logs, metrics, names, otlp, settings};
 
 static TRACING: AtomicBool = AtomicBool::new(false);
 
@@ -45,8 +24,8 @@ pub fn is_exporting() -> bool {
     TRACING.load(Ordering::Relaxed)
 }
 
-/// What [`init`] started. Keep it until the process ends, then call [`Telemetry::shutdown`].
-#[must_use = "what was not exported yet is lost without shutdown()"]
+/// The exporters that [`init`] started. Keep it until the process ends, then call [`Telemetry::shutdown`].
+#[must_use = "telemetry that was not exported yet is lost without shutdown()"]
 #[derive(Debug)]
 pub struct Telemetry {
     traces: Option<SdkTracerProvider>,
@@ -66,18 +45,17 @@ pub fn init(config: &TelemetryConfig) -> Result<Telemetry, TelemetryError> {
     tracing_subscriber::registry().with(layers).try_init().map_err(|_| TelemetryError::AlreadyStarted)?;
     TRACING.store(traces.is_some(), Ordering::Relaxed);
     if let Some(provider) = &metrics {
-        // Global too, for what tool authors count themselves.
+        // Global too, for the instruments of tool authors.
         global::set_meter_provider(provider.clone());
         metrics::enable(&provider.meter(names::SCOPE));
     }
     Ok(Telemetry { traces, metrics })
 }
 
-/// Redial's own spans, of level info and above. Those of the HTTP client would otherwise describe the export itself.
+/// Redial's own spans, of level info and above. The HTTP client's spans would otherwise describe the export itself.
 ///
-/// The filter is dynamic, which means: asked for each span. A filter whose answers are remembered would not be asked, and
-/// the last answer on the thread would count: a library that only asks whether its own debug lines are wanted (rustls and
-/// sqlx do) would switch the next span off.
+/// The filter is dynamic: it is evaluated for each span. With a cached answer, the last answer on the thread would count:
+/// a library that only asks whether its debug lines are enabled (rustls and sqlx do) would disable the next span.
 fn spans(provider: &SdkTracerProvider) -> Box<dyn Layer<Registry> + Send + Sync> {
     let own = |metadata: &Metadata<'_>| *metadata.level() <= Level::INFO && metadata.target().starts_with("redial");
     tracing_opentelemetry::layer()
@@ -94,7 +72,7 @@ fn spans(provider: &SdkTracerProvider) -> Box<dyn Layer<Registry> + Send + Sync>
 const LAST_EXPORT: Duration = Duration::from_secs(5);
 
 impl Telemetry {
-    /// Sends what is left, for at most 5 s, on threads that may block. What could not be sent is logged and lost.
+    /// Exports the rest, for at most 5 s, on threads that may block. A failed export is logged, and its data lost.
     pub async fn shutdown(self) {
         TRACING.store(false, Ordering::Relaxed);
         let Self { traces, metrics } = self;
@@ -113,7 +91,7 @@ fn ending(
 ) -> tokio::task::JoinHandle<()> {
     tokio::task::spawn_blocking(move || {
         if let Err(error) = shutdown() {
-            warn!(signal, %error, "the last telemetry was not exported");
+            warn!(signal, %error, "could not export the last telemetry");
         }
     })
 }

@@ -1,4 +1,4 @@
-//! The instruments. One method per thing worth counting, with plain arguments; without an exporter each is one check.
+//! The instruments: one method each, with plain arguments. Without an exporter a call is one check.
 
 use std::{sync::OnceLock, time::Duration};
 
@@ -12,12 +12,12 @@ use crate::names;
 static ENABLED: OnceLock<Metrics> = OnceLock::new();
 static DISABLED: Metrics = Metrics(None);
 
-/// What this process counts. Before [`crate::init`], and when metrics are not exported, nothing is counted.
+/// The instruments of this process. Before [`crate::init`], and when metrics are not exported, nothing is counted.
 pub fn metrics() -> &'static Metrics {
     ENABLED.get().unwrap_or(&DISABLED)
 }
 
-/// From here on, count on this meter.
+/// Makes [`metrics`] count on this meter.
 pub(crate) fn enable(meter: &Meter) {
     // Set once: init refuses to run twice.
     let _ = ENABLED.set(Metrics(Some(Instruments::new(meter))));
@@ -25,7 +25,7 @@ pub(crate) fn enable(meter: &Meter) {
 
 /// See [`metrics`].
 ///
-/// `tool` must be the name of an registered tool, or [`names::OTHER_TOOL`]: every name is a time series.
+/// `tool` must be the name of a registered tool, or [`names::OTHER_TOOL`]: every name becomes a time series.
 pub struct Metrics(Option<Instruments>);
 
 struct Instruments {
@@ -54,7 +54,7 @@ impl Metrics {
         on.jobs_published.add(count, &[text(names::POOL, pool)]);
     }
 
-    /// Jobs that the sweeper published again because nobody claimed them.
+    /// Jobs that the sweeper published again because no worker claimed them.
     pub fn jobs_republished(&self, count: u64) {
         let Some(on) = &self.0 else { return };
         on.jobs_republished.add(count, &[]);
@@ -94,7 +94,7 @@ impl Metrics {
         on.retries.add(1, &tool_and_class(tool, Some(class)));
     }
 
-    /// Leases that ran out: a worker died or lost its connection.
+    /// Leases that expired: a worker died or lost its connection.
     pub fn leases_expired(&self, count: u64) {
         let Some(on) = &self.0 else { return };
         on.leases_expired.add(count, &[]);
@@ -112,7 +112,7 @@ impl Metrics {
         on.queue_age.record(age.as_secs_f64(), &[]);
     }
 
-    /// A batch of `size` items was worked off; `kind` is one of few words: `submit`, `claim`, `report` and so on.
+    /// A batch of `size` items was processed; `kind` is one of few words: `submit`, `claim`, `report` and so on.
     pub fn batch_size(&self, kind: &'static str, size: usize) {
         let Some(on) = &self.0 else { return };
         on.batch_size.record(size as u64, &[KeyValue::new(names::BATCH_KIND, kind)]);
@@ -152,30 +152,34 @@ const SIZES: [f64; 10] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 
 
 impl Instruments {
     fn new(meter: &Meter) -> Self {
-        let counter = |name, unit, says| meter.u64_counter(name).with_unit(unit).with_description(says).build();
-        let seconds = |name, says| {
-            let histogram = meter.f64_histogram(name).with_unit("s").with_description(says);
+        let counter = |name, unit, text| meter.u64_counter(name).with_unit(unit).with_description(text).build();
+        let seconds = |name, text| {
+            let histogram = meter.f64_histogram(name).with_unit("s").with_description(text);
             histogram.with_boundaries(SECONDS.to_vec()).build()
         };
-        let numbers = |name, unit, says| {
-            let histogram = meter.u64_histogram(name).with_unit(unit).with_description(says);
+        let numbers = |name, unit, text| {
+            let histogram = meter.u64_histogram(name).with_unit(unit).with_description(text);
             histogram.with_boundaries(SIZES.to_vec()).build()
         };
         Self {
             jobs_published: counter("redial.jobs.published", "{job}", "Jobs stored by the queue"),
             jobs_republished: counter("redial.jobs.republished", "{job}", "Jobs published again by the sweeper"),
-            calls_submitted: counter("redial.calls.submitted", "{call}", "Submissions by what became of them"),
+            calls_submitted: counter("redial.calls.submitted", "{call}", "Submissions, by status"),
             calls_claimed: counter("redial.calls.claimed", "{call}", "Attempts granted to workers"),
             calls_finished: counter("redial.calls.finished", "{call}", "Calls that reached a terminal state"),
             attempts_finished: counter("redial.attempts.finished", "{attempt}", "Attempts that ended"),
             attempt_duration: seconds("redial.attempt.duration", "Time that attempts took"),
             retries: counter("redial.retries", "{attempt}", "Retries scheduled"),
-            leases_expired: counter("redial.leases.expired", "{lease}", "Leases that ran out"),
-            results_stale: counter("redial.results.stale", "{result}", "Results of attempts that had lost their call"),
+            leases_expired: counter("redial.leases.expired", "{lease}", "Leases that expired"),
+            results_stale: counter(
+                "redial.results.stale",
+                "{result}",
+                "Results of attempts that no longer held their call",
+            ),
             queue_age: seconds("redial.queue.age", "Time that calls were ready before they were claimed"),
-            batch_size: numbers("redial.batch.size", "{item}", "Items worked off in one transaction or request"),
-            tasks_submitted: counter("redial.tasks.submitted", "{task}", "Submitted tasks by what became of them"),
-            tasks_finished: counter("redial.tasks.finished", "{task}", "Tasks that ended, by why"),
+            batch_size: numbers("redial.batch.size", "{item}", "Items of one transaction or request"),
+            tasks_submitted: counter("redial.tasks.submitted", "{task}", "Submitted tasks, by status"),
+            tasks_finished: counter("redial.tasks.finished", "{task}", "Tasks that ended, by reason"),
             task_turns: numbers("redial.task.turns", "{turn}", "Model turns of tasks that ended"),
             task_corrections: numbers("redial.task.corrections", "{correction}", "Corrections of tasks that ended"),
         }

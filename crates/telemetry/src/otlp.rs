@@ -1,5 +1,5 @@
-//! The exporters. OTLP over HTTP with a blocking client, because the SDK exports from threads of its own, on which no
-//! async client would make progress.
+//! The exporters: OTLP over HTTP with a blocking client, because the SDK exports on its own threads, where an async client
+//! would make no progress.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ fn failed(signal: &'static str, error: &ExporterBuildError) -> TelemetryError {
     TelemetryError::Exporter { signal, reason: error.to_string() }
 }
 
-/// A blocking client starts a runtime of its own, which panics on a thread that is inside one: so on a new thread.
+/// Built on a new thread: a blocking client starts its own runtime, which panics on a thread that is inside one.
 fn client(timeout_variable: &str, signal: &'static str) -> Result<reqwest::blocking::Client, TelemetryError> {
     let timeout = timeout(timeout_variable);
     let build = move || reqwest::blocking::Client::builder().timeout(timeout).build();
@@ -46,13 +46,13 @@ fn client(timeout_variable: &str, signal: &'static str) -> Result<reqwest::block
     Err(TelemetryError::Exporter { signal, reason })
 }
 
-/// The specification's 10 s where nothing (readable) is set: a wrong timeout is no reason to lose the telemetry.
+/// The specification's 10 s if no valid timeout is set: a wrong timeout is not a reason to lose the telemetry.
 fn timeout(own: &str) -> Duration {
     let set = |name: &str| std::env::var(name).ok()?.parse().ok();
     Duration::from_millis(set(own).or_else(|| set("OTEL_EXPORTER_OTLP_TIMEOUT")).unwrap_or(10_000))
 }
 
-/// Who sends. What the operator says in `OTEL_SERVICE_NAME` or `OTEL_RESOURCE_ATTRIBUTES` wins.
+/// Describes this process. `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` override it.
 fn resource(config: &TelemetryConfig) -> Resource {
     let set = EnvResourceDetector::new().detect();
     let named = std::env::var_os("OTEL_SERVICE_NAME").is_some_and(|name| !name.is_empty());

@@ -1,9 +1,9 @@
-//! Which of the standard `OTEL_*` variables switch what on. The exporters read the rest of them (headers, timeouts,
-//! intervals, the sampler) themselves.
+//! The standard `OTEL_*` variables that enable an export. The exporters themselves read the others (headers, timeouts,
+//! intervals, the sampler).
 
 use crate::TelemetryError;
 
-/// What leaves the process.
+/// The signals to export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Signals {
     pub(crate) traces: bool,
@@ -66,9 +66,9 @@ fn check_endpoint(variable: &'static str, url: &str) -> Result<(), TelemetryErro
     let reason = match reqwest::Url::parse(url) {
         Err(_) => "not a URL",
         Ok(url) if !matches!(url.scheme(), "http" | "https") => "not an HTTP URL",
-        // It would be sent on with every request and shown in errors; headers have their own variable.
+        // It would be part of every request and shown in errors; headers have their own variable.
         Ok(url) if !url.username().is_empty() || url.password().is_some() => {
-            "holds a user or password, which belong into OTEL_EXPORTER_OTLP_HEADERS"
+            "holds a user or password, which belong in OTEL_EXPORTER_OTLP_HEADERS"
         }
         Ok(_) => return Ok(()),
     };
@@ -87,7 +87,7 @@ mod tests {
     const ON: (&str, &str) = (ENDPOINT, "http://collector:4318");
 
     #[test]
-    fn an_endpoint_switches_on_what_it_is_for() {
+    fn an_endpoint_enables_its_signals() {
         let both = Signals { traces: true, metrics: true };
         let none = Signals { traces: false, metrics: false };
         assert_eq!(with(&[]), Ok(none));
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_followed_is_refused_by_name() {
+    fn a_setting_that_cannot_be_followed_is_refused_by_name() {
         let error = with(&[ON, (PROTOCOL, "grpc")]).unwrap_err();
         assert!(error.starts_with(r#"OTEL_EXPORTER_OTLP_PROTOCOL is "grpc"; allowed: http/protobuf"#), "{error}");
         let error = with(&[ON, (PROTOCOL, "http/protobuf"), (METRICS.protocol, "grpc")]).unwrap_err();

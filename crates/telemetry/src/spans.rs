@@ -6,9 +6,9 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 
 use crate::{context::is_valid, current_traceparent, is_exporting, names, set_parent};
 
-/// The span of one submission, child of what the sender was doing, and the trace context that the call keeps: all its
-/// attempts hang from it, whichever process runs them. When traces are not exported there is no span, and the call
-/// keeps what was sent with it. Text that is no trace context is dropped.
+/// The span of one submission, a child of the sender's span, and the trace context that the call keeps: the spans of all
+/// its attempts are children of it, whichever process runs them. When traces are not exported there is no span, and the
+/// call keeps the context that was sent with it. Text that is not a trace context is dropped.
 pub fn submit_call(tool: &str, traceparent: Option<String>) -> (Span, Option<String>) {
     let traceparent = traceparent.filter(|text| is_valid(text));
     if !is_exporting() {
@@ -29,8 +29,8 @@ pub fn submit_call(tool: &str, traceparent: Option<String>) -> (Span, Option<Str
     (span, own.or(traceparent))
 }
 
-/// The span of one task's submission, as [`submit_call`]: everything that is done for the task hangs from it, and it is
-/// named as the conventions name the work of an agent. `agent`: its declared name.
+/// The span of one task's submission, as [`submit_call`]: the spans of all work on the task are children of it. Its name
+/// is that of the conventions for the work of an agent. `agent`: its declared name.
 pub fn submit_task(agent: Option<&str>, traceparent: Option<String>) -> (Span, Option<String>) {
     let traceparent = traceparent.filter(|text| is_valid(text));
     if !is_exporting() {
@@ -55,12 +55,11 @@ pub fn submit_task(agent: Option<&str>, traceparent: Option<String>) -> (Span, O
 /// The span of one attempt of a tool, with the names of OpenTelemetry's GenAI conventions. Give it its parent with
 /// [`crate::set_parent`] before it is entered. No span at all when traces are not exported.
 ///
-/// Arguments and results are not in it: they may hold what must not leave the process.
+/// It holds neither arguments nor results: they may contain data that must not leave the process.
 pub fn execute_tool(tool: &str, call: &str, attempt: u32) -> Span {
     if !is_exporting() {
         return Span::none();
     }
-    // The names are those of `names`: a field must be a literal here.
     info_span!(
         target: "redial",
         "execute_tool",
@@ -96,7 +95,7 @@ pub fn chat(model: &str, conversation: Option<&str>, call: &str, attempt: u32) -
     )
 }
 
-/// What a model answered, as far as its span tells it: neither text nor calls.
+/// The part of a model's answer that its span records: neither text nor calls.
 #[derive(Clone, Copy, Debug)]
 pub struct ChatReply<'a> {
     /// The model, by the provider's own name.
@@ -123,7 +122,7 @@ pub fn record_chat(reply: ChatReply<'_>) {
     span.set_attribute(names::OUTPUT_TOKENS, number(reply.output_tokens));
 }
 
-/// Records, in the call's trace, that the result of an attempt is on record.
+/// Adds to the call's trace that the result of an attempt is on record.
 pub fn ingest_result(tool: &str, traceparent: &str, error_class: Option<&'static str>) {
     if !is_exporting() {
         return;
@@ -144,7 +143,7 @@ pub fn ingest_result(tool: &str, traceparent: &str, error_class: Option<&'static
     span.in_scope(|| {});
 }
 
-/// Says that what the span describes failed with an error class.
+/// Marks the span as failed with an error class.
 pub fn record_error(span: &Span, class: &str) {
     span.record("otel.status_code", "ERROR");
     span.record(names::ERROR_TYPE, class);

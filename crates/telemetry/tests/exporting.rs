@@ -1,4 +1,4 @@
-//! With a collector: spans and metrics arrive, one call is one trace over processes, secrets stay inside.
+//! With a collector: spans and metrics arrive, a call is one trace over all processes, secrets are not exported.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests fail by panicking, too")]
 
@@ -24,7 +24,7 @@ use tracing::{Instrument as _, info_span};
 
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
-/// A dispatcher that takes a call, with the context of its sender in `CALL`, and says the call's own.
+/// A dispatcher that accepts a call, with the context of its sender in `CALL`, and prints the call's own.
 #[tokio::test]
 #[ignore = "a process that the other tests start"]
 async fn dispatcher() {
@@ -41,7 +41,7 @@ async fn dispatcher() {
     telemetry.shutdown().await;
 }
 
-/// As libraries do that ask, before they log, whether anybody wants to read it: the next span must not go missing.
+/// Asks only whether a log line is enabled, as some libraries do before they log: the next span must still be made.
 fn only_asks() {
     let foreign = info_span!(target: "library", "foreign");
     let metadata = foreign.metadata().unwrap();
@@ -174,7 +174,7 @@ async fn a_model_that_is_asked_has_the_genai_names() {
 }
 
 #[tokio::test]
-async fn a_sampled_out_call_stays_out_in_every_process() {
+async fn a_call_that_is_not_sampled_is_exported_by_no_process() {
     let collector = Collector::start(Answer::Ok).await;
     let off = ("OTEL_TRACES_SAMPLER", "always_off");
     let output = everything(&run("dispatcher", &[(ENDPOINT, &collector.url()), off]).await);
@@ -185,7 +185,7 @@ async fn a_sampled_out_call_stays_out_in_every_process() {
 }
 
 #[tokio::test]
-async fn what_is_no_trace_context_starts_a_trace() {
+async fn text_that_is_not_a_trace_context_starts_a_trace() {
     let collector = Collector::start(Answer::Ok).await;
     run("worker", &[(ENDPOINT, &collector.url()), ("CALL", "00-nonsense")]).await;
     let spans = spans(&collector);
@@ -228,7 +228,7 @@ fn find<'a>(metrics: &'a [Metric], name: &str) -> &'a Metric {
 
 /// The points of a counter: value, and sorted `key=value` pairs.
 fn counts(metrics: &[Metric], name: &str) -> Vec<(i64, String)> {
-    let Some(Data::Sum(sum)) = &find(metrics, name).data else { panic!("{name} is no counter") };
+    let Some(Data::Sum(sum)) = &find(metrics, name).data else { panic!("{name} is not a counter") };
     let point = |point: &opentelemetry_proto::tonic::metrics::v1::NumberDataPoint| {
         let Some(Value::AsInt(value)) = point.value else { panic!("{name} counts in floats") };
         let pair = |key: &str| format!("{key}={}", attribute(&point.attributes, key).unwrap());
@@ -244,7 +244,7 @@ fn counts(metrics: &[Metric], name: &str) -> Vec<(i64, String)> {
 /// Sum over all points of a histogram, and its unit.
 fn sum<'a>(metrics: &'a [Metric], name: &str) -> (f64, &'a str) {
     let metric = find(metrics, name);
-    let Some(Data::Histogram(histogram)) = &metric.data else { panic!("{name} is no histogram") };
+    let Some(Data::Histogram(histogram)) = &metric.data else { panic!("{name} is not a histogram") };
     let total: f64 = histogram.data_points.iter().filter_map(|point| point.sum).sum();
     ((total * 1000.0).round() / 1000.0, &metric.unit)
 }
@@ -276,7 +276,7 @@ async fn headers_reach_the_collector_and_never_the_logs() {
 }
 
 #[tokio::test]
-async fn a_silent_collector_does_not_hold_the_process() {
+async fn a_silent_collector_does_not_block_the_process() {
     let collector = Collector::start(Answer::Silence).await;
     let started = Instant::now();
     run("dispatcher", &[(ENDPOINT, &collector.url()), ("OTEL_EXPORTER_OTLP_TIMEOUT", "120000")]).await;

@@ -18,7 +18,7 @@ use redial_telemetry::{
 };
 use tracing::info_span;
 
-/// A process that counts and traces, and looks at itself.
+/// A process that counts and traces, and looks for its own exporter threads.
 #[tokio::test]
 #[ignore = "a process that the other tests start"]
 async fn silent() {
@@ -43,7 +43,7 @@ fn exporter_threads() -> Vec<String> {
     names.filter(|name| name.starts_with("OpenTelemetry") || name.starts_with("reqwest")).collect()
 }
 
-/// A process that exports has such threads: what [`silent`] looks for can be seen.
+/// A process that exports has the threads that [`silent`] looks for.
 #[tokio::test]
 #[ignore = "a process that the other tests start"]
 async fn exporting() {

@@ -5,7 +5,7 @@
 
 use std::{fmt, time::Duration};
 
-use redial_proto::{ErrorClass, Failure, FieldError, limits};
+use redial_proto::{ErrorClass, Failure, FieldError, duration, limits};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -97,7 +97,7 @@ impl ToolError {
     /// Do not try again before this pause is over.
     #[must_use]
     pub fn retry_after(mut self, pause: Duration) -> Self {
-        self.0.retry_after_ms = Some(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
+        self.0.retry_after_ms = Some(duration::whole_ms(pause));
         self
     }
 

@@ -2,7 +2,6 @@
 
 mod classify;
 mod client;
-mod retry_after;
 
 use std::{sync::Arc, time::SystemTime};
 

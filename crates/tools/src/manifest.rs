@@ -4,7 +4,6 @@
 //! field.
 
 mod build;
-mod duration;
 mod error;
 mod file;
 

@@ -10,7 +10,9 @@ use std::{
 };
 
 use futures_util::{FutureExt, future::BoxFuture};
-use redial_proto::{CallId, Effect, ErrorClass, Failure, RetryPolicy, ToolSpec, limits, tool::default_pool, turn};
+use redial_proto::{
+    CallId, Effect, ErrorClass, Failure, RetryPolicy, ToolSpec, duration, limits, tool::default_pool, turn,
+};
 use serde_json::value::RawValue;
 
 use crate::{
@@ -105,7 +107,7 @@ impl Tool {
     /// How long one attempt may take, in whole ms.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.spec.timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        self.spec.timeout_ms = duration::whole_ms(timeout);
         self
     }
 

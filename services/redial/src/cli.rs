@@ -138,7 +138,7 @@ pub(crate) struct CallArgs {
     #[arg(long)]
     pub(crate) conversation: Option<String>,
     /// Timeout of one attempt, such as 30s [default: the tool's]
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = redial_proto::duration::parse)]
     pub(crate) timeout: Option<std::time::Duration>,
     /// Maximum number of attempts [default: the tool's]
     #[arg(long, value_name = "N")]
@@ -296,7 +296,7 @@ impl From<FilterArgs> for Filter {
 
 /// A duration before now, a date, or a point in time.
 fn since(text: &str) -> Result<DateTime<Utc>, String> {
-    if let Ok(ago) = humantime::parse_duration(text) {
+    if let Ok(ago) = redial_proto::duration::parse(text) {
         return Ok(Utc::now() - ago);
     }
     if let Ok(day) = text.parse::<NaiveDate>() {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use redial_backoff::{Backoff, Waits};
 use redial_proto::{ApiError, Code, SubmitResult};
 use redial_queue::{Queue, QueueError};
 use redial_store::{Purpose, Store, StoreConfig};
@@ -18,6 +19,8 @@ const CONNECT: Duration = Duration::from_secs(10);
 pub(crate) const REQUEST: Duration = Duration::from_secs(10);
 /// Longest outage of the dispatchers that a command with many requests waits for.
 const OUTAGE: Duration = Duration::from_secs(120);
+/// Waits between the retries of a request.
+const RETRY: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2));
 
 /// Connects to NATS; fails instead of retrying without end.
 pub(crate) async fn queue(settings: &Settings) -> anyhow::Result<Queue> {
@@ -64,12 +67,12 @@ pub(crate) async fn request<R: DeserializeOwned>(
 /// Waits between the retries of a request during an outage.
 pub(crate) struct Outage {
     began: Instant,
-    pause: Duration,
+    waits: Waits,
 }
 
 impl Outage {
     pub(crate) fn new() -> Self {
-        Self { began: Instant::now(), pause: Duration::from_millis(100) }
+        Self { began: Instant::now(), waits: RETRY.waits() }
     }
 
     /// Waits before the next retry; fails with the request's error after [`OUTAGE`].
@@ -78,8 +81,7 @@ impl Outage {
             return Err(error);
         }
         tracing::warn!(%error, "retried a request");
-        tokio::time::sleep(self.pause).await;
-        self.pause = (self.pause * 2).min(Duration::from_secs(2));
+        tokio::time::sleep(self.waits.next_wait()).await;
         Ok(())
     }
 }

@@ -294,7 +294,7 @@ fn names() -> Vec<String> {
 
 /// A duration such as `500ms`, `15s` or `1h 30m`.
 fn duration(text: &str) -> Option<Duration> {
-    humantime::parse_duration(text).ok()
+    redial_proto::duration::parse(text).ok()
 }
 
 fn host_name() -> String {

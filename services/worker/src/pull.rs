@@ -3,7 +3,7 @@
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use redial_proto::{Job, limits::MAX_CLAIM};
-use redial_queue::Delivery;
+use redial_queue::{Delivery, Jobs};
 
 use crate::{
     claim, pause,
@@ -23,14 +23,14 @@ const BACK_OFF_CAP: Duration = Duration::from_secs(1);
 const LIMITED_CAP: Duration = Duration::from_secs(4);
 
 /// Pulls jobs and spawns a claim for each batch, until the worker drains.
-pub(crate) async fn pull(state: Arc<WorkerState>, pool: Pool) {
+pub(crate) async fn pull(state: Arc<WorkerState>, pool: Pool, mut stream: Jobs) {
     let mut history = PullHistory::default();
-    while let Some(jobs) = state.draining.run_until_cancelled(next(&state, &pool, &mut history)).await {
+    while let Some(jobs) = state.draining.run_until_cancelled(next(&state, &pool, &mut stream, &mut history)).await {
         for batch in claim::batches(jobs) {
             state.control_tasks.spawn(claim::claim(Arc::clone(&state), batch));
         }
     }
-    for delivery in state.queue.end_pull(&pool.name).await {
+    for delivery in stream.end().await {
         delivery.nak(Duration::ZERO).await;
     }
     tracing::debug!(pool = %pool.name, "Stopped pulling jobs");
@@ -50,14 +50,14 @@ struct PullHistory {
 }
 
 /// The next jobs. Cancel-safe: the future owns no delivery while it waits.
-async fn next(state: &WorkerState, pool: &Pool, history: &mut PullHistory) -> Vec<PulledJob> {
+async fn next(state: &WorkerState, pool: &Pool, stream: &mut Jobs, history: &mut PullHistory) -> Vec<PulledJob> {
     state.reports.wait_for_capacity().await;
     // Only this loop acquires permits of the pool, so the free ones are still free when the jobs arrive.
     drop(pool.permits.acquire().await);
     // After a fruitless pull only one job, so that no request stays open while this loop backs off.
     let most = if history.fruitless == 0 { MAX_CLAIM } else { 1 };
     let free = pool.permits.available_permits().min(most);
-    match state.queue.pull_jobs(&pool.name, free, WAIT).await {
+    match stream.pull(free, WAIT).await {
         Ok(deliveries) => {
             (history.failures, history.limited) = (0, false);
             let received = !deliveries.is_empty();

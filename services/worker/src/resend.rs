@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use redial_backoff::Backoff;
 use redial_proto::{JobRef, limits::MAX_CLAIM};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
@@ -13,9 +14,7 @@ use tokio::time::Instant;
 const MAX_BYTES: usize = 700 * 1024;
 /// A report that is on the stream but not on record after this long is sent again; the time doubles with each
 /// repetition.
-const RESEND: Duration = Duration::from_secs(5);
-/// The longest time between two repetitions.
-const RESEND_CAP: Duration = Duration::from_mins(1);
+const RESEND: Backoff = Backoff::new(Duration::from_secs(5), Duration::from_mins(1));
 /// A report that could not be put on the stream is sent again after this long.
 const RETRY: Duration = Duration::from_millis(500);
 
@@ -89,8 +88,8 @@ impl ResendQueue {
     pub(crate) fn sent(&mut self, batch: &[JobRef], stored: bool, now: Instant) {
         for job in batch {
             let Some(pending) = self.reports.get_mut(job) else { continue };
-            let wait = if stored { (RESEND * (1 << pending.sent.min(8))).min(RESEND_CAP) } else { RETRY };
             pending.sent += u32::from(stored);
+            let wait = if stored { RESEND.doubled(pending.sent) } else { RETRY };
             pending.due = Some(now + wait);
         }
     }

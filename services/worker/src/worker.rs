@@ -123,7 +123,8 @@ impl Worker {
         let mut control = tokio::spawn(control::run(Arc::clone(&state), control_messages));
         let pulls = TaskTracker::new();
         for pool in pools {
-            pulls.spawn(pull::pull(Arc::clone(&state), pool));
+            let jobs = state.queue.jobs(&pool.name)?;
+            pulls.spawn(pull::pull(Arc::clone(&state), pool, jobs));
         }
         let work = async {
             shutdown.cancelled().await;

@@ -2,13 +2,12 @@
 
 use std::path::Path;
 
-use redial_proto::{Effect, RetryPolicy, ToolSpec, turn};
+use redial_proto::{Effect, RetryPolicy, ToolSpec, duration::parse_ms, turn};
 use reqwest::{Client, Url};
 use toml::Spanned;
 
 use super::{
     ModelsError,
-    duration::parse_ms,
     error::Place,
     file::{Chat, Entry, Provider, Retry},
 };

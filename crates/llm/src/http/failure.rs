@@ -10,11 +10,9 @@
 
 use std::{error::Error, io, time::SystemTime};
 
-use redial_proto::{ErrorClass, Failure, limits};
+use redial_proto::{ErrorClass, Failure, limits, retry_after};
 use reqwest::{StatusCode, header::HeaderMap};
 use serde_json::Value;
-
-use super::retry_after;
 
 /// Bytes of a provider's own words that are shown.
 const SHOWN: usize = 1000;
@@ -33,7 +31,7 @@ pub(crate) fn response(status: StatusCode, headers: &HeaderMap, body: &[u8], now
     let message = words(status, body).map_or(answered.clone(), |words| format!("{answered}: {words}"));
     let mut failure = Failure::new(class, message).without_effect();
     if matches!(class, ErrorClass::RateLimited | ErrorClass::Unavailable) {
-        failure.retry_after_ms = retry_after::pause_ms(headers, now);
+        failure.retry_after_ms = retry_after::pause_ms(|name| headers.get(name)?.to_str().ok(), now);
     }
     failure
 }

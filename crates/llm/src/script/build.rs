@@ -2,7 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
-use redial_proto::{Failure, Usage};
+use redial_proto::{Failure, Usage, duration};
 use regex::Regex;
 use reqwest::StatusCode;
 use serde_json::Value;
@@ -15,11 +15,7 @@ use super::{
     template::Template,
     when::When,
 };
-use crate::{
-    ModelsError,
-    api::Api,
-    config::{duration, line_of},
-};
+use crate::{ModelsError, api::Api, config::line_of};
 
 /// More pieces are no pieces.
 const MAX_CHUNKS: u32 = 10_000;
@@ -56,7 +52,8 @@ fn build(entry: Entry, name: String, react: bool) -> Result<Rule, Wrong> {
         return Err(("chunks", format!("{chunks} is not allowed; allowed: up to {MAX_CHUNKS}")));
     }
     let usage = entry.usage.unwrap_or_default();
-    let delay = entry.delay.as_deref().map(duration::parse).transpose().map_err(|message| ("delay", message))?;
+    let delay =
+        entry.delay.as_deref().map(duration::parse_positive).transpose().map_err(|message| ("delay", message))?;
     let (when, times) = (when(&entry.when)?, entry.times);
     let answer = Answer {
         says: says(entry, react)?,

@@ -18,7 +18,7 @@ async fn connecting_waits_for_the_server() {
 }
 
 #[tokio::test]
-async fn a_wrong_password_is_said_at_once() {
+async fn a_wrong_password_is_reported_at_once() {
     let server = Server::started().await;
     let right = server.config();
     within(20, Queue::connect(&right)).await.unwrap();
@@ -44,7 +44,7 @@ async fn wrong_settings_are_named() {
 }
 
 #[tokio::test]
-async fn a_lost_connection_is_known_and_comes_back() {
+async fn a_lost_connection_is_noticed_and_made_again() {
     let mut server = Server::started().await;
     let queue = server.ready().await;
     let mut connections = queue.connections();
@@ -70,12 +70,13 @@ async fn a_lost_connection_is_known_and_comes_back() {
 async fn a_dropped_queue_closes_its_connection() {
     let server = Server::started().await;
     let queue = server.ready().await;
-    // Leaves a pull open, and what it gave unanswered.
+    // Leaves a pull open and deliveries unanswered.
     queue.publish_jobs(crate::jobs("default", 2)).await;
-    let pulled = within(5, queue.pull_jobs("default", 1, Duration::from_secs(5))).await.unwrap();
-    queue.pull_jobs("default", 5, Duration::from_secs(5)).await.unwrap();
+    let mut pull = queue.jobs("default").unwrap();
+    let pulled = within(5, pull.pull(1, Duration::from_secs(5))).await.unwrap();
+    pull.pull(5, Duration::from_secs(5)).await.unwrap();
     let mut connections = queue.connections();
-    drop((queue, pulled));
+    drop((queue, pull, pulled));
     // The watch ends with the connection's own task.
     within(5, async { while connections.changed().await.is_ok() {} }).await;
 }

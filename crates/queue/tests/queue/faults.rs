@@ -11,27 +11,26 @@ use crate::{
 const WAIT: Duration = Duration::from_secs(20);
 
 #[tokio::test]
-async fn a_missing_consumer_is_noticed_and_its_return_too() {
+async fn a_missing_consumer_is_noticed_and_so_is_its_return() {
     let server = Server::started().await;
     let queue = server.connect().await;
     within(20, async { while queue.ensure_streams().await.is_err() {} }).await;
-    let error = within(5, queue.pull_jobs("default", 1, WAIT)).await.err().unwrap();
+    let mut pull = queue.jobs("default").unwrap();
+    let error = within(5, pull.pull(1, WAIT)).await.err().unwrap();
     assert!(matches!(error, QueueError::Missing { .. }), "{error}");
-    let again = within(2, queue.pull_jobs("default", 1, WAIT)).await.err().unwrap();
+    let again = within(2, pull.pull(1, WAIT)).await.err().unwrap();
     assert!(matches!(again, QueueError::Missing { .. }), "{again}");
     queue.ensure_pool("default").await.unwrap();
     queue.publish_jobs(jobs("default", 1)).await;
-    assert_eq!(within(2, queue.pull_jobs("default", 1, WAIT)).await.unwrap().len(), 1);
+    assert_eq!(within(2, pull.pull(1, WAIT)).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
 async fn a_pull_survives_a_killed_server() {
     let mut server = Server::started().await;
     let queue = server.ready().await;
-    let pulling = tokio::spawn({
-        let queue = queue.clone();
-        async move { queue.pull_jobs("default", 4, WAIT).await }
-    });
+    let mut pull = queue.jobs("default").unwrap();
+    let pulling = tokio::spawn(async move { pull.pull(4, WAIT).await });
     server.restart().await;
     let other = server.connect().await;
     within(20, ensure(&other)).await;
@@ -56,7 +55,7 @@ async fn result_loops_survive_a_wiped_store() {
 }
 
 #[tokio::test]
-async fn a_consumer_that_is_ahead_of_its_stream_is_made_anew() {
+async fn a_consumer_that_is_ahead_of_its_stream_is_created_again() {
     let mut server = Server::started().await;
     let queue = server.ready().await;
     let mut results = queue.results();
@@ -65,7 +64,8 @@ async fn a_consumer_that_is_ahead_of_its_stream_is_made_anew() {
         within(5, results.next(10)).await[0].ack().await;
     }
     assert!(queue.publish_jobs(jobs("default", 20)).await.iter().all(Result::is_ok));
-    for delivery in within(5, queue.pull_jobs("default", 20, WAIT)).await.unwrap() {
+    let mut pull = queue.jobs("default").unwrap();
+    for delivery in within(5, pull.pull(20, WAIT)).await.unwrap() {
         delivery.ack().await;
     }
     for stream in ["JOBS", "RESULTS"] {
@@ -74,7 +74,7 @@ async fn a_consumer_that_is_ahead_of_its_stream_is_made_anew() {
     within(20, ensure(&queue)).await;
     assert!(queue.publish_jobs(jobs("default", 3)).await.iter().all(Result::is_ok));
     queue.put("redial.results", &7).await.unwrap();
-    assert!(!within(10, queue.pull_jobs("default", 3, WAIT)).await.unwrap().is_empty());
+    assert!(!within(10, pull.pull(3, WAIT)).await.unwrap().is_empty());
     assert_eq!(within(10, results.next(10)).await[0].payload, "7");
 }
 
@@ -89,7 +89,7 @@ async fn jobs_outlive_a_killed_server() {
 }
 
 #[tokio::test]
-async fn publishing_to_a_server_that_hangs_ends_in_time() {
+async fn publishing_to_a_stopped_server_times_out() {
     let server = Server::started().await;
     let queue = server.ready().await;
     server.signal(Signal::STOP);
@@ -102,7 +102,7 @@ async fn publishing_to_a_server_that_hangs_ends_in_time() {
 }
 
 #[tokio::test]
-async fn publishing_without_a_connection_ends_at_once() {
+async fn publishing_without_a_connection_fails_at_once() {
     let mut server = Server::started().await;
     let queue = server.ready().await;
     server.kill().await;

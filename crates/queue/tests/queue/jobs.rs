@@ -20,15 +20,16 @@ async fn every_job_is_pulled_once_and_never_more_than_asked_for() {
     let queue = server.ready().await;
     let sent = jobs("default", 5000);
     assert!(queue.publish_jobs(sent.clone()).await.iter().all(Result::is_ok));
+    let mut pull = queue.jobs("default").unwrap();
     let mut seen = HashSet::new();
     for max in [1, 7, 64, 256].into_iter().cycle() {
-        let pulled = within(10, queue.pull_jobs("default", max, WAIT)).await.unwrap();
+        let pulled = within(10, pull.pull(max, WAIT)).await.unwrap();
         assert!((1..=max).contains(&pulled.len()));
         for delivery in &pulled {
             delivery.ack().await;
             assert!(seen.insert(decode(delivery).call), "delivered twice");
         }
-        // What was asked for and not yet given stays below the next, smaller request.
+        // The next, smaller request is still larger than the undelivered rest of this one.
         if seen.len() == sent.len() {
             break;
         }
@@ -37,13 +38,13 @@ async fn every_job_is_pulled_once_and_never_more_than_asked_for() {
 }
 
 #[tokio::test]
-async fn a_delivery_tells_its_story() {
+async fn a_delivery_has_its_facts() {
     let server = Server::started().await;
     let queue = server.ready().await;
     let before = chrono::Utc::now();
     let sent = OutgoingJob { traceparent: Some("00-11-22-01".into()), ..job("default") };
     queue.publish_jobs(vec![sent.clone()]).await.remove(0).unwrap();
-    let pulled = queue.pull_jobs("default", 10, WAIT).await.unwrap();
+    let pulled = queue.jobs("default").unwrap().pull(10, WAIT).await.unwrap();
     assert_eq!(decode(&pulled[0]), sent.job);
     assert_eq!((pulled[0].delivered, pulled[0].stream_sequence), (1, 1));
     assert_eq!(pulled[0].traceparent(), Some("00-11-22-01"));
@@ -56,11 +57,12 @@ async fn a_delivery_tells_its_story() {
 async fn a_job_that_arrives_between_two_calls_is_not_lost() {
     let server = Server::started().await;
     let queue = server.ready().await;
-    assert!(queue.pull_jobs("default", 3, Duration::from_millis(20)).await.unwrap().is_empty());
+    let mut pull = queue.jobs("default").unwrap();
+    assert!(pull.pull(3, Duration::from_millis(20)).await.unwrap().is_empty());
     queue.publish_jobs(jobs("default", 3)).await;
     let mut pulled = Vec::new();
     while pulled.len() < 3 {
-        pulled.extend(within(5, queue.pull_jobs("default", 3 - pulled.len(), WAIT)).await.unwrap());
+        pulled.extend(within(5, pull.pull(3 - pulled.len(), WAIT)).await.unwrap());
     }
     assert!(pulled.iter().all(|delivery| delivery.delivered == 1));
 }
@@ -75,10 +77,11 @@ async fn a_dropped_pull_loses_nothing() {
         }
     };
     let pull = async {
+        let mut pull = queue.jobs("default").unwrap();
         let mut seen = 0;
         while seen < 200 {
-            // Polled once, then dropped: sometimes with a message in hand.
-            let next = queue.pull_jobs("default", 256, WAIT);
+            // Polled once, then dropped: sometimes after it took a message.
+            let next = pull.pull(256, WAIT);
             if let Ok(pulled) = tokio::time::timeout(Duration::from_micros(100), next).await {
                 let pulled = pulled.unwrap();
                 assert!(pulled.iter().all(|delivery| delivery.delivered == 1));
@@ -102,19 +105,19 @@ async fn only_a_new_publication_is_stored_again() {
 }
 
 #[tokio::test]
-async fn answers_decide_whether_a_job_comes_again() {
+async fn answers_decide_whether_a_job_is_delivered_again() {
     let server = Server::started().await;
     let queue = server.ready().await;
     let sent = jobs("default", 3);
     queue.publish_jobs(sent.clone()).await;
-    let mut pulled = Vec::new();
+    let (mut pull, mut pulled) = (queue.jobs("default").unwrap(), Vec::new());
     while pulled.len() < 3 {
-        pulled.extend(queue.pull_jobs("default", 3 - pulled.len(), WAIT).await.unwrap());
+        pulled.extend(pull.pull(3 - pulled.len(), WAIT).await.unwrap());
     }
     pulled[0].ack().await;
     pulled[1].nak(Duration::from_millis(50)).await;
     pulled[2].term().await;
-    let again = within(5, queue.pull_jobs("default", 3, WAIT)).await.unwrap();
+    let again = within(5, pull.pull(3, WAIT)).await.unwrap();
     assert_eq!((decode(&again[0]), again[0].delivered), (sent[1].job.clone(), 2));
     again[0].ack().await;
     within(5, async {
@@ -129,9 +132,10 @@ async fn answers_decide_whether_a_job_comes_again() {
 async fn ending_a_pull_leaves_nothing_behind() {
     let server = Server::started().await;
     let queue = server.ready().await;
-    assert!(queue.pull_jobs("default", 3, Duration::from_millis(1)).await.unwrap().is_empty());
+    let mut pull = queue.jobs("default").unwrap();
+    assert!(pull.pull(3, Duration::from_millis(1)).await.unwrap().is_empty());
     queue.publish_jobs(jobs("default", 1)).await;
-    let late = within(5, queue.end_pull("default")).await;
+    let late = within(5, pull.end()).await;
     assert_eq!(late.len(), 1);
     queue.publish_jobs(jobs("default", 1)).await;
     let backlog = queue.pool_backlog("default").await.unwrap();

@@ -50,7 +50,7 @@ async fn an_error_reply_is_an_api_error() {
 }
 
 #[tokio::test]
-async fn nobody_listening_is_said_at_once() {
+async fn a_request_without_a_responder_fails_at_once() {
     let server = Server::started().await;
     let queue = server.connect().await;
     let error = within(2, queue.request::<_, u32>("redial.ctl.nobody", &1, Duration::from_secs(60))).await.unwrap_err();
@@ -59,7 +59,7 @@ async fn nobody_listening_is_said_at_once() {
 }
 
 #[tokio::test]
-async fn silence_is_a_timeout() {
+async fn a_missing_reply_is_a_timeout() {
     let server = Server::started().await;
     let queue = server.connect().await;
     let _silent = queue.serve("redial.ctl.silent", None).await.unwrap();
@@ -68,7 +68,7 @@ async fn silence_is_a_timeout() {
 }
 
 #[tokio::test]
-async fn a_message_over_the_limit_is_refused_and_harms_nobody() {
+async fn a_message_over_the_limit_is_refused_and_keeps_the_connection() {
     let server = Server::started().await;
     let queue = server.ready().await;
     let connections = queue.connections();
@@ -88,7 +88,7 @@ async fn a_message_over_the_limit_is_refused_and_harms_nobody() {
 }
 
 #[tokio::test]
-async fn what_a_slow_subscriber_misses_is_counted() {
+async fn messages_that_a_slow_subscriber_misses_are_counted() {
     let server = Server::started().await;
     let queue = server.connect().await;
     let _never_read = queue.subscribe("redial.events.>").await.unwrap();

@@ -30,13 +30,13 @@ impl Server {
         self.nats.take().unwrap().kill().await;
     }
 
-    /// Kills it and starts it again with what it had stored.
+    /// Kills and restarts it with its store.
     pub(crate) async fn restart(&mut self) {
         self.kill().await;
         self.start().await;
     }
 
-    /// Kills it and starts it again with nothing.
+    /// Kills and restarts it with an empty store.
     pub(crate) async fn wipe(&mut self) {
         let store = self.nats.as_ref().unwrap().store().to_owned();
         self.kill().await;
@@ -44,8 +44,8 @@ impl Server {
         self.start().await;
     }
 
-    /// Stops it and starts it again without the messages of a stream; what consumers have done is still known. A disk
-    /// that was full when the messages were to be written leaves the two like that.
+    /// Stops and restarts it without the messages of a stream, but with the progress of its consumers. A disk that was
+    /// full when the messages were to be written leaves this state.
     pub(crate) async fn lose_messages(&mut self, stream: &str) {
         let store = self.nats.as_ref().unwrap().store().to_owned();
         self.nats.take().unwrap().stop().await;
@@ -73,7 +73,7 @@ impl Server {
         queue
     }
 
-    /// JetStream without Redial's settings: what an operator could do.
+    /// JetStream without Redial's settings, for what an operator could do.
     pub(crate) async fn jetstream(&self) -> async_nats::jetstream::Context {
         let url: async_nats::ServerAddr = self.url.parse().unwrap();
         let (user, password) = (url.username().unwrap().to_owned(), url.password().unwrap().to_owned());
@@ -82,7 +82,7 @@ impl Server {
     }
 }
 
-/// Makes streams and pool, again until the server is ready for it: what a dispatcher does every second.
+/// Creates streams and pool as soon as the server is ready, as a dispatcher does every second.
 pub(crate) async fn ensure(queue: &Queue) {
     let mut waits = tokio::time::interval(Duration::from_millis(50));
     loop {
@@ -93,7 +93,7 @@ pub(crate) async fn ensure(queue: &Queue) {
     }
 }
 
-/// Fails the test if it takes longer than so many seconds.
+/// Fails the test if the future takes longer than this.
 pub(crate) async fn within<T>(seconds: u64, future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(seconds), future).await.expect("took too long")
 }

@@ -51,13 +51,13 @@ async fn pools_are_disjoint_and_named_in_any_script() {
     assert!(queue.publish_jobs(jobs("模型", 3)).await.iter().all(Result::is_ok));
     assert_eq!(queue.pool_backlog("模型").await.unwrap().pending, 3);
     assert_eq!(queue.pool_backlog("default").await.unwrap().pending, 0);
-    let pulled = queue.pull_jobs("模型", 2, std::time::Duration::from_secs(5)).await.unwrap();
+    let pulled = queue.jobs("模型").unwrap().pull(2, std::time::Duration::from_secs(5)).await.unwrap();
     let backlog = queue.pool_backlog("模型").await.unwrap();
     assert_eq!((pulled.len(), backlog.pending, backlog.unacked), (2, 1, 2));
 }
 
 #[tokio::test]
-async fn names_that_are_no_subject_token_are_refused() {
+async fn names_that_are_not_a_subject_token_are_refused() {
     let server = Server::started().await;
     let queue = server.ready().await;
     for pool in ["*", "a.b", ">", "", "a b"] {

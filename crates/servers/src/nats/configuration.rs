@@ -1,4 +1,4 @@
-//! The server's configuration file, in what nats-server knows from 2.9.10 on.
+//! The server's configuration file, with settings that nats-server knows since 2.9.10.
 
 use std::{fmt::Write as _, path::Path};
 
@@ -10,7 +10,7 @@ pub(super) struct Values<'a> {
 }
 
 impl Values<'_> {
-    /// Users stand inside `accounts`: with an `authorization` block beside it, 2.9.10 lets anonymous clients in.
+    /// Users are listed inside `accounts`: with an `authorization` block beside it, 2.9.10 accepts anonymous clients.
     pub(super) fn text(&self) -> String {
         let store = quoted(&self.store.to_string_lossy());
         let mut jetstream = format!("store_dir: {store}");

@@ -1,4 +1,5 @@
-//! Just enough of the NATS protocol to ask whether JetStream answers. The client library belongs to the queue crate.
+//! The part of the NATS protocol that is needed to ask whether JetStream answers; only the queue crate may use the client
+//! library.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
@@ -6,10 +7,10 @@ use std::{
     time::Duration,
 };
 
-/// Loopback; a server that needs longer is asked again.
+/// Enough for loopback; a server that needs longer is asked again.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Whether JetStream answers this user. False if the server turns the user or the request down.
+/// Whether JetStream answers this user. False if the server refuses the user or the request.
 pub(super) fn answers(port: u16, user: &str, password: &str) -> io::Result<bool> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;

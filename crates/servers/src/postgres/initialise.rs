@@ -1,7 +1,7 @@
 //! The first start: `initdb`, the password and the database.
 //!
-//! All is made in `data.new` and becomes `data` by one rename, so that a kill at any moment leaves either nothing or
-//! everything. What a killed attempt left is removed.
+//! Everything is created in `data.new`, which is renamed to `data` at the end, so that a kill at any moment leaves either
+//! nothing or a complete database. The remains of a killed attempt are removed.
 
 use std::{
     fs::{self, File},
@@ -12,7 +12,10 @@ use std::{
     time::Duration,
 };
 
-use super::{PostgresConfig, clean_command, place::Home};
+use super::{
+    command::{Program, clean},
+    place::Home,
+};
 use crate::{
     Process, ServerError,
     folder::{Folder, Log, write_private},
@@ -27,12 +30,13 @@ pub(super) struct Inputs<'a> {
     pub(super) programs: &'a PostgresPrograms,
     pub(super) home: &'a Home,
     pub(super) folder: &'a Folder,
-    /// Given to `initdb` too, so that nobody starts over while a killed owner's is still writing.
+    /// Given to `initdb` too, so that no other process starts over while that of a killed owner still writes.
     pub(super) lock: &'a File,
-    pub(super) config: &'a PostgresConfig,
+    /// False if a crash of the machine may lose the data.
+    pub(super) durable: bool,
 }
 
-/// Makes the database unless it exists.
+/// Creates the database unless it exists.
 pub(super) fn once(inputs: &Inputs<'_>) -> Result<(), ServerError> {
     let data = inputs.home.data();
     if data.join("PG_VERSION").exists() {
@@ -73,10 +77,11 @@ fn initdb(inputs: &Inputs<'_>, fresh: &Path, password_file: &Path) -> Result<(),
     if let Some(user) = &inputs.home.user {
         user.own(fresh)?;
     }
-    let mut command = clean_command(&inputs.programs.initdb, fresh, inputs.home.user.as_ref())?;
+    let user = inputs.home.user.as_ref();
+    let mut command = clean(&Program { path: &inputs.programs.initdb, folder: fresh, user })?;
     command.args(["--username=redial", "--auth=scram-sha-256", "--encoding=UTF8", "--no-locale", "--no-instructions"]);
     command.arg("--pwfile").arg(password_file).arg("--pgdata").arg(fresh);
-    if !is_durable(inputs.config) {
+    if !inputs.durable {
         command.arg("--no-sync");
     }
     command.stdin(copy(inputs.lock, inputs.folder)?);
@@ -85,19 +90,15 @@ fn initdb(inputs: &Inputs<'_>, fresh: &Path, password_file: &Path) -> Result<(),
 
 /// In single-user mode, so that no client program or library is needed.
 fn create_database(inputs: &Inputs<'_>, fresh: &Path) -> Result<(), ServerError> {
-    let mut command = clean_command(&inputs.programs.postgres, fresh, inputs.home.user.as_ref())?;
-    let fsync = if is_durable(inputs.config) { "fsync=on" } else { "fsync=off" };
+    let user = inputs.home.user.as_ref();
+    let mut command = clean(&Program { path: &inputs.programs.postgres, folder: fresh, user })?;
+    let fsync = if inputs.durable { "fsync=on" } else { "fsync=off" };
     command.args(["--single", "-c", fsync, "-c", "exit_on_error=on", "-D"]).arg(fresh).arg("postgres");
     let (reader, mut writer) = io::pipe().map_err(ServerError::io("open a pipe to", &inputs.programs.postgres))?;
     writer.write_all(b"CREATE DATABASE redial\n").map_err(ServerError::io("write to", &inputs.programs.postgres))?;
     drop(writer);
     command.stdin(reader);
     run("Postgres (creating the database)", command, inputs.folder)
-}
-
-fn is_durable(config: &PostgresConfig) -> bool {
-    let fsync = config.settings.iter().rfind(|(name, _)| name == "fsync");
-    fsync.is_none_or(|(_, value)| value == "on")
 }
 
 fn run(program: &'static str, mut command: Command, folder: &Folder) -> Result<(), ServerError> {

@@ -1,4 +1,4 @@
-//! Where a server's data lies, and whose it is.
+//! Where a server's data is, and who owns it.
 
 use std::{
     fs, io,
@@ -10,10 +10,10 @@ use uuid::Uuid;
 
 use crate::{ServerError, folder::Folder, user::User};
 
-/// Only root writes here, so nobody can prepare a trap under a name that we will use.
+/// Only root can write here, so no other user can prepare a link under a name that will be used.
 const ELSEWHERE: &str = "/var/lib/redial";
 
-/// The folder that holds `data`, and the user that Postgres runs as if not ours.
+/// The folder that holds `data`, and the user that Postgres runs as if it is not this process's.
 #[derive(Debug)]
 pub(super) struct Home {
     pub(super) folder: PathBuf,
@@ -43,7 +43,7 @@ pub(super) fn find(folder: &Folder) -> Result<Home, ServerError> {
     let target = Path::new(ELSEWHERE).join(Uuid::new_v4().simple().to_string());
     for step in [Path::new(ELSEWHERE), &target] {
         fs::create_dir_all(step).map_err(ServerError::io("create", step))?;
-        // Whatever our umask: others may pass through, but not look around.
+        // Independent of the umask: others may traverse the folder, but not list it.
         fs::set_permissions(step, fs::Permissions::from_mode(0o711)).map_err(ServerError::io("open", step))?;
     }
     symlink(&target, &link).map_err(ServerError::io("create the link", &link))?;

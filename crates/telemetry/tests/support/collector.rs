@@ -1,4 +1,4 @@
-//! A small OTLP/HTTP collector: takes posts, keeps them, answers as told.
+//! A small OTLP/HTTP collector: keeps posts and gives configured answers.
 
 use std::{net::SocketAddr, sync::Arc, sync::Mutex};
 
@@ -15,12 +15,12 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// What the collector answers.
+/// The collector's answer.
 #[derive(Clone, Copy)]
 pub(crate) enum Answer {
     Ok,
     ServerError,
-    /// Nothing, for ever.
+    /// None, ever.
     Silence,
 }
 
@@ -55,7 +55,7 @@ impl Collector {
         format!("http://{}", self.address)
     }
 
-    /// Every post so far. A sender that shut down has waited for the answers, so nothing is under way then.
+    /// Every post so far. A sender that shut down has waited for the answers, so none is in flight then.
     pub(crate) fn posts(&self) -> Vec<Post> {
         std::mem::take(&mut self.posts.lock().unwrap())
     }
@@ -84,7 +84,7 @@ async fn read(stream: &mut BufReader<TcpStream>) -> Option<Post> {
     }
     let head = String::from_utf8(head).unwrap();
     let length = head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
-    let mut body = vec![0; length.expect("the exporter says how long the body is")];
+    let mut body = vec![0; length.expect("the exporter sends a content length")];
     stream.read_exact(&mut body).await.ok()?;
     let path = head.split(' ').nth(1)?.to_owned();
     Some(Post { path, head, body })

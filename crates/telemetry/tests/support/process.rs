@@ -1,5 +1,5 @@
-//! Telemetry is global to a process and reads the environment, so every case runs in a process of its own: this test
-//! binary again, with one of its ignored tests.
+//! Telemetry is global to a process and reads the environment, so every case runs in its own process: this test binary
+//! with one of its ignored tests.
 
 use std::process::{Output, Stdio};
 
@@ -18,7 +18,7 @@ pub(crate) async fn run(name: &str, variables: &[(&str, &str)]) -> Output {
     output
 }
 
-/// What the child printed.
+/// Everything that the child printed.
 pub(crate) fn everything(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }

@@ -20,13 +20,12 @@
 
 use std::{error::Error, io, time::SystemTime};
 
-use redial_proto::{ErrorClass, Failure, limits};
+use redial_proto::{ErrorClass, Failure, limits, retry_after};
 use reqwest::{
     StatusCode,
     header::{CONTENT_TYPE, HeaderMap},
 };
 
-use super::retry_after;
 use crate::structured::{self, Told};
 
 /// Bytes of a plain-text body that are shown.
@@ -91,7 +90,8 @@ const fn class_of(status: u16) -> (ErrorClass, bool) {
 
 fn pause(class: ErrorClass, headers: &HeaderMap, told: &Told, now: SystemTime) -> Option<u64> {
     let retried = matches!(class, ErrorClass::RateLimited | ErrorClass::Unavailable);
-    retried.then(|| retry_after::pause_ms(headers, now).or(told.retry_after_ms)).flatten()
+    let header = |name: &str| headers.get(name)?.to_str().ok();
+    retried.then(|| retry_after::pause_ms(header, now).or(told.retry_after_ms)).flatten()
 }
 
 fn in_words(status: StatusCode) -> String {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, sync::Arc, time::Duration};
 
-use redial_proto::{RetryPolicy, ToolSpec};
+use redial_proto::{RetryPolicy, ToolSpec, duration};
 use reqwest::{
     Method,
     header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderName, TRANSFER_ENCODING, UPGRADE},
@@ -11,7 +11,7 @@ use serde_json::Value;
 use toml::Spanned;
 
 use super::{
-    Loader, ManifestError, duration,
+    Loader, ManifestError,
     error::Place,
     file::{Command, Entry, Http, Retry},
 };
@@ -112,9 +112,8 @@ impl Loader<'_> {
         let headers: Vec<(HeaderName, Template)> = headers.collect::<Result<_>>()?;
         let body = body(http.body.as_ref(), &method, &scope, place)?;
         let connect_timeout = match &http.connect_timeout {
-            Some(text) => {
-                duration::parse(text.get_ref()).map_err(|message| place.wrong(text, "http.connect_timeout", message))?
-            }
+            Some(text) => duration::parse_positive(text.get_ref())
+                .map_err(|message| place.wrong(text, "http.connect_timeout", message))?,
             None => CONNECT_TIMEOUT,
         };
         let client = self.client(connect_timeout).map_err(|message| place.error("http", message))?;
@@ -244,6 +243,5 @@ fn retry(retry: &Retry, place: &Place<'_>) -> Result<RetryPolicy> {
 }
 
 fn milliseconds(text: &Spanned<String>, field: &str, place: &Place<'_>) -> Result<u64> {
-    let duration = duration::parse(text.get_ref()).map_err(|message| place.wrong(text, field, message))?;
-    Ok(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+    duration::parse_ms(text.get_ref()).map_err(|message| place.wrong(text, field, message))
 }

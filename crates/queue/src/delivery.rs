@@ -1,30 +1,24 @@
-//! What was taken from a stream, and how it is answered.
+//! One message that was taken from a stream, and how it is answered.
 
 use std::time::Duration;
 
 use async_nats::{Client, Message, Subject};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use redial_proto::subjects::{DISPATCHERS, INTAKE_STREAM, RESULTS_STREAM};
 
-use crate::{
-    Queue, QueueError, backoff,
-    connect::ANSWER,
-    publish::traceparent_of,
-    pull::{Puller, Source},
-};
+use crate::{connect::ANSWER, publish::traceparent_of};
 
-/// One message of a stream. It comes again after the consumer's ack wait (30 s) unless it is answered.
+/// One message of a stream. It is delivered again after the consumer's ack wait (30 s) unless it is answered.
 pub struct Delivery {
     /// Its body.
     pub payload: Bytes,
-    /// How often it was delivered, this time included. A restarted server may count anew.
+    /// How often it was delivered, this time included. A restarted server may count from 1 again.
     pub delivered: u64,
-    /// Its number in the stream.
+    /// Its sequence number in the stream.
     pub stream_sequence: u64,
     /// When the server stored it, by the server's clock.
     pub stored_at: DateTime<Utc>,
-    /// Messages that waited behind it.
+    /// Messages of the consumer that waited behind it.
     pub(crate) pending: u64,
     traceparent: Option<String>,
     subject: Subject,
@@ -60,88 +54,33 @@ impl Delivery {
         &self.subject
     }
 
-    /// Done: the stream forgets it. If the answer is lost, it comes again.
+    /// Acknowledges it: the stream removes it. If the answer is lost, it is delivered again.
     pub async fn ack(&self) {
         self.answer(Bytes::from_static(b"+ACK")).await;
     }
 
-    /// Not now: it comes again after `delay`, perhaps to somebody else.
+    /// Hands it back: it is delivered again after `delay`, perhaps to another client.
     pub async fn nak(&self, delay: Duration) {
         self.answer(format!(r#"-NAK {{"delay": {}}}"#, delay.as_nanos()).into()).await;
     }
 
-    /// Never again: it cannot be used by anybody.
+    /// Discards it: it is never delivered again.
     pub async fn term(&self) {
         self.answer(Bytes::from_static(b"+TERM")).await;
     }
 
-    /// An answer that is not sent is harmless: the message comes again and is refused by Postgres.
+    /// An answer that is not sent is harmless: the message is delivered again and refused by Postgres.
     async fn answer(&self, answer: Bytes) {
         let publish = self.client.publish(self.reply.clone(), answer);
         match tokio::time::timeout(ANSWER, publish).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(subject = %self.subject, "a message was not answered: {error}"),
-            Err(_) => tracing::warn!(subject = %self.subject, "a message was not answered: NATS is not connected"),
+            Ok(Err(error)) => tracing::warn!(subject = %self.subject, %error, "could not answer a message"),
+            Err(_) => tracing::warn!(subject = %self.subject, "could not answer a message: NATS is not connected"),
         }
     }
 }
 
-/// Messages of a stream for dispatchers, for ever.
-pub struct Deliveries {
-    queue: Queue,
-    puller: Puller,
-    failures: usize,
-}
-
-impl Queue {
-    /// Reports of workers, shared by all dispatchers.
-    pub fn results(&self) -> Deliveries {
-        self.deliveries(RESULTS_STREAM)
-    }
-
-    /// Submissions that nobody waits for, shared by all dispatchers.
-    pub fn intake(&self) -> Deliveries {
-        self.deliveries(INTAKE_STREAM)
-    }
-
-    fn deliveries(&self, stream: &'static str) -> Deliveries {
-        let source = Source { stream, consumer: DISPATCHERS.to_owned() };
-        Deliveries { queue: self.clone(), puller: Puller::new(self, source), failures: 0 }
-    }
-}
-
-impl Deliveries {
-    /// Waits for at least one message, then returns what is there, at most `max`. Survives reconnects and a wiped store:
-    /// it logs, waits and tries again. Can be cancelled without loss.
-    pub async fn next(&mut self, max: usize) -> Vec<Delivery> {
-        loop {
-            match self.puller.next(&self.queue, max, Duration::from_secs(3600)).await {
-                Ok(deliveries) if deliveries.is_empty() => {}
-                Ok(deliveries) => {
-                    self.failures = 0;
-                    return deliveries;
-                }
-                Err(error) => self.pause(&error).await,
-            }
-        }
-    }
-
-    /// Takes no more (which takes about 2 s), and hands back what came and nobody worked on: others get it at once.
-    pub async fn end(mut self) {
-        for late in self.puller.end(&self.queue).await {
-            late.nak(Duration::ZERO).await;
-        }
-    }
-
-    async fn pause(&mut self, error: &QueueError) {
-        self.failures += 1;
-        let wait = backoff::reconnect_delay(self.failures);
-        tracing::warn!(wait_ms = wait.as_millis(), "cannot take messages from NATS: {error}");
-        tokio::time::sleep(wait).await;
-    }
-}
-
-/// What the reply subject of a delivery says.
+/// The facts in the reply subject of a delivery.
 #[derive(Debug, PartialEq, Eq)]
 struct Facts {
     delivered: u64,
@@ -187,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_no_delivery() {
+    fn any_other_reply_subject_is_ignored() {
         for reply in ["", "_INBOX.a.b", "$JS.ACK.JOBS.default.1.2.3.4", "$JS.ACK.JOBS.default.a.b.c.d.e"] {
             assert_eq!(Facts::parse(reply), None, "{reply}");
         }

@@ -1,0 +1,97 @@
+//! Taking messages from streams: jobs for workers, reports and submissions for dispatchers.
+
+use std::time::Duration;
+
+use redial_proto::{
+    subjects::{DISPATCHERS, INTAKE_STREAM, JOBS_STREAM, RESULTS_STREAM},
+    tool::check_name,
+};
+
+use crate::{
+    Delivery, Queue, QueueError,
+    connect::RECONNECT,
+    pull::{Puller, Source},
+};
+
+impl Queue {
+    /// Jobs of a pool, for one loop of a worker.
+    pub fn jobs(&self, pool: &str) -> Result<Jobs, QueueError> {
+        check_name("pool", pool).map_err(QueueError::Name)?;
+        let source = Source { stream: JOBS_STREAM, consumer: pool.to_owned() };
+        Ok(Jobs { puller: Puller::new(self.clone(), source) })
+    }
+
+    /// Reports of workers, shared by all dispatchers.
+    pub fn results(&self) -> Deliveries {
+        self.deliveries(RESULTS_STREAM)
+    }
+
+    /// Submissions that nobody waits for, shared by all dispatchers.
+    pub fn intake(&self) -> Deliveries {
+        self.deliveries(INTAKE_STREAM)
+    }
+
+    fn deliveries(&self, stream: &'static str) -> Deliveries {
+        let source = Source { stream, consumer: DISPATCHERS.to_owned() };
+        Deliveries { puller: Puller::new(self.clone(), source), failures: 0 }
+    }
+}
+
+/// Jobs of one pool. One pull request stays open between calls of [`Jobs::pull`], so a job that arrives late is
+/// returned by the next call.
+pub struct Jobs {
+    puller: Puller,
+}
+
+impl Jobs {
+    /// At most `max` jobs: waits up to `wait` for the first, then returns what has arrived. A caller must not ask for
+    /// less than the last time, minus what it was given: the open request may still bring that many. `Missing` if the
+    /// pool's consumer does not exist, after about 3 s. Can be cancelled without loss.
+    pub async fn pull(&mut self, max: usize, wait: Duration) -> Result<Vec<Delivery>, QueueError> {
+        self.puller.next(max, wait).await
+    }
+
+    /// Waits until the server sends no more jobs on the open request (at most about 3 s), and returns those that still
+    /// arrived.
+    pub async fn end(mut self) -> Vec<Delivery> {
+        self.puller.end().await
+    }
+}
+
+/// Messages of a stream for dispatchers, without an end.
+pub struct Deliveries {
+    puller: Puller,
+    failures: u32,
+}
+
+impl Deliveries {
+    /// Waits for at least one message, then returns what is there, at most `max`. Survives reconnects and a wiped store:
+    /// it logs, waits and tries again. Can be cancelled without loss.
+    pub async fn next(&mut self, max: usize) -> Vec<Delivery> {
+        loop {
+            match self.puller.next(max, Duration::from_hours(1)).await {
+                Ok(deliveries) if deliveries.is_empty() => {}
+                Ok(deliveries) => {
+                    self.failures = 0;
+                    return deliveries;
+                }
+                Err(error) => self.pause(&error).await,
+            }
+        }
+    }
+
+    /// Takes no more (which takes about 2 s), and hands back what arrived and nobody worked on: other dispatchers get it
+    /// at once.
+    pub async fn end(mut self) {
+        for late in self.puller.end().await {
+            late.nak(Duration::ZERO).await;
+        }
+    }
+
+    async fn pause(&mut self, error: &QueueError) {
+        self.failures = self.failures.saturating_add(1);
+        let wait = RECONNECT.after(self.failures);
+        tracing::warn!(wait_ms = wait.as_millis(), %error, "could not take messages from NATS");
+        tokio::time::sleep(wait).await;
+    }
+}

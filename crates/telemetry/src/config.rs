@@ -1,0 +1,24 @@
+//! What a process says about itself and its logs.
+
+use crate::LogFormat;
+
+/// How this process logs, and who it is.
+#[derive(Clone, Debug)]
+pub struct TelemetryConfig {
+    /// `service.name` of what is exported, unless `OTEL_SERVICE_NAME` says otherwise; for example `redial-worker`.
+    pub service: &'static str,
+    /// `service.instance.id`: tells the processes of one service apart.
+    pub instance: String,
+    /// How log lines look.
+    pub format: LogFormat,
+    /// What is logged, as directives of `EnvFilter`: `info`, or `info,redial_worker=debug`. Default: `info`. Traces do
+    /// not depend on it.
+    pub filter: String,
+}
+
+impl TelemetryConfig {
+    /// Info level, text on a terminal and JSON elsewhere.
+    pub fn new(service: &'static str, instance: impl Into<String>) -> Self {
+        Self { service, instance: instance.into(), format: LogFormat::Auto, filter: "info".to_owned() }
+    }
+}
