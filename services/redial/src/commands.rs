@@ -22,7 +22,6 @@ mod workers;
 
 use std::process::ExitCode;
 
-use crate::connect::{REQUEST, api, shutdown};
 use crate::{cli::Command, settings::Settings};
 
 /// Runs a command and returns its exit code.

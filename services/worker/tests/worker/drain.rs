@@ -36,7 +36,7 @@ async fn a_stopped_attempt_that_may_run_twice_is_released() {
     for effect in [Effect::Read, Effect::Idempotent, Effect::Keyed] {
         let mut dispatcher = Dispatcher::start().await;
         dispatcher.script().effect = effect;
-        let StuckCall { worker, job, mut events } = tools::start_stuck(&mut dispatcher).await;
+        let StuckCall { worker, job, .. } = tools::start_stuck(&mut dispatcher).await;
         worker.shutdown.cancel();
         let released =
             dispatcher.next(|received| if let Received::Release(released) = received { Some(released) } else { None });
