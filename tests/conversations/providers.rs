@@ -1,7 +1,7 @@
 //! Checks that every provider accepts the conversation that its models see.
 
 use rand::{Rng, rngs::StdRng};
-use redial_llm::{Arguments, Calls, Ids, Profile, Settings, EmptyContent, System, anthropic, openai, react};
+use redial_llm::{Arguments, Calls, EmptyContent, Ids, Profile, Settings, System, anthropic, openai, react};
 use redial_proto::{Language, Message, Role, TaskId, ToolOffer, Trimmed, TurnRequest};
 use redial_testkit::validators::{
     self,

@@ -2,7 +2,7 @@
 //!
 //! | status | class |
 //! | --- | --- |
-//! | 400, 413, 422, other 4xx | `internal`: our own request is wrong, or too long for the model |
+//! | 400, 413, 422, other 4xx | `internal`: the request itself is wrong, or too long for the model |
 //! | 401, 403, 407 | `auth` |
 //! | 402, 404, 405, 406, 415, 426, 501, 3xx | `configuration`: no credit, no such model, no such interface |
 //! | 408, 409, 425, 5xx, no connection, an incomplete stream, a body that is not JSON | `unavailable` |

@@ -37,7 +37,8 @@ pub(crate) fn whole(api: Api, request: &TurnRequest, body: &[u8]) -> Result<Turn
 /// Reads a complete stream of events.
 fn events(api: Api, request: &TurnRequest, body: &[u8]) -> Result<TurnReply, Failure> {
     let mut streamed = StreamedResponse::new(api);
-    streamed.take(body, &mut |_| ())?;
+    // The body is complete, so it does not matter whether more bytes are needed.
+    let _ = streamed.take(body, &mut |_| ())?;
     streamed.end(request, Some(failure::incomplete()))
 }
 

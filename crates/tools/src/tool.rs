@@ -206,7 +206,7 @@ pub enum ToolConflict {
     Name(String),
     /// Two tools set different limits for one pool.
     #[error(
-        "pool {pool:?}: tool {first:?} wants concurrency {first_limit}, tool {second:?} wants {second_limit}; \
+        "pool {pool:?}: tool {first:?} sets concurrency {first_limit}, tool {second:?} sets {second_limit}; \
          a pool has one limit"
     )]
     Concurrency {

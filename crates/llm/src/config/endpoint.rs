@@ -57,46 +57,24 @@ impl Builder<'_> {
         location: &Location<'_>,
     ) -> Result<(), ModelsError> {
         let field = format!("headers.{}", name.get_ref());
-        let parsed: HeaderName = name.get_ref().parse().map_err(|_| {
-            location.field_error(
-                name,
-                &field,
-                "is not a header name; allowed: letters, digits and a few symbols such as \"-\"",
-            )
-        })?;
-        if [HOST, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING, CONNECTION].contains(&parsed) {
-            return Err(location.field_error(name, &field, "is set by the HTTP client and cannot be declared"));
-        }
-        match variables::fill(value.get_ref(), self.variable)
-            .map_err(|message| location.field_error(value, &field, message))?
-        {
+        let wrong = |message: String| location.field_error(value, &field, message);
+        let parsed = header_name(name.get_ref()).map_err(|message| location.field_error(name, &field, message))?;
+        match variables::fill(value.get_ref(), self.variable).map_err(wrong)? {
             Filled::Missing(variable) => collected.missing(&variable),
-            Filled::Complete { text, values } => {
-                let from_environment = !values.is_empty();
-                collected.secrets.extend(values);
-                // A short constant such as a version is not a secret, and redacting it would garble every message.
-                collected
-                    .secrets
-                    .extend(Some(text.clone()).filter(|text| from_environment || text.len() >= MIN_SECRET));
-                match HeaderValue::from_str(&text) {
-                    Ok(value) => collected.insert(parsed, value),
-                    Err(_) if from_environment => {
-                        collected.problem(format!(
-                            "a variable of header {parsed} contains characters that a header cannot contain"
-                        ));
-                    }
-                    Err(_) => {
-                        return Err(location.field_error(
-                            value,
-                            &field,
-                            "a header can contain only visible ASCII characters",
-                        ));
-                    }
-                }
-            }
+            Filled::Complete { text, values } => collected.header(parsed, text, values).map_err(wrong)?,
         }
         Ok(())
     }
+}
+
+fn header_name(name: &str) -> Result<HeaderName, String> {
+    let name: HeaderName = name
+        .parse()
+        .map_err(|_| "is not a header name; allowed: letters, digits and a few symbols such as \"-\"".to_owned())?;
+    if [HOST, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING, CONNECTION].contains(&name) {
+        return Err("is set by the HTTP client and cannot be declared".to_owned());
+    }
+    Ok(name)
 }
 
 /// Headers and secrets that were collected so far.
@@ -119,6 +97,25 @@ impl Collected {
                 .problem(format!("environment variable {variable} contains characters that a header cannot contain")),
         }
         self.secrets.push(key);
+    }
+
+    /// Adds a declared header; `values` are those of the variables in `text`. Only a value without variables can be a
+    /// mistake in the file; any other one is a problem of the environment.
+    fn header(&mut self, name: HeaderName, text: String, values: Vec<String>) -> Result<(), String> {
+        let from_environment = !values.is_empty();
+        self.secrets.extend(values);
+        match HeaderValue::from_str(&text) {
+            Ok(value) => self.insert(name, value),
+            Err(_) if from_environment => {
+                self.problem(format!("a variable of header {name} contains characters that a header cannot contain"));
+            }
+            Err(_) => return Err("a header can contain only visible ASCII characters".to_owned()),
+        }
+        // A short constant such as a version is not a secret, and redacting it would garble every message.
+        if from_environment || text.len() >= MIN_SECRET {
+            self.secrets.push(text);
+        }
+        Ok(())
     }
 
     fn insert(&mut self, name: HeaderName, mut value: HeaderValue) {

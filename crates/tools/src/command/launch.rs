@@ -129,7 +129,7 @@ fn command(program: Program, path: &Path, setpriv: Option<&Path>) -> Command {
     command
 }
 
-/// setpriv, if it is there and knows `--pdeathsig` (util-linux from 2.33; busybox does not).
+/// setpriv, if it is installed and supports `--pdeathsig` (util-linux from 2.33; busybox does not).
 fn find_setpriv() -> Option<PathBuf> {
     let found = ["/usr/bin/setpriv", "/bin/setpriv"].map(PathBuf::from).into_iter().find(|path| path.is_file());
     let works = |path: &PathBuf| {

@@ -1,4 +1,4 @@
-//! Durations as people write them: `500ms`, `30s`, `5m`, `2h`.
+//! Durations in configuration files: `500ms`, `30s`, `5m`, `2h`.
 
 use std::time::Duration;
 

@@ -6,7 +6,7 @@ use futures_util::{FutureExt, future::BoxFuture};
 use redial_proto::{
     AgentRef, AgentSpec, ErrorClass, Failure, ReplyCall, TaskSubmission, ToolSpec, TurnReply, TurnRequest,
 };
-use redial_tools::{ToolResult, Context, Handler, Tool};
+use redial_tools::{Context, Handler, Tool, ToolResult};
 use serde_json::{Value, value::RawValue};
 
 /// What a model says to a request.
