@@ -1,7 +1,7 @@
 //! Checks that every provider accepts the conversation that its models see.
 
 use rand::{Rng, rngs::StdRng};
-use redial_llm::{Arguments, Calls, Ids, Profile, Settings, Silence, System, anthropic, openai, react};
+use redial_llm::{Arguments, Calls, EmptyContent, Ids, Profile, Settings, System, anthropic, openai, react};
 use redial_proto::{Language, Message, Role, TaskId, ToolOffer, Trimmed, TurnRequest};
 use redial_testkit::validators::{
     self,
@@ -50,7 +50,7 @@ fn rules(profile: Profile) -> Vec<Rule> {
         (Rule::NineSigns, profile.ids == Ids::Nine),
         (Rule::NoUserAfterTool, !profile.user_after_result),
         (Rule::NoSystem, profile.system == System::User),
-        (Rule::NoNull, profile.silence == Silence::Empty),
+        (Rule::NoNull, profile.empty_content == EmptyContent::Empty),
     ];
     all.into_iter().filter(|(_, holds)| *holds).map(|(rule, _)| rule).collect()
 }

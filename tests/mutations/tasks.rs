@@ -8,7 +8,7 @@ use std::{
 use futures_util::{FutureExt, future::BoxFuture};
 use redial_proto::{AgentRef, AgentSpec, Effect, ReplyCall, TaskId, TaskState, TaskSubmission, ToolSpec, TurnReply};
 use redial_testkit::{Deed, Violation, obedient, unique_path, until};
-use redial_tools::{Answer, Context, Handler, Tool};
+use redial_tools::{Context, Handler, Tool, ToolResult};
 use serde_json::{Value, json, value::RawValue};
 
 use crate::{
@@ -21,7 +21,7 @@ type Verdict = Vec<Violation>;
 struct Model(Arc<Mutex<VecDeque<TurnReply>>>);
 
 impl Handler for Model {
-    fn run(&self, _: Context, _: Box<RawValue>) -> BoxFuture<'static, Answer> {
+    fn run(&self, _: Context, _: Box<RawValue>) -> BoxFuture<'static, ToolResult> {
         let reply = self.0.lock().unwrap().pop_front().expect("the scenario has a reply for every turn");
         async move { Ok(serde_json::value::to_raw_value(&reply).unwrap()) }.boxed()
     }

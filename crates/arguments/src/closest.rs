@@ -1,14 +1,14 @@
-//! "Did you mean": names ranked by how close they are.
+//! "Did you mean": names ranked by similarity.
 
-/// Texts longer than this are not compared: the comparison is quadratic, and nobody means a name by a page of text.
+/// Texts longer than this (bytes) are not compared: the comparison is quadratic, and names are short.
 const MAX_LENGTH: usize = 100;
-/// Candidates that are compared; a set of this size is no list that anybody knows.
+/// At most this many candidates are compared.
 const MAX_CANDIDATES: usize = 1000;
-/// Below this similarity (0 to 1) a name is no likely correction.
+/// Below this similarity (0 to 1) a name is not a likely correction.
 const THRESHOLD: f64 = 0.6;
 
-/// At most `n` of the candidates that `name` may have meant, closest first; equally close ones in their given order.
-/// Case and separators count for little: `Get-Weather` means `get_weather`.
+/// At most `n` of the candidates that `name` may have meant, closest first; ties keep their given order. Case and
+/// separators count little: `Get-Weather` means `get_weather`.
 pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>, n: usize) -> Vec<&'a str> {
     let folded = fold(name);
     if folded.is_empty() || name.len() > MAX_LENGTH {
@@ -25,11 +25,11 @@ pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>, n:
     ranked.into_iter().take(n).map(|(_, candidate)| candidate).collect()
 }
 
-/// From 0 to 1; 1 only for the very same text.
+/// From 0 to 1; 1 only for identical texts.
 fn similarity(name: &str, folded: &str, candidate: &str) -> f64 {
     let other = fold(candidate);
     let distance = strsim::normalized_damerau_levenshtein(folded, &other);
-    // A name that holds the whole other one is close even if it is much longer: `weather`, `get_weather`.
+    // A name that contains the whole other one is close even if it is much longer: `weather`, `get_weather`.
     let contained = folded.chars().count() >= 3 && (other.contains(folded) || folded.contains(&other));
     let score = if contained && !other.is_empty() { distance.max(0.7) } else { distance };
     let exact = strsim::normalized_damerau_levenshtein(name, candidate);
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_close_is_nothing() {
+    fn distant_names_are_not_suggested() {
         assert!(closest("send_email", TOOLS, 3).is_empty());
         assert!(closest("", TOOLS, 3).is_empty());
         assert!(closest(&"get_weather".repeat(1000), TOOLS, 3).is_empty());

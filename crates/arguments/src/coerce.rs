@@ -1,4 +1,4 @@
-//! What breaks a rule → the same value as the schema wants it, if there is exactly one.
+//! Coerces a value that breaks a rule into the form that the schema asks for, if there is exactly one.
 
 use std::collections::{HashMap, hash_map::Entry};
 
@@ -11,47 +11,47 @@ use serde_json::{Number, Value};
 
 use crate::{
     edit::{Change, Fix, integer},
-    explain::meant,
+    explain::intended_branch,
     names::fold_value,
     parse::any_value,
 };
 
-/// The changes that make broken rules hold without changing what was said.
+/// The fixes that satisfy broken rules without changing the meaning of the values.
 pub(crate) fn fixes<'e>(errors: impl Iterator<Item = ValidationError<'e>>) -> Vec<Fix> {
-    let mut found = Found::default();
+    let mut fixes = Fixes::default();
     for error in errors.take(MAX_REPAIRS) {
-        found.add(&error);
+        fixes.add(&error);
     }
-    let Found { order, mut places } = found;
+    let Fixes { order, mut by_path } = fixes;
     order
         .into_iter()
-        .filter_map(|path| places.remove(&path)?.map(|(kind, change)| Fix::new(path, kind, change)))
+        .filter_map(|path| by_path.remove(&path)?.map(|(kind, change)| Fix::new(path, kind, change)))
         .collect()
 }
 
-/// The change that each broken value needs; none if two rules want two changes.
+/// The change that each broken value needs; `None` if two rules need different changes.
 #[derive(Default)]
-struct Found {
+struct Fixes {
     order: Vec<String>,
-    places: HashMap<String, Option<(RepairKind, Change)>>,
+    by_path: HashMap<String, Option<(RepairKind, Change)>>,
 }
 
-impl Found {
+impl Fixes {
     fn add(&mut self, error: &ValidationError<'_>) {
         match error.kind() {
-            Kind::AnyOf { context } | Kind::OneOfNotValid { context } => match meant(error, context) {
+            Kind::AnyOf { context } | Kind::OneOfNotValid { context } => match intended_branch(error, context) {
                 Some(branch) => branch.iter().for_each(|error| self.add(error)),
                 None => self.add_shared(context),
             },
             _ => {
                 for change in changes(error) {
-                    self.put(error.instance_path().as_str(), change);
+                    self.insert(error.instance_path().as_str(), change);
                 }
             }
         }
     }
 
-    /// What is wrong in every alternative: its value may be meant for any of them.
+    /// Adds errors that occur in every alternative: the value may be meant for any of them.
     fn add_shared(&mut self, branches: &[Vec<ValidationError<'static>>]) {
         let wrong = |branch: &[ValidationError<'_>], path: &str| {
             branch.iter().any(|error| is_about_the_value(error) && error.instance_path().as_str() == path)
@@ -64,15 +64,15 @@ impl Found {
         }
     }
 
-    fn put(&mut self, path: &str, change: (RepairKind, Change)) {
-        match self.places.entry(path.to_owned()) {
-            Entry::Vacant(place) => {
+    fn insert(&mut self, path: &str, change: (RepairKind, Change)) {
+        match self.by_path.entry(path.to_owned()) {
+            Entry::Vacant(entry) => {
                 self.order.push(path.to_owned());
-                place.insert(Some(change));
+                entry.insert(Some(change));
             }
-            Entry::Occupied(mut place) => {
-                if place.get().as_ref().is_some_and(|(_, first)| *first != change.1) {
-                    place.insert(None);
+            Entry::Occupied(mut entry) => {
+                if entry.get().as_ref().is_some_and(|(_, first)| *first != change.1) {
+                    entry.insert(None);
                 }
             }
         }
@@ -99,14 +99,14 @@ fn changes(error: &ValidationError<'_>) -> Vec<(RepairKind, Change)> {
     }
 }
 
-/// What `sent` is as one of these types. A text is read as JSON would read it; only a number becomes a text, because
-/// `true` could as well be `True` or `yes`.
+/// `sent` as each of these types. A string is read as JSON would read it. Only a number becomes a string, because `true`
+/// could as well stand for `True` or `yes`.
 fn typed(sent: &Value, types: JsonTypeSet) -> Vec<(RepairKind, Change)> {
     match sent {
         Value::Number(_) => {
             let others = types.remove(JsonType::String).remove(JsonType::Null);
-            let text_is_wanted = types.contains(JsonType::String) && others.is_empty();
-            if text_is_wanted { vec![(RepairKind::Type, Change::Quoted)] } else { Vec::new() }
+            let only_string = types.contains(JsonType::String) && others.is_empty();
+            if only_string { vec![(RepairKind::Type, Change::Quoted)] } else { Vec::new() }
         }
         Value::String(text) => {
             let read = |wanted| read(text, wanted).map(|json| (kind_of(wanted), Change::Value(json)));
@@ -123,7 +123,7 @@ fn kind_of(wanted: JsonType) -> RepairKind {
     }
 }
 
-/// The JSON of one type that a text spells.
+/// The JSON value of the given type that a string spells.
 fn read(text: &str, wanted: JsonType) -> Option<String> {
     match wanted {
         JsonType::Integer => number(text).and_then(|number| {
@@ -132,12 +132,12 @@ fn read(text: &str, wanted: JsonType) -> Option<String> {
         }),
         JsonType::Number => number(text).map(str::to_owned),
         JsonType::Boolean => {
-            let known = ["true", "false"].into_iter().find(|word| word.eq_ignore_ascii_case(text));
-            known.map(str::to_owned)
+            let literal = ["true", "false"].into_iter().find(|literal| literal.eq_ignore_ascii_case(text));
+            literal.map(str::to_owned)
         }
         JsonType::Null => ["null", "None"].contains(&text).then(|| "null".to_owned()),
-        JsonType::Array => whole(text, '[', Value::is_array),
-        JsonType::Object => whole(text, '{', Value::is_object),
+        JsonType::Array => container(text, '[', Value::is_array),
+        JsonType::Object => container(text, '{', Value::is_object),
         JsonType::String => None,
     }
 }
@@ -148,12 +148,12 @@ fn number(text: &str) -> Option<&str> {
     (plain && serde_json::from_str::<Number>(text).is_ok()).then_some(text)
 }
 
-fn whole(text: &str, opener: char, fits: impl Fn(&Value) -> bool) -> Option<String> {
+fn container(text: &str, opener: char, fits: impl Fn(&Value) -> bool) -> Option<String> {
     let looks_right = text.trim_start().starts_with(opener);
     (looks_right && any_value(text, Language::En).is_ok_and(|value| fits(&value))).then(|| text.trim().to_owned())
 }
 
-/// The one allowed value that `sent` is in another case, with other separators, or in quotes.
+/// The one allowed value that equals `sent` except for case, separators or quotes.
 fn allowed(sent: &Value, options: &[Value]) -> Vec<(RepairKind, Change)> {
     let Some(text) = sent.as_str() else { return Vec::new() };
     let folded = fold_value(text);

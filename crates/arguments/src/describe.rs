@@ -1,4 +1,4 @@
-//! What a schema allows, in words.
+//! Describes what a schema allows.
 
 mod bounds;
 mod formats;
@@ -6,14 +6,14 @@ mod formats;
 use redial_proto::Language;
 use serde_json::Value;
 
-use crate::words::pick;
+use crate::language::pick;
 
-/// Alternatives and enum values that are spelt out.
+/// At most this many alternatives and enum values are listed.
 const MAX_LISTED: usize = 20;
-/// References and alternatives that are followed; a schema may refer to itself.
+/// References and alternatives are followed this deep; a schema may refer to itself.
 const MAX_STEPS: usize = 4;
 
-/// All that a schema says about a value; "any value" if it says nothing. `root` resolves its references.
+/// Everything that a schema says about a value; "any value" if it says nothing. `root` resolves its references.
 pub(crate) fn schema(root: &Value, schema: &Value, language: Language) -> String {
     let words = describe(root, schema, MAX_STEPS, language);
     if words.is_empty() { pick(language, "any value", "任意值") } else { words }
@@ -41,14 +41,14 @@ fn describe(root: &Value, schema: &Value, steps: usize, language: Language) -> S
     words.join(comma(language))
 }
 
-/// What one keyword of a schema allows, together with its counterpart (`minimum` and `maximum`); none if the schema
-/// says nothing about it.
+/// What one keyword of a schema allows, together with its counterpart (`minimum` and `maximum`); `None` if the schema
+/// lacks it.
 pub(crate) fn keyword(schema: &Value, keyword: &str, language: Language) -> Option<String> {
     match keyword {
         "type" => schema.get("type").map(|types| self::types(types, language)),
         "enum" => schema.get("enum").map(|values| one_of(values, language)),
         "const" => schema.get("const").map(|value| exactly(value, language)),
-        "format" => schema.get("format").and_then(Value::as_str).map(|format| formats::in_words(format, language)),
+        "format" => schema.get("format").and_then(Value::as_str).map(|format| formats::describe(format, language)),
         "pattern" => {
             let pattern = schema.get("pattern")?.as_str()?;
             Some(pick(language, format!("text that matches {pattern}"), format!("符合 {pattern} 的文本")))
@@ -68,7 +68,11 @@ pub(crate) fn keyword(schema: &Value, keyword: &str, language: Language) -> Opti
         }
         "contains" => {
             let words = self::schema(schema, schema.get("contains")?, language);
-            Some(pick(language, format!("an item that is {words}"), format!("至少包含一个这样的元素：{words}")))
+            Some(pick(
+                language,
+                format!("at least one item that matches: {words}"),
+                format!("至少包含一个这样的元素：{words}"),
+            ))
         }
         _ => None,
     }
@@ -96,7 +100,7 @@ fn one_of(values: &Value, language: Language) -> String {
     pick(language, format!("one of {values}"), format!("以下之一：{values}"))
 }
 
-/// Joins with commas; a long list ends with the number of what was left out.
+/// Joins items with commas; a long list ends with the number of items left out.
 pub(crate) fn list(items: impl ExactSizeIterator<Item = String>, language: Language) -> String {
     let rest = items.len().saturating_sub(MAX_LISTED);
     let mut listed: Vec<String> = items.take(MAX_LISTED).collect();

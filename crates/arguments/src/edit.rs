@@ -1,5 +1,5 @@
-//! Changes of names and values in JSON text. Everything else is copied byte for byte, so a change of one value cannot
-//! touch another: not the digits of a number, not the order of keys.
+//! Edits names and values in JSON text. Everything else is copied byte for byte, so an edit of one value cannot change
+//! the digits of another number or the order of keys.
 
 use std::{borrow::Cow, collections::HashMap, ops::Range};
 
@@ -7,10 +7,10 @@ use redial_proto::{Repair, RepairKind, limits::shorten, repair::MAX_QUOTED};
 
 use crate::pointer;
 
-/// A name or value to write otherwise.
+/// An edit of one name or value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fix {
-    /// Where, as a JSON pointer into the text as it is.
+    /// JSON pointer to the value in the text before the edit.
     pub(crate) pointer: String,
     pub(crate) kind: RepairKind,
     pub(crate) change: Change,
@@ -22,7 +22,7 @@ impl Fix {
     }
 }
 
-/// How to write it.
+/// What an edit writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// The member gets this key.
@@ -31,32 +31,32 @@ pub(crate) enum Change {
     Value(String),
     /// A number becomes a string, digit by digit.
     Quoted,
-    /// A number loses a fraction of zeros.
+    /// A number loses a fraction that is zero.
     Integer,
 }
 
-/// Makes the changes in a text of valid JSON, no deeper than the limit; gives the new text and a record of each change.
+/// Applies fixes to a text of valid JSON within the depth limit; returns the new text and a record of each change.
 pub(crate) fn apply(json: &str, fixes: &[Fix]) -> (String, Vec<Repair>) {
-    let mut wanted = Wanted::default();
+    let mut tree = FixTree::default();
     for fix in fixes {
-        wanted.add(fix);
+        tree.add(fix);
     }
     let mut editor = Editor { json, at: 0, copied: 0, out: String::with_capacity(json.len()), repairs: Vec::new() };
-    editor.value(Some(&wanted));
+    editor.value(Some(&tree));
     editor.out.push_str(&json[editor.copied..]);
     (editor.out, editor.repairs)
 }
 
-/// The places to change, as a tree: walking it with the text costs one lookup for each key.
+/// Fixes by location, as a tree: walking it with the text costs one lookup per key.
 #[derive(Default)]
-struct Wanted<'f> {
+struct FixTree<'f> {
     fixes: Vec<&'f Fix>,
-    below: HashMap<Cow<'f, str>, Wanted<'f>>,
+    children: HashMap<Cow<'f, str>, FixTree<'f>>,
 }
 
-impl<'f> Wanted<'f> {
+impl<'f> FixTree<'f> {
     fn add(&mut self, fix: &'f Fix) {
-        let node = pointer::steps(&fix.pointer).fold(self, |node, step| node.below.entry(step).or_default());
+        let node = pointer::steps(&fix.pointer).fold(self, |node, step| node.children.entry(step).or_default());
         node.fixes.push(fix);
     }
 
@@ -70,9 +70,9 @@ impl<'f> Wanted<'f> {
 
 struct Editor<'a> {
     json: &'a str,
-    /// Bytes that were read.
+    /// Offset of the next byte to read.
     at: usize,
-    /// Bytes that are in the output, as they were or changed.
+    /// Bytes of the text that the output covers.
     copied: usize,
     out: String,
     repairs: Vec<Repair>,
@@ -80,12 +80,12 @@ struct Editor<'a> {
 
 impl Editor<'_> {
     /// Reads a value. Recursion is bounded by the depth of the text.
-    fn value(&mut self, wanted: Option<&Wanted<'_>>) {
-        self.blanks();
+    fn value(&mut self, tree: Option<&FixTree<'_>>) {
+        self.whitespace();
         let start = self.at;
         match self.next() {
-            Some(b'{') => self.members(b'}', wanted),
-            Some(b'[') => self.members(b']', wanted),
+            Some(b'{') => self.members(b'}', tree),
+            Some(b'[') => self.members(b']', tree),
             Some(b'"') => self.string(),
             _ => {
                 while self.next().is_some_and(|byte| !b",]} \t\r\n".contains(&byte)) {
@@ -93,7 +93,7 @@ impl Editor<'_> {
                 }
             }
         }
-        for fix in wanted.iter().flat_map(|wanted| &wanted.fixes) {
+        for fix in tree.iter().flat_map(|tree| &tree.fixes) {
             let text = &self.json[start..self.at];
             let new = match &fix.change {
                 Change::Key(_) => None,
@@ -107,11 +107,11 @@ impl Editor<'_> {
         }
     }
 
-    /// The members of an object, or the items of an array, with both brackets.
-    fn members(&mut self, closer: u8, wanted: Option<&Wanted<'_>>) {
+    /// Reads the members of an object, or the items of an array, with both brackets.
+    fn members(&mut self, closer: u8, tree: Option<&FixTree<'_>>) {
         self.at += 1;
         for index in 0_usize.. {
-            self.blanks();
+            self.whitespace();
             match self.next() {
                 None => return,
                 Some(byte) if byte == closer => {
@@ -120,34 +120,34 @@ impl Editor<'_> {
                 }
                 Some(b',') => {
                     self.at += 1;
-                    self.blanks();
+                    self.whitespace();
                 }
                 Some(_) => {}
             }
-            let below = if closer == b'}' {
-                self.key(wanted)
+            let child = if closer == b'}' {
+                self.key(tree)
             } else {
-                wanted.filter(|wanted| !wanted.below.is_empty()).and_then(|w| w.below.get(index.to_string().as_str()))
+                tree.filter(|tree| !tree.children.is_empty()).and_then(|t| t.children.get(index.to_string().as_str()))
             };
-            self.value(below);
+            self.value(child);
         }
     }
 
-    /// A key and its colon.
-    fn key<'w>(&mut self, wanted: Option<&'w Wanted<'w>>) -> Option<&'w Wanted<'w>> {
+    /// Reads a key and its colon; returns the fixes below it.
+    fn key<'w>(&mut self, tree: Option<&'w FixTree<'w>>) -> Option<&'w FixTree<'w>> {
         let start = self.at;
         self.string();
         let span = start..self.at;
-        self.blanks();
+        self.whitespace();
         self.at += 1;
-        let wanted = wanted.filter(|wanted| !wanted.below.is_empty())?;
+        let tree = tree.filter(|tree| !tree.children.is_empty())?;
         let key: String = serde_json::from_str(&self.json[span.clone()]).ok()?;
-        let below = wanted.below.get(key.as_str())?;
-        if let Some((fix, name)) = below.key() {
-            let path = pointer::join(pointer::up(&fix.pointer), name);
+        let child = tree.children.get(key.as_str())?;
+        if let Some((fix, name)) = child.key() {
+            let path = pointer::join(pointer::parent(&fix.pointer), name);
             self.replace(span, &serde_json::Value::from(name).to_string(), fix.kind, &path);
         }
-        Some(below)
+        Some(child)
     }
 
     fn string(&mut self) {
@@ -160,7 +160,7 @@ impl Editor<'_> {
         }
     }
 
-    fn blanks(&mut self) {
+    fn whitespace(&mut self) {
         while self.next().is_some_and(|byte| b" \t\r\n".contains(&byte)) {
             self.at += 1;
         }
@@ -184,7 +184,7 @@ impl Editor<'_> {
     }
 }
 
-/// The integer that a number with a fraction of zeros is, to the last digit.
+/// The integer that equals a number with a zero fraction, with every digit kept.
 pub(crate) fn integer(number: &str) -> Option<&str> {
     let (whole, fraction) = number.split_once('.')?;
     let digits = whole.strip_prefix('-').unwrap_or(whole);

@@ -1,19 +1,20 @@
-//! What the validator found → violations that a model or a person can act on.
+//! Turns the validator's errors into field errors that a model or a person can act on.
 
 use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
-use redial_proto::{FieldError, Language};
+use redial_proto::{FieldError, Language, Repair, RepairKind};
 use serde_json::{Map, Value};
 
 use crate::{
-    describe, hints, pointer,
+    describe, hints,
+    language::pick,
+    pointer,
     refusal::{MAX_DETAILS, quoted},
-    words::pick,
 };
 
 type Error<'e> = ValidationError<'e>;
 
-/// Broken rules, with what the schema allows in their place, and how many more there are than are listed.
-pub(crate) fn violations<'e>(
+/// Field errors with what the schema allows instead, and how many more there are than are listed.
+pub(crate) fn field_errors<'e>(
     schema: &Value,
     arguments: &Value,
     errors: impl Iterator<Item = Error<'e>>,
@@ -43,7 +44,7 @@ impl<'a> Explanation<'a> {
                     self.add_extra_key(error, key);
                 }
             }
-            // How the validator reports `additionalProperties: false` beside no `properties`: the first extra only.
+            // This is how the validator reports `additionalProperties: false` without `properties`: only the first extra key.
             Kind::FalseSchema if error.schema_path().as_str().ends_with("/additionalProperties") => {
                 for key in self.sent_at(error).as_object().into_iter().flat_map(Map::keys) {
                     self.add_extra_key(error, key);
@@ -51,27 +52,27 @@ impl<'a> Explanation<'a> {
             }
             Kind::Required { property } => self.add_missing(error, property.as_str().unwrap_or_default()),
             Kind::PropertyNames { error: name } => {
-                let mut violation = self.broken(name);
-                violation.path = pointer::join(path(error), name.instance().as_str().unwrap_or_default());
-                "propertyNames".clone_into(&mut violation.rule);
-                self.found.push(violation);
+                let mut field_error = self.broken(name);
+                field_error.path = pointer::join(path(error), name.instance().as_str().unwrap_or_default());
+                "propertyNames".clone_into(&mut field_error.rule);
+                self.found.push(field_error);
             }
-            Kind::AnyOf { context } | Kind::OneOfNotValid { context } => match meant(error, context) {
+            Kind::AnyOf { context } | Kind::OneOfNotValid { context } => match intended_branch(error, context) {
                 Some(branch) => branch.iter().for_each(|error| self.add(error)),
-                None => self.found.push(violation(
+                None => self.found.push(field_error(
                     error,
                     describe::schema(self.schema, self.holder(error), self.language),
                     None,
                 )),
             },
             _ => {
-                let violation = self.broken(error);
-                self.found.push(violation);
+                let field_error = self.broken(error);
+                self.found.push(field_error);
             }
         }
     }
 
-    /// Counts what is not listed any more.
+    /// Whether the list is full; counts an error that is not listed.
     fn is_full(&mut self) -> bool {
         let full = self.found.len() >= MAX_DETAILS;
         self.more += usize::from(full);
@@ -111,7 +112,7 @@ impl<'a> Explanation<'a> {
         self.found.push(FieldError { path, rule: "required".to_owned(), sent: Value::Null, allowed, hint });
     }
 
-    /// A rule that one value breaks by itself.
+    /// The field error for a rule that concerns one value alone.
     fn broken(&self, error: &Error<'_>) -> FieldError {
         let holder = self.holder(error);
         let hint = match error.kind() {
@@ -123,7 +124,7 @@ impl<'a> Explanation<'a> {
             }
             _ => None,
         };
-        violation(error, self.allowed(error, holder), hint)
+        field_error(error, self.allowed(error, holder), hint)
     }
 
     fn allowed(&self, error: &Error<'_>, holder: &Value) -> String {
@@ -143,7 +144,7 @@ impl<'a> Explanation<'a> {
 
     /// The schema object that holds the broken keyword.
     fn holder(&self, error: &Error<'_>) -> &'a Value {
-        self.schema.pointer(pointer::up(error.schema_path().as_str())).unwrap_or(&Value::Null)
+        self.schema.pointer(pointer::parent(error.schema_path().as_str())).unwrap_or(&Value::Null)
     }
 
     fn sent_at(&self, error: &Error<'_>) -> &'a Value {
@@ -151,12 +152,27 @@ impl<'a> Explanation<'a> {
     }
 }
 
-/// The one branch of an alternative that was meant, if only one has the right type and the right fixed values.
-pub(crate) fn meant<'b>(error: &Error<'_>, branches: &'b [Vec<Error<'static>>]) -> Option<&'b [Error<'static>]> {
+/// Makes field errors quote what was sent, not what a repair made of it.
+pub(crate) fn quote_as_sent(details: &mut [FieldError], repairs: &[Repair]) {
+    let retyped = |kind| matches!(kind, RepairKind::Type | RepairKind::EnumValue | RepairKind::DoubleEncoded);
+    for error in details {
+        let first = repairs.iter().find(|made| retyped(made.kind) && made.path.as_ref() == Some(&error.path));
+        if let Some(made) = first {
+            let sent = serde_json::from_str(&made.before);
+            error.sent = sent.unwrap_or_else(|_| Value::String(made.before.clone()));
+        }
+    }
+}
+
+/// The one branch of an alternative that the sender meant, if only one has the right type and the right constants.
+pub(crate) fn intended_branch<'b>(
+    error: &Error<'_>,
+    branches: &'b [Vec<Error<'static>>],
+) -> Option<&'b [Error<'static>]> {
     let here = path(error);
     let fixed = |e: &Error<'_>| matches!(e.kind(), Kind::Enum { .. } | Kind::Constant { .. });
     let other_type = |e: &Error<'_>| (fixed(e) || matches!(e.kind(), Kind::Type { .. })) && path(e) == here;
-    let other_tag = |e: &Error<'_>| fixed(e) && pointer::up(path(e)) == here;
+    let other_tag = |e: &Error<'_>| fixed(e) && pointer::parent(path(e)) == here;
     let fits: Vec<_> = branches.iter().filter(|errors| !errors.iter().any(other_type)).collect();
     if let [only] = fits.as_slice() {
         return Some(only.as_slice());
@@ -165,7 +181,7 @@ pub(crate) fn meant<'b>(error: &Error<'_>, branches: &'b [Vec<Error<'static>>]) 
     if let [only] = tagged.as_slice() { Some(only.as_slice()) } else { None }
 }
 
-fn violation(error: &Error<'_>, allowed: String, hint: Option<String>) -> FieldError {
+fn field_error(error: &Error<'_>, allowed: String, hint: Option<String>) -> FieldError {
     let rule = error.kind().keyword().to_owned();
     FieldError { path: path(error).to_owned(), rule, sent: quoted(error.instance()), allowed, hint }
 }

@@ -1,11 +1,11 @@
-//! Likely corrections.
+//! Suggests likely corrections.
 
 use redial_proto::Language;
 use serde_json::{Map, Value};
 
-use crate::{closest::closest, words::pick};
+use crate::{closest::closest, language::pick};
 
-/// The declared property that an unknown key may have meant; none that was sent as well.
+/// The declared property that an unknown key may have meant, unless it was sent as well.
 pub(crate) fn for_extra_key(
     key: &str,
     sent: &Value,
@@ -16,7 +16,7 @@ pub(crate) fn for_extra_key(
     closest(key, free, 1).first().map(|name| did_you_mean(&format!("\"{name}\""), language))
 }
 
-/// The unknown key that was sent and may have meant a missing property.
+/// The unknown key that was sent and may have meant the missing property.
 pub(crate) fn for_missing(
     property: &str,
     sent: &Value,
@@ -31,35 +31,35 @@ pub(crate) fn for_missing(
     })
 }
 
-/// The allowed value that a text may have meant.
+/// The allowed value that a string may have meant.
 pub(crate) fn for_enum(sent: &Value, allowed: &[Value], language: Language) -> Option<String> {
-    if let Some(twin) = allowed.iter().find(|value| !value.is_string() && written_as(sent, value)) {
-        return Some(did_you_mean(twin, language));
+    if let Some(same) = allowed.iter().find(|value| !value.is_string() && written_as(sent, value)) {
+        return Some(did_you_mean(same, language));
     }
     let names = allowed.iter().filter_map(Value::as_str);
     closest(sent.as_str()?, names, 1).first().map(|name| did_you_mean(&format!("\"{name}\""), language))
 }
 
-/// The value of the right type that was meant if a text spells it, if a text was wanted, or a list of one.
+/// The value of the right type that may have been meant: one that a string spells, a string, or a list of one item.
 pub(crate) fn for_type(sent: &Value, types: &Value, language: Language) -> Option<String> {
-    let wants = |name: &str| types == name || types.as_array().is_some_and(|all| all.iter().any(|one| one == name));
+    let allows = |name: &str| types == name || types.as_array().is_some_and(|all| all.iter().any(|one| one == name));
     let fits = |value: &Value| match value {
-        Value::Number(number) => wants("number") || (wants("integer") && !number.is_f64()),
-        Value::Bool(_) => wants("boolean"),
-        Value::Array(_) => wants("array"),
-        Value::Object(_) => wants("object"),
-        Value::Null => wants("null"),
-        Value::String(_) => wants("string"),
+        Value::Number(number) => allows("number") || (allows("integer") && !number.is_f64()),
+        Value::Bool(_) => allows("boolean"),
+        Value::Array(_) => allows("array"),
+        Value::Object(_) => allows("object"),
+        Value::Null => allows("null"),
+        Value::String(_) => allows("string"),
     };
-    let spelt = |text: &str| serde_json::from_str(text).is_ok_and(|value: Value| !value.is_string() && fits(&value));
+    let spells = |text: &str| serde_json::from_str(text).is_ok_and(|value: Value| !value.is_string() && fits(&value));
     match sent {
-        Value::String(text) if spelt(text) => {
+        Value::String(text) if spells(text) => {
             Some(pick(language, "did you mean the same without quotes?", "是否应去掉引号？"))
         }
-        Value::Number(_) | Value::Bool(_) if wants("string") => Some(did_you_mean(&format!("\"{sent}\""), language)),
-        // Several in one text are no list of one.
-        Value::String(text) if wants("array") && text.contains([',', '，', '[', '\n']) => None,
-        Value::String(_) | Value::Number(_) | Value::Bool(_) if wants("array") && is_short(sent) => {
+        Value::Number(_) | Value::Bool(_) if allows("string") => Some(did_you_mean(&format!("\"{sent}\""), language)),
+        // A string that lists several items is not a list of one.
+        Value::String(text) if allows("array") && text.contains([',', '，', '[', '\n']) => None,
+        Value::String(_) | Value::Number(_) | Value::Bool(_) if allows("array") && is_short(sent) => {
             Some(did_you_mean(&format!("[{sent}]"), language))
         }
         Value::Array(items) => match items.as_slice() {
@@ -74,7 +74,7 @@ fn did_you_mean(what: &dyn std::fmt::Display, language: Language) -> String {
     pick(language, format!("did you mean {what}?"), format!("是否应为 {what}？"))
 }
 
-/// Hints quote only what is quickly read.
+/// Hints quote only short values.
 fn is_short(value: &Value) -> bool {
     value.to_string().len() <= 100
 }

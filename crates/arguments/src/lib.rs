@@ -1,9 +1,9 @@
 //! Arguments of a call against the schema of its tool.
 //!
-//! [`Schema::compile`] once per tool, [`Schema::resolve`] for every call of a model: it makes lossless repairs, records
-//! each of them, and refuses everything that would take a guess. [`Schema::check`] takes arguments only as they are. A
+//! [`Schema::compile`] runs once per tool, [`Schema::resolve`] for every call of a model: it makes lossless repairs,
+//! records each of them, and refuses everything that would require a guess. [`Schema::check`] makes no repairs. A
 //! refusal lists every broken rule at once, each with a JSON pointer, what was sent and what is allowed, so that a
-//! model or a person can correct all of them in one go. Pure: no I/O, no clock, nothing async.
+//! model or a person can correct all of them together. Pure: no I/O, no clock, nothing async.
 
 mod closest;
 mod coerce;
@@ -11,16 +11,16 @@ mod describe;
 mod edit;
 mod explain;
 mod hints;
+mod language;
+mod location;
 mod names;
 mod parse;
-mod place;
 mod pointer;
 mod refusal;
 mod resolve;
 mod schema;
 mod shape;
-mod text;
-mod words;
+mod syntax;
 
 pub use closest::closest;
 pub use names::{tool_name, tool_name_in};

@@ -1,13 +1,13 @@
-//! Names that are the same but for case and separators.
+//! Names that differ only in case and separators.
 
 use std::collections::HashMap;
 
 use redial_proto::{ErrorClass, Language, Repair, RepairKind, limits, repair::MAX_QUOTED};
 
-use crate::{closest::closest, describe, refusal::Refusal, words::pick};
+use crate::{closest::closest, describe, language::pick, refusal::Refusal};
 
-/// The tool that a model named: exactly, or the only one that differs in case and separators alone, which is recorded
-/// as a repair. Everything else is refused with class `unknown_tool` and the closest names first.
+/// The tool that a model named: an exact match, or the only tool whose name differs just in case and separators, which
+/// is recorded as a repair. Everything else is refused with class `unknown_tool` and suggestions, closest first.
 pub fn tool_name<'a>(
     sent: &str,
     offered: impl IntoIterator<Item = &'a str>,
@@ -15,7 +15,7 @@ pub fn tool_name<'a>(
     tool_name_in(sent, offered, Language::En)
 }
 
-/// The same, with the refusal in the language of the model.
+/// [`tool_name`] with the refusal in the model's language.
 pub fn tool_name_in<'a>(
     sent: &str,
     offered: impl IntoIterator<Item = &'a str>,
@@ -26,7 +26,7 @@ pub fn tool_name_in<'a>(
         return Ok((name, None));
     }
     if sent.len() <= limits::MAX_KEY
-        && let Some(name) = same_but_folded(sent, &offered)
+        && let Some(name) = equal_by_fold(sent, &offered)
     {
         let repair = Repair {
             kind: RepairKind::ToolName,
@@ -40,7 +40,7 @@ pub fn tool_name_in<'a>(
     Err(unknown(sent, &offered, language))
 }
 
-fn same_but_folded<'a>(sent: &str, offered: &[&'a str]) -> Option<&'a str> {
+fn equal_by_fold<'a>(sent: &str, offered: &[&'a str]) -> Option<&'a str> {
     let folded = fold(sent);
     let same: Vec<&str> = offered.iter().copied().filter(|name| !folded.is_empty() && fold(name) == folded).collect();
     if let [only] = same.as_slice() { Some(only) } else { None }
@@ -51,7 +51,7 @@ fn unknown(sent: &str, offered: &[&str], language: Language) -> Refusal {
     let message = match closest(sent, offered.iter().copied(), 3).as_slice() {
         [] if offered.is_empty() => pick(
             language,
-            format!("no tool {sent_short:?} is offered, nor any other"),
+            format!("no tool {sent_short:?} is offered; no tools are offered at all"),
             format!("没有名为 {sent_short:?} 的工具，也没有提供任何其他工具"),
         ),
         [] => {
@@ -78,8 +78,8 @@ fn unknown(sent: &str, offered: &[&str], language: Language) -> Refusal {
     }
 }
 
-/// A name without case and separators: `departureDate`, `departure_date` and `Departure-Date` are one. A separator
-/// between two digits counts: `v1_1` is not `v11`.
+/// A name without case and separators: `departureDate`, `departure_date` and `Departure-Date` fold to the same. A
+/// separator between two digits counts: `v1_1` is not `v11`.
 pub(crate) fn fold(name: &str) -> String {
     folded(name, |before, c, after| match c {
         '_' | '-' | ' ' | '.' if is_digit(before) && is_digit(after) => Some('_'),
@@ -88,8 +88,8 @@ pub(crate) fn fold(name: &str) -> String {
     })
 }
 
-/// A value without case, in which separators are all the same: `one-way` is `One Way`. Signs and digits stay as they
-/// are: `-1` is not `1`, `2026-05` is not `2026 05`.
+/// A value without case and with one kind of separator: `one-way` and `One Way` fold to the same. Signs and digits stay:
+/// `-1` is not `1`, `2026-05` is not `2026 05`.
 pub(crate) fn fold_value(value: &str) -> String {
     let joins = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     folded(value, |before, c, after| match c {
@@ -102,7 +102,7 @@ fn is_digit(c: Option<char>) -> bool {
     c.is_some_and(|c| c.is_ascii_digit())
 }
 
-/// Lower case of what `keep` makes of each character between its neighbours.
+/// The lower case of what `keep` returns for each character, given its neighbours.
 fn folded(text: &str, keep: impl Fn(Option<char>, char, Option<char>) -> Option<char>) -> String {
     let mut folded = String::with_capacity(text.len());
     let mut before = None;
@@ -114,7 +114,7 @@ fn folded(text: &str, keep: impl Fn(Option<char>, char, Option<char>) -> Option<
     folded
 }
 
-/// Names by what they fold to; none where several fold to the same.
+/// Names by their fold; `None` where several names share one.
 pub(crate) fn unique_folds<'a>(names: impl IntoIterator<Item = &'a str>) -> HashMap<String, Option<String>> {
     let mut folds: HashMap<String, Option<String>> = HashMap::new();
     for name in names {
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_is_found_by_its_only_fold_or_not_at_all() {
+    fn a_tool_is_found_only_by_a_unique_fold() {
         let tools = ["get_weather", "book_flight", "订机票", "sum", "SUM"];
         let sent = [
             "get_weather",
@@ -176,6 +176,6 @@ mod tests {
         ];
         let lines: Vec<_> = sent.iter().map(|sent| format!("{sent:?}  {}", named(sent, &tools))).collect();
         insta::assert_snapshot!(lines.join("\n"));
-        insta::assert_snapshot!(named("a", &[]), @r#"unknown_tool: no tool "a" is offered, nor any other"#);
+        insta::assert_snapshot!(named("a", &[]), @r#"unknown_tool: no tool "a" is offered; no tools are offered at all"#);
     }
 }

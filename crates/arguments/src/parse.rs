@@ -1,7 +1,7 @@
-//! Raw text → a JSON object, strictly: size and depth limits hold, and no key stands twice.
+//! Parses raw text as a JSON object, strictly: within the limits of size and depth, and without duplicate keys.
 //!
-//! `serde_json` keeps the last of two equal keys silently, and so would Postgres; a model that sent two cities must be
-//! told so instead.
+//! `serde_json` silently keeps the last of two equal keys, and so would Postgres. A model that sent two cities must be
+//! told instead.
 
 use std::fmt;
 
@@ -12,37 +12,37 @@ use redial_proto::{
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use crate::{place::Place, refusal::Refusal, words::pick};
+use crate::{language::pick, location::Location, refusal::Refusal};
 
-/// The object that `raw` holds.
+/// The JSON object in `raw`.
 pub(crate) fn parse(raw: &str, language: Language) -> Result<Value, Refusal> {
     let value = any_value(raw, language)?;
     if value.is_object() { Ok(value) } else { Err(not_an_object(&value, language)) }
 }
 
-/// The value that `raw` holds, an object or not.
+/// The JSON value in `raw`, of any type.
 pub(crate) fn any_value(raw: &str, language: Language) -> Result<Value, Refusal> {
     check_size(raw, language)?;
     let mut deserializer = serde_json::Deserializer::from_str(raw);
-    Strict { place: &Place::root(), language }
+    Strict { location: &Location::root(), language }
         .deserialize(&mut deserializer)
         .and_then(|value| deserializer.end().map(|()| value))
         .map_err(|error| invalid_json(&error, language))
 }
 
-/// The parser speaks English only: what it says stays, the place is said in the right language.
+/// The parser's own message is English; the position is translated.
 fn invalid_json(error: &serde_json::Error, language: Language) -> Refusal {
     let (line, column) = (error.line(), error.column());
     let words = error.to_string();
     let what = words.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&words);
     Refusal::malformed(pick(
         language,
-        format!("the arguments are no valid JSON: {words}"),
+        format!("the arguments are not valid JSON: {words}"),
         format!("参数不是有效的 JSON（第 {line} 行第 {column} 列）：{what}"),
     ))
 }
 
-/// Says no to what no parser needs to look at.
+/// Refuses text that is too long or empty, before it is parsed.
 pub(crate) fn check_size(raw: &str, language: Language) -> Result<(), Refusal> {
     let bytes = raw.len();
     if bytes > MAX_ARGUMENTS {
@@ -62,7 +62,7 @@ pub(crate) fn check_size(raw: &str, language: Language) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Says which other kind of value was sent.
+/// The refusal of a value that is not an object; names its type.
 pub(crate) fn not_an_object(value: &Value, language: Language) -> Refusal {
     let (english, chinese) = match value {
         Value::Null => ("null", " null"),
@@ -79,16 +79,16 @@ pub(crate) fn not_an_object(value: &Value, language: Language) -> Refusal {
     ))
 }
 
-/// Builds a [`Value`]; refuses equal keys and deep nesting with the place where they are.
+/// Builds a [`Value`]; refuses duplicate keys and deep nesting and says where they are.
 struct Strict<'a> {
-    place: &'a Place<'a>,
+    location: &'a Location<'a>,
     language: Language,
 }
 
 impl Strict<'_> {
-    /// Says no to an array or object that is too deep.
-    fn deeper<E: Error>(&self) -> Result<(), E> {
-        if self.place.depth < MAX_DEPTH {
+    /// Refuses an array or object that is nested too deep.
+    fn check_depth<E: Error>(&self) -> Result<(), E> {
+        if self.location.depth < MAX_DEPTH {
             return Ok(());
         }
         Err(E::custom(pick(
@@ -145,11 +145,11 @@ impl<'de> Visitor<'de> for Strict<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
-        self.deeper()?;
+        self.check_depth()?;
         let mut items = Vec::new();
         loop {
-            let place = self.place.item(items.len());
-            match access.next_element_seed(Strict { place: &place, ..self })? {
+            let location = self.location.item(items.len());
+            match access.next_element_seed(Strict { location: &location, ..self })? {
                 Some(item) => items.push(item),
                 None => return Ok(Value::Array(items)),
             }
@@ -157,19 +157,19 @@ impl<'de> Visitor<'de> for Strict<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
-        self.deeper()?;
+        self.check_depth()?;
         let mut object = Map::new();
         while let Some(key) = access.next_key::<String>()? {
-            let place = self.place.key(&key);
+            let location = self.location.key(&key);
             if object.contains_key(&key) {
-                let path = place.pointer();
+                let path = location.pointer();
                 return Err(A::Error::custom(pick(
                     self.language,
-                    format!("{path} is there twice; each key may be there once"),
+                    format!("{path} appears twice; each key may appear only once"),
                     format!("{path} 出现了两次；每个键只能出现一次"),
                 )));
             }
-            let value = access.next_value_seed(Strict { place: &place, ..self })?;
+            let value = access.next_value_seed(Strict { location: &location, ..self })?;
             object.insert(key, value);
         }
         Ok(Value::Object(object))
@@ -195,14 +195,14 @@ mod tests {
     #[test]
     fn says_what_is_wrong_and_where() {
         insta::assert_snapshot!(refused(""), @"the arguments are empty; a JSON object is needed, at least {}");
-        insta::assert_snapshot!(refused(r#"{"a":1,}"#), @"the arguments are no valid JSON: trailing comma at line 1 column 8");
-        insta::assert_snapshot!(refused(r#"{"a":1"#), @"the arguments are no valid JSON: EOF while parsing an object at line 1 column 6");
-        insta::assert_snapshot!(refused(r#"{"a":1} {}"#), @"the arguments are no valid JSON: trailing characters at line 1 column 9");
+        insta::assert_snapshot!(refused(r#"{"a":1,}"#), @"the arguments are not valid JSON: trailing comma at line 1 column 8");
+        insta::assert_snapshot!(refused(r#"{"a":1"#), @"the arguments are not valid JSON: EOF while parsing an object at line 1 column 6");
+        insta::assert_snapshot!(refused(r#"{"a":1} {}"#), @"the arguments are not valid JSON: trailing characters at line 1 column 9");
         insta::assert_snapshot!(refused(r#""{}""#), @r#"the arguments are a string; a JSON object such as {"name": "value"} is needed"#);
-        insta::assert_snapshot!(refused(r#"{"a":1e999}"#), @"the arguments are no valid JSON: number out of range at line 1 column 10");
+        insta::assert_snapshot!(refused(r#"{"a":1e999}"#), @"the arguments are not valid JSON: number out of range at line 1 column 10");
         insta::assert_snapshot!(
             refused(r#"{"to": [{"city": "北京", "x/y": 1, "x/y": 2}]}"#),
-            @"the arguments are no valid JSON: /to/0/x~1y is there twice; each key may be there once at line 1 column 42"
+            @"the arguments are not valid JSON: /to/0/x~1y appears twice; each key may appear only once at line 1 column 42"
         );
     }
 
@@ -227,7 +227,7 @@ mod tests {
         fn nothing_that_looks_like_json_panics(raw in r#"[\[\]{}:,"\\ 0-9eE.+a-u-]{0,60}"#) {
             let strict = parse(&raw, Language::En);
             let lenient = serde_json::from_str::<Value>(&raw);
-            // Strict may refuse more, but never reads a text differently.
+            // Strict parsing may refuse more, but never reads a text differently.
             if let Ok(value) = strict {
                 prop_assert_eq!(value, lenient.unwrap());
             }

@@ -1,25 +1,25 @@
-//! Why arguments were not accepted.
+//! Why arguments were refused.
 
 use redial_proto::{ErrorClass, Failure, FieldError, Language, limits};
 use serde_json::Value;
 
-use crate::words::{line, pick};
+use crate::language::{line, pick};
 
-/// Broken rules that a refusal lists; the message says how many more there were.
+/// Field errors that a refusal lists; the message says how many more there were.
 pub(crate) const MAX_DETAILS: usize = 100;
-/// Bytes of a value that is quoted in an error.
+/// Longest quotation of a value in an error, in bytes.
 const MAX_SENT: usize = 300;
 
-/// A call that must not reach a tool: class `malformed_arguments`, `invalid_arguments` or `unknown_tool`.
+/// Why a call must not reach a tool: class `malformed_arguments`, `invalid_arguments` or `unknown_tool`.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    /// [`ErrorClass::MalformedArguments`] if the text is no usable JSON object, [`ErrorClass::InvalidArguments`] if that
-    /// breaks the schema, [`ErrorClass::UnknownTool`] for a name.
+    /// [`ErrorClass::MalformedArguments`] if the text is not a usable JSON object, [`ErrorClass::InvalidArguments`] if the
+    /// object breaks the schema, [`ErrorClass::UnknownTool`] if no tool has that name.
     pub class: ErrorClass,
-    /// All of it in one line, for people; at most [`limits::MAX_ERROR_MESSAGE`] bytes.
+    /// The whole refusal in one line; at most [`limits::MAX_ERROR_MESSAGE`] bytes.
     pub message: String,
-    /// Every broken rule, at most 100; only for invalid arguments.
+    /// Every field error, at most 100; only for invalid arguments.
     pub details: Vec<FieldError>,
 }
 
@@ -29,9 +29,9 @@ impl Refusal {
         Self { class: ErrorClass::MalformedArguments, message, details: Vec::new() }
     }
 
-    /// `more`: broken rules that are not in `details`.
+    /// `more`: the number of field errors that are not in `details`.
     pub(crate) fn invalid(details: Vec<FieldError>, more: usize, language: Language) -> Self {
-        let mut lines: Vec<String> = details.iter().map(|violation| line(violation, language)).collect();
+        let mut lines: Vec<String> = details.iter().map(|error| line(error, language)).collect();
         if more > 0 {
             lines.push(pick(language, format!("and {more} more"), format!("以及另外 {more} 处")));
         }
@@ -47,7 +47,7 @@ impl From<Refusal> for Failure {
     }
 }
 
-/// What was sent, as an error quotes it: whole if it is small, else the start of its JSON text.
+/// The value as an error quotes it: whole if it is small, else the start of its JSON text.
 pub(crate) fn quoted(value: &Value) -> Value {
     if let Value::String(text) = value {
         return Value::String(limits::shorten(text, MAX_SENT));

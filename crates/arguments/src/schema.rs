@@ -4,10 +4,10 @@ use jsonschema::{Draft, PatternOptions, ValidationError, Validator, error::Valid
 use redial_proto::{Language, Repair};
 use serde_json::Value;
 
-use crate::{explain, parse::parse, pointer, refusal::Refusal, resolve::quote_as_sent, shape::Shapes};
+use crate::{explain, parse::parse, pointer, refusal::Refusal, shape::Shapes};
 
-/// Bytes of all JSON pointers into the arguments together. Beyond that only the first broken rule is looked for,
-/// because each costs its pointer: one long key over many small values would cost gigabytes.
+/// Total size of all JSON pointers into the arguments, in bytes. Beyond it only the first field error is reported, because
+/// each one carries its pointer: one long key above many small values would cost gigabytes.
 const MAX_POINTERS: usize = 8 * 1024 * 1024;
 
 /// A compiled JSON Schema (draft 2020-12) of a tool's arguments. Formats are asserted, patterns run in linear time
@@ -25,7 +25,7 @@ pub struct Schema {
 pub struct SchemaError {
     /// JSON pointer into the schema; empty for the whole.
     pub path: String,
-    /// What is wrong there, and what is allowed.
+    /// What is wrong at that path, and what is allowed.
     pub message: String,
 }
 
@@ -36,9 +36,9 @@ impl SchemaError {
 }
 
 impl Schema {
-    /// Compiles a schema; the error says where in it something is wrong.
+    /// Compiles a schema; the error says which part of it is wrong.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
-        takes_objects(schema)?;
+        check_allows_objects(schema)?;
         let validator = jsonschema::options()
             .with_draft(Draft::Draft202012)
             .should_validate_formats(true)
@@ -50,7 +50,7 @@ impl Schema {
     }
 
     /// Checks the raw text of a call's arguments: strict JSON within the limits of [`redial_proto::limits`], an object,
-    /// no key twice, and every rule of the schema.
+    /// without duplicate keys, and every rule of the schema.
     pub fn check(&self, raw: &str) -> Result<(), Refusal> {
         let arguments = parse(raw, Language::En)?;
         if self.is_valid(&arguments) { Ok(()) } else { Err(self.refuse(&arguments, &[], Language::En)) }
@@ -60,15 +60,15 @@ impl Schema {
         self.validator.is_valid(arguments)
     }
 
-    /// Every broken rule; `repairs` say what was sent otherwise.
+    /// The refusal with every field error; `repairs` tell which values were sent in another form.
     pub(crate) fn refuse(&self, arguments: &Value, repairs: &[Repair], language: Language) -> Refusal {
         let (mut details, more) =
-            self.with_errors(arguments, |errors| explain::violations(&self.root, arguments, errors, language));
-        quote_as_sent(&mut details, repairs);
+            self.with_errors(arguments, |errors| explain::field_errors(&self.root, arguments, errors, language));
+        explain::quote_as_sent(&mut details, repairs);
         Refusal::invalid(details, more, language)
     }
 
-    /// What the validator has to say; no more than the first error if all of them would cost too much.
+    /// Passes the validator's errors to `use_them`; only the first one if all of them would cost too much.
     pub(crate) fn with_errors<T>(
         &self,
         arguments: &Value,
@@ -82,23 +82,23 @@ impl Schema {
     }
 }
 
-/// Whether the pointers to all values take at most so many bytes.
-fn pointers_within(value: &Value, most: usize) -> bool {
-    fn left(value: &Value, length: usize, most: usize) -> Option<usize> {
-        let most = most.checked_sub(length)?;
+/// Whether the pointers to all values take at most `max` bytes.
+fn pointers_within(value: &Value, max: usize) -> bool {
+    fn remaining(value: &Value, length: usize, max: usize) -> Option<usize> {
+        let max = max.checked_sub(length)?;
         match value {
             Value::Object(object) => {
-                object.iter().try_fold(most, |most, (key, value)| left(value, length + key.len() + 1, most))
+                object.iter().try_fold(max, |max, (key, value)| remaining(value, length + key.len() + 1, max))
             }
-            Value::Array(items) => items.iter().try_fold(most, |most, item| left(item, length + 6, most)),
-            _ => Some(most),
+            Value::Array(items) => items.iter().try_fold(max, |max, item| remaining(item, length + 6, max)),
+            _ => Some(max),
         }
     }
-    left(value, 0, most).is_some()
+    remaining(value, 0, max).is_some()
 }
 
-/// Arguments are always an object, so a schema of anything else could never be met.
-fn takes_objects(schema: &Value) -> Result<(), SchemaError> {
+/// Refuses a schema that allows no object, because arguments are always an object.
+fn check_allows_objects(schema: &Value) -> Result<(), SchemaError> {
     let Some(object) = schema.as_object() else {
         return Err(SchemaError::new("", "a JSON object is needed, such as {\"type\": \"object\"}"));
     };
@@ -118,19 +118,19 @@ fn schema_error(schema: &Value, error: &ValidationError<'_>) -> SchemaError {
     let path = error.instance_path().as_str();
     let sent = error.instance();
     let message = match path.rsplit('/').next() {
-        _ if pointer::up(path).ends_with("/properties") => error.to_string(),
+        _ if pointer::parent(path).ends_with("/properties") => error.to_string(),
         Some("type") => format!(
-            "{sent} is no type; allowed: array, boolean, integer, null, number, object, string, or a list of these"
+            "{sent} is not a type; allowed: array, boolean, integer, null, number, object, string, or a list of these"
         ),
         Some("pattern") => {
-            format!("{sent} is no regular expression that is allowed: no look-around, no back-references")
+            format!("{sent} is not an allowed regular expression; look-around and back-references are not supported")
         }
         _ => error.to_string(),
     };
     SchemaError::new(path, message)
 }
 
-/// Where the first reference is that leads outside or to nothing.
+/// Path of the first reference that leads outside the schema or to nothing.
 fn unresolved(root: &Value, part: &Value, path: &str) -> Option<String> {
     match part {
         Value::Object(object) => object.iter().find_map(|(key, value)| {
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_refers_to_itself_ends() {
+    fn a_recursive_schema_terminates() {
         let circles = [
             json!({"$ref": "#"}),
             json!({"allOf": [{"$ref": "#"}]}),
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn formats_that_nobody_knows_are_no_rules() {
+    fn unknown_formats_are_ignored() {
         let schema = json!({"properties": {"n": {"type": "integer", "format": "uint8", "maximum": 255}}});
         assert_eq!(Schema::compile(&schema).unwrap().check(r#"{"n": 255}"#), Ok(()));
     }

@@ -1,5 +1,5 @@
-//! What a schema declares, place by place: names of properties, and where integers are wanted. Made once per tool, so
-//! that a call costs one lookup for each of its keys.
+//! What a schema declares at each location: property names, and where integers are required. Built once per tool, so
+//! that a call costs one lookup per key.
 
 mod build;
 
@@ -10,83 +10,83 @@ use serde_json::{Map, Number, Value};
 
 use crate::{
     edit::{Change, Fix},
+    location::Location,
     names::fold,
-    place::Place,
 };
 
-/// Properties that are reported as undeclared.
+/// At most this many undeclared properties are reported.
 const MAX_UNDECLARED: usize = 100;
 
-/// Every shape of a schema; the first is that of the arguments.
+/// All shapes of a schema; the first is that of the arguments. Shapes refer to each other by index.
 #[derive(Clone, Debug)]
 pub(crate) struct Shapes(Vec<Shape>);
 
-/// What is declared about values at one place, all alternatives of the schema taken together.
+/// What a schema declares about values at one location, with all its alternatives combined.
 #[derive(Clone, Debug, Default)]
 struct Shape {
-    /// Declared properties, and the shapes of their values.
+    /// Declared properties, with the index of the shape of their values.
     properties: HashMap<String, usize>,
-    /// Declared names by their fold; none where several fold to the same.
+    /// Declared names by their fold; `None` where several names share one.
     folds: HashMap<String, Option<String>>,
-    /// Any other key is as good as a declared one: a map, or an object of which nothing is declared.
+    /// Any other key is as good as a declared one: a map, or an object without declared properties.
     open: bool,
-    /// The shape of values under undeclared keys.
+    /// The index of the shape of values under undeclared keys.
     others: Option<usize>,
-    /// The shape of an array's items.
+    /// The index of the shape of an array's items.
     items: Option<usize>,
-    /// A number has to be an integer.
+    /// A number must be an integer.
     integer: bool,
 }
 
 /// What is unusual in arguments, though it may be valid.
 #[derive(Debug, Default)]
-pub(crate) struct Survey {
-    /// Keys that mean a declared property, and integers written with a point.
+pub(crate) struct Findings {
+    /// Repairs of keys that mean a declared property, and of integers written with a decimal point.
     pub(crate) fixes: Vec<Fix>,
     /// JSON pointers to properties that the schema does not declare, at most 100.
     pub(crate) undeclared: Vec<String>,
 }
 
 impl Shapes {
-    /// Looks through arguments.
-    pub(crate) fn survey(&self, arguments: &Value) -> Survey {
-        let mut survey = Survey::default();
+    /// Inspects every value in the arguments.
+    pub(crate) fn inspect(&self, arguments: &Value) -> Findings {
+        let mut findings = Findings::default();
         if let Some(root) = self.0.first() {
-            self.value(root, arguments, &Place::root(), &mut survey);
+            self.value(root, arguments, &Location::root(), &mut findings);
         }
-        survey
+        findings
     }
 
-    fn value(&self, shape: &Shape, value: &Value, place: &Place<'_>, survey: &mut Survey) {
+    fn value(&self, shape: &Shape, value: &Value, location: &Location<'_>, findings: &mut Findings) {
         match value {
-            Value::Object(object) => self.object(shape, object, place, survey),
+            Value::Object(object) => self.object(shape, object, location, findings),
             Value::Array(items) => {
                 let Some(shape) = shape.items.and_then(|items| self.0.get(items)) else { return };
                 for (index, item) in items.iter().enumerate() {
-                    self.value(shape, item, &place.item(index), survey);
+                    self.value(shape, item, &location.item(index), findings);
                 }
             }
-            Value::Number(number) if shape.integer && is_integral(number) && survey.fixes.len() < MAX_REPAIRS => {
-                survey.fixes.push(Fix::new(place.pointer(), RepairKind::Type, Change::Integer));
+            Value::Number(number) if shape.integer && is_integral(number) && findings.fixes.len() < MAX_REPAIRS => {
+                findings.fixes.push(Fix::new(location.pointer(), RepairKind::Type, Change::Integer));
             }
             _ => {}
         }
     }
 
-    fn object(&self, shape: &Shape, object: &Map<String, Value>, place: &Place<'_>, survey: &mut Survey) {
-        let mut strange = Vec::new();
+    fn object(&self, shape: &Shape, object: &Map<String, Value>, location: &Location<'_>, findings: &mut Findings) {
+        let mut undeclared = Vec::new();
         for (key, value) in object {
             let declared = shape.properties.get(key);
             if declared.is_none() && !shape.open {
-                strange.push(key.as_str());
+                undeclared.push(key.as_str());
                 continue;
             }
             if let Some(shape) = declared.copied().or(shape.others).and_then(|shape| self.0.get(shape)) {
-                self.value(shape, value, &place.key(key), survey);
+                self.value(shape, value, &location.key(key), findings);
             }
         }
-        if !strange.is_empty() {
-            undeclared(shape, object, &strange, place, survey);
+        if !undeclared.is_empty() {
+            match_undeclared(shape, object, &undeclared, location, findings);
         }
     }
 }
@@ -96,9 +96,15 @@ fn is_integral(number: &Number) -> bool {
     number.is_f64() && number.as_f64().is_some_and(|number| number.fract() == 0.0)
 }
 
-/// A key that is no declared name means one if it differs in case and separators only, that name is not there itself,
-/// and no second key means it.
-fn undeclared(shape: &Shape, object: &Map<String, Value>, keys: &[&str], place: &Place<'_>, survey: &mut Survey) {
+/// An undeclared key means a declared name if it differs only in case and separators, that name is absent, and no
+/// second key means it.
+fn match_undeclared(
+    shape: &Shape,
+    object: &Map<String, Value>,
+    keys: &[&str],
+    location: &Location<'_>,
+    findings: &mut Findings,
+) {
     let meant: Vec<Option<&str>> = keys
         .iter()
         .map(|key| shape.folds.get(&fold(key))?.as_deref().filter(|name| !object.contains_key(*name)))
@@ -111,11 +117,11 @@ fn undeclared(shape: &Shape, object: &Map<String, Value>, keys: &[&str], place: 
     }
     for (key, meant) in keys.iter().zip(meant) {
         match meant.filter(|name| !twice.contains(name)) {
-            Some(name) if survey.fixes.len() < MAX_REPAIRS => {
+            Some(name) if findings.fixes.len() < MAX_REPAIRS => {
                 let change = Change::Key(name.to_owned());
-                survey.fixes.push(Fix::new(place.key(key).pointer(), RepairKind::KeyName, change));
+                findings.fixes.push(Fix::new(location.key(key).pointer(), RepairKind::KeyName, change));
             }
-            _ if survey.undeclared.len() < MAX_UNDECLARED => survey.undeclared.push(place.key(key).pointer()),
+            _ if findings.undeclared.len() < MAX_UNDECLARED => findings.undeclared.push(location.key(key).pointer()),
             _ => {}
         }
     }

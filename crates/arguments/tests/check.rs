@@ -1,4 +1,4 @@
-//! What users and models read when arguments do not fit.
+//! The messages that users and models read when arguments break the schema.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -62,13 +62,13 @@ fn every_broken_rule_at_once() {
 }
 
 #[test]
-fn the_message_is_one_line_for_people() {
+fn the_message_is_one_line() {
     let raw = r#"{"from":"上海市","to":"上海","date":"明天","seats":9}"#;
     insta::assert_snapshot!(refusal(&flights(), raw));
 }
 
 #[test]
-fn alternatives_without_a_likely_one_are_all_named() {
+fn all_alternatives_are_named_if_none_is_likely() {
     let schema =
         json!({"properties": {"when": {"anyOf": [{"type": "string", "format": "date"}, {"type": "integer"}]}}});
     insta::assert_snapshot!(refusal(&schema, r#"{"when": []}"#));
@@ -112,7 +112,7 @@ fn the_same_rules_in_chinese() {
 }
 
 #[test]
-fn a_huge_value_is_quoted_short() {
+fn a_huge_value_is_quoted_in_part() {
     let schema = json!({"properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}});
     let raw = json!({"a": "x".repeat(100_000), "b": vec![1; 10_000]}).to_string();
     let refusal = refusal(&schema, &raw);
@@ -160,14 +160,14 @@ fn key() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn every_violation_points_into_what_was_sent(value in any_json()) {
+    fn every_field_error_points_into_what_was_sent(value in any_json()) {
         let schema = Schema::compile(&flights()).unwrap();
         let Err(refusal) = schema.check(&value.to_string()) else { return Ok(()) };
         prop_assert!(!refusal.message.is_empty());
-        for violation in refusal.details {
-            let there = value.pointer(&violation.path);
-            prop_assert_eq!(there.is_none(), violation.rule == "required", "{:?}", violation);
-            prop_assert!(!violation.allowed.is_empty());
+        for error in refusal.details {
+            let there = value.pointer(&error.path);
+            prop_assert_eq!(there.is_none(), error.rule == "required", "{:?}", error);
+            prop_assert!(!error.allowed.is_empty());
         }
     }
 

@@ -1,5 +1,5 @@
-//! Damaged arguments as models write them, and what must become of each: run with these very arguments, or feedback.
-//! The worst outcome, arguments that run and were not meant, must not happen once.
+//! Damaged arguments as models write them, and the required outcome of each: they run with exactly these arguments, or
+//! become feedback. The worst outcome, arguments that run but were not meant, must never happen.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use texts::{FEEDBACK, RUN};
 
-/// `get_weather(location, days)` of the table, and one property of each kind that can be damaged.
+/// `get_weather(location, days)` of the table, with one more property of each kind that can be damaged.
 fn schema() -> Schema {
     let schema = json!({
         "type": "object",
@@ -38,11 +38,11 @@ fn schema() -> Schema {
     Schema::compile(&schema).unwrap()
 }
 
-/// One row of a table: the tool that the model named, the arguments that it wrote, and what must become of them.
+/// One row of a table: the tool that the model named, the arguments that it wrote, and the required outcome.
 type Row = (&'static str, &'static str, Result<&'static str, &'static str>);
 
-/// Ten damages that were measured on other frameworks: `Ok` runs with these arguments and without a second model call,
-/// `Err` is feedback that says this.
+/// Damaged calls that were measured on other frameworks: `Ok` runs with these arguments and without a second model call,
+/// `Err` becomes feedback that contains this.
 const TABLE: [Row; 17] = [
     ("get_weather", r#"{"location":"Paris","days":2,}"#, Ok(r#"{"location":"Paris","days":2}"#)),
     ("get_weather", "{'location':'Paris','days':2}", Ok(r#"{"location":"Paris","days":2}"#)),
@@ -91,17 +91,17 @@ fn the_table_of_damaged_calls() {
             (done, want) => panic!("{tool} {raw}: {done:?} instead of {want:?}"),
         }
     }
-    let told = TABLE.len() - ran;
-    println!("table of damaged calls: {} rows; {ran} run, {told} become feedback, 0 otherwise", TABLE.len());
+    let refused = TABLE.len() - ran;
+    println!("table of damaged calls: {} rows; {ran} run, {refused} become feedback", TABLE.len());
 }
 
-/// The text in one line.
+/// The text on one line.
 fn visible(text: &str) -> String {
     text.replace('\n', "⏎").replace('\t', "⇥").replace('\u{feff}', "<BOM>").replace('\u{a0}', "<NBSP>")
 }
 
 #[test]
-fn none_of_the_damaged_texts_runs_wrongly() {
+fn no_damaged_text_runs_with_wrong_arguments() {
     let schema = schema();
     let (mut correct, mut wrong, mut refused) = (0, Vec::new(), Vec::new());
     for (raw, want) in RUN {
@@ -112,18 +112,18 @@ fn none_of_the_damaged_texts_runs_wrongly() {
             Err(refusal) => refused.push(format!("{raw}\n  {refusal}")),
         }
     }
-    let mut told = 0;
+    let mut rightly_refused = 0;
     for (raw, what) in FEEDBACK {
         match schema.resolve(raw, Repairs::On) {
             Ok(done) => wrong.push(format!("{raw}\n  ran as {}", done.arguments)),
             Err(refusal) => {
-                assert!(refusal.message.contains(what), "{raw}\n  {refusal}\n  does not say {what:?}");
-                told += 1;
+                assert!(refusal.message.contains(what), "{raw}\n  {refusal}\n  does not contain {what:?}");
+                rightly_refused += 1;
             }
         }
     }
     println!(
-        "damaged arguments: {} texts; {correct} run correctly, {told} rightly refused, {} silently wrong, {} refused \
+        "damaged arguments: {} texts; {correct} run correctly, {rightly_refused} rightly refused, {} silently wrong, {} refused \
          that should run",
         RUN.len() + FEEDBACK.len(),
         wrong.len(),
@@ -134,7 +134,7 @@ fn none_of_the_damaged_texts_runs_wrongly() {
 }
 
 #[test]
-fn every_repair_of_the_corpus_is_on_record() {
+fn every_repair_of_the_corpus_is_recorded() {
     let schema = schema();
     let lines: Vec<String> = RUN
         .iter()
@@ -161,7 +161,7 @@ fn feedback_says_where_and_what_is_allowed() {
 }
 
 #[test]
-fn feedback_is_given_in_chinese_as_well() {
+fn feedback_in_chinese_has_the_same_details() {
     let schema = schema();
     let lines: Vec<String> = FEEDBACK
         .iter()
@@ -190,10 +190,10 @@ fn feedback_is_given_in_chinese_as_well() {
 }
 
 #[test]
-fn without_repairs_nothing_of_it_runs() {
+fn without_repairs_no_damaged_text_runs() {
     let schema = schema();
     for (raw, _) in RUN {
-        // `2.0` is an integer for JSON Schema, too.
+        // JSON Schema accepts `2.0` as an integer.
         if schema.check(raw).is_err() {
             assert!(schema.resolve(raw, Repairs::Off).is_err(), "{raw}");
         }

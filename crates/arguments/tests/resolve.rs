@@ -1,4 +1,4 @@
-//! What holds for every text: nothing is invented, nothing that was right is changed, nothing panics or takes long.
+//! Properties of every text: nothing is invented, correct parts are not changed, nothing panics or takes long.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use damage::{Damage, Printer};
 
-/// Takes any object.
+/// A schema that accepts any object.
 fn anything() -> Schema {
     Schema::compile(&json!({})).unwrap()
 }
@@ -51,7 +51,7 @@ fn any_object() -> impl Strategy<Value = Value> {
     object_of(any_json())
 }
 
-/// A text cut at about this part of it, or nothing if that would be the whole.
+/// The start of a text, up to about this part of its length.
 fn cut(text: &str, part: f64) -> &str {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a test")]
     let mut end = (text.len() as f64 * part) as usize;
@@ -74,7 +74,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_text_becomes_what_it_was(object in any_object(), damage in any::<Damage>()) {
+    fn a_damaged_text_is_restored(object in any_object(), damage in any::<Damage>()) {
         let raw = Printer::new(damage).print(&object);
         let schema = anything();
         let done = schema.resolve(&raw, Repairs::On);
@@ -94,7 +94,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_panics_and_what_runs_is_right(raw in "\\PC{0,60}") {
+    fn no_text_panics_and_what_runs_is_valid(raw in "\\PC{0,60}") {
         check_any(&raw)?;
     }
 
@@ -113,16 +113,16 @@ proptest! {
     }
 
     #[test]
-    fn bytes_that_are_no_text_panic_nowhere(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+    fn invalid_utf8_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
         check_any(&String::from_utf8_lossy(&bytes))?;
     }
 }
 
-/// What runs is strictly valid, says what was changed, and stays as it is the second time.
+/// Arguments that run are strictly valid, record what was changed, and are not changed a second time.
 fn check_any(raw: &str) -> Result<(), TestCaseError> {
     let schema = anything();
     let Ok(done) = schema.resolve(raw, Repairs::On) else {
-        // What is refused is refused in every language, with words.
+        // Text that is refused is refused in every language, with a message.
         let refusal = schema.resolve_in(raw, Repairs::On, Language::Zh).unwrap_err();
         prop_assert!(!refusal.message.is_empty());
         return Ok(());
@@ -132,7 +132,7 @@ fn check_any(raw: &str) -> Result<(), TestCaseError> {
     let again = schema.resolve(&done.arguments, Repairs::On).unwrap();
     prop_assert!(again.repairs.is_empty());
     prop_assert_eq!(&again.arguments, &done.arguments);
-    // What serde_json reads, it reads the same way.
+    // Text that serde_json accepts has the same value.
     if let Ok(value) = serde_json::from_str::<Value>(raw)
         && value.is_object()
     {

@@ -1,35 +1,28 @@
-//! The two chat interfaces that providers speak.
+//! The two chat interfaces of providers.
 
 use redial_proto::{Failure, TurnReply, TurnRequest};
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use serde_json::Value;
 
-use crate::{Settings, anthropic, openai};
+use crate::{anthropic, openai, piece::Piece, settings::Settings};
 
-/// A chat interface.
+/// A chat interface of providers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Api {
-    /// Chat completions.
+pub enum Api {
+    /// The chat completions interface of OpenAI and many compatible servers.
     OpenAi,
-    /// Messages.
+    /// The messages interface of Anthropic.
     Anthropic,
 }
 
-/// A piece of an answer that is being written.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Piece {
-    pub(crate) text: String,
-    pub(crate) thought: String,
-}
-
-/// An answer that comes in events; at the end it is the body that would have come at once.
+/// A streamed response; its events are assembled into the body of a response that is not streamed.
 pub(crate) enum Stream {
     OpenAi(openai::Stream),
     Anthropic(anthropic::Stream),
 }
 
 impl Api {
-    /// The full address, from the base without a slash at its end.
+    /// The full URL; `base` has no slash at its end.
     pub(crate) fn url(self, base: &str) -> String {
         match self {
             Self::OpenAi => format!("{base}/chat/completions"),
@@ -62,7 +55,7 @@ impl Api {
         }
     }
 
-    /// Where a request says at which texts the model stops.
+    /// The field of a request with the texts at which the model stops.
     pub(crate) const fn stop_field(self) -> &'static str {
         match self {
             Self::OpenAi => "stop",
@@ -70,7 +63,7 @@ impl Api {
         }
     }
 
-    /// None if the body is no answer of a model at all.
+    /// `None` if the body is not a model's response.
     pub(crate) fn reply(self, request: &TurnRequest, body: &Value) -> Option<TurnReply> {
         match self {
             Self::OpenAi => openai::reply(request, body),
@@ -87,7 +80,7 @@ impl Api {
 }
 
 impl Stream {
-    /// Takes one event; the failure is one that the provider told.
+    /// Adds one event; fails with an error that the provider reported.
     pub(crate) fn event(&mut self, event: &Value) -> Result<Piece, Failure> {
         match self {
             Self::OpenAi(stream) => stream.event(event),
@@ -95,7 +88,7 @@ impl Stream {
         }
     }
 
-    /// True if nothing is missing.
+    /// Whether the response is complete.
     pub(crate) fn complete(&self) -> bool {
         match self {
             Self::OpenAi(stream) => stream.complete(),
@@ -103,7 +96,7 @@ impl Stream {
         }
     }
 
-    /// Bytes that were collected.
+    /// Size of the response so far, in bytes.
     pub(crate) fn size(&self) -> usize {
         match self {
             Self::OpenAi(stream) => stream.size(),
@@ -111,7 +104,7 @@ impl Stream {
         }
     }
 
-    /// The body that would have come at once.
+    /// The assembled body.
     pub(crate) fn body(self) -> Value {
         match self {
             Self::OpenAi(stream) => stream.body(),

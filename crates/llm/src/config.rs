@@ -1,25 +1,22 @@
 //! `models.toml`: the models that a worker can ask.
 //!
-//! Everything that can be wrong in the file is found here, before the first turn, and named by file, line, model and
-//! field. Only a variable that is not set waits until the model is asked: the other models work without it.
+//! Every mistake in the file is found when it is loaded, before the first turn, and reported with file, line, model and
+//! field. Only a variable that is not set is reported later, when the model is asked: the other models work without it.
 
 mod build;
 mod endpoint;
-mod error;
 mod file;
+mod location;
 mod variables;
 
 use std::{fs, path::Path};
 
 use self::{
     build::Builder,
-    error::Place,
     file::{Entry, File},
+    location::Location,
 };
-use crate::Model;
-
-pub use error::ModelsError;
-pub(crate) use error::line_of;
+use crate::{error::ModelsError, model::Model};
 
 /// The models of a file. Secrets are read from the environment of this process.
 pub fn load(path: &Path) -> Result<Vec<Model>, ModelsError> {
@@ -34,8 +31,8 @@ pub fn load_with(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Resu
     let builder = Builder::new(path.parent().unwrap_or(Path::new(".")), variable)
         .map_err(|message| ModelsError::of_file(path, message))?;
     let model = |(name, entry): (toml::Spanned<String>, Entry)| {
-        let place = Place { file: path, text: &text, at: name.span().start, model: name.into_inner() };
-        builder.model(&entry, &place)
+        let location = Location { file: path, text: &text, at: name.span().start, model: name.into_inner() };
+        builder.model(&entry, &location)
     };
     file.models.into_iter().map(model).collect()
 }

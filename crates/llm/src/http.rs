@@ -1,10 +1,11 @@
-//! One request to a provider, and its answer.
+//! Sends one request to a provider and receives the response.
 
-pub(crate) mod failure;
 mod redaction;
-mod sse;
 
-use std::time::{Duration, SystemTime};
+use std::{
+    ops::ControlFlow,
+    time::{Duration, SystemTime},
+};
 
 use redial_proto::{ErrorClass, Failure, TurnReply, TurnRequest, limits::MAX_OUTPUT};
 use reqwest::{
@@ -14,25 +15,19 @@ use reqwest::{
 };
 use serde_json::Value;
 
-use crate::{
-    answer::{self, Taken},
-    api::Api,
-    model::Watch,
-    openai,
-};
+use crate::{api::Api, failure, limit, openai, piece::Watch, response};
 
 pub(crate) use redaction::Redaction;
-pub(crate) use sse::Events;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Bytes of an error's body that are read.
+/// At most this many bytes of an error's body are read.
 const MAX_ERROR_BODY: usize = 64 * 1024;
-/// Bytes of a body that are read: more than a reply may have, because of what stands around it.
+/// At most this many bytes of a body are read: more than a reply may have, because a body has more fields.
 const MAX_BODY: usize = 4 * MAX_OUTPUT;
 
-/// The client for all models. It follows no redirects: one could lead the key to another host.
+/// The client for all models. It follows no redirects: a redirect could send the key to another host.
 pub(crate) fn client() -> Result<Client, reqwest::Error> {
-    // reqwest is built without a provider of its own; whoever installed one first is right.
+    // reqwest is built without a TLS provider. If another crate installed one already, that one is used.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder()
         .connect_timeout(CONNECT_TIMEOUT)
@@ -41,17 +36,17 @@ pub(crate) fn client() -> Result<Client, reqwest::Error> {
         .build()
 }
 
-/// Where a model's requests go.
+/// The endpoint of a model's requests.
 pub(crate) struct Endpoint {
     pub(crate) client: Client,
     pub(crate) url: Url,
-    /// Why it cannot be asked, if a variable is missing.
+    /// The headers, or why the model cannot be asked, such as a missing variable.
     pub(crate) headers: Result<HeaderMap, Failure>,
     pub(crate) redaction: Redaction,
 }
 
 impl Endpoint {
-    /// Sends a body, and reads the answer as the reply to `request`.
+    /// Sends a body and reads the response as the reply to `request`.
     pub(crate) async fn ask(
         &self,
         api: Api,
@@ -60,9 +55,9 @@ impl Endpoint {
         watch: Watch<'_>,
     ) -> Result<TurnReply, Failure> {
         let reply = self.attempt(api, request, body, watch).await;
-        reply.map_err(|failure| self.redaction.shown(failure)).inspect_err(|failure| {
+        reply.map_err(|failure| self.redaction.redact(failure)).inspect_err(|failure| {
             if failure.class == ErrorClass::Internal {
-                tracing::error!(task = %request.task, turn = request.turn, "{}", failure.message);
+                tracing::error!(task = %request.task, turn = request.turn, error = failure.message, "Provider rejected a request");
             }
         })
     }
@@ -80,7 +75,7 @@ impl Endpoint {
         let (status, headers) = (response.status(), response.headers().clone());
         if !status.is_success() {
             let body = read_up_to(response, MAX_ERROR_BODY).await;
-            return match openai::salvage(&body).filter(|_| api == Api::OpenAi && status == 400) {
+            return match openai::failed_generation(&body).filter(|_| api == Api::OpenAi && status == 400) {
                 Some(reply) => Ok(reply),
                 None => Err(failure::response(status, &headers, &body, SystemTime::now())),
             };
@@ -99,10 +94,10 @@ async fn read_whole(api: Api, request: &TurnRequest, mut response: Response) -> 
     while let Some(chunk) = response.chunk().await.map_err(|error| failure::transport(&error))? {
         body.extend_from_slice(&chunk);
         if body.len() > MAX_BODY {
-            return Ok(crate::limit::too_long(""));
+            return Ok(limit::too_long(""));
         }
     }
-    answer::whole(api, request, &body)
+    response::whole(api, request, &body)
 }
 
 async fn read_stream(
@@ -111,21 +106,21 @@ async fn read_stream(
     mut response: Response,
     watch: Watch<'_>,
 ) -> Result<TurnReply, Failure> {
-    let mut events = answer::Streamed::new(api);
+    let mut events = response::StreamedResponse::new(api);
     loop {
         let end = match response.chunk().await {
             Ok(Some(chunk)) => match events.take(&chunk, watch)? {
-                Taken::More => continue,
-                Taken::Enough => None,
+                ControlFlow::Continue(()) => continue,
+                ControlFlow::Break(()) => None,
             },
-            Ok(None) => Some(failure::broke_off()),
+            Ok(None) => Some(failure::incomplete()),
             Err(error) => Some(failure::transport(&error)),
         };
         return events.end(request, end);
     }
 }
 
-/// The start of an error's body; one that breaks off is as good.
+/// The start of an error's body, also if the connection is lost in the middle of it.
 async fn read_up_to(mut response: Response, max: usize) -> Vec<u8> {
     let mut body = Vec::new();
     while let Ok(Some(chunk)) = response.chunk().await {

@@ -1,30 +1,37 @@
-//! Asks a model.
+//! Asks models.
 //!
-//! A [`redial_proto::TurnRequest`] is the same for every provider; here it becomes the request that one provider takes,
-//! and the answer becomes a [`redial_proto::TurnReply`]. The mapping is pure ([`openai`], [`anthropic`], [`react`]);
-//! one thin client does HTTP. A malformed answer is a reply like any other, with the problem in words.
+//! A [`redial_proto::TurnRequest`] is the same for every provider. This crate maps it to the request of one provider, and
+//! maps the response to a [`redial_proto::TurnReply`]. The mapping is pure ([`openai`], [`anthropic`], [`react`]); one
+//! client sends HTTP requests. A malformed answer is also a reply; its `problem` says what is wrong.
 //!
-//! `docs/MODELS.md` is the guide for people who set up models.
+//! `docs/MODELS.md` is the guide for people who configure models.
 
-mod answer;
 pub mod anthropic;
 mod api;
 mod config;
+mod error;
+mod failure;
 mod http;
 mod ids;
 mod limit;
 mod model;
 mod names;
 pub mod openai;
+mod piece;
+mod placeholders;
 mod profile;
 pub mod react;
+mod response;
 mod schema;
 mod script;
 mod settings;
-mod thread;
-mod words;
+mod sse;
+mod transcript;
 
-pub use config::{ModelsError, load, load_with};
+pub use api::Api;
+pub use config::{load, load_with};
+pub use error::ModelsError;
 pub use model::Model;
-pub use profile::{Arguments, Calls, Ids, Limit, Profile, Silence, Switches, System};
+pub use profile::{Arguments, Calls, EmptyContent, Ids, Limit, Overrides, Profile, System};
+pub use response::read as read_response;
 pub use settings::Settings;

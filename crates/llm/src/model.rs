@@ -1,15 +1,17 @@
-//! A model that can be asked.
+//! A model and how it is asked.
 
 use std::{fmt, sync::Arc};
 
 use redial_proto::{Delta, Failure, ToolSpec, TurnReply, TurnRequest, Usage};
 
 use crate::{
-    Settings,
-    api::{Api, Piece},
+    api::Api,
     http::Endpoint,
-    limit, react,
+    limit,
+    piece::{Piece, Watch},
+    react,
     script::Script,
+    settings::Settings,
 };
 
 /// A model of `models.toml`. Cheap to clone.
@@ -29,7 +31,7 @@ pub(crate) struct Prices {
     pub(crate) output: f64,
 }
 
-/// Who answers.
+/// What answers for a model.
 pub(crate) enum Backend {
     Chat(Box<ChatModel>),
     Script(Script),
@@ -38,33 +40,30 @@ pub(crate) enum Backend {
 /// A model behind a chat endpoint.
 pub(crate) struct ChatModel {
     pub(crate) api: Api,
-    /// Tools are offered and called in plain text.
+    /// Tools are offered and called in plain text, as ReAct.
     pub(crate) react: bool,
     pub(crate) settings: Settings,
     pub(crate) endpoint: Endpoint,
 }
 
-/// Gets the pieces of an answer.
-pub(crate) type Watch<'a> = &'a mut (dyn FnMut(Piece) + Send);
-
 impl Model {
-    /// Its name, which agents use.
+    /// The name by which agents refer to it.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What its worker registers: a tool of pool `models`.
+    /// The tool that its worker registers, in pool `models`.
     pub fn spec(&self) -> ToolSpec {
         self.spec.clone()
     }
 
-    /// Requests that one worker makes at the same time; none: as many as it has slots.
+    /// Requests that one worker makes at the same time; `None` means as many as it has permits.
     pub fn concurrency(&self) -> Option<u32> {
         self.concurrency
     }
 
-    /// Asks for one turn. `watch` gets pieces of the answer while it is being written, if the provider sends pieces.
-    /// There is no time limit: whoever asks drops the future at its deadline.
+    /// Asks for one turn. `watch` receives pieces of the answer while it is being written, if the provider streams it.
+    /// There is no time limit: the caller drops the future at its deadline.
     pub async fn ask(&self, request: &TurnRequest, mut watch: impl FnMut(Delta) + Send) -> Result<TurnReply, Failure> {
         let turn = request.turn;
         let mut watch = |piece: Piece| watch(Delta { turn, text: piece.text, thought: piece.thought });
@@ -90,8 +89,8 @@ impl fmt::Debug for Model {
 
 impl ChatModel {
     async fn ask(&self, request: &TurnRequest, watch: Watch<'_>) -> Result<TurnReply, Failure> {
-        let in_words = self.react.then(|| react::chat(request));
-        let chat = in_words.as_ref().unwrap_or(request);
+        let as_text = self.react.then(|| react::chat(request));
+        let chat = as_text.as_ref().unwrap_or(request);
         let mut body = self.api.request(chat, &self.settings);
         if self.react {
             body[self.api.stop_field()] = react::STOP.into();
@@ -105,7 +104,7 @@ impl ChatModel {
 }
 
 impl Prices {
-    /// Dollars per million tokens are millionths of a dollar per token.
+    /// The cost in millionths of a dollar. Dollars per million tokens equal millionths of a dollar per token.
     fn cost_micros(self, usage: Usage) -> u64 {
         #[expect(clippy::cast_precision_loss, reason = "numbers of tokens are far below 2^52")]
         let cost = usage.input_tokens as f64 * self.input + usage.output_tokens as f64 * self.output;

@@ -4,19 +4,10 @@ mod reply;
 mod request;
 mod stream;
 
-use redial_proto::{Failure, TurnReply, TurnRequest};
-
-use crate::{answer, api::Api};
-
+pub(crate) use reply::failed_generation;
 pub use reply::reply;
-pub(crate) use reply::salvage;
 pub use request::request;
 pub(crate) use stream::Stream;
 
-/// An answer as its bytes came: a whole body, or a stream of events.
-pub fn read(request: &TurnRequest, body: &[u8], streamed: bool) -> Result<TurnReply, Failure> {
-    answer::read(Api::OpenAi, request, body, streamed)
-}
-
-/// What stands in [`redial_proto::TurnReply::provider`] to tell whose it is.
+/// Marks data of this provider in [`redial_proto::TurnReply::provider`].
 const KIND: &str = "openai";

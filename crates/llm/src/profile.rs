@@ -1,52 +1,53 @@
-//! What is special about a model behind the chat completions interface, and the servers and templates around it.
+//! Peculiarities of models behind the chat completions interface, and of their servers and chat templates.
 
 use serde::Deserialize;
+use strum::{EnumString, VariantNames};
 
-/// How arguments of earlier calls are shown again.
+/// The form of the arguments of earlier calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Arguments {
-    /// As the text of a JSON object: OpenAI's own rule, and what the template of DeepSeek-V3 needs.
+    /// The text of a JSON object: required by OpenAI and by the template of DeepSeek-V3.
     #[default]
     Text,
-    /// As a JSON object: what the templates of GLM and Qwen3 need where the server does not parse the text itself.
+    /// A JSON object: required by the templates of GLM and Qwen3 if the server does not parse the text itself.
     Object,
 }
 
-/// How many calls one assistant message may hold when it is shown again.
+/// How many calls one earlier assistant message may contain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Calls {
     /// Any number.
     #[default]
     Several,
-    /// One: several calls are shown as several messages, each directly before its result.
+    /// One: several calls become several messages, each directly before its result.
     One,
 }
 
-/// The content of an assistant message that only calls.
+/// The content of an assistant message that has calls and no text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Silence {
-    /// The empty text: strict servers refuse `null` (llama-cpp-python 0.3.36), nobody refuses this.
+pub enum EmptyContent {
+    /// The empty string: strict servers refuse `null` (llama-cpp-python 0.3.36), and all known servers accept this.
     #[default]
     Empty,
     /// `null`.
     Null,
-    /// No such field.
+    /// The field is absent.
     Absent,
 }
 
-/// Where system messages may stand.
+/// Where system messages are allowed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum System {
-    /// Where they are.
+    /// Anywhere in the conversation.
     #[default]
     Anywhere,
-    /// One, in front of everything.
+    /// One system message, at the beginning.
     First,
-    /// Nowhere: the text goes in front of the first user message.
+    /// Nowhere: the text is put at the beginning of the first user message.
     User,
 }
 
@@ -57,7 +58,7 @@ pub enum Ids {
     /// Up to 40 ASCII letters, digits, `_` and `-`.
     #[default]
     Any,
-    /// Exactly nine ASCII letters and digits: Mistral refuses all others.
+    /// Exactly nine ASCII letters and digits: Mistral refuses all other ids.
     Nine,
 }
 
@@ -65,33 +66,33 @@ pub enum Ids {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
-    /// `max_tokens`: what compatible servers know.
+    /// `max_tokens`, the field of compatible servers.
     #[default]
     MaxTokens,
-    /// `max_completion_tokens`: what OpenAI's own newer models insist on.
+    /// `max_completion_tokens`, which newer models of OpenAI require.
     MaxCompletionTokens,
 }
 
-/// All of it. The default is what most compatible servers take.
+/// All peculiarities of a model. The default suits most compatible servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// How arguments of earlier calls are shown again.
+    /// The form of the arguments of earlier calls.
     pub arguments: Arguments,
-    /// How many calls one assistant message may hold.
+    /// How many calls one earlier assistant message may contain.
     pub calls: Calls,
-    /// The content of an assistant message that only calls.
-    pub silence: Silence,
-    /// Where system messages may stand.
+    /// The content of an assistant message that has calls and no text.
+    pub empty_content: EmptyContent,
+    /// Where system messages are allowed.
     pub system: System,
     /// The form of a call's id.
     pub ids: Ids,
     /// The field that limits the length of an answer.
     pub limit: Limit,
-    /// A user message may follow a result directly; else its text is put at the end of the result.
+    /// Whether a user message may follow a result directly; otherwise its text is appended to the result.
     pub user_after_result: bool,
-    /// A stream ends with its usage if `stream_options` asks for it.
+    /// Whether the server reports usage at the end of a stream if `stream_options` asks for it.
     pub stream_usage: bool,
-    /// The model wants to see its earlier reasoning again, as `reasoning_content`.
+    /// Whether the model needs its earlier reasoning, as `reasoning_content`.
     pub reasoning: bool,
 }
 
@@ -100,7 +101,7 @@ impl Default for Profile {
         Self {
             arguments: Arguments::default(),
             calls: Calls::default(),
-            silence: Silence::default(),
+            empty_content: EmptyContent::default(),
             system: System::default(),
             ids: Ids::default(),
             limit: Limit::default(),
@@ -112,58 +113,73 @@ impl Default for Profile {
 }
 
 impl Profile {
-    /// The profiles that have a name, sorted.
-    pub const NAMES: [&'static str; 9] =
-        ["compatible", "deepseek", "gemma", "glm", "llama_cpp", "mistral", "ollama", "openai", "qwen"];
+    /// The names of the predefined profiles, sorted.
+    pub const NAMES: &'static [&'static str] = Preset::VARIANTS;
 
-    /// The profile of a name.
+    /// The predefined profile with this name.
     pub fn named(name: &str) -> Option<Self> {
-        let base = Self::default();
-        match name {
-            "compatible" | "ollama" => Some(base),
-            "deepseek" => Some(Self { system: System::First, ..base }),
-            "gemma" => Some(Self { calls: Calls::One, system: System::User, ..base }),
-            "glm" | "qwen" => Some(Self { arguments: Arguments::Object, system: System::First, ..base }),
-            "llama_cpp" => Some(Self { system: System::First, stream_usage: false, ..base }),
-            "mistral" => Some(Self {
-                system: System::First,
-                ids: Ids::Nine,
-                user_after_result: false,
-                stream_usage: false,
-                ..base
-            }),
-            "openai" => Some(Self { silence: Silence::Null, limit: Limit::MaxCompletionTokens, ..base }),
-            _ => None,
-        }
+        name.parse().ok().map(Preset::profile)
     }
 
-    /// This profile with the switches that are set.
+    /// This profile with the fields that `overrides` sets.
     #[must_use]
-    pub fn with(self, switches: Switches) -> Self {
+    pub fn with(self, overrides: Overrides) -> Self {
         Self {
-            arguments: switches.arguments.unwrap_or(self.arguments),
-            calls: switches.calls.unwrap_or(self.calls),
-            silence: switches.silence.unwrap_or(self.silence),
-            system: switches.system.unwrap_or(self.system),
-            ids: switches.ids.unwrap_or(self.ids),
-            limit: switches.limit.unwrap_or(self.limit),
-            user_after_result: switches.user_after_result.unwrap_or(self.user_after_result),
-            stream_usage: switches.stream_usage.unwrap_or(self.stream_usage),
-            reasoning: switches.reasoning.unwrap_or(self.reasoning),
+            arguments: overrides.arguments.unwrap_or(self.arguments),
+            calls: overrides.calls.unwrap_or(self.calls),
+            empty_content: overrides.empty_content.unwrap_or(self.empty_content),
+            system: overrides.system.unwrap_or(self.system),
+            ids: overrides.ids.unwrap_or(self.ids),
+            limit: overrides.limit.unwrap_or(self.limit),
+            user_after_result: overrides.user_after_result.unwrap_or(self.user_after_result),
+            stream_usage: overrides.stream_usage.unwrap_or(self.stream_usage),
+            reasoning: overrides.reasoning.unwrap_or(self.reasoning),
         }
     }
 }
 
-/// The fields of a [`Profile`] that one model wants otherwise.
+/// The predefined profiles.
+#[derive(Clone, Copy, EnumString, VariantNames)]
+#[strum(serialize_all = "snake_case")]
+enum Preset {
+    Compatible,
+    Deepseek,
+    Gemma,
+    Glm,
+    LlamaCpp,
+    Mistral,
+    Ollama,
+    Openai,
+    Qwen,
+}
+
+impl Preset {
+    fn profile(self) -> Profile {
+        let base = Profile::default();
+        match self {
+            Self::Compatible | Self::Ollama => base,
+            Self::Deepseek => Profile { system: System::First, ..base },
+            Self::Gemma => Profile { calls: Calls::One, system: System::User, ..base },
+            Self::Glm | Self::Qwen => Profile { arguments: Arguments::Object, system: System::First, ..base },
+            Self::LlamaCpp => Profile { system: System::First, stream_usage: false, ..base },
+            Self::Mistral => {
+                Profile { system: System::First, ids: Ids::Nine, user_after_result: false, stream_usage: false, ..base }
+            }
+            Self::Openai => Profile { empty_content: EmptyContent::Null, limit: Limit::MaxCompletionTokens, ..base },
+        }
+    }
+}
+
+/// Fields of a [`Profile`] that one model overrides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Switches {
+pub struct Overrides {
     /// See [`Profile::arguments`].
     pub arguments: Option<Arguments>,
     /// See [`Profile::calls`].
     pub calls: Option<Calls>,
-    /// See [`Profile::silence`].
-    pub silence: Option<Silence>,
+    /// See [`Profile::empty_content`].
+    pub empty_content: Option<EmptyContent>,
     /// See [`Profile::system`].
     pub system: Option<System>,
     /// See [`Profile::ids`].
@@ -183,13 +199,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_is_a_profile_and_switches_win() {
-        for name in Profile::NAMES {
+    fn every_name_is_a_profile_and_overrides_win() {
+        for name in Profile::NAMES.iter().copied() {
             assert!(Profile::named(name).is_some(), "{name}");
         }
         assert!(Profile::NAMES.is_sorted() && Profile::named("gpt").is_none());
-        let switches = Switches { ids: Some(Ids::Any), stream_usage: Some(true), ..Switches::default() };
-        let profile = Profile::named("mistral").unwrap().with(switches);
+        let overrides = Overrides { ids: Some(Ids::Any), stream_usage: Some(true), ..Overrides::default() };
+        let profile = Profile::named("mistral").unwrap().with(overrides);
         assert_eq!((profile.ids, profile.stream_usage, profile.user_after_result), (Ids::Any, true, false));
     }
 }

@@ -1,7 +1,8 @@
-//! Tools for models that know no function calling: offered, called and answered in plain text
-//! (`Thought:` / `Action:` / `Action Input:` / `Observation:` / `Answer:`), over any chat endpoint.
+//! Tools for models without function calling: tools are offered and called in plain text (`Thought:` / `Action:` /
+//! `Action Input:` / `Observation:` / `Answer:`), over any chat endpoint.
 
 mod action;
+mod block;
 mod history;
 mod labels;
 mod parse;
@@ -13,9 +14,9 @@ pub use parse::read;
 use redial_proto::{Finish, TurnReply, TurnRequest};
 use serde_json::Value;
 
-use crate::{Settings, openai};
+use crate::{openai, settings::Settings};
 
-/// Where the model must stop: from here on it would invent the result.
+/// The text at which the model must stop, because it would invent the result after it.
 pub const STOP: [&str; 1] = ["Observation:"];
 
 /// The body of a request over the chat completions interface.
@@ -25,18 +26,18 @@ pub fn request(request: &TurnRequest, settings: &Settings) -> Value {
     body
 }
 
-/// The reply whose text stands in the reply of the chat endpoint.
-pub(crate) fn reply(request: &TurnRequest, told: TurnReply) -> TurnReply {
-    if told.problem.is_some() || !told.calls.is_empty() || told.finish == Finish::Refused {
-        return told;
+/// Parses the text of a chat endpoint's reply.
+pub(crate) fn reply(request: &TurnRequest, chat: TurnReply) -> TurnReply {
+    if chat.problem.is_some() || !chat.calls.is_empty() || chat.finish == Finish::Refused {
+        return chat;
     }
-    let cut_off = told.finish == Finish::Length;
-    let read = read(told.text.as_deref().unwrap_or_default(), request, cut_off);
-    let thoughts: Vec<String> = told.thought.into_iter().chain(read.thought).collect();
+    let cut_off = chat.finish == Finish::Length;
+    let read = read(chat.text.as_deref().unwrap_or_default(), request, cut_off);
+    let thoughts: Vec<String> = chat.thought.into_iter().chain(read.thought).collect();
     TurnReply {
         thought: (!thoughts.is_empty()).then(|| thoughts.join("\n\n")),
-        usage: told.usage,
-        model: told.model,
+        usage: chat.usage,
+        model: chat.model,
         provider: None,
         ..read
     }

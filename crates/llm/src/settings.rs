@@ -1,23 +1,23 @@
-//! What a model's entry says about its requests.
+//! Settings of a model's requests.
 
 use serde_json::{Map, Value};
 
-use crate::Profile;
+use crate::profile::Profile;
 
-/// Everything a request needs besides the conversation.
+/// Everything that a request needs besides the conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// The model, by the provider's own name.
+    /// The provider's name of the model.
     pub model: String,
-    /// Longest answer in tokens, unless the agent says otherwise.
+    /// Longest answer in tokens, unless the agent sets another limit.
     pub max_tokens: Option<u32>,
-    /// Sampling temperature, unless the agent says otherwise.
+    /// Sampling temperature, unless the agent sets another one.
     pub temperature: Option<f64>,
-    /// Ask for the answer piece by piece.
+    /// Whether the response is streamed.
     pub stream: bool,
-    /// What is special about the model.
+    /// The peculiarities of the model.
     pub profile: Profile,
-    /// More fields of the request's body; they win over ours.
+    /// Additional fields of the request's body; they override Redial's own.
     pub extra: Map<String, Value>,
 }
 

@@ -1,4 +1,4 @@
-//! Models behind real HTTP: requests as they arrive, answers of every kind, and what fails.
+//! Models behind real HTTP: requests as they arrive, responses of every kind, and failures.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -19,7 +19,7 @@ use common::{request, tool};
 
 const KEY: &str = "canary-5f1c";
 
-/// A model of a provider whose server answers like this.
+/// A model of the given provider, behind the given server.
 fn model(server: &ScriptedHttp, provider: &str, lines: &str) -> Model {
     let text = format!(
         "[models.m]\nprovider = \"{provider}\"\nmodel = \"big\"\nbase_url = \"{}\"\nkey_env = \"KEY\"\n\
@@ -46,12 +46,12 @@ fn asked() -> TurnRequest {
     }
 }
 
-/// Where requests of a provider go.
+/// The path of a provider's requests.
 fn path(provider: &str) -> &'static str {
     if provider == "anthropic" { "/v1/messages" } else { "/chat/completions" }
 }
 
-/// What a model says if its server answers like this, and the pieces that came before.
+/// The model's reply if its server sends this response, and the deltas that came before it.
 async fn ask(provider: &str, reply: Reply) -> (Result<TurnReply, Failure>, Vec<Delta>) {
     let server = ScriptedHttp::start().await;
     server.script(path(provider), [reply]);

@@ -1,4 +1,4 @@
-//! `models.toml`: what loads, and what people read when it does not.
+//! `models.toml`: which files load, and the error messages of those that do not.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,7 +12,7 @@ provider = "openai"
 model = "qwen3-8b"
 base_url = "http://127.0.0.1:8000/v1/"
 profile = "qwen"
-switches = { calls = "one", stream_usage = false }
+overrides = { calls = "one", stream_usage = false }
 timeout = "90s"
 retry = { initial = "1s", factor = 3, cap = "30s", max_attempts = 4, deadline = "10m" }
 concurrency = 4
@@ -73,7 +73,7 @@ fn openai(lines: &str) -> String {
 }
 
 #[test]
-fn every_mistake_is_named_with_its_place() {
+fn every_mistake_is_reported_with_its_line() {
     let bad = [
         "[models.a\n".to_owned(),
         "[model.a]\nprovider = \"openai\"\n".to_owned(),
@@ -86,7 +86,7 @@ fn every_mistake_is_named_with_its_place() {
         "[models.a]\nprovider = \"script\"\nscript = \"none.toml\"\n".to_owned(),
         "[models.a]\nprovider = \"script\"\nscript = \"rules.toml\"\nmodel = \"m\"\n".to_owned(),
         "[models.a]\nprovider = \"anthropic\"\nmodel = \"m\"\nprofile = \"qwen\"\n".to_owned(),
-        "[models.a]\nprovider = \"react\"\napi = \"anthropic\"\nmodel = \"m\"\nbase_url = \"http://b\"\nswitches = {}\n"
+        "[models.a]\nprovider = \"react\"\napi = \"anthropic\"\nmodel = \"m\"\nbase_url = \"http://b\"\noverrides = {}\n"
             .to_owned(),
         openai("temprature = 1"),
         openai("temperature = 3"),
@@ -100,8 +100,8 @@ fn every_mistake_is_named_with_its_place() {
         openai("retry = { factor = 0.5 }"),
         openai("retry = { cap = \"1\" }"),
         openai("profile = \"gpt\""),
-        openai("switches = { arguments = \"dict\" }"),
-        openai("switches = { argument = \"text\" }"),
+        openai("overrides = { arguments = \"dict\" }"),
+        openai("overrides = { argument = \"text\" }"),
         openai("base_url = \"api.example.com\""),
         openai("base_url = \"ftp://example.com\""),
         openai("base_url = \"https://me:canary-5f1c@example.com\""),
@@ -119,7 +119,7 @@ fn every_mistake_is_named_with_its_place() {
 }
 
 #[test]
-fn every_mistake_in_a_script_is_named_with_its_place() {
+fn every_mistake_in_a_script_is_reported_with_its_line() {
     let bad = [
         "[[rules]]\ntext = \"a\"\n",
         "style = \"json\"\n",
@@ -150,7 +150,7 @@ fn every_mistake_in_a_script_is_named_with_its_place() {
 }
 
 #[test]
-fn a_missing_file_is_named() {
+fn a_missing_file_is_reported() {
     let error = load_with(std::path::Path::new("/no/such/models.toml"), &|_| None).unwrap_err();
     assert_eq!(
         error.to_string(),

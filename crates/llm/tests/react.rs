@@ -1,4 +1,4 @@
-//! ReAct: what models really write, and what becomes of it.
+//! ReAct: texts as models write them, and how they are read.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -21,7 +21,7 @@ fn read(text: &str) -> TurnReply {
     react::read(text, &asked(), false)
 }
 
-/// `name(arguments)`, or the answer, or `problem`, each with the thought before it.
+/// A reply in short: `name(arguments)`, the answer, or `problem`, each after the thought.
 fn short(reply: &TurnReply) -> String {
     let thought = reply.thought.as_ref().map(|thought| format!("[{thought}] ")).unwrap_or_default();
     let problem = if reply.problem.is_some() { "problem: " } else { "" };
@@ -30,7 +30,7 @@ fn short(reply: &TurnReply) -> String {
     format!("{thought}{problem}{calls}{}", reply.text.as_deref().unwrap_or_default())
 }
 
-/// The table of the wire facts, and more of the same kind.
+/// Cases: a name, the text of the model, and how it is read.
 const CORPUS: &[(&str, &str, &str)] = &[
     (
         "as told",
@@ -123,7 +123,7 @@ const CORPUS: &[(&str, &str, &str)] = &[
         "Action: get_weather\nAction Input: {\"q\": \"Answer: x\"}",
         "get_weather({\"q\": \"Answer: x\"})",
     ),
-    ("a tool that is none", "Action: fly\nAction Input: {}", "fly({})"),
+    ("an unknown tool", "Action: fly\nAction Input: {}", "fly({})"),
     ("quotes and dots", "Action: \"get_weather\".\nAction Input: {}", "get_weather({})"),
     ("brackets", "Action: [get_weather]\nAction Input: {}", "get_weather({})"),
     ("a call", "Action: get_weather({\"a\":1})", "get_weather({\"a\":1})"),
@@ -162,7 +162,7 @@ fn the_whole_table() {
 }
 
 #[test]
-fn why_a_model_stopped() {
+fn the_finish_says_why_a_model_stopped() {
     assert_eq!(read("Answer: x").finish, Finish::Stop);
     assert_eq!(read("Action: a\nAction Input: {}").finish, Finish::ToolCalls);
     let cut = react::read("Thought: I was", &asked(), true);
@@ -180,7 +180,7 @@ fn without_tools_any_text_is_an_answer() {
     assert!(react::read("", &request(), false).problem.is_some());
 }
 
-/// Pieces of which strange texts are made.
+/// Pieces of strange texts.
 fn piece() -> impl Strategy<Value = String> {
     prop_oneof![
         Just("Thought:".to_owned()),
@@ -200,7 +200,7 @@ fn piece() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn no_text_is_too_strange(pieces in proptest::collection::vec(piece(), 0..14), cut_off: bool, with_tools: bool) {
+    fn every_text_is_a_call_an_answer_or_a_problem(pieces in proptest::collection::vec(piece(), 0..14), cut_off: bool, with_tools: bool) {
         let asked = if with_tools { asked() } else { request() };
         let text: String = pieces.concat();
         let reply = react::read(&text, &asked, cut_off);
@@ -208,14 +208,14 @@ proptest! {
         let kinds = [!reply.calls.is_empty(), reply.text.is_some() && reply.problem.is_none(), reply.problem.is_some()];
         prop_assert_eq!(kinds.iter().filter(|is| **is).count(), 1, "{:?}", reply);
         prop_assert!(reply.calls.len() <= 1);
-        // Nothing is made up: names and arguments stand in the text, unless JSON wrote them in its own way.
+        // Names and arguments come from the text, except that JSON may escape them.
         for call in &reply.calls {
             prop_assert!(text.contains(&call.name) || text.contains('\\'), "{:?} in {:?}", call, text);
         }
     }
 
     #[test]
-    fn what_is_shown_again_is_read_again(city in "[a-zA-Z京 \"\\\\{}:]{0,12}", thought in "[a-z ]{0,10}") {
+    fn text_that_is_sent_back_reads_the_same(city in "[a-zA-Z京 \"\\\\{}:]{0,12}", thought in "[a-z ]{0,10}") {
         let arguments = serde_json::json!({"city": city}).to_string();
         let text = format!("Thought: {thought}\nAction: get_weather\nAction Input: {arguments}\nObservation: 1");
         let reply = read(&text);

@@ -1,4 +1,4 @@
-//! What each provider is sent.
+//! The requests that each provider is sent.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -21,7 +21,7 @@ fn result(call: &str, content: &str) -> Message {
 }
 
 /// A conversation with everything in it: parallel calls, damaged arguments, a failure, a Chinese tool, a tool that is
-/// no longer offered, thoughts of a provider, a word of Redial, a second task.
+/// no longer offered, thoughts of a provider, a message of Redial, a second task.
 fn conversation() -> TurnRequest {
     let thinking =
         json!({"kind": "anthropic", "thinking": [{"type": "thinking", "thinking": "hm", "signature": "sig"}]});
@@ -58,21 +58,21 @@ fn settings() -> Settings {
 }
 
 #[test]
-fn openai_gets_this() {
+fn the_request_to_openai() {
     let body = openai::request(&conversation(), &settings());
     assert_eq!(validators::openai::faults(&body), [""; 0]);
     insta::assert_json_snapshot!(body);
 }
 
 #[test]
-fn anthropic_gets_this() {
+fn the_request_to_anthropic() {
     let body = anthropic::request(&conversation(), &settings());
     assert_eq!(validators::anthropic::faults(&body), [""; 0]);
     insta::assert_json_snapshot!(body);
 }
 
 #[test]
-fn a_text_model_gets_this() {
+fn the_request_to_a_text_model() {
     let body = react::request(&conversation(), &settings());
     assert_eq!(validators::react::faults(&body), [""; 0]);
     let texts = |body: &Value| {
@@ -83,7 +83,7 @@ fn a_text_model_gets_this() {
     };
     insta::assert_snapshot!(texts(&body));
     let zh = TurnRequest { language: Language::Zh, ..conversation() };
-    insta::assert_snapshot!("a_text_model_gets_this_in_chinese", texts(&react::request(&zh, &settings())));
+    insta::assert_snapshot!("the_request_to_a_text_model_in_chinese", texts(&react::request(&zh, &settings())));
     assert_eq!(body["stop"], json!(["Observation:"]));
 }
 
@@ -92,7 +92,7 @@ fn profile(name: &str) -> Value {
 }
 
 #[test]
-fn each_profile_has_its_way() {
+fn each_profile_follows_its_rules() {
     for (name, rules) in [
         ("qwen", &[Rule::ObjectArguments, Rule::NoNull][..]),
         ("glm", &[Rule::ObjectArguments, Rule::NoNull]),
@@ -119,9 +119,9 @@ fn a_turn_without_tools_still_fits_its_history() {
     assert!(text.contains("no tools any more") && !text.contains("Action:"), "{text}");
 }
 
-/// Whatever stands in a conversation, the request is one that is taken.
+/// The request is valid for any conversation.
 #[test]
-fn a_broken_conversation_is_a_request_all_the_same() {
+fn a_broken_conversation_gives_a_valid_request() {
     let orphan = result("nobody", "x");
     let open =
         Message { calls: vec![call("", "", "no json"), call("", "", "")], ..Message::text(Role::Assistant, " ") };
@@ -135,7 +135,7 @@ fn a_broken_conversation_is_a_request_all_the_same() {
         vec![open.clone(), said, Message::text(Role::System, "late"), Message::text(Role::User, "x"), open],
     ] {
         let request = TurnRequest { messages, ..request() };
-        for name in Profile::NAMES {
+        for name in Profile::NAMES.iter().copied() {
             let profile = Profile { system: redial_llm::System::First, ..Profile::named(name).unwrap() };
             let body = openai::request(&request, &Settings { profile, ..Settings::new("m") });
             let rules = if name == "qwen" || name == "glm" { &[Rule::ObjectArguments][..] } else { &[] };
@@ -158,7 +158,7 @@ fn thinking_and_a_temperature_exclude_each_other() {
 }
 
 #[test]
-fn what_a_provider_wants_back_goes_back_to_it_and_nobody_else() {
+fn data_of_a_provider_is_sent_back_only_to_it() {
     let signed = json!({"google": {"thought_signature": "s"}});
     let mut request = conversation();
     request.messages[2].provider =

@@ -1,4 +1,4 @@
-//! A file of rules that plays a model.
+//! Scripted models: files of rules.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -46,14 +46,14 @@ async fn text(model: &Model, messages: Vec<Message>) -> String {
     says(model, messages).await.text.unwrap()
 }
 
-/// Each rule answers with its condition.
+/// A model in which each rule answers with its condition.
 fn when(conditions: &[&str]) -> Model {
     let rules = conditions.iter().map(|when| format!("[[rule]]\nwhen = {{ {when} }}\ntext = '''{when}'''\n"));
     model(&(rules.collect::<Vec<_>>().concat() + "[[rule]]\ntext = 'nothing'\n"))
 }
 
 #[tokio::test]
-async fn the_first_rule_that_fits_answers() {
+async fn the_first_rule_that_matches_answers() {
     let model = when(&[
         "by_redial = true",
         "tool = 'list'",
@@ -87,7 +87,7 @@ async fn the_first_rule_that_fits_answers() {
 }
 
 #[tokio::test]
-async fn rules_look_at_everything_since_the_user_spoke() {
+async fn rules_see_everything_since_the_last_user_message() {
     let model = when(&["seen = '2026-01-01'", "seen = 'get_w', not_seen = 'sunny'", "user = 'Rome', last = 'tool'"]);
     let old = called("book", "{\"date\":\"2026-01-01\"}");
     let asked = vec![user("x"), old, user("Rome"), called("get_weather", "{}"), result("get_weather", "rain", None)];
@@ -99,7 +99,7 @@ async fn rules_look_at_everything_since_the_user_spoke() {
 }
 
 #[tokio::test]
-async fn rules_look_at_what_is_offered() {
+async fn rules_see_the_request() {
     let model = when(&["tools = false", "offers = 'fly'", "language = 'zh'", "turn = 7"]);
     let base = after(vec![user("x")]);
     for (request, wanted) in [
@@ -154,11 +154,11 @@ text = "{{last.not.there}}"
     assert_eq!(reply.calls[1].arguments, "{}");
     let failure = model.ask(&after(vec![user("x")]), |_| ()).await.unwrap_err();
     assert_eq!(failure.class, ErrorClass::Configuration);
-    assert_eq!(failure.message, "script rules.toml: rule 5: {{last.not.there}} is not there");
+    assert_eq!(failure.message, "script rules.toml: rule 5: {{last.not.there}} has no value");
 }
 
 #[tokio::test]
-async fn errors_are_those_of_a_provider() {
+async fn errors_are_classified_like_a_providers() {
     let model = model(
         r#"
 [[rule]]
@@ -185,7 +185,7 @@ text = "now"
 }
 
 #[tokio::test]
-async fn raw_bodies_go_through_the_parser_of_their_provider() {
+async fn raw_bodies_are_parsed_like_their_providers() {
     let model = model(
         r#"
 [[rule]]
@@ -224,7 +224,7 @@ body = "<html>"
 }
 
 #[tokio::test]
-async fn a_script_can_speak_react() {
+async fn a_script_can_answer_in_react() {
     let model = model(
         "style = \"react\"\n[[rule]]\nwhen = { last = \"user\" }\n\
          text = \"Thought: look\\nAction: get_weather\\nAction Input: {}\\nObservation: 1\"\n\
@@ -237,7 +237,7 @@ async fn a_script_can_speak_react() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_takes_its_time_and_comes_in_pieces() {
+async fn an_answer_takes_its_delay_and_comes_in_pieces() {
     let model = model("[[rule]]\nthought = \"hm\"\ntext = \"一二三四五\"\ndelay = \"3s\"\nchunks = 2\n");
     let began = tokio::time::Instant::now();
     let mut pieces = Vec::new();
@@ -249,13 +249,13 @@ async fn an_answer_takes_its_time_and_comes_in_pieces() {
 }
 
 #[tokio::test]
-async fn nothing_fits() {
+async fn no_rule_matches() {
     let model = model("[[rule]]\nname = \"x\"\nwhen = { contains = \"y\" }\ntext = \"a\"\n");
     let failure = model.ask(&after(vec![user("Who?"), result("a", "x", None)]), |_| ()).await.unwrap_err();
     assert_eq!(failure.class, ErrorClass::Configuration);
     assert_eq!(
         failure.message,
-        "script rules.toml: no rule fits; the last message is a tool message: x (1 results since the user's message, 1 \
+        "script rules.toml: no rule matches; the last message is a tool message: x (1 results since the user's message, 1 \
          tools offered)"
     );
 }

@@ -1,10 +1,10 @@
 //! Tools that are a program: arguments on standard input, result on standard output.
 
 mod classify;
+mod killer;
 mod launch;
 mod output;
 mod process;
-mod reaper;
 mod tree;
 
 use std::{collections::BTreeMap, path::PathBuf, pin::pin, sync::Arc, time::Duration};
@@ -15,47 +15,48 @@ use serde_json::value::RawValue;
 use tokio::{io::AsyncWriteExt, process::ChildStdin, time::timeout};
 
 use crate::{
-    Answer, Context, Handler,
+    context::Context,
+    handler::{Handler, ToolResult},
     secrets::Secrets,
-    template::{Refused, Template, Values},
+    template::{RefusedValue, Template, Values},
 };
 
-pub use reaper::settled;
+pub use killer::wait_for_kills;
 
-/// Part of every program's environment if the worker has it; everything else must be declared.
+/// Variables that every program inherits from the worker; all others must be declared.
 pub(crate) const PASSED_ON: [&str; 4] = ["PATH", "HOME", "LANG", "TZ"];
-/// How long what a program left behind may hold its output open before it is killed.
+/// How long processes that a program left behind may hold its output open before they are killed.
 const LINGER: Duration = Duration::from_millis(250);
 
-/// One program, from its template.
+/// A tool that runs a program.
 #[derive(Debug)]
 pub(crate) struct CommandTool {
-    /// A name to be found in `PATH`, or a path, relative to the folder.
+    /// A name that is searched in `PATH`, or a path relative to the folder.
     pub(crate) program: String,
     pub(crate) arguments: Vec<Template>,
-    /// Where it runs.
+    /// The working directory.
     pub(crate) folder: PathBuf,
-    /// Taken from the worker's environment when the manifest was loaded.
+    /// Variables of the worker's environment when the manifest was loaded.
     pub(crate) inherited: BTreeMap<String, String>,
     pub(crate) environment: Vec<(String, Template)>,
     pub(crate) secrets: Secrets,
 }
 
 impl Handler for Arc<CommandTool> {
-    fn run(&self, context: Context, arguments: Box<RawValue>) -> BoxFuture<'static, Answer> {
+    fn run(&self, context: Context, arguments: Box<RawValue>) -> BoxFuture<'static, ToolResult> {
         let tool = Arc::clone(self);
         async move {
-            let answer = tool.attempt(&context, &arguments).await;
-            let answer = answer.and_then(|output| tool.secrets.redact_output(output));
-            answer.map_err(|failure| tool.secrets.redact_failure(failure))
+            let result = tool.attempt(&context, &arguments).await;
+            let result = result.and_then(|output| tool.secrets.redact_output(output));
+            result.map_err(|failure| tool.secrets.redact_failure(failure))
         }
         .boxed()
     }
 }
 
 impl CommandTool {
-    /// Dropped at any point, this kills the whole tree.
-    async fn attempt(&self, context: &Context, arguments: &RawValue) -> Answer {
+    /// Runs the program. Dropping the future at any point kills the whole process tree.
+    async fn attempt(&self, context: &Context, arguments: &RawValue) -> ToolResult {
         let mut tree = launch::launch(self.program(context, arguments)?).await?;
         let (stdin, stdout, stderr) = tree.pipes();
         let mut pipes = pin!(async {
@@ -87,7 +88,7 @@ impl CommandTool {
         let mut all: BTreeMap<String, String> = self.inherited.clone();
         all.extend(environment.collect::<Result<Vec<_>, Failure>>()?);
         all.insert("REDIAL_CALL".to_owned(), context.call.to_string());
-        all.insert(reaper::COOKIE.to_owned(), format!("{}.{}", context.call, context.attempt));
+        all.insert(killer::MARKER.to_owned(), format!("{}.{}", context.call, context.attempt));
         all.insert("REDIAL_IDEMPOTENCY_KEY".to_owned(), context.idempotency_key.clone());
         all.extend(context.conversation.clone().map(|id| ("REDIAL_CONVERSATION".to_owned(), id)));
         all.extend(context.task.map(|task| ("REDIAL_TASK".to_owned(), task.to_string())));
@@ -101,13 +102,13 @@ impl CommandTool {
     }
 }
 
-/// Program arguments and environments end at the first NUL.
-fn fill(template: &Template, values: &Values<'_>) -> Result<String, Refused> {
-    let text = template.fill_certain(values)?;
+/// Fills a template; refuses NUL, which would end a program argument or a variable.
+fn fill(template: &Template, values: &Values<'_>) -> Result<String, RefusedValue> {
+    let text = template.fill_required(values)?;
     if text.contains('\0') { Err(template.refuse("nul", "text without U+0000")) } else { Ok(text) }
 }
 
-/// A program that does not read its input closes the pipe; that is its right.
+/// Writes the arguments. A program that does not read its input may close the pipe.
 async fn feed(stdin: Option<ChildStdin>, text: &str) -> Result<(), Failure> {
     if let Some(mut stdin) = stdin {
         let _ = stdin.write_all(text.as_bytes()).await;

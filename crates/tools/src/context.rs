@@ -1,4 +1,4 @@
-//! What a tool may know about the attempt that it runs in.
+//! What a tool can see of the attempt that it runs in.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -33,23 +33,23 @@ pub struct Context {
     pub attempt: u32,
     /// The tool's name.
     pub tool: String,
-    /// The same for every attempt of the call, and for its redrives: hand it to whatever the tool changes.
+    /// The same for every attempt of the call and for its redrives: pass it to the services that the tool changes.
     pub idempotency_key: String,
     /// The conversation that the call belongs to.
     pub conversation: Option<String>,
     /// The task that the call belongs to.
     pub task: Option<TaskId>,
-    /// How long the attempt may take. Whoever runs the tool drops its future when the time is over.
+    /// How long the attempt may take. The worker drops the attempt's future when the time is over.
     pub timeout: Duration,
-    /// W3C trace context, to hand on to other services.
+    /// W3C trace context, to pass on to other services.
     pub traceparent: Option<String>,
-    /// Who watches; see [`Context::delta`].
+    /// The receivers of [`Context::delta`].
     pub watchers: Watchers,
 }
 
 impl Context {
-    /// The first attempt of a call that nobody submitted: for tests of a tool. The idempotency key is the call's id,
-    /// as it is for calls without a key.
+    /// The first attempt of a made-up call, for tests of a tool. The idempotency key is the call's id, as it is for calls
+    /// without a key.
     pub fn new(tool: impl Into<String>) -> Self {
         let call = CallId::generate();
         Self {
@@ -65,8 +65,8 @@ impl Context {
         }
     }
 
-    /// Shows watchers a piece of a model's answer while it is being written. Never waits, promises nothing: what nobody
-    /// hears, or too much of it at once, is lost. Only what the attempt returns is kept.
+    /// Sends watchers a piece of a model's answer while it is being written. Never waits, and delivery is not guaranteed:
+    /// pieces without a receiver, or too many at once, are lost. Only the attempt's result is kept.
     pub fn delta(&self, delta: Delta) {
         (self.watchers.0)(delta);
     }
@@ -88,14 +88,14 @@ impl From<&Grant> for Context {
     }
 }
 
-/// Whoever wants to see an answer grow; by default nobody.
+/// The receivers of a model's answer while it is being written; none by default.
 #[derive(Clone)]
 pub struct Watchers(Arc<dyn Fn(Delta) + Send + Sync>);
 
 impl Watchers {
-    /// Those who are told by this function, which must not block.
-    pub fn new(tell: impl Fn(Delta) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(tell))
+    /// Watchers that receive pieces through this function, which must not block.
+    pub fn new(send: impl Fn(Delta) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(send))
     }
 }
 

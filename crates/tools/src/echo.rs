@@ -6,18 +6,22 @@ use futures_util::{FutureExt, future::BoxFuture};
 use redial_proto::{Effect, ToolSpec};
 use serde_json::value::RawValue;
 
-use crate::{Answer, Context, Handler, Tool};
+use crate::{
+    context::Context,
+    handler::{Handler, ToolResult},
+    tool::Tool,
+};
 
 struct Echo;
 
 impl Handler for Echo {
-    fn run(&self, _context: Context, arguments: Box<RawValue>) -> BoxFuture<'static, Answer> {
+    fn run(&self, _context: Context, arguments: Box<RawValue>) -> BoxFuture<'static, ToolResult> {
         future::ready(Ok(arguments)).boxed()
     }
 }
 
 impl Tool {
-    /// The tool `echo`, effect `read`: takes any object and returns it, letter by letter.
+    /// The tool `echo`, effect `read`: takes any object and returns it byte for byte.
     pub fn echo() -> Self {
         Self::from_handler(ToolSpec::named("echo"), Echo).effect(Effect::Read).describe("Returns its arguments.")
     }

@@ -1,7 +1,7 @@
-//! Why a native tool failed.
+//! Errors of native tools.
 //!
-//! There is no blanket conversion from other error types on purpose: whether an `io::Error` means "try again" or "set
-//! up wrongly", and whether something was changed by then, only the tool knows.
+//! There is deliberately no conversion from other error types: only the tool knows whether an `io::Error` means "try
+//! again" or "wrong configuration", and whether it had an effect before it failed.
 
 use std::{fmt, time::Duration};
 
@@ -9,7 +9,7 @@ use redial_proto::{ErrorClass, Failure, FieldError, duration, limits};
 use serde::Serialize;
 use serde_json::Value;
 
-/// An error with its class. Choose the constructor by what should happen next.
+/// An error with its class. The constructor decides what happens next.
 ///
 /// ```
 /// use redial_tools::ToolError;
@@ -31,14 +31,14 @@ use serde_json::Value;
 pub struct ToolError(Failure);
 
 impl ToolError {
-    /// An argument that the schema lets through but the tool does not: goes back to whoever sent it, is not retried.
-    /// `path` is a JSON pointer such as `/date`, `rule` a word such as `future`, `allowed` says what would be right.
+    /// An argument that the schema allows but the tool refuses. Goes back to the sender and is not retried. `path` is a
+    /// JSON pointer such as `/date`, `rule` a word such as `future`, `allowed` describes valid values.
     pub fn invalid(path: &str, rule: &str, sent: impl Serialize, allowed: &str) -> Self {
         Self(Failure::new(ErrorClass::InvalidArguments, String::new()).without_effect())
             .and_invalid(path, rule, sent, allowed)
     }
 
-    /// One more wrong argument, so that all of them can be corrected at once.
+    /// Adds another wrong argument, so that all of them can be corrected at once.
     #[must_use]
     pub fn and_invalid(mut self, path: &str, rule: &str, sent: impl Serialize, allowed: &str) -> Self {
         let sent = serde_json::to_value(sent).unwrap_or(Value::Null);
@@ -54,7 +54,7 @@ impl ToolError {
         self
     }
 
-    /// A likely correction of the argument that was named last: `did you mean "上海"?`
+    /// Adds a likely correction of the last argument: `did you mean "上海"?`
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         if let Some(last) = self.0.details.last_mut() {
@@ -63,53 +63,52 @@ impl ToolError {
         self
     }
 
-    /// The tool says no: sold out, wrong state. Not retried; whoever called gets to know why.
+    /// The tool refuses the call: sold out, wrong state. Not retried; the caller gets the message.
     pub fn business_rule(message: impl Into<String>) -> Self {
         Self::of(ErrorClass::BusinessRule, message)
     }
 
-    /// Something that the tool needs does not answer now. Retried with growing pauses. It counts as "may have worked",
-    /// so an `unsafe` tool is retried only after [`ToolError::without_effect`].
+    /// A service that the tool needs is unavailable. Retried with growing pauses. The attempt may have had an effect, so an
+    /// `unsafe` tool is retried only after [`ToolError::without_effect`].
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::of(ErrorClass::Unavailable, message)
     }
 
-    /// A quota is used up; nothing was done. Retried, with [`ToolError::retry_after`] not before that.
+    /// A quota is used up; the attempt had no effect. Retried, not before [`ToolError::retry_after`] if that is set.
     pub fn rate_limited(message: impl Into<String>) -> Self {
         Self::of(ErrorClass::RateLimited, message).without_effect()
     }
 
-    /// Credentials were refused; nothing was done. Not retried: an operator has to look.
+    /// Credentials were refused; the attempt had no effect. Not retried: an operator must correct them.
     pub fn auth(message: impl Into<String>) -> Self {
         Self::of(ErrorClass::Auth, message).without_effect()
     }
 
-    /// The tool is set up wrongly; nothing was done. Not retried: an operator has to look.
+    /// The tool's configuration is wrong; the attempt had no effect. Not retried: an operator must correct it.
     pub fn configuration(message: impl Into<String>) -> Self {
         Self::of(ErrorClass::Configuration, message).without_effect()
     }
 
-    /// A bug of the tool. Not retried.
+    /// A bug in the tool. Not retried.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::of(ErrorClass::Internal, message)
     }
 
-    /// Do not try again before this pause is over.
+    /// Sets the pause before the next attempt, in whole ms.
     #[must_use]
     pub fn retry_after(mut self, pause: Duration) -> Self {
         self.0.retry_after_ms = Some(duration::whole_ms(pause));
         self
     }
 
-    /// States that the tool certainly did not do its work. Only say so if it is certain: an `unsafe` tool is then
-    /// run again.
+    /// States that the attempt certainly had no effect. Use it only if that is certain: an `unsafe` tool is then retried.
     #[must_use]
     pub fn without_effect(mut self) -> Self {
         self.0.effect_possible = false;
         self
     }
 
-    /// The class that was chosen.
+    /// The class, which decides the route of the error.
     pub fn class(&self) -> ErrorClass {
         self.0.class
     }
@@ -119,8 +118,8 @@ impl ToolError {
     }
 }
 
-/// Rules of a tool that a schema cannot say. All are looked at before anything is done, so that a model hears of every
-/// broken one at once and can correct them in one go.
+/// Checks rules that a schema cannot express, before the tool has any effect. It collects all broken rules, so that a model
+/// can correct them together.
 ///
 /// ```
 /// # use redial_tools::{Rules, ToolError};
@@ -132,7 +131,7 @@ impl ToolError {
 ///     if !(1..=5).contains(&seats) {
 ///         rules.broken("/seats", "range", seats, "1 to 5");
 ///     }
-///     rules.hold()
+///     rules.into_result()
 /// }
 /// assert!(check("A", "A", 6).unwrap_err().to_string().contains("1 to 5"));
 /// ```
@@ -140,7 +139,7 @@ impl ToolError {
 pub struct Rules(Option<ToolError>);
 
 impl Rules {
-    /// Notes a broken rule, in the words of [`ToolError::invalid`].
+    /// Adds a broken rule; the parameters are those of [`ToolError::invalid`].
     pub fn broken(&mut self, path: &str, rule: &str, sent: impl Serialize, allowed: &str) {
         self.0 = Some(match self.0.take() {
             Some(error) => error.and_invalid(path, rule, sent, allowed),
@@ -148,8 +147,8 @@ impl Rules {
         });
     }
 
-    /// An error that names every broken rule, if there is one.
-    pub fn hold(self) -> Result<(), ToolError> {
+    /// An error with every broken rule, if there is one.
+    pub fn into_result(self) -> Result<(), ToolError> {
         self.0.map_or(Ok(()), Err)
     }
 }

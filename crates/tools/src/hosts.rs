@@ -1,26 +1,26 @@
-//! Names of hosts inside a network are nobody's business outside: errors of services love to quote them.
+//! Removes names of internal hosts from errors, because errors of services often quote them.
 
 use redial_proto::Failure;
 
-/// What stands where a host's name stood.
+/// The replacement for a host name.
 const MARK: &str = "[host]";
 
-/// Endings that exist only inside a network.
-const INSIDE: [&str; 9] =
+/// Suffixes of names that exist only inside a network.
+const INTERNAL_SUFFIXES: [&str; 9] =
     [".internal", ".local", ".lan", ".corp", ".svc", ".localdomain", ".intranet", ".private", ".home.arpa"];
 
-/// The failure without names of hosts; what was sent stays as it was.
+/// The failure without host names; values that were sent stay unchanged.
 pub(crate) fn redact_failure(mut failure: Failure, own: Option<&str>) -> Failure {
     failure.message = redact(&failure.message, own);
-    for violation in &mut failure.details {
-        violation.allowed = redact(&violation.allowed, own);
-        violation.hint = violation.hint.take().map(|hint| redact(&hint, own));
+    for error in &mut failure.details {
+        error.allowed = redact(&error.allowed, own);
+        error.hint = error.hint.take().map(|hint| redact(&hint, own));
     }
     failure
 }
 
-/// The text without IPv4 addresses, names that exist only inside a network, names with a port, and `own`, the host
-/// that the tool talks to. Public names without a port stay.
+/// The text without IPv4 addresses, internal names, names with a port, and `own`, the host that the tool sends requests
+/// to. Public names without a port stay.
 pub(crate) fn redact(text: &str, own: Option<&str>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut word = String::new();
@@ -56,7 +56,7 @@ fn is_host(word: &str, own: Option<&str>) -> bool {
     lower == "localhost"
         || own.is_some_and(|own| own.eq_ignore_ascii_case(name))
         || lower.parse::<std::net::Ipv4Addr>().is_ok()
-        || INSIDE.iter().any(|ending| lower.ends_with(ending))
+        || INTERNAL_SUFFIXES.iter().any(|suffix| lower.ends_with(suffix))
         || port.is_some_and(|port| dotted || (named && (1000..=65535).contains(&port.parse().unwrap_or(0_u32))))
 }
 
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_go_and_words_stay() {
+    fn hosts_are_removed_and_other_words_stay() {
         for (text, shown) in [
             ("dial tcp 10.0.3.17:5432: refused", "dial tcp [host]: refused"),
             ("could not reach http://db-7.prod.internal:5432/x", "could not reach http://[host]/x"),

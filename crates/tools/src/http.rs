@@ -15,14 +15,16 @@ use reqwest::{
 use serde_json::value::RawValue;
 
 use crate::{
-    Answer, Context, Handler, hosts, output,
+    context::Context,
+    handler::{Handler, ToolResult},
+    hosts, output,
     secrets::Secrets,
-    template::{Refused, Template, Values, json::JsonTemplate, url::UrlTemplate},
+    template::{JsonTemplate, RefusedValue, Template, UrlTemplate, Values},
 };
 
 pub(crate) use client::build as build_client;
 
-/// Bytes of an error's body that are read.
+/// At most this many bytes of an error's body are read.
 const MAX_ERROR_BODY: usize = 64 * 1024;
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -33,12 +35,12 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 #[derive(Debug)]
 pub(crate) enum Body {
     None,
-    /// The arguments, as they were sent.
+    /// The arguments, byte for byte.
     Arguments,
     Json(JsonTemplate),
 }
 
-/// One request, from its template.
+/// A tool that sends one HTTP request.
 #[derive(Debug)]
 pub(crate) struct HttpTool {
     pub(crate) client: Client,
@@ -51,18 +53,18 @@ pub(crate) struct HttpTool {
 }
 
 impl Handler for Arc<HttpTool> {
-    fn run(&self, context: Context, arguments: Box<RawValue>) -> BoxFuture<'static, Answer> {
+    fn run(&self, context: Context, arguments: Box<RawValue>) -> BoxFuture<'static, ToolResult> {
         let tool = Arc::clone(self);
         async move {
-            let answer = tool.attempt(&context, &arguments).await;
-            answer.and_then(|output| tool.secrets.redact_output(output)).map_err(|failure| tool.shown(failure))
+            let result = tool.attempt(&context, &arguments).await;
+            result.and_then(|output| tool.secrets.redact_output(output)).map_err(|failure| tool.redact(failure))
         }
         .boxed()
     }
 }
 
 impl HttpTool {
-    async fn attempt(&self, context: &Context, arguments: &RawValue) -> Answer {
+    async fn attempt(&self, context: &Context, arguments: &RawValue) -> ToolResult {
         let request = self.request(context, arguments)?;
         let response = self.client.execute(request).await.map_err(|error| classify::transport(&error))?;
         if response.status().is_success() {
@@ -77,7 +79,7 @@ impl HttpTool {
         let values = Values::new(context, arguments)?;
         let refuse = |refused| values.failure(refused);
         let url = self.url.fill(&values).map_err(refuse)?;
-        let url = url.parse().map_err(|_| classify::unbuildable())?;
+        let url = url.parse().map_err(|_| classify::invalid_request())?;
         let mut request = Request::new(self.method.clone(), url);
         *request.headers_mut() = self.headers(context, &values).map_err(refuse)?;
         let body = match &self.body {
@@ -92,11 +94,11 @@ impl HttpTool {
         Ok(request)
     }
 
-    /// What the manifest declares, then what we add where it declares nothing.
-    fn headers(&self, context: &Context, values: &Values<'_>) -> Result<HeaderMap, Refused> {
+    /// The headers of the manifest, then Redial's own where the manifest has none.
+    fn headers(&self, context: &Context, values: &Values<'_>) -> Result<HeaderMap, RefusedValue> {
         let mut headers = HeaderMap::new();
         for (name, template) in &self.headers {
-            let text = template.fill_certain(values)?;
+            let text = template.fill_required(values)?;
             let mut value = HeaderValue::from_str(&text)
                 .or_else(|_| HeaderValue::from_bytes(text.as_bytes()))
                 .map_err(|_| template.refuse("header", "text without line breaks and control characters"))?;
@@ -113,13 +115,13 @@ impl HttpTool {
         Ok(headers)
     }
 
-    /// The failure as it may be stored: no secrets, no names of hosts.
-    fn shown(&self, failure: Failure) -> Failure {
+    /// The failure as it may be stored, without secrets and host names.
+    fn redact(&self, failure: Failure) -> Failure {
         hosts::redact_failure(self.secrets.redact_failure(failure), Some(self.url.host()))
     }
 }
 
-/// A key of any text as a header can carry it: one that is not plain visible ASCII is percent-encoded, always alike.
+/// An idempotency key as a header value: one that is not plain visible ASCII is percent-encoded, always in the same way.
 fn header_key(key: &str) -> String {
     let plain = key.bytes().all(|byte| byte.is_ascii_graphic());
     if plain { key.to_owned() } else { utf8_percent_encode(key, NON_ALPHANUMERIC).to_string() }
@@ -136,7 +138,7 @@ async fn read_output(mut response: Response) -> Result<Vec<u8>, Failure> {
     Ok(body)
 }
 
-/// The start of an error's body; one that breaks off is as good.
+/// The start of an error's body, also if the connection is lost in the middle of it.
 async fn read_up_to(mut response: Response, max: usize) -> Vec<u8> {
     let mut body = Vec::new();
     while let Ok(Some(chunk)) = response.chunk().await {

@@ -1,7 +1,7 @@
-//! What runs a tool: native Rust, HTTP, command.
+//! Runs tools: native Rust functions, HTTP requests, commands.
 //!
 //! A [`Tool`] is a spec and a handler; [`Tool::run`] is one attempt. Dropping its future stops the attempt: deadlines,
-//! lost leases and cancels all work that way. What failed is told in the closed set of [`redial_proto::ErrorClass`].
+//! lost leases and cancels all work that way. Failures are classified by the closed set [`redial_proto::ErrorClass`].
 //!
 //! `docs/TOOLS.md` is the guide for people who write tools.
 
@@ -9,6 +9,7 @@ mod command;
 mod context;
 mod echo;
 mod error;
+mod handler;
 mod hosts;
 mod http;
 mod manifest;
@@ -19,9 +20,10 @@ mod structured;
 mod template;
 mod tool;
 
-pub use command::settled;
+pub use command::wait_for_kills;
 pub use context::{Context, Watchers};
 pub use error::{Rules, ToolError};
+pub use handler::{Handler, ToolResult};
 pub use manifest::{ManifestError, load, load_with};
-pub use native::{IntoAnswer, NativeTool};
-pub use tool::{Answer, Handler, Tool, ToolConflict, check_reserved, check_together};
+pub use native::{IntoToolResult, NativeTool};
+pub use tool::{Tool, ToolConflict, check_compatible, check_reserved};

@@ -1,18 +1,22 @@
 //! `tools.toml`: HTTP and command tools, declared.
 //!
-//! Everything that can be wrong in a manifest is found here, before the first call, and named by file, line, tool and
+//! Every mistake in a manifest is found when it is loaded, before the first call, and reported with file, line, tool and
 //! field.
 
 mod build;
 mod error;
 mod file;
+mod location;
 
 use std::{collections::HashMap, fs, path::Path, time::Duration};
 
 use reqwest::Client;
 
-use self::{error::Place, file::File};
-use crate::{Tool, http, tool::check_together};
+use self::{file::File, location::Location};
+use crate::{
+    http,
+    tool::{Tool, check_compatible},
+};
 
 pub use error::ManifestError;
 
@@ -29,16 +33,17 @@ pub fn load_with(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Resu
     let mut loader = Loader { folder: path.parent().unwrap_or(Path::new(".")), variable, clients: HashMap::new() };
     let mut tools = Vec::with_capacity(file.tool.len());
     for entry in file.tool {
-        let place = Place { file: path, text: &text, tool: entry.name.get_ref().clone(), at: entry.name.span().start };
-        tools.push(loader.tool(entry, &place)?);
-        check_together(&tools).map_err(|conflict| place.error("", conflict.to_string()))?;
+        let location =
+            Location { file: path, text: &text, tool: entry.name.get_ref().clone(), at: entry.name.span().start };
+        tools.push(loader.tool(entry, &location)?);
+        check_compatible(&tools).map_err(|conflict| location.error("", conflict.to_string()))?;
     }
     Ok(tools)
 }
 
-/// What all tools of a manifest share.
+/// Builds the tools of one manifest.
 struct Loader<'a> {
-    /// Where the manifest is; relative paths start there.
+    /// The manifest's folder; relative paths start there.
     folder: &'a Path,
     variable: &'a dyn Fn(&str) -> Option<String>,
     /// One client for each connect timeout, so that tools share connections.
@@ -50,7 +55,8 @@ impl Loader<'_> {
         if let Some(client) = self.clients.get(&connect_timeout) {
             return Ok(client.clone());
         }
-        let client = http::build_client(connect_timeout).map_err(|error| format!("no HTTP client: {error}"))?;
+        let client = http::build_client(connect_timeout)
+            .map_err(|error| format!("the HTTP client could not be created: {error}"))?;
         self.clients.insert(connect_timeout, client.clone());
         Ok(client)
     }

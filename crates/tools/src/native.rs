@@ -1,7 +1,7 @@
 //! Tools that are Rust functions.
 //!
-//! A function becomes a tool through [`NativeTool`], which is implemented for what its arguments and its return type
-//! allow; the type parameter `M` only tells these implementations apart and is never written down.
+//! A function becomes a tool through [`NativeTool`], which is implemented for every suitable combination of arguments and
+//! return type. The type parameter `M` only distinguishes these implementations; users never write it.
 
 use std::{future::Future, sync::Arc};
 
@@ -11,22 +11,27 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, value::RawValue};
 
-use crate::{Context, Handler, ToolError, output, tool::Answer};
+use crate::{
+    context::Context,
+    error::ToolError,
+    handler::{Handler, ToolResult},
+    output,
+};
 
 /// An async function that can be a tool: `async fn(Arguments) -> Output` or `async fn(Context, Arguments) -> Output`.
-/// Do not implement it; see [`crate::Handler`] for tools that are no functions.
+/// Do not implement it; implement [`crate::Handler`] for other tools.
 pub trait NativeTool<M>: Send + Sync + 'static {
     /// The type of the arguments: `Deserialize` to read them, `JsonSchema` for the tool's schema.
     type Arguments: DeserializeOwned + JsonSchema + Send + 'static;
 
     /// Runs one attempt.
-    fn call(&self, context: Context, arguments: Self::Arguments) -> impl Future<Output = Answer> + Send;
+    fn call(&self, context: Context, arguments: Self::Arguments) -> impl Future<Output = ToolResult> + Send;
 }
 
 /// What a tool's function may return: a serialisable value, or a `Result` of one with [`ToolError`].
-pub trait IntoAnswer<M> {
+pub trait IntoToolResult<M> {
     /// The value as JSON text, or the failure.
-    fn into_answer(self) -> Answer;
+    fn into_result(self) -> ToolResult;
 }
 
 /// Tells a plain return value from a `Result`.
@@ -37,18 +42,18 @@ pub struct Plain;
 #[derive(Debug)]
 pub struct Fallible;
 
-impl<T: Serialize> IntoAnswer<Plain> for T {
-    fn into_answer(self) -> Answer {
+impl<T: Serialize> IntoToolResult<Plain> for T {
+    fn into_result(self) -> ToolResult {
         let text = serde_json::value::to_raw_value(&self).map_err(|error| {
-            Failure::new(ErrorClass::OutputInvalid, format!("the tool's output is no JSON: {error}"))
+            Failure::new(ErrorClass::OutputInvalid, format!("the tool's output cannot be written as JSON: {error}"))
         })?;
         output::within_limits(text)
     }
 }
 
-impl<T: Serialize> IntoAnswer<Fallible> for Result<T, ToolError> {
-    fn into_answer(self) -> Answer {
-        self?.into_answer()
+impl<T: Serialize> IntoToolResult<Fallible> for Result<T, ToolError> {
+    fn into_result(self) -> ToolResult {
+        self?.into_result()
     }
 }
 
@@ -57,12 +62,12 @@ where
     F: Fn(A) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = R> + Send,
     A: DeserializeOwned + JsonSchema + Send + 'static,
-    R: IntoAnswer<M>,
+    R: IntoToolResult<M>,
 {
     type Arguments = A;
 
-    async fn call(&self, _context: Context, arguments: A) -> Answer {
-        self(arguments).await.into_answer()
+    async fn call(&self, _context: Context, arguments: A) -> ToolResult {
+        self(arguments).await.into_result()
     }
 }
 
@@ -71,12 +76,12 @@ where
     F: Fn(Context, A) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = R> + Send,
     A: DeserializeOwned + JsonSchema + Send + 'static,
-    R: IntoAnswer<M>,
+    R: IntoToolResult<M>,
 {
     type Arguments = A;
 
-    async fn call(&self, context: Context, arguments: A) -> Answer {
-        self(context, arguments).await.into_answer()
+    async fn call(&self, context: Context, arguments: A) -> ToolResult {
+        self(context, arguments).await.into_result()
     }
 }
 
@@ -86,7 +91,7 @@ pub(crate) fn schema_of<M, T: NativeTool<M>>(_function: &T) -> Value {
     settings.into_generator().into_root_schema_for::<T::Arguments>().to_value()
 }
 
-/// What runs a function.
+/// The handler that runs a function.
 pub(crate) fn handler<M: 'static, T: NativeTool<M>>(function: T) -> impl Handler {
     let function = Arc::new(function);
     FnHandler(move |context: Context, arguments: Box<RawValue>| {
@@ -101,8 +106,8 @@ pub(crate) fn handler<M: 'static, T: NativeTool<M>>(function: T) -> impl Handler
 
 struct FnHandler<F>(F);
 
-impl<F: Fn(Context, Box<RawValue>) -> BoxFuture<'static, Answer> + Send + Sync + 'static> Handler for FnHandler<F> {
-    fn run(&self, context: Context, arguments: Box<RawValue>) -> BoxFuture<'static, Answer> {
+impl<F: Fn(Context, Box<RawValue>) -> BoxFuture<'static, ToolResult> + Send + Sync + 'static> Handler for FnHandler<F> {
+    fn run(&self, context: Context, arguments: Box<RawValue>) -> BoxFuture<'static, ToolResult> {
         self.0(context, arguments)
     }
 }
@@ -111,7 +116,7 @@ fn read<A: DeserializeOwned>(arguments: &RawValue) -> Result<A, Failure> {
     serde_json::from_str(arguments.get()).or_else(|_| located(arguments.get()))
 }
 
-/// Reads again, slower, to say where in the arguments the type did not fit.
+/// Reads the arguments again, slower, to find the one that does not fit the type.
 fn located<A: DeserializeOwned>(text: &str) -> Result<A, Failure> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
@@ -120,8 +125,8 @@ fn located<A: DeserializeOwned>(text: &str) -> Result<A, Failure> {
         let sent = whole.pointer(&path).cloned().unwrap_or(Value::Null);
         let allowed = without_position(&error.inner().to_string());
         let message = limits::shorten(&format!("{path}: {allowed}"), limits::MAX_ERROR_MESSAGE);
-        let violation = FieldError { path, rule: "deserialize".to_owned(), sent, allowed, hint: None };
-        Failure::new(ErrorClass::InvalidArguments, message).without_effect().with_details(vec![violation])
+        let field_error = FieldError { path, rule: "deserialize".to_owned(), sent, allowed, hint: None };
+        Failure::new(ErrorClass::InvalidArguments, message).without_effect().with_details(vec![field_error])
     })
 }
 
@@ -134,7 +139,7 @@ fn pointer(path: &serde_path_to_error::Path) -> String {
     })
 }
 
-/// Line and column are of no use to a sender who gets a pointer.
+/// The message without line and column, because the sender gets a pointer.
 fn without_position(message: &str) -> String {
     message.rfind(" at line ").map_or(message, |end| &message[..end]).to_owned()
 }

@@ -1,4 +1,4 @@
-//! What a tool wrote → JSON text within the limits.
+//! Turns a tool's output into JSON text within the limits.
 
 use redial_proto::{
     ErrorClass, Failure,
@@ -6,15 +6,15 @@ use redial_proto::{
 };
 use serde_json::value::RawValue;
 
-use crate::Answer;
+use crate::handler::ToolResult;
 
-/// Bytes of an output that is too large or too deep, shown in the error.
+/// Bytes of an output beyond the limits that the error quotes.
 const PREVIEW: usize = 500;
 
-/// JSON is kept letter by letter; any other text becomes a JSON string; nothing at all becomes `null`.
+/// JSON is kept byte for byte; any other text becomes a JSON string; empty output becomes `null`.
 ///
-/// In the text, invalid UTF-8 and U+0000 become U+FFFD: Postgres takes neither.
-pub(crate) fn from_bytes(bytes: &[u8]) -> Answer {
+/// In text, invalid UTF-8 and U+0000 become U+FFFD, because Postgres accepts neither.
+pub(crate) fn from_bytes(bytes: &[u8]) -> ToolResult {
     let text = String::from_utf8_lossy(bytes);
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     if text.trim().is_empty() {
@@ -25,25 +25,26 @@ pub(crate) fn from_bytes(bytes: &[u8]) -> Answer {
     {
         return within_limits(json.to_owned());
     }
-    let string = serde_json::value::to_raw_value(&text.replace('\0', "\u{fffd}"))
-        .map_err(|error| Failure::new(ErrorClass::Internal, format!("text that is no JSON string: {error}")))?;
+    let string = serde_json::value::to_raw_value(&text.replace('\0', "\u{fffd}")).map_err(|error| {
+        Failure::new(ErrorClass::Internal, format!("the output cannot be written as a JSON string: {error}"))
+    })?;
     within_limits(string)
 }
 
-/// The output, unless it is too large or nests too deep.
-pub(crate) fn within_limits(output: Box<RawValue>) -> Answer {
+/// The output, unless it is too large or nested too deep.
+pub(crate) fn within_limits(output: Box<RawValue>) -> ToolResult {
     if output.get().len() > MAX_OUTPUT {
         return Err(too_large(output.get()));
     }
     if limits::json_depth(output.get()) > MAX_DEPTH {
         let start = limits::shorten(output.get(), PREVIEW);
-        let message = format!("the output nests deeper than {MAX_DEPTH} levels; it starts: {start}");
+        let message = format!("the output is nested deeper than {MAX_DEPTH} levels; it starts: {start}");
         return Err(Failure::new(ErrorClass::OutputInvalid, message));
     }
     Ok(output)
 }
 
-/// An output over the limit, of which at least the start is known.
+/// The failure for an output over the size limit; `start` is at least its start.
 pub(crate) fn too_large(start: &str) -> Failure {
     let start = limits::shorten(start, PREVIEW);
     let message = format!("the output is over {MAX_OUTPUT} bytes; it starts: {start}");
@@ -70,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_poisons() {
+    fn text_that_postgres_refuses_is_replaced() {
         assert_eq!(accepted(b"a\0b\xff"), "\"a\u{fffd}b\u{fffd}\"");
         assert_eq!(accepted(b"\"\xff\""), "\"\\\"\u{fffd}\\\"\"");
     }

@@ -1,4 +1,4 @@
-//! Secrets of a tool, and how they are kept out of everything that is stored or shown.
+//! Keeps a tool's secrets out of everything that is stored or shown.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use redial_proto::{ErrorClass, Failure, limits};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, value::RawValue};
 
-use crate::Answer;
+use crate::handler::ToolResult;
 
-/// What stands where a secret stood.
+/// The replacement for a secret.
 const MARK: &str = "[secret]";
 
-/// The values that must appear nowhere, in each form in which a service may give them back. Longest first.
+/// Values that must not be stored or shown, in each form in which a service may return them. Longest first.
 #[derive(Clone, Default)]
 pub(crate) struct Secrets(Vec<SecretString>);
 
@@ -35,7 +35,7 @@ impl Secrets {
         Self::new(self.0.iter().chain([value]))
     }
 
-    /// Bytes of the longest form.
+    /// Length of the longest form, in bytes.
     pub(crate) fn longest(&self) -> usize {
         self.0.first().map_or(0, |secret| secret.expose_secret().len())
     }
@@ -44,7 +44,7 @@ impl Secrets {
         self.0.iter().fold(text.to_owned(), |text, secret| text.replace(secret.expose_secret(), MARK))
     }
 
-    /// Overwrites every form with as many `*` as it has bytes, so that nothing moves; occurrences may overlap.
+    /// Overwrites every occurrence with `*`, byte by byte, so that offsets do not change; occurrences may overlap.
     pub(crate) fn mask(&self, bytes: &mut [u8]) {
         let mut found = Vec::new();
         for secret in &self.0 {
@@ -60,22 +60,25 @@ impl Secrets {
     /// The failure without secrets, its message within the limit.
     pub(crate) fn redact_failure(&self, mut failure: Failure) -> Failure {
         failure.message = limits::shorten(&self.redact(&failure.message), limits::MAX_ERROR_MESSAGE);
-        for violation in &mut failure.details {
-            violation.path = self.redact(&violation.path);
-            violation.allowed = self.redact(&violation.allowed);
-            violation.hint = violation.hint.take().map(|hint| self.redact(&hint));
-            violation.sent = self.redact_value(violation.sent.take());
+        for error in &mut failure.details {
+            error.path = self.redact(&error.path);
+            error.allowed = self.redact(&error.allowed);
+            error.hint = error.hint.take().map(|hint| self.redact(&hint));
+            error.sent = self.redact_value(error.sent.take());
         }
         failure
     }
 
-    /// The output without secrets; a service that mirrors its request would otherwise put them on record.
-    pub(crate) fn redact_output(&self, output: Box<RawValue>) -> Answer {
+    /// The output without secrets; a service that echoes its request would otherwise have them recorded.
+    pub(crate) fn redact_output(&self, output: Box<RawValue>) -> ToolResult {
         if !self.0.iter().any(|secret| output.get().contains(secret.expose_secret())) {
             return Ok(output);
         }
         RawValue::from_string(self.redact(output.get())).map_err(|_| {
-            Failure::new(ErrorClass::OutputInvalid, "the output holds a secret of the tool, and is no JSON without it")
+            Failure::new(
+                ErrorClass::OutputInvalid,
+                "the output contains a secret of the tool and is not valid JSON without it",
+            )
         })
     }
 
@@ -111,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_goes() {
+    fn every_form_is_replaced() {
         let secrets = secrets(&["pa\"ss/wörd", "pa"]);
         let text = r#"a pa"ss/wörd b pa\"ss/wörd c pa%22ss%2Fw%C3%B6rd d"#;
         assert_eq!(secrets.redact(text), "a [secret] b [secret] c [secret] d");
@@ -127,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn masks_keep_their_place() {
+    fn masks_keep_offsets() {
         let mut bytes = b"xx abc abcabc y".to_vec();
         secrets(&["abc"]).mask(&mut bytes);
         assert_eq!(bytes, b"xx *** ****** y");

@@ -1,12 +1,12 @@
-//! Errors that a service or program writes down itself, in the forms that are around:
-//! `{"error": {...}}`, problem details (RFC 9457), and FastAPI's `{"detail": [...]}`.
+//! Structured errors of services and programs, in three forms: Redial's `{"error": {...}}`, problem details (RFC 9457),
+//! and FastAPI's `{"detail": [...]}`.
 
 use redial_proto::{ErrorClass, FieldError};
 use serde_json::{Map, Value};
 
-/// What was understood of an error's body.
+/// The parts of an error's body that were understood.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Told {
+pub(crate) struct ReportedError {
     pub(crate) class: Option<ErrorClass>,
     pub(crate) message: Option<String>,
     pub(crate) details: Vec<FieldError>,
@@ -14,38 +14,38 @@ pub(crate) struct Told {
     pub(crate) effect_possible: Option<bool>,
 }
 
-/// Reads an error's body; none if it tells nothing in a known form.
-pub(crate) fn read(body: &[u8]) -> Option<Told> {
+/// Reads an error's body; `None` if it has no known form.
+pub(crate) fn read(body: &[u8]) -> Option<ReportedError> {
     let value: Value = serde_json::from_slice(body).ok()?;
     let object = value.as_object()?;
-    let told = match object.get("error") {
-        Some(Value::Object(error)) => ours(error),
-        Some(Value::String(message)) => Told { message: Some(message.clone()), ..Told::default() },
-        _ => problem(object),
+    let error = match object.get("error") {
+        Some(Value::Object(error)) => redial(error),
+        Some(Value::String(message)) => ReportedError { message: Some(message.clone()), ..ReportedError::default() },
+        _ => problem_details(object),
     };
-    (told != Told::default()).then_some(told)
+    (error != ReportedError::default()).then_some(error)
 }
 
-fn ours(error: &Map<String, Value>) -> Told {
-    Told {
-        class: error.get("class").and_then(Value::as_str).and_then(class_of_a_tool),
+fn redial(error: &Map<String, Value>) -> ReportedError {
+    ReportedError {
+        class: error.get("class").and_then(Value::as_str).and_then(claimable_class),
         message: text(error, "message"),
-        details: items(error, "details").filter_map(violation).collect(),
+        details: items(error, "details").filter_map(field_error).collect(),
         retry_after_ms: error.get("retry_after_ms").and_then(Value::as_u64),
         effect_possible: error.get("effect_possible").and_then(Value::as_bool),
     }
 }
 
-fn problem(object: &Map<String, Value>) -> Told {
+fn problem_details(object: &Map<String, Value>) -> ReportedError {
     let words: Vec<String> = [text(object, "title"), text(object, "detail")].into_iter().flatten().collect();
     let message = if words.is_empty() { text(object, "message") } else { Some(words.join(": ")) };
     let details: Vec<FieldError> =
-        items(object, "errors").chain(items(object, "detail")).filter_map(violation).collect();
-    Told { message, details, ..Told::default() }
+        items(object, "errors").chain(items(object, "detail")).filter_map(field_error).collect();
+    ReportedError { message, details, ..ReportedError::default() }
 }
 
-/// A broken rule, whatever its fields are called.
-fn violation(item: &Value) -> Option<FieldError> {
+/// A field error, with the field names of any of the three forms.
+fn field_error(item: &Value) -> Option<FieldError> {
     let item = item.as_object()?;
     let any = |names: &[&str]| names.iter().find_map(|name| text(item, name));
     let path = any(&["path", "pointer"]).map(|path| path.trim_start_matches('#').to_owned());
@@ -72,8 +72,8 @@ fn location(loc: &Value) -> String {
     })
 }
 
-/// The classes that a tool may claim; the others are for Redial alone to say.
-fn class_of_a_tool(name: &str) -> Option<ErrorClass> {
+/// The class, if a tool may claim it; only Redial itself assigns the others.
+fn claimable_class(name: &str) -> Option<ErrorClass> {
     use ErrorClass as Class;
     let class: Class = name.parse().ok()?;
     let allowed = matches!(
@@ -102,10 +102,10 @@ fn items<'a>(object: &'a Map<String, Value>, name: &str) -> impl Iterator<Item =
 mod tests {
     use super::*;
 
-    fn told(body: &str) -> Option<(Option<String>, Vec<String>)> {
-        let told = read(body.as_bytes())?;
-        let details = told.details.iter().map(|v| format!("{} {} {} {}", v.path, v.rule, v.sent, v.allowed)).collect();
-        Some((told.message, details))
+    fn summary(body: &str) -> Option<(Option<String>, Vec<String>)> {
+        let error = read(body.as_bytes())?;
+        let details = error.details.iter().map(|v| format!("{} {} {} {}", v.path, v.rule, v.sent, v.allowed)).collect();
+        Some((error.message, details))
     }
 
     #[test]
@@ -128,7 +128,7 @@ mod tests {
             ("[1]", None),
             ("no JSON", None),
         ] {
-            assert_eq!(told(body), expected, "{body}");
+            assert_eq!(summary(body), expected, "{body}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! A tool: its spec, and what runs it.
+//! A tool: its spec and its handler.
 
 use std::{
     any::Any,
@@ -16,21 +16,12 @@ use redial_proto::{
 use serde_json::value::RawValue;
 
 use crate::{
-    Context, hosts,
+    context::Context,
+    handler::{Handler, ToolResult},
+    hosts,
     native::{self, NativeTool},
     secrets::Secrets,
 };
-
-/// How an attempt ends: the tool's result as JSON text, or why there is none.
-pub type Answer = Result<Box<RawValue>, Failure>;
-
-/// Runs one attempt after the other, many at the same time.
-///
-/// The future is dropped when the attempt must stop: deadline, lost lease, cancel. Whatever it started must then end.
-pub trait Handler: Send + Sync + 'static {
-    /// Runs one attempt. `arguments` is a JSON object that fits the tool's schema.
-    fn run(&self, context: Context, arguments: Box<RawValue>) -> BoxFuture<'static, Answer>;
-}
 
 /// A tool that a worker can run. Cheap to clone.
 ///
@@ -61,8 +52,8 @@ pub trait Handler: Send + Sync + 'static {
 pub struct Tool {
     /// What the worker registers.
     pub spec: ToolSpec,
-    /// Attempts that one worker runs at the same time in this tool's pool, or of this very tool in the pool of models;
-    /// none: as many as it has slots.
+    /// Attempts that one worker runs at the same time in this tool's pool, or, in the pool of models, of this tool alone.
+    /// `None` means as many as the worker has permits.
     pub concurrency: Option<u32>,
     handler: Arc<dyn Handler>,
     secrets: Secrets,
@@ -72,54 +63,54 @@ impl Tool {
     /// A tool from an async function `(arguments)` or `(context, arguments)`, whose schema comes from the type of the
     /// arguments. It returns any serialisable value, or a `Result` of one with [`crate::ToolError`].
     ///
-    /// The effect is `unsafe` until [`Tool::effect`] says better.
+    /// The effect is `unsafe` unless [`Tool::effect`] declares another one.
     pub fn new<M: 'static>(name: impl Into<String>, function: impl NativeTool<M>) -> Self {
         let spec = ToolSpec { parameters: native::schema_of(&function), ..ToolSpec::named(name) };
         Self::from_handler(spec, native::handler(function))
     }
 
-    /// A tool from its parts.
+    /// A tool from a spec and a handler.
     pub fn from_handler(spec: ToolSpec, handler: impl Handler) -> Self {
         Self { spec, concurrency: None, handler: Arc::new(handler), secrets: Secrets::default() }
     }
 
-    /// For people and models: say what it does, when to use it, and what it returns.
+    /// Sets the description that people and models read: what the tool does, when to use it, and what it returns.
     #[must_use]
     pub fn describe(mut self, description: impl Into<String>) -> Self {
         self.spec.description = description.into();
         self
     }
 
-    /// What running it does to the world.
+    /// Declares what running the tool does to the world.
     #[must_use]
     pub fn effect(mut self, effect: Effect) -> Self {
         self.spec.effect = effect;
         self
     }
 
-    /// The group of workers that runs it.
+    /// Sets the pool, the group of workers that runs the tool.
     #[must_use]
     pub fn pool(mut self, pool: impl Into<String>) -> Self {
         self.spec.pool = pool.into();
         self
     }
 
-    /// How long one attempt may take, in whole ms.
+    /// Limits the duration of one attempt, in whole ms.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.spec.timeout_ms = duration::whole_ms(timeout);
         self
     }
 
-    /// When a failed attempt is repeated.
+    /// Sets when a failed attempt is retried.
     #[must_use]
     pub fn retry(mut self, retry: RetryPolicy) -> Self {
         self.spec.retry = retry;
         self
     }
 
-    /// Attempts that one worker runs at the same time. Limits belong to pools, so a tool of the default pool moves to a
-    /// pool of its own, named after it. Only in the pool of models each model has a limit of its own.
+    /// Limits the attempts that one worker runs at the same time. Limits belong to pools, so a tool of the default pool
+    /// moves to its own pool, named after it. Only in the pool of models does each model have its own limit.
     #[must_use]
     pub fn concurrency(mut self, limit: u32) -> Self {
         self.concurrency = Some(limit);
@@ -129,7 +120,7 @@ impl Tool {
         self
     }
 
-    /// For a tool that a model calls again and again until something changes: the same call is then never refused as a
+    /// For a tool that a model calls repeatedly until something changes: an identical call is then never refused as a
     /// repetition.
     #[must_use]
     pub fn polling(mut self) -> Self {
@@ -137,51 +128,51 @@ impl Tool {
         self
     }
 
-    /// Calls of one turn of a model to tools like this run one after the other, in order, instead of in parallel.
+    /// Runs a turn's calls to sequential tools one after the other, in order, instead of in parallel.
     #[must_use]
     pub fn sequential(mut self) -> Self {
         self.spec.sequential = true;
         self
     }
 
-    /// Takes arguments only to the letter: damaged ones go back to the model, even what could be repaired without loss.
+    /// Switches repairs off: damaged arguments go back to the model, even if they could be repaired without loss.
     #[must_use]
     pub fn exact_arguments(mut self) -> Self {
         self.spec.repairs = false;
         self
     }
 
-    /// A value that the tool uses and that must appear nowhere: it is replaced by `[secret]` in results and errors,
-    /// plain, as JSON and percent-encoded.
+    /// Registers a secret that the tool uses: it is replaced by `[secret]` in results and errors, plain, as JSON and
+    /// percent-encoded.
     #[must_use]
     pub fn secret(mut self, value: impl Into<String>) -> Self {
         self.secrets = self.secrets.and(&value.into().into());
         self
     }
 
-    /// Runs one attempt. Never panics: a panic of the tool becomes class `internal`, effect possible. Errors name no
-    /// hosts inside a network; neither they nor results hold a secret of the tool.
-    pub fn run(&self, context: Context, arguments: Box<RawValue>) -> BoxFuture<'static, Answer> {
+    /// Runs one attempt. Never panics: a panic of the tool becomes class `internal`, effect possible. Errors contain no
+    /// names of internal hosts, and neither errors nor results contain a secret of the tool.
+    pub fn run(&self, context: Context, arguments: Box<RawValue>) -> BoxFuture<'static, ToolResult> {
         let (handler, secrets, call) = (Arc::clone(&self.handler), self.secrets.clone(), context.call);
         let attempt = async move { handler.run(context, arguments).await };
         let end = AssertUnwindSafe(attempt).catch_unwind();
         end.map(move |end| end.unwrap_or_else(|panic| Err(panicked(&*panic))))
-            .map(move |answer| shown(call, answer, &secrets))
+            .map(move |result| redact(call, result, &secrets))
             .boxed()
     }
 }
 
-/// The answer as it may be stored and shown. Whoever has to find out which host it was asks for the debug log.
-fn shown(call: CallId, answer: Answer, secrets: &Secrets) -> Answer {
-    let failure = match answer {
+/// The result as it may be stored and shown. Only the debug log contains the names of hosts.
+fn redact(call: CallId, result: ToolResult, secrets: &Secrets) -> ToolResult {
+    let failure = match result {
         Ok(output) => return secrets.redact_output(output),
         Err(failure) => secrets.redact_failure(failure),
     };
-    let shown = hosts::redact_failure(failure.clone(), None);
-    if shown.message != failure.message {
-        tracing::debug!(%call, "an error with names of hosts: {}", failure.message);
+    let redacted = hosts::redact_failure(failure.clone(), None);
+    if redacted.message != failure.message {
+        tracing::debug!(%call, error = failure.message, "Removed host names from an error");
     }
-    Err(shown)
+    Err(redacted)
 }
 
 impl fmt::Debug for Tool {
@@ -196,26 +187,28 @@ fn panicked(panic: &(dyn Any + Send)) -> Failure {
     Failure::new(ErrorClass::Internal, limits::shorten(&message, limits::MAX_ERROR_MESSAGE))
 }
 
-/// Says whether a tool takes a name or the pool that belongs to models.
+/// Refuses a tool whose name or pool is reserved for models; the error says which.
 pub fn check_reserved(spec: &ToolSpec) -> Result<(), String> {
     if spec.pool == turn::POOL {
-        return Err(format!("pool {:?} belongs to models; choose another name", turn::POOL));
+        return Err(format!("pool {:?} is reserved for models; choose another name", turn::POOL));
     }
     match turn::model_name(&spec.name) {
-        Some(_) => Err(format!("names that start with {:?} belong to models; choose another", turn::tool_name(""))),
+        Some(_) => {
+            Err(format!("names that start with {:?} are reserved for models; choose another", turn::tool_name("")))
+        }
         None => Ok(()),
     }
 }
 
-/// Two tools that cannot be run by one worker.
+/// Two tools that one worker cannot run together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ToolConflict {
-    /// Two tools of one name.
-    #[error("tool {0:?} is there twice; each name may be there once")]
+    /// Two tools have the same name.
+    #[error("tool {0:?} is declared twice; each name may be used only once")]
     Name(String),
-    /// One pool with two limits.
+    /// Two tools set different limits for one pool.
     #[error(
-        "pool {pool:?}: tool {first:?} wants concurrency {first_limit}, tool {second:?} wants {second_limit}; \
+        "pool {pool:?}: tool {first:?} sets concurrency {first_limit}, tool {second:?} sets {second_limit}; \
          a pool has one limit"
     )]
     Concurrency {
@@ -232,9 +225,9 @@ pub enum ToolConflict {
     },
 }
 
-/// Says which tools do not go together: names are unique, and a pool has one concurrency. In the pool of models each
-/// model has its own.
-pub fn check_together(tools: &[Tool]) -> Result<(), ToolConflict> {
+/// Checks that one worker can run all tools: names are unique, and a pool has one concurrency limit. In the pool of models
+/// each model has its own limit.
+pub fn check_compatible(tools: &[Tool]) -> Result<(), ToolConflict> {
     let mut names = HashSet::new();
     let mut limits: HashMap<&str, (&Tool, u32)> = HashMap::new();
     for tool in tools {

@@ -1,4 +1,4 @@
-//! Command tools with real programs.
+//! Command tools that run real programs.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,7 +11,7 @@ use std::{
 };
 
 use redial_proto::{ErrorClass, Failure, TaskId};
-use redial_tools::{Answer, Context, Tool, load_with, settled};
+use redial_tools::{Context, Tool, ToolResult, load_with, wait_for_kills};
 use serde_json::{Value, json, value::RawValue};
 use tokio::{sync::oneshot, time::timeout};
 
@@ -43,11 +43,11 @@ fn context() -> Context {
     }
 }
 
-async fn run(tool: &Tool, arguments: &Value) -> Answer {
+async fn run(tool: &Tool, arguments: &Value) -> ToolResult {
     tool.run(context(), RawValue::from_string(arguments.to_string()).unwrap()).await
 }
 
-async fn shell(text: &str) -> Answer {
+async fn shell(text: &str) -> ToolResult {
     let folder = tempfile::tempdir().unwrap();
     run(&script(folder.path(), text), &json!({})).await
 }
@@ -69,7 +69,11 @@ async fn large_input_and_output_pass_through() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = json!({"city": "a", "data": "x".repeat(250_000)});
     assert_eq!(run(&script(folder.path(), "cat"), &arguments).await.unwrap().get(), arguments.to_string());
-    assert_eq!(run(&script(folder.path(), "echo 1"), &arguments).await.unwrap().get(), "1", "input that nobody reads");
+    assert_eq!(
+        run(&script(folder.path(), "echo 1"), &arguments).await.unwrap().get(),
+        "1",
+        "input that the program does not read"
+    );
 }
 
 #[tokio::test]
@@ -108,9 +112,9 @@ async fn exit_codes_and_structured_errors() {
     let failed = failure("echo no such city >&2; exit 65").await;
     assert_eq!(failed.class, ErrorClass::InvalidArguments);
     assert_eq!(failed.message, "the program ended with exit code 65: no such city");
-    let told =
+    let limited =
         failure(r#"echo '{"error":{"class":"rate_limited","message":"later","retry_after_ms":70}}'; exit 1"#).await;
-    assert_eq!((told.class, told.retry_after_ms), (ErrorClass::RateLimited, Some(70)));
+    assert_eq!((limited.class, limited.retry_after_ms), (ErrorClass::RateLimited, Some(70)));
     assert_eq!(failure("kill -SEGV $$").await.class, ErrorClass::Internal);
 }
 
@@ -125,7 +129,7 @@ async fn secrets_and_hosts_are_kept_out() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_had_no_effect() {
+async fn a_missing_program_has_no_effect() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("data.txt"), "").unwrap();
     for program in ["no-such-program", "./no-such-program", "./data.txt"] {
@@ -139,24 +143,25 @@ async fn a_program_that_is_not_there_had_no_effect() {
 async fn endless_output_is_cut_off() {
     let failure = failure("yes").await;
     assert_eq!(failure.class, ErrorClass::OutputTooLarge);
-    settled().await;
+    wait_for_kills().await;
 }
 
-/// A named pipe that one process of a test holds open: it reports in through it, and the pipe's end is its death.
-struct Line {
+/// A named pipe that one process of a test holds open: the process writes a line when it runs, and the pipe ends when it
+/// dies.
+struct Lifeline {
     reader: BufReader<File>,
 }
 
-impl Line {
-    /// Makes the pipe; the process does `exec 9>name; echo >&9`.
-    fn make(folder: &Path, name: &str) -> std::path::PathBuf {
+impl Lifeline {
+    /// Creates the pipe; the process runs `exec 9>name; echo >&9`.
+    fn create(folder: &Path, name: &str) -> std::path::PathBuf {
         let path = folder.join(name);
         assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
         path
     }
 
-    /// Waits until the process has reported in.
-    async fn answered(path: std::path::PathBuf) -> Self {
+    /// Waits until the process runs.
+    async fn started(path: std::path::PathBuf) -> Self {
         let open = move || {
             let mut reader = BufReader::new(File::open(path).unwrap());
             reader.read_line(&mut String::new()).unwrap();
@@ -165,7 +170,7 @@ impl Line {
         tokio::task::spawn_blocking(open).await.unwrap()
     }
 
-    /// Waits until the process is dead. In a thread of its own, so that a survivor cannot keep the test from failing.
+    /// Waits until the process is dead. Reads in another thread, so that a survivor makes the test fail instead of hang.
     async fn dead(mut self) {
         let (over, end) = oneshot::channel();
         std::thread::spawn(move || {
@@ -176,7 +181,8 @@ impl Line {
     }
 }
 
-/// A child in the group; an orphan in a session of its own, tied to nothing but its environment; all deaf to SIGTERM.
+/// A child in the program's group, and an orphan in its own session that only its environment connects to the program; all
+/// ignore SIGTERM.
 const FAMILY: &str = "trap '' TERM
 (exec 9>child; echo >&9; exec sleep 100) &
 (setsid sh -c 'exec 9>orphan; echo >&9; exec sleep 100' </dev/null >/dev/null 2>&1 &)
@@ -185,36 +191,37 @@ exec 9>program; echo >&9; exec sleep 100";
 #[tokio::test]
 async fn dropping_an_attempt_kills_the_whole_tree() {
     let folder = tempfile::tempdir().unwrap();
-    let lines = ["child", "orphan", "program"].map(|name| Line::make(folder.path(), name)).map(Line::answered);
+    let programs =
+        ["child", "orphan", "program"].map(|name| Lifeline::create(folder.path(), name)).map(Lifeline::started);
     let tool = script(folder.path(), FAMILY);
     let attempt = tokio::spawn(async move { run(&tool, &json!({})).await });
-    let lines = futures_util::future::join_all(lines).await;
+    let programs = futures_util::future::join_all(programs).await;
     attempt.abort();
     assert!(attempt.await.unwrap_err().is_cancelled());
-    settled().await;
-    for line in lines {
-        line.dead().await;
+    wait_for_kills().await;
+    for program in programs {
+        program.dead().await;
     }
 }
 
 #[tokio::test]
 async fn what_a_program_leaves_behind_does_not_delay_its_result() {
     let folder = tempfile::tempdir().unwrap();
-    let line = Line::answered(Line::make(folder.path(), "daemon"));
-    Line::make(folder.path(), "ready");
-    // The daemon holds standard output open, in a session of its own.
+    let program = Lifeline::started(Lifeline::create(folder.path(), "daemon"));
+    Lifeline::create(folder.path(), "ready");
+    // The daemon holds standard output open, in its own session.
     let text = "setsid sh -c 'exec 9>daemon; echo >&9; echo > ready; exec sleep 100' &\nread _ < ready; echo '{\"done\":true}'";
     let tool = script(folder.path(), text);
     let arguments = json!({});
-    let (line, answer) = tokio::join!(line, timeout(Duration::from_secs(20), run(&tool, &arguments)));
+    let (program, answer) = tokio::join!(program, timeout(Duration::from_secs(20), run(&tool, &arguments)));
     assert_eq!(answer.unwrap().unwrap().get().trim(), r#"{"done":true}"#);
-    settled().await;
-    line.dead().await;
+    wait_for_kills().await;
+    program.dead().await;
 }
 
-/// Not a test of its own: the worker of the next one, in a process that can be killed.
+/// Not a test itself: the worker of the next test, in a process that can be killed.
 #[tokio::test]
-#[ignore = "run by a_killed_worker_takes_its_program_along"]
+#[ignore = "run by killing_a_worker_kills_its_program"]
 async fn worker_that_is_killed() {
     let folder = std::env::var("REDIAL_TEST_FOLDER").unwrap();
     let script_text = fs::read_to_string(Path::new(&folder).join("start.sh")).unwrap();
@@ -222,9 +229,9 @@ async fn worker_that_is_killed() {
 }
 
 #[tokio::test]
-async fn a_killed_worker_takes_its_program_along() {
+async fn killing_a_worker_kills_its_program() {
     let folder = tempfile::tempdir().unwrap();
-    let line = Line::answered(Line::make(folder.path(), "program"));
+    let program = Lifeline::started(Lifeline::create(folder.path(), "program"));
     fs::write(folder.path().join("start.sh"), "exec 9>program; echo >&9; exec sleep 100").unwrap();
     let mut worker = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "worker_that_is_killed"])
@@ -232,8 +239,8 @@ async fn a_killed_worker_takes_its_program_along() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    let line = line.await;
+    let program = program.await;
     worker.kill().unwrap();
     worker.wait().unwrap();
-    line.dead().await;
+    program.dead().await;
 }

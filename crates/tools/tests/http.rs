@@ -1,11 +1,11 @@
-//! HTTP tools against a real server: a few lines of TCP that answer what the test says.
+//! HTTP tools against a small TCP server that sends the responses of each test.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
 
 use redial_proto::{ErrorClass, Failure};
-use redial_tools::{Answer, Context, Tool, load_with};
+use redial_tools::{Context, Tool, ToolResult, load_with};
 use serde_json::value::RawValue;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -42,7 +42,7 @@ fn context() -> Context {
     }
 }
 
-async fn run(tool: &Tool, arguments: &str) -> Answer {
+async fn run(tool: &Tool, arguments: &str) -> ToolResult {
     tool.run(context(), RawValue::from_string(arguments.to_owned()).unwrap()).await
 }
 
@@ -63,15 +63,15 @@ async fn request(stream: &mut TcpStream) -> String {
     }
 }
 
-/// Answers one request with `reply`; returns what the tool made of it, and the request.
-async fn exchange(http: &str, arguments: &str, reply: impl Into<Vec<u8>>) -> (Answer, String) {
+/// Answers one request with `reply`; returns the tool's result and the request.
+async fn exchange(http: &str, arguments: &str, reply: impl Into<Vec<u8>>) -> (ToolResult, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let tool = tool(listener.local_addr().unwrap().port(), http);
     let reply = reply.into();
     let server = async {
         let (mut stream, _) = listener.accept().await.unwrap();
         let request = request(&mut stream).await;
-        // The tool may hang up in the middle of a reply that is too large.
+        // The tool may close the connection in the middle of a reply that is too large.
         let _ = stream.write_all(&reply).await;
         request
     };
@@ -107,14 +107,14 @@ async fn arguments_are_the_body_by_default() {
 }
 
 #[tokio::test]
-async fn what_is_declared_wins_over_what_we_add() {
+async fn declared_headers_win_over_redials_own() {
     let http = "method = \"POST\"\nheaders = { Idempotency-Key = \"{{call}}\", Accept = \"text/csv\" }";
     let (_, request) = exchange(http, r#"{"city":"a"}"#, reply("200 OK", "", "")).await;
     assert!(request.contains("accept: text/csv\r\n") && !request.contains("key-7"), "{request}");
 }
 
 #[tokio::test]
-async fn a_key_of_any_text_is_sent() {
+async fn any_idempotency_key_is_sent() {
     for (key, sent) in [("order 7\n", "order%207%0A"), ("订单", "%E8%AE%A2%E5%8D%95"), ("a/b%", "a/b%")] {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let tool = tool(listener.local_addr().unwrap().port(), "method = \"POST\"");
@@ -139,7 +139,7 @@ async fn text_becomes_a_string() {
 }
 
 #[tokio::test]
-async fn a_mirrored_secret_stays_secret() {
+async fn an_echoed_secret_is_redacted() {
     let http = "method = \"GET\"\nheaders = { X = \"{{secret.KEY}}\" }";
     let body = format!(r#"{{"you sent":"{SECRET}"}}"#);
     let (answer, _) = exchange(http, r#"{"city":"a"}"#, reply("200 OK", "", &body)).await;
@@ -175,14 +175,14 @@ async fn a_reply_that_breaks_off_may_have_had_an_effect() {
 }
 
 #[tokio::test]
-async fn a_reply_that_cannot_be_decoded_is_no_outage() {
+async fn a_reply_that_cannot_be_decoded_is_not_an_outage() {
     let failure =
         failure(reply("200 OK", "content-encoding: gzip\r\n", "this is not gzip, whatever the head says")).await;
     assert_eq!((failure.class, failure.effect_possible), (ErrorClass::OutputInvalid, true), "{failure:?}");
 }
 
 #[tokio::test]
-async fn no_connection_is_no_effect() {
+async fn without_a_connection_there_is_no_effect() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
@@ -201,14 +201,14 @@ async fn endless_replies_are_cut_off() {
 }
 
 #[tokio::test]
-async fn an_argument_that_fits_no_header_goes_back() {
+async fn an_argument_that_a_header_cannot_contain_is_refused() {
     let tool = tool(9, "method = \"GET\"\nheaders = { X = \"{{arguments.city}}\" }");
     let failure = run(&tool, r#"{"city":"a\r\nX-Admin: 1"}"#).await.unwrap_err();
     assert_eq!((failure.class, failure.details[0].path.as_str()), (ErrorClass::InvalidArguments, "/city"));
 }
 
 #[tokio::test]
-async fn dropping_an_attempt_hangs_up() {
+async fn dropping_an_attempt_closes_the_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let tool = tool(listener.local_addr().unwrap().port(), "method = \"GET\"");
     let (asked, wait) = oneshot::channel();

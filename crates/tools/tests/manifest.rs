@@ -1,4 +1,4 @@
-//! `tools.toml`: what loads, and what people read when it does not.
+//! `tools.toml`: which manifests load, and the error messages of those that do not.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -86,7 +86,7 @@ fn http(fields: &str) -> String {
 }
 
 #[test]
-fn every_mistake_is_named_with_its_place() {
+fn every_mistake_is_reported_with_its_line() {
     let bad = [
         "[[tool]\n".to_owned(),
         "[[tools]]\nname = \"a\"\n".to_owned(),
@@ -137,7 +137,7 @@ fn every_mistake_is_named_with_its_place() {
 }
 
 #[test]
-fn a_missing_file_is_named() {
+fn a_missing_file_is_reported() {
     let error = load_with(std::path::Path::new("/no/such/tools.toml"), &|_| None).unwrap_err();
     assert_eq!(
         error.to_string(),

@@ -8,7 +8,9 @@ use std::{
 };
 
 use redial_proto::{Delta, Effect, ErrorClass, Failure};
-use redial_tools::{Answer, Context, Rules, Tool, ToolConflict, ToolError, Watchers, check_reserved, check_together};
+use redial_tools::{
+    Context, Rules, Tool, ToolConflict, ToolError, ToolResult, Watchers, check_compatible, check_reserved,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{json, value::RawValue};
@@ -62,7 +64,7 @@ async fn large(size: Size) -> String {
     "x".repeat(size.bytes)
 }
 
-async fn run(tool: &Tool, arguments: &str) -> Answer {
+async fn run(tool: &Tool, arguments: &str) -> ToolResult {
     let context = Context { idempotency_key: "k1".to_owned(), ..Context::new(&tool.spec.name) };
     tool.run(context, RawValue::from_string(arguments.to_owned()).unwrap()).await
 }
@@ -117,21 +119,21 @@ async fn arguments_that_do_not_fit_the_type_say_where() {
     insta::assert_json_snapshot!(failure);
 }
 
-/// Says what it was sent: as a result if that starts with "ok", else as an error.
-async fn talkative(text: String) -> Result<String, ToolError> {
+/// Returns its argument: as a result if it starts with "ok", else as an error.
+async fn repeat(text: String) -> Result<String, ToolError> {
     if text.starts_with("ok") {
         return Ok(text);
     }
-    let error = ToolError::invalid("/to", "exists", &text, &format!("what {text} knows"));
+    let error = ToolError::invalid("/to", "exists", &text, &format!("what {text} accepts"));
     Err(error.and_invalid("/x", "y", 1, "2"))
 }
 
 #[tokio::test]
-async fn errors_name_no_hosts_but_what_was_sent() {
-    let tool = Tool::new("talkative", talkative);
+async fn errors_hide_hosts_except_in_what_was_sent() {
+    let tool = Tool::new("repeat", repeat);
     let failure = failure(&tool, r#""db-7.prod.internal:5432""#).await;
-    assert_eq!(failure.message, "/to: \"[host]\" was sent; allowed: what [host] knows; /x: 1 was sent; allowed: 2");
-    assert_eq!(failure.details[0].allowed, "what [host] knows");
+    assert_eq!(failure.message, "/to: \"[host]\" was sent; allowed: what [host] accepts; /x: 1 was sent; allowed: 2");
+    assert_eq!(failure.details[0].allowed, "what [host] accepts");
     assert_eq!(failure.details[0].sent, "db-7.prod.internal:5432");
     assert_eq!(run(&tool, r#""ok 10.0.0.1""#).await.unwrap().get(), r#""ok 10.0.0.1""#);
     let down = Tool::new("down", async |_: Vec<i64>| -> Result<(), ToolError> {
@@ -142,7 +144,7 @@ async fn errors_name_no_hosts_but_what_was_sent() {
 
 #[tokio::test]
 async fn a_secret_is_in_no_result_and_no_error() {
-    let tool = Tool::new("talkative", talkative).secret("canary-1").secret("other \"2\"");
+    let tool = Tool::new("repeat", repeat).secret("canary-1").secret("other \"2\"");
     let answer = run(&tool, r#""ok canary-1 other \"2\" canary%2D1""#).await.unwrap();
     assert_eq!(answer.get(), r#""ok [secret] [secret] [secret]""#);
     let failure = failure(&tool, r#""canary-1""#).await;
@@ -151,9 +153,9 @@ async fn a_secret_is_in_no_result_and_no_error() {
 }
 
 #[tokio::test]
-async fn watchers_hear_what_a_tool_says_meanwhile() {
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let writer = Arc::clone(&heard);
+async fn watchers_receive_deltas_while_a_tool_runs() {
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let writer = Arc::clone(&received);
     let tool = Tool::new("writes", async |context: Context, turns: Vec<u32>| {
         for turn in turns {
             context.delta(Delta { turn, text: "a".to_owned(), ..Delta::default() });
@@ -162,13 +164,13 @@ async fn watchers_hear_what_a_tool_says_meanwhile() {
     let watchers = Watchers::new(move |delta: Delta| writer.lock().unwrap().push(delta.turn));
     let arguments = || RawValue::from_string("[1,2]".to_owned()).unwrap();
     tool.run(Context { watchers, ..Context::new("writes") }, arguments()).await.unwrap();
-    assert_eq!(*heard.lock().unwrap(), [1, 2]);
+    assert_eq!(*received.lock().unwrap(), [1, 2]);
     tool.run(Context::new("writes"), arguments()).await.unwrap();
-    assert_eq!(heard.lock().unwrap().len(), 2, "by default nobody listens");
+    assert_eq!(received.lock().unwrap().len(), 2, "by default there are no watchers");
 }
 
 #[test]
-fn a_tool_says_how_a_model_may_call_it() {
+fn a_tool_declares_how_a_model_may_call_it() {
     let spec = Tool::new("add", add).spec;
     assert_eq!((spec.polling, spec.sequential, spec.repairs), (false, false, true));
     let spec = Tool::new("add", add).polling().sequential().exact_arguments().spec;
@@ -176,42 +178,42 @@ fn a_tool_says_how_a_model_may_call_it() {
 }
 
 #[test]
-fn what_belongs_to_models_is_refused() {
+fn reserved_names_and_pools_are_refused() {
     let refusal = |tool: Tool| check_reserved(&tool.spec).unwrap_err();
     assert_eq!(
         refusal(Tool::new("add", add).pool("models")),
-        r#"pool "models" belongs to models; choose another name"#
+        r#"pool "models" is reserved for models; choose another name"#
     );
-    let wanted = r#"names that start with "model-" belong to models; choose another"#;
+    let wanted = r#"names that start with "model-" are reserved for models; choose another"#;
     assert_eq!(refusal(Tool::new("model-add", add)), wanted);
     assert_eq!(check_reserved(&Tool::new("models", add).pool("model-x").spec), Ok(()));
 }
 
 #[tokio::test]
-async fn outputs_have_a_cap() {
+async fn the_size_of_outputs_is_limited() {
     let tool = Tool::new("large", large);
     assert!(run(&tool, r#"{"bytes":1000}"#).await.is_ok());
     assert_eq!(failure(&tool, r#"{"bytes":600000}"#).await.class, ErrorClass::OutputTooLarge);
 }
 
 #[tokio::test]
-async fn echo_returns_every_letter() {
+async fn echo_returns_every_byte() {
     let text = r#"{"a" : 1e400000, "b":"\u0000"}"#;
     assert_eq!(run(&Tool::echo(), text).await.unwrap().get(), text);
 }
 
 #[test]
-fn a_limit_makes_a_pool_and_pools_have_one_limit() {
+fn a_limited_tool_gets_its_own_pool_and_a_pool_has_one_limit() {
     let tool = |name: &str| Tool::new(name, add);
     assert_eq!(tool("a").concurrency(3).spec.pool, "a");
     assert_eq!(tool("a").pool("p").concurrency(3).spec.pool, "p");
-    assert!(check_together(&[tool("a").concurrency(3), tool("b").concurrency(4)]).is_ok());
+    assert!(check_compatible(&[tool("a").concurrency(3), tool("b").concurrency(4)]).is_ok());
     let shared = |name: &str, limit| tool(name).pool("p").concurrency(limit);
-    assert!(check_together(&[shared("a", 3), shared("b", 3), tool("c").pool("p")]).is_ok());
-    insta::assert_snapshot!(check_together(&[shared("a", 3), shared("b", 4)]).unwrap_err());
+    assert!(check_compatible(&[shared("a", 3), shared("b", 3), tool("c").pool("p")]).is_ok());
+    insta::assert_snapshot!(check_compatible(&[shared("a", 3), shared("b", 4)]).unwrap_err());
     let model = |name, limit| shared(name, limit).pool("models");
-    assert_eq!(check_together(&[model("model-a", 3), model("model-b", 4)]), Ok(()), "each model has its own limit");
-    assert_eq!(check_together(&[tool("a"), tool("a")]), Err(ToolConflict::Name("a".to_owned())));
+    assert_eq!(check_compatible(&[model("model-a", 3), model("model-b", 4)]), Ok(()), "each model has its own limit");
+    assert_eq!(check_compatible(&[tool("a"), tool("a")]), Err(ToolConflict::Name("a".to_owned())));
 }
 
 #[test]
@@ -224,7 +226,7 @@ fn every_broken_rule_is_named_at_once() {
         if seats > 5 {
             rules.broken("/seats", "range", seats, "1 to 5");
         }
-        rules.hold()
+        rules.into_result()
     };
     assert_eq!(check(5, "北京"), Ok(()));
     let failure = Failure::from(check(6, "上海").unwrap_err().hint("5 at most"));
@@ -234,7 +236,7 @@ fn every_broken_rule_is_named_at_once() {
 }
 
 #[test]
-fn errors_read_well() {
+fn errors_display_class_and_message() {
     let error = ToolError::unavailable("no route").without_effect();
     assert_eq!(error.to_string(), "unavailable: no route");
     assert_eq!(serde_json::to_value(Failure::from(error)).unwrap()["effect_possible"], json!(false));

@@ -55,7 +55,8 @@ pub use redial_llm::ModelsError;
 pub use redial_proto::{Delta, Effect, ErrorClass, RetryPolicy, ToolSpec, TurnReply, TurnRequest, WorkerId};
 pub use redial_queue::QueueConfig;
 pub use redial_tools::{
-    Answer, Context, Handler, IntoAnswer, ManifestError, NativeTool, Rules, Tool, ToolConflict, ToolError, Watchers,
+    Context, Handler, IntoToolResult, ManifestError, NativeTool, Rules, Tool, ToolConflict, ToolError, ToolResult,
+    Watchers,
 };
 pub use tokio_util::sync::CancellationToken;
 

@@ -25,7 +25,7 @@ pub(crate) async fn release_stopped(state: &WorkerState, stopped: Vec<StoppedAtt
     }
     let grants: Vec<_> = repeatable.iter().map(|stopped| stopped.grant).collect();
     // A released call may start elsewhere at once, so the processes of its tool must have ended by then.
-    if tokio::time::timeout(STOP, redial_tools::settled()).await.is_err() {
+    if tokio::time::timeout(STOP, redial_tools::wait_for_kills()).await.is_err() {
         tracing::error!(
             timeout_ms = STOP.as_millis(),
             "Timed out while waiting for the processes of a stopped tool to end"

@@ -17,7 +17,7 @@ use redial_proto::{
 };
 use redial_queue::Queue;
 use redial_telemetry::metrics;
-use redial_tools::Answer;
+use redial_tools::ToolResult;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::{
@@ -76,7 +76,7 @@ impl ReportSender {
     }
 
     /// Sends the result of an attempt that took `ran`.
-    pub(crate) fn send(&self, job: JobRef, ran: Duration, answer: Answer) {
+    pub(crate) fn send(&self, job: JobRef, ran: Duration, answer: ToolResult) {
         let report = encode(job, ran, answer);
         self.pending.reports.fetch_add(1, Ordering::Relaxed);
         self.pending.bytes.fetch_add(report.get().len(), Ordering::Relaxed);
@@ -211,7 +211,7 @@ impl Reporter {
     }
 }
 
-fn encode(job: JobRef, ran: Duration, answer: Answer) -> Box<RawValue> {
+fn encode(job: JobRef, ran: Duration, answer: ToolResult) -> Box<RawValue> {
     let (output, error) = match answer {
         Ok(output) => (Some(output), None),
         Err(failure) => (None, Some(shortened(failure))),
@@ -244,7 +244,7 @@ mod tests {
 
     use super::*;
 
-    fn decoded(answer: Answer) -> Report {
+    fn decoded(answer: ToolResult) -> Report {
         let job = JobRef { call: CallId::generate(), attempt: 3 };
         let raw = encode(job, Duration::from_millis(7), answer);
         assert!(raw.get().len() <= MAX_REPORT);

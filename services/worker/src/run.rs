@@ -8,7 +8,7 @@ use redial_proto::{
     turn::model_name,
 };
 use redial_telemetry::{chat, current_traceparent, execute_tool, record_error, set_parent};
-use redial_tools::{Answer, Context};
+use redial_tools::{Context, ToolResult};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tracing::{Instrument as _, Span};
@@ -60,7 +60,7 @@ async fn attempt(state: Arc<WorkerState>, grant: Grant, permit: Permit) {
 }
 
 /// Runs the tool, and drops its future at the deadline.
-async fn execute(state: &WorkerState, grant: Grant) -> Answer {
+async fn execute(state: &WorkerState, grant: Grant) -> ToolResult {
     let Some(tool) = state.tools.get(&grant.tool) else {
         let message = format!("worker {} does not have tool {:?}", state.id, grant.tool);
         return Err(Failure::new(ErrorClass::Configuration, message).without_effect());
@@ -86,7 +86,7 @@ fn timed_out(tool: &str, limit: Duration) -> Failure {
 }
 
 /// Replaces an output over the limits with an error.
-fn checked(answer: Answer) -> Answer {
+fn checked(answer: ToolResult) -> ToolResult {
     let output = answer?;
     let (bytes, depth) = (output.get().len(), json_depth(output.get()));
     let (class, wrong) = if bytes > MAX_OUTPUT {
@@ -107,7 +107,7 @@ fn preview(output: &RawValue) -> String {
 mod tests {
     use super::*;
 
-    fn output(text: String) -> Answer {
+    fn output(text: String) -> ToolResult {
         checked(Ok(RawValue::from_string(text).unwrap()))
     }
 

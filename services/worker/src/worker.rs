@@ -4,7 +4,7 @@ use std::{collections::HashMap, path::Path, sync::Arc};
 
 use redial_proto::{WorkerId, turn};
 use redial_queue::Queue;
-use redial_tools::{NativeTool, Tool, check_reserved, check_together};
+use redial_tools::{NativeTool, Tool, check_compatible, check_reserved};
 use tokio::{sync::Semaphore, task::JoinSet};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -159,7 +159,7 @@ impl Worker {
         if !(1..=MAX_SLOTS).contains(&self.config.slots) {
             return Err(WorkerError::Slots { slots: self.config.slots, max: MAX_SLOTS });
         }
-        Ok(check_together(&all)?)
+        Ok(check_compatible(&all)?)
     }
 }
 
@@ -250,10 +250,10 @@ mod tests {
         let error = |worker: Worker| worker.check().unwrap_err().to_string();
         assert_eq!(
             error(empty().add(named("model-small"))),
-            r#"tool "model-small": names that start with "model-" belong to models; choose another"#
+            r#"tool "model-small": names that start with "model-" are reserved for models; choose another"#
         );
-        assert!(error(empty().add(named("a").pool("models"))).contains(r#"pool "models" belongs to models"#));
-        assert!(error(empty().model(named("a")).model(named("a"))).contains(r#""model-a" is there twice"#));
+        assert!(error(empty().add(named("a").pool("models"))).contains(r#"pool "models" is reserved for models"#));
+        assert!(error(empty().model(named("a")).model(named("a"))).contains(r#""model-a" is declared twice"#));
         assert!(error(empty().model(named("a.b"))).contains("model-a.b"));
     }
 

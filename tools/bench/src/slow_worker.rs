@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::{FutureExt, future::BoxFuture};
 use redial_proto::{Effect, ToolSpec};
-use redial_worker::{Answer, CancellationToken, Context, Handler, Tool, Worker, WorkerConfig};
+use redial_worker::{CancellationToken, Context, Handler, Tool, ToolResult, Worker, WorkerConfig};
 use serde_json::value::RawValue;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -18,7 +18,7 @@ pub(crate) const TAKES: Duration = Duration::from_secs(1);
 struct Sleep;
 
 impl Handler for Sleep {
-    fn run(&self, _context: Context, arguments: Box<RawValue>) -> BoxFuture<'static, Answer> {
+    fn run(&self, _context: Context, arguments: Box<RawValue>) -> BoxFuture<'static, ToolResult> {
         async {
             tokio::time::sleep(TAKES).await;
             Ok(arguments)

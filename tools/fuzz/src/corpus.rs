@@ -146,7 +146,7 @@ model = "m"
 base_url = "http://127.0.0.1:1/v1"
 headers = { X-Team = "${TEAM}-a" }
 profile = "qwen"
-switches = { calls = "one", stream_usage = false }
+overrides = { calls = "one", stream_usage = false }
 timeout = "90s"
 retry = { initial = "1s", factor = 3, cap = "30s", max_attempts = 4, deadline = "10m" }
 temperature = 0.2

@@ -4,7 +4,7 @@ use std::{path::Path, path::PathBuf, time::Duration};
 
 use futures_util::{FutureExt, future::BoxFuture};
 use redial_proto::{Effect, ErrorClass, Failure, RetryPolicy, ToolSpec};
-use redial_tools::{Answer, Context, Handler, Tool};
+use redial_tools::{Context, Handler, Tool, ToolResult};
 use redial_worker::{CancellationToken, Worker, WorkerConfig};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -51,7 +51,7 @@ pub fn obedient(name: &str, effect: Effect, ledger: &Ledger) -> Tool {
 struct Obedient(Ledger);
 
 impl Handler for Obedient {
-    fn run(&self, context: Context, arguments: Box<RawValue>) -> BoxFuture<'static, Answer> {
+    fn run(&self, context: Context, arguments: Box<RawValue>) -> BoxFuture<'static, ToolResult> {
         let ledger = self.0.clone();
         async move {
             let orders: Orders = serde_json::from_str(arguments.get())
@@ -62,7 +62,7 @@ impl Handler for Obedient {
     }
 }
 
-async fn obey(orders: &Orders, mut recorder: Recorder) -> Answer {
+async fn obey(orders: &Orders, mut recorder: Recorder) -> ToolResult {
     tokio::time::sleep(Duration::from_millis(orders.before_ms)).await;
     while orders.hold.as_ref().is_some_and(|file| !file.exists()) {
         tokio::time::sleep(Duration::from_millis(5)).await;

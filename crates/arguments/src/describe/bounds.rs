@@ -1,9 +1,9 @@
-//! How large, how long, how many.
+//! Describes limits of values, lengths and counts.
 
 use redial_proto::Language;
 use serde_json::Value;
 
-use crate::words::pick;
+use crate::language::pick;
 
 /// `minimum` and `maximum`, with or without the bound itself.
 pub(super) fn range(schema: &Value, language: Language) -> Option<String> {

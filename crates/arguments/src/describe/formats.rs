@@ -1,11 +1,11 @@
-//! Formats as a person would write them down.
+//! Describes string formats.
 
 use redial_proto::Language;
 
-use crate::words::pick;
+use crate::language::pick;
 
-/// The formats of the 2020-12 specification; any other one by its name.
-pub(super) fn in_words(format: &str, language: Language) -> String {
+/// The formats of JSON Schema draft 2020-12; any other format by its name.
+pub(super) fn describe(format: &str, language: Language) -> String {
     let (english, chinese) = match format {
         "date" => ("YYYY-MM-DD", "YYYY-MM-DD"),
         "time" => ("HH:MM:SS with an offset, e.g. 08:30:00Z", "带时区的 HH:MM:SS，例如 08:30:00Z"),

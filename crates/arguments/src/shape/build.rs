@@ -1,4 +1,4 @@
-//! A schema → its shapes.
+//! Builds the shapes of a schema.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -7,19 +7,20 @@ use serde_json::Value;
 use super::{Shape, Shapes};
 use crate::names::unique_folds;
 
-/// Shapes of one schema. Alternatives that refer to each other can make many; where it ends, anything is declared.
+/// Most shapes of one schema. Alternatives that refer to each other can make many; beyond the limit every key counts as
+/// declared.
 const MAX_SHAPES: usize = 2000;
 
-/// Parts of a schema that speak about the same place.
+/// Parts of a schema that apply to the same location.
 type Parts<'s> = Vec<&'s Value>;
 
 impl Shapes {
-    /// The shapes of a schema that was compiled.
+    /// The shapes of a compiled schema.
     pub(crate) fn of(schema: &Value) -> Self {
-        let mut builder = Builder { root: schema, shapes: Vec::new(), known: HashMap::new(), open: Vec::new() };
-        builder.number_of(&[schema]);
-        while let Some((number, parts)) = builder.open.pop() {
-            builder.shapes[number] = builder.shape(&parts);
+        let mut builder = Builder { root: schema, shapes: Vec::new(), known: HashMap::new(), pending: Vec::new() };
+        builder.index_of(&[schema]);
+        while let Some((index, parts)) = builder.pending.pop() {
+            builder.shapes[index] = builder.shape(&parts);
         }
         Self(builder.shapes)
     }
@@ -28,29 +29,29 @@ impl Shapes {
 struct Builder<'s> {
     root: &'s Value,
     shapes: Vec<Shape>,
-    /// The number of the shape of parts, by their addresses.
+    /// The index of the shape of a set of parts, by their addresses.
     known: HashMap<Vec<*const Value>, usize>,
-    /// Shapes that have a number and nothing else yet.
-    open: Vec<(usize, Parts<'s>)>,
+    /// Shapes that have an index but are not built yet.
+    pending: Vec<(usize, Parts<'s>)>,
 }
 
 impl<'s> Builder<'s> {
-    /// The number of the shape of these parts; none if there are too many.
-    fn number_of(&mut self, parts: &[&'s Value]) -> Option<usize> {
-        let mut name: Vec<*const Value> = parts.iter().map(|part| std::ptr::from_ref(*part)).collect();
-        name.sort_unstable();
-        name.dedup();
-        if let Some(number) = self.known.get(&name) {
-            return Some(*number);
+    /// The index of the shape of these parts; `None` if there are too many shapes.
+    fn index_of(&mut self, parts: &[&'s Value]) -> Option<usize> {
+        let mut key: Vec<*const Value> = parts.iter().map(|part| std::ptr::from_ref(*part)).collect();
+        key.sort_unstable();
+        key.dedup();
+        if let Some(index) = self.known.get(&key) {
+            return Some(*index);
         }
-        let number = self.shapes.len();
-        if number >= MAX_SHAPES {
+        let index = self.shapes.len();
+        if index >= MAX_SHAPES {
             return None;
         }
         self.shapes.push(Shape { open: true, ..Shape::default() });
-        self.known.insert(name, number);
-        self.open.push((number, parts.to_vec()));
-        Some(number)
+        self.known.insert(key, index);
+        self.pending.push((index, parts.to_vec()));
+        Some(index)
     }
 
     fn shape(&mut self, parts: &[&'s Value]) -> Shape {
@@ -74,23 +75,23 @@ impl<'s> Builder<'s> {
         let types: HashSet<&str> = parts.iter().flat_map(|part| types(part)).collect();
         Shape {
             folds: unique_folds(properties.keys().copied()),
-            properties: self.numbers_of(properties),
+            properties: self.indices_of(properties),
             open,
-            others: if others.is_empty() { None } else { self.number_of(&others) },
-            items: if items.is_empty() { None } else { self.number_of(&items) },
+            others: if others.is_empty() { None } else { self.index_of(&others) },
+            items: if items.is_empty() { None } else { self.index_of(&items) },
             integer: types.contains("integer") && !types.contains("number"),
         }
     }
 
-    fn numbers_of(&mut self, properties: BTreeMap<&'s str, Parts<'s>>) -> HashMap<String, usize> {
-        // Beyond the last shape is none: nothing is looked at there.
+    fn indices_of(&mut self, properties: BTreeMap<&'s str, Parts<'s>>) -> HashMap<String, usize> {
+        // An index beyond the last shape is never found, so nothing below it is inspected.
         properties
             .into_iter()
-            .map(|(name, parts)| (name.to_owned(), self.number_of(&parts).unwrap_or(usize::MAX)))
+            .map(|(name, parts)| (name.to_owned(), self.index_of(&parts).unwrap_or(usize::MAX)))
             .collect()
     }
 
-    /// The parts, what they refer to, and their alternatives; true if some of it cannot be found.
+    /// The parts with everything that they refer to and their alternatives; true if a reference cannot be resolved.
     fn applicable(&self, parts: &[&'s Value]) -> (Parts<'s>, bool) {
         let mut found: Parts<'s> = Vec::new();
         let mut seen: HashSet<*const Value> = HashSet::new();
@@ -135,10 +136,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::shape::Survey;
+    use crate::shape::Findings;
 
-    fn survey(schema: &Value, arguments: &Value) -> (Vec<String>, Vec<String>) {
-        let Survey { fixes, undeclared } = Shapes::of(schema).survey(arguments);
+    fn inspect(schema: &Value, arguments: &Value) -> (Vec<String>, Vec<String>) {
+        let Findings { fixes, undeclared } = Shapes::of(schema).inspect(arguments);
         (fixes.into_iter().map(|fix| format!("{} {:?}", fix.pointer, fix.change)).collect(), undeclared)
     }
 
@@ -151,7 +152,7 @@ mod tests {
         });
         let sent =
             json!({"stops": [{"city_name": 1, "via": {"CITY-NAME": 2, "x": 3}}], "by_points": 2.0, "BY_CARD": 1});
-        let (fixes, undeclared) = survey(&schema, &sent);
+        let (fixes, undeclared) = inspect(&schema, &sent);
         insta::assert_snapshot!(fixes.join("\n"), @r#"
         /stops/0/via/CITY-NAME Key("cityName")
         /stops/0/city_name Key("cityName")
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_one_key_that_is_free_is_meant() {
+    fn a_key_means_a_declared_name_only_if_that_is_unambiguous() {
         let schema = json!({"properties": {"days": {}, "v1_1": {}, "ab": {}, "AB": {}}});
         let cases = [
             (json!({"Days": 1}), 1),
@@ -172,7 +173,7 @@ mod tests {
             (json!({"a_b": 1}), 0),
         ];
         for (sent, fixed) in cases {
-            assert_eq!(survey(&schema, &sent).0.len(), fixed, "{sent}");
+            assert_eq!(inspect(&schema, &sent).0.len(), fixed, "{sent}");
         }
     }
 
@@ -184,26 +185,26 @@ mod tests {
             json!({"properties": {"a": {}}, "additionalProperties": {"type": "integer"}}),
             json!({"properties": {"a": {}}, "$ref": "#nowhere"}),
         ] {
-            assert_eq!(survey(&schema, &json!({"A": 1, "b": 2})), (vec![], vec![]), "{schema}");
+            assert_eq!(inspect(&schema, &json!({"A": 1, "b": 2})), (vec![], vec![]), "{schema}");
         }
         let map = json!({"additionalProperties": {"properties": {"days": {"type": "integer"}}}});
         assert_eq!(
-            survey(&map, &json!({"Paris": {"Days": 1}, "Rome": {"days": 2.0}, "Oslo": {"days": 2.5}})).0.len(),
+            inspect(&map, &json!({"Paris": {"Days": 1}, "Rome": {"days": 2.0}, "Oslo": {"days": 2.5}})).0.len(),
             2
         );
     }
 
     #[test]
-    fn schemas_that_refer_to_themselves_end() {
+    fn recursive_schemas_terminate() {
         let list = json!({"properties": {"next": {"$ref": "#"}}});
-        assert_eq!(survey(&list, &json!({"next": {"next": {"Next": {}}}})).0.len(), 1);
+        assert_eq!(inspect(&list, &json!({"next": {"next": {"Next": {}}}})).0.len(), 1);
         let circle = json!({"$ref": "#"});
-        assert_eq!(survey(&circle, &json!({"a": 1})), (vec![], vec![]));
+        assert_eq!(inspect(&circle, &json!({"a": 1})), (vec![], vec![]));
     }
 
     #[test]
-    fn a_schema_with_endless_shapes_is_cut() {
-        // Each step of the path makes another set of alternatives.
+    fn the_number_of_shapes_is_limited() {
+        // Each step of the path makes a new set of alternatives.
         let definitions: serde_json::Map<String, Value> = (0..14)
             .map(|n| {
                 let next = |m: i32| json!({"$ref": format!("#/$defs/d{}", m % 14)});
@@ -214,6 +215,6 @@ mod tests {
         let schema = json!({"$ref": "#/$defs/d0", "$defs": definitions});
         let shapes = Shapes::of(&schema);
         assert!(shapes.0.len() <= MAX_SHAPES, "{}", shapes.0.len());
-        assert_eq!(shapes.survey(&json!({"A": 1})).fixes.len(), 1);
+        assert_eq!(shapes.inspect(&json!({"A": 1})).fixes.len(), 1);
     }
 }

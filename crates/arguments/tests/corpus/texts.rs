@@ -1,6 +1,6 @@
-//! The texts.
+//! The damaged texts of the corpus.
 
-/// Damaged without a doubt about what was meant: the text, and the arguments that it stands for.
+/// Texts whose damage leaves no doubt about what was meant, each with the arguments that it means.
 pub(crate) const RUN: &[(&str, &str)] = &[
     // Syntax.
     (r#"{"location":"Paris","days":2,}"#, r#"{"location":"Paris","days":2}"#),
@@ -65,17 +65,17 @@ pub(crate) const RUN: &[(&str, &str)] = &[
     ),
 ];
 
-/// Damaged so that a repair would be a guess, and words that the feedback must hold.
+/// Texts whose repair would be a guess, each with a phrase that the feedback must contain.
 pub(crate) const FEEDBACK: &[(&str, &str)] = &[
     // Cut off.
     (r#"{"location":"Paris","days":2"#, "cut off at line 1 column 29"),
     (r#"{"location":"Paris","days":"#, "cut off"),
-    (r#"{"location":"Par"#, "cut off at line 1 column 17, in /location: the text that begins at line 1 column 13"),
+    (r#"{"location":"Par"#, "cut off at line 1 column 17, in /location: the string that begins at line 1 column 13"),
     (r#"{"location":"Paris","tags":["a","#, "cut off"),
     (r#"{"location":"Paris","#, "cut off"),
     (r#"{"location":"Paris","days":2 // }"#, "cut off"),
     ("```json\n{\"location\":\"Paris\"\n```", "cut off at line 3"),
-    (r#""{\"location\":\"Par""#, "as a JSON string is cut off"),
+    (r#""{\"location\":\"Par""#, "sent as a JSON string, are cut off"),
     ("{'location':'Paris", "cut off"),
     // Not one object.
     ("", "empty"),
@@ -87,44 +87,44 @@ pub(crate) const FEEDBACK: &[(&str, &str)] = &[
     (r#"{"location":"Paris"}{"location":"Rome"}"#, "more text follows"),
     (r#"{"location":"Paris"} and then {"days":2}"#, "more text follows"),
     ("```json\n{\"location\":\"Paris\"}\n```\n```json\n{\"location\":\"Rome\"}\n```", "more text follows"),
-    ("Either {\"location\":\"Rome\"} or\n```json\n{\"location\":\"Paris\"}\n```", "outside of the fence"),
+    ("Either {\"location\":\"Rome\"} or\n```json\n{\"location\":\"Paris\"}\n```", "outside the code fence"),
     ("I will look up the weather in Paris.", "begins with '{'"),
-    // Brackets and commas that could belong elsewhere.
-    (r#"{"location":"Paris","place":{"lat":1},"place_name":"x"}}"#, "'}' ends nothing"),
+    // Brackets and commas that are ambiguous.
+    (r#"{"location":"Paris","place":{"lat":1},"place_name":"x"}}"#, "'}' closes nothing"),
     (r#"{"location":"Paris","tags":["a","b"}"#, "']' is needed"),
     (r#"{"location":"Paris" "days":2}"#, "a comma or '}' is needed"),
     (r#"{"location":"Paris","tags":["a",,"b"]}"#, "a value is needed"),
-    (r#"{"location":"the "best" city"}"#, "quotes inside of a text"),
+    (r#"{"location":"the "best" city"}"#, "quote inside a string"),
     (r"{'location':'it's'}", "a comma or '}' is needed"),
     (r#"{"location":"a","tags":["a" "b"]}"#, "a comma or ']' is needed"),
     (r#"{"location":"Paris, "note":"x"}"#, "a comma or '}' is needed"),
     // Escapes and quotes with two readings.
-    (r#"{"location":"C:\Program Files\new"}"#, r"that of \n does"),
-    (r#"{"location":"it\'s"}"#, r"\' is no escape of JSON"),
-    (r#"{"location":"\x41"}"#, r"\x is no escape of JSON"),
-    (r#"{"location":"\u4e"}"#, r"\u is no escape of JSON"),
+    (r#"{"location":"C:\Program Files\new"}"#, r"the one in \n does"),
+    (r#"{"location":"it\'s"}"#, r"\' is not a JSON escape"),
+    (r#"{"location":"\x41"}"#, r"\x is not a JSON escape"),
+    (r#"{"location":"\u4e"}"#, r"\u is not a JSON escape"),
     (r#"{"location":"\ud83d"}"#, "half of a character"),
-    (r#"{"location":"a \d \ud83d"}"#, r"that of \u does"),
+    (r#"{"location":"a \d \ud83d"}"#, r"the one in \u does"),
     (r#"{“location": "Paris”}"#, "curly quotes"),
     // Values with two readings.
-    (r#"{"location":Paris}"#, "texts need double quotes"),
-    (r#"{"location":75001-07}"#, "is no number"),
+    (r#"{"location":Paris}"#, "strings need double quotes"),
+    (r#"{"location":75001-07}"#, "is not a number"),
     (r#"{"location":"Paris","days":007}"#, "leading zeros"),
     (r#"{"location":"Paris","days":1,000}"#, "a key in double quotes is needed"),
-    (r#"{"location":"Paris","days":+-5}"#, "is no number"),
-    (r#"{"location":"Paris","days":0x1F}"#, "is no number"),
-    (r#"{"location":"Paris","factor":NaN}"#, "without quotes"),
-    (r#"{"location":"Paris","factor":1e999}"#, "1e999 is no number"),
-    (r#"{"location":"Paris","days":2,"days":3}"#, "each key may be there once"),
-    (r#"{"location":"Paris","days":2,"days":3,}"#, "each key may be there once"),
-    (r#"{"location":undefined}"#, "without quotes"),
-    // Names that are not the same.
+    (r#"{"location":"Paris","days":+-5}"#, "is not a number"),
+    (r#"{"location":"Paris","days":0x1F}"#, "is not a number"),
+    (r#"{"location":"Paris","factor":NaN}"#, "is not quoted"),
+    (r#"{"location":"Paris","factor":1e999}"#, "1e999 is not a number"),
+    (r#"{"location":"Paris","days":2,"days":3}"#, "each key may appear only once"),
+    (r#"{"location":"Paris","days":2,"days":3,}"#, "each key may appear only once"),
+    (r#"{"location":undefined}"#, "is not quoted"),
+    // Names that differ.
     (r#"{"locaton":"Paris"}"#, r#"did you mean "location"?"#),
     (r#"{"location":"Paris","units":"x"}"#, r#"did you mean "unit"?"#),
     (r#"{"location":"Paris","Days":2,"DAYS":2}"#, "/Days"),
     (r#"{"location":"Paris","days":2,"Days":2}"#, "/Days"),
     (r#"{"location":"Paris","when":"now"}"#, "/when"),
-    // Values that are not the same.
+    // Values that differ.
     (r#"{"location":"Paris","days":"two"}"#, r#"/days: "two" was sent; allowed: integer"#),
     (r#"{"location":"Paris","days":"2.5"}"#, "/days"),
     (r#"{"location":"Paris","days":2.5}"#, "/days"),

@@ -1,10 +1,10 @@
-//! Writes a value as models do when they get JSON wrong, in every way that leaves no doubt about it.
+//! Writes a value as JSON with the mistakes that models make, in every way that leaves no doubt about the value.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 
-/// What to get wrong.
-#[expect(clippy::struct_excessive_bools, reason = "each is a damage of its own")]
+/// The mistakes to make.
+#[expect(clippy::struct_excessive_bools, reason = "each mistake is independent")]
 #[derive(Clone, Debug)]
 pub(crate) struct Damage {
     pub(crate) fence: bool,
@@ -121,7 +121,7 @@ impl Printer {
         }
     }
 
-    /// In single quotes as Python writes them, else with raw control characters at most.
+    /// In single quotes as Python writes them, or in double quotes, perhaps with raw control characters.
     fn string(&mut self, text: &str) {
         let quote = if self.damage.single_quotes { '\'' } else { '"' };
         self.out.push(quote);

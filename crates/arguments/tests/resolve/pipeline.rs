@@ -1,4 +1,4 @@
-//! Names and types against a schema: what is coerced, what never is, and what is reported.
+//! Names and types against a schema: what is coerced, what is never coerced, and what is reported.
 
 use proptest::prelude::*;
 use redial_arguments::{Repairs, Resolved, Schema};
@@ -19,7 +19,7 @@ fn arguments(schema: &Value, raw: &str) -> String {
 }
 
 #[test]
-fn what_is_right_keeps_every_byte() {
+fn correct_parts_keep_every_byte() {
     let schema = json!({"properties": {"days": {"type": "integer"}}});
     let raw = "{ \"id\" : 12345678901234567890123, \"Days\":\t\"2\",\n \"f\": 1.50e+2, \"t\": \"\\u00e9\\/\" }";
     assert_eq!(
@@ -44,14 +44,14 @@ fn undeclared_properties_are_reported_and_run_if_the_schema_allows_them() {
 }
 
 #[test]
-fn a_key_of_an_open_schema_is_not_ignored_for_its_case() {
+fn a_key_of_an_open_schema_is_matched_without_case() {
     let open = json!({"properties": {"days": {"type": "integer"}}});
     assert_eq!(arguments(&open, r#"{"Days":"2"}"#), r#"{"days":2}"#);
     assert_eq!(refused(&open, r#"{"Days":"soon"}"#), r#"/days: "soon" was sent; allowed: integer"#);
 }
 
 #[test]
-fn a_refusal_quotes_what_was_sent_not_what_was_made_of_it() {
+fn a_refusal_quotes_what_was_sent_not_the_repaired_value() {
     let schema = json!({"properties": {"seats": {"type": "integer", "maximum": 5}}});
     assert_eq!(refused(&schema, r#"{"Seats":"9",}"#), r#"/seats: "9" was sent; allowed: at most 5"#);
 }
@@ -70,7 +70,7 @@ fn alternatives_are_coerced_only_if_one_value_is_meant() {
     assert_eq!(arguments(&nullable, r#"{"v":"None"}"#), r#"{"v":null}"#);
     let optional_enum = of(json!([{"enum": ["Red", "Blue"]}, {"type": "null"}]));
     assert_eq!(arguments(&optional_enum, r#"{"v":"red"}"#), r#"{"v":"Red"}"#);
-    // A text is welcome here, only not this one: that it is a number could be chance.
+    // The schema allows strings, but not this one; that it spells a number could be chance.
     let date_or_number = of(json!([{"type": "string", "format": "date"}, {"type": "integer"}]));
     refused(&date_or_number, r#"{"v":"20261120"}"#);
     let two_readings = of(json!([{"enum": ["1"]}, {"enum": [1]}]));
@@ -126,7 +126,7 @@ fn integers_keep_every_digit_or_are_refused() {
 }
 
 #[test]
-fn a_number_becomes_a_text_only_where_nothing_but_a_text_is_allowed() {
+fn a_number_becomes_a_string_only_where_only_strings_are_allowed() {
     let of = |types: Value| json!({"properties": {"v": {"type": types}}});
     assert_eq!(arguments(&of(json!("string")), r#"{"v":7500100.10}"#), r#"{"v":"7500100.10"}"#);
     assert_eq!(arguments(&of(json!(["string", "null"])), r#"{"v":5}"#), r#"{"v":"5"}"#);
@@ -171,7 +171,7 @@ fn repairs_can_be_switched_off() {
     assert_eq!(schema.resolve(r#" {"days":2.0}"#, Repairs::Off).unwrap().arguments, r#" {"days":2.0}"#);
 }
 
-/// Members of every declared type, with the text that a model may send instead.
+/// Members of every declared type, each with text that a model may send instead.
 fn member() -> impl Strategy<Value = (&'static str, Value, String)> {
     prop_oneof![
         any::<i64>().prop_map(|n| ("whole_number", json!(n), format!("\"{n}\""))),
@@ -193,7 +193,7 @@ fn member() -> impl Strategy<Value = (&'static str, Value, String)> {
 
 proptest! {
     #[test]
-    fn what_was_damaged_comes_back_and_the_rest_stays(
+    fn damaged_members_are_restored_and_the_rest_is_kept(
         members in prop::collection::vec((member(), any::<[bool; 2]>()), 0..6)
     ) {
         let schema = json!({"properties": {

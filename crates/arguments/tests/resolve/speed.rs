@@ -1,11 +1,11 @@
-//! Time grows with the length of the text, whatever is in it, and depth takes no stack.
+//! Time grows linearly with the length of the text, whatever it contains, and depth uses no stack.
 
 use std::time::Duration;
 
 use redial_arguments::{Repairs, Schema};
 use serde_json::json;
 
-/// Texts of about so many bytes, each meant to hurt.
+/// Adversarial texts of about this many bytes.
 fn hostile(bytes: usize) -> Vec<(&'static str, String)> {
     let fill = |part: &str| part.repeat(bytes / part.len());
     vec![
@@ -35,7 +35,7 @@ fn hostile(bytes: usize) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// So many members with different keys.
+/// This many members with different keys.
 fn numbered(key: &str, members: usize) -> String {
     (0..members).map(|n| json!({format!("{key}{n:06}"): 1}).to_string().replace(['{', '}'], "") + ",").collect()
 }
@@ -49,7 +49,7 @@ fn schema() -> Schema {
     Schema::compile(&json!({"properties": properties, "additionalProperties": others})).unwrap()
 }
 
-/// Processor time of this thread: what other processes do meanwhile does not count.
+/// Processor time of this thread, so that other processes do not affect the measurement.
 fn cpu() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(u64::try_from(time.tv_sec).unwrap(), u32::try_from(time.tv_nsec).unwrap())
@@ -66,14 +66,14 @@ fn fastest(schema: &Schema, text: &str) -> Duration {
 }
 
 #[test]
-fn time_grows_with_the_length_and_no_faster() {
+fn time_grows_linearly() {
     let schema = schema();
     let (small, large) = (hostile(25_000), hostile(200_000));
     let mut slowest = (Duration::ZERO, "");
     for ((name, small), (_, large)) in small.iter().zip(&large) {
         let (short, long) = (fastest(&schema, small), fastest(&schema, large));
         slowest = slowest.max((long, name));
-        // Eight times the length; the square would be 64 times. The caches are allowed their share, and a little always.
+        // The text is 8 times as long; quadratic time would be 64 times as much. 32 leaves room for cache effects.
         let allowed = short * 32 + Duration::from_millis(50);
         assert!(long < allowed, "{name}: {short:?} for 25 kB, {long:?} for 200 kB");
     }
@@ -81,7 +81,7 @@ fn time_grows_with_the_length_and_no_faster() {
 }
 
 #[test]
-fn depth_takes_no_stack() {
+fn depth_uses_no_stack() {
     let small_stack = std::thread::Builder::new().stack_size(256 * 1024);
     let run = || {
         let schema = Schema::compile(&json!({})).unwrap();

@@ -1,4 +1,4 @@
-//! Against a schema of every type: what is right stays as it is, byte for byte, whatever is wrong beside it.
+//! Against a schema of every type: correct members keep every byte, whatever is wrong with the others.
 
 use std::sync::LazyLock;
 
@@ -22,8 +22,8 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     Schema::compile(&schema).unwrap()
 });
 
-/// A member that is right, as text.
-fn right() -> impl Strategy<Value = (&'static str, String)> {
+/// A correct member, as text.
+fn correct() -> impl Strategy<Value = (&'static str, String)> {
     let text = "[a-zA-Z0-9北 '\"\\\\{}\\[\\]:,#/`_-]{0,12}".prop_map(|text| json!(text).to_string());
     prop_oneof![
         text.clone().prop_map(|text| ("city", text)),
@@ -39,7 +39,7 @@ fn right() -> impl Strategy<Value = (&'static str, String)> {
     ]
 }
 
-/// A member that needs a repair, and what it has to become.
+/// Members that need a repair, each with the required result.
 const WRONG: [(&str, &str, &str); 8] = [
     ("city", "'Pa\"ris'", "\"Pa\\\"ris\""),
     ("days", "\"2\"", "2"),
@@ -71,7 +71,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn what_fits_the_schema_keeps_every_byte(all in prop::collection::vec(right(), 0..9)) {
+    fn valid_arguments_keep_every_byte(all in prop::collection::vec(correct(), 0..9)) {
         let raw = members(&unique(all));
         for repairs in [Repairs::On, Repairs::Off] {
             let done = SCHEMA.resolve(&raw, repairs).unwrap();
@@ -81,8 +81,8 @@ proptest! {
     }
 
     #[test]
-    fn a_repair_changes_nothing_beside_it(
-        all in prop::collection::vec(right(), 0..9), wrong in prop::sample::select(WRONG.to_vec()), at in 0..9_usize
+    fn a_repair_changes_no_other_member(
+        all in prop::collection::vec(correct(), 0..9), wrong in prop::sample::select(WRONG.to_vec()), at in 0..9_usize
     ) {
         let (key, sent, becomes) = wrong;
         let mut all = unique(all);
@@ -99,7 +99,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_sent_runs_valid_or_is_told_in_both_languages(
+    fn any_text_runs_valid_or_is_refused_in_both_languages(
         keys in prop::collection::vec("(city|City|days|Days|unit|tags|place|note|x)", 0..4),
         values in prop::collection::vec(
             "(\"[a-z0-9:]{0,4}\"|'[a-z]{0,3}'|[0-9.]{1,4}|True|null|\\[[0-9,]{0,5}\\]|\\{\\}|)", 4

@@ -116,7 +116,7 @@ fn what_a_model_has_to_know_stays() {
         "Input queries must be all capitals",
         "no seat left on CA1234 at 12:30 on 2026-05-01; 3/4 are business class",
         "/date: \"明天\" was sent; allowed: YYYY-MM-DD (did you mean 2026-05-01?)",
-        "the arguments are no valid JSON at line 1 column 8, in /place/lat: a value is needed before ','",
+        "the arguments are not valid JSON at line 1 column 8, in /place/lat: a value is needed before ','",
         "order 123e4567-e89b-12d3-a456-426614174000 is closed",
         "password: must have at least 8 characters, token: expired",
         "Basic economy is sold out; bearer authentication needed",

@@ -1,4 +1,4 @@
-//! The body of an answer → a reply.
+//! Maps the body of a response to a reply.
 
 use redial_proto::{Finish, ReplyCall, TurnReply, TurnRequest, Usage};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::KIND;
 use crate::names::Names;
 
-/// Reads an answer; none if it has no `content` at all. Calls keep their arguments as they were written.
+/// Reads a response body; `None` if it has no `content` at all. The arguments of calls are kept as they were written.
 pub fn reply(request: &TurnRequest, body: &Value) -> Option<TurnReply> {
     let blocks = body.get("content")?.as_array()?;
     let names = Names::of(request);
@@ -29,7 +29,7 @@ pub fn reply(request: &TurnRequest, body: &Value) -> Option<TurnReply> {
 
 fn read_call(block: &Value, names: &Names) -> ReplyCall {
     let arguments = match &block["input"] {
-        // A stream keeps the text as it came.
+        // A streamed response has the text that was written.
         Value::String(text) => text.clone(),
         Value::Null => String::new(),
         input => input.to_string(),
@@ -47,7 +47,7 @@ fn finish(reason: Option<&str>, called: bool) -> Finish {
     }
 }
 
-/// What was read from a cache, or written to one, was read all the same.
+/// Tokens that were read from a cache or written to one count as input tokens.
 fn usage(usage: &Value) -> Usage {
     let tokens = |field: &str| usage[field].as_u64().unwrap_or_default();
     let cached = tokens("cache_creation_input_tokens").saturating_add(tokens("cache_read_input_tokens"));
@@ -58,7 +58,7 @@ fn usage(usage: &Value) -> Usage {
     }
 }
 
-/// Signed thoughts must come back unchanged with the results of the calls that they led to.
+/// Signed thoughts, which must be sent back unchanged with the results of the calls that they led to.
 fn kept(blocks: &[Value]) -> Option<Value> {
     let thinking: Vec<&Value> =
         blocks.iter().filter(|block| block["type"] == "thinking" || block["type"] == "redacted_thinking").collect();

@@ -1,4 +1,4 @@
-//! A conversation → the body of a request.
+//! Maps a conversation to the body of a request.
 
 use std::collections::BTreeSet;
 
@@ -7,22 +7,23 @@ use serde_json::{Map, Value, json};
 
 use super::KIND;
 use crate::{
-    Ids, Settings,
-    ids::Minted,
+    ids::CallIds,
     names::Names,
+    placeholders,
+    profile::Ids,
     schema,
-    thread::{self, Call, Part},
-    words,
+    settings::Settings,
+    transcript::{self, Call, Part},
 };
 
-/// The interface insists on a limit.
+/// The interface requires a limit; this one applies if neither the agent nor the model sets one.
 const MAX_TOKENS: u32 = 4096;
 
-/// The body of a request. Roles alternate, the first and the last message are the user's, and all results of a turn
-/// stand first in the message after it.
+/// The body of a request. Roles alternate, the first and the last message are the user's, and all results of a turn come
+/// first in the message after it.
 pub fn request(request: &TurnRequest, settings: &Settings) -> Value {
     let names = Names::of(request);
-    let parts = thread::read(&request.messages, request.language);
+    let parts = transcript::read(&request.messages, request.language);
     let mut body = Map::new();
     body.insert("model".to_owned(), settings.model.as_str().into());
     body.insert("max_tokens".to_owned(), request.max_tokens.or(settings.max_tokens).unwrap_or(MAX_TOKENS).into());
@@ -53,7 +54,7 @@ fn system(parts: &[Part<'_>]) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// The tools; for a turn without, those of the history, because calls in it are refused where no tools are declared.
+/// The offered tools; if there are none, those of the history, because calls are refused if no tools are declared.
 fn tools(request: &TurnRequest, parts: &[Part<'_>], names: &Names) -> Vec<(String, Value)> {
     if !request.tools.is_empty() {
         return vec![("tools".to_owned(), request.tools.iter().map(|tool| offered(tool, names)).collect())];
@@ -81,19 +82,19 @@ fn offered(tool: &ToolOffer, names: &Names) -> Value {
 
 fn messages(request: &TurnRequest, parts: &[Part<'_>], names: &Names) -> Vec<Value> {
     let mut turns = Turns::default();
-    let mut ids = Minted::new(Ids::Any);
+    let mut ids = CallIds::new(Ids::Any);
     for part in parts {
         match part {
             Part::System(_) => {}
             Part::User { text, .. } if text.trim().is_empty() => {
-                turns.add("user", text_block(words::nothing(request.language)));
+                turns.add("user", text_block(placeholders::nothing(request.language)));
             }
             Part::User { text, .. } => turns.add("user", text_block(text)),
             Part::Model { message, calls } => {
                 if turns.0.is_empty() {
-                    turns.add("user", text_block(words::beginning(request.language)));
+                    turns.add("user", text_block(placeholders::beginning(request.language)));
                 }
-                // Thoughts stand first in a message, or nowhere.
+                // Thoughts are allowed only at the beginning of a message.
                 if turns.0.last().is_none_or(|(role, _)| *role == "user") {
                     thinking(message).for_each(|block| turns.add("assistant", block.clone()));
                 }
@@ -112,7 +113,7 @@ fn messages(request: &TurnRequest, parts: &[Part<'_>], names: &Names) -> Vec<Val
         }
     }
     if turns.0.last().is_none_or(|(role, _)| *role == "assistant") {
-        turns.add("user", text_block(words::go_on(request.language)));
+        turns.add("user", text_block(placeholders::go_on(request.language)));
     }
     turns.0.into_iter().map(|(role, content)| json!({"role": role, "content": content})).collect()
 }
@@ -121,7 +122,7 @@ fn text_block(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-/// Signed thoughts go back unchanged, but only to where they came from.
+/// Signed thoughts are sent back unchanged, but only to the provider that signed them.
 fn thinking(message: &Message) -> impl Iterator<Item = &Value> {
     let kept = message.provider.as_ref().filter(|kept| kept["kind"] == KIND);
     kept.and_then(|kept| kept["thinking"].as_array()).into_iter().flatten()
@@ -138,7 +139,7 @@ fn result(call: &Call<'_>, id: &str) -> Value {
     block
 }
 
-/// Messages whose roles alternate: a block of the same role goes on with the last message.
+/// Messages with alternating roles: a block of the same role is added to the last message.
 #[derive(Default)]
 struct Turns(Vec<(&'static str, Vec<Value>)>);
 

@@ -1,11 +1,11 @@
-//! Events of an answer → the body that would have come at once.
+//! Assembles the events of a streamed response into the body of one that is not streamed.
 
 use redial_proto::Failure;
 use serde_json::{Map, Value, json};
 
-use crate::{api::Piece, http::failure};
+use crate::{failure, piece::Piece};
 
-/// What has come until now.
+/// The parts of the response so far.
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
     model: Value,
@@ -20,7 +20,7 @@ pub(crate) struct Stream {
 #[derive(Debug)]
 struct Block {
     index: u64,
-    /// As it began.
+    /// The block as its first event had it.
     start: Value,
     text: String,
     /// Arguments of a call, or the signature of a thought.
@@ -30,7 +30,7 @@ struct Block {
 impl Stream {
     pub(crate) fn event(&mut self, event: &Value) -> Result<Piece, Failure> {
         match event["type"].as_str().unwrap_or_default() {
-            "error" => return Err(failure::told(&event["error"])),
+            "error" => return Err(failure::reported(&event["error"])),
             "message_start" => {
                 self.model = event["message"]["model"].clone();
                 self.count(&event["message"]["usage"]);
@@ -97,8 +97,8 @@ impl Stream {
 }
 
 impl Block {
-    /// The block as it would have come at once, except that arguments stay the text that was written: cut off, it is no
-    /// JSON.
+    /// The block as in a response that is not streamed, except that arguments stay text, because they may be cut off and
+    /// then are not JSON.
     fn body(self) -> Value {
         let mut block = self.start;
         let (text_field, more_field) = match block["type"].as_str().unwrap_or_default() {

@@ -1,4 +1,4 @@
-//! One entry of the file → one model.
+//! Builds a model from an entry of the file.
 
 use std::path::Path;
 
@@ -7,84 +7,80 @@ use reqwest::{Client, Url};
 use toml::Spanned;
 
 use super::{
-    ModelsError,
-    error::Place,
     file::{Chat, Entry, Provider, Retry},
+    location::Location,
 };
 use crate::{
-    Model, Profile, Settings,
     api::Api,
+    error::ModelsError,
     http,
-    model::{Backend, ChatModel, Prices},
+    model::{Backend, ChatModel, Model, Prices},
+    profile::Profile,
     script::Script,
+    settings::Settings,
 };
 
-type Result<T> = std::result::Result<T, ModelsError>;
-
-/// More is not a limit.
+/// Largest accepted limit.
 const MAX_CONCURRENCY: u32 = 100_000;
-/// Models think longer than tools work.
+/// Default timeout of one request; longer than that of tools.
 const TIMEOUT_MS: u64 = 120_000;
-/// No provider writes more in one answer.
+/// Largest accepted answer limit in tokens; no provider allows more.
 const MAX_TOKENS: u32 = 1_000_000;
 
-/// What all models of a file share.
+/// Builds the models of one file.
 pub(super) struct Builder<'a> {
-    /// Where the file is; scripts stand relative to it.
+    /// The file's folder; paths of scripts are relative to it.
     folder: &'a Path,
     pub(super) variable: &'a dyn Fn(&str) -> Option<String>,
     pub(super) client: Client,
 }
 
 impl<'a> Builder<'a> {
-    pub(super) fn new(
-        folder: &'a Path,
-        variable: &'a dyn Fn(&str) -> Option<String>,
-    ) -> std::result::Result<Self, String> {
-        let client = http::client().map_err(|error| format!("no HTTP client: {error}"))?;
+    pub(super) fn new(folder: &'a Path, variable: &'a dyn Fn(&str) -> Option<String>) -> Result<Self, String> {
+        let client = http::client().map_err(|error| format!("the HTTP client could not be created: {error}"))?;
         Ok(Self { folder, variable, client })
     }
 
-    pub(super) fn model(&self, entry: &Entry, place: &Place<'_>) -> Result<Model> {
-        only_what_fits(entry, place)?;
+    pub(super) fn model(&self, entry: &Entry, location: &Location<'_>) -> Result<Model, ModelsError> {
+        check_fields(entry, location)?;
         let backend = match entry.provider.get_ref() {
-            Provider::Script => Backend::Script(self.script(entry, place)?),
-            _ => Backend::Chat(Box::new(self.chat(entry, place)?)),
+            Provider::Script => Backend::Script(self.script(entry, location)?),
+            _ => Backend::Chat(Box::new(self.chat(entry, location)?)),
         };
         Ok(Model {
-            name: place.model.clone(),
-            spec: spec(entry, place)?,
-            concurrency: concurrency(entry, place)?,
-            prices: prices(entry, place)?,
+            name: location.model.clone(),
+            spec: spec(entry, location)?,
+            concurrency: concurrency(entry, location)?,
+            prices: prices(entry, location)?,
             backend: backend.into(),
         })
     }
 
-    fn script(&self, entry: &Entry, place: &Place<'_>) -> Result<Script> {
+    fn script(&self, entry: &Entry, location: &Location<'_>) -> Result<Script, ModelsError> {
         let Some(file) = &entry.script else {
-            return Err(place.error("script", "is missing; the path of a file of rules is needed"));
+            return Err(location.error("script", "is missing; the path of a file of rules is needed"));
         };
         let path = self.folder.join(file.get_ref());
         if !path.is_file() {
-            return Err(place.wrong(file, "script", format!("{} is no file", path.display())));
+            return Err(location.field_error(file, "script", format!("{} is not a file", path.display())));
         }
         Script::load(&path)
     }
 
-    fn chat(&self, entry: &Entry, place: &Place<'_>) -> Result<ChatModel> {
+    fn chat(&self, entry: &Entry, location: &Location<'_>) -> Result<ChatModel, ModelsError> {
         let provider = *entry.provider.get_ref();
         let chat = entry.api.as_ref().map(Spanned::get_ref).copied().unwrap_or_default();
         let api = match (provider, chat) {
             (Provider::Anthropic, _) | (Provider::React, Chat::Anthropic) => Api::Anthropic,
             _ => Api::OpenAi,
         };
-        let endpoint = self.endpoint(entry, api, url(entry, provider, api, place)?, place)?;
-        Ok(ChatModel { api, react: provider == Provider::React, settings: settings(entry, place)?, endpoint })
+        let endpoint = self.endpoint(entry, api, url(entry, provider, api, location)?, location)?;
+        Ok(ChatModel { api, react: provider == Provider::React, settings: settings(entry, location)?, endpoint })
     }
 }
 
-/// A field that the provider does not know would be a wish that nobody hears.
-fn only_what_fits(entry: &Entry, place: &Place<'_>) -> Result<()> {
+/// Refuses fields that the provider would ignore.
+fn check_fields(entry: &Entry, location: &Location<'_>) -> Result<(), ModelsError> {
     let provider = entry.provider.get_ref();
     let script = *provider == Provider::Script;
     let chat = [
@@ -94,116 +90,124 @@ fn only_what_fits(entry: &Entry, place: &Place<'_>) -> Result<()> {
         ("headers", !entry.headers.is_empty()),
         ("stream", entry.stream.is_some()),
         ("profile", entry.profile.is_some()),
-        ("switches", entry.switches.is_some()),
+        ("overrides", entry.overrides.is_some()),
         ("extra", entry.extra.is_some()),
         ("max_tokens", entry.max_tokens.is_some()),
         ("temperature", entry.temperature.is_some()),
     ];
-    if let Some((field, _)) = chat.into_iter().find(|(_, there)| script && *there) {
-        return Err(place.error(field, "is not for provider \"script\"; its fields are in the script"));
+    if let Some((field, _)) = chat.into_iter().find(|(_, present)| script && *present) {
+        return Err(
+            location.error(field, "is not allowed for provider \"script\", whose script file defines the answers")
+        );
     }
     if let Some(file) = entry.script.as_ref().filter(|_| !script) {
-        return Err(place.wrong(file, "script", "is only for provider \"script\""));
+        return Err(location.field_error(file, "script", "is allowed only for provider \"script\""));
     }
     if let Some(api) = entry.api.as_ref().filter(|_| *provider != Provider::React) {
-        return Err(place.wrong(api, "api", "is only for provider \"react\""));
+        return Err(location.field_error(api, "api", "is allowed only for provider \"react\""));
     }
     let anthropic =
         *provider == Provider::Anthropic || entry.api.as_ref().is_some_and(|api| *api.get_ref() == Chat::Anthropic);
     if let Some(profile) = entry.profile.as_ref().filter(|_| anthropic) {
-        return Err(place.wrong(profile, "profile", "is only for the chat completions interface"));
+        return Err(location.field_error(profile, "profile", "is allowed only for the chat completions interface"));
     }
-    if let Some(switches) = entry.switches.as_ref().filter(|_| anthropic) {
-        return Err(place.wrong(switches, "switches", "is only for the chat completions interface"));
+    if let Some(overrides) = entry.overrides.as_ref().filter(|_| anthropic) {
+        return Err(location.field_error(overrides, "overrides", "is allowed only for the chat completions interface"));
     }
     Ok(())
 }
 
-/// Where requests go.
-fn url(entry: &Entry, provider: Provider, api: Api, place: &Place<'_>) -> Result<Url> {
+/// The URL of requests.
+fn url(entry: &Entry, provider: Provider, api: Api, location: &Location<'_>) -> Result<Url, ModelsError> {
     let Some(base) = &entry.base_url else {
         return match provider {
-            Provider::Openai => parse_url(api, "https://api.openai.com/v1").map_err(|m| place.error("base_url", m)),
-            Provider::Anthropic => parse_url(api, "https://api.anthropic.com").map_err(|m| place.error("base_url", m)),
-            _ => Err(place.error("base_url", "is missing; the address of a chat endpoint is needed")),
+            Provider::Openai => parse_url(api, "https://api.openai.com/v1").map_err(|m| location.error("base_url", m)),
+            Provider::Anthropic => {
+                parse_url(api, "https://api.anthropic.com").map_err(|m| location.error("base_url", m))
+            }
+            _ => Err(location.error("base_url", "is missing; the address of a chat endpoint is needed")),
         };
     };
-    parse_url(api, base.get_ref()).map_err(|message| place.wrong(base, "base_url", message))
+    parse_url(api, base.get_ref()).map_err(|message| location.field_error(base, "base_url", message))
 }
 
-fn parse_url(api: Api, base: &str) -> std::result::Result<Url, String> {
+fn parse_url(api: Api, base: &str) -> Result<Url, String> {
     let wrong = |why: &str| format!("{base:?} {why}; allowed: an address such as \"https://api.example.com/v1\"");
-    let url: Url = base.parse().map_err(|_| wrong("is no URL"))?;
+    let url: Url = base.parse().map_err(|_| wrong("is not a URL"))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-        return Err(wrong("is no http or https address"));
+        return Err(wrong("is not an http or https address"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("holds a user or password; keys come from `key_env` or `headers`".to_owned());
+        return Err("contains a user name or password; keys come from `key_env` or `headers`".to_owned());
     }
     if url.fragment().is_some() || url.query().is_some() {
         return Err(wrong("has a query or fragment"));
     }
-    api.url(base.trim_end_matches('/')).parse().map_err(|_| wrong("is no URL"))
+    api.url(base.trim_end_matches('/')).parse().map_err(|_| wrong("is not a URL"))
 }
 
-fn settings(entry: &Entry, place: &Place<'_>) -> Result<Settings> {
+fn settings(entry: &Entry, location: &Location<'_>) -> Result<Settings, ModelsError> {
     let Some(model) = entry.model.as_ref().filter(|model| !model.get_ref().trim().is_empty()) else {
-        return Err(place.error("model", "is missing; the provider's own name of the model is needed"));
+        return Err(location.error("model", "is missing; the provider's own name of the model is needed"));
     };
     if let Some(tokens) = entry.max_tokens.as_ref().filter(|tokens| !(1..=MAX_TOKENS).contains(tokens.get_ref())) {
         let message = format!("{} is not allowed; allowed: 1 to {MAX_TOKENS}", tokens.get_ref());
-        return Err(place.wrong(tokens, "max_tokens", message));
+        return Err(location.field_error(tokens, "max_tokens", message));
     }
     if let Some(value) = entry.temperature.as_ref().filter(|value| !(0.0..=2.0).contains(value.get_ref())) {
-        return Err(place.wrong(value, "temperature", format!("{} is not allowed; allowed: 0 to 2", value.get_ref())));
+        return Err(location.field_error(
+            value,
+            "temperature",
+            format!("{} is not allowed; allowed: 0 to 2", value.get_ref()),
+        ));
     }
     Ok(Settings {
         model: model.get_ref().clone(),
         max_tokens: entry.max_tokens.as_ref().map(|tokens| *tokens.get_ref()),
         temperature: entry.temperature.as_ref().map(|value| *value.get_ref()),
         stream: entry.stream.as_ref().is_none_or(|stream| *stream.get_ref()),
-        profile: profile(entry, place)?,
+        profile: profile(entry, location)?,
         extra: entry.extra.as_ref().map(|extra| extra.get_ref().clone()).unwrap_or_default(),
     })
 }
 
-fn profile(entry: &Entry, place: &Place<'_>) -> Result<Profile> {
+fn profile(entry: &Entry, location: &Location<'_>) -> Result<Profile, ModelsError> {
     let named = match &entry.profile {
         None => Profile::default(),
         Some(name) => Profile::named(name.get_ref()).ok_or_else(|| {
-            let message = format!("{:?} is no profile; allowed: {}", name.get_ref(), Profile::NAMES.join(", "));
-            place.wrong(name, "profile", message)
+            let message = format!("{:?} is not a profile; allowed: {}", name.get_ref(), Profile::NAMES.join(", "));
+            location.field_error(name, "profile", message)
         })?,
     };
-    Ok(named.with(entry.switches.as_ref().map(|switches| *switches.get_ref()).unwrap_or_default()))
+    Ok(named.with(entry.overrides.as_ref().map(|overrides| *overrides.get_ref()).unwrap_or_default()))
 }
 
-fn spec(entry: &Entry, place: &Place<'_>) -> Result<ToolSpec> {
-    let mut spec = ToolSpec::named(turn::tool_name(&place.model));
+fn spec(entry: &Entry, location: &Location<'_>) -> Result<ToolSpec, ModelsError> {
+    let mut spec = ToolSpec::named(turn::tool_name(&location.model));
     spec.description.clone_from(&entry.description);
     spec.effect = Effect::Idempotent;
     turn::POOL.clone_into(&mut spec.pool);
-    spec.timeout_ms = milliseconds(entry.timeout.as_ref(), "timeout", TIMEOUT_MS, place)?;
-    spec.retry = retry(&entry.retry, place)?;
-    spec.check().map_err(|message| place.error("", message))?;
+    spec.timeout_ms = milliseconds(entry.timeout.as_ref(), "timeout", TIMEOUT_MS, location)?;
+    spec.retry = retry(&entry.retry, location)?;
+    spec.check().map_err(|message| location.error("", message))?;
     Ok(spec)
 }
 
-fn concurrency(entry: &Entry, place: &Place<'_>) -> Result<Option<u32>> {
+fn concurrency(entry: &Entry, location: &Location<'_>) -> Result<Option<u32>, ModelsError> {
     let Some(limit) = &entry.concurrency else { return Ok(None) };
     if !(1..=MAX_CONCURRENCY).contains(limit.get_ref()) {
         let message = format!("{} is not allowed; allowed: 1 to {MAX_CONCURRENCY}", limit.get_ref());
-        return Err(place.wrong(limit, "concurrency", message));
+        return Err(location.field_error(limit, "concurrency", message));
     }
     Ok(Some(*limit.get_ref()))
 }
 
-fn prices(entry: &Entry, place: &Place<'_>) -> Result<Prices> {
+fn prices(entry: &Entry, location: &Location<'_>) -> Result<Prices, ModelsError> {
     let price = |value: &Option<Spanned<f64>>, field: &str| match value {
         Some(price) if !(0.0..=1_000_000.0).contains(price.get_ref()) => {
             let message =
                 format!("{} is not allowed; allowed: US dollars per million tokens, 0 or more", price.get_ref());
-            Err(place.wrong(price, field, message))
+            Err(location.field_error(price, field, message))
         }
         Some(price) => Ok(*price.get_ref()),
         None => Ok(0.0),
@@ -211,18 +215,23 @@ fn prices(entry: &Entry, place: &Place<'_>) -> Result<Prices> {
     Ok(Prices { input: price(&entry.input_price, "input_price")?, output: price(&entry.output_price, "output_price")? })
 }
 
-fn retry(retry: &Retry, place: &Place<'_>) -> Result<RetryPolicy> {
+fn retry(retry: &Retry, location: &Location<'_>) -> Result<RetryPolicy, ModelsError> {
     let default = RetryPolicy::default();
     Ok(RetryPolicy {
-        initial_ms: milliseconds(retry.initial.as_ref(), "retry.initial", default.initial_ms, place)?,
+        initial_ms: milliseconds(retry.initial.as_ref(), "retry.initial", default.initial_ms, location)?,
         factor: retry.factor.unwrap_or(default.factor),
-        cap_ms: milliseconds(retry.cap.as_ref(), "retry.cap", default.cap_ms, place)?,
+        cap_ms: milliseconds(retry.cap.as_ref(), "retry.cap", default.cap_ms, location)?,
         max_attempts: retry.max_attempts.unwrap_or(default.max_attempts),
-        deadline_ms: milliseconds(retry.deadline.as_ref(), "retry.deadline", default.deadline_ms, place)?,
+        deadline_ms: milliseconds(retry.deadline.as_ref(), "retry.deadline", default.deadline_ms, location)?,
     })
 }
 
-fn milliseconds(text: Option<&Spanned<String>>, field: &str, default: u64, place: &Place<'_>) -> Result<u64> {
+fn milliseconds(
+    text: Option<&Spanned<String>>,
+    field: &str,
+    default: u64,
+    location: &Location<'_>,
+) -> Result<u64, ModelsError> {
     let Some(text) = text else { return Ok(default) };
-    parse_ms(text.get_ref()).map_err(|message| place.wrong(text, field, message))
+    parse_ms(text.get_ref()).map_err(|message| location.field_error(text, field, message))
 }

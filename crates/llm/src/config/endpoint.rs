@@ -1,4 +1,4 @@
-//! The headers of a model's requests, with the secrets from the environment.
+//! The endpoint of a model: its URL and headers, with secrets from the environment.
 
 use reqwest::{
     Url,
@@ -7,19 +7,20 @@ use reqwest::{
 use toml::Spanned;
 
 use super::{
-    ModelsError,
     build::Builder,
-    error::Place,
     file::Entry,
+    location::Location,
     variables::{self, Filled},
 };
 use crate::{
     api::Api,
-    http::{Endpoint, Redaction, failure},
+    error::ModelsError,
+    failure,
+    http::{Endpoint, Redaction},
 };
 
-/// Bytes from which on the value of a header may be a secret, wherever it comes from.
-const LONG: usize = 6;
+/// A header value of at least this many bytes is treated as a secret, even a constant one.
+const MIN_SECRET: usize = 6;
 
 impl Builder<'_> {
     pub(super) fn endpoint(
@@ -27,23 +28,23 @@ impl Builder<'_> {
         entry: &Entry,
         api: Api,
         url: Url,
-        place: &Place<'_>,
+        location: &Location<'_>,
     ) -> Result<Endpoint, ModelsError> {
-        let mut found = Found::default();
+        let mut collected = Collected::default();
         if let Some(name) = &entry.key_env {
-            variables::check_name(name.get_ref()).map_err(|message| place.wrong(name, "key_env", message))?;
-            found.key(api, name.get_ref(), (self.variable)(name.get_ref()).filter(|key| !key.is_empty()));
+            variables::check_name(name.get_ref()).map_err(|message| location.field_error(name, "key_env", message))?;
+            collected.key(api, name.get_ref(), (self.variable)(name.get_ref()).filter(|key| !key.is_empty()));
         }
         for (name, value) in &entry.headers {
-            self.header(name, value, &mut found, place)?;
+            self.header(name, value, &mut collected, location)?;
         }
         for (name, value) in api.headers() {
-            found.headers.entry(name).or_insert(value);
+            collected.headers.entry(name).or_insert(value);
         }
-        let redaction = Redaction::new(&found.secrets, url.host_str().unwrap_or_default());
-        let headers = match found.problem {
+        let redaction = Redaction::new(&collected.secrets, url.host_str().unwrap_or_default());
+        let headers = match collected.problem {
             Some(problem) => Err(failure::configuration(problem)),
-            None => Ok(found.headers),
+            None => Ok(collected.headers),
         };
         Ok(Endpoint { client: self.client.clone(), url, headers, redaction })
     }
@@ -52,55 +53,69 @@ impl Builder<'_> {
         &self,
         name: &Spanned<String>,
         value: &Spanned<String>,
-        found: &mut Found,
-        place: &Place<'_>,
+        collected: &mut Collected,
+        location: &Location<'_>,
     ) -> Result<(), ModelsError> {
         let field = format!("headers.{}", name.get_ref());
-        let parsed: HeaderName = name.get_ref().parse().map_err(|_| {
-            place.wrong(name, &field, "is no name of a header; allowed: letters, digits and a few signs such as \"-\"")
-        })?;
-        if [HOST, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING, CONNECTION].contains(&parsed) {
-            return Err(place.wrong(name, &field, "is set by the HTTP client and cannot be declared"));
-        }
-        match variables::fill(value.get_ref(), self.variable).map_err(|message| place.wrong(value, &field, message))? {
-            Filled::Missing(variable) => found.missing(&variable),
-            Filled::Whole { text, values } => {
-                let from_environment = !values.is_empty();
-                found.secrets.extend(values);
-                // A short constant such as a version is no secret, and would blot out half of each message.
-                found.secrets.extend(Some(text.clone()).filter(|text| from_environment || text.len() >= LONG));
-                match HeaderValue::from_str(&text) {
-                    Ok(value) => found.insert(parsed, value),
-                    Err(_) if from_environment => {
-                        found.problem(format!("a variable of header {parsed} holds what no header can carry"));
-                    }
-                    Err(_) => return Err(place.wrong(value, &field, "a header carries visible ASCII characters only")),
-                }
-            }
+        let wrong = |message: String| location.field_error(value, &field, message);
+        let parsed = header_name(name.get_ref()).map_err(|message| location.field_error(name, &field, message))?;
+        match variables::fill(value.get_ref(), self.variable).map_err(wrong)? {
+            Filled::Missing(variable) => collected.missing(&variable),
+            Filled::Complete { text, values } => collected.header(parsed, text, values).map_err(wrong)?,
         }
         Ok(())
     }
 }
 
-/// What was found so far.
+fn header_name(name: &str) -> Result<HeaderName, String> {
+    let name: HeaderName = name
+        .parse()
+        .map_err(|_| "is not a header name; allowed: letters, digits and a few symbols such as \"-\"".to_owned())?;
+    if [HOST, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING, CONNECTION].contains(&name) {
+        return Err("is set by the HTTP client and cannot be declared".to_owned());
+    }
+    Ok(name)
+}
+
+/// Headers and secrets that were collected so far.
 #[derive(Default)]
-struct Found {
+struct Collected {
     headers: HeaderMap,
     secrets: Vec<String>,
     /// Why the model cannot be asked.
     problem: Option<String>,
 }
 
-impl Found {
+impl Collected {
     fn key(&mut self, api: Api, variable: &str, key: Option<String>) {
         let Some(key) = key else { return self.missing(variable) };
         let key = key.trim().to_owned();
         let (name, value) = api.key(&key);
         match HeaderValue::from_str(&value) {
             Ok(value) => self.insert(name, value),
-            Err(_) => self.problem(format!("variable {variable} holds what no header can carry")),
+            Err(_) => self
+                .problem(format!("environment variable {variable} contains characters that a header cannot contain")),
         }
         self.secrets.push(key);
+    }
+
+    /// Adds a declared header; `values` are those of the variables in `text`. Only a value without variables can be a
+    /// mistake in the file; any other one is a problem of the environment.
+    fn header(&mut self, name: HeaderName, text: String, values: Vec<String>) -> Result<(), String> {
+        let from_environment = !values.is_empty();
+        self.secrets.extend(values);
+        match HeaderValue::from_str(&text) {
+            Ok(value) => self.insert(name, value),
+            Err(_) if from_environment => {
+                self.problem(format!("a variable of header {name} contains characters that a header cannot contain"));
+            }
+            Err(_) => return Err("a header can contain only visible ASCII characters".to_owned()),
+        }
+        // A short constant such as a version is not a secret, and redacting it would garble every message.
+        if from_environment || text.len() >= MIN_SECRET {
+            self.secrets.push(text);
+        }
+        Ok(())
     }
 
     fn insert(&mut self, name: HeaderName, mut value: HeaderValue) {

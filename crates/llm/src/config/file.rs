@@ -1,4 +1,4 @@
-//! The form of `models.toml`. `docs/MODELS.md` explains each field.
+//! The format of `models.toml`. `docs/MODELS.md` explains each field.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use toml::Spanned;
 
-use crate::Switches;
+use crate::profile::Overrides;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -43,11 +43,11 @@ pub(super) struct Entry {
     pub(super) key_env: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) headers: BTreeMap<Spanned<String>, Spanned<String>>,
-    /// The interface below a text protocol.
+    /// The chat interface under ReAct.
     pub(super) api: Option<Spanned<Chat>>,
     pub(super) stream: Option<Spanned<bool>>,
     pub(super) profile: Option<Spanned<String>>,
-    pub(super) switches: Option<Spanned<Switches>>,
+    pub(super) overrides: Option<Spanned<Overrides>>,
     pub(super) extra: Option<Spanned<Map<String, Value>>>,
     pub(super) max_tokens: Option<Spanned<u32>>,
     pub(super) temperature: Option<Spanned<f64>>,

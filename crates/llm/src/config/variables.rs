@@ -1,20 +1,20 @@
-//! `${NAME}` in values: variables of the environment.
+//! Environment variables in values: `${NAME}`.
 
 /// A text with its variables filled in.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Filled {
-    /// Whole, with the values that were filled in.
-    Whole {
+    /// All variables are set.
+    Complete {
         /// The text.
         text: String,
-        /// What must not be shown.
+        /// The values of the variables, which must not be shown.
         values: Vec<String>,
     },
     /// This variable is not set.
     Missing(String),
 }
 
-/// Fills in the variables of a text; an empty value counts as none.
+/// Fills in the variables of a text; an empty value counts as not set.
 pub(super) fn fill(template: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Filled, String> {
     let (mut text, mut values, mut rest) = (String::new(), Vec::new(), template);
     while let Some((before, after)) = rest.split_once("${") {
@@ -29,7 +29,7 @@ pub(super) fn fill(template: &str, variable: &dyn Fn(&str) -> Option<String>) ->
         rest = after;
     }
     text.push_str(rest);
-    Ok(Filled::Whole { text, values })
+    Ok(Filled::Complete { text, values })
 }
 
 /// A variable's name: ASCII letters, digits and `_`.
@@ -37,7 +37,7 @@ pub(super) fn check_name(name: &str) -> Result<(), String> {
     if !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
         return Ok(());
     }
-    Err(format!("{name:?} is no name of a variable; allowed: ASCII letters, digits and \"_\""))
+    Err(format!("{name:?} is not a variable name; allowed: ASCII letters, digits and \"_\""))
 }
 
 #[cfg(test)]
@@ -51,11 +51,11 @@ mod tests {
             "EMPTY" => Some(String::new()),
             _ => None,
         };
-        let whole = |text: &str, values: &[&str]| {
-            Ok(Filled::Whole { text: text.to_owned(), values: values.iter().map(|v| (*v).to_owned()).collect() })
+        let complete = |text: &str, values: &[&str]| {
+            Ok(Filled::Complete { text: text.to_owned(), values: values.iter().map(|v| (*v).to_owned()).collect() })
         };
-        assert_eq!(fill("plain $A {A}", &variable), whole("plain $A {A}", &[]));
-        assert_eq!(fill("x ${A}, ${A}.", &variable), whole("x one, one.", &["one", "one"]));
+        assert_eq!(fill("plain $A {A}", &variable), complete("plain $A {A}", &[]));
+        assert_eq!(fill("x ${A}, ${A}.", &variable), complete("x one, one.", &["one", "one"]));
         assert_eq!(fill("${A} ${B}", &variable), Ok(Filled::Missing("B".to_owned())));
         assert_eq!(fill("${EMPTY}", &variable), Ok(Filled::Missing("EMPTY".to_owned())));
         assert!(fill("${A", &variable).unwrap_err().contains("${NAME}"));

@@ -1,4 +1,4 @@
-//! What a failure must not tell: keys, values of headers, names of machines.
+//! Removes keys, header values and host names from failures.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use secrecy::{ExposeSecret, SecretString};
 
 const SECRET: &str = "[secret]";
 const HOST: &str = "[host]";
-/// Endings of names that exist only inside a network.
-const INSIDE: [&str; 6] = [".internal", ".local", ".lan", ".corp", ".svc", ".intranet"];
+/// Suffixes of names that exist only inside a network.
+const INTERNAL_SUFFIXES: [&str; 6] = [".internal", ".local", ".lan", ".corp", ".svc", ".intranet"];
 
-/// Secrets in each form in which a provider may give them back, longest first, and the provider's own host.
+/// Secrets in each form in which a provider may return them, longest first, and the provider's own host.
 pub(crate) struct Redaction {
     secrets: Vec<SecretString>,
     host: String,
@@ -33,7 +33,7 @@ impl Redaction {
     }
 
     /// The failure as it may be stored and shown.
-    pub(crate) fn shown(&self, mut failure: Failure) -> Failure {
+    pub(crate) fn redact(&self, mut failure: Failure) -> Failure {
         let message =
             self.secrets.iter().fold(failure.message, |text, form| text.replace(form.expose_secret(), SECRET));
         failure.message = limits::shorten(&self.without_hosts(&message), limits::MAX_ERROR_MESSAGE);
@@ -56,7 +56,7 @@ impl Redaction {
         shown
     }
 
-    /// The provider's own host, an address, a name inside a network, or a name with a port.
+    /// Whether a word is the provider's own host, an address, an internal name, or a name with a port.
     fn is_host(&self, word: &str) -> bool {
         let lower = word.to_ascii_lowercase();
         let (name, port) = match lower.rsplit_once(':') {
@@ -72,12 +72,12 @@ impl Redaction {
         name == self.host
             || name == "localhost"
             || name.parse::<std::net::Ipv4Addr>().is_ok()
-            || INSIDE.iter().any(|ending| name.ends_with(ending))
+            || INTERNAL_SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
             || port.is_some_and(|port| dotted || port.len() >= 4)
     }
 }
 
-/// As it is, inside JSON, inside a URL.
+/// The secret unchanged, as JSON, and percent-encoded.
 fn forms_of(secret: &str) -> [String; 3] {
     let quoted = serde_json::Value::from(secret).to_string();
     let in_json = quoted[1..quoted.len() - 1].to_owned();
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_and_hosts_go_and_words_stay() {
+    fn secrets_and_hosts_are_removed_and_other_words_stay() {
         let redaction = Redaction::new(&["k\"ey/1".to_owned(), "k".to_owned()], "API.example.com");
         for (told, shown) in [
             (r#"bad keys: k"ey/1, k\"ey/1, k%22ey%2F1"#, "bad [secret]eys: [secret], [secret], [secret]"),
@@ -102,7 +102,7 @@ mod tests {
             ("see platform.openai.com/docs; error: 4.5 of 10", "see platform.openai.com/docs; error: 4.5 of 10"),
             ("主机 localhost：没有回答", "主机 [host]：没有回答"),
         ] {
-            assert_eq!(redaction.shown(Failure::new(ErrorClass::Internal, told)).message, shown);
+            assert_eq!(redaction.redact(Failure::new(ErrorClass::Internal, told)).message, shown);
         }
         assert_eq!(format!("{redaction:?}"), "Redaction(4 forms)");
     }

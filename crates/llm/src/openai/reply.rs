@@ -1,4 +1,4 @@
-//! The body of an answer → a reply.
+//! Maps the body of a response to a reply.
 
 use redial_proto::{Finish, ReplyCall, TurnReply, TurnRequest, Usage};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::KIND;
 use crate::names::Names;
 
-/// Reads an answer; none if it has no `choices` at all. Calls keep their arguments as they were written.
+/// Reads a response body; `None` if it has no `choices` at all. The arguments of calls are kept as they were written.
 pub fn reply(request: &TurnRequest, body: &Value) -> Option<TurnReply> {
     let choices = body.get("choices")?.as_array()?;
     let names = Names::of(request);
@@ -30,30 +30,30 @@ pub fn reply(request: &TurnRequest, body: &Value) -> Option<TurnReply> {
         .filter(|thought| !thought.trim().is_empty())
         .map(str::to_owned)
         .or(thought);
-    let wanted = calls(message);
-    reply.calls = wanted.iter().map(|call| read_call(call, &names)).collect();
+    let raw_calls = calls(message);
+    reply.calls = raw_calls.iter().map(|call| read_call(call, &names)).collect();
     reply.finish = match choices[0]["finish_reason"].as_str() {
         _ if refusal.is_some() => Finish::Refused,
         reason => finish(reason, !reply.calls.is_empty()),
     };
-    reply.provider = kept(message, &wanted);
+    reply.provider = kept(message, &raw_calls);
     Some(reply)
 }
 
-/// A call that its provider could not read and therefore answered with an error: the model's words are in it.
-pub(crate) fn salvage(body: &[u8]) -> Option<TurnReply> {
+/// The reply for a call that the provider could not parse. Its error contains the text that the model wrote.
+pub(crate) fn failed_generation(body: &[u8]) -> Option<TurnReply> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let error = body.get("error").filter(|error| error["code"] == "tool_use_failed")?;
     let written = error["failed_generation"].as_str().unwrap_or_default().trim();
     Some(TurnReply {
         text: (!written.is_empty()).then(|| written.to_owned()),
         finish: Finish::Other,
-        problem: Some("The call was not written in the form that calls must have, so nothing was run.".to_owned()),
+        problem: Some("The call was not in the required format, so nothing was run.".to_owned()),
         ..TurnReply::default()
     })
 }
 
-/// A text, or a list of parts of which some are text.
+/// The text of a message: a string, or a list of parts of which some are text.
 fn content(message: &Value) -> String {
     match &message["content"] {
         Value::String(text) => text.clone(),
@@ -62,7 +62,7 @@ fn content(message: &Value) -> String {
     }
 }
 
-/// Servers without a parser for it leave the thoughts of reasoning models in front of the text.
+/// Separates the thoughts of reasoning models, which some servers leave in front of the text.
 fn without_thoughts(text: String) -> (String, Option<String>) {
     let Some(rest) = text.trim_start().strip_prefix("<think>") else { return (text, None) };
     let (thought, answer) = rest.split_once("</think>").unwrap_or((rest, ""));
@@ -70,7 +70,7 @@ fn without_thoughts(text: String) -> (String, Option<String>) {
     (answer.trim_start().to_owned(), (!thought.is_empty()).then(|| thought.to_owned()))
 }
 
-/// The calls, also in the one form that was there before `tool_calls`.
+/// The calls, from `tool_calls` or from the older field `function_call`.
 fn calls(message: &Value) -> Vec<Value> {
     match (&message["tool_calls"], &message["function_call"]) {
         (Value::Array(calls), _) if !calls.is_empty() => calls.clone(),
@@ -79,7 +79,7 @@ fn calls(message: &Value) -> Vec<Value> {
     }
 }
 
-/// Whatever is wrong with a call is found when its name and arguments are checked.
+/// Reads a call without checking it: its name and arguments are checked later.
 fn read_call(call: &Value, names: &Names) -> ReplyCall {
     let function = call.get("function").unwrap_or(call);
     let arguments = match &function["arguments"] {
@@ -105,12 +105,12 @@ fn usage(body: &Value) -> Usage {
     Usage { input_tokens: tokens("prompt_tokens"), output_tokens: tokens("completion_tokens"), cost_micros: 0 }
 }
 
-/// What some providers want back unchanged: `reasoning_details` (OpenRouter), and `extra_content` of calls (Gemini
-/// signs its thoughts there, and refuses the next request without).
+/// Data that some providers require unchanged in the next request: `reasoning_details` (OpenRouter), and `extra_content`
+/// of calls, where Gemini puts the signatures of its thoughts.
 fn kept(message: &Value, calls: &[Value]) -> Option<Value> {
     let details = message.get("reasoning_details").filter(|details| !details.is_null());
-    let beside: Vec<Value> = calls.iter().map(|call| call["extra_content"].clone()).collect();
-    let signed = beside.iter().any(|extra| !extra.is_null());
+    let extras: Vec<Value> = calls.iter().map(|call| call["extra_content"].clone()).collect();
+    let signed = extras.iter().any(|extra| !extra.is_null());
     if details.is_none() && !signed {
         return None;
     }
@@ -119,7 +119,7 @@ fn kept(message: &Value, calls: &[Value]) -> Option<Value> {
         kept["reasoning_details"] = details.clone();
     }
     if signed {
-        kept["calls"] = beside.into();
+        kept["calls"] = extras.into();
     }
     Some(kept)
 }

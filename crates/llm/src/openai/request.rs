@@ -1,20 +1,20 @@
-//! A conversation → the body of a request.
+//! Maps a conversation to the body of a request.
 
 use redial_proto::{Language, Message, ToolOffer, TurnRequest};
 use serde_json::{Map, Value, json};
 
 use super::KIND;
 use crate::{
-    Arguments, Calls, Limit, Profile, Settings, Silence, System,
-    ids::Minted,
+    ids::CallIds,
     names::Names,
+    placeholders,
+    profile::{Arguments, Calls, EmptyContent, Limit, Profile, System},
     schema,
-    thread::{self, Call, Part},
-    words,
+    settings::Settings,
+    transcript::{self, Call, Part},
 };
 
-/// The body of a request. Each call of an assistant message has its result directly after it, whatever the
-/// conversation looks like.
+/// The body of a request. The results of an assistant message's calls follow it directly, in any conversation.
 pub fn request(request: &TurnRequest, settings: &Settings) -> Value {
     let names = Names::of(request);
     let mut body = Map::new();
@@ -22,7 +22,7 @@ pub fn request(request: &TurnRequest, settings: &Settings) -> Value {
     body.insert("messages".to_owned(), Messages::of(request, &names, settings.profile).into());
     if !request.tools.is_empty() {
         body.insert("tools".to_owned(), request.tools.iter().map(|tool| offered(tool, &names)).collect());
-        // The interface's default, but llama-cpp-python shows a model its tools only if this is said (measured on 0.3.36).
+        // This is the interface's default, but llama-cpp-python offers tools only if it is set (measured on 0.3.36).
         body.insert("tool_choice".to_owned(), "auto".into());
     }
     if let Some(tokens) = request.max_tokens.or(settings.max_tokens) {
@@ -54,22 +54,22 @@ fn offered(tool: &ToolOffer, names: &Names) -> Value {
     })
 }
 
-/// The messages of a request, as they come together.
+/// Builds the messages of a request.
 struct Messages<'a> {
     names: &'a Names,
     profile: Profile,
     language: Language,
-    ids: Minted,
-    /// Instructions that wait for a user message to stand in front of.
+    ids: CallIds,
+    /// Instructions that are put at the beginning of the next user message.
     instructions: Option<String>,
     done: Vec<Value>,
 }
 
 impl<'a> Messages<'a> {
     fn of(request: &TurnRequest, names: &'a Names, profile: Profile) -> Vec<Value> {
-        let (ids, language) = (Minted::new(profile.ids), request.language);
+        let (ids, language) = (CallIds::new(profile.ids), request.language);
         let mut messages = Self { names, profile, language, ids, instructions: None, done: Vec::new() };
-        let parts = thread::read(&request.messages, language);
+        let parts = transcript::read(&request.messages, language);
         match profile.system {
             System::Anywhere => {}
             System::First => messages.done.extend(instructions(&parts).as_deref().map(system)),
@@ -79,7 +79,7 @@ impl<'a> Messages<'a> {
             messages.add(part);
         }
         if messages.done.last().is_none_or(|last| last["role"] == "assistant" || last["role"] == "system") {
-            messages.user(words::go_on(language));
+            messages.user(placeholders::go_on(language));
         }
         messages.done
     }
@@ -90,26 +90,26 @@ impl<'a> Messages<'a> {
                 self.done.push(system(text));
             }
             Part::System(_) => {}
-            Part::User { text, .. } if text.trim().is_empty() => self.user(words::nothing(self.language)),
+            Part::User { text, .. } if text.trim().is_empty() => self.user(placeholders::nothing(self.language)),
             Part::User { text, .. } => self.user(text),
             Part::Model { message, calls } => {
                 if self.done.iter().all(|message| message["role"] == "system") {
-                    self.user(words::beginning(self.language));
+                    self.user(placeholders::beginning(self.language));
                 }
                 self.model(message, calls);
             }
         }
     }
 
-    /// A user message; it goes on with the last one, because many templates want roles to alternate.
+    /// Adds a user message, merged with a previous one, because many templates require alternating roles.
     fn user(&mut self, text: &str) {
         let text = &match self.instructions.take() {
             Some(instructions) => format!("{instructions}\n\n{text}"),
             None => text.to_owned(),
         };
         let after_result = self.profile.user_after_result;
-        let goes_on = |last: &&mut Value| last["role"] == "user" || (last["role"] == "tool" && !after_result);
-        match self.done.last_mut().filter(goes_on) {
+        let merges = |last: &&mut Value| last["role"] == "user" || (last["role"] == "tool" && !after_result);
+        match self.done.last_mut().filter(merges) {
             Some(last) => append(last, text),
             None => self.done.push(json!({"role": "user", "content": text})),
         }
@@ -120,20 +120,20 @@ impl<'a> Messages<'a> {
         if let (Some(text), [], Some(last)) = (text, calls, self.done.last_mut())
             && last["role"] == "assistant"
         {
-            // Two answers in a row, with no user in between: the second goes on with the first.
+            // Two answers without a user message in between are merged.
             return append(last, text);
         }
-        let at_once = if self.profile.calls == Calls::One { 1 } else { calls.len().max(1) };
+        let group_size = if self.profile.calls == Calls::One { 1 } else { calls.len().max(1) };
         let extras = Extras::of(message, calls.len());
         if calls.is_empty() {
             self.done.push(self.assistant(text, message, &extras));
         }
-        for (group, calls) in calls.chunks(at_once).enumerate() {
+        for (group, calls) in calls.chunks(group_size).enumerate() {
             let ids: Vec<String> = calls.iter().map(|call| self.ids.of(call.id)).collect();
             let mut assistant = self.assistant(text.filter(|_| group == 0), message, &extras);
             let shown = calls.iter().zip(&ids).enumerate();
             assistant["tool_calls"] =
-                shown.map(|(n, (call, id))| self.call(call, id, extras.call(group * at_once + n))).collect();
+                shown.map(|(n, (call, id))| self.call(call, id, extras.call(group * group_size + n))).collect();
             self.done.push(assistant);
             for (call, id) in calls.iter().zip(ids) {
                 self.done.push(json!({"role": "tool", "tool_call_id": id, "content": call.result}));
@@ -143,11 +143,11 @@ impl<'a> Messages<'a> {
 
     fn assistant(&self, text: Option<&str>, message: &Message, extras: &Extras<'_>) -> Value {
         let mut assistant = json!({"role": "assistant"});
-        match (text, self.profile.silence) {
+        match (text, self.profile.empty_content) {
             (Some(text), _) => assistant["content"] = text.into(),
-            (None, Silence::Null) => assistant["content"] = Value::Null,
-            (None, Silence::Empty) => assistant["content"] = "".into(),
-            (None, Silence::Absent) => {}
+            (None, EmptyContent::Null) => assistant["content"] = Value::Null,
+            (None, EmptyContent::Empty) => assistant["content"] = "".into(),
+            (None, EmptyContent::Absent) => {}
         }
         if let Some(thought) = message.thought.as_ref().filter(|_| self.profile.reasoning) {
             assistant["reasoning_content"] = thought.as_str().into();
@@ -184,7 +184,7 @@ fn system(text: &str) -> Value {
     json!({"role": "system", "content": text})
 }
 
-/// All system messages in one.
+/// All system messages, joined.
 fn instructions(parts: &[Part<'_>]) -> Option<String> {
     let texts = parts.iter().filter_map(|part| match part {
         Part::System(text) if !text.trim().is_empty() => Some(*text),
@@ -194,20 +194,20 @@ fn instructions(parts: &[Part<'_>]) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// What some providers want back unchanged: see [`super::reply`].
+/// Data that some providers require unchanged: see [`super::reply`].
 struct Extras<'a> {
     details: Option<&'a Value>,
     calls: &'a [Value],
 }
 
 impl<'a> Extras<'a> {
-    /// What stands beside calls belongs to them by place, so it is of no use once one of them was taken out.
+    /// Extras belong to calls by position, so they are useless once a call was removed.
     fn of(message: &'a Message, calls: usize) -> Self {
         let kept = message.provider.as_ref().filter(|kept| kept["kind"] == KIND);
-        let beside = kept.and_then(|kept| kept.get("calls")?.as_array());
+        let extras = kept.and_then(|kept| kept.get("calls")?.as_array());
         Self {
             details: kept.and_then(|kept| kept.get("reasoning_details")),
-            calls: beside.filter(|beside| beside.len() == calls).map_or(&[], Vec::as_slice),
+            calls: extras.filter(|extras| extras.len() == calls).map_or(&[], Vec::as_slice),
         }
     }
 

@@ -1,11 +1,11 @@
-//! Chunks of an answer → the body that would have come at once.
+//! Assembles the chunks of a streamed response into the body of one that is not streamed.
 
 use redial_proto::Failure;
 use serde_json::{Map, Value, json};
 
-use crate::{api::Piece, http::failure};
+use crate::{failure, piece::Piece};
 
-/// What has come until now.
+/// The parts of the response so far.
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
     text: String,
@@ -32,7 +32,7 @@ struct Call {
 impl Stream {
     pub(crate) fn event(&mut self, chunk: &Value) -> Result<Piece, Failure> {
         if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
-            return Err(failure::told(error));
+            return Err(failure::reported(error));
         }
         if let Some(model) = chunk["model"].as_str().filter(|_| self.model.is_empty()) {
             model.clone_into(&mut self.model);
@@ -97,14 +97,14 @@ impl Stream {
         let function = &delta["function"];
         let (index, id) = (delta["index"].as_u64(), delta["id"].as_str().unwrap_or_default());
         let name = function["name"].as_str().unwrap_or_default();
-        let place = match self.calls.iter().rposition(|call| index.is_none() || call.index == index) {
-            Some(place) if !self.calls[place].is_over(id, name) => place,
+        let position = match self.calls.iter().rposition(|call| index.is_none() || call.index == index) {
+            Some(position) if !self.calls[position].is_complete(id, name) => position,
             _ => {
                 self.calls.push(Call { index, ..Call::default() });
                 self.calls.len() - 1
             }
         };
-        let call = &mut self.calls[place];
+        let call = &mut self.calls[position];
         if call.id.is_empty() {
             id.clone_into(&mut call.id);
         }
@@ -126,9 +126,9 @@ impl Stream {
 }
 
 impl Call {
-    /// True if a chunk of the same index belongs to another call. Ollama gives index 0 to every call of a turn, old
-    /// versions without an id: then a name after whole arguments begins the next call.
-    fn is_over(&self, id: &str, name: &str) -> bool {
+    /// Whether a chunk with the same index belongs to another call. Ollama gives every call of a turn index 0, and old
+    /// versions give no id: then a name after complete arguments begins the next call.
+    fn is_complete(&self, id: &str, name: &str) -> bool {
         if !id.is_empty() {
             return !self.id.is_empty() && self.id != id;
         }

@@ -1,16 +1,16 @@
-//! An action and its input → a call.
+//! Reads an action and its input as a call.
 
 use std::collections::HashMap;
 
 use redial_proto::ReplyCall;
 use serde_json::value::RawValue;
 
-use super::parse::Block;
+use super::block::Block;
 
-/// How models write that they want no tool.
-const NOTHING: [&str; 6] = ["none", "n/a", "null", "无", "没有", "不需要"];
+/// How models write that they need no tool.
+const NO_ACTION: [&str; 6] = ["none", "n/a", "null", "无", "没有", "不需要"];
 
-/// The call; none if the action says that there is none. Without an input its arguments are empty.
+/// The call; `None` if the action says that no tool is needed. Without an input the arguments are empty.
 pub(super) fn read(action: &Block<'_>, input: Option<&Block<'_>>) -> Option<ReplyCall> {
     let text = action.text();
     if let Some(call) = in_json(&text) {
@@ -18,7 +18,7 @@ pub(super) fn read(action: &Block<'_>, input: Option<&Block<'_>>) -> Option<Repl
     }
     let (line, more) = text.split_once('\n').unwrap_or((&text, ""));
     let name = bare(line);
-    if NOTHING.iter().any(|nothing| name.eq_ignore_ascii_case(nothing)) || (name.is_empty() && input.is_none()) {
+    if NO_ACTION.iter().any(|word| name.eq_ignore_ascii_case(word)) || (name.is_empty() && input.is_none()) {
         return None;
     }
     let input = input.map_or_else(|| more.to_owned(), Block::text);
@@ -28,21 +28,21 @@ pub(super) fn read(action: &Block<'_>, input: Option<&Block<'_>>) -> Option<Repl
     Some(ReplyCall { name: name.trim_end_matches("()").to_owned(), arguments: arguments(&input) })
 }
 
-/// A name without quotes, brackets and markers around it.
+/// A name without surrounding quotes, brackets and markup.
 fn bare(line: &str) -> &str {
     let around =
         |c: char| c.is_whitespace() || matches!(c, '*' | '`' | '"' | '\'' | '[' | ']' | '<' | '>' | '「' | '」');
     line.trim_matches(around).trim_end_matches(['.', '。', ',', '，', ';']).trim_end_matches(around)
 }
 
-/// `name({…})`: everything in one.
+/// A call in the form `name({…})`.
 fn in_brackets(name: &str) -> Option<(&str, &str)> {
     let (name, rest) = name.split_once('(')?;
     let inside = rest.strip_suffix(')')?.trim();
     inside.starts_with('{').then_some((name, inside))
 }
 
-/// `{"action": …, "action_input": …}`: the form of another school.
+/// A call in JSON: `{"action": …, "action_input": …}`, as other ReAct prompts ask for.
 fn in_json(text: &str) -> Option<ReplyCall> {
     let object: HashMap<&str, &RawValue> = serde_json::from_str(without_fence(text)).ok()?;
     let find = |names: [&str; 4]| names.iter().find_map(|name| object.get(name).map(|value| value.get()));
@@ -52,14 +52,13 @@ fn in_json(text: &str) -> Option<ReplyCall> {
     Some(ReplyCall { name, arguments })
 }
 
-/// The arguments. An object is taken out of what stands around it; anything else stays as it is, for the check of
-/// arguments to judge.
+/// The arguments. A JSON object is separated from the text around it; anything else is kept for the check of arguments.
 fn arguments(input: &str) -> String {
     let text = without_fence(input);
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
     if let Some(Ok(first)) = values.next().filter(|_| text.starts_with('{')) {
         let rest = text[values.byte_offset()..].lines().next().unwrap_or_default();
-        // More on the same line may belong to it: then it is not for us to say what was meant.
+        // More text on the same line may belong to the arguments, so it is kept.
         if rest.trim_matches(['`', '*', ' ', '\t', '\r', '。', '.']).is_empty() {
             return first.get().to_owned();
         }
@@ -67,7 +66,7 @@ fn arguments(input: &str) -> String {
     text.to_owned()
 }
 
-/// What stands in a code fence, or between backticks.
+/// The content of a code fence, or of backticks.
 fn without_fence(text: &str) -> &str {
     let text = text.trim();
     let Some(inner) = text.strip_prefix("```") else {

@@ -1,15 +1,15 @@
-//! A conversation with calls → one in plain text.
+//! Maps a conversation with calls to one in plain text.
 
 use redial_proto::{Message, Role, TurnRequest};
 
 use super::prompt;
-use crate::thread::{self, Call, Part};
+use crate::transcript::{self, Call, Part};
 
-/// The same request for a model that knows no function calling: tools, format and the agent's instructions in one
-/// system message, calls and results as text.
+/// The request for a model without function calling: tools, format and the agent's instructions become one system
+/// message, calls and results become text.
 pub fn chat(request: &TurnRequest) -> TurnRequest {
-    let parts = thread::read(&request.messages, request.language);
-    let mut messages = vec![Message::text(Role::System, prompt::system(request, &background(&parts)))];
+    let parts = transcript::read(&request.messages, request.language);
+    let mut messages = vec![Message::text(Role::System, prompt::system(request, &instructions(&parts)))];
     for (n, part) in parts.iter().enumerate() {
         match part {
             Part::System(_) => {}
@@ -17,7 +17,7 @@ pub fn chat(request: &TurnRequest) -> TurnRequest {
                 messages.push(Message { by_redial: *by_redial, ..Message::text(Role::User, *text) });
             }
             Part::Model { message, calls } if calls.is_empty() => {
-                // An answer that Redial had to comment on was none.
+                // A message of Redial follows only an unusable answer.
                 let usable = !matches!(parts.get(n + 1), Some(Part::User { by_redial: true, .. }));
                 messages.push(Message::text(Role::Assistant, answer(message, usable)));
             }
@@ -33,7 +33,7 @@ pub fn chat(request: &TurnRequest) -> TurnRequest {
     TurnRequest { messages, tools: Vec::new(), ..request.clone() }
 }
 
-fn background(parts: &[Part<'_>]) -> String {
+fn instructions(parts: &[Part<'_>]) -> String {
     let texts = parts.iter().filter_map(|part| match part {
         Part::System(text) => Some(text.trim()),
         _ => None,

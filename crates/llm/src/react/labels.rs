@@ -1,6 +1,6 @@
-//! Labels at the beginning of lines, in all the ways in which models write them.
+//! Labels at the beginning of lines, in every form in which models write them.
 
-/// What a part of the text is.
+/// The kind of a part of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Label {
     Thought,
@@ -10,7 +10,7 @@ pub(super) enum Label {
     Answer,
 }
 
-/// Longer words first where one begins with another.
+/// The words for each label; a longer word comes before its own prefix.
 const WORDS: [(&str, Label); 25] = [
     ("thought", Label::Thought),
     ("思考", Label::Thought),
@@ -39,8 +39,8 @@ const WORDS: [(&str, Label); 25] = [
     ("答复", Label::Answer),
 ];
 
-/// The label that a line begins with, and what stands after its colon. Case, markers of lists, headings and bold text,
-/// a number after the word, and full-width colons do not matter.
+/// The label at the beginning of a line, and the text after its colon. Ignores case, the markup of lists, headings and
+/// bold text, and a number after the word; accepts full-width colons.
 pub(super) fn label(line: &str) -> Option<(Label, &str)> {
     let inner = line.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '*' | '_' | '#' | '>' | '-' | '`'));
     let opening = &line[..line.len() - inner.len()];
@@ -51,7 +51,7 @@ pub(super) fn label(line: &str) -> Option<(Label, &str)> {
     Some((label, without_bold(rest, opening, closed.len() < after.len())))
 }
 
-/// Takes away the markers that close a bold label, or a bold line.
+/// Removes the markup that closes a bold label or a bold line.
 fn without_bold<'a>(rest: &'a str, opening: &str, closed: bool) -> &'a str {
     let mark = opening.trim_start().trim_start_matches(['#', '>', '-', ' ']);
     if mark.is_empty() || closed {
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_are_found_however_they_are_written() {
+    fn labels_are_found_in_every_form() {
         for (line, found) in [
             ("Action: x", Some((Label::Action, " x"))),
             ("  action : x", Some((Label::Action, " x"))),

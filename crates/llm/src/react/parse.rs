@@ -1,18 +1,19 @@
-//! What a model wrote → a thought and one action, or an answer.
+//! Parses a model's text as a thought and one action, or an answer.
 //!
-//! Only the first action counts: what stands after it, a second action or an invented observation and answer, was
-//! written without knowing its result.
+//! Only the first action counts: the model wrote everything after it, such as a second action or an invented observation,
+//! without knowing the result.
 
 use redial_proto::{Finish, ReplyCall, TurnReply, TurnRequest};
 
 use super::{
     action,
+    block::Block,
     labels::{Label, label},
     prompt,
 };
 
-/// Reads a model's text. Damaged arguments stay as they were written; `cut_off` says that the model was stopped by its
-/// limit. Where no tools were offered any text is an answer.
+/// Reads a model's text. Damaged arguments are kept as they were written; `cut_off` says that the model reached its limit.
+/// If no tools were offered, any text is an answer.
 pub fn read(text: &str, request: &TurnRequest, cut_off: bool) -> TurnReply {
     let text = unfenced(text);
     let blocks = blocks(text);
@@ -39,27 +40,12 @@ pub fn read(text: &str, request: &TurnRequest, cut_off: bool) -> TurnReply {
     }
 }
 
-/// A part of the text; only the first may have no label.
-pub(super) struct Block<'a> {
-    label: Option<Label>,
-    /// The rest of the label's line.
-    pub(super) first: &'a str,
-    /// The lines after it.
-    pub(super) more: &'a str,
-}
-
-impl Block<'_> {
-    pub(super) fn text(&self) -> String {
-        format!("{}\n{}", self.first.trim_end(), self.more).trim().to_owned()
-    }
-}
-
 enum End {
     Call(ReplyCall),
     Answer(String),
 }
 
-/// The parts of the text, up to an answer, which takes all the rest.
+/// The parts of the text. An answer contains all the rest of the text.
 fn blocks(text: &str) -> Vec<Block<'_>> {
     let mut blocks = vec![Block { label: None, first: "", more: "" }];
     let (mut begin, mut at) = (0, 0);
@@ -82,7 +68,7 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
     blocks
 }
 
-/// The first action or answer, with what was thought before it.
+/// The first action or answer, with the thoughts before it.
 fn decide(blocks: &[Block<'_>]) -> Option<(Option<String>, End)> {
     let answered = blocks.last().is_some_and(|block| block.label == Some(Label::Answer));
     for (n, block) in blocks.iter().enumerate() {
@@ -104,7 +90,7 @@ fn decide(blocks: &[Block<'_>]) -> Option<(Option<String>, End)> {
     None
 }
 
-/// What was thought aloud; text without any label is a thought, too.
+/// The thoughts; text without a label is a thought as well.
 fn thoughts(blocks: &[Block<'_>]) -> Option<String> {
     let thoughts = blocks.iter().filter(|block| matches!(block.label, None | Some(Label::Thought)));
     let thoughts: Vec<String> = thoughts.map(Block::text).filter(|text| !text.is_empty()).collect();
@@ -122,10 +108,10 @@ fn unfenced(text: &str) -> &str {
     inner.strip_suffix("```").unwrap_or(inner).trim()
 }
 
-/// The text with line breaks in front of labels in the middle of lines: an action that has an input after it, or a
-/// final answer. Only for a text that makes no sense otherwise.
+/// The text with line breaks before labels in the middle of lines: an action with an input after it, or a final answer.
+/// Only for text that cannot be read otherwise.
 fn broken_into_lines(text: &str) -> Option<String> {
-    // Of the same length, so places are the same.
+    // The lower-case text has the same length, so offsets are valid in both.
     let lower = text.to_ascii_lowercase();
     let input = lower.find("action input:");
     let action = input.and_then(|input| Some((lower[..input].find("action:")?, input)));

@@ -1,9 +1,9 @@
-//! What the model reads about tools and the format.
+//! The instructions about tools and the format that the model reads.
 
 use redial_proto::{Language, ToolOffer, TurnRequest};
 
-/// The system message: background, tools, format.
-pub(super) fn system(request: &TurnRequest, background: &str) -> String {
+/// The system message: the agent's instructions, tools, format.
+pub(super) fn system(request: &TurnRequest, instructions: &str) -> String {
     let tools: Vec<String> = request.tools.iter().map(|tool| described(tool, request.language)).collect();
     let format = match (request.language, tools.is_empty()) {
         (Language::En, false) => FORMAT_EN,
@@ -16,12 +16,12 @@ pub(super) fn system(request: &TurnRequest, background: &str) -> String {
         Language::Zh => ("# 工具", "# 格式"),
     };
     let tools = (!tools.is_empty()).then(|| format!("{tools_title}\n\n{}", tools.join("\n\n")));
-    let background = (!background.is_empty()).then(|| background.to_owned());
-    let parts = background.into_iter().chain(tools).chain([format!("{format_title}\n\n{format}")]);
+    let instructions = (!instructions.is_empty()).then(|| instructions.to_owned());
+    let parts = instructions.into_iter().chain(tools).chain([format!("{format_title}\n\n{format}")]);
     parts.collect::<Vec<_>>().join("\n\n")
 }
 
-/// What is wrong with a text that has neither an action nor an answer.
+/// What is wrong with text that has neither an action nor an answer.
 pub(super) const fn problem(language: Language, cut_off: bool) -> &'static str {
     match (language, cut_off) {
         (Language::En, false) => {
@@ -54,7 +54,7 @@ fn described(tool: &ToolOffer, language: Language) -> String {
 const FORMAT_EN: &str = "\
 Work step by step. In each step write exactly this, and nothing else:
 
-Thought: what you know and what is to be done next
+Thought: what you know and what to do next
 Action: the name of one of the tools above
 Action Input: its arguments, one JSON object
 

@@ -1,4 +1,4 @@
-//! Entries of a file → rules.
+//! Builds rules from the entries of a script.
 
 use std::{path::Path, time::Duration};
 
@@ -9,31 +9,34 @@ use serde_json::Value;
 use toml::Spanned;
 
 use super::{
-    Rule,
-    answer::{Answer, Arguments, Says},
-    file::{BodyOf, CallEntry, Entry, ErrorEntry, File, Style, Texts, WhenEntry},
+    file::{BodyFormat, CallEntry, Entry, ErrorEntry, File, Style, Texts, WhenEntry},
+    response::{Arguments, Content, Response},
+    rule::Rule,
     template::Template,
     when::When,
 };
-use crate::{ModelsError, api::Api, config::line_of};
+use crate::{
+    api::Api,
+    error::{ModelsError, line_of},
+};
 
-/// More pieces are no pieces.
+/// Most pieces of one answer.
 const MAX_CHUNKS: u32 = 10_000;
-/// What the TOML reader makes of a date without quotes.
+/// The key under which the TOML reader returns a date without quotes.
 const TOML_DATE: &str = "$__toml_private_datetime";
 
 /// A field, and what is wrong with it.
-type Wrong = (&'static str, String);
+type Mistake = (&'static str, String);
 
 pub(super) fn rules(file: File, path: &Path, text: &str) -> Result<Vec<Rule>, ModelsError> {
     let react = file.style == Some(Style::React);
-    let rule = |(n, entry): (usize, Spanned<Entry>)| {
+    let rule = |(index, entry): (usize, Spanned<Entry>)| {
         let line = line_of(text, entry.span().start);
         let name = match &entry.get_ref().name {
             Some(name) => format!("rule {name:?}"),
-            None => format!("rule {}", n + 1),
+            None => format!("rule {}", index + 1),
         };
-        let wrong = |(field, message): Wrong| ModelsError {
+        let wrong = |(field, message): Mistake| ModelsError {
             line: Some(line),
             field: Some(if field.is_empty() { name.clone() } else { format!("{name}: {field}") }),
             ..ModelsError::of_file(path, message)
@@ -43,7 +46,7 @@ pub(super) fn rules(file: File, path: &Path, text: &str) -> Result<Vec<Rule>, Mo
     file.rule.into_iter().enumerate().map(rule).collect()
 }
 
-fn build(entry: Entry, name: String, react: bool) -> Result<Rule, Wrong> {
+fn build(entry: Entry, name: String, react: bool) -> Result<Rule, Mistake> {
     if entry.times == Some(0) {
         return Err(("times", "0 is not allowed; allowed: 1 or more".to_owned()));
     }
@@ -55,16 +58,16 @@ fn build(entry: Entry, name: String, react: bool) -> Result<Rule, Wrong> {
     let delay =
         entry.delay.as_deref().map(duration::parse_positive).transpose().map_err(|message| ("delay", message))?;
     let (when, times) = (when(&entry.when)?, entry.times);
-    let answer = Answer {
-        says: says(entry, react)?,
+    let response = Response {
+        content: content(entry, react)?,
         usage: Usage { input_tokens: usage.input_tokens, output_tokens: usage.output_tokens, cost_micros: 0 },
         delay: delay.unwrap_or(Duration::ZERO),
         chunks: usize::try_from(chunks).unwrap_or_default(),
     };
-    Ok(Rule { name, when, times, answer })
+    Ok(Rule { name, when, times, response })
 }
 
-fn when(entry: &WhenEntry) -> Result<When, Wrong> {
+fn when(entry: &WhenEntry) -> Result<When, Mistake> {
     let pattern = |field: &'static str, text: &Option<String>| {
         text.as_deref().map(Regex::new).transpose().map_err(|error| (field, error.to_string()))
     };
@@ -97,16 +100,19 @@ fn texts(texts: Option<&Texts>) -> Vec<String> {
     }
 }
 
-fn says(entry: Entry, react: bool) -> Result<Says, Wrong> {
+fn content(entry: Entry, react: bool) -> Result<Content, Mistake> {
     let said = entry.text.is_some() || entry.calls.is_some();
     if u8::from(said) + u8::from(entry.error.is_some()) + u8::from(entry.body.is_some()) != 1 {
-        return Err(("", "one answer is needed: `text` or `calls` (or both), or `error`, or `body`".to_owned()));
+        return Err((
+            "",
+            "exactly one answer is needed: `text` or `calls` (or both), or `error`, or `body`".to_owned(),
+        ));
     }
     if !said && (entry.thought.is_some() || entry.finish.is_some()) {
-        return Err(("thought", "`thought` and `finish` go with `text` and `calls` only".to_owned()));
+        return Err(("thought", "`thought` and `finish` are allowed only with `text` and `calls`".to_owned()));
     }
     if entry.api.is_some() && entry.body.is_none() {
-        return Err(("api", "is only for `body`".to_owned()));
+        return Err(("api", "is allowed only with `body`".to_owned()));
     }
     if let Some(error) = entry.error {
         return failing(error);
@@ -118,7 +124,7 @@ fn says(entry: Entry, react: bool) -> Result<Says, Wrong> {
         text.as_deref().map(Template::parse).transpose().map_err(|message| (field, message))
     };
     let calls = entry.calls.unwrap_or_default().into_iter().map(call).collect::<Result<_, _>>()?;
-    Ok(Says::Reply {
+    Ok(Content::Reply {
         text: template("text", entry.text)?,
         thought: template("thought", entry.thought)?,
         calls,
@@ -127,7 +133,7 @@ fn says(entry: Entry, react: bool) -> Result<Says, Wrong> {
     })
 }
 
-fn call(entry: CallEntry) -> Result<(String, Arguments), Wrong> {
+fn call(entry: CallEntry) -> Result<(String, Arguments), Mistake> {
     let arguments = match entry.arguments {
         None => Arguments::Object(serde_json::Map::new()),
         Some(Value::String(text)) => {
@@ -147,7 +153,7 @@ fn call(entry: CallEntry) -> Result<(String, Arguments), Wrong> {
     Ok((entry.name, arguments))
 }
 
-/// Every text in there can be filled in.
+/// Checks that every string in the value is a valid template.
 fn check(value: &Value) -> Result<(), String> {
     match value {
         Value::String(text) => Template::parse(text).map(|_| ()),
@@ -158,33 +164,33 @@ fn check(value: &Value) -> Result<(), String> {
     }
 }
 
-fn raw(body: &Value, api: Option<BodyOf>, react: bool) -> Result<Says, Wrong> {
+fn raw(body: &Value, api: Option<BodyFormat>, react: bool) -> Result<Content, Mistake> {
     let api = match api {
-        Some(BodyOf::Openai) => Some(Api::OpenAi),
-        Some(BodyOf::Anthropic) => Some(Api::Anthropic),
-        Some(BodyOf::React) => None,
+        Some(BodyFormat::Openai) => Some(Api::OpenAi),
+        Some(BodyFormat::Anthropic) => Some(Api::Anthropic),
+        Some(BodyFormat::React) => None,
         None if react => None,
         None => return Err(("api", "is missing; allowed: openai, anthropic, react".to_owned())),
     };
     let text = body.as_str().map_or_else(|| body.to_string(), str::to_owned);
-    Ok(Says::Body { api, body: Template::parse(&text).map_err(|message| ("body", message))? })
+    Ok(Content::Body { api, body: Template::parse(&text).map_err(|message| ("body", message))? })
 }
 
-fn failing(error: ErrorEntry) -> Result<Says, Wrong> {
+fn failing(error: ErrorEntry) -> Result<Content, Mistake> {
     let pause = error.retry_after.as_deref().map(duration::parse_ms).transpose();
     let pause = pause.map_err(|message| ("error.retry_after", message))?;
     let message = error.message.unwrap_or_default();
     match (error.class, error.status) {
         (Some(class), None) => {
-            let message = if message.is_empty() { format!("the script says {class}") } else { message };
+            let message = if message.is_empty() { format!("the script reports {class}") } else { message };
             let mut failure = Failure::new(class, message);
             failure.retry_after_ms = pause;
-            Ok(Says::Class(failure))
+            Ok(Content::Class(failure))
         }
         (None, Some(status)) => {
             let known = StatusCode::from_u16(status).ok().filter(|status| !status.is_success());
-            let status = known.ok_or_else(|| ("error.status", format!("{status} is no status of an error")))?;
-            Ok(Says::Status { status, message, retry_after_ms: pause })
+            let status = known.ok_or_else(|| ("error.status", format!("{status} is not an error status")))?;
+            Ok(Content::Status { status, message, retry_after_ms: pause })
         }
         _ => Err(("error", "either `class` or `status` is needed".to_owned())),
     }

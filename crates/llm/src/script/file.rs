@@ -1,4 +1,4 @@
-//! The form of a script. `docs/MODELS.md` explains each field.
+//! The format of a script. `docs/MODELS.md` explains each field.
 
 use redial_proto::{ErrorClass, Finish, Language, Role};
 use serde::Deserialize;
@@ -13,17 +13,17 @@ pub(super) struct File {
     pub(super) rule: Vec<Spanned<Entry>>,
 }
 
-/// How the texts of all rules are read.
+/// The style of all texts of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Style {
     React,
 }
 
-/// Whose parser reads a raw body.
+/// The parser for a raw body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum BodyOf {
+pub(super) enum BodyFormat {
     Openai,
     Anthropic,
     React,
@@ -40,7 +40,7 @@ pub(super) struct Entry {
     pub(super) calls: Option<Vec<CallEntry>>,
     pub(super) error: Option<ErrorEntry>,
     pub(super) body: Option<Value>,
-    pub(super) api: Option<BodyOf>,
+    pub(super) api: Option<BodyFormat>,
     pub(super) thought: Option<String>,
     pub(super) finish: Option<Finish>,
     pub(super) usage: Option<UsageEntry>,
@@ -70,7 +70,7 @@ pub(super) struct WhenEntry {
     pub(super) language: Option<Language>,
 }
 
-/// One text, or several that all count.
+/// One text, or several that must all match.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(super) enum Texts {

@@ -1,27 +1,27 @@
-//! `{{…}}` in what a rule answers: dates, and what stands in the conversation.
+//! Variables in a rule's answer, `{{…}}`: dates and parts of the conversation.
 
 use chrono::{Days, NaiveDate};
 use redial_proto::Message;
 use regex::Captures;
 use serde_json::Value;
 
-use super::moment::Moment;
+use super::context::Context;
 
 const ALLOWED: &str = "{{date}}, {{date+30}}, {{date-1}}, {{user}}, {{last}}, {{last.path.to.it}}, {{result.1}}, \
                        {{result.1.path.to.it}}, {{match.1}}, {{match.name}}";
 
-/// A text with places to fill in.
+/// A text with variables.
 #[derive(Debug)]
 pub(super) struct Template(Vec<Part>);
 
 #[derive(Debug)]
 enum Part {
     Text(String),
-    Place { written: String, place: Place },
+    Variable { written: String, variable: Variable },
 }
 
 #[derive(Debug)]
-enum Place {
+enum Variable {
     /// Days from today.
     Date(i64),
     User,
@@ -37,12 +37,12 @@ impl Template {
         while let Some((before, after)) = rest.split_once("{{") {
             let (written, after) =
                 after.split_once("}}").ok_or_else(|| format!("\"{{{{\" without \"}}}}\" in {text:?}"))?;
-            let place = place(written.trim())
-                .ok_or_else(|| format!("{{{{{written}}}}} is nothing that can be filled in; allowed: {ALLOWED}"))?;
+            let variable = variable(written.trim())
+                .ok_or_else(|| format!("{{{{{written}}}}} is not a known variable; allowed: {ALLOWED}"))?;
             if !before.is_empty() {
                 parts.push(Part::Text(before.to_owned()));
             }
-            parts.push(Part::Place { written: written.trim().to_owned(), place });
+            parts.push(Part::Variable { written: written.trim().to_owned(), variable });
             rest = after;
         }
         if !rest.is_empty() {
@@ -51,54 +51,59 @@ impl Template {
         Ok(Self(parts))
     }
 
-    /// The text; the error says what is not there.
-    pub(super) fn fill(&self, moment: &Moment<'_>, captures: Option<&Captures<'_>>) -> Result<String, String> {
+    /// The text with its variables filled in; the error names a variable without a value.
+    pub(super) fn fill(&self, context: &Context<'_>, captures: Option<&Captures<'_>>) -> Result<String, String> {
         let filled = self.0.iter().map(|part| match part {
             Part::Text(text) => Ok(text.clone()),
-            Part::Place { written, place } => found(written, place, moment, captures).map(in_text),
+            Part::Variable { written, variable } => value(written, variable, context, captures).map(to_text),
         });
         filled.collect()
     }
 
-    /// The value: of any type if the template is one place and nothing else, else a text.
-    pub(super) fn fill_value(&self, moment: &Moment<'_>, captures: Option<&Captures<'_>>) -> Result<Value, String> {
+    /// The value: of any type if the template consists of one variable, else a string.
+    pub(super) fn fill_value(&self, context: &Context<'_>, captures: Option<&Captures<'_>>) -> Result<Value, String> {
         match self.0.as_slice() {
-            [Part::Place { written, place }] => found(written, place, moment, captures),
-            _ => self.fill(moment, captures).map(Value::String),
+            [Part::Variable { written, variable }] => value(written, variable, context, captures),
+            _ => self.fill(context, captures).map(Value::String),
         }
     }
 }
 
-fn place(written: &str) -> Option<Place> {
+fn variable(written: &str) -> Option<Variable> {
     if let Some(days) = written.strip_prefix("date") {
-        return if days.is_empty() { Some(Place::Date(0)) } else { days.parse().ok().map(Place::Date) };
+        return if days.is_empty() { Some(Variable::Date(0)) } else { days.parse().ok().map(Variable::Date) };
     }
     let (head, path) = written.split_once('.').unwrap_or((written, ""));
     let steps = |path: &str| path.split('.').filter(|step| !step.is_empty()).map(str::to_owned).collect();
     match head {
-        "user" if path.is_empty() => Some(Place::User),
-        "last" => Some(Place::Last(steps(path))),
+        "user" if path.is_empty() => Some(Variable::User),
+        "last" => Some(Variable::Last(steps(path))),
         "result" => {
             let (number, path) = path.split_once('.').unwrap_or((path, ""));
-            number.parse().ok().filter(|number| *number > 0).map(|number| Place::Result(number, steps(path)))
+            number.parse().ok().filter(|number| *number > 0).map(|number| Variable::Result(number, steps(path)))
         }
-        "match" if !path.is_empty() => Some(Place::Match(path.to_owned())),
+        "match" if !path.is_empty() => Some(Variable::Match(path.to_owned())),
         _ => None,
     }
 }
 
-fn found(written: &str, place: &Place, moment: &Moment<'_>, captures: Option<&Captures<'_>>) -> Result<Value, String> {
-    let found = match place {
-        Place::Date(days) => day(moment.today, *days).map(|day| day.format("%Y-%m-%d").to_string().into()),
-        Place::User => moment.user.map(|user| user.content.as_str().into()),
-        Place::Last(path) => moment.last.and_then(|last| at(last, path)),
-        Place::Result(number, path) => moment.results.get(number - 1).and_then(|result| at(result, path)),
-        Place::Match(group) => captures.and_then(|captures| {
+fn value(
+    written: &str,
+    variable: &Variable,
+    context: &Context<'_>,
+    captures: Option<&Captures<'_>>,
+) -> Result<Value, String> {
+    let value = match variable {
+        Variable::Date(days) => day(context.today, *days).map(|day| day.format("%Y-%m-%d").to_string().into()),
+        Variable::User => context.user.map(|user| user.content.as_str().into()),
+        Variable::Last(path) => context.last.and_then(|last| at(last, path)),
+        Variable::Result(number, path) => context.results.get(number - 1).and_then(|result| at(result, path)),
+        Variable::Match(group) => captures.and_then(|captures| {
             let by_number = group.parse().ok().and_then(|number| captures.get(number));
             by_number.or_else(|| captures.name(group)).map(|group| group.as_str().into())
         }),
     };
-    found.ok_or_else(|| format!("{{{{{written}}}}} is not there"))
+    value.ok_or_else(|| format!("{{{{{written}}}}} has no value"))
 }
 
 fn day(today: NaiveDate, days: i64) -> Option<NaiveDate> {
@@ -106,7 +111,7 @@ fn day(today: NaiveDate, days: i64) -> Option<NaiveDate> {
     if days < 0 { today.checked_sub_days(distance) } else { today.checked_add_days(distance) }
 }
 
-/// What stands in a message at a path; a text that is no JSON has only itself.
+/// The value at a path in a message's JSON; text that is not JSON has only the empty path.
 fn at(message: &Message, path: &[String]) -> Option<Value> {
     let content: Value = serde_json::from_str(&message.content).unwrap_or_else(|_| message.content.as_str().into());
     path.iter()
@@ -117,7 +122,7 @@ fn at(message: &Message, path: &[String]) -> Option<Value> {
         .cloned()
 }
 
-fn in_text(value: Value) -> String {
+fn to_text(value: Value) -> String {
     match value {
         Value::String(text) => text,
         other => other.to_string(),

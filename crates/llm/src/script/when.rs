@@ -1,26 +1,26 @@
-//! When a rule fits. Every condition that is there must hold.
+//! The conditions of a rule. All conditions that are set must hold.
 
 use redial_proto::{ErrorClass, Language, Role};
 use regex::{Captures, Regex};
 
-use super::moment::Moment;
+use super::context::Context;
 
 /// The conditions of a rule.
 #[derive(Default)]
 pub(super) struct When {
     /// The last message's role.
     pub(super) last: Option<Role>,
-    /// All of these stand in the last message.
+    /// All of these occur in the last message.
     pub(super) contains: Vec<String>,
-    /// Fits the last message.
+    /// Matches the last message.
     pub(super) matches: Option<Regex>,
-    /// All of these stand in the user's last message.
+    /// All of these occur in the user's last message.
     pub(super) user: Vec<String>,
-    /// Fits the user's last message.
+    /// Matches the user's last message.
     pub(super) user_matches: Option<Regex>,
-    /// All of these stand somewhere since the user's last message.
+    /// All of these occur since the user's last message.
     pub(super) seen: Vec<String>,
-    /// None of these does.
+    /// None of these occurs since the user's last message.
     pub(super) not_seen: Vec<String>,
     /// Redial wrote the last message.
     pub(super) by_redial: Option<bool>,
@@ -28,7 +28,7 @@ pub(super) struct When {
     pub(super) tool: Option<String>,
     /// The last message is a failed result of this class.
     pub(super) class: Option<ErrorClass>,
-    /// The last message is a failed result, or is none.
+    /// Whether the last message is a failed result.
     pub(super) failed: Option<bool>,
     /// Results since the user's last message.
     pub(super) results: Option<usize>,
@@ -42,15 +42,15 @@ pub(super) struct When {
 }
 
 impl When {
-    /// What the pattern found, if there is one and everything fits.
-    #[expect(clippy::option_option, reason = "it may fit without a pattern")]
-    pub(super) fn fits<'m>(&self, moment: &Moment<'m>) -> Option<Option<Captures<'m>>> {
-        let fits = self.last_fits(moment) && self.texts_fit(moment) && self.request_fits(moment);
-        if !fits {
+    /// The captures of the pattern, if there is one; the outer `None` means that the rule does not match.
+    #[expect(clippy::option_option, reason = "a rule may match without a pattern")]
+    pub(super) fn matches<'m>(&self, context: &Context<'m>) -> Option<Option<Captures<'m>>> {
+        let matches = self.last_matches(context) && self.texts_match(context) && self.request_matches(context);
+        if !matches {
             return None;
         }
-        let last = moment.last.map_or("", |last| last.content.as_str());
-        let user = moment.user.map_or("", |user| user.content.as_str());
+        let last = context.last.map_or("", |last| last.content.as_str());
+        let user = context.user.map_or("", |user| user.content.as_str());
         let found = match &self.user_matches {
             Some(pattern) => Some(pattern.captures(user)?),
             None => None,
@@ -61,8 +61,8 @@ impl When {
         }
     }
 
-    fn last_fits(&self, moment: &Moment<'_>) -> bool {
-        let last = moment.last;
+    fn last_matches(&self, context: &Context<'_>) -> bool {
+        let last = context.last;
         holds(self.last, |role| last.is_some_and(|last| last.role == role))
             && holds(self.by_redial, |wanted| last.is_some_and(|last| last.by_redial) == wanted)
             && holds(self.tool.as_ref(), |tool| last.is_some_and(|last| last.tool.as_ref() == Some(tool)))
@@ -70,19 +70,19 @@ impl When {
             && holds(self.failed, |wanted| last.is_some_and(|last| last.class.is_some()) == wanted)
     }
 
-    fn texts_fit(&self, moment: &Moment<'_>) -> bool {
-        let last = moment.last.map_or("", |last| last.content.as_str());
-        let user = moment.user.map_or("", |user| user.content.as_str());
+    fn texts_match(&self, context: &Context<'_>) -> bool {
+        let last = context.last.map_or("", |last| last.content.as_str());
+        let user = context.user.map_or("", |user| user.content.as_str());
         self.contains.iter().all(|text| last.contains(text))
             && self.user.iter().all(|text| user.contains(text))
-            && self.seen.iter().all(|text| moment.seen(text))
-            && !self.not_seen.iter().any(|text| moment.seen(text))
+            && self.seen.iter().all(|text| context.seen(text))
+            && !self.not_seen.iter().any(|text| context.seen(text))
     }
 
-    fn request_fits(&self, moment: &Moment<'_>) -> bool {
-        let request = moment.request;
-        holds(self.results, |results| moment.results.len() == results)
-            && holds(self.results_at_least, |results| moment.results.len() >= results)
+    fn request_matches(&self, context: &Context<'_>) -> bool {
+        let request = context.request;
+        holds(self.results, |results| context.results.len() == results)
+            && holds(self.results_at_least, |results| context.results.len() >= results)
             && holds(self.tools, |wanted| request.tools.is_empty() != wanted)
             && holds(self.offers.as_ref(), |name| request.tools.iter().any(|tool| tool.name == *name))
             && holds(self.turn, |turn| request.turn == turn)
@@ -90,7 +90,7 @@ impl When {
     }
 }
 
-/// A condition that is not there holds.
+/// A condition that is not set holds.
 fn holds<T>(condition: Option<T>, check: impl FnOnce(T) -> bool) -> bool {
     condition.is_none_or(check)
 }

@@ -1,4 +1,4 @@
-//! Requests to ask with.
+//! Requests for tests.
 
 use redial_proto::{Language, TaskId, ToolOffer, Trimmed, TurnRequest};
 use serde_json::json;

@@ -1,3 +1,5 @@
+//! Responses of providers, and the replies that they become.
+
 use redial_proto::{Finish, ReplyCall, TurnReply, limits::MAX_OUTPUT};
 use redial_testkit::{Reply, ScriptedHttp};
 use serde_json::{Value, json};
@@ -174,7 +176,7 @@ async fn openai(message: Value, reason: &str) -> TurnReply {
 }
 
 #[tokio::test]
-async fn a_strange_answer_is_an_answer() {
+async fn an_unusual_answer_is_accepted() {
     let reply = openai(json!({"content": "<think>\nhm\n</think>\n\nyes"}), "stop").await;
     assert_eq!((reply.thought.as_deref(), reply.text.as_deref()), (Some("hm"), Some("yes")));
     let reply =
@@ -194,7 +196,7 @@ async fn a_strange_answer_is_an_answer() {
 }
 
 #[tokio::test]
-async fn what_gemini_signs_is_kept() {
+async fn signatures_of_gemini_are_kept() {
     let signed = json!({"google": {"thought_signature": "s"}});
     let calls = json!([{"function": {"name": "f", "arguments": "{}"}, "extra_content": signed},
         {"function": {"name": "f", "arguments": "{}"}}]);
@@ -203,7 +205,7 @@ async fn what_gemini_signs_is_kept() {
 }
 
 #[tokio::test]
-async fn a_call_that_the_provider_could_not_read_goes_back_to_the_model() {
+async fn a_call_that_the_provider_could_not_parse_goes_back_to_the_model() {
     let body = json!({"error": {"message": "Failed to call a function.", "code": "tool_use_failed",
         "failed_generation": "<function=f{}>"}});
     let reply = ask("openai", Reply::status(400).body(body.to_string())).await.0.unwrap();
@@ -212,7 +214,7 @@ async fn a_call_that_the_provider_could_not_read_goes_back_to_the_model() {
 }
 
 #[tokio::test]
-async fn an_answer_without_end_is_cut_off() {
+async fn an_endless_answer_is_cut_off() {
     let text = "x".repeat(MAX_OUTPUT + 1);
     let whole = json!({"choices": [{"message": {"content": text}}]}).to_string();
     let chunk = json!({"choices": [{"delta": {"content": "y".repeat(MAX_OUTPUT / 4)}}]}).to_string();

@@ -1,3 +1,5 @@
+//! Failures of providers, and their classes.
+
 use redial_proto::{ErrorClass, Failure};
 use redial_testkit::{Reply, ScriptedHttp};
 use serde_json::json;
@@ -13,7 +15,7 @@ async fn failure(provider: &str, reply: Reply) -> Failure {
 }
 
 #[tokio::test]
-async fn every_status_has_its_class() {
+async fn every_status_has_a_class() {
     for provider in ["openai", "anthropic", "react"] {
         for (status, class) in [
             (400, ErrorClass::Internal),
@@ -25,8 +27,8 @@ async fn every_status_has_its_class() {
             (529, ErrorClass::Unavailable),
             (302, ErrorClass::Configuration),
         ] {
-            let told = format!("key {KEY} of team-canary at 127.0.0.1:9 is bad");
-            let body = json!({"error": {"message": told}}).to_string();
+            let message = format!("key {KEY} of team-canary at 127.0.0.1:9 is bad");
+            let body = json!({"error": {"message": message}}).to_string();
             let failure = failure(provider, Reply::status(status).header("retry-after", "2").body(body)).await;
             assert_eq!(failure.class, class, "{status}");
             assert!(failure.message.ends_with("key [secret] of [secret] at [host] is bad"), "{}", failure.message);
@@ -37,7 +39,7 @@ async fn every_status_has_its_class() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_is_asked_again() {
+async fn an_unusable_response_is_retried() {
     let half = r#"{"choices":[{"delta":{"content":"I "}}]}"#;
     for reply in [
         Reply::status(200).header("content-type", "text/html").body("<html>proxy of 127.0.0.1:1</html>"),
@@ -57,11 +59,11 @@ async fn what_is_no_answer_is_asked_again() {
     }
     let overloaded = stream(r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#);
     let failure = failure("anthropic", overloaded).await;
-    assert_eq!(failure.message, "the provider told an error: Overloaded");
+    assert_eq!(failure.message, "the provider reported an error: Overloaded");
 }
 
 #[tokio::test]
-async fn a_provider_that_is_not_there() {
+async fn an_unreachable_provider_is_unavailable() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("models.toml");
@@ -74,7 +76,7 @@ async fn a_provider_that_is_not_there() {
 }
 
 #[tokio::test]
-async fn a_missing_variable_is_named_and_nothing_is_sent() {
+async fn a_missing_variable_is_reported_and_nothing_is_sent() {
     let server = ScriptedHttp::start().await;
     for lines in ["key_env = \"NOT_SET\"", "headers = { A = \"${NOT_SET}\" }"] {
         let text =
@@ -90,17 +92,17 @@ async fn a_missing_variable_is_named_and_nothing_is_sent() {
 }
 
 #[tokio::test]
-async fn a_key_that_no_header_can_carry_is_not_shown() {
+async fn a_key_that_a_header_cannot_contain_is_not_shown() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("models.toml");
     std::fs::write(&path, "[models.m]\nprovider = \"openai\"\nmodel = \"m\"\nkey_env = \"KEY\"\n").unwrap();
     let models = redial_llm::load_with(&path, &|_| Some(format!("{KEY}\n\u{1}x"))).unwrap();
     let failure = models[0].ask(&asked(), |_| ()).await.unwrap_err();
-    assert_eq!(failure.message, "variable KEY holds what no header can carry");
+    assert_eq!(failure.message, "environment variable KEY contains characters that a header cannot contain");
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_after_its_end_is_whole() {
+async fn a_stream_that_breaks_after_its_end_is_complete() {
     let server = ScriptedHttp::start().await;
     let body = "data: {\"choices\":[{\"delta\":{\"content\":\"yes\"},\"finish_reason\":\"stop\"}]}\n\n";
     server.script(path("openai"), [Reply::status(200).header("content-type", "text/event-stream").body(body)]);

@@ -1,4 +1,4 @@
-//! Time grows with the length of the text, whatever is in it.
+//! Time grows linearly with the length of the text, whatever it contains.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use redial_llm::react;
 
 use crate::asked;
 
-/// Texts of about so many bytes, each meant to hurt.
+/// Adversarial texts of about this many bytes.
 fn hostile(bytes: usize) -> Vec<(&'static str, String)> {
     let fill = |part: &str| part.repeat(bytes / part.len());
     vec![

@@ -1,4 +1,4 @@
-//! What the end of a program means. Pure, and all in one place; exit codes are those of `sysexits.h`.
+//! Classifies how a program ended. Pure; exit codes are those of `sysexits.h`.
 //!
 //! | end | class |
 //! | --- | --- |
@@ -13,38 +13,38 @@
 //! | killed by any other signal, e.g. SIGKILL when memory ran out | `unavailable` |
 //! | 128 + n, as shells report it | as killed by signal n |
 //!
-//! A structured error on standard output says it better, with any exit code but 0. An exit code never proves that
-//! nothing was done: only a structured error with `"effect_possible": false` does.
+//! A structured error on standard output takes precedence, with any exit code but 0. An exit code never proves that
+//! there was no effect: only a structured error with `"effect_possible": false` does.
 
 use std::{io, os::unix::process::ExitStatusExt, process::ExitStatus};
 
 use redial_proto::{ErrorClass, Failure, limits};
 
-use crate::{Answer, output, structured};
+use crate::{handler::ToolResult, output, structured};
 
-/// Bytes of standard output that are shown if standard error says nothing.
+/// Bytes of standard output that the error quotes if standard error is empty.
 const SHOWN: usize = 500;
 
-/// A program that ended by itself, or by a signal that was not ours.
-pub(super) fn ended(status: ExitStatus, stdout: &[u8], stderr: &str) -> Answer {
+/// The result of a program that ended by itself, or by a signal from elsewhere.
+pub(super) fn ended(status: ExitStatus, stdout: &[u8], stderr: &str) -> ToolResult {
     if status.success() {
         return output::from_bytes(stdout);
     }
-    let told = structured::read(stdout).unwrap_or_default();
-    let words = told.message.unwrap_or_else(|| {
+    let reported = structured::read(stdout).unwrap_or_default();
+    let text = reported.message.unwrap_or_else(|| {
         let stdout = String::from_utf8_lossy(stdout);
-        let words = if stderr.is_empty() { limits::shorten(stdout.trim(), SHOWN) } else { stderr.to_owned() };
-        let end = in_words(status);
-        if words.is_empty() { end } else { format!("{end}: {}", words.replace('\0', "\u{fffd}")) }
+        let text = if stderr.is_empty() { limits::shorten(stdout.trim(), SHOWN) } else { stderr.to_owned() };
+        let end = describe(status);
+        if text.is_empty() { end } else { format!("{end}: {}", text.replace('\0', "\u{fffd}")) }
     });
-    let mut failure = Failure::new(told.class.unwrap_or_else(|| class_of(status)), words);
-    failure.effect_possible = told.effect_possible.unwrap_or(true);
-    failure.retry_after_ms = told.retry_after_ms;
-    failure.details = told.details;
+    let mut failure = Failure::new(reported.class.unwrap_or_else(|| class_of(status)), text);
+    failure.effect_possible = reported.effect_possible.unwrap_or(true);
+    failure.retry_after_ms = reported.retry_after_ms;
+    failure.details = reported.details;
     Err(failure)
 }
 
-/// A program that could not be started, so that it did nothing.
+/// The failure of a program that could not be started and therefore had no effect.
 pub(super) fn spawn_error(error: &io::Error) -> Failure {
     use io::ErrorKind as Kind;
     let class = match error.kind() {
@@ -55,9 +55,9 @@ pub(super) fn spawn_error(error: &io::Error) -> Failure {
     Failure::new(class, format!("the program could not be started: {error}")).without_effect()
 }
 
-/// A program that was started and lost from sight.
+/// The failure of a program that was started and then could not be observed any more.
 pub(super) fn wait_error(error: &io::Error) -> Failure {
-    Failure::new(ErrorClass::Unavailable, format!("the program was lost from sight: {error}"))
+    Failure::new(ErrorClass::Unavailable, format!("the program can no longer be observed: {error}"))
 }
 
 fn class_of(status: ExitStatus) -> ErrorClass {
@@ -86,7 +86,7 @@ fn class_of_signal(signal: i32) -> ErrorClass {
     if crashes.iter().any(|crash| crash.as_raw() == signal) { ErrorClass::Internal } else { ErrorClass::Unavailable }
 }
 
-fn in_words(status: ExitStatus) -> String {
+fn describe(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("the program ended with exit code {code}"),
         (None, Some(signal)) => format!("the program was killed by signal {signal}"),
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn every_end_has_its_class() {
+    fn every_exit_status_has_a_class() {
         use ErrorClass::{Auth, BusinessRule, Configuration, Internal, InvalidArguments, Unavailable};
         for (codes, class) in [
             (&[64, 65][..], InvalidArguments),
@@ -123,11 +123,11 @@ mod tests {
     }
 
     #[test]
-    fn a_structured_error_says_it_better() {
-        let told =
+    fn a_structured_error_takes_precedence() {
+        let body =
             br#"{"error":{"class":"rate_limited","message":"slow down","retry_after_ms":50,"effect_possible":false,
             "details":[{"path":"/n","rule":"quota","sent":3,"allowed":"2 a day"}]}}"#;
-        let failure = ended(exit(1), told, "noise").unwrap_err();
+        let failure = ended(exit(1), body, "noise").unwrap_err();
         assert_eq!(failure.class, ErrorClass::RateLimited);
         assert_eq!(failure.message, "slow down");
         assert_eq!((failure.retry_after_ms, failure.effect_possible), (Some(50), false));

@@ -1,9 +1,9 @@
 //! Starting programs so that they die with the worker.
 //!
-//! `setpriv --pdeathsig KILL` asks the kernel to kill the program when its parent dies. The kernel means the parent
-//! *thread*, so one thread that lives as long as the process starts them all. Where setpriv is missing or does not know
-//! the option, programs run without it: then one may outlive a worker that was killed with SIGKILL. Its own children
-//! may do so in any case: the kernel does not pass the wish on.
+//! `setpriv --pdeathsig KILL` asks the kernel to kill the program when its parent dies. To the kernel, the parent is a
+//! *thread*, so one thread that lives as long as the process starts all programs. Where setpriv is missing or lacks the
+//! option, programs run without it: then one may outlive a worker that was killed with SIGKILL. Its own children may do
+//! so in any case, because they do not inherit the setting.
 
 use std::{
     collections::BTreeMap,
@@ -22,9 +22,9 @@ use std::{
 use redial_proto::{ErrorClass, Failure};
 use tokio::{process::Command, runtime::Handle, sync::oneshot};
 
-use super::{classify, reaper, tree::Tree};
+use super::{classify, killer, tree::Tree};
 
-/// What to start. The environment is all that the program sees.
+/// The program to start. Its environment is complete: it inherits no other variables.
 pub(super) struct Program {
     pub(super) name: String,
     pub(super) arguments: Vec<String>,
@@ -32,7 +32,7 @@ pub(super) struct Program {
     pub(super) folder: PathBuf,
 }
 
-struct Order {
+struct Request {
     program: Program,
     path: PathBuf,
     runtime: Handle,
@@ -43,14 +43,14 @@ struct Order {
 pub(super) async fn launch(program: Program) -> Result<Tree, Failure> {
     let path = find(&program)?;
     let (reply, started) = oneshot::channel();
-    let order = Order { program, path, runtime: Handle::current(), reply };
-    let gone = || io::Error::other("the thread that starts programs is gone");
-    let sent = launcher().and_then(|launcher| launcher.send(order).map_err(|_| gone()));
+    let request = Request { program, path, runtime: Handle::current(), reply };
+    let ended = || io::Error::other("the thread that starts programs has ended");
+    let sent = launcher().and_then(|launcher| launcher.send(request).map_err(|_| ended()));
     sent.map_err(|error| classify::spawn_error(&error))?;
-    started.await.map_err(|_| gone()).flatten().map_err(|error| classify::spawn_error(&error))
+    started.await.map_err(|_| ended()).flatten().map_err(|error| classify::spawn_error(&error))
 }
 
-/// The program's file: searched for as a shell would, so that "not found" is told apart from a failure of the tool.
+/// The program's file, searched as a shell would, so that "not found" is distinguished from a failure of the tool.
 fn find(program: &Program) -> Result<PathBuf, Failure> {
     let wrong = |message: String| Failure::new(ErrorClass::Configuration, message).without_effect();
     if !program.folder.is_dir() {
@@ -67,36 +67,36 @@ fn find(program: &Program) -> Result<PathBuf, Failure> {
     found.ok_or_else(|| wrong(format!("the program {:?} does not exist or is not executable", program.name)))
 }
 
-fn launcher() -> io::Result<&'static Sender<Order>> {
-    static LAUNCHER: OnceLock<Sender<Order>> = OnceLock::new();
+fn launcher() -> io::Result<&'static Sender<Request>> {
+    static LAUNCHER: OnceLock<Sender<Request>> = OnceLock::new();
     if let Some(launcher) = LAUNCHER.get() {
         return Ok(launcher);
     }
-    reaper::start()?;
-    let (orders, inbox) = mpsc::channel();
-    thread::Builder::new().name("redial-launch".to_owned()).spawn(move || work(&inbox))?;
-    // Of two threads that were started at once, the one whose sender is dropped here ends.
-    Ok(LAUNCHER.get_or_init(|| orders))
+    killer::start()?;
+    let (sender, requests) = mpsc::channel();
+    thread::Builder::new().name("redial-launch".to_owned()).spawn(move || work(&requests))?;
+    // If two threads were started at once, the one whose sender is dropped here ends.
+    Ok(LAUNCHER.get_or_init(|| sender))
 }
 
-fn work(inbox: &Receiver<Order>) {
-    let setpriv = inbox.iter().next().map(|first| {
+fn work(requests: &Receiver<Request>) {
+    let setpriv = requests.iter().next().map(|first| {
         let setpriv = find_setpriv();
         start(first, setpriv.as_deref());
         setpriv
     });
     let Some(setpriv) = setpriv else { return };
-    for order in inbox {
-        start(order, setpriv.as_deref());
+    for request in requests {
+        start(request, setpriv.as_deref());
     }
 }
 
-fn start(order: Order, setpriv: Option<&Path>) {
-    let Order { program, path, runtime, reply } = order;
+fn start(request: Request, setpriv: Option<&Path>) {
+    let Request { program, path, runtime, reply } = request;
     if reply.is_closed() {
         return;
     }
-    let cookie = program.environment.get(reaper::COOKIE).cloned().unwrap_or_default();
+    let marker = program.environment.get(killer::MARKER).cloned().unwrap_or_default();
     let mut command = command(program, &path, setpriv);
     // A runtime that is shutting down makes this panic; the thread must outlive that.
     let child = catch_unwind(AssertUnwindSafe(|| {
@@ -104,8 +104,8 @@ fn start(order: Order, setpriv: Option<&Path>) {
         command.spawn()
     }));
     let child = child.unwrap_or_else(|_| Err(io::Error::other("the runtime is shutting down")));
-    // If nobody waits any more, the tree comes back with the error, is dropped, and dies.
-    let _ = reply.send(child.map(|child| Tree::new(child, cookie)));
+    // If the attempt was dropped, the tree comes back with the error, is dropped, and is killed.
+    let _ = reply.send(child.map(|child| Tree::new(child, marker)));
 }
 
 fn command(program: Program, path: &Path, setpriv: Option<&Path>) -> Command {
@@ -129,7 +129,7 @@ fn command(program: Program, path: &Path, setpriv: Option<&Path>) -> Command {
     command
 }
 
-/// setpriv, if it is there and knows `--pdeathsig` (util-linux from 2.33; busybox does not).
+/// setpriv, if it is installed and supports `--pdeathsig` (util-linux from 2.33; busybox does not).
 fn find_setpriv() -> Option<PathBuf> {
     let found = ["/usr/bin/setpriv", "/bin/setpriv"].map(PathBuf::from).into_iter().find(|path| path.is_file());
     let works = |path: &PathBuf| {
@@ -140,7 +140,7 @@ fn find_setpriv() -> Option<PathBuf> {
     };
     let setpriv = found.filter(works);
     if setpriv.is_none() {
-        tracing::warn!("setpriv --pdeathsig is not to be had: command tools may outlive a worker that is killed");
+        tracing::warn!("Found no setpriv with --pdeathsig: command tools may outlive a worker that is killed");
     }
     setpriv
 }

@@ -1,4 +1,4 @@
-//! Reading what a program writes.
+//! Reads a program's output.
 
 use redial_proto::{Failure, limits::MAX_OUTPUT};
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -6,11 +6,11 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use super::classify;
 use crate::{output, secrets::Secrets};
 
-/// Bytes at the end of standard error that are shown.
+/// Bytes at the end of standard error that are kept.
 const TAIL: usize = 2048;
 const CHUNK: usize = 16 * 1024;
 
-/// All of standard output, unless it is too much.
+/// All of standard output, up to the limit.
 pub(super) async fn read(pipe: Option<impl AsyncRead + Unpin>) -> Result<Vec<u8>, Failure> {
     let mut all = Vec::new();
     let Some(mut pipe) = pipe else { return Ok(all) };
@@ -25,7 +25,7 @@ pub(super) async fn read(pipe: Option<impl AsyncRead + Unpin>) -> Result<Vec<u8>
     }
 }
 
-/// The end of standard error, without secrets. All of it is read, so that the program never waits for us.
+/// The end of standard error, without secrets. All of it is read, so that a full pipe never blocks the program.
 pub(super) async fn read_tail(pipe: Option<impl AsyncRead + Unpin>, secrets: &Secrets) -> String {
     let Some(mut pipe) = pipe else { return String::new() };
     let keep = TAIL + secrets.longest();
@@ -37,11 +37,11 @@ pub(super) async fn read_tail(pipe: Option<impl AsyncRead + Unpin>, secrets: &Se
             cut = true;
         }
     }
-    last_words(tail, cut, secrets)
+    redacted_tail(tail, cut, secrets)
 }
 
-/// A secret that was cut in half at the start is dropped with it: masks keep their place, so nothing slips through.
-fn last_words(mut tail: Vec<u8>, cut: bool, secrets: &Secrets) -> String {
+/// Drops the start, which may contain half of a secret. Masks keep offsets, so no part of a secret remains.
+fn redacted_tail(mut tail: Vec<u8>, cut: bool, secrets: &Secrets) -> String {
     secrets.mask(&mut tail);
     if cut {
         tail.drain(..secrets.longest().min(tail.len()));

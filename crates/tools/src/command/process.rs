@@ -1,10 +1,10 @@
-//! The processes of this machine, as `/proc` shows them.
+//! The processes of this machine, read from `/proc`.
 
 use std::fs;
 
 use rustix::process::Pid;
 
-/// A process that runs; zombies are left out.
+/// A running process, not a zombie.
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) pid: Pid,
@@ -12,13 +12,13 @@ pub(super) struct Process {
     pub(super) group: i32,
 }
 
-/// All processes. One that ends meanwhile is left out.
+/// All running processes. One that ends meanwhile is left out.
 pub(super) fn all() -> Vec<Process> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| read(entry.file_name().to_str()?.parse().ok()?)).collect()
 }
 
-/// The value of a variable in the environment that a process was started with. None for processes of other users.
+/// The value of a variable in a process's initial environment. `None` for processes of other users.
 pub(super) fn variable(pid: Pid, name: &str) -> Option<String> {
     let environment = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).ok()?;
     let value =

@@ -1,4 +1,4 @@
-//! What an HTTP reply, or the lack of one, means. Pure, and all in one place.
+//! Classifies HTTP responses and failed requests. Pure.
 //!
 //! | status | class | effect possible |
 //! | --- | --- | --- |
@@ -12,11 +12,11 @@
 //! | other 4xx: 404, 409, 410, 412, … | `business_rule` | no |
 //! | other 5xx | `unavailable` | yes |
 //! | no connection | `unavailable` | no |
-//! | connection lost, reply broken off | `unavailable` | yes |
-//! | reply that cannot be decoded | `output_invalid` | yes |
+//! | connection lost, incomplete response | `unavailable` | yes |
+//! | response that cannot be decoded | `output_invalid` | yes |
 //!
-//! The URL never stands in a message, and of a 5xx only what the service says in a structured error: its pages are
-//! stack traces and names of machines.
+//! A message never contains the URL, and of a 5xx response only the text of a structured error, because its pages contain
+//! stack traces and host names.
 
 use std::{error::Error, io, time::SystemTime};
 
@@ -26,28 +26,28 @@ use reqwest::{
     header::{CONTENT_TYPE, HeaderMap},
 };
 
-use crate::structured::{self, Told};
+use crate::structured::{self, ReportedError};
 
-/// Bytes of a plain-text body that are shown.
+/// Bytes of a plain-text body that a message quotes.
 const SHOWN: usize = 500;
 
-/// A reply whose status is no success.
+/// The failure for a response whose status is not a success.
 pub(super) fn response(status: StatusCode, headers: &HeaderMap, body: &[u8], now: SystemTime) -> Failure {
-    let told = structured::read(body).unwrap_or_default();
+    let reported = structured::read(body).unwrap_or_default();
     let (class, effect_possible) = class_of(status.as_u16());
-    let words = told.message.clone().or_else(|| plain_text(status, headers, body));
-    let answered = format!("the service answered {}", in_words(status));
-    let message = words.map_or_else(|| answered.clone(), |words| format!("{answered}: {words}"));
+    let text = reported.message.clone().or_else(|| plain_text(status, headers, body));
+    let answered = format!("the service answered {}", describe(status));
+    let message = text.map_or_else(|| answered.clone(), |text| format!("{answered}: {text}"));
     let mut failure = Failure::new(class, message);
     failure.effect_possible = effect_possible;
-    failure.retry_after_ms = pause(class, headers, &told, now);
+    failure.retry_after_ms = pause(class, headers, &reported, now);
     if class == ErrorClass::InvalidArguments {
-        failure.details = told.details;
+        failure.details = reported.details;
     }
     failure
 }
 
-/// No reply, or one that broke off.
+/// The failure for a missing or incomplete response.
 pub(super) fn transport(error: &reqwest::Error) -> Failure {
     let kind = io_kind(error);
     let timed_out = error.is_timeout().then(|| ": it took too long".to_owned());
@@ -59,19 +59,19 @@ pub(super) fn transport(error: &reqwest::Error) -> Failure {
     if error.is_timeout() {
         return Failure::new(ErrorClass::Timeout, "the service did not answer in time");
     }
-    // A body that broke off is a decoding error to reqwest as well.
+    // reqwest reports an incomplete body as a decoding error as well.
     if error.is_decode() && matches!(kind, Some(io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput)) {
-        return Failure::new(ErrorClass::OutputInvalid, "the service's reply could not be decoded");
+        return Failure::new(ErrorClass::OutputInvalid, "the service's response could not be decoded");
     }
     if error.is_builder() {
-        return unbuildable();
+        return invalid_request();
     }
     Failure::new(ErrorClass::Unavailable, format!("the connection to the service was lost{reason}"))
 }
 
-/// A template that gives no valid request.
-pub(super) fn unbuildable() -> Failure {
-    Failure::new(ErrorClass::Configuration, "the tool's templates give no valid HTTP request").without_effect()
+/// The failure for a template that does not give a valid request.
+pub(super) fn invalid_request() -> Failure {
+    Failure::new(ErrorClass::Configuration, "the tool's templates do not give a valid HTTP request").without_effect()
 }
 
 const fn class_of(status: u16) -> (ErrorClass, bool) {
@@ -83,18 +83,18 @@ const fn class_of(status: u16) -> (ErrorClass, bool) {
         429 => (ErrorClass::RateLimited, false),
         402 | 404 | 409..=499 => (ErrorClass::BusinessRule, false),
         300..=399 => (ErrorClass::Configuration, true),
-        // 408 too: nobody knows how much of the request arrived.
+        // Includes 408: it is unknown how much of the request arrived.
         _ => (ErrorClass::Unavailable, true),
     }
 }
 
-fn pause(class: ErrorClass, headers: &HeaderMap, told: &Told, now: SystemTime) -> Option<u64> {
+fn pause(class: ErrorClass, headers: &HeaderMap, reported: &ReportedError, now: SystemTime) -> Option<u64> {
     let retried = matches!(class, ErrorClass::RateLimited | ErrorClass::Unavailable);
     let header = |name: &str| headers.get(name)?.to_str().ok();
-    retried.then(|| retry_after::pause_ms(header, now).or(told.retry_after_ms)).flatten()
+    retried.then(|| retry_after::pause_ms(header, now).or(reported.retry_after_ms)).flatten()
 }
 
-fn in_words(status: StatusCode) -> String {
+fn describe(status: StatusCode) -> String {
     let reason = status.canonical_reason().map(|reason| format!(" {reason}")).unwrap_or_default();
     let redirect = if status.is_redirection() { " (redirects are not followed)" } else { "" };
     format!("{}{reason}{redirect}", status.as_u16())
@@ -108,7 +108,7 @@ fn plain_text(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Option<St
     shown.then(|| limits::shorten(&text.replace('\0', "\u{fffd}"), SHOWN))
 }
 
-/// Why, without names: only the kind of the underlying I/O error.
+/// The kind of the underlying I/O error. The error itself may contain host names.
 fn io_kind(error: &reqwest::Error) -> Option<io::ErrorKind> {
     let mut source: Option<&(dyn Error + 'static)> = error.source();
     while let Some(cause) = source {
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn every_status_has_its_class() {
+    fn every_status_has_a_class() {
         use ErrorClass::{Auth, BusinessRule, Configuration, InvalidArguments, RateLimited, Unavailable};
         for (status, class, effect_possible) in [
             (301, Configuration, true),
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_say_what_the_service_said() {
+    fn messages_quote_the_service() {
         let text = ("content-type", "text/plain; charset=utf-8");
         for (status, headers, body, message) in [
             (404, &[][..], "", "the service answered 404 Not Found"),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn details_and_pauses_are_taken_over() {
+    fn details_and_pauses_are_kept() {
         let body =
             r#"{"error":{"message":"bad","details":[{"path":"/days","rule":"maximum","sent":9,"allowed":"1 to 5"}]}}"#;
         assert_eq!(failure(422, &[], body).details[0].path, "/days");

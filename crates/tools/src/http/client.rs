@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use reqwest::{Client, redirect::Policy};
 
-/// A client for tools. It follows no redirects: one could lead credentials to another host, and a repeated `POST` is a
-/// doubled effect. There is no total timeout: whoever runs an attempt drops it at its deadline.
+/// A client for tools. It follows no redirects: a redirect could send credentials to another host, and repeating a `POST`
+/// would repeat its effect. It has no total timeout, because the worker drops an attempt at its deadline.
 pub(crate) fn build(connect_timeout: Duration) -> Result<Client, reqwest::Error> {
-    // reqwest is built without a provider of its own; whoever installed one first is right.
+    // reqwest is built without a TLS provider. If another crate installed one already, that one is used.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder()
         .connect_timeout(connect_timeout)

@@ -1,4 +1,4 @@
-//! One entry of a manifest → one tool.
+//! Builds a tool from an entry of a manifest.
 
 use std::{collections::BTreeMap, fs, sync::Arc, time::Duration};
 
@@ -11,51 +11,51 @@ use serde_json::Value;
 use toml::Spanned;
 
 use super::{
-    Loader, ManifestError,
-    error::Place,
+    Loader,
+    error::ManifestError,
     file::{Command, Entry, Http, Retry},
+    location::Location,
 };
 use crate::{
-    Tool,
     command::{CommandTool, PASSED_ON},
     http::{Body, HttpTool},
     secrets::Secrets,
-    template::{Scope, Template, json::JsonTemplate, url::UrlTemplate},
-    tool::check_reserved,
+    template::{JsonTemplate, Scope, Template, UrlTemplate},
+    tool::{Tool, check_reserved},
 };
 
-type Result<T> = std::result::Result<T, ManifestError>;
-
-/// More is not a limit.
+/// Largest accepted limit.
 const MAX_CONCURRENCY: u32 = 100_000;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const METHODS: [Method; 5] = [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
 
 impl Loader<'_> {
-    pub(super) fn tool(&mut self, mut entry: Entry, place: &Place<'_>) -> Result<Tool> {
-        let spec = self.spec(&mut entry, place)?;
+    pub(super) fn tool(&mut self, mut entry: Entry, location: &Location<'_>) -> Result<Tool, ManifestError> {
+        let spec = self.spec(&mut entry, location)?;
         let mut tool = match (entry.http, entry.command) {
             (Some(http), None) => {
-                let handler = self.http(http.get_ref(), &spec, place)?;
+                let handler = self.http(http.get_ref(), &spec, location)?;
                 Tool::from_handler(spec, Arc::new(handler))
             }
             (None, Some(command)) => {
-                let handler = self.command(command.get_ref(), &spec, place)?;
+                let handler = self.command(command.get_ref(), &spec, location)?;
                 Tool::from_handler(spec, Arc::new(handler))
             }
             (Some(_), Some(command)) => {
-                return Err(place.wrong(
+                return Err(location.field_error(
                     &command,
                     "command",
-                    "[tool.http] is there too; exactly one of them is allowed",
+                    "[tool.http] is present as well; exactly one of them is allowed",
                 ));
             }
-            (None, None) => return Err(place.error("", "[tool.http] or [tool.command] is needed; neither is there")),
+            (None, None) => {
+                return Err(location.error("", "[tool.http] or [tool.command] is needed; neither is present"));
+            }
         };
         if let Some(limit) = entry.concurrency {
             if !(1..=MAX_CONCURRENCY).contains(limit.get_ref()) {
                 let message = format!("{} is not allowed; allowed: 1 to {MAX_CONCURRENCY}", limit.get_ref());
-                return Err(place.wrong(&limit, "concurrency", message));
+                return Err(location.field_error(&limit, "concurrency", message));
             }
             let pool = entry.pool.map(Spanned::into_inner);
             tool = tool.concurrency(limit.into_inner());
@@ -64,59 +64,62 @@ impl Loader<'_> {
         Ok(tool)
     }
 
-    fn spec(&self, entry: &mut Entry, place: &Place<'_>) -> Result<ToolSpec> {
+    fn spec(&self, entry: &mut Entry, location: &Location<'_>) -> Result<ToolSpec, ManifestError> {
         let mut spec = ToolSpec::named(entry.name.get_ref().as_str());
         spec.description = std::mem::take(&mut entry.description);
         spec.effect = entry.effect;
-        spec.parameters = self.parameters(entry, place)?.unwrap_or(spec.parameters);
+        spec.parameters = self.parameters(entry, location)?.unwrap_or(spec.parameters);
         if let Some(pool) = &entry.pool {
             spec.pool.clone_from(pool.get_ref());
         }
         if let Some(timeout) = &entry.timeout {
-            spec.timeout_ms = milliseconds(timeout, "timeout", place)?;
+            spec.timeout_ms = milliseconds(timeout, "timeout", location)?;
         }
-        spec.retry = retry(&entry.retry, place)?;
+        spec.retry = retry(&entry.retry, location)?;
         spec.polling = entry.polling;
         spec.sequential = entry.sequential;
         spec.repairs = entry.repairs.unwrap_or(spec.repairs);
-        spec.check().and_then(|()| check_reserved(&spec)).map_err(|message| place.error("", message))?;
+        spec.check().and_then(|()| check_reserved(&spec)).map_err(|message| location.error("", message))?;
         Ok(spec)
     }
 
-    fn parameters(&self, entry: &mut Entry, place: &Place<'_>) -> Result<Option<Value>> {
+    fn parameters(&self, entry: &mut Entry, location: &Location<'_>) -> Result<Option<Value>, ManifestError> {
         let (inline, file) = (entry.parameters.take(), entry.parameters_file.take());
         match (inline, file) {
-            (Some(_), Some(file)) => {
-                Err(place.wrong(&file, "parameters_file", "`parameters` is there too; only one of them is allowed"))
-            }
+            (Some(_), Some(file)) => Err(location.field_error(
+                &file,
+                "parameters_file",
+                "`parameters` is present as well; only one of them is allowed",
+            )),
             (Some(inline), None) => Ok(Some(inline.into_inner())),
             (None, Some(file)) => {
                 let path = self.folder.join(file.get_ref());
-                let wrong = |why: String| place.wrong(&file, "parameters_file", format!("{}: {why}", path.display()));
+                let wrong =
+                    |why: String| location.field_error(&file, "parameters_file", format!("{}: {why}", path.display()));
                 let text = fs::read_to_string(&path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
-                serde_json::from_str(&text).map(Some).map_err(|error| wrong(format!("is no JSON: {error}")))
+                serde_json::from_str(&text).map(Some).map_err(|error| wrong(format!("is not valid JSON: {error}")))
             }
             (None, None) => Ok(None),
         }
     }
 
-    fn http(&mut self, http: &Http, spec: &ToolSpec, place: &Place<'_>) -> Result<HttpTool> {
+    fn http(&mut self, http: &Http, spec: &ToolSpec, location: &Location<'_>) -> Result<HttpTool, ManifestError> {
         let scope = Scope { parameters: &spec.parameters, secrets: None };
         let method = METHODS.into_iter().find(|method| method.as_str() == http.method.get_ref()).ok_or_else(|| {
             let message = format!("{:?} is not allowed; allowed: GET, POST, PUT, PATCH, DELETE", http.method.get_ref());
-            place.wrong(&http.method, "http.method", message)
+            location.field_error(&http.method, "http.method", message)
         })?;
         let url = UrlTemplate::parse(http.url.get_ref(), &scope)
-            .map_err(|message| place.wrong(&http.url, "http.url", message))?;
-        let headers = http.headers.iter().map(|(name, value)| self.header(name, value, spec, place));
-        let headers: Vec<(HeaderName, Template)> = headers.collect::<Result<_>>()?;
-        let body = body(http.body.as_ref(), &method, &scope, place)?;
+            .map_err(|message| location.field_error(&http.url, "http.url", message))?;
+        let headers = http.headers.iter().map(|(name, value)| self.header(name, value, spec, location));
+        let headers: Vec<(HeaderName, Template)> = headers.collect::<Result<_, ManifestError>>()?;
+        let body = body(http.body.as_ref(), &method, &scope, location)?;
         let connect_timeout = match &http.connect_timeout {
             Some(text) => duration::parse_positive(text.get_ref())
-                .map_err(|message| place.wrong(text, "http.connect_timeout", message))?,
+                .map_err(|message| location.field_error(text, "http.connect_timeout", message))?,
             None => CONNECT_TIMEOUT,
         };
-        let client = self.client(connect_timeout).map_err(|message| place.error("http", message))?;
+        let client = self.client(connect_timeout).map_err(|message| location.error("http", message))?;
         let secrets = Secrets::new(headers.iter().flat_map(|(_, value)| value.secrets()));
         Ok(HttpTool { client, method, url, headers, body, effect: spec.effect, secrets })
     }
@@ -126,56 +129,69 @@ impl Loader<'_> {
         name: &Spanned<String>,
         value: &Spanned<String>,
         spec: &ToolSpec,
-        place: &Place<'_>,
-    ) -> Result<(HeaderName, Template)> {
+        location: &Location<'_>,
+    ) -> Result<(HeaderName, Template), ManifestError> {
         let field = format!("http.headers.{}", name.get_ref());
         let parsed: HeaderName = name.get_ref().parse().map_err(|_| {
-            place.wrong(name, &field, "is no name of a header; allowed: letters, digits and a few signs such as \"-\"")
+            location.field_error(
+                name,
+                &field,
+                "is not a header name; allowed: letters, digits and a few symbols such as \"-\"",
+            )
         })?;
         if [HOST, CONTENT_LENGTH, TRANSFER_ENCODING, CONNECTION, UPGRADE].contains(&parsed) {
-            return Err(place.wrong(name, &field, "is set by the HTTP client and cannot be declared"));
+            return Err(location.field_error(name, &field, "is set by the HTTP client and cannot be declared"));
         }
         let scope = Scope { parameters: &spec.parameters, secrets: Some(self.variable) };
-        let template =
-            Template::parse_certain(value.get_ref(), &scope).map_err(|message| place.wrong(value, &field, message))?;
+        let template = Template::parse_required(value.get_ref(), &scope)
+            .map_err(|message| location.field_error(value, &field, message))?;
         Ok((parsed, template))
     }
 
-    fn command(&self, command: &Command, spec: &ToolSpec, place: &Place<'_>) -> Result<CommandTool> {
+    fn command(
+        &self,
+        command: &Command,
+        spec: &ToolSpec,
+        location: &Location<'_>,
+    ) -> Result<CommandTool, ManifestError> {
         let scope = Scope { parameters: &spec.parameters, secrets: None };
         let [program, arguments @ ..] = command.argv.get_ref().as_slice() else {
-            return Err(place.wrong(&command.argv, "command.argv", "is empty; the program's name is needed"));
+            return Err(location.field_error(&command.argv, "command.argv", "is empty; the program's name is needed"));
         };
         if program.get_ref().is_empty() || program.get_ref().contains("{{") {
-            let message = "the program is a fixed name or path; variables are allowed in its arguments";
-            return Err(place.wrong(program, "command.argv[0]", message));
+            let message = "the program must be a fixed name or path; variables are allowed in its arguments";
+            return Err(location.field_error(program, "command.argv[0]", message));
         }
         let arguments = arguments.iter().enumerate().map(|(index, argument)| {
             let field = format!("command.argv[{}]", index + 1);
-            let template = Template::parse_certain(argument.get_ref(), &scope);
-            template.map_err(|message| place.wrong(argument, &field, message))
+            let template = Template::parse_required(argument.get_ref(), &scope);
+            template.map_err(|message| location.field_error(argument, &field, message))
         });
-        let arguments = arguments.collect::<Result<_>>()?;
+        let arguments = arguments.collect::<Result<_, ManifestError>>()?;
         let folder = self.folder.join(command.folder.as_ref().map_or(".", |folder| folder.get_ref().as_str()));
         if !folder.is_dir() {
-            let message = format!("{} is no folder", folder.display());
+            let message = format!("{} is not a folder", folder.display());
             return Err(command.folder.as_ref().map_or_else(
-                || place.error("command.folder", message.clone()),
-                |field| place.wrong(field, "command.folder", message.clone()),
+                || location.error("command.folder", message.clone()),
+                |field| location.field_error(field, "command.folder", message.clone()),
             ));
         }
-        let environment = command.env.iter().map(|(name, value)| self.variable_of(name, value, spec, place));
-        let environment: Vec<(String, Template)> = environment.collect::<Result<_>>()?;
+        let environment = command.env.iter().map(|(name, value)| self.variable_of(name, value, spec, location));
+        let environment: Vec<(String, Template)> = environment.collect::<Result<_, ManifestError>>()?;
         let secrets = Secrets::new(environment.iter().flat_map(|(_, value)| value.secrets()));
-        let inherited = self.inherited(&command.inherit, place)?;
+        let inherited = self.inherited(&command.inherit, location)?;
         let program = program.get_ref().clone();
         Ok(CommandTool { program, arguments, folder, inherited, environment, secrets })
     }
 
-    fn inherited(&self, names: &[Spanned<String>], place: &Place<'_>) -> Result<BTreeMap<String, String>> {
+    fn inherited(
+        &self,
+        names: &[Spanned<String>],
+        location: &Location<'_>,
+    ) -> Result<BTreeMap<String, String>, ManifestError> {
         let mut inherited = BTreeMap::new();
         for name in names {
-            check_variable(name, "command.inherit", place)?;
+            check_variable(name, "command.inherit", location)?;
             inherited.extend((self.variable)(name.get_ref()).map(|value| (name.get_ref().clone(), value)));
         }
         for name in PASSED_ON {
@@ -189,35 +205,44 @@ impl Loader<'_> {
         name: &Spanned<String>,
         value: &Spanned<String>,
         spec: &ToolSpec,
-        place: &Place<'_>,
-    ) -> Result<(String, Template)> {
+        location: &Location<'_>,
+    ) -> Result<(String, Template), ManifestError> {
         let field = format!("command.env.{}", name.get_ref());
-        check_variable(name, &field, place)?;
+        check_variable(name, &field, location)?;
         let scope = Scope { parameters: &spec.parameters, secrets: Some(self.variable) };
-        let template =
-            Template::parse_certain(value.get_ref(), &scope).map_err(|message| place.wrong(value, &field, message))?;
+        let template = Template::parse_required(value.get_ref(), &scope)
+            .map_err(|message| location.field_error(value, &field, message))?;
         Ok((name.get_ref().clone(), template))
     }
 }
 
-fn check_variable(name: &Spanned<String>, field: &str, place: &Place<'_>) -> Result<()> {
+fn check_variable(name: &Spanned<String>, field: &str, location: &Location<'_>) -> Result<(), ManifestError> {
     let text = name.get_ref();
     if text.starts_with("REDIAL_") {
-        return Err(place.wrong(name, field, format!("{text:?}: names that start with REDIAL_ are set by Redial")));
+        return Err(location.field_error(
+            name,
+            field,
+            format!("{text:?}: names that start with REDIAL_ are set by Redial"),
+        ));
     }
     if text.is_empty() || !text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-        let message = format!("{text:?} is no name of a variable; allowed: ASCII letters, digits and \"_\"");
-        return Err(place.wrong(name, field, message));
+        let message = format!("{text:?} is not a variable name; allowed: ASCII letters, digits and \"_\"");
+        return Err(location.field_error(name, field, message));
     }
     Ok(())
 }
 
-fn body(body: Option<&Spanned<Value>>, method: &Method, scope: &Scope<'_>, place: &Place<'_>) -> Result<Body> {
+fn body(
+    body: Option<&Spanned<Value>>,
+    method: &Method,
+    scope: &Scope<'_>,
+    location: &Location<'_>,
+) -> Result<Body, ManifestError> {
     let takes_body = [Method::POST, Method::PUT, Method::PATCH].contains(method);
     let Some(body) = body else {
         return Ok(if takes_body { Body::Arguments } else { Body::None });
     };
-    let wrong = |message: String| place.wrong(body, "http.body", message);
+    let wrong = |message: String| location.field_error(body, "http.body", message);
     match body.get_ref() {
         Value::String(text) if text == "none" => Ok(Body::None),
         _ if *method == Method::GET => Err(wrong("a GET has no body; put arguments into the URL".to_owned())),
@@ -227,10 +252,10 @@ fn body(body: Option<&Spanned<Value>>, method: &Method, scope: &Scope<'_>, place
     }
 }
 
-fn retry(retry: &Retry, place: &Place<'_>) -> Result<RetryPolicy> {
+fn retry(retry: &Retry, location: &Location<'_>) -> Result<RetryPolicy, ManifestError> {
     let default = RetryPolicy::default();
     let ms = |value: &Option<Spanned<String>>, field: &str, default: u64| match value {
-        Some(text) => milliseconds(text, field, place),
+        Some(text) => milliseconds(text, field, location),
         None => Ok(default),
     };
     Ok(RetryPolicy {
@@ -242,6 +267,6 @@ fn retry(retry: &Retry, place: &Place<'_>) -> Result<RetryPolicy> {
     })
 }
 
-fn milliseconds(text: &Spanned<String>, field: &str, place: &Place<'_>) -> Result<u64> {
-    duration::parse_ms(text.get_ref()).map_err(|message| place.wrong(text, field, message))
+fn milliseconds(text: &Spanned<String>, field: &str, location: &Location<'_>) -> Result<u64, ManifestError> {
+    duration::parse_ms(text.get_ref()).map_err(|message| location.field_error(text, field, message))
 }

@@ -1,22 +1,20 @@
-//! What is wrong with a manifest, and where.
+//! Errors in a manifest.
 
 use std::{
     fmt,
     path::{Path, PathBuf},
 };
 
-use toml::Spanned;
-
 /// A manifest that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManifestError {
     /// The manifest.
     pub file: PathBuf,
-    /// From 1.
+    /// Counted from 1.
     pub line: Option<usize>,
     /// The tool's name.
     pub tool: Option<String>,
-    /// The field, with the table that it stands in: `http.url`.
+    /// The field with its table, such as `http.url`.
     pub field: Option<String>,
     /// What is wrong, and what is allowed.
     pub message: String,
@@ -45,7 +43,7 @@ impl ManifestError {
         Self { file: file.to_owned(), line: None, tool: None, field: None, message }
     }
 
-    /// Text that is no TOML, or fields of the wrong name or type.
+    /// The error for text that is not TOML, or for a field with the wrong name or type.
     pub(super) fn of_syntax(file: &Path, text: &str, error: &toml::de::Error) -> Self {
         let line = error.span().map(|span| line_of(text, span.start));
         let message = error.message().lines().collect::<Vec<_>>().join("; ");
@@ -54,38 +52,7 @@ impl ManifestError {
     }
 }
 
-/// Which tool of which file is being read.
-pub(super) struct Place<'a> {
-    pub(super) file: &'a Path,
-    pub(super) text: &'a str,
-    pub(super) tool: String,
-    /// Where the tool's name stands, in bytes.
-    pub(super) at: usize,
-}
-
-impl Place<'_> {
-    /// An error of the tool, or of a field that stands nowhere in particular.
-    pub(super) fn error(&self, field: &str, message: impl Into<String>) -> ManifestError {
-        self.error_at(self.at, field, message)
-    }
-
-    /// An error of a field.
-    pub(super) fn wrong<T>(&self, value: &Spanned<T>, field: &str, message: impl Into<String>) -> ManifestError {
-        self.error_at(value.span().start, field, message)
-    }
-
-    fn error_at(&self, at: usize, field: &str, message: impl Into<String>) -> ManifestError {
-        ManifestError {
-            file: self.file.to_owned(),
-            line: Some(line_of(self.text, at)),
-            tool: Some(self.tool.clone()),
-            field: (!field.is_empty()).then(|| field.to_owned()),
-            message: message.into(),
-        }
-    }
-}
-
-/// The name of the tool whose table stands around a place, if the text is TOML at all.
+/// The name of the tool whose table contains the offset `at`, if the text is valid TOML.
 fn tool_at(text: &str, at: usize) -> Option<String> {
     let headers = text.get(..at)?.lines().filter(|line| line.trim_start().starts_with("[[tool]]")).count();
     let file: toml::Table = text.parse().ok()?;
@@ -93,6 +60,6 @@ fn tool_at(text: &str, at: usize) -> Option<String> {
     tool.get("name")?.as_str().map(str::to_owned)
 }
 
-fn line_of(text: &str, at: usize) -> usize {
+pub(super) fn line_of(text: &str, at: usize) -> usize {
     text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count() + 1
 }

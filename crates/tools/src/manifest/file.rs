@@ -1,4 +1,4 @@
-//! The form of a manifest. `docs/TOOLS.md` explains each field.
+//! The format of a manifest. `docs/TOOLS.md` explains each field.
 
 use std::collections::BTreeMap;
 

@@ -1,11 +1,15 @@
 //! A JSON body with variables in its strings.
 //!
-//! A string that is nothing but `{{arguments.x}}` becomes the argument itself, of whatever type; in longer strings the
-//! argument becomes text. Either way it cannot leave its place.
+//! A string that consists only of `{{arguments.x}}` becomes the argument itself, of any type; in longer strings the
+//! argument becomes text. Either way it cannot change the structure of the body.
 
 use serde_json::Value;
 
-use super::{Refused, Scope, Template, Values};
+use super::{
+    scope::Scope,
+    text::Template,
+    values::{RefusedValue, Values},
+};
 
 #[derive(Clone, Debug)]
 pub(crate) enum JsonTemplate {
@@ -23,7 +27,7 @@ impl JsonTemplate {
             Value::String(text) => {
                 let template = Template::parse(text, scope)?;
                 if template.whole_argument().is_none() {
-                    template.certain()?;
+                    template.require_values()?;
                 }
                 Ok(Self::Text(template))
             }
@@ -40,19 +44,19 @@ impl JsonTemplate {
     }
 
     /// The body of one attempt.
-    pub(crate) fn fill(&self, values: &Values<'_>) -> Result<String, Refused> {
+    pub(crate) fn fill(&self, values: &Values<'_>) -> Result<String, RefusedValue> {
         Ok(self.write(values)?.unwrap_or_else(|| "null".to_owned()))
     }
 
-    /// None if it is an argument that is missing.
-    fn write(&self, values: &Values<'_>) -> Result<Option<String>, Refused> {
+    /// `None` for an argument that is missing.
+    fn write(&self, values: &Values<'_>) -> Result<Option<String>, RefusedValue> {
         Ok(Some(match self {
             Self::Fixed(text) => text.clone(),
             Self::Text(template) => match template.whole_argument() {
                 Some(argument) => {
                     return Ok(values.json(&argument.name).or(argument.default.as_deref()).map(str::to_owned));
                 }
-                None => Value::from(template.fill_certain(values)?).to_string(),
+                None => Value::from(template.fill_required(values)?).to_string(),
             },
             Self::List(items) => {
                 let items: Vec<String> = items.iter().map(|item| item.fill(values)).collect::<Result<_, _>>()?;

@@ -3,22 +3,22 @@
 use secrecy::SecretString;
 use serde_json::{Map, Value};
 
-use super::{Argument, Variable};
+use super::variable::{Argument, Variable};
 
 /// Gives the value of an environment variable.
 pub(crate) type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// What is known where a template stands.
+/// The variables that one template may use.
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {
     /// The tool's JSON Schema.
     pub(crate) parameters: &'a Value,
-    /// Where secrets come from; none where secrets are not allowed.
+    /// The source of secrets; `None` where secrets are not allowed.
     pub(crate) secrets: Option<Lookup<'a>>,
 }
 
 impl Scope<'_> {
-    /// The variable of this name, or what is wrong with it.
+    /// The variable with this name, or an error that lists the allowed ones.
     pub(crate) fn variable(&self, name: &str) -> Result<Variable, String> {
         match (name, name.split_once('.')) {
             ("call", _) => Ok(Variable::Call),

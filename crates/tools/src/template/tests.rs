@@ -1,12 +1,12 @@
-//! Templates: what loads, what it becomes, and that no argument ever leaves its place.
+//! Which templates load, what they expand to, and that no argument escapes from its position.
 
 use proptest::prelude::*;
 use redial_proto::CallId;
 use reqwest::Url;
 use serde_json::{Value, json, value::RawValue};
 
-use super::{Scope, Template, Values, json::JsonTemplate, url::UrlTemplate};
-use crate::Context;
+use super::{JsonTemplate, Scope, Template, UrlTemplate, Values};
+use crate::context::Context;
 
 fn parameters() -> Value {
     json!({
@@ -32,7 +32,7 @@ fn with_values<T>(arguments: &Value, run: impl FnOnce(&Values<'_>) -> T) -> T {
 
 fn error(text: &str) -> String {
     let parameters = parameters();
-    Template::parse_certain(text, &Scope { parameters: &parameters, secrets: None }).unwrap_err()
+    Template::parse_required(text, &Scope { parameters: &parameters, secrets: None }).unwrap_err()
 }
 
 fn url(text: &str) -> Result<UrlTemplate, String> {
@@ -89,8 +89,8 @@ fn every_variable_has_its_text() {
     let lookup = |_: &str| Some("s3cret".to_owned());
     let scope = Scope { parameters: &parameters, secrets: Some(&lookup) };
     let text = "{{call}} {{ attempt }} {{idempotency_key}} {{arguments.city}} {{arguments.unit}} {{secret.X}} }}";
-    let template = Template::parse_certain(text, &scope).unwrap();
-    let filled = with_values(&json!({"city": {"n": 1.50}}), |values| template.fill_certain(values).unwrap());
+    let template = Template::parse_required(text, &scope).unwrap();
+    let filled = with_values(&json!({"city": {"n": 1.50}}), |values| template.fill_required(values).unwrap());
     assert_eq!(filled, "0190a5c0-0000-7000-8000-000000000001 3 key-1 {\"n\":1.5} km s3cret }}");
     assert!(!format!("{template:?}").contains("s3cret"));
 }
@@ -105,7 +105,7 @@ fn numbers_keep_their_text() {
 }
 
 #[test]
-fn urls_are_filled_by_position() {
+fn urls_are_encoded_by_position() {
     let template = "https://example.com/v1/{{arguments.city}}/x-{{arguments.id}}?page={{arguments.page}}&u={{arguments.unit}}&flag";
     assert_eq!(
         filled(template, &json!({"city": "北 京/..x?#%", "id": 7})).unwrap(),
@@ -137,7 +137,7 @@ fn bodies_keep_types_and_leave_out_what_is_missing() {
 
 proptest! {
     #[test]
-    fn an_argument_never_leaves_its_segment_or_parameter(city in any::<String>(), id in "[./\\\\%2eE?#&=:@a ]{0,8}") {
+    fn an_argument_never_escapes_from_its_segment_or_parameter(city in any::<String>(), id in "[./\\\\%2eE?#&=:@a ]{0,8}") {
         let arguments = json!({"city": city, "id": id});
         let template = "https://example.com:8443/a/{{arguments.id}}/b?x={{arguments.city}}&y=1";
         let Ok(filled) = filled(template, &arguments) else { return Ok(()) };
@@ -152,7 +152,7 @@ proptest! {
     }
 
     #[test]
-    fn an_argument_never_leaves_its_place_in_a_body(city in any::<String>()) {
+    fn an_argument_never_escapes_from_its_string_in_a_body(city in any::<String>()) {
         let parameters = parameters();
         let template = json!({"a": "<{{arguments.city}}>", "b": "{{arguments.city}}"});
         let template = JsonTemplate::parse(&template, &Scope { parameters: &parameters, secrets: None }).unwrap();

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use redial_proto::{ErrorClass, Failure, FieldError, limits};
+use secrecy::ExposeSecret;
 use serde_json::{Value, value::RawValue};
 
-use super::Variable;
-use crate::Context;
+use super::variable::Variable;
+use crate::context::Context;
 
 /// Context and arguments of one attempt. Numbers keep the text in which they were sent.
 pub(crate) struct Values<'a> {
@@ -14,9 +15,9 @@ pub(crate) struct Values<'a> {
     arguments: HashMap<String, &'a RawValue>,
 }
 
-/// A value that cannot stand where the template puts it.
+/// A value that is not allowed at its position in the template.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Refused {
+pub(crate) struct RefusedValue {
     pub(crate) argument: String,
     pub(crate) rule: &'static str,
     pub(crate) allowed: &'static str,
@@ -25,39 +26,43 @@ pub(crate) struct Refused {
 impl<'a> Values<'a> {
     pub(crate) fn new(context: &'a Context, arguments: &'a RawValue) -> Result<Self, Failure> {
         let arguments = serde_json::from_str(arguments.get()).map_err(|error| {
-            let message = format!("the arguments are no JSON object: {error}");
+            let message = format!("the arguments are not a JSON object: {error}");
             Failure::new(ErrorClass::MalformedArguments, message).without_effect()
         })?;
         Ok(Self { context, arguments })
     }
 
-    /// The variable as plain text: strings without quotes, everything else as JSON. None if the argument is missing or
-    /// null, and has no default.
-    pub(crate) fn text(&self, variable: &Variable) -> Result<Option<String>, Refused> {
+    /// The variable as plain text: strings without quotes, everything else as JSON. `None` if the argument is missing or
+    /// null and has no default.
+    pub(crate) fn text(&self, variable: &Variable) -> Result<Option<String>, RefusedValue> {
         let json = match variable {
             Variable::Call => return Ok(Some(self.context.call.to_string())),
             Variable::Attempt => return Ok(Some(self.context.attempt.to_string())),
             Variable::IdempotencyKey => return Ok(Some(self.context.idempotency_key.clone())),
-            Variable::Secret(secret) => return Ok(Some(Variable::exposed(secret))),
+            Variable::Secret(secret) => return Ok(Some(secret.expose_secret().to_owned())),
             Variable::Argument(argument) => self.json(&argument.name).or(argument.default.as_deref()),
         };
         match json {
             Some(json) if json.starts_with('"') => match serde_json::from_str(json) {
                 Ok(text) => Ok(Some(text)),
-                Err(_) => Err(variable.refuse("unicode", "text that is valid Unicode")),
+                Err(_) => Err(RefusedValue {
+                    argument: variable.argument().map(|argument| argument.name.clone()).unwrap_or_default(),
+                    rule: "unicode",
+                    allowed: "text that is valid Unicode",
+                }),
             },
             json => Ok(json.map(str::to_owned)),
         }
     }
 
-    /// An argument as the JSON text that was sent; none if it is missing or null.
+    /// An argument as the JSON text that was sent; `None` if it is missing or null.
     pub(crate) fn json(&self, name: &str) -> Option<&str> {
         self.arguments.get(name).map(|raw| raw.get()).filter(|json| *json != "null")
     }
 
-    /// The failure of an attempt whose values do not fit.
-    pub(crate) fn failure(&self, refused: Refused) -> Failure {
-        let Refused { argument, rule, allowed } = refused;
+    /// The failure of an attempt with a refused value.
+    pub(crate) fn failure(&self, refused: RefusedValue) -> Failure {
+        let RefusedValue { argument, rule, allowed } = refused;
         let sent = self.json(&argument).map_or(Value::Null, |json| {
             serde_json::from_str(json).unwrap_or_else(|_| Value::String(limits::shorten(json, 300)))
         });
@@ -66,14 +71,7 @@ impl<'a> Values<'a> {
             name => format!("/{}", name.replace('~', "~0").replace('/', "~1")),
         };
         let message = limits::shorten(&format!("{path}: {sent} was sent; allowed: {allowed}"), 1000);
-        let violation = FieldError { path, rule: rule.to_owned(), sent, allowed: allowed.to_owned(), hint: None };
-        Failure::new(ErrorClass::InvalidArguments, message).without_effect().with_details(vec![violation])
-    }
-}
-
-impl Variable {
-    fn refuse(&self, rule: &'static str, allowed: &'static str) -> Refused {
-        let argument = if let Self::Argument(argument) = self { argument.name.clone() } else { String::new() };
-        Refused { argument, rule, allowed }
+        let error = FieldError { path, rule: rule.to_owned(), sent, allowed: allowed.to_owned(), hint: None };
+        Failure::new(ErrorClass::InvalidArguments, message).without_effect().with_details(vec![error])
     }
 }

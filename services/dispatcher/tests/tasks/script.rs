@@ -6,7 +6,7 @@ use futures_util::{FutureExt, future::BoxFuture};
 use redial_proto::{
     AgentRef, AgentSpec, ErrorClass, Failure, ReplyCall, TaskSubmission, ToolSpec, TurnReply, TurnRequest,
 };
-use redial_tools::{Answer, Context, Handler, Tool};
+use redial_tools::{Context, Handler, Tool, ToolResult};
 use serde_json::{Value, value::RawValue};
 
 /// What a model says to a request.
@@ -44,7 +44,7 @@ impl Model {
 }
 
 impl Handler for Model {
-    fn run(&self, context: Context, arguments: Box<RawValue>) -> BoxFuture<'static, Answer> {
+    fn run(&self, context: Context, arguments: Box<RawValue>) -> BoxFuture<'static, ToolResult> {
         let model = self.clone();
         async move {
             let request: TurnRequest = serde_json::from_str(arguments.get()).unwrap();
@@ -61,7 +61,7 @@ impl Handler for Model {
 pub(crate) struct Always(pub(crate) String);
 
 impl Handler for Always {
-    fn run(&self, _: Context, _: Box<RawValue>) -> BoxFuture<'static, Answer> {
+    fn run(&self, _: Context, _: Box<RawValue>) -> BoxFuture<'static, ToolResult> {
         let answer = RawValue::from_string(self.0.clone()).unwrap();
         async { Ok(answer) }.boxed()
     }

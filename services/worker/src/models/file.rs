@@ -6,7 +6,7 @@ use futures_util::{FutureExt as _, future::BoxFuture};
 use redial_llm::{Model, ModelsError};
 use redial_proto::{Delta, ErrorClass, Failure, Finish, TurnReply, TurnRequest};
 use redial_telemetry::{ChatReply, record_chat};
-use redial_tools::{Answer, Context, Handler, Tool};
+use redial_tools::{Context, Handler, Tool, ToolResult};
 use serde_json::value::{RawValue, to_raw_value};
 
 /// Loads the models of a file.
@@ -24,7 +24,7 @@ fn tool(model: Model) -> Tool {
 struct ModelHandler(Arc<Model>);
 
 impl Handler for ModelHandler {
-    fn run(&self, context: Context, arguments: Box<RawValue>) -> BoxFuture<'static, Answer> {
+    fn run(&self, context: Context, arguments: Box<RawValue>) -> BoxFuture<'static, ToolResult> {
         let model = Arc::clone(&self.0);
         async move {
             let request = request(&arguments)?;

@@ -36,7 +36,7 @@ async fn a_stopped_attempt_that_may_run_twice_is_released() {
     for effect in [Effect::Read, Effect::Idempotent, Effect::Keyed] {
         let mut dispatcher = Dispatcher::start().await;
         dispatcher.script().effect = effect;
-        let StuckCall { worker, job, .. } = tools::start_stuck(&mut dispatcher).await;
+        let StuckCall { worker, job, mut events } = tools::start_stuck(&mut dispatcher).await;
         worker.shutdown.cancel();
         let released =
             dispatcher.next(|received| if let Received::Release(released) = received { Some(released) } else { None });
@@ -51,7 +51,7 @@ async fn a_stopped_attempt_that_may_run_twice_is_released() {
 async fn a_stopped_unsafe_attempt_is_reported_as_lost() {
     let mut dispatcher = Dispatcher::start().await;
     dispatcher.script().effect = Effect::Unsafe;
-    let StuckCall { worker, job, mut events } = tools::start_stuck(&mut dispatcher).await;
+    let StuckCall { worker, job, .. } = tools::start_stuck(&mut dispatcher).await;
     worker.shutdown.cancel();
     let report = dispatcher.report().await;
     let error = report.error.as_ref().unwrap();

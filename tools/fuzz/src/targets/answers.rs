@@ -1,7 +1,7 @@
 //! What models and providers answer.
 
-use redial_llm::{anthropic, openai, react};
-use redial_proto::{Failure, TaskId, ToolOffer, Trimmed, TurnReply, TurnRequest};
+use redial_llm::{Api, react, read_response};
+use redial_proto::{TaskId, ToolOffer, Trimmed, TurnReply, TurnRequest};
 use serde_json::json;
 
 use super::target::{Decoder, Target, texts};
@@ -16,7 +16,7 @@ pub(super) const OPENAI: Target = Target {
     name: "OpenAI answer, SSE",
     weight: 160,
     corpus: || texts(&corpus::OPENAI),
-    decoder: || provider(openai::read),
+    decoder: || provider(Api::OpenAi),
 };
 
 /// Answers of the messages interface, whole and in events.
@@ -24,7 +24,7 @@ pub(super) const ANTHROPIC: Target = Target {
     name: "Anthropic answer, SSE",
     weight: 160,
     corpus: || texts(&corpus::ANTHROPIC),
-    decoder: || provider(anthropic::read),
+    decoder: || provider(Api::Anthropic),
 };
 
 fn request() -> TurnRequest {
@@ -59,10 +59,10 @@ fn react() -> Decoder {
     })
 }
 
-fn provider(read: fn(&TurnRequest, &[u8], bool) -> Result<TurnReply, Failure>) -> Decoder {
+fn provider(api: Api) -> Decoder {
     let request = request();
     Box::new(move |bytes| {
-        let one = |streamed| match read(&request, bytes, streamed) {
+        let one = |streamed| match read_response(api, &request, bytes, streamed) {
             Ok(reply) => usable(&reply),
             Err(failure) => {
                 assert!(!failure.message.is_empty(), "an error without a message");

@@ -77,7 +77,7 @@ fn check(flight: &Flight, today: NaiveDate) -> Result<(), ToolError> {
     if !SEATS.contains(&flight.passengers) {
         rules.broken("/passengers", "range", flight.passengers, "1 到 5 的整数");
     }
-    rules.hold()
+    rules.into_result()
 }
 
 #[cfg(test)]

@@ -1,22 +1,22 @@
-//! What stands between values, keys, and values without quotes.
+//! Whitespace, comments, keys, and values without quotes.
 
 use redial_proto::RepairKind;
 
-use super::{fault::Fault, scan::Scan};
+use super::{error::SyntaxError, scan::Scan};
 
-/// Words that are values, in JSON or in Python.
-const WORDS: [(&str, &str); 6] =
+/// Literals of JSON and Python, with their JSON form.
+const LITERALS: [(&str, &str); 6] =
     [("true", "true"), ("false", "false"), ("null", "null"), ("True", "true"), ("False", "false"), ("None", "null")];
 
 impl Scan<'_> {
-    /// Copies blanks; leaves out comments, and blanks that JSON does not know.
-    pub(super) fn blanks(&mut self) -> Result<(), Fault> {
+    /// Copies JSON whitespace; leaves out comments and other whitespace.
+    pub(super) fn whitespace(&mut self) -> Result<(), SyntaxError> {
         loop {
             let rest = self.rest();
             let known = rest.len() - rest.trim_start_matches([' ', '\t', '\n', '\r']).len();
             self.copy(known);
             let rest = &rest[known..];
-            let unknown = rest.len() - rest.trim_start_matches(is_foreign_blank).len();
+            let unknown = rest.len() - rest.trim_start_matches(is_other_whitespace).len();
             if unknown > 0 {
                 self.replace(RepairKind::Whitespace, unknown, "")?;
             } else if rest.starts_with("/*") {
@@ -33,19 +33,19 @@ impl Scan<'_> {
         }
     }
 
-    /// A key, quoted or a plain identifier; gives it decoded.
-    pub(super) fn key(&mut self) -> Result<String, Fault> {
+    /// Reads a key, quoted or a plain identifier; returns it decoded.
+    pub(super) fn key(&mut self) -> Result<String, SyntaxError> {
         let start = self.out.len();
         match self.peek() {
             Some('"' | '\'' | '“' | '‘') => {
                 self.string()?;
                 let decoded = serde_json::from_str(&self.out[start..]);
                 decoded.map_err(|error| {
-                    self.fault(format!("a key that cannot be read ({error})"), format!("无法读取的键（{error}）"))
+                    self.error(format!("this key cannot be read: {error}"), format!("无法读取的键（{error}）"))
                 })
             }
             Some(c) if c.is_alphabetic() || c == '_' || c == '$' => self.identifier(),
-            Some(c) => Err(self.fault(
+            Some(c) => Err(self.error(
                 format!("a key in double quotes is needed, not {c:?}"),
                 format!("需要一个带双引号的键，而不是 {c:?}"),
             )),
@@ -53,11 +53,11 @@ impl Scan<'_> {
         }
     }
 
-    fn identifier(&mut self) -> Result<String, Fault> {
+    fn identifier(&mut self) -> Result<String, SyntaxError> {
         let name = word(self.rest()).to_owned();
         let plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '$' | '-'));
-        if !plain || WORDS.iter().any(|(word, _)| *word == name) {
-            return Err(self.fault(
+        if !plain || LITERALS.iter().any(|(word, _)| *word == name) {
+            return Err(self.error(
                 format!("a key in double quotes is needed, not {name}"),
                 format!("需要一个带双引号的键，而不是 {name}"),
             ));
@@ -69,14 +69,14 @@ impl Scan<'_> {
         Ok(name)
     }
 
-    /// A number, `true`, `false` or `null`; everything else without quotes could mean several things.
-    pub(super) fn bare_value(&mut self) -> Result<(), Fault> {
+    /// Reads a number, `true`, `false` or `null`; anything else without quotes is ambiguous.
+    pub(super) fn bare_value(&mut self) -> Result<(), SyntaxError> {
         let word = word(self.rest());
         if self.rest().len() == word.len() && !word.is_empty() {
             self.at = self.text.len();
             return Err(self.cut_off());
         }
-        if let Some((_, json)) = WORDS.iter().find(|(known, _)| *known == word) {
+        if let Some((_, json)) = LITERALS.iter().find(|(known, _)| *known == word) {
             if word == *json {
                 self.copy(word.len());
                 return Ok(());
@@ -89,31 +89,31 @@ impl Scan<'_> {
                 Ok(())
             }
             Some(json) => self.replace(RepairKind::Number, word.len(), &json),
-            None => Err(self.no_value(word)),
+            None => Err(self.not_a_value(word)),
         }
     }
 
-    fn no_value(&self, word: &str) -> Fault {
+    fn not_a_value(&self, word: &str) -> SyntaxError {
         let shown: String = word.chars().take(40).collect();
         let mut digits = word.trim_start_matches(['-', '+']).bytes();
         match (digits.next(), digits.next()) {
-            (Some(b'0'), Some(b'0'..=b'9')) => self.fault(
-                format!("{shown} begins with 0: numbers have no leading zeros, texts need double quotes"),
+            (Some(b'0'), Some(b'0'..=b'9')) => self.error(
+                format!("{shown} begins with 0: numbers have no leading zeros, strings need double quotes"),
                 format!("{shown} 以 0 开头：数字不能有前导零，文本需要双引号"),
             ),
-            (Some(b'0'..=b'9' | b'.'), _) => self.fault(
-                format!("{shown} is no number; texts need double quotes"),
+            (Some(b'0'..=b'9' | b'.'), _) => self.error(
+                format!("{shown} is not a number; strings need double quotes"),
                 format!("{shown} 不是数字；文本需要双引号"),
             ),
-            (Some(_), _) => self.fault(
-                format!("{shown} stands without quotes; texts need double quotes"),
+            (Some(_), _) => self.error(
+                format!("{shown} is not quoted; strings need double quotes"),
                 format!("{shown} 没有引号；文本需要双引号"),
             ),
             (None, _) => match self.peek() {
                 Some(c @ (',' | '，')) => {
-                    self.fault(format!("a value is needed before {c:?}"), format!("{c:?} 之前需要一个值"))
+                    self.error(format!("a value is needed before {c:?}"), format!("{c:?} 之前需要一个值"))
                 }
-                Some(c) => self.fault(format!("a value is needed, not {c:?}"), format!("需要一个值，而不是 {c:?}")),
+                Some(c) => self.error(format!("a value is needed, not {c:?}"), format!("需要一个值，而不是 {c:?}")),
                 None => self.cut_off(),
             },
         }
@@ -124,14 +124,14 @@ impl Scan<'_> {
 fn word(text: &str) -> &str {
     let ends = |c: char| {
         c.is_whitespace()
-            || is_foreign_blank(c)
+            || is_other_whitespace(c)
             || matches!(c, ',' | ':' | '{' | '}' | '[' | ']' | '"' | '\'' | '/' | '#' | '`')
             || matches!(c, '，' | '：' | '“' | '”' | '‘' | '’')
     };
     &text[..text.find(ends).unwrap_or(text.len())]
 }
 
-/// The JSON number that a word stands for: as it is, or with a missing zero or a needless plus.
+/// The word as a JSON number: unchanged, with a missing zero added, or with a plus sign removed.
 fn number(word: &str) -> Option<String> {
     let (sign, rest) = match word.strip_prefix('-') {
         Some(rest) => ("-", rest),
@@ -144,8 +144,8 @@ fn number(word: &str) -> Option<String> {
     (begins_right && serde_json::from_str::<serde_json::Number>(&json).is_ok()).then_some(json)
 }
 
-/// Blanks that Unicode knows and JSON does not, the byte order mark, and marks of no width.
-fn is_foreign_blank(c: char) -> bool {
+/// Unicode whitespace that JSON does not allow, the byte order mark, and zero-width characters.
+fn is_other_whitespace(c: char) -> bool {
     let json = matches!(c, ' ' | '\t' | '\n' | '\r');
     (c.is_whitespace() && !json) || matches!(c, '\u{feff}' | '\u{200b}' | '\u{200c}' | '\u{200d}' | '\u{2060}')
 }

@@ -1,23 +1,23 @@
-//! A conversation in a form that cannot be wrong: every call carries its result.
+//! A conversation in which every call has its result.
 //!
-//! What the engine hands over is valid already; a provider that once gets an orphaned call refuses the conversation for
-//! ever, so this does not rely on it.
+//! The engine already provides valid conversations. This does not rely on it, because a provider that gets a call without
+//! a result refuses the conversation in every later request as well.
 
 use std::borrow::Cow;
 
 use redial_proto::{Language, Message, Role};
 use serde_json::{Map, Value};
 
-use crate::words;
+use crate::placeholders;
 
-/// One step of the conversation.
+/// A part of the conversation.
 pub(crate) enum Part<'a> {
     System(&'a str),
     User {
         text: &'a str,
         by_redial: bool,
     },
-    /// What the model said, and what came of its calls. Never empty.
+    /// A message of the model with its calls and their results. Never empty.
     Model {
         message: &'a Message,
         calls: Vec<Call<'a>>,
@@ -29,7 +29,7 @@ pub(crate) enum Part<'a> {
 pub(crate) struct Call<'a> {
     pub(crate) id: &'a str,
     pub(crate) tool: &'a str,
-    /// The text of a JSON object, whatever the model wrote.
+    /// The text of a JSON object; `{}` if the model wrote anything else.
     pub(crate) arguments: &'a str,
     pub(crate) result: Cow<'a, str>,
     pub(crate) failed: bool,
@@ -42,7 +42,7 @@ impl Call<'_> {
     }
 }
 
-/// Reads a conversation. Results without a call are left out; a call without a result gets one that says so.
+/// Reads a conversation. Results without a call are left out; a call without a result gets a placeholder.
 pub(crate) fn read(messages: &[Message], language: Language) -> Vec<Part<'_>> {
     let mut parts = Vec::new();
     let mut rest = messages;
@@ -68,22 +68,23 @@ pub(crate) fn read(messages: &[Message], language: Language) -> Vec<Part<'_>> {
 fn calls<'a>(message: &'a Message, results: &'a [Message], language: Language) -> Vec<Call<'a>> {
     let mut open: Vec<&Message> = results.iter().collect();
     let mut call = |call: &'a redial_proto::MessageCall| {
-        let place = open.iter().position(|result| result.call_id.as_deref() == Some(call.id.as_str()));
-        let result = place.map(|place| open.remove(place));
+        let index = open.iter().position(|result| result.call_id.as_deref() == Some(call.id.as_str()));
+        let result = index.map(|index| open.remove(index));
         Call {
             id: &call.id,
             tool: &call.tool,
             arguments: object_text(&call.arguments),
-            result: result.map_or(Cow::Borrowed(words::no_result(language)), |result| Cow::Borrowed(&result.content)),
+            result: result
+                .map_or(Cow::Borrowed(placeholders::no_result(language)), |result| Cow::Borrowed(&result.content)),
             failed: result.is_none_or(|result| result.class.is_some()),
         }
     };
     message.calls.iter().map(&mut call).collect()
 }
 
-/// The text if it is a JSON object, else `{}`: what cannot be parsed makes servers refuse the conversation for ever.
+/// The text if it is a JSON object, else `{}`: servers refuse every request with arguments that they cannot parse.
 fn object_text(text: &str) -> &str {
-    // Read whole, as a server will: numbers out of range and lone surrogates are found as well.
+    // Parses all of it, as a server does, to find numbers out of range and lone surrogates as well.
     if serde_json::from_str::<Map<String, Value>>(text).is_ok() { text.trim() } else { "{}" }
 }
 
@@ -129,18 +130,18 @@ pub(crate) mod tests {
             failed,
             tool("a", "first"),
             tool("a", "second"),
-            tool("x", "nobody asked"),
+            tool("x", "not asked for"),
             Message::text(Role::Assistant, " "),
         ];
         let parts = read(&messages, Language::En);
         let [Part::Model { calls, .. }] = parts.as_slice() else { panic!("one part") };
         let results: Vec<_> = calls.iter().map(|call| (call.id, &*call.result, call.failed)).collect();
-        let none = words::no_result(Language::En);
+        let none = placeholders::no_result(Language::En);
         assert_eq!(results, [("a", "first", false), ("b", "late", true), ("c", none, true), ("a", "second", false)]);
     }
 
     #[test]
-    fn only_objects_are_shown_again() {
+    fn only_objects_are_sent_back() {
         let deep = format!("{{\"a\":{}1{}}}", "[".repeat(200), "]".repeat(200));
         for (written, shown) in [
             (" {\"a\": 1.50}\n", "{\"a\": 1.50}"),

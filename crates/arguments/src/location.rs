@@ -1,22 +1,22 @@
-//! Where in a document one stands.
+//! A location in a JSON document.
 
 use crate::pointer;
 
-/// A list on the stack, so that walking a document allocates nothing until a place has to be named.
-pub(crate) struct Place<'a> {
-    parent: Option<&'a Place<'a>>,
+/// A linked list on the stack, so that walking a document allocates nothing until a location must be reported.
+pub(crate) struct Location<'a> {
+    parent: Option<&'a Location<'a>>,
     step: Step<'a>,
-    /// Arrays and objects around this place.
+    /// Arrays and objects around this location.
     pub(crate) depth: usize,
 }
 
-/// How one gets from the parent to here.
+/// The step from the parent to this location.
 enum Step<'a> {
     Key(&'a str),
     Item(usize),
 }
 
-impl<'a> Place<'a> {
+impl<'a> Location<'a> {
     /// The whole document.
     pub(crate) const fn root() -> Self {
         Self { parent: None, step: Step::Item(0), depth: 0 }
@@ -32,7 +32,7 @@ impl<'a> Place<'a> {
         Self { parent: Some(self), step: Step::Item(index), depth: self.depth + 1 }
     }
 
-    /// The place as a JSON pointer.
+    /// The location as a JSON pointer.
     pub(crate) fn pointer(&self) -> String {
         let Some(parent) = self.parent else { return String::new() };
         let start = parent.pointer();

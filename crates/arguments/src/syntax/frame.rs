@@ -1,15 +1,15 @@
-//! An array or object that is being read.
+//! An array or object that is not closed yet.
 
 use std::{collections::HashMap, ops::Range};
 
 use redial_proto::Language;
 
-/// What may come next in it.
+/// What may come next in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Its first member, or its end.
+    /// The first member, or the end.
     FirstOrEnd,
-    /// A comma, or its end.
+    /// A comma, or the end.
     CommaOrEnd,
     /// The member after a comma.
     Member,
@@ -20,18 +20,18 @@ pub(super) enum Next {
 pub(super) struct Frame {
     /// `}` or `]`.
     pub(super) closer: char,
-    /// Where the bracket stands in the text.
+    /// Offset of the bracket in the text.
     pub(super) opened: usize,
     pub(super) next: Next,
-    /// Members that were read.
+    /// Number of members that were read.
     pub(super) count: usize,
-    /// The key of the member that is being read, in an object.
+    /// In an object, the key of the member that is being read.
     pub(super) key: String,
-    /// The last comma: where it stands in the text, and where in the output.
+    /// Offsets of the last comma in the text and in the output.
     pub(super) comma: (usize, usize),
-    /// Where in the output the value begins that is being read.
+    /// Offset in the output at which the current value begins.
     pub(super) value: usize,
-    /// Where in the output the value of each key is, in an object.
+    /// In an object, the range of each key's value in the output.
     pub(super) members: HashMap<String, Range<usize>>,
 }
 

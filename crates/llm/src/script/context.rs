@@ -1,22 +1,22 @@
-//! What a rule can look at.
+//! The conditions' view of a request.
 
 use chrono::NaiveDate;
 use redial_proto::{Message, Role, TurnRequest};
 
-/// A request, seen from its end.
-pub(super) struct Moment<'a> {
+/// A request with the parts that rules refer to.
+pub(super) struct Context<'a> {
     pub(super) request: &'a TurnRequest,
     pub(super) last: Option<&'a Message>,
-    /// The last message that a user wrote; none that Redial wrote.
+    /// The last message that a user wrote, not Redial.
     pub(super) user: Option<&'a Message>,
-    /// That message and everything after it.
+    /// The user's message and everything after it.
     pub(super) since: &'a [Message],
-    /// Tool messages in there.
+    /// The tool messages in `since`.
     pub(super) results: Vec<&'a Message>,
     pub(super) today: NaiveDate,
 }
 
-impl<'a> Moment<'a> {
+impl<'a> Context<'a> {
     pub(super) fn of(request: &'a TurnRequest, today: NaiveDate) -> Self {
         let messages = request.messages.as_slice();
         let user = messages.iter().rposition(|message| message.role == Role::User && !message.by_redial);
@@ -24,14 +24,14 @@ impl<'a> Moment<'a> {
         Self {
             request,
             last: messages.last(),
-            user: user.map(|place| &messages[place]),
+            user: user.map(|index| &messages[index]),
             since,
             results: since.iter().filter(|message| message.role == Role::Tool).collect(),
             today,
         }
     }
 
-    /// True if the text stands anywhere since the user's message: in what was said, thought or called.
+    /// Whether the text occurs since the user's message, in any text, thought or call.
     pub(super) fn seen(&self, text: &str) -> bool {
         self.since.iter().any(|message| {
             message.content.contains(text)

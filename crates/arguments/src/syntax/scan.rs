@@ -1,45 +1,45 @@
-//! The structure: objects, arrays, what stands between their members.
+//! The structure of a document: objects, arrays, and the separators between their members.
 
 use redial_proto::{Language, Repair, RepairKind, limits::MAX_DEPTH, repair::MAX_REPAIRS};
 
 use super::{
-    fault::{Fault, change, place},
+    error::{SyntaxError, change, position},
     frame::{Frame, Next},
 };
-use crate::{pointer, words::pick};
+use crate::{language::pick, pointer};
 
-/// Reads a text once and writes the JSON that it stands for.
+/// Reads a text once and writes it as valid JSON.
 pub(super) struct Scan<'a> {
     pub(super) text: &'a str,
-    /// Bytes that were read.
+    /// Offset of the next byte to read.
     pub(super) at: usize,
     pub(super) out: String,
     frames: Vec<Frame>,
     repairs: Vec<Repair>,
-    /// Of faults.
+    /// The language of error messages.
     pub(super) language: Language,
 }
 
 impl<'a> Scan<'a> {
-    /// `repairs`: those that led to this text.
+    /// `repairs`: the repairs that led to this text.
     pub(super) fn new(text: &'a str, repairs: Vec<Repair>, language: Language) -> Self {
         Self { text, at: 0, out: String::with_capacity(text.len()), frames: Vec::new(), repairs, language }
     }
 
-    /// What was written, and every change.
+    /// The output and every repair.
     pub(super) fn done(self) -> (String, Vec<Repair>) {
         (self.out.trim().to_owned(), self.repairs)
     }
 
-    /// One value with everything in it.
-    pub(super) fn value(&mut self) -> Result<(), Fault> {
+    /// Reads one value with all its members.
+    pub(super) fn value(&mut self) -> Result<(), SyntaxError> {
         self.begin_value()?;
         while let Some(frame) = self.frames.last() {
             let (next, closer) = (frame.next, frame.closer);
-            self.blanks()?;
+            self.whitespace()?;
             let Some(c) = self.peek() else { return Err(self.cut_off()) };
             match (next, c) {
-                (_, '`') if self.rest().starts_with("```") => Err(Fault { offset: self.at, ..self.cut_off() }),
+                (_, '`') if self.rest().starts_with("```") => Err(SyntaxError { offset: self.at, ..self.cut_off() }),
                 (Next::FirstOrEnd, c) if c == closer => self.close(),
                 (Next::Member, c) if c == closer => {
                     self.drop_comma()?;
@@ -54,7 +54,7 @@ impl<'a> Scan<'a> {
         Ok(())
     }
 
-    fn begin_value(&mut self) -> Result<(), Fault> {
+    fn begin_value(&mut self) -> Result<(), SyntaxError> {
         let start = self.out.len();
         if let Some(frame) = self.frames.last_mut() {
             frame.value = start;
@@ -64,7 +64,7 @@ impl<'a> Scan<'a> {
             Some(opener @ ('{' | '[')) => {
                 if self.frames.len() >= MAX_DEPTH {
                     return Err(self
-                        .fault(format!("nested deeper than {MAX_DEPTH} levels"), format!("嵌套超过 {MAX_DEPTH} 层")));
+                        .error(format!("nested deeper than {MAX_DEPTH} levels"), format!("嵌套超过 {MAX_DEPTH} 层")));
                 }
                 self.frames.push(Frame::new(opener, self.at));
                 self.copy(opener.len_utf8());
@@ -75,8 +75,9 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// A value is whole. The same member twice is one if both have the same text, else nobody knows which was meant.
-    fn end_value(&mut self) -> Result<(), Fault> {
+    /// Ends a value. A repeated member is dropped if both values have the same text; otherwise it is ambiguous which was
+    /// meant.
+    fn end_value(&mut self) -> Result<(), SyntaxError> {
         let end = self.out.len();
         let Some(frame) = self.frames.last_mut() else { return Ok(()) };
         frame.next = Next::CommaOrEnd;
@@ -90,8 +91,8 @@ impl<'a> Scan<'a> {
             return Ok(());
         };
         if self.out[first.clone()] != self.out[value] {
-            return Err(self.fault(
-                "the same key stands there before with another value; each key may be there once",
+            return Err(self.error(
+                "the same key appears before with another value; each key may appear only once",
                 "同一个键在前面已经出现过，而且值不同；每个键只能出现一次",
             ));
         }
@@ -101,26 +102,26 @@ impl<'a> Scan<'a> {
         self.record(RepairKind::DuplicateKey, comma, &text[comma..at], "")
     }
 
-    fn member(&mut self) -> Result<(), Fault> {
+    fn member(&mut self) -> Result<(), SyntaxError> {
         if self.frames.last().is_some_and(Frame::is_object) {
             let key = self.key()?;
             if let Some(frame) = self.frames.last_mut() {
                 frame.key = key;
             }
-            self.blanks()?;
+            self.whitespace()?;
             self.colon()?;
-            self.blanks()?;
+            self.whitespace()?;
         }
         self.begin_value()
     }
 
-    fn colon(&mut self) -> Result<(), Fault> {
+    fn colon(&mut self) -> Result<(), SyntaxError> {
         match self.peek() {
             Some(':') => self.copy(1),
             Some('：') => self.replace(RepairKind::Punctuation, "：".len(), ":")?,
             None => return Err(self.cut_off()),
             Some(c) => {
-                return Err(self.fault(
+                return Err(self.error(
                     format!("a colon is needed after the key, not {c:?}"),
                     format!("键之后需要冒号，而不是 {c:?}"),
                 ));
@@ -129,10 +130,10 @@ impl<'a> Scan<'a> {
         Ok(())
     }
 
-    fn comma(&mut self, comma: char) -> Result<(), Fault> {
-        let place = (self.at, self.out.len());
+    fn comma(&mut self, comma: char) -> Result<(), SyntaxError> {
+        let offsets = (self.at, self.out.len());
         if let Some(frame) = self.frames.last_mut() {
-            frame.comma = place;
+            frame.comma = offsets;
             frame.next = Next::Member;
             frame.key.clear();
         }
@@ -143,14 +144,14 @@ impl<'a> Scan<'a> {
         self.replace(RepairKind::Punctuation, comma.len_utf8(), ",")
     }
 
-    /// The comma before the end of an array or object. Only blanks follow it in the output.
-    fn drop_comma(&mut self) -> Result<(), Fault> {
+    /// Removes the comma before the end of an array or object. Only whitespace follows it in the output.
+    fn drop_comma(&mut self) -> Result<(), SyntaxError> {
         let Some((at, written)) = self.frames.last().map(|frame| frame.comma) else { return Ok(()) };
         self.out.remove(written);
         self.record(RepairKind::TrailingComma, at, ",", "")
     }
 
-    fn close(&mut self) -> Result<(), Fault> {
+    fn close(&mut self) -> Result<(), SyntaxError> {
         self.copy(1);
         self.frames.pop();
         self.end_value()
@@ -162,19 +163,25 @@ impl<'a> Scan<'a> {
         self.at += bytes;
     }
 
-    /// Writes something else for the next bytes.
-    pub(super) fn replace(&mut self, kind: RepairKind, bytes: usize, by: &str) -> Result<(), Fault> {
+    /// Writes `by` instead of the next bytes.
+    pub(super) fn replace(&mut self, kind: RepairKind, bytes: usize, by: &str) -> Result<(), SyntaxError> {
         let (text, start) = (self.text, self.at);
         self.out.push_str(by);
         self.at += bytes;
         self.record(kind, start, &text[start..self.at], by)
     }
 
-    pub(super) fn record(&mut self, kind: RepairKind, offset: usize, before: &str, after: &str) -> Result<(), Fault> {
+    pub(super) fn record(
+        &mut self,
+        kind: RepairKind,
+        offset: usize,
+        before: &str,
+        after: &str,
+    ) -> Result<(), SyntaxError> {
         if self.repairs.len() >= MAX_REPAIRS {
-            return Err(self.fault(
-                format!("more than {MAX_REPAIRS} repairs would be needed, and that is too many"),
-                format!("需要修复的地方超过 {MAX_REPAIRS} 处，太多了"),
+            return Err(self.error(
+                format!("more than {MAX_REPAIRS} repairs would be needed"),
+                format!("需要修复的地方超过 {MAX_REPAIRS} 处"),
             ));
         }
         self.repairs.push(change(kind, offset, before, after));
@@ -189,50 +196,50 @@ impl<'a> Scan<'a> {
         self.rest().chars().next()
     }
 
-    /// A fault right here.
-    pub(super) fn fault(&self, english: impl Into<String>, chinese: impl Into<String>) -> Fault {
+    /// An error at the current position.
+    pub(super) fn error(&self, english: impl Into<String>, chinese: impl Into<String>) -> SyntaxError {
         let what = pick(self.language, english, chinese);
-        Fault { offset: self.at, inside: self.pointer(), what, cut_off: false }
+        SyntaxError { offset: self.at, inside: self.pointer(), what, cut_off: false }
     }
 
-    /// The text ends here, and should not.
-    pub(super) fn cut_off(&self) -> Fault {
-        let fault = match self.frames.last() {
+    /// The text ends before the document does.
+    pub(super) fn cut_off(&self) -> SyntaxError {
+        let error = match self.frames.last() {
             Some(frame) => {
-                let (begin, name) = (place(self.text, frame.opened, self.language), frame.name(self.language));
-                self.fault(
-                    format!("the {name} that begins at {begin} has no end"),
+                let (begin, name) = (position(self.text, frame.opened, self.language), frame.name(self.language));
+                self.error(
+                    format!("the {name} that begins at {begin} is not closed"),
                     format!("从{begin}开始的{name}没有结尾"),
                 )
             }
-            None => self.fault("a JSON object is needed here", "这里需要一个 JSON 对象"),
+            None => self.error("a JSON object is needed here", "这里需要一个 JSON 对象"),
         };
-        Fault { offset: self.text.len(), cut_off: true, ..fault }
+        SyntaxError { offset: self.text.len(), cut_off: true, ..error }
     }
 
-    fn unexpected_after_value(&self, c: char) -> Fault {
+    fn unexpected_after_value(&self, c: char) -> SyntaxError {
         let Some(frame) = self.frames.last() else {
-            return self.fault("nothing more is needed", "后面不应再有内容");
+            return self.error("no more text is expected", "后面不应再有内容");
         };
         let closer = frame.closer;
         match c {
             '}' | ']' => {
-                let (begin, name) = (place(self.text, frame.opened, self.language), frame.name(self.language));
-                self.fault(
-                    format!("{closer:?} is needed to end the {name} of {begin}, not {c:?}"),
+                let (begin, name) = (position(self.text, frame.opened, self.language), frame.name(self.language));
+                self.error(
+                    format!("{closer:?} is needed to close the {name} that begins at {begin}, not {c:?}"),
                     format!("{begin}的{name}需要以 {closer:?} 结尾，而不是 {c:?}"),
                 )
             }
-            _ => self.fault(
+            _ => self.error(
                 format!(
-                    "a comma or {closer:?} is needed after a value, not {c:?}; quotes inside of a text are written \\\""
+                    "a comma or {closer:?} is needed after a value, not {c:?}; write a quote inside a string as \\\""
                 ),
                 format!("值之后需要逗号或 {closer:?}，而不是 {c:?}；文本中的引号应写作 \\\""),
             ),
         }
     }
 
-    /// The value that is being read.
+    /// JSON pointer to the value that is being read.
     fn pointer(&self) -> String {
         self.frames.iter().fold(String::new(), |path, frame| match frame.is_object() {
             true if frame.key.is_empty() => path,

@@ -2,25 +2,25 @@
 
 use redial_proto::RepairKind;
 
-use super::{fault::Fault, scan::Scan};
-use crate::words::pick;
+use super::{error::SyntaxError, scan::Scan};
+use crate::language::pick;
 
-/// What was seen in one string.
+/// What one string contains.
 #[derive(Default)]
-struct Seen {
+struct Contents {
     /// A control character was written as an escape.
     control: bool,
-    /// Where the first backslash stands that escapes nothing.
+    /// Offset of the first backslash that escapes nothing.
     literal: Option<usize>,
-    /// Where the first escape stands that reads otherwise if its backslash is meant literally.
+    /// Offset of the first escape that would mean something else if its backslash were literal.
     escape: Option<usize>,
-    /// A `\u` escape, which may be half a character.
+    /// The string has a `\u` escape, which may be half of a character.
     unicode: bool,
 }
 
 impl Scan<'_> {
-    /// A string in whatever quotes.
-    pub(super) fn string(&mut self) -> Result<(), Fault> {
+    /// Reads a string in any kind of quotes.
+    pub(super) fn string(&mut self) -> Result<(), SyntaxError> {
         let (start, written) = (self.at, self.out.len());
         let Some(open) = self.peek() else { return Err(self.cut_off()) };
         let close = match open {
@@ -30,17 +30,17 @@ impl Scan<'_> {
         };
         self.at += open.len_utf8();
         self.out.push('"');
-        let mut seen = Seen::default();
-        while self.rest_of_string(close, start, &mut seen)? {}
+        let mut contents = Contents::default();
+        while self.rest_of_string(close, start, &mut contents)? {}
         self.at += close.len_utf8();
         self.out.push('"');
-        self.check_escapes(written, start, &seen)?;
+        self.check_escapes(written, start, &contents)?;
         let text = self.text;
         let (before, after) = (&text[start..self.at], self.out[written..].to_owned());
         for (kind, made) in [
             (RepairKind::Quotes, open != '"'),
-            (RepairKind::ControlCharacter, seen.control),
-            (RepairKind::Backslash, seen.literal.is_some()),
+            (RepairKind::ControlCharacter, contents.control),
+            (RepairKind::Backslash, contents.literal.is_some()),
         ] {
             if made {
                 self.record(kind, start, before, &after)?;
@@ -49,8 +49,8 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// Reads up to the next special character and that one; false at the closing quote.
-    fn rest_of_string(&mut self, close: char, start: usize, seen: &mut Seen) -> Result<bool, Fault> {
+    /// Reads up to and including the next special character; false at the closing quote.
+    fn rest_of_string(&mut self, close: char, start: usize, contents: &mut Contents) -> Result<bool, SyntaxError> {
         let special = |c: char| c < ' ' || matches!(c, '"' | '\\' | '\'' | '“' | '‘') || c == close;
         let rest = self.rest();
         let plain = rest.find(special).unwrap_or(rest.len());
@@ -58,8 +58,8 @@ impl Scan<'_> {
         match self.peek() {
             None => return Err(self.string_without_end(start)),
             Some(c) if c == close => return Ok(false),
-            Some('\\') => self.backslash(close, start, seen)?,
-            // With these quotes nobody can tell which one ends the text.
+            Some('\\') => self.backslash(close, start, contents)?,
+            // With mixed quotes it is ambiguous which one ends the string.
             Some(c @ ('"' | '“')) if close == '”' => return Err(self.mixed_quotes(c)),
             Some(c @ ('\'' | '‘')) if close == '’' => return Err(self.mixed_quotes(c)),
             Some('"') => {
@@ -69,15 +69,15 @@ impl Scan<'_> {
             Some(c) if c < ' ' => {
                 self.out.push_str(&escaped(c));
                 self.at += 1;
-                seen.control = true;
+                contents.control = true;
             }
             Some(c) => self.copy(c.len_utf8()),
         }
         Ok(true)
     }
 
-    /// A backslash and, if they belong together, what follows it.
-    fn backslash(&mut self, close: char, start: usize, seen: &mut Seen) -> Result<(), Fault> {
+    /// Reads a backslash and the rest of its escape, if it is one.
+    fn backslash(&mut self, close: char, start: usize, contents: &mut Contents) -> Result<(), SyntaxError> {
         let at = self.at;
         let after = &self.rest()[1..];
         let hex = |text: &str| text.bytes().take_while(u8::is_ascii_hexdigit).count();
@@ -90,69 +90,69 @@ impl Scan<'_> {
             }
             Some('\\' | '/' | 'b' | 'f' | 'n' | 'r' | 't') => {
                 self.copy(2);
-                seen.escape.get_or_insert(at);
+                contents.escape.get_or_insert(at);
             }
             Some('u') if hex(&after[1..]) >= 4 => {
                 self.copy(6);
-                seen.escape.get_or_insert(at);
-                seen.unicode = true;
+                contents.escape.get_or_insert(at);
+                contents.unicode = true;
             }
             Some('u' | 'x' | 'U') if after.len() == 1 + hex(&after[1..]) => return Err(self.string_without_end(start)),
-            // Escapes of other languages: what they mean depends on the language.
+            // The meaning of these escapes of other languages depends on the language.
             Some(c @ ('\'' | '0')) => return Err(self.foreign_escape(c)),
             Some(c @ ('u' | 'x')) if hex(&after[1..]) > 0 => return Err(self.foreign_escape(c)),
             Some(c @ 'U') if hex(&after[1..]) >= 8 => return Err(self.foreign_escape(c)),
             Some(_) => {
                 self.out.push_str("\\\\");
                 self.at += 1;
-                seen.literal.get_or_insert(at);
+                contents.literal.get_or_insert(at);
             }
         }
         Ok(())
     }
 
-    /// In `"C:\Program Files\new"` the first backslash is a backslash; then the second one is no line break for sure.
-    fn check_escapes(&self, written: usize, start: usize, seen: &Seen) -> Result<(), Fault> {
-        if let (Some(literal), Some(escape)) = (seen.literal, seen.escape) {
+    /// In `"C:\Program Files\new"` the first backslash is literal, so the second one may not be a line break either.
+    fn check_escapes(&self, written: usize, start: usize, contents: &Contents) -> Result<(), SyntaxError> {
+        if let (Some(literal), Some(escape)) = (contents.literal, contents.escape) {
             let two = |at: usize| self.text[at..].chars().take(2).collect::<String>();
             let (nothing, something) = (two(literal), two(escape));
-            let fault = self.fault(
+            let error = self.error(
                 format!(
-                    "the backslash of {nothing} escapes nothing, that of {something} does: write every backslash that \
-                     is meant as one as \\\\"
+                    "the backslash in {nothing} escapes nothing, but the one in {something} does: write every literal \
+                     backslash as \\\\"
                 ),
                 format!("{nothing} 中的反斜杠不是转义，而 {something} 中的是转义：每个表示自身的反斜杠都应写作 \\\\"),
             );
-            return Err(Fault { offset: literal, ..fault });
+            return Err(SyntaxError { offset: literal, ..error });
         }
-        if seen.unicode && serde_json::from_str::<String>(&self.out[written..]).is_err() {
-            let fault =
-                self.fault("a \\u escape is only half of a character in the text", "文本中的 \\u 转义只是半个字符");
-            return Err(Fault { offset: start, ..fault });
+        if contents.unicode && serde_json::from_str::<String>(&self.out[written..]).is_err() {
+            let error =
+                self.error("a \\u escape in this string is only half of a character", "文本中的 \\u 转义只是半个字符");
+            return Err(SyntaxError { offset: start, ..error });
         }
         Ok(())
     }
 
-    fn string_without_end(&self, start: usize) -> Fault {
-        let begin = super::fault::place(self.text, start, self.language);
+    fn string_without_end(&self, start: usize) -> SyntaxError {
+        let begin = super::error::position(self.text, start, self.language);
         let what = pick(
             self.language,
-            format!("the text that begins at {begin} has no closing quote"),
+            format!("the string that begins at {begin} has no closing quote"),
             format!("从{begin}开始的文本没有右引号"),
         );
-        Fault { what, ..self.cut_off() }
+        SyntaxError { what, ..self.cut_off() }
     }
 
-    fn mixed_quotes(&self, quote: char) -> Fault {
-        self.fault(
-            format!("{quote} inside of curly quotes; texts need plain double quotes"),
+    fn mixed_quotes(&self, quote: char) -> SyntaxError {
+        self.error(
+            format!("{quote} appears inside curly quotes; strings need plain double quotes"),
             format!("弯引号之内出现了 {quote}；文本需要用普通的双引号"),
         )
     }
 
-    fn foreign_escape(&self, c: char) -> Fault {
-        self.fault(
-            format!("\\{c} is no escape of JSON; a backslash is written \\\\, a character as it is"),
+    fn foreign_escape(&self, c: char) -> SyntaxError {
+        self.error(
+            format!("\\{c} is not a JSON escape; write a backslash as \\\\, and other characters without one"),
             format!("\\{c} 不是 JSON 的转义；反斜杠写作 \\\\，字符直接书写"),
         )
     }

@@ -1,4 +1,6 @@
-//! The bytes of an answer → a reply. Pure.
+//! Reads a provider's response as a reply. Pure.
+
+use std::ops::ControlFlow;
 
 use redial_proto::{
     ErrorClass, Failure, TurnReply, TurnRequest,
@@ -7,97 +9,97 @@ use redial_proto::{
 use serde_json::Value;
 
 use crate::{
-    api::{Api, Piece, Stream},
-    http::{Events, failure},
-    limit,
+    api::{Api, Stream},
+    failure, limit,
+    piece::Piece,
+    sse::Events,
 };
 
-/// serde_json reads no deeper than 128 levels; a body has a few of its own.
+/// Deepest response that is read. serde_json stops at 128 levels, and a body adds a few levels around an answer.
 const MAX_DEPTH: usize = 120;
-/// Bytes of a stream that are read; each piece of a few letters has some hundred bytes around it.
+/// At most this many bytes of a stream are read; each event adds some hundred bytes to a piece of a few letters.
 const MAX_STREAM: usize = 64 * MAX_OUTPUT;
 
-/// A body, all at hand.
-pub(crate) fn read(api: Api, request: &TurnRequest, body: &[u8], streamed: bool) -> Result<TurnReply, Failure> {
+/// Reads a complete response: a JSON body, or a stream of server-sent events if `streamed`.
+pub fn read(api: Api, request: &TurnRequest, body: &[u8], streamed: bool) -> Result<TurnReply, Failure> {
     if streamed { events(api, request, body) } else { whole(api, request, body) }
 }
 
-/// A body that came at once.
+/// Reads a response that is not streamed.
 pub(crate) fn whole(api: Api, request: &TurnRequest, body: &[u8]) -> Result<TurnReply, Failure> {
     match serde_json::from_slice::<Value>(body) {
         Ok(body) => of_body(api, request, &body),
         Err(_) if limits::json_depth(&String::from_utf8_lossy(body)) > MAX_DEPTH => Ok(too_deep()),
-        Err(_) => Err(failure::no_json(body)),
+        Err(_) => Err(failure::not_json(body)),
     }
 }
 
-/// A body that came in events, all at hand.
+/// Reads a complete stream of events.
 fn events(api: Api, request: &TurnRequest, body: &[u8]) -> Result<TurnReply, Failure> {
-    let mut streamed = Streamed::new(api);
-    streamed.take(body, &mut |_| ())?;
-    streamed.end(request, Some(failure::broke_off()))
+    let mut streamed = StreamedResponse::new(api);
+    // The body is complete, so it does not matter whether more bytes are needed.
+    let _ = streamed.take(body, &mut |_| ())?;
+    streamed.end(request, Some(failure::incomplete()))
 }
 
-/// An answer of which events are still coming.
-pub(crate) struct Streamed {
+/// A streamed response that is being received.
+pub(crate) struct StreamedResponse {
     api: Api,
     events: Events,
     stream: Stream,
-    /// Bytes until now.
-    read: usize,
-    /// What was said until now, to show if it becomes too long.
-    said: String,
-    over: Option<TurnReply>,
+    /// Bytes received so far.
+    received: usize,
+    /// The text so far, to quote its start if it becomes too long.
+    text: String,
+    /// The reply to a response that exceeds a limit.
+    over_limit: Option<TurnReply>,
 }
 
-/// Whether more is wanted.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
-    More,
-    Enough,
-}
-
-impl Streamed {
+impl StreamedResponse {
     pub(crate) fn new(api: Api) -> Self {
         let (events, stream) = (Events::default(), api.stream());
-        Self { api, events, stream, read: 0, said: String::new(), over: None }
+        Self { api, events, stream, received: 0, text: String::new(), over_limit: None }
     }
 
-    /// Takes some bytes of the stream, cut anywhere.
-    pub(crate) fn take(&mut self, bytes: &[u8], watch: &mut (dyn FnMut(Piece) + Send)) -> Result<Taken, Failure> {
-        self.read += bytes.len();
+    /// Takes the next bytes of the stream, split anywhere; breaks once no more are needed.
+    pub(crate) fn take(
+        &mut self,
+        bytes: &[u8],
+        watch: &mut (dyn FnMut(Piece) + Send),
+    ) -> Result<ControlFlow<()>, Failure> {
+        self.received += bytes.len();
         let events = self.events.feed(bytes);
         for data in events.into_iter().filter(|data| !data.trim().is_empty()) {
             if data.trim() == "[DONE]" {
-                return Ok(Taken::Enough);
+                return Ok(ControlFlow::Break(()));
             }
             let Ok(event) = serde_json::from_str::<Value>(&data) else {
                 if limits::json_depth(&data) > MAX_DEPTH {
-                    self.over = Some(too_deep());
-                    return Ok(Taken::Enough);
+                    self.over_limit = Some(too_deep());
+                    return Ok(ControlFlow::Break(()));
                 }
-                return Err(failure::no_json(data.as_bytes()));
+                return Err(failure::not_json(data.as_bytes()));
             };
             let piece = self.stream.event(&event)?;
-            self.said.push_str(&piece.text);
+            self.text.push_str(&piece.text);
             if piece != Piece::default() {
                 watch(piece);
             }
         }
-        if self.read > MAX_STREAM || self.stream.size() > MAX_OUTPUT || self.events.waiting() > MAX_OUTPUT * 2 {
-            self.over = Some(limit::too_long(&self.said));
-            return Ok(Taken::Enough);
+        if self.received > MAX_STREAM || self.stream.size() > MAX_OUTPUT || self.events.pending() > MAX_OUTPUT * 2 {
+            self.over_limit = Some(limit::too_long(&self.text));
+            return Ok(ControlFlow::Break(()));
         }
-        Ok(Taken::More)
+        Ok(ControlFlow::Continue(()))
     }
 
-    /// The reply, once nothing more comes; `why` says why if nobody said that it was the end.
+    /// The reply at the end of the stream. `why` is the failure if the stream ended without saying that it is complete.
     pub(crate) fn end(self, request: &TurnRequest, why: Option<Failure>) -> Result<TurnReply, Failure> {
-        if let Some(over) = self.over {
-            return Ok(over);
+        if let Some(reply) = self.over_limit {
+            return Ok(reply);
         }
-        let silent = self.stream.size() == 0;
-        match why.or_else(|| silent.then(failure::broke_off)).filter(|_| !self.stream.complete()) {
+        let empty = self.stream.size() == 0;
+        match why.or_else(|| empty.then(failure::incomplete)).filter(|_| !self.stream.complete()) {
             Some(failure) => Err(failure),
             None => of_body(self.api, request, &self.stream.body()),
         }
@@ -106,15 +108,16 @@ impl Streamed {
 
 fn of_body(api: Api, request: &TurnRequest, body: &Value) -> Result<TurnReply, Failure> {
     if let Some(error) = body.get("error").filter(|error| !error.is_null() && body.get("choices").is_none()) {
-        return Err(failure::told(error));
+        return Err(failure::reported(error));
     }
     api.reply(request, body).ok_or_else(|| {
-        Failure::new(ErrorClass::Unavailable, "the provider answered with JSON that is no answer of a model")
+        Failure::new(ErrorClass::Unavailable, "the provider's response is JSON but not a model's response")
     })
 }
 
 fn too_deep() -> TurnReply {
-    let problem = format!("The answer nests deeper than {} levels. Answer again, flatter.", limits::MAX_DEPTH);
+    let problem =
+        format!("The answer is nested deeper than {} levels. Answer again with less nesting.", limits::MAX_DEPTH);
     TurnReply { problem: Some(problem), ..TurnReply::default() }
 }
 
@@ -125,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    /// JSON of the words that answers are made of, in every order but the right one.
+    /// JSON with the field names of responses in random positions.
     fn strange() -> impl Strategy<Value = Value> {
         const KEYS: &str = "choices message delta content tool_calls function name arguments index id finish_reason \
             usage prompt_tokens error code type content_block input text partial_json stop_reason thinking signature";
@@ -148,8 +151,8 @@ mod tests {
         })
     }
 
-    /// A body or event that is right at its top.
-    fn half_right() -> impl Strategy<Value = Value> {
+    /// A body or event that is valid at the top level.
+    fn half_valid() -> impl Strategy<Value = Value> {
         let parts = (strange(), strange(), strange(), select(&["content_block_start", "content_block_delta"][..]));
         parts.prop_map(|(message, delta, block, kind)| {
             serde_json::json!({"choices": [{"message": message, "delta": delta}], "content": [block, delta],
@@ -159,25 +162,25 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_answer_is_too_strange(bodies in proptest::collection::vec(prop_oneof![strange(), half_right()], 1..5)) {
-            let request = crate::thread::tests::request(TaskId::generate());
+        fn no_response_panics(bodies in proptest::collection::vec(prop_oneof![strange(), half_valid()], 1..5)) {
+            let request = crate::transcript::tests::request(TaskId::generate());
             let lines: Vec<String> = bodies.iter().map(|body| format!("data: {body}\n\n")).collect();
             for api in [Api::OpenAi, Api::Anthropic] {
                 for body in &bodies {
                     let _ = whole(api, &request, body.to_string().as_bytes());
                 }
                 let at_once = events(api, &request, lines.concat().as_bytes());
-                let mut streamed = Streamed::new(api);
+                let mut streamed = StreamedResponse::new(api);
                 let bytes = lines.concat();
                 let taken = bytes.as_bytes().chunks(7).try_for_each(|bytes| streamed.take(bytes, &mut |_| ()).map(|_| ()));
-                let in_pieces = taken.and_then(|()| streamed.end(&request, Some(failure::broke_off())));
+                let in_pieces = taken.and_then(|()| streamed.end(&request, Some(failure::incomplete())));
                 prop_assert_eq!(at_once, in_pieces);
             }
         }
 
         #[test]
-        fn no_bytes_are_too_strange(bytes in proptest::collection::vec(any::<u8>(), 0..200), events: bool) {
-            let request = crate::thread::tests::request(TaskId::generate());
+        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), events: bool) {
+            let request = crate::transcript::tests::request(TaskId::generate());
             let read = if events { super::events } else { whole };
             let _ = read(Api::OpenAi, &request, &bytes);
         }

@@ -1,19 +1,19 @@
-//! Server-sent events, as much of them as providers use: the data of each event. Fields of other names are skipped.
+//! Server-sent events: the data of each event. Other fields are skipped, because providers do not need them.
 
-/// Bytes go in, cut anywhere; the data of whole events comes out.
+/// Parses a stream of events whose bytes arrive in chunks, split anywhere.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
-    /// Bytes of a line that has not ended.
+    /// Bytes of the current line.
     line: Vec<u8>,
-    /// Data of an event that has not ended.
+    /// Data of the current event.
     data: Option<String>,
-    /// The last byte was a carriage return: a line feed right after it belongs to it.
+    /// The last byte was a carriage return, so a line feed right after it belongs to the same line end.
     after_return: bool,
     started: bool,
 }
 
 impl Events {
-    /// Takes some bytes; invalid UTF-8 becomes U+FFFD.
+    /// Takes the next bytes and returns the data of completed events; invalid UTF-8 becomes U+FFFD.
     pub(crate) fn feed(&mut self, bytes: &[u8]) -> Vec<String> {
         let mut events = Vec::new();
         for byte in bytes {
@@ -27,12 +27,12 @@ impl Events {
         events
     }
 
-    /// Bytes that wait for their event to end.
-    pub(crate) fn waiting(&self) -> usize {
+    /// Bytes of the current, incomplete event.
+    pub(crate) fn pending(&self) -> usize {
         self.line.len() + self.data.as_ref().map_or(0, String::len)
     }
 
-    /// An empty line ends an event.
+    /// Handles the end of a line; an empty line ends an event.
     fn line_ended(&mut self) -> Option<String> {
         let line = std::mem::take(&mut self.line);
         let line = String::from_utf8_lossy(&line);
@@ -69,12 +69,12 @@ mod tests {
     fn events_end_with_an_empty_line() {
         let mut events = Events::default();
         assert_eq!(events.feed(STREAM.as_bytes()), ["one", "two\nlines 好", ""]);
-        assert_eq!(events.waiting(), "data: cut".len());
+        assert_eq!(events.pending(), "data: cut".len());
     }
 
     proptest! {
         #[test]
-        fn it_does_not_matter_where_the_bytes_are_cut(cuts in proptest::collection::vec(1_usize..9, 1..80)) {
+        fn bytes_may_be_split_anywhere(cuts in proptest::collection::vec(1_usize..9, 1..80)) {
             let (mut events, mut rest, mut found) = (Events::default(), STREAM.as_bytes(), Vec::new());
             for cut in cuts.into_iter().cycle() {
                 let (now, later) = rest.split_at(cut.min(rest.len()));

@@ -1,11 +1,11 @@
-//! What an error of a provider, or no answer at all, means. Pure, and all in one place.
+//! Classifies errors of providers and failed requests. Pure.
 //!
 //! | status | class |
 //! | --- | --- |
-//! | 400, 413, 422, other 4xx | `internal`: our own request is wrong, or too long for the model |
+//! | 400, 413, 422, other 4xx | `internal`: the request itself is wrong, or too long for the model |
 //! | 401, 403, 407 | `auth` |
 //! | 402, 404, 405, 406, 415, 426, 501, 3xx | `configuration`: no credit, no such model, no such interface |
-//! | 408, 409, 425, 5xx, no connection, a stream that broke off, a body that is no JSON | `unavailable` |
+//! | 408, 409, 425, 5xx, no connection, an incomplete stream, a body that is not JSON | `unavailable` |
 //! | 429 | `rate_limited` |
 
 use std::{error::Error, io, time::SystemTime};
@@ -14,21 +14,21 @@ use redial_proto::{ErrorClass, Failure, limits, retry_after};
 use reqwest::{StatusCode, header::HeaderMap};
 use serde_json::Value;
 
-/// Bytes of a provider's own words that are shown.
+/// Bytes of a provider's message that are quoted.
 const SHOWN: usize = 1000;
 
-/// A model that cannot be asked until somebody changes its setup.
+/// The failure of a model that cannot be asked until an operator corrects its configuration.
 pub(crate) fn configuration(message: impl Into<String>) -> Failure {
     Failure::new(ErrorClass::Configuration, message).without_effect()
 }
 
-/// An answer whose status is no success.
+/// The failure for a response whose status is not a success.
 pub(crate) fn response(status: StatusCode, headers: &HeaderMap, body: &[u8], now: SystemTime) -> Failure {
     let class = class_of(status.as_u16());
     let name = status.canonical_reason().map(|reason| format!(" {reason}")).unwrap_or_default();
     let redirect = if status.is_redirection() { " (redirects are not followed)" } else { "" };
     let answered = format!("the provider answered {}{name}{redirect}", status.as_u16());
-    let message = words(status, body).map_or(answered.clone(), |words| format!("{answered}: {words}"));
+    let message = provider_message(status, body).map_or(answered.clone(), |text| format!("{answered}: {text}"));
     let mut failure = Failure::new(class, message).without_effect();
     if matches!(class, ErrorClass::RateLimited | ErrorClass::Unavailable) {
         failure.retry_after_ms = retry_after::pause_ms(|name| headers.get(name)?.to_str().ok(), now);
@@ -36,14 +36,14 @@ pub(crate) fn response(status: StatusCode, headers: &HeaderMap, body: &[u8], now
     failure
 }
 
-/// An error that came with a status of success, or in the middle of a stream.
-pub(crate) fn told(error: &Value) -> Failure {
+/// The failure for an error that came with a success status, or in the middle of a stream.
+pub(crate) fn reported(error: &Value) -> Failure {
     let class = status_of(error).map_or(ErrorClass::Unavailable, class_of);
-    let words = message_in(error).unwrap_or_else(|| limits::shorten(&error.to_string(), SHOWN));
-    Failure::new(class, format!("the provider told an error: {words}"))
+    let message = message_in(error).unwrap_or_else(|| limits::shorten(&error.to_string(), SHOWN));
+    Failure::new(class, format!("the provider reported an error: {message}"))
 }
 
-/// No answer, or one that broke off.
+/// The failure for a missing or incomplete response.
 pub(crate) fn transport(error: &reqwest::Error) -> Failure {
     let timed_out = error.is_timeout().then(|| ": it took too long".to_owned());
     let why = io_kind(error).map(|kind| format!(": {kind}")).or(timed_out).unwrap_or_default();
@@ -51,20 +51,20 @@ pub(crate) fn transport(error: &reqwest::Error) -> Failure {
         return Failure::new(ErrorClass::Unavailable, format!("the provider cannot be reached{why}")).without_effect();
     }
     if error.is_builder() {
-        return configuration("the model's settings give no valid HTTP request");
+        return configuration("the model's settings do not give a valid HTTP request");
     }
     Failure::new(ErrorClass::Unavailable, format!("the connection to the provider was lost{why}"))
 }
 
-/// A stream that ended without its end.
-pub(crate) fn broke_off() -> Failure {
-    Failure::new(ErrorClass::Unavailable, "the provider's stream broke off")
+/// The failure for a stream that ended before the answer was complete.
+pub(crate) fn incomplete() -> Failure {
+    Failure::new(ErrorClass::Unavailable, "the provider's stream ended too early")
 }
 
-/// A body that is no JSON: mostly the page of a proxy.
-pub(crate) fn no_json(body: &[u8]) -> Failure {
+/// The failure for a body that is not JSON, usually the page of a proxy.
+pub(crate) fn not_json(body: &[u8]) -> Failure {
     let start = limits::shorten(String::from_utf8_lossy(body).trim(), 200);
-    Failure::new(ErrorClass::Unavailable, format!("the provider's answer is no JSON; it starts: {start}"))
+    Failure::new(ErrorClass::Unavailable, format!("the provider's response is not JSON; it starts with: {start}"))
 }
 
 const fn class_of(status: u16) -> ErrorClass {
@@ -78,7 +78,7 @@ const fn class_of(status: u16) -> ErrorClass {
     }
 }
 
-/// The status that an error would have had.
+/// The HTTP status that corresponds to an error.
 fn status_of(error: &Value) -> Option<u16> {
     let number = ["code", "status", "status_code"].iter().find_map(|field| {
         let value = error.get(field)?;
@@ -99,8 +99,8 @@ fn status_of(error: &Value) -> Option<u16> {
     })
 }
 
-/// What the provider says: of a 5xx only what stands in a structured error, because its pages name machines.
-fn words(status: StatusCode, body: &[u8]) -> Option<String> {
+/// The provider's message. Of a 5xx response only the text of a structured error, because its pages contain host names.
+fn provider_message(status: StatusCode, body: &[u8]) -> Option<String> {
     if let Ok(body) = serde_json::from_slice::<Value>(body) {
         let error = body.get("error").unwrap_or(&body);
         return message_in(error).or_else(|| message_in(&body));
@@ -121,7 +121,7 @@ fn message_in(error: &Value) -> Option<String> {
     (!message.is_empty()).then(|| limits::shorten(&message, SHOWN))
 }
 
-/// Why, without names: only the kind of the underlying I/O error.
+/// The kind of the underlying I/O error. The error itself may contain host names.
 fn io_kind(error: &reqwest::Error) -> Option<io::ErrorKind> {
     let causes = std::iter::successors(error.source(), |cause| (*cause).source());
     let kinds = causes.filter_map(|cause| cause.downcast_ref::<io::Error>().map(io::Error::kind));
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn every_status_has_its_class() {
+    fn every_status_has_a_class() {
         use ErrorClass::{Auth, Configuration, Internal, RateLimited, Unavailable};
         for (class, statuses) in [
             (Internal, &[400, 410, 413, 418, 422, 431][..]),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_providers_words_are_kept() {
+    fn messages_quote_the_provider() {
         for (status, body, message) in [
             (400, r#"{"error":{"message":"bad role","type":"x"}}"#, "the provider answered 400 Bad Request: bad role"),
             (404, r#"{"error":"model 'x' not found"}"#, "the provider answered 404 Not Found: model 'x' not found"),
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_belong_to_what_is_retried() {
+    fn only_retried_failures_have_a_pause() {
         let pause = [("retry-after", "7")];
         assert_eq!(failure(429, &pause, "").retry_after_ms, Some(7000));
         assert_eq!(failure(529, &pause, "").retry_after_ms, Some(7000));
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_without_a_status_have_one_all_the_same() {
+    fn errors_without_a_status_are_classified() {
         for (error, class) in [
             (json!({"type": "overloaded_error", "message": "Overloaded"}), ErrorClass::Unavailable),
             (json!({"type": "rate_limit_error"}), ErrorClass::RateLimited),
@@ -192,8 +192,8 @@ mod tests {
             (json!("something"), ErrorClass::Unavailable),
             (json!(null), ErrorClass::Unavailable),
         ] {
-            assert_eq!(told(&error).class, class, "{error}");
+            assert_eq!(reported(&error).class, class, "{error}");
         }
-        assert_eq!(told(&json!("no")).message, "the provider told an error: no");
+        assert_eq!(reported(&json!("no")).message, "the provider reported an error: no");
     }
 }

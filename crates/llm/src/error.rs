@@ -1,22 +1,20 @@
-//! What is wrong with a file of models, and where.
+//! Errors in `models.toml` and in scripts.
 
 use std::{
     fmt,
     path::{Path, PathBuf},
 };
 
-use toml::Spanned;
-
 /// A file that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelsError {
     /// The file: `models.toml`, or a script that it names.
     pub file: PathBuf,
-    /// From 1.
+    /// Counted from 1.
     pub line: Option<usize>,
     /// The model's name.
     pub model: Option<String>,
-    /// The field, with the table that it stands in: `headers.X-Team`.
+    /// The field with its table, such as `headers.X-Team`.
     pub field: Option<String>,
     /// What is wrong, and what is allowed.
     pub message: String,
@@ -45,7 +43,7 @@ impl ModelsError {
         Self { file: file.to_owned(), line: None, model: None, field: None, message }
     }
 
-    /// Text that is no TOML, or fields of the wrong name or type.
+    /// The error for text that is not TOML, or for a field with the wrong name or type.
     pub(crate) fn of_syntax(file: &Path, text: &str, error: &toml::de::Error) -> Self {
         let line = error.span().map(|span| line_of(text, span.start));
         let model = error.span().and_then(|span| model_at(text, span.start));
@@ -54,38 +52,7 @@ impl ModelsError {
     }
 }
 
-/// Which model of which file is being read.
-pub(super) struct Place<'a> {
-    pub(super) file: &'a Path,
-    pub(super) text: &'a str,
-    pub(super) model: String,
-    /// Where the model's name stands, in bytes.
-    pub(super) at: usize,
-}
-
-impl Place<'_> {
-    /// An error of the model, or of a field that stands nowhere in particular.
-    pub(super) fn error(&self, field: &str, message: impl Into<String>) -> ModelsError {
-        self.error_at(self.at, field, message)
-    }
-
-    /// An error of a field.
-    pub(super) fn wrong<T>(&self, value: &Spanned<T>, field: &str, message: impl Into<String>) -> ModelsError {
-        self.error_at(value.span().start, field, message)
-    }
-
-    fn error_at(&self, at: usize, field: &str, message: impl Into<String>) -> ModelsError {
-        ModelsError {
-            file: self.file.to_owned(),
-            line: Some(line_of(self.text, at)),
-            model: Some(self.model.clone()),
-            field: (!field.is_empty()).then(|| field.to_owned()),
-            message: message.into(),
-        }
-    }
-}
-
-/// The model whose table stands around a place: the last header before it names it.
+/// The model whose table contains the offset `at`: the last table header before it names the model.
 fn model_at(text: &str, at: usize) -> Option<String> {
     let line_end = text.get(at..)?.find('\n').map_or(text.len(), |length| at + length);
     let mut headers = text.get(..line_end)?.lines().rev().filter_map(|line| line.trim().strip_prefix("[models."));
@@ -97,6 +64,7 @@ fn model_at(text: &str, at: usize) -> Option<String> {
     Some(name.trim().to_owned())
 }
 
+/// The line of an offset, counted from 1.
 pub(crate) fn line_of(text: &str, at: usize) -> usize {
     text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count() + 1
 }
