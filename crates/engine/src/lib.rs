@@ -7,10 +7,12 @@
 pub mod budget;
 pub mod call;
 pub mod feedback;
+pub mod fingerprint;
 pub mod publish;
 pub mod retry;
 pub mod route;
 pub mod task;
+pub mod tools;
 pub mod view;
 
 pub use budget::Budget;

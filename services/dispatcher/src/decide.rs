@@ -3,14 +3,18 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use redial_engine::{Call, Event, Next, publish};
-use redial_proto::{CallId, CallState, CallView, ErrorClass, Job, JobRef, WorkerNotice, limits, subjects};
-use redial_queue::OutgoingJob;
+use redial_engine::{Call, Event, Next, publish, tools::retry_policy};
+use redial_proto::{ApiError, CallId, CallState, CallView, Code, ErrorClass, Job, JobRef, limits};
+use redial_records::{Effect, OutgoingJob};
 use redial_store::{Applied, CallRow, Change, EndedAttempt, Expected, Reason, Time};
 use redial_telemetry::metrics;
 use serde_json::value::RawValue;
 
-use crate::{registry::Registry, shared::Shared};
+use crate::{
+    context::Context,
+    error::{call_not_found, store_failed},
+    registry::Registry,
+};
 
 /// What a worker reported of an attempt, besides its failure.
 #[derive(Clone, Debug, Default)]
@@ -120,7 +124,7 @@ fn engine_call(registry: &Registry, row: &CallRow) -> Call {
         state: row.state,
         attempt: row.attempt,
         effect: row.effect,
-        retry: registry.retry(&row.tool, &row.retry),
+        retry: retry_policy(&registry.tools(), &row.tool, &row.retry),
         deadline_at: row.deadline_at,
         lease_until: row.lease_until,
         cancel_requested: row.cancel_requested,
@@ -148,34 +152,53 @@ fn kept(row: &CallRow) -> Change {
     }
 }
 
-/// Does what committed changes ask for. If the process dies before or within this, the sweeper finds the jobs that
-/// were not published, heartbeats tell workers what was cancelled, and waiting clients ask again.
-pub(crate) async fn act(shared: &Shared, changes: &[Change], applied: Vec<Applied>) {
+/// The effects of committed changes.
+pub(crate) fn effects(context: &Context, changes: &[Change], applied: Vec<Applied>) -> Vec<Effect> {
     let changes: HashMap<CallId, &Change> = changes.iter().map(|change| (change.call, change)).collect();
+    let mut effects = Vec::new();
     for call in applied {
         let Some(change) = changes.get(&call.call) else { continue };
-        count(shared, change, &call);
-        if let Some(task) = call.task {
-            shared.pokes.poke(task);
-        }
+        count(context, change, &call);
+        effects.extend(call.task.map(Effect::WakeTask));
         match change.state {
-            CallState::Ready if change.publish => shared.publish(next_job(call)).await,
-            CallState::RetryWait => shared.due.notify_one(),
-            CallState::Running if change.cancel => stop_worker(shared, &call).await,
-            state if state.is_terminal() && call.notify => tell_end(shared, change, &call).await,
+            CallState::Ready if change.publish => effects.push(Effect::PublishJob(next_job(call))),
+            CallState::RetryWait => effects.push(Effect::WakeSweeper),
+            CallState::Running if change.cancel => effects.extend(stop_worker(&call)),
+            state if state.is_terminal() && call.notify => {
+                effects.push(Effect::NotifySubmitter(Box::new(ended_view(change, &call))));
+            }
             _ => {}
         }
     }
+    effects
 }
 
-fn count(shared: &Shared, change: &Change, call: &Applied) {
+/// Cancels a call; its state then, and the effects.
+pub(crate) async fn cancel(context: &Context, call: CallId) -> Result<(CallState, Vec<Effect>), ApiError> {
+    // The call may move between the look and the write, a few times at most: it has few states to move through.
+    for _ in 0..10 {
+        let rows = context.store.load(&[call]).await.map_err(|error| store_failed(&error))?;
+        let row = rows.first().ok_or_else(|| call_not_found(call))?;
+        let Some(change) = change(&context.registry, row, &Event::Cancel, None) else {
+            return Ok((row.state, Vec::new()));
+        };
+        let changes = [change];
+        let applied = context.store.apply(&changes).await.map_err(|error| store_failed(&error))?;
+        if !applied.is_empty() {
+            return Ok((changes[0].state, effects(context, &changes, applied)));
+        }
+    }
+    Err(ApiError::new(Code::Unavailable, "the call changes too fast to be cancelled now; try again"))
+}
+
+fn count(context: &Context, change: &Change, call: &Applied) {
     let class = |class: &ErrorClass| class.as_str();
     if let Some(ended) = &change.ended {
         let failed = ended.failure.as_ref().map(|failure| class(&failure.class));
         let duration = Duration::from_millis(ended.duration_ms.unwrap_or(0));
         metrics().attempt_finished(&call.tool, failed, duration);
         match (failed, change.state) {
-            (None, _) => shared.count_success(&call.tool),
+            (None, _) => context.count_success(&call.tool),
             (Some(failed), CallState::RetryWait) => metrics().retry_scheduled(&call.tool, failed),
             _ => {}
         }
@@ -199,18 +222,14 @@ fn next_job(call: Applied) -> OutgoingJob {
     }
 }
 
-async fn stop_worker(shared: &Shared, call: &Applied) {
-    let Some(worker) = &call.worker else { return };
-    let job = JobRef { call: call.call, attempt: call.attempt };
-    let notice = WorkerNotice { ingested: Vec::new(), cancelled: vec![job] };
-    if let Err(error) = shared.queue.publish(&subjects::worker(worker), &notice).await {
-        tracing::warn!(%error, %worker, "a worker was not told to stop; its next heartbeat tells it");
-    }
+fn stop_worker(call: &Applied) -> Option<Effect> {
+    let attempt = JobRef { call: call.call, attempt: call.attempt };
+    Some(Effect::StopWorker { worker: call.worker.clone()?, attempt })
 }
 
-async fn tell_end(shared: &Shared, change: &Change, call: &Applied) {
+fn ended_view(change: &Change, call: &Applied) -> CallView {
     let output = change.ended.as_ref().and_then(|ended| ended.output.clone());
-    let view = CallView {
+    CallView {
         call: call.call,
         tool: call.tool.clone(),
         state: change.state,
@@ -221,8 +240,5 @@ async fn tell_end(shared: &Shared, change: &Change, call: &Applied) {
         output: output.and_then(|output| RawValue::from_string(output).ok()),
         class: change.why.as_ref().map(|why| why.0),
         message: change.why.as_ref().map(|why| why.1.clone()),
-    };
-    if let Err(error) = shared.queue.publish(&subjects::call_events(call.call), &view).await {
-        tracing::warn!(%error, call = %call.call, "the end of a call was not published; clients ask again");
     }
 }

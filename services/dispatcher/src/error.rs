@@ -1,7 +1,7 @@
 //! Why a dispatcher does not start. Requests get an `ApiError` instead; outages while it runs are logged and waited
 //! out.
 
-use redial_proto::{ApiError, Code};
+use redial_proto::{ApiError, CallId, Code};
 use redial_queue::QueueError;
 use redial_store::StoreError;
 
@@ -42,4 +42,9 @@ pub(crate) fn store_failed(error: &StoreError) -> ApiError {
         tracing::error!(%error, "the database refused a statement");
         ApiError::new(Code::Internal, "the dispatcher failed; its log has more")
     }
+}
+
+/// What a user is told who asks for a call that is not on record.
+pub(crate) fn call_not_found(call: CallId) -> ApiError {
+    ApiError::new(Code::CallNotFound, format!("no call {call} is on record"))
 }
