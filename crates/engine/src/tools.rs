@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use redial_arguments::{Schema, SchemaError};
-use redial_proto::{RetryOverride, RetryPolicy, ToolSpec, turn};
+use redial_proto::{RetryPolicy, ToolSpec, turn};
 
 use crate::fingerprint::fingerprint;
 
@@ -55,8 +55,8 @@ pub fn compile(specs: Vec<ToolSpec>, known: &Tools, mut report: impl FnMut(&str,
     tools
 }
 
-/// When and how often to retry a call: its own settings over its tool's. A tool that left the registry, which only
-/// happens by hand, is retried by the defaults.
-pub fn retry_policy(tools: &Tools, tool: &str, over: &RetryOverride) -> RetryPolicy {
-    tools.get(tool).map_or_else(RetryPolicy::default, |tool| tool.spec.retry).with(over)
+/// When and how often to retry the calls of a tool. A tool that left the registry, which only happens by hand, is
+/// retried by the defaults.
+pub fn retry_policy(tools: &Tools, tool: &str) -> RetryPolicy {
+    tools.get(tool).map_or_else(RetryPolicy::default, |tool| tool.spec.retry)
 }

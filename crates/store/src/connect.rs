@@ -24,7 +24,7 @@ const RETURN: Duration = Duration::from_secs(2);
 pub enum Purpose {
     /// A dispatcher's: short statements by key.
     Dispatch,
-    /// People's questions over the whole history.
+    /// Questions over the whole history.
     Audit,
 }
 
@@ -153,6 +153,13 @@ impl Store {
         Ok(Connection(Some(self.pool.acquire().await?)))
     }
 
+    /// Opens a transaction on a connection of the pool.
+    pub(crate) async fn begin(&self) -> Result<Transaction, sqlx::Error> {
+        let mut db = self.checkout().await?;
+        sqlx::raw_sql("BEGIN").execute(&mut *db).await?;
+        Ok(Transaction(db))
+    }
+
     /// The database's clock.
     pub async fn now(&self) -> Result<crate::Time, StoreError> {
         self.run(async {
@@ -178,14 +185,42 @@ impl Purpose {
     }
 }
 
+/// An open transaction. Dropped without a commit, it closes its connection, which rolls it back.
+#[derive(Debug)]
+pub(crate) struct Transaction(Connection);
+
+impl Transaction {
+    /// Commits, and gives the connection back to the pool.
+    pub(crate) async fn commit(mut self) -> Result<(), sqlx::Error> {
+        sqlx::raw_sql("COMMIT").execute(&mut *self.0).await?;
+        self.0.done(());
+        Ok(())
+    }
+}
+
+impl Deref for Transaction {
+    type Target = PgConnection;
+
+    fn deref(&self) -> &PgConnection {
+        &self.0
+    }
+}
+
+impl DerefMut for Transaction {
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        &mut self.0
+    }
+}
+
 /// A connection that goes back to the pool only after its work is done. After an error, a timeout, or when its future
 /// is dropped half-way, it is closed instead: a statement may still be running on it, and once the network is silent
-/// the pool would wait for it for ever and be a call_index short (sqlx issue 4349).
+/// the pool would wait for it without end and be one connection short (sqlx issue 4349).
+#[derive(Debug)]
 pub(crate) struct Connection(Option<PoolConnection<Postgres>>);
 
 impl Connection {
-    /// Gives the connection back, and the work's result on. The pool asks the server once more then, and would wait for
-    /// the answer of a network that has gone silent as long as that stays silent; so this is done in its place.
+    /// Gives the connection back, and returns the work's result. The pool asks the server once more then, and would
+    /// wait for the answer as long as the network stays silent; so that happens in a task of its own.
     pub(crate) fn done<T>(mut self, result: T) -> T {
         if let Some(mut connection) = self.0.take() {
             tokio::spawn(async move {

@@ -1,11 +1,12 @@
-//! What all parts of a dispatcher share.
+//! The state that all parts of a dispatcher share.
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
+use redial_engine::outage::{Observation, OutageDetector};
 use redial_queue::{LONGEST_RECONNECT, Queue};
 use redial_records::OutgoingJob;
 use redial_store::Store;
@@ -17,7 +18,7 @@ use crate::{
     wake_set::WakeSet,
 };
 
-/// What all parts of a dispatcher share. Nothing here outlives the process or is needed by another one.
+/// The state that all parts of a dispatcher share. Nothing here outlives the process, and no other process needs it.
 pub(crate) struct Context {
     pub(crate) config: DispatcherConfig,
     pub(crate) store: Store,
@@ -30,13 +31,11 @@ pub(crate) struct Context {
     pub(crate) wake_set: WakeSet,
     /// Wakes the sweeper: something may be due sooner than it expects.
     pub(crate) due: Notify,
-    /// Since when Postgres and NATS were reached without a break.
-    well_since: Mutex<Instant>,
-    /// When the last look that found both well began.
-    looked_at: Mutex<Instant>,
+    started: Instant,
+    outages: Mutex<OutageDetector>,
     /// Successes per tool since the sweeper last credited them to the tools' retry budgets.
     successes: Mutex<HashMap<String, f64>>,
-    /// Pools whose queue held unpulled jobs when that was last looked at.
+    /// Pools, and whether their queue held unpulled jobs at the last look.
     queued: Mutex<HashMap<String, bool>>,
 }
 
@@ -47,6 +46,7 @@ impl Context {
         let store = Store::connect(&config.store()).await?;
         let registry = patiently(|| async { Ok(Registry::load(&store).await?) }).await?;
         let jobs = publish::start(&queue, tasks);
+        let outages = OutageDetector::new(config.lease, LONGEST_RECONNECT, Duration::ZERO);
         Ok(Arc::new(Self {
             config,
             store,
@@ -56,8 +56,8 @@ impl Context {
             jobs,
             wake_set: WakeSet::default(),
             due: Notify::new(),
-            well_since: Mutex::new(Instant::now()),
-            looked_at: Mutex::new(Instant::now()),
+            started: Instant::now(),
+            outages: Mutex::new(outages),
             successes: Mutex::default(),
             queued: Mutex::default(),
         }))
@@ -69,32 +69,28 @@ impl Context {
         let _ = self.jobs.send(job).await;
     }
 
-    /// Postgres or NATS could not be reached.
-    pub(crate) fn note_outage(&self) {
-        *self.well_since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    /// How long this dispatcher has been running.
+    pub(crate) fn uptime(&self) -> Duration {
+        self.started.elapsed()
     }
 
-    /// Between two looks at both, at most: what stands still must be noticed before a lease ends that nobody could renew.
+    /// Reports something about Postgres or NATS.
+    pub(crate) fn observe(&self, observation: Observation) {
+        self.outages().observe(observation, self.uptime());
+    }
+
+    /// The longest time between two looks at Postgres and NATS.
     pub(crate) fn look_interval(&self) -> Duration {
-        Duration::from_secs(1).min(self.config.lease / 3)
+        self.outages().look_interval()
     }
 
-    /// A look that began then found Postgres and NATS well.
-    pub(crate) fn note_well(&self, began: Instant) {
-        *self.looked_at.lock().unwrap_or_else(PoisonError::into_inner) = began;
-    }
-
-    /// A look has begun and does not end: a server stands still, though nothing has failed yet.
-    pub(crate) fn looks_hung(&self) -> bool {
-        let looked_at = *self.looked_at.lock().unwrap_or_else(PoisonError::into_inner);
-        looked_at.elapsed() > self.look_interval() + self.config.lease / 3
-    }
-
-    /// How long no lease is taken for expired: workers that were cut off by an outage, or found no dispatcher, get the
-    /// time to connect again, and then a whole lease to renew or release what they hold.
+    /// For how long no lease counts as expired.
     pub(crate) fn grace(&self) -> Duration {
-        let well_since = *self.well_since.lock().unwrap_or_else(PoisonError::into_inner);
-        (LONGEST_RECONNECT + self.config.lease).saturating_sub(well_since.elapsed())
+        self.outages().grace(self.uptime())
+    }
+
+    fn outages(&self) -> MutexGuard<'_, OutageDetector> {
+        self.outages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn count_success(&self, tool: &str) {
@@ -114,7 +110,7 @@ impl Context {
         self.queued.lock().unwrap_or_else(PoisonError::into_inner).insert(pool.to_owned(), queued);
     }
 
-    /// True if jobs of the pool were still waiting on the stream, or nobody knows because NATS does not answer.
+    /// True if jobs of the pool were still on the stream at the last look, or if there was none yet.
     pub(crate) fn is_queued(&self, pool: &str) -> bool {
         self.queued.lock().unwrap_or_else(PoisonError::into_inner).get(pool).copied().unwrap_or(true)
     }

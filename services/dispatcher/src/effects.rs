@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use redial_proto::{CallId, CallView, JobRef, TaskNotice, WorkerId, WorkerNotice, subjects};
 use redial_records::Effect;
 
-use crate::{context::Context, decide};
+use crate::{context::Context, transitions};
 
 /// Carries out effects in their order.
 pub(crate) async fn carry_out(context: &Context, effects: Vec<Effect>) {
@@ -29,7 +29,7 @@ pub(crate) async fn carry_out(context: &Context, effects: Vec<Effect>) {
 
 /// Cancels a call of a task; returns the effects of that.
 async fn cancel(context: &Context, call: CallId) -> Vec<Effect> {
-    match decide::cancel(context, call).await {
+    match transitions::cancel(context, call).await {
         Ok((_, effects)) => effects,
         Err(error) => {
             tracing::warn!(%error, %call, "a call could not be cancelled yet; its task asks again");

@@ -8,7 +8,7 @@ use redial_store::DeadLetter;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    calls::{accept::Message, submit},
+    calls::{message::Message, submit},
     context::Context,
     serve,
     tasks::submit as submit_task,

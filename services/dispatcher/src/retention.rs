@@ -1,4 +1,4 @@
-//! Forgets calls that ended long ago.
+//! Prunes calls that ended long ago.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use crate::{context::Context, wait::until};
 
 /// Between two passes.
 const INTERVAL: Duration = Duration::from_secs(60);
-/// Calls deleted in one transaction.
+/// Calls that are deleted in one transaction.
 const BATCH: u32 = 1_000;
 
 pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
@@ -18,7 +18,7 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
     loop {
         match pass(&context, &shutdown, age).await {
             Ok(0) => {}
-            Ok(calls) => tracing::info!(calls, "old calls were deleted"),
+            Ok(calls) => tracing::info!(calls, "deleted old calls"),
             Err(error) => tracing::warn!(%error, "old calls could not be deleted now"),
         }
         if until(&shutdown, sleep(INTERVAL)).await.is_none() {
@@ -31,7 +31,7 @@ async fn pass(context: &Context, shutdown: &CancellationToken, age: Duration) ->
     let cutoff = context.store.now().await? - age;
     let mut deleted = 0;
     while !shutdown.is_cancelled() {
-        let calls = context.store.forget(cutoff, BATCH).await?;
+        let calls = context.store.prune(cutoff, BATCH).await?;
         deleted += calls;
         if calls < u64::from(BATCH) {
             break;

@@ -1,20 +1,17 @@
-//! Watches the streams: creates them anew when their store was wiped, and publishes again what was on them.
+//! Watches the streams: creates them again when their store was wiped, and then publishes the unclaimed jobs again.
 
-use std::{
-    collections::BTreeSet,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use chrono::DateTime;
+use redial_engine::{outage::Observation, publish::MOST_REPUBLISHED};
 use redial_queue::QueueError;
 use redial_store::{StoreError, Time};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::{calls::sweep::MOST_REPUBLISHED, context::Context, error::DispatcherError, wait::until};
+use crate::{context::Context, error::DispatcherError, wait::until};
 
-/// Jobs that were published this long before NATS was last seen well may have been lost with it.
+/// Jobs that were published this long before the last look that succeeded may have been lost.
 const MARGIN: Duration = Duration::from_secs(10);
 
 /// Creates what is missing, before any request is answered.
@@ -27,19 +24,12 @@ pub(crate) async fn prepare(context: &Context) -> Result<(), DispatcherError> {
 pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
     let mut known = Known::default();
     loop {
-        let began = Instant::now();
-        match look(&context, &mut known).await {
-            Ok(()) => {
-                if began.elapsed() > context.config.lease / 3 {
-                    context.note_outage();
-                }
-                context.note_well(began);
-            }
-            Err(error) => {
-                known.troubled = true;
-                context.note_outage();
-                tracing::warn!(%error, "the streams cannot be checked now");
-            }
+        let began = context.uptime();
+        let looked = look(&context, &mut known).await;
+        context.observe(Observation::LookEnded { began, failed: looked.is_err() });
+        if let Err(error) = looked {
+            known.failed = true;
+            tracing::warn!(%error, "the streams cannot be checked now");
         }
         if until(&shutdown, sleep(context.look_interval())).await.is_none() {
             return;
@@ -52,10 +42,10 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
 struct Known {
     /// When the job stream was created.
     created: Option<Time>,
-    /// When all was well, by the database's clock.
+    /// When the last look succeeded, by the database's clock.
     well_at: Option<Time>,
     /// The last look failed.
-    troubled: bool,
+    failed: bool,
 }
 
 async fn look(context: &Context, known: &mut Known) -> Result<(), DispatcherError> {
@@ -68,15 +58,11 @@ async fn look(context: &Context, known: &mut Known) -> Result<(), DispatcherErro
         let lost_until = if known.created.is_some() { now } else { streams.jobs_created };
         wake(context, DateTime::UNIX_EPOCH, lost_until, "the job stream is new").await?;
         known.created = Some(streams.jobs_created);
-    } else if known.troubled {
+    } else if known.failed {
         let from = known.well_at.map_or(DateTime::UNIX_EPOCH, |well_at| well_at - MARGIN);
         wake(context, from, now, "NATS is back").await?;
     }
-    if known.troubled {
-        // The outage counts until now: this may be the first moment at which a worker could renew.
-        context.note_outage();
-    }
-    known.troubled = false;
+    known.failed = false;
     known.well_at = Some(now);
     Ok(())
 }
@@ -96,7 +82,7 @@ async fn ensure_pools(context: &Context) -> Result<(), QueueError> {
     for pool in pools {
         context.queue.ensure_pool(pool).await?;
         let backlog = context.queue.pool_backlog(pool).await?;
-        // Jobs that wait while a worker waits for jobs are none.
+        // While a worker waits for jobs, pending ones are about to be delivered.
         context.set_queued(pool, backlog.pending > 0 && backlog.waiting_pulls == 0);
     }
     Ok(())

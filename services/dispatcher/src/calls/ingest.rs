@@ -1,4 +1,4 @@
-//! Takes results in: decode, settle, keep what came late, acknowledge, tell the workers.
+//! Ingests reports: decodes them, settles them, keeps those that came late, acknowledges them, tells the workers.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -6,22 +6,18 @@ use std::{
     time::Duration,
 };
 
-use redial_engine::Event;
+use redial_engine::call::{CallEvent, succeeded};
 use redial_proto::{
     Code, ErrorClass, Failure, JobRef, Outcome, Report, ReportBatch, WorkerId, WorkerNotice, limits, subjects,
 };
 use redial_queue::Delivery;
-use redial_store::{CallRow, Change, DeadLetter, LateReport, StoreError};
+use redial_records::{CallRecord, Transition};
+use redial_store::{DeadLetter, LateReport, StoreError};
 use redial_telemetry::{ingest_result, metrics};
 use tokio::{sync::Semaphore, time::sleep};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{
-    context::Context,
-    decide::{self, Reported},
-    effects,
-    wait::until,
-};
+use crate::{context::Context, effects, transitions, wait::until};
 
 /// Messages taken at once; each holds up to 256 reports.
 const BATCH: usize = 64;
@@ -46,21 +42,21 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
 
 /// One report, ready to be settled.
 #[derive(Clone)]
-struct Result {
+struct Reported {
     job: JobRef,
     worker: WorkerId,
     duration_ms: u64,
     outcome: Outcome,
 }
 
-/// Settles a batch of messages. The database is waited for as long as it takes: the results are here, and a message
-/// that NATS delivers again meanwhile finds its attempts settled.
+/// Settles a batch of messages. Waits for the database as long as it takes: a message that NATS delivers again
+/// meanwhile finds its attempts settled.
 async fn ingest(context: &Context, shutdown: &CancellationToken, batch: Vec<Delivery>) {
-    let (results, rejected) = decode(&batch);
-    metrics().batch_size("ingest", results.len());
+    let (reports, unreadable) = decode(&batch);
+    metrics().batch_size("ingest", reports.len());
     let mut pause = Duration::from_millis(50);
-    while let Err(error) = settle(context, &results, &rejected).await {
-        tracing::warn!(%error, results = results.len(), "results wait for the database");
+    while let Err(error) = settle(context, &reports, &unreadable).await {
+        tracing::warn!(%error, reports = reports.len(), "reports wait for the database");
         if until(shutdown, sleep(pause)).await.is_none() {
             return;
         }
@@ -69,46 +65,51 @@ async fn ingest(context: &Context, shutdown: &CancellationToken, batch: Vec<Deli
     for delivery in &batch {
         delivery.ack().await;
     }
-    tell_workers(context, &results).await;
+    tell_workers(context, &reports).await;
 }
 
-fn decode(batch: &[Delivery]) -> (Vec<Result>, Vec<DeadLetter>) {
-    let (mut results, mut rejected) = (Vec::new(), Vec::new());
+fn decode(batch: &[Delivery]) -> (Vec<Reported>, Vec<DeadLetter>) {
+    let (mut reports, mut unreadable) = (Vec::new(), Vec::new());
     let mut reject = |message: String, payload: &[u8]| {
-        tracing::error!(message, "a result cannot be read and is kept aside");
-        rejected.push(DeadLetter { source: "results", code: Code::InvalidMessage, message, payload: payload.to_vec() });
+        tracing::error!(message, "kept a report that cannot be read");
+        unreadable.push(DeadLetter {
+            source: "results",
+            code: Code::InvalidMessage,
+            message,
+            payload: payload.to_vec(),
+        });
     };
     let mut seen = HashSet::new();
     for delivery in batch {
-        let reports: ReportBatch = match serde_json::from_slice(&delivery.payload) {
-            Ok(reports) => reports,
+        let message: ReportBatch = match serde_json::from_slice(&delivery.payload) {
+            Ok(message) => message,
             Err(error) => {
-                reject(format!("no batch of reports: {error}"), &delivery.payload);
+                reject(format!("not a batch of reports: {error}"), &delivery.payload);
                 continue;
             }
         };
-        for raw in &reports.reports {
+        for raw in &message.reports {
             match read_report(raw.get()) {
                 // Sent twice within one batch: the first counts.
-                Ok((job, ..)) if !seen.insert((job, reports.worker.clone())) => {}
+                Ok((job, ..)) if !seen.insert((job, message.worker.clone())) => {}
                 Ok((job, duration_ms, outcome)) => {
-                    results.push(Result { job, worker: reports.worker.clone(), duration_ms, outcome });
+                    reports.push(Reported { job, worker: message.worker.clone(), duration_ms, outcome });
                 }
-                Err(error) => reject(format!("no report: {error}"), raw.get().as_bytes()),
+                Err(error) => reject(format!("not a report: {error}"), raw.get().as_bytes()),
             }
         }
     }
-    (results, rejected)
+    (reports, unreadable)
 }
 
-fn read_report(raw: &str) -> std::result::Result<(JobRef, u64, Outcome), String> {
+fn read_report(raw: &str) -> Result<(JobRef, u64, Outcome), String> {
     let report: Report = serde_json::from_str(raw).map_err(|error| error.to_string())?;
     let (job, duration_ms) = (report.job_ref(), report.duration_ms);
     Ok((job, duration_ms, within_limits(report.outcome()?)))
 }
 
 /// A worker in another language may not keep the limits: its attempt then ends with an error instead of a result that
-/// the database refuses for ever.
+/// the database always refuses.
 fn within_limits(outcome: Outcome) -> Outcome {
     let failure = |class, message| Outcome::Failure(Failure::new(class, message));
     match outcome {
@@ -129,84 +130,74 @@ fn within_limits(outcome: Outcome) -> Outcome {
     }
 }
 
-/// Writes what the results change, and keeps what came too late or cannot be read. Safe to repeat.
+/// Writes what the reports change, keeps those that came too late, and the messages that cannot be read. Safe to
+/// repeat.
 ///
-/// Successes need no look at their calls. The others do, and a call may change between the look and the write (its
-/// user cancels it): what the guard let through is decided anew.
-async fn settle(context: &Context, results: &[Result], rejected: &[DeadLetter]) -> std::result::Result<(), StoreError> {
-    let mut open: HashMap<JobRef, &Result> = results.iter().map(|result| (result.job, result)).collect();
-    let successes = results.iter().filter_map(|result| match &result.outcome {
-        Outcome::Success(output) => {
-            let reported = reported(result, Some(output.get().to_owned()));
-            Some(decide::success(result.job, &result.worker, reported))
-        }
-        Outcome::Failure(_) => None,
-    });
-    write(context, &successes.collect::<Vec<_>>(), &mut open).await?;
+/// Successes are planned without reading their calls. The others read them first, and a call may change between the
+/// look and the write (its user cancels it): what its guard kept from being written is planned again.
+async fn settle(context: &Context, reports: &[Reported], unreadable: &[DeadLetter]) -> Result<(), StoreError> {
+    let mut open: HashMap<JobRef, &Reported> = reports.iter().map(|report| (report.job, report)).collect();
+    let successes: Vec<Transition> = reports.iter().filter_map(success).collect();
+    write(context, &successes, &mut open).await?;
     while !open.is_empty() {
         let ids: Vec<_> = open.keys().map(|job| job.call).collect();
-        let rows = context.store.load(&ids).await?;
-        let changes: Vec<Change> = rows.iter().filter_map(|row| decide_row(context, row, &open)).collect();
-        if changes.is_empty() {
+        let calls = context.store.load(&ids).await?;
+        let transitions: Vec<Transition> = calls.iter().filter_map(|call| plan(context, call, &open)).collect();
+        if transitions.is_empty() {
             break;
         }
-        write(context, &changes, &mut open).await?;
+        write(context, &transitions, &mut open).await?;
     }
     keep_late(context, open.into_values()).await?;
-    if !rejected.is_empty() {
-        context.store.keep_dead_letters(rejected).await?;
+    if !unreadable.is_empty() {
+        context.store.keep_dead_letters(unreadable).await?;
     }
     Ok(())
 }
 
-async fn write(
-    context: &Context,
-    changes: &[Change],
-    open: &mut HashMap<JobRef, &Result>,
-) -> std::result::Result<(), StoreError> {
-    for changes in changes.chunks(limits::MAX_BATCH) {
-        apply(context, changes, open).await?;
-    }
-    Ok(())
-}
-
-async fn apply(
-    context: &Context,
-    changes: &[Change],
-    open: &mut HashMap<JobRef, &Result>,
-) -> std::result::Result<(), StoreError> {
-    let applied = context.store.apply(changes).await?;
-    for call in &applied {
-        let settled = open.remove(&JobRef { call: call.call, attempt: call.attempt });
-        if let (Some(result), Some(traceparent)) = (settled, &call.traceparent) {
-            ingest_result(&call.tool, traceparent, result.failure_class());
+fn success(report: &Reported) -> Option<Transition> {
+    match &report.outcome {
+        Outcome::Success(output) => {
+            Some(succeeded(report.job, &report.worker, report.duration_ms, output.get().to_owned()))
         }
+        Outcome::Failure(_) => None,
     }
-    effects::carry_out(context, decide::effects(context, changes, applied)).await;
-    Ok(())
 }
 
-fn decide_row(context: &Context, row: &CallRow, open: &HashMap<JobRef, &Result>) -> Option<Change> {
-    let result = open.get(&JobRef { call: row.id, attempt: row.attempt })?;
-    if row.worker.as_ref() != Some(&result.worker) {
+/// What a report does to its call; `None` if it came too late.
+fn plan(context: &Context, call: &CallRecord, open: &HashMap<JobRef, &Reported>) -> Option<Transition> {
+    let report = open.get(&JobRef { call: call.id, attempt: call.attempt })?;
+    if call.worker.as_ref() != Some(&report.worker) {
         return None;
     }
-    match &result.outcome {
-        Outcome::Success(output) => {
-            let reported = reported(result, Some(output.get().to_owned()));
-            decide::change(&context.registry, row, &Event::Succeeded, Some(reported))
+    let duration_ms = report.duration_ms;
+    let event = match &report.outcome {
+        Outcome::Success(output) => CallEvent::Succeeded { duration_ms, output: output.get() },
+        Outcome::Failure(failure) => CallEvent::Failed { duration_ms, failure },
+    };
+    transitions::plan(context, call, &event)
+}
+
+/// Writes transitions, and takes the reports that they settle out of `open`.
+async fn write(
+    context: &Context,
+    transitions: &[Transition],
+    open: &mut HashMap<JobRef, &Reported>,
+) -> Result<(), StoreError> {
+    for batch in transitions.chunks(limits::MAX_BATCH) {
+        let (facts, effects) = transitions::write(context, batch).await?;
+        for call in &facts {
+            let settled = open.remove(&JobRef { call: call.call, attempt: call.attempt });
+            if let (Some(report), Some(traceparent)) = (settled, &call.traceparent) {
+                ingest_result(&call.tool, traceparent, report.failure_class());
+            }
         }
-        Outcome::Failure(failure) => {
-            decide::change(&context.registry, row, &Event::Failed(failure), Some(reported(result, None)))
-        }
+        effects::carry_out(context, effects).await;
     }
+    Ok(())
 }
 
-fn reported(result: &Result, output: Option<String>) -> Reported {
-    Reported { duration_ms: Some(result.duration_ms), output }
-}
-
-impl Result {
+impl Reported {
     fn failure_class(&self) -> Option<&'static str> {
         match &self.outcome {
             Outcome::Success(_) => None,
@@ -215,15 +206,15 @@ impl Result {
     }
 }
 
-/// A stale result goes to the audit and changes nothing.
-async fn keep_late(context: &Context, late: impl Iterator<Item = &Result>) -> std::result::Result<(), StoreError> {
+/// A late report goes to the audit and changes nothing.
+async fn keep_late(context: &Context, late: impl Iterator<Item = &Reported>) -> Result<(), StoreError> {
     let reports: Vec<LateReport> = late
-        .map(|result| {
-            let (failure, output) = match &result.outcome {
-                Outcome::Success(output) => (None, Some(output.get().to_owned())),
-                Outcome::Failure(failure) => (Some((failure.class, failure.message.clone())), None),
+        .map(|report| {
+            let result = match &report.outcome {
+                Outcome::Success(output) => Ok(output.get().to_owned()),
+                Outcome::Failure(failure) => Err(failure.clone()),
             };
-            LateReport { job: result.job, worker: result.worker.clone(), failure, output }
+            LateReport { job: report.job, worker: report.worker.clone(), result }
         })
         .collect();
     if reports.is_empty() {
@@ -232,16 +223,16 @@ async fn keep_late(context: &Context, late: impl Iterator<Item = &Result>) -> st
     let kept = context.store.keep_late(&reports).await?;
     metrics().results_stale(kept.len() as u64);
     for job in kept {
-        tracing::info!(call = %job.call, attempt = job.attempt, "a result came too late and is kept aside");
+        tracing::info!(call = %job.call, attempt = job.attempt, "kept a report that came too late");
     }
     Ok(())
 }
 
 /// A worker keeps its results until it is told that they are on record. If this message is lost it sends them again.
-async fn tell_workers(context: &Context, results: &[Result]) {
+async fn tell_workers(context: &Context, reports: &[Reported]) {
     let mut ingested = BTreeMap::<&WorkerId, Vec<JobRef>>::new();
-    for result in results {
-        ingested.entry(&result.worker).or_default().push(result.job);
+    for report in reports {
+        ingested.entry(&report.worker).or_default().push(report.job);
     }
     for (worker, jobs) in ingested {
         for ingested in jobs.chunks(5_000) {

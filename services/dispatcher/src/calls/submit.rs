@@ -2,20 +2,22 @@
 
 use std::sync::Arc;
 
-use redial_engine::publish::FIRST_CHECK_MS;
+use redial_engine::{accept::accept, call, publish::FIRST_CHECK_MS};
 use redial_proto::{
-    ApiError, Code, ErrorClass, Job, Submission, SubmitBatchReply, SubmitResult, SubmitStatus, limits, subjects,
+    ApiError, CallId, Code, ErrorClass, Failure, Submission, SubmitBatchReply, SubmitResult, SubmitStatus, limits,
+    subjects,
 };
 use redial_queue::{QueueError, Request};
-use redial_records::OutgoingJob;
-use redial_store::{NewCall, Reason, Submitted};
+use redial_records::NewCall;
+use redial_store::Submitted;
 use redial_telemetry::{metrics, names, submit_call};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::accept::{Message, accept};
+use super::message::Message;
 use crate::{
     batcher::{self, BatchWork, Batching},
     context::Context,
+    effects,
     error::store_failed,
     serve,
 };
@@ -65,7 +67,7 @@ impl BatchWork<Request> for Submitter {
     }
 }
 
-/// Accepts submissions, writes them, hands their jobs to the publisher; says what became of each, in order.
+/// Accepts submissions, writes them and publishes their jobs; says what became of each, in order.
 pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>) -> Vec<SubmitResult> {
     refresh_if_unknown(context, &incoming).await;
     let tools = context.registry.tools();
@@ -74,11 +76,11 @@ pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>) -> Vec<Su
         .map(|(submission, traceparent)| {
             let submission = submission?;
             let (_span, traceparent) = submit_call(&submission.tool, traceparent);
-            accept(submission, &tools, traceparent)
+            accept(submission, &tools, CallId::generate(), traceparent)
         })
         .collect();
     let mut calls = Vec::with_capacity(accepted.len());
-    let places: Vec<Result<usize, ApiError>> = accepted
+    let positions: Vec<Result<usize, ApiError>> = accepted
         .into_iter()
         .map(|call| {
             calls.push(call?);
@@ -86,7 +88,10 @@ pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>) -> Vec<Su
         })
         .collect();
     let outcomes = write(context, &calls).await;
-    places.into_iter().map(|place| place.map_or_else(SubmitResult::rejected, |n| outcomes[n].clone())).collect()
+    positions
+        .into_iter()
+        .map(|position| position.map_or_else(SubmitResult::rejected, |n| outcomes[n].clone()))
+        .collect()
 }
 
 async fn refresh_if_unknown(context: &Context, incoming: &[Incoming]) {
@@ -106,8 +111,8 @@ pub(crate) async fn write(context: &Context, calls: &[NewCall]) -> Vec<SubmitRes
         match context.store.submit(calls, FIRST_CHECK_MS).await {
             Ok(written) => {
                 for (call, written) in calls.iter().zip(written) {
-                    if written == Submitted::Written && call.refusal.is_none() {
-                        context.publish(first_job(call)).await;
+                    if written == Submitted::Written {
+                        effects::carry_out(context, call::submitted(call)).await;
                     }
                     let result = answer(call, &written);
                     metrics().calls_submitted(metric_tool(call), status_name(result.status), 1);
@@ -123,22 +128,11 @@ pub(crate) async fn write(context: &Context, calls: &[NewCall]) -> Vec<SubmitRes
     results
 }
 
-/// Names that nobody registered would make a series each.
+/// Names of tools that are not registered would make a series each.
 pub(crate) fn metric_tool(call: &NewCall) -> &str {
     match &call.refusal {
-        Some(Reason { class: ErrorClass::UnknownTool, .. }) => names::OTHER_TOOL,
+        Some(Failure { class: ErrorClass::UnknownTool, .. }) => names::OTHER_TOOL,
         _ => &call.tool,
-    }
-}
-
-/// The job of a call that was just written.
-pub(crate) fn first_job(call: &NewCall) -> OutgoingJob {
-    let bytes = u32::try_from(call.arguments.len()).unwrap_or(u32::MAX);
-    OutgoingJob {
-        job: Job { call: call.id, attempt: 1, tool: call.tool.clone(), bytes },
-        pool: call.pool.clone(),
-        publish_no: 1,
-        traceparent: call.traceparent.clone(),
     }
 }
 
@@ -161,13 +155,12 @@ fn answer(call: &NewCall, written: &Submitted) -> SubmitResult {
     SubmitResult { status, call: Some(id), state: Some(state), error }
 }
 
-fn refused(reason: &Reason) -> ApiError {
-    let code = match reason.class {
+fn refused(refusal: &Failure) -> ApiError {
+    let code = match refusal.class {
         ErrorClass::UnknownTool => Code::UnknownTool,
         _ => Code::InvalidArguments,
     };
-    let details = reason.details.as_deref().and_then(|details| serde_json::from_str(details).ok()).unwrap_or_default();
-    ApiError { code, message: reason.message.clone(), details }
+    ApiError { code, message: refusal.message.clone(), details: refusal.details.clone() }
 }
 
 /// What became of a submission, for metrics.

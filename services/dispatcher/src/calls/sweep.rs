@@ -1,53 +1,37 @@
-//! Looks at the calls whose time has come: leases that are over, retries that are due, jobs that nobody claimed,
-//! deadlines that passed.
+//! Sweeps over calls that are due: leases that ended, retries, jobs that no worker claimed, deadlines.
 
-use std::{
-    collections::HashMap,
-    sync::Arc,
-    time::{Duration, Instant},
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use redial_engine::{
+    outage::{INTERVAL, Observation},
+    publish::MOST_REPUBLISHED,
+    sweep::{Conditions, SweepPlan, plan_due},
 };
-
-use redial_engine::{Budget, Event};
-use redial_proto::CallState;
-use redial_store::{CallRow, Change, StoreError, Sweeper};
+use redial_store::{LockedCalls, StoreError};
 use redial_telemetry::metrics;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::{context::Context, decide, effects, wait::until};
+use crate::{context::Context, effects, transitions, wait::until};
 
-/// The longest time between two looks.
-const INTERVAL: Duration = Duration::from_secs(1);
-/// Calls looked at in one transaction.
+/// Calls that are looked at in one transaction.
 const BATCH: u32 = 500;
-/// Jobs published again in one pass, or in one second after a loss, at most: the sweeper must not become the storm.
-pub(crate) const MOST_REPUBLISHED: u32 = 5_000;
+/// Before a call that is due already, but was locked by another dispatcher, is looked at again.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
 
 pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
     let mut pause = Duration::ZERO;
-    let (mut swept_at, mut troubled) = (Instant::now(), false);
     let mut connections = context.queue.connections();
     while until(&shutdown, wait(&context, pause)).await.is_some() {
-        // A process that was stopped is an outage too. One that has just ended counts from now: this may be the first
-        // moment at which a worker could renew.
         let reconnected = connections.has_changed().unwrap_or(true);
         connections.mark_unchanged();
-        if troubled
-            || reconnected
-            || !context.queue.is_connected()
-            || context.looks_hung()
-            || swept_at.elapsed() > INTERVAL * 2 + context.config.lease / 3
-        {
-            context.note_outage();
-        }
-        let swept = pass(&context).await;
-        troubled = swept.is_err();
+        context.observe(Observation::SweepBegan { connected: context.queue.is_connected() && !reconnected });
+        let swept = sweep(&context).await;
+        context.observe(Observation::SweepEnded { failed: swept.is_err() });
         pause = swept.unwrap_or_else(|error| {
             tracing::warn!(%error, "the sweep waits for the database");
-            context.note_outage();
             INTERVAL
         });
-        swept_at = Instant::now();
     }
 }
 
@@ -59,86 +43,50 @@ async fn wait(context: &Context, pause: Duration) {
     }
 }
 
-/// Looks at everything that is due; returns when to look next.
-async fn pass(context: &Context) -> Result<Duration, StoreError> {
+/// Looks at every call that is due; returns when to look next.
+async fn sweep(context: &Context) -> Result<Duration, StoreError> {
     let mut republished = 0;
     loop {
-        let began = Instant::now();
-        let mut sweep = Sweep { context, began, allowed: HashMap::new(), changes: Vec::new(), republished };
-        let (applied, due) = context.store.sweep(BATCH, &mut sweep).await?;
-        note_if_hung(context, began);
-        metrics().jobs_republished(u64::from(sweep.republished - republished));
-        republished = sweep.republished;
-        let changes = sweep.changes;
-        effects::carry_out(context, decide::effects(context, &changes, applied)).await;
+        let locked = timed(context, context.store.lock_due_calls(BATCH)).await?;
+        let Some(locked) = locked else { break };
+        let due = locked.calls().len();
+        republished += settle(context, locked, MOST_REPUBLISHED.saturating_sub(republished)).await?;
         if due < BATCH as usize {
             break;
         }
     }
-    let asked = Instant::now();
-    let next = context.store.next_wake().await?;
-    note_if_hung(context, asked);
+    let next = timed(context, context.store.next_wake()).await?;
     let longest = context.look_interval();
-    Ok(next.map_or(longest, |wait| wait.to_std().unwrap_or(Duration::from_millis(5))).min(longest))
+    Ok(next.map_or(longest, |wait| wait.to_std().unwrap_or(SHORTEST_PAUSE)).min(longest))
 }
 
-/// While a statement hung nobody could renew: an outage, whether or not anything was due. A lease was renewed at most a
-/// third of its length before; of one hang that lasts the other two thirds a sweep sees at least one.
-fn note_if_hung(context: &Context, began: Instant) {
-    if began.elapsed() >= (INTERVAL * 2).min(context.config.lease / 3) {
-        context.note_outage();
-    }
+/// Plans and commits for locked calls; returns how many jobs of unclaimed calls are published again.
+async fn settle(context: &Context, locked: LockedCalls, republish_limit: u32) -> Result<u32, StoreError> {
+    let SweepPlan { transitions, tokens, republished } = plan(context, &locked, republish_limit);
+    let facts = timed(context, locked.commit(&context.store, &transitions, &tokens)).await?;
+    metrics().jobs_republished(u64::from(republished));
+    effects::carry_out(context, transitions::committed(context, &transitions, &facts)).await;
+    Ok(republished)
 }
 
-struct Sweep<'a> {
-    context: &'a Context,
-    began: Instant,
-    /// Retry tokens granted per tool.
-    allowed: HashMap<String, u32>,
-    changes: Vec<Change>,
-    republished: u32,
+fn plan(context: &Context, locked: &LockedCalls, republish_limit: u32) -> SweepPlan {
+    let successes: HashMap<String, f64> =
+        locked.buckets().iter().map(|bucket| (bucket.tool.clone(), context.take_successes(&bucket.tool))).collect();
+    let conditions = Conditions {
+        tools: &context.registry.tools(),
+        buckets: locked.buckets(),
+        successes: &successes,
+        grace: context.grace(),
+        republish_limit,
+        queued: &|pool| context.is_queued(pool),
+    };
+    plan_due(locked.calls(), &conditions, rand::random)
 }
 
-impl Sweeper for Sweep<'_> {
-    fn spend(&mut self, tool: &str, tokens: Option<f64>, seconds: f64, wanted: u32) -> f64 {
-        let bucket = tokens.map_or_else(Budget::full, |tokens| Budget { tokens });
-        let mut bucket = bucket.earned(self.context.take_successes(tool), seconds);
-        let granted = (0..wanted).take_while(|_| bucket.take()).count();
-        self.allowed.insert(tool.to_owned(), u32::try_from(granted).unwrap_or(0));
-        bucket.tokens
-    }
-
-    fn decide(&mut self, calls: &[CallRow]) -> Vec<Change> {
-        note_if_hung(self.context, self.began);
-        let grace = self.context.grace();
-        self.changes = calls.iter().map(|call| self.decide_one(call, grace)).collect();
-        self.changes.clone()
-    }
-}
-
-impl Sweep<'_> {
-    fn decide_one(&mut self, call: &CallRow, grace: Duration) -> Change {
-        let retry_allowed = call.state == CallState::RetryWait && self.take_token(&call.tool);
-        let event = Event::Woken { retry_allowed, grace_until: call.read_at + grace };
-        decide::change(&self.context.registry, call, &event, None).unwrap_or_else(|| self.unclaimed(call))
-    }
-
-    fn take_token(&mut self, tool: &str) -> bool {
-        match self.allowed.get_mut(tool) {
-            Some(tokens) if *tokens > 0 => {
-                *tokens -= 1;
-                true
-            }
-            _ => false,
-        }
-    }
-
-    fn unclaimed(&mut self, call: &CallRow) -> Change {
-        if self.republished >= MOST_REPUBLISHED {
-            return decide::look_again(call, INTERVAL);
-        }
-        let change = decide::unclaimed(call, self.context.is_queued(&call.pool));
-        self.republished += u32::from(change.publish);
-        change
-    }
+/// Waits for the database, and reports how long it took.
+async fn timed<T>(context: &Context, work: impl Future<Output = T>) -> T {
+    let began = Instant::now();
+    let done = work.await;
+    context.observe(Observation::Answered { after: began.elapsed() });
+    done
 }

@@ -1,6 +1,6 @@
 //! Turns a task's submission into a task to write, or says what is wrong with it. Pure.
 
-use redial_engine::{fingerprint::fingerprint, tools::Tools};
+use redial_engine::{accept::check_texts, fingerprint::fingerprint, tools::Tools};
 use redial_proto::{
     AgentRef, AgentSpec, ApiError, Code, Language, TaskId, TaskSubmission, limits,
     turn::{model_name, tool_name},
@@ -8,10 +8,7 @@ use redial_proto::{
 use redial_store::NewTask;
 use uuid::Uuid;
 
-use crate::{
-    agents::{Declared, check, closest},
-    calls::accept::check_texts,
-};
+use crate::agents::{Declared, check, closest};
 
 /// Turns a submission into a task to write; it keeps the whole agent as it is now. An error means that nothing is
 /// written.

@@ -14,7 +14,7 @@ mod unreadable;
 
 use std::{sync::Arc, time::Duration};
 
-use redial_engine::publish::FIRST_CHECK_MS;
+use redial_engine::{call::submitted, publish::FIRST_CHECK_MS};
 use redial_proto::{SubmitStatus, TaskId, TaskNotice};
 use redial_records::Effect;
 use redial_store::{Advanced, StoreError, TaskChange};
@@ -24,7 +24,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::decide::Decider;
 use crate::{
-    calls::submit::{first_job, metric_tool, status_name},
+    calls::submit::{metric_tool, status_name},
     context::Context,
     effects,
     wait::until,
@@ -94,8 +94,7 @@ async fn advance(context: &Context, tasks: &[TaskId], wait: bool) -> Result<(), 
 async fn act(context: &Context, advanced: Advanced) {
     let change = advanced.change;
     count(&change);
-    let written = change.calls.iter().filter(|call| call.refusal.is_none());
-    let mut effects: Vec<Effect> = written.map(|call| Effect::PublishJob(first_job(call))).collect();
+    let mut effects: Vec<Effect> = change.calls.iter().flat_map(submitted).collect();
     effects.extend(advanced.stop.into_iter().map(Effect::CancelCall));
     effects.extend(advanced.next.map(Effect::WakeTask));
     effects.extend(

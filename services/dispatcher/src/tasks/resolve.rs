@@ -13,8 +13,10 @@ use redial_engine::{
 use redial_proto::{ErrorClass, Language, Repair, ReplyCall, StoredMessage, ToolOffer, TurnReply, limits};
 use serde::Deserialize;
 
-use crate::calls::accept::repairs;
-use redial_engine::tools::{Tool, Tools};
+use redial_engine::{
+    accept::repairs,
+    tools::{Tool, Tools},
+};
 
 /// Calls that a model may ask for at once. More is a model that repeats itself for ever.
 const MAX_CALLS: usize = 128;

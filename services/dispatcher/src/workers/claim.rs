@@ -6,7 +6,8 @@ use redial_proto::{
     ApiError, ClaimId, ClaimReply, ClaimRequest, Code, Grant, GrantRef, JobRef, WorkerId, limits, subjects,
 };
 use redial_queue::{QueueError, Request};
-use redial_store::{Claim, Granted};
+use redial_records::Claim;
+use redial_store::Granted;
 use redial_telemetry::metrics;
 use serde_json::value::RawValue;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};

@@ -2,11 +2,16 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use redial_engine::Event;
+use redial_engine::call::CallEvent;
 use redial_proto::{ApiError, GrantRef, ReleaseReply, ReleaseRequest, WorkerId};
-use redial_store::Change;
+use redial_records::Transition;
 
-use crate::{context::Context, decide, effects, error::store_failed};
+use crate::{
+    context::Context,
+    effects,
+    error::store_failed,
+    transitions::{self, MOST_TRIES},
+};
 
 pub(crate) async fn answer(context: Arc<Context>, request: ReleaseRequest) -> Result<ReleaseReply, ApiError> {
     let released = try_release(&context, &request.worker, &request.jobs).await?;
@@ -24,28 +29,26 @@ async fn try_release(context: &Context, worker: &WorkerId, jobs: &[GrantRef]) ->
     // First, so that a copy of the claim that comes any later than this is refused.
     context.store.give_up(jobs).await.map_err(|error| store_failed(&error))?;
     let mut released = 0;
-    // A call may change between the look and the write (its user cancels it): what the guard let through is decided
-    // anew, a few times at most, because a call has few states to move through.
-    for _ in 0..10 {
-        let changes = decide_all(context, worker, jobs).await?;
-        if changes.is_empty() {
+    for _ in 0..MOST_TRIES {
+        let transitions = plan_all(context, worker, jobs).await?;
+        if transitions.is_empty() {
             break;
         }
-        let applied = context.store.apply(&changes).await.map_err(|error| store_failed(&error))?;
-        released += u32::try_from(applied.len()).unwrap_or(u32::MAX);
-        effects::carry_out(context, decide::effects(context, &changes, applied)).await;
+        let (facts, effects) = transitions::write(context, &transitions).await.map_err(|error| store_failed(&error))?;
+        released += u32::try_from(facts.len()).unwrap_or(u32::MAX);
+        effects::carry_out(context, effects).await;
     }
     Ok(released)
 }
 
 /// What becomes of those of these attempts that the worker still holds.
-async fn decide_all(context: &Context, worker: &WorkerId, jobs: &[GrantRef]) -> Result<Vec<Change>, ApiError> {
+async fn plan_all(context: &Context, worker: &WorkerId, jobs: &[GrantRef]) -> Result<Vec<Transition>, ApiError> {
     let ids: Vec<_> = jobs.iter().map(|job| job.call).collect();
-    let rows = context.store.load(&ids).await.map_err(|error| store_failed(&error))?;
+    let calls = context.store.load(&ids).await.map_err(|error| store_failed(&error))?;
     let jobs: HashSet<GrantRef> = jobs.iter().copied().collect();
-    let held = rows.iter().filter(|row| {
-        let grant = row.claim.map(|claim| GrantRef { call: row.id, attempt: row.attempt, claim });
-        row.worker.as_ref() == Some(worker) && grant.is_some_and(|grant| jobs.contains(&grant))
+    let held = calls.iter().filter(|call| {
+        let grant = call.claim.map(|claim| GrantRef { call: call.id, attempt: call.attempt, claim });
+        call.worker.as_ref() == Some(worker) && grant.is_some_and(|grant| jobs.contains(&grant))
     });
-    Ok(held.filter_map(|row| decide::change(&context.registry, row, &Event::Released, None)).collect())
+    Ok(held.filter_map(|call| transitions::plan(context, call, &CallEvent::Released)).collect())
 }

@@ -1,13 +1,14 @@
 //! The calls that a task asks for, as rows to write. Pure.
 
 use redial_engine::task::{self, CallFailure, NewTurn};
-use redial_proto::{CallId, CallState, ErrorClass, ToolSpec, limits, turn};
-use redial_store::{EndedCall, NewCall, Reason, TaskCall, TaskRow};
+use redial_proto::{CallId, CallState, ErrorClass, Failure, ToolSpec, limits, turn};
+use redial_records::{NewCall, TaskCall};
+use redial_store::{EndedCall, TaskRow};
 use serde_json::Value;
 
 use super::super::life::Life;
 use super::request;
-use crate::calls::accept::{repairs_json, unknown_spec};
+use redial_engine::accept::unknown_spec;
 use redial_engine::tools::Tools;
 
 /// Makes the calls of one task.
@@ -27,8 +28,7 @@ impl Calls<'_> {
             Some(_) => as_json(call.arguments),
             None => call.arguments,
         };
-        let repairs = repairs_json(&call.repairs);
-        NewCall { repairs, ..self.row(call.turn, call.call_index, spec, (arguments, refusal)) }
+        NewCall { repairs: call.repairs, ..self.row(call.turn, call.call_index, spec, (arguments, refusal)) }
     }
 
     /// The call that asks a model. One that nobody serves, or whose request does not fit, is refused.
@@ -60,7 +60,7 @@ impl Calls<'_> {
             content: None,
             conversation: Some(self.row.conversation.clone()),
             arguments,
-            repairs: None,
+            repairs: Vec::new(),
             timeout_ms: spec.timeout_ms,
             retry: None,
             notify: false,
@@ -83,7 +83,7 @@ pub(super) fn ended(call: &NewCall) -> Option<EndedCall> {
         state: CallState::Refused,
         class: Some(refusal.class),
         message: Some(refusal.message),
-        details: refusal.details,
+        details: (!refusal.details.is_empty()).then(|| serde_json::to_string(&refusal.details).ok()).flatten(),
         output: None,
         arguments: None,
     })
@@ -93,10 +93,9 @@ fn unknown(message: String) -> CallFailure {
     CallFailure { class: ErrorClass::UnknownTool, message, details: Vec::new(), unknown: false }
 }
 
-fn reason(failure: &CallFailure) -> Reason {
-    let details = (!failure.details.is_empty()).then(|| serde_json::to_string(&failure.details).ok());
+fn reason(failure: &CallFailure) -> Failure {
     let message = limits::shorten(&failure.message, limits::MAX_ERROR_MESSAGE);
-    Reason { class: failure.class, message, details: details.flatten() }
+    Failure::new(failure.class, message).with_details(failure.details.clone()).without_effect()
 }
 
 /// A name as a model wrote it: it may be anything.

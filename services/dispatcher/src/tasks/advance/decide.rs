@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use redial_engine::task::{Ended, Step, Task};
 use redial_proto::{AgentSpec, CallId, TaskInput, TaskState, TaskStep};
-use redial_store::{Advancer, EndedCall, InboxItem, NewCall, StartInfo, TaskChange, TaskRow};
+use redial_records::NewCall;
+use redial_store::{Advancer, EndedCall, InboxItem, StartInfo, TaskChange, TaskRow};
 use serde_json::Value;
 
 use super::super::{life::Life, resolve::Resolver};

@@ -7,7 +7,7 @@ use redial_proto::{
     AgentSpec, CallId, CallState, ErrorClass, Language, ReplyCall, Role, StoredMessage, TaskCode, TaskId, TaskInput,
     TaskState, ToolSpec, TurnReply, TurnRequest, turn,
 };
-use redial_store::{Advancer as _, EndedCall, InboxItem, NewCall, StartInfo, TaskChange, TaskRow, Time};
+use redial_store::{Advancer as _, EndedCall, InboxItem, StartInfo, TaskChange, TaskRow, Time};
 
 use super::decide::Decider;
 use redial_engine::tools::{Tool, Tools};
