@@ -2,7 +2,7 @@
 //!
 //! A [`Plan`] is made of a seed: which calls and tasks there are, and what happens to them, faults included. Its history
 //! is played in memory in microseconds; then the faults end, everything has to end by itself, and the invariants are
-//! checked. A plan that breaks one is shrunk to a few moves and told as a list ([`shrink`], [`tell`]). Each [`Bug`] is a
+//! checked. A plan that breaks one is shrunk to a few moves and told as a list ([`shrink`], [`tell`]). Each [`Mutation`] is a
 //! switch of the models that breaks the protocol, to see that it is found.
 //!
 //! The models follow `crates/store/sql`, `services/dispatcher` and `services/worker`: who changes a guard there changes
@@ -13,7 +13,7 @@
     reason = "a history has a few calls, tasks and processes; random numbers are cut on purpose"
 )]
 
-mod bug;
+mod mutation;
 mod invariant;
 mod plan;
 mod random;
@@ -22,7 +22,7 @@ mod run;
 mod shrink;
 mod world;
 
-pub use bug::Bug;
+pub use mutation::Mutation;
 pub use invariant::{Invariant, Violation};
 pub use plan::{Kind, Move, Plan, Setup, size_of};
 pub use random::Random;

@@ -6,7 +6,7 @@ use super::{
     dispatcher::Task,
     rows::{Job, JobMessage, Jobs, Packet, Process, Report, ResultMessage},
 };
-use crate::Bug;
+use crate::Mutation;
 
 impl World {
     /// Publishes a job, after the commit. NATS drops a message whose id it knows.
@@ -14,8 +14,8 @@ impl World {
         if !self.nats_up {
             return;
         }
-        let publish_no = if self.has(Bug::SameMessageId) { 0 } else { publish_no };
-        let attempt = if self.has(Bug::SameMessageId) { 0 } else { job.attempt };
+        let publish_no = if self.has(Mutation::SameMessageId) { 0 } else { publish_no };
+        let attempt = if self.has(Mutation::SameMessageId) { 0 } else { job.attempt };
         let id = (Job { attempt, ..job }, publish_no);
         if self.seen.contains(&id) {
             return;

@@ -7,7 +7,7 @@ use super::{
     network::numbers,
     rows::{Claim, Execution, Grant, Job, Jobs, Ms, Outcome, Packet, Process, Report},
 };
-use crate::{Bug, Invariant};
+use crate::{Mutation, Invariant};
 
 /// Attempts that it runs at once.
 const SLOTS: usize = 2;
@@ -290,7 +290,7 @@ impl World {
     /// Stops the tools whose lease is over.
     pub(super) fn expire(&mut self, w: usize) {
         let (now, mut n) = (self.now, 0);
-        if self.has(Bug::ToolOutlivesLease) {
+        if self.has(Mutation::ToolOutlivesLease) {
             return self.workers[w].held.iter_mut().for_each(|held| held.lease = Ms::MAX);
         }
         while n < self.workers[w].held.len() {

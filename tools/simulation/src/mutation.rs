@@ -1,8 +1,9 @@
-//! Bugs of the protocol that can be let in on purpose: the simulation has to find each of them.
+//! Wrong decisions and broken promises that can be switched on: the simulation must find each of them.
 
-/// A bug. None of them is in Redial: they are switches of the models in this crate.
+/// A mutation of the protocol. Those of the engine are its own (`redial_engine::mutation`); the others are switches of
+/// the models in this crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bug {
+pub enum Mutation {
     /// A claim is granted whatever state the call is in.
     ClaimWithoutCompare,
     /// A claim does not see that the call was cancelled.
@@ -15,15 +16,15 @@ pub enum Bug {
     ResultIngestedTwice,
     /// A result is acknowledged before it is committed.
     AckBeforeCommit,
-    /// A result is decided on a look at the call that a cancel has overtaken.
+    /// A result is planned from a look at the call that a cancel has overtaken.
     CancelNotGuardedAtIngest,
     /// A release takes back whatever claim the attempt has now.
     ReleaseWithoutClaim,
     /// A release does not see to it that its claim is not granted later.
     ReleaseWithoutGivingUp,
     /// A release that a cancel has overtaken is dropped.
-    ReleaseNotDecidedAnew,
-    /// Nobody looks at what is due.
+    ReleaseNotPlannedAgain,
+    /// No dispatcher looks at what is due.
     SweeperOff,
     /// A job is published again under the same message id.
     SameMessageId,
@@ -33,7 +34,7 @@ pub enum Bug {
     UnsafeRetriedOnLost,
     /// After an outage, leases expire before workers could renew them.
     NoGraceAfterOutage,
-    /// A worker lets a tool go on whose lease is over.
+    /// A worker does not stop a tool whose lease has ended.
     ToolOutlivesLease,
     /// A submission is acknowledged before it is committed.
     ReplyBeforeCommit,
@@ -47,8 +48,8 @@ pub enum Bug {
     TaskStartsOutOfTurn,
 }
 
-impl Bug {
-    /// Every bug.
+impl Mutation {
+    /// Every mutation.
     pub const ALL: [Self; 21] = [
         Self::ClaimWithoutCompare,
         Self::CancelNotCheckedAtClaim,
@@ -59,7 +60,7 @@ impl Bug {
         Self::CancelNotGuardedAtIngest,
         Self::ReleaseWithoutClaim,
         Self::ReleaseWithoutGivingUp,
-        Self::ReleaseNotDecidedAnew,
+        Self::ReleaseNotPlannedAgain,
         Self::SweeperOff,
         Self::SameMessageId,
         Self::RetriesWithoutCap,
@@ -72,4 +73,15 @@ impl Bug {
         Self::TaskWithoutLock,
         Self::TaskStartsOutOfTurn,
     ];
+
+    /// The engine's own mutation, if it is one of those.
+    pub(crate) const fn of_engine(self) -> Option<redial_engine::mutation::Mutation> {
+        use redial_engine::mutation::Mutation as Engine;
+        match self {
+            Self::RetriesWithoutCap => Some(Engine::RetriesWithoutCap),
+            Self::UnsafeRetriedOnLost => Some(Engine::UnsafeRetriedOnLost),
+            Self::NoGraceAfterOutage => Some(Engine::NoGraceAfterOutage),
+            _ => None,
+        }
+    }
 }
