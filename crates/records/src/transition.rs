@@ -37,7 +37,7 @@ pub enum Change {
     Publish {
         /// Attempts started.
         attempt: u32,
-        /// When the sweeper looks at it if nobody has claimed it.
+        /// When the sweeper looks at it if no worker has claimed it.
         check_at: Time,
     },
     /// Only the time of the sweeper's next look changes.

@@ -5,13 +5,14 @@ use std::{
     time::Duration,
 };
 
+use redial_records::Time;
 use sqlx::{
     ConnectOptions, Connection as _, PgConnection, PgPool, Postgres,
     pool::PoolConnection,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
-use crate::StoreError;
+use crate::{error::StoreError, migrations};
 
 /// A connection that was idle for longer is tried before it is used: the server may have been restarted meanwhile.
 const FRESH: Duration = Duration::from_secs(1);
@@ -76,12 +77,12 @@ impl Store {
     /// Opens the database without checking anything; connections are made when they are needed.
     pub(crate) fn open(config: &StoreConfig) -> Result<Self, StoreError> {
         let options: PgConnectOptions = config.url.parse()?;
-        // The library would ask the logs for each statement whether anybody wants to read it.
+        // The library would ask the log filter for each statement.
         let options = options.application_name("redial").options(settings(config.purpose)).disable_statement_logging();
         let pool = PgPoolOptions::new()
             .max_connections(config.connections)
             // Also sets how long the pool pauses between two tries to connect: up to a fifth of this. Once Postgres is
-            // back, nobody waits for longer.
+            // back, no caller waits for longer.
             .acquire_timeout(Duration::from_secs(2))
             // A question to the server before each statement would cost a round trip.
             .test_before_acquire(false)
@@ -120,7 +121,21 @@ impl Store {
         if setting("fsync").await? == "off" {
             tracing::warn!("Postgres runs with fsync = off: a power cut can lose accepted calls");
         }
-        crate::admin::check_version(self).await
+        self.check_version().await
+    }
+
+    async fn check_version(&self) -> Result<(), StoreError> {
+        let missing = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let missing = migrations::missing(&mut db).await?;
+                Ok(db.done(missing))
+            })
+            .await?;
+        match missing {
+            None => Ok(()),
+            Some((missing, all)) => Err(StoreError::NotMigrated(format!("{missing} of {all} migrations are missing"))),
+        }
     }
 
     /// Runs statements within the time limit of the purpose.
@@ -161,7 +176,7 @@ impl Store {
     }
 
     /// The database's clock.
-    pub async fn now(&self) -> Result<crate::Time, StoreError> {
+    pub async fn now(&self) -> Result<Time, StoreError> {
         self.run(async {
             let mut db = self.checkout().await?;
             let done = sqlx::query_scalar("SELECT clock_timestamp()").fetch_one(&mut *db).await?;

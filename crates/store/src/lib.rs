@@ -15,6 +15,7 @@ mod columns;
 mod connect;
 mod dead_letters;
 mod error;
+mod migrations;
 mod registry;
 mod retention;
 mod tasks;

@@ -33,10 +33,10 @@ impl DispatcherError {
     }
 }
 
-/// What a user is told when the database fails: nothing of its internals if it may pass, and a log line for us.
+/// The error that a user gets when the database fails; the details are logged.
 pub(crate) fn store_failed(error: &StoreError) -> ApiError {
     if error.is_transient() {
-        tracing::warn!(%error, "the database is not available");
+        tracing::warn!(%error, "the database was not available");
         ApiError::new(Code::Unavailable, "the database is not available now; try again")
     } else {
         tracing::error!(%error, "the database refused a statement");
@@ -44,7 +44,7 @@ pub(crate) fn store_failed(error: &StoreError) -> ApiError {
     }
 }
 
-/// What a user is told who asks for a call that is not on record.
+/// The error for an id that is not on record.
 pub(crate) fn call_not_found(call: CallId) -> ApiError {
     ApiError::new(Code::CallNotFound, format!("no call {call} is on record"))
 }

@@ -1,4 +1,4 @@
-//! Submissions without a reply: the intake stream. What cannot be accepted is kept with its reason.
+//! Submissions without a reply: the intake stream. What cannot be accepted becomes a dead letter.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,7 +17,7 @@ use crate::{
 
 /// Messages taken at once.
 const BATCH: usize = 256;
-/// A message that could not be stored now comes back after this.
+/// A message that could not be stored is delivered again after this.
 const PAUSE: Duration = Duration::from_secs(1);
 
 pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
@@ -29,8 +29,8 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
     deliveries.end().await;
 }
 
-/// Writes what the messages hold, then acknowledges them. A message whose acknowledgement is lost comes again, and
-/// meets its own calls and tasks by their keys.
+/// Writes what the messages submit, then acknowledges them. A message whose acknowledgement is lost is delivered
+/// again, and finds its own calls and tasks by their keys.
 async fn take(context: &Context, batch: Vec<Delivery>) {
     let (tasks, calls): (Vec<_>, Vec<_>) =
         batch.iter().partition(|delivery| delivery.subject() == subjects::TASK_INTAKE);
@@ -104,7 +104,7 @@ async fn settle(context: &Context, delivery: &Delivery, errors: &[ApiError]) {
             })
             .collect();
         if let Err(error) = context.store.keep_dead_letters(&kept).await {
-            tracing::warn!(%error, "a rejected submission could not be kept; it comes again");
+            tracing::warn!(%error, "could not keep a rejected submission; it will be delivered again");
             return delivery.nak(PAUSE).await;
         }
     }

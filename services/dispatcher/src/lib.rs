@@ -1,12 +1,9 @@
-//! The dispatcher: accepts submissions, grants claims, takes results in, sweeps what is due, publishes jobs.
+//! The dispatcher: accepts submissions, grants claims, ingests reports, sweeps over what is due, publishes jobs.
 //!
-//! Any number of dispatchers run side by side; none holds state that another needs. Each verb has its file: requests
-//! of users are [`submit`], [`intake`], [`get`], [`cancel`], [`redrive`]; of workers [`register`], [`claim`],
-//! [`renew`], [`release`], and their results [`ingest`]. [`sweep`] and [`watch`] act on time and on a lost stream.
-//! What happens to a call is decided by `redial_engine` alone; [`decide`] translates between it and the tables.
-//!
-//! Tasks have verbs of their own: [`submit_task`], [`get_task`], [`cancel_task`]. [`advance`] lets them go on;
-//! [`life`] translates for it between what came in and the engine, and [`replay`] does the same for what is on record.
+//! Any number of dispatchers run side by side; none holds state that another needs. Each verb has its file, by what it
+//! is about: `calls`, `tasks`, `workers`. Every decision is the engine's: a verb reads records, lets the engine plan,
+//! writes the transition, and hands its effects to `effects`, which alone carries them out. `intake` takes submissions
+//! without a reply, `watch` notices streams that were lost, `retention` prunes what ended long ago.
 
 mod agents;
 mod batcher;

@@ -30,7 +30,7 @@ pub(crate) async fn feed(
     Ok(())
 }
 
-/// Answers each request of a subject in a task of its own, for verbs that are rare enough to need no batches.
+/// Answers each request of a subject in a task of its own: for verbs that are too rare to need batches.
 pub(crate) async fn each<Q, R, F>(
     context: &Arc<Context>,
     subject: &'static str,

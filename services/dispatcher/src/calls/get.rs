@@ -1,4 +1,4 @@
-//! Tells a user where a call stands.
+//! Answers what is on record of a call.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Heartbeats of workers: extends their leases, tells them what is lost and what was cancelled.
+//! Takes heartbeats of workers: extends their leases, and answers which attempts are lost and which were cancelled.
 
 use std::{collections::HashMap, sync::Arc};
 

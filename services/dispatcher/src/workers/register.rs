@@ -1,4 +1,4 @@
-//! Workers say what they can run.
+//! Registers workers and their tools.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -27,16 +27,16 @@ pub(crate) async fn register(context: Arc<Context>, registration: Registration) 
     if !changed.is_empty()
         && let Err(error) = context.queue.publish(subjects::TOOLS_CHANGED, &()).await
     {
-        tracing::debug!(%error, "other dispatchers learn of the tools when somebody asks for them");
+        tracing::debug!(%error, "other dispatchers were not told of the tools; they read them when one is asked for");
     }
     Ok(serde_json::json!({}))
 }
 
-/// The pool of models holds models only, they are known by their prefix, and built-in tools are nobody else's.
+/// The pool of models holds models only, a prefix marks their names, and no worker registers a built-in tool.
 fn check_kind(tool: &ToolSpec) -> Result<(), String> {
     let (prefix, pool) = (turn::tool_name(""), turn::POOL);
     match (turn::model_name(&tool.name), tool.pool == pool) {
-        (Some(""), true) => Err(format!("{prefix:?} is no name of a model; a name is needed behind it")),
+        (Some(""), true) => Err(format!("{prefix:?} is not the name of a model; a name must follow it")),
         (None, true) => Err(format!("pool {pool:?} is for models; a name with the prefix {prefix:?} is needed")),
         (Some(_), false) => Err(format!("names with the prefix {prefix:?} are for models, in pool {pool:?}")),
         (None, false) if tool.name == READ_RESULT => Err("this is the name of a built-in tool; use another".to_owned()),
@@ -55,7 +55,7 @@ pub(crate) async fn listen_for_changes(
     tasks.spawn(async move {
         while let Some(Some(_)) = until(&shutdown, changes.next()).await {
             if let Err(error) = context.registry.refresh(&context.store).await {
-                tracing::warn!(%error, "the registry could not be read again");
+                tracing::warn!(%error, "could not read the registry again");
             }
         }
     });
