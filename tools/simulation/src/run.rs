@@ -21,11 +21,11 @@ use crate::{
 pub struct Run {
     /// The first seed; the others follow it.
     pub seed: u64,
-    /// How many histories.
+    /// Histories to play.
     pub histories: u64,
-    /// On so many threads.
+    /// Threads to play them on.
     pub threads: usize,
-    /// A mutation to let in.
+    /// The mutation to switch on.
     pub mutation: Option<Mutation>,
 }
 
@@ -111,7 +111,7 @@ fn failed(seed: u64, size: u32, violation: Violation, mutation: Option<Mutation>
     Failed { seed, size, violation, log: tell(&small, mutation) }
 }
 
-/// Takes histories until there are none left, or somebody found one that breaks an invariant.
+/// Takes histories until there are none left, or one of the threads found one that breaks an invariant.
 fn thread(run: &Run, next: &AtomicU64, found: &Mutex<Option<(u64, Violation)>>) -> Tally {
     let mut tally = Tally::default();
     let mut plan = Plan::empty();

@@ -1,6 +1,6 @@
 //! Makes a plan that breaks an invariant as small and plain as it gets.
 
-use crate::{Mutation, Invariant, Plan, world::World};
+use crate::{Invariant, Mutation, Plan, world::World};
 
 /// The smallest plan found that breaks the same invariant: fewer moves, fewer calls and processes, plainer moves.
 #[must_use]

@@ -28,7 +28,7 @@ use self::{
     rows::{Claim, Job, JobMessage, Ledger, Ms, Packet, Process, Report, ResultMessage, Row, Tables, TaskRow},
     worker::Worker,
 };
-use crate::{Mutation, Invariant, Setup, Violation, plan::Plan};
+use crate::{Invariant, Mutation, Setup, Violation, plan::Plan};
 
 /// How long a lease holds.
 const LEASE: Ms = 15_000;
@@ -150,7 +150,11 @@ impl World {
     }
 
     /// Plays a plan and writes down what happens.
-    pub(crate) fn tell_all(&mut self, plan: &Plan, mutation: Option<Mutation>) -> (Vec<String>, Result<Ended, Violation>) {
+    pub(crate) fn tell_all(
+        &mut self,
+        plan: &Plan,
+        mutation: Option<Mutation>,
+    ) -> (Vec<String>, Result<Ended, Violation>) {
         self.log = Some(Vec::new());
         let ended = self.run(plan, mutation);
         (self.log.take().unwrap_or_default(), ended)

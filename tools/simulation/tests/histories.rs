@@ -2,7 +2,7 @@
 
 use std::{num::NonZero, thread};
 
-use redial_simulation::{Mutation, Invariant, Plan, Run, find, play, shrink, size_of, tell};
+use redial_simulation::{Invariant, Mutation, Plan, Run, find, play, shrink, size_of, tell};
 
 /// A debug build plays some of them; `./dev simulate` plays a million.
 const HISTORIES: u64 = if cfg!(debug_assertions) { 50_000 } else { 1_000_000 };
@@ -10,8 +10,8 @@ const HISTORIES: u64 = if cfg!(debug_assertions) { 50_000 } else { 1_000_000 };
 #[test]
 fn every_invariant_holds_in_every_history() {
     let threads = thread::available_parallelism().map_or(2, NonZero::get);
-    let tally =
-        play(&Run { seed: 1, histories: HISTORIES, threads, mutation: None }).unwrap_or_else(|failed| panic!("{failed}"));
+    let tally = play(&Run { seed: 1, histories: HISTORIES, threads, mutation: None })
+        .unwrap_or_else(|failed| panic!("{failed}"));
     println!("{tally}");
     // What is never reached is not tested.
     assert!(tally.calls[3..7].iter().all(|count| *count > HISTORIES / 50), "too few calls end in some state: {tally}");

@@ -1,12 +1,12 @@
-//! The simulation finds each mutation of the protocol that is let in.
+//! The simulation finds each mutation of the protocol.
 
 use redial_simulation::{Mutation, Run, find};
 
-/// Each mutation is found within so many histories; most of them within a hundred.
+/// Each mutation is found within this number of histories; most of them within a hundred.
 const HISTORIES: u64 = 200_000;
 
 #[test]
-fn every_bug_is_found() {
+fn every_mutation_is_found() {
     let mut missed = Vec::new();
     for mutation in Mutation::ALL {
         let run = Run { seed: 1, histories: HISTORIES, threads: 1, mutation: Some(mutation) };

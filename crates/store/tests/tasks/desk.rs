@@ -5,8 +5,8 @@ use redial_proto::{
 };
 use redial_records::{NewCall, TaskCall};
 use redial_store::{
-    Advanced, Advancer, NewTask, Purpose, Store, StoreConfig, StoreError, SubmittedTask, TaskChange,
-    TaskRow, Time, admin,
+    Advanced, Advancer, NewTask, Purpose, Store, StoreConfig, StoreError, SubmittedTask, TaskChange, TaskRow, Time,
+    admin,
 };
 use redial_testkit::{Servers, until};
 use sqlx::{PgPool, postgres::PgPoolOptions};

@@ -11,7 +11,7 @@ use super::{
         worker_id,
     },
 };
-use crate::{Mutation, Invariant};
+use crate::{Invariant, Mutation};
 
 /// How a transaction goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use super::{
     dispatcher::{Task, Work},
     rows::{Grant, Packet, Process, Report, Row, call_id, worker_id},
 };
-use crate::{Mutation, Invariant};
+use crate::{Invariant, Mutation};
 
 /// How far a step brought a work.
 enum Progress {

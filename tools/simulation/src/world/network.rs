@@ -1,4 +1,4 @@
-//! NATS: streams that forget, and messages that nobody stores.
+//! NATS: streams that lose messages, and messages that no stream stores.
 
 use super::{
     World,
@@ -35,7 +35,7 @@ impl World {
         self.results.push(ResultMessage { seq: self.seq, report, again_at: 0 });
     }
 
-    /// Sends a message that is lost if somebody cannot be reached.
+    /// Sends a message that no stream stores: it is lost if its receiver cannot be reached.
     pub(super) fn send(&mut self, packet: Packet) {
         let (process, _) = packet.worker();
         if !self.nats_up {

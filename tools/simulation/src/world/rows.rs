@@ -4,9 +4,7 @@ use std::{fmt, time::Duration};
 
 use chrono::DateTime;
 use redial_engine::{Time, task::Task};
-use redial_proto::{
-    CallId, CallState, ClaimId, Effect, ErrorClass, Message, RetryOverride, TaskState, WorkerId,
-};
+use redial_proto::{CallId, CallState, ClaimId, Effect, ErrorClass, Message, RetryOverride, TaskState, WorkerId};
 use redial_records::{CallFacts, CallRecord};
 use uuid::Uuid;
 
@@ -68,7 +66,7 @@ pub(crate) struct Place {
 }
 
 impl Row {
-    /// A call that nobody has submitted yet.
+    /// A call that is not submitted yet.
     pub(crate) const fn new(effect: Effect, max_attempts: u32, deadline_ms: Ms) -> Self {
         Self {
             exists: false,
@@ -308,7 +306,7 @@ pub(crate) struct Grant {
     pub(crate) claim: Claim,
 }
 
-/// A message that nobody stores.
+/// A message that no stream stores.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Packet {
     Claim { worker: Process, claim: Claim, jobs: Jobs, deliveries: u32 },
