@@ -130,12 +130,12 @@ async fn retention_deletes_only_old_ended_calls() {
     };
     let live = count("calls WHERE wake_at IS NOT NULL").await;
     let (deleted, (scans, rows)) =
-        cost(&stack, Purpose::Dispatch, async |store| store.forget(cutoff, 1_000).await).await;
+        cost(&stack, Purpose::Dispatch, async |store| store.prune(cutoff, 1_000).await).await;
     assert_eq!((deleted.unwrap(), scans), (1_000, 0), "calls deleted, sequential scans");
     assert!(rows <= 5_000, "{rows} rows were looked at to delete 1000");
     let (deleted, _) = cost(&stack, Purpose::Dispatch, async |store| {
         let mut all = 0;
-        while let deleted @ 1.. = store.forget(cutoff, 1_000).await.unwrap() {
+        while let deleted @ 1.. = store.prune(cutoff, 1_000).await.unwrap() {
             all += deleted;
         }
         all

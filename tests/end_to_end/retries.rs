@@ -148,7 +148,7 @@ async fn an_unsafe_tool_is_never_run_twice_on_a_guess() {
         let view = stack.ended(call).await;
         assert_eq!((view.state, view.class, view.attempts), (CallState::Unknown, Some(class), 1));
         assert_eq!(stack.ledger.count(Deed::Started, call), 1);
-        assert!(view.message.unwrap().contains("somebody has to look"));
+        assert!(view.message.unwrap().contains("an operator must inspect it"));
     }
     assert_eq!(stack.output(harmless).await, r#"{"attempt":3}"#, "certain that nothing happened: tried again");
     let ledger = stack.ledger.clone();

@@ -1,19 +1,25 @@
 //! When the job of an unclaimed call is published again.
 //!
 //! A job can get lost: the dispatcher dies between the commit and the publish, or the stream's store is wiped. It can
-//! also just wait its turn in a long queue. Publishing again is harmless to correctness (a claim decides) but not to
-//! the servers, so the waits double, and a pool whose queue is not empty gets nothing more for a while.
+//! also just wait in a long queue. Publishing again is harmless to correctness (a claim decides) but not to
+//! the servers, so the waits double, and for a pool whose queue is not empty nothing is published again for a while.
 
-use crate::{Time, ms};
+use crate::{Time, span::ms};
 
-/// How long a published job may stay unclaimed before somebody looks, in ms.
+/// How long a published job may stay unclaimed before the sweeper looks at its call, in ms.
 pub const FIRST_CHECK_MS: u64 = 10_000;
 /// The longest wait between two checks, in ms.
 pub const LONGEST_CHECK_MS: u64 = 300_000;
 /// While jobs of the pool are still waiting on the stream, a job is taken for one of them this long, in ms.
 pub const PATIENCE_MS: u64 = 600_000;
 
-/// What to do about a call that nobody claimed.
+/// Jobs published again in one pass of a sweep, or in one second after a loss, at most: the sweeper must not become the
+/// storm itself.
+pub const MOST_REPUBLISHED: u32 = 5_000;
+/// When that many were published again, the others are looked at again after this, in ms.
+pub const PAUSE_MS: u64 = 1_000;
+
+/// What to do about a call that no worker claimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unclaimed {
     /// Publish its job again, and look again then.
@@ -56,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_is_given_time_but_not_for_ever() {
+    fn a_full_queue_is_given_time_but_not_without_limit() {
         let start = Time::default();
         let at = |s: u64| start + ms(s * 1000);
         assert_eq!(unclaimed(1, start, true, at(10)), Unclaimed::Wait { check_at: at(20) });

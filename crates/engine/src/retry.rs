@@ -2,7 +2,7 @@
 
 use redial_proto::RetryPolicy;
 
-use crate::{Time, ms};
+use crate::{Time, span::ms};
 
 /// The longest wait in ms before the attempt after `attempt`: `min(cap, initial × factor^(attempt-1))`.
 pub fn longest_wait_ms(policy: &RetryPolicy, attempt: u32) -> u64 {

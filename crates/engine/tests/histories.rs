@@ -3,13 +3,22 @@
 use chrono::TimeDelta;
 use proptest::prelude::*;
 use rand::{Rng, SeedableRng, rngs::StdRng};
-use redial_engine::{Call, Event, Next, Time, step};
-use redial_proto::{CallState, Effect, ErrorClass, Failure, RetryPolicy};
+use redial_engine::{
+    Time,
+    call::{CallEvent, Republish, grants, plan},
+};
+use redial_proto::{
+    CallId, CallState, ClaimId, Effect, ErrorClass, Failure, JobRef, RetryOverride, RetryPolicy, WorkerId,
+};
+use redial_records::{CallRecord, Change, Claim};
+use uuid::Uuid;
 
 /// A call with the bookkeeping that the store does, and the facts that the invariants are about.
 struct History {
-    call: Call,
+    call: CallRecord,
+    policy: RetryPolicy,
     now: Time,
+    claims: u128,
     /// Numbers of the attempts in the audit.
     audited: Vec<u32>,
     /// Attempts in which the tool may have done its work.
@@ -21,63 +30,75 @@ struct History {
 impl History {
     fn new(effect: Effect, max_attempts: u32) -> Self {
         let now = Time::default();
-        let retry = RetryPolicy { initial_ms: 500, factor: 2.0, cap_ms: 5000, max_attempts, deadline_ms: 120_000 };
-        let deadline_at = now + TimeDelta::seconds(120);
-        let call = Call {
+        let policy = RetryPolicy { initial_ms: 500, factor: 2.0, cap_ms: 5000, max_attempts, deadline_ms: 120_000 };
+        let call = CallRecord {
+            id: CallId(Uuid::nil()),
             state: CallState::Ready,
             attempt: 0,
+            tool: String::new(),
+            pool: String::new(),
             effect,
-            retry,
-            deadline_at,
+            retry: RetryOverride::default(),
+            timeout_ms: 1_000,
+            traceparent: None,
+            deadline_at: now + TimeDelta::seconds(120),
+            worker: None,
+            claim: None,
             lease_until: None,
             cancel_requested: false,
+            publish_no: 1,
+            published_at: now,
+            origin: None,
+            read_at: now,
         };
-        Self { call, now, audited: Vec::new(), effects: 0, ends: 0, cancel_acknowledged: false }
+        Self { call, policy, now, claims: 0, audited: Vec::new(), effects: 0, ends: 0, cancel_acknowledged: false }
     }
 
-    fn apply(&mut self, event: &Event<'_>, random: f64) {
+    fn claim(&mut self, attempt: u32) {
+        self.claims += 1;
+        let worker: WorkerId = "worker-1".parse().unwrap();
+        let claim = ClaimId(Uuid::from_u128(self.claims));
+        let asked = Claim { job: JobRef { call: self.call.id, attempt }, claim, worker: worker.clone() };
+        if !grants(&self.call, &asked, self.now) {
+            return;
+        }
         let before = self.call.clone();
-        let step = step(&self.call, event, self.now, random);
-        if let Some(failure) = &step.ended_attempt {
+        assert!(!self.cancel_acknowledged, "nothing starts after an acknowledged cancel");
+        self.call.state = CallState::Running;
+        self.call.attempt += 1;
+        (self.call.claim, self.call.worker) = (Some(claim), Some(worker));
+        self.call.lease_until = Some(self.now + TimeDelta::seconds(15));
+        self.check(&before);
+    }
+
+    fn apply(&mut self, event: &CallEvent<'_>, random: f64) {
+        let before = self.call.clone();
+        let Some(transition) = plan(&self.call, &self.policy, event, self.now, random) else { return };
+        if let Some(attempt) = transition.ended_attempt() {
             assert_eq!(before.state, CallState::Running, "only a running attempt can end");
             self.audited.push(before.attempt);
-            self.effects += u32::from(failure.as_ref().is_none_or(|failure| failure.effect_possible));
+            self.effects += u32::from(attempt.result.as_ref().map_or_else(|failure| failure.effect_possible, |_| true));
         }
-        match step.next {
-            Next::Unchanged | Next::Unclaimed => {}
-            Next::StillRunning { until } => assert!(until > self.now),
-            Next::Running => {
-                assert!(!self.cancel_acknowledged, "nothing starts after an acknowledged cancel");
-                self.call.state = CallState::Running;
-                self.call.attempt += 1;
-                self.call.lease_until = Some(self.now + TimeDelta::seconds(15));
-            }
-            Next::StopWorker => self.call.cancel_requested = true,
-            Next::Ready => {
-                self.call.state = CallState::Ready;
-                if matches!(event, Event::Released) {
-                    self.call.attempt -= 1;
-                }
-            }
-            Next::RetryWait { until } => {
-                assert!(until >= self.now);
-                self.call.state = CallState::RetryWait;
-            }
-            Next::Ended { state, why } => {
+        (self.call.state, self.call.attempt) = (transition.state(), transition.attempt());
+        match transition.change {
+            Change::Publish { check_at, .. } => assert!(check_at > self.now),
+            Change::Postpone { wake_at } => assert!(wake_at > self.now),
+            Change::RequestCancel => self.call.cancel_requested = true,
+            Change::Retry { due_at, .. } => assert!(due_at >= self.now),
+            Change::End { state, failure, .. } => {
                 assert!(state.is_terminal() && state != CallState::Refused);
-                assert_eq!(why.is_none(), state == CallState::Succeeded);
-                self.call.state = state;
+                assert_eq!(failure.is_none(), state == CallState::Succeeded);
                 self.ends += 1;
-                self.cancel_acknowledged |= matches!(event, Event::Cancel);
+                self.cancel_acknowledged |= matches!(event, CallEvent::Cancel);
             }
         }
         self.check(&before);
     }
 
-    fn check(&self, before: &Call) {
+    fn check(&self, before: &CallRecord) {
         assert!(!before.state.is_terminal() || self.call == *before, "a terminal call changed");
         assert!(self.ends <= 1);
-        assert!(self.call.attempt <= self.call.retry.max_attempts);
+        assert!(self.call.attempt <= self.policy.max_attempts);
         assert!((1..).zip(&self.audited).all(|(wanted, found)| wanted == *found), "gaps: {:?}", self.audited);
         if self.call.effect == Effect::Unsafe {
             assert!(self.effects <= 1, "an unsafe tool may have run twice");
@@ -95,14 +116,18 @@ fn random_event(history: &mut History, rng: &mut StdRng) {
     failure.effect_possible = rng.random();
     failure.retry_after_ms = rng.random_bool(0.2).then(|| rng.random_range(0..90_000));
     let event = match rng.random_range(0..12) {
-        0..=3 => Event::Claim { attempt: (history.call.attempt + rng.random_range(0..3)).max(1) },
-        4 => Event::Succeeded,
-        5..=7 => Event::Failed(&failure),
-        8 => Event::Released,
-        9 => Event::Cancel,
-        _ => Event::Woken { retry_allowed: rng.random(), grace_until: Time::default() },
+        0..=3 => return history.claim((history.call.attempt + rng.random_range(0..3)).max(1)),
+        4 => CallEvent::Succeeded { duration_ms: 1, output: "{}" },
+        5..=7 => CallEvent::Failed { duration_ms: 1, failure: &failure },
+        8 => CallEvent::Released,
+        9 => CallEvent::Cancel,
+        _ => due(rng.random()),
     };
     history.apply(&event, rng.random());
+}
+
+const fn due(retry_allowed: bool) -> CallEvent<'static> {
+    CallEvent::Due { retry_allowed, grace_until: chrono::DateTime::UNIX_EPOCH, republish: Republish::Now }
 }
 
 #[test]
@@ -132,10 +157,10 @@ proptest! {
         for _ in 0..steps {
             random_event(&mut history, &mut rng);
         }
-        // No worker and no user any more, only time: leases expire, retries come due, the deadline passes.
+        // Only time passes now: leases expire, retries come due, the deadline passes.
         for _ in 0..40 {
             history.now += TimeDelta::seconds(16);
-            history.apply(&Event::Woken { retry_allowed: true, grace_until: Time::default() }, rng.random());
+            history.apply(&due(true), rng.random());
         }
         prop_assert!(history.call.state.is_terminal(), "{:?}", history.call);
     }

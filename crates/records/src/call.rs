@@ -1,7 +1,7 @@
 //! Calls: rows of the table `calls`.
 
 use redial_proto::{
-    CallId, CallState, ClaimId, Effect as ToolEffect, Failure, Repair, RetryOverride, TaskId, WorkerId,
+    CallId, CallState, ClaimId, Effect as ToolEffect, Failure, JobRef, Repair, RetryOverride, TaskId, WorkerId,
 };
 use uuid::Uuid;
 
@@ -100,6 +100,17 @@ pub struct NewCall {
     pub task: Option<TaskCall>,
 }
 
+/// A worker asks for an attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// The call, and the number that its next attempt would have.
+    pub job: JobRef,
+    /// The request that asks.
+    pub claim: ClaimId,
+    /// The worker.
+    pub worker: WorkerId,
+}
+
 /// The ended call that a new one runs again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Redrive {
@@ -118,4 +129,15 @@ pub struct TaskCall {
     pub turn: u32,
     /// 0 is the model turn itself; its tool calls count from 1.
     pub call_index: u32,
+}
+
+/// The retry budget of a tool, as it is on record: see the engine's `Budget`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RetryBucket {
+    /// The tool's name.
+    pub tool: String,
+    /// Tokens left when it last changed; `None` if nothing is on record.
+    pub tokens: Option<f64>,
+    /// Seconds since it last changed.
+    pub seconds: f64,
 }

@@ -9,7 +9,7 @@ pub mod effect;
 pub mod task;
 pub mod transition;
 
-pub use call::{CallContent, CallRecord, NewCall, Redrive, TaskCall};
+pub use call::{CallContent, CallRecord, Claim, NewCall, Redrive, RetryBucket, TaskCall};
 pub use effect::{Effect, OutgoingJob};
 pub use task::{EndedCall, InboxItem, NewTask, StartInfo, TaskOutcome, TaskRecord, TaskStatus, TaskTransition};
 pub use transition::{CallFacts, Change, EndedAttempt, Guard, Transition};

@@ -37,7 +37,7 @@ pub enum Change {
     Publish {
         /// Attempts started.
         attempt: u32,
-        /// When the sweeper looks at it if nobody has claimed it.
+        /// When the sweeper looks at it if no worker has claimed it.
         check_at: Time,
     },
     /// Only the time of the sweeper's next look changes.
@@ -63,6 +63,40 @@ pub enum Change {
         /// How its attempt ended; `None` if it ended without one.
         attempt: Option<EndedAttempt>,
     },
+}
+
+impl Transition {
+    /// The call's state after the transition.
+    pub const fn state(&self) -> CallState {
+        match self.change {
+            Change::Publish { .. } => CallState::Ready,
+            Change::Postpone { .. } | Change::RequestCancel => self.guard.state,
+            Change::Retry { .. } => CallState::RetryWait,
+            Change::End { state, .. } => state,
+        }
+    }
+
+    /// The attempts started after the transition.
+    pub const fn attempt(&self) -> u32 {
+        match self.change {
+            Change::Publish { attempt, .. } => attempt,
+            _ => self.guard.attempt,
+        }
+    }
+
+    /// Whether a job is to be published.
+    pub const fn publishes(&self) -> bool {
+        matches!(self.change, Change::Publish { .. })
+    }
+
+    /// How the current attempt ended, if it did.
+    pub const fn ended_attempt(&self) -> Option<&EndedAttempt> {
+        match &self.change {
+            Change::Retry { attempt, .. } => Some(attempt),
+            Change::End { attempt, .. } => attempt.as_ref(),
+            Change::Publish { .. } | Change::Postpone { .. } | Change::RequestCancel => None,
+        }
+    }
 }
 
 /// How an attempt ended.

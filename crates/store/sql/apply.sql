@@ -1,5 +1,5 @@
--- Changes calls and writes the attempts that this ends, in one statement. A call that is no longer as expected is
--- left alone, and is not in the answer. A task hears in its inbox of each of its calls that ends or will be repeated.
+-- Changes calls and writes the attempts that this ends, in one statement. A call that is no longer as its guard says
+-- stays unchanged and is not in the answer. The task of a call that ends or will be retried gets an item in its inbox.
 WITH changed AS (
     UPDATE calls c
     SET state = i.state,
@@ -12,12 +12,14 @@ WITH changed AS (
         class = i.class,
         message = i.message
     FROM UNNEST(
-        $1::uuid[], $2::text[], $3::int[], $4::text[], $5::boolean[], $6::text[], $7::int[], $8::boolean[],
-        $9::timestamptz[], $10::boolean[], $11::boolean[], $12::text[], $13::text[], $14::boolean[], $15::bigint[],
-        $16::text[], $17::text[], $18::text[], $19::timestamptz[], $20::text[], $21::uuid[]
-    ) AS i (id, was_state, was_attempt, was_worker, was_cancel, state, attempt, ends,
-            wake_at, publish, cancel, class, message, audit, duration_ms,
-            audit_class, audit_message, audit_details, retry_at, output, was_claim),
+        $1::uuid[], $2::text[], $3::int[], $4::text[], $5::uuid[], $6::boolean[],
+        $7::text[], $8::int[], $9::boolean[], $10::timestamptz[], $11::boolean[], $12::boolean[],
+        $13::text[], $14::text[],
+        $15::boolean[], $16::bigint[], $17::text[], $18::text[], $19::text[], $20::timestamptz[], $21::text[]
+    ) AS i (id, was_state, was_attempt, was_worker, was_claim, was_cancel,
+            state, attempt, ends, wake_at, publish, cancel,
+            class, message,
+            audit, duration_ms, audit_class, audit_message, audit_details, retry_at, output),
         (SELECT clock_timestamp() AS now) t
     WHERE c.id = ANY (ARRAY[i.id])
         AND c.state = i.was_state

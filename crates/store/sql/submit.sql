@@ -6,19 +6,19 @@ INSERT INTO calls (
 SELECT
     i.id,
     CASE WHEN i.class IS NULL THEN 'ready' ELSE 'refused' END,
-    CASE WHEN i.class IS NULL THEN t.now + LEAST($20::bigint, i.deadline_ms) * interval '1 ms' END,
+    CASE WHEN i.class IS NULL THEN t.now + LEAST($1::bigint, i.deadline_ms) * interval '1 ms' END,
     i.tool, i.pool, i.effect, i.tenant, i.key, i.content, i.conversation, i.arguments::json, i.timeout_ms,
     i.retry::json, i.notify, i.traceparent, t.now, t.now, t.now + i.deadline_ms * interval '1 ms',
     CASE WHEN i.class IS NOT NULL THEN t.now END,
     i.class, i.message, i.details::json, i.redrive_of, i.origin_id, i.repairs::json,
     i.task_id, i.turn, i.call_index
 FROM UNNEST(
-    $1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::uuid[], $8::text[], $9::text[],
-    $10::bigint[], $11::text[], $12::boolean[], $13::text[], $14::bigint[], $15::text[], $16::text[], $17::text[],
-    $18::uuid[], $19::uuid[], $21::text[], $22::uuid[], $23::int[], $24::int[]
+    $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::uuid[], $9::text[], $10::text[],
+    $11::text[], $12::bigint[], $13::text[], $14::boolean[], $15::text[], $16::bigint[],
+    $17::text[], $18::text[], $19::text[], $20::uuid[], $21::uuid[], $22::uuid[], $23::int[], $24::int[]
 ) AS i (id, tool, pool, effect, tenant, key, content, conversation, arguments,
-        timeout_ms, retry, notify, traceparent, deadline_ms, class, message, details,
-        redrive_of, origin_id, repairs, task_id, turn, call_index),
+        repairs, timeout_ms, retry, notify, traceparent, deadline_ms,
+        class, message, details, redrive_of, origin_id, task_id, turn, call_index),
     (SELECT clock_timestamp() AS now) t
 ON CONFLICT DO NOTHING
 RETURNING id

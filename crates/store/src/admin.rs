@@ -1,10 +1,12 @@
 //! Setting up databases: migrations and, for private servers, databases.
 
-use sqlx::{AssertSqlSafe, Connection, PgConnection, migrate::Migrator};
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
-use crate::{Purpose, Store, StoreConfig, StoreError};
-
-static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
+use crate::{
+    StoreError,
+    connect::{Purpose, Store, StoreConfig},
+    migrations::{MIGRATIONS, applied},
+};
 
 /// Brings the tables up to this version. Several processes may do so at once: one works, the others wait.
 /// Returns how many migrations were applied.
@@ -46,28 +48,4 @@ pub async fn create_database(server_url: &str, name: &str) -> Result<(), StoreEr
 pub async fn ping(url: &str) -> Result<(), StoreError> {
     let config = StoreConfig { url: url.to_owned(), connections: 1, purpose: Purpose::Dispatch };
     Store::open(&config)?.now().await.map(|_| ())
-}
-
-pub(crate) async fn check_version(store: &Store) -> Result<(), StoreError> {
-    let found = store
-        .run_again(|| async {
-            let mut db = store.checkout().await?;
-            let found = applied(&mut db).await?;
-            Ok(db.done(found))
-        })
-        .await?;
-    let known: Vec<i64> = MIGRATIONS.iter().filter(|m| m.migration_type.is_up_migration()).map(|m| m.version).collect();
-    match known.iter().filter(|version| !found.contains(version)).count() {
-        0 => Ok(()),
-        missing => Err(StoreError::NotMigrated(format!("{missing} of {} migrations are missing", known.len()))),
-    }
-}
-
-async fn applied(connection: &mut PgConnection) -> Result<Vec<i64>, sqlx::Error> {
-    let table: Option<String> =
-        sqlx::query_scalar("SELECT to_regclass('_sqlx_migrations')::text").fetch_one(&mut *connection).await?;
-    if table.is_none() {
-        return Ok(Vec::new());
-    }
-    sqlx::query_scalar("SELECT version FROM _sqlx_migrations WHERE success").fetch_all(connection).await
 }

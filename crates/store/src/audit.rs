@@ -1,4 +1,4 @@
-//! People's questions: history, one call whole, tools, workers, what was rejected.
+//! Questions over the history: lists of calls, one call with its attempts, tools, workers, dead letters.
 
 use redial_proto::{CallState, ErrorClass};
 use serde_json::value::RawValue;

@@ -6,13 +6,14 @@ use std::{
 };
 
 use redial_backoff::Backoff;
+use redial_records::Time;
 use sqlx::{
     ConnectOptions, Connection as _, PgConnection, PgPool, Postgres,
     pool::PoolConnection,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
-use crate::StoreError;
+use crate::{error::StoreError, migrations};
 
 /// A connection that was idle for longer is tried before it is used: the server may have been restarted meanwhile.
 const FRESH: Duration = Duration::from_secs(1);
@@ -28,7 +29,7 @@ const RECONNECT: Backoff = Backoff::new(Duration::from_millis(50), Duration::fro
 pub enum Purpose {
     /// A dispatcher's: short statements by key.
     Dispatch,
-    /// People's questions over the whole history.
+    /// Questions over the whole history.
     Audit,
 }
 
@@ -65,12 +66,12 @@ impl Store {
     /// Opens the database without checking anything; connections are made when they are needed.
     pub(crate) fn open(config: &StoreConfig) -> Result<Self, StoreError> {
         let options: PgConnectOptions = config.url.parse()?;
-        // The library would ask the logs for each statement whether anybody wants to read it.
+        // The library would ask the log filter for each statement.
         let options = options.application_name("redial").options(settings(config.purpose)).disable_statement_logging();
         let pool = PgPoolOptions::new()
             .max_connections(config.connections)
             // Also sets how long the pool pauses between two tries to connect: up to a fifth of this. Once Postgres is
-            // back, nobody waits for longer.
+            // back, no caller waits for longer.
             .acquire_timeout(Duration::from_secs(2))
             // A question to the server before each statement would cost a round trip.
             .test_before_acquire(false)
@@ -109,7 +110,21 @@ impl Store {
         if setting("fsync").await? == "off" {
             tracing::warn!("Postgres runs with fsync = off: a power cut can lose accepted calls");
         }
-        crate::admin::check_version(self).await
+        self.check_version().await
+    }
+
+    async fn check_version(&self) -> Result<(), StoreError> {
+        let missing = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let missing = migrations::missing(&mut db).await?;
+                Ok(db.done(missing))
+            })
+            .await?;
+        match missing {
+            None => Ok(()),
+            Some((missing, all)) => Err(StoreError::NotMigrated(format!("{missing} of {all} migrations are missing"))),
+        }
     }
 
     /// Runs statements within the time limit of the purpose.
@@ -142,8 +157,15 @@ impl Store {
         Ok(Connection(Some(self.pool.acquire().await?)))
     }
 
+    /// Opens a transaction on a connection of the pool.
+    pub(crate) async fn begin(&self) -> Result<Transaction, sqlx::Error> {
+        let mut db = self.checkout().await?;
+        sqlx::raw_sql("BEGIN").execute(&mut *db).await?;
+        Ok(Transaction(db))
+    }
+
     /// The database's clock.
-    pub async fn now(&self) -> Result<crate::Time, StoreError> {
+    pub async fn now(&self) -> Result<Time, StoreError> {
         self.run(async {
             let mut db = self.checkout().await?;
             let done = sqlx::query_scalar("SELECT clock_timestamp()").fetch_one(&mut *db).await?;
@@ -167,14 +189,42 @@ impl Purpose {
     }
 }
 
+/// An open transaction. Dropped without a commit, it closes its connection, which rolls it back.
+#[derive(Debug)]
+pub(crate) struct Transaction(Connection);
+
+impl Transaction {
+    /// Commits, and gives the connection back to the pool.
+    pub(crate) async fn commit(mut self) -> Result<(), sqlx::Error> {
+        sqlx::raw_sql("COMMIT").execute(&mut *self.0).await?;
+        self.0.done(());
+        Ok(())
+    }
+}
+
+impl Deref for Transaction {
+    type Target = PgConnection;
+
+    fn deref(&self) -> &PgConnection {
+        &self.0
+    }
+}
+
+impl DerefMut for Transaction {
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        &mut self.0
+    }
+}
+
 /// A connection that goes back to the pool only after its work is done. After an error, a timeout, or when its future
 /// is dropped half-way, it is closed instead: a statement may still be running on it, and once the network is silent
-/// the pool would wait for it for ever and be a call_index short (sqlx issue 4349).
+/// the pool would wait for it without end and be one connection short (sqlx issue 4349).
+#[derive(Debug)]
 pub(crate) struct Connection(Option<PoolConnection<Postgres>>);
 
 impl Connection {
-    /// Gives the connection back, and the work's result on. The pool asks the server once more then, and would wait for
-    /// the answer of a network that has gone silent as long as that stays silent; so this is done in its place.
+    /// Gives the connection back, and returns the work's result. The pool asks the server once more then, and would
+    /// wait for the answer as long as the network stays silent; so that happens in a task of its own.
     pub(crate) fn done<T>(mut self, result: T) -> T {
         if let Some(mut connection) = self.0.take() {
             tokio::spawn(async move {

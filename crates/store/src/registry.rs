@@ -2,12 +2,12 @@
 
 use redial_proto::{Registration, ToolSpec, WorkerId};
 
-use crate::{Store, StoreError, int};
+use crate::{StoreError, columns::int, connect::Store};
 
-/// What a heartbeat says of its worker.
+/// What a heartbeat says about its worker.
 #[derive(Clone, Debug)]
 pub struct WorkerHeartbeat<'a> {
-    /// Who.
+    /// The worker.
     pub worker: &'a WorkerId,
     /// Calls it can run at once.
     pub slots: u32,
@@ -27,31 +27,20 @@ impl Store {
         let worker = registration.worker.as_str();
         self.run_again(|| async {
             let mut db = self.checkout().await?;
-            sqlx::query!(
-                "INSERT INTO workers (id, version, tools, started_at, slots) VALUES ($1, $2, $3, $4, $5)
-                 ON CONFLICT (id) DO UPDATE SET tools = EXCLUDED.tools, slots = EXCLUDED.slots,
-                                                last_seen_at = clock_timestamp()",
+            let (started_at, slots) = (registration.started_at, int(registration.slots));
+            sqlx::query_file!(
+                "sql/register_worker.sql",
                 worker,
                 registration.version,
                 &names as &[&str],
-                registration.started_at,
-                int(registration.slots),
+                started_at,
+                slots
             )
             .execute(&mut *db)
             .await?;
-            let changed = sqlx::query_scalar!(
-                "INSERT INTO tools AS t (name, spec, registered_by)
-                 SELECT name, spec::json, $3 FROM UNNEST($1::text[], $2::text[]) AS i (name, spec) ORDER BY name
-                 ON CONFLICT (name) DO UPDATE SET spec = EXCLUDED.spec, registered_by = EXCLUDED.registered_by,
-                                                  registered_at = clock_timestamp()
-                 WHERE t.spec::text <> EXCLUDED.spec::text
-                 RETURNING name",
-                &names as &[&str],
-                &specs,
-                worker,
-            )
-            .fetch_all(&mut *db)
-            .await?;
+            let changed = sqlx::query_file_scalar!("sql/register_tools.sql", &names as &[&str], &specs, worker)
+                .fetch_all(&mut *db)
+                .await?;
             Ok(db.done(changed))
         })
         .await
@@ -61,22 +50,17 @@ impl Store {
     pub async fn heartbeat(&self, heartbeat: &WorkerHeartbeat<'_>) -> Result<bool, StoreError> {
         self.run_again(|| async {
             let mut db = self.checkout().await?;
-            let done = sqlx::query!(
-                "UPDATE workers SET slots = $2, running = $3, draining = $4, last_seen_at = clock_timestamp()
-                 WHERE id = $1",
-                heartbeat.worker.as_str(),
-                int(heartbeat.slots),
-                int(heartbeat.running),
-                heartbeat.draining,
-            )
-            .execute(&mut *db)
-            .await?;
+            let (slots, running) = (int(heartbeat.slots), int(heartbeat.running));
+            let worker = heartbeat.worker.as_str();
+            let done = sqlx::query_file!("sql/heartbeat.sql", worker, slots, running, heartbeat.draining)
+                .execute(&mut *db)
+                .await?;
             Ok(db.done(done.rows_affected() == 1))
         })
         .await
     }
 
-    /// Every tool on record, by name. A spec that this version cannot read is left out, loudly.
+    /// Every tool on record, by name. A spec that this version cannot read is left out and logged.
     pub async fn tools(&self) -> Result<Vec<ToolSpec>, StoreError> {
         let rows = self
             .run_again(|| async {
@@ -91,7 +75,7 @@ impl Store {
         for row in rows {
             match serde_json::from_str(&row.spec) {
                 Ok(spec) => tools.push(spec),
-                Err(error) => tracing::error!(tool = row.name, %error, "the registry holds an unreadable tool"),
+                Err(error) => tracing::error!(tool = row.name, %error, "left out an unreadable tool of the registry"),
             }
         }
         Ok(tools)

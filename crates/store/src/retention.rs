@@ -1,42 +1,40 @@
-//! Forgets old calls, and old conversations.
+//! Prunes old calls and old conversations.
 
 use chrono::TimeDelta;
 use sqlx::Connection;
 use uuid::Uuid;
 
-use crate::{Store, StoreError, Time};
+use redial_records::Time;
+
+use crate::{StoreError, connect::Store};
 
 impl Store {
     /// Deletes up to `limit` bare calls, with their attempts, that ended before `cutoff`, and a tenth as many
-    /// conversations whose tasks all did; returns how many calls and tasks that were, the calls of those tasks not
-    /// counted. Ids begin with the time of submission, so the primary key leads straight to the oldest: no table is
+    /// conversations whose tasks all did; returns the number of those calls and tasks, without the calls of the tasks. Ids begin with the time of submission, so the primary key leads straight to the oldest: no table is
     /// scanned.
-    pub async fn forget(&self, cutoff: Time, limit: u32) -> Result<u64, StoreError> {
-        Ok(self.forget_tasks(cutoff, limit.div_ceil(10)).await? + self.forget_calls(cutoff, limit).await?)
+    pub async fn prune(&self, cutoff: Time, limit: u32) -> Result<u64, StoreError> {
+        Ok(self.prune_tasks(cutoff, limit.div_ceil(10)).await? + self.prune_calls(cutoff, limit).await?)
     }
 
     /// A conversation that a new task was submitted to meanwhile stays as it is, and with it the others of this batch,
-    /// until the next time: a model must not be shown half a conversation.
-    async fn forget_tasks(&self, cutoff: Time, limit: u32) -> Result<u64, StoreError> {
+    /// until the next pass: a model must not be shown half a conversation.
+    async fn prune_tasks(&self, cutoff: Time, limit: u32) -> Result<u64, StoreError> {
         self.run_again(|| async {
             let mut db = self.checkout().await?;
             let mut transaction = db.begin().await?;
-            let gone = sqlx::query_file!("sql/forget_tasks.sql", first_id_after(cutoff), cutoff, i64::from(limit))
+            let gone = sqlx::query_file!("sql/prune_tasks.sql", first_id_after(cutoff), cutoff, i64::from(limit))
                 .fetch_all(&mut *transaction)
                 .await?;
             let tenants: Vec<&str> = gone.iter().map(|row| row.tenant.as_str()).collect();
             let conversations: Vec<&str> = gone.iter().map(|row| row.conversation.as_str()).collect();
-            let goes_on = sqlx::query_scalar!(
-                r#"SELECT EXISTS (
-                       SELECT FROM UNNEST($1::text[], $2::text[]) AS i (tenant, conversation)
-                       JOIN tasks t ON t.tenant = ANY (ARRAY[i.tenant]) AND t.conversation = ANY (ARRAY[i.conversation])
-                   ) AS "goes_on!""#,
+            let continues = sqlx::query_file_scalar!(
+                "sql/any_conversation_continues.sql",
                 &tenants as &[&str],
                 &conversations as &[&str],
             )
             .fetch_one(&mut *transaction)
             .await?;
-            if goes_on {
+            if continues {
                 transaction.rollback().await?;
                 return Ok(db.done(0));
             }
@@ -47,28 +45,13 @@ impl Store {
         .await
     }
 
-    async fn forget_calls(&self, cutoff: Time, limit: u32) -> Result<u64, StoreError> {
+    async fn prune_calls(&self, cutoff: Time, limit: u32) -> Result<u64, StoreError> {
         let bound = first_id_after(cutoff);
         self.run_again(|| async {
             let mut db = self.checkout().await?;
-            let deleted = sqlx::query_scalar!(
-                r#"WITH old AS MATERIALIZED (
-                       SELECT id FROM calls WHERE id < $1 AND finished_at < $2 AND task_id IS NULL
-                       ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED
-                   ), gone AS (
-                       DELETE FROM attempts a USING old WHERE a.call_id = old.id
-                   ), late AS (
-                       DELETE FROM late_reports l USING old WHERE l.call_id = old.id
-                   ), deleted AS (
-                       DELETE FROM calls c USING old WHERE c.id = old.id RETURNING 1
-                   )
-                   SELECT count(*) AS "count!" FROM deleted"#,
-                bound,
-                cutoff,
-                i64::from(limit),
-            )
-            .fetch_one(&mut *db)
-            .await?;
+            let deleted = sqlx::query_file_scalar!("sql/prune_calls.sql", bound, cutoff, i64::from(limit))
+                .fetch_one(&mut *db)
+                .await?;
             sqlx::query!("DELETE FROM dead_letters WHERE received_at < $1", cutoff).execute(&mut *db).await?;
             sqlx::query!("DELETE FROM workers WHERE last_seen_at < $1", cutoff).execute(&mut *db).await?;
             Ok(db.done(u64::try_from(deleted).unwrap_or(0)))

@@ -27,22 +27,11 @@ pub use submit::{NewTask, SubmittedTask};
 pub(crate) use view::RawView;
 
 use redial_proto::{Language, TaskId};
+use redial_records::TaskCall;
 
-/// The place of a call in a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
-pub struct TaskCall {
-    /// The task.
-    pub task: TaskId,
-    /// The turn that asked for it, from 1.
-    pub turn: u32,
-    /// Its place in that turn: 0 is the model itself, its tool calls count from 1.
-    pub call_index: u32,
-}
-
-impl TaskCall {
-    pub(crate) fn from_columns(task: Option<uuid::Uuid>, turn: Option<i32>, call_index: Option<i32>) -> Option<Self> {
-        Some(Self { task: TaskId(task?), turn: crate::uint(turn?), call_index: crate::uint(call_index?) })
-    }
+/// The position of a call in a task, from its columns.
+pub(crate) fn task_call(task: Option<uuid::Uuid>, turn: Option<i32>, call_index: Option<i32>) -> Option<TaskCall> {
+    Some(TaskCall { task: TaskId(task?), turn: crate::uint(turn?), call_index: crate::uint(call_index?) })
 }
 
 /// A language as its column holds it.

@@ -9,7 +9,7 @@ use std::{
 use redial_queue::QueueConfig;
 use redial_store::{Purpose, StoreConfig};
 
-use crate::DispatcherError;
+use crate::error::DispatcherError;
 
 /// Settings of a dispatcher. Every default is fit for production.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! Why a dispatcher does not start. Requests get an `ApiError` instead; outages while it runs are logged and waited
 //! out.
 
-use redial_proto::{ApiError, Code};
+use redial_proto::{ApiError, CallId, Code};
 use redial_queue::QueueError;
 use redial_store::StoreError;
 
@@ -33,13 +33,18 @@ impl DispatcherError {
     }
 }
 
-/// What a user is told when the database fails: nothing of its internals if it may pass, and a log line for us.
+/// The error that a user gets when the database fails; the details are logged.
 pub(crate) fn store_failed(error: &StoreError) -> ApiError {
     if error.is_transient() {
-        tracing::warn!(%error, "the database is not available");
+        tracing::warn!(%error, "the database was not available");
         ApiError::new(Code::Unavailable, "the database is not available now; try again")
     } else {
         tracing::error!(%error, "the database refused a statement");
         ApiError::new(Code::Internal, "the dispatcher failed; its log has more")
     }
+}
+
+/// The error for an id that is not on record.
+pub(crate) fn call_not_found(call: CallId) -> ApiError {
+    ApiError::new(Code::CallNotFound, format!("no call {call} is on record"))
 }

@@ -1,4 +1,4 @@
-//! Submissions without a reply: the intake stream. What cannot be accepted is kept with its reason.
+//! Submissions without a reply: the intake stream. What cannot be accepted becomes a dead letter.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,31 +7,37 @@ use redial_queue::Delivery;
 use redial_store::DeadLetter;
 use tokio_util::sync::CancellationToken;
 
-use crate::{accept::Message, serve, shared::Shared, submit, submit_task, until};
+use crate::{
+    calls::{message::Message, submit},
+    context::Context,
+    serve,
+    tasks::submit as submit_task,
+    wait::until,
+};
 
 /// Messages taken at once.
 const BATCH: usize = 256;
-/// A message that could not be stored now comes back after this.
+/// A message that could not be stored is delivered again after this.
 const PAUSE: Duration = Duration::from_secs(1);
 
-pub(crate) async fn run(shared: Arc<Shared>, shutdown: CancellationToken) {
-    let mut deliveries = shared.queue.intake();
+pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
+    let mut deliveries = context.queue.intake();
     while let Some(batch) = until(&shutdown, deliveries.next(BATCH)).await {
         // Boxed, because most of the time it only waits.
-        Box::pin(take(&shared, batch)).await;
+        Box::pin(take(&context, batch)).await;
     }
     deliveries.end().await;
 }
 
-/// Writes what the messages hold, then acknowledges them. A message whose acknowledgement is lost comes again, and
-/// meets its own calls and tasks by their keys.
-async fn take(shared: &Shared, batch: Vec<Delivery>) {
+/// Writes what the messages submit, then acknowledges them. A message whose acknowledgement is lost is delivered
+/// again, and finds its own calls and tasks by their keys.
+async fn take(context: &Context, batch: Vec<Delivery>) {
     let (tasks, calls): (Vec<_>, Vec<_>) =
         batch.iter().partition(|delivery| delivery.subject() == subjects::TASK_INTAKE);
-    tokio::join!(take_calls(shared, &calls), take_tasks(shared, &tasks));
+    tokio::join!(take_calls(context, &calls), take_tasks(context, &tasks));
 }
 
-async fn take_calls(shared: &Shared, batch: &[&Delivery]) {
+async fn take_calls(context: &Context, batch: &[&Delivery]) {
     let mut incoming = Vec::new();
     let mut counts = Vec::with_capacity(batch.len());
     for delivery in batch {
@@ -53,15 +59,15 @@ async fn take_calls(shared: &Shared, batch: &[&Delivery]) {
             }
         }
     }
-    let mut results = submit::submit(shared, incoming).await.into_iter();
+    let mut results = submit::submit(context, incoming).await.into_iter();
     for (delivery, count) in batch.iter().zip(counts) {
         let errors = results.by_ref().take(count).filter(|result| result.status == SubmitStatus::Rejected);
         let errors: Vec<ApiError> = errors.filter_map(|result| result.error).collect();
-        settle(shared, delivery, &errors).await;
+        settle(context, delivery, &errors).await;
     }
 }
 
-async fn take_tasks(shared: &Shared, batch: &[&Delivery]) {
+async fn take_tasks(context: &Context, batch: &[&Delivery]) {
     let incoming = batch.iter().map(|delivery| {
         let task = serve::decode::<TaskSubmission>(&delivery.payload).map(|mut task| {
             task.key.get_or_insert_with(|| own_key(delivery, 0));
@@ -69,10 +75,10 @@ async fn take_tasks(shared: &Shared, batch: &[&Delivery]) {
         });
         (task, delivery.traceparent().map(str::to_owned))
     });
-    let results = submit_task::submit(shared, incoming.collect()).await;
+    let results = submit_task::submit(context, incoming.collect()).await;
     for (delivery, result) in batch.iter().zip(results) {
         let errors: Vec<ApiError> = result.error.into_iter().collect();
-        settle(shared, delivery, &errors).await;
+        settle(context, delivery, &errors).await;
     }
 }
 
@@ -83,7 +89,7 @@ fn own_key(delivery: &Delivery, n: usize) -> String {
     format!("intake-{stored}-{}-{n}", delivery.stream_sequence)
 }
 
-async fn settle(shared: &Shared, delivery: &Delivery, errors: &[ApiError]) {
+async fn settle(context: &Context, delivery: &Delivery, errors: &[ApiError]) {
     if errors.iter().any(|error| matches!(error.code, Code::Unavailable | Code::Internal)) {
         return delivery.nak(PAUSE).await;
     }
@@ -97,8 +103,8 @@ async fn settle(shared: &Shared, delivery: &Delivery, errors: &[ApiError]) {
                 payload: delivery.payload.to_vec(),
             })
             .collect();
-        if let Err(error) = shared.store.keep_dead_letters(&kept).await {
-            tracing::warn!(%error, "a rejected submission could not be kept; it comes again");
+        if let Err(error) = context.store.keep_dead_letters(&kept).await {
+            tracing::warn!(%error, "could not keep a rejected submission; it will be delivered again");
             return delivery.nak(PAUSE).await;
         }
     }

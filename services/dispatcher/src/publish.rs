@@ -2,22 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use redial_queue::{OutgoingJob, Queue};
+use redial_queue::{OutgoingJob as QueuedJob, Queue};
+use redial_records::OutgoingJob;
 use redial_telemetry::metrics;
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
-use crate::lanes::{self, AsyncWork, Lanes};
+use crate::batcher::{self, BatchWork, Batching};
 
 /// Starts the publisher.
 pub(crate) fn start(queue: &Queue, tasks: &TaskTracker) -> mpsc::Sender<OutgoingJob> {
-    lanes::start(Lanes { count: 4, batch: 512 }, tasks, &Publisher(queue.clone()))
+    batcher::start(Batching { workers: 4, batch: 512 }, tasks, &Publisher(queue.clone()))
 }
 
 #[derive(Clone)]
 struct Publisher(Queue);
 
-impl AsyncWork<OutgoingJob> for Publisher {
+impl BatchWork<OutgoingJob> for Publisher {
     /// A job that could not be published is not lost: its call is `ready` in Postgres, and the sweeper publishes it
     /// again with a new message id.
     async fn work(&self, batch: Vec<OutgoingJob>) {
@@ -29,13 +30,17 @@ impl AsyncWork<OutgoingJob> for Publisher {
                 None => drop(pools.insert(job.pool.clone(), 1)),
             }
         }
-        let results = self.0.publish_jobs(batch).await;
+        let results = self.0.publish_jobs(batch.into_iter().map(queued).collect()).await;
         let failures: Vec<_> = results.into_iter().filter_map(Result::err).collect();
         if let Some(error) = failures.first() {
-            tracing::warn!(%error, failed = failures.len(), "jobs were not published; the sweeper will see to them");
+            tracing::warn!(%error, failed = failures.len(), "jobs were not published; the sweeper publishes them again");
         }
         for (pool, count) in pools {
             metrics().jobs_published(&pool, count);
         }
     }
+}
+
+fn queued(OutgoingJob { job, pool, publish_no, traceparent }: OutgoingJob) -> QueuedJob {
+    QueuedJob { job, pool, publish_no, traceparent }
 }

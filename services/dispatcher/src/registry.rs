@@ -1,42 +1,13 @@
-//! The tools that workers registered, with their schemas compiled.
+//! Keeps the registered tools in memory as the database has them.
 
 use std::{
-    collections::HashMap,
     sync::{Arc, PoisonError, RwLock},
     time::{Duration, Instant},
 };
 
-use redial_arguments::{Schema, SchemaError};
-use redial_proto::{RetryOverride, RetryPolicy, ToolSpec, turn};
+use redial_engine::tools::{Tools, compile};
 use redial_store::{Store, StoreError};
 use tokio::{sync::Mutex, time::sleep};
-
-use crate::accept::digest;
-
-/// A tool that calls can be submitted for.
-#[derive(Debug)]
-pub(crate) struct Tool {
-    pub(crate) spec: ToolSpec,
-    pub(crate) schema: Arc<Schema>,
-    /// Fingerprint of the spec.
-    pub(crate) version: String,
-}
-
-impl Tool {
-    pub(crate) fn new(spec: ToolSpec) -> Result<Self, SchemaError> {
-        let schema = Arc::new(Schema::compile(&spec.parameters)?);
-        // A spec has text keys only, so this cannot fail.
-        let version = serde_json::to_value(&spec).map(|spec| digest(&spec).simple().to_string()).unwrap_or_default();
-        Ok(Self { spec, schema, version })
-    }
-
-    /// Asks a model; no tool of an agent.
-    pub(crate) fn is_model(&self) -> bool {
-        self.spec.pool == turn::POOL
-    }
-}
-
-pub(crate) type Tools = HashMap<String, Arc<Tool>>;
 
 /// The tools of the database, read again when one changes or an unknown one is asked for.
 pub(crate) struct Registry {
@@ -49,9 +20,9 @@ const SHORTEST_AGE: Duration = Duration::from_millis(50);
 
 impl Registry {
     pub(crate) async fn load(store: &Store) -> Result<Self, StoreError> {
-        let read_at = Mutex::new(Instant::now());
-        let tools = RwLock::new(Arc::new(compile(store.tools().await?, &Tools::new())));
-        Ok(Self { tools, read_at })
+        let registry = Self { tools: RwLock::default(), read_at: Mutex::new(Instant::now()) };
+        registry.read(store).await?;
+        Ok(registry)
     }
 
     /// The tools as they are now.
@@ -85,31 +56,10 @@ impl Registry {
     }
 
     async fn read(&self, store: &Store) -> Result<(), StoreError> {
-        let tools = Arc::new(compile(store.tools().await?, &self.tools()));
-        *self.tools.write().unwrap_or_else(PoisonError::into_inner) = tools;
+        let tools = compile(store.tools().await?, &self.tools(), |tool, error| {
+            tracing::error!(tool, %error, "left out a registered tool because of its schema");
+        });
+        *self.tools.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tools);
         Ok(())
     }
-
-    /// When and how often to retry a call: its own settings over its tool's. A tool that left the registry, which
-    /// only happens by hand, is retried by the defaults.
-    pub(crate) fn retry(&self, tool: &str, over: &RetryOverride) -> RetryPolicy {
-        self.tools().get(tool).map_or_else(RetryPolicy::default, |tool| tool.spec.retry).with(over)
-    }
-}
-
-/// Compiles what is new; keeps what has not changed.
-fn compile(specs: Vec<ToolSpec>, known: &Tools) -> Tools {
-    let mut tools = Tools::with_capacity(specs.len());
-    for spec in specs {
-        if let Some(tool) = known.get(&spec.name).filter(|tool| tool.spec == spec) {
-            tools.insert(spec.name, tool.clone());
-            continue;
-        }
-        let name = spec.name.clone();
-        match Tool::new(spec) {
-            Ok(tool) => drop(tools.insert(name, Arc::new(tool))),
-            Err(error) => tracing::error!(tool = name, %error, "the registry holds a tool with a bad schema"),
-        }
-    }
-    tools
 }

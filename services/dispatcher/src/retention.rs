@@ -1,4 +1,4 @@
-//! Forgets calls that ended long ago.
+//! Prunes calls that ended long ago.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,19 +6,19 @@ use redial_store::StoreError;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::{shared::Shared, until};
+use crate::{context::Context, wait::until};
 
 /// Between two passes.
 const INTERVAL: Duration = Duration::from_secs(60);
-/// Calls deleted in one transaction.
+/// Calls that are deleted in one transaction.
 const BATCH: u32 = 1_000;
 
-pub(crate) async fn run(shared: Arc<Shared>, shutdown: CancellationToken) {
-    let Some(age) = shared.config.retention else { return };
+pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
+    let Some(age) = context.config.retention else { return };
     loop {
-        match pass(&shared, &shutdown, age).await {
+        match pass(&context, &shutdown, age).await {
             Ok(0) => {}
-            Ok(calls) => tracing::info!(calls, "old calls were deleted"),
+            Ok(calls) => tracing::info!(calls, "deleted old calls"),
             Err(error) => tracing::warn!(%error, "old calls could not be deleted now"),
         }
         if until(&shutdown, sleep(INTERVAL)).await.is_none() {
@@ -27,11 +27,11 @@ pub(crate) async fn run(shared: Arc<Shared>, shutdown: CancellationToken) {
     }
 }
 
-async fn pass(shared: &Shared, shutdown: &CancellationToken, age: Duration) -> Result<u64, StoreError> {
-    let cutoff = shared.store.now().await? - age;
+async fn pass(context: &Context, shutdown: &CancellationToken, age: Duration) -> Result<u64, StoreError> {
+    let cutoff = context.store.now().await? - age;
     let mut deleted = 0;
     while !shutdown.is_cancelled() {
-        let calls = shared.store.forget(cutoff, BATCH).await?;
+        let calls = context.store.prune(cutoff, BATCH).await?;
         deleted += calls;
         if calls < u64::from(BATCH) {
             break;

@@ -8,7 +8,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{shared::Shared, until};
+use crate::{context::Context, wait::until};
 
 /// Feeds the requests of a subject into a channel until shutdown. Dispatchers share them.
 pub(crate) async fn feed(
@@ -30,13 +30,13 @@ pub(crate) async fn feed(
     Ok(())
 }
 
-/// Answers each request of a subject in a task of its own, for verbs that are rare enough to need no batches.
+/// Answers each request of a subject in a task of its own: for verbs that are too rare to need batches.
 pub(crate) async fn each<Q, R, F>(
-    shared: &Arc<Shared>,
+    context: &Arc<Context>,
     subject: &'static str,
     tasks: &TaskTracker,
     shutdown: &CancellationToken,
-    answer: fn(Arc<Shared>, Q) -> F,
+    answer: fn(Arc<Context>, Q) -> F,
 ) -> Result<(), QueueError>
 where
     Q: DeserializeOwned + Send + 'static,
@@ -44,14 +44,14 @@ where
     F: Future<Output = Result<R, ApiError>> + Send + 'static,
 {
     let (sender, mut receiver) = mpsc::channel::<Request>(64);
-    feed(&shared.queue, subject, tasks, shutdown, sender).await?;
-    let (shared, inner) = (shared.clone(), tasks.clone());
+    feed(&context.queue, subject, tasks, shutdown, sender).await?;
+    let (context, inner) = (context.clone(), tasks.clone());
     tasks.spawn(async move {
         while let Some(request) = receiver.recv().await {
-            let shared = shared.clone();
+            let context = context.clone();
             inner.spawn(async move {
                 let done = match decode::<Q>(&request.payload) {
-                    Ok(question) => answer(shared, question).await,
+                    Ok(question) => answer(context, question).await,
                     Err(error) => Err(error),
                 };
                 match done {

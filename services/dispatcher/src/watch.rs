@@ -1,47 +1,37 @@
-//! Watches the streams: creates them anew when their store was wiped, and publishes again what was on them.
+//! Watches the streams: creates them again when their store was wiped, and then publishes the unclaimed jobs again.
 
-use std::{
-    collections::BTreeSet,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use chrono::DateTime;
+use redial_engine::{outage::Observation, publish::MOST_REPUBLISHED};
 use redial_queue::QueueError;
 use redial_store::{StoreError, Time};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::{DispatcherError, shared::Shared, sweep::MOST_REPUBLISHED, until};
+use crate::{context::Context, error::DispatcherError, wait::until};
 
-/// Jobs that were published this long before NATS was last seen well may have been lost with it.
+/// Jobs that were published this long before the last look that succeeded may have been lost.
 const MARGIN: Duration = Duration::from_secs(10);
 
 /// Creates what is missing, before any request is answered.
-pub(crate) async fn prepare(shared: &Shared) -> Result<(), DispatcherError> {
-    shared.queue.ensure_streams().await?;
-    ensure_pools(shared).await?;
+pub(crate) async fn prepare(context: &Context) -> Result<(), DispatcherError> {
+    context.queue.ensure_streams().await?;
+    ensure_pools(context).await?;
     Ok(())
 }
 
-pub(crate) async fn run(shared: Arc<Shared>, shutdown: CancellationToken) {
+pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
     let mut known = Known::default();
     loop {
-        let began = Instant::now();
-        match look(&shared, &mut known).await {
-            Ok(()) => {
-                if began.elapsed() > shared.config.lease / 3 {
-                    shared.note_outage();
-                }
-                shared.note_well(began);
-            }
-            Err(error) => {
-                known.troubled = true;
-                shared.note_outage();
-                tracing::warn!(%error, "the streams cannot be checked now");
-            }
+        let began = context.uptime();
+        let looked = look(&context, &mut known).await;
+        context.observe(Observation::LookEnded { began, failed: looked.is_err() });
+        if let Err(error) = looked {
+            known.failed = true;
+            tracing::warn!(%error, "the streams cannot be checked now");
         }
-        if until(&shutdown, sleep(shared.look_interval())).await.is_none() {
+        if until(&shutdown, sleep(context.look_interval())).await.is_none() {
             return;
         }
     }
@@ -52,52 +42,48 @@ pub(crate) async fn run(shared: Arc<Shared>, shutdown: CancellationToken) {
 struct Known {
     /// When the job stream was created.
     created: Option<Time>,
-    /// When all was well, by the database's clock.
+    /// When the last look succeeded, by the database's clock.
     well_at: Option<Time>,
     /// The last look failed.
-    troubled: bool,
+    failed: bool,
 }
 
-async fn look(shared: &Shared, known: &mut Known) -> Result<(), DispatcherError> {
-    let streams = shared.queue.ensure_streams().await?;
-    ensure_pools(shared).await?;
-    let now = shared.store.now().await?;
+async fn look(context: &Context, known: &mut Known) -> Result<(), DispatcherError> {
+    let streams = context.queue.ensure_streams().await?;
+    ensure_pools(context).await?;
+    let now = context.store.now().await?;
     if known.created != Some(streams.jobs_created) {
         // Whatever was published before the stream began is not on it. At a start this finds a store that was wiped
         // while no dispatcher ran.
         let lost_until = if known.created.is_some() { now } else { streams.jobs_created };
-        wake(shared, DateTime::UNIX_EPOCH, lost_until, "the job stream is new").await?;
+        wake(context, DateTime::UNIX_EPOCH, lost_until, "the job stream is new").await?;
         known.created = Some(streams.jobs_created);
-    } else if known.troubled {
+    } else if known.failed {
         let from = known.well_at.map_or(DateTime::UNIX_EPOCH, |well_at| well_at - MARGIN);
-        wake(shared, from, now, "NATS is back").await?;
+        wake(context, from, now, "NATS is back").await?;
     }
-    if known.troubled {
-        // The outage counts until now: this may be the first moment at which a worker could renew.
-        shared.note_outage();
-    }
-    known.troubled = false;
+    known.failed = false;
     known.well_at = Some(now);
     Ok(())
 }
 
-async fn wake(shared: &Shared, from: Time, until: Time, why: &str) -> Result<(), StoreError> {
-    let calls = shared.store.wake_unclaimed(from, until, MOST_REPUBLISHED).await?;
+async fn wake(context: &Context, from: Time, until: Time, why: &str) -> Result<(), StoreError> {
+    let calls = context.store.wake_unclaimed(from, until, MOST_REPUBLISHED).await?;
     if calls > 0 {
         tracing::warn!(calls, "{why}: publishing the unclaimed jobs again");
-        shared.due.notify_one();
+        context.due.notify_one();
     }
     Ok(())
 }
 
-async fn ensure_pools(shared: &Shared) -> Result<(), QueueError> {
-    let tools = shared.registry.tools();
+async fn ensure_pools(context: &Context) -> Result<(), QueueError> {
+    let tools = context.registry.tools();
     let pools: BTreeSet<&str> = tools.values().map(|tool| tool.spec.pool.as_str()).collect();
     for pool in pools {
-        shared.queue.ensure_pool(pool).await?;
-        let backlog = shared.queue.pool_backlog(pool).await?;
-        // Jobs that wait while a worker waits for jobs are none.
-        shared.set_queued(pool, backlog.pending > 0 && backlog.waiting_pulls == 0);
+        context.queue.ensure_pool(pool).await?;
+        let backlog = context.queue.pool_backlog(pool).await?;
+        // While a worker waits for jobs, pending ones are about to be delivered.
+        context.set_queued(pool, backlog.pending > 0 && backlog.waiting_pulls == 0);
     }
     Ok(())
 }

@@ -29,12 +29,12 @@ struct Arguments {
 fn main() -> ExitCode {
     let Arguments { histories, seed, threads, tell: only_tell, size } = Arguments::parse();
     if only_tell {
-        let story = tell(&Plan::new(seed, size.unwrap_or_else(|| size_of(seed))), None);
-        say(&story.join("\n"));
+        let log = tell(&Plan::new(seed, size.unwrap_or_else(|| size_of(seed))), None);
+        say(&log.join("\n"));
         return ExitCode::SUCCESS;
     }
     let threads = threads.unwrap_or_else(|| thread::available_parallelism().map_or(2, NonZero::get));
-    match play(&Run { seed, histories, threads, bug: None }) {
+    match play(&Run { seed, histories, threads, mutation: None }) {
         Ok(tally) => {
             say(&format!("{tally}\n  seeds {seed} to {}, {threads} threads", seed.saturating_add(histories - 1)));
             ExitCode::SUCCESS

@@ -79,7 +79,7 @@ pub enum Kind {
     OldReport,
     /// A worker sends a report again.
     Resend,
-    /// A worker gives a claim up that nobody answered.
+    /// A worker gives up a claim without an answer.
     GiveUp,
     /// A worker process is killed; another one starts.
     KillWorker,

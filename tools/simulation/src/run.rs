@@ -12,7 +12,7 @@ use std::{
 use redial_proto::{CallState, TaskState};
 
 use crate::{
-    Bug, Plan, Violation, regressions, shrink, size_of,
+    Mutation, Plan, Violation, regressions, shrink, size_of,
     world::{Ended, World},
 };
 
@@ -21,12 +21,12 @@ use crate::{
 pub struct Run {
     /// The first seed; the others follow it.
     pub seed: u64,
-    /// How many histories.
+    /// Histories to play.
     pub histories: u64,
-    /// On so many threads.
+    /// Threads to play them on.
     pub threads: usize,
-    /// A bug to let in.
-    pub bug: Option<Bug>,
+    /// The mutation to switch on.
+    pub mutation: Option<Mutation>,
 }
 
 /// Histories that one thread takes at once.
@@ -63,15 +63,15 @@ pub struct Failed {
     /// What does not hold.
     pub violation: Violation,
     /// The shrunk plan, told.
-    pub story: Vec<String>,
+    pub log: Vec<String>,
 }
 
 impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seed, size, violation, story } = self;
+        let Self { seed, size, violation, log } = self;
         writeln!(f, "seed {seed}, size {size}: {violation}")?;
         writeln!(f, "the shortest history found that breaks the same invariant:")?;
-        story.iter().try_for_each(|line| writeln!(f, "{line}"))?;
+        log.iter().try_for_each(|line| writeln!(f, "{line}"))?;
         let fingerprint = Plan::new(*seed, *size).fingerprint();
         writeln!(f, "to keep it, add this line to tools/simulation/regressions.txt:\n{seed} {size} {fingerprint:08x}")
     }
@@ -85,8 +85,8 @@ pub fn play(run: &Run) -> Result<Tally, Box<Failed>> {
     let mut world = World::new();
     for kept in regressions().unwrap_or_default() {
         plan.fill(kept.seed, kept.size);
-        let ended = world.run(&plan, run.bug);
-        tally.add(&plan, &ended.map_err(|violation| Box::new(failed(kept.seed, kept.size, violation, run.bug)))?);
+        let ended = world.run(&plan, run.mutation);
+        tally.add(&plan, &ended.map_err(|violation| Box::new(failed(kept.seed, kept.size, violation, run.mutation)))?);
     }
     let next = AtomicU64::new(0);
     let found = Mutex::new(None);
@@ -96,7 +96,7 @@ pub fn play(run: &Run) -> Result<Tally, Box<Failed>> {
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(resume)).collect()
     });
     if let Some((seed, violation)) = found.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        return Err(Box::new(failed(seed, size_of(seed), violation, run.bug)));
+        return Err(Box::new(failed(seed, size_of(seed), violation, run.mutation)));
     }
     for one in &tallies {
         tally.join(one);
@@ -106,12 +106,12 @@ pub fn play(run: &Run) -> Result<Tally, Box<Failed>> {
     Ok(tally)
 }
 
-fn failed(seed: u64, size: u32, violation: Violation, bug: Option<Bug>) -> Failed {
-    let small = shrink(&Plan::new(seed, size), bug, violation.invariant);
-    Failed { seed, size, violation, story: tell(&small, bug) }
+fn failed(seed: u64, size: u32, violation: Violation, mutation: Option<Mutation>) -> Failed {
+    let small = shrink(&Plan::new(seed, size), mutation, violation.invariant);
+    Failed { seed, size, violation, log: tell(&small, mutation) }
 }
 
-/// Takes histories until there are none left, or somebody found one that breaks an invariant.
+/// Takes histories until there are none left, or one of the threads found one that breaks an invariant.
 fn thread(run: &Run, next: &AtomicU64, found: &Mutex<Option<(u64, Violation)>>) -> Tally {
     let mut tally = Tally::default();
     let mut plan = Plan::empty();
@@ -125,7 +125,7 @@ fn thread(run: &Run, next: &AtomicU64, found: &Mutex<Option<(u64, Violation)>>) 
         for n in first..(first + CHUNK).min(run.histories) {
             let seed = run.seed.wrapping_add(n);
             plan.fill(seed, size_of(seed));
-            match world.run(&plan, run.bug) {
+            match world.run(&plan, run.mutation) {
                 Ok(ended) => tally.add(&plan, &ended),
                 Err(violation) => {
                     next.store(run.histories, Ordering::Relaxed);
@@ -147,20 +147,20 @@ pub fn find(run: &Run) -> Option<(u64, Violation)> {
     (0..run.histories).find_map(|n| {
         let seed = run.seed.wrapping_add(n);
         plan.fill(seed, size_of(seed));
-        world.run(&plan, run.bug).err().map(|violation| (n + 1, violation))
+        world.run(&plan, run.mutation).err().map(|violation| (n + 1, violation))
     })
 }
 
 /// A history as a list of what happens, with what does not hold at its end.
-pub fn tell(plan: &Plan, bug: Option<Bug>) -> Vec<String> {
+pub fn tell(plan: &Plan, mutation: Option<Mutation>) -> Vec<String> {
     let mut world = World::new();
-    let (mut story, ended) = world.tell_all(plan, bug);
-    story.insert(0, format!("   {}, {} moves", plan.setup, plan.moves.len()));
-    story.push(match ended {
+    let (mut log, ended) = world.tell_all(plan, mutation);
+    log.insert(0, format!("   {}, {} moves", plan.setup, plan.moves.len()));
+    log.push(match ended {
         Ok(_) => "   everything holds".to_owned(),
         Err(violation) => format!("   {violation}"),
     });
-    story
+    log
 }
 
 impl Tally {

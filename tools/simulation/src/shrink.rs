@@ -1,15 +1,15 @@
 //! Makes a plan that breaks an invariant as small and plain as it gets.
 
-use crate::{Bug, Invariant, Plan, world::World};
+use crate::{Invariant, Mutation, Plan, world::World};
 
 /// The smallest plan found that breaks the same invariant: fewer moves, fewer calls and processes, plainer moves.
 #[must_use]
-pub fn shrink(plan: &Plan, bug: Option<Bug>, invariant: Invariant) -> Plan {
+pub fn shrink(plan: &Plan, mutation: Option<Mutation>, invariant: Invariant) -> Plan {
     let mut world = World::new();
     let breaks = |world: &mut World, plan: &Plan| {
         plan.setup.workers > 0
             && plan.setup.calls + plan.setup.tasks > 0
-            && world.run(plan, bug).is_err_and(|violation| violation.invariant == invariant)
+            && world.run(plan, mutation).is_err_and(|violation| violation.invariant == invariant)
     };
     let mut best = plan.clone();
     loop {

@@ -18,16 +18,17 @@ mod rows;
 mod sweep;
 mod worker;
 
+use redial_engine::tools::Tools;
 use redial_proto::{AgentSpec, CallState, ErrorClass, Failure, TaskState};
+use redial_records::{CallFacts, Transition};
 
 use self::{
     advance::Decision,
-    database::Change,
     dispatcher::Dispatcher,
     rows::{Claim, Job, JobMessage, Ledger, Ms, Packet, Process, Report, ResultMessage, Row, Tables, TaskRow},
     worker::Worker,
 };
-use crate::{Bug, Invariant, Setup, Violation, plan::Plan};
+use crate::{Invariant, Mutation, Setup, Violation, plan::Plan};
 
 /// How long a lease holds.
 const LEASE: Ms = 15_000;
@@ -41,10 +42,10 @@ const ACK_WAIT: Ms = 30_000;
 /// A history under way. One is used for many histories, so that they need little new memory.
 pub(crate) struct World {
     setup: Setup,
-    bug: Option<Bug>,
+    mutation: Option<Mutation>,
     now: Ms,
     tables: Tables,
-    /// What is safe if Postgres forgets; kept for one bug only.
+    /// What is safe if Postgres forgets; kept for one mutation only.
     durable: Tables,
     jobs: Vec<JobMessage>,
     results: Vec<ResultMessage>,
@@ -68,16 +69,18 @@ pub(crate) struct World {
     dispatchers: Vec<Dispatcher>,
     workers: Vec<Worker>,
     ledger: Ledger,
-    /// Changes that a sweep has to act on; empty in between.
-    acts: Vec<Change>,
-    /// A decision that was made without a lock; for one bug only.
+    /// What a sweep has written; empty in between.
+    written: Vec<(Transition, CallFacts)>,
+    /// No tool is registered: each call brings its retry policy with it.
+    tools: Tools,
+    /// A decision that was made without a lock; for one mutation only.
     unlocked: Option<Decision>,
     /// The faults are over.
     draining: bool,
     agents: [AgentSpec; 2],
     failures: Vec<[Failure; 2]>,
     violation: Option<Violation>,
-    story: Option<Vec<String>>,
+    log: Option<Vec<String>>,
     /// Moves and everything that followed from them.
     pub(crate) steps: u64,
 }
@@ -96,7 +99,7 @@ impl World {
     pub(crate) fn new() -> Self {
         Self {
             setup: Plan::empty().setup,
-            bug: None,
+            mutation: None,
             now: 0,
             tables: Tables::default(),
             durable: Tables::default(),
@@ -116,20 +119,21 @@ impl World {
             dispatchers: Vec::new(),
             workers: Vec::new(),
             ledger: Ledger::default(),
-            acts: Vec::new(),
+            written: Vec::new(),
+            tools: Tools::new(),
             unlocked: None,
             draining: false,
             agents: invent::agents(),
             failures: ErrorClass::ALL.map(invent::failures).into(),
             violation: None,
-            story: None,
+            log: None,
             steps: 0,
         }
     }
 
     /// Plays a plan to its end. Tells how the calls ended, or what does not hold.
-    pub(crate) fn run(&mut self, plan: &Plan, bug: Option<Bug>) -> Result<Ended, Violation> {
-        self.begin(plan.setup, bug);
+    pub(crate) fn run(&mut self, plan: &Plan, mutation: Option<Mutation>) -> Result<Ended, Violation> {
+        self.begin(plan.setup, mutation);
         for one in &plan.moves {
             self.make(*one);
             if self.violation.is_some() {
@@ -146,14 +150,19 @@ impl World {
     }
 
     /// Plays a plan and writes down what happens.
-    pub(crate) fn tell_all(&mut self, plan: &Plan, bug: Option<Bug>) -> (Vec<String>, Result<Ended, Violation>) {
-        self.story = Some(Vec::new());
-        let ended = self.run(plan, bug);
-        (self.story.take().unwrap_or_default(), ended)
+    pub(crate) fn tell_all(
+        &mut self,
+        plan: &Plan,
+        mutation: Option<Mutation>,
+    ) -> (Vec<String>, Result<Ended, Violation>) {
+        self.log = Some(Vec::new());
+        let ended = self.run(plan, mutation);
+        (self.log.take().unwrap_or_default(), ended)
     }
 
-    fn begin(&mut self, setup: Setup, bug: Option<Bug>) {
-        (self.setup, self.bug, self.now) = (setup, bug, 0);
+    fn begin(&mut self, setup: Setup, mutation: Option<Mutation>) {
+        (self.setup, self.mutation, self.now) = (setup, mutation, 0);
+        redial_engine::mutation::activate(mutation.and_then(Mutation::of_engine));
         self.tables.clear();
         self.durable.clear();
         self.jobs.clear();
@@ -198,8 +207,8 @@ impl World {
         self.processes
     }
 
-    fn has(&self, bug: Bug) -> bool {
-        self.bug == Some(bug)
+    fn has(&self, mutation: Mutation) -> bool {
+        self.mutation == Some(mutation)
     }
 
     fn accuse(&mut self, invariant: Invariant, found: impl FnOnce() -> String) {
@@ -210,9 +219,9 @@ impl World {
 
     fn tell(&mut self, what: impl FnOnce() -> String) {
         self.steps += 1;
-        if let Some(story) = &mut self.story {
+        if let Some(log) = &mut self.log {
             let (s, ms) = (self.now / 1000, self.now % 1000);
-            story.push(format!("{s:>5}.{ms:03}  {}", what()));
+            log.push(format!("{s:>5}.{ms:03}  {}", what()));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::{num::NonZero, thread};
 
-use redial_simulation::{Bug, Invariant, Plan, Run, find, play, shrink, size_of, tell};
+use redial_simulation::{Invariant, Mutation, Plan, Run, find, play, shrink, size_of, tell};
 
 /// A debug build plays some of them; `./dev simulate` plays a million.
 const HISTORIES: u64 = if cfg!(debug_assertions) { 50_000 } else { 1_000_000 };
@@ -10,8 +10,8 @@ const HISTORIES: u64 = if cfg!(debug_assertions) { 50_000 } else { 1_000_000 };
 #[test]
 fn every_invariant_holds_in_every_history() {
     let threads = thread::available_parallelism().map_or(2, NonZero::get);
-    let tally =
-        play(&Run { seed: 1, histories: HISTORIES, threads, bug: None }).unwrap_or_else(|failed| panic!("{failed}"));
+    let tally = play(&Run { seed: 1, histories: HISTORIES, threads, mutation: None })
+        .unwrap_or_else(|failed| panic!("{failed}"));
     println!("{tally}");
     // What is never reached is not tested.
     assert!(tally.calls[3..7].iter().all(|count| *count > HISTORIES / 50), "too few calls end in some state: {tally}");
@@ -21,14 +21,14 @@ fn every_invariant_holds_in_every_history() {
 
 #[test]
 fn a_history_that_fails_is_shrunk_to_a_few_moves_and_told() {
-    let bug = Some(Bug::NoFenceAtIngest);
-    let (nth, violation) = find(&Run { seed: 1, histories: 10_000, threads: 1, bug }).unwrap();
+    let mutation = Some(Mutation::NoFenceAtIngest);
+    let (nth, violation) = find(&Run { seed: 1, histories: 10_000, threads: 1, mutation }).unwrap();
     let whole = Plan::new(nth, size_of(nth));
-    let small = shrink(&whole, bug, violation.invariant);
+    let small = shrink(&whole, mutation, violation.invariant);
     assert_eq!(violation.invariant, Invariant::RecordedAsReported);
     assert!(small.moves.len() < 30 && small.moves.len() * 2 < whole.moves.len(), "{} moves", small.moves.len());
-    let story = tell(&small, bug);
-    assert!(story.last().unwrap().contains("RecordedAsReported"), "{}", story.join("\n"));
-    assert!(story.iter().any(|line| line.contains("takes the report")), "{}", story.join("\n"));
-    assert_eq!(tell(&small, bug), story, "the same plan is always the same history");
+    let log = tell(&small, mutation);
+    assert!(log.last().unwrap().contains("RecordedAsReported"), "{}", log.join("\n"));
+    assert!(log.iter().any(|line| line.contains("takes the report")), "{}", log.join("\n"));
+    assert_eq!(tell(&small, mutation), log, "the same plan is always the same history");
 }

@@ -6,7 +6,7 @@ use redial_proto::CallId;
 use uuid::Uuid;
 
 use super::{AttemptRecord, CallLine, CallRecord, LateRecord, raw};
-use crate::{Store, StoreError, TaskCall, Time};
+use crate::{Store, StoreError, Time, tasks::task_call};
 
 /// A call as its queries return it.
 pub(super) struct RawRecord {
@@ -148,7 +148,7 @@ impl RawRecord {
         };
         Ok(CallRecord {
             line,
-            task: TaskCall::from_columns(self.task, self.turn, self.call_index),
+            task: task_call(self.task, self.turn, self.call_index),
             tenant: self.tenant,
             pool: self.pool,
             effect: self.effect,

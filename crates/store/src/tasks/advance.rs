@@ -4,7 +4,9 @@ use redial_proto::{CallId, Message, TaskCode, TaskId, TaskState, TaskStep, Usage
 use sqlx::{Connection, PgConnection};
 
 use super::{TaskRow, batch::Batch, write};
-use crate::{NewCall, Store, StoreError, Time};
+use redial_records::NewCall;
+
+use crate::{Store, StoreError, Time};
 
 /// Decides about tasks. Both methods must be quick and wait for nothing, because rows are locked meanwhile; and a
 /// batch that lost a race is decided again from its start, so they must not act before [`Store::advance`] returns.

@@ -11,7 +11,9 @@ use super::{
     batch::{Decided, Decision},
     messages,
 };
-use crate::{NewCall, Time, clean, int, submit};
+use redial_records::NewCall;
+
+use crate::{Time, calls, clean, int};
 
 /// Writes everything; the caller commits.
 pub(super) async fn all(
@@ -54,7 +56,7 @@ async fn write_calls(db: &mut PgConnection, decisions: &[Decision], check_after_
     if calls.is_empty() {
         return Ok(());
     }
-    let written = submit::insert(db, &calls, check_after_ms).await?;
+    let written = calls::insert(db, &calls, check_after_ms).await?;
     match calls.iter().find(|call| !written.contains(&call.id.0)) {
         None => Ok(()),
         Some(call) => {

@@ -1,9 +1,8 @@
 //! Calls of tasks: written with the decision, and their ends told to the task.
 
-use redial_proto::{CallId, CallState, ClaimId, ErrorClass, JobRef, TaskId, TaskState, WorkerId};
-use redial_store::{
-    Applied, Change, Claim, EndedAttempt, EndedCall, Expected, Granted, InboxItem, NewCall, Reason, TaskChange, TaskRow,
-};
+use redial_proto::{CallId, CallState, ClaimId, ErrorClass, Failure, JobRef, TaskId, TaskState, WorkerId};
+use redial_records::{CallFacts, Change, Claim, EndedAttempt, Guard, NewCall, Time, Transition};
+use redial_store::{EndedCall, Granted, InboxItem, TaskChange, TaskRow};
 
 use crate::desk::{Desk, bare_call, new_call, nobody_asks, started, stepped};
 
@@ -13,34 +12,35 @@ async fn claim(desk: &Desk, call: CallId, attempt: u32) -> Granted {
     desk.store.claim(&[claim], 60_000).await.unwrap().pop().expect("it is ready")
 }
 
-fn change(call: CallId, state: CallState, ended: EndedAttempt) -> Change {
-    let why = ended.failure.as_ref().map(|failure| (failure.class, failure.message.clone()));
-    Change {
-        call,
-        expected: Expected { state: CallState::Running, attempt: 1, worker: None, claim: None, cancel_requested: None },
-        state,
-        attempt: 1,
-        wake_at: ended.retry_at,
-        publish: false,
-        cancel: false,
-        why: why.filter(|_| state.is_terminal()),
-        ended: Some(ended),
-    }
+const RUNNING: Guard =
+    Guard { state: CallState::Running, attempt: 1, worker: None, claim: None, cancel_requested: None };
+
+fn ended(call: CallId, state: CallState, result: Result<String, Failure>) -> Transition {
+    let failure = result.as_ref().err().cloned();
+    let attempt = Some(EndedAttempt { duration_ms: None, result });
+    Transition { call, guard: RUNNING, change: Change::End { state, failure, attempt } }
 }
 
-async fn apply(desk: &Desk, change: Change) -> Applied {
-    desk.store.apply(&[change]).await.unwrap().pop().expect("it is running")
+fn retried(call: CallId, failure: Failure, due_at: Time) -> Transition {
+    let attempt = EndedAttempt { duration_ms: None, result: Err(failure) };
+    Transition { call, guard: RUNNING, change: Change::Retry { attempt, due_at } }
 }
 
-async fn succeed(desk: &Desk, call: CallId, output: &str) -> Applied {
+async fn apply(desk: &Desk, transition: Transition) -> CallFacts {
+    desk.store.apply(&[transition]).await.unwrap().pop().expect("it is running")
+}
+
+async fn succeed(desk: &Desk, call: CallId, output: &str) -> CallFacts {
     claim(desk, call, 1).await;
-    let ended = EndedAttempt { output: Some(output.to_owned()), ..EndedAttempt::default() };
-    apply(desk, change(call, CallState::Succeeded, ended)).await
+    apply(desk, ended(call, CallState::Succeeded, Ok(output.to_owned()))).await
 }
 
-fn failure(class: ErrorClass) -> Reason {
-    Reason { class, message: "no\0".to_owned(), details: Some(r#"[{"path": "/city"}]"#.to_owned()) }
+fn failure(class: ErrorClass) -> Failure {
+    let details = serde_json::from_str(DETAILS).unwrap();
+    Failure::new(class, "no\0").with_details(details)
 }
+
+const DETAILS: &str = r#"[{"path":"/city","rule":"type","sent":3,"allowed":"string"}]"#;
 
 /// What came in for a task, which goes on.
 async fn received(desk: &Desk, task: TaskId) -> Vec<InboxItem> {
@@ -69,8 +69,8 @@ async fn the_end_of_a_call_is_told_to_its_task() {
     assert_eq!(advanced.change.calls.len(), 2);
     let granted = claim(&desk, turn.id, 1).await;
     assert_eq!(granted.task, Some(task));
-    let ended = EndedAttempt { output: Some(r#"{"text": "hi"}"#.to_owned()), ..EndedAttempt::default() };
-    let applied = apply(&desk, change(turn.id, CallState::Succeeded, ended)).await;
+    let output = Ok(r#"{"text": "hi"}"#.to_owned());
+    let applied = apply(&desk, ended(turn.id, CallState::Succeeded, output)).await;
     assert_eq!(applied.task, Some(task));
     assert_eq!(desk.store.due_tasks(10).await.unwrap(), [task]);
     let ended = the_end(&received(&desk, task).await);
@@ -90,12 +90,11 @@ async fn a_failure_is_told_with_its_details() {
     let call = new_call(task, 1, 2);
     desk.start_with(task, std::slice::from_ref(&call)).await;
     claim(&desk, call.id, 1).await;
-    let ended = EndedAttempt { failure: Some(failure(ErrorClass::BusinessRule)), ..EndedAttempt::default() };
-    apply(&desk, change(call.id, CallState::Failed, ended)).await;
+    apply(&desk, ended(call.id, CallState::Failed, Err(failure(ErrorClass::BusinessRule)))).await;
     let ended = the_end(&received(&desk, task).await);
     assert_eq!((ended.state, ended.class), (CallState::Failed, Some(ErrorClass::BusinessRule)));
     assert_eq!((ended.message.as_deref(), ended.output), (Some("no\u{fffd}"), None));
-    assert_eq!(ended.details.as_deref(), Some(r#"[{"path": "/city"}]"#));
+    assert_eq!(ended.details.as_deref(), Some(DETAILS));
 }
 
 #[tokio::test]
@@ -106,9 +105,7 @@ async fn a_retry_is_told_with_its_time() {
     desk.start_with(task, std::slice::from_ref(&call)).await;
     claim(&desk, call.id, 1).await;
     let retry_at = desk.store.now().await.unwrap() + chrono::TimeDelta::minutes(1);
-    let failure = Some(failure(ErrorClass::Unavailable));
-    let ended = EndedAttempt { failure, retry_at: Some(retry_at), ..EndedAttempt::default() };
-    let applied = apply(&desk, change(call.id, CallState::RetryWait, ended)).await;
+    let applied = apply(&desk, retried(call.id, failure(ErrorClass::Unavailable), retry_at)).await;
     assert_eq!(applied.task, Some(task));
     let items = received(&desk, task).await;
     let [InboxItem::Retrying { call: retried, turn, call_index, tool, attempt, class, message, next_at }] =
@@ -118,17 +115,8 @@ async fn a_retry_is_told_with_its_time() {
     };
     assert_eq!((*retried, *turn, *call_index, *attempt, *class), (call.id, 3, 1, 1, ErrorClass::Unavailable));
     assert_eq!((tool.as_str(), message.as_str(), *next_at), ("get_weather", "no\u{fffd}", retry_at));
-    let ready = Change {
-        expected: Expected {
-            state: CallState::RetryWait,
-            ..change(call.id, CallState::Ready, EndedAttempt::default()).expected
-        },
-        state: CallState::Ready,
-        ended: None,
-        wake_at: Some(retry_at),
-        publish: true,
-        ..change(call.id, CallState::Ready, EndedAttempt::default())
-    };
+    let guard = Guard { state: CallState::RetryWait, ..RUNNING };
+    let ready = Transition { call: call.id, guard, change: Change::Publish { attempt: 1, check_at: retry_at } };
     assert_eq!(apply(&desk, ready).await.task, None, "nothing to tell");
     assert_eq!(desk.inbox().await, 0);
 }
@@ -139,8 +127,7 @@ async fn bare_calls_tell_nobody() {
     let call = bare_call();
     desk.store.submit(std::slice::from_ref(&call), 10_000).await.unwrap();
     assert_eq!(claim(&desk, call.id, 1).await.task, None);
-    let ended = EndedAttempt { output: Some("1".to_owned()), ..EndedAttempt::default() };
-    assert_eq!(apply(&desk, change(call.id, CallState::Succeeded, ended)).await.task, None);
+    assert_eq!(apply(&desk, ended(call.id, CallState::Succeeded, Ok("1".to_owned()))).await.task, None);
     assert_eq!(desk.inbox().await, 0);
 }
 
@@ -198,7 +185,7 @@ async fn refused_calls_are_on_record_and_tell_nobody() {
     let calls = desk.store.task_calls(task).await.unwrap();
     let slots: Vec<_> = calls.iter().map(|call| (call.task.unwrap().call_index, call.line.state.as_str())).collect();
     assert_eq!(slots, [(0, "ready"), (1, "ready"), (2, "refused")]);
-    assert_eq!(calls[2].details.as_ref().unwrap().get(), r#"[{"path": "/city"}]"#);
+    assert_eq!(calls[2].details.as_ref().unwrap().get(), DETAILS);
     let shown = serde_json::to_value(&calls[1]).unwrap();
     assert_eq!(
         (&shown["task"], &shown["turn"], &shown["call_index"]),

@@ -3,9 +3,10 @@
 use redial_proto::{
     CallId, Effect, Language, Message, Role, TaskCode, TaskDecision, TaskId, TaskInput, TaskState, TaskStep, Usage,
 };
+use redial_records::{NewCall, TaskCall};
 use redial_store::{
-    Advanced, Advancer, NewCall, NewTask, Purpose, Store, StoreConfig, StoreError, SubmittedTask, TaskCall, TaskChange,
-    TaskRow, Time, admin,
+    Advanced, Advancer, NewTask, Purpose, Store, StoreConfig, StoreError, SubmittedTask, TaskChange, TaskRow, Time,
+    admin,
 };
 use redial_testkit::{Servers, until};
 use sqlx::{PgPool, postgres::PgPoolOptions};
@@ -202,7 +203,7 @@ pub(crate) fn bare_call() -> NewCall {
         content: None,
         conversation: Some("c".to_owned()),
         arguments: r#"{"city": "Paris"}"#.to_owned(),
-        repairs: None,
+        repairs: Vec::new(),
         timeout_ms: 1_000,
         retry: None,
         notify: false,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use redial_proto::{ClaimId, JobRef, WorkerId};
-use redial_store::{Claim, NewCall};
+use redial_records::{Claim, NewCall};
 use uuid::Uuid;
 
 use crate::desk::{Desk, bare_call};

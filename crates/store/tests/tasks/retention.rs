@@ -1,7 +1,7 @@
 //! Old conversations are forgotten whole, or not at all.
 
-use redial_proto::{CallState, TaskId};
-use redial_store::{Change, Expected, NewCall};
+use redial_proto::{CallState, ErrorClass, Failure, TaskId};
+use redial_records::{Change, Guard, NewCall, Transition};
 
 use crate::desk::{Desk, bare_call, new_call};
 
@@ -16,19 +16,11 @@ async fn past_task(desk: &Desk, conversation: &str) -> TaskId {
 }
 
 async fn cancel(desk: &Desk, call: &NewCall) {
-    let expected = Expected { state: CallState::Ready, attempt: 0, worker: None, claim: None, cancel_requested: None };
-    let change = Change {
-        call: call.id,
-        expected,
-        state: CallState::Cancelled,
-        attempt: 0,
-        wake_at: None,
-        publish: false,
-        cancel: true,
-        why: Some((redial_proto::ErrorClass::Cancelled, "cancelled".to_owned())),
-        ended: None,
-    };
-    assert_eq!(desk.store.apply(&[change]).await.unwrap().len(), 1);
+    let guard = Guard { state: CallState::Ready, attempt: 0, worker: None, claim: None, cancel_requested: None };
+    let failure = Some(Failure::new(ErrorClass::Cancelled, "cancelled"));
+    let change = Change::End { state: CallState::Cancelled, failure, attempt: None };
+    let transition = Transition { call: call.id, guard, change };
+    assert_eq!(desk.store.apply(&[transition]).await.unwrap().len(), 1);
 }
 
 /// Rows of a task, by table.
@@ -55,11 +47,11 @@ async fn an_old_conversation_goes_with_all_that_belongs_to_it() {
     assert_eq!(left(&desk, first).await, [1, 2, 2, 1]);
     let cutoff = desk.store.now().await.unwrap();
     let young = past_task(&desk, "young").await;
-    assert_eq!(desk.store.forget(cutoff, 100).await.unwrap(), 3, "two tasks and a bare call");
+    assert_eq!(desk.store.prune(cutoff, 100).await.unwrap(), 3, "two tasks and a bare call");
     assert_eq!((left(&desk, first).await, left(&desk, second).await), ([0; 4], [0; 4]));
     assert_eq!(left(&desk, young).await, [1, 2, 2, 1]);
     assert_eq!(desk.inbox().await, 0, "what came in at last is gone, too");
-    assert_eq!(desk.store.forget(cutoff, 100).await.unwrap(), 0);
+    assert_eq!(desk.store.prune(cutoff, 100).await.unwrap(), 0);
 }
 
 #[tokio::test]
@@ -74,7 +66,7 @@ async fn a_conversation_that_goes_on_keeps_everything() {
     let running = desk.submit("runs").await;
     desk.start(running).await;
     past_task(&desk, "ended_late").await;
-    assert_eq!(desk.store.forget(cutoff, 100).await.unwrap(), 0);
+    assert_eq!(desk.store.prune(cutoff, 100).await.unwrap(), 0);
     for task in old {
         assert_eq!(left(&desk, task).await, [1, 2, 2, 1]);
     }
@@ -88,9 +80,9 @@ async fn a_conversation_stays_while_a_call_of_it_runs() {
     desk.start_with(task, std::slice::from_ref(&call)).await;
     desk.end(task).await;
     let cutoff = desk.store.now().await.unwrap();
-    assert_eq!(desk.store.forget(cutoff, 100).await.unwrap(), 0);
+    assert_eq!(desk.store.prune(cutoff, 100).await.unwrap(), 0);
     cancel(&desk, &call).await;
-    assert_eq!(desk.store.forget(cutoff, 100).await.unwrap(), 1);
+    assert_eq!(desk.store.prune(cutoff, 100).await.unwrap(), 1);
     assert_eq!(left(&desk, task).await, [0; 4]);
 }
 
@@ -101,8 +93,8 @@ async fn a_batch_is_a_tenth_of_the_limit_in_whole_conversations() {
         past_task(&desk, conversation).await;
     }
     let cutoff = desk.store.now().await.unwrap();
-    assert_eq!(desk.store.forget(cutoff, 10).await.unwrap(), 2, "both of the oldest conversation");
-    assert_eq!(desk.store.forget(cutoff, 20).await.unwrap(), 2);
+    assert_eq!(desk.store.prune(cutoff, 10).await.unwrap(), 2, "both of the oldest conversation");
+    assert_eq!(desk.store.prune(cutoff, 20).await.unwrap(), 2);
     assert_eq!(desk.count("SELECT count(*) FROM messages").await, 0);
 }
 
@@ -118,7 +110,7 @@ async fn a_task_that_is_submitted_meanwhile_keeps_its_whole_conversation() {
         desk.submit("c").await;
         holder.rollback().await.unwrap();
     };
-    let (forgotten, ()) = tokio::join!(desk.store.forget(cutoff, 100), submit);
+    let (forgotten, ()) = tokio::join!(desk.store.prune(cutoff, 100), submit);
     assert_eq!(forgotten.unwrap(), 0);
     assert_eq!(left(&desk, old).await, [1, 2, 2, 1]);
 }

@@ -103,7 +103,7 @@ impl World {
         held.filter(|(.., held)| !held.reported)
     }
 
-    /// The tool of a process that stands still may do its work, but nobody hears of its end.
+    /// The tool of a paused process may do its work, but its end is not reported.
     fn tools_that_run(&self) -> usize {
         self.running().filter(|(w, ..)| !self.workers[*w].paused || !self.draining).count()
     }

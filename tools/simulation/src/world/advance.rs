@@ -9,7 +9,7 @@ use super::{
     dispatcher, invent,
     rows::{CallNo, Item, Ms, Place, Row, What, since, time},
 };
-use crate::{Bug, Invariant, random::mix};
+use crate::{Invariant, Mutation, random::mix};
 
 /// What is to be written about a task.
 #[derive(Clone, Debug)]
@@ -60,7 +60,7 @@ impl World {
             return;
         }
         let Some(decision) = self.decide(task) else { return };
-        if self.has(Bug::TaskWithoutLock) && pick & 3 == 3 {
+        if self.has(Mutation::TaskWithoutLock) && pick & 3 == 3 {
             self.unlocked = Some(decision);
             return;
         }
@@ -119,7 +119,8 @@ impl World {
     fn may_start(&self, task: usize) -> bool {
         let before = |n: usize, row: &super::TaskRow| row.state == TaskState::Waiting && n < task;
         let mut others = self.tables.tasks.iter().enumerate().filter(|(n, row)| *n != task && row.exists);
-        self.has(Bug::TaskStartsOutOfTurn) || !others.any(|(n, row)| row.state == TaskState::Running || before(n, row))
+        self.has(Mutation::TaskStartsOutOfTurn)
+            || !others.any(|(n, row)| row.state == TaskState::Running || before(n, row))
     }
 
     /// A task that has to wait is looked at again; one that is over is left alone, and so is its inbox from now on. Its

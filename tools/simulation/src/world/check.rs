@@ -82,7 +82,7 @@ impl World {
         }
         let lost = row.class == Some(ErrorClass::Lost) && !said;
         // A call remembers one claim that was given up, not two: a known limit. The request of the other one, if it was
-        // under way so long, is granted to nobody.
+        // under way so long, is granted although no worker waits for it.
         let claims = self.ledger.given_up.iter().filter(|grant| grant.job.call == call).count();
         if lost && claims < 2 && self.setup.calm && !self.ledger.disturbed[usize::from(row.worker)] {
             let found = || format!("attempt {attempt} of call {call} is lost, and its worker did not die");

@@ -1,18 +1,22 @@
 //! Postgres: each function here is one statement, or one transaction, with the guards of `crates/store/sql`.
 
-use redial_engine::{Event, Next, step};
-use redial_proto::{CallState, ErrorClass};
+use redial_engine::call::{grants, renews};
+use redial_proto::{CallState, JobRef};
+use redial_records::{self as records, CallFacts, Change, Guard, Transition};
 
 use super::{
     LEASE, World,
-    rows::{AttemptRow, CallNo, Claim, Grant, Job, Ms, Process, Row, What, time},
+    rows::{
+        AttemptRow, CallNo, Claim, Grant, Job, Process, Row, What, call_id, call_no, claim_id, process_of, since, time,
+        worker_id,
+    },
 };
-use crate::{Bug, Invariant};
+use crate::{Invariant, Mutation};
 
 /// How a transaction goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It is committed, and the dispatcher acts on it.
+    /// It is committed, and the dispatcher carries out its effects.
     Commit,
     /// It is not, and the dispatcher knows.
     Vanish,
@@ -39,32 +43,6 @@ impl Fate {
     pub(super) const fn is_committed(self) -> bool {
         matches!(self, Self::Commit | Self::Unknown | Self::DieAfter)
     }
-}
-
-/// What a call must still be for a change to happen.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Expected {
-    pub(super) state: CallState,
-    pub(super) attempt: u32,
-    pub(super) worker: Option<Process>,
-    pub(super) claim: Option<Claim>,
-    pub(super) cancel_requested: Option<bool>,
-}
-
-/// A decision to write.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Change {
-    pub(super) call: CallNo,
-    pub(super) expected: Expected,
-    pub(super) state: CallState,
-    pub(super) attempt: u32,
-    pub(super) wake_at: Option<Ms>,
-    pub(super) published_at: Option<Ms>,
-    pub(super) publish: bool,
-    pub(super) cancel: bool,
-    pub(super) class: Option<ErrorClass>,
-    /// How the attempt ended, if it did: the error is why it failed.
-    pub(super) ended: Option<Result<(), ErrorClass>>,
 }
 
 impl World {
@@ -100,16 +78,15 @@ impl World {
         if !row.exists {
             return None;
         }
-        if self.has(Bug::DeliveryCountAsAttempt) {
+        if self.has(Mutation::DeliveryCountAsAttempt) {
             job.attempt = deliveries;
         }
-        let again =
-            row.state == CallState::Running && row.attempt == job.attempt && row.claim == claim && row.worker == worker;
-        if again {
+        let granted = self.grants(&row, worker, claim, job);
+        if granted && row.state == CallState::Running {
             self.row_mut(job.call).lease_until = self.now + LEASE;
             return Some(job);
         }
-        if !self.may_grant(&row, claim, job) {
+        if !self.may_grant(&row, job, granted) {
             return None;
         }
         self.check_grant(&row, job);
@@ -128,14 +105,24 @@ impl World {
         Some(job)
     }
 
-    fn may_grant(&self, row: &Row, claim: Claim, job: Job) -> bool {
-        let decided = step(&row.call(row.max_attempts), &Event::Claim { attempt: job.attempt }, time(self.now), 0.0);
-        match self.bug {
-            Some(Bug::ClaimWithoutCompare) => !row.state.is_terminal(),
-            Some(Bug::DeliveryCountAsAttempt) => row.state == CallState::Ready,
-            Some(Bug::CancelNotCheckedAtClaim) if row.state == CallState::Cancelled => row.attempt + 1 == job.attempt,
-            Some(Bug::ReleaseWithoutGivingUp) => decided.next == Next::Running,
-            _ => decided.next == Next::Running && row.claim != claim,
+    fn grants(&self, row: &Row, worker: Process, claim: Claim, job: Job) -> bool {
+        let job = JobRef { call: call_id(job.call), attempt: job.attempt };
+        let asked = records::Claim { job, claim: claim_id(claim), worker: worker_id(worker) };
+        let mut record = row.record(call_no(job.call), self.now);
+        if row.state == CallState::Ready && self.has(Mutation::ReleaseWithoutGivingUp) {
+            record.claim = None;
+        }
+        grants(&record, &asked, time(self.now))
+    }
+
+    fn may_grant(&self, row: &Row, job: Job, granted: bool) -> bool {
+        match self.mutation {
+            Some(Mutation::ClaimWithoutCompare) => !row.state.is_terminal(),
+            Some(Mutation::DeliveryCountAsAttempt) => row.state == CallState::Ready,
+            Some(Mutation::CancelNotCheckedAtClaim) if row.state == CallState::Cancelled => {
+                row.attempt + 1 == job.attempt
+            }
+            _ => granted,
         }
     }
 
@@ -156,24 +143,24 @@ impl World {
         }
     }
 
-    /// `renew`: extends the leases of what a worker still holds; true if its user wants it stopped.
+    /// `renew.sql`: extends the leases of what a worker still holds; true if its user wants it stopped.
     pub(super) fn renew(&mut self, worker: Process, job: Job) -> Option<bool> {
         let now = self.now;
-        let row = self.row_mut(job.call);
-        let held = row.attempt == job.attempt && row.state == CallState::Running && row.worker == worker;
-        held.then(|| {
-            row.lease_until = now + LEASE;
-            row.cancel_requested
-        })
+        let row = self.row(job.call);
+        if !renews(&row.record(job.call, now), &worker_id(worker), job.attempt) {
+            return None;
+        }
+        self.row_mut(job.call).lease_until = now + LEASE;
+        Some(row.cancel_requested)
     }
 
-    /// `give_up`: a claim that nobody waits for is not granted any more. Only the last one is remembered, and only while
+    /// `give_up.sql`: a claim that its worker no longer waits for is not granted any more. Only the last one is remembered, and only while
     /// the call is free.
     pub(super) fn give_up(&mut self, grant: Grant) {
         if !self.ledger.given_up.contains(&grant) {
             self.ledger.given_up.push(grant);
         }
-        if self.has(Bug::ReleaseWithoutGivingUp) {
+        if self.has(Mutation::ReleaseWithoutGivingUp) {
             return;
         }
         let row = self.row_mut(grant.job.call);
@@ -182,45 +169,45 @@ impl World {
         }
     }
 
-    /// `apply.sql`: changes a call and writes the attempt that this ends, if the call is still as expected.
-    pub(super) fn apply(&mut self, change: &Change) -> bool {
-        let before = self.row(change.call);
-        let wanted = &change.expected;
-        let as_expected = before.exists
-            && before.state == wanted.state
-            && before.attempt == wanted.attempt
-            && wanted.worker.is_none_or(|worker| before.worker == worker)
-            && wanted.claim.is_none_or(|claim| before.claim == claim)
-            && wanted.cancel_requested.is_none_or(|cancel| before.cancel_requested == cancel);
-        if !as_expected {
-            return false;
+    /// `apply.sql`: changes a call and writes the attempt that this ends, if the call is still as its guard says.
+    pub(super) fn apply(&mut self, transition: &Transition) -> Option<CallFacts> {
+        let call = call_no(transition.call);
+        let before = self.row(call);
+        if !before.exists || !meets(&before, &transition.guard) {
+            return None;
         }
         if before.state.is_terminal() {
-            let found = || format!("call {} was {} and becomes {}", change.call, before.state, change.state);
+            let found = || format!("call {call} was {} and becomes {}", before.state, transition.state());
             self.accuse(Invariant::EndedStaysEnded, found);
         }
         let now = self.now;
-        let ends = change.state.is_terminal();
-        let row = self.row_mut(change.call);
-        row.state = change.state;
-        row.attempt = change.attempt;
-        row.wake_at = change.wake_at.unwrap_or(row.wake_at);
-        row.publish_no += u32::from(change.publish);
-        row.published_at = if change.publish { now } else { change.published_at.unwrap_or(row.published_at) };
-        row.cancel_requested |= change.cancel;
-        row.class = change.class;
-        self.audit(change, &before);
-        let told = ends || (change.ended.is_some() && change.state == CallState::RetryWait);
-        if let (true, Some(place)) = (told, before.place) {
-            self.tables.tell(place.task, if ends { What::Ended(change.call) } else { What::Retrying });
+        let row = self.row_mut(call);
+        (row.state, row.attempt, row.class) = (transition.state(), transition.attempt(), None);
+        match &transition.change {
+            Change::Publish { check_at, .. } => {
+                (row.wake_at, row.published_at) = (since(*check_at), now);
+                row.publish_no += 1;
+            }
+            Change::Postpone { wake_at } => row.wake_at = since(*wake_at),
+            Change::RequestCancel => row.cancel_requested = true,
+            Change::Retry { due_at, .. } => row.wake_at = since(*due_at),
+            Change::End { failure, .. } => row.class = failure.as_ref().map(|failure| failure.class),
         }
-        true
+        self.audit(transition, &before);
+        if let Some(place) = before.place {
+            match transition.change {
+                Change::End { .. } => self.tables.tell(place.task, What::Ended(call)),
+                Change::Retry { .. } => self.tables.tell(place.task, What::Retrying),
+                _ => {}
+            }
+        }
+        Some(self.row(call).facts(call, now))
     }
 
-    fn audit(&mut self, change: &Change, before: &Row) {
-        let Some(ended) = change.ended else { return };
-        let class = ended.err();
-        let job = Job { call: change.call, attempt: before.attempt };
+    fn audit(&mut self, transition: &Transition, before: &Row) {
+        let Some(attempt) = transition.ended_attempt() else { return };
+        let class = attempt.result.as_ref().err().map(|failure| failure.class);
+        let job = Job { call: call_no(transition.call), attempt: before.attempt };
         if self.tables.attempts.iter().any(|row| row.job == job) {
             return self
                 .accuse(Invariant::OneOutcome, || format!("attempt {} of call {} ends twice", job.attempt, job.call));
@@ -228,4 +215,12 @@ impl World {
         let (worker, started_at, ended_at) = (before.worker, before.started_at, self.now);
         self.tables.attempts.push(AttemptRow { job, worker, started_at, ended_at, class });
     }
+}
+
+fn meets(row: &Row, guard: &Guard) -> bool {
+    row.state == guard.state
+        && row.attempt == guard.attempt
+        && guard.worker.as_ref().is_none_or(|worker| row.worker == process_of(worker))
+        && guard.claim.is_none_or(|claim| claim_id(row.claim) == claim)
+        && guard.cancel_requested.is_none_or(|cancel| row.cancel_requested == cancel)
 }

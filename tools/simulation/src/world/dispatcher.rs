@@ -1,28 +1,33 @@
-//! A dispatcher process: what it has in hand, and the decisions that it makes with the engine.
+//! A dispatcher process: its unfinished work, and the effects that it carries out. The engine plans.
 
-use redial_engine::{Event, Next, publish, step};
-use redial_proto::{CallState, ErrorClass};
+use std::time::Duration;
+
+use redial_engine::{
+    call::{CallEvent, effects, plan},
+    outage::{Observation, OutageDetector},
+};
+use redial_proto::{JobRef, RetryPolicy};
+use redial_records::{CallFacts, Change, Effect, OutgoingJob, Transition};
 
 use super::{
     LEASE, RECONNECT, World,
-    database::{Change, Expected, Fate},
-    rows::{CallNo, Grant, Job, Ms, Packet, Process, Report, Row, since, time},
+    database::Fate,
+    rows::{CallNo, Grant, Job, Ms, Packet, Process, Report, Row, call_no, process_of, time, uptime},
 };
-use crate::Bug;
+use crate::Mutation;
 
 /// A process; when it dies another one takes its place.
 #[derive(Clone, Debug)]
 pub(super) struct Dispatcher {
     pub(super) process: Process,
-    /// Since when Postgres and NATS were reached without a break.
-    pub(super) well_since: Ms,
+    pub(super) detector: OutageDetector,
     /// The last outage that it knows of.
     pub(super) outage: u32,
     /// The job stream that it knows.
     pub(super) stream: Option<u32>,
-    /// It could not look at the streams the last time.
-    pub(super) troubled: bool,
-    /// When it last could.
+    /// Its last look at the streams failed.
+    pub(super) look_failed: bool,
+    /// When a look last succeeded.
     pub(super) well_at: Ms,
     pub(super) works: Vec<Work>,
 }
@@ -31,7 +36,7 @@ pub(super) struct Dispatcher {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Work {
     pub(super) what: Task,
-    /// What it knows of the call, once it has looked.
+    /// The call as it last read it.
     pub(super) seen: Option<Row>,
     /// A release: the claim is given up.
     pub(super) given_up: bool,
@@ -57,7 +62,9 @@ impl Task {
 
 impl Dispatcher {
     pub(super) const fn new(process: Process, now: Ms) -> Self {
-        Self { process, well_since: now, outage: 0, stream: None, troubled: false, well_at: 0, works: Vec::new() }
+        let (lease, reconnect) = (Duration::from_millis(LEASE as u64), Duration::from_millis(RECONNECT as u64));
+        let detector = OutageDetector::new(lease, reconnect, Duration::from_millis(now as u64));
+        Self { process, detector, outage: 0, stream: None, look_failed: false, well_at: 0, works: Vec::new() }
     }
 
     pub(super) fn begin(&mut self, what: Task) {
@@ -74,7 +81,7 @@ impl World {
         }
         let items = self.tables.inbox.len();
         let done = fate.is_committed().then(|| work(self));
-        if fate == Fate::DieAfter && self.has(Bug::InboxOutsideTransaction) && self.tables.inbox.len() > items {
+        if fate == Fate::DieAfter && self.has(Mutation::InboxOutsideTransaction) && self.tables.inbox.len() > items {
             self.tables.inbox.truncate(items);
         }
         if matches!(fate, Fate::DieBefore | Fate::DieAfter) {
@@ -87,118 +94,63 @@ impl World {
         self.tell(|| format!("dispatcher {d} dies, another one starts"));
         let process = self.new_process();
         let (now, outage) = (self.now, self.outages);
-        // The work that it had in hand goes with it; the list's memory is used again.
+        // Its unfinished work goes with it; the list's memory is used again.
         let mut works = std::mem::take(&mut self.dispatchers[d].works);
         works.clear();
         self.dispatchers[d] = Dispatcher { outage, works, ..Dispatcher::new(process, now) };
     }
 
-    /// Until when no lease is taken for expired.
-    pub(super) fn grace_until(&mut self, d: usize) -> Ms {
-        let (outage, now) = (self.outages, self.now);
+    /// A sweep begins. The dispatcher has looked and swept every second until now, unless a server was down: then its
+    /// connection broke in between.
+    pub(super) fn begin_sweep(&mut self, d: usize) {
+        let (outages, now, up) = (self.outages, uptime(self.now), self.nats_up && self.postgres_up);
         let dispatcher = &mut self.dispatchers[d];
-        if dispatcher.outage != outage {
-            dispatcher.outage = outage;
-            dispatcher.well_since = now;
+        let connected = up && dispatcher.outage == outages;
+        dispatcher.outage = outages;
+        dispatcher.detector.observe(Observation::SweepEnded { failed: false }, now);
+        if !dispatcher.look_failed {
+            dispatcher.detector.observe(Observation::LookEnded { began: now, failed: false }, now);
         }
-        let grace = RECONNECT + LEASE - (now - dispatcher.well_since);
-        if self.has(Bug::NoGraceAfterOutage) { 0 } else { now + grace.max(0) }
+        dispatcher.detector.observe(Observation::SweepBegan { connected }, now);
     }
 
     /// What an event does to a call; `None` if nothing.
-    pub(super) fn change(&self, call: CallNo, row: &Row, event: &Event<'_>, random: f64) -> Option<Change> {
-        let step = step(&self.engine_call(row, event), event, time(self.now), random);
-        let mut change = kept(call, row);
-        match step.next {
-            Next::Unchanged | Next::Unclaimed | Next::Running => return None,
-            Next::StillRunning { until } => change.wake_at = Some(since(until)),
-            Next::StopWorker => change.cancel = true,
-            Next::Ready => {
-                change.state = CallState::Ready;
-                change.publish = true;
-                change.wake_at = Some(self.first_check(row));
-                if matches!(event, Event::Released) {
-                    change.attempt = row.attempt.saturating_sub(1);
-                }
-            }
-            Next::RetryWait { until } => {
-                change.state = CallState::RetryWait;
-                change.wake_at = Some(since(until));
-            }
-            Next::Ended { state, why } => {
-                change.state = state;
-                change.class = why.map(|why| why.class);
-            }
+    pub(super) fn plan(&self, call: CallNo, row: &Row, event: &CallEvent<'_>, random: f64) -> Option<Transition> {
+        plan(&row.record(call, self.now), &RetryPolicy::default(), event, time(self.now), random)
+    }
+
+    /// Carries out the effects of a committed transition.
+    pub(super) fn act(&mut self, d: usize, transition: &Transition, facts: &CallFacts) {
+        self.tell(|| describe(transition, facts));
+        for effect in effects(transition, facts) {
+            self.carry_out(d, effect);
         }
-        change.ended = step.ended_attempt.map(|failure| failure.map_or(Ok(()), |failure| Err(failure.class)));
-        Some(change)
     }
 
-    fn engine_call(&self, row: &Row, event: &Event<'_>) -> redial_engine::Call {
-        let most = if self.has(Bug::RetriesWithoutCap) { u32::MAX } else { row.max_attempts };
-        let mut call = row.call(most);
-        let lost = matches!(event, Event::Woken { .. })
-            || matches!(event, Event::Failed(failure) if failure.class == ErrorClass::Lost);
-        if self.has(Bug::UnsafeRetriedOnLost) && lost {
-            call.effect = redial_proto::Effect::Idempotent;
-        }
-        call
-    }
-
-    /// What becomes of a call whose job nobody claimed.
-    pub(super) fn unclaimed(&self, call: CallNo, row: &Row) -> Change {
-        let published = row.publish_no.saturating_sub(row.attempt);
-        let queued = self.jobs.iter().any(|message| message.again_at <= self.now);
-        let decided = publish::unclaimed(published, time(row.published_at), queued, time(self.now));
-        let (publish, check_at) = match decided {
-            publish::Unclaimed::Publish { check_at } => (true, check_at),
-            publish::Unclaimed::Wait { check_at } => (false, check_at),
-        };
-        Change { publish, wake_at: Some(since(check_at).min(row.deadline_at)), ..kept(call, row) }
-    }
-
-    fn first_check(&self, row: &Row) -> Ms {
-        let wait = Ms::try_from(publish::FIRST_CHECK_MS).unwrap_or(Ms::MAX);
-        (self.now + wait).min(row.deadline_at)
-    }
-
-    /// Does what a committed change asks for.
-    pub(super) fn act(&mut self, change: &Change) {
-        let row = self.row(change.call);
-        self.tell(|| {
-            let (attempt, publish) = (row.attempt, if change.publish { ", its job is published" } else { "" });
-            let why = change.class.map_or(String::new(), |class| format!(" ({class})"));
-            format!("    call {} is {}{why}, attempt {attempt}{publish}", change.call, change.state)
-        });
-        if change.publish {
-            self.publish(Job { call: change.call, attempt: row.attempt + 1 }, row.publish_no);
-        }
-        if change.cancel {
-            let job = Job { call: change.call, attempt: row.attempt };
-            self.send(Packet::Stop { worker: row.worker, job });
+    pub(super) fn carry_out(&mut self, d: usize, effect: Effect) {
+        let job = |job: JobRef| Job { call: call_no(job.call), attempt: job.attempt };
+        match effect {
+            Effect::PublishJob(OutgoingJob { job, publish_no, .. }) => {
+                self.publish(Job { call: call_no(job.call), attempt: job.attempt }, publish_no);
+            }
+            Effect::StopWorker { worker, attempt } => {
+                self.send(Packet::Stop { worker: process_of(&worker), job: job(attempt) });
+            }
+            Effect::CancelCall(call) => {
+                self.dispatchers[d].begin(Task::Cancel { call: call_no(call), for_client: false });
+            }
+            // Tasks and due calls are found by what is on record, and no client waits for an event.
+            Effect::NotifySubmitter(_) | Effect::NotifyWatchers(_) | Effect::WakeTask(_) | Effect::WakeSweeper => {}
         }
     }
 }
 
-/// The change that changes nothing, guarded by all that a decision may depend on.
-pub(super) fn kept(call: CallNo, row: &Row) -> Change {
-    let running = row.state == CallState::Running;
-    Change {
-        call,
-        expected: Expected {
-            state: row.state,
-            attempt: row.attempt,
-            worker: running.then_some(row.worker),
-            claim: running.then_some(row.claim),
-            cancel_requested: Some(row.cancel_requested),
-        },
-        state: row.state,
-        attempt: row.attempt,
-        wake_at: None,
-        published_at: None,
-        publish: false,
-        cancel: false,
-        class: None,
-        ended: None,
-    }
+fn describe(transition: &Transition, facts: &CallFacts) -> String {
+    let publish = if transition.publishes() { ", its job is published" } else { "" };
+    let why = match &transition.change {
+        Change::End { failure: Some(failure), .. } => format!(" ({})", failure.class),
+        _ => String::new(),
+    };
+    let (call, state, attempt) = (call_no(transition.call), transition.state(), facts.attempt);
+    format!("    call {call} is {state}{why}, attempt {attempt}{publish}")
 }

@@ -1,16 +1,17 @@
-//! Works of a dispatcher that look first and write then: results, releases, cancels. Between the two anything can
-//! happen, so what the guard lets through is decided anew.
+//! Work of a dispatcher that reads first and writes then: results, releases, cancels. Between the two anything can
+//! happen, so what its guard kept from being written is planned again.
 
-use redial_engine::Event;
-use redial_proto::CallState;
+use redial_engine::call::{CallEvent, succeeded};
+use redial_proto::{CallState, JobRef};
+use redial_records::Transition;
 
 use super::{
     World,
-    database::{Change, Expected, Fate},
-    dispatcher::{Task, Work, kept},
-    rows::{Grant, Job, Packet, Process, Report, Row},
+    database::Fate,
+    dispatcher::{Task, Work},
+    rows::{Grant, Packet, Process, Report, Row, call_id, worker_id},
 };
-use crate::{Bug, Invariant};
+use crate::{Invariant, Mutation};
 
 /// How far a step brought a work.
 enum Progress {
@@ -51,50 +52,50 @@ impl World {
 
     /// Settles a report. The database is waited for as long as it takes.
     fn ingest(&mut self, d: usize, work: Work, (seq, report): (u32, Report), fate: Fate) -> Progress {
-        if self.has(Bug::AckBeforeCommit) {
+        if self.has(Mutation::AckBeforeCommit) {
             self.acknowledge(seq, &report);
         }
-        let change = match &work.seen {
+        let transition = match &work.seen {
             None if report.outcome.class.is_none() => Some(success(&report)),
             None => return self.look(d, work, fate),
             Some(row) => self.result(row, &report),
         };
-        let Some(change) = change else { return self.keep_late(d, work, (seq, report), fate) };
-        match self.transaction(d, fate, |world| world.apply(&change)) {
-            Some(true) => {
-                self.act(&change);
+        let Some(transition) = transition else { return self.keep_late(d, work, (seq, report), fate) };
+        match self.transaction(d, fate, |world| world.apply(&transition)) {
+            Some(Some(facts)) => {
+                self.act(d, &transition, &facts);
                 self.acknowledge(seq, &report);
                 Progress::Done
             }
-            Some(false) => self.look(d, work, Fate::Commit),
+            Some(None) => self.look(d, work, Fate::Commit),
             // Nobody knows whether it was committed: all of it again.
-            None if self.has(Bug::AckBeforeCommit) => Progress::Dropped,
+            None if self.has(Mutation::AckBeforeCommit) => Progress::Dropped,
             None => Progress::More(Work { seen: None, ..work }),
         }
     }
 
     /// What a report does to a call; `None` if it comes too late.
-    fn result(&mut self, row: &Row, report: &Report) -> Option<Change> {
+    fn result(&mut self, row: &Row, report: &Report) -> Option<Transition> {
         let fits = row.attempt == report.job.attempt && row.worker == report.worker;
-        let fits = fits || (self.has(Bug::NoFenceAtIngest) && row.state == CallState::Running);
+        let fits = fits || (self.has(Mutation::NoFenceAtIngest) && row.state == CallState::Running);
         let failure = self.failure(&report.outcome);
         let event = match &failure {
-            Some(failure) => Event::Failed(failure),
-            None => Event::Succeeded,
+            Some(failure) => CallEvent::Failed { duration_ms: 1, failure },
+            None => CallEvent::Succeeded { duration_ms: 1, output: "" },
         };
         let mut seen = *row;
-        if self.has(Bug::ResultIngestedTwice) && fits {
+        if self.has(Mutation::ResultIngestedTwice) && fits {
             seen.state = CallState::Running;
         }
         let random = f64::from(self.seq % 8) / 8.0;
-        let mut change = self.change(report.job.call, &seen, &event, random).filter(|_| fits)?;
-        if self.has(Bug::CancelNotGuardedAtIngest) {
-            change.expected.cancel_requested = None;
+        let mut transition = self.plan(report.job.call, &seen, &event, random).filter(|_| fits)?;
+        if self.has(Mutation::CancelNotGuardedAtIngest) {
+            transition.guard.cancel_requested = None;
         }
-        if self.has(Bug::ResultIngestedTwice) {
-            change.expected.state = row.state;
+        if self.has(Mutation::ResultIngestedTwice) {
+            transition.guard.state = row.state;
         }
-        Some(change)
+        Some(transition)
     }
 
     /// A stale result goes to the audit, once, and changes nothing.
@@ -126,8 +127,8 @@ impl World {
             || self.tables.late.contains(&(job, worker));
         if !known {
             let found = || format!("the report on attempt {} of call {} is not on record", job.attempt, job.call);
-            // With this bug the loss has to be found by what follows from it.
-            if !self.has(Bug::AckBeforeCommit) {
+            // With this mutation the loss has to be found by what follows from it.
+            if !self.has(Mutation::AckBeforeCommit) {
                 self.accuse(Invariant::AcknowledgedReportIsKept, found);
             }
         }
@@ -138,7 +139,7 @@ impl World {
 
     fn release(&mut self, d: usize, work: Work, (worker, grant): (Process, Grant), fate: Fate) -> Progress {
         if !work.given_up {
-            let needed = !self.has(Bug::ReleaseWithoutGivingUp);
+            let needed = !self.has(Mutation::ReleaseWithoutGivingUp);
             let done = self.transaction(d, fate, |world| {
                 if needed {
                     world.give_up(grant);
@@ -147,20 +148,20 @@ impl World {
             return done.map_or(Progress::Dropped, |()| Progress::More(Work { given_up: true, ..work }));
         }
         let Some(row) = &work.seen else { return self.look(d, work, fate) };
-        let any_claim = self.has(Bug::ReleaseWithoutClaim);
+        let any_claim = self.has(Mutation::ReleaseWithoutClaim);
         let held = row.worker == worker && row.attempt == grant.job.attempt && (row.claim == grant.claim || any_claim);
-        let change = self.change(grant.job.call, row, &Event::Released, 0.0).filter(|_| held);
-        let Some(mut change) = change else { return Progress::Done };
+        let transition = self.plan(grant.job.call, row, &CallEvent::Released, 0.0).filter(|_| held);
+        let Some(mut transition) = transition else { return Progress::Done };
         if any_claim {
-            change.expected.claim = None;
+            transition.guard.claim = None;
         }
-        match self.transaction(d, fate, |world| world.apply(&change)) {
-            Some(true) => {
-                self.act(&change);
+        match self.transaction(d, fate, |world| world.apply(&transition)) {
+            Some(Some(facts)) => {
+                self.act(d, &transition, &facts);
                 Progress::Done
             }
-            Some(false) if self.has(Bug::ReleaseNotDecidedAnew) => Progress::Done,
-            Some(false) => Progress::More(Work { seen: None, ..work }),
+            Some(None) if self.has(Mutation::ReleaseNotPlannedAgain) => Progress::Done,
+            Some(None) => Progress::More(Work { seen: None, ..work }),
             None => Progress::Dropped,
         }
     }
@@ -175,37 +176,23 @@ impl World {
 
     fn cancel(&mut self, d: usize, work: Work, (call, for_client): (u8, bool), fate: Fate) -> Progress {
         let Some(row) = &work.seen else { return self.look(d, work, fate) };
-        let Some(change) = self.change(call, row, &Event::Cancel, 0.0) else { return Progress::Done };
-        match self.transaction(d, fate, |world| world.apply(&change)) {
-            Some(true) => {
-                self.act(&change);
+        let Some(transition) = self.plan(call, row, &CallEvent::Cancel, 0.0) else { return Progress::Done };
+        match self.transaction(d, fate, |world| world.apply(&transition)) {
+            Some(Some(facts)) => {
+                self.act(d, &transition, &facts);
                 if for_client {
                     self.tell(|| format!("    the cancel of call {call} is acknowledged"));
                     self.ledger.cancelled |= 1 << call;
                 }
                 Progress::Done
             }
-            Some(false) => Progress::More(Work { seen: None, ..work }),
+            Some(None) => Progress::More(Work { seen: None, ..work }),
             None => Progress::Dropped,
         }
     }
 }
 
-/// A success, without a look at the call: the engine ends every running call the same way.
-fn success(report: &Report) -> Change {
-    let Job { call, attempt } = report.job;
-    let mut row = Row::new(redial_proto::Effect::Read, 1, 0);
-    row.attempt = attempt;
-    Change {
-        expected: Expected {
-            state: CallState::Running,
-            attempt,
-            worker: Some(report.worker),
-            claim: None,
-            cancel_requested: None,
-        },
-        state: CallState::Succeeded,
-        ended: Some(Ok(())),
-        ..kept(call, &row)
-    }
+fn success(report: &Report) -> Transition {
+    let job = JobRef { call: call_id(report.job.call), attempt: report.job.attempt };
+    succeeded(job, &worker_id(report.worker), 1, String::new())
 }

@@ -9,7 +9,7 @@ use super::{
     rows::{CallNo, What},
 };
 use crate::{
-    Bug,
+    Mutation,
     plan::{Kind, Move},
 };
 
@@ -37,7 +37,7 @@ impl World {
             Kind::Postgres => self.toggle_postgres(),
             _ => self.trouble_worker(one.kind, w, pick),
         }
-        if self.has(Bug::CommitNotDurable) && one.kind == Kind::Tick {
+        if self.has(Mutation::CommitNotDurable) && one.kind == Kind::Tick {
             self.durable.clone_from(&self.tables);
         }
     }
@@ -74,7 +74,7 @@ impl World {
                 self.publish(super::Job { call, attempt: 1 }, 1);
             }
             self.ledger.calls |= 1 << call;
-        } else if self.has(Bug::ReplyBeforeCommit) {
+        } else if self.has(Mutation::ReplyBeforeCommit) {
             self.ledger.calls |= 1 << call;
         }
     }
@@ -92,7 +92,7 @@ impl World {
                 world.tables.tell(task, What::Start);
             }
         });
-        if written.is_some() || self.has(Bug::ReplyBeforeCommit) {
+        if written.is_some() || self.has(Mutation::ReplyBeforeCommit) {
             self.ledger.tasks |= 1 << task;
         }
     }
@@ -169,7 +169,7 @@ impl World {
         self.nats_up = !self.nats_up;
         self.outages += 1;
         self.packets.clear();
-        // What it knew of message ids is gone, unless that is the bug.
+        // What it knew of message ids is gone, unless that is the mutation.
         self.seen.clear();
         let up = self.nats_up;
         self.tell(|| format!("NATS is {}", if up { "back" } else { "down" }));
@@ -180,7 +180,7 @@ impl World {
         self.outages += 1;
         let up = self.postgres_up;
         self.tell(|| format!("Postgres is {}", if up { "back" } else { "down" }));
-        if self.has(Bug::CommitNotDurable) && !up && self.durable.calls.len() == self.tables.calls.len() {
+        if self.has(Mutation::CommitNotDurable) && !up && self.durable.calls.len() == self.tables.calls.len() {
             self.tables.clone_from(&self.durable);
         }
     }

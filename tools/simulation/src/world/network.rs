@@ -1,4 +1,4 @@
-//! NATS: streams that forget, and messages that nobody stores.
+//! NATS: streams that lose messages, and messages that no stream stores.
 
 use super::{
     World,
@@ -6,7 +6,7 @@ use super::{
     dispatcher::Task,
     rows::{Job, JobMessage, Jobs, Packet, Process, Report, ResultMessage},
 };
-use crate::Bug;
+use crate::Mutation;
 
 impl World {
     /// Publishes a job, after the commit. NATS drops a message whose id it knows.
@@ -14,8 +14,8 @@ impl World {
         if !self.nats_up {
             return;
         }
-        let publish_no = if self.has(Bug::SameMessageId) { 0 } else { publish_no };
-        let attempt = if self.has(Bug::SameMessageId) { 0 } else { job.attempt };
+        let publish_no = if self.has(Mutation::SameMessageId) { 0 } else { publish_no };
+        let attempt = if self.has(Mutation::SameMessageId) { 0 } else { job.attempt };
         let id = (Job { attempt, ..job }, publish_no);
         if self.seen.contains(&id) {
             return;
@@ -35,7 +35,7 @@ impl World {
         self.results.push(ResultMessage { seq: self.seq, report, again_at: 0 });
     }
 
-    /// Sends a message that is lost if somebody cannot be reached.
+    /// Sends a message that no stream stores: it is lost if its receiver cannot be reached.
     pub(super) fn send(&mut self, packet: Packet) {
         let (process, _) = packet.worker();
         if !self.nats_up {

@@ -1,21 +1,23 @@
 //! Rows of the tables, messages on the wire, and what really happened: small, copied, never shared.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use chrono::DateTime;
 use redial_engine::{Time, task::Task};
-use redial_proto::{CallState, Effect, ErrorClass, Message, RetryPolicy, TaskState};
+use redial_proto::{CallId, CallState, ClaimId, Effect, ErrorClass, Message, RetryOverride, TaskState, WorkerId};
+use redial_records::{CallFacts, CallRecord};
+use uuid::Uuid;
 
 /// Ms since the history began, by the database's clock.
 pub(crate) type Ms = i64;
 
-/// A worker process, or a dispatcher process: a new one gets a new number. 0 is nobody.
+/// A worker process, or a dispatcher process: a new one gets a new number. 0 is none.
 pub(crate) type Process = u16;
 
 /// A request of a worker for attempts. 0 is none.
 pub(crate) type Claim = u32;
 
-/// A call, by its place in the table.
+/// A call, by its position in the table.
 pub(crate) type CallNo = u8;
 
 pub(crate) fn time(ms: Ms) -> Time {
@@ -24,6 +26,11 @@ pub(crate) fn time(ms: Ms) -> Time {
 
 pub(crate) fn since(time: Time) -> Ms {
     time.timestamp_millis()
+}
+
+/// The same moment as the engine's outage detector takes it.
+pub(crate) fn uptime(now: Ms) -> Duration {
+    Duration::from_millis(now.unsigned_abs())
 }
 
 /// A row of `calls`.
@@ -59,7 +66,7 @@ pub(crate) struct Place {
 }
 
 impl Row {
-    /// A call that nobody has submitted yet.
+    /// A call that is not submitted yet.
     pub(crate) const fn new(effect: Effect, max_attempts: u32, deadline_ms: Ms) -> Self {
         Self {
             exists: false,
@@ -86,18 +93,75 @@ impl Row {
         self.exists && !self.state.is_terminal()
     }
 
-    /// As the engine sees it.
-    pub(crate) fn call(&self, max_attempts: u32) -> redial_engine::Call {
-        redial_engine::Call {
+    /// As the engine reads it.
+    pub(crate) fn record(&self, call: CallNo, now: Ms) -> CallRecord {
+        CallRecord {
+            id: call_id(call),
             state: self.state,
             attempt: self.attempt,
+            tool: String::new(),
+            pool: String::new(),
             effect: self.effect,
-            retry: RetryPolicy { initial_ms: 500, factor: 2.0, cap_ms: 10_000, max_attempts, deadline_ms: 3_600_000 },
+            retry: RetryOverride {
+                initial_ms: Some(500),
+                factor: Some(2.0),
+                cap_ms: Some(10_000),
+                max_attempts: Some(self.max_attempts),
+                deadline_ms: None,
+            },
+            timeout_ms: 1_000,
+            traceparent: None,
             deadline_at: time(self.deadline_at),
+            worker: (self.worker != 0).then(|| worker_id(self.worker)),
+            claim: (self.claim != 0).then(|| claim_id(self.claim)),
             lease_until: (self.state == CallState::Running).then(|| time(self.lease_until)),
             cancel_requested: self.cancel_requested,
+            publish_no: self.publish_no,
+            published_at: time(self.published_at),
+            origin: None,
+            read_at: time(now),
         }
     }
+
+    /// What the engine is told after a commit.
+    pub(crate) fn facts(&self, call: CallNo, now: Ms) -> CallFacts {
+        CallFacts {
+            call: call_id(call),
+            attempt: self.attempt,
+            tool: String::new(),
+            pool: String::new(),
+            publish_no: self.publish_no,
+            traceparent: None,
+            notify: false,
+            worker: (self.worker != 0).then(|| worker_id(self.worker)),
+            submitted_at: time(0),
+            at: time(now),
+            bytes: 2,
+            task: None,
+        }
+    }
+}
+
+pub(crate) fn call_id(call: CallNo) -> CallId {
+    CallId(Uuid::from_u128(u128::from(call)))
+}
+
+pub(crate) const fn call_no(id: CallId) -> CallNo {
+    id.0.as_u128() as CallNo
+}
+
+pub(crate) fn claim_id(claim: Claim) -> ClaimId {
+    ClaimId(Uuid::from_u128(u128::from(claim)))
+}
+
+#[expect(clippy::expect_used, reason = "a number is a valid id")]
+pub(crate) fn worker_id(process: Process) -> WorkerId {
+    process.to_string().parse().expect("digits are allowed")
+}
+
+/// The process of a worker's id; 0 if it is none of this world.
+pub(crate) fn process_of(worker: &WorkerId) -> Process {
+    worker.as_str().parse().unwrap_or(0)
 }
 
 /// A row of `attempts`.
@@ -242,7 +306,7 @@ pub(crate) struct Grant {
     pub(crate) claim: Claim,
 }
 
-/// A message that nobody stores.
+/// A message that no stream stores.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Packet {
     Claim { worker: Process, claim: Claim, jobs: Jobs, deliveries: u32 },
@@ -278,8 +342,8 @@ impl fmt::Display for Packet {
             Self::Renewed { .. } => f.write_str("the answer to a heartbeat"),
             Self::Release { grant, .. } => write!(f, "the release of claim {}", grant.claim),
             Self::Released { grant, .. } => write!(f, "the answer to the release of claim {}", grant.claim),
-            Self::Ingested { job, .. } => write!(f, "the word that the result of call {} is on record", job.call),
-            Self::Stop { job, .. } => write!(f, "the word to stop call {}", job.call),
+            Self::Ingested { job, .. } => write!(f, "the notice that the result of call {} is on record", job.call),
+            Self::Stop { job, .. } => write!(f, "the notice to stop call {}", job.call),
         }
     }
 }

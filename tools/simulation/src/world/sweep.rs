@@ -1,94 +1,102 @@
 //! What dispatchers look at by themselves: what is due, and whether the streams are still there.
 
-use redial_engine::Event;
+use std::{collections::HashMap, time::Duration};
+
+use redial_engine::{
+    Budget,
+    outage::Observation,
+    publish::MOST_REPUBLISHED,
+    sweep::{Conditions, plan_due},
+};
 use redial_proto::CallState;
+use redial_records::{CallRecord, RetryBucket, Transition};
 
 use super::{
     World,
     database::Fate,
-    rows::{CallNo, time},
+    rows::{CallNo, Row, uptime},
 };
-use crate::Bug;
+use crate::Mutation;
 
-/// Jobs that were published this long before NATS was last seen well may have been lost with it, in ms.
+/// Jobs that were published this long before the last look that succeeded may have been lost, in ms.
 const BEFORE: i64 = 10_000;
 
 impl World {
-    /// Looks at everything that is due, in one transaction in which the rows are locked.
+    /// Sweeps: one transaction in which the due calls are locked.
     pub(super) fn sweep(&mut self, d: usize, pick: u32, fate: Fate) {
-        if !self.nats_up || !self.postgres_up {
-            self.dispatchers[d].well_since = self.now;
-        }
-        if self.has(Bug::SweeperOff) || !self.postgres_up || !self.something_is_due() {
+        self.begin_sweep(d);
+        if self.has(Mutation::SweeperOff) || !self.postgres_up || !self.something_is_due() {
             return;
         }
         self.tell(|| format!("dispatcher {d} sweeps"));
-        let grace_until = self.grace_until(d);
-        // Only what is committed is acted upon, and only if the dispatcher is still there to do it.
-        let mut acts = std::mem::take(&mut self.acts);
+        let grace = self.dispatchers[d].detector.grace(uptime(self.now));
+        // Only what is committed has effects, and only if the dispatcher is still there to carry them out.
+        let mut written = std::mem::take(&mut self.written);
         let done = self.transaction(d, fate, |world| {
-            for call in 0..world.tables.calls.len() {
-                let row = world.tables.calls[call];
-                if !row.is_open() || row.wake_at > world.now {
-                    continue;
-                }
-                let change = world.look_at(call as CallNo, pick, grace_until);
-                if world.apply(&change) {
-                    acts.push(change);
+            for transition in world.plan_due(pick, grace) {
+                if let Some(facts) = world.apply(&transition) {
+                    written.push((transition, facts));
                 }
             }
         });
         if done.is_some() {
-            for change in &acts {
-                self.act(change);
+            for (transition, facts) in &written {
+                self.act(d, transition, facts);
             }
         }
-        acts.clear();
-        self.acts = acts;
+        written.clear();
+        self.written = written;
     }
 
     fn something_is_due(&self) -> bool {
         self.tables.calls.iter().any(|row| row.is_open() && row.wake_at <= self.now)
     }
 
-    fn look_at(&self, call: CallNo, pick: u32, grace_until: i64) -> super::database::Change {
-        let row = self.row(call);
+    fn plan_due(&self, pick: u32, grace: Duration) -> Vec<Transition> {
+        let due = |(_, row): &(usize, &Row)| row.is_open() && row.wake_at <= self.now;
+        let rows = self.tables.calls.iter().enumerate().filter(due);
+        let calls: Vec<CallRecord> = rows.map(|(call, row)| row.record(call as CallNo, self.now)).collect();
         let retry_allowed = self.draining || pick & 7 != 7;
-        let event = Event::Woken { retry_allowed, grace_until: time(grace_until) };
-        let random = f64::from(pick >> 3 & 15) / 16.0;
-        self.change(call, &row, &event, random).unwrap_or_else(|| self.unclaimed(call, &row))
+        let tokens = Some(if retry_allowed { Budget::CAPACITY } else { 0.0 });
+        let queued = self.jobs.iter().any(|message| message.again_at <= self.now);
+        let conditions = Conditions {
+            tools: &self.tools,
+            buckets: &[RetryBucket { tool: String::new(), tokens, seconds: 0.0 }],
+            successes: &HashMap::new(),
+            grace,
+            republish_limit: MOST_REPUBLISHED,
+            queued: &|_| queued,
+        };
+        plan_due(&calls, &conditions, || f64::from(pick >> 3 & 15) / 16.0).transitions
     }
 
     /// Looks at the streams; what was on a stream that is new is published again.
     pub(super) fn watch(&mut self, d: usize) {
-        let (now, stream) = (self.now, self.stream);
+        let (now, stream, up) = (self.now, self.stream, self.nats_up && self.postgres_up);
         let dispatcher = &mut self.dispatchers[d];
-        if !self.nats_up || !self.postgres_up {
-            dispatcher.troubled = true;
-            dispatcher.well_since = now;
+        let had_failed = std::mem::replace(&mut dispatcher.look_failed, !up);
+        dispatcher.detector.observe(Observation::LookEnded { began: uptime(now), failed: !up }, uptime(now));
+        if !up {
             return;
         }
-        let after = match (dispatcher.stream == Some(stream), dispatcher.troubled) {
+        let after = match (dispatcher.stream == Some(stream), had_failed) {
             (false, _) => Some(0),
             (true, true) => Some(dispatcher.well_at - BEFORE),
             (true, false) => None,
         };
-        if dispatcher.troubled {
-            dispatcher.well_since = now;
-        }
-        (dispatcher.stream, dispatcher.troubled, dispatcher.well_at) = (Some(stream), false, now);
+        (dispatcher.stream, dispatcher.well_at) = (Some(stream), now);
         if let Some(after) = after {
             self.wake_unclaimed(after);
         }
     }
 
-    /// `wake_unclaimed`: makes unclaimed calls due whose job was published in this time.
+    /// `wake_unclaimed.sql`: makes unclaimed calls due whose job was published in this time.
     fn wake_unclaimed(&mut self, after: i64) {
         let now = self.now;
         for row in self.tables.calls.iter_mut().filter(|row| row.is_open() && row.state == CallState::Ready) {
             if row.published_at > after {
                 row.wake_at = now;
-                // Long ago: nobody takes the job for one that still waits.
+                // Long ago: its job is not taken for one that is still queued.
                 row.published_at = -1_000_000;
             }
         }

@@ -7,7 +7,7 @@ use super::{
     network::numbers,
     rows::{Claim, Execution, Grant, Job, Jobs, Ms, Outcome, Packet, Process, Report},
 };
-use crate::{Bug, Invariant};
+use crate::{Invariant, Mutation};
 
 /// Attempts that it runs at once.
 const SLOTS: usize = 2;
@@ -19,7 +19,7 @@ const RENEW_AGAIN: Ms = LEASE / 20;
 const ANSWER: Ms = 3_000;
 /// What is not answered is asked for again after this.
 const ASK_AGAIN: Ms = 2_000;
-/// A claim that nobody answered is given up after this.
+/// A claim without an answer is given up after this.
 const GIVE_UP: Ms = 20_000;
 
 /// A process; when it dies another one takes its place.
@@ -34,7 +34,7 @@ pub(super) struct Worker {
     pub(super) leaving: bool,
     pub(super) held: Vec<Held>,
     pub(super) claims: Vec<Asked>,
-    /// Releases that nobody answered yet.
+    /// Releases without an answer.
     pub(super) releases: Vec<Grant>,
     beat: u32,
     beat_sent: Ms,
@@ -139,7 +139,7 @@ impl World {
         self.send(Packet::Claim { worker, claim, jobs, deliveries });
     }
 
-    /// Nobody answered. The claim may have been granted all the same, so it is given back.
+    /// There was no answer. The claim may have been granted all the same, so it is given back.
     pub(super) fn give_claim_up(&mut self, w: usize) {
         if self.workers[w].claims.is_empty() {
             return;
@@ -290,7 +290,7 @@ impl World {
     /// Stops the tools whose lease is over.
     pub(super) fn expire(&mut self, w: usize) {
         let (now, mut n) = (self.now, 0);
-        if self.has(Bug::ToolOutlivesLease) {
+        if self.has(Mutation::ToolOutlivesLease) {
             return self.workers[w].held.iter_mut().for_each(|held| held.lease = Ms::MAX);
         }
         while n < self.workers[w].held.len() {
@@ -301,7 +301,7 @@ impl World {
         }
     }
 
-    /// Stops a tool half-way. What may run twice is given back; true if so. How far an `unsafe` tool came nobody knows.
+    /// Stops a tool half-way. What may run twice is given back; true if so. It is unknown how far an `unsafe` tool came.
     fn hand_back(&mut self, w: usize, n: usize) -> bool {
         let held = self.workers[w].held[n];
         let call = held.grant.job.call;

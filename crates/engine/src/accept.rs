@@ -1,0 +1,155 @@
+//! Accepting submissions of calls.
+
+use std::fmt::Write as _;
+
+use redial_arguments::{Refusal, Repairs};
+use redial_proto::{
+    ApiError, CallId, Code, Effect, ErrorClass, Failure, Submission, ToolSpec, limits,
+    tool::{check_timeout, default_pool},
+};
+use redial_records::NewCall;
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::{fingerprint::fingerprint, tools::Tools};
+
+/// Turns a submission into a call to write, under this id. A call of an unknown tool or with arguments that break the schema is
+/// written too, as refused: that a model asked for it is part of the audit. An error means that nothing is written.
+pub fn accept(
+    submission: Submission,
+    tools: &Tools,
+    id: CallId,
+    traceparent: Option<String>,
+) -> Result<NewCall, ApiError> {
+    check_fields(&submission)?;
+    let tool = tools.get(&submission.tool);
+    let sent = submission.arguments.get();
+    let resolved = match tool {
+        None => Err(unknown_tool(&submission.tool, tools)),
+        Some(tool) => tool.schema.resolve(sent, repairs(tool.spec.repairs)).map_err(refusal),
+    };
+    let (arguments, repairs, refusal) = match resolved {
+        Ok(resolved) => (resolved.arguments.into_owned(), resolved.repairs, None),
+        Err(refusal) => (sent.to_owned(), Vec::new(), Some(refusal)),
+    };
+    let spec = tool.map_or_else(|| unknown_spec(&submission.tool), |tool| tool.spec.clone());
+    let policy = spec.retry.with(&submission.retry.unwrap_or_default());
+    // A refused call does not hold its key: the corrected submission may use it.
+    let key = submission.key.clone().filter(|_| refusal.is_none());
+    Ok(NewCall {
+        id,
+        content: key.as_ref().map(|_| content_of(&submission)),
+        key,
+        tool: spec.name,
+        pool: spec.pool,
+        effect: spec.effect,
+        tenant: submission.tenant.unwrap_or_else(|| "default".to_owned()),
+        conversation: submission.conversation,
+        timeout_ms: submission.timeout_ms.unwrap_or(spec.timeout_ms),
+        retry: submission.retry,
+        notify: submission.notify,
+        traceparent,
+        deadline_ms: policy.deadline_ms,
+        arguments,
+        repairs,
+        refusal,
+        redrive_of: None,
+        task: None,
+    })
+}
+
+/// Whether a tool takes repaired arguments.
+pub const fn repairs(wanted: bool) -> Repairs {
+    if wanted { Repairs::On } else { Repairs::Off }
+}
+
+/// A refused call never ran.
+fn refusal(refusal: Refusal) -> Failure {
+    Failure::new(refusal.class, refusal.message).with_details(refusal.details).without_effect()
+}
+
+fn check_fields(submission: &Submission) -> Result<(), ApiError> {
+    let wrong = |message: String| Err(ApiError::new(Code::InvalidValue, message));
+    let texts = [
+        ("tool", Some(&submission.tool)),
+        ("key", submission.key.as_ref()),
+        ("tenant", submission.tenant.as_ref()),
+        ("conversation", submission.conversation.as_ref()),
+    ];
+    check_texts(&texts)?;
+    let arguments = submission.arguments.get();
+    if arguments.len() > limits::MAX_ARGUMENTS {
+        let message = format!("arguments take {} bytes; allowed: {}", arguments.len(), limits::MAX_ARGUMENTS);
+        return Err(ApiError::new(Code::TooLarge, message));
+    }
+    let depth = limits::json_depth(arguments);
+    if depth > limits::MAX_DEPTH {
+        let message = format!("arguments nest {depth} deep; allowed: {}", limits::MAX_DEPTH);
+        return Err(ApiError::new(Code::TooLarge, message));
+    }
+    if let Some(timeout_ms) = submission.timeout_ms {
+        check_timeout(timeout_ms).or_else(wrong)?;
+    }
+    if let Some(retry) = &submission.retry {
+        redial_proto::RetryPolicy::default().with(retry).check().or_else(wrong)?;
+    }
+    Ok(())
+}
+
+/// Checks names and keys that users choose.
+pub fn check_texts(texts: &[(&str, Option<&String>)]) -> Result<(), ApiError> {
+    for (name, text) in texts.iter().filter_map(|(name, text)| Some((name, (*text)?))) {
+        if text.is_empty() || text.len() > limits::MAX_KEY || text.chars().any(char::is_control) {
+            let max = limits::MAX_KEY;
+            let shown = limits::shorten(text, 60);
+            let message = format!("{name} is {shown:?}; allowed: 1 to {max} bytes without control characters");
+            return Err(ApiError::new(Code::InvalidValue, message));
+        }
+    }
+    Ok(())
+}
+
+fn unknown_tool(name: &str, tools: &Tools) -> Failure {
+    let mut message = format!("no worker has registered a tool {name:?}");
+    match redial_arguments::closest(name, tools.keys().map(String::as_str), 3).as_slice() {
+        [] if tools.is_empty() => message.push_str("; no tool is known at all: is a worker running?"),
+        [] => message.push_str("; no known tool has a similar name, `redial tools` lists them"),
+        closest => {
+            let names: Vec<_> = closest.iter().map(|name| format!("{name:?}")).collect();
+            // Writing to a String cannot fail.
+            let _ = write!(message, "; did you mean {}?", names.join(" or "));
+        }
+    }
+    Failure::new(ErrorClass::UnknownTool, message).without_effect()
+}
+
+/// What is on record of a tool that is not registered: the most careful assumptions.
+pub fn unknown_spec(name: &str) -> ToolSpec {
+    ToolSpec { pool: default_pool(), effect: Effect::Unsafe, ..ToolSpec::named(name) }
+}
+
+/// Distinguishes a repeated submission from another one under the same key: everything that shapes the call, with the
+/// keys of objects in order, so that a client may write the same arguments in another order.
+fn content_of(submission: &Submission) -> Uuid {
+    let arguments = serde_json::from_str::<Value>(submission.arguments.get()).map(sorted);
+    let content = serde_json::json!([
+        submission.tool,
+        arguments.unwrap_or_else(|_| submission.arguments.get().into()),
+        submission.conversation,
+        submission.timeout_ms,
+        submission.retry,
+    ]);
+    fingerprint(&content)
+}
+
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Array(items) => items.into_iter().map(sorted).collect(),
+        Value::Object(fields) => {
+            let mut fields: Vec<_> = fields.into_iter().map(|(key, value)| (key, sorted(value))).collect();
+            fields.sort_by(|a, b| a.0.cmp(&b.0));
+            Value::Object(fields.into_iter().collect())
+        }
+        other => other,
+    }
+}

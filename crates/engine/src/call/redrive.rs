@@ -1,0 +1,41 @@
+//! Running an ended call again, as a new call.
+
+use redial_proto::{CallId, CallState, RetryPolicy};
+use redial_records::{CallContent, CallRecord, NewCall, Redrive};
+
+/// Whether an ended call may run again; if not, why.
+pub fn may_redrive(state: CallState) -> Result<(), String> {
+    match state {
+        CallState::Failed | CallState::Cancelled | CallState::Unknown => Ok(()),
+        CallState::Ready | CallState::Running | CallState::RetryWait => {
+            Err(format!("the call is {state}; only ended calls can be redriven, cancel it first"))
+        }
+        CallState::Succeeded => Err("the call succeeded; submit it again if you want it twice".to_owned()),
+        CallState::Refused => Err("the call was refused and would be again; submit it corrected".to_owned()),
+    }
+}
+
+/// The same call under a new id. The key stays with the old one; what tools see as idempotency key stays the same.
+/// `policy` is the retry policy of its tool.
+pub fn redriven(call: &CallRecord, content: CallContent, policy: &RetryPolicy, id: CallId) -> NewCall {
+    NewCall {
+        id,
+        tool: call.tool.clone(),
+        pool: call.pool.clone(),
+        effect: call.effect,
+        tenant: content.tenant,
+        key: None,
+        content: None,
+        conversation: content.conversation,
+        timeout_ms: call.timeout_ms,
+        retry: Some(call.retry),
+        notify: false,
+        traceparent: call.traceparent.clone(),
+        deadline_ms: policy.with(&call.retry).deadline_ms,
+        arguments: content.arguments,
+        repairs: Vec::new(),
+        refusal: None,
+        task: None,
+        redrive_of: Some(Redrive { call: call.id, origin: call.origin.unwrap_or(call.id) }),
+    }
+}

@@ -1,0 +1,233 @@
+//! Notices outages, after which no lease may count as expired until workers had time to renew.
+//!
+//! A dispatcher reports what it observes: each sweep over due calls, each statement of it, and each look at the
+//! streams and the database. Moments are given as the time since some fixed start.
+
+use std::time::Duration;
+
+use crate::mutation::{self, Mutation};
+
+/// The longest time between two sweeps, and between two looks.
+pub const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Something that a dispatcher observed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Observation {
+    /// A sweep begins.
+    SweepBegan {
+        /// NATS is connected, and was so without a break since the last sweep began.
+        connected: bool,
+    },
+    /// The database answered a statement of the sweep after this time.
+    Answered {
+        /// How long that took.
+        after: Duration,
+    },
+    /// A sweep ended.
+    SweepEnded {
+        /// The database failed.
+        failed: bool,
+    },
+    /// A look at the streams and the database ended.
+    LookEnded {
+        /// When it began.
+        began: Duration,
+        /// One of the two failed.
+        failed: bool,
+    },
+}
+
+/// Knows since when Postgres and NATS were reached without a break.
+#[derive(Clone, Copy, Debug)]
+pub struct OutageDetector {
+    lease: Duration,
+    longest_reconnect: Duration,
+    well_since: Duration,
+    /// When the last look that succeeded began.
+    looked_at: Duration,
+    look_failed: bool,
+    /// When the last sweep ended.
+    swept_at: Duration,
+    sweep_failed: bool,
+}
+
+impl OutageDetector {
+    /// A detector for leases of this length. `longest_reconnect`: the longest time that a worker takes to connect to
+    /// NATS again. The start counts as the end of an outage, because no dispatcher may have run before.
+    pub const fn new(lease: Duration, longest_reconnect: Duration, now: Duration) -> Self {
+        Self {
+            lease,
+            longest_reconnect,
+            well_since: now,
+            looked_at: now,
+            look_failed: false,
+            swept_at: now,
+            sweep_failed: false,
+        }
+    }
+
+    /// The longest time between two looks: an outage must be noticed before a lease ends that no worker could renew.
+    pub fn look_interval(&self) -> Duration {
+        INTERVAL.min(self.third())
+    }
+
+    /// Takes an observation into account. An outage that has just ended counts until now: this may be the first moment
+    /// at which a worker could renew.
+    pub fn observe(&mut self, observation: Observation, now: Duration) {
+        let is_outage = match observation {
+            Observation::SweepBegan { connected } => {
+                self.sweep_failed || !connected || self.look_hangs(now) || self.sweep_is_late(now)
+            }
+            Observation::Answered { after } => self.is_slow(after),
+            Observation::SweepEnded { failed } => {
+                (self.swept_at, self.sweep_failed) = (now, failed);
+                failed
+            }
+            Observation::LookEnded { began, failed } => {
+                let had_failed = std::mem::replace(&mut self.look_failed, failed);
+                if !failed {
+                    self.looked_at = began;
+                }
+                failed || had_failed || now.saturating_sub(began) > self.third()
+            }
+        };
+        if is_outage {
+            self.well_since = now;
+        }
+    }
+
+    /// For how long no lease counts as expired: workers that were cut off by an outage, or found no dispatcher, get the
+    /// time to connect again, and then a whole lease to renew or release what they hold.
+    pub fn grace(&self, now: Duration) -> Duration {
+        if mutation::is(Mutation::NoGraceAfterOutage) {
+            return Duration::ZERO;
+        }
+        (self.longest_reconnect + self.lease).saturating_sub(now.saturating_sub(self.well_since))
+    }
+
+    /// Workers renew every third of a lease.
+    fn third(&self) -> Duration {
+        self.lease / 3
+    }
+
+    /// A look has begun and does not end: a server hangs, though nothing has failed yet.
+    fn look_hangs(&self, now: Duration) -> bool {
+        now.saturating_sub(self.looked_at) > self.look_interval() + self.third()
+    }
+
+    /// The process itself was stopped.
+    fn sweep_is_late(&self, now: Duration) -> bool {
+        now.saturating_sub(self.swept_at) > INTERVAL * 2 + self.third()
+    }
+
+    /// While a statement hung no worker could renew, whether or not anything was due. A lease was renewed at most a
+    /// third of its length before; if a hang lasts the other two thirds, at least one sweep is within it.
+    fn is_slow(&self, answer: Duration) -> bool {
+        answer >= (INTERVAL * 2).min(self.third())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEASE: Duration = Duration::from_secs(15);
+    const RECONNECT: Duration = Duration::from_secs(3);
+
+    fn at(seconds: f64) -> Duration {
+        Duration::from_secs_f64(100.0 + seconds)
+    }
+
+    /// A detector at second 60 of an outage-free run.
+    fn well() -> OutageDetector {
+        let mut detector = OutageDetector::new(LEASE, RECONNECT, at(0.0));
+        for second in 0..=60 {
+            let now = at(f64::from(second));
+            detector.observe(Observation::SweepBegan { connected: true }, now);
+            detector.observe(Observation::Answered { after: Duration::from_millis(3) }, now);
+            detector.observe(Observation::SweepEnded { failed: false }, now);
+            detector.observe(Observation::LookEnded { began: now, failed: false }, now);
+        }
+        assert_eq!(detector.grace(at(60.0)), Duration::ZERO, "all is well");
+        detector
+    }
+
+    /// Seconds of grace right after these observations, at their moments.
+    fn grace_after(observations: &[(f64, Observation)]) -> f64 {
+        let mut detector = well();
+        for (second, observation) in observations {
+            detector.observe(*observation, at(*second));
+        }
+        let last = observations.last().map_or(60.0, |(second, _)| *second);
+        detector.grace(at(last)).as_secs_f64()
+    }
+
+    const SWEEP: Observation = Observation::SweepBegan { connected: true };
+    const WHOLE: f64 = 18.0;
+
+    #[test]
+    fn a_start_counts_as_the_end_of_an_outage() {
+        let detector = OutageDetector::new(LEASE, RECONNECT, at(0.0));
+        assert_eq!(detector.grace(at(0.0)), RECONNECT + LEASE);
+        assert_eq!(detector.grace(at(10.0)), Duration::from_secs(8));
+        assert_eq!(detector.grace(at(18.0)), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_lost_connection_is_an_outage() {
+        assert_eq!(grace_after(&[(61.0, SWEEP)]), 0.0);
+        assert_eq!(grace_after(&[(61.0, Observation::SweepBegan { connected: false })]), WHOLE);
+    }
+
+    #[test]
+    fn a_failed_sweep_is_an_outage_until_the_next_one_begins() {
+        let failed = Observation::SweepEnded { failed: true };
+        assert_eq!(grace_after(&[(61.0, failed)]), WHOLE);
+        assert_eq!(grace_after(&[(61.0, failed), (62.0, SWEEP)]), WHOLE);
+        let ended = Observation::SweepEnded { failed: false };
+        assert_eq!(grace_after(&[(61.0, failed), (62.0, SWEEP), (62.0, ended), (63.0, SWEEP)]), WHOLE - 1.0);
+    }
+
+    #[test]
+    fn a_slow_answer_is_an_outage() {
+        let answered = |ms| Observation::Answered { after: Duration::from_millis(ms) };
+        assert_eq!(grace_after(&[(61.0, answered(1_999))]), 0.0);
+        assert_eq!(grace_after(&[(61.0, answered(2_000))]), WHOLE);
+        let mut short = OutageDetector::new(Duration::from_millis(600), RECONNECT, at(0.0));
+        short.observe(answered(200), at(10.0));
+        assert_eq!(short.grace(at(10.0)), RECONNECT + Duration::from_millis(600), "a third of a short lease");
+    }
+
+    #[test]
+    fn a_look_that_hangs_is_an_outage() {
+        // The last look began in second 60; it may take a second until the next, and a third of the lease.
+        let swept = |second| (second, Observation::SweepEnded { failed: false });
+        assert_eq!(grace_after(&[swept(65.9), (66.0, SWEEP)]), 0.0);
+        assert_eq!(grace_after(&[swept(65.9), (66.1, SWEEP)]), WHOLE);
+    }
+
+    #[test]
+    fn a_late_sweep_is_an_outage() {
+        let looked = |second| (second, Observation::LookEnded { began: at(second), failed: false });
+        assert_eq!(grace_after(&[looked(67.0), (67.0, SWEEP)]), 0.0);
+        assert_eq!(grace_after(&[looked(67.1), (67.1, SWEEP)]), WHOLE);
+    }
+
+    #[test]
+    fn a_slow_or_failed_look_is_an_outage_until_the_next_good_one() {
+        let look = |began, failed| Observation::LookEnded { began: at(began), failed };
+        assert_eq!(grace_after(&[(66.0, look(61.0, false))]), 0.0);
+        assert_eq!(grace_after(&[(66.1, look(61.0, false))]), WHOLE);
+        assert_eq!(grace_after(&[(61.0, look(61.0, true))]), WHOLE);
+        assert_eq!(grace_after(&[(61.0, look(61.0, true)), (64.0, look(64.0, false))]), WHOLE);
+        let good = [(61.0, look(61.0, true)), (64.0, look(64.0, false)), (65.0, look(65.0, false))];
+        assert_eq!(grace_after(&good), WHOLE - 1.0);
+    }
+
+    #[test]
+    fn looks_follow_one_another_within_a_third_of_a_short_lease() {
+        assert_eq!(well().look_interval(), Duration::from_secs(1));
+        let short = OutageDetector::new(Duration::from_millis(600), RECONNECT, at(0.0));
+        assert_eq!(short.look_interval(), Duration::from_millis(200));
+    }
+}

@@ -1,0 +1,6 @@
+-- The part of calls that decisions need.
+SELECT
+    id, state, attempt, tool, pool, effect, retry::text, timeout_ms, traceparent, deadline_at, worker, claim_id,
+    lease_until, cancel_requested, publish_no, published_at, origin_id, clock_timestamp() AS "read_at!"
+FROM calls
+WHERE id = ANY ($1)

@@ -1,0 +1,16 @@
+//! Calls: each verb is one statement for a whole batch, with a guard on what it expects.
+
+mod apply;
+mod claim;
+mod due;
+mod give_up;
+mod late_reports;
+mod load;
+mod renew;
+mod submit;
+
+pub use claim::Granted;
+pub use due::LockedCalls;
+pub use late_reports::LateReport;
+pub use submit::Submitted;
+pub(crate) use submit::insert;

@@ -1,0 +1,139 @@
+//! Writes transitions of calls, and the attempts that they end.
+
+use redial_proto::{CallId, Failure, TaskId, WorkerId};
+use redial_records::{CallFacts, Change, EndedAttempt, Time, Transition};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::{
+    StoreError,
+    columns::{bigint, clean, column, int, json_list, uint},
+    connect::Store,
+};
+
+impl Store {
+    /// Writes transitions, one per call at most, in one statement; returns what those that happened left on record.
+    pub async fn apply(&self, transitions: &[Transition]) -> Result<Vec<CallFacts>, StoreError> {
+        let rows = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let rows = apply(&mut db, transitions).await?;
+                Ok(db.done(rows))
+            })
+            .await?;
+        facts(rows)
+    }
+}
+
+pub(super) async fn apply(db: &mut PgConnection, transitions: &[Transition]) -> Result<Vec<RawFacts>, sqlx::Error> {
+    // Every statement locks calls in the order of their ids, which keeps deadlocks rare.
+    let mut rows: Vec<Row<'_>> = transitions.iter().map(Row::new).collect();
+    rows.sort_unstable_by_key(|row| row.transition.call);
+    sqlx::query_file_as!(
+        RawFacts,
+        "sql/apply.sql",
+        &column(&rows, |row| row.transition.call.0),
+        &column(&rows, |row| row.transition.guard.state.as_str()) as &[&str],
+        &column(&rows, |row| int(row.transition.guard.attempt)),
+        &column(&rows, |row| row.transition.guard.worker.as_ref().map(WorkerId::as_str)) as &[Option<&str>],
+        &column(&rows, |row| row.transition.guard.claim.map(|claim| claim.0)) as &[Option<Uuid>],
+        &column(&rows, |row| row.transition.guard.cancel_requested) as &[Option<bool>],
+        &column(&rows, |row| row.transition.state().as_str()) as &[&str],
+        &column(&rows, |row| int(row.transition.attempt())),
+        &column(&rows, |row| row.transition.state().is_terminal()),
+        &column(&rows, |row| row.wake_at) as &[Option<Time>],
+        &column(&rows, |row| row.publish),
+        &column(&rows, |row| row.cancel),
+        &column(&rows, |row| row.failure.map(|failure| failure.class.as_str())) as &[Option<&str>],
+        &column(&rows, |row| row.failure.map(|failure| clean(&failure.message))) as &[Option<String>],
+        &column(&rows, |row| row.ended.is_some()),
+        &column(&rows, |row| row.ended.and_then(|ended| ended.duration_ms).map(bigint)) as &[Option<i64>],
+        &column(&rows, |row| row.ended_failure().map(|failure| failure.class.as_str())) as &[Option<&str>],
+        &column(&rows, |row| row.ended_failure().map(|failure| clean(&failure.message))) as &[Option<String>],
+        &column(&rows, |row| row.ended_failure().and_then(|failure| json_list(&failure.details)))
+            as &[Option<String>],
+        &column(&rows, |row| row.retry_at) as &[Option<Time>],
+        &column(&rows, Row::output) as &[Option<&str>],
+    )
+    .fetch_all(db)
+    .await
+}
+
+/// What a change writes.
+struct Row<'a> {
+    transition: &'a Transition,
+    /// When the sweeper looks at it next; `None` leaves that as it is. An ended call is never due.
+    wake_at: Option<Time>,
+    publish: bool,
+    cancel: bool,
+    failure: Option<&'a Failure>,
+    ended: Option<&'a EndedAttempt>,
+    retry_at: Option<Time>,
+}
+
+impl<'a> Row<'a> {
+    fn new(transition: &'a Transition) -> Self {
+        let same = Self {
+            transition,
+            wake_at: None,
+            publish: false,
+            cancel: false,
+            failure: None,
+            ended: None,
+            retry_at: None,
+        };
+        match &transition.change {
+            Change::Publish { check_at, .. } => Self { publish: true, wake_at: Some(*check_at), ..same },
+            Change::Postpone { wake_at } => Self { wake_at: Some(*wake_at), ..same },
+            Change::RequestCancel => Self { cancel: true, ..same },
+            Change::Retry { attempt, due_at } => {
+                Self { wake_at: Some(*due_at), retry_at: Some(*due_at), ended: Some(attempt), ..same }
+            }
+            Change::End { failure, attempt, .. } => Self { failure: failure.as_ref(), ended: attempt.as_ref(), ..same },
+        }
+    }
+
+    fn ended_failure(&self) -> Option<&'a Failure> {
+        self.ended?.result.as_ref().err()
+    }
+
+    fn output(&self) -> Option<&'a str> {
+        self.ended?.result.as_deref().ok()
+    }
+}
+
+/// What the statement returns.
+pub(super) struct RawFacts {
+    id: Uuid,
+    attempt: i32,
+    tool: String,
+    pool: String,
+    publish_no: i32,
+    traceparent: Option<String>,
+    notify: bool,
+    worker: Option<String>,
+    submitted_at: Time,
+    at: Time,
+    bytes: i32,
+    told_task: Option<Uuid>,
+}
+
+pub(super) fn facts(rows: Vec<RawFacts>) -> Result<Vec<CallFacts>, StoreError> {
+    let facts = rows.into_iter().map(|row| {
+        Ok(CallFacts {
+            call: CallId(row.id),
+            attempt: uint(row.attempt),
+            tool: row.tool,
+            pool: row.pool,
+            publish_no: uint(row.publish_no),
+            traceparent: row.traceparent,
+            notify: row.notify,
+            worker: row.worker.map(|worker| worker.parse()).transpose().map_err(StoreError::BadData)?,
+            submitted_at: row.submitted_at,
+            at: row.at,
+            bytes: uint(row.bytes),
+            task: row.told_task.map(TaskId),
+        })
+    });
+    facts.collect()
+}

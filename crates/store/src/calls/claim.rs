@@ -1,0 +1,79 @@
+//! Grants attempts.
+
+use redial_proto::{CallId, ClaimId, Effect, JobRef, TaskId};
+use redial_records::Claim;
+use uuid::Uuid;
+
+use crate::{
+    StoreError,
+    columns::{bigint, int, uint},
+    connect::Store,
+};
+
+/// One granted attempt.
+#[derive(Clone, Debug)]
+pub struct Granted {
+    /// The attempt.
+    pub job: JobRef,
+    /// The request that asked for it.
+    pub claim: ClaimId,
+    /// The tool's name.
+    pub tool: String,
+    /// A JSON object.
+    pub arguments: String,
+    /// The call's pinned effect.
+    pub effect: Effect,
+    /// The conversation that its submitter named.
+    pub conversation: Option<String>,
+    /// W3C trace context of the submission.
+    pub traceparent: Option<String>,
+    /// The task that asked for it; `None` for a bare call.
+    pub task: Option<TaskId>,
+    /// The first call of a chain of redrives, or the call itself: stable over all attempts.
+    pub origin: CallId,
+    /// How long the attempt may take, in ms, within the call's total deadline.
+    pub timeout_ms: u64,
+    /// How long the job waited since it was last published, in ms.
+    pub queued_ms: u64,
+}
+
+impl Store {
+    /// Grants what may run now, in one statement; what is not in the answer may not. Leases run for `lease_ms`.
+    pub async fn claim(&self, claims: &[Claim], lease_ms: u64) -> Result<Vec<Granted>, StoreError> {
+        let mut sorted: Vec<&Claim> = claims.iter().collect();
+        // Every statement locks calls in the order of their ids, which keeps deadlocks rare.
+        sorted.sort_unstable_by_key(|claim| claim.job.call);
+        let ids: Vec<Uuid> = sorted.iter().map(|c| c.job.call.0).collect();
+        let attempts: Vec<i32> = sorted.iter().map(|c| int(c.job.attempt)).collect();
+        let claim_ids: Vec<Uuid> = sorted.iter().map(|c| c.claim.0).collect();
+        let workers: Vec<&str> = sorted.iter().map(|c| c.worker.as_str()).collect();
+        let lease_ms = bigint(lease_ms);
+        let rows = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let done =
+                    sqlx::query_file!("sql/claim.sql", &ids, &attempts, &claim_ids, &workers as &[&str], lease_ms)
+                        .fetch_all(&mut *db)
+                        .await?;
+                Ok(db.done(done))
+            })
+            .await?;
+        rows.into_iter()
+            .map(|row| {
+                Ok(Granted {
+                    job: JobRef { call: CallId(row.id), attempt: uint(row.attempt) },
+                    claim: ClaimId(row.claim_id),
+                    tool: row.tool,
+                    arguments: row.arguments,
+                    effect: row.effect.parse().map_err(StoreError::BadData)?,
+                    conversation: row.conversation,
+                    traceparent: row.traceparent,
+                    task: row.task_id.map(TaskId),
+                    origin: CallId(row.origin_id),
+                    timeout_ms: u64::try_from(row.timeout_ms).unwrap_or(1),
+                    queued_ms: u64::try_from(row.queued_ms).unwrap_or(0),
+                })
+            })
+            .collect()
+    }
+}

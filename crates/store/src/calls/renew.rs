@@ -1,0 +1,37 @@
+//! Extends leases.
+
+use redial_proto::{CallId, JobRef, WorkerId};
+use uuid::Uuid;
+
+use crate::{
+    StoreError,
+    columns::{bigint, int, uint},
+    connect::Store,
+};
+
+impl Store {
+    /// Extends the leases of the attempts that this worker still holds, and returns those; the flag says that the
+    /// call's user wants it stopped.
+    pub async fn renew(
+        &self,
+        worker: &WorkerId,
+        running: &[JobRef],
+        lease_ms: u64,
+    ) -> Result<Vec<(JobRef, bool)>, StoreError> {
+        let mut sorted = running.to_vec();
+        sorted.sort_unstable_by_key(|job| job.call);
+        let ids: Vec<Uuid> = sorted.iter().map(|job| job.call.0).collect();
+        let attempts: Vec<i32> = sorted.iter().map(|job| int(job.attempt)).collect();
+        let rows = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let done = sqlx::query_file!("sql/renew.sql", &ids, &attempts, worker.as_str(), bigint(lease_ms))
+                    .fetch_all(&mut *db)
+                    .await?;
+                Ok(db.done(done))
+            })
+            .await?;
+        let held = |id, attempt| JobRef { call: CallId(id), attempt: uint(attempt) };
+        Ok(rows.into_iter().map(|row| (held(row.id, row.attempt), row.cancel_requested)).collect())
+    }
+}

@@ -1,0 +1,133 @@
+//! Writes new calls.
+
+use std::collections::HashSet;
+
+use redial_proto::{CallId, CallState};
+use redial_records::NewCall;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::{
+    StoreError,
+    columns::{bigint, clean, column, int, json_list},
+    connect::Store,
+};
+
+/// What became of a new call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Submitted {
+    /// It is on record.
+    Written,
+    /// Another one with its key was there before, or the call was redriven before.
+    Existing {
+        /// That call.
+        id: CallId,
+        /// Its state.
+        state: CallState,
+        /// Its fingerprint.
+        content: Option<Uuid>,
+    },
+}
+
+impl Store {
+    /// Writes up to 1,000 calls in one statement and says for each what became of it, in order. Safe to repeat: a call
+    /// whose id is on record already counts as written.
+    ///
+    /// `check_after_ms`: how long a job may stay unclaimed before the sweeper looks at it.
+    pub async fn submit(&self, calls: &[NewCall], check_after_ms: u64) -> Result<Vec<Submitted>, StoreError> {
+        let rows: Vec<&NewCall> = calls.iter().collect();
+        let written = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let written = insert(&mut db, &rows, check_after_ms).await?;
+                Ok(db.done(written))
+            })
+            .await?;
+        let met: Vec<(usize, &NewCall)> =
+            calls.iter().enumerate().filter(|(_, call)| !written.contains(&call.id.0)).collect();
+        let mut results = vec![Submitted::Written; calls.len()];
+        if met.is_empty() {
+            return Ok(results);
+        }
+        let found = self.existing(&met).await?;
+        if found.len() < met.len() {
+            return Err(StoreError::BadData("a call was deleted while it was submitted again; try again".to_owned()));
+        }
+        for (n, existing) in found {
+            let sent_before = matches!(existing, Submitted::Existing { id, .. } if id == calls[n].id);
+            if !sent_before {
+                results[n] = existing;
+            }
+        }
+        Ok(results)
+    }
+
+    async fn existing(&self, met: &[(usize, &NewCall)]) -> Result<Vec<(usize, Submitted)>, StoreError> {
+        let numbers: Vec<i32> = met.iter().map(|(n, _)| i32::try_from(*n).unwrap_or(i32::MAX)).collect();
+        let ids: Vec<Uuid> = met.iter().map(|(_, c)| c.id.0).collect();
+        let tenants: Vec<&str> = met.iter().map(|(_, c)| c.tenant.as_str()).collect();
+        let keys: Vec<Option<&str>> = met.iter().map(|(_, c)| c.key.as_deref()).collect();
+        let redrives: Vec<Option<Uuid>> = met.iter().map(|(_, c)| c.redrive_of.map(|redrive| redrive.call.0)).collect();
+        let rows = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let done = sqlx::query_file!(
+                    "sql/existing.sql",
+                    &numbers,
+                    &ids,
+                    &tenants as &[&str],
+                    &keys as &[Option<&str>],
+                    &redrives as &[Option<Uuid>],
+                )
+                .fetch_all(&mut *db)
+                .await?;
+                Ok(db.done(done))
+            })
+            .await?;
+        rows.into_iter()
+            .map(|row| {
+                let state = row.state.parse().map_err(StoreError::BadData)?;
+                let existing = Submitted::Existing { id: CallId(row.id), state, content: row.content };
+                Ok((usize::try_from(row.n).unwrap_or(usize::MAX), existing))
+            })
+            .collect()
+    }
+}
+
+/// Writes calls and returns the ids of those that were not on record.
+pub(crate) async fn insert(
+    db: &mut PgConnection,
+    calls: &[&NewCall],
+    check_after_ms: u64,
+) -> Result<HashSet<Uuid>, sqlx::Error> {
+    let rows = sqlx::query_file_scalar!(
+        "sql/submit.sql",
+        bigint(check_after_ms),
+        &column(calls, |c| c.id.0),
+        &column(calls, |c| c.tool.as_str()) as &[&str],
+        &column(calls, |c| c.pool.as_str()) as &[&str],
+        &column(calls, |c| c.effect.as_str()) as &[&str],
+        &column(calls, |c| c.tenant.as_str()) as &[&str],
+        &column(calls, |c| c.key.as_deref()) as &[Option<&str>],
+        &column(calls, |c| c.content) as &[Option<Uuid>],
+        &column(calls, |c| c.conversation.as_deref()) as &[Option<&str>],
+        &column(calls, |c| c.arguments.as_str()) as &[&str],
+        &column(calls, |c| json_list(&c.repairs)) as &[Option<String>],
+        &column(calls, |c| bigint(c.timeout_ms)),
+        &column(calls, |c| c.retry.as_ref().and_then(|retry| serde_json::to_string(retry).ok())) as &[Option<String>],
+        &column(calls, |c| c.notify),
+        &column(calls, |c| c.traceparent.as_deref()) as &[Option<&str>],
+        &column(calls, |c| bigint(c.deadline_ms)),
+        &column(calls, |c| c.refusal.as_ref().map(|refusal| refusal.class.as_str())) as &[Option<&str>],
+        &column(calls, |c| c.refusal.as_ref().map(|refusal| clean(&refusal.message))) as &[Option<String>],
+        &column(calls, |c| c.refusal.as_ref().and_then(|refusal| json_list(&refusal.details))) as &[Option<String>],
+        &column(calls, |c| c.redrive_of.map(|redrive| redrive.call.0)) as &[Option<Uuid>],
+        &column(calls, |c| c.redrive_of.map(|redrive| redrive.origin.0)) as &[Option<Uuid>],
+        &column(calls, |c| c.task.map(|place| place.task.0)) as &[Option<Uuid>],
+        &column(calls, |c| c.task.map(|place| int(place.turn))) as &[Option<i32>],
+        &column(calls, |c| c.task.map(|place| int(place.call_index))) as &[Option<i32>],
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows.into_iter().collect())
+}

@@ -1,0 +1,31 @@
+//! Values as columns hold them.
+
+/// Postgres's `text` cannot hold U+0000; everything else is kept.
+pub(crate) fn clean(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
+}
+
+/// Rust's numbers as Postgres's `int`; anything larger than Redial's own limits allow is cut to the largest.
+pub(crate) fn int(number: u32) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
+/// Rust's spans in ms as Postgres's `bigint`, cut in the same way.
+pub(crate) fn bigint(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// Postgres's `int` as Rust's; Redial's own columns are never negative.
+pub(crate) fn uint(number: i32) -> u32 {
+    u32::try_from(number).unwrap_or(0)
+}
+
+/// A list as JSON; none if it is empty. Lists of Redial's own types always have JSON.
+pub(crate) fn json_list<T: serde::Serialize>(list: &[T]) -> Option<String> {
+    (!list.is_empty()).then(|| serde_json::to_string(list).ok()).flatten()
+}
+
+/// One field of many rows, as an array that a statement takes.
+pub(crate) fn column<'a, R, T>(rows: &'a [R], field: impl Fn(&'a R) -> T) -> Vec<T> {
+    rows.iter().map(field).collect()
+}

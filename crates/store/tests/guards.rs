@@ -1,0 +1,120 @@
+//! The guarded statements for claims and heartbeats decide as the engine's predicates say, on random rows of a real
+//! Postgres. The simulation runs on those predicates.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail anywhere")]
+
+use std::collections::HashSet;
+
+use rand::{Rng, SeedableRng, rngs::StdRng};
+use redial_engine::call::{grants, renews};
+use redial_proto::{CallId, CallState, ClaimId, JobRef, WorkerId};
+use redial_records::{CallRecord, Claim};
+use redial_store::{Purpose, Store, StoreConfig, admin};
+use redial_testkit::Servers;
+use sqlx::PgPool;
+use uuid::Uuid;
+
+const ROWS: usize = 4_000;
+/// Few values, so that they often meet.
+const CLAIMS: u128 = 3;
+const WORKERS: [&str; 3] = ["worker-1", "worker-2", "worker-3"];
+
+fn claim_id(random: &mut StdRng) -> ClaimId {
+    ClaimId(Uuid::from_u128(random.random_range(1..=CLAIMS)))
+}
+
+fn worker(random: &mut StdRng) -> WorkerId {
+    WORKERS[random.random_range(0..WORKERS.len())].parse().unwrap()
+}
+
+/// A row in any state, with and without a worker and a claim, before and after its deadline.
+async fn insert(db: &PgPool, random: &mut StdRng) -> CallId {
+    let id = CallId::generate();
+    let state = CallState::ALL[random.random_range(0..CallState::ALL.len())];
+    let claim = random.random_bool(0.8).then(|| claim_id(random).0);
+    let worker = random.random_bool(0.8).then(|| worker(random).as_str().to_owned());
+    sqlx::query(
+        "INSERT INTO calls (id, submitted_at, deadline_at, timeout_ms, notify, tool, pool, effect, tenant, arguments,
+                            published_at, attempt, state, worker, claim_id, wake_at, finished_at, lease_until)
+         SELECT $1, now(), now() + $2 * interval '1 h', 1000, false, 'look', 'default', 'read', 'default', '{}',
+                now(), $3, $4, $5, $6, CASE WHEN $7 THEN NULL ELSE now() END, CASE WHEN $7 THEN now() END,
+                CASE WHEN $4 = 'running' THEN now() END",
+    )
+    .bind(id.0)
+    .bind(if random.random_bool(0.8) { 1 } else { -1 })
+    .bind(random.random_range(0..3))
+    .bind(state.as_str())
+    .bind(worker)
+    .bind(claim)
+    .bind(state.is_terminal())
+    .execute(db)
+    .await
+    .unwrap();
+    id
+}
+
+struct Rows {
+    store: Store,
+    calls: Vec<CallRecord>,
+    _servers: Servers,
+}
+
+async fn random_rows(random: &mut StdRng) -> Rows {
+    let servers = Servers::start().await;
+    admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
+    admin::migrate(servers.database_url()).await.unwrap();
+    let config = StoreConfig { url: servers.database_url().to_owned(), connections: 4, purpose: Purpose::Dispatch };
+    let store = Store::connect(&config).await.unwrap();
+    let db = PgPool::connect(servers.database_url()).await.unwrap();
+    let mut ids = Vec::with_capacity(ROWS);
+    for _ in 0..ROWS {
+        ids.push(insert(&db, random).await);
+    }
+    db.close().await;
+    let calls = store.load(&ids).await.unwrap();
+    assert_eq!(calls.len(), ROWS);
+    Rows { store, calls, _servers: servers }
+}
+
+#[tokio::test]
+async fn claims_are_granted_as_the_engine_says() {
+    let mut random = StdRng::seed_from_u64(1);
+    let Rows { store, calls, _servers } = random_rows(&mut random).await;
+    let claims: Vec<Claim> = calls
+        .iter()
+        .map(|call| Claim {
+            job: JobRef { call: call.id, attempt: random.random_range(0..4) },
+            claim: claim_id(&mut random),
+            worker: worker(&mut random),
+        })
+        .collect();
+    let granted: HashSet<CallId> =
+        store.claim(&claims, 60_000).await.unwrap().into_iter().map(|granted| granted.job.call).collect();
+    for (call, claim) in calls.iter().zip(&claims) {
+        let expected = grants(call, claim, call.read_at);
+        assert_eq!(granted.contains(&call.id), expected, "{claim:?} for {call:?}");
+    }
+    assert!((ROWS / 100..ROWS / 2).contains(&granted.len()), "{} of {ROWS} were granted", granted.len());
+    let again = calls.iter().filter(|call| call.state == CallState::Running && granted.contains(&call.id)).count();
+    assert!(again > ROWS / 1_000, "only {again} claims were granted again");
+}
+
+#[tokio::test]
+async fn leases_are_renewed_as_the_engine_says() {
+    let mut random = StdRng::seed_from_u64(2);
+    let Rows { store, calls, _servers } = random_rows(&mut random).await;
+    let jobs: Vec<JobRef> =
+        calls.iter().map(|call| JobRef { call: call.id, attempt: random.random_range(0..3) }).collect();
+    let mut renewed_in_all = 0;
+    for worker in WORKERS {
+        let worker: WorkerId = worker.parse().unwrap();
+        let renewed: HashSet<JobRef> =
+            store.renew(&worker, &jobs, 60_000).await.unwrap().into_iter().map(|(job, _)| job).collect();
+        for (call, job) in calls.iter().zip(&jobs) {
+            let expected = renews(call, &worker, job.attempt);
+            assert_eq!(renewed.contains(job), expected, "attempt {} of {worker} for {call:?}", job.attempt);
+        }
+        renewed_in_all += renewed.len();
+    }
+    assert!(renewed_in_all > ROWS / 100, "only {renewed_in_all} leases were renewed");
+}

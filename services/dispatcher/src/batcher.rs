@@ -1,0 +1,86 @@
+//! Adaptive batching: takes the items that are there and never waits for more.
+//!
+//! While a batcher's workers are busy, new items collect and become the next batch. An idle worker takes a single item
+//! at once. So batches are as large as the load makes them, and a lone call pays no delay.
+
+use std::sync::Arc;
+
+use tokio::sync::{Mutex, mpsc};
+use tokio_util::task::TaskTracker;
+
+/// How a batcher works.
+#[derive(Clone, Copy)]
+pub(crate) struct Batching {
+    /// Batches worked on at once.
+    pub(crate) workers: usize,
+    /// The largest batch.
+    pub(crate) batch: usize,
+}
+
+/// Starts a batcher. It ends when every sender is gone and every item is done. The channel holds eight full batches:
+/// beyond that, senders wait.
+pub(crate) fn start<T, W>(batching: Batching, tasks: &TaskTracker, work: &W) -> mpsc::Sender<T>
+where
+    T: Send + 'static,
+    W: BatchWork<T>,
+{
+    let (sender, receiver) = mpsc::channel(batching.batch * 8);
+    let receiver = Arc::new(Mutex::new(receiver));
+    for _ in 0..batching.workers {
+        tasks.spawn(run(receiver.clone(), batching.batch, work.clone()));
+    }
+    sender
+}
+
+/// The work on one batch.
+pub(crate) trait BatchWork<T>: Clone + Send + 'static {
+    /// Works on a batch of at least one.
+    fn work(&self, batch: Vec<T>) -> impl Future<Output = ()> + Send;
+}
+
+async fn run<T: Send + 'static, W: BatchWork<T>>(receiver: Arc<Mutex<mpsc::Receiver<T>>>, most: usize, work: W) {
+    loop {
+        let mut batch = Vec::new();
+        if receiver.lock().await.recv_many(&mut batch, most).await == 0 {
+            return;
+        }
+        work.work(batch).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::sync::Semaphore;
+
+    #[derive(Clone)]
+    struct Gated {
+        gate: Arc<Semaphore>,
+        sizes: mpsc::UnboundedSender<usize>,
+    }
+
+    impl BatchWork<u32> for Gated {
+        async fn work(&self, batch: Vec<u32>) {
+            self.sizes.send(batch.len()).unwrap();
+            self.gate.acquire().await.unwrap().forget();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_lone_item_is_taken_at_once_and_collected_items_become_one_batch() {
+        let (sizes, mut seen) = mpsc::unbounded_channel();
+        let gate = Arc::new(Semaphore::new(0));
+        let tasks = TaskTracker::new();
+        let sender = start(Batching { workers: 1, batch: 100 }, &tasks, &Gated { gate: gate.clone(), sizes });
+        sender.send(0).await.unwrap();
+        assert_eq!(seen.recv().await, Some(1));
+        for n in 1..=150 {
+            sender.send(n).await.unwrap();
+        }
+        gate.add_permits(3);
+        assert_eq!((seen.recv().await, seen.recv().await), (Some(100), Some(50)));
+        drop(sender);
+        tasks.close();
+        tasks.wait().await;
+    }
+}

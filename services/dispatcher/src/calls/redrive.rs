@@ -1,0 +1,53 @@
+//! Runs ended calls again, each as a new call that names the old one: history is kept.
+
+use std::{collections::HashMap, sync::Arc};
+
+use redial_engine::{
+    call::{may_redrive, redriven},
+    tools::{Tools, retry_policy},
+};
+use redial_proto::{ApiError, CallId, Code, RedriveReply, RedriveRequest, SubmitResult, limits};
+use redial_records::{CallContent, CallRecord, NewCall};
+
+use super::submit;
+use crate::{
+    context::Context,
+    error::{call_not_found, store_failed},
+};
+
+/// A call is redriven once: asking again gets the same new call. That one, when it has ended, can be redriven in turn.
+pub(crate) async fn redrive(context: Arc<Context>, request: RedriveRequest) -> Result<RedriveReply, ApiError> {
+    if request.calls.len() > limits::MAX_BATCH {
+        let message = format!("calls holds {} ids; allowed: {}", request.calls.len(), limits::MAX_BATCH);
+        return Err(ApiError::new(Code::TooLarge, message));
+    }
+    let failed = |error| store_failed(&error);
+    let rows = context.store.load(&request.calls).await.map_err(failed)?;
+    let ended: Vec<CallId> = rows.iter().filter(|row| check(row).is_ok()).map(|row| row.id).collect();
+    let contents = context.store.contents(&ended).await.map_err(failed)?;
+    let rows: HashMap<CallId, CallRecord> = rows.into_iter().map(|row| (row.id, row)).collect();
+    let mut calls = Vec::new();
+    let tools = context.registry.tools();
+    let positions: Vec<Result<usize, ApiError>> = request
+        .calls
+        .iter()
+        .map(|&id| {
+            let row = rows.get(&id).ok_or_else(|| call_not_found(id))?;
+            check(row)?;
+            calls.push(new_call(&tools, row, contents.get(&id).cloned().ok_or_else(|| call_not_found(id))?));
+            Ok(calls.len() - 1)
+        })
+        .collect();
+    let outcomes = submit::write(&context, &calls).await;
+    let result =
+        |position: Result<usize, ApiError>| position.map_or_else(SubmitResult::rejected, |n| outcomes[n].clone());
+    Ok(RedriveReply { results: positions.into_iter().map(result).collect() })
+}
+
+fn check(call: &CallRecord) -> Result<(), ApiError> {
+    may_redrive(call.state).map_err(|why| ApiError::new(Code::WrongState, why))
+}
+
+fn new_call(tools: &Tools, call: &CallRecord, content: CallContent) -> NewCall {
+    redriven(call, content, &retry_policy(tools, &call.tool), CallId::generate())
+}

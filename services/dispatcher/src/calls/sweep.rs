@@ -1,0 +1,92 @@
+//! Sweeps over calls that are due: leases that ended, retries, jobs that no worker claimed, deadlines.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use redial_engine::{
+    outage::{INTERVAL, Observation},
+    publish::MOST_REPUBLISHED,
+    sweep::{Conditions, SweepPlan, plan_due},
+};
+use redial_store::{LockedCalls, StoreError};
+use redial_telemetry::metrics;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::{context::Context, effects, transitions, wait::until};
+
+/// Calls that are looked at in one transaction.
+const BATCH: u32 = 500;
+/// Before a call that is due already, but was locked by another dispatcher, is looked at again.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
+
+pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
+    let mut pause = Duration::ZERO;
+    let mut connections = context.queue.connections();
+    while until(&shutdown, wait(&context, pause)).await.is_some() {
+        let reconnected = connections.has_changed().unwrap_or(true);
+        connections.mark_unchanged();
+        context.observe(Observation::SweepBegan { connected: context.queue.is_connected() && !reconnected });
+        let swept = sweep(&context).await;
+        context.observe(Observation::SweepEnded { failed: swept.is_err() });
+        pause = swept.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the sweep waits for the database");
+            INTERVAL
+        });
+    }
+}
+
+/// Until the pause is over, or a retry was scheduled that may be due sooner.
+async fn wait(context: &Context, pause: Duration) {
+    tokio::select! {
+        () = sleep(pause) => {}
+        () = context.due.notified() => {}
+    }
+}
+
+/// Looks at every call that is due; returns when to look next.
+async fn sweep(context: &Context) -> Result<Duration, StoreError> {
+    let mut republished = 0;
+    loop {
+        let locked = timed(context, context.store.lock_due_calls(BATCH)).await?;
+        let Some(locked) = locked else { break };
+        let due = locked.calls().len();
+        republished += settle(context, locked, MOST_REPUBLISHED.saturating_sub(republished)).await?;
+        if due < BATCH as usize {
+            break;
+        }
+    }
+    let next = timed(context, context.store.next_wake()).await?;
+    let longest = context.look_interval();
+    Ok(next.map_or(longest, |wait| wait.to_std().unwrap_or(SHORTEST_PAUSE)).min(longest))
+}
+
+/// Plans and commits for locked calls; returns how many jobs of unclaimed calls are published again.
+async fn settle(context: &Context, locked: LockedCalls, republish_limit: u32) -> Result<u32, StoreError> {
+    let SweepPlan { transitions, tokens, republished } = plan(context, &locked, republish_limit);
+    let facts = timed(context, locked.commit(&context.store, &transitions, &tokens)).await?;
+    metrics().jobs_republished(u64::from(republished));
+    effects::carry_out(context, transitions::committed(context, &transitions, &facts)).await;
+    Ok(republished)
+}
+
+fn plan(context: &Context, locked: &LockedCalls, republish_limit: u32) -> SweepPlan {
+    let successes: HashMap<String, f64> =
+        locked.buckets().iter().map(|bucket| (bucket.tool.clone(), context.take_successes(&bucket.tool))).collect();
+    let conditions = Conditions {
+        tools: &context.registry.tools(),
+        buckets: locked.buckets(),
+        successes: &successes,
+        grace: context.grace(),
+        republish_limit,
+        queued: &|pool| context.is_queued(pool),
+    };
+    plan_due(locked.calls(), &conditions, rand::random)
+}
+
+/// Waits for the database, and reports how long it took.
+async fn timed<T>(context: &Context, work: impl Future<Output = T>) -> T {
+    let began = Instant::now();
+    let done = work.await;
+    context.observe(Observation::Answered { after: began.elapsed() });
+    done
+}

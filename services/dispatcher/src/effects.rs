@@ -1,0 +1,58 @@
+//! Carries out effects: what is to be done once a transition is on record.
+//!
+//! If the process dies before or within this, nothing is lost: the sweep finds jobs that were not published and tasks
+//! that were not advanced, heartbeats tell workers what was cancelled, a task that wakes asks again for its calls to be
+//! cancelled, and clients that wait for an event ask again.
+
+use std::collections::VecDeque;
+
+use redial_proto::{CallId, CallView, JobRef, TaskNotice, WorkerId, WorkerNotice, subjects};
+use redial_records::Effect;
+
+use crate::{context::Context, transitions};
+
+/// Carries out effects in their order.
+pub(crate) async fn carry_out(context: &Context, effects: Vec<Effect>) {
+    let mut pending = VecDeque::from(effects);
+    while let Some(effect) = pending.pop_front() {
+        match effect {
+            Effect::PublishJob(job) => context.publish(job).await,
+            Effect::CancelCall(call) => pending.extend(cancel(context, call).await),
+            Effect::StopWorker { worker, attempt } => stop_worker(context, &worker, attempt).await,
+            Effect::NotifySubmitter(view) => notify_submitter(context, &view).await,
+            Effect::NotifyWatchers(notice) => notify_watchers(context, &notice).await,
+            Effect::WakeTask(task) => context.wake_set.wake(task),
+            Effect::WakeSweeper => context.due.notify_one(),
+        }
+    }
+}
+
+/// Cancels a call of a task; returns the effects of that.
+async fn cancel(context: &Context, call: CallId) -> Vec<Effect> {
+    match transitions::cancel(context, call).await {
+        Ok((_, effects)) => effects,
+        Err(error) => {
+            tracing::warn!(%error, %call, "a call could not be cancelled yet; its task asks again");
+            Vec::new()
+        }
+    }
+}
+
+async fn stop_worker(context: &Context, worker: &WorkerId, attempt: JobRef) {
+    let notice = WorkerNotice { ingested: Vec::new(), cancelled: vec![attempt] };
+    if let Err(error) = context.queue.publish(&subjects::worker(worker), &notice).await {
+        tracing::warn!(%error, %worker, "a worker was not told to stop; the answer to its next heartbeat tells it");
+    }
+}
+
+async fn notify_submitter(context: &Context, view: &CallView) {
+    if let Err(error) = context.queue.publish(&subjects::call_events(view.call), view).await {
+        tracing::warn!(%error, call = %view.call, "the end of a call was not published; its submitter asks again");
+    }
+}
+
+async fn notify_watchers(context: &Context, notice: &TaskNotice) {
+    if let Err(error) = context.queue.publish(&subjects::task_events(notice.task), notice).await {
+        tracing::debug!(%error, task = %notice.task, "watchers were not told of a step");
+    }
+}

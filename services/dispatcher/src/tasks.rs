@@ -1,0 +1,10 @@
+//! Tasks: what users ask of them, and how they advance.
+
+mod accept;
+pub(crate) mod advance;
+pub(crate) mod cancel;
+pub(crate) mod get;
+mod life;
+pub mod replay;
+mod resolve;
+pub(crate) mod submit;

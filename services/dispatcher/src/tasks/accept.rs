@@ -1,0 +1,205 @@
+//! Turns a task's submission into a task to write, or says what is wrong with it. Pure.
+
+use redial_engine::{accept::check_texts, fingerprint::fingerprint, tools::Tools};
+use redial_proto::{
+    AgentRef, AgentSpec, ApiError, Code, Language, TaskId, TaskSubmission, limits,
+    turn::{model_name, tool_name},
+};
+use redial_store::NewTask;
+use uuid::Uuid;
+
+use crate::agents::{Declared, check, closest};
+
+/// Turns a submission into a task to write; it keeps the whole agent as it is now. An error means that nothing is
+/// written.
+pub(crate) fn accept(
+    submission: &TaskSubmission,
+    declared: &Declared,
+    tools: &Tools,
+    traceparent: Option<String>,
+) -> Result<NewTask, ApiError> {
+    check_fields(submission)?;
+    let content = submission.key.as_ref().map(|_| content_of(submission));
+    let wrong = |what: String| ApiError::new(Code::InvalidAgent, format!("agent: {what}"));
+    let (agent, spec) = match &submission.agent {
+        AgentRef::Name(name) => (Some(name.clone()), declared.agent(name)?),
+        AgentRef::Inline(spec) => {
+            check(spec).map_err(wrong)?;
+            (None, spec.as_ref())
+        }
+    };
+    check_models(spec, tools)?;
+    check_tools(spec, tools).map_err(|what| match &agent {
+        Some(name) => ApiError::new(Code::InvalidAgent, format!("agent {name:?}: {what}")),
+        None => wrong(what),
+    })?;
+    Ok(NewTask {
+        id: TaskId::generate(),
+        tenant: submission.tenant.clone().unwrap_or_else(|| "default".to_owned()),
+        conversation: submission.conversation.clone().unwrap_or_else(|| Uuid::now_v7().to_string()),
+        key: submission.key.clone(),
+        content,
+        agent,
+        language: spec.language.unwrap_or_else(|| Language::of(&submission.input)),
+        spec: serde_json::to_string(spec).map_err(|error| wrong(error.to_string()))?,
+        input: submission.input.clone(),
+        traceparent,
+    })
+}
+
+fn check_fields(submission: &TaskSubmission) -> Result<(), ApiError> {
+    check_texts(&[
+        ("key", submission.key.as_ref()),
+        ("tenant", submission.tenant.as_ref()),
+        ("conversation", submission.conversation.as_ref()),
+    ])?;
+    let (input, most) = (&submission.input, limits::MAX_INPUT);
+    if input.len() > most {
+        return Err(ApiError::new(Code::TooLarge, format!("input takes {} bytes; allowed: {most}", input.len())));
+    }
+    if input.trim().is_empty() {
+        let message = format!("input says nothing; allowed: 1 to {most} bytes, not only white space");
+        return Err(ApiError::new(Code::InvalidValue, message));
+    }
+    Ok(())
+}
+
+/// Models that the agent names must be known.
+fn check_models(spec: &AgentSpec, tools: &Tools) -> Result<(), ApiError> {
+    let unknown = |model: &&String| !tools.get(&tool_name(model)).is_some_and(|tool| tool.is_model());
+    let models = [Some(&spec.model), spec.fallback_model.as_ref()];
+    models.into_iter().flatten().find(unknown).map_or(Ok(()), |model| Err(unknown_model(model, tools)))
+}
+
+/// Tools that the agent names must be known. A pattern may match nothing yet.
+fn check_tools(spec: &AgentSpec, tools: &Tools) -> Result<(), String> {
+    for name in spec.tools.iter().filter(|pattern| !pattern.contains('*')) {
+        match tools.get(name) {
+            Some(tool) if !tool.is_model() => {}
+            found => return Err(not_offered(name, found.is_some(), tools)),
+        }
+    }
+    Ok(())
+}
+
+fn unknown_model(model: &str, tools: &Tools) -> ApiError {
+    let models = tools.values().filter(|tool| tool.is_model()).filter_map(|tool| model_name(&tool.spec.name));
+    let mut models: Vec<&str> = models.collect();
+    models.sort_unstable();
+    let what = match closest(model, models.iter().copied()) {
+        Some(names) => format!("did you mean {names}?"),
+        None if models.is_empty() => "no model is known at all: is a worker running that has a models.toml?".to_owned(),
+        None => "no known model has a similar name, `redial tools` lists them".to_owned(),
+    };
+    ApiError::new(Code::UnknownModel, format!("no worker serves a model {model:?}; {what}"))
+}
+
+fn not_offered(name: &str, is_model: bool, tools: &Tools) -> String {
+    let shown = limits::shorten(name, 64);
+    if is_model {
+        return format!("tools: {shown:?} is a model, and no tool that it may use");
+    }
+    let known = tools.values().filter(|tool| !tool.is_model()).map(|tool| tool.spec.name.as_str());
+    let what = match closest(name, known) {
+        Some(names) => format!("did you mean {names}?"),
+        None => "`redial tools` lists the known ones; a pattern with * may match nothing yet".to_owned(),
+    };
+    format!("tools: no worker has registered a tool {shown:?}; {what}")
+}
+
+/// Tells "the same again" from "something else under the same key".
+fn content_of(submission: &TaskSubmission) -> Uuid {
+    fingerprint(&serde_json::json!([submission.input, submission.agent, submission.conversation]))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use redial_proto::{ToolSpec, turn};
+
+    use super::*;
+    use redial_engine::tools::Tool;
+
+    fn tools() -> Tools {
+        let named = |name: &str, pool: &str| ToolSpec { pool: pool.to_owned(), ..ToolSpec::named(name) };
+        let specs =
+            [named("get_weather", "default"), named("model-small", turn::POOL), named("model-large", turn::POOL)];
+        specs.into_iter().map(|spec| (spec.name.clone(), Arc::new(Tool::new(spec).unwrap()))).collect()
+    }
+
+    fn task(agent: AgentSpec) -> TaskSubmission {
+        TaskSubmission {
+            input: "How is the weather?".to_owned(),
+            agent: AgentRef::Inline(Box::new(agent)),
+            conversation: None,
+            key: None,
+            tenant: None,
+        }
+    }
+
+    fn try_accept(submission: &TaskSubmission) -> Result<NewTask, ApiError> {
+        accept(submission, &Declared::default(), &tools(), None)
+    }
+
+    fn wrong(change: impl FnOnce(&mut TaskSubmission)) -> String {
+        let mut submission = task(AgentSpec::new("small"));
+        change(&mut submission);
+        try_accept(&submission).unwrap_err().to_string()
+    }
+
+    fn wrong_agent(change: impl FnOnce(&mut AgentSpec)) -> String {
+        let mut agent = AgentSpec::new("small");
+        change(&mut agent);
+        try_accept(&task(agent)).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_good_task_gets_a_conversation_a_tenant_and_a_language() {
+        let agent = AgentSpec { tools: vec!["get_weather".into(), "nothing_*".into()], ..AgentSpec::new("small") };
+        let accepted = try_accept(&task(agent.clone())).unwrap();
+        assert_eq!((accepted.tenant.as_str(), accepted.language), ("default", Language::En));
+        assert_eq!(accepted.conversation.parse::<Uuid>().unwrap().get_version_num(), 7);
+        assert_eq!(serde_json::from_str::<AgentSpec>(&accepted.spec).unwrap(), agent);
+        let chinese = TaskSubmission { input: "天气怎么样？".to_owned(), ..task(agent.clone()) };
+        assert_eq!(try_accept(&chinese.clone()).unwrap().language, Language::Zh);
+        let english = AgentSpec { language: Some(Language::En), ..agent };
+        let fixed = TaskSubmission { agent: AgentRef::Inline(Box::new(english)), ..chinese };
+        assert_eq!(try_accept(&fixed).unwrap().language, Language::En);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_what_is_allowed() {
+        let errors = [
+            wrong(|t| t.input = " \n\u{3000}".into()),
+            wrong(|t| t.input = "x".repeat(limits::MAX_INPUT + 1)),
+            wrong(|t| t.key = Some(String::new())),
+            wrong(|t| t.conversation = Some("x".repeat(201))),
+            wrong(|t| t.tenant = Some("a\nb".into())),
+            wrong(|t| t.agent = AgentRef::Name("weather".into())),
+            wrong_agent(|a| a.model = "smal".into()),
+            wrong_agent(|a| a.fallback_model = Some("enormous".into())),
+            wrong_agent(|a| a.tools = vec!["get_wether".into()]),
+            wrong_agent(|a| a.tools = vec!["model-small".into()]),
+            wrong_agent(|a| a.tools = vec!["send_email".into()]),
+            wrong_agent(|a| a.max_corrections = 1000),
+        ];
+        insta::assert_snapshot!(errors.join("\n"));
+    }
+
+    #[test]
+    fn the_same_key_tells_the_same_task_from_another() {
+        let keyed = |change: fn(&mut TaskSubmission)| {
+            let mut submission = task(AgentSpec::new("small"));
+            submission.key = Some("k".to_owned());
+            change(&mut submission);
+            try_accept(&submission).unwrap().content.unwrap()
+        };
+        let first = keyed(|_| {});
+        assert_eq!(first, keyed(|_| {}));
+        assert_ne!(first, keyed(|t| t.input.push('!')));
+        assert_ne!(first, keyed(|t| t.conversation = Some("c".into())));
+        assert_ne!(first, keyed(|t| t.agent = AgentRef::Inline(Box::new(AgentSpec::new("large")))));
+        assert_eq!(try_accept(&task(AgentSpec::new("small"))).unwrap().content, None);
+    }
+}

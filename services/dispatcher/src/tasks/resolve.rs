@@ -1,0 +1,286 @@
+//! What the arguments' pipeline says to each call of a model's reply. Pure.
+//!
+//! A reply is resolved against the tools that its model was *offered*, not against those that are known by now: it is
+//! the same whenever it is done, also when a recorded task is replayed.
+
+use std::{collections::HashMap, sync::Arc};
+
+use redial_arguments::{Refusal, Schema, tool_name_in};
+use redial_engine::{
+    task::{CallFailure, Proposed, Reply, Verdict},
+    view,
+};
+use redial_proto::{ErrorClass, Language, Repair, ReplyCall, StoredMessage, ToolOffer, TurnReply, limits};
+use serde::Deserialize;
+
+use redial_engine::{
+    accept::repairs,
+    tools::{Tool, Tools},
+};
+
+/// Calls that a model may ask for at once. More is a model that repeats itself for ever.
+const MAX_CALLS: usize = 128;
+
+/// What the model of a reply had before it.
+#[derive(Clone, Copy)]
+pub(crate) struct Shown<'a> {
+    /// The tools that it was offered.
+    pub(crate) offers: &'a [ToolOffer],
+    /// The whole conversation.
+    pub(crate) messages: &'a [StoredMessage],
+    /// Longest tool result, in bytes.
+    pub(crate) result_bytes: u32,
+    /// What it is told is in this language.
+    pub(crate) language: Language,
+}
+
+/// Resolves replies.
+pub(crate) struct Resolver<'a> {
+    /// The tools that are known now; most offers are of one of them, whose schema is compiled already.
+    tools: &'a Tools,
+    /// Schemas of offers that have changed since, by version.
+    others: HashMap<String, Result<Arc<Schema>, String>>,
+}
+
+impl<'a> Resolver<'a> {
+    pub(crate) fn new(tools: &'a Tools) -> Self {
+        Self { tools, others: HashMap::new() }
+    }
+
+    /// A model's reply, each call of it with what would become of it.
+    pub(crate) fn reply(&mut self, reply: TurnReply, shown: Shown<'_>) -> Reply {
+        let (mut calls, mut problem) = (reply.calls, reply.problem);
+        if calls.len() > MAX_CALLS {
+            problem = Some(format!("{} calls were asked for at once; allowed: {MAX_CALLS}", calls.len()));
+            calls.clear();
+        }
+        let calls = calls.into_iter().map(|call| {
+            let verdict = self.verdict(&call, shown);
+            Proposed { name: call.name, arguments: call.arguments, verdict }
+        });
+        Reply {
+            calls: calls.collect(),
+            text: reply.text,
+            thought: reply.thought,
+            finish: reply.finish,
+            problem,
+            usage: reply.usage,
+            provider: reply.provider,
+        }
+    }
+
+    fn verdict(&mut self, call: &ReplyCall, shown: Shown<'_>) -> Verdict {
+        let offered = shown.offers.iter().map(|offer| offer.name.as_str());
+        let (name, renamed) = match tool_name_in(&call.name, offered, shown.language) {
+            Ok(found) => found,
+            Err(refusal) => return refused(None, failure(refusal)),
+        };
+        match shown.offers.iter().find(|offer| offer.name == name) {
+            Some(offer) => {
+                self.run(call, renamed, offer, shown).unwrap_or_else(|failure| refused(Some(offer), failure))
+            }
+            None => refused(None, internal("the offer is gone")),
+        }
+    }
+
+    /// A call of an offered tool.
+    fn run(
+        &mut self,
+        call: &ReplyCall,
+        renamed: Option<Repair>,
+        offer: &ToolOffer,
+        shown: Shown<'_>,
+    ) -> Result<Verdict, CallFailure> {
+        let tool = offer.name.clone();
+        if call.arguments.len() > limits::MAX_ARGUMENTS {
+            let (size, most) = (call.arguments.len(), limits::MAX_ARGUMENTS);
+            let message = format!("the arguments take {size} bytes; allowed: {most}");
+            return Err(failed(ErrorClass::MalformedArguments, message));
+        }
+        let schema = self.schema(offer).map_err(|error| internal(&error))?;
+        let resolved = schema.resolve_in(&call.arguments, repairs(offer.repairs), shown.language).map_err(failure)?;
+        let arguments = resolved.arguments.into_owned();
+        if tool == view::READ_RESULT {
+            return Ok(Verdict::Answered { output: read_result(&arguments, shown)?, tool });
+        }
+        Ok(Verdict::Run {
+            tool,
+            arguments,
+            repairs: renamed.into_iter().chain(resolved.repairs).collect(),
+            version: offer.version.clone(),
+            polling: offer.polling,
+            sequential: offer.sequential,
+        })
+    }
+
+    /// The schema of an offer, compiled once.
+    fn schema(&mut self, offer: &ToolOffer) -> Result<Arc<Schema>, String> {
+        let known = self.tools.get(&offer.name).filter(|tool| is_version(tool, offer));
+        if let Some(tool) = known {
+            return Ok(tool.schema.clone());
+        }
+        let compile = || match Schema::compile(&offer.parameters) {
+            Ok(schema) => Ok(Arc::new(schema)),
+            Err(error) => Err(error.to_string()),
+        };
+        let version = format!("{} {}", offer.name, offer.version);
+        self.others.entry(version).or_insert_with(compile).clone()
+    }
+}
+
+fn refused(offer: Option<&ToolOffer>, failure: CallFailure) -> Verdict {
+    let (tool, version) = offer.map(|offer| (offer.name.clone(), offer.version.clone())).unzip();
+    Verdict::Refused { tool, version: version.unwrap_or_default(), failure }
+}
+
+/// The answer to the built-in tool.
+fn read_result(arguments: &str, shown: Shown<'_>) -> Result<String, CallFailure> {
+    #[derive(Deserialize)]
+    struct Asked {
+        call_id: String,
+        offset: u64,
+    }
+    let wrong = |message| failed(ErrorClass::InvalidArguments, message);
+    let asked: Asked = serde_json::from_str(arguments).map_err(|error| wrong(error.to_string()))?;
+    let limit = usize::try_from(shown.result_bytes).unwrap_or(usize::MAX);
+    view::read_result(shown.messages, &asked.call_id, asked.offset, limit).map_err(wrong)
+}
+
+fn is_version(tool: &Tool, offer: &ToolOffer) -> bool {
+    !offer.version.is_empty() && tool.version == offer.version
+}
+
+fn failure(refusal: Refusal) -> CallFailure {
+    CallFailure { class: refusal.class, message: refusal.message, details: refusal.details, unknown: false }
+}
+
+fn failed(class: ErrorClass, message: String) -> CallFailure {
+    CallFailure { class, message, details: Vec::new(), unknown: false }
+}
+
+fn internal(what: &str) -> CallFailure {
+    tracing::error!(what, "a call of a model cannot be resolved");
+    failed(ErrorClass::Internal, format!("Redial failed: {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use redial_proto::{Message, RepairKind, Role, TaskId, ToolSpec};
+    use serde_json::json;
+
+    use super::*;
+
+    fn weather() -> Tool {
+        let schema = json!({
+            "type": "object",
+            "properties": {"location": {"type": "string"}, "days": {"type": "integer"}},
+            "required": ["location"],
+        });
+        Tool::new(ToolSpec { parameters: schema, ..ToolSpec::named("get_weather") }).unwrap()
+    }
+
+    fn offer(tool: &Tool) -> ToolOffer {
+        ToolOffer {
+            name: tool.spec.name.clone(),
+            description: String::new(),
+            parameters: tool.spec.parameters.clone(),
+            version: tool.version.clone(),
+            polling: true,
+            sequential: true,
+            repairs: true,
+        }
+    }
+
+    fn resolve(name: &str, arguments: &str, offers: &[ToolOffer], tools: &Tools) -> Verdict {
+        let call = ReplyCall { name: name.to_owned(), arguments: arguments.to_owned() };
+        let reply = TurnReply { calls: vec![call], ..TurnReply::default() };
+        let shown = Shown { offers, messages: &conversation(), result_bytes: 300, language: Language::En };
+        Resolver::new(tools).reply(reply, shown).calls.remove(0).verdict
+    }
+
+    fn conversation() -> Vec<StoredMessage> {
+        let message = Message { call_id: Some("c1_1".to_owned()), ..Message::text(Role::Tool, "好".repeat(1000)) };
+        vec![StoredMessage { seq: 3, task: TaskId::generate(), at: chrono::DateTime::UNIX_EPOCH, message }]
+    }
+
+    fn failure_of(verdict: Verdict) -> (Option<String>, CallFailure) {
+        match verdict {
+            Verdict::Refused { tool, failure, .. } => (tool, failure),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_damaged_call_runs_with_its_repairs_on_record() {
+        let tool = weather();
+        let offers = [offer(&tool)];
+        let verdict = resolve("Get_Weather", r#"{"Location": "Paris", "days": "2",}"#, &offers, &Tools::new());
+        let Verdict::Run { tool: name, arguments, repairs, version, polling, sequential } = verdict else {
+            panic!("{verdict:?}")
+        };
+        assert_eq!((name.as_str(), arguments.as_str()), ("get_weather", r#"{"location": "Paris", "days": 2}"#));
+        assert_eq!((version, polling, sequential), (tool.version, true, true));
+        let kinds: Vec<RepairKind> = repairs.iter().map(|repair| repair.kind).collect();
+        assert_eq!(
+            kinds,
+            [RepairKind::ToolName, RepairKind::TrailingComma, RepairKind::KeyName, RepairKind::Type],
+            "the name first"
+        );
+    }
+
+    #[test]
+    fn what_cannot_run_says_why() {
+        let offers = [offer(&weather())];
+        let refused = |name: &str, arguments: &str| failure_of(resolve(name, arguments, &offers, &Tools::new()));
+        let (tool, failure) = refused("get_wether", "{}");
+        assert_eq!((tool, failure.class), (None, ErrorClass::UnknownTool));
+        assert!(failure.message.contains("did you mean \"get_weather\"?"), "{}", failure.message);
+        let (tool, failure) = refused("get_weather", r#"{"days": "two"}"#);
+        assert_eq!((tool.as_deref(), failure.class), (Some("get_weather"), ErrorClass::InvalidArguments));
+        assert_eq!(failure.details.len(), 2, "every broken rule at once: {:?}", failure.details);
+        let (_, failure) = refused("get_weather", r#"{"location":"Paris","days":2"#);
+        assert_eq!(failure.class, ErrorClass::MalformedArguments);
+        let (_, failure) = refused("get_weather", &"[".repeat(limits::MAX_ARGUMENTS + 1));
+        assert!(failure.message.contains("allowed: 262144"), "{}", failure.message);
+    }
+
+    #[test]
+    fn a_tool_that_wants_no_repairs_gets_none() {
+        let offers = [ToolOffer { repairs: false, ..offer(&weather()) }];
+        let (_, failure) = failure_of(resolve("get_weather", r#"{"location": "Paris",}"#, &offers, &Tools::new()));
+        assert_eq!(failure.class, ErrorClass::MalformedArguments);
+    }
+
+    #[test]
+    fn the_schema_is_the_one_that_was_offered() {
+        let (then, now) = (weather(), Tool::new(ToolSpec::named("get_weather")).unwrap());
+        let tools = Tools::from([("get_weather".to_owned(), Arc::new(now))]);
+        let (_, failure) = failure_of(resolve("get_weather", "{}", &[offer(&then)], &tools));
+        assert_eq!(failure.class, ErrorClass::InvalidArguments);
+        let tools = Tools::from([("get_weather".to_owned(), Arc::new(weather()))]);
+        let unversioned = ToolOffer { version: String::new(), parameters: json!({"type": "object"}), ..offer(&then) };
+        assert!(matches!(resolve("get_weather", "{}", &[unversioned], &tools), Verdict::Run { .. }));
+    }
+
+    #[test]
+    fn the_built_in_tool_is_answered_at_once() {
+        let offers = [view::read_result_offer()];
+        let answered = resolve("read_result", r#"{"call_id": "c1_1", "offset": "2700"}"#, &offers, &Tools::new());
+        let Verdict::Answered { tool, output } = answered else { panic!("{answered:?}") };
+        assert_eq!(tool, "read_result");
+        assert!(output.contains(r#""total_bytes":3000"#) && output.contains("好"), "{output}");
+        let asked = resolve("read_result", r#"{"call_id": "c9_9", "offset": 0}"#, &offers, &Tools::new());
+        assert_eq!(failure_of(asked).1.class, ErrorClass::InvalidArguments);
+    }
+
+    #[test]
+    fn too_many_calls_are_a_problem_of_form() {
+        let call = ReplyCall { name: "a".to_owned(), arguments: "{}".to_owned() };
+        let reply = TurnReply { calls: vec![call; MAX_CALLS + 1], ..TurnReply::default() };
+        let tools = Tools::new();
+        let resolved = Resolver::new(&tools)
+            .reply(reply, Shown { offers: &[], messages: &[], result_bytes: 300, language: Language::En });
+        assert!(resolved.calls.is_empty());
+        assert_eq!(resolved.problem.as_deref(), Some("129 calls were asked for at once; allowed: 128"));
+    }
+}

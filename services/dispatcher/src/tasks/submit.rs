@@ -1,0 +1,151 @@
+//! Tasks are submitted. The reply comes after the commit.
+
+use std::{sync::Arc, time::Instant};
+
+use redial_engine::tools::Tools;
+use redial_proto::{AgentRef, ApiError, Code, SubmitStatus, TaskResult, TaskState, TaskSubmission, limits, subjects};
+use redial_queue::{QueueError, Request};
+use redial_store::{NewTask, SubmittedTask};
+use redial_telemetry::{metrics, submit_task};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::accept::accept;
+use crate::{
+    agents::Declared,
+    batcher::{self, BatchWork, Batching},
+    calls::submit::status_name,
+    context::Context,
+    error::store_failed,
+    serve,
+};
+
+/// A submission, or why it cannot be read, with the trace context it came with.
+pub(crate) type Incoming = (Result<TaskSubmission, ApiError>, Option<String>);
+
+pub(crate) async fn start(
+    context: &Arc<Context>,
+    tasks: &TaskTracker,
+    shutdown: &CancellationToken,
+) -> Result<(), QueueError> {
+    let requests = batcher::start(Batching { workers: 2, batch: 64 }, tasks, &Submitter(context.clone()));
+    serve::feed(&context.queue, subjects::TASK_SUBMIT, tasks, shutdown, requests).await
+}
+
+#[derive(Clone)]
+struct Submitter(Arc<Context>);
+
+impl BatchWork<Request> for Submitter {
+    async fn work(&self, batch: Vec<Request>) {
+        let incoming =
+            batch.iter().map(|request| (serve::decode(&request.payload), request.traceparent.clone())).collect();
+        let results = submit(&self.0, incoming).await;
+        for (request, result) in batch.iter().zip(results) {
+            request.reply(&result).await;
+        }
+    }
+}
+
+/// Accepts tasks, writes them, begins them; says what became of each, in order.
+pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>) -> Vec<TaskResult> {
+    let declared = context.agents.at(Instant::now()).await;
+    let incoming: Vec<Incoming> = incoming.into_iter().map(traced).collect();
+    let warnings: Vec<Option<String>> =
+        incoming.iter().map(|(task, _)| warning(task.as_ref().ok()?, &declared)).collect();
+    let mut accepted = accept_all(&incoming, &declared, &context.registry.tools());
+    if accepted.iter().any(is_unknown) {
+        // A worker may have registered it a moment ago, to another dispatcher.
+        if let Err(error) = context.registry.refresh_gently(&context.store).await {
+            tracing::warn!(%error, "the registry could not be read again");
+        }
+        accepted = accept_all(&incoming, &declared, &context.registry.tools());
+    }
+    let mut tasks = Vec::with_capacity(accepted.len());
+    let places: Vec<Result<usize, ApiError>> = accepted
+        .into_iter()
+        .map(|task| {
+            tasks.push(task?);
+            Ok(tasks.len() - 1)
+        })
+        .collect();
+    let written = write(context, &tasks).await;
+    let result = |(place, warning): (Result<usize, ApiError>, Option<String>)| match place {
+        Ok(n) => TaskResult { warning, ..written[n].clone() },
+        Err(error) => TaskResult::rejected(error),
+    };
+    let results: Vec<TaskResult> = places.into_iter().zip(warnings).map(result).collect();
+    for result in &results {
+        metrics().task_submitted(status_name(result.status));
+    }
+    results
+}
+
+/// The task goes on in the trace of its own submission.
+fn traced((task, traceparent): Incoming) -> Incoming {
+    let agent = task.as_ref().ok().and_then(|task| match &task.agent {
+        AgentRef::Name(name) => Some(name.as_str()),
+        AgentRef::Inline(_) => None,
+    });
+    let (_span, traceparent) = submit_task(agent, traceparent);
+    (task, traceparent)
+}
+
+fn warning(task: &TaskSubmission, declared: &Declared) -> Option<String> {
+    let trouble = declared.trouble.as_ref().filter(|_| matches!(task.agent, AgentRef::Name(_)))?;
+    Some(format!("the agent is as it was before its file became bad: {trouble}"))
+}
+
+fn accept_all(incoming: &[Incoming], declared: &Declared, tools: &Tools) -> Vec<Result<NewTask, ApiError>> {
+    let accept = |(task, traceparent): &Incoming| {
+        accept(task.as_ref().map_err(Clone::clone)?, declared, tools, traceparent.clone())
+    };
+    incoming.iter().map(accept).collect()
+}
+
+/// A model or a tool that it names is not known here, or something else is wrong with an agent.
+fn is_unknown(task: &Result<NewTask, ApiError>) -> bool {
+    task.as_ref().is_err_and(|error| matches!(error.code, Code::UnknownModel | Code::InvalidAgent))
+}
+
+/// Writes tasks, has them begun, and says what became of each, in order.
+async fn write(context: &Context, tasks: &[NewTask]) -> Vec<TaskResult> {
+    let mut results = Vec::with_capacity(tasks.len());
+    for tasks in tasks.chunks(limits::MAX_BATCH) {
+        metrics().batch_size("submit_tasks", tasks.len());
+        match context.store.submit_tasks(tasks).await {
+            Ok(written) => {
+                let new = tasks.iter().zip(&written).filter(|(_, written)| **written == SubmittedTask::Written);
+                new.for_each(|(task, _)| context.wake_set.wake(task.id));
+                results.extend(tasks.iter().zip(written).map(|(task, written)| answer(task, written)));
+            }
+            Err(error) => {
+                let rejected = TaskResult::rejected(store_failed(&error));
+                results.resize(results.len() + tasks.len(), rejected);
+            }
+        }
+    }
+    results
+}
+
+fn answer(task: &NewTask, written: SubmittedTask) -> TaskResult {
+    let (status, id, conversation, state) = match written {
+        SubmittedTask::Written => (SubmitStatus::Accepted, task.id, task.conversation.clone(), TaskState::Waiting),
+        SubmittedTask::Existing { id, conversation, state, content } if content == task.content => {
+            (SubmitStatus::Existing, id, conversation, state)
+        }
+        SubmittedTask::Existing { id, .. } => {
+            let message = format!(
+                "key {:?} was used before for other content, by task {id}; use another key for another task",
+                task.key.as_deref().unwrap_or_default()
+            );
+            return TaskResult::rejected(ApiError::new(Code::IdempotencyConflict, message));
+        }
+    };
+    TaskResult {
+        status,
+        task: Some(id),
+        conversation: Some(conversation),
+        state: Some(state),
+        error: None,
+        warning: None,
+    }
+}

@@ -1,0 +1,91 @@
+//! Plans and writes transitions of calls; counts those that happened, and says what their effects are.
+
+use std::{collections::HashMap, time::Duration};
+
+use redial_engine::{
+    call::{self, CallEvent},
+    tools::retry_policy,
+};
+use redial_proto::{ApiError, CallId, CallState, Code, ErrorClass};
+use redial_records::{CallFacts, CallRecord, Change, Effect, EndedAttempt, Transition};
+use redial_store::StoreError;
+use redial_telemetry::metrics;
+
+use crate::{
+    context::Context,
+    error::{call_not_found, store_failed},
+};
+
+/// A call may change between the look and the write: then its event is planned again. A few times at most, because a
+/// call has few states to go through.
+pub(crate) const MOST_TRIES: usize = 10;
+
+/// What an event does to a call; `None` if nothing.
+pub(crate) fn plan(context: &Context, call: &CallRecord, event: &CallEvent<'_>) -> Option<Transition> {
+    let policy = retry_policy(&context.registry.tools(), &call.tool);
+    call::plan(call, &policy, event, call.read_at, rand::random())
+}
+
+/// Writes transitions; returns what those that happened left on record, and their effects.
+pub(crate) async fn write(
+    context: &Context,
+    transitions: &[Transition],
+) -> Result<(Vec<CallFacts>, Vec<Effect>), StoreError> {
+    let facts = context.store.apply(transitions).await?;
+    let effects = committed(context, transitions, &facts);
+    Ok((facts, effects))
+}
+
+/// Counts committed transitions, and returns their effects.
+pub(crate) fn committed(context: &Context, transitions: &[Transition], facts: &[CallFacts]) -> Vec<Effect> {
+    let by_call: HashMap<CallId, &Transition> = transitions.iter().map(|one| (one.call, one)).collect();
+    let happened = facts.iter().filter_map(|facts| Some((*by_call.get(&facts.call)?, facts)));
+    let mut effects = Vec::new();
+    for (transition, facts) in happened {
+        count(context, transition, facts);
+        effects.extend(call::effects(transition, facts));
+    }
+    effects
+}
+
+/// Cancels a call; returns its state then, and the effects.
+pub(crate) async fn cancel(context: &Context, call: CallId) -> Result<(CallState, Vec<Effect>), ApiError> {
+    for _ in 0..MOST_TRIES {
+        let calls = context.store.load(&[call]).await.map_err(|error| store_failed(&error))?;
+        let record = calls.first().ok_or_else(|| call_not_found(call))?;
+        let Some(transition) = plan(context, record, &CallEvent::Cancel) else {
+            return Ok((record.state, Vec::new()));
+        };
+        let state = transition.state();
+        let (facts, effects) = write(context, &[transition]).await.map_err(|error| store_failed(&error))?;
+        if !facts.is_empty() {
+            return Ok((state, effects));
+        }
+    }
+    Err(ApiError::new(Code::Unavailable, "the call changes too fast to be cancelled now; try again"))
+}
+
+fn count(context: &Context, transition: &Transition, facts: &CallFacts) {
+    if let Some(attempt) = transition.ended_attempt() {
+        count_attempt(context, attempt, facts, matches!(transition.change, Change::Retry { .. }));
+    }
+    if let Change::End { state, failure, .. } = &transition.change {
+        let class = failure.as_ref().map(|failure| failure.class.as_str());
+        metrics().call_finished(&facts.tool, state.as_str(), class);
+    }
+}
+
+fn count_attempt(context: &Context, attempt: &EndedAttempt, facts: &CallFacts, retried: bool) {
+    let class = attempt.result.as_ref().err().map(|failure| failure.class);
+    let duration = Duration::from_millis(attempt.duration_ms.unwrap_or(0));
+    metrics().attempt_finished(&facts.tool, class.map(ErrorClass::as_str), duration);
+    match class {
+        None => context.count_success(&facts.tool),
+        Some(class) if retried => metrics().retry_scheduled(&facts.tool, class.as_str()),
+        Some(_) => {}
+    }
+    // No worker reported it.
+    if class == Some(ErrorClass::Lost) && attempt.duration_ms.is_none() {
+        metrics().leases_expired(1);
+    }
+}

@@ -1,0 +1,128 @@
+//! Grants attempts to workers: one statement for all claims that are waiting.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use redial_proto::{
+    ApiError, ClaimId, ClaimReply, ClaimRequest, Code, Grant, GrantRef, JobRef, WorkerId, limits, subjects,
+};
+use redial_queue::{QueueError, Request};
+use redial_records::Claim;
+use redial_store::Granted;
+use redial_telemetry::metrics;
+use serde_json::value::RawValue;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::release;
+use crate::{
+    batcher::{self, BatchWork, Batching},
+    context::Context,
+    error::store_failed,
+    serve,
+};
+
+pub(crate) async fn start(
+    context: &Arc<Context>,
+    tasks: &TaskTracker,
+    shutdown: &CancellationToken,
+) -> Result<(), QueueError> {
+    let requests = batcher::start(Batching { workers: 3, batch: 16 }, tasks, &Granter(context.clone()));
+    serve::feed(&context.queue, subjects::CLAIM, tasks, shutdown, requests).await
+}
+
+#[derive(Clone)]
+struct Granter(Arc<Context>);
+
+impl BatchWork<Request> for Granter {
+    async fn work(&self, batch: Vec<Request>) {
+        let mut claims = Vec::new();
+        let mut asked: Vec<(Request, ClaimId, WorkerId)> = Vec::with_capacity(batch.len());
+        for request in batch {
+            match read(&request) {
+                Ok(claim) => {
+                    let (id, worker) = (claim.claim, &claim.worker);
+                    claims.extend(claim.jobs.iter().map(|&job| Claim { job, claim: id, worker: worker.clone() }));
+                    asked.push((request, id, claim.worker));
+                }
+                Err(error) => request.reply_error(&error).await,
+            }
+        }
+        metrics().batch_size("claim", claims.len());
+        match self.0.store.claim(&claims, self.0.config.lease_ms()).await {
+            Ok(granted) => self.answer(asked, granted).await,
+            Err(error) => {
+                let error = store_failed(&error);
+                for (request, ..) in asked {
+                    request.reply_error(&error).await;
+                }
+            }
+        }
+    }
+}
+
+fn read(request: &Request) -> Result<ClaimRequest, ApiError> {
+    let claim: ClaimRequest = serve::decode(&request.payload)?;
+    if claim.jobs.len() > limits::MAX_CLAIM {
+        let message = format!("jobs holds {} entries; allowed: {}", claim.jobs.len(), limits::MAX_CLAIM);
+        return Err(ApiError::new(Code::TooLarge, message));
+    }
+    Ok(claim)
+}
+
+impl Granter {
+    async fn answer(&self, asked: Vec<(Request, ClaimId, WorkerId)>, granted: Vec<Granted>) {
+        metrics().calls_claimed(granted.len() as u64);
+        let mut by_claim = HashMap::<ClaimId, Vec<Granted>>::new();
+        for grant in granted {
+            metrics().queue_age(Duration::from_millis(grant.queued_ms));
+            by_claim.entry(grant.claim).or_default().push(grant);
+        }
+        for (request, claim, worker) in asked {
+            // A worker that gets no answer asks again, so a batch may hold a claim twice: each copy gets the whole answer,
+            // because only its sender knows which one it still waits for.
+            let mut granted = by_claim.get(&claim).cloned().unwrap_or_default();
+            // Another dispatcher may answer another copy: the same grants must not fit there, because they are given back.
+            granted.sort_unstable_by_key(|grant| grant.job.call);
+            let (grants, too_many) = fit_message(granted);
+            request.reply(&ClaimReply { lease_ms: self.0.config.lease_ms(), grants }).await;
+            if !too_many.is_empty() {
+                // Only a worker that ignores the jobs' sizes gets here.
+                let too_many: Vec<_> =
+                    too_many.iter().map(|job| GrantRef { call: job.call, attempt: job.attempt, claim }).collect();
+                release::release(&self.0, &worker, &too_many).await;
+            }
+        }
+    }
+}
+
+/// As many grants as fit one message, and the attempts of the others.
+fn fit_message(granted: Vec<Granted>) -> (Vec<Grant>, Vec<JobRef>) {
+    const ENVELOPE: usize = 600;
+    let (mut grants, mut too_many, mut size) = (Vec::with_capacity(granted.len()), Vec::new(), 0);
+    for grant in granted {
+        size += grant.arguments.len() + ENVELOPE;
+        let job = grant.job;
+        if size > limits::MAX_MESSAGE && !grants.is_empty() {
+            too_many.push(job);
+        } else if let Some(grant) = wire(grant) {
+            grants.push(grant);
+        } else {
+            tracing::error!(call = %job.call, "the arguments on record are not JSON");
+        }
+    }
+    (grants, too_many)
+}
+
+fn wire(granted: Granted) -> Option<Grant> {
+    Some(Grant {
+        call: granted.job.call,
+        attempt: granted.job.attempt,
+        tool: granted.tool,
+        arguments: RawValue::from_string(granted.arguments).ok()?,
+        timeout_ms: granted.timeout_ms,
+        effect: granted.effect,
+        idempotency_key: granted.origin.to_string(),
+        conversation: granted.conversation,
+        task: granted.task,
+        traceparent: granted.traceparent,
+    })
+}

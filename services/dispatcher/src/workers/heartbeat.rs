@@ -1,0 +1,31 @@
+//! Takes heartbeats of workers: extends their leases, and answers which attempts are lost and which were cancelled.
+
+use std::{collections::HashMap, sync::Arc};
+
+use redial_proto::{ApiError, Heartbeat, HeartbeatReply, JobRef};
+use redial_store::WorkerHeartbeat;
+
+use crate::{context::Context, error::store_failed};
+
+pub(crate) async fn heartbeat(context: Arc<Context>, request: Heartbeat) -> Result<HeartbeatReply, ApiError> {
+    let beat = WorkerHeartbeat {
+        worker: &request.worker,
+        slots: request.slots,
+        running: u32::try_from(request.running.len()).unwrap_or(u32::MAX),
+        draining: request.draining,
+    };
+    let known = context.store.heartbeat(&beat).await.map_err(|error| store_failed(&error))?;
+    let held = match request.running.as_slice() {
+        [] => Vec::new(),
+        running => {
+            let lease_ms = context.config.lease_ms();
+            context.store.renew(&request.worker, running, lease_ms).await.map_err(|error| store_failed(&error))?
+        }
+    };
+    let held: HashMap<JobRef, bool> = held.into_iter().collect();
+    Ok(HeartbeatReply {
+        lost: request.running.iter().filter(|job| !held.contains_key(job)).copied().collect(),
+        cancelled: held.iter().filter(|(_, cancelled)| **cancelled).map(|(job, _)| *job).collect(),
+        register: !known,
+    })
+}

@@ -1,0 +1,54 @@
+//! Takes back attempts that a worker will not finish; they do not count.
+
+use std::{collections::HashSet, sync::Arc};
+
+use redial_engine::call::CallEvent;
+use redial_proto::{ApiError, GrantRef, ReleaseReply, ReleaseRequest, WorkerId};
+use redial_records::Transition;
+
+use crate::{
+    context::Context,
+    effects,
+    error::store_failed,
+    transitions::{self, MOST_TRIES},
+};
+
+pub(crate) async fn answer(context: Arc<Context>, request: ReleaseRequest) -> Result<ReleaseReply, ApiError> {
+    let released = try_release(&context, &request.worker, &request.jobs).await?;
+    Ok(ReleaseReply { released })
+}
+
+/// Takes attempts back for a worker that cannot be answered; a failure is left to the end of the leases.
+pub(crate) async fn release(context: &Context, worker: &WorkerId, jobs: &[GrantRef]) {
+    if let Err(error) = try_release(context, worker, jobs).await {
+        tracing::warn!(%error, jobs = jobs.len(), "attempts could not be released; their leases will expire");
+    }
+}
+
+async fn try_release(context: &Context, worker: &WorkerId, jobs: &[GrantRef]) -> Result<u32, ApiError> {
+    // First, so that a copy of the claim that comes any later than this is refused.
+    context.store.give_up(jobs).await.map_err(|error| store_failed(&error))?;
+    let mut released = 0;
+    for _ in 0..MOST_TRIES {
+        let transitions = plan_all(context, worker, jobs).await?;
+        if transitions.is_empty() {
+            break;
+        }
+        let (facts, effects) = transitions::write(context, &transitions).await.map_err(|error| store_failed(&error))?;
+        released += u32::try_from(facts.len()).unwrap_or(u32::MAX);
+        effects::carry_out(context, effects).await;
+    }
+    Ok(released)
+}
+
+/// What becomes of those of these attempts that the worker still holds.
+async fn plan_all(context: &Context, worker: &WorkerId, jobs: &[GrantRef]) -> Result<Vec<Transition>, ApiError> {
+    let ids: Vec<_> = jobs.iter().map(|job| job.call).collect();
+    let calls = context.store.load(&ids).await.map_err(|error| store_failed(&error))?;
+    let jobs: HashSet<GrantRef> = jobs.iter().copied().collect();
+    let held = calls.iter().filter(|call| {
+        let grant = call.claim.map(|claim| GrantRef { call: call.id, attempt: call.attempt, claim });
+        call.worker.as_ref() == Some(worker) && grant.is_some_and(|grant| jobs.contains(&grant))
+    });
+    Ok(held.filter_map(|call| transitions::plan(context, call, &CallEvent::Released)).collect())
+}
