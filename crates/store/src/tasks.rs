@@ -22,26 +22,10 @@ pub use origin::TaskOrigin;
 pub use submit::SubmittedTask;
 pub(crate) use view::RawView;
 
-use redial_proto::{Language, TaskId};
+use redial_proto::TaskId;
 use redial_records::TaskCall;
 
 /// The position of a call in a task, from its columns.
 pub(crate) fn task_call(task: Option<uuid::Uuid>, turn: Option<i32>, call_index: Option<i32>) -> Option<TaskCall> {
     Some(TaskCall { task: TaskId(task?), turn: crate::uint(turn?), call_index: crate::uint(call_index?) })
-}
-
-/// A language as its column holds it.
-fn language_name(language: Language) -> &'static str {
-    match language {
-        Language::En => "en",
-        Language::Zh => "zh",
-    }
-}
-
-fn language_of(name: &str) -> Result<Language, String> {
-    match name {
-        "en" => Ok(Language::En),
-        "zh" => Ok(Language::Zh),
-        other => Err(format!("{other:?} is no language; allowed: en, zh")),
-    }
 }

@@ -5,7 +5,6 @@ use redial_records::{TaskRecord, Time};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::language_of;
 use crate::columns::uint;
 
 struct RawTask {
@@ -32,7 +31,7 @@ impl TryFrom<RawTask> for TaskRecord {
             tenant: raw.tenant,
             conversation: raw.conversation,
             state: raw.state.parse()?,
-            language: language_of(&raw.language)?,
+            language: raw.language.parse()?,
             spec: raw.spec,
             input: raw.input,
             progress: raw.progress,

@@ -7,7 +7,6 @@ use redial_records::NewTask;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::language_name;
 use crate::{
     StoreError,
     columns::{clean, column},
@@ -104,7 +103,7 @@ async fn insert(db: &mut PgConnection, tasks: &[NewTask]) -> Result<HashSet<Uuid
         &column(tasks, |t| t.content) as &[Option<Uuid>],
         &column(tasks, |t| t.agent.as_deref()) as &[Option<&str>],
         &column(tasks, |t| clean(&t.model)),
-        &column(tasks, |t| language_name(t.language)) as &[&str],
+        &column(tasks, |t| t.language.as_str()) as &[&str],
         &column(tasks, |t| t.spec.as_str()) as &[&str],
         &column(tasks, |t| clean(&t.input)),
         &column(tasks, |t| t.traceparent.as_deref()) as &[Option<&str>],
