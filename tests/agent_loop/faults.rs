@@ -31,29 +31,54 @@ async fn a_task_survives_the_restart_of_every_dispatcher() {
     fixture.close().await;
 }
 
+/// A task as a dispatcher leaves it that dies between the commit of a submission and the first step.
+fn left_behind(conversation: &str) -> redial_records::NewTask {
+    redial_records::NewTask {
+        id: redial_proto::TaskId::generate(),
+        tenant: "default".into(),
+        conversation: conversation.into(),
+        key: None,
+        content: None,
+        agent: None,
+        model: "small".into(),
+        language: redial_proto::Language::En,
+        spec: serde_json::to_string(&agent()).unwrap(),
+        input: "go".into(),
+        traceparent: None,
+    }
+}
+
 #[tokio::test]
 async fn a_submitted_task_without_a_first_step_is_started_by_the_next_dispatcher() {
     let mut fixture = Fixture::open(vec![book_tool()]).await;
     fixture.small([says("done")]);
     fixture.stack.stop_dispatchers().await;
-    // The state after a dispatcher died between the commit of a submission and the first step.
-    let id = redial_proto::TaskId::generate();
     let store = fixture.stack.store(redial_store::Purpose::Dispatch).await;
-    let new = redial_store::NewTask {
-        id,
-        tenant: "default".into(),
-        conversation: "left".into(),
-        key: None,
-        content: None,
-        agent: None,
-        language: redial_proto::Language::En,
-        spec: serde_json::to_string(&agent()).unwrap(),
-        input: "go".into(),
-        traceparent: None,
-    };
-    store.submit_tasks(&[new]).await.unwrap();
+    let new = left_behind("left");
+    store.submit_tasks(std::slice::from_ref(&new)).await.unwrap();
     fixture.stack.dispatch().await;
-    assert_eq!(answer(&fixture.stack.task_ended(id).await), "done");
+    assert_eq!(answer(&fixture.stack.task_ended(new.id).await), "done");
+    fixture.close().await;
+}
+
+#[tokio::test]
+async fn a_task_that_postgres_refuses_does_not_hold_up_the_others() {
+    let mut fixture = Fixture::open(vec![book_tool()]).await;
+    fixture.small([says("done")]);
+    fixture.stack.stop_dispatchers().await;
+    let refuse = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no'; END $$;
+                  CREATE TRIGGER refuse BEFORE INSERT ON messages
+                      FOR EACH ROW WHEN (NEW.conversation = 'bad') EXECUTE FUNCTION refuse()";
+    sqlx::raw_sql(refuse).execute(fixture.stack.db()).await.unwrap();
+    let store = fixture.stack.store(redial_store::Purpose::Dispatch).await;
+    let tasks = ["good", "bad", "other"].map(left_behind);
+    store.submit_tasks(&tasks).await.unwrap();
+    fixture.stack.dispatch().await;
+    assert_eq!(answer(&fixture.stack.task_ended(tasks[0].id).await), "done");
+    assert_eq!(answer(&fixture.stack.task_ended(tasks[2].id).await), "done");
+    // It stays due, and goes on as soon as Postgres takes it.
+    sqlx::raw_sql("DROP TRIGGER refuse ON messages").execute(fixture.stack.db()).await.unwrap();
+    assert_eq!(answer(&fixture.stack.task_ended(tasks[1].id).await), "done");
     fixture.close().await;
 }
 

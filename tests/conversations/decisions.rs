@@ -1,6 +1,6 @@
 //! Users read the recorded decisions, and they are replayed: they must match what each step does.
 
-use redial_engine::task::{NewTurn, Step};
+use redial_engine::task::Step;
 use redial_proto::{Role, TaskDecision};
 
 use crate::record::{Verdict, must};
@@ -15,7 +15,7 @@ pub(crate) fn check(step: &Step) -> Verdict {
             TaskDecision::Answered { id, class, .. } => answered.push((Some(id), *class)),
             TaskDecision::Run { turn, call_index, tool, .. } => runs.push((*turn, *call_index, tool)),
             TaskDecision::Turn { turn, model, last } => {
-                turns.push(NewTurn { turn: *turn, model: model.clone(), tools: !last });
+                turns.push((*turn, model.clone(), !last));
             }
             TaskDecision::Ended { state, code, .. } => ends.push((*state, *code)),
             _ => {}
@@ -29,7 +29,8 @@ pub(crate) fn check(step: &Step) -> Verdict {
     let started = step.calls.iter().filter(|call| call.refusal.is_none());
     let started: Vec<_> = started.map(|call| (call.turn, call.call_index, &call.tool)).collect();
     must(runs == started, || format!("recorded runs {runs:?}, wrote {started:?}"))?;
-    must(turns.iter().eq(&step.turn), || format!("recorded turns {turns:?}, asks {:?}", step.turn))?;
+    let asked = step.turn.iter().map(|asked| (asked.turn, asked.model.clone(), asked.tools));
+    must(turns.iter().cloned().eq(asked), || format!("recorded turns {turns:?}, asks {:?}", step.turn))?;
     let end = step.ended.iter().map(|end| (end.state, end.code));
     must(ends.iter().copied().eq(end), || format!("recorded ends {ends:?}, but {:?}", step.ended))
 }

@@ -1,8 +1,8 @@
 //! Random agents, answers of models and ends of calls, many of them faulty.
 
 use rand::{Rng, rngs::StdRng, seq::IndexedRandom};
-use redial_engine::task::{CallFailure, Proposed, Reply, Verdict};
-use redial_proto::{AgentSpec, Budgets, ErrorClass, FieldError, Finish, Language, Policy, ToolOffer, Usage};
+use redial_engine::task::{Proposed, Reply, Verdict};
+use redial_proto::{AgentSpec, Budgets, ErrorClass, Failure, FieldError, Finish, Language, Policy, ToolOffer, Usage};
 use serde_json::json;
 
 /// A simulated tool: name, polling, sequential.
@@ -93,7 +93,7 @@ fn text(rng: &mut StdRng) -> String {
 }
 
 /// The end of a model's turn.
-pub(crate) fn turn_end(rng: &mut StdRng) -> Result<Reply, CallFailure> {
+pub(crate) fn turn_end(rng: &mut StdRng) -> Result<Reply, Failure> {
     if rng.random_bool(0.03) { Err(failure(rng)) } else { Ok(reply(rng)) }
 }
 
@@ -153,7 +153,7 @@ fn proposed(rng: &mut StdRng) -> Proposed {
                 allowed: "an integer".to_owned(),
                 hint: None,
             }];
-            let failure = CallFailure { details, ..failed(ErrorClass::InvalidArguments, "/a is wrong") };
+            let failure = failed(ErrorClass::InvalidArguments, "/a is wrong").with_details(details);
             (tool.clone(), Verdict::Refused { tool: Some(tool), version, failure })
         }
         _ if !is_object => {
@@ -169,7 +169,7 @@ fn proposed(rng: &mut StdRng) -> Proposed {
 }
 
 /// The end of a tool's call; a call that was told to stop usually ends cancelled.
-pub(crate) fn call_end(rng: &mut StdRng, told_to_stop: bool) -> Result<String, CallFailure> {
+pub(crate) fn call_end(rng: &mut StdRng, told_to_stop: bool) -> Result<String, Failure> {
     if told_to_stop && rng.random_bool(0.8) {
         return Err(failed(ErrorClass::Cancelled, "stopped"));
     }
@@ -185,12 +185,12 @@ pub(crate) fn call_end(rng: &mut StdRng, told_to_stop: bool) -> Result<String, C
     }
 }
 
-fn failure(rng: &mut StdRng) -> CallFailure {
+fn failure(rng: &mut StdRng) -> Failure {
     let class = ErrorClass::ALL[rng.random_range(0..ErrorClass::ALL.len())];
     let message = ["no", "Input queries must be all capitals", "满员"][rng.random_range(0..3)];
-    CallFailure { unknown: rng.random_bool(0.05), ..failed(class, message) }
+    Failure { effect_possible: rng.random_bool(0.05), ..failed(class, message) }
 }
 
-fn failed(class: ErrorClass, message: &str) -> CallFailure {
-    CallFailure { class, message: message.to_owned(), details: Vec::new(), unknown: false }
+fn failed(class: ErrorClass, message: &str) -> Failure {
+    Failure::new(class, message).without_effect()
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use chrono::TimeDelta;
 use redial_engine::{
     Time,
-    task::{Event, NewCall, Verdict},
+    task::{Event, Verdict, WantedCall},
 };
 use redial_proto::{AgentSpec, ErrorClass, Usage};
 use serde_json::Value;
@@ -52,14 +52,14 @@ impl Promises {
         let Some(call) = self.running.remove(&(*turn, *call_index)) else { return };
         match end {
             Ok(_) => drop(self.failed.remove(&call)),
-            Err(failure) if failure.class == ErrorClass::InvalidArguments && !failure.unknown => {
+            Err(failure) if failure.class == ErrorClass::InvalidArguments && !failure.effect_possible => {
                 self.failed.insert(call, now);
             }
             Err(_) => {}
         }
     }
 
-    pub(crate) fn starts(&mut self, call: &NewCall, agent: &AgentSpec, now: Time) -> Result<(), String> {
+    pub(crate) fn starts(&mut self, call: &WantedCall, agent: &AgentSpec, now: Time) -> Result<(), String> {
         self.runs += 1;
         if self.runs > agent.budgets.tool_calls {
             return Err(format!("{} tool calls, {} are allowed", self.runs, agent.budgets.tool_calls));

@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use redial_engine::{
     Time,
-    task::{Ended, Event, Step, Task},
+    task::{Event, Step, Task},
 };
-use redial_proto::{AgentSpec, Message, Role, TaskCode, TaskState};
+use redial_proto::{AgentSpec, CallId, Message, Role, TaskCode, TaskState};
+use redial_records::TaskOutcome;
 
 use crate::{decisions, promises::Promises};
 
@@ -22,13 +23,15 @@ pub(crate) struct Record {
     ids: BTreeSet<String>,
     /// The turn that a model works on.
     pub(crate) asked: Option<u32>,
+    /// The turn and index of every call on record.
+    calls: BTreeMap<CallId, (u32, u32)>,
     /// The calls that run, by turn and call index.
     pub(crate) running: BTreeMap<(u32, u32), Running>,
     last_turn: u32,
     started: BTreeSet<(u32, u32)>,
     is_started: bool,
     cancelled: bool,
-    pub(crate) ended: Option<Ended>,
+    pub(crate) ended: Option<TaskOutcome>,
     promises: Promises,
 }
 
@@ -124,6 +127,7 @@ impl Record {
         for call in &step.calls {
             let id = (call.turn, call.call_index);
             must(self.started.insert(id), || format!("call {id:?} is written twice"))?;
+            must(self.calls.insert(call.id, id).is_none(), || format!("call {} is written twice", call.id))?;
             must(call.turn == self.last_turn, || format!("a call of turn {} starts", call.turn))?;
             if call.refusal.is_some() {
                 continue;
@@ -140,12 +144,15 @@ impl Record {
     }
 
     fn cancels_of(&mut self, step: &Step) -> Verdict {
-        for (turn, call_index) in &step.cancel {
-            match self.running.get_mut(&(*turn, *call_index)) {
+        for call in &step.cancel {
+            let Some((turn, call_index)) = self.calls.get(call).copied() else {
+                return Err(format!("call {call} is to stop, and is not on record"));
+            };
+            match self.running.get_mut(&(turn, call_index)) {
                 Some(running) => running.told_to_stop = true,
-                None => must(*call_index == 0 && self.asked == Some(*turn), || {
-                    format!("{turn}/{call_index} is not running")
-                })?,
+                None => {
+                    must(call_index == 0 && self.asked == Some(turn), || format!("{turn}/{call_index} is not running"))?
+                }
             }
         }
         Ok(())
@@ -161,6 +168,7 @@ impl Record {
         must(self.running.is_empty(), || format!("{:?} still run", self.running))?;
         must(!self.cancelled, || "a model is asked after the cancel".to_owned())?;
         must(turn.turn == self.last_turn + 1, || format!("turn {} after {}", turn.turn, self.last_turn))?;
+        must(self.calls.insert(turn.id, (turn.turn, 0)).is_none(), || format!("call {} is written twice", turn.id))?;
         (self.asked, self.last_turn) = (Some(turn.turn), turn.turn);
         self.is_whole()
     }

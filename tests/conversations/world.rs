@@ -4,10 +4,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use redial_engine::{
     Time,
-    task::{Event, Step, Task, step},
+    task::{Event, Step, StepContext, Task, step},
     view::{Limits, view},
 };
-use redial_proto::{AgentSpec, Language, Message, Role, StoredMessage, TaskId};
+use redial_proto::{AgentSpec, CallId, Language, Message, Role, StoredMessage, TaskId};
 use serde_json::Value;
 
 use crate::{
@@ -30,6 +30,8 @@ struct World<'a> {
     task: Task,
     now: Time,
     wake_at: Option<Time>,
+    /// Counts the ids of calls.
+    ids: u128,
     /// Earlier events, which may be delivered again.
     past: Vec<Event>,
     cancels: bool,
@@ -52,6 +54,7 @@ pub(crate) fn history(seed: u64, mutation: Option<Mutation>, trace: Trace<'_>) -
         task: Task::default(),
         now: DateTime::<Utc>::UNIX_EPOCH,
         wake_at: None,
+        ids: 0,
         past: Vec::new(),
         cancels: false,
         slow: false,
@@ -171,6 +174,7 @@ impl World<'_> {
             }
             (task, done) = again;
         }
+        self.ids += 1_000;
         if let Some(mutation) = self.mutation {
             mutation(&mut done);
         }
@@ -190,7 +194,15 @@ impl World<'_> {
     /// Lets the engine decide.
     fn decide(&self, event: &Event) -> (Task, Step) {
         let mut task = self.task.clone();
-        let done = step(&mut task, &self.agent, self.language, event.clone(), self.now);
+        // The same ids when the same event is decided again, and other ones for the next.
+        let mut n = self.ids;
+        let mut new_id = || {
+            n += 1;
+            CallId(uuid::Uuid::from_u128(n))
+        };
+        let (agent, language, now) = (&self.agent, self.language, self.now);
+        let context = StepContext { agent, language, now, new_id: &mut new_id };
+        let done = step(&mut task, event.clone(), context);
         (task, done)
     }
 

@@ -13,8 +13,6 @@ use std::collections::BTreeMap;
 
 use redial_proto::{Language, TaskCode};
 
-use crate::task::CallFailure;
-
 pub use self::compose::{failed_call, failed_call_of, message, nudge, repeated};
 pub use self::fill::check_templates;
 

@@ -9,19 +9,16 @@ mod templates;
 
 use std::collections::BTreeMap;
 
-use redial_engine::{
-    feedback::{Nudge, Repeated, Words, failed_call, failed_call_of, message, nudge, repeated},
-    task::CallFailure,
-};
-use redial_proto::{ErrorClass, FieldError, Language, TaskCode};
+use redial_engine::feedback::{Nudge, Repeated, Words, failed_call, failed_call_of, message, nudge, repeated};
+use redial_proto::{ErrorClass, Failure, FieldError, Language, TaskCode};
 use serde_json::{Value, json};
 
 const NONE: &BTreeMap<String, String> = &BTreeMap::new();
 const EN: Words<'static> = Words { language: Language::En, templates: NONE };
 const ZH: Words<'static> = Words { language: Language::Zh, templates: NONE };
 
-fn failure(class: ErrorClass, message: &str) -> CallFailure {
-    CallFailure { class, message: message.to_owned(), details: Vec::new(), unknown: false }
+fn failure(class: ErrorClass, message: &str) -> Failure {
+    Failure::new(class, message).without_effect()
 }
 
 fn pretty(content: &str) -> String {
@@ -29,7 +26,7 @@ fn pretty(content: &str) -> String {
 }
 
 /// A flight with two mistakes, as the arguments' pipeline refuses it.
-fn flight(language: Language) -> CallFailure {
+fn flight(language: Language) -> Failure {
     let (message, allowed, hint) = match language {
         Language::En => ("/date: \"明天\" was sent; allowed: YYYY-MM-DD", "1 to 5", "did you mean 5?"),
         Language::Zh => ("/date 收到的是 \"明天\"，允许的是：YYYY-MM-DD", "1 到 5", "是否应为 5？"),
@@ -50,7 +47,7 @@ fn flight(language: Language) -> CallFailure {
             hint: Some(hint.into()),
         },
     ];
-    CallFailure { details, ..failure(ErrorClass::InvalidArguments, message) }
+    Failure { details, ..failure(ErrorClass::InvalidArguments, message) }
 }
 
 fn every_class(words: Words<'_>) -> String {
@@ -99,8 +96,8 @@ fn without_corrections_the_model_is_told_to_stop() {
 
 #[test]
 fn an_unknown_outcome_is_said_in_words() {
-    let lost = CallFailure { unknown: true, ..failure(ErrorClass::Lost, "the worker w-7 went away") };
-    let timeout = CallFailure { unknown: true, ..failure(ErrorClass::Timeout, "10.0.0.7 did not answer") };
+    let lost = Failure { effect_possible: true, ..failure(ErrorClass::Lost, "the worker w-7 went away") };
+    let timeout = Failure { effect_possible: true, ..failure(ErrorClass::Timeout, "10.0.0.7 did not answer") };
     let lines = [EN, ZH].map(|words| {
         [pretty(&failed_call(words, "book_flight", &lost, None)), pretty(&failed_call(words, "pay", &timeout, None))]
             .join("\n")
@@ -113,7 +110,7 @@ fn words_about_a_service_are_our_own() {
     use ErrorClass::{Auth, Configuration, Internal, Lost, RateLimited, Timeout, Unavailable};
     for class in [RateLimited, Unavailable, Timeout, Lost, Auth, Configuration, Internal] {
         for unknown in [false, true] {
-            let failure = CallFailure { unknown, ..failure(class, "canary-5ecret at db-7.prod.internal") };
+            let failure = Failure { effect_possible: unknown, ..failure(class, "canary-5ecret at db-7.prod.internal") };
             for words in [EN, ZH] {
                 let content = failed_call(words, "get_weather", &failure, None);
                 assert!(!content.contains("canary") && !content.contains("db-7"), "{content}");
@@ -124,7 +121,7 @@ fn words_about_a_service_are_our_own() {
 }
 
 #[test]
-fn a_reason_that_nobody_gave_is_no_placeholder() {
+fn a_reason_without_a_text_is_no_placeholder() {
     let content = failed_call(EN, "get_weather", &failure(ErrorClass::BusinessRule, " \n"), Some(1));
     assert!(content.contains("get_weather gave no reason."), "{content}");
     assert!(!content.contains('{') || !content.contains("{message}"), "{content}");
@@ -135,7 +132,7 @@ fn no_text_has_a_placeholder_left() {
     for words in [EN, ZH] {
         for class in ErrorClass::ALL {
             for (left, unknown) in [(None, false), (Some(0), false), (Some(1), false), (None, true)] {
-                let failure = CallFailure { unknown, ..failure(class, "said") };
+                let failure = Failure { effect_possible: unknown, ..failure(class, "said") };
                 let content = failed_call(words, "pay", &failure, left);
                 let value: Value = serde_json::from_str(&content).unwrap();
                 for field in ["message", "guidance"] {
@@ -165,7 +162,7 @@ fn repetitions_quote_the_earlier_error() {
     insta::assert_snapshot!(lines.join("\n"));
     let failure = repeated(EN, "book_flight", Repeated::SameCall { error: &"x".repeat(10_000) });
     assert_eq!(failure.class, ErrorClass::RepeatedCall);
-    assert!(failure.message.len() <= 4096 && failure.details.is_empty() && !failure.unknown);
+    assert!(failure.message.len() <= 4096 && failure.details.is_empty() && !failure.effect_possible);
 }
 
 #[test]
@@ -189,7 +186,7 @@ fn what_was_sent_always_stays() {
         allowed: "no key sk-1234567890abcdef, no host 10.9.9.9".into(),
         hint: None,
     }];
-    let failure = CallFailure { details, ..failure(ErrorClass::InvalidArguments, said) };
+    let failure = Failure { details, ..failure(ErrorClass::InvalidArguments, said) };
     insta::assert_snapshot!(pretty(&failed_call_of(EN, "fetch", sent, &failure, Some(1))));
     let blind = failed_call(EN, "fetch", &failure, Some(1));
     assert!(!blind.contains("10.0.0.7") && !blind.contains("id_rsa"), "{blind}");
@@ -205,7 +202,7 @@ fn what_the_schema_allows_is_told_in_full() {
         hint: None,
     }];
     let message = "/endpoint: \"x\" was sent; allowed: one of \"https://eu.api.acme.com\", \"db-7:5432\"";
-    let failure = CallFailure { details, ..failure(ErrorClass::InvalidArguments, message) };
+    let failure = Failure { details, ..failure(ErrorClass::InvalidArguments, message) };
     let content = failed_call(EN, "fetch", &failure, None);
     assert_eq!(content.matches("https://eu.api.acme.com").count(), 2, "{content}");
     assert_eq!(content.matches("db-7:5432").count(), 2, "{content}");
@@ -220,8 +217,7 @@ fn a_flood_of_details_is_cut() {
         allowed: "a".repeat(5_000),
         hint: Some("h".repeat(5_000)),
     };
-    let failure =
-        CallFailure { details: vec![detail; 200], ..failure(ErrorClass::InvalidArguments, &"m ".repeat(50_000)) };
+    let failure = Failure { details: vec![detail; 200], ..failure(ErrorClass::InvalidArguments, &"m ".repeat(50_000)) };
     let value: Value = serde_json::from_str(&failed_call(ZH, "fetch", &failure, None)).unwrap();
     assert_eq!(value["details"].as_array().unwrap().len(), 50);
     assert!(value["message"].as_str().unwrap().len() <= 4096);

@@ -1,4 +1,4 @@
-//! The task machine, scene by scene: what goes in, and what is decided and written.
+//! The state machine of tasks: events, and what is decided and written.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
 
@@ -206,9 +206,9 @@ fn time_over_stops_what_runs_and_asks_for_a_last_answer() {
     assert_eq!(play.runs, 2, "the second sequential call waits for the first");
     play.now += TimeDelta::seconds(61);
     play.event(Event::Woken);
-    assert_eq!(play.step.cancel, [(1, 1), (1, 2)]);
+    assert_eq!(play.cancelled(), [(1, 1), (1, 2)]);
     play.event(Event::Woken);
-    assert_eq!(play.step.cancel, [(1, 1), (1, 2)], "again, should the first try have been lost");
+    assert_eq!(play.cancelled(), [(1, 1), (1, 2)], "again, should the first try have been lost");
     play.ends(1, Err(failure(ErrorClass::Cancelled, "stopped")));
     play.ends(2, Ok("was faster"));
     assert!(play.log().contains("5 tool c2_3 budget_exhausted"), "{}", play.log());
@@ -235,7 +235,7 @@ fn a_cancel_waits_for_what_runs_and_leaves_a_valid_conversation() {
     play.replies(vec![runs("a", "{}"), runs("b", "{}")]);
     play.ends(1, Ok("1"));
     play.event(Event::CancelRequested);
-    assert_eq!(play.step.cancel, [(1, 2)]);
+    assert_eq!(play.cancelled(), [(1, 2)]);
     assert!(play.step.ended.is_none());
     play.ends(2, Err(failure(ErrorClass::Cancelled, "stopped")));
     assert_eq!(play.end(), (TaskState::Cancelled, TaskCode::Cancelled));
@@ -265,7 +265,7 @@ fn an_unsafe_call_with_an_unknown_end_is_never_tried_again_on_a_guess() {
     let mut play = Play::new(agent());
     play.start("pay");
     play.replies(vec![runs("pay", "{}")]);
-    let lost = redial_engine::task::CallFailure { unknown: true, ..failure(ErrorClass::Lost, "gone") };
+    let lost = redial_proto::Failure { effect_possible: true, ..failure(ErrorClass::Lost, "gone") };
     play.ends(1, Err(lost));
     play.now += TimeDelta::minutes(10);
     play.replies(vec![runs("pay", "{}")]);

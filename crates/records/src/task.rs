@@ -92,7 +92,7 @@ pub struct EndedCall {
     pub call_index: u32,
     /// A terminal state.
     pub state: CallState,
-    /// Why it has no output.
+    /// Why it has no output. Its effect is possible only if the call ended `unknown`.
     pub failure: Option<Failure>,
     /// Its output, as it was written, in state `succeeded`.
     pub output: Option<String>,

@@ -1,6 +1,6 @@
--- Tasks to look at. The inbox is read from its oldest item on, and not to its end, however much has piled up; ten items
--- for each task wanted, because a task can have many. The clock is read by a
--- subquery, or its condition could not be one of the index.
+-- Tasks that are due. The inbox is read from its oldest item on, and not to its end, however much has piled up; ten items
+-- for each task wanted, because a task can have many. The clock is read by a subquery, or its condition could not be one
+-- of the index.
 SELECT task_id AS "task_id!"
 FROM (
     SELECT i.task_id, min(i.at) AS since

@@ -1,4 +1,4 @@
--- What came in for tasks, in order, with what stands in the calls that it names; and the time, with or without. OFFSET 0
+-- The items of inboxes, in order, with what is on record of the calls that they name; and the time, also without items. OFFSET 0
 -- makes each lookup one through its index: a join that was planned while the tables were empty would walk all calls.
 SELECT
     t.now AS "now!", i.id AS "id?", i.task_id AS "task?", i.kind AS "kind?", i.call_id AS "call?",

@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 
 use crate::{Store, StoreError, retention::first_id_after};
 
+mod ended;
 mod record;
 mod records;
 mod tasks;

@@ -6,7 +6,7 @@
 //!
 //! One verb, one file; for calls [`submit`](Store::submit), [`claim`](Store::claim), [`renew`](Store::renew),
 //! [`load`](Store::load), [`apply`](Store::apply), [`lock_due_calls`](Store::lock_due_calls); for tasks
-//! [`submit_tasks`](Store::submit_tasks), [`advance`](Store::advance). Questions over the history are in [`audit`].
+//! [`submit_tasks`](Store::submit_tasks), [`lock_tasks`](Store::lock_tasks). Questions over the history are in [`audit`].
 
 pub mod admin;
 pub mod audit;
@@ -21,12 +21,10 @@ mod retention;
 mod tasks;
 
 pub use calls::{Granted, LateReport, LockedCalls, Submitted};
-pub(crate) use columns::{clean, int, uint};
+pub(crate) use columns::{int, uint};
 pub use connect::{Purpose, Store, StoreConfig};
 pub use dead_letters::DeadLetter;
 pub use error::StoreError;
 pub use redial_records::{TaskCall, Time};
 pub use registry::WorkerHeartbeat;
-pub use tasks::{
-    Advanced, Advancer, EndedCall, InboxItem, NewTask, StartInfo, SubmittedTask, TaskChange, TaskOrigin, TaskRow,
-};
+pub use tasks::{LockedTasks, SubmittedTask, TaskOrigin};

@@ -27,7 +27,7 @@ mod workers;
 use redial_proto::subjects;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub use crate::{config::DispatcherConfig, error::DispatcherError, tasks::replay};
+pub use crate::{config::DispatcherConfig, error::DispatcherError};
 
 use crate::{
     context::Context,

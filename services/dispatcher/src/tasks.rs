@@ -4,7 +4,4 @@ mod accept;
 pub(crate) mod advance;
 pub(crate) mod cancel;
 pub(crate) mod get;
-mod life;
-pub mod replay;
-mod resolve;
 pub(crate) mod submit;

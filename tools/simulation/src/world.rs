@@ -19,7 +19,7 @@ mod sweep;
 mod worker;
 
 use redial_engine::tools::Tools;
-use redial_proto::{AgentSpec, CallState, ErrorClass, Failure, TaskState};
+use redial_proto::{CallState, ErrorClass, Failure, TaskState};
 use redial_records::{CallFacts, Transition};
 
 use self::{
@@ -71,13 +71,16 @@ pub(crate) struct World {
     ledger: Ledger,
     /// What a sweep has written; empty in between.
     written: Vec<(Transition, CallFacts)>,
-    /// No tool is registered: each call brings its retry policy with it.
+    /// The tools of agents. Calls do not depend on them: each brings its own retry policy.
     tools: Tools,
     /// A decision that was made without a lock; for one mutation only.
     unlocked: Option<Decision>,
     /// The faults are over.
     draining: bool,
-    agents: [AgentSpec; 2],
+    /// Counts the ids of tasks' calls.
+    ids: u128,
+    /// Agents as JSON.
+    agents: [String; 2],
     failures: Vec<[Failure; 2]>,
     violation: Option<Violation>,
     log: Option<Vec<String>>,
@@ -120,9 +123,10 @@ impl World {
             workers: Vec::new(),
             ledger: Ledger::default(),
             written: Vec::new(),
-            tools: Tools::new(),
+            tools: invent::tools(),
             unlocked: None,
             draining: false,
+            ids: 0,
             agents: invent::agents(),
             failures: ErrorClass::ALL.map(invent::failures).into(),
             violation: None,
@@ -175,7 +179,7 @@ impl World {
         (self.outages, self.stream, self.seq, self.processes, self.claims) = (0, 0, 0, 0, 0);
         self.ledger.clear();
         self.ledger.disturbed.push(false);
-        (self.unlocked, self.violation) = (None, None);
+        (self.unlocked, self.violation, self.ids) = (None, None, 0);
         for call in 0..setup.calls {
             let deadline = if setup.is_urgent(call) { 60_000 } else { 7_200_000 };
             self.tables.calls.push(Row::new(setup.effect(call), setup.max_attempts(call), deadline));
@@ -184,7 +188,7 @@ impl World {
             self.tables.tasks.push(TaskRow {
                 exists: false,
                 state: TaskState::Waiting,
-                task: redial_engine::task::Task::default(),
+                progress: None,
                 last_step: 0,
                 wake_at: None,
             });

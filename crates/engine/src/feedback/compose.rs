@@ -1,11 +1,11 @@
-//! What is said, put together.
+//! The texts for a model, composed.
 
-use redial_proto::{ErrorClass, FieldError, Language, TaskCode, limits};
+use redial_proto::{ErrorClass, Failure, FieldError, Language, TaskCode, limits};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    CallFailure, Nudge, Repeated, Words,
+    Nudge, Repeated, Words,
     fill::Values,
     scrub::{Known, scrub},
 };
@@ -29,7 +29,7 @@ struct Content<'a> {
 }
 
 /// The failure of a call that is refused as a repetition.
-pub fn repeated(words: Words<'_>, tool: &str, why: Repeated<'_>) -> CallFailure {
+pub fn repeated(words: Words<'_>, tool: &str, why: Repeated<'_>) -> Failure {
     let values = Values { tool: Some(tool), class: Some(ErrorClass::RepeatedCall.as_str()), ..Values::default() };
     let message = match why {
         Repeated::SameCall { error } => {
@@ -44,12 +44,13 @@ pub fn repeated(words: Words<'_>, tool: &str, why: Repeated<'_>) -> CallFailure 
         Repeated::PingPong { other } => words.say("repeated_call.ping_pong", &Values { other: Some(other), ..values }),
     };
     let message = limits::shorten(&message, limits::MAX_ERROR_MESSAGE);
-    CallFailure { class: ErrorClass::RepeatedCall, message, details: Vec::new(), unknown: false }
+    Failure::new(ErrorClass::RepeatedCall, message).without_effect()
 }
 
-/// The content of the tool message of a call that has no result. Where the text of the call is at hand,
+/// The content of the tool message of a call that has no result. `effect_possible` of its failure means here that the
+/// outcome is unknown: an unsafe tool may or may not have done its work. Where the text of the call is at hand,
 /// [`failed_call_of`] keeps more of what the model knows already.
-pub fn failed_call(words: Words<'_>, tool: &str, failure: &CallFailure, corrections_left: Option<u32>) -> String {
+pub fn failed_call(words: Words<'_>, tool: &str, failure: &Failure, corrections_left: Option<u32>) -> String {
     failed_call_of(words, tool, "", failure, corrections_left)
 }
 
@@ -61,7 +62,7 @@ pub fn failed_call_of(
     words: Words<'_>,
     tool: &str,
     sent: &str,
-    failure: &CallFailure,
+    failure: &Failure,
     corrections_left: Option<u32>,
 ) -> String {
     let known = Known::new(sent, &failure.details);
@@ -70,7 +71,7 @@ pub fn failed_call_of(
     let values =
         Values { tool: Some(tool), class: Some(class), message: Some(&message), corrections_left, ..Values::default() };
     let guidance = match corrections_left {
-        _ if failure.unknown => "unknown_outcome",
+        _ if failure.effect_possible => "unknown_outcome",
         Some(0) => "no_corrections_left",
         _ => class,
     };
@@ -87,7 +88,7 @@ pub fn failed_call_of(
 }
 
 /// The error in words, as a model gets it: what was said if the model can act on it, else our own words.
-pub fn message(words: Words<'_>, tool: &str, failure: &CallFailure) -> String {
+pub fn message(words: Words<'_>, tool: &str, failure: &Failure) -> String {
     told(words, tool, failure, &Known::new("", &failure.details))
 }
 
@@ -121,7 +122,7 @@ const fn limit(code: TaskCode, of_one_tool: bool) -> &'static str {
     }
 }
 
-fn told(words: Words<'_>, tool: &str, failure: &CallFailure, known: &Known<'_>) -> String {
+fn told(words: Words<'_>, tool: &str, failure: &Failure, known: &Known<'_>) -> String {
     let class = failure.class.as_str();
     let values = Values { tool: Some(tool), class: Some(class), ..Values::default() };
     let written = broken_rules(words.language, failure).unwrap_or_else(|| failure.message.clone());
@@ -129,7 +130,7 @@ fn told(words: Words<'_>, tool: &str, failure: &CallFailure, known: &Known<'_>) 
     let said = said.map(|said| if said.is_empty() { words.say("no_message", &values) } else { said });
     let values = Values { message: said.as_deref(), ..values };
     let message = words.say(&format!("{class}.message"), &values);
-    if !failure.unknown {
+    if !failure.effect_possible {
         return message;
     }
     words.say("unknown_outcome.message", &Values { message: Some(&message), ..values })
@@ -137,7 +138,7 @@ fn told(words: Words<'_>, tool: &str, failure: &CallFailure, known: &Known<'_>) 
 
 /// A tool that names broken rules has them put into English words (`ToolError::invalid`); here they are in Chinese, like
 /// those of the arguments' pipeline. None if the tool wrote a message of its own.
-fn broken_rules(language: Language, failure: &CallFailure) -> Option<String> {
+fn broken_rules(language: Language, failure: &Failure) -> Option<String> {
     let joined = |separator, line: fn(&FieldError) -> String| {
         failure.details.iter().map(line).collect::<Vec<_>>().join(separator)
     };
@@ -172,7 +173,7 @@ const fn is_for_the_model(class: ErrorClass) -> bool {
     }
 }
 
-/// A broken rule without what is nobody's business. What was sent stays as it was.
+/// A broken rule, scrubbed. What was sent stays as it was.
 fn shown(detail: &FieldError, known: &Known<'_>) -> FieldError {
     let text = |text: &str| limits::shorten(&scrub(text, known), MAX_TEXT);
     let sent = detail.sent.to_string();

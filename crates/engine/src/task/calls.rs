@@ -1,241 +1,220 @@
 //! Calls of a turn: which of them run, and what answers each.
 
-use redial_proto::{ErrorClass, Message, Repair, Role, TaskCode, TaskDecision, limits};
+use redial_proto::{CallId, ErrorClass, Failure, Message, Role, TaskCode, TaskDecision, limits};
 
 use super::{
-    CallFailure, NewCall, Proposed, Verdict,
-    machine::Machine,
+    event::{Proposed, Verdict},
     memory::{self, canonical_key},
-    state::{Slot, Status},
+    state::{Calling, Phase},
+    step::{StepBuilder, WantedCall, failed},
+    turn_call::{Arguments, Status, TurnCall},
 };
 use crate::{Route, feedback, route};
 
 /// Bytes of a call's arguments that are remembered while it runs.
 const MOST_WRITTEN: usize = 4096;
 
-impl Proposed {
-    /// The tool's own name, or the name as written.
-    pub(super) fn tool(&self) -> &str {
-        match &self.verdict {
-            Verdict::Run { tool, .. } | Verdict::Answered { tool, .. } | Verdict::Refused { tool: Some(tool), .. } => {
-                tool
-            }
-            Verdict::Refused { tool: None, .. } => &self.name,
-        }
-    }
-
-    /// What runs, or what was written.
-    pub(super) fn final_arguments(&self) -> &str {
-        match &self.verdict {
-            Verdict::Run { arguments, .. } => arguments,
-            _ => &self.arguments,
-        }
-    }
-}
-
 /// How a call is answered.
 struct Answer<'a> {
-    result: Result<&'a str, &'a CallFailure>,
+    result: Result<&'a str, &'a Failure>,
     /// A worker ran it.
     ran: bool,
 }
 
-impl Machine<'_> {
+impl StepBuilder<'_> {
     /// Takes up one call of a reply: runs it, lets it wait for its turn, or answers it at once.
-    pub(super) fn propose(&mut self, id: String, call: Proposed) {
-        let (tool, key) = (call.tool().to_owned(), canonical_key(call.final_arguments()));
-        let mut call_index = Slot {
+    pub(super) fn propose(&mut self, calling: &mut Calling, id: String, proposed: Proposed) {
+        let mut call = TurnCall {
             id,
-            tool,
-            key,
-            written: limits::shorten(&call.arguments, MOST_WRITTEN),
+            tool: proposed.tool().to_owned(),
+            key: canonical_key(proposed.final_arguments()),
+            written: limits::shorten(&proposed.arguments, MOST_WRITTEN),
             version: String::new(),
             polling: false,
             sequential: false,
-            status: Status::Running,
+            // Replaced before the event is over: by what the verdict leads to.
+            status: Status::Failed,
         };
-        let Proposed { arguments: written, verdict, .. } = call;
-        match verdict {
+        match proposed.verdict {
             Verdict::Answered { output, .. } => {
-                self.task.slots.push(call_index);
-                let n = self.task.slots.len() - 1;
-                self.settle(n, &Answer { result: Ok(&output), ran: false });
+                let n = calling.push(call);
+                self.settle(calling, n, &Answer { result: Ok(&output), ran: false });
             }
             Verdict::Refused { failure, version, .. } => {
-                call_index.version = version;
-                let before = self.task.carried.memory.same_call(&call_index, self.now);
-                let before = before.map(|repeated| feedback::repeated(self.words(), &call_index.tool, repeated));
-                let failure = before.unwrap_or(failure);
-                self.refuse(call_index, written, Vec::new(), &failure);
+                call.version = version;
+                let before = self.task.carried.memory.same_call(&call, self.context.now);
+                let before = before.map(|repeated| feedback::repeated(self.words(), &call.tool, repeated));
+                let arguments = Arguments { text: proposed.arguments, repairs: Vec::new() };
+                self.refuse(calling, call, arguments, &before.unwrap_or(failure));
             }
             Verdict::Run { arguments, repairs, version, polling, sequential, .. } => {
-                call_index.version = version;
-                call_index.polling = polling;
-                call_index.sequential = sequential;
-                match self.objection(&call_index) {
-                    Some(failure) => self.refuse(call_index, arguments, repairs, &failure),
-                    None => self.run_or_queue(call_index, arguments, repairs),
+                call = TurnCall { version, polling, sequential, ..call };
+                let arguments = Arguments { text: arguments, repairs };
+                match self.objection(calling, &call) {
+                    Some(failure) => self.refuse(calling, call, arguments, &failure),
+                    None => self.run_or_queue(calling, call, arguments),
                 }
             }
         }
     }
 
     /// Why a call that could run must not.
-    fn objection(&mut self, call_index: &Slot) -> Option<CallFailure> {
-        if self.task.stop.is_some() {
-            return Some(self.stopped());
+    fn objection(&mut self, calling: &mut Calling, call: &TurnCall) -> Option<Failure> {
+        if calling.stop.is_some() {
+            return Some(self.stopped(calling.stop));
         }
-        if self.task.tool_calls >= self.agent.budgets.tool_calls {
-            self.task.over_budget = true;
+        if self.task.tool_calls >= self.context.agent.budgets.tool_calls {
+            calling.over_budget = true;
             let message = format!("not run: {}", self.limit(TaskCode::ToolCallsExhausted));
-            let class = ErrorClass::BudgetExhausted;
-            return Some(CallFailure { class, message, details: Vec::new(), unknown: false });
+            return Some(failed(ErrorClass::BudgetExhausted, message));
         }
-        let repeated = self.task.carried.memory.repeated(call_index, self.now)?;
-        Some(feedback::repeated(self.words(), &call_index.tool, repeated))
+        let repeated = self.task.carried.memory.repeated(call, self.context.now)?;
+        Some(feedback::repeated(self.words(), &call.tool, repeated))
     }
 
-    fn refuse(&mut self, call_index: Slot, arguments: String, repairs: Vec<Repair>, failure: &CallFailure) {
-        self.task.slots.push(call_index);
-        let n = self.task.slots.len() - 1;
-        self.write_call(n, arguments, repairs, Some(failure.clone()));
-        self.settle(n, &Answer { result: Err(failure), ran: false });
+    fn refuse(&mut self, calling: &mut Calling, call: TurnCall, arguments: Arguments, failure: &Failure) {
+        let n = calling.push(call);
+        self.write_call(calling, n, arguments, Some(failure.clone()));
+        self.settle(calling, n, &Answer { result: Err(failure), ran: false });
     }
 
-    fn run_or_queue(&mut self, mut call_index: Slot, arguments: String, repairs: Vec<Repair>) {
+    fn run_or_queue(&mut self, calling: &mut Calling, call: TurnCall, arguments: Arguments) {
         self.task.tool_calls += 1;
-        let waits = call_index.sequential
-            && self.task.slots.iter().any(|call_index| call_index.sequential && call_index.status.is_open());
+        let waits = call.sequential && calling.calls.iter().any(|other| other.sequential && other.is_open());
+        let n = calling.push(call);
         if waits {
-            call_index.status = Status::Queued { arguments, repairs };
-            self.task.slots.push(call_index);
+            calling.calls[n].status = Status::Queued(arguments);
         } else {
-            self.task.slots.push(call_index);
-            self.run(self.task.slots.len() - 1, arguments, repairs);
+            self.run(calling, n, arguments);
         }
     }
 
-    fn run(&mut self, n: usize, arguments: String, repairs: Vec<Repair>) {
-        let call_index = &mut self.task.slots[n];
-        call_index.status = Status::Running;
-        let decision = TaskDecision::Run {
-            turn: self.task.turn,
+    fn run(&mut self, calling: &mut Calling, n: usize, arguments: Arguments) {
+        let call = &calling.calls[n];
+        self.out.decisions.push(TaskDecision::Run {
+            turn: calling.turn,
             call_index: number(n),
-            id: call_index.id.clone(),
-            tool: call_index.tool.clone(),
-            repairs: repairs.clone(),
-        };
-        self.out.decisions.push(decision);
-        self.write_call(n, arguments, repairs, None);
+            id: call.id.clone(),
+            tool: call.tool.clone(),
+            repairs: arguments.repairs.clone(),
+        });
+        let id = self.write_call(calling, n, arguments, None);
+        calling.calls[n].status = Status::Running(id);
     }
 
-    fn write_call(&mut self, n: usize, arguments: String, repairs: Vec<Repair>, refusal: Option<CallFailure>) {
-        let tool = self.task.slots[n].tool.clone();
-        let call = NewCall { turn: self.task.turn, call_index: number(n), tool, arguments, repairs, refusal };
-        self.out.calls.push(call);
+    fn write_call(&mut self, calling: &Calling, n: usize, arguments: Arguments, refusal: Option<Failure>) -> CallId {
+        let id = (self.context.new_id)();
+        self.out.calls.push(WantedCall {
+            id,
+            turn: calling.turn,
+            call_index: number(n),
+            tool: calling.calls[n].tool.clone(),
+            arguments: arguments.text,
+            repairs: arguments.repairs,
+            refusal,
+        });
+        id
     }
 
     /// A worker has ended a call.
-    pub(super) fn call_ended(&mut self, call_index: u32, end: &Result<String, CallFailure>) {
+    pub(super) fn call_ended(&mut self, mut calling: Calling, call_index: u32, end: &Result<String, Failure>) -> Phase {
         let n = usize::try_from(call_index).unwrap_or(usize::MAX).wrapping_sub(1);
-        if self.task.slots.get(n).is_none_or(|call_index| call_index.status != Status::Running) {
-            return;
+        if calling.calls.get(n).is_none_or(|call| !matches!(call.status, Status::Running(_))) {
+            return Phase::Calling(calling);
         }
-        self.settle(n, &Answer { result: end.as_ref().map(String::as_str), ran: true });
-        self.run_next_in_line();
-        if !self.task.is_open() {
-            self.turn_answered();
-        }
+        self.settle(&mut calling, n, &Answer { result: end.as_ref().map(String::as_str), ran: true });
+        self.run_next_in_line(&mut calling);
+        self.go_on(calling)
     }
 
     /// Starts the next of the calls that run one after the other. One that has become a repetition while it waited is
     /// refused instead.
-    fn run_next_in_line(&mut self) {
-        loop {
-            let next =
-                self.task.slots.iter().position(|call_index| call_index.sequential && call_index.status.is_open());
-            let Some(n) = next else { return };
-            let call_index = &mut self.task.slots[n];
-            let Status::Queued { arguments, repairs } = &mut call_index.status else { return };
-            let (arguments, repairs) = (std::mem::take(arguments), std::mem::take(repairs));
-            let call_index = &self.task.slots[n];
-            let repeated = self.task.carried.memory.repeated(call_index, self.now);
-            let Some(failure) = repeated.map(|why| feedback::repeated(self.words(), &call_index.tool, why)) else {
-                return self.run(n, arguments, repairs);
+    fn run_next_in_line(&mut self, calling: &mut Calling) {
+        while let Some(n) = calling.calls.iter().position(|call| call.sequential && call.is_open()) {
+            let call = &mut calling.calls[n];
+            let Status::Queued(arguments) = &mut call.status else { return };
+            let arguments = std::mem::take(arguments);
+            let repeated = self.task.carried.memory.repeated(call, self.context.now);
+            let Some(failure) = repeated.map(|why| feedback::repeated(self.words(), &call.tool, why)) else {
+                return self.run(calling, n, arguments);
             };
             self.task.tool_calls = self.task.tool_calls.saturating_sub(1);
-            self.write_call(n, arguments, repairs, Some(failure.clone()));
-            self.settle(n, &Answer { result: Err(&failure), ran: false });
+            self.write_call(calling, n, arguments, Some(failure.clone()));
+            self.settle(calling, n, &Answer { result: Err(&failure), ran: false });
         }
     }
 
-    /// Answers the calls that wait for their turn, because there will be none.
-    pub(super) fn answer_queued(&mut self) {
-        for n in 0..self.task.slots.len() {
-            if matches!(self.task.slots[n].status, Status::Queued { .. }) {
+    /// Answers the calls that wait for their turn, because it will not come.
+    pub(super) fn answer_queued(&mut self, calling: &mut Calling) {
+        for n in 0..calling.calls.len() {
+            if matches!(calling.calls[n].status, Status::Queued(_)) {
                 self.task.tool_calls = self.task.tool_calls.saturating_sub(1);
-                let failure = self.stopped();
-                self.settle(n, &Answer { result: Err(&failure), ran: false });
+                let failure = self.stopped(calling.stop);
+                self.settle(calling, n, &Answer { result: Err(&failure), ran: false });
             }
         }
     }
 
-    /// Writes the one tool message of a call, at its place.
-    fn settle(&mut self, n: usize, answer: &Answer<'_>) {
-        let call_index = self.task.slots[n].clone();
-        let corrections_left = answer.result.err().filter(|f| is_correctable(f));
-        let corrections_left = corrections_left.map(|failure| self.corrections_left(failure, &call_index));
+    /// Writes the one tool message of a call, at its sequence number.
+    fn settle(&mut self, calling: &mut Calling, n: usize, answer: &Answer<'_>) {
+        let call = &calling.calls[n];
+        let failure = answer.result.err();
+        let corrections_left =
+            failure.filter(|failure| is_correctable(failure)).map(|failure| self.corrections_left(failure, call));
         let content = match answer.result {
             Ok(output) => output.to_owned(),
             Err(failure) => {
-                feedback::failed_call_of(self.words(), &call_index.tool, &call_index.written, failure, corrections_left)
+                feedback::failed_call_of(self.words(), &call.tool, &call.written, failure, corrections_left)
             }
         };
-        let failure = answer.result.err();
         self.out.decisions.push(TaskDecision::Answered {
-            turn: self.task.turn,
+            turn: calling.turn,
             call_index: number(n),
-            id: call_index.id.clone(),
-            tool: call_index.tool.clone(),
+            id: call.id.clone(),
+            tool: call.tool.clone(),
             ran: answer.ran,
             class: failure.map(|failure| failure.class),
             message: failure.map(|failure| failure.message.clone()),
             corrections_left,
         });
         let message = Message {
-            call_id: Some(call_index.id.clone()),
-            tool: Some(call_index.tool.clone()),
+            call_id: Some(call.id.clone()),
+            tool: Some(call.tool.clone()),
             class: failure.map(|failure| failure.class),
             ..Message::text(Role::Tool, content)
         };
-        self.write(self.task.base_seq + number(n), message);
-        self.remember(&call_index, answer);
-        self.task.slots[n].status = match answer.result {
-            Ok(_) => Status::Succeeded,
-            Err(failure) if is_correctable(failure) => {
-                Status::Correctable { unknown_tool: failure.class == ErrorClass::UnknownTool }
-            }
-            Err(_) => Status::Failed,
-        };
+        self.write(calling.base_seq + number(n), message);
+        self.remember(calling.turn, call, answer);
+        calling.calls[n].status = status(answer);
     }
 
-    fn remember(&mut self, call_index: &Slot, answer: &Answer<'_>) {
+    fn remember(&mut self, turn: u32, call: &TurnCall, answer: &Answer<'_>) {
         let words = self.words();
-        let (memory, turn, now) = (&mut self.task.carried.memory, self.task.turn, self.now);
+        let (memory, now) = (&mut self.task.carried.memory, self.context.now);
         match answer.result {
-            Ok(output) if answer.ran => memory.succeeded(call_index, output, turn),
+            Ok(output) if answer.ran => memory.succeeded(call, output, turn),
             Err(failure) if memory::is_memorable(failure) => {
-                let error = memory::in_words(feedback::message(words, &call_index.tool, failure), failure);
-                memory.failed(call_index, failure, error, (turn, now));
+                let error = memory::in_words(feedback::message(words, &call.tool, failure), failure);
+                memory.failed(call, failure, error, (turn, now));
             }
             _ => {}
         }
     }
 }
 
+fn status(answer: &Answer<'_>) -> Status {
+    match answer.result {
+        Ok(_) => Status::Succeeded,
+        Err(failure) if is_correctable(failure) => {
+            Status::Correctable { unknown_tool: failure.class == ErrorClass::UnknownTool }
+        }
+        Err(_) => Status::Failed,
+    }
+}
+
 /// The model can do something about it.
-pub(super) fn is_correctable(failure: &CallFailure) -> bool {
-    !failure.unknown && route(failure.class) == Route::Feedback
+fn is_correctable(failure: &Failure) -> bool {
+    !failure.effect_possible && route(failure.class) == Route::Feedback
 }
 
 fn number(n: usize) -> u32 {

@@ -2,24 +2,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use redial_proto::{ErrorClass, Policy, TaskCode, TaskDecision};
+use redial_proto::{ErrorClass, Failure, Policy, TaskCode, TaskDecision};
 
 use super::{
-    CallFailure, Proposed,
-    machine::Machine,
-    state::{Chain, Model, Slot, Status, Stop},
+    event::Proposed,
+    state::{Calling, Chain, Model, Phase, Stop},
+    step::StepBuilder,
+    turn_call::{Status, TurnCall},
 };
 
 /// The chain of calls of tools that do not exist: a model that corrects a name calls another tool.
 const UNKNOWN_TOOLS: &str = "";
 
-impl Machine<'_> {
+impl StepBuilder<'_> {
     /// How often the model may correct a call that has just failed.
-    pub(super) fn corrections_left(&self, failure: &CallFailure, call_index: &Slot) -> u32 {
-        let chain = if failure.class == ErrorClass::UnknownTool { UNKNOWN_TOOLS } else { &call_index.tool };
+    pub(super) fn corrections_left(&self, failure: &Failure, call: &TurnCall) -> u32 {
+        let chain = if failure.class == ErrorClass::UnknownTool { UNKNOWN_TOOLS } else { &call.tool };
         let before = self.task.chains.get(chain).map_or(0, |chain| chain.failures);
-        let of_task = self.agent.budgets.corrections.saturating_sub(self.task.corrections);
-        self.agent.max_corrections.saturating_sub(before).min(of_task)
+        let of_task = self.context.agent.budgets.corrections.saturating_sub(self.task.corrections);
+        self.context.agent.max_corrections.saturating_sub(before).min(of_task)
     }
 
     /// Counts the calls of a reply that correct earlier ones: one for each tool.
@@ -31,75 +32,72 @@ impl Machine<'_> {
         self.task.corrections = self.task.corrections.saturating_add(u32::try_from(corrected).unwrap_or(u32::MAX));
     }
 
-    /// Every call of the turn is answered: what comes next?
-    pub(super) fn turn_answered(&mut self) {
-        let used_up = self.update_chains();
-        match self.task.stop {
+    /// Decides what comes next, once every call of a turn is answered.
+    pub(super) fn turn_answered(&mut self, calling: &Calling) -> Phase {
+        let used_up = self.update_chains(calling);
+        let turn = calling.turn + 1;
+        match calling.stop {
             Some(Stop::Cancel) => return self.end_cancelled(),
-            Some(Stop::Limit(code)) => return self.ask_for_last_answer(code, None),
+            Some(Stop::Limit(code)) => return self.ask_for_last_answer(turn, code, None),
             None => {}
         }
         if self.fall_back(used_up.as_deref()) {
-            return self.ask();
+            return self.ask(turn);
         }
         if let Some(tool) = used_up {
             let tool = Some(tool.as_str()).filter(|tool| *tool != UNKNOWN_TOOLS);
-            return self.ask_for_last_answer(TaskCode::CorrectionsExhausted, tool);
+            return self.ask_for_last_answer(turn, TaskCode::CorrectionsExhausted, tool);
         }
-        if self.task.over_budget {
-            return self.ask_for_last_answer(TaskCode::ToolCallsExhausted, None);
+        if calling.over_budget {
+            return self.ask_for_last_answer(turn, TaskCode::ToolCallsExhausted, None);
         }
-        self.go_back();
-        self.ask();
+        self.go_back(calling);
+        self.ask(turn)
     }
 
     /// Makes chains longer, or ends them; returns a tool whose corrections are used up.
-    fn update_chains(&mut self) -> Option<String> {
+    fn update_chains(&mut self, calling: &Calling) -> Option<String> {
         let mut failed = BTreeMap::<String, Vec<String>>::new();
         let mut called_known = false;
-        for call_index in &self.task.slots {
-            let chain = match call_index.status {
+        for call in &calling.calls {
+            let chain = match call.status {
                 Status::Correctable { unknown_tool: true } => UNKNOWN_TOOLS,
-                Status::Correctable { unknown_tool: false } => &call_index.tool,
+                Status::Correctable { unknown_tool: false } => &call.tool,
                 _ => {
                     called_known = true;
                     continue;
                 }
             };
-            failed.entry(chain.to_owned()).or_default().push(call_index.id.clone());
+            failed.entry(chain.to_owned()).or_default().push(call.id.clone());
         }
-        let ended = |tool: &str| self.succeeded(tool) || (tool == UNKNOWN_TOOLS && called_known);
+        let ended = |tool: &str| succeeded(calling, tool) || (tool == UNKNOWN_TOOLS && called_known);
         let ended: Vec<String> = self.task.chains.keys().filter(|tool| ended(tool)).cloned().collect();
         for tool in ended.iter().filter(|tool| !failed.contains_key(*tool)) {
             self.task.chains.remove(tool);
         }
-        let task_used_up = self.task.corrections >= self.agent.budgets.corrections;
+        let task_used_up = self.task.corrections >= self.context.agent.budgets.corrections;
         let mut used_up = None;
         for (tool, calls) in failed {
             let chain = self.task.chains.entry(tool.clone()).or_default();
             chain.failures += 1;
             chain.calls.extend(calls);
-            if chain.failures > self.agent.max_corrections || task_used_up {
+            if chain.failures > self.context.agent.max_corrections || task_used_up {
                 used_up.get_or_insert(tool);
             }
         }
         used_up
     }
 
-    fn succeeded(&self, tool: &str) -> bool {
-        self.task.slots.iter().any(|call_index| call_index.status == Status::Succeeded && call_index.tool == tool)
-    }
-
     /// Hands the turn to the fallback model if the agent's policy says so; true if it did. What failed is taken out of
     /// the models' sight, so that the stronger one is not led astray; the record keeps it.
     fn fall_back(&mut self, used_up: Option<&str>) -> bool {
         let (Policy::Fallback, Model::First, Some(fallback)) =
-            (self.agent.policy, &self.task.model, &self.agent.fallback_model)
+            (self.context.agent.policy, &self.task.model, &self.context.agent.fallback_model)
         else {
             return false;
         };
         let due = |(tool, chain): &(&String, &Chain)| {
-            chain.failures > self.agent.fallback_after || used_up == Some(tool.as_str())
+            chain.failures > self.context.agent.fallback_after || used_up == Some(tool.as_str())
         };
         let Some((tool, _)) = self.task.chains.iter().find(due) else { return false };
         let tool = tool.clone();
@@ -117,13 +115,16 @@ impl Machine<'_> {
     }
 
     /// Hands the next turn back to the agent's model, once the fallback model did what it was called for.
-    fn go_back(&mut self) {
+    fn go_back(&mut self, calling: &Calling) {
         let Model::FallbackFor(tool) = &self.task.model else { return };
-        let any =
-            tool == UNKNOWN_TOOLS && self.task.slots.iter().any(|call_index| call_index.status == Status::Succeeded);
-        if any || self.succeeded(tool) {
+        let any = tool == UNKNOWN_TOOLS && calling.calls.iter().any(|call| call.status == Status::Succeeded);
+        if any || succeeded(calling, tool) {
             self.task.model = Model::First;
-            self.out.decisions.push(TaskDecision::Returned { model: self.agent.model.clone() });
+            self.out.decisions.push(TaskDecision::Returned { model: self.context.agent.model.clone() });
         }
     }
+}
+
+fn succeeded(calling: &Calling, tool: &str) -> bool {
+    calling.calls.iter().any(|call| call.status == Status::Succeeded && call.tool == tool)
 }

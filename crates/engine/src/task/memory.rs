@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
-use redial_proto::ErrorClass;
+use redial_proto::{ErrorClass, Failure};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{CallFailure, state::Slot};
+use super::turn_call::TurnCall;
 use crate::{Time, feedback::Repeated};
 
 /// How long the failure of a call is remembered.
@@ -38,7 +38,7 @@ pub(super) struct Memory {
 /// A call that failed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Remembered {
-    call: Call,
+    call: CallKey,
     class: ErrorClass,
     error: String,
     /// The turn of the current task; 0 for an earlier task's.
@@ -48,7 +48,7 @@ struct Remembered {
 
 /// What makes two calls the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Call {
+struct CallKey {
     tool: String,
     key: String,
     version: String,
@@ -68,7 +68,7 @@ struct Streak {
 /// A call and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Same {
-    call: Call,
+    call: CallKey,
     result: String,
     #[serde(default)]
     times: u32,
@@ -88,39 +88,39 @@ impl Memory {
     }
 
     /// Why a call would be a repetition, if it would.
-    pub(super) fn repeated(&self, call_index: &Slot, now: Time) -> Option<Repeated<'_>> {
-        if call_index.polling {
+    pub(super) fn repeated(&self, call: &TurnCall, now: Time) -> Option<Repeated<'_>> {
+        if call.polling {
             return None;
         }
-        self.same_call(call_index, now)
-            .or_else(|| self.same_error(call_index, now))
-            .or_else(|| self.same_result(call_index))
-            .or_else(|| self.ping_pong(call_index))
+        self.same_call(call, now)
+            .or_else(|| self.same_error(call, now))
+            .or_else(|| self.same_result(call))
+            .or_else(|| self.ping_pong(call))
     }
 
     /// The failure of the very same call.
-    pub(super) fn same_call(&self, call_index: &Slot, now: Time) -> Option<Repeated<'_>> {
-        let call = Call::of(call_index);
-        let failure = self.failures.iter().find(|failure| failure.call == call && now < failure.until)?;
+    pub(super) fn same_call(&self, call: &TurnCall, now: Time) -> Option<Repeated<'_>> {
+        let key = CallKey::of(call);
+        let failure = self.failures.iter().find(|failure| failure.call == key && now < failure.until)?;
         Some(Repeated::SameCall { error: &failure.error })
     }
 
-    fn same_error(&self, call_index: &Slot, now: Time) -> Option<Repeated<'_>> {
-        let streak = self.streaks.get(&call_index.tool)?;
-        let holds = streak.turns >= SAME_ERRORS && streak.version == call_index.version && now < streak.until;
+    fn same_error(&self, call: &TurnCall, now: Time) -> Option<Repeated<'_>> {
+        let streak = self.streaks.get(&call.tool)?;
+        let holds = streak.turns >= SAME_ERRORS && streak.version == call.version && now < streak.until;
         holds.then_some(Repeated::SameError { error: &streak.error, times: streak.turns })
     }
 
-    fn same_result(&self, call_index: &Slot) -> Option<Repeated<'_>> {
-        let call = Call::of(call_index);
-        let same = self.results.iter().find(|same| same.call == call && same.times >= SAME_RESULTS)?;
+    fn same_result(&self, call: &TurnCall) -> Option<Repeated<'_>> {
+        let key = CallKey::of(call);
+        let same = self.results.iter().find(|same| same.call == key && same.times >= SAME_RESULTS)?;
         Some(Repeated::SameResult { times: same.times })
     }
 
-    fn ping_pong(&self, call_index: &Slot) -> Option<Repeated<'_>> {
-        let call = Call::of(call_index);
+    fn ping_pong(&self, call: &TurnCall) -> Option<Repeated<'_>> {
+        let key = CallKey::of(call);
         match self.recent.as_slice() {
-            [a, b, c, d] if a == c && b == d && a.call == call && b.call != call => {
+            [a, b, c, d] if a == c && b == d && a.call == key && b.call != key => {
                 Some(Repeated::PingPong { other: &b.call.tool })
             }
             _ => None,
@@ -128,24 +128,24 @@ impl Memory {
     }
 
     /// `error` is what the model was told of it.
-    pub(super) fn failed(&mut self, call_index: &Slot, failure: &CallFailure, error: String, (turn, now): (u32, Time)) {
-        if call_index.polling {
+    pub(super) fn failed(&mut self, call: &TurnCall, failure: &Failure, error: String, (turn, now): (u32, Time)) {
+        if call.polling {
             return;
         }
-        let call = Call::of(call_index);
+        let key = CallKey::of(call);
         let until = now + if is_passing(failure) { SERVICE_FAILURES_LAST } else { FAILURES_LAST };
-        self.failures.retain(|known| known.call != call && now < known.until);
+        self.failures.retain(|known| known.call != key && now < known.until);
         let streak = Streak {
-            version: call_index.version.clone(),
+            version: call.version.clone(),
             signature: signature(failure),
             error: error.clone(),
             turns: 1,
             last_turn: turn,
             until,
         };
-        self.failures.push(Remembered { call, class: failure.class, error, turn, until });
+        self.failures.push(Remembered { call: key, class: failure.class, error, turn, until });
         keep_newest(&mut self.failures, MOST);
-        self.extend_streak(&call_index.tool, streak);
+        self.extend_streak(&call.tool, streak);
     }
 
     /// Calls of one turn count once: the model has not seen the first error yet when it writes the others.
@@ -158,48 +158,48 @@ impl Memory {
         self.streaks.insert(tool.to_owned(), new);
     }
 
-    pub(super) fn succeeded(&mut self, call_index: &Slot, output: &str, turn: u32) {
-        let call = Call::of(call_index);
+    pub(super) fn succeeded(&mut self, call: &TurnCall, output: &str, turn: u32) {
+        let key = CallKey::of(call);
         // The world may have changed since another tool said no.
         let may_have_passed = |known: &Remembered| {
-            known.class == ErrorClass::BusinessRule && known.call.tool != call_index.tool && known.turn < turn
+            known.class == ErrorClass::BusinessRule && known.call.tool != call.tool && known.turn < turn
         };
-        self.failures.retain(|known| known.call != call && !may_have_passed(known));
-        self.streaks.remove(&call_index.tool);
-        if call_index.polling {
+        self.failures.retain(|known| known.call != key && !may_have_passed(known));
+        self.streaks.remove(&call.tool);
+        if call.polling {
             return;
         }
         let result = hash(output);
-        self.recent.push(Same { call: call.clone(), result: result.clone(), times: 0 });
+        self.recent.push(Same { call: key.clone(), result: result.clone(), times: 0 });
         keep_newest(&mut self.recent, RECENT);
-        match self.results.iter_mut().find(|same| same.call == call) {
+        match self.results.iter_mut().find(|same| same.call == key) {
             Some(same) if same.result == result => same.times += 1,
             Some(same) => (same.result, same.times) = (result, 1),
-            None => self.results.push(Same { call, result, times: 1 }),
+            None => self.results.push(Same { call: key, result, times: 1 }),
         }
         keep_newest(&mut self.results, MOST);
     }
 }
 
-impl Call {
-    fn of(call_index: &Slot) -> Self {
-        Self { tool: call_index.tool.clone(), key: call_index.key.clone(), version: call_index.version.clone() }
+impl CallKey {
+    fn of(call: &TurnCall) -> Self {
+        Self { tool: call.tool.clone(), key: call.key.clone(), version: call.version.clone() }
     }
 }
 
 /// False for failures that say nothing about the call itself.
-pub(super) const fn is_memorable(failure: &CallFailure) -> bool {
+pub(super) const fn is_memorable(failure: &Failure) -> bool {
     use ErrorClass::{BudgetExhausted, Cancelled, Internal, RepeatedCall};
-    failure.unknown || !matches!(failure.class, BudgetExhausted | Cancelled | Internal | RepeatedCall)
+    failure.effect_possible || !matches!(failure.class, BudgetExhausted | Cancelled | Internal | RepeatedCall)
 }
 
-const fn is_passing(failure: &CallFailure) -> bool {
+const fn is_passing(failure: &Failure) -> bool {
     use ErrorClass::{Lost, RateLimited, Timeout, Unavailable};
-    !failure.unknown && matches!(failure.class, Lost | RateLimited | Timeout | Unavailable)
+    !failure.effect_possible && matches!(failure.class, Lost | RateLimited | Timeout | Unavailable)
 }
 
 /// An error in words, with every broken rule.
-pub(super) fn in_words(mut message: String, failure: &CallFailure) -> String {
+pub(super) fn in_words(mut message: String, failure: &Failure) -> String {
     for detail in &failure.details {
         message.push_str(&format!("; {detail}"));
     }
@@ -207,7 +207,7 @@ pub(super) fn in_words(mut message: String, failure: &CallFailure) -> String {
 }
 
 /// What makes two errors the same: not what was sent.
-fn signature(failure: &CallFailure) -> String {
+fn signature(failure: &Failure) -> String {
     let mut text = format!("{}\n{}", failure.class, failure.message);
     for detail in &failure.details {
         text.push_str(&format!("\n{} {}", detail.path, detail.rule));
@@ -215,8 +215,8 @@ fn signature(failure: &CallFailure) -> String {
     hash(&text)
 }
 
-/// Fingerprint of arguments: the same for the same JSON, whatever its blanks and the order of its keys.
-pub fn canonical_key(arguments: &str) -> String {
+/// Fingerprint of arguments: the same for the same JSON, whatever its white space and the order of its keys.
+pub(super) fn canonical_key(arguments: &str) -> String {
     match serde_json::from_str::<Value>(arguments) {
         Ok(value) => hash(&sorted(value).to_string()),
         Err(_) => hash(arguments.trim()),

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use redial_proto::{Repair, TaskCode, TaskState, Usage};
+use redial_proto::{CallId, TaskCode, TaskState, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::memory::Memory;
+use super::{memory::Memory, turn_call::TurnCall};
 use crate::Time;
 
 /// A task between two events. Stored as JSON; only [`super::step`] changes it.
@@ -15,48 +15,79 @@ use crate::Time;
 pub struct Task {
     pub(super) phase: Phase,
     pub(super) started_at: Time,
-    /// The last turn that a model was asked for.
-    pub(super) turn: u32,
-    /// The place of the next message.
+    /// The sequence number of the next message.
     pub(super) next_seq: u32,
-    /// Calls of the turn, in order.
-    pub(super) slots: Vec<Slot>,
-    /// The place of the assistant message that asked for them.
-    pub(super) base_seq: u32,
+    /// Model turns so far, the last answer not counted.
     pub(super) turns: u32,
     pub(super) tool_calls: u32,
     pub(super) corrections: u32,
     pub(super) usage: Usage,
-    /// A call of this turn was not run because the tool calls are used up.
-    pub(super) over_budget: bool,
     /// Answers without usable form in a row.
     pub(super) nudges: u32,
     /// Tools whose last calls failed and can be corrected; the empty name stands for tools that do not exist.
     pub(super) chains: BTreeMap<String, Chain>,
     pub(super) model: Model,
-    /// What still runs is being stopped.
-    pub(super) stop: Option<Stop>,
-    /// The last answer was asked for, because of this limit, until then.
-    pub(super) last: Option<Last>,
     pub(super) carried: Carried,
 }
 
-/// Where a task stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// What a task is doing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Phase {
-    /// Not yet its turn.
+    /// Its turn in its conversation has not come.
     #[default]
     Waiting,
     /// A model is asked.
-    Model,
-    /// Tools run.
-    Tools,
-    /// Over.
-    Over(TaskState),
+    Asking(Asking),
+    /// Calls of a turn are open.
+    Calling(Calling),
+    /// It ended.
+    Ended(TaskState),
 }
 
-/// Who has the next turn.
+/// A model turn under way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Asking {
+    /// The turn, from 1.
+    pub(super) turn: u32,
+    /// The call that asks the model.
+    pub(super) call: CallId,
+    /// Set if this is the last answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) last: Option<LastAnswer>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) stop: Option<Stop>,
+}
+
+/// A turn whose calls have not all been answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Calling {
+    /// The turn, from 1.
+    pub(super) turn: u32,
+    /// The sequence number of the assistant message that asked for the calls.
+    pub(super) base_seq: u32,
+    /// Its calls, in order.
+    pub(super) calls: Vec<TurnCall>,
+    /// A call of this turn was not run because the task's tool calls are used up.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) over_budget: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) stop: Option<Stop>,
+}
+
+impl Calling {
+    /// Adds a call; returns its position.
+    pub(super) fn push(&mut self, call: TurnCall) -> usize {
+        self.calls.push(call);
+        self.calls.len() - 1
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.calls.iter().any(TurnCall::is_open)
+    }
+}
+
+/// Which model gets the next turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Model {
@@ -79,59 +110,12 @@ pub(super) enum Stop {
     Limit(TaskCode),
 }
 
-/// A last answer was asked for.
+/// Why and until when a model is asked for a last answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Last {
+pub(super) struct LastAnswer {
+    /// The limit that was reached.
     pub(super) code: TaskCode,
     pub(super) until: Time,
-}
-
-/// One call of a turn.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Slot {
-    /// In the conversation.
-    pub(super) id: String,
-    /// The tool's own name, or the name as written.
-    pub(super) tool: String,
-    /// Fingerprint of the arguments.
-    pub(super) key: String,
-    /// The start of the arguments as the model wrote them: what it knows already need not be hidden from it.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub(super) written: String,
-    /// Fingerprint of the tool.
-    pub(super) version: String,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) polling: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) sequential: bool,
-    pub(super) status: Status,
-}
-
-/// How far a call is.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Status {
-    /// Another call has to end first.
-    Queued {
-        arguments: String,
-        repairs: Vec<Repair>,
-    },
-    Running,
-    /// Answered with a result.
-    Succeeded,
-    /// Answered with an error that the model can correct.
-    Correctable {
-        /// There is no such tool.
-        unknown_tool: bool,
-    },
-    /// Answered with another error.
-    Failed,
-}
-
-impl Status {
-    pub(super) const fn is_open(&self) -> bool {
-        matches!(self, Self::Queued { .. } | Self::Running)
-    }
 }
 
 /// Failed calls of one tool in a row.
@@ -153,12 +137,12 @@ pub(super) struct Carried {
 }
 
 impl Task {
-    /// Where it stands.
+    /// Its state as it goes on record.
     pub const fn state(&self) -> TaskState {
         match self.phase {
             Phase::Waiting => TaskState::Waiting,
-            Phase::Model | Phase::Tools => TaskState::Running,
-            Phase::Over(state) => state,
+            Phase::Asking(_) | Phase::Calling(_) => TaskState::Running,
+            Phase::Ended(state) => state,
         }
     }
 
@@ -177,12 +161,12 @@ impl Task {
         self.corrections
     }
 
-    /// What all turns cost.
+    /// The cost of all turns.
     pub const fn usage(&self) -> Usage {
         self.usage
     }
 
-    /// Calls that models do not see any more, by their ids.
+    /// Calls that models do not see any more, by their ids in the conversation.
     pub const fn pruned(&self) -> &BTreeSet<String> {
         &self.carried.pruned
     }
@@ -192,14 +176,23 @@ impl Task {
         // Maps have text keys only, so this cannot fail.
         serde_json::to_value(&self.carried).unwrap_or_default()
     }
+}
 
-    /// True if a tool's call is open besides this one: its end cannot begin a turn then.
-    pub fn has_open_calls_besides(&self, turn: u32, call_index: u32) -> bool {
-        let open = |(n, s): (u32, &Slot)| n != call_index && s.status.is_open();
-        self.turn == turn && (1..).zip(&self.slots).any(open)
+impl Phase {
+    /// Why everything that still runs is being stopped, if it is.
+    pub(super) const fn stop(&self) -> Option<Stop> {
+        match self {
+            Self::Asking(asking) => asking.stop,
+            Self::Calling(calling) => calling.stop,
+            Self::Waiting | Self::Ended(_) => None,
+        }
     }
 
-    pub(super) fn is_open(&self) -> bool {
-        self.slots.iter().any(|call_index| call_index.status.is_open())
+    /// The last answer that a model is asked for, if it is.
+    pub(super) const fn last(&self) -> Option<LastAnswer> {
+        match self {
+            Self::Asking(asking) => asking.last,
+            Self::Waiting | Self::Calling(_) | Self::Ended(_) => None,
+        }
     }
 }

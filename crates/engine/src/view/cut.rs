@@ -70,7 +70,7 @@ fn shorten(text: &str, form: Form, note: impl Fn(usize, usize) -> String) -> Opt
     Some(format!("{}{note}{}", &text[..head], &text[tail..]))
 }
 
-/// The last place between characters that is not after `at`.
+/// The last boundary between characters that is not after `at`.
 pub(super) fn floor(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
@@ -79,7 +79,7 @@ pub(super) fn floor(text: &str, at: usize) -> usize {
     at
 }
 
-/// The first place between characters that is not before `at`.
+/// The first boundary between characters that is not before `at`.
 fn ceil(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {

@@ -15,25 +15,25 @@ pub(super) struct Groups {
     pub(super) groups: Vec<Group>,
 }
 
-/// Tool messages by the call that they answer, with their places; the first one counts.
+/// Tool messages by the call that they answer, with their positions; the first one counts.
 type Answers<'a> = HashMap<&'a str, (usize, &'a Message)>;
 
 /// Puts a conversation right: calls that are pruned or not answered are gone, results that answer no call are, too.
 pub(super) fn collect(messages: &[StoredMessage], pruned: &BTreeSet<String>) -> Groups {
     let mut answers = Answers::new();
-    for (place, message) in messages.iter().map(|stored| &stored.message).enumerate() {
+    for (position, message) in messages.iter().map(|stored| &stored.message).enumerate() {
         if let (Role::Tool, Some(id)) = (message.role, &message.call_id)
             && !pruned.contains(id)
         {
-            answers.entry(id).or_insert((place, message));
+            answers.entry(id).or_insert((position, message));
         }
     }
     let mut found = Groups { system: None, groups: Vec::new() };
-    for (place, message) in messages.iter().map(|stored| &stored.message).enumerate() {
+    for (position, message) in messages.iter().map(|stored| &stored.message).enumerate() {
         match message.role {
             Role::System => found.system = Some(message.clone()),
             Role::User => found.groups.push(vec![message.clone()]),
-            Role::Assistant => found.groups.extend(exchange(place, message, &mut answers)),
+            Role::Assistant => found.groups.extend(exchange(position, message, &mut answers)),
             // Stands with its call.
             Role::Tool => {}
         }
@@ -41,12 +41,12 @@ pub(super) fn collect(messages: &[StoredMessage], pruned: &BTreeSet<String>) -> 
     found
 }
 
-/// An assistant message with the results of its calls, in their order; none if it says nothing any more.
-fn exchange(place: usize, assistant: &Message, answers: &mut Answers<'_>) -> Option<Group> {
+/// An assistant message with the results of its calls, in their order; none if it says nothing without them.
+fn exchange(position: usize, assistant: &Message, answers: &mut Answers<'_>) -> Option<Group> {
     let mut calls = Vec::new();
     let mut results = Vec::new();
     for call in &assistant.calls {
-        let answer = answers.get(call.id.as_str()).filter(|(answered, _)| *answered > place);
+        let answer = answers.get(call.id.as_str()).filter(|(answered, _)| *answered > position);
         let Some((_, result)) = answer.copied() else { continue };
         answers.remove(call.id.as_str());
         calls.push(MessageCall { arguments: object(&call.arguments), ..call.clone() });
@@ -60,7 +60,7 @@ fn exchange(place: usize, assistant: &Message, answers: &mut Answers<'_>) -> Opt
     Some(group)
 }
 
-/// The text of a JSON object: what was written, or an empty one if that is none.
+/// The text of a JSON object: what was written if it is one, else an empty one.
 fn object(arguments: &str) -> String {
     let is_object = serde_json::from_str::<Map<String, Value>>(arguments).is_ok();
     if is_object { arguments.to_owned() } else { "{}".to_owned() }

@@ -1,6 +1,6 @@
 //! The built-in tool that reads on in a result that was shortened.
 
-use redial_proto::{Role, StoredMessage, ToolOffer};
+use redial_proto::ToolOffer;
 use serde_json::json;
 
 use super::cut::floor;
@@ -38,14 +38,10 @@ pub fn read_result_offer() -> ToolOffer {
 /// `{"call_id":…,"offset":…,"total_bytes":…,"content":…,"next_offset":…}` of about `limit` bytes; `next_offset` is
 /// missing in the last piece. An offset inside of a character counts from its start. The error is for the model: there
 /// is no result of this call, or it ends before the offset.
-pub fn read_result(messages: &[StoredMessage], call_id: &str, offset: u64, limit: usize) -> Result<String, String> {
-    let answers = |stored: &&StoredMessage| {
-        stored.message.role == Role::Tool && stored.message.call_id.as_deref() == Some(call_id)
-    };
-    let Some(stored) = messages.iter().find(answers) else {
+pub fn read_result(call_id: &str, result: Option<&str>, offset: u64, limit: usize) -> Result<String, String> {
+    let Some(text) = result else {
         return Err(format!("no result of a call {call_id:?} is in this conversation"));
     };
-    let text = &stored.message.content;
     let Some(start) = usize::try_from(offset).ok().filter(|offset| *offset <= text.len()) else {
         return Err(format!("offset is {offset}; the result of {call_id} has {} bytes", text.len()));
     };

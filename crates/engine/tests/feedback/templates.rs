@@ -5,11 +5,8 @@ use std::{
     fs,
 };
 
-use redial_engine::{
-    feedback::{Nudge, Repeated, Words, check_templates, failed_call, nudge, repeated, texts},
-    task::CallFailure,
-};
-use redial_proto::{ErrorClass, Language, TaskCode};
+use redial_engine::feedback::{Nudge, Repeated, Words, check_templates, failed_call, nudge, repeated, texts};
+use redial_proto::{ErrorClass, Failure, Language, TaskCode};
 use serde_json::Value;
 
 use crate::{EN, ZH, failure, flight};
@@ -93,7 +90,7 @@ fn the_examples_of_the_page_are_real() {
     for (words, class) in [EN, ZH].into_iter().flat_map(|words| ErrorClass::ALL.map(|class| (words, class))) {
         for tool in ["book_flight", "get_weather", "pay"] {
             for unknown in [false, true] {
-                let failure = CallFailure { unknown, ..failure(class, "said") };
+                let failure = Failure { effect_possible: unknown, ..failure(class, "said") };
                 let content: Value = serde_json::from_str(&failed_call(words, tool, &failure, None)).unwrap();
                 real.insert((class.as_str().to_owned(), content["guidance"].as_str().unwrap().to_owned()));
             }

@@ -1,19 +1,19 @@
-//! Plays events to a task and keeps what it writes.
+//! Lets events happen to a task and keeps what it writes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use redial_engine::{
     Time,
-    task::{CallFailure, Event, Proposed, Reply, Step, Task, Verdict, step},
+    task::{Event, Proposed, Reply, Step, StepContext, Task, Verdict, step},
 };
-use redial_proto::{AgentSpec, ErrorClass, Language, Message, Role, TaskCode, TaskState, Usage};
+use redial_proto::{AgentSpec, CallId, ErrorClass, Failure, Language, Message, Role, TaskCode, TaskState, Usage};
 
 pub(crate) fn agent() -> AgentSpec {
     AgentSpec { tools: vec!["*".into()], ..AgentSpec::new("small") }
 }
 
-pub(crate) fn failure(class: ErrorClass, message: &str) -> CallFailure {
-    CallFailure { class, message: message.to_owned(), details: Vec::new(), unknown: false }
+pub(crate) fn failure(class: ErrorClass, message: &str) -> Failure {
+    Failure::new(class, message).without_effect()
 }
 
 pub(crate) struct Settings {
@@ -45,7 +45,7 @@ pub(crate) fn runs(tool: &str, arguments: &str) -> Proposed {
     Proposed { name: tool.to_owned(), arguments: arguments.to_owned(), ..call }
 }
 
-pub(crate) fn refused(tool: &str, arguments: &str, failure: CallFailure) -> Proposed {
+pub(crate) fn refused(tool: &str, arguments: &str, failure: Failure) -> Proposed {
     let verdict = Verdict::Refused { tool: Some(tool.to_owned()), version: "1".into(), failure };
     Proposed { name: tool.to_owned(), arguments: arguments.to_owned(), verdict }
 }
@@ -60,6 +60,8 @@ pub(crate) struct Play {
     /// Calls that were given to workers.
     pub(crate) runs: usize,
     turn: u32,
+    /// Turn and index of every call that was asked for.
+    calls: HashMap<CallId, (u32, u32)>,
     ended: Option<(TaskState, TaskCode)>,
 }
 
@@ -67,19 +69,23 @@ impl Play {
     pub(crate) fn new(agent: AgentSpec) -> Self {
         let (task, step) = (Task::default(), Step::default());
         let now = Time::default();
-        Self { agent, task, now, step, messages: BTreeMap::new(), runs: 0, turn: 0, ended: None }
+        Self { agent, task, now, step, messages: BTreeMap::new(), runs: 0, turn: 0, calls: HashMap::new(), ended: None }
     }
 
     pub(crate) fn event(&mut self, event: Event) {
         // Between two events a task lives in the database.
         let stored = serde_json::to_string(&self.task).unwrap();
         self.task = serde_json::from_str(&stored).unwrap();
-        self.step = step(&mut self.task, &self.agent, Language::En, event, self.now);
+        let (agent, language, now) = (&self.agent, Language::En, self.now);
+        let context = StepContext { agent, language, now, new_id: &mut CallId::generate };
+        self.step = step(&mut self.task, event, context);
         for (seq, message) in &self.step.messages {
             assert!(self.messages.insert(*seq, message.clone()).is_none(), "two messages at {seq}");
         }
         self.runs += self.step.calls.iter().filter(|call| call.refusal.is_none()).count();
+        self.calls.extend(self.step.calls.iter().map(|call| (call.id, (call.turn, call.call_index))));
         if let Some(turn) = &self.step.turn {
+            self.calls.insert(turn.id, (turn.turn, 0));
             assert!(self.messages.keys().copied().eq(1..=u32::try_from(self.messages.len()).unwrap()), "a gap");
             self.turn = turn.turn;
         }
@@ -115,12 +121,17 @@ impl Play {
         self.reply(Reply { text: Some(text.to_owned()), ..Reply::default() });
     }
 
-    pub(crate) fn turn_fails(&mut self, failure: CallFailure) {
+    pub(crate) fn turn_fails(&mut self, failure: Failure) {
         self.event(Event::TurnEnded { turn: self.turn, end: Err(failure) });
     }
 
-    pub(crate) fn ends(&mut self, call_index: u32, end: Result<&str, CallFailure>) {
+    pub(crate) fn ends(&mut self, call_index: u32, end: Result<&str, Failure>) {
         self.event(Event::CallEnded { turn: self.turn, call_index, end: end.map(str::to_owned) });
+    }
+
+    /// The calls to stop, by turn and call index.
+    pub(crate) fn cancelled(&self) -> Vec<(u32, u32)> {
+        self.step.cancel.iter().map(|call| self.calls[call]).collect()
     }
 
     pub(crate) fn end(&self) -> (TaskState, TaskCode) {

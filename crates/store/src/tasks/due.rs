@@ -1,4 +1,4 @@
-//! Which tasks somebody has to look at.
+//! Which tasks are due.
 
 use redial_proto::TaskId;
 

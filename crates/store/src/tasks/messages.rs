@@ -1,11 +1,12 @@
 //! Messages of conversations, read and written.
 
 use redial_proto::{ErrorClass, Message, StoredMessage, TaskId};
+use redial_records::Time;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{TaskRow, batch::Decision};
-use crate::{Time, clean, int, uint};
+use super::commit::TaskWrite;
+use crate::columns::{clean, column, int, uint};
 
 /// A message as its row holds it.
 pub(super) struct RawMessage {
@@ -47,18 +48,18 @@ impl TryFrom<RawMessage> for StoredMessage {
     }
 }
 
-/// Reads the whole conversations of these tasks into their rows.
-pub(super) async fn load(db: &mut PgConnection, tasks: &mut [&mut TaskRow]) -> Result<(), sqlx::Error> {
-    if tasks.is_empty() {
-        return Ok(());
-    }
-    let tenants: Vec<&str> = tasks.iter().map(|task| task.tenant.as_str()).collect();
-    let conversations: Vec<&str> = tasks.iter().map(|task| task.conversation.as_str()).collect();
-    let rows = sqlx::query_file!("sql/conversations.sql", &tenants as &[&str], &conversations as &[&str])
-        .fetch_all(db)
-        .await?;
+/// Whole conversations, by tenant and name, in the order that they are asked for.
+pub(super) async fn conversations(
+    db: &mut PgConnection,
+    of: &[(&str, &str)],
+) -> Result<Vec<Vec<StoredMessage>>, sqlx::Error> {
+    let (tenants, names): (Vec<&str>, Vec<&str>) = of.iter().copied().unzip();
+    let rows = sqlx::query_file!("sql/conversations.sql", &tenants as &[&str], &names as &[&str]).fetch_all(db).await?;
+    let mut conversations = vec![Vec::new(); of.len()];
     for row in rows {
-        let Some(task) = usize::try_from(row.n - 1).ok().and_then(|n| tasks.get_mut(n)) else { continue };
+        let Some(conversation) = usize::try_from(row.n - 1).ok().and_then(|n| conversations.get_mut(n)) else {
+            continue;
+        };
         let message = RawMessage {
             seq: row.seq,
             task: row.task_id,
@@ -73,16 +74,46 @@ pub(super) async fn load(db: &mut PgConnection, tasks: &mut [&mut TaskRow]) -> R
             by_redial: row.by_redial,
             provider: row.provider,
         };
-        task.messages.push(StoredMessage::try_from(message).map_err(unreadable)?);
+        conversation.push(StoredMessage::try_from(message).map_err(unreadable)?);
     }
-    Ok(())
+    Ok(conversations)
 }
 
-/// Writes the new messages of a batch. One that is there already is an error: two tasks would talk at once.
-pub(super) async fn write(db: &mut PgConnection, decisions: &[Decision], now: Time) -> Result<(), sqlx::Error> {
-    let new: Vec<(&Decision, u32, &Message)> = decisions
+/// A call, by its id in a conversation.
+pub(super) struct ConversationCall<'a> {
+    pub(super) tenant: &'a str,
+    pub(super) conversation: &'a str,
+    pub(super) call: &'a str,
+}
+
+/// The contents of the messages that answer these calls, in their order.
+pub(super) async fn results(
+    db: &mut PgConnection,
+    calls: &[ConversationCall<'_>],
+) -> Result<Vec<Option<String>>, sqlx::Error> {
+    let rows = sqlx::query_file!(
+        "sql/results.sql",
+        &column(calls, |call| call.tenant) as &[&str],
+        &column(calls, |call| call.conversation) as &[&str],
+        &column(calls, |call| call.call) as &[&str],
+    )
+    .fetch_all(db)
+    .await?;
+    let mut results = vec![None; calls.len()];
+    for row in rows {
+        if let Some(result) = usize::try_from(row.n - 1).ok().and_then(|n| results.get_mut(n)) {
+            *result = Some(row.content);
+        }
+    }
+    Ok(results)
+}
+
+/// Writes the new messages of a batch. One that is there already is an error: two tasks would write to the conversation
+/// at once.
+pub(super) async fn write(db: &mut PgConnection, writes: &[TaskWrite<'_>], now: Time) -> Result<(), sqlx::Error> {
+    let new: Vec<(&TaskWrite<'_>, u32, &Message)> = writes
         .iter()
-        .flat_map(|one| one.change.messages.iter().map(move |(seq, message)| (one, *seq, message)))
+        .flat_map(|one| one.transition.messages.iter().map(move |(seq, message)| (one, *seq, message)))
         .collect();
     if new.is_empty() {
         return Ok(());
@@ -91,11 +122,11 @@ pub(super) async fn write(db: &mut PgConnection, decisions: &[Decision], now: Ti
     let cleaned = |text: &Option<String>| text.as_deref().map(clean);
     sqlx::query_file!(
         "sql/write_messages.sql",
-        &column(&new, |(one, ..)| one.tenant.as_str()) as &[&str],
-        &column(&new, |(one, ..)| one.conversation.as_str()) as &[&str],
-        &column(&new, |(_, seq, _)| int(*seq)),
-        &column(&new, |(one, ..)| one.change.id.0),
         now,
+        &column(&new, |(one, ..)| one.tenant) as &[&str],
+        &column(&new, |(one, ..)| one.conversation) as &[&str],
+        &column(&new, |(_, seq, _)| int(*seq)),
+        &column(&new, |(one, ..)| one.transition.task.0),
         &column(&new, |(.., message)| message.role.as_str()) as &[&str],
         &column(&new, |(.., message)| clean(&message.content)),
         &column(&new, |(.., message)| cleaned(&message.thought)) as &[Option<String>],
@@ -109,10 +140,6 @@ pub(super) async fn write(db: &mut PgConnection, decisions: &[Decision], now: Ti
     .execute(db)
     .await
     .map(|_| ())
-}
-
-fn column<'a, N, T>(rows: &'a [N], field: impl Fn(&'a N) -> T) -> Vec<T> {
-    rows.iter().map(field).collect()
 }
 
 /// A row holds what this version cannot read; nothing is decided on a part of a conversation.

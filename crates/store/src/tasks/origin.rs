@@ -2,7 +2,7 @@
 
 use redial_proto::{AgentSpec, Language, StoredMessage, TaskId};
 
-use super::{language_of, messages::RawMessage};
+use super::messages::RawMessage;
 use crate::{Store, StoreError};
 
 /// Where a task began.
@@ -36,7 +36,7 @@ impl Store {
         let Some(row) = found else { return Ok(None) };
         let bad = |error: String| StoreError::BadData(format!("task {task}: {error}"));
         Ok(Some(TaskOrigin {
-            language: language_of(&row.language).map_err(bad)?,
+            language: row.language.parse().map_err(bad)?,
             spec: serde_json::from_str(&row.spec).map_err(|error| bad(error.to_string()))?,
             earlier: self.earlier_messages(task, &row.tenant, &row.conversation).await?,
             tenant: row.tenant,

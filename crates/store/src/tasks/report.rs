@@ -85,14 +85,14 @@ impl Store {
         conversation: &str,
         steps: &[TaskStep],
     ) -> Result<Vec<StoredMessage>, StoreError> {
-        let places: Vec<i32> = written_by(steps).into_iter().map(int).collect();
-        if places.is_empty() {
+        let seqs: Vec<i32> = written_by(steps).into_iter().map(int).collect();
+        if seqs.is_empty() {
             return Ok(Vec::new());
         }
         let rows = self
             .run_again(|| async {
                 let mut db = self.checkout().await?;
-                let done = sqlx::query_file_as!(RawMessage, "sql/messages.sql", tenant, conversation, &places)
+                let done = sqlx::query_file_as!(RawMessage, "sql/messages.sql", tenant, conversation, &seqs)
                     .fetch_all(&mut *db)
                     .await?;
                 Ok(db.done(done))
@@ -116,11 +116,11 @@ fn step(task: Uuid, n: i32, at: Time, input: &str, decisions: &str) -> Result<Ta
 }
 
 fn written_by(steps: &[TaskStep]) -> BTreeSet<u32> {
-    let place = |decision: &TaskDecision| match decision {
+    let seq = |decision: &TaskDecision| match decision {
         TaskDecision::Message { seq } => Some(*seq),
         _ => None,
     };
-    steps.iter().flat_map(|step| step.decisions.iter().filter_map(place)).collect()
+    steps.iter().flat_map(|step| step.decisions.iter().filter_map(seq)).collect()
 }
 
 /// How many steps fit with their messages; one at least.

@@ -3,27 +3,16 @@
 use std::collections::HashMap;
 
 use redial_proto::TaskId;
+use redial_records::{StartInfo, TaskRecord};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::TaskRow;
-use crate::uint;
-
-/// What a task finds when it starts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StartInfo {
-    /// The place of its first message.
-    pub next_seq: u32,
-    /// The conversation's last system message.
-    pub system: Option<String>,
-    /// The `progress` of the last task that wrote to the conversation, as JSON.
-    pub carried: Option<String>,
-}
+use crate::columns::uint;
 
 /// Those of these waiting tasks that may start: no task of their conversation runs, and no older one waits.
 pub(super) async fn may_start(
     db: &mut PgConnection,
-    waiting: &[&TaskRow],
+    waiting: &[&TaskRecord],
 ) -> Result<HashMap<TaskId, StartInfo>, sqlx::Error> {
     if waiting.is_empty() {
         return Ok(HashMap::new());

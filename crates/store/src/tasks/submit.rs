@@ -2,37 +2,16 @@
 
 use std::collections::HashSet;
 
-use redial_proto::{Language, TaskId, TaskState};
+use redial_proto::{TaskId, TaskState};
+use redial_records::NewTask;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::language_name;
-use crate::{Store, StoreError, clean};
-
-/// A task to write.
-#[derive(Clone, Debug)]
-pub struct NewTask {
-    /// Chosen by the caller, so that writing the same batch twice writes it once.
-    pub id: TaskId,
-    /// Scope of the key and of the conversation.
-    pub tenant: String,
-    /// The conversation that it goes on, or begins.
-    pub conversation: String,
-    /// Idempotency key.
-    pub key: Option<String>,
-    /// Fingerprint of what was submitted, to tell "the same again" from a conflict. Needed with a key.
-    pub content: Option<Uuid>,
-    /// The agent's name, unless it was given with the task.
-    pub agent: Option<String>,
-    /// Language of what is said to its model.
-    pub language: Language,
-    /// The whole agent: a [`redial_proto::AgentSpec`] as JSON, pinned for the life of the task.
-    pub spec: String,
-    /// What the user wants.
-    pub input: String,
-    /// W3C trace context.
-    pub traceparent: Option<String>,
-}
+use crate::{
+    StoreError,
+    columns::{clean, column},
+    connect::Store,
+};
 
 /// What became of a new task.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +24,7 @@ pub enum SubmittedTask {
         id: TaskId,
         /// Its conversation.
         conversation: String,
-        /// Where it stands.
+        /// Its state.
         state: TaskState,
         /// Its fingerprint.
         content: Option<Uuid>,
@@ -56,11 +35,10 @@ impl Store {
     /// Writes up to 1,000 tasks in one statement and says for each what became of it, in order. Safe to repeat: a task
     /// whose id is on record already counts as written.
     pub async fn submit_tasks(&self, tasks: &[NewTask]) -> Result<Vec<SubmittedTask>, StoreError> {
-        let models = tasks.iter().map(model).collect::<Result<Vec<_>, _>>()?;
         let written = self
             .run_again(|| async {
                 let mut db = self.checkout().await?;
-                let written = insert(&mut db, tasks, &models).await?;
+                let written = insert(&mut db, tasks).await?;
                 Ok(db.done(written))
             })
             .await?;
@@ -115,10 +93,7 @@ impl Store {
 }
 
 /// Inserts tasks, and a start into the inbox of each that was not on record; returns the ids of those.
-async fn insert(db: &mut PgConnection, tasks: &[NewTask], models: &[String]) -> Result<HashSet<Uuid>, sqlx::Error> {
-    fn column<'a, T>(tasks: &'a [NewTask], field: impl Fn(&'a NewTask) -> T) -> Vec<T> {
-        tasks.iter().map(field).collect()
-    }
+async fn insert(db: &mut PgConnection, tasks: &[NewTask]) -> Result<HashSet<Uuid>, sqlx::Error> {
     let rows = sqlx::query_file_scalar!(
         "sql/submit_tasks.sql",
         &column(tasks, |t| t.id.0),
@@ -127,8 +102,8 @@ async fn insert(db: &mut PgConnection, tasks: &[NewTask], models: &[String]) -> 
         &column(tasks, |t| t.key.as_deref()) as &[Option<&str>],
         &column(tasks, |t| t.content) as &[Option<Uuid>],
         &column(tasks, |t| t.agent.as_deref()) as &[Option<&str>],
-        models,
-        &column(tasks, |t| language_name(t.language)) as &[&str],
+        &column(tasks, |t| clean(&t.model)),
+        &column(tasks, |t| t.language.as_str()) as &[&str],
         &column(tasks, |t| t.spec.as_str()) as &[&str],
         &column(tasks, |t| clean(&t.input)),
         &column(tasks, |t| t.traceparent.as_deref()) as &[Option<&str>],
@@ -136,16 +111,4 @@ async fn insert(db: &mut PgConnection, tasks: &[NewTask], models: &[String]) -> 
     .fetch_all(db)
     .await?;
     Ok(rows.into_iter().collect())
-}
-
-/// The agent's model, for people to see. It is not left to `json` operators, which refuse the whole agent for one
-/// `\u0000` in its instructions.
-fn model(task: &NewTask) -> Result<String, StoreError> {
-    #[derive(serde::Deserialize)]
-    struct Agent {
-        model: String,
-    }
-    let agent: Agent = serde_json::from_str(&task.spec)
-        .map_err(|error| StoreError::BadData(format!("task {}: its agent: {error}", task.id)))?;
-    Ok(clean(&agent.model))
 }

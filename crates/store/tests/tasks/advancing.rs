@@ -1,50 +1,55 @@
-//! What one advance sees and writes.
+//! What one transaction over tasks reads and writes.
 
 use redial_proto::{Language, Message, MessageCall, Role, TaskCode, TaskState};
-use redial_store::{InboxItem, StoreError, TaskChange, TaskRow};
+use redial_records::{InboxItem, TaskOutcome, TaskStatus, TaskTransition};
+use redial_store::StoreError;
 use serde_json::json;
 
-use crate::desk::{By, Desk, answered, ended, nobody_asks, started, stepped};
+use crate::fixture::{Fixture, Locked, advance, answered, ended, no_plan, started, stepped};
 
 #[tokio::test]
 async fn a_task_starts_with_all_that_a_decision_needs() {
-    let desk = Desk::open().await;
-    let task = desk.submit("c").await;
+    let fixture = Fixture::open().await;
+    let task = fixture.submit("c").await;
     let mut seen = Vec::new();
-    let advanced = desk.advance([task], |row| {
-        seen.push(row.clone());
-        Some(started(&row))
+    let advanced = fixture.advance([task], |task| {
+        seen.push(task.clone());
+        Some(started(&task))
     });
     let advanced = advanced.await.unwrap();
-    assert_eq!((advanced[0].change.id, advanced[0].next, advanced[0].stop.len()), (task, None, 0));
-    let [row] = seen.as_slice() else { panic!("decided {} times", seen.len()) };
+    assert_eq!((advanced.tasks(), advanced.next), (vec![task], Vec::new()));
+    let [row] = seen.as_slice() else { panic!("planned {} times", seen.len()) };
     assert_eq!((row.id, row.state, row.language, row.last_step), (task, TaskState::Waiting, Language::Zh, 0));
-    assert_eq!((row.input.as_str(), row.agent.as_deref(), row.progress.as_deref()), ("你好", Some("helper"), None));
+    assert_eq!((row.input.as_str(), row.progress.as_deref()), ("你好", None));
+    assert_eq!(fixture.text("SELECT agent FROM tasks WHERE id = $1", task).await, "helper");
     assert!(matches!(row.inbox.as_slice(), [InboxItem::Start]), "{:?}", row.inbox);
     let start = row.start.as_ref().unwrap();
     assert_eq!((start.next_seq, &start.system, &start.carried), (1, &None, &None));
-    assert!(row.now > row.submitted_at && row.messages.is_empty());
-    assert_eq!((desk.state(task).await, desk.inbox().await), (TaskState::Running, 0));
+    let submitted_at = fixture.store.task_report(task, 0, 1_000_000).await.unwrap().unwrap().task.submitted_at;
+    assert!(row.read_at > submitted_at && row.messages.is_empty());
+    assert_eq!((fixture.state(task).await, fixture.inbox().await), (TaskState::Running, 0));
 }
 
 #[tokio::test]
 async fn the_whole_state_is_written_and_read_again() {
-    let desk = Desk::open().await;
-    let task = desk.submit("c").await;
-    desk.start(task).await;
-    desk.store.cancel_task(task).await.unwrap();
+    let fixture = Fixture::open().await;
+    let task = fixture.submit("c").await;
+    fixture.start(task).await;
+    fixture.store.cancel_task(task).await.unwrap();
     let mut seen = Vec::new();
-    let advanced = desk.advance([task], |row| {
-        seen.push(row.clone());
-        let change = ended(&row, TaskState::Failed, TaskCode::NoAnswer);
-        Some(TaskChange { message: Some("why\0".to_owned()), answer: Some("so\0".to_owned()), ..change })
+    let advanced = fixture.advance([task], |task| {
+        seen.push(task.clone());
+        let (state, code) = (TaskState::Failed, TaskCode::NoAnswer);
+        let (message, answer) = (Some("why\0".to_owned()), Some("so\0".to_owned()));
+        let status = TaskStatus::Ended(TaskOutcome { state, code, message, answer });
+        Some(TaskTransition { status, ..ended(&task, state, code) })
     });
     advanced.await.unwrap();
     assert_eq!(seen[0].last_step, 1);
     assert_eq!(seen[0].progress, Some(format!(r#"{{"of": "{task}"}}"#)));
     let texts: Vec<&str> = seen[0].messages.iter().map(|stored| stored.message.content.as_str()).collect();
     assert_eq!(texts, ["Be kind.", "你好"]);
-    let view = desk.store.task_report(task, 0, 1_000_000).await.unwrap().unwrap().task;
+    let view = fixture.store.task_report(task, 0, 1_000_000).await.unwrap().unwrap().task;
     assert_eq!((view.state, view.code), (TaskState::Failed, Some(TaskCode::NoAnswer)));
     assert_eq!((view.message.as_deref(), view.answer.as_deref()), (Some("why\u{fffd}"), Some("so\u{fffd}")));
     assert_eq!((view.turns, view.tool_calls, view.corrections), (1, 2, 3));
@@ -54,8 +59,8 @@ async fn the_whole_state_is_written_and_read_again() {
 
 #[tokio::test]
 async fn messages_of_every_kind_come_back_as_they_were() {
-    let desk = Desk::open().await;
-    let task = desk.submit("c").await;
+    let fixture = Fixture::open().await;
+    let task = fixture.submit("c").await;
     let call = |id: &str| MessageCall { id: id.to_owned(), tool: "t".into(), arguments: "{\"a\": \0 no json".into() };
     let asks = Message {
         calls: vec![call("c2_1"), call("c2_2")],
@@ -71,12 +76,12 @@ async fn messages_of_every_kind_come_back_as_they_were() {
     };
     let nudge = Message { by_redial: true, ..Message::text(Role::User, "answer\0now") };
     let written = vec![(1, asks.clone()), (2, result.clone()), (4, nudge.clone())];
-    let change = |row: TaskRow| Some(stepped(&row, TaskState::Running, written.clone()));
-    desk.advance([task], change).await.unwrap();
-    desk.store.cancel_task(task).await.unwrap();
+    let plan = |task: Locked| Some(stepped(&task, written.clone()));
+    fixture.advance([task], plan).await.unwrap();
+    fixture.store.cancel_task(task).await.unwrap();
     let mut seen = Vec::new();
-    let read = desk.advance([task], |row| {
-        seen = row.messages;
+    let read = fixture.advance([task], |task| {
+        seen = task.messages;
         None
     });
     read.await.unwrap();
@@ -87,83 +92,112 @@ async fn messages_of_every_kind_come_back_as_they_were() {
 }
 
 #[tokio::test]
-async fn no_change_leaves_the_inbox_and_a_change_empties_it() {
-    let desk = Desk::open().await;
-    let task = desk.submit("c").await;
-    assert!(desk.advance([task], |_| None).await.unwrap().is_empty());
-    assert_eq!((desk.inbox().await, desk.state(task).await), (1, TaskState::Waiting));
-    assert_eq!(desk.store.due_tasks(10).await.unwrap(), [task]);
-    desk.start(task).await;
-    assert_eq!(desk.inbox().await, 0);
-    assert!(desk.advance([task], nobody_asks).await.unwrap().is_empty());
-    assert_eq!(desk.store.due_tasks(10).await.unwrap(), []);
+async fn no_transition_leaves_the_inbox_and_a_transition_empties_it() {
+    let fixture = Fixture::open().await;
+    let task = fixture.submit("c").await;
+    assert!(fixture.advance([task], |_| None).await.unwrap().is_empty());
+    assert_eq!((fixture.inbox().await, fixture.state(task).await), (1, TaskState::Waiting));
+    assert_eq!(fixture.store.due_tasks(10).await.unwrap(), [task]);
+    fixture.start(task).await;
+    assert_eq!(fixture.inbox().await, 0);
+    assert!(fixture.advance([task], no_plan).await.unwrap().is_empty());
+    assert_eq!(fixture.store.due_tasks(10).await.unwrap(), []);
 }
 
 #[tokio::test]
 async fn what_postgres_refuses_leaves_everything_but_the_other_tasks_go_on() {
-    let desk = Desk::open().await;
-    let (good, bad, other) = (desk.submit("a").await, desk.submit("b").await, desk.submit("c").await);
-    let decide = |row: TaskRow| {
-        let progress = if row.id == bad { "no json" } else { "{}" };
-        Some(TaskChange { progress: progress.to_owned(), ..started(&row) })
+    let fixture = Fixture::open().await;
+    let (good, bad, other) = (fixture.submit("a").await, fixture.submit("b").await, fixture.submit("c").await);
+    let decide = |task: Locked| {
+        let progress = if task.id == bad { "no json" } else { "{}" };
+        Some(TaskTransition { progress: progress.to_owned(), ..started(&task) })
     };
-    let advanced = desk.advance([good, bad, other], decide).await.unwrap();
-    assert_eq!(advanced.iter().map(|one| one.change.id).collect::<Vec<_>>(), [good, other]);
-    assert_eq!(desk.state(bad).await, TaskState::Waiting);
-    assert_eq!(desk.count("SELECT count(*) FROM messages WHERE conversation = 'b'").await, 0);
-    assert_eq!(desk.store.due_tasks(10).await.unwrap(), [bad]);
-    let error = desk.advance([bad], decide).await.unwrap_err();
+    let error = fixture.advance([good, bad, other], decide).await.unwrap_err();
+    assert!(matches!(&error, StoreError::Sql(_)) && !error.is_transient(), "{error}");
+    assert_eq!((fixture.state(good).await, fixture.inbox().await), (TaskState::Waiting, 3), "all or nothing");
+    for task in [good, other] {
+        assert_eq!(fixture.advance([task], decide).await.unwrap().tasks(), [task]);
+    }
+    assert_eq!(fixture.state(bad).await, TaskState::Waiting);
+    assert_eq!(fixture.count("SELECT count(*) FROM messages WHERE conversation = 'b'").await, 0);
+    assert_eq!(fixture.store.due_tasks(10).await.unwrap(), [bad]);
+    let error = fixture.advance([bad], decide).await.unwrap_err();
     assert!(matches!(&error, StoreError::Sql(_)) && !error.is_transient(), "{error}");
 }
 
 #[tokio::test]
 async fn two_messages_at_one_place_and_two_answers_to_one_call_are_refused() {
-    let desk = Desk::open().await;
-    let task = desk.submit("c").await;
+    let fixture = Fixture::open().await;
+    let task = fixture.submit("c").await;
     let text = || Message::text(Role::User, "x");
     let answer = || Message { call_id: Some("c1_1".into()), tool: Some("t".into()), ..Message::text(Role::Tool, "{}") };
     for messages in [vec![(1, text()), (1, text())], vec![(1, answer()), (2, answer())]] {
-        let decide = |row: TaskRow| Some(stepped(&row, TaskState::Running, messages.clone()));
-        desk.advance([task], decide).await.unwrap_err();
-        assert_eq!((desk.state(task).await, desk.inbox().await), (TaskState::Waiting, 1));
+        let decide = |task: Locked| Some(stepped(&task, messages.clone()));
+        fixture.advance([task], decide).await.unwrap_err();
+        assert_eq!((fixture.state(task).await, fixture.inbox().await), (TaskState::Waiting, 1));
     }
 }
 
 #[tokio::test]
-async fn a_change_of_another_task_is_refused() {
-    let desk = Desk::open().await;
-    let (one, two) = (desk.submit("a").await, desk.submit("b").await);
-    let error = desk.advance([one], |row| Some(TaskChange { id: two, ..started(&row) })).await.unwrap_err();
-    assert!(error.to_string().contains("decided about task"), "{error}");
-    assert_eq!((desk.state(two).await, desk.inbox().await), (TaskState::Waiting, 2));
+async fn a_transition_of_another_task_is_refused() {
+    let fixture = Fixture::open().await;
+    let (one, two) = (fixture.submit("a").await, fixture.submit("b").await);
+    let error = fixture.advance([one], |task| Some(TaskTransition { task: two, ..started(&task) })).await.unwrap_err();
+    assert!(error.to_string().contains("which is not locked"), "{error}");
+    assert_eq!((fixture.state(two).await, fixture.inbox().await), (TaskState::Waiting, 2));
 }
 
 #[tokio::test]
 async fn a_task_wakes_when_its_time_has_come_and_not_before() {
-    let desk = Desk::open().await;
-    let task = desk.submit("c").await;
-    desk.start(task).await;
-    assert!(desk.advance([task], nobody_asks).await.unwrap().is_empty());
-    sqlx::query("UPDATE tasks SET wake_at = clock_timestamp()").execute(&desk.db).await.unwrap();
-    assert_eq!(desk.store.due_tasks(10).await.unwrap(), [task]);
-    let advanced = desk.advance([task], |row| {
-        assert!(row.inbox.is_empty() && row.wake_at.is_some_and(|at| at <= row.now));
-        Some(answered(&row))
+    let fixture = Fixture::open().await;
+    let task = fixture.submit("c").await;
+    fixture.start(task).await;
+    assert!(fixture.advance([task], no_plan).await.unwrap().is_empty());
+    sqlx::query("UPDATE tasks SET wake_at = clock_timestamp()").execute(&fixture.db).await.unwrap();
+    assert_eq!(fixture.store.due_tasks(10).await.unwrap(), [task]);
+    let advanced = fixture.advance([task], |task| {
+        assert!(task.inbox.is_empty() && task.wake_at.is_some_and(|at| at <= task.read_at));
+        Some(answered(&task))
     });
-    assert_eq!(advanced.await.unwrap().len(), 1);
-    assert_eq!(desk.state(task).await, TaskState::Succeeded);
-    assert_eq!(desk.store.due_tasks(10).await.unwrap(), []);
+    assert_eq!(advanced.await.unwrap().tasks(), [task]);
+    assert_eq!(fixture.state(task).await, TaskState::Succeeded);
+    assert_eq!(fixture.store.due_tasks(10).await.unwrap(), []);
 }
 
 #[tokio::test]
-async fn a_locked_task_is_left_to_whoever_works_on_it() {
-    let desk = Desk::open().await;
-    let (locked, free) = (desk.submit("a").await, desk.submit("b").await);
-    let mut holder = desk.db.begin().await.unwrap();
+async fn a_locked_task_is_left_to_the_transaction_that_locked_it() {
+    let fixture = Fixture::open().await;
+    let (locked, free) = (fixture.submit("a").await, fixture.submit("b").await);
+    let mut holder = fixture.db.begin().await.unwrap();
     sqlx::query("SELECT FROM tasks WHERE id = $1 FOR UPDATE").bind(locked.0).execute(&mut *holder).await.unwrap();
-    let advanced =
-        desk.store.advance(&[locked, free], false, 1_000, &mut By(|row: TaskRow| Some(started(&row)))).await.unwrap();
-    assert_eq!(advanced.iter().map(|one| one.change.id).collect::<Vec<_>>(), [free]);
+    let advanced = advance(&fixture.store, &[locked, free], false, |task| Some(started(&task))).await.unwrap();
+    assert_eq!(advanced.tasks(), [free]);
     holder.rollback().await.unwrap();
-    desk.start(locked).await;
+    fixture.start(locked).await;
+}
+
+#[tokio::test]
+async fn results_are_found_by_the_ids_of_their_calls() {
+    let fixture = Fixture::open().await;
+    let (one, two) = (fixture.submit("a").await, fixture.submit("b").await);
+    let answer = |content: &str| Message {
+        call_id: Some("c1_1".to_owned()),
+        tool: Some("t".to_owned()),
+        ..Message::text(Role::Tool, content)
+    };
+    let plan = |task: Locked| {
+        let content = if task.id == one { "of one" } else { "of two" };
+        Some(stepped(&task, vec![(1, answer(content))]))
+    };
+    fixture.advance([one, two], plan).await.unwrap();
+    fixture.store.cancel_task(one).await.unwrap();
+    fixture.store.cancel_task(two).await.unwrap();
+    let mut locked = fixture.store.lock_tasks(&[one, two], true).await.unwrap();
+    let calls = [(two, "c1_1"), (one, "c9_9"), (one, "c1_1")].map(|(task, call)| (task, call.to_owned()));
+    let found = locked.results(&fixture.store, &calls).await.unwrap();
+    assert_eq!(found.len(), 2);
+    assert_eq!((found[&calls[0]].as_str(), found[&calls[2]].as_str()), ("of two", "of one"));
+    drop(locked);
+    assert_eq!(fixture.inbox().await, 2, "dropped without a commit");
+    fixture.end(one).await;
 }

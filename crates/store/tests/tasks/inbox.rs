@@ -1,4 +1,4 @@
-//! What comes in is decided once, and never lost.
+//! Items of inboxes are consumed once, and never lost.
 
 use std::sync::{
     Arc,
@@ -6,119 +6,118 @@ use std::sync::{
 };
 
 use redial_proto::{TaskCode, TaskId, TaskState};
-use redial_store::{InboxItem, TaskChange, TaskRow};
+use redial_records::{InboxItem, TaskTransition};
 
-use crate::desk::{By, Desk, ended, nobody_asks, stepped};
+use crate::fixture::{Fixture, ended, no_plan, stepped};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn each_item_is_consumed_once_by_whoever_comes_first() {
-    let desk = Arc::new(Desk::open().await);
-    let task = desk.submit("c").await;
-    desk.start(task).await;
+async fn each_item_is_consumed_once_by_the_first_dispatcher() {
+    let fixture = Arc::new(Fixture::open().await);
+    let task = fixture.submit("c").await;
+    fixture.start(task).await;
     let seen = Arc::new(AtomicU32::new(0));
-    let lanes = (0..4).map(|_| {
-        let (desk, seen) = (desk.clone(), seen.clone());
+    let dispatchers = (0..4).map(|_| {
+        let (fixture, seen) = (fixture.clone(), seen.clone());
         tokio::spawn(async move {
             for _ in 0..10 {
-                desk.store.cancel_task(task).await.unwrap();
-                let advanced = desk.advance([task], |row| {
-                    let turns = u32::try_from(row.inbox.len()).unwrap();
-                    Some(TaskChange { turns, ..stepped(&row, TaskState::Running, Vec::new()) })
+                fixture.store.cancel_task(task).await.unwrap();
+                let advanced = fixture.advance([task], |task| {
+                    let turns = u32::try_from(task.inbox.len()).unwrap();
+                    Some(TaskTransition { turns, ..stepped(&task, Vec::new()) })
                 });
-                // Counted after the commit: a decision that was rolled back does not count.
-                for one in advanced.await.unwrap() {
-                    seen.fetch_add(one.change.turns, Ordering::SeqCst);
+                // Counted after the commit: a plan that was rolled back does not count.
+                for one in advanced.await.unwrap().transitions {
+                    seen.fetch_add(one.turns, Ordering::SeqCst);
                 }
             }
         })
     });
-    for lane in lanes.collect::<Vec<_>>() {
-        lane.await.unwrap();
+    for dispatcher in dispatchers.collect::<Vec<_>>() {
+        dispatcher.await.unwrap();
     }
-    assert_eq!(desk.inbox().await, 0);
+    assert_eq!(fixture.inbox().await, 0);
     assert_eq!(seen.load(Ordering::SeqCst), 40);
-    let steps = desk.count("SELECT count(*) FROM task_steps").await;
-    assert_eq!(desk.count("SELECT last_step::bigint FROM tasks").await, steps);
+    let steps = fixture.count("SELECT count(*) FROM task_steps").await;
+    assert_eq!(fixture.count("SELECT last_step::bigint FROM tasks").await, steps);
 }
 
 #[tokio::test]
-async fn a_waiting_task_can_be_cancelled_and_the_next_one_is_told() {
-    let desk = Desk::open().await;
-    let (first, second, third) = (desk.submit("c").await, desk.submit("c").await, desk.submit("c").await);
-    desk.start(first).await;
-    assert!(desk.advance([second, third], nobody_asks).await.unwrap().is_empty());
-    assert_eq!(desk.store.cancel_task(second).await.unwrap(), Some(TaskState::Waiting));
-    let advanced = desk.advance([second], |row| {
-        assert!(row.start.is_none() && matches!(row.inbox.as_slice(), [InboxItem::Cancel]), "{row:?}");
-        Some(ended(&row, TaskState::Cancelled, TaskCode::Cancelled))
+async fn a_waiting_task_can_be_cancelled_and_the_next_one_is_woken() {
+    let fixture = Fixture::open().await;
+    let (first, second, third) = (fixture.submit("c").await, fixture.submit("c").await, fixture.submit("c").await);
+    fixture.start(first).await;
+    assert!(fixture.advance([second, third], no_plan).await.unwrap().is_empty());
+    assert_eq!(fixture.store.cancel_task(second).await.unwrap(), Some(TaskState::Waiting));
+    let advanced = fixture.advance([second], |task| {
+        assert!(task.start.is_none() && matches!(task.inbox.as_slice(), [InboxItem::Cancel]), "{task:?}");
+        Some(ended(&task, TaskState::Cancelled, TaskCode::Cancelled))
     });
-    assert_eq!(advanced.await.unwrap()[0].next, Some(third));
-    assert!(desk.text("SELECT (started_at IS NULL)::text FROM tasks WHERE id = $1", second).await == "true");
+    assert_eq!(advanced.await.unwrap().next, [third]);
+    assert!(fixture.text("SELECT (started_at IS NULL)::text FROM tasks WHERE id = $1", second).await == "true");
     // The first one still runs, so the third one, though told, waits on.
-    assert!(desk.advance([third], nobody_asks).await.unwrap().is_empty());
-    assert_eq!(desk.end(first).await.next, Some(third));
-    let start = desk.start(third).await;
-    assert_eq!(start.change.messages[0].0, 3, "the cancelled one wrote nothing");
+    assert!(fixture.advance([third], no_plan).await.unwrap().is_empty());
+    assert_eq!(fixture.end(first).await.next, [third]);
+    let start = fixture.start(third).await;
+    assert_eq!(start.transitions[0].messages[0].0, 3, "the cancelled one wrote nothing");
 }
 
 #[tokio::test]
 async fn a_cancel_of_a_waiting_task_that_may_start_does_not_start_it() {
-    let desk = Desk::open().await;
-    let task = desk.submit("c").await;
-    desk.store.cancel_task(task).await.unwrap();
-    let advanced = desk.advance([task], |row| {
-        assert!(row.start.is_none() && row.inbox.len() == 2, "{row:?}");
-        Some(ended(&row, TaskState::Cancelled, TaskCode::Cancelled))
+    let fixture = Fixture::open().await;
+    let task = fixture.submit("c").await;
+    fixture.store.cancel_task(task).await.unwrap();
+    let advanced = fixture.advance([task], |task| {
+        assert!(task.start.is_none() && task.inbox.len() == 2, "{task:?}");
+        Some(ended(&task, TaskState::Cancelled, TaskCode::Cancelled))
     });
-    assert_eq!(advanced.await.unwrap().len(), 1);
-    assert_eq!(desk.inbox().await, 0);
+    assert_eq!(advanced.await.unwrap().tasks(), [task]);
+    assert_eq!(fixture.inbox().await, 0);
 }
 
 #[tokio::test]
 async fn what_comes_too_late_is_consumed_without_effect() {
-    let desk = Desk::open().await;
-    let task = desk.submit("c").await;
-    desk.start(task).await;
-    desk.end(task).await;
-    assert_eq!(desk.store.cancel_task(task).await.unwrap(), Some(TaskState::Cancelled));
-    assert_eq!(desk.inbox().await, 0, "an ended task gets no cancel");
+    let fixture = Fixture::open().await;
+    let task = fixture.submit("c").await;
+    fixture.start(task).await;
+    fixture.end(task).await;
+    assert_eq!(fixture.store.cancel_task(task).await.unwrap(), Some(TaskState::Cancelled));
+    assert_eq!(fixture.inbox().await, 0, "an ended task gets no cancel");
     let late = "INSERT INTO task_inbox (task_id, kind) VALUES ($1, 'cancel'), ($2, 'cancel')";
     let gone = TaskId::generate();
-    sqlx::query(late).bind(task.0).bind(gone.0).execute(&desk.db).await.unwrap();
-    let due = desk.store.due_tasks(10).await.unwrap();
+    sqlx::query(late).bind(task.0).bind(gone.0).execute(&fixture.db).await.unwrap();
+    let due = fixture.store.due_tasks(10).await.unwrap();
     assert_eq!(due.len(), 2);
-    assert!(desk.advance(&due, nobody_asks).await.unwrap().is_empty());
-    assert_eq!(desk.inbox().await, 0);
-    assert_eq!(desk.store.cancel_task(gone).await.unwrap(), None);
+    assert!(fixture.advance(&due, no_plan).await.unwrap().is_empty());
+    assert_eq!(fixture.inbox().await, 0);
+    assert_eq!(fixture.store.cancel_task(gone).await.unwrap(), None);
 }
 
 #[tokio::test]
 async fn a_start_that_an_ended_task_gets_goes_to_the_next() {
-    let desk = Desk::open().await;
-    let (first, second) = (desk.submit("c").await, desk.submit("c").await);
-    desk.start(first).await;
-    assert!(desk.advance([second], nobody_asks).await.unwrap().is_empty());
-    desk.end(first).await;
+    let fixture = Fixture::open().await;
+    let (first, second) = (fixture.submit("c").await, fixture.submit("c").await);
+    fixture.start(first).await;
+    assert!(fixture.advance([second], no_plan).await.unwrap().is_empty());
+    fixture.end(first).await;
     // As if the end of the first had told a task that ended meanwhile.
     let told = "UPDATE task_inbox SET task_id = $1 WHERE task_id = $2";
-    let moved = sqlx::query(told).bind(first.0).bind(second.0).execute(&desk.db).await.unwrap();
+    let moved = sqlx::query(told).bind(first.0).bind(second.0).execute(&fixture.db).await.unwrap();
     assert_eq!(moved.rows_affected(), 1);
-    assert!(desk.advance([first], nobody_asks).await.unwrap().is_empty());
-    assert_eq!(desk.store.due_tasks(10).await.unwrap(), [second]);
-    desk.start(second).await;
+    assert!(fixture.advance([first], no_plan).await.unwrap().is_empty());
+    assert_eq!(fixture.store.due_tasks(10).await.unwrap(), [second]);
+    fixture.start(second).await;
 }
 
 #[tokio::test]
 async fn an_item_that_cannot_be_read_holds_up_its_own_task_only() {
-    let desk = Desk::open().await;
-    let (task, other) = (desk.submit("a").await, desk.submit("b").await);
-    desk.start(task).await;
+    let fixture = Fixture::open().await;
+    let (task, other) = (fixture.submit("a").await, fixture.submit("b").await);
+    fixture.start(task).await;
     // A call that is not on record.
     let item = "INSERT INTO task_inbox (task_id, kind, call_id) VALUES ($1, 'ended', gen_random_uuid())";
-    sqlx::query(item).bind(task.0).execute(&desk.db).await.unwrap();
-    desk.store.cancel_task(task).await.unwrap();
-    let decide = |row: TaskRow| Some(crate::desk::started(&row));
-    let advanced = desk.store.advance(&[task, other], true, 1_000, &mut By(decide)).await.unwrap();
-    assert_eq!(advanced.iter().map(|one| one.change.id).collect::<Vec<_>>(), [other]);
-    assert_eq!(desk.inbox().await, 2, "what follows the unreadable item stays, too");
+    sqlx::query(item).bind(task.0).execute(&fixture.db).await.unwrap();
+    fixture.store.cancel_task(task).await.unwrap();
+    let advanced = fixture.advance([task, other], |task| Some(crate::fixture::started(&task))).await.unwrap();
+    assert_eq!(advanced.tasks(), [other]);
+    assert_eq!(fixture.inbox().await, 2, "what follows the unreadable item stays, too");
 }

@@ -4,7 +4,7 @@
 
 mod advancing;
 mod calls;
-mod desk;
+mod fixture;
 mod inbox;
 mod pages;
 mod reporting;

@@ -6,28 +6,28 @@ use redial_proto::{ClaimId, JobRef, WorkerId};
 use redial_records::{Claim, NewCall};
 use uuid::Uuid;
 
-use crate::desk::{Desk, bare_call};
+use crate::fixture::{Fixture, bare_call};
 
 /// The page of each call.
-async fn pages(desk: &Desk) -> BTreeMap<Uuid, i64> {
+async fn pages(fixture: &Fixture) -> BTreeMap<Uuid, i64> {
     let rows: Vec<(Uuid, i64)> =
-        sqlx::query_as("SELECT id, (ctid::text::point)[0]::bigint FROM calls").fetch_all(&desk.db).await.unwrap();
+        sqlx::query_as("SELECT id, (ctid::text::point)[0]::bigint FROM calls").fetch_all(&fixture.db).await.unwrap();
     rows.into_iter().collect()
 }
 
 /// A version on another page has to enter every index again.
 #[tokio::test]
 async fn a_claim_leaves_a_call_on_its_page_even_if_all_calls_of_the_page_are_claimed_at_once() {
-    let desk = Desk::open().await;
+    let fixture = Fixture::open().await;
     let arguments = format!(r#"{{"text": "{}"}}"#, "x".repeat(190));
     let calls: Vec<NewCall> = (0..200).map(|_| NewCall { arguments: arguments.clone(), ..bare_call() }).collect();
-    desk.store.submit(&calls, 10_000).await.unwrap();
-    let before = pages(&desk).await;
+    fixture.store.submit(&calls, 10_000).await.unwrap();
+    let before = pages(&fixture).await;
     let (claim, worker) = (ClaimId::generate(), WorkerId::generate("a-worker-with-a-name"));
     let claims: Vec<Claim> = calls
         .iter()
         .map(|call| Claim { job: JobRef { call: call.id, attempt: 1 }, claim, worker: worker.clone() })
         .collect();
-    assert_eq!(desk.store.claim(&claims, 15_000).await.unwrap().len(), calls.len());
-    assert_eq!(pages(&desk).await, before);
+    assert_eq!(fixture.store.claim(&claims, 15_000).await.unwrap().len(), calls.len());
+    assert_eq!(pages(&fixture).await, before);
 }

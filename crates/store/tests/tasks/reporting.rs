@@ -1,73 +1,73 @@
 //! What users are told of tasks.
 
 use redial_proto::{Message, MessageCall, Role, TaskId, TaskState};
-use redial_store::{TaskRow, audit::TaskFilter};
+use redial_store::audit::TaskFilter;
 use serde_json::json;
 
-use crate::desk::{Desk, answered, stepped};
+use crate::fixture::{Fixture, Locked, answered, stepped};
 
-/// Lets a task write one message per step, from place 1 on.
-async fn tell(desk: &Desk, task: TaskId, messages: Vec<Message>) {
+/// Lets a task write one message per step, from sequence number 1 on.
+async fn tell(fixture: &Fixture, task: TaskId, messages: Vec<Message>) {
     for (n, message) in (1..).zip(messages) {
-        desk.store.cancel_task(task).await.unwrap();
+        fixture.store.cancel_task(task).await.unwrap();
         // The first look has no cancel, so that the task starts.
-        let decide = |row: TaskRow| Some(stepped(&row, TaskState::Running, vec![(n, message.clone())]));
-        desk.advance([task], decide).await.unwrap();
+        let decide = |task: Locked| Some(stepped(&task, vec![(n, message.clone())]));
+        fixture.advance([task], decide).await.unwrap();
     }
 }
 
 #[tokio::test]
 async fn a_report_comes_in_pieces_that_fit_and_leaves_nothing_out() {
-    let desk = Desk::open().await;
-    let task = desk.submit("c").await;
+    let fixture = Fixture::open().await;
+    let task = fixture.submit("c").await;
     let text = |n: usize| Message::text(Role::User, format!("{n}").repeat(400 * n));
-    tell(&desk, task, (1..=6).map(text).collect()).await;
-    let (mut after, mut pieces, mut places) = (0, 0, Vec::new());
+    tell(&fixture, task, (1..=6).map(text).collect()).await;
+    let (mut after, mut pieces, mut seqs) = (0, 0, Vec::new());
     loop {
-        let report = desk.store.task_report(task, after, 4_000).await.unwrap().unwrap();
+        let report = fixture.store.task_report(task, after, 4_000).await.unwrap().unwrap();
         assert!(serde_json::to_vec(&report).unwrap().len() <= 4_000);
         let written: Vec<u32> = report.messages.iter().map(|stored| stored.seq).collect();
         let steps: Vec<u32> = report.steps.iter().map(|step| step.n).collect();
         assert_eq!(written, steps, "each step with what it wrote");
-        places.extend(written);
+        seqs.extend(written);
         pieces += 1;
         after = *steps.last().unwrap();
         if !report.more {
             break;
         }
     }
-    assert_eq!(places, [1, 2, 3, 4, 5, 6]);
+    assert_eq!(seqs, [1, 2, 3, 4, 5, 6]);
     assert!((3..6).contains(&pieces), "{pieces} pieces");
-    let whole = desk.store.task_report(task, 0, 1_000_000).await.unwrap().unwrap();
+    let whole = fixture.store.task_report(task, 0, 1_000_000).await.unwrap().unwrap();
     assert_eq!((whole.steps.len(), whole.messages.len(), whole.more), (6, 6, false));
     assert_eq!(whole.messages[5].message, text(6));
-    let nothing = desk.store.task_report(task, 6, 1_000_000).await.unwrap().unwrap();
+    let nothing = fixture.store.task_report(task, 6, 1_000_000).await.unwrap().unwrap();
     assert_eq!((nothing.steps.len(), nothing.messages.len(), nothing.more), (0, 0, false));
-    assert!(desk.store.task_report(TaskId::generate(), 0, 1_000).await.unwrap().is_none());
+    assert!(fixture.store.task_report(TaskId::generate(), 0, 1_000).await.unwrap().is_none());
 }
 
 #[tokio::test]
 async fn more_steps_than_are_read_at_once_are_told_of() {
-    let desk = Desk::open().await;
-    let task = desk.submit("c").await;
-    let decide = |row: TaskRow| {
-        let change = stepped(&row, TaskState::Running, Vec::new());
-        let step = change.steps[0].clone();
+    let fixture = Fixture::open().await;
+    let task = fixture.submit("c").await;
+    let decide = |task: Locked| {
+        let transition = stepped(&task, Vec::new());
+        let step = transition.steps[0].clone();
         let steps = (1..=150).map(|n| redial_proto::TaskStep { n, ..step.clone() }).collect();
-        Some(redial_store::TaskChange { steps, ..change })
+        Some(redial_records::TaskTransition { steps, ..transition })
     };
-    desk.advance([task], decide).await.unwrap();
-    let first = desk.store.task_report(task, 0, 1_000_000).await.unwrap().unwrap();
+    fixture.advance([task], decide).await.unwrap();
+    let first = fixture.store.task_report(task, 0, 1_000_000).await.unwrap().unwrap();
     assert_eq!((first.steps.len(), first.more), (100, true));
-    let rest = desk.store.task_report(task, 100, 1_000_000).await.unwrap().unwrap();
+    let rest = fixture.store.task_report(task, 100, 1_000_000).await.unwrap().unwrap();
     assert_eq!((rest.steps.len(), rest.more, rest.steps[0].n), (50, false, 101));
 }
 
 #[tokio::test]
 async fn a_step_too_long_for_a_message_is_cut_to_fit() {
     const MOST: usize = 20_000;
-    let desk = Desk::open().await;
-    let task = desk.submit("c").await;
+    let fixture = Fixture::open().await;
+    let task = fixture.submit("c").await;
     let call = |n: usize| MessageCall { id: format!("c1_{n}"), tool: "t".into(), arguments: "\u{1}".repeat(9_000) };
     let huge = Message {
         calls: (1..4).map(call).collect(),
@@ -75,27 +75,27 @@ async fn a_step_too_long_for_a_message_is_cut_to_fit() {
         provider: Some(json!("x".repeat(9_000))),
         ..Message::text(Role::Assistant, "\u{1}".repeat(30_000))
     };
-    tell(&desk, task, vec![huge, Message::text(Role::User, "short")]).await;
-    let report = desk.store.task_report(task, 0, MOST).await.unwrap().unwrap();
+    tell(&fixture, task, vec![huge, Message::text(Role::User, "short")]).await;
+    let report = fixture.store.task_report(task, 0, MOST).await.unwrap().unwrap();
     assert!(serde_json::to_vec(&report).unwrap().len() <= MOST);
     assert_eq!((report.steps.len(), report.messages.len(), report.more), (1, 1, true));
     let message = &report.messages[0].message;
     assert!(message.content.ends_with("(cut)") && message.calls.len() == 3 && message.content.len() > 300);
-    let rest = desk.store.task_report(task, 1, MOST).await.unwrap().unwrap();
+    let rest = fixture.store.task_report(task, 1, MOST).await.unwrap().unwrap();
     assert_eq!((rest.messages[0].message.content.as_str(), rest.more), ("short", false));
 }
 
 #[tokio::test]
 async fn tasks_are_listed_newest_first_by_every_filter() {
-    let desk = Desk::open().await;
-    let (first, second, third) = (desk.submit("a").await, desk.submit("b").await, desk.submit("a").await);
-    desk.start(first).await;
-    desk.store.cancel_task(first).await.unwrap();
-    desk.advance([first], |row| Some(answered(&row))).await.unwrap();
-    let inline = redial_store::NewTask { agent: None, tenant: "other".to_owned(), ..crate::desk::new_task("a") };
-    desk.store.submit_tasks(std::slice::from_ref(&inline)).await.unwrap();
+    let fixture = Fixture::open().await;
+    let (first, second, third) = (fixture.submit("a").await, fixture.submit("b").await, fixture.submit("a").await);
+    fixture.start(first).await;
+    fixture.store.cancel_task(first).await.unwrap();
+    fixture.advance([first], |task| Some(answered(&task))).await.unwrap();
+    let inline = redial_records::NewTask { agent: None, tenant: "other".to_owned(), ..crate::fixture::new_task("a") };
+    fixture.store.submit_tasks(std::slice::from_ref(&inline)).await.unwrap();
     let list = async |filter: TaskFilter, limit| {
-        let tasks = desk.store.tasks(&filter, limit).await.unwrap();
+        let tasks = fixture.store.tasks(&filter, limit).await.unwrap();
         tasks.into_iter().map(|task| task.task).collect::<Vec<_>>()
     };
     let all = TaskFilter::default;
@@ -107,45 +107,45 @@ async fn tasks_are_listed_newest_first_by_every_filter() {
     let elsewhere = TaskFilter { conversation: Some("a".into()), tenant: Some("other".into()), ..all() };
     assert_eq!(list(elsewhere, 10).await, [inline.id]);
     assert_eq!(list(TaskFilter { agent: Some("helper".into()), ..all() }, 10).await, [third, second, first]);
-    let now = desk.store.now().await.unwrap();
+    let now = fixture.store.now().await.unwrap();
     assert!(list(TaskFilter { since: Some(now), ..all() }, 10).await.is_empty());
-    assert_eq!(list(TaskFilter { since: Some(crate::desk::hour_before(now)), ..all() }, 10).await.len(), 4);
-    let view = desk.store.tasks(&TaskFilter { before: Some(second), ..all() }, 1).await.unwrap().remove(0);
+    assert_eq!(list(TaskFilter { since: Some(crate::fixture::hour_before(now)), ..all() }, 10).await.len(), 4);
+    let view = fixture.store.tasks(&TaskFilter { before: Some(second), ..all() }, 1).await.unwrap().remove(0);
     assert_eq!((view.model.as_str(), view.answer.as_deref()), ("small", Some("Done.")));
 }
 
 #[tokio::test]
 async fn where_a_task_began_is_kept_for_a_replay() {
-    let desk = Desk::open().await;
-    let (first, second) = (desk.submit("c").await, desk.submit("c").await);
-    desk.start(first).await;
-    desk.end(first).await;
-    desk.start(second).await;
-    let origin = desk.store.task_origin(second).await.unwrap().unwrap();
+    let fixture = Fixture::open().await;
+    let (first, second) = (fixture.submit("c").await, fixture.submit("c").await);
+    fixture.start(first).await;
+    fixture.end(first).await;
+    fixture.start(second).await;
+    let origin = fixture.store.task_origin(second).await.unwrap().unwrap();
     assert_eq!((origin.tenant.as_str(), origin.spec.model.as_str()), ("default", "small"));
     let earlier: Vec<_> = origin.earlier.iter().map(|stored| (stored.seq, stored.task)).collect();
     assert_eq!(earlier, [(1, first), (2, first)]);
-    assert!(desk.store.task_origin(first).await.unwrap().unwrap().earlier.is_empty());
-    assert!(desk.store.task_origin(TaskId::generate()).await.unwrap().is_none());
+    assert!(fixture.store.task_origin(first).await.unwrap().unwrap().earlier.is_empty());
+    assert!(fixture.store.task_origin(TaskId::generate()).await.unwrap().is_none());
 }
 
 #[tokio::test]
 async fn people_read_the_views() {
-    let desk = Desk::open().await;
-    let task = desk.submit("c").await;
-    desk.start_with(task, &[crate::desk::new_call(task, 1, 0)]).await;
-    desk.end(task).await;
+    let fixture = Fixture::open().await;
+    let task = fixture.submit("c").await;
+    fixture.start_with(task, &[crate::fixture::new_call(task, 1, 0)]).await;
+    fixture.end(task).await;
     let line: String = sqlx::query_scalar(
         "SELECT format('%s %s %s %s %s %s', t.state, t.code, t.steps, t.cost_usd, m.role, c.call_index)
          FROM task_history t JOIN message_history m USING (task) JOIN call_history c USING (task)
          WHERE m.seq = 2",
     )
-    .fetch_one(&desk.db)
+    .fetch_one(&fixture.db)
     .await
     .unwrap();
     assert_eq!(line, "cancelled cancelled 2 0.000006 user 0");
     let silent = "SELECT count(*) FROM pg_attribute a JOIN pg_class v ON v.oid = a.attrelid
                   WHERE v.relname IN ('task_history', 'message_history', 'call_history') AND a.attnum > 0
                       AND col_description(v.oid, a.attnum) IS NULL";
-    assert_eq!(desk.count(silent).await, 0, "each column says what it is");
+    assert_eq!(fixture.count(silent).await, 0, "each column says what it is");
 }

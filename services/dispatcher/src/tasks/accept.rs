@@ -5,13 +5,12 @@ use redial_proto::{
     AgentRef, AgentSpec, ApiError, Code, Language, TaskId, TaskSubmission, limits,
     turn::{model_name, tool_name},
 };
-use redial_store::NewTask;
+use redial_records::NewTask;
 use uuid::Uuid;
 
 use crate::agents::{Declared, check, closest};
 
-/// Turns a submission into a task to write; it keeps the whole agent as it is now. An error means that nothing is
-/// written.
+/// Turns a submission into a task to write, with the whole agent as it is now. An error means that nothing is written.
 pub(crate) fn accept(
     submission: &TaskSubmission,
     declared: &Declared,
@@ -40,6 +39,7 @@ pub(crate) fn accept(
         key: submission.key.clone(),
         content,
         agent,
+        model: spec.model.clone(),
         language: spec.language.unwrap_or_else(|| Language::of(&submission.input)),
         spec: serde_json::to_string(spec).map_err(|error| wrong(error.to_string()))?,
         input: submission.input.clone(),
@@ -107,7 +107,7 @@ fn not_offered(name: &str, is_model: bool, tools: &Tools) -> String {
     format!("tools: no worker has registered a tool {shown:?}; {what}")
 }
 
-/// Tells "the same again" from "something else under the same key".
+/// Distinguishes a repeated submission from another one under the same key.
 fn content_of(submission: &TaskSubmission) -> Uuid {
     fingerprint(&serde_json::json!([submission.input, submission.agent, submission.conversation]))
 }

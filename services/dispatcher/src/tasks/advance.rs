@@ -1,28 +1,22 @@
-//! Advances tasks in batches: what came in for them goes through the engine, and what that decides is written in one
-//! transaction. Then jobs are published, calls cancelled, watchers told.
+//! Advances tasks in batches: locks them, plans each through the engine, writes the plans in one transaction, and
+//! carries out their effects.
 //!
-//! [`decide`] is the part inside of the transaction. A process that dies anywhere loses nothing: the inbox is consumed
-//! by the same transaction, jobs that were not published are found by the sweep over calls, and what is to be
-//! cancelled is asked for again when the task wakes.
+//! A process that dies anywhere loses nothing: the inbox is emptied by the same transaction, jobs that were not
+//! published are found by the sweep over calls, and what is to be cancelled is asked for again when the task wakes.
 
-mod calls;
-mod decide;
-mod request;
-#[cfg(test)]
-mod tests;
-mod unreadable;
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use std::{sync::Arc, time::Duration};
-
-use redial_engine::{call::submitted, publish::FIRST_CHECK_MS};
-use redial_proto::{SubmitStatus, TaskId, TaskNotice};
-use redial_records::Effect;
-use redial_store::{Advanced, StoreError, TaskChange};
+use redial_engine::{
+    publish::FIRST_CHECK_MS,
+    task::{Known, Needs, Paused, PlanContext, Planned, Planning, plan},
+};
+use redial_proto::{CallId, SubmitStatus, TaskId};
+use redial_records::{Effect, TaskStatus, TaskTransition};
+use redial_store::{LockedTasks, Store, StoreError};
 use redial_telemetry::metrics;
 use tokio::time::sleep;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use self::decide::Decider;
 use crate::{
     calls::submit::{metric_tool, status_name},
     context::Context,
@@ -32,40 +26,42 @@ use crate::{
 
 /// Tasks that are advanced in one transaction.
 const BATCH: u32 = 64;
-/// Batches that are worked on at once.
-const LANES: usize = 3;
-/// Between two looks for tasks that nobody poked.
+/// Batches that are advanced at once.
+const CONCURRENT_BATCHES: usize = 3;
+/// Between two sweeps for due tasks that were not woken here.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Batches of one look at most: what cannot be advanced must not keep it busy.
+/// Batches of one sweep at most: tasks that cannot be advanced must not keep it busy.
 const MOST_BATCHES: usize = 50;
+/// How often a batch is planned again after a failure of Postgres that passes by itself.
+const RETRIES: u32 = 3;
 
 pub(crate) fn start(context: &Arc<Context>, tasks: &TaskTracker, shutdown: &CancellationToken) {
-    for _ in 0..LANES {
-        tasks.spawn(lane(context.clone(), shutdown.clone()));
+    for _ in 0..CONCURRENT_BATCHES {
+        tasks.spawn(advance_woken(context.clone(), shutdown.clone()));
     }
     tasks.spawn(sweep(context.clone(), shutdown.clone()));
 }
 
-/// Advances the tasks that were poked, as many at once as piled up.
-async fn lane(context: Arc<Context>, shutdown: CancellationToken) {
+/// Advances tasks that were woken, as many at once as have piled up.
+async fn advance_woken(context: Arc<Context>, shutdown: CancellationToken) {
     while until(&shutdown, context.wake_set.wait()).await.is_some() {
         let tasks = context.wake_set.take(BATCH as usize);
         if let Err(error) = advance(&context, &tasks, true).await {
-            tracing::warn!(%error, tasks = tasks.len(), "tasks could not be advanced now; the next sweep does");
+            tracing::warn!(%error, tasks = tasks.len(), "tasks could not be advanced; the next sweep tries again");
         }
     }
 }
 
-/// Finds what nobody poked: another dispatcher died, or a task's time has come.
+/// Finds due tasks that were not woken here: another dispatcher died, or a task's time has come.
 async fn sweep(context: Arc<Context>, shutdown: CancellationToken) {
     while until(&shutdown, sleep(INTERVAL)).await.is_some() {
-        if let Err(error) = pass(&context).await {
-            tracing::warn!(%error, "the sweep over tasks waits for the database");
+        if let Err(error) = sweep_once(&context).await {
+            tracing::warn!(%error, "the sweep over tasks failed; the next one tries again");
         }
     }
 }
 
-async fn pass(context: &Context) -> Result<(), StoreError> {
+async fn sweep_once(context: &Context) -> Result<(), StoreError> {
     for _ in 0..MOST_BATCHES {
         let due = context.store.due_tasks(BATCH).await?;
         advance(context, &due, false).await?;
@@ -76,42 +72,114 @@ async fn pass(context: &Context) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Advances tasks. `wait`: for those that somebody else is about to advance; otherwise they are left to him.
+/// Advances tasks. `wait`: also those that another dispatcher has locked.
+///
+/// A batch that Postgres refuses for what one of its tasks holds is taken apart, so that the others go on.
 async fn advance(context: &Context, tasks: &[TaskId], wait: bool) -> Result<(), StoreError> {
     if tasks.is_empty() {
         return Ok(());
     }
     metrics().batch_size("advance", tasks.len());
-    let tools = context.registry.tools();
-    let advanced = context.store.advance(tasks, wait, FIRST_CHECK_MS, &mut Decider::new(&tools)).await?;
-    for task in advanced {
-        act(context, task).await;
+    let error = match advance_together(context, tasks, wait).await {
+        Err(error) if tasks.len() > 1 && !error.is_transient() => error,
+        done => return done,
+    };
+    tracing::warn!(%error, tasks = tasks.len(), "tasks could not be advanced together; trying one by one");
+    for task in tasks {
+        if let Err(error) = advance_together(context, &[*task], wait).await {
+            tracing::error!(%error, %task, "a task could not be advanced");
+        }
     }
     Ok(())
 }
 
-/// Carries out what a committed change asks for.
-async fn act(context: &Context, advanced: Advanced) {
-    let change = advanced.change;
-    count(&change);
-    let mut effects: Vec<Effect> = change.calls.iter().flat_map(submitted).collect();
-    effects.extend(advanced.stop.into_iter().map(Effect::CancelCall));
-    effects.extend(advanced.next.map(Effect::WakeTask));
-    effects.extend(
-        change
-            .steps
-            .last()
-            .map(|last| Effect::NotifyWatchers(TaskNotice { task: change.id, step: last.n, state: change.state })),
-    );
+async fn advance_together(context: &Context, tasks: &[TaskId], wait: bool) -> Result<(), StoreError> {
+    let mut tries = 0;
+    let written = loop {
+        match plan_and_write(context, tasks, wait).await {
+            Err(error) if error.is_transient() && tries < RETRIES => {
+                tries += 1;
+                tracing::debug!(%error, tries, "planning the tasks again");
+            }
+            done => break done?,
+        }
+    };
+    let mut effects = Vec::new();
+    for planned in written.plans {
+        for bug in planned.bugs {
+            tracing::error!(task = %planned.transition.task, bug, "a plan of a task met a bug");
+        }
+        count(&planned.transition);
+        effects.extend(planned.transition.effects);
+    }
+    effects.extend(written.next.into_iter().map(Effect::WakeTask));
     effects::carry_out(context, effects).await;
+    Ok(())
 }
 
-fn count(change: &TaskChange) {
-    for call in &change.calls {
+/// What is on record now.
+struct Written {
+    plans: Vec<Planned>,
+    /// Tasks whose turn it is now.
+    next: Vec<TaskId>,
+}
+
+async fn plan_and_write(context: &Context, tasks: &[TaskId], wait: bool) -> Result<Written, StoreError> {
+    let (store, tools) = (&context.store, context.registry.tools());
+    let mut locked = store.lock_tasks(tasks, wait).await?;
+    let mut new_id = CallId::generate;
+    let mut plan_context = PlanContext::new(&tools, &mut new_id);
+    let mut planning: Vec<Planning> =
+        locked.take_records().into_iter().map(|record| plan(record, &mut plan_context)).collect();
+    let mut plans = Vec::with_capacity(planning.len());
+    while !planning.is_empty() {
+        let mut paused = Vec::new();
+        for one in planning {
+            match one {
+                Planning::Done(planned) => plans.push(*planned),
+                Planning::Paused(one) => paused.push(*one),
+            }
+        }
+        let known = read(store, &mut locked, &paused).await?;
+        planning = paused.into_iter().zip(known).map(|(one, known)| one.resume(known, &mut plan_context)).collect();
+    }
+    let transitions: Vec<&TaskTransition> = plans.iter().map(|planned| &planned.transition).collect();
+    let next = locked.commit(store, &transitions, FIRST_CHECK_MS).await?;
+    Ok(Written { plans, next })
+}
+
+/// What paused plans need, in their order, with one statement for each kind of need.
+async fn read(store: &Store, locked: &mut LockedTasks, paused: &[Paused]) -> Result<Vec<Known>, StoreError> {
+    let (mut whole, mut calls) = (Vec::new(), Vec::new());
+    for one in paused {
+        match one.needs() {
+            Needs::Conversation => whole.push(one.task()),
+            Needs::Results(needed) => calls.extend(needed.iter().map(|call| (one.task(), call.clone()))),
+        }
+    }
+    let mut conversations = match whole.as_slice() {
+        [] => HashMap::new(),
+        whole => locked.conversations(store, whole).await?,
+    };
+    let mut results = HashMap::<TaskId, HashMap<String, String>>::new();
+    if !calls.is_empty() {
+        for ((task, call), result) in locked.results(store, &calls).await? {
+            results.entry(task).or_default().insert(call, result);
+        }
+    }
+    let known = |one: &Paused| match one.needs() {
+        Needs::Conversation => Known::Conversation(conversations.remove(&one.task()).unwrap_or_default()),
+        Needs::Results(_) => Known::Results(results.remove(&one.task()).unwrap_or_default()),
+    };
+    Ok(paused.iter().map(known).collect())
+}
+
+fn count(transition: &TaskTransition) {
+    for call in &transition.calls {
         let status = if call.refusal.is_some() { SubmitStatus::Refused } else { SubmitStatus::Accepted };
         metrics().calls_submitted(metric_tool(call), status_name(status), 1);
     }
-    if let Some(code) = change.code {
-        metrics().task_finished(code.as_str(), change.turns, change.corrections);
+    if let TaskStatus::Ended(outcome) = &transition.status {
+        metrics().task_finished(outcome.code.as_str(), transition.turns, transition.corrections);
     }
 }

@@ -5,7 +5,8 @@ use std::{sync::Arc, time::Instant};
 use redial_engine::tools::Tools;
 use redial_proto::{AgentRef, ApiError, Code, SubmitStatus, TaskResult, TaskState, TaskSubmission, limits, subjects};
 use redial_queue::{QueueError, Request};
-use redial_store::{NewTask, SubmittedTask};
+use redial_records::NewTask;
+use redial_store::SubmittedTask;
 use redial_telemetry::{metrics, submit_task};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -45,7 +46,7 @@ impl BatchWork<Request> for Submitter {
     }
 }
 
-/// Accepts tasks, writes them, begins them; says what became of each, in order.
+/// Accepts tasks, writes them, wakes them; returns the result of each, in order.
 pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>) -> Vec<TaskResult> {
     let declared = context.agents.at(Instant::now()).await;
     let incoming: Vec<Incoming> = incoming.into_iter().map(traced).collect();
@@ -60,7 +61,7 @@ pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>) -> Vec<Ta
         accepted = accept_all(&incoming, &declared, &context.registry.tools());
     }
     let mut tasks = Vec::with_capacity(accepted.len());
-    let places: Vec<Result<usize, ApiError>> = accepted
+    let positions: Vec<Result<usize, ApiError>> = accepted
         .into_iter()
         .map(|task| {
             tasks.push(task?);
@@ -68,18 +69,18 @@ pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>) -> Vec<Ta
         })
         .collect();
     let written = write(context, &tasks).await;
-    let result = |(place, warning): (Result<usize, ApiError>, Option<String>)| match place {
+    let result = |(position, warning): (Result<usize, ApiError>, Option<String>)| match position {
         Ok(n) => TaskResult { warning, ..written[n].clone() },
         Err(error) => TaskResult::rejected(error),
     };
-    let results: Vec<TaskResult> = places.into_iter().zip(warnings).map(result).collect();
+    let results: Vec<TaskResult> = positions.into_iter().zip(warnings).map(result).collect();
     for result in &results {
         metrics().task_submitted(status_name(result.status));
     }
     results
 }
 
-/// The task goes on in the trace of its own submission.
+/// Continues the trace of the submission.
 fn traced((task, traceparent): Incoming) -> Incoming {
     let agent = task.as_ref().ok().and_then(|task| match &task.agent {
         AgentRef::Name(name) => Some(name.as_str()),
@@ -106,7 +107,7 @@ fn is_unknown(task: &Result<NewTask, ApiError>) -> bool {
     task.as_ref().is_err_and(|error| matches!(error.code, Code::UnknownModel | Code::InvalidAgent))
 }
 
-/// Writes tasks, has them begun, and says what became of each, in order.
+/// Writes tasks, wakes them, and returns the result of each, in order.
 async fn write(context: &Context, tasks: &[NewTask]) -> Vec<TaskResult> {
     let mut results = Vec::with_capacity(tasks.len());
     for tasks in tasks.chunks(limits::MAX_BATCH) {

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
 
-mod life;
+mod outcomes;
 mod replayed;
 mod script;
 mod submission;

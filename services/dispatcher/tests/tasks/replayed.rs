@@ -1,6 +1,6 @@
 //! A task on record goes the same way again.
 
-use redial_dispatcher::replay::{Recorded, ended_call, replay};
+use redial_engine::task::{Recorded, replay};
 use redial_proto::{AgentSpec, Effect, Language, Policy, TaskDecision, TaskSubmission};
 use redial_store::Purpose;
 use redial_testkit::{Stack, obedient};
@@ -39,7 +39,7 @@ async fn a_replay_finds_nothing_unless_the_record_was_changed() {
     for mut report in reports {
         assert_eq!(report.task.code, Some(redial_proto::TaskCode::Answered), "{:?}", report.task);
         let records = store.task_calls(report.task.task).await.unwrap();
-        let ended: Vec<_> = records.iter().filter_map(ended_call).collect();
+        let ended: Vec<_> = records.iter().filter_map(|record| record.ended()).collect();
         assert_eq!(ended.len(), records.len());
         let differences = |report: &redial_proto::TaskReport| {
             replay(&Recorded {

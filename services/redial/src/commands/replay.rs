@@ -3,11 +3,12 @@
 
 use std::{fs, path::Path, process::ExitCode};
 
-use redial_dispatcher::replay::{Difference, Recorded, replay};
+use redial_engine::task::{Difference, Recorded, replay};
 use redial_proto::{
-    AgentSpec, ApiError, CallId, CallState, Code, ErrorClass, Language, StoredMessage, TaskId, TaskStep,
+    AgentSpec, ApiError, CallId, CallState, Code, ErrorClass, Failure, FieldError, Language, StoredMessage, TaskId,
+    TaskStep,
 };
-use redial_store::EndedCall;
+use redial_records::EndedCall;
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
@@ -103,13 +104,20 @@ impl SavedCall {
             turn: self.turn,
             call_index: self.call_index,
             state: self.state,
-            class: self.class,
-            message: self.message.clone(),
-            details: self.details.as_deref().or(of_attempt).map(text),
+            failure: self.class.map(|class| Failure {
+                details: details(self.details.as_deref().or(of_attempt)),
+                effect_possible: self.state == CallState::Unknown,
+                ..Failure::new(class, self.message.clone().unwrap_or_default())
+            }),
             output: output.and_then(|last| last.output.as_deref()).map(text),
             arguments: (self.call_index == 0).then(|| text(&self.arguments)),
         })
     }
+}
+
+/// Broken rules. What cannot be read is left out, as a dispatcher does.
+fn details(json: Option<&RawValue>) -> Vec<FieldError> {
+    json.and_then(|json| serde_json::from_str(json.get()).ok()).unwrap_or_default()
 }
 
 impl Saved {
@@ -236,9 +244,10 @@ mod tests {
                 .ended()
                 .unwrap()
         };
-        assert!(failed("invalid_arguments").details.is_some());
+        let details = |call: &EndedCall| call.failure.as_ref().unwrap().details.len();
+        assert_eq!(details(&failed("invalid_arguments")), 1);
         let other = failed("lost");
-        assert_eq!((other.details, other.output), (None, None));
+        assert_eq!((details(&other), other.output), (0, None));
     }
 
     #[test]

@@ -1,13 +1,20 @@
-//! Tasks: what came in for one goes through the engine, and what that decides is written in one transaction.
+//! Tasks: the engine plans them from what is in the tables, and its transitions are written in one transaction.
 
-use redial_engine::task::{Event, Step, Task, step};
-use redial_proto::{CallState, Effect, Language, Message, TaskState};
+use std::collections::HashMap;
+
+use redial_engine::task::{Known, Needs, PlanContext, Planning, plan};
+use redial_proto::{
+    CallId, CallState, Effect as ToolEffect, ErrorClass, Failure, Language, Message, Role, StoredMessage, TaskId,
+    TaskState,
+};
+use redial_records::{Effect, EndedCall, InboxItem, NewCall, StartInfo, TaskRecord, TaskStatus, TaskTransition};
+use uuid::Uuid;
 
 use super::{
     World,
     database::Fate,
-    dispatcher, invent,
-    rows::{CallNo, Item, Ms, Place, Row, What, since, time},
+    invent,
+    rows::{CallNo, Item, Place, Row, What, call_id, since, time},
 };
 use crate::{Invariant, Mutation, random::mix};
 
@@ -15,18 +22,9 @@ use crate::{Invariant, Mutation, random::mix};
 #[derive(Clone, Debug)]
 pub(super) struct Decision {
     task: u8,
-    /// The last step that was on record.
-    was_step: u32,
-    after: Task,
-    steps: u32,
-    wake_at: Option<Ms>,
-    messages: Vec<(u32, Message)>,
-    calls: Vec<Row>,
-    /// Calls to stop.
-    cancel: Vec<Place>,
+    transition: TaskTransition,
     /// Items of the inbox that are dealt with.
     received: Vec<u32>,
-    starts: bool,
 }
 
 impl World {
@@ -39,8 +37,8 @@ impl World {
 
     fn is_task_due(&self, task: usize) -> bool {
         let row = &self.tables.tasks[task];
-        let came_in = || self.tables.inbox.iter().any(|item| usize::from(item.task) == task);
-        row.exists && (row.wake_at.is_some_and(|at| at <= self.now) || came_in())
+        let has_items = || self.tables.inbox.iter().any(|item| usize::from(item.task) == task);
+        row.exists && (row.wake_at.is_some_and(|at| at <= self.now) || has_items())
     }
 
     pub(super) fn next_task(&mut self, n: usize, pick: u32) {
@@ -50,7 +48,7 @@ impl World {
         }
     }
 
-    /// Locks a task, takes what came in, decides, writes: one transaction. Then jobs are published and calls cancelled.
+    /// Locks a task, plans it, writes the plan: one transaction. Then its effects are carried out.
     fn advance_task(&mut self, d: usize, task: usize, pick: u32) {
         let fate = Fate::of(pick);
         let overtaken = self.unlocked.take();
@@ -65,54 +63,143 @@ impl World {
             return;
         }
         if self.transaction(d, fate, |world| world.write(&decision)).is_some() {
-            self.written(d, &decision);
+            self.act_on_task(d, decision);
         }
         if let Some(overtaken) = overtaken {
             self.write(&overtaken);
-            self.written(d, &overtaken);
+            self.act_on_task(d, overtaken);
         }
     }
 
-    // ---- Deciding ----
+    // ---- Planning ----
 
-    /// What becomes of a task; `None` if it goes on waiting, or is over.
+    /// What becomes of a task; `None` if it goes on waiting, or has ended.
     fn decide(&mut self, task: usize) -> Option<Decision> {
         let number = task as u8;
         let inbox = &self.tables.inbox;
         let items: Vec<Item> = inbox.iter().filter(|item| item.task == number).copied().collect();
-        let row = &self.tables.tasks[task];
-        let (state, is_due) = (row.state, row.wake_at.is_some_and(|at| at <= self.now));
+        let state = self.tables.tasks[task].state;
         let cancelled = items.iter().any(|item| item.what == What::Cancel);
         let starts = state == TaskState::Waiting && !cancelled && self.may_start(task);
         if state.is_terminal() || (state == TaskState::Waiting && !starts && !cancelled) {
             self.leave_waiting(task, &items);
             return None;
         }
-        let mut decision = Decision {
-            task: number,
-            was_step: row.last_step,
-            after: row.task.clone(),
-            steps: 0,
-            wake_at: None,
-            messages: Vec::new(),
-            calls: Vec::new(),
-            cancel: Vec::new(),
-            received: items.iter().map(|item| item.id).collect(),
-            starts,
+        let record = self.record(task, &items, starts);
+        let received = items.iter().map(|item| item.id).collect();
+        Some(Decision { task: number, transition: self.plan_task(record), received })
+    }
+
+    /// Lets the engine plan, with what it needs of the conversation.
+    fn plan_task(&mut self, record: TaskRecord) -> TaskTransition {
+        let mut ids = self.ids;
+        let mut new_id = || {
+            ids += 1;
+            CallId(Uuid::from_u128(ids))
         };
-        if starts {
-            let started = self.started(task);
-            self.feed(&mut decision, started);
+        let mut context = PlanContext::new(&self.tools, &mut new_id);
+        let mut planning = plan(record, &mut context);
+        let planned = loop {
+            let paused = match planning {
+                Planning::Done(planned) => break planned,
+                Planning::Paused(paused) => paused,
+            };
+            let known = match paused.needs() {
+                Needs::Conversation => Known::Conversation(self.conversation()),
+                Needs::Results(calls) => Known::Results(self.results(calls)),
+            };
+            planning = paused.resume(known, &mut context);
+        };
+        self.ids = ids;
+        if let Some(bug) = planned.bugs.first() {
+            self.accuse(Invariant::OneAnswerPerCall, || bug.clone());
         }
-        for item in items {
-            if let Some(event) = self.event(number, item.what) {
-                self.feed(&mut decision, event);
-            }
+        planned.transition
+    }
+
+    fn record(&self, task: usize, items: &[Item], starts: bool) -> TaskRecord {
+        let row = &self.tables.tasks[task];
+        TaskRecord {
+            id: TaskId(Uuid::from_u128(task as u128)),
+            tenant: String::new(),
+            conversation: String::new(),
+            state: row.state,
+            language: Language::En,
+            spec: self.agents[usize::from(self.setup.seed >> 63 == 1)].clone(),
+            input: "please".to_owned(),
+            progress: row.progress.clone(),
+            last_step: row.last_step,
+            wake_at: row.wake_at.map(time),
+            traceparent: None,
+            read_at: time(self.now),
+            inbox: items.iter().filter_map(|item| self.item(item)).collect(),
+            start: starts.then(|| self.start_info(task)),
         }
-        if is_due && state == TaskState::Running {
-            self.feed(&mut decision, Event::Woken);
+    }
+
+    fn start_info(&self, task: usize) -> StartInfo {
+        let messages = &self.tables.messages;
+        let system = messages.iter().filter(|(_, message)| message.role == Role::System).max_by_key(|(seq, _)| *seq);
+        let before = self.tables.tasks[..task].iter().rev().find(|row| row.last_step > 0);
+        StartInfo {
+            next_seq: messages.iter().map(|(seq, _)| *seq).max().unwrap_or(0) + 1,
+            system: system.map(|(_, message)| message.content.clone()),
+            carried: before.and_then(|row| row.progress.clone()),
         }
-        Some(decision)
+    }
+
+    fn item(&self, item: &Item) -> Option<InboxItem> {
+        Some(match item.what {
+            What::Start => InboxItem::Start,
+            What::Cancel => InboxItem::Cancel,
+            What::Retrying => InboxItem::Retrying {
+                call: CallId(Uuid::nil()),
+                turn: 0,
+                call_index: 0,
+                tool: String::new(),
+                attempt: 1,
+                class: ErrorClass::Unavailable,
+                message: String::new(),
+                next_at: time(self.now),
+            },
+            What::Ended(call) => InboxItem::Ended(self.ended_call(item.task, call)?),
+        })
+    }
+
+    fn ended_call(&self, task: u8, call: CallNo) -> Option<EndedCall> {
+        let row = self.row(call);
+        let Place { turn, call_index, .. } = row.place?;
+        let output = || match call_index {
+            0 => invent::reply(mix(self.setup.seed ^ u64::from(task) << 32 ^ u64::from(turn))),
+            _ => invent::output(call),
+        };
+        let request = self.tables.requests.iter().find(|(id, _)| *id == row.id);
+        let unknown = row.state == CallState::Unknown;
+        Some(EndedCall {
+            call: row.id,
+            turn,
+            call_index,
+            state: row.state,
+            failure: row.class.map(|class| Failure { effect_possible: unknown, ..Failure::new(class, "it failed") }),
+            output: (row.state == CallState::Succeeded).then(output),
+            arguments: request.map(|(_, request)| request.clone()),
+        })
+    }
+
+    fn conversation(&self) -> Vec<StoredMessage> {
+        let stored = |(seq, message): &(u32, Message)| StoredMessage {
+            seq: *seq,
+            task: TaskId(Uuid::nil()),
+            at: time(0),
+            message: message.clone(),
+        };
+        self.tables.messages.iter().map(stored).collect()
+    }
+
+    fn results(&self, calls: &[String]) -> HashMap<String, String> {
+        let messages = self.tables.messages.iter().map(|(_, message)| message);
+        let answer = |message: &Message| Some((message.call_id.clone()?, message.content.clone()));
+        messages.filter_map(answer).filter(|(call, _)| calls.contains(call)).collect()
     }
 
     /// No task of the conversation runs, and no older one waits.
@@ -135,81 +222,27 @@ impl World {
         }
     }
 
-    fn started(&self, task: usize) -> Event {
-        let last = self.tables.messages.iter().map(|(seq, _)| *seq).max().unwrap_or(0);
-        let before = (0..task).rev().find(|n| self.tables.tasks[*n].last_step > 0);
-        let carried = before.map_or(serde_json::Value::Null, |n| self.tables.tasks[n].task.carried());
-        Event::Started { input: "please".to_owned(), first_seq: last + 1, system: last == 0, carried }
-    }
-
-    fn event(&self, task: u8, what: What) -> Option<Event> {
-        Some(match what {
-            What::Start => return None,
-            What::Cancel => Event::CancelRequested,
-            What::Retrying => Event::Retrying,
-            What::Ended(call) => {
-                let row = self.row(call);
-                let place = row.place?;
-                let failure = || {
-                    invent::failed(
-                        row.class.unwrap_or(redial_proto::ErrorClass::Internal),
-                        row.state == CallState::Unknown,
-                    )
-                };
-                let succeeded = row.state == CallState::Succeeded;
-                let (turn, call_index) = (place.turn, place.call_index);
-                if call_index == 0 {
-                    let seed = mix(self.setup.seed ^ u64::from(task) << 32 ^ u64::from(turn));
-                    let end = if succeeded { Ok(invent::reply(seed)) } else { Err(failure()) };
-                    Event::TurnEnded { turn, end }
-                } else {
-                    let end = if succeeded { Ok(format!("{{\"n\":{call}}}")) } else { Err(failure()) };
-                    Event::CallEnded { turn, call_index, end }
-                }
-            }
-        })
-    }
-
-    fn feed(&mut self, decision: &mut Decision, event: Event) {
-        let woken = matches!(event, Event::Woken);
-        let agent = &self.agents[usize::from(self.setup.seed >> 63 == 1)];
-        let Step { decisions, messages, calls, turn, cancel, wake_at, .. } =
-            step(&mut decision.after, agent, Language::En, event, time(self.now));
-        decision.steps += u32::from(!woken || !decisions.is_empty());
-        decision.messages.extend(messages);
-        decision.wake_at = wake_at.map(since);
-        let place = |turn, call_index| Place { task: decision.task, turn, call_index };
-        decision.cancel.extend(cancel.iter().map(|(turn, call_index)| place(*turn, *call_index)));
-        let wanted = calls.iter().filter(|call| call.refusal.is_none()).map(|call| place(call.turn, call.call_index));
-        let wanted: Vec<Place> = wanted.chain(turn.map(|turn| place(turn.turn, 0))).collect();
-        decision.calls.extend(wanted.into_iter().map(|place| self.new_call(place)));
-    }
-
-    fn new_call(&self, place: Place) -> Row {
-        let number = mix(self.setup.seed ^ u64::from(place.turn) << 8 ^ u64::from(place.call_index)) as usize;
-        let effect = if place.call_index == 0 { Effect::Idempotent } else { Effect::ALL[number % 4] };
-        Row { place: Some(place), ..Row::new(effect, 3, 3_600_000) }
-    }
-
     // ---- Writing ----
 
     fn write(&mut self, decision: &Decision) {
-        let task = usize::from(decision.task);
-        self.write_messages(decision);
+        let (task, transition) = (usize::from(decision.task), &decision.transition);
+        self.write_messages(transition);
         let row = &mut self.tables.tasks[task];
-        let state = decision.after.state();
+        let state = transition.status.state();
         row.state = state;
-        row.task.clone_from(&decision.after);
-        row.wake_at = decision.wake_at.or((state == TaskState::Waiting).then_some(self.now + 1_000));
-        row.last_step = decision.was_step + decision.steps;
-        for n in 1..=decision.steps {
-            self.tables.steps.push((decision.task, decision.was_step + n));
-        }
+        row.progress = Some(transition.progress.clone());
+        row.wake_at = match transition.status {
+            TaskStatus::Waiting { wake_at } => Some(since(wake_at)),
+            TaskStatus::Running { wake_at } => wake_at.map(since),
+            TaskStatus::Ended(_) => None,
+        };
+        row.last_step = transition.steps.last().map_or(transition.last_step, |step| step.n);
+        self.tables.steps.extend(transition.steps.iter().map(|step| (decision.task, step.n)));
         self.tables.inbox.retain(|item| !decision.received.contains(&item.id));
-        for call in &decision.calls {
-            self.write_call(*call);
+        for call in transition.calls.iter().filter(|call| call.refusal.is_none()) {
+            self.write_call(decision.task, call);
         }
-        if decision.starts && self.has_other_running(task) {
+        if transition.starts && self.has_other_running(task) {
             self.accuse(Invariant::OneTaskAtATime, || format!("task {task} starts beside another one"));
         }
         if state.is_terminal() {
@@ -217,8 +250,8 @@ impl World {
         }
     }
 
-    fn write_messages(&mut self, decision: &Decision) {
-        for (seq, message) in &decision.messages {
+    fn write_messages(&mut self, transition: &TaskTransition) {
+        for (seq, message) in &transition.messages {
             if self.tables.messages.iter().any(|(there, _)| there == seq) {
                 self.accuse(Invariant::MessagesWithoutGaps, || format!("message {seq} is written twice"));
             }
@@ -226,12 +259,19 @@ impl World {
         }
     }
 
-    fn write_call(&mut self, call: Row) {
-        if self.tables.calls.iter().any(|row| row.place == call.place) {
-            return self.accuse(Invariant::OneAnswerPerCall, || format!("{:?} is written twice", call.place));
+    fn write_call(&mut self, task: u8, call: &NewCall) {
+        let Some(of) = call.task else { return };
+        let place = Place { task, turn: of.turn, call_index: of.call_index };
+        if self.tables.calls.iter().any(|row| row.place == Some(place)) {
+            return self.accuse(Invariant::OneAnswerPerCall, || format!("{place:?} is written twice"));
         }
+        let seed = mix(self.setup.seed ^ u64::from(place.turn) << 8 ^ u64::from(place.call_index)) as usize;
+        let effect = if place.call_index == 0 { ToolEffect::Idempotent } else { ToolEffect::ALL[seed % 4] };
         let number = self.tables.calls.len() as CallNo;
-        self.tables.calls.push(call);
+        self.tables.calls.push(Row { place: Some(place), id: call.id, ..Row::new(effect, 3, 3_600_000) });
+        if place.call_index == 0 {
+            self.tables.requests.push((call.id, call.arguments.clone()));
+        }
         self.insert(number);
     }
 
@@ -248,22 +288,30 @@ impl World {
         }
     }
 
-    /// Does what a committed decision asks for.
-    fn written(&mut self, d: usize, decision: &Decision) {
-        self.tell(|| format!("dispatcher {d} advances task {}: it is {}", decision.task, decision.after.state()));
-        for call in 0..self.tables.calls.len() {
-            let row = self.tables.calls[call];
-            let Some(place) = row.place else { continue };
-            if decision.calls.iter().any(|new| new.place == Some(place)) {
-                self.tell(|| {
-                    format!("    its call {call} (turn {}, call_index {}) is ready", place.turn, place.call_index)
-                });
-                self.publish(super::Job { call: call as CallNo, attempt: 1 }, 1);
-            }
-            if decision.cancel.contains(&place) && row.is_open() {
-                let what = dispatcher::Task::Cancel { call: call as CallNo, for_client: false };
-                self.dispatchers[d].begin(what);
+    /// Carries out the effects of a committed transition. They name calls by the ids that the plan gave them.
+    fn act_on_task(&mut self, d: usize, decision: Decision) {
+        let state = decision.transition.status.state();
+        self.tell(|| format!("dispatcher {d} advances task {}: it is {state}", decision.task));
+        for effect in decision.transition.effects {
+            match effect {
+                Effect::PublishJob(mut job) => {
+                    let Some(call) = self.written_call(job.job.call) else { continue };
+                    if let Some(Place { turn, call_index, .. }) = self.row(call).place {
+                        self.tell(|| format!("    its call {call} (turn {turn}, call index {call_index}) is ready"));
+                    }
+                    job.job.call = call_id(call);
+                    self.carry_out(d, Effect::PublishJob(job));
+                }
+                Effect::CancelCall(id) => {
+                    let Some(call) = self.written_call(id) else { continue };
+                    self.carry_out(d, Effect::CancelCall(call_id(call)));
+                }
+                other => self.carry_out(d, other),
             }
         }
+    }
+
+    fn written_call(&self, id: CallId) -> Option<CallNo> {
+        self.tables.calls.iter().position(|row| row.id == id).map(|call| call as CallNo)
     }
 }

@@ -1,19 +1,40 @@
-//! Agents, failures and answers of models.
+//! Agents, tools, failures, answers of models, and results of tools.
 
-use redial_engine::task::{CallFailure, Proposed, Reply, Verdict};
-use redial_proto::{AgentSpec, Budgets, ErrorClass, Failure, Finish, Usage};
+use std::sync::Arc;
+
+use redial_engine::tools::{Tool, Tools};
+use redial_proto::{AgentSpec, Budgets, ErrorClass, Failure, Finish, ReplyCall, ToolSpec, TurnReply, Usage, turn};
+use serde_json::json;
 
 use crate::random::Random;
 
-/// An agent with small budgets, and one with a fallback model and hardly any time.
-pub(super) fn agents() -> [AgentSpec; 2] {
-    let mut plain = AgentSpec::new("small");
+/// The tools of agents: name, polling, sequential.
+const TOOLS: [(&str, bool, bool); 4] =
+    [("look", false, false), ("watch", true, false), ("move", false, true), ("turn", true, true)];
+
+/// An agent with small budgets, and one with a fallback model and hardly any time; as JSON.
+pub(super) fn agents() -> [String; 2] {
+    let mut plain = AgentSpec { tools: vec!["*".to_owned()], result_bytes: 256, ..AgentSpec::new("small") };
     plain.budgets = Budgets { turns: 4, corrections: 2, tool_calls: 5, seconds: 1_800, ..Budgets::default() };
     let mut hurried = plain.clone();
     hurried.fallback_model = Some("large".to_owned());
     "be brief".clone_into(&mut hurried.system);
     hurried.budgets.seconds = 60;
-    [plain, hurried]
+    [plain, hurried].map(|agent| serde_json::to_string(&agent).unwrap_or_default())
+}
+
+/// The registered tools and models.
+pub(super) fn tools() -> Tools {
+    let parameters = json!({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]});
+    let tool = |(name, polling, sequential): (&str, bool, bool)| ToolSpec {
+        parameters: parameters.clone(),
+        polling,
+        sequential,
+        ..ToolSpec::named(name)
+    };
+    let model = |name: &str| ToolSpec { pool: turn::POOL.to_owned(), ..ToolSpec::named(turn::tool_name(name)) };
+    let specs = TOOLS.into_iter().map(tool).chain(["small", "large"].map(model));
+    specs.filter_map(|spec| Some((spec.name.clone(), Arc::new(Tool::new(spec).ok()?)))).collect()
 }
 
 /// The failures of a class: without and with a possible effect.
@@ -22,11 +43,11 @@ pub(super) fn failures(class: ErrorClass) -> [Failure; 2] {
     [failure.clone().without_effect(), failure]
 }
 
-/// What a model answers in a turn. Always the same for the same turn of the same task.
-pub(super) fn reply(seed: u64) -> Reply {
+/// What a model answers in a turn, as JSON. Always the same for the same turn of the same task.
+pub(super) fn reply(seed: u64) -> String {
     let mut random = Random::new(seed);
     let usage = Usage { input_tokens: 10, output_tokens: 5, cost_micros: 1 };
-    let mut reply = Reply { finish: Finish::Stop, usage, ..Reply::default() };
+    let mut reply = TurnReply { finish: Finish::Stop, usage, ..TurnReply::default() };
     match random.below(8) {
         0..=2 => reply.text = Some("done".to_owned()),
         3 => {}
@@ -35,33 +56,23 @@ pub(super) fn reply(seed: u64) -> Reply {
             reply.calls = (0..=random.below(3)).map(|_| proposed(&mut random)).collect();
         }
     }
-    reply
+    serde_json::to_string(&reply).unwrap_or_default()
 }
 
-fn proposed(random: &mut Random) -> Proposed {
-    let arguments = format!("{{\"a\":{}}}", random.below(3));
-    let sequential = random.percent(30);
-    let tool = if sequential { "move" } else { "look" }.to_owned();
-    let verdict = match random.below(10) {
-        0 => Verdict::Answered { tool: tool.clone(), output: "{}".to_owned() },
-        1 => Verdict::Refused {
-            tool: Some(tool.clone()),
-            version: "1".to_owned(),
-            failure: failed(ErrorClass::InvalidArguments, false),
-        },
-        _ => Verdict::Run {
-            tool: tool.clone(),
-            arguments: arguments.clone(),
-            repairs: Vec::new(),
-            version: "1".to_owned(),
-            polling: random.percent(50),
-            sequential,
-        },
+/// A call as a model writes it: to a tool, with wrong arguments, to no tool, or to read on in an earlier result.
+fn proposed(random: &mut Random) -> ReplyCall {
+    let (tool, ..) = TOOLS[random.below(4) as usize];
+    let (name, arguments) = match random.below(12) {
+        0 => ("read_result", format!("{{\"call_id\":\"c{}_1\",\"offset\":10}}", 2 + random.below(8))),
+        1 => (tool, "{\"a\":\"x\"}".to_owned()),
+        2 => ("nothing", "{}".to_owned()),
+        _ => (tool, format!("{{\"a\":{}}}", random.below(3))),
     };
-    Proposed { name: tool, arguments, verdict }
+    ReplyCall { name: name.to_owned(), arguments }
 }
 
-/// The end of a call without a result, as its task hears of it.
-pub(super) fn failed(class: ErrorClass, unknown: bool) -> CallFailure {
-    CallFailure { class, message: "it failed".to_owned(), details: Vec::new(), unknown }
+/// What a tool's call gives, as JSON: now and then more than a model is shown at once.
+pub(super) fn output(call: u8) -> String {
+    let text = if call % 4 == 3 { "x".repeat(400) } else { String::new() };
+    format!("{{\"n\":{call},\"text\":\"{text}\"}}")
 }

@@ -1,7 +1,5 @@
 //! The moves of a plan.
 
-use redial_engine::task;
-
 use super::{
     World,
     database::Fate,
@@ -88,7 +86,7 @@ impl World {
             let now = world.now;
             let row = &mut world.tables.tasks[usize::from(task)];
             if !row.exists {
-                (row.exists, row.task, row.wake_at) = (true, task::Task::default(), Some(now + 1_000));
+                (row.exists, row.progress, row.wake_at) = (true, None, Some(now + 1_000));
                 world.tables.tell(task, What::Start);
             }
         });

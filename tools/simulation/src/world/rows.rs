@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use chrono::DateTime;
-use redial_engine::{Time, task::Task};
+use redial_engine::Time;
 use redial_proto::{CallId, CallState, ClaimId, Effect, ErrorClass, Message, RetryOverride, TaskState, WorkerId};
 use redial_records::{CallFacts, CallRecord};
 use uuid::Uuid;
@@ -54,6 +54,8 @@ pub(crate) struct Row {
     pub(crate) cancel_requested: bool,
     pub(crate) class: Option<ErrorClass>,
     pub(crate) place: Option<Place>,
+    /// As its task knows it; nil for a bare call.
+    pub(crate) id: CallId,
 }
 
 /// Whose call it is.
@@ -86,6 +88,7 @@ impl Row {
             cancel_requested: false,
             class: None,
             place: None,
+            id: CallId(Uuid::nil()),
         }
     }
 
@@ -180,7 +183,7 @@ pub(crate) struct AttemptRow {
 pub(crate) struct TaskRow {
     pub(crate) exists: bool,
     pub(crate) state: TaskState,
-    pub(crate) task: Task,
+    pub(crate) progress: Option<String>,
     pub(crate) last_step: u32,
     pub(crate) wake_at: Option<Ms>,
 }
@@ -213,6 +216,8 @@ pub(crate) struct Tables {
     pub(crate) inbox: Vec<Item>,
     pub(crate) items: u32,
     pub(crate) messages: Vec<(u32, Message)>,
+    /// What models were asked, as JSON.
+    pub(crate) requests: Vec<(CallId, String)>,
     /// Task and number.
     pub(crate) steps: Vec<(u8, u32)>,
 }
@@ -225,6 +230,7 @@ impl Tables {
         self.tasks.clear();
         self.inbox.clear();
         self.messages.clear();
+        self.requests.clear();
         self.steps.clear();
         self.items = 0;
     }

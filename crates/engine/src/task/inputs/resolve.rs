@@ -1,36 +1,36 @@
-//! What the arguments' pipeline says to each call of a model's reply. Pure.
+//! The arguments' pipeline over each call of a model's reply.
 //!
-//! A reply is resolved against the tools that its model was *offered*, not against those that are known by now: it is
-//! the same whenever it is done, also when a recorded task is replayed.
+//! A reply is resolved against the tools that its model was *offered*, not against those that are known by now: the
+//! verdict is the same whenever it is reached, also when a recorded task is replayed.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, mem, sync::Arc};
 
-use redial_arguments::{Refusal, Schema, tool_name_in};
-use redial_engine::{
-    task::{CallFailure, Proposed, Reply, Verdict},
-    view,
-};
-use redial_proto::{ErrorClass, Language, Repair, ReplyCall, StoredMessage, ToolOffer, TurnReply, limits};
+use redial_arguments::{Refusal, Repairs, Schema, tool_name_in};
+use redial_proto::{ErrorClass, Failure, Language, Repair, ReplyCall, ToolOffer, TurnReply, limits};
 use serde::Deserialize;
 
-use redial_engine::{
-    accept::repairs,
+use super::conversation::Conversation;
+use crate::{
+    task::{
+        event::{Proposed, Reply, Verdict},
+        step::failed,
+    },
     tools::{Tool, Tools},
+    view,
 };
 
-/// Calls that a model may ask for at once. More is a model that repeats itself for ever.
+/// Calls that a model may ask for at once. A model that asks for more repeats itself without end.
 const MAX_CALLS: usize = 128;
 
-/// What the model of a reply had before it.
+/// What the model of a reply was shown.
 #[derive(Clone, Copy)]
 pub(crate) struct Shown<'a> {
     /// The tools that it was offered.
     pub(crate) offers: &'a [ToolOffer],
-    /// The whole conversation.
-    pub(crate) messages: &'a [StoredMessage],
+    pub(crate) conversation: &'a Conversation,
     /// Longest tool result, in bytes.
     pub(crate) result_bytes: u32,
-    /// What it is told is in this language.
+    /// Language of what it is told.
     pub(crate) language: Language,
 }
 
@@ -40,15 +40,20 @@ pub(crate) struct Resolver<'a> {
     tools: &'a Tools,
     /// Schemas of offers that have changed since, by version.
     others: HashMap<String, Result<Arc<Schema>, String>>,
+    /// Results that must be read before the reply can be resolved.
+    missing: Vec<String>,
+    /// What only a bug of Redial explains.
+    bugs: Vec<String>,
 }
 
 impl<'a> Resolver<'a> {
     pub(crate) fn new(tools: &'a Tools) -> Self {
-        Self { tools, others: HashMap::new() }
+        Self { tools, others: HashMap::new(), missing: Vec::new(), bugs: Vec::new() }
     }
 
-    /// A model's reply, each call of it with what would become of it.
-    pub(crate) fn reply(&mut self, reply: TurnReply, shown: Shown<'_>) -> Reply {
+    /// A model's reply, each call of it with its verdict. The error names results of earlier calls that have to be read
+    /// first.
+    pub(crate) fn reply(&mut self, reply: TurnReply, shown: Shown<'_>) -> Result<Reply, Vec<String>> {
         let (mut calls, mut problem) = (reply.calls, reply.problem);
         if calls.len() > MAX_CALLS {
             problem = Some(format!("{} calls were asked for at once; allowed: {MAX_CALLS}", calls.len()));
@@ -58,15 +63,25 @@ impl<'a> Resolver<'a> {
             let verdict = self.verdict(&call, shown);
             Proposed { name: call.name, arguments: call.arguments, verdict }
         });
-        Reply {
-            calls: calls.collect(),
+        let calls = calls.collect();
+        if !self.missing.is_empty() {
+            self.bugs.clear();
+            return Err(mem::take(&mut self.missing));
+        }
+        Ok(Reply {
+            calls,
             text: reply.text,
             thought: reply.thought,
             finish: reply.finish,
             problem,
             usage: reply.usage,
             provider: reply.provider,
-        }
+        })
+    }
+
+    /// Takes what went wrong since the last time that only a bug of Redial explains; for the log.
+    pub(crate) fn take_bugs(&mut self) -> Vec<String> {
+        mem::take(&mut self.bugs)
     }
 
     fn verdict(&mut self, call: &ReplyCall, shown: Shown<'_>) -> Verdict {
@@ -79,7 +94,7 @@ impl<'a> Resolver<'a> {
             Some(offer) => {
                 self.run(call, renamed, offer, shown).unwrap_or_else(|failure| refused(Some(offer), failure))
             }
-            None => refused(None, internal("the offer is gone")),
+            None => refused(None, self.internal("the offer is gone")),
         }
     }
 
@@ -90,18 +105,19 @@ impl<'a> Resolver<'a> {
         renamed: Option<Repair>,
         offer: &ToolOffer,
         shown: Shown<'_>,
-    ) -> Result<Verdict, CallFailure> {
+    ) -> Result<Verdict, Failure> {
         let tool = offer.name.clone();
         if call.arguments.len() > limits::MAX_ARGUMENTS {
             let (size, most) = (call.arguments.len(), limits::MAX_ARGUMENTS);
             let message = format!("the arguments take {size} bytes; allowed: {most}");
             return Err(failed(ErrorClass::MalformedArguments, message));
         }
-        let schema = self.schema(offer).map_err(|error| internal(&error))?;
-        let resolved = schema.resolve_in(&call.arguments, repairs(offer.repairs), shown.language).map_err(failure)?;
+        let schema = self.schema(offer).map_err(|error| self.internal(&error))?;
+        let repairs = if offer.repairs { Repairs::On } else { Repairs::Off };
+        let resolved = schema.resolve_in(&call.arguments, repairs, shown.language).map_err(failure)?;
         let arguments = resolved.arguments.into_owned();
         if tool == view::READ_RESULT {
-            return Ok(Verdict::Answered { output: read_result(&arguments, shown)?, tool });
+            return Ok(Verdict::Answered { output: self.read_result(&arguments, shown)?, tool });
         }
         Ok(Verdict::Run {
             tool,
@@ -126,46 +142,46 @@ impl<'a> Resolver<'a> {
         let version = format!("{} {}", offer.name, offer.version);
         self.others.entry(version).or_insert_with(compile).clone()
     }
+
+    /// The answer to the built-in tool.
+    fn read_result(&mut self, arguments: &str, shown: Shown<'_>) -> Result<String, Failure> {
+        #[derive(Deserialize)]
+        struct Asked {
+            call_id: String,
+            offset: u64,
+        }
+        let wrong = |message| failed(ErrorClass::InvalidArguments, message);
+        let asked: Asked = serde_json::from_str(arguments).map_err(|error| wrong(error.to_string()))?;
+        let Ok(result) = shown.conversation.result(&asked.call_id) else {
+            self.missing.push(asked.call_id);
+            return Ok(String::new());
+        };
+        let limit = usize::try_from(shown.result_bytes).unwrap_or(usize::MAX);
+        view::read_result(&asked.call_id, result, asked.offset, limit).map_err(wrong)
+    }
+
+    fn internal(&mut self, what: &str) -> Failure {
+        self.bugs.push(format!("a call of a model cannot be resolved: {what}"));
+        failed(ErrorClass::Internal, format!("Redial failed: {what}"))
+    }
 }
 
-fn refused(offer: Option<&ToolOffer>, failure: CallFailure) -> Verdict {
+fn refused(offer: Option<&ToolOffer>, failure: Failure) -> Verdict {
     let (tool, version) = offer.map(|offer| (offer.name.clone(), offer.version.clone())).unzip();
     Verdict::Refused { tool, version: version.unwrap_or_default(), failure }
-}
-
-/// The answer to the built-in tool.
-fn read_result(arguments: &str, shown: Shown<'_>) -> Result<String, CallFailure> {
-    #[derive(Deserialize)]
-    struct Asked {
-        call_id: String,
-        offset: u64,
-    }
-    let wrong = |message| failed(ErrorClass::InvalidArguments, message);
-    let asked: Asked = serde_json::from_str(arguments).map_err(|error| wrong(error.to_string()))?;
-    let limit = usize::try_from(shown.result_bytes).unwrap_or(usize::MAX);
-    view::read_result(shown.messages, &asked.call_id, asked.offset, limit).map_err(wrong)
 }
 
 fn is_version(tool: &Tool, offer: &ToolOffer) -> bool {
     !offer.version.is_empty() && tool.version == offer.version
 }
 
-fn failure(refusal: Refusal) -> CallFailure {
-    CallFailure { class: refusal.class, message: refusal.message, details: refusal.details, unknown: false }
-}
-
-fn failed(class: ErrorClass, message: String) -> CallFailure {
-    CallFailure { class, message, details: Vec::new(), unknown: false }
-}
-
-fn internal(what: &str) -> CallFailure {
-    tracing::error!(what, "a call of a model cannot be resolved");
-    failed(ErrorClass::Internal, format!("Redial failed: {what}"))
+fn failure(refusal: Refusal) -> Failure {
+    failed(refusal.class, refusal.message).with_details(refusal.details)
 }
 
 #[cfg(test)]
 mod tests {
-    use redial_proto::{Message, RepairKind, Role, TaskId, ToolSpec};
+    use redial_proto::{Message, RepairKind, Role, StoredMessage, TaskId, ToolSpec};
     use serde_json::json;
 
     use super::*;
@@ -194,16 +210,19 @@ mod tests {
     fn resolve(name: &str, arguments: &str, offers: &[ToolOffer], tools: &Tools) -> Verdict {
         let call = ReplyCall { name: name.to_owned(), arguments: arguments.to_owned() };
         let reply = TurnReply { calls: vec![call], ..TurnReply::default() };
-        let shown = Shown { offers, messages: &conversation(), result_bytes: 300, language: Language::En };
-        Resolver::new(tools).reply(reply, shown).calls.remove(0).verdict
+        let shown = Shown { offers, conversation: &conversation(), result_bytes: 300, language: Language::En };
+        Resolver::new(tools).reply(reply, shown).unwrap().calls.remove(0).verdict
     }
 
-    fn conversation() -> Vec<StoredMessage> {
+    fn conversation() -> Conversation {
         let message = Message { call_id: Some("c1_1".to_owned()), ..Message::text(Role::Tool, "好".repeat(1000)) };
-        vec![StoredMessage { seq: 3, task: TaskId::generate(), at: chrono::DateTime::UNIX_EPOCH, message }]
+        let at = chrono::DateTime::UNIX_EPOCH;
+        let mut conversation = Conversation::default();
+        conversation.complete(vec![StoredMessage { seq: 3, task: TaskId::generate(), at, message }]);
+        conversation
     }
 
-    fn failure_of(verdict: Verdict) -> (Option<String>, CallFailure) {
+    fn failure_of(verdict: Verdict) -> (Option<String>, Failure) {
         match verdict {
             Verdict::Refused { tool, failure, .. } => (tool, failure),
             other => panic!("{other:?}"),
@@ -274,12 +293,38 @@ mod tests {
     }
 
     #[test]
+    fn a_result_that_was_not_read_yet_is_asked_for() {
+        let offers = [view::read_result_offer()];
+        let arguments = r#"{"call_id": "c1_1", "offset": 0}"#.to_owned();
+        let reply = TurnReply {
+            calls: vec![ReplyCall { name: view::READ_RESULT.to_owned(), arguments }],
+            ..TurnReply::default()
+        };
+        let mut conversation = Conversation::default();
+        let tools = Tools::new();
+        let mut resolver = Resolver::new(&tools);
+        let mut resolve = |conversation: &Conversation| {
+            let shown = Shown { offers: &offers, conversation, result_bytes: 300, language: Language::En };
+            resolver.reply(reply.clone(), shown)
+        };
+        let missing = resolve(&conversation).unwrap_err();
+        assert_eq!(missing, ["c1_1"]);
+        conversation.add_results(missing, HashMap::from([("c1_1".to_owned(), "12".to_owned())]));
+        let verdict = resolve(&conversation).unwrap().calls.remove(0).verdict;
+        assert!(matches!(verdict, Verdict::Answered { .. }), "{verdict:?}");
+        conversation.add_results(vec!["c1_1".to_owned()], HashMap::new());
+        let (_, failure) = failure_of(resolve(&conversation).unwrap().calls.remove(0).verdict);
+        assert!(failure.message.contains("no result of a call"), "{}", failure.message);
+    }
+
+    #[test]
     fn too_many_calls_are_a_problem_of_form() {
         let call = ReplyCall { name: "a".to_owned(), arguments: "{}".to_owned() };
         let reply = TurnReply { calls: vec![call; MAX_CALLS + 1], ..TurnReply::default() };
         let tools = Tools::new();
-        let resolved = Resolver::new(&tools)
-            .reply(reply, Shown { offers: &[], messages: &[], result_bytes: 300, language: Language::En });
+        let conversation = Conversation::default();
+        let shown = Shown { offers: &[], conversation: &conversation, result_bytes: 300, language: Language::En };
+        let resolved = Resolver::new(&tools).reply(reply, shown).unwrap();
         assert!(resolved.calls.is_empty());
         assert_eq!(resolved.problem.as_deref(), Some("129 calls were asked for at once; allowed: 128"));
     }

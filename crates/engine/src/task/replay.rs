@@ -1,17 +1,17 @@
-//! Plays a recorded task again: what came in goes through the pipeline and the engine of this program, and what they
-//! decide is compared with what was decided then. Pure.
+//! Replays a recorded task: its inputs go through the same state machine as when it was planned, and the decisions are
+//! compared with those on record.
 
 use std::{collections::HashMap, fmt};
 
-use redial_engine::task::Task;
-use redial_proto::{
-    AgentSpec, CallId, CallState, Language, Message, StoredMessage, TaskDecision, TaskId, TaskInput, TaskStep,
-};
-use redial_store::{EndedCall, audit::CallRecord};
-use serde_json::value::RawValue;
+use redial_proto::{AgentSpec, CallId, Language, Message, StoredMessage, TaskDecision, TaskId, TaskInput, TaskStep};
+use redial_records::EndedCall;
+use uuid::Uuid;
 
-use super::{life::Life, resolve::Resolver};
-use redial_engine::tools::Tools;
+use super::{
+    inputs::{Conversation, Resolver, TaskRun},
+    state::Task,
+};
+use crate::tools::Tools;
 
 /// A task as it is on record.
 #[derive(Clone, Copy, Debug)]
@@ -28,18 +28,18 @@ pub struct Recorded<'a> {
     pub steps: &'a [TaskStep],
     /// The messages of its whole conversation, in order; those of later tasks do no harm.
     pub messages: &'a [StoredMessage],
-    /// Its calls that have ended: see [`ended_call`].
+    /// Its calls that have ended.
     pub calls: &'a [EndedCall],
 }
 
-/// Something that comes out otherwise than it is on record.
+/// Something that the replay decides otherwise than it is on record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The step.
     pub step: u32,
-    /// What is on record, as JSON; none if nothing is.
+    /// What is on record, as JSON; `None` if nothing is.
     pub recorded: Option<String>,
-    /// What came out, as JSON; none if nothing did.
+    /// What the replay decided, as JSON; `None` if nothing.
     pub replayed: Option<String>,
 }
 
@@ -52,41 +52,22 @@ impl fmt::Display for Difference {
     }
 }
 
-/// A call on record as its end came in for its task. `None` if it has not ended, or belongs to no task.
-pub fn ended_call(record: &CallRecord) -> Option<EndedCall> {
-    let (line, call_index) = (&record.line, record.task?);
-    let state = line.state.parse().ok().filter(|state: &CallState| state.is_terminal())?;
-    let last = record.attempts_made.last();
-    let details = last.filter(|last| last.class == line.class).and_then(|last| last.details.as_ref());
-    let output = last.filter(|_| state == CallState::Succeeded).and_then(|last| last.output.as_ref());
-    let text = |json: &RawValue| json.get().to_owned();
-    Some(EndedCall {
-        call: CallId(line.call),
-        turn: call_index.turn,
-        call_index: call_index.call_index,
-        state,
-        class: line.class.as_deref().and_then(|class| class.parse().ok()),
-        message: line.message.clone(),
-        details: record.details.as_ref().or(details).map(|details| text(details)),
-        output: output.map(|output| text(output)),
-        arguments: (call_index.call_index == 0).then(|| text(&record.arguments)),
-    })
-}
-
-/// Every difference, in order. None if the task would go the very same way again.
+/// Every difference, in order; empty if the task would go exactly the same way again.
 pub fn replay(recorded: &Recorded<'_>) -> Vec<Difference> {
     let first_seq = recorded.steps.iter().find_map(|step| match step.input {
         TaskInput::Started { first_seq, .. } => Some(first_seq),
         _ => None,
     });
     let before = recorded.messages.iter().take_while(|message| first_seq.is_some_and(|first| message.seq < first));
-    let mut life = Life {
+    let mut conversation = Conversation::default();
+    conversation.complete(before.cloned().collect());
+    let mut run = TaskRun {
         id: recorded.task,
-        spec: recorded.spec,
+        agent: recorded.spec.clone(),
         language: recorded.language,
-        input: recorded.input,
+        input: recorded.input.to_owned(),
         task: Task::default(),
-        messages: before.cloned().collect(),
+        conversation,
     };
     let written: HashMap<u32, &Message> = recorded
         .messages
@@ -95,13 +76,16 @@ pub fn replay(recorded: &Recorded<'_>) -> Vec<Difference> {
         .map(|stored| (stored.seq, &stored.message))
         .collect();
     let calls: HashMap<CallId, &EndedCall> = recorded.calls.iter().map(|call| (call.call, call)).collect();
-    // Nothing is known now: every offer is compiled as it was.
+    // No tool is known: every offer is compiled as it was.
     let tools = Tools::new();
     let mut resolver = Resolver::new(&tools);
     let mut differences = Vec::new();
     for step in recorded.steps {
         let ended = call_of(&step.input).and_then(|call| calls.get(&call).copied());
-        let again = life.feed(&step.input, ended, &mut resolver, step.at);
+        // Decisions and messages do not hold the ids of calls, so any will do. The conversation is whole, so that no
+        // result is missing.
+        let replayed = run.apply((&step.input, ended), &mut resolver, step.at, &mut || CallId(Uuid::nil()));
+        let again = replayed.unwrap_or_default();
         compare_decisions(step, &again.decisions, &mut differences);
         for (seq, message) in again.messages {
             compare(step.n, written.get(&seq).copied(), Some(&clean(message)), &mut differences);

@@ -1,4 +1,4 @@
-//! What becomes of tasks.
+//! How tasks go on and end.
 
 use redial_proto::{
     CallState, Effect, ErrorClass, Role, TaskCode, TaskDecision, TaskInput, TaskReport, TaskState, TaskSubmission,
@@ -261,7 +261,7 @@ async fn a_task_goes_on_with_the_next_dispatcher() {
 }
 
 #[tokio::test]
-async fn what_nobody_poked_is_found() {
+async fn a_task_that_was_not_woken_is_found() {
     let mut stack = Stack::start().await;
     let model = Model::playing("small", vec![calls([("act", json!({"hold": "/nowhere/at/all"}))])]);
     let act = obedient("act", Effect::Idempotent, &stack.ledger);

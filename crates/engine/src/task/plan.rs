@@ -1,0 +1,348 @@
+//! What becomes of a task, from what is on record of it.
+//!
+//! A plan needs the task's summary and its inbox, both small. Only two things need something of the conversation: the
+//! request for a model turn needs all of it, and the built-in tool that reads on in a result needs that one result. A
+//! plan that comes to such a point pauses and says what it needs.
+
+mod request;
+mod rows;
+mod unreadable;
+
+use std::collections::{HashMap, VecDeque};
+
+use chrono::TimeDelta;
+use redial_proto::{AgentSpec, CallId, StoredMessage, TaskId, TaskInput, TaskNotice, TaskState, TaskStep};
+use redial_records::{
+    Effect, EndedCall, InboxItem, NewCall, StartInfo, TaskOutcome, TaskRecord, TaskStatus, TaskTransition,
+};
+use serde_json::Value;
+
+use super::{
+    inputs::{Conversation, Resolver, TaskRun},
+    state::Task,
+    step::WantedTurn,
+};
+use crate::{Time, call::submitted, tools::Tools};
+
+/// A task that waits for another one is looked at again after this.
+const LOOK_AGAIN: TimeDelta = TimeDelta::seconds(1);
+
+/// What plans depend on besides the records. One serves for any number of tasks.
+pub struct PlanContext<'a> {
+    tools: &'a Tools,
+    resolver: Resolver<'a>,
+    new_id: &'a mut (dyn FnMut() -> CallId + Send),
+}
+
+impl<'a> PlanContext<'a> {
+    /// Plans with the tools that are registered now; `new_id` makes the ids of new calls.
+    pub fn new(tools: &'a Tools, new_id: &'a mut (dyn FnMut() -> CallId + Send)) -> Self {
+        Self { tools, resolver: Resolver::new(tools), new_id }
+    }
+}
+
+/// How far a plan is.
+#[derive(Debug)]
+pub enum Planning {
+    /// It is finished.
+    Done(Box<Planned>),
+    /// It needs something of the conversation.
+    Paused(Box<Paused>),
+}
+
+/// A finished plan.
+#[derive(Debug)]
+pub struct Planned {
+    /// What is to be written, and what is to be done then.
+    pub transition: TaskTransition,
+    /// What only a bug of Redial explains, in words; for the log.
+    pub bugs: Vec<String>,
+}
+
+/// A plan that needs something of its task's conversation.
+#[derive(Debug)]
+pub struct Paused {
+    plan: Plan,
+    needs: Needs,
+}
+
+/// What a plan needs to go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// All messages of the conversation.
+    Conversation,
+    /// The messages that answer these calls, by the calls' ids in the conversation.
+    Results(Vec<String>),
+}
+
+/// What was read for a plan.
+#[derive(Debug)]
+pub enum Known {
+    /// All messages of the conversation, in order.
+    Conversation(Vec<StoredMessage>),
+    /// The contents of the messages that answer the needed calls, as far as there are any, by the calls' ids.
+    Results(HashMap<String, String>),
+}
+
+/// Plans what becomes of a task.
+///
+/// A task that cannot be read ends, and its conversation stays valid. A call that is wanted and cannot run, because its
+/// tool or model is gone or its request does not fit, has ended before it began, and the plan goes on at once.
+pub fn plan(mut record: TaskRecord, context: &mut PlanContext<'_>) -> Planning {
+    match read(&mut record) {
+        Ok((agent, task)) => Plan::Readable(Box::new(Planner::new(record, agent, task))).advance(context),
+        Err(why) => Plan::Unreadable { record: Box::new(record), why }.advance(context),
+    }
+}
+
+impl Paused {
+    /// The task.
+    pub const fn task(&self) -> TaskId {
+        match &self.plan {
+            Plan::Readable(planner) => planner.record.id,
+            Plan::Unreadable { record, .. } => record.id,
+        }
+    }
+
+    /// What the plan needs.
+    pub const fn needs(&self) -> &Needs {
+        &self.needs
+    }
+
+    /// Goes on with what was read.
+    pub fn resume(self, known: Known, context: &mut PlanContext<'_>) -> Planning {
+        match (self.plan, self.needs, known) {
+            (Plan::Unreadable { record, why }, _, Known::Conversation(messages)) => {
+                let transition = unreadable::give_up(&record, &messages, &why);
+                let bugs = vec![format!("the task cannot be read and is ended: {why}")];
+                Planning::Done(Box::new(Planned { transition, bugs }))
+            }
+            (Plan::Readable(mut planner), _, Known::Conversation(messages)) => {
+                planner.run.conversation.complete(messages);
+                Plan::Readable(planner).advance(context)
+            }
+            (Plan::Readable(mut planner), Needs::Results(calls), Known::Results(found)) => {
+                planner.run.conversation.add_results(calls, found);
+                Plan::Readable(planner).advance(context)
+            }
+            (plan, needs, Known::Results(_)) => Planning::Paused(Box::new(Self { plan, needs })),
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Plan {
+    Readable(Box<Planner>),
+    Unreadable { record: Box<TaskRecord>, why: String },
+}
+
+impl Plan {
+    fn advance(self, context: &mut PlanContext<'_>) -> Planning {
+        match self {
+            Self::Readable(mut planner) => match planner.advance(context) {
+                Ok(()) => Planning::Done(Box::new(planner.done())),
+                Err(needs) => Planning::Paused(Box::new(Paused { plan: Self::Readable(planner), needs })),
+            },
+            plan @ Self::Unreadable { .. } => Planning::Paused(Box::new(Paused { plan, needs: Needs::Conversation })),
+        }
+    }
+}
+
+/// The pinned agent and the state machine of a task.
+fn read(record: &mut TaskRecord) -> Result<(AgentSpec, Task), String> {
+    let agent = serde_json::from_str(&record.spec).map_err(|error| format!("its agent cannot be read: {error}"))?;
+    let task: Option<Task> = record
+        .progress
+        .as_deref()
+        .map_or(Ok(None), serde_json::from_str)
+        .map_err(|error| format!("its progress cannot be read: {error}"))?;
+    Ok((agent, task.unwrap_or_default()))
+}
+
+/// One task on its way through its inputs.
+#[derive(Debug)]
+struct Planner {
+    /// Without its inbox and input.
+    record: TaskRecord,
+    run: TaskRun,
+    /// What is still to happen to the task, in order.
+    inputs: VecDeque<(TaskInput, Option<EndedCall>)>,
+    /// A model turn that is wanted, and whose request is not made yet.
+    turn: Option<WantedTurn>,
+    /// What is planned so far. Its status, summary, and effects follow at the end.
+    transition: TaskTransition,
+    cancel: Vec<CallId>,
+    wake_at: Option<Time>,
+    outcome: Option<TaskOutcome>,
+    bugs: Vec<String>,
+}
+
+impl Planner {
+    fn new(mut record: TaskRecord, agent: AgentSpec, task: Task) -> Self {
+        let inputs = inputs(&mut record, &agent);
+        let run = TaskRun {
+            id: record.id,
+            agent,
+            language: record.language,
+            input: std::mem::take(&mut record.input),
+            task,
+            conversation: Conversation::default(),
+        };
+        Self {
+            transition: nothing(&record),
+            wake_at: record.wake_at,
+            record,
+            run,
+            inputs,
+            turn: None,
+            cancel: Vec::new(),
+            outcome: None,
+            bugs: Vec::new(),
+        }
+    }
+
+    /// Plans until the inputs are used up, or something of the conversation is needed.
+    fn advance(&mut self, context: &mut PlanContext<'_>) -> Result<(), Needs> {
+        loop {
+            if let Some(turn) = &self.turn {
+                let call = rows::turn(&self.record, &self.run, turn, context.tools)?;
+                self.turn = None;
+                self.write(vec![call]);
+            }
+            let Some((input, ended)) = self.inputs.pop_front() else { return Ok(()) };
+            if let Err(missing) = self.take(&input, ended.as_ref(), context) {
+                self.inputs.push_front((input, ended));
+                return Err(Needs::Results(missing));
+            }
+        }
+    }
+
+    fn take(
+        &mut self,
+        input: &TaskInput,
+        ended: Option<&EndedCall>,
+        context: &mut PlanContext<'_>,
+    ) -> Result<(), Vec<String>> {
+        let now = self.record.read_at;
+        let step = self.run.apply((input, ended), &mut context.resolver, now, context.new_id)?;
+        self.bugs.extend(context.resolver.take_bugs());
+        let transition = &mut self.transition;
+        // A wake that only asks again is no step.
+        if !matches!(input, TaskInput::Woken) || !step.decisions.is_empty() {
+            let n = transition.steps.last().map_or(transition.last_step, |last| last.n) + 1;
+            transition.steps.push(TaskStep { n, at: now, input: input.clone(), decisions: step.decisions });
+        }
+        transition.messages.extend(step.messages);
+        self.cancel.extend(step.cancel);
+        self.wake_at = step.wake_at;
+        self.outcome = self.outcome.take().or(step.ended);
+        let (refused, wanted): (Vec<_>, Vec<_>) = step.calls.into_iter().partition(|call| call.refusal.is_some());
+        let row = |call| rows::tool(&self.record, call, context.tools);
+        let (wanted, refused): (Vec<_>, Vec<_>) =
+            (wanted.into_iter().map(row).collect(), refused.into_iter().map(row).collect());
+        self.write(wanted);
+        self.transition.calls.extend(refused);
+        self.turn = step.turn;
+        Ok(())
+    }
+
+    /// Adds wanted calls. Those that cannot run have ended before they began.
+    fn write(&mut self, wanted: Vec<NewCall>) {
+        for ended in wanted.iter().rev().filter_map(rows::ended) {
+            self.inputs.push_front((end_of(&ended), Some(ended)));
+        }
+        self.transition.calls.extend(wanted);
+    }
+
+    fn done(self) -> Planned {
+        let task = self.run.task;
+        let mut transition = TaskTransition {
+            status: match (self.outcome, task.state()) {
+                (Some(outcome), _) => TaskStatus::Ended(outcome),
+                (None, TaskState::Waiting) => {
+                    let again = self.record.read_at + LOOK_AGAIN;
+                    TaskStatus::Waiting { wake_at: self.wake_at.unwrap_or(again) }
+                }
+                (None, _) => TaskStatus::Running { wake_at: self.wake_at },
+            },
+            // Maps have text keys only, so this cannot fail.
+            progress: serde_json::to_string(&task).unwrap_or_else(|_| "null".to_owned()),
+            turns: task.turns(),
+            tool_calls: task.tool_calls(),
+            corrections: task.corrections(),
+            usage: task.usage(),
+            ..self.transition
+        };
+        transition.effects = effects(&transition, self.cancel);
+        Planned { transition, bugs: self.bugs }
+    }
+}
+
+/// What is to be done once a transition is on record.
+fn effects(transition: &TaskTransition, cancel: Vec<CallId>) -> Vec<Effect> {
+    let mut effects: Vec<Effect> = transition.calls.iter().flat_map(submitted).collect();
+    effects.extend(cancel.into_iter().map(Effect::CancelCall));
+    effects.extend(transition.steps.last().map(|last| {
+        let (task, state) = (transition.task, transition.status.state());
+        Effect::NotifyWatchers(TaskNotice { task, step: last.n, state })
+    }));
+    effects
+}
+
+/// The transition that changes nothing.
+fn nothing(record: &TaskRecord) -> TaskTransition {
+    TaskTransition {
+        task: record.id,
+        last_step: record.last_step,
+        starts: record.start.is_some(),
+        status: TaskStatus::Running { wake_at: record.wake_at },
+        progress: "null".to_owned(),
+        turns: 0,
+        tool_calls: 0,
+        corrections: 0,
+        usage: redial_proto::Usage::default(),
+        messages: Vec::new(),
+        steps: Vec::new(),
+        calls: Vec::new(),
+        effects: Vec::new(),
+    }
+}
+
+/// What is to happen to a task, in order, with the calls that ended.
+fn inputs(record: &mut TaskRecord, agent: &AgentSpec) -> VecDeque<(TaskInput, Option<EndedCall>)> {
+    let mut inputs = VecDeque::new();
+    if let Some(start) = &record.start {
+        inputs.push_back((started(start, agent), None));
+    }
+    inputs.extend(std::mem::take(&mut record.inbox).into_iter().filter_map(input));
+    if record.state == TaskState::Running && record.wake_at.is_some_and(|at| at <= record.read_at) {
+        inputs.push_back((TaskInput::Woken, None));
+    }
+    inputs
+}
+
+fn started(start: &StartInfo, agent: &AgentSpec) -> TaskInput {
+    let system = !agent.system.is_empty() && start.system.as_deref() != Some(agent.system.as_str());
+    // What another version wrote and this one cannot read is not worth failing for.
+    let before = start.carried.as_deref().and_then(|progress| serde_json::from_str::<Task>(progress).ok());
+    let carried = before.map_or(Value::Null, |task| task.carried());
+    TaskInput::Started { first_seq: start.next_seq, system, carried }
+}
+
+/// `None` for a start: whether the task may start is decided elsewhere, and stands in its record.
+fn input(item: InboxItem) -> Option<(TaskInput, Option<EndedCall>)> {
+    let input = match item {
+        InboxItem::Start => return None,
+        InboxItem::Cancel => TaskInput::CancelRequested,
+        InboxItem::Ended(ended) => return Some((end_of(&ended), Some(ended))),
+        InboxItem::Retrying { call, turn, call_index, tool, attempt, class, message, next_at } => {
+            TaskInput::Retrying { turn, call_index, call, tool, attempt, class, message, next_at }
+        }
+    };
+    Some((input, None))
+}
+
+fn end_of(ended: &EndedCall) -> TaskInput {
+    let &EndedCall { turn, call_index, call, .. } = ended;
+    if call_index == 0 { TaskInput::TurnEnded { turn, call } } else { TaskInput::CallEnded { turn, call_index, call } }
+}

@@ -1,0 +1,138 @@
+//! The calls that a task asks for, as rows to write.
+
+use redial_proto::{CallId, CallState, ErrorClass, Failure, Repair, ToolSpec, limits, turn};
+use redial_records::{EndedCall, NewCall, TaskCall, TaskRecord};
+use serde_json::Value;
+
+use super::{
+    super::{
+        inputs::TaskRun,
+        step::{WantedCall, WantedTurn, failed},
+    },
+    Needs, request,
+};
+use crate::{accept::unknown_spec, tools::Tools};
+
+/// A tool call that the state machine wants. One of a tool that is gone by now is refused.
+pub(super) fn tool(record: &TaskRecord, call: WantedCall, tools: &Tools) -> NewCall {
+    let known = tools.get(&call.tool).filter(|tool| !tool.is_model());
+    let spec = known.map_or_else(|| unknown_spec(&printable(&call.tool)), |tool| tool.spec.clone());
+    let gone = || failed(ErrorClass::UnknownTool, format!("no worker registers the tool {:?} any more", spec.name));
+    let refusal = call.refusal.or_else(|| known.is_none().then(gone));
+    let arguments = match &refusal {
+        Some(_) => as_json(call.arguments),
+        None => call.arguments,
+    };
+    let (id, turn, call_index) = (call.id, call.turn, call.call_index);
+    let call = Call { id, turn, call_index, repairs: call.repairs, spec, arguments, refusal };
+    call.row(record)
+}
+
+/// The call that asks a model. One that no worker serves, or whose request does not fit, is refused.
+pub(super) fn turn(record: &TaskRecord, run: &TaskRun, wanted: &WantedTurn, tools: &Tools) -> Result<NewCall, Needs> {
+    let name = turn::tool_name(&wanted.model);
+    let known = tools.get(&name).filter(|tool| tool.is_model());
+    let request = match known {
+        Some(_) => request::request(run, run.conversation.whole().ok_or(Needs::Conversation)?, wanted, tools),
+        None => Err(failed(ErrorClass::UnknownTool, format!("no worker serves the model {:?}", wanted.model))),
+    };
+    let (arguments, refusal) = match request {
+        Ok(request) => (request, None),
+        Err(failure) => (request::empty_request(run, wanted), Some(failure)),
+    };
+    let unserved = || ToolSpec { pool: turn::POOL.to_owned(), ..ToolSpec::named(name) };
+    let spec = known.map_or_else(unserved, |tool| tool.spec.clone());
+    let (id, turn) = (wanted.id, wanted.turn);
+    Ok(Call { id, turn, call_index: 0, repairs: Vec::new(), spec, arguments, refusal }.row(record))
+}
+
+/// What distinguishes a call from the others of its task.
+struct Call {
+    id: CallId,
+    turn: u32,
+    call_index: u32,
+    repairs: Vec<Repair>,
+    spec: ToolSpec,
+    /// Valid JSON.
+    arguments: String,
+    refusal: Option<Failure>,
+}
+
+impl Call {
+    fn row(self, record: &TaskRecord) -> NewCall {
+        let shortened = |failure: Failure| Failure {
+            message: limits::shorten(&failure.message, limits::MAX_ERROR_MESSAGE),
+            ..failure
+        };
+        NewCall {
+            id: self.id,
+            tool: self.spec.name,
+            pool: self.spec.pool,
+            effect: self.spec.effect,
+            tenant: record.tenant.clone(),
+            key: None,
+            content: None,
+            conversation: Some(record.conversation.clone()),
+            arguments: self.arguments,
+            repairs: self.repairs,
+            timeout_ms: self.spec.timeout_ms,
+            retry: None,
+            notify: false,
+            traceparent: record.traceparent.clone(),
+            deadline_ms: self.spec.retry.deadline_ms,
+            refusal: self.refusal.map(shortened),
+            redrive_of: None,
+            task: Some(TaskCall { task: record.id, turn: self.turn, call_index: self.call_index }),
+        }
+    }
+}
+
+/// The end of a wanted call that cannot run; the state machine does not know of it yet.
+pub(super) fn ended(call: &NewCall) -> Option<EndedCall> {
+    let (refusal, of) = (call.refusal.clone()?, call.task?);
+    Some(EndedCall {
+        call: call.id,
+        turn: of.turn,
+        call_index: of.call_index,
+        state: CallState::Refused,
+        failure: Some(refusal),
+        output: None,
+        arguments: None,
+    })
+}
+
+/// A name as a model wrote it: it may be anything.
+fn printable(name: &str) -> String {
+    let name: String = name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    limits::shorten(&name, limits::MAX_KEY)
+}
+
+/// What a model wrote, as it is if it is an object that the tables take, else as a string.
+fn as_json(written: String) -> String {
+    let is_object = written.trim_start().starts_with('{')
+        && limits::json_depth(&written) <= limits::MAX_DEPTH
+        && serde_json::from_str::<serde::de::IgnoredAny>(&written).is_ok();
+    if is_object { written } else { Value::String(written).to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_a_model_wrote_is_kept_as_json() {
+        for (written, kept) in [
+            (r#"{"a": 1}"#, r#"{"a": 1}"#),
+            (r#"{"a": 1"#, r#""{\"a\": 1""#),
+            ("Paris", r#""Paris""#),
+            ("[1]", r#""[1]""#),
+            ("", r#""""#),
+            ("\0", r#""\u0000""#),
+        ] {
+            assert_eq!(as_json(written.to_owned()), kept);
+        }
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(200), "]".repeat(200));
+        assert!(as_json(deep).starts_with('"'));
+        assert_eq!(printable("a\0b\nc"), "a\u{fffd}b\u{fffd}c");
+    }
+}

@@ -1,0 +1,59 @@
+//! One call of a model turn.
+
+use redial_proto::{CallId, Repair};
+use serde::{Deserialize, Serialize};
+
+/// One call that a model asked for in a turn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct TurnCall {
+    /// Its id in the conversation.
+    pub(super) id: String,
+    /// The tool's own name, or the name as written.
+    pub(super) tool: String,
+    /// Fingerprint of the arguments.
+    pub(super) key: String,
+    /// The start of the arguments as the model wrote them: what the model knows already need not be hidden from it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) written: String,
+    /// Fingerprint of the tool.
+    pub(super) version: String,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) polling: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) sequential: bool,
+    pub(super) status: Status,
+}
+
+/// The arguments of a call.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Arguments {
+    /// Checked, or as they were written if the call is refused.
+    pub(super) text: String,
+    /// What was changed in them, without loss.
+    pub(super) repairs: Vec<Repair>,
+}
+
+/// How far a call of a turn is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Status {
+    /// Another call has to end first.
+    Queued(Arguments),
+    /// It is on record under this id, and has not ended.
+    Running(CallId),
+    /// Answered with a result.
+    Succeeded,
+    /// Answered with an error that the model can correct.
+    Correctable {
+        /// There is no such tool.
+        unknown_tool: bool,
+    },
+    /// Answered with another error.
+    Failed,
+}
+
+impl TurnCall {
+    pub(super) const fn is_open(&self) -> bool {
+        matches!(self.status, Status::Queued(_) | Status::Running(_))
+    }
+}

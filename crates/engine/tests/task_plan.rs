@@ -1,0 +1,347 @@
+//! Plans of tasks whose tools and models come and go.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
+
+use std::{collections::HashMap, sync::Arc};
+
+use chrono::{DateTime, TimeDelta};
+use redial_engine::{
+    Time,
+    task::{Known, Needs, PlanContext, Planned, Planning, plan},
+    tools::{Tool, Tools},
+};
+use redial_proto::{
+    AgentSpec, CallId, CallState, ErrorClass, Language, Message, MessageCall, ReplyCall, Role, StoredMessage, TaskCode,
+    TaskId, TaskInput, TaskNotice, TaskState, ToolSpec, TurnReply, TurnRequest, turn,
+};
+use redial_records::{
+    Effect, EndedCall, InboxItem, NewCall, StartInfo, TaskOutcome, TaskRecord, TaskStatus, TaskTransition,
+};
+
+const NOW: Time = DateTime::UNIX_EPOCH;
+
+fn tools(names: &[&str]) -> Tools {
+    let spec = |name: &&str| {
+        let pool = if turn::model_name(name).is_some() { turn::POOL } else { "default" };
+        ToolSpec { pool: pool.to_owned(), ..ToolSpec::named(*name) }
+    };
+    names.iter().map(spec).map(|spec| (spec.name.clone(), Arc::new(Tool::new(spec).unwrap()))).collect()
+}
+
+fn new_task() -> TaskRecord {
+    let spec = AgentSpec { tools: vec!["look".into(), "act".into()], system: "Be.".into(), ..AgentSpec::new("small") };
+    TaskRecord {
+        id: TaskId::generate(),
+        tenant: "default".to_owned(),
+        conversation: "c".to_owned(),
+        state: TaskState::Waiting,
+        language: Language::En,
+        spec: serde_json::to_string(&spec).unwrap(),
+        input: "Look.".to_owned(),
+        progress: None,
+        last_step: 0,
+        wake_at: Some(NOW + TimeDelta::seconds(1)),
+        traceparent: Some("trace".to_owned()),
+        read_at: NOW,
+        inbox: vec![InboxItem::Start],
+        start: Some(StartInfo { next_seq: 1, system: None, carried: None }),
+    }
+}
+
+/// A task with its conversation.
+struct Fixture {
+    tools: Tools,
+    record: TaskRecord,
+    messages: Vec<StoredMessage>,
+}
+
+impl Fixture {
+    fn new(names: &[&str]) -> Self {
+        Self { tools: tools(names), record: new_task(), messages: Vec::new() }
+    }
+
+    fn plan(&self) -> TaskTransition {
+        let planned = self.planned();
+        assert!(planned.bugs.is_empty(), "{:?}", planned.bugs);
+        planned.transition
+    }
+
+    fn planned(&self) -> Planned {
+        let mut new_id = CallId::generate;
+        let mut context = PlanContext::new(&self.tools, &mut new_id);
+        let mut planning = plan(self.record.clone(), &mut context);
+        loop {
+            let paused = match planning {
+                Planning::Done(planned) => return *planned,
+                Planning::Paused(paused) => paused,
+            };
+            assert_eq!(paused.task(), self.record.id);
+            let known = match paused.needs() {
+                Needs::Conversation => Known::Conversation(self.messages.clone()),
+                Needs::Results(calls) => Known::Results(self.results(calls)),
+            };
+            planning = paused.resume(known, &mut context);
+        }
+    }
+
+    fn results(&self, calls: &[String]) -> HashMap<String, String> {
+        let messages = self.messages.iter().map(|stored| &stored.message);
+        let answer = |message: &Message| Some((message.call_id.clone()?, message.content.clone()));
+        messages.filter_map(answer).filter(|(call, _)| calls.contains(call)).collect()
+    }
+
+    /// What the plan needs first.
+    fn needs(&self) -> Option<Needs> {
+        let mut new_id = CallId::generate;
+        match plan(self.record.clone(), &mut PlanContext::new(&self.tools, &mut new_id)) {
+            Planning::Done(_) => None,
+            Planning::Paused(paused) => Some(paused.needs().clone()),
+        }
+    }
+
+    /// Plans, writes that down, and puts the next items into the inbox.
+    fn advance(&mut self, next: impl FnOnce(&TaskTransition) -> Vec<InboxItem>) -> TaskTransition {
+        let transition = self.plan();
+        let (task, at) = (self.record.id, self.record.read_at);
+        let stored = |(seq, message): &(u32, Message)| StoredMessage { seq: *seq, task, at, message: message.clone() };
+        self.messages.extend(transition.messages.iter().map(stored));
+        self.messages.sort_by_key(|message| message.seq);
+        self.record = TaskRecord {
+            state: transition.status.state(),
+            progress: Some(transition.progress.clone()),
+            last_step: transition.steps.last().map_or(self.record.last_step, |step| step.n),
+            wake_at: wake_at(&transition),
+            inbox: next(&transition),
+            start: None,
+            ..self.record.clone()
+        };
+        transition
+    }
+}
+
+fn wake_at(transition: &TaskTransition) -> Option<Time> {
+    match transition.status {
+        TaskStatus::Waiting { wake_at } => Some(wake_at),
+        TaskStatus::Running { wake_at } => wake_at,
+        TaskStatus::Ended(_) => None,
+    }
+}
+
+fn outcome(transition: &TaskTransition) -> &TaskOutcome {
+    match &transition.status {
+        TaskStatus::Ended(outcome) => outcome,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The end of a model's call, which asks for these tools.
+fn asks_for(call: &NewCall, names: &[&str]) -> InboxItem {
+    let calls = names.iter().map(|name| ReplyCall { name: (*name).to_owned(), arguments: "{}".to_owned() }).collect();
+    replies(call, &TurnReply { calls, ..TurnReply::default() })
+}
+
+fn replies(call: &NewCall, reply: &TurnReply) -> InboxItem {
+    ended(call, CallState::Succeeded, Some(serde_json::to_string(&reply).unwrap()))
+}
+
+fn ended(call: &NewCall, state: CallState, output: Option<String>) -> InboxItem {
+    let of = call.task.unwrap();
+    InboxItem::Ended(EndedCall {
+        call: call.id,
+        turn: of.turn,
+        call_index: of.call_index,
+        state,
+        failure: None,
+        output,
+        arguments: (of.call_index == 0).then(|| call.arguments.clone()),
+    })
+}
+
+fn published(transition: &TaskTransition) -> Vec<CallId> {
+    let call = |effect: &Effect| match effect {
+        Effect::PublishJob(job) => Some(job.job.call),
+        _ => None,
+    };
+    transition.effects.iter().filter_map(call).collect()
+}
+
+fn cancelled(transition: &TaskTransition) -> Vec<CallId> {
+    let call = |effect: &Effect| match effect {
+        Effect::CancelCall(call) => Some(*call),
+        _ => None,
+    };
+    transition.effects.iter().filter_map(call).collect()
+}
+
+#[test]
+fn a_start_asks_the_model_with_the_tools_in_order() {
+    let fixture = Fixture::new(&["look", "model-small", "act", "other"]);
+    let transition = fixture.plan();
+    assert_eq!((transition.status.state(), transition.steps.len()), (TaskState::Running, 1));
+    assert!(transition.starts && transition.last_step == 0);
+    let roles: Vec<(u32, Role)> = transition.messages.iter().map(|(seq, message)| (*seq, message.role)).collect();
+    assert_eq!(roles, [(1, Role::System), (2, Role::User)]);
+    let [call] = transition.calls.as_slice() else { panic!("{:?}", transition.calls) };
+    assert_eq!((call.tool.as_str(), call.pool.as_str(), call.refusal.is_none()), ("model-small", turn::POOL, true));
+    assert_eq!((call.conversation.as_deref(), call.traceparent.as_deref()), (Some("c"), Some("trace")));
+    let of = call.task.unwrap();
+    assert_eq!((of.task, of.turn, of.call_index), (fixture.record.id, 1, 0));
+    let request: TurnRequest = serde_json::from_str(&call.arguments).unwrap();
+    assert_eq!(request.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["act", "look"]);
+    let told: Vec<(u32, TaskState)> = notices(&transition).map(|notice| (notice.step, notice.state)).collect();
+    assert_eq!((published(&transition), told), (vec![call.id], vec![(1, TaskState::Running)]));
+}
+
+fn notices(transition: &TaskTransition) -> impl Iterator<Item = &TaskNotice> {
+    transition.effects.iter().filter_map(|effect| match effect {
+        Effect::NotifyWatchers(notice) => Some(notice),
+        _ => None,
+    })
+}
+
+#[test]
+fn instructions_are_written_once() {
+    let told = StartInfo { next_seq: 7, system: Some("Be.".to_owned()), carried: Some("no progress".to_owned()) };
+    let mut fixture = Fixture::new(&["model-small"]);
+    fixture.record.start = Some(told);
+    let transition = fixture.plan();
+    let roles: Vec<_> = transition.messages.iter().map(|(seq, message)| (*seq, message.role)).collect();
+    assert_eq!(roles, [(7, Role::User)]);
+}
+
+#[test]
+fn a_tool_that_is_gone_answers_its_call_and_the_others_go_on() {
+    let mut fixture = Fixture::new(&["look", "act", "model-small"]);
+    fixture.advance(|start| vec![asks_for(&start.calls[0], &["look", "act"])]);
+    fixture.tools = tools(&["act", "model-small"]);
+    let transition = fixture.plan();
+    let calls: Vec<_> = transition.calls.iter().map(|call| (call.tool.as_str(), call.refusal.is_some())).collect();
+    assert_eq!(calls, [("look", true), ("act", false)]);
+    let inputs: Vec<_> = transition.steps.iter().map(|step| &step.input).collect();
+    assert!(
+        matches!(inputs[..], [TaskInput::TurnEnded { .. }, TaskInput::CallEnded { call_index: 1, .. }]),
+        "the refusal is an event like any other: {inputs:?}"
+    );
+    let answers: Vec<_> = transition.messages.iter().filter(|(_, message)| message.role == Role::Tool).collect();
+    assert_eq!((answers.len(), answers[0].1.class), (1, Some(ErrorClass::UnknownTool)));
+    assert_eq!(published(&transition), [transition.calls[1].id]);
+}
+
+#[test]
+fn a_model_that_is_gone_ends_the_task() {
+    let mut fixture = Fixture::new(&["look"]);
+    assert_eq!(fixture.needs(), None, "no request is made");
+    let transition = fixture.advance(|_| Vec::new());
+    let end = outcome(&transition);
+    assert_eq!((end.state, end.code), (TaskState::Failed, TaskCode::ModelFailed));
+    let refusal = transition.calls[0].refusal.as_ref().unwrap();
+    assert_eq!(refusal.message, "no worker serves the model \"small\"");
+    assert_eq!((transition.steps.len(), published(&transition).len()), (2, 0));
+}
+
+#[test]
+fn a_wake_without_a_reason_is_no_step() {
+    let mut fixture = Fixture::new(&["look", "model-small"]);
+    let start = fixture.advance(|_| Vec::new());
+    fixture.record.wake_at = Some(NOW);
+    let transition = fixture.plan();
+    assert_eq!((transition.steps.len(), transition.calls.len(), transition.effects.len()), (0, 0, 0));
+    assert_eq!((transition.status.state(), &transition.progress), (TaskState::Running, &start.progress));
+    assert!(wake_at(&transition).unwrap() > NOW);
+}
+
+#[test]
+fn only_a_model_turn_needs_the_conversation() {
+    let retry = InboxItem::Retrying {
+        call: CallId::generate(),
+        turn: 1,
+        call_index: 0,
+        tool: "model-small".to_owned(),
+        attempt: 1,
+        class: ErrorClass::RateLimited,
+        message: "slow down".to_owned(),
+        next_at: NOW,
+    };
+    let mut fixture = Fixture::new(&["look", "act", "model-small"]);
+    assert_eq!(fixture.needs(), Some(Needs::Conversation));
+    let start = fixture.advance(|_| vec![retry.clone(), retry]);
+    assert_eq!(fixture.needs(), None, "retries alone");
+    let asked = fixture.advance(|_| vec![asks_for(&start.calls[0], &["look", "act"])]);
+    assert_eq!((asked.steps.len(), asked.calls.len()), (2, 0));
+    assert_eq!(fixture.needs(), None, "calls run");
+    let run = fixture.advance(|asked| vec![ended(&asked.calls[0], CallState::Succeeded, Some("1".to_owned()))]);
+    assert_eq!(fixture.needs(), None, "another call is open");
+    fixture.advance(|_| vec![ended(&run.calls[1], CallState::Succeeded, Some("2".to_owned()))]);
+    assert_eq!(fixture.needs(), Some(Needs::Conversation), "the next turn");
+}
+
+#[test]
+fn a_cancel_stops_what_runs_by_its_id() {
+    let mut fixture = Fixture::new(&["look", "act", "model-small"]);
+    let start = fixture.advance(|_| vec![InboxItem::Cancel]);
+    assert_eq!(fixture.needs(), None);
+    assert_eq!(cancelled(&fixture.plan()), [start.calls[0].id]);
+    fixture.record.inbox = vec![asks_for(&start.calls[0], &["look", "act"])];
+    let run = fixture.advance(|_| vec![InboxItem::Cancel]);
+    let stopping = fixture.advance(|_| Vec::new());
+    assert_eq!(cancelled(&stopping), run.calls.iter().map(|call| call.id).collect::<Vec<_>>());
+    fixture.record.wake_at = Some(NOW);
+    assert_eq!(cancelled(&fixture.plan()), cancelled(&stopping), "again, should the first try have been lost");
+}
+
+#[test]
+fn reading_on_needs_one_result() {
+    let mut fixture = Fixture::new(&["look", "model-small"]);
+    fixture.advance(|start| vec![asks_for(&start.calls[0], &["look"])]);
+    let long = format!("{:?}", "x".repeat(40_000));
+    fixture.advance(|asked| vec![ended(&asked.calls[0], CallState::Succeeded, Some(long))]);
+    let turn = fixture.advance(|_| Vec::new());
+    let request: TurnRequest = serde_json::from_str(&turn.calls[0].arguments).unwrap();
+    assert!(request.tools.iter().any(|tool| tool.name == "read_result"), "{:?}", request.tools);
+    let id = fixture.messages.iter().find_map(|stored| stored.message.call_id.clone()).unwrap();
+    let arguments = format!("{{\"call_id\":{id:?},\"offset\":10}}");
+    let calls = vec![ReplyCall { name: "read_result".to_owned(), arguments }];
+    fixture.record.inbox = vec![replies(&turn.calls[0], &TurnReply { calls, ..TurnReply::default() })];
+    assert_eq!(fixture.needs(), Some(Needs::Results(vec![id])));
+    let read = fixture.plan();
+    let answer = read.messages.iter().find(|(_, message)| message.role == Role::Tool).unwrap();
+    assert!(answer.1.content.contains("\"offset\":10,\"total_bytes\":40002"), "{:.200}", answer.1.content);
+    assert_eq!((read.calls.len(), read.calls[0].tool.as_str()), (1, "model-small"));
+}
+
+#[test]
+fn what_a_worker_wrote_may_be_no_reply() {
+    for output in ["3", "{\"calls\": 1}", "null"] {
+        let mut fixture = Fixture::new(&["look", "model-small"]);
+        fixture.advance(|start| vec![ended(&start.calls[0], CallState::Succeeded, Some(output.to_owned()))]);
+        let transition = fixture.plan();
+        let end = outcome(&transition);
+        assert_eq!(end.code, TaskCode::ModelFailed);
+        assert!(end.message.as_ref().unwrap().contains("what is no reply"));
+    }
+}
+
+#[test]
+fn a_record_that_cannot_be_read_is_ended_and_its_conversation_stays_valid() {
+    let broken: [fn(&mut TaskRecord); 2] = [
+        |record| record.spec = "{}".to_owned(),
+        |record| {
+            let (progress, state) = (Some("{\"turns\": -1}".to_owned()), TaskState::Running);
+            *record = TaskRecord { progress, state, start: None, ..record.clone() };
+        },
+    ];
+    for breaks in broken {
+        let mut fixture = Fixture::new(&["model-small"]);
+        breaks(&mut fixture.record);
+        let call = MessageCall { id: "c1_1".to_owned(), tool: "look".to_owned(), arguments: "{}".to_owned() };
+        let message = Message { calls: vec![call], ..Message::text(Role::Assistant, "") };
+        fixture.messages.push(StoredMessage { seq: 1, task: fixture.record.id, at: NOW, message });
+        let planned = fixture.planned();
+        let end = outcome(&planned.transition);
+        assert_eq!((end.state, end.code), (TaskState::Failed, TaskCode::Internal));
+        assert!(end.message.as_ref().unwrap().contains("cannot be read"));
+        assert!(planned.bugs[0].contains("cannot be read and is ended"), "{:?}", planned.bugs);
+        let [(2, answer)] = planned.transition.messages.as_slice() else { panic!("{:?}", planned.transition) };
+        assert_eq!((answer.call_id.as_deref(), answer.class), (Some("c1_1"), Some(ErrorClass::Internal)));
+    }
+}

@@ -1,0 +1,6 @@
+-- Lets tasks wait on. The end of the task before them tells them that their turn has come, so this look is only for a
+-- task that was submitted while that one ended, and neither saw the other: the longer it has waited, the less likely.
+UPDATE tasks
+SET wake_at = t.now + LEAST(GREATEST(t.now - submitted_at, interval '1 s'), interval '30 s')
+FROM (SELECT clock_timestamp() AS now) t
+WHERE id = ANY ($1)

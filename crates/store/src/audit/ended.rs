@@ -1,0 +1,39 @@
+//! Calls on record, as their tasks got their ends into the inbox.
+
+use redial_proto::{CallId, CallState, Failure};
+use redial_records::EndedCall;
+use serde_json::value::RawValue;
+
+use super::CallRecord;
+
+impl CallRecord {
+    /// The call as its task got it into its inbox. `None` if it has not ended, or belongs to no task.
+    pub fn ended(&self) -> Option<EndedCall> {
+        let (line, of) = (&self.line, self.task?);
+        let state = line.state.parse().ok().filter(|state: &CallState| state.is_terminal())?;
+        let last = self.attempts_made.last();
+        let output = last.filter(|_| state == CallState::Succeeded).and_then(|last| last.output.as_ref());
+        let text = |json: &RawValue| json.get().to_owned();
+        Some(EndedCall {
+            call: CallId(line.call),
+            turn: of.turn,
+            call_index: of.call_index,
+            state,
+            failure: self.failure(state),
+            output: output.map(|output| text(output)),
+            arguments: (of.call_index == 0).then(|| text(&self.arguments)),
+        })
+    }
+
+    fn failure(&self, state: CallState) -> Option<Failure> {
+        let class = self.line.class.as_deref()?.parse().ok()?;
+        let last = self.attempts_made.last().filter(|last| last.class == self.line.class);
+        let details = self.details.as_ref().or(last.and_then(|last| last.details.as_ref()));
+        let details = details.and_then(|details| serde_json::from_str(details.get()).ok());
+        Some(Failure {
+            details: details.unwrap_or_default(),
+            effect_possible: state == CallState::Unknown,
+            ..Failure::new(class, self.line.message.clone().unwrap_or_default())
+        })
+    }
+}

@@ -1,0 +1,197 @@
+//! Locked tasks: from their lock to the commit of what was planned for them.
+
+use std::collections::HashMap;
+
+use redial_proto::{StoredMessage, TaskId, TaskState};
+use redial_records::{InboxItem, TaskRecord, TaskTransition, Time};
+use uuid::Uuid;
+
+use super::{
+    commit::{self, Commit, TaskWrite},
+    inbox,
+    messages::{self, ConversationCall},
+    row, start,
+};
+use crate::{
+    StoreError,
+    connect::{Store, Transaction},
+};
+
+/// Tasks that are locked until the commit. Dropping this instead leaves everything as it was.
+#[derive(Debug)]
+pub struct LockedTasks {
+    transaction: Transaction,
+    now: Time,
+    records: Vec<TaskRecord>,
+    tasks: HashMap<TaskId, Locked>,
+    settled: Settled,
+}
+
+/// What the other statements need of a locked task.
+#[derive(Debug)]
+struct Locked {
+    tenant: String,
+    conversation: String,
+    /// The items of its inbox.
+    received: Vec<i64>,
+}
+
+/// What is to be written about tasks that there is nothing to plan for.
+#[derive(Debug, Default)]
+pub(super) struct Settled {
+    /// Items of inboxes that are dealt with.
+    pub(super) received: Vec<i64>,
+    /// Tasks that wait on, because others come first.
+    pub(super) held: Vec<Uuid>,
+    /// Ended tasks that were told to start: their turn goes to the next.
+    pub(super) skipped: Vec<Uuid>,
+}
+
+impl Store {
+    /// Locks tasks and reads those among them that have something in their inbox or whose time has come. Tasks that
+    /// another transaction has locked are waited for, or left out unless `wait`.
+    ///
+    /// Rows stay locked until the commit, so whoever calls this must not wait for anything else meanwhile.
+    pub async fn lock_tasks(&self, tasks: &[TaskId], wait: bool) -> Result<LockedTasks, StoreError> {
+        let ids: Vec<Uuid> = tasks.iter().map(|task| task.0).collect();
+        self.run(async {
+            let mut transaction = self.begin().await?;
+            let rows = row::lock(&mut transaction, &ids, wait).await?;
+            if rows.len() < ids.len() {
+                inbox::delete_orphans(&mut transaction, &ids).await?;
+            }
+            let ids: Vec<Uuid> = rows.iter().map(|row| row.id.0).collect();
+            let (now, received) = inbox::read(&mut transaction, &ids).await?;
+            let mut locked = LockedTasks::new(transaction, now);
+            locked.fill(rows, received).await?;
+            Ok(locked)
+        })
+        .await
+    }
+}
+
+impl LockedTasks {
+    fn new(transaction: Transaction, now: Time) -> Self {
+        let (records, tasks) = (Vec::new(), HashMap::new());
+        Self { transaction, now, records, tasks, settled: Settled::default() }
+    }
+
+    /// Sorts the locked tasks: those to plan for, those that wait on, those that ended.
+    async fn fill(&mut self, rows: Vec<TaskRecord>, received: Vec<inbox::Received>) -> Result<(), sqlx::Error> {
+        let mut by_task = HashMap::<TaskId, (Vec<i64>, Vec<InboxItem>)>::new();
+        for one in received {
+            let (ids, items) = by_task.entry(one.task).or_default();
+            ids.push(one.id);
+            items.push(one.item);
+        }
+        let mut due: Vec<(TaskRecord, Vec<i64>)> = Vec::new();
+        for mut record in rows {
+            let (received, items) = by_task.remove(&record.id).unwrap_or_default();
+            (record.inbox, record.read_at) = (items, self.now);
+            if !received.is_empty() || record.wake_at.is_some_and(|at| at <= self.now) {
+                due.push((record, received));
+            }
+        }
+        let waiting: Vec<&TaskRecord> =
+            due.iter().map(|(record, _)| record).filter(|record| wants_to_start(record)).collect();
+        let mut starts = start::may_start(&mut self.transaction, &waiting).await?;
+        for (mut record, received) in due {
+            record.start = starts.remove(&record.id);
+            self.sort(record, received);
+        }
+        Ok(())
+    }
+
+    fn sort(&mut self, record: TaskRecord, received: Vec<i64>) {
+        if record.state.is_terminal() {
+            if record.inbox.iter().any(|item| matches!(item, InboxItem::Start)) {
+                self.settled.skipped.push(record.id.0);
+            }
+            self.settled.received.extend(received);
+        } else if wants_to_start(&record) && record.start.is_none() {
+            self.settled.held.push(record.id.0);
+            self.settled.received.extend(received);
+        } else {
+            let (tenant, conversation) = (record.tenant.clone(), record.conversation.clone());
+            self.tasks.insert(record.id, Locked { tenant, conversation, received });
+            self.records.push(record);
+        }
+    }
+
+    /// Takes the tasks that there is something to plan for.
+    pub fn take_records(&mut self) -> Vec<TaskRecord> {
+        std::mem::take(&mut self.records)
+    }
+
+    /// The whole conversations of these locked tasks.
+    pub async fn conversations(
+        &mut self,
+        store: &Store,
+        tasks: &[TaskId],
+    ) -> Result<HashMap<TaskId, Vec<StoredMessage>>, StoreError> {
+        let of: Vec<(&str, &str)> =
+            tasks.iter().filter_map(|task| self.tasks.get(task)).map(Locked::conversation_key).collect();
+        let conversations = store.run(messages::conversations(&mut self.transaction, &of)).await?;
+        Ok(tasks.iter().filter(|task| self.tasks.contains_key(task)).copied().zip(conversations).collect())
+    }
+
+    /// The contents of the messages that answer these calls, as far as there are any; calls by their ids in the
+    /// conversation of a locked task.
+    pub async fn results(
+        &mut self,
+        store: &Store,
+        calls: &[(TaskId, String)],
+    ) -> Result<HashMap<(TaskId, String), String>, StoreError> {
+        let (mut known, mut of) = (Vec::new(), Vec::new());
+        for (task, call) in calls {
+            let Some(Locked { tenant, conversation, .. }) = self.tasks.get(task) else { continue };
+            known.push((*task, call.clone()));
+            of.push(ConversationCall { tenant, conversation, call });
+        }
+        let results = store.run(messages::results(&mut self.transaction, &of)).await?;
+        Ok(known.into_iter().zip(results).filter_map(|(call, result)| Some((call, result?))).collect())
+    }
+
+    /// Writes transitions of locked tasks, and commits; returns the tasks whose turn it is now in their conversations,
+    /// because others ended. What is in the inbox of a task without a transition stays there, and so it stays due.
+    ///
+    /// `check_after_ms`: how long the job of a new call may stay unclaimed before the sweeper looks at it.
+    pub async fn commit(
+        mut self,
+        store: &Store,
+        transitions: &[&TaskTransition],
+        check_after_ms: u64,
+    ) -> Result<Vec<TaskId>, StoreError> {
+        let mut writes = Vec::with_capacity(transitions.len());
+        for transition in transitions.iter().copied() {
+            let Some(locked) = self.tasks.get(&transition.task) else {
+                let what = format!("a transition of task {}, which is not locked", transition.task);
+                return Err(StoreError::BadData(what));
+            };
+            self.settled.received.extend(&locked.received);
+            let (tenant, conversation) = locked.conversation_key();
+            writes.push(TaskWrite { transition, tenant, conversation });
+        }
+        let commit = Commit { now: self.now, writes, settled: &self.settled, check_after_ms };
+        let mut transaction = self.transaction;
+        store
+            .run(async move {
+                let next = commit::write(&mut transaction, &commit).await?;
+                transaction.commit().await?;
+                Ok(next)
+            })
+            .await
+    }
+}
+
+impl Locked {
+    fn conversation_key(&self) -> (&str, &str) {
+        (&self.tenant, &self.conversation)
+    }
+}
+
+/// It waits, and its user does not want it stopped.
+fn wants_to_start(record: &TaskRecord) -> bool {
+    let cancelled = record.inbox.iter().any(|item| matches!(item, InboxItem::Cancel));
+    record.state == TaskState::Waiting && !cancelled
+}

@@ -1,0 +1,278 @@
+//! A database of the test's own, and short names for what the tests do with it.
+
+use std::ops::Deref;
+
+use redial_proto::{
+    CallId, Effect, Language, Message, Role, StoredMessage, TaskCode, TaskDecision, TaskId, TaskInput, TaskState,
+    TaskStep, Usage,
+};
+use redial_records::{NewCall, NewTask, TaskCall, TaskOutcome, TaskRecord, TaskStatus, TaskTransition, Time};
+use redial_store::{Purpose, Store, StoreConfig, StoreError, SubmittedTask, admin};
+use redial_testkit::{Servers, until};
+use sqlx::{PgPool, postgres::PgPoolOptions};
+
+/// How long a job may stay unclaimed; no test waits for it.
+const CHECK_AFTER_MS: u64 = 10_000;
+
+pub(crate) struct Fixture {
+    pub(crate) store: Store,
+    /// Connections of the test itself.
+    pub(crate) db: PgPool,
+    servers: Servers,
+}
+
+impl Fixture {
+    pub(crate) async fn open() -> Self {
+        let servers = Servers::start().await;
+        admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
+        admin::migrate(servers.database_url()).await.unwrap();
+        let store = connect(&servers).await;
+        let db = PgPoolOptions::new().max_connections(4).connect_lazy(servers.database_url()).unwrap();
+        Self { store, db, servers }
+    }
+
+    /// Another dispatcher's connections.
+    pub(crate) async fn another_store(&self) -> Store {
+        connect(&self.servers).await
+    }
+
+    pub(crate) async fn submit(&self, conversation: &str) -> TaskId {
+        let task = new_task(conversation);
+        let written = self.store.submit_tasks(std::slice::from_ref(&task)).await.unwrap();
+        assert_eq!(written, [SubmittedTask::Written]);
+        task.id
+    }
+
+    /// Advances tasks and waits for those that are locked.
+    pub(crate) async fn advance(
+        &self,
+        tasks: impl AsRef<[TaskId]>,
+        plan: impl FnMut(Locked) -> Option<TaskTransition>,
+    ) -> Result<Advanced, StoreError> {
+        advance(&self.store, tasks.as_ref(), true, plan).await
+    }
+
+    /// Starts a task.
+    pub(crate) async fn start(&self, task: TaskId) -> Advanced {
+        self.start_with(task, &[]).await
+    }
+
+    /// Starts a task that asks for these calls.
+    pub(crate) async fn start_with(&self, task: TaskId, calls: &[NewCall]) -> Advanced {
+        let plan = |task: Locked| Some(TaskTransition { calls: calls.to_vec(), ..started(&task) });
+        let advanced = self.advance([task], plan).await.unwrap();
+        assert_eq!(advanced.tasks(), [task], "it may start");
+        advanced
+    }
+
+    /// Wakes a running task, and ends it.
+    pub(crate) async fn end(&self, task: TaskId) -> Advanced {
+        self.store.cancel_task(task).await.unwrap();
+        let plan = |task: Locked| Some(ended(&task, TaskState::Cancelled, TaskCode::Cancelled));
+        let advanced = self.advance([task], plan).await.unwrap();
+        assert_eq!(advanced.tasks(), [task], "it had not ended");
+        advanced
+    }
+
+    pub(crate) async fn state(&self, task: TaskId) -> TaskState {
+        self.text("SELECT state FROM tasks WHERE id = $1", task).await.parse().unwrap()
+    }
+
+    /// One text of a task, by a statement of the test.
+    pub(crate) async fn text(&self, statement: &'static str, task: TaskId) -> String {
+        sqlx::query_scalar(statement).bind(task.0).fetch_one(&self.db).await.unwrap()
+    }
+
+    pub(crate) async fn count(&self, statement: &'static str) -> i64 {
+        sqlx::query_scalar(statement).fetch_one(&self.db).await.unwrap()
+    }
+
+    /// Waits until a statement waits for a lock that the test holds.
+    pub(crate) async fn waits_for_lock(&self) {
+        until("a statement waits for a lock", async || {
+            let waiting = "SELECT count(*) FROM pg_stat_activity
+                           WHERE datname = current_database() AND wait_event_type = 'Lock'";
+            (self.count(waiting).await > 0).then_some(())
+        })
+        .await;
+    }
+
+    /// Items in all inboxes.
+    pub(crate) async fn inbox(&self) -> i64 {
+        self.count("SELECT count(*) FROM task_inbox").await
+    }
+}
+
+async fn connect(servers: &Servers) -> Store {
+    let config = StoreConfig { url: servers.database_url().to_owned(), connections: 4, purpose: Purpose::Dispatch };
+    Store::connect(&config).await.unwrap()
+}
+
+/// A locked task with its conversation.
+#[derive(Clone, Debug)]
+pub(crate) struct Locked {
+    record: TaskRecord,
+    pub(crate) messages: Vec<StoredMessage>,
+}
+
+impl Deref for Locked {
+    type Target = TaskRecord;
+
+    fn deref(&self) -> &TaskRecord {
+        &self.record
+    }
+}
+
+/// What was committed.
+#[derive(Debug)]
+pub(crate) struct Advanced {
+    pub(crate) transitions: Vec<TaskTransition>,
+    /// Tasks whose turn it is now.
+    pub(crate) next: Vec<TaskId>,
+}
+
+impl Advanced {
+    pub(crate) fn tasks(&self) -> Vec<TaskId> {
+        self.transitions.iter().map(|transition| transition.task).collect()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.transitions.is_empty()
+    }
+}
+
+/// Locks tasks, plans them by a closure, and commits; plans again after a failure that passes by itself.
+pub(crate) async fn advance(
+    store: &Store,
+    tasks: &[TaskId],
+    wait: bool,
+    mut plan: impl FnMut(Locked) -> Option<TaskTransition>,
+) -> Result<Advanced, StoreError> {
+    loop {
+        match advance_once(store, tasks, wait, &mut plan).await {
+            Err(error) if error.is_transient() => {}
+            done => return done,
+        }
+    }
+}
+
+async fn advance_once(
+    store: &Store,
+    tasks: &[TaskId],
+    wait: bool,
+    plan: &mut impl FnMut(Locked) -> Option<TaskTransition>,
+) -> Result<Advanced, StoreError> {
+    let mut locked = store.lock_tasks(tasks, wait).await?;
+    let records = locked.take_records();
+    let ids: Vec<TaskId> = records.iter().map(|record| record.id).collect();
+    let mut conversations = locked.conversations(store, &ids).await?;
+    let with_messages = |record: TaskRecord| {
+        let messages = conversations.remove(&record.id).unwrap();
+        plan(Locked { record, messages })
+    };
+    let transitions: Vec<TaskTransition> = records.into_iter().filter_map(with_messages).collect();
+    let next = locked.commit(store, &transitions.iter().collect::<Vec<_>>(), CHECK_AFTER_MS).await?;
+    Ok(Advanced { transitions, next })
+}
+
+/// For tasks that must not be planned.
+#[expect(clippy::needless_pass_by_value, reason = "has the form of a plan")]
+pub(crate) fn no_plan(task: Locked) -> Option<TaskTransition> {
+    panic!("there is nothing to plan for {task:?}")
+}
+
+pub(crate) fn new_task(conversation: &str) -> NewTask {
+    NewTask {
+        id: TaskId::generate(),
+        tenant: "default".to_owned(),
+        conversation: conversation.to_owned(),
+        key: None,
+        content: None,
+        agent: Some("helper".to_owned()),
+        model: "small".to_owned(),
+        language: Language::Zh,
+        spec: r#"{"model": "small", "system": "Be kind."}"#.to_owned(),
+        input: "你好".to_owned(),
+        traceparent: None,
+    }
+}
+
+/// A task goes on as it is, with one step.
+pub(crate) fn stepped(task: &Locked, messages: Vec<(u32, Message)>) -> TaskTransition {
+    let decisions = messages.iter().map(|(seq, _)| TaskDecision::Message { seq: *seq }).collect();
+    let step = TaskStep { n: task.last_step + 1, at: task.read_at, input: TaskInput::Woken, decisions };
+    TaskTransition {
+        task: task.id,
+        last_step: task.last_step,
+        starts: task.start.is_some(),
+        status: TaskStatus::Running { wake_at: Some(task.read_at + chrono::TimeDelta::hours(1)) },
+        progress: format!(r#"{{"of": "{}"}}"#, task.id),
+        turns: 1,
+        tool_calls: 2,
+        corrections: 3,
+        usage: Usage { input_tokens: 4, output_tokens: 5, cost_micros: 6 },
+        messages,
+        steps: vec![step],
+        calls: Vec::new(),
+        effects: Vec::new(),
+    }
+}
+
+/// A task starts with the instructions, if they are new, and the user's text.
+pub(crate) fn started(task: &Locked) -> TaskTransition {
+    let start = task.start.as_ref().expect("it may start");
+    let mut messages = Vec::new();
+    let mut seq = start.next_seq;
+    if start.system.is_none() {
+        messages.push((seq, Message::text(Role::System, "Be kind.")));
+        seq += 1;
+    }
+    messages.push((seq, Message::text(Role::User, task.input.clone())));
+    stepped(task, messages)
+}
+
+pub(crate) fn ended(task: &Locked, state: TaskState, code: TaskCode) -> TaskTransition {
+    let outcome = TaskOutcome { state, code, message: None, answer: None };
+    TaskTransition { status: TaskStatus::Ended(outcome), ..stepped(task, Vec::new()) }
+}
+
+/// The end of a task with an answer behind all messages.
+pub(crate) fn answered(task: &Locked) -> TaskTransition {
+    let seq = task.messages.last().map_or(1, |message| message.seq + 1);
+    let (state, code, answer) = (TaskState::Succeeded, TaskCode::Answered, Some("Done.".to_owned()));
+    let outcome = TaskOutcome { state, code, message: None, answer };
+    let answer = Message::text(Role::Assistant, "Done.");
+    TaskTransition { status: TaskStatus::Ended(outcome), ..stepped(task, vec![(seq, answer)]) }
+}
+
+/// A call of a task.
+pub(crate) fn new_call(task: TaskId, turn: u32, call_index: u32) -> NewCall {
+    NewCall { task: Some(TaskCall { task, turn, call_index }), ..bare_call() }
+}
+
+pub(crate) fn bare_call() -> NewCall {
+    NewCall {
+        id: CallId::generate(),
+        tool: "get_weather".to_owned(),
+        pool: "default".to_owned(),
+        effect: Effect::Idempotent,
+        tenant: "default".to_owned(),
+        key: None,
+        content: None,
+        conversation: Some("c".to_owned()),
+        arguments: r#"{"city": "Paris"}"#.to_owned(),
+        repairs: Vec::new(),
+        timeout_ms: 1_000,
+        retry: None,
+        notify: false,
+        traceparent: None,
+        deadline_ms: 60_000,
+        refusal: None,
+        redrive_of: None,
+        task: None,
+    }
+}
+
+pub(crate) fn hour_before(time: Time) -> Time {
+    time - chrono::TimeDelta::hours(1)
+}
