@@ -7,6 +7,7 @@
 mod cut;
 mod draft;
 mod groups;
+mod limits;
 mod read;
 mod size;
 
@@ -15,18 +16,8 @@ use std::collections::BTreeSet;
 use redial_proto::{Message, StoredMessage, Trimmed};
 
 use self::draft::Draft;
+pub use self::limits::Limits;
 pub use self::read::{READ_RESULT, read_result, read_result_offer};
-
-/// Limits of a view.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Longest view, in estimated tokens.
-    pub context_tokens: u32,
-    /// Longest tool result, in bytes.
-    pub result_bytes: u32,
-    /// Longest view, in bytes of JSON.
-    pub bytes: usize,
-}
 
 /// The view of a conversation: without the pruned calls, within the limits, valid for every provider.
 ///

@@ -16,6 +16,7 @@ mod row;
 mod start;
 mod submit;
 mod view;
+mod write;
 
 pub use lock::LockedTasks;
 pub use origin::TaskOrigin;

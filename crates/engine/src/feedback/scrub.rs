@@ -6,6 +6,7 @@
 mod hosts;
 mod known;
 mod paths;
+mod rule;
 mod rules;
 mod secrets;
 mod trace;
@@ -13,7 +14,7 @@ mod trace;
 use redial_proto::limits;
 
 pub use self::known::Known;
-use self::rules::Hit;
+use self::rule::{Hit, Rule};
 
 /// Longer texts are cut before anybody looks for secrets in them; what is shown is shorter still.
 const MOST: usize = 4 * limits::MAX_ERROR_MESSAGE;
@@ -33,15 +34,11 @@ fn cut(text: &str) -> &str {
     if text.len() <= MOST {
         return text;
     }
-    let mut end = MOST;
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    let start = &text[..end];
+    let start = &text[..text.floor_char_boundary(MOST)];
     start.rfind(char::is_whitespace).map_or("", |blank| &start[..blank])
 }
 
-fn apply(rule: &rules::Rule, text: &str, known: &Known<'_>) -> String {
+fn apply(rule: &Rule, text: &str, known: &Known<'_>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut copied = 0;
     for captures in rule.pattern.captures_iter(text) {

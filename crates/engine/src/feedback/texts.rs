@@ -4,19 +4,11 @@
 mod guidance;
 mod messages;
 mod nudges;
+mod text;
 
 use redial_proto::Language;
 
-/// One text.
-#[derive(Clone, Copy, Debug)]
-pub struct Text {
-    /// Its name.
-    pub key: &'static str,
-    /// In English, with placeholders such as `{tool}`.
-    pub en: &'static str,
-    /// The same in Chinese.
-    pub zh: &'static str,
-}
+pub use self::text::Text;
 
 /// Names in curly brackets that stand for something in a text, where it has it.
 pub const PLACEHOLDERS: [&str; 9] =

@@ -4,25 +4,28 @@
 //! request for a model turn needs all of it, and the built-in tool that reads on in a result needs that one result. A
 //! plan that comes to such a point pauses and says what it needs.
 
+mod needs;
 mod request;
 mod rows;
+mod transition;
 mod unreadable;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use chrono::TimeDelta;
-use redial_proto::{AgentSpec, CallId, StoredMessage, TaskId, TaskInput, TaskNotice, TaskState, TaskStep};
-use redial_records::{
-    Effect, EndedCall, InboxItem, NewCall, StartInfo, TaskOutcome, TaskRecord, TaskStatus, TaskTransition,
-};
+use redial_proto::{AgentSpec, CallId, TaskId, TaskInput, TaskState, TaskStep};
+use redial_records::{EndedCall, InboxItem, NewCall, StartInfo, TaskOutcome, TaskRecord, TaskStatus, TaskTransition};
 use serde_json::Value;
 
+pub use self::needs::{Known, Needs};
+
+use self::transition::{effects, nothing};
 use super::{
     inputs::{Conversation, Resolver, TaskRun},
     state::Task,
     step::WantedTurn,
 };
-use crate::{Time, call::submitted, tools::Tools};
+use crate::{Time, tools::Tools};
 
 /// A task that waits for another one is looked at again after this.
 const LOOK_AGAIN: TimeDelta = TimeDelta::seconds(1);
@@ -64,24 +67,6 @@ pub struct Planned {
 pub struct Paused {
     plan: Plan,
     needs: Needs,
-}
-
-/// What a plan needs to go on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Needs {
-    /// All messages of the conversation.
-    Conversation,
-    /// The messages that answer these calls, by the calls' ids in the conversation.
-    Results(Vec<String>),
-}
-
-/// What was read for a plan.
-#[derive(Debug)]
-pub enum Known {
-    /// All messages of the conversation, in order.
-    Conversation(Vec<StoredMessage>),
-    /// The contents of the messages that answer the needed calls, as far as there are any, by the calls' ids.
-    Results(HashMap<String, String>),
 }
 
 /// Plans what becomes of a task.
@@ -275,36 +260,6 @@ impl Planner {
         };
         transition.effects = effects(&transition, self.cancel);
         Planned { transition, bugs: self.bugs }
-    }
-}
-
-/// What is to be done once a transition is on record.
-fn effects(transition: &TaskTransition, cancel: Vec<CallId>) -> Vec<Effect> {
-    let mut effects: Vec<Effect> = transition.calls.iter().flat_map(submitted).collect();
-    effects.extend(cancel.into_iter().map(Effect::CancelCall));
-    effects.extend(transition.steps.last().map(|last| {
-        let (task, state) = (transition.task, transition.status.state());
-        Effect::NotifyWatchers(TaskNotice { task, step: last.n, state })
-    }));
-    effects
-}
-
-/// The transition that changes nothing.
-fn nothing(record: &TaskRecord) -> TaskTransition {
-    TaskTransition {
-        task: record.id,
-        last_step: record.last_step,
-        starts: record.start.is_some(),
-        status: TaskStatus::Running { wake_at: record.wake_at },
-        progress: "null".to_owned(),
-        turns: 0,
-        tool_calls: 0,
-        corrections: 0,
-        usage: redial_proto::Usage::default(),
-        messages: Vec::new(),
-        steps: Vec::new(),
-        calls: Vec::new(),
-        effects: Vec::new(),
     }
 }
 

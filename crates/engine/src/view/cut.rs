@@ -62,28 +62,10 @@ fn shorten(text: &str, form: Form, note: impl Fn(usize, usize) -> String) -> Opt
     // No number in the note is larger than this.
     let room = form.most.saturating_sub(note(text.len(), text.len()).len());
     let (head, tail) = if form.tail { (room - room / 3, room / 3) } else { (room, 0) };
-    let (head, tail) = (floor(text, head), ceil(text, text.len() - tail));
+    let (head, tail) = (text.floor_char_boundary(head), text.ceil_char_boundary(text.len() - tail));
     let note = note(tail - head, head);
     if note.len() > form.most {
-        return Some(text[..floor(text, form.most)].to_owned());
+        return Some(text[..text.floor_char_boundary(form.most)].to_owned());
     }
     Some(format!("{}{note}{}", &text[..head], &text[tail..]))
-}
-
-/// The last boundary between characters that is not after `at`.
-pub(super) fn floor(text: &str, at: usize) -> usize {
-    let mut at = at.min(text.len());
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
-    at
-}
-
-/// The first boundary between characters that is not before `at`.
-fn ceil(text: &str, at: usize) -> usize {
-    let mut at = at.min(text.len());
-    while !text.is_char_boundary(at) {
-        at += 1;
-    }
-    at
 }

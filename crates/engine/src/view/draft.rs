@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use redial_proto::{Language, Message, Role, StoredMessage, Trimmed};
 
 use super::{
-    Limits,
     cut::{self, Form},
     groups::{Groups, collect},
+    limits::Limits,
     size::Size,
 };
 

@@ -3,8 +3,6 @@
 use redial_proto::ToolOffer;
 use serde_json::json;
 
-use super::cut::floor;
-
 /// The name of the built-in tool that reads on in a shortened result.
 pub const READ_RESULT: &str = "read_result";
 
@@ -45,7 +43,7 @@ pub fn read_result(call_id: &str, result: Option<&str>, offset: u64, limit: usiz
     let Some(start) = usize::try_from(offset).ok().filter(|offset| *offset <= text.len()) else {
         return Err(format!("offset is {offset}; the result of {call_id} has {} bytes", text.len()));
     };
-    let start = floor(text, start);
+    let start = text.floor_char_boundary(start);
     let end = start + fitting(&text[start..], limit.saturating_sub(AROUND + call_id.len()));
     let mut piece = json!({
         "call_id": call_id,

@@ -5,7 +5,10 @@ use redial_records::{NewCall, TaskOutcome, TaskStatus, TaskTransition, Time};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{lock::Settled, messages};
+use super::{
+    messages,
+    write::{Settled, TaskWrite},
+};
 use crate::{
     calls,
     columns::{bigint, clean, column, int},
@@ -18,13 +21,6 @@ pub(super) struct Commit<'a> {
     pub(super) settled: &'a Settled,
     /// How long the job of a new call may stay unclaimed before the sweeper looks at it.
     pub(super) check_after_ms: u64,
-}
-
-/// One transition, with the conversation of its task.
-pub(super) struct TaskWrite<'a> {
-    pub(super) transition: &'a TaskTransition,
-    pub(super) tenant: &'a str,
-    pub(super) conversation: &'a str,
 }
 
 /// Writes everything; the caller commits. Returns the tasks whose turn it is now.

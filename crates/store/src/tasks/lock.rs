@@ -7,10 +7,11 @@ use redial_records::{InboxItem, TaskRecord, TaskTransition, Time};
 use uuid::Uuid;
 
 use super::{
-    commit::{self, Commit, TaskWrite},
+    commit::{self, Commit},
     inbox,
     messages::{self, ConversationCall},
     row, start,
+    write::{Settled, TaskWrite},
 };
 use crate::{
     StoreError,
@@ -34,17 +35,6 @@ struct Locked {
     conversation: String,
     /// The items of its inbox.
     received: Vec<i64>,
-}
-
-/// What is to be written about tasks that there is nothing to plan for.
-#[derive(Debug, Default)]
-pub(super) struct Settled {
-    /// Items of inboxes that are dealt with.
-    pub(super) received: Vec<i64>,
-    /// Tasks that wait on, because others come first.
-    pub(super) held: Vec<Uuid>,
-    /// Ended tasks that were told to start: their turn goes to the next.
-    pub(super) skipped: Vec<Uuid>,
 }
 
 impl Store {

@@ -5,7 +5,7 @@ use redial_records::Time;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::commit::TaskWrite;
+use super::write::TaskWrite;
 use crate::columns::{clean, column, int, uint};
 
 /// A message as its row holds it.

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::rules::{Hit, Kind, Rule, any};
+use super::rule::{Hit, Kind, Rule, any};
 
 pub(super) fn rules() -> Vec<Rule> {
     let host = |pattern, is_meant| Rule::new(Kind::Host, pattern, is_meant);

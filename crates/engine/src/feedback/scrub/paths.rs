@@ -1,6 +1,6 @@
 //! Paths on disks.
 
-use super::rules::{Hit, Kind, Rule, any};
+use super::rule::{Hit, Kind, Rule, any};
 
 pub(super) fn rules() -> Vec<Rule> {
     let path = |pattern, is_meant| Rule::new(Kind::Path, pattern, is_meant);

@@ -1,6 +1,6 @@
 //! Secrets: by the name in front of them, by their form, and by their looks.
 
-use super::rules::{Hit, Kind, Rule, any};
+use super::rule::{Hit, Kind, Rule, any};
 
 /// Keys of services that can be told by their form.
 const FORMS: [&str; 14] = [

@@ -1,6 +1,6 @@
 //! What to do now, by error class.
 
-use super::Text;
+use super::text::Text;
 
 const fn text(key: &'static str, en: &'static str, zh: &'static str) -> Text {
     Text { key, en, zh }

@@ -1,7 +1,7 @@
 //! What went wrong. For errors that a model can act on it is what the pipeline or the tool said; for all others these
 //! words alone, because what a broken service says is for operators.
 
-use super::Text;
+use super::text::Text;
 
 const fn text(key: &'static str, en: &'static str, zh: &'static str) -> Text {
     Text { key, en, zh }

@@ -9,7 +9,8 @@ use super::{
         inputs::TaskRun,
         step::{WantedCall, WantedTurn, failed},
     },
-    Needs, request,
+    needs::Needs,
+    request,
 };
 use crate::{accept::unknown_spec, tools::Tools};
 

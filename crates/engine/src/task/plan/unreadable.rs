@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use redial_proto::{ErrorClass, Failure, Message, Role, StoredMessage, TaskCode, TaskState};
 use redial_records::{TaskOutcome, TaskRecord, TaskStatus, TaskTransition};
 
+use super::transition::nothing;
 use crate::feedback::{Words, failed_call};
 
 /// Ends the task. Calls of its last assistant message that have no answer are answered now.
@@ -19,7 +20,7 @@ pub(super) fn give_up(record: &TaskRecord, conversation: &[StoredMessage], why: 
     TaskTransition {
         status: TaskStatus::Ended(outcome),
         messages: missing_answers(record, conversation),
-        ..super::nothing(record)
+        ..nothing(record)
     }
 }
 

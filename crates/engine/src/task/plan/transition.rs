@@ -1,0 +1,36 @@
+//! The transition of a task: where it starts, and what follows from it.
+
+use redial_proto::{CallId, TaskNotice, Usage};
+use redial_records::{Effect, TaskRecord, TaskStatus, TaskTransition};
+
+use crate::call::submitted;
+
+/// The transition that changes nothing.
+pub(super) fn nothing(record: &TaskRecord) -> TaskTransition {
+    TaskTransition {
+        task: record.id,
+        last_step: record.last_step,
+        starts: record.start.is_some(),
+        status: TaskStatus::Running { wake_at: record.wake_at },
+        progress: "null".to_owned(),
+        turns: 0,
+        tool_calls: 0,
+        corrections: 0,
+        usage: Usage::default(),
+        messages: Vec::new(),
+        steps: Vec::new(),
+        calls: Vec::new(),
+        effects: Vec::new(),
+    }
+}
+
+/// What is to be done once a transition is on record.
+pub(super) fn effects(transition: &TaskTransition, cancel: Vec<CallId>) -> Vec<Effect> {
+    let mut effects: Vec<Effect> = transition.calls.iter().flat_map(submitted).collect();
+    effects.extend(cancel.into_iter().map(Effect::CancelCall));
+    effects.extend(transition.steps.last().map(|last| {
+        let (task, state) = (transition.task, transition.status.state());
+        Effect::NotifyWatchers(TaskNotice { task, step: last.n, state })
+    }));
+    effects
+}

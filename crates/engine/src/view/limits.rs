@@ -1,0 +1,12 @@
+//! How much a model may see.
+
+/// Limits of a view.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Longest view, in estimated tokens.
+    pub context_tokens: u32,
+    /// Longest tool result, in bytes.
+    pub result_bytes: u32,
+    /// Longest view, in bytes of JSON.
+    pub bytes: usize,
+}
