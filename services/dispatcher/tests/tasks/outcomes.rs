@@ -225,7 +225,7 @@ async fn a_row_that_cannot_be_read_ends_loudly_and_leaves_the_conversation_valid
         report.messages.iter().any(|stored| stored.message.role == Role::Tool).then_some(())
     })
     .await;
-    let broken = "UPDATE tasks SET progress = '{\"turn\": \"x\"}', wake_at = clock_timestamp() WHERE id = $1";
+    let broken = "UPDATE tasks SET progress = '{\"turns\": \"x\"}', wake_at = clock_timestamp() WHERE id = $1";
     sqlx::query(broken).bind(id.0).execute(stack.db()).await.unwrap();
     let report = stack.task_ended(id).await;
     assert_eq!((report.task.state, report.task.code), (TaskState::Failed, Some(TaskCode::Internal)));
