@@ -25,8 +25,10 @@ use crate::{
 const DECIDES: [&str; 4] = ["redial-proto", "redial-records", "redial-arguments", "redial-engine"];
 const OUTSIDE_WORLD: [&str; 7] = ["tokio", "async-nats", "sqlx", "sqlx-core", "reqwest", "hyper", "redial-testkit"];
 
-/// The one feature of a crate of this workspace: wrong decisions that only the simulation switches on.
+/// The one feature of a crate of this workspace: wrong decisions for the simulation to catch.
 const MUTATIONS: (&str, &str) = ("redial-engine", "mutations");
+/// The one crate that may switch it on.
+const MUTATED: &str = "redial-simulation";
 
 /// Every crate of the workspace, with the crates of the workspace that it may be built with.
 const MAY_USE: [(&str, &[&str]); 20] = [
@@ -65,6 +67,8 @@ const MAY_USE: [(&str, &[&str]); 20] = [
             "redial-backoff",
             "redial-arguments",
             "redial-tools",
+            "redial-records",
+            "redial-engine",
             "redial-store",
             "redial-queue",
             "redial-telemetry",
@@ -107,9 +111,6 @@ const MAY_USE: [(&str, &[&str]); 20] = [
     ("redial-demo", &["redial-proto", "redial-servers", "redial-worker"]),
 ];
 
-/// Listed crates that the workspace may lack.
-const OPTIONAL: [&str; 1] = ["redial-records"];
-
 /// Crates for those who develop Redial; of all others none may reach them.
 const FOR_DEVELOPERS: [&str; 5] =
     ["redial-testkit", "redial-simulation", "redial-fuzz", "redial-chaos", "redial-bench"];
@@ -135,7 +136,7 @@ fn unlisted(workspace: &Workspace) -> Vec<String> {
     let listed: BTreeSet<&str> = MAY_USE.iter().map(|(name, _)| *name).collect();
     let found: BTreeSet<&str> = workspace.crates.keys().map(String::as_str).collect();
     let new = found.difference(&listed).map(|name| format!("{name} is not in the list of this test"));
-    let gone = listed.difference(&found).filter(|name| !OPTIONAL.contains(name));
+    let gone = listed.difference(&found);
     new.chain(gone.map(|name| format!("{name} is in the list of this test and not in the workspace"))).collect()
 }
 
@@ -186,10 +187,13 @@ fn trees(workspace: &Workspace) -> Vec<String> {
 
 fn features(workspace: &Workspace) -> Vec<String> {
     let found = workspace.crates.iter().flat_map(|(name, found)| found.features.iter().map(move |one| (name, one)));
-    found
+    let extra = found
         .filter(|(name, one)| (name.as_str(), one.as_str()) != MUTATIONS)
-        .map(|(name, one)| format!("what is tested is what is shipped: {name} must not have a feature {one:?}"))
-        .collect()
+        .map(|(name, one)| format!("what is tested is what is shipped: {name} must not have a feature {one:?}"));
+    let others = workspace.crates.iter().filter(|(name, _)| name.as_str() != MUTATED);
+    let switched_on = others
+        .filter(|(_, found)| found.switches_on.iter().any(|(name, one)| (name.as_str(), one.as_str()) == MUTATIONS));
+    extra.chain(switched_on.map(|(name, _)| format!("{name} must not switch on {MUTATIONS:?}"))).collect()
 }
 
 #[test]
@@ -215,7 +219,7 @@ fn with_dependency(metadata: &Value, name: &str, dependency: &str, kind: &Value)
     let id = |name: &str| packages.iter().find(|package| package["name"] == name).unwrap()["id"].clone();
     let packages = changed["packages"].as_array_mut().unwrap();
     let package = packages.iter_mut().find(|package| package["name"] == name).unwrap();
-    package["dependencies"].as_array_mut().unwrap().push(json!({"name": dependency, "kind": kind}));
+    package["dependencies"].as_array_mut().unwrap().push(json!({"name": dependency, "kind": kind, "features": []}));
     let nodes = changed["resolve"]["nodes"].as_array_mut().unwrap();
     let node = nodes.iter_mut().find(|node| node["id"] == id(name)).unwrap();
     let entry = json!({"name": dependency, "pkg": id(dependency), "dep_kinds": [{"kind": kind, "target": null}]});
@@ -273,6 +277,18 @@ fn no_crate_can_be_built_in_two_ways() {
     let found = broken(&Workspace::read(&metadata));
     let wall = "what is tested is what is shipped: redial-store must not have a feature \"mutated\"";
     assert!(found.iter().any(|line| line == wall), "{found:?}");
+}
+
+#[test]
+fn only_the_simulation_can_switch_wrong_decisions_on() {
+    let mut metadata = metadata();
+    let packages = metadata["packages"].as_array_mut().unwrap();
+    let dispatcher = packages.iter_mut().find(|package| package["name"] == "redial-dispatcher").unwrap();
+    let dependencies = dispatcher["dependencies"].as_array_mut().unwrap();
+    let engine = dependencies.iter_mut().find(|dependency| dependency["name"] == "redial-engine").unwrap();
+    engine["features"] = json!(["mutations"]);
+    let found = broken(&Workspace::read(&metadata));
+    assert!(found.iter().any(|line| line.starts_with("redial-dispatcher must not switch on")), "{found:?}");
 }
 
 #[test]

@@ -14,6 +14,8 @@ pub(crate) struct Crate {
     pub(crate) features: BTreeSet<String>,
     pub(crate) normal: BTreeSet<String>,
     pub(crate) dev: BTreeSet<String>,
+    /// Features of other crates that it switches on, tests included: the crate and the feature.
+    pub(crate) switches_on: BTreeSet<(String, String)>,
 }
 
 /// The workspace's crates, and the normal dependencies of every crate that is built.
@@ -84,7 +86,10 @@ impl Crate {
         let mut found = Self { features: features.map(|(name, _)| name.clone()).collect(), ..Self::default() };
         for dependency in list(&package["dependencies"]) {
             let names = if dependency["kind"] == "dev" { &mut found.dev } else { &mut found.normal };
-            names.insert(text(&dependency["name"]).to_owned());
+            let name = text(&dependency["name"]);
+            names.insert(name.to_owned());
+            let features = list(&dependency["features"]).iter().map(|one| (name.to_owned(), text(one).to_owned()));
+            found.switches_on.extend(features);
         }
         found
     }
