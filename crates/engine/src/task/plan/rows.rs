@@ -25,7 +25,7 @@ pub(super) fn tool(record: &TaskRecord, call: WantedCall, tools: &Tools) -> NewC
         None => call.arguments,
     };
     let (id, turn, call_index) = (call.id, call.turn, call.call_index);
-    let call = Call { id, turn, call_index, repairs: call.repairs, spec, arguments, refusal };
+    let call = Content { id, turn, call_index, repairs: call.repairs, spec, arguments, refusal };
     call.row(record)
 }
 
@@ -44,11 +44,11 @@ pub(super) fn turn(record: &TaskRecord, run: &TaskRun, wanted: &WantedTurn, tool
     let unserved = || ToolSpec { pool: turn::POOL.to_owned(), ..ToolSpec::named(name) };
     let spec = known.map_or_else(unserved, |tool| tool.spec.clone());
     let (id, turn) = (wanted.id, wanted.turn);
-    Ok(Call { id, turn, call_index: 0, repairs: Vec::new(), spec, arguments, refusal }.row(record))
+    Ok(Content { id, turn, call_index: 0, repairs: Vec::new(), spec, arguments, refusal }.row(record))
 }
 
 /// What distinguishes a call from the others of its task.
-struct Call {
+struct Content {
     id: CallId,
     turn: u32,
     call_index: u32,
@@ -59,7 +59,7 @@ struct Call {
     refusal: Option<Failure>,
 }
 
-impl Call {
+impl Content {
     fn row(self, record: &TaskRecord) -> NewCall {
         let shortened = |failure: Failure| Failure {
             message: limits::shorten(&failure.message, limits::MAX_ERROR_MESSAGE),
