@@ -2,7 +2,7 @@
 
 use std::{
     ops::{Deref, DerefMut},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use redial_backoff::Backoff;
@@ -129,7 +129,16 @@ impl Store {
 
     /// Runs statements within the time limit of the purpose.
     pub(crate) async fn run<T>(&self, work: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, StoreError> {
-        match tokio::time::timeout(self.limit, work).await {
+        self.run_since(Instant::now(), work).await
+    }
+
+    /// Runs statements within the time limit of the purpose, counted from an earlier moment.
+    pub(crate) async fn run_since<T>(
+        &self,
+        began: Instant,
+        work: impl Future<Output = Result<T, sqlx::Error>>,
+    ) -> Result<T, StoreError> {
+        match tokio::time::timeout(self.limit.saturating_sub(began.elapsed()), work).await {
             Ok(done) => Ok(done?),
             Err(_) => Err(StoreError::Timeout(self.limit)),
         }
@@ -159,9 +168,10 @@ impl Store {
 
     /// Opens a transaction on a connection of the pool.
     pub(crate) async fn begin(&self) -> Result<Transaction, sqlx::Error> {
+        let began = Instant::now();
         let mut db = self.checkout().await?;
         sqlx::raw_sql("BEGIN").execute(&mut *db).await?;
-        Ok(Transaction(db))
+        Ok(Transaction { connection: db, began })
     }
 
     /// The database's clock.
@@ -191,13 +201,21 @@ impl Purpose {
 
 /// An open transaction. Dropped without a commit, it closes its connection, which rolls it back.
 #[derive(Debug)]
-pub(crate) struct Transaction(Connection);
+pub(crate) struct Transaction {
+    connection: Connection,
+    began: Instant,
+}
 
 impl Transaction {
+    /// When it began: all its statements together have one time limit.
+    pub(crate) const fn began(&self) -> Instant {
+        self.began
+    }
+
     /// Commits, and gives the connection back to the pool.
     pub(crate) async fn commit(mut self) -> Result<(), sqlx::Error> {
-        sqlx::raw_sql("COMMIT").execute(&mut *self.0).await?;
-        self.0.done(());
+        sqlx::raw_sql("COMMIT").execute(&mut *self.connection).await?;
+        self.connection.done(());
         Ok(())
     }
 }
@@ -206,13 +224,13 @@ impl Deref for Transaction {
     type Target = PgConnection;
 
     fn deref(&self) -> &PgConnection {
-        &self.0
+        &self.connection
     }
 }
 
 impl DerefMut for Transaction {
     fn deref_mut(&mut self) -> &mut PgConnection {
-        &mut self.0
+        &mut self.connection
     }
 }
 

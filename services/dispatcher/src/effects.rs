@@ -17,7 +17,10 @@ pub(crate) async fn carry_out(context: &Context, effects: Vec<Effect>) {
     while let Some(effect) = pending.pop_front() {
         match effect {
             Effect::PublishJob(job) => context.publish(job).await,
-            Effect::CancelCall(call) => pending.extend(cancel(context, call).await),
+            // Its worker is told before anything else is done.
+            Effect::CancelCall(call) => {
+                cancel(context, call).await.into_iter().rev().for_each(|effect| pending.push_front(effect));
+            }
             Effect::StopWorker { worker, attempt } => stop_worker(context, &worker, attempt).await,
             Effect::NotifySubmitter(view) => notify_submitter(context, &view).await,
             Effect::NotifyWatchers(notice) => notify_watchers(context, &notice).await,

@@ -106,7 +106,7 @@ impl LockedCalls {
         tokens: &[(String, f64)],
     ) -> Result<Vec<CallFacts>, StoreError> {
         let rows = store
-            .run(async move {
+            .run_since(self.transaction.began(), async move {
                 write_buckets(&mut self.transaction, tokens).await?;
                 let rows = apply(&mut self.transaction, transitions).await?;
                 self.transaction.commit().await?;

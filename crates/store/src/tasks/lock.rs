@@ -121,7 +121,8 @@ impl LockedTasks {
     ) -> Result<HashMap<TaskId, Vec<StoredMessage>>, StoreError> {
         let of: Vec<(&str, &str)> =
             tasks.iter().filter_map(|task| self.tasks.get(task)).map(Locked::conversation_key).collect();
-        let conversations = store.run(messages::conversations(&mut self.transaction, &of)).await?;
+        let began = self.transaction.began();
+        let conversations = store.run_since(began, messages::conversations(&mut self.transaction, &of)).await?;
         Ok(tasks.iter().filter(|task| self.tasks.contains_key(task)).copied().zip(conversations).collect())
     }
 
@@ -138,7 +139,8 @@ impl LockedTasks {
             known.push((*task, call.clone()));
             of.push(ConversationCall { tenant, conversation, call });
         }
-        let results = store.run(messages::results(&mut self.transaction, &of)).await?;
+        let began = self.transaction.began();
+        let results = store.run_since(began, messages::results(&mut self.transaction, &of)).await?;
         Ok(known.into_iter().zip(results).filter_map(|(call, result)| Some((call, result?))).collect())
     }
 
@@ -165,7 +167,7 @@ impl LockedTasks {
         let commit = Commit { now: self.now, writes, settled: &self.settled, check_after_ms };
         let mut transaction = self.transaction;
         store
-            .run(async move {
+            .run_since(transaction.began(), async move {
                 let next = commit::write(&mut transaction, &commit).await?;
                 transaction.commit().await?;
                 Ok(next)

@@ -95,7 +95,8 @@ pub(super) async fn results(
         "sql/results.sql",
         &column(calls, |call| call.tenant) as &[&str],
         &column(calls, |call| call.conversation) as &[&str],
-        &column(calls, |call| call.call) as &[&str],
+        // A model wrote it: it may hold U+0000, which `text` cannot.
+        &column(calls, |call| clean(call.call)),
     )
     .fetch_all(db)
     .await?;

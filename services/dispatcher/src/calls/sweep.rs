@@ -47,26 +47,28 @@ async fn wait(context: &Context, pause: Duration) {
 async fn sweep(context: &Context) -> Result<Duration, StoreError> {
     let mut republished = 0;
     loop {
-        let locked = timed(context, context.store.lock_due_calls(BATCH)).await?;
+        let began = Instant::now();
+        let locked = context.store.lock_due_calls(BATCH).await?;
+        answered(context, began);
         let Some(locked) = locked else { break };
         let due = locked.calls().len();
-        republished += settle(context, locked, MOST_REPUBLISHED.saturating_sub(republished)).await?;
+        let SweepPlan { transitions, tokens, republished: jobs } =
+            plan(context, &locked, MOST_REPUBLISHED.saturating_sub(republished));
+        let facts = locked.commit(&context.store, &transitions, &tokens).await?;
+        // The whole transaction: workers could not renew the locked calls meanwhile.
+        answered(context, began);
+        metrics().jobs_republished(u64::from(jobs));
+        republished += jobs;
+        effects::carry_out(context, transitions::committed(context, &transitions, &facts)).await;
         if due < BATCH as usize {
             break;
         }
     }
-    let next = timed(context, context.store.next_wake()).await?;
+    let asked = Instant::now();
+    let next = context.store.next_wake().await?;
+    answered(context, asked);
     let longest = context.look_interval();
     Ok(next.map_or(longest, |wait| wait.to_std().unwrap_or(SHORTEST_PAUSE)).min(longest))
-}
-
-/// Plans and commits for locked calls; returns how many jobs of unclaimed calls are published again.
-async fn settle(context: &Context, locked: LockedCalls, republish_limit: u32) -> Result<u32, StoreError> {
-    let SweepPlan { transitions, tokens, republished } = plan(context, &locked, republish_limit);
-    let facts = timed(context, locked.commit(&context.store, &transitions, &tokens)).await?;
-    metrics().jobs_republished(u64::from(republished));
-    effects::carry_out(context, transitions::committed(context, &transitions, &facts)).await;
-    Ok(republished)
 }
 
 fn plan(context: &Context, locked: &LockedCalls, republish_limit: u32) -> SweepPlan {
@@ -83,10 +85,7 @@ fn plan(context: &Context, locked: &LockedCalls, republish_limit: u32) -> SweepP
     plan_due(locked.calls(), &conditions, rand::random)
 }
 
-/// Waits for the database, and reports how long it took.
-async fn timed<T>(context: &Context, work: impl Future<Output = T>) -> T {
-    let began = Instant::now();
-    let done = work.await;
+/// Reports that the database answered what was begun then.
+fn answered(context: &Context, began: Instant) {
     context.observe(Observation::Answered { after: began.elapsed() });
-    done
 }

@@ -191,6 +191,7 @@ async fn a_huge_result_is_shortened_and_read_on() {
         Ok(match request.turn {
             1 => calls([("look", json!({}))]),
             2 => calls([("read_result", json!({"call_id": "c2_1", "offset": 90_000}))]),
+            3 => calls([("read_result", json!({"call_id": "c2_1\0", "offset": 0}))]),
             _ => says("read"),
         })
     });
@@ -203,9 +204,11 @@ async fn a_huge_result_is_shortened_and_read_on() {
     assert!(second.trimmed.shortened == 1 && serde_json::to_string(&second).unwrap().len() < 40_000);
     assert_eq!(second.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["look", "read_result"]);
     assert_eq!(report.task.tool_calls, 1, "the built-in tool costs no call");
-    let piece = &report.messages.iter().rfind(|stored| stored.message.role == Role::Tool).unwrap().message;
-    assert_eq!((piece.tool.as_deref(), piece.class), (Some("read_result"), None));
-    assert!(piece.content.contains(r#""offset":90000"#), "{}", piece.content);
+    let read: Vec<_> = report.messages.iter().map(|stored| &stored.message).collect();
+    let mut read = read.into_iter().filter(|message| message.tool.as_deref() == Some("read_result"));
+    let (piece, unknown) = (read.next().unwrap(), read.next().unwrap());
+    assert!(piece.class.is_none() && piece.content.contains(r#""offset":90000"#), "{}", piece.content);
+    assert_eq!(unknown.class, Some(ErrorClass::InvalidArguments), "no result of this id: {}", unknown.content);
     stack.finish().await;
 }
 

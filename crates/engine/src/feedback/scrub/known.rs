@@ -5,7 +5,7 @@ use std::{borrow::Cow, cell::OnceCell};
 use redial_proto::FieldError;
 use serde_json::Value;
 
-use super::rules::Kind;
+use super::rule::Kind;
 
 /// Rules of JSON Schema whose `allowed` is the tool's schema in words: it was offered to the model with the tool.
 const SCHEMA_RULES: [&str; 24] = [
