@@ -11,21 +11,14 @@ use redial_records::{Effect, EndedCall, InboxItem, NewCall, StartInfo, TaskRecor
 use uuid::Uuid;
 
 use super::{
-    World,
-    database::Fate,
+    clock::{since, time},
+    ids::{CallNo, call_id},
     invent,
-    rows::{CallNo, Item, Place, Row, What, call_id, since, time},
+    state::World,
+    tables::{Decision, Item, Place, Row, TaskRow, What},
+    transaction::Fate,
 };
 use crate::{Invariant, Mutation, random::mix};
-
-/// What is to be written about a task.
-#[derive(Clone, Debug)]
-pub(super) struct Decision {
-    task: u8,
-    transition: TaskTransition,
-    /// Items of the inbox that are dealt with.
-    received: Vec<u32>,
-}
 
 impl World {
     pub(super) fn tasks_to_advance(&self) -> usize {
@@ -204,7 +197,7 @@ impl World {
 
     /// No task of the conversation runs, and no older one waits.
     fn may_start(&self, task: usize) -> bool {
-        let before = |n: usize, row: &super::TaskRow| row.state == TaskState::Waiting && n < task;
+        let before = |n: usize, row: &TaskRow| row.state == TaskState::Waiting && n < task;
         let mut others = self.tables.tasks.iter().enumerate().filter(|(n, row)| *n != task && row.exists);
         self.has(Mutation::TaskStartsOutOfTurn)
             || !others.any(|(n, row)| row.state == TaskState::Running || before(n, row))

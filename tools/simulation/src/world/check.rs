@@ -2,10 +2,7 @@
 
 use redial_proto::{CallState, ErrorClass, Role};
 
-use super::{
-    World,
-    rows::{AttemptRow, CallNo, Execution, Job},
-};
+use super::{ids::CallNo, ledger::Execution, messages::Job, state::World, tables::AttemptRow};
 use crate::Invariant;
 
 impl World {

@@ -5,45 +5,13 @@ use redial_proto::{CallState, JobRef};
 use redial_records::{self as records, CallFacts, Change, Guard, Transition};
 
 use super::{
-    LEASE, World,
-    rows::{
-        AttemptRow, CallNo, Claim, Grant, Job, Process, Row, What, call_id, call_no, claim_id, process_of, since, time,
-        worker_id,
-    },
+    clock::{LEASE, since, time},
+    ids::{CallNo, Claim, Process, call_id, call_no, claim_id, process_of, worker_id},
+    messages::{Grant, Job},
+    state::World,
+    tables::{AttemptRow, Row, What},
 };
 use crate::{Invariant, Mutation};
-
-/// How a transaction goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// It is committed, and the dispatcher carries out its effects.
-    Commit,
-    /// It is not, and the dispatcher knows.
-    Vanish,
-    /// It is committed, but the dispatcher gets an error.
-    Unknown,
-    /// The dispatcher dies before the commit.
-    DieBefore,
-    /// The dispatcher dies right after the commit.
-    DieAfter,
-}
-
-impl Fate {
-    /// Nineteen of twenty go well.
-    pub(super) const fn of(pick: u32) -> Self {
-        match pick >> 24 {
-            243..=246 => Self::Vanish,
-            247..=250 => Self::Unknown,
-            251 | 252 => Self::DieBefore,
-            253..=255 => Self::DieAfter,
-            _ => Self::Commit,
-        }
-    }
-
-    pub(super) const fn is_committed(self) -> bool {
-        matches!(self, Self::Commit | Self::Unknown | Self::DieAfter)
-    }
-}
 
 impl World {
     pub(super) fn row(&self, call: CallNo) -> Row {

@@ -1,6 +1,6 @@
 //! The end of a history: the faults are over, and everything has to end by itself.
 
-use super::{World, database::Fate, rows::Ms};
+use super::{clock::Ms, state::World, tables::Row, transaction::Fate};
 use crate::Invariant;
 
 /// Time for everything to end, in ms: some waits are five minutes long, and there are several calls after another.
@@ -78,7 +78,7 @@ impl World {
     }
 
     fn accuse_the_unfinished(&mut self) {
-        let open = self.tables.calls.iter().position(super::Row::is_open);
+        let open = self.tables.calls.iter().position(Row::is_open);
         let tasks = || self.tables.tasks.iter().position(|row| row.exists && !row.state.is_terminal());
         if let Some(call) = open {
             let row = self.tables.calls[call];

@@ -6,10 +6,12 @@ use redial_proto::{CallState, JobRef};
 use redial_records::Transition;
 
 use super::{
-    World,
-    database::Fate,
     dispatcher::{Task, Work},
-    rows::{Grant, Packet, Process, Report, Row, call_id, worker_id},
+    ids::{Process, call_id, worker_id},
+    messages::{Grant, Packet, Report},
+    state::World,
+    tables::{AttemptRow, Row},
+    transaction::Fate,
 };
 use crate::{Invariant, Mutation};
 
@@ -102,7 +104,7 @@ impl World {
     fn keep_late(&mut self, d: usize, work: Work, (seq, report): (u32, Report), fate: Fate) -> Progress {
         let kept = self.transaction(d, fate, |world| {
             let Report { job, worker, outcome } = report;
-            let same = |row: &super::rows::AttemptRow| (row.job, row.worker, row.class) == (job, worker, outcome.class);
+            let same = |row: &AttemptRow| (row.job, row.worker, row.class) == (job, worker, outcome.class);
             let known = world.tables.attempts.iter().any(same) || world.tables.late.contains(&(job, worker));
             if !known {
                 world.tables.late.push((job, worker));

@@ -1,11 +1,6 @@
 //! The moves of a plan.
 
-use super::{
-    World,
-    database::Fate,
-    dispatcher::Task,
-    rows::{CallNo, What},
-};
+use super::{dispatcher::Task, ids::CallNo, messages::Job, state::World, tables::What, transaction::Fate};
 use crate::{
     Mutation,
     plan::{Kind, Move},
@@ -69,7 +64,7 @@ impl World {
         let written = self.transaction(d, fate, |world| world.insert(call));
         if let Some(new) = written {
             if new {
-                self.publish(super::Job { call, attempt: 1 }, 1);
+                self.publish(Job { call, attempt: 1 }, 1);
             }
             self.ledger.calls |= 1 << call;
         } else if self.has(Mutation::ReplyBeforeCommit) {

@@ -1,10 +1,11 @@
 //! NATS: streams that lose messages, and messages that no stream stores.
 
 use super::{
-    World,
-    database::Fate,
     dispatcher::Task,
-    rows::{Job, JobMessage, Jobs, Packet, Process, Report, ResultMessage},
+    ids::Process,
+    messages::{Job, JobMessage, Jobs, Packet, Report, ResultMessage},
+    state::World,
+    transaction::Fate,
 };
 use crate::Mutation;
 
@@ -47,7 +48,7 @@ impl World {
         }
     }
 
-    pub(super) fn worker_of(&self, process: Process) -> Option<usize> {
+    fn worker_of(&self, process: Process) -> Option<usize> {
         self.workers.iter().position(|worker| worker.process == process)
     }
 
@@ -90,7 +91,7 @@ impl World {
             granted
         });
         if let Some(granted) = granted {
-            self.tell(|| format!("dispatcher {d} grants {} of claim {claim}", numbers(&granted)));
+            self.tell(|| format!("dispatcher {d} grants {granted} of claim {claim}"));
             self.send(Packet::Granted { worker, claim, jobs: granted });
         }
     }
@@ -115,10 +116,4 @@ impl World {
             self.send(answer);
         }
     }
-}
-
-/// Attempts for people: call.attempt.
-pub(super) fn numbers(jobs: &Jobs) -> String {
-    let numbers: Vec<String> = jobs.as_slice().iter().map(|job| format!("{}.{}", job.call, job.attempt)).collect();
-    if numbers.is_empty() { "nothing".to_owned() } else { numbers.join(", ") }
 }

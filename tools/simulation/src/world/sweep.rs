@@ -11,11 +11,7 @@ use redial_engine::{
 use redial_proto::CallState;
 use redial_records::{CallRecord, RetryBucket, Transition};
 
-use super::{
-    World,
-    database::Fate,
-    rows::{CallNo, Row, uptime},
-};
+use super::{clock::uptime, ids::CallNo, state::World, tables::Row, transaction::Fate};
 use crate::Mutation;
 
 /// Jobs that were published this long before the last look that succeeded may have been lost, in ms.
@@ -46,6 +42,20 @@ impl World {
         }
         written.clear();
         self.written = written;
+    }
+
+    /// A sweep begins. The dispatcher has looked and swept every second until now, unless a server was down: then its
+    /// connection broke in between.
+    fn begin_sweep(&mut self, d: usize) {
+        let (outages, now, up) = (self.outages, uptime(self.now), self.nats_up && self.postgres_up);
+        let dispatcher = &mut self.dispatchers[d];
+        let connected = up && dispatcher.outage == outages;
+        dispatcher.outage = outages;
+        dispatcher.detector.observe(Observation::SweepEnded { failed: false }, now);
+        if !dispatcher.look_failed {
+            dispatcher.detector.observe(Observation::LookEnded { began: now, failed: false }, now);
+        }
+        dispatcher.detector.observe(Observation::SweepBegan { connected }, now);
     }
 
     fn something_is_due(&self) -> bool {

@@ -3,11 +3,12 @@
 use redial_proto::ErrorClass;
 
 use super::{
-    World,
-    database::Fate,
+    clock::{ACK_WAIT, Ms},
     dispatcher::Task,
-    rows::{Job, Ms, Outcome},
-    worker::Held,
+    messages::{Job, Outcome},
+    state::World,
+    transaction::Fate,
+    worker::{Held, Worker},
 };
 use crate::Invariant;
 
@@ -87,7 +88,7 @@ impl World {
         let d = (pick >> 16) as usize % self.dispatchers.len();
         let now = self.now;
         let Some(message) = self.results.iter_mut().filter(|message| message.again_at <= now).nth(n) else { return };
-        message.again_at = now + super::ACK_WAIT;
+        message.again_at = now + ACK_WAIT;
         let (seq, report) = (message.seq, message.report);
         self.tell(|| {
             let Job { call, attempt } = report.job;
@@ -165,7 +166,7 @@ impl World {
     }
 
     /// Control messages and what follows from them happen at once, and well.
-    pub(super) fn settle_control(&mut self) {
+    fn settle_control(&mut self) {
         for _ in 0..1000 {
             if self.violation.is_some() {
                 return;
@@ -187,7 +188,7 @@ impl World {
             if prompt {
                 self.settle_control();
             }
-            let due = self.workers.iter().map(super::worker::Worker::due_at).min().unwrap_or(Ms::MAX);
+            let due = self.workers.iter().map(Worker::due_at).min().unwrap_or(Ms::MAX);
             if due > until || self.violation.is_some() {
                 break;
             }

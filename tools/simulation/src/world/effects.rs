@@ -1,0 +1,56 @@
+//! What a dispatcher does after a commit: the engine plans effects, and this carries them out.
+
+use redial_engine::call::{CallEvent, effects, plan};
+use redial_proto::{JobRef, RetryPolicy};
+use redial_records::{CallFacts, Change, Effect, OutgoingJob, Transition};
+
+use super::{
+    clock::time,
+    dispatcher::Task,
+    ids::{CallNo, call_no, process_of},
+    messages::{Job, Packet},
+    state::World,
+    tables::Row,
+};
+
+impl World {
+    /// What an event does to a call; `None` if nothing.
+    pub(super) fn plan(&self, call: CallNo, row: &Row, event: &CallEvent<'_>, random: f64) -> Option<Transition> {
+        plan(&row.record(call, self.now), &RetryPolicy::default(), event, time(self.now), random)
+    }
+
+    /// Carries out the effects of a committed transition.
+    pub(super) fn act(&mut self, d: usize, transition: &Transition, facts: &CallFacts) {
+        self.tell(|| describe(transition, facts));
+        for effect in effects(transition, facts) {
+            self.carry_out(d, effect);
+        }
+    }
+
+    pub(super) fn carry_out(&mut self, d: usize, effect: Effect) {
+        let job = |job: JobRef| Job { call: call_no(job.call), attempt: job.attempt };
+        match effect {
+            Effect::PublishJob(OutgoingJob { job, publish_no, .. }) => {
+                self.publish(Job { call: call_no(job.call), attempt: job.attempt }, publish_no);
+            }
+            Effect::StopWorker { worker, attempt } => {
+                self.send(Packet::Stop { worker: process_of(&worker), job: job(attempt) });
+            }
+            Effect::CancelCall(call) => {
+                self.dispatchers[d].begin(Task::Cancel { call: call_no(call), for_client: false });
+            }
+            // Tasks and due calls are found by what is on record, and no client waits for an event.
+            Effect::NotifySubmitter(_) | Effect::NotifyWatchers(_) | Effect::WakeTask(_) | Effect::WakeSweeper => {}
+        }
+    }
+}
+
+fn describe(transition: &Transition, facts: &CallFacts) -> String {
+    let publish = if transition.publishes() { ", its job is published" } else { "" };
+    let why = match &transition.change {
+        Change::End { failure: Some(failure), .. } => format!(" ({})", failure.class),
+        _ => String::new(),
+    };
+    let (call, state, attempt) = (call_no(transition.call), transition.state(), facts.attempt);
+    format!("    call {call} is {state}{why}, attempt {attempt}{publish}")
+}

@@ -1,0 +1,131 @@
+//! Messages: those that streams store, and control messages.
+
+use std::fmt;
+
+use redial_proto::ErrorClass;
+
+use super::{
+    clock::Ms,
+    ids::{CallNo, Claim, Process},
+};
+
+/// One attempt of one call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Job {
+    pub(crate) call: CallNo,
+    pub(crate) attempt: u32,
+}
+
+/// Up to four attempts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Jobs {
+    jobs: [Job; 4],
+    count: u8,
+}
+
+impl Jobs {
+    pub(crate) const MOST: usize = 4;
+
+    pub(crate) fn push(&mut self, job: Job) {
+        if usize::from(self.count) < Self::MOST {
+            self.jobs[usize::from(self.count)] = job;
+            self.count += 1;
+        }
+    }
+
+    pub(crate) fn as_slice(&self) -> &[Job] {
+        &self.jobs[..usize::from(self.count)]
+    }
+}
+
+/// Each as call.attempt.
+impl fmt::Display for Jobs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let jobs: Vec<String> = self.as_slice().iter().map(|job| format!("{}.{}", job.call, job.attempt)).collect();
+        f.write_str(&if jobs.is_empty() { "nothing".to_owned() } else { jobs.join(", ") })
+    }
+}
+
+/// How an attempt ended, by its worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    /// `None` is a success.
+    pub(crate) class: Option<ErrorClass>,
+    pub(crate) effect_possible: bool,
+    pub(crate) retry_after: Option<u64>,
+}
+
+/// What a worker puts on the stream of results.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Report {
+    pub(crate) job: Job,
+    pub(crate) worker: Process,
+    pub(crate) outcome: Outcome,
+}
+
+/// A message on the stream of jobs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct JobMessage {
+    pub(crate) seq: u32,
+    pub(crate) job: Job,
+    pub(crate) deliveries: u32,
+    /// Not given to anybody before this.
+    pub(crate) again_at: Ms,
+}
+
+/// A message on the stream of results.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ResultMessage {
+    pub(crate) seq: u32,
+    pub(crate) report: Report,
+    pub(crate) again_at: Ms,
+}
+
+/// A granted attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Grant {
+    pub(crate) job: Job,
+    pub(crate) claim: Claim,
+}
+
+/// A message that no stream stores.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Packet {
+    Claim { worker: Process, claim: Claim, jobs: Jobs, deliveries: u32 },
+    Granted { worker: Process, claim: Claim, jobs: Jobs },
+    Renew { worker: Process, beat: u32, jobs: Jobs },
+    Renewed { worker: Process, beat: u32, held: Jobs, lost: Jobs, cancelled: Jobs },
+    Release { worker: Process, grant: Grant },
+    Released { worker: Process, grant: Grant },
+    Ingested { worker: Process, job: Job },
+    Stop { worker: Process, job: Job },
+}
+
+impl Packet {
+    /// The worker that sent it or gets it, and whether it gets it.
+    pub(crate) const fn worker(&self) -> (Process, bool) {
+        match self {
+            Self::Claim { worker, .. } | Self::Renew { worker, .. } | Self::Release { worker, .. } => (*worker, false),
+            Self::Granted { worker, .. }
+            | Self::Renewed { worker, .. }
+            | Self::Released { worker, .. }
+            | Self::Ingested { worker, .. }
+            | Self::Stop { worker, .. } => (*worker, true),
+        }
+    }
+}
+
+impl fmt::Display for Packet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Claim { claim, .. } => write!(f, "the request for claim {claim}"),
+            Self::Granted { claim, .. } => write!(f, "the answer to claim {claim}"),
+            Self::Renew { .. } => f.write_str("a heartbeat"),
+            Self::Renewed { .. } => f.write_str("the answer to a heartbeat"),
+            Self::Release { grant, .. } => write!(f, "the release of claim {}", grant.claim),
+            Self::Released { grant, .. } => write!(f, "the answer to the release of claim {}", grant.claim),
+            Self::Ingested { job, .. } => write!(f, "the notice that the result of call {} is on record", job.call),
+            Self::Stop { job, .. } => write!(f, "the notice to stop call {}", job.call),
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What a worker is told, and what it reports.
+
+use redial_proto::ErrorClass;
+
+use super::{
+    messages::{Job, Outcome, Packet, Report},
+    state::World,
+};
+
+impl World {
+    pub(super) fn hear(&mut self, w: usize, packet: Packet) {
+        match packet {
+            Packet::Granted { claim, jobs, .. } => self.granted(w, claim, &jobs),
+            Packet::Renewed { beat, held, lost, cancelled, .. } => self.renewed(w, beat, [&held, &lost, &cancelled]),
+            Packet::Released { grant, .. } => {
+                self.workers[w].releases.retain(|release| *release != grant);
+            }
+            Packet::Ingested { job, .. } => self.forget(w, job, true),
+            Packet::Stop { job, .. } => self.cancelled(w, job),
+            Packet::Claim { .. } | Packet::Renew { .. } | Packet::Release { .. } => {}
+        }
+    }
+
+    /// No longer its business. `ingested`: its report is on record; else the lease was lost.
+    pub(super) fn forget(&mut self, w: usize, job: Job, ingested: bool) {
+        let Some(n) = self.workers[w].find(job) else { return };
+        let held = self.workers[w].held[n];
+        if !held.reported {
+            if ingested {
+                return;
+            }
+            self.ledger.executions[held.execution].stopped = true;
+        }
+        self.workers[w].held.remove(n);
+    }
+
+    pub(super) fn cancelled(&mut self, w: usize, job: Job) {
+        let Some(n) = self.workers[w].find(job).filter(|n| !self.workers[w].held[*n].reported) else { return };
+        self.tell(|| format!("worker {w} stops call {}: it is cancelled", job.call));
+        self.stop_tool(w, n, ErrorClass::Cancelled);
+    }
+
+    /// The tool is stopped, and that is reported.
+    pub(super) fn stop_tool(&mut self, w: usize, n: usize, class: ErrorClass) {
+        self.ledger.executions[self.workers[w].held[n].execution].stopped = true;
+        self.report(w, n, Outcome { class: Some(class), effect_possible: true, retry_after: None });
+    }
+
+    /// An attempt has ended: the report is put on the stream until it is on record.
+    pub(super) fn report(&mut self, w: usize, n: usize, outcome: Outcome) {
+        let held = &mut self.workers[w].held[n];
+        held.reported = true;
+        let execution = held.execution;
+        self.ledger.executions[execution].reported = Some(outcome);
+        self.put(w, n);
+    }
+
+    /// Puts the report of an ended attempt on the stream.
+    pub(super) fn put(&mut self, w: usize, n: usize) {
+        let worker = &self.workers[w];
+        let execution = self.ledger.executions[worker.held[n].execution];
+        if let (true, false, Some(outcome)) = (self.nats_up, worker.cut, execution.reported) {
+            let report = Report { job: execution.job, worker: worker.process, outcome };
+            self.old_reports.push(report);
+            self.store_report(report);
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The state of a history, and the few helpers that everything else needs.
+
+use redial_engine::tools::Tools;
+use redial_proto::{ErrorClass, Failure};
+use redial_records::{CallFacts, Transition};
+
+use super::{
+    clock::Ms,
+    dispatcher::Dispatcher,
+    ids::{Claim, Process},
+    invent,
+    ledger::Ledger,
+    messages::{Job, JobMessage, Outcome, Packet, Report, ResultMessage},
+    tables::{Decision, Tables},
+    worker::Worker,
+};
+use crate::{Invariant, Mutation, Setup, Violation, plan::Plan};
+
+/// A history under way. One is used for many histories, so that they need little new memory.
+pub(crate) struct World {
+    pub(super) setup: Setup,
+    pub(super) mutation: Option<Mutation>,
+    pub(super) now: Ms,
+    pub(super) tables: Tables,
+    /// What is safe if Postgres forgets; kept for one mutation only.
+    pub(super) durable: Tables,
+    pub(super) jobs: Vec<JobMessage>,
+    pub(super) results: Vec<ResultMessage>,
+    pub(super) packets: Vec<Packet>,
+    /// Everything that was ever published, to come again.
+    pub(super) old_jobs: Vec<Job>,
+    pub(super) old_reports: Vec<Report>,
+    /// Message ids that NATS has seen: call, attempt, number of the publication.
+    pub(super) seen: Vec<(Job, u32)>,
+    pub(super) nats_up: bool,
+    pub(super) postgres_up: bool,
+    /// Counts the outages of either.
+    pub(super) outages: u32,
+    /// Counts the wipes.
+    pub(super) stream: u32,
+    /// Counts messages of all streams.
+    pub(super) seq: u32,
+    /// The next numbers of processes and claims.
+    pub(super) processes: Process,
+    pub(super) claims: Claim,
+    pub(super) dispatchers: Vec<Dispatcher>,
+    pub(super) workers: Vec<Worker>,
+    pub(super) ledger: Ledger,
+    /// What a sweep has written; empty in between.
+    pub(super) written: Vec<(Transition, CallFacts)>,
+    /// The tools of agents. Calls do not depend on them: each brings its own retry policy.
+    pub(super) tools: Tools,
+    /// A decision that was made without a lock; for one mutation only.
+    pub(super) unlocked: Option<Decision>,
+    /// The faults are over.
+    pub(super) draining: bool,
+    /// Counts the ids of tasks' calls.
+    pub(super) ids: u128,
+    /// Agents as JSON.
+    pub(super) agents: [String; 2],
+    pub(super) failures: Vec<[Failure; 2]>,
+    pub(super) violation: Option<Violation>,
+    pub(super) log: Option<Vec<String>>,
+    /// Moves and everything that followed from them.
+    pub(crate) steps: u64,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self {
+            setup: Plan::empty().setup,
+            mutation: None,
+            now: 0,
+            tables: Tables::default(),
+            durable: Tables::default(),
+            jobs: Vec::new(),
+            results: Vec::new(),
+            packets: Vec::new(),
+            old_jobs: Vec::new(),
+            old_reports: Vec::new(),
+            seen: Vec::new(),
+            nats_up: true,
+            postgres_up: true,
+            outages: 0,
+            stream: 0,
+            seq: 0,
+            processes: 0,
+            claims: 0,
+            dispatchers: Vec::new(),
+            workers: Vec::new(),
+            ledger: Ledger::default(),
+            written: Vec::new(),
+            tools: invent::tools(),
+            unlocked: None,
+            draining: false,
+            ids: 0,
+            agents: invent::agents(),
+            failures: ErrorClass::ALL.map(invent::failures).into(),
+            violation: None,
+            log: None,
+            steps: 0,
+        }
+    }
+
+    pub(super) fn new_process(&mut self) -> Process {
+        self.processes += 1;
+        self.ledger.disturbed.push(false);
+        self.processes
+    }
+
+    pub(super) fn has(&self, mutation: Mutation) -> bool {
+        self.mutation == Some(mutation)
+    }
+
+    pub(super) fn accuse(&mut self, invariant: Invariant, found: impl FnOnce() -> String) {
+        if self.violation.is_none() {
+            self.violation = Some(Violation { invariant, found: found() });
+        }
+    }
+
+    pub(super) fn tell(&mut self, what: impl FnOnce() -> String) {
+        self.steps += 1;
+        if let Some(log) = &mut self.log {
+            let (s, ms) = (self.now / 1000, self.now % 1000);
+            log.push(format!("{s:>5}.{ms:03}  {}", what()));
+        }
+    }
+
+    /// A reported failure as the engine takes it; `None` for a success.
+    pub(super) fn failure(&self, outcome: &Outcome) -> Option<Failure> {
+        let class = outcome.class?;
+        let n = ErrorClass::ALL.iter().position(|known| *known == class)?;
+        let failure = self.failures[n][usize::from(outcome.effect_possible)].clone();
+        Some(match outcome.retry_after {
+            Some(pause) => failure.retry_after_ms(pause),
+            None => failure,
+        })
+    }
+}

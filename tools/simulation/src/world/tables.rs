@@ -1,0 +1,206 @@
+//! The tables of Postgres: rows are small, and copied where that is possible.
+
+use redial_proto::{CallId, CallState, Effect, ErrorClass, Message, RetryOverride, TaskState};
+use redial_records::{CallFacts, CallRecord, TaskTransition};
+use uuid::Uuid;
+
+use super::{
+    clock::{Ms, time},
+    ids::{CallNo, Claim, Process, call_id, claim_id, worker_id},
+    messages::Job,
+};
+
+/// A row of `calls`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    /// It was submitted, and that was committed.
+    pub(crate) exists: bool,
+    pub(crate) state: CallState,
+    pub(crate) attempt: u32,
+    pub(crate) effect: Effect,
+    pub(crate) max_attempts: u32,
+    pub(crate) deadline_ms: Ms,
+    pub(crate) deadline_at: Ms,
+    pub(crate) wake_at: Ms,
+    pub(crate) publish_no: u32,
+    pub(crate) published_at: Ms,
+    pub(crate) claim: Claim,
+    pub(crate) worker: Process,
+    pub(crate) started_at: Ms,
+    pub(crate) lease_until: Ms,
+    pub(crate) cancel_requested: bool,
+    pub(crate) class: Option<ErrorClass>,
+    pub(crate) place: Option<Place>,
+    /// As its task knows it; nil for a bare call.
+    pub(crate) id: CallId,
+}
+
+/// Whose call it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) task: u8,
+    pub(crate) turn: u32,
+    /// 0 is the model itself.
+    pub(crate) call_index: u32,
+}
+
+impl Row {
+    /// A call that is not submitted yet.
+    pub(crate) const fn new(effect: Effect, max_attempts: u32, deadline_ms: Ms) -> Self {
+        Self {
+            exists: false,
+            state: CallState::Ready,
+            attempt: 0,
+            effect,
+            max_attempts,
+            deadline_ms,
+            deadline_at: 0,
+            wake_at: 0,
+            publish_no: 0,
+            published_at: 0,
+            claim: 0,
+            worker: 0,
+            started_at: 0,
+            lease_until: 0,
+            cancel_requested: false,
+            class: None,
+            place: None,
+            id: CallId(Uuid::nil()),
+        }
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.exists && !self.state.is_terminal()
+    }
+
+    /// As the engine reads it.
+    pub(crate) fn record(&self, call: CallNo, now: Ms) -> CallRecord {
+        CallRecord {
+            id: call_id(call),
+            state: self.state,
+            attempt: self.attempt,
+            tool: String::new(),
+            pool: String::new(),
+            effect: self.effect,
+            retry: RetryOverride {
+                initial_ms: Some(500),
+                factor: Some(2.0),
+                cap_ms: Some(10_000),
+                max_attempts: Some(self.max_attempts),
+                deadline_ms: None,
+            },
+            timeout_ms: 1_000,
+            traceparent: None,
+            deadline_at: time(self.deadline_at),
+            worker: (self.worker != 0).then(|| worker_id(self.worker)),
+            claim: (self.claim != 0).then(|| claim_id(self.claim)),
+            lease_until: (self.state == CallState::Running).then(|| time(self.lease_until)),
+            cancel_requested: self.cancel_requested,
+            publish_no: self.publish_no,
+            published_at: time(self.published_at),
+            origin: None,
+            read_at: time(now),
+        }
+    }
+
+    /// What the engine is told after a commit.
+    pub(crate) fn facts(&self, call: CallNo, now: Ms) -> CallFacts {
+        CallFacts {
+            call: call_id(call),
+            attempt: self.attempt,
+            tool: String::new(),
+            pool: String::new(),
+            publish_no: self.publish_no,
+            traceparent: None,
+            notify: false,
+            worker: (self.worker != 0).then(|| worker_id(self.worker)),
+            submitted_at: time(0),
+            at: time(now),
+            bytes: 2,
+            task: None,
+        }
+    }
+}
+
+/// A row of `attempts`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AttemptRow {
+    pub(crate) job: Job,
+    pub(crate) worker: Process,
+    pub(crate) started_at: Ms,
+    pub(crate) ended_at: Ms,
+    /// `None` is a success.
+    pub(crate) class: Option<ErrorClass>,
+}
+
+/// A row of `tasks`, with the inbox's items in a table of their own.
+#[derive(Clone, Debug)]
+pub(crate) struct TaskRow {
+    pub(crate) exists: bool,
+    pub(crate) state: TaskState,
+    pub(crate) progress: Option<String>,
+    pub(crate) last_step: u32,
+    pub(crate) wake_at: Option<Ms>,
+}
+
+/// A row of `task_inbox`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Item {
+    pub(crate) id: u32,
+    pub(crate) task: u8,
+    pub(crate) what: What,
+}
+
+/// What comes in for a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    Start,
+    Cancel,
+    Ended(CallNo),
+    Retrying,
+}
+
+/// The tables.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tables {
+    pub(crate) calls: Vec<Row>,
+    pub(crate) attempts: Vec<AttemptRow>,
+    /// Reports that came late.
+    pub(crate) late: Vec<(Job, Process)>,
+    pub(crate) tasks: Vec<TaskRow>,
+    pub(crate) inbox: Vec<Item>,
+    pub(crate) items: u32,
+    pub(crate) messages: Vec<(u32, Message)>,
+    /// What models were asked, as JSON.
+    pub(crate) requests: Vec<(CallId, String)>,
+    /// Task and number.
+    pub(crate) steps: Vec<(u8, u32)>,
+}
+
+impl Tables {
+    pub(crate) fn clear(&mut self) {
+        self.calls.clear();
+        self.attempts.clear();
+        self.late.clear();
+        self.tasks.clear();
+        self.inbox.clear();
+        self.messages.clear();
+        self.requests.clear();
+        self.steps.clear();
+        self.items = 0;
+    }
+
+    pub(crate) fn tell(&mut self, task: u8, what: What) {
+        self.items += 1;
+        self.inbox.push(Item { id: self.items, task, what });
+    }
+}
+
+/// What is to be written about a task.
+#[derive(Clone, Debug)]
+pub(crate) struct Decision {
+    pub(crate) task: u8,
+    pub(crate) transition: TaskTransition,
+    /// Items of the inbox that are dealt with.
+    pub(crate) received: Vec<u32>,
+}
