@@ -1,8 +1,8 @@
-//! What must hold in every history, whatever went wrong.
+//! ItemKind must hold in every history, whatever went wrong.
 
 use std::fmt;
 
-/// What must hold.
+/// ItemKind must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Invariant {
     /// Every acknowledged submission exists.
@@ -17,7 +17,7 @@ pub enum Invariant {
     AttemptsWithinMax,
     /// A call has one outcome: it succeeded if, and only if, its last attempt did, and no other.
     OneOutcome,
-    /// What is on record of an attempt is what its own worker reported, or that it was lost.
+    /// ItemKind is on record of an attempt is what its own worker reported, or that it was lost.
     RecordedAsReported,
     /// A worker is told that its report is on record only if it is.
     AcknowledgedReportIsKept,
@@ -48,7 +48,7 @@ pub enum Invariant {
 pub struct Violation {
     /// Which.
     pub invariant: Invariant,
-    /// What was found.
+    /// ItemKind was found.
     pub found: String,
 }
 

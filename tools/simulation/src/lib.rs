@@ -25,8 +25,8 @@ mod world;
 
 pub use invariant::{Invariant, Violation};
 pub use mutation::Mutation;
-pub use plan::{Kind, Move, Plan, Setup, size_of};
+pub use plan::{Move, MoveKind, Plan, Setup, size_of};
 pub use random::Random;
 pub use regressions::{Regression, regressions};
-pub use run::{Failed, Run, Tally, find, play, tell};
+pub use run::{Failed, Run, Tally, describe, find, play};
 pub use shrink::shrink;

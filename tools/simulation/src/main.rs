@@ -3,7 +3,7 @@
 use std::{io::Write, num::NonZero, process::ExitCode, thread};
 
 use clap::Parser;
-use redial_simulation::{Plan, Run, play, size_of, tell};
+use redial_simulation::{Plan, Run, describe, play, size_of};
 
 /// Plays random histories of the protocol and checks the invariants.
 #[derive(Parser)]
@@ -29,7 +29,7 @@ struct Arguments {
 fn main() -> ExitCode {
     let Arguments { histories, seed, threads, tell: only_tell, size } = Arguments::parse();
     if only_tell {
-        let log = tell(&Plan::new(seed, size.unwrap_or_else(|| size_of(seed))), None);
+        let log = describe(&Plan::new(seed, size.unwrap_or_else(|| size_of(seed))), None);
         say(&log.join("\n"));
         return ExitCode::SUCCESS;
     }

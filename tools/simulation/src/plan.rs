@@ -7,7 +7,7 @@ use redial_proto::Effect;
 
 use crate::random::Random;
 
-/// What a history starts with.
+/// ItemKind a history starts with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setup {
     /// Bare calls that clients submit.
@@ -50,11 +50,11 @@ impl fmt::Display for Setup {
     }
 }
 
-/// What happens in one move.
+/// ItemKind happens in one move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MoveKind {
     /// Something that wants to happen happens: a message arrives, a worker pulls, a tool ends.
-    Go,
+    Event,
     /// Time passes.
     Tick,
     /// A client submits a call or a task, or submits it again because it got no answer.
@@ -66,70 +66,70 @@ pub enum Kind {
     /// A dispatcher looks at what is due.
     Sweep,
     /// A dispatcher looks at the streams.
-    Watch,
+    CheckStreams,
     /// A control message is lost.
-    LosePacket,
+    LoseControlMessage,
     /// A control message arrives, and will arrive again.
-    CopyPacket,
+    DuplicateControlMessage,
     /// A job vanishes from its stream.
     LoseJob,
     /// A job that was there before is there again.
-    OldJob,
+    RepeatJob,
     /// A report that was there before is there again.
-    OldReport,
+    RepeatReport,
     /// A worker sends a report again.
-    Resend,
+    ResendReport,
     /// A worker gives up a claim without an answer.
-    GiveUp,
+    GiveUpClaim,
     /// A worker process is killed; another one starts.
     KillWorker,
     /// A worker process stops, or goes on.
     PauseWorker,
     /// A worker cannot reach anybody, or can again.
     CutWorker,
-    /// A worker is asked to end: it gives back what it can.
+    /// A worker is pending to end: it gives back what it can.
     DrainWorker,
     /// A dispatcher process is killed; another one starts.
     KillDispatcher,
     /// NATS goes down, or comes back.
-    Nats,
+    ToggleNats,
     /// The store of NATS is wiped.
     Wipe,
     /// Postgres goes down, or comes back.
-    Postgres,
+    TogglePostgres,
 }
 
 /// How often each kind of move is made, in a bad network and in a calm one.
-const WEIGHTS: [(Kind, u8, u8); 22] = [
-    (Kind::Go, 120, 120),
-    (Kind::Tick, 20, 24),
-    (Kind::Submit, 10, 10),
-    (Kind::CancelCall, 3, 2),
-    (Kind::CancelTask, 1, 1),
-    (Kind::Sweep, 16, 16),
-    (Kind::Watch, 4, 4),
-    (Kind::LosePacket, 5, 0),
-    (Kind::CopyPacket, 6, 0),
-    (Kind::LoseJob, 2, 0),
-    (Kind::OldJob, 5, 4),
-    (Kind::OldReport, 5, 4),
-    (Kind::Resend, 4, 2),
-    (Kind::GiveUp, 3, 0),
-    (Kind::KillWorker, 3, 2),
-    (Kind::PauseWorker, 4, 2),
-    (Kind::CutWorker, 3, 1),
-    (Kind::DrainWorker, 2, 2),
-    (Kind::KillDispatcher, 3, 3),
-    (Kind::Nats, 2, 4),
-    (Kind::Wipe, 1, 1),
-    (Kind::Postgres, 2, 3),
+const WEIGHTS: [(MoveKind, u8, u8); 22] = [
+    (MoveKind::Event, 120, 120),
+    (MoveKind::Tick, 20, 24),
+    (MoveKind::Submit, 10, 10),
+    (MoveKind::CancelCall, 3, 2),
+    (MoveKind::CancelTask, 1, 1),
+    (MoveKind::Sweep, 16, 16),
+    (MoveKind::CheckStreams, 4, 4),
+    (MoveKind::LoseControlMessage, 5, 0),
+    (MoveKind::DuplicateControlMessage, 6, 0),
+    (MoveKind::LoseJob, 2, 0),
+    (MoveKind::RepeatJob, 5, 4),
+    (MoveKind::RepeatReport, 5, 4),
+    (MoveKind::ResendReport, 4, 2),
+    (MoveKind::GiveUpClaim, 3, 0),
+    (MoveKind::KillWorker, 3, 2),
+    (MoveKind::PauseWorker, 4, 2),
+    (MoveKind::CutWorker, 3, 1),
+    (MoveKind::DrainWorker, 2, 2),
+    (MoveKind::KillDispatcher, 3, 3),
+    (MoveKind::ToggleNats, 2, 4),
+    (MoveKind::Wipe, 1, 1),
+    (MoveKind::TogglePostgres, 2, 3),
 ];
 
 const LINE: usize = 256;
 
 /// The weights as a line to point at; what is left of it is `Go`.
-const fn line(calm: bool) -> [Kind; LINE] {
-    let mut line = [Kind::Go; LINE];
+const fn line(calm: bool) -> [MoveKind; LINE] {
+    let mut line = [MoveKind::Event; LINE];
     let (mut kind, mut at) = (1, 0);
     while kind < WEIGHTS.len() {
         let (what, bad, good) = WEIGHTS[kind];
@@ -144,19 +144,19 @@ const fn line(calm: bool) -> [Kind; LINE] {
     line
 }
 
-static BAD: [Kind; LINE] = line(false);
-static CALM: [Kind; LINE] = line(true);
+static BAD: [MoveKind; LINE] = line(false);
+static CALM: [MoveKind; LINE] = line(true);
 
 /// One move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// What happens.
-    pub kind: Kind,
+    /// ItemKind happens.
+    pub kind: MoveKind,
     /// To whom, and how it goes; 0 is the plainest.
     pub pick: u32,
 }
 
-/// What a history starts with, and what happens then.
+/// ItemKind a history starts with, and what happens then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// The start.
@@ -166,7 +166,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// What tells it from other plans: a seed stands for another one once the odds of the moves have changed.
+    /// ItemKind tells it from other plans: a seed stands for another one once the odds of the moves have changed.
     #[must_use]
     pub fn fingerprint(&self) -> u32 {
         let mix = |hash: u32, part: u32| (hash ^ part).wrapping_mul(0x0100_0193);
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn every_kind_of_move_is_made() {
         for line in [&BAD, &CALM] {
-            let go = line.iter().filter(|kind| **kind == Kind::Go).count();
+            let go = line.iter().filter(|kind| **kind == MoveKind::Event).count();
             assert!((100..=180).contains(&go), "{go} of 256 moves go on");
         }
         assert!(WEIGHTS.iter().all(|(kind, ..)| BAD.contains(kind)));

@@ -16,7 +16,7 @@ use crate::{
     world::{Ended, World},
 };
 
-/// What is to be played.
+/// ItemKind is to be played.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
     /// The first seed; the others follow it.
@@ -32,7 +32,7 @@ pub struct Run {
 /// Histories that one thread takes at once.
 const CHUNK: u64 = 256;
 
-/// What a run has seen.
+/// ItemKind a run has seen.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// Histories that held.
@@ -41,7 +41,7 @@ pub struct Tally {
     pub with_tasks: u64,
     /// Those with a calm network.
     pub calm: u64,
-    /// What happened in all of them together.
+    /// ItemKind happened in all of them together.
     pub steps: u64,
     /// Attempts on record.
     pub attempts: u64,
@@ -60,7 +60,7 @@ pub struct Failed {
     pub seed: u64,
     /// Its size.
     pub size: u32,
-    /// What does not hold.
+    /// ItemKind does not hold.
     pub violation: Violation,
     /// The shrunk plan, told.
     pub log: Vec<String>,
@@ -108,7 +108,7 @@ pub fn play(run: &Run) -> Result<Tally, Box<Failed>> {
 
 fn failed(seed: u64, size: u32, violation: Violation, mutation: Option<Mutation>) -> Failed {
     let small = shrink(&Plan::new(seed, size), mutation, violation.invariant);
-    Failed { seed, size, violation, log: tell(&small, mutation) }
+    Failed { seed, size, violation, log: describe(&small, mutation) }
 }
 
 /// Takes histories until there are none left, or one of the threads found one that breaks an invariant.
@@ -152,9 +152,9 @@ pub fn find(run: &Run) -> Option<(u64, Violation)> {
 }
 
 /// A history as a list of what happens, with what does not hold at its end.
-pub fn tell(plan: &Plan, mutation: Option<Mutation>) -> Vec<String> {
+pub fn describe(plan: &Plan, mutation: Option<Mutation>) -> Vec<String> {
     let mut world = World::new();
-    let (mut log, ended) = world.tell_all(plan, mutation);
+    let (mut log, ended) = world.run_logged(plan, mutation);
     log.insert(0, format!("   {}, {} moves", plan.setup, plan.moves.len()));
     log.push(match ended {
         Ok(_) => "   everything holds".to_owned(),

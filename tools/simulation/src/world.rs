@@ -1,6 +1,6 @@
 //! One history: tables, streams, processes and a network, all in memory and by plan.
 //!
-//! What decides is the engine itself. What surrounds it is modelled as small as its promises: a transaction of Postgres
+//! ItemKind decides is the engine itself. ItemKind surrounds it is modelled as small as its promises: a transaction of Postgres
 //! happens whole or not at all, and its guards are those of `crates/store/sql`; NATS loses, doubles, reorders and
 //! forgets; workers and dispatchers die anywhere between two steps.
 

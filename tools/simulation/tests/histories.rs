@@ -2,7 +2,7 @@
 
 use std::{num::NonZero, thread};
 
-use redial_simulation::{Invariant, Mutation, Plan, Run, find, play, shrink, size_of, tell};
+use redial_simulation::{Invariant, Mutation, Plan, Run, describe, find, play, shrink, size_of};
 
 /// A debug build plays some of them; `./dev simulate` plays a million.
 const HISTORIES: u64 = if cfg!(debug_assertions) { 50_000 } else { 1_000_000 };
@@ -13,7 +13,7 @@ fn every_invariant_holds_in_every_history() {
     let tally = play(&Run { seed: 1, histories: HISTORIES, threads, mutation: None })
         .unwrap_or_else(|failed| panic!("{failed}"));
     println!("{tally}");
-    // What is never reached is not tested.
+    // ItemKind is never reached is not tested.
     assert!(tally.calls[3..7].iter().all(|count| *count > HISTORIES / 50), "too few calls end in some state: {tally}");
     assert!(tally.tasks[2..].iter().all(|count| *count > HISTORIES / 200), "too few tasks end in some state: {tally}");
     assert!(tally.with_tasks > HISTORIES / 20 && tally.calm > HISTORIES / 4, "{tally}");
@@ -27,8 +27,8 @@ fn a_history_that_fails_is_shrunk_to_a_few_moves_and_told() {
     let small = shrink(&whole, mutation, violation.invariant);
     assert_eq!(violation.invariant, Invariant::RecordedAsReported);
     assert!(small.moves.len() < 30 && small.moves.len() * 2 < whole.moves.len(), "{} moves", small.moves.len());
-    let log = tell(&small, mutation);
+    let log = describe(&small, mutation);
     assert!(log.last().unwrap().contains("RecordedAsReported"), "{}", log.join("\n"));
     assert!(log.iter().any(|line| line.contains("takes the report")), "{}", log.join("\n"));
-    assert_eq!(tell(&small, mutation), log, "the same plan is always the same history");
+    assert_eq!(describe(&small, mutation), log, "the same plan is always the same history");
 }

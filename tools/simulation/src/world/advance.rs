@@ -15,8 +15,8 @@ use super::{
     ids::{CallNo, call_id},
     invent,
     state::World,
-    tables::{Decision, Item, Place, Row, TaskRow, What},
-    transaction::Fate,
+    tables::{CallRow, Decision, InboxRow, ItemKind, Place, TaskRow},
+    transaction::CommitOutcome,
 };
 use crate::{Invariant, Mutation, random::mix};
 
@@ -43,11 +43,11 @@ impl World {
 
     /// Locks a task, plans it, writes the plan: one transaction. Then its effects are carried out.
     fn advance_task(&mut self, d: usize, task: usize, pick: u32) {
-        let fate = Fate::of(pick);
+        let commit = CommitOutcome::of(pick);
         let overtaken = self.unlocked.take();
-        if !fate.is_committed() || !self.postgres_up {
+        if !commit.is_committed() || !self.postgres_up {
             // Nothing of it stays.
-            self.transaction(d, fate, |_| ());
+            self.transaction(d, commit, |_| ());
             return;
         }
         let Some(decision) = self.decide(task) else { return };
@@ -55,27 +55,27 @@ impl World {
             self.unlocked = Some(decision);
             return;
         }
-        if self.transaction(d, fate, |world| world.write(&decision)).is_some() {
-            self.act_on_task(d, decision);
+        if self.transaction(d, commit, |world| world.write(&decision)).is_some() {
+            self.carry_out_task(d, decision);
         }
         if let Some(overtaken) = overtaken {
             self.write(&overtaken);
-            self.act_on_task(d, overtaken);
+            self.carry_out_task(d, overtaken);
         }
     }
 
     // ---- Planning ----
 
-    /// What becomes of a task; `None` if it goes on waiting, or has ended.
+    /// ItemKind becomes of a task; `None` if it goes on waiting, or has ended.
     fn decide(&mut self, task: usize) -> Option<Decision> {
         let number = task as u8;
         let inbox = &self.tables.inbox;
-        let items: Vec<Item> = inbox.iter().filter(|item| item.task == number).copied().collect();
+        let items: Vec<InboxRow> = inbox.iter().filter(|item| item.task == number).copied().collect();
         let state = self.tables.tasks[task].state;
-        let cancelled = items.iter().any(|item| item.what == What::Cancel);
+        let cancelled = items.iter().any(|item| item.kind == ItemKind::Cancel);
         let starts = state == TaskState::Waiting && !cancelled && self.may_start(task);
         if state.is_terminal() || (state == TaskState::Waiting && !starts && !cancelled) {
-            self.leave_waiting(task, &items);
+            self.keep_waiting(task, &items);
             return None;
         }
         let record = self.record(task, &items, starts);
@@ -105,12 +105,12 @@ impl World {
         };
         self.ids = ids;
         if let Some(bug) = planned.bugs.first() {
-            self.accuse(Invariant::OneAnswerPerCall, || bug.clone());
+            self.report_violation(Invariant::OneAnswerPerCall, || bug.clone());
         }
         planned.transition
     }
 
-    fn record(&self, task: usize, items: &[Item], starts: bool) -> TaskRecord {
+    fn record(&self, task: usize, items: &[InboxRow], starts: bool) -> TaskRecord {
         let row = &self.tables.tasks[task];
         TaskRecord {
             id: TaskId(Uuid::from_u128(task as u128)),
@@ -141,11 +141,11 @@ impl World {
         }
     }
 
-    fn item(&self, item: &Item) -> Option<InboxItem> {
-        Some(match item.what {
-            What::Start => InboxItem::Start,
-            What::Cancel => InboxItem::Cancel,
-            What::Retrying => InboxItem::Retrying {
+    fn item(&self, item: &InboxRow) -> Option<InboxItem> {
+        Some(match item.kind {
+            ItemKind::Start => InboxItem::Start,
+            ItemKind::Cancel => InboxItem::Cancel,
+            ItemKind::Retrying => InboxItem::Retrying {
                 call: CallId(Uuid::nil()),
                 turn: 0,
                 call_index: 0,
@@ -155,7 +155,7 @@ impl World {
                 message: String::new(),
                 next_at: time(self.now),
             },
-            What::Ended(call) => InboxItem::Ended(self.ended_call(item.task, call)?),
+            ItemKind::Ended(call) => InboxItem::Ended(self.ended_call(item.task, call)?),
         })
     }
 
@@ -205,13 +205,13 @@ impl World {
 
     /// A task that has to wait is looked at again; one that is over is left alone, and so is its inbox from now on. Its
     /// turn goes to the next.
-    fn leave_waiting(&mut self, task: usize, items: &[Item]) {
+    fn keep_waiting(&mut self, task: usize, items: &[InboxRow]) {
         let row = &mut self.tables.tasks[task];
         let over = row.state.is_terminal();
         row.wake_at = (!over).then_some(self.now + 1_000);
         self.tables.inbox.retain(|item| !items.contains(item));
-        if over && items.iter().any(|item| item.what == What::Start) {
-            self.tell_next();
+        if over && items.iter().any(|item| item.kind == ItemKind::Start) {
+            self.wake_next();
         }
     }
 
@@ -236,17 +236,17 @@ impl World {
             self.write_call(decision.task, call);
         }
         if transition.starts && self.has_other_running(task) {
-            self.accuse(Invariant::OneTaskAtATime, || format!("task {task} starts beside another one"));
+            self.report_violation(Invariant::OneTaskAtATime, || format!("task {task} starts beside another one"));
         }
         if state.is_terminal() {
-            self.tell_next();
+            self.wake_next();
         }
     }
 
     fn write_messages(&mut self, transition: &TaskTransition) {
         for (seq, message) in &transition.messages {
             if self.tables.messages.iter().any(|(there, _)| there == seq) {
-                self.accuse(Invariant::MessagesWithoutGaps, || format!("message {seq} is written twice"));
+                self.report_violation(Invariant::MessagesWithoutGaps, || format!("message {seq} is written twice"));
             }
             self.tables.messages.push((*seq, message.clone()));
         }
@@ -256,12 +256,12 @@ impl World {
         let Some(of) = call.task else { return };
         let place = Place { task, turn: of.turn, call_index: of.call_index };
         if self.tables.calls.iter().any(|row| row.place == Some(place)) {
-            return self.accuse(Invariant::OneAnswerPerCall, || format!("{place:?} is written twice"));
+            return self.report_violation(Invariant::OneAnswerPerCall, || format!("{place:?} is written twice"));
         }
         let seed = mix(self.setup.seed ^ u64::from(place.turn) << 8 ^ u64::from(place.call_index)) as usize;
         let effect = if place.call_index == 0 { ToolEffect::Idempotent } else { ToolEffect::ALL[seed % 4] };
         let number = self.tables.calls.len() as CallNo;
-        self.tables.calls.push(Row { place: Some(place), id: call.id, ..Row::new(effect, 3, 3_600_000) });
+        self.tables.calls.push(CallRow { place: Some(place), id: call.id, ..CallRow::new(effect, 3, 3_600_000) });
         if place.call_index == 0 {
             self.tables.requests.push((call.id, call.arguments.clone()));
         }
@@ -274,23 +274,23 @@ impl World {
     }
 
     /// Tells the next task of the conversation that its turn has come.
-    fn tell_next(&mut self) {
+    fn wake_next(&mut self) {
         let next = self.tables.tasks.iter().position(|row| row.exists && row.state == TaskState::Waiting);
         if let Some(next) = next {
-            self.tables.tell(next as u8, What::Start);
+            self.tables.add_to_inbox(next as u8, ItemKind::Start);
         }
     }
 
     /// Carries out the effects of a committed transition. They name calls by the ids that the plan gave them.
-    fn act_on_task(&mut self, d: usize, decision: Decision) {
+    fn carry_out_task(&mut self, d: usize, decision: Decision) {
         let state = decision.transition.status.state();
-        self.tell(|| format!("dispatcher {d} advances task {}: it is {state}", decision.task));
+        self.log(|| format!("dispatcher {d} advances task {}: it is {state}", decision.task));
         for effect in decision.transition.effects {
             match effect {
                 Effect::PublishJob(mut job) => {
                     let Some(call) = self.written_call(job.job.call) else { continue };
                     if let Some(Place { turn, call_index, .. }) = self.row(call).place {
-                        self.tell(|| format!("    its call {call} (turn {turn}, call index {call_index}) is ready"));
+                        self.log(|| format!("    its call {call} (turn {turn}, call index {call_index}) is ready"));
                     }
                     job.job.call = call_id(call);
                     self.carry_out(d, Effect::PublishJob(job));

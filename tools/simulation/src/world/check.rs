@@ -26,12 +26,16 @@ impl World {
     fn check_promises(&mut self) {
         for call in 0..usize::from(self.setup.calls) {
             if self.ledger.calls >> call & 1 == 1 && !self.tables.calls[call].exists {
-                self.accuse(Invariant::AcknowledgedExists, || format!("call {call} was acknowledged and is not there"));
+                self.report_violation(Invariant::AcknowledgedExists, || {
+                    format!("call {call} was acknowledged and is not there")
+                });
             }
         }
         for task in 0..usize::from(self.setup.tasks) {
             if self.ledger.tasks >> task & 1 == 1 && !self.tables.tasks[task].exists {
-                self.accuse(Invariant::AcknowledgedExists, || format!("task {task} was acknowledged and is not there"));
+                self.report_violation(Invariant::AcknowledgedExists, || {
+                    format!("task {task} was acknowledged and is not there")
+                });
             }
         }
     }
@@ -39,33 +43,33 @@ impl World {
     fn check_call(&mut self, call: CallNo) {
         let row = self.row(call);
         if !row.state.is_terminal() {
-            self.accuse(Invariant::EveryCallEnds, || format!("call {call} is {}", row.state));
+            self.report_violation(Invariant::EveryCallEnds, || format!("call {call} is {}", row.state));
         }
         if row.attempt > row.max_attempts {
             let found = || format!("call {call}: {} attempts of {}", row.attempt, row.max_attempts);
-            self.accuse(Invariant::AttemptsWithinMax, found);
+            self.report_violation(Invariant::AttemptsWithinMax, found);
         }
         let attempts = || self.tables.attempts.iter().filter(move |one| one.job.call == call);
         let gapless = attempts().map(|one| one.job.attempt).eq(1..=row.attempt);
         let numbers = || attempts().map(|one| one.job.attempt).collect::<Vec<_>>();
         if !gapless {
             let found = format!("call {call}: attempts {:?} of {}", numbers(), row.attempt);
-            return self.accuse(Invariant::AttemptsWithoutGaps, || found);
+            return self.report_violation(Invariant::AttemptsWithoutGaps, || found);
         }
         let overlap = attempts().zip(attempts().skip(1)).any(|(one, next)| next.started_at < one.ended_at);
         let successes = attempts().filter(|one| one.class.is_none()).count();
         let last = attempts().next_back().is_some_and(|one| one.class.is_none());
         let succeeded = row.state == CallState::Succeeded;
         if overlap {
-            self.accuse(Invariant::LeasesApart, || format!("attempts of call {call} overlap"));
+            self.report_violation(Invariant::LeasesApart, || format!("attempts of call {call} overlap"));
         }
         if last != succeeded || successes != usize::from(succeeded) || succeeded != row.class.is_none() {
             let found = || format!("call {call} is {} and {successes} of its attempts succeeded", row.state);
-            self.accuse(Invariant::OneOutcome, found);
+            self.report_violation(Invariant::OneOutcome, found);
         }
     }
 
-    /// What is on record is what the worker of the attempt said.
+    /// ItemKind is on record is what the worker of the attempt said.
     fn check_attempt(&mut self, row: AttemptRow) {
         let mut own = self.ledger.executions.iter().filter(|one| one.job == row.job && one.worker == row.worker);
         let reported = |one: &Execution| one.reported.is_some_and(|outcome| outcome.class == row.class);
@@ -75,7 +79,7 @@ impl World {
         let given_back = row.class == Some(ErrorClass::Cancelled);
         if !said && row.class != Some(ErrorClass::Lost) && !given_back {
             let found = || format!("attempt {attempt} of call {call} is {:?}, its worker did not say so", row.class);
-            self.accuse(Invariant::RecordedAsReported, found);
+            self.report_violation(Invariant::RecordedAsReported, found);
         }
         let lost = row.class == Some(ErrorClass::Lost) && !said;
         // A call remembers one claim that was given up, not two: a known limit. The request of the other one, if it was
@@ -83,7 +87,7 @@ impl World {
         let claims = self.ledger.given_up.iter().filter(|grant| grant.job.call == call).count();
         if lost && claims < 2 && self.setup.calm && !self.ledger.disturbed[usize::from(row.worker)] {
             let found = || format!("attempt {attempt} of call {call} is lost, and its worker did not die");
-            self.accuse(Invariant::NoAttemptBurnt, found);
+            self.report_violation(Invariant::NoAttemptBurnt, found);
         }
     }
 
@@ -95,7 +99,7 @@ impl World {
             let twice = self.ledger.executions[..n].iter().filter(worked).any(|other| other.job == one.job);
             if twice || !(1..=self.row(call).attempt).contains(&attempt) {
                 let found = || format!("call {call}: one more effect in attempt {attempt}");
-                return self.accuse(Invariant::EffectsWithinAttempts, found);
+                return self.report_violation(Invariant::EffectsWithinAttempts, found);
             }
         }
     }
@@ -104,7 +108,7 @@ impl World {
         for task in 0..self.tables.tasks.len() {
             let steps = self.tables.steps.iter().filter(|(owner, _)| usize::from(*owner) == task).map(|(_, n)| *n);
             if !steps.eq(1..=self.tables.tasks[task].last_step) {
-                self.accuse(Invariant::StepsWithoutGaps, || format!("the steps of task {task} have gaps"));
+                self.report_violation(Invariant::StepsWithoutGaps, || format!("the steps of task {task} have gaps"));
             }
         }
     }
@@ -113,7 +117,9 @@ impl World {
         let mut messages = std::mem::take(&mut self.tables.messages);
         messages.sort_by_key(|(seq, _)| *seq);
         if let Some((wanted, (found, _))) = (1..).zip(&messages).find(|(wanted, (seq, _))| wanted != seq) {
-            self.accuse(Invariant::MessagesWithoutGaps, || format!("message {wanted} is missing before {found}"));
+            self.report_violation(Invariant::MessagesWithoutGaps, || {
+                format!("message {wanted} is missing before {found}")
+            });
         }
         let mut open = std::collections::VecDeque::new();
         for (seq, message) in &messages {
@@ -122,12 +128,14 @@ impl World {
                 _ => open.is_empty(),
             };
             if !fits {
-                self.accuse(Invariant::OneAnswerPerCall, || format!("message {seq} answers {:?}", message.call_id));
+                self.report_violation(Invariant::OneAnswerPerCall, || {
+                    format!("message {seq} answers {:?}", message.call_id)
+                });
             }
             open.extend(message.calls.iter().map(|call| &call.id));
         }
         if let Some(id) = open.front() {
-            self.accuse(Invariant::OneAnswerPerCall, || format!("call {id} is not answered"));
+            self.report_violation(Invariant::OneAnswerPerCall, || format!("call {id} is not answered"));
         }
     }
 }

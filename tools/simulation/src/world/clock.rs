@@ -11,22 +11,22 @@ pub(crate) type Ms = i64;
 /// How long a lease holds.
 pub(crate) const LEASE: Ms = 15_000;
 /// A worker counts its lease as so much shorter.
-pub(crate) const MARGIN: Ms = 1_000;
+pub(crate) const LEASE_MARGIN: Ms = 1_000;
 /// The longest time that a process takes to connect again.
-pub(crate) const RECONNECT: Ms = 3_000;
+pub(crate) const LONGEST_RECONNECT: Ms = 3_000;
 /// A message that is not acknowledged is delivered again after this.
 pub(crate) const ACK_WAIT: Ms = 30_000;
 
 /// It renews every third of the lease.
-pub(crate) const HEARTBEAT: Ms = LEASE / 3;
+pub(crate) const HEARTBEAT_INTERVAL: Ms = LEASE / 3;
 /// A heartbeat that failed is tried again after this.
-pub(crate) const RENEW_AGAIN: Ms = LEASE / 20;
+pub(crate) const HEARTBEAT_RETRY: Ms = LEASE / 20;
 /// A heartbeat's answer counts only within this.
-pub(crate) const ANSWER: Ms = 3_000;
-/// What is not answered is asked for again after this.
-pub(crate) const ASK_AGAIN: Ms = 2_000;
+pub(crate) const REPLY_TIMEOUT: Ms = 3_000;
+/// ItemKind is not answered is pending for again after this.
+pub(crate) const RESEND_AFTER: Ms = 2_000;
 /// A claim without an answer is given up after this.
-pub(crate) const GIVE_UP: Ms = 20_000;
+pub(crate) const CLAIM_TIMEOUT: Ms = 20_000;
 
 pub(crate) fn time(ms: Ms) -> Time {
     DateTime::from_timestamp_millis(ms).unwrap_or_default()

@@ -9,16 +9,16 @@ use super::{
     ids::{CallNo, Claim, Process, call_id, call_no, claim_id, process_of, worker_id},
     messages::{Grant, Job},
     state::World,
-    tables::{AttemptRow, Row, What},
+    tables::{AttemptRow, CallRow, ItemKind},
 };
 use crate::{Invariant, Mutation};
 
 impl World {
-    pub(super) fn row(&self, call: CallNo) -> Row {
+    pub(super) fn row(&self, call: CallNo) -> CallRow {
         self.tables.calls[usize::from(call)]
     }
 
-    fn row_mut(&mut self, call: CallNo) -> &mut Row {
+    fn row_mut(&mut self, call: CallNo) -> &mut CallRow {
         &mut self.tables.calls[usize::from(call)]
     }
 
@@ -29,7 +29,7 @@ impl World {
         if row.exists {
             return false;
         }
-        *row = Row {
+        *row = CallRow {
             exists: true,
             deadline_at: now + row.deadline_ms,
             wake_at: now + row.deadline_ms.min(10_000),
@@ -60,7 +60,7 @@ impl World {
         self.check_grant(&row, job);
         let now = self.now;
         let row = self.row_mut(job.call);
-        *row = Row {
+        *row = CallRow {
             state: CallState::Running,
             attempt: job.attempt,
             claim,
@@ -73,17 +73,17 @@ impl World {
         Some(job)
     }
 
-    fn grants(&self, row: &Row, worker: Process, claim: Claim, job: Job) -> bool {
+    fn grants(&self, row: &CallRow, worker: Process, claim: Claim, job: Job) -> bool {
         let job = JobRef { call: call_id(job.call), attempt: job.attempt };
-        let asked = records::Claim { job, claim: claim_id(claim), worker: worker_id(worker) };
+        let pending = records::Claim { job, claim: claim_id(claim), worker: worker_id(worker) };
         let mut record = row.record(call_no(job.call), self.now);
         if row.state == CallState::Ready && self.has(Mutation::ReleaseWithoutGivingUp) {
             record.claim = None;
         }
-        grants(&record, &asked, time(self.now))
+        grants(&record, &pending, time(self.now))
     }
 
-    fn may_grant(&self, row: &Row, job: Job, granted: bool) -> bool {
+    fn may_grant(&self, row: &CallRow, job: Job, granted: bool) -> bool {
         match self.mutation {
             Some(Mutation::ClaimWithoutCompare) => !row.state.is_terminal(),
             Some(Mutation::DeliveryCountAsAttempt) => row.state == CallState::Ready,
@@ -94,18 +94,20 @@ impl World {
         }
     }
 
-    fn check_grant(&mut self, row: &Row, job: Job) {
+    fn check_grant(&mut self, row: &CallRow, job: Job) {
         if self.ledger.cancelled >> job.call & 1 == 1 {
-            self.accuse(Invariant::NothingAfterCancel, || {
+            self.report_violation(Invariant::NothingAfterCancel, || {
                 format!("attempt {} of call {} is granted", job.attempt, job.call)
             });
         }
         if row.state.is_terminal() {
-            self.accuse(Invariant::EndedStaysEnded, || format!("call {} is {} and is granted", job.call, row.state));
+            self.report_violation(Invariant::EndedStaysEnded, || {
+                format!("call {} is {} and is granted", job.call, row.state)
+            });
         }
         if job.attempt > row.max_attempts {
             let most = row.max_attempts;
-            self.accuse(Invariant::AttemptsWithinMax, || {
+            self.report_violation(Invariant::AttemptsWithinMax, || {
                 format!("attempt {} of {most}, call {}", job.attempt, job.call)
             });
         }
@@ -146,7 +148,7 @@ impl World {
         }
         if before.state.is_terminal() {
             let found = || format!("call {call} was {} and becomes {}", before.state, transition.state());
-            self.accuse(Invariant::EndedStaysEnded, found);
+            self.report_violation(Invariant::EndedStaysEnded, found);
         }
         let now = self.now;
         let row = self.row_mut(call);
@@ -164,28 +166,29 @@ impl World {
         self.audit(transition, &before);
         if let Some(place) = before.place {
             match transition.change {
-                Change::End { .. } => self.tables.tell(place.task, What::Ended(call)),
-                Change::Retry { .. } => self.tables.tell(place.task, What::Retrying),
+                Change::End { .. } => self.tables.add_to_inbox(place.task, ItemKind::Ended(call)),
+                Change::Retry { .. } => self.tables.add_to_inbox(place.task, ItemKind::Retrying),
                 _ => {}
             }
         }
         Some(self.row(call).facts(call, now))
     }
 
-    fn audit(&mut self, transition: &Transition, before: &Row) {
+    fn audit(&mut self, transition: &Transition, before: &CallRow) {
         let Some(attempt) = transition.ended_attempt() else { return };
         let class = attempt.result.as_ref().err().map(|failure| failure.class);
         let job = Job { call: call_no(transition.call), attempt: before.attempt };
         if self.tables.attempts.iter().any(|row| row.job == job) {
-            return self
-                .accuse(Invariant::OneOutcome, || format!("attempt {} of call {} ends twice", job.attempt, job.call));
+            return self.report_violation(Invariant::OneOutcome, || {
+                format!("attempt {} of call {} ends twice", job.attempt, job.call)
+            });
         }
         let (worker, started_at, ended_at) = (before.worker, before.started_at, self.now);
         self.tables.attempts.push(AttemptRow { job, worker, started_at, ended_at, class });
     }
 }
 
-fn meets(row: &Row, guard: &Guard) -> bool {
+fn meets(row: &CallRow, guard: &Guard) -> bool {
     row.state == guard.state
         && row.attempt == guard.attempt
         && guard.worker.as_ref().is_none_or(|worker| row.worker == process_of(worker))

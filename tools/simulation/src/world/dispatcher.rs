@@ -5,10 +5,10 @@ use std::time::Duration;
 use redial_engine::outage::OutageDetector;
 
 use super::{
-    clock::{LEASE, Ms, RECONNECT},
+    clock::{LEASE, LONGEST_RECONNECT, Ms},
     ids::{CallNo, Process},
     messages::{Grant, Report},
-    tables::Row,
+    tables::CallRow,
 };
 
 /// A process; when it dies another one takes its place.
@@ -23,29 +23,29 @@ pub(super) struct Dispatcher {
     /// Its last look at the streams failed.
     pub(super) look_failed: bool,
     /// When a look last succeeded.
-    pub(super) well_at: Ms,
-    pub(super) works: Vec<Work>,
+    pub(super) looked_at: Ms,
+    pub(super) operations: Vec<Operation>,
 }
 
 /// Something that takes more than one statement.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Work {
-    pub(super) what: Task,
+pub(super) struct Operation {
+    pub(super) kind: OperationKind,
     /// The call as it last read it.
-    pub(super) seen: Option<Row>,
+    pub(super) seen: Option<CallRow>,
     /// A release: the claim is given up.
     pub(super) given_up: bool,
 }
 
-/// What is to be done.
+/// ItemKind is to be done.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Task {
+pub(super) enum OperationKind {
     Ingest { seq: u32, report: Report },
     Release { worker: Process, grant: Grant },
     Cancel { call: CallNo, for_client: bool },
 }
 
-impl Task {
+impl OperationKind {
     pub(super) const fn call(&self) -> CallNo {
         match self {
             Self::Ingest { report, .. } => report.job.call,
@@ -57,12 +57,12 @@ impl Task {
 
 impl Dispatcher {
     pub(super) const fn new(process: Process, now: Ms) -> Self {
-        let (lease, reconnect) = (Duration::from_millis(LEASE as u64), Duration::from_millis(RECONNECT as u64));
+        let (lease, reconnect) = (Duration::from_millis(LEASE as u64), Duration::from_millis(LONGEST_RECONNECT as u64));
         let detector = OutageDetector::new(lease, reconnect, Duration::from_millis(now as u64));
-        Self { process, detector, outage: 0, stream: None, look_failed: false, well_at: 0, works: Vec::new() }
+        Self { process, detector, outage: 0, stream: None, look_failed: false, looked_at: 0, operations: Vec::new() }
     }
 
-    pub(super) fn begin(&mut self, what: Task) {
-        self.works.push(Work { what, seen: None, given_up: false });
+    pub(super) fn begin(&mut self, kind: OperationKind) {
+        self.operations.push(Operation { kind, seen: None, given_up: false });
     }
 }

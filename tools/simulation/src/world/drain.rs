@@ -1,42 +1,42 @@
 //! The end of a history: the faults are over, and everything has to end by itself.
 
-use super::{clock::Ms, state::World, tables::Row, transaction::Fate};
+use super::{clock::Ms, state::World, tables::CallRow, transaction::CommitOutcome};
 use crate::Invariant;
 
 /// Time for everything to end, in ms: some waits are five minutes long, and there are several calls after another.
-const PATIENCE: Ms = 6_000_000;
+const DRAIN_LIMIT: Ms = 6_000_000;
 /// A worker that is cut off is reached again after this, in ms: long enough that others have to do its work.
-const HEALS_LATER: Ms = 60_000;
+const HEAL_WORKERS_AFTER: Ms = 60_000;
 /// More steps at one moment than anything needs, also after the longest outage with its backlog of requests.
-const MOST_STEPS: u32 = 200_000;
+const MAX_STEPS: u32 = 200_000;
 
 impl World {
     pub(super) fn drain(&mut self) {
         self.heal();
-        let end = self.now + PATIENCE;
+        let end = self.now + DRAIN_LIMIT;
         loop {
             self.settle();
             if self.is_over() || self.violation.is_some() {
                 return;
             }
             if self.now >= end {
-                return self.accuse_the_unfinished();
+                return self.report_unfinished();
             }
-            if self.now >= end - PATIENCE + HEALS_LATER {
+            if self.now >= end - DRAIN_LIMIT + HEAL_WORKERS_AFTER {
                 self.workers.iter_mut().for_each(|worker| worker.cut = false);
             }
             let due = self.next_due().clamp(self.now + 1, self.now + 10_000);
             self.advance_to(due);
             for d in 0..self.dispatchers.len() {
-                self.watch(d);
-                self.sweep(d, 0, Fate::Commit);
+                self.check_streams(d);
+                self.sweep(d, 0, CommitOutcome::Committed);
             }
         }
     }
 
     /// Everything works again, and clients that got no answer ask again.
     fn heal(&mut self) {
-        self.tell(|| "the faults are over".to_owned());
+        self.log(|| "the faults are over".to_owned());
         self.draining = true;
         if !self.nats_up || !self.postgres_up {
             self.outages += 1;
@@ -48,21 +48,21 @@ impl World {
             }
         }
         for call in 0..self.setup.calls {
-            self.submit_call(0, call, Fate::Commit);
+            self.submit_call(0, call, CommitOutcome::Committed);
         }
         for task in 0..self.setup.tasks {
-            self.submit_task(0, task, Fate::Commit);
+            self.submit_task(0, task, CommitOutcome::Committed);
         }
     }
 
     /// Everything that wants to happen now happens.
     fn settle(&mut self) {
-        for _ in 0..MOST_STEPS {
-            if self.violation.is_some() || !self.go(0) {
+        for _ in 0..MAX_STEPS {
+            if self.violation.is_some() || !self.next_event(0) {
                 return;
             }
         }
-        self.accuse(Invariant::EveryCallEnds, || "at one moment more and more happens".to_owned());
+        self.report_violation(Invariant::EveryCallEnds, || "at one moment more and more happens".to_owned());
     }
 
     fn is_over(&self) -> bool {
@@ -73,19 +73,19 @@ impl World {
     fn next_due(&self) -> Ms {
         let calls = self.tables.calls.iter().filter(|row| row.is_open()).map(|row| row.wake_at);
         let tasks = self.tables.tasks.iter().filter_map(|row| row.wake_at);
-        let messages = self.jobs.iter().map(|message| message.again_at);
+        let messages = self.jobs.iter().map(|message| message.redeliver_at);
         calls.chain(tasks).chain(messages).filter(|at| *at > self.now).min().unwrap_or(self.now + 1_000)
     }
 
-    fn accuse_the_unfinished(&mut self) {
-        let open = self.tables.calls.iter().position(Row::is_open);
+    fn report_unfinished(&mut self) {
+        let open = self.tables.calls.iter().position(CallRow::is_open);
         let tasks = || self.tables.tasks.iter().position(|row| row.exists && !row.state.is_terminal());
         if let Some(call) = open {
             let row = self.tables.calls[call];
-            self.accuse(Invariant::EveryCallEnds, || format!("call {call} is still {}", row.state));
+            self.report_violation(Invariant::EveryCallEnds, || format!("call {call} is still {}", row.state));
         } else if let Some(task) = tasks() {
             let state = self.tables.tasks[task].state;
-            self.accuse(Invariant::EveryTaskEnds, || format!("task {task} is still {state}"));
+            self.report_violation(Invariant::EveryTaskEnds, || format!("task {task} is still {state}"));
         }
     }
 }

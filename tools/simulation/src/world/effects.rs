@@ -1,4 +1,4 @@
-//! What a dispatcher does after a commit: the engine plans effects, and this carries them out.
+//! ItemKind a dispatcher does after a commit: the engine plans effects, and this carries them out.
 
 use redial_engine::call::{CallEvent, effects, plan};
 use redial_proto::{JobRef, RetryPolicy};
@@ -6,22 +6,22 @@ use redial_records::{CallFacts, Change, Effect, OutgoingJob, Transition};
 
 use super::{
     clock::time,
-    dispatcher::Task,
+    dispatcher::OperationKind,
     ids::{CallNo, call_no, process_of},
-    messages::{Job, Packet},
+    messages::{ControlMessage, Job},
     state::World,
-    tables::Row,
+    tables::CallRow,
 };
 
 impl World {
-    /// What an event does to a call; `None` if nothing.
-    pub(super) fn plan(&self, call: CallNo, row: &Row, event: &CallEvent<'_>, random: f64) -> Option<Transition> {
+    /// ItemKind an event does to a call; `None` if nothing.
+    pub(super) fn plan(&self, call: CallNo, row: &CallRow, event: &CallEvent<'_>, random: f64) -> Option<Transition> {
         plan(&row.record(call, self.now), &RetryPolicy::default(), event, time(self.now), random)
     }
 
     /// Carries out the effects of a committed transition.
-    pub(super) fn act(&mut self, d: usize, transition: &Transition, facts: &CallFacts) {
-        self.tell(|| describe(transition, facts));
+    pub(super) fn carry_out_all(&mut self, d: usize, transition: &Transition, facts: &CallFacts) {
+        self.log(|| log_line(transition, facts));
         for effect in effects(transition, facts) {
             self.carry_out(d, effect);
         }
@@ -34,10 +34,10 @@ impl World {
                 self.publish(Job { call: call_no(job.call), attempt: job.attempt }, publish_no);
             }
             Effect::StopWorker { worker, attempt } => {
-                self.send(Packet::Stop { worker: process_of(&worker), job: job(attempt) });
+                self.send(ControlMessage::Stop { worker: process_of(&worker), job: job(attempt) });
             }
             Effect::CancelCall(call) => {
-                self.dispatchers[d].begin(Task::Cancel { call: call_no(call), for_client: false });
+                self.dispatchers[d].begin(OperationKind::Cancel { call: call_no(call), for_client: false });
             }
             // Tasks and due calls are found by what is on record, and no client waits for an event.
             Effect::NotifySubmitter(_) | Effect::NotifyWatchers(_) | Effect::WakeTask(_) | Effect::WakeSweeper => {}
@@ -45,7 +45,7 @@ impl World {
     }
 }
 
-fn describe(transition: &Transition, facts: &CallFacts) -> String {
+fn log_line(transition: &Transition, facts: &CallFacts) -> String {
     let publish = if transition.publishes() { ", its job is published" } else { "" };
     let why = match &transition.change {
         Change::End { failure: Some(failure), .. } => format!(" ({})", failure.class),

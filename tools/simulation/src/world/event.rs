@@ -1,23 +1,23 @@
-//! What wants to happen: a message arrives, a worker pulls, a tool ends. Which of it happens next is a matter of the plan.
+//! ItemKind wants to happen: a message arrives, a worker pulls, a tool ends. Which of it happens next is a matter of the plan.
 
 use redial_proto::ErrorClass;
 
 use super::{
     clock::{ACK_WAIT, Ms},
-    dispatcher::Task,
+    dispatcher::OperationKind,
     messages::{Job, Outcome},
     state::World,
-    transaction::Fate,
+    transaction::CommitOutcome,
     worker::{Held, Worker},
 };
 use crate::Invariant;
 
 impl World {
     /// One of the things that want to happen; false if there is none.
-    pub(super) fn go(&mut self, pick: u32) -> bool {
+    pub(super) fn next_event(&mut self, pick: u32) -> bool {
         let counts = [
-            self.packets_that_can_arrive(),
-            self.works(),
+            self.deliverable_control_messages(),
+            self.operations(),
             self.results_to_take(),
             self.tools_that_run(),
             self.workers_that_can_pull(),
@@ -34,8 +34,8 @@ impl World {
             kind += 1;
         }
         match kind {
-            0 => self.next_packet(n, pick),
-            1 => self.next_work(n, Fate::of(pick)),
+            0 => self.deliver_next(n, pick),
+            1 => self.next_work(n, CommitOutcome::of(pick)),
             2 => self.take_result(n, pick),
             3 => self.run_tool(n, pick >> 16),
             4 => self.next_pull(n),
@@ -44,35 +44,35 @@ impl World {
         true
     }
 
-    fn packets_that_can_arrive(&self) -> usize {
+    fn deliverable_control_messages(&self) -> usize {
         if !self.nats_up {
             return 0;
         }
-        self.packets.iter().filter(|packet| self.can_arrive(packet)).count()
+        self.control_messages.iter().filter(|message| self.can_deliver(message)).count()
     }
 
-    fn next_packet(&mut self, n: usize, pick: u32) {
-        let found = (0..self.packets.len()).filter(|at| self.can_arrive(&self.packets[*at])).nth(n);
+    fn deliver_next(&mut self, n: usize, pick: u32) {
+        let found = (0..self.control_messages.len()).filter(|at| self.can_deliver(&self.control_messages[*at])).nth(n);
         if let Some(at) = found {
-            let packet = self.packets.remove(at);
-            self.deliver(packet, pick);
+            let message = self.control_messages.remove(at);
+            self.deliver(message, pick);
         }
     }
 
-    fn works(&self) -> usize {
+    fn operations(&self) -> usize {
         if !self.postgres_up {
             return 0;
         }
-        self.dispatchers.iter().map(|dispatcher| dispatcher.works.len()).sum()
+        self.dispatchers.iter().map(|dispatcher| dispatcher.operations.len()).sum()
     }
 
-    fn next_work(&mut self, mut n: usize, fate: Fate) {
+    fn next_work(&mut self, mut n: usize, commit: CommitOutcome) {
         for d in 0..self.dispatchers.len() {
-            let works = self.dispatchers[d].works.len();
-            if n < works {
-                return self.work(d, n, fate);
+            let operations = self.dispatchers[d].operations.len();
+            if n < operations {
+                return self.step(d, n, commit);
             }
-            n -= works;
+            n -= operations;
         }
     }
 
@@ -80,22 +80,24 @@ impl World {
         if !self.nats_up {
             return 0;
         }
-        self.results.iter().filter(|message| message.again_at <= self.now).count()
+        self.results.iter().filter(|message| message.redeliver_at <= self.now).count()
     }
 
     /// A dispatcher takes a report from the stream.
     fn take_result(&mut self, n: usize, pick: u32) {
         let d = (pick >> 16) as usize % self.dispatchers.len();
         let now = self.now;
-        let Some(message) = self.results.iter_mut().filter(|message| message.again_at <= now).nth(n) else { return };
-        message.again_at = now + ACK_WAIT;
+        let Some(message) = self.results.iter_mut().filter(|message| message.redeliver_at <= now).nth(n) else {
+            return;
+        };
+        message.redeliver_at = now + ACK_WAIT;
         let (seq, report) = (message.seq, message.report);
-        self.tell(|| {
+        self.log(|| {
             let Job { call, attempt } = report.job;
             let how = report.outcome.class.map_or("succeeded", ErrorClass::as_str);
             format!("dispatcher {d} takes the report that attempt {attempt} of call {call} {how}")
         });
-        self.dispatchers[d].begin(Task::Ingest { seq, report });
+        self.dispatchers[d].begin(OperationKind::Ingest { seq, report });
     }
 
     fn running(&self) -> impl Iterator<Item = (usize, usize, &Held)> {
@@ -115,10 +117,10 @@ impl World {
         let (job, execution) = (held.grant.job, held.execution);
         let done = self.ledger.executions[execution].effect;
         let outcome = self.outcome(pick, done);
-        let works = pick & 3 == 3 || outcome.class.is_none();
-        if works && !done {
+        let has_effect = pick & 3 == 3 || outcome.class.is_none();
+        if has_effect && !done {
             self.ledger.executions[execution].effect = true;
-            self.tell(|| format!("the tool of call {}, attempt {}, does its work", job.call, job.attempt));
+            self.log(|| format!("the tool of call {}, attempt {}, does its work", job.call, job.attempt));
             self.check_effect(job);
             if pick & 3 == 3 {
                 return;
@@ -127,31 +129,33 @@ impl World {
         if self.workers[w].paused {
             return;
         }
-        self.tell(|| {
+        self.log(|| {
             let how = outcome.class.map_or("succeeded".to_owned(), |class| format!("failed: {class}"));
             format!("worker {w}: call {}, attempt {}, {how}", job.call, job.attempt)
         });
         self.report(w, at, outcome);
-        self.gone(w);
+        self.replace_if_stopped(w);
     }
 
     fn check_effect(&mut self, job: Job) {
         let times = self.ledger.executions.iter().filter(|one| one.job.call == job.call && one.effect).count();
         if times > 1 && self.row(job.call).effect == redial_proto::Effect::Unsafe {
-            self.accuse(Invariant::UnsafeOnce, || format!("the unsafe tool of call {} has worked twice", job.call));
+            self.report_violation(Invariant::UnsafeOnce, || {
+                format!("the unsafe tool of call {} has worked twice", job.call)
+            });
         }
     }
 
     /// How an attempt ends: three of five succeed.
     fn outcome(&self, pick: u32, effect: bool) -> Outcome {
         let number = pick >> 2 & 63;
-        let class = if number < 38 { None } else { Some(invented_class(number, self.now)) };
+        let class = if number < 38 { None } else { Some(random_class(number, self.now)) };
         let after = pick & 4 == 4 && class == Some(ErrorClass::RateLimited);
         Outcome { class, effect_possible: effect || pick & 3 != 1, retry_after: after.then_some(20_000) }
     }
 
     fn workers_that_can_pull(&self) -> usize {
-        let waits = || self.jobs.iter().any(|message| message.again_at <= self.now);
+        let waits = || self.jobs.iter().any(|message| message.redeliver_at <= self.now);
         if !self.nats_up || !waits() {
             return 0;
         }
@@ -171,10 +175,10 @@ impl World {
             if self.violation.is_some() {
                 return;
             }
-            if self.packets_that_can_arrive() > 0 {
-                self.next_packet(0, 0);
-            } else if self.works() > 0 {
-                self.next_work(0, Fate::Commit);
+            if self.deliverable_control_messages() > 0 {
+                self.deliver_next(0, 0);
+            } else if self.operations() > 0 {
+                self.next_work(0, CommitOutcome::Committed);
             } else {
                 return;
             }
@@ -188,26 +192,26 @@ impl World {
             if prompt {
                 self.settle_control();
             }
-            let due = self.workers.iter().map(Worker::due_at).min().unwrap_or(Ms::MAX);
+            let due = self.workers.iter().map(Worker::next_due_at).min().unwrap_or(Ms::MAX);
             if due > until || self.violation.is_some() {
                 break;
             }
             self.now = self.now.max(due);
             for w in 0..self.workers.len() {
-                if self.workers[w].due_at() <= self.now {
-                    self.worker_wakes(w);
+                if self.workers[w].next_due_at() <= self.now {
+                    self.run_timers(w);
                 }
             }
         }
         self.now = self.now.max(until);
         for w in 0..self.workers.len() {
-            self.gone(w);
+            self.replace_if_stopped(w);
         }
     }
 }
 
 /// Mostly what is tried again; never `lost`, which only a worker says of a tool that it stopped.
-fn invented_class(number: u32, now: Ms) -> ErrorClass {
+fn random_class(number: u32, now: Ms) -> ErrorClass {
     const OFTEN: [ErrorClass; 4] =
         [ErrorClass::Unavailable, ErrorClass::Timeout, ErrorClass::RateLimited, ErrorClass::Internal];
     if number.is_multiple_of(4) {

@@ -1,4 +1,4 @@
-//! Work of a dispatcher that reads first and writes then: results, releases, cancels. Between the two anything can
+//! Operation of a dispatcher that reads first and writes then: results, releases, cancels. Between the two anything can
 //! happen, so what its guard kept from being written is planned again.
 
 use redial_engine::call::{CallEvent, succeeded};
@@ -6,19 +6,19 @@ use redial_proto::{CallState, JobRef};
 use redial_records::Transition;
 
 use super::{
-    dispatcher::{Task, Work},
+    dispatcher::{Operation, OperationKind},
     ids::{Process, call_id, worker_id},
-    messages::{Grant, Packet, Report},
+    messages::{ControlMessage, Grant, Report},
     state::World,
-    tables::{AttemptRow, Row},
-    transaction::Fate,
+    tables::{AttemptRow, CallRow},
+    transaction::CommitOutcome,
 };
 use crate::{Invariant, Mutation};
 
 /// How far a step brought a work.
 enum Progress {
     /// There is more to do.
-    More(Work),
+    More(Operation),
     /// It is done.
     Done,
     /// The dispatcher gave up, or is dead.
@@ -27,57 +27,67 @@ enum Progress {
 
 impl World {
     /// One step of one of the works of a dispatcher.
-    pub(super) fn work(&mut self, d: usize, n: usize, fate: Fate) {
-        let work = self.dispatchers[d].works.remove(n);
+    pub(super) fn step(&mut self, d: usize, n: usize, commit: CommitOutcome) {
+        let operation = self.dispatchers[d].operations.remove(n);
         let process = self.dispatchers[d].process;
-        let progress = match work.what {
-            Task::Ingest { seq, report } => self.ingest(d, work, (seq, report), fate),
-            Task::Release { worker, grant } => self.release(d, work, (worker, grant), fate),
-            Task::Cancel { call, for_client } => self.cancel(d, work, (call, for_client), fate),
+        let progress = match operation.kind {
+            OperationKind::Ingest { seq, report } => self.ingest(d, operation, (seq, report), commit),
+            OperationKind::Release { worker, grant } => self.release(d, operation, (worker, grant), commit),
+            OperationKind::Cancel { call, for_client } => self.cancel(d, operation, (call, for_client), commit),
         };
         match progress {
-            Progress::More(work) if self.dispatchers[d].process == process => self.dispatchers[d].works.push(work),
-            Progress::Done if matches!(work.what, Task::Release { .. }) => self.answer_release(&work.what),
+            Progress::More(operation) if self.dispatchers[d].process == process => {
+                self.dispatchers[d].operations.push(operation)
+            }
+            Progress::Done if matches!(operation.kind, OperationKind::Release { .. }) => {
+                self.answer_release(&operation.kind)
+            }
             _ => {}
         }
     }
 
-    fn look(&mut self, d: usize, work: Work, fate: Fate) -> Progress {
-        let call = work.what.call();
-        match self.transaction(d, fate, |world| world.row(call)) {
-            Some(row) => Progress::More(Work { seen: Some(row), ..work }),
-            None => Progress::More(work),
+    fn look(&mut self, d: usize, operation: Operation, commit: CommitOutcome) -> Progress {
+        let call = operation.kind.call();
+        match self.transaction(d, commit, |world| world.row(call)) {
+            Some(row) => Progress::More(Operation { seen: Some(row), ..operation }),
+            None => Progress::More(operation),
         }
     }
 
     // ---- Results ----
 
     /// Settles a report. The database is waited for as long as it takes.
-    fn ingest(&mut self, d: usize, work: Work, (seq, report): (u32, Report), fate: Fate) -> Progress {
+    fn ingest(
+        &mut self,
+        d: usize,
+        operation: Operation,
+        (seq, report): (u32, Report),
+        commit: CommitOutcome,
+    ) -> Progress {
         if self.has(Mutation::AckBeforeCommit) {
             self.acknowledge(seq, &report);
         }
-        let transition = match &work.seen {
+        let transition = match &operation.seen {
             None if report.outcome.class.is_none() => Some(success(&report)),
-            None => return self.look(d, work, fate),
+            None => return self.look(d, operation, commit),
             Some(row) => self.result(row, &report),
         };
-        let Some(transition) = transition else { return self.keep_late(d, work, (seq, report), fate) };
-        match self.transaction(d, fate, |world| world.apply(&transition)) {
+        let Some(transition) = transition else { return self.record_late(d, operation, (seq, report), commit) };
+        match self.transaction(d, commit, |world| world.apply(&transition)) {
             Some(Some(facts)) => {
-                self.act(d, &transition, &facts);
+                self.carry_out_all(d, &transition, &facts);
                 self.acknowledge(seq, &report);
                 Progress::Done
             }
-            Some(None) => self.look(d, work, Fate::Commit),
+            Some(None) => self.look(d, operation, CommitOutcome::Committed),
             // Nobody knows whether it was committed: all of it again.
             None if self.has(Mutation::AckBeforeCommit) => Progress::Dropped,
-            None => Progress::More(Work { seen: None, ..work }),
+            None => Progress::More(Operation { seen: None, ..operation }),
         }
     }
 
-    /// What a report does to a call; `None` if it comes too late.
-    fn result(&mut self, row: &Row, report: &Report) -> Option<Transition> {
+    /// ItemKind a report does to a call; `None` if it comes too late.
+    fn result(&mut self, row: &CallRow, report: &Report) -> Option<Transition> {
         let fits = row.attempt == report.job.attempt && row.worker == report.worker;
         let fits = fits || (self.has(Mutation::NoFenceAtIngest) && row.state == CallState::Running);
         let failure = self.failure(&report.outcome);
@@ -101,8 +111,14 @@ impl World {
     }
 
     /// A stale result goes to the audit, once, and changes nothing.
-    fn keep_late(&mut self, d: usize, work: Work, (seq, report): (u32, Report), fate: Fate) -> Progress {
-        let kept = self.transaction(d, fate, |world| {
+    fn record_late(
+        &mut self,
+        d: usize,
+        operation: Operation,
+        (seq, report): (u32, Report),
+        commit: CommitOutcome,
+    ) -> Progress {
+        let kept = self.transaction(d, commit, |world| {
             let Report { job, worker, outcome } = report;
             let same = |row: &AttemptRow| (row.job, row.worker, row.class) == (job, worker, outcome.class);
             let known = world.tables.attempts.iter().any(same) || world.tables.late.contains(&(job, worker));
@@ -112,11 +128,11 @@ impl World {
         });
         match kept {
             Some(()) => {
-                self.tell(|| format!("    the result of call {} came late", report.job.call));
+                self.log(|| format!("    the result of call {} came late", report.job.call));
                 self.acknowledge(seq, &report);
                 Progress::Done
             }
-            None => Progress::More(work),
+            None => Progress::More(operation),
         }
     }
 
@@ -131,25 +147,31 @@ impl World {
             let found = || format!("the report on attempt {} of call {} is not on record", job.attempt, job.call);
             // With this mutation the loss has to be found by what follows from it.
             if !self.has(Mutation::AckBeforeCommit) {
-                self.accuse(Invariant::AcknowledgedReportIsKept, found);
+                self.report_violation(Invariant::AcknowledgedReportIsKept, found);
             }
         }
-        self.send(Packet::Ingested { worker, job });
+        self.send(ControlMessage::ReportKept { worker, job });
     }
 
     // ---- Releases ----
 
-    fn release(&mut self, d: usize, work: Work, (worker, grant): (Process, Grant), fate: Fate) -> Progress {
-        if !work.given_up {
+    fn release(
+        &mut self,
+        d: usize,
+        operation: Operation,
+        (worker, grant): (Process, Grant),
+        commit: CommitOutcome,
+    ) -> Progress {
+        if !operation.given_up {
             let needed = !self.has(Mutation::ReleaseWithoutGivingUp);
-            let done = self.transaction(d, fate, |world| {
+            let done = self.transaction(d, commit, |world| {
                 if needed {
                     world.give_up(grant);
                 }
             });
-            return done.map_or(Progress::Dropped, |()| Progress::More(Work { given_up: true, ..work }));
+            return done.map_or(Progress::Dropped, |()| Progress::More(Operation { given_up: true, ..operation }));
         }
-        let Some(row) = &work.seen else { return self.look(d, work, fate) };
+        let Some(row) = &operation.seen else { return self.look(d, operation, commit) };
         let any_claim = self.has(Mutation::ReleaseWithoutClaim);
         let held = row.worker == worker && row.attempt == grant.job.attempt && (row.claim == grant.claim || any_claim);
         let transition = self.plan(grant.job.call, row, &CallEvent::Released, 0.0).filter(|_| held);
@@ -157,38 +179,44 @@ impl World {
         if any_claim {
             transition.guard.claim = None;
         }
-        match self.transaction(d, fate, |world| world.apply(&transition)) {
+        match self.transaction(d, commit, |world| world.apply(&transition)) {
             Some(Some(facts)) => {
-                self.act(d, &transition, &facts);
+                self.carry_out_all(d, &transition, &facts);
                 Progress::Done
             }
             Some(None) if self.has(Mutation::ReleaseNotPlannedAgain) => Progress::Done,
-            Some(None) => Progress::More(Work { seen: None, ..work }),
+            Some(None) => Progress::More(Operation { seen: None, ..operation }),
             None => Progress::Dropped,
         }
     }
 
-    fn answer_release(&mut self, what: &Task) {
-        if let Task::Release { worker, grant } = *what {
-            self.send(Packet::Released { worker, grant });
+    fn answer_release(&mut self, kind: &OperationKind) {
+        if let OperationKind::Release { worker, grant } = *kind {
+            self.send(ControlMessage::Released { worker, grant });
         }
     }
 
     // ---- Cancels ----
 
-    fn cancel(&mut self, d: usize, work: Work, (call, for_client): (u8, bool), fate: Fate) -> Progress {
-        let Some(row) = &work.seen else { return self.look(d, work, fate) };
+    fn cancel(
+        &mut self,
+        d: usize,
+        operation: Operation,
+        (call, for_client): (u8, bool),
+        commit: CommitOutcome,
+    ) -> Progress {
+        let Some(row) = &operation.seen else { return self.look(d, operation, commit) };
         let Some(transition) = self.plan(call, row, &CallEvent::Cancel, 0.0) else { return Progress::Done };
-        match self.transaction(d, fate, |world| world.apply(&transition)) {
+        match self.transaction(d, commit, |world| world.apply(&transition)) {
             Some(Some(facts)) => {
-                self.act(d, &transition, &facts);
+                self.carry_out_all(d, &transition, &facts);
                 if for_client {
-                    self.tell(|| format!("    the cancel of call {call} is acknowledged"));
+                    self.log(|| format!("    the cancel of call {call} is acknowledged"));
                     self.ledger.cancelled |= 1 << call;
                 }
                 Progress::Done
             }
-            Some(None) => Progress::More(Work { seen: None, ..work }),
+            Some(None) => Progress::More(Operation { seen: None, ..operation }),
             None => Progress::Dropped,
         }
     }

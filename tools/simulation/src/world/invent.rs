@@ -43,7 +43,7 @@ pub(super) fn failures(class: ErrorClass) -> [Failure; 2] {
     [failure.clone().without_effect(), failure]
 }
 
-/// What a model answers in a turn, as JSON. Always the same for the same turn of the same task.
+/// ItemKind a model answers in a turn, as JSON. Always the same for the same turn of the same task.
 pub(super) fn reply(seed: u64) -> String {
     let mut random = Random::new(seed);
     let usage = Usage { input_tokens: 10, output_tokens: 5, cost_micros: 1 };
@@ -71,7 +71,7 @@ fn proposed(random: &mut Random) -> ReplyCall {
     ReplyCall { name: name.to_owned(), arguments }
 }
 
-/// What a tool's call gives, as JSON: now and then more than a model is shown at once.
+/// ItemKind a tool's call gives, as JSON: now and then more than a model is shown at once.
 pub(super) fn output(call: u8) -> String {
     let text = if call % 4 == 3 { "x".repeat(400) } else { String::new() };
     format!("{{\"n\":{call},\"text\":\"{text}\"}}")

@@ -1,25 +1,25 @@
-//! What a worker does by the clock: it renews leases, stops tools whose lease has ended, and sends again.
+//! ItemKind a worker does by the clock: it renews leases, stops tools whose lease has ended, and sends again.
 
 use redial_proto::{Effect, ErrorClass};
 
 use super::{
-    clock::{ANSWER, ASK_AGAIN, GIVE_UP, HEARTBEAT, LEASE, MARGIN, Ms, RENEW_AGAIN},
-    messages::{Jobs, Packet},
+    clock::{CLAIM_TIMEOUT, HEARTBEAT_INTERVAL, HEARTBEAT_RETRY, LEASE, LEASE_MARGIN, Ms, REPLY_TIMEOUT, RESEND_AFTER},
+    messages::{ControlMessage, Jobs},
     state::World,
 };
 use crate::Mutation;
 
 impl World {
     /// Does what is due at this time.
-    pub(super) fn worker_wakes(&mut self, w: usize) {
+    pub(super) fn run_timers(&mut self, w: usize) {
         self.expire(w);
         let now = self.now;
         if self.workers[w].renew_at <= now {
-            self.beat(w);
+            self.send_heartbeat(w);
         }
-        if self.workers[w].chores_at <= now {
-            self.workers[w].chores_at = now + ASK_AGAIN;
-            self.chores(w);
+        if self.workers[w].resend_at <= now {
+            self.workers[w].resend_at = now + RESEND_AFTER;
+            self.resend(w);
         }
     }
 
@@ -31,69 +31,69 @@ impl World {
         }
         while n < self.workers[w].held.len() {
             let held = self.workers[w].held[n];
-            if held.reported || held.lease > now || !self.hand_back(w, n) {
+            if held.reported || held.lease > now || !self.stop_and_release(w, n) {
                 n += 1;
             }
         }
     }
 
-    /// Stops a tool half-way. What may run twice is given back; true if so. It is unknown how far an `unsafe` tool came.
-    pub(super) fn hand_back(&mut self, w: usize, n: usize) -> bool {
+    /// Stops a tool half-way. ItemKind may run twice is given back; true if so. It is unknown how far an `unsafe` tool came.
+    pub(super) fn stop_and_release(&mut self, w: usize, n: usize) -> bool {
         let held = self.workers[w].held[n];
         let call = held.grant.job.call;
         if held.effect == Effect::Unsafe {
-            self.tell(|| format!("worker {w} stops call {call} and reports it lost"));
+            self.log(|| format!("worker {w} stops call {call} and reports it lost"));
             self.stop_tool(w, n, ErrorClass::Lost);
             return false;
         }
-        self.tell(|| format!("worker {w} stops call {call} and gives it back"));
+        self.log(|| format!("worker {w} stops call {call} and gives it back"));
         self.ledger.executions[held.execution].stopped = true;
         self.workers[w].held.remove(n);
-        self.give_back(w, held.grant);
+        self.send_release(w, held.grant);
         true
     }
 
-    fn beat(&mut self, w: usize) {
+    fn send_heartbeat(&mut self, w: usize) {
         let (now, up) = (self.now, self.nats_up);
         let worker = &mut self.workers[w];
-        worker.beat += 1;
-        worker.beat_sent = now;
-        worker.renew_at = now + if up && !worker.cut { ANSWER } else { RENEW_AGAIN };
-        let (process, beat, mut jobs) = (worker.process, worker.beat, Jobs::default());
+        worker.heartbeat += 1;
+        worker.heartbeat_sent = now;
+        worker.renew_at = now + if up && !worker.cut { REPLY_TIMEOUT } else { HEARTBEAT_RETRY };
+        let (process, heartbeat, mut jobs) = (worker.process, worker.heartbeat, Jobs::default());
         worker.held.iter().for_each(|held| jobs.push(held.grant.job));
         if !jobs.as_slice().is_empty() {
-            self.send(Packet::Renew { worker: process, beat, jobs });
+            self.send(ControlMessage::Heartbeat { worker: process, heartbeat, jobs });
         }
     }
 
     /// Asks again for what was not answered.
-    fn chores(&mut self, w: usize) {
-        if self.workers[w].claims.first().is_some_and(|asked| self.now - asked.sent >= GIVE_UP) {
-            self.give_claim_up(w);
+    fn resend(&mut self, w: usize) {
+        if self.workers[w].claims.first().is_some_and(|pending| self.now - pending.sent >= CLAIM_TIMEOUT) {
+            self.give_up_claim(w);
         }
         for n in 0..self.workers[w].claims.len() {
-            let asked = self.workers[w].claims[n];
-            self.ask(w, &asked);
+            let pending = self.workers[w].claims[n];
+            self.send_claim(w, &pending);
         }
         let worker = self.workers[w].process;
         for n in 0..self.workers[w].releases.len() {
             let grant = self.workers[w].releases[n];
-            self.send(Packet::Release { worker, grant });
+            self.send(ControlMessage::Release { worker, grant });
         }
         for n in 0..self.workers[w].held.len() {
             if self.workers[w].held[n].reported {
-                self.put(w, n);
+                self.send_report(w, n);
             }
         }
     }
 
-    pub(super) fn renewed(&mut self, w: usize, beat: u32, [held, lost, cancelled]: [&Jobs; 3]) {
+    pub(super) fn renewed(&mut self, w: usize, heartbeat: u32, [held, lost, cancelled]: [&Jobs; 3]) {
         let worker = &mut self.workers[w];
-        if worker.beat != beat || self.now > worker.beat_sent + ANSWER {
+        if worker.heartbeat != heartbeat || self.now > worker.heartbeat_sent + REPLY_TIMEOUT {
             return;
         }
-        worker.renew_at = worker.beat_sent + HEARTBEAT;
-        let lease = worker.beat_sent + LEASE - MARGIN;
+        worker.renew_at = worker.heartbeat_sent + HEARTBEAT_INTERVAL;
+        let lease = worker.heartbeat_sent + LEASE - LEASE_MARGIN;
         for one in worker.held.iter_mut().filter(|one| held.as_slice().contains(&one.grant.job)) {
             one.lease = one.lease.max(lease);
         }

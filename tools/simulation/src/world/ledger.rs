@@ -1,4 +1,4 @@
-//! What really happened, as no process of the protocol knows it.
+//! ItemKind really happened, as no process of the protocol knows it.
 
 use super::{
     ids::Process,
@@ -17,7 +17,7 @@ pub(crate) struct Execution {
     pub(crate) reported: Option<Outcome>,
 }
 
-/// What really happened, and what was promised: the tables are measured by this.
+/// ItemKind really happened, and what was promised: the tables are measured by this.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) executions: Vec<Execution>,

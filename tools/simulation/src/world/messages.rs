@@ -24,10 +24,10 @@ pub(crate) struct Jobs {
 }
 
 impl Jobs {
-    pub(crate) const MOST: usize = 4;
+    pub(crate) const MAX: usize = 4;
 
     pub(crate) fn push(&mut self, job: Job) {
-        if usize::from(self.count) < Self::MOST {
+        if usize::from(self.count) < Self::MAX {
             self.jobs[usize::from(self.count)] = job;
             self.count += 1;
         }
@@ -55,7 +55,7 @@ pub(crate) struct Outcome {
     pub(crate) retry_after: Option<u64>,
 }
 
-/// What a worker puts on the stream of results.
+/// ItemKind a worker puts on the stream of results.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Report {
     pub(crate) job: Job,
@@ -70,7 +70,7 @@ pub(crate) struct JobMessage {
     pub(crate) job: Job,
     pub(crate) deliveries: u32,
     /// Not given to anybody before this.
-    pub(crate) again_at: Ms,
+    pub(crate) redeliver_at: Ms,
 }
 
 /// A message on the stream of results.
@@ -78,7 +78,7 @@ pub(crate) struct JobMessage {
 pub(crate) struct ResultMessage {
     pub(crate) seq: u32,
     pub(crate) report: Report,
-    pub(crate) again_at: Ms,
+    pub(crate) redeliver_at: Ms,
 }
 
 /// A granted attempt.
@@ -90,41 +90,43 @@ pub(crate) struct Grant {
 
 /// A message that no stream stores.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Packet {
+pub(crate) enum ControlMessage {
     Claim { worker: Process, claim: Claim, jobs: Jobs, deliveries: u32 },
     Granted { worker: Process, claim: Claim, jobs: Jobs },
-    Renew { worker: Process, beat: u32, jobs: Jobs },
-    Renewed { worker: Process, beat: u32, held: Jobs, lost: Jobs, cancelled: Jobs },
+    Heartbeat { worker: Process, heartbeat: u32, jobs: Jobs },
+    HeartbeatReply { worker: Process, heartbeat: u32, held: Jobs, lost: Jobs, cancelled: Jobs },
     Release { worker: Process, grant: Grant },
     Released { worker: Process, grant: Grant },
-    Ingested { worker: Process, job: Job },
+    ReportKept { worker: Process, job: Job },
     Stop { worker: Process, job: Job },
 }
 
-impl Packet {
+impl ControlMessage {
     /// The worker that sent it or gets it, and whether it gets it.
     pub(crate) const fn worker(&self) -> (Process, bool) {
         match self {
-            Self::Claim { worker, .. } | Self::Renew { worker, .. } | Self::Release { worker, .. } => (*worker, false),
+            Self::Claim { worker, .. } | Self::Heartbeat { worker, .. } | Self::Release { worker, .. } => {
+                (*worker, false)
+            }
             Self::Granted { worker, .. }
-            | Self::Renewed { worker, .. }
+            | Self::HeartbeatReply { worker, .. }
             | Self::Released { worker, .. }
-            | Self::Ingested { worker, .. }
+            | Self::ReportKept { worker, .. }
             | Self::Stop { worker, .. } => (*worker, true),
         }
     }
 }
 
-impl fmt::Display for Packet {
+impl fmt::Display for ControlMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Claim { claim, .. } => write!(f, "the request for claim {claim}"),
             Self::Granted { claim, .. } => write!(f, "the answer to claim {claim}"),
-            Self::Renew { .. } => f.write_str("a heartbeat"),
-            Self::Renewed { .. } => f.write_str("the answer to a heartbeat"),
+            Self::Heartbeat { .. } => f.write_str("a heartbeat"),
+            Self::HeartbeatReply { .. } => f.write_str("the answer to a heartbeat"),
             Self::Release { grant, .. } => write!(f, "the release of claim {}", grant.claim),
             Self::Released { grant, .. } => write!(f, "the answer to the release of claim {}", grant.claim),
-            Self::Ingested { job, .. } => write!(f, "the notice that the result of call {} is on record", job.call),
+            Self::ReportKept { job, .. } => write!(f, "the notice that the result of call {} is on record", job.call),
             Self::Stop { job, .. } => write!(f, "the notice to stop call {}", job.call),
         }
     }

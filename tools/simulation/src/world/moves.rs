@@ -1,43 +1,49 @@
 //! The moves of a plan.
 
-use super::{dispatcher::Task, ids::CallNo, messages::Job, state::World, tables::What, transaction::Fate};
+use super::{
+    dispatcher::OperationKind, ids::CallNo, messages::Job, state::World, tables::ItemKind, transaction::CommitOutcome,
+};
 use crate::{
     Mutation,
-    plan::{Kind, Move},
+    plan::{Move, MoveKind},
 };
 
 /// Spans of time, in ms: mostly moments, now and then longer than a lease.
 const SPANS: [i64; 8] = [1_000, 20, 200, 3_000, 6_000, 20, 17_000, 40_000];
 
 impl World {
-    pub(super) fn make(&mut self, one: Move) {
+    pub(super) fn play(&mut self, one: Move) {
         self.now += 1;
         let pick = one.pick;
         let d = (pick >> 16) as usize % self.dispatchers.len();
         let w = (pick >> 16) as usize % self.workers.len();
         match one.kind {
-            Kind::Go => drop(self.go(pick)),
-            Kind::Tick => self.tick(pick),
-            Kind::Submit => self.submit(pick),
-            Kind::CancelCall => self.cancel_call(d, pick),
-            Kind::CancelTask => self.cancel_task(d, pick),
-            Kind::Sweep => self.sweep(d, pick, Fate::of(pick)),
-            Kind::Watch => self.watch(d),
-            Kind::KillDispatcher => self.kill_dispatcher(d),
-            Kind::LosePacket | Kind::CopyPacket => self.meddle(one.kind, pick),
-            Kind::LoseJob | Kind::OldJob | Kind::OldReport | Kind::Wipe => self.meddle_with_streams(one.kind, pick),
-            Kind::Nats => self.toggle_nats(),
-            Kind::Postgres => self.toggle_postgres(),
-            _ => self.trouble_worker(one.kind, w, pick),
+            MoveKind::Event => drop(self.next_event(pick)),
+            MoveKind::Tick => self.tick(pick),
+            MoveKind::Submit => self.submit(pick),
+            MoveKind::CancelCall => self.cancel_call(d, pick),
+            MoveKind::CancelTask => self.cancel_task(d, pick),
+            MoveKind::Sweep => self.sweep(d, pick, CommitOutcome::of(pick)),
+            MoveKind::CheckStreams => self.check_streams(d),
+            MoveKind::KillDispatcher => self.kill_dispatcher(d),
+            MoveKind::LoseControlMessage | MoveKind::DuplicateControlMessage => {
+                self.disturb_control_messages(one.kind, pick)
+            }
+            MoveKind::LoseJob | MoveKind::RepeatJob | MoveKind::RepeatReport | MoveKind::Wipe => {
+                self.disturb_streams(one.kind, pick)
+            }
+            MoveKind::ToggleNats => self.toggle_nats(),
+            MoveKind::TogglePostgres => self.toggle_postgres(),
+            _ => self.disturb_worker(one.kind, w, pick),
         }
-        if self.has(Mutation::CommitNotDurable) && one.kind == Kind::Tick {
+        if self.has(Mutation::CommitNotDurable) && one.kind == MoveKind::Tick {
             self.durable.clone_from(&self.tables);
         }
     }
 
     fn tick(&mut self, pick: u32) {
         let span = SPANS[(pick & 7) as usize];
-        self.tell(|| format!("{span} ms pass"));
+        self.log(|| format!("{span} ms pass"));
         self.advance_to(self.now + span);
     }
 
@@ -49,19 +55,19 @@ impl World {
         let n = (pick & 0xff) % (calls + tasks);
         let d = (pick >> 16) as usize % self.dispatchers.len();
         if n < calls {
-            self.submit_call(d, n as CallNo, Fate::of(pick));
+            self.submit_call(d, n as CallNo, CommitOutcome::of(pick));
         } else {
-            self.submit_task(d, (n - calls) as u8, Fate::of(pick));
+            self.submit_task(d, (n - calls) as u8, CommitOutcome::of(pick));
         }
     }
 
-    pub(super) fn submit_call(&mut self, d: usize, call: CallNo, fate: Fate) {
+    pub(super) fn submit_call(&mut self, d: usize, call: CallNo, commit: CommitOutcome) {
         if self.ledger.calls >> call & 1 == 1 || !self.nats_up {
             return;
         }
         let row = self.row(call);
-        self.tell(|| format!("a client submits call {call} ({}, at most {} attempts)", row.effect, row.max_attempts));
-        let written = self.transaction(d, fate, |world| world.insert(call));
+        self.log(|| format!("a client submits call {call} ({}, at most {} attempts)", row.effect, row.max_attempts));
+        let written = self.transaction(d, commit, |world| world.insert(call));
         if let Some(new) = written {
             if new {
                 self.publish(Job { call, attempt: 1 }, 1);
@@ -72,17 +78,17 @@ impl World {
         }
     }
 
-    pub(super) fn submit_task(&mut self, d: usize, task: u8, fate: Fate) {
+    pub(super) fn submit_task(&mut self, d: usize, task: u8, commit: CommitOutcome) {
         if self.ledger.tasks >> task & 1 == 1 || !self.nats_up {
             return;
         }
-        self.tell(|| format!("a client submits task {task}"));
-        let written = self.transaction(d, fate, |world| {
+        self.log(|| format!("a client submits task {task}"));
+        let written = self.transaction(d, commit, |world| {
             let now = world.now;
             let row = &mut world.tables.tasks[usize::from(task)];
             if !row.exists {
                 (row.exists, row.progress, row.wake_at) = (true, None, Some(now + 1_000));
-                world.tables.tell(task, What::Start);
+                world.tables.add_to_inbox(task, ItemKind::Start);
             }
         });
         if written.is_some() || self.has(Mutation::ReplyBeforeCommit) {
@@ -93,8 +99,8 @@ impl World {
     fn cancel_call(&mut self, d: usize, pick: u32) {
         let call = (pick & 0xff) as usize % self.tables.calls.len();
         if self.tables.calls[call].is_open() && self.nats_up {
-            self.tell(|| format!("a client cancels call {call}"));
-            self.dispatchers[d].begin(Task::Cancel { call: call as CallNo, for_client: true });
+            self.log(|| format!("a client cancels call {call}"));
+            self.dispatchers[d].begin(OperationKind::Cancel { call: call as CallNo, for_client: true });
         }
     }
 
@@ -106,49 +112,54 @@ impl World {
         let task = (pick & 0xff) as usize % tasks;
         let row = &self.tables.tasks[task];
         if row.exists && !row.state.is_terminal() {
-            self.tell(|| format!("a client cancels task {task}"));
-            self.transaction(d, Fate::of(pick), |world| world.tables.tell(task as u8, What::Cancel));
+            self.log(|| format!("a client cancels task {task}"));
+            self.transaction(d, CommitOutcome::of(pick), |world| {
+                world.tables.add_to_inbox(task as u8, ItemKind::Cancel)
+            });
         }
     }
 
     // ---- Faults of servers and the network ----
 
-    fn meddle(&mut self, kind: Kind, pick: u32) {
-        if self.packets.is_empty() {
+    fn disturb_control_messages(&mut self, kind: MoveKind, pick: u32) {
+        if self.control_messages.is_empty() {
             return;
         }
-        let at = (pick & 0xffff) as usize % self.packets.len();
-        let packet = self.packets[at];
-        self.tell(|| {
-            format!("{packet} {}", if kind == Kind::LosePacket { "is lost" } else { "comes, and will come again" })
+        let at = (pick & 0xffff) as usize % self.control_messages.len();
+        let message = self.control_messages[at];
+        self.log(|| {
+            format!(
+                "{message} {}",
+                if kind == MoveKind::LoseControlMessage { "is lost" } else { "comes, and will come again" }
+            )
         });
-        if kind == Kind::LosePacket {
-            self.packets.remove(at);
-        } else if self.can_arrive(&packet) && self.nats_up {
-            self.deliver(packet, pick);
+        if kind == MoveKind::LoseControlMessage {
+            self.control_messages.remove(at);
+        } else if self.can_deliver(&message) && self.nats_up {
+            self.deliver(message, pick);
         }
     }
 
-    fn meddle_with_streams(&mut self, kind: Kind, pick: u32) {
+    fn disturb_streams(&mut self, kind: MoveKind, pick: u32) {
         let nth = |many: usize| (pick & 0xffff) as usize % many;
         match kind {
-            Kind::LoseJob if !self.jobs.is_empty() => {
+            MoveKind::LoseJob if !self.jobs.is_empty() => {
                 let lost = self.jobs.remove(nth(self.jobs.len()));
-                self.tell(|| format!("the job for attempt {} of call {} is lost", lost.job.attempt, lost.job.call));
+                self.log(|| format!("the job for attempt {} of call {} is lost", lost.job.attempt, lost.job.call));
             }
-            Kind::OldJob if !self.old_jobs.is_empty() => {
+            MoveKind::RepeatJob if !self.old_jobs.is_empty() => {
                 let job = self.old_jobs[nth(self.old_jobs.len())];
-                self.tell(|| format!("the job for attempt {} of call {} is there again", job.attempt, job.call));
+                self.log(|| format!("the job for attempt {} of call {} is there again", job.attempt, job.call));
                 self.store_job(job);
             }
-            Kind::OldReport if !self.old_reports.is_empty() => {
+            MoveKind::RepeatReport if !self.old_reports.is_empty() => {
                 let report = self.old_reports[nth(self.old_reports.len())];
                 let job = report.job;
-                self.tell(|| format!("the report on attempt {} of call {} is there again", job.attempt, job.call));
+                self.log(|| format!("the report on attempt {} of call {} is there again", job.attempt, job.call));
                 self.store_report(report);
             }
-            Kind::Wipe => {
-                self.tell(|| "the store of NATS is wiped".to_owned());
+            MoveKind::Wipe => {
+                self.log(|| "the store of NATS is wiped".to_owned());
                 self.jobs.clear();
                 self.results.clear();
                 self.seen.clear();
@@ -161,18 +172,18 @@ impl World {
     fn toggle_nats(&mut self) {
         self.nats_up = !self.nats_up;
         self.outages += 1;
-        self.packets.clear();
-        // What it knew of message ids is gone, unless that is the mutation.
+        self.control_messages.clear();
+        // ItemKind it knew of message ids is gone, unless that is the mutation.
         self.seen.clear();
         let up = self.nats_up;
-        self.tell(|| format!("NATS is {}", if up { "back" } else { "down" }));
+        self.log(|| format!("NATS is {}", if up { "back" } else { "down" }));
     }
 
     fn toggle_postgres(&mut self) {
         self.postgres_up = !self.postgres_up;
         self.outages += 1;
         let up = self.postgres_up;
-        self.tell(|| format!("Postgres is {}", if up { "back" } else { "down" }));
+        self.log(|| format!("Postgres is {}", if up { "back" } else { "down" }));
         if self.has(Mutation::CommitNotDurable) && !up && self.durable.calls.len() == self.tables.calls.len() {
             self.tables.clone_from(&self.durable);
         }
@@ -180,37 +191,37 @@ impl World {
 
     // ---- Faults of workers ----
 
-    fn trouble_worker(&mut self, kind: Kind, w: usize, pick: u32) {
+    fn disturb_worker(&mut self, kind: MoveKind, w: usize, pick: u32) {
         let process = usize::from(self.workers[w].process);
         match kind {
-            Kind::KillWorker => {
-                self.tell(|| format!("worker {w} is killed, another one starts"));
+            MoveKind::KillWorker => {
+                self.log(|| format!("worker {w} is killed, another one starts"));
                 self.ledger.disturbed[process] = true;
                 self.replace_worker(w);
             }
-            Kind::PauseWorker if self.workers[w].paused => self.resume(w),
-            Kind::PauseWorker => {
-                self.tell(|| format!("worker {w} stands still"));
+            MoveKind::PauseWorker if self.workers[w].paused => self.resume(w),
+            MoveKind::PauseWorker => {
+                self.log(|| format!("worker {w} stands still"));
                 self.ledger.disturbed[process] = true;
                 self.workers[w].paused = true;
             }
             _ if self.workers[w].paused => {}
-            Kind::CutWorker => {
+            MoveKind::CutWorker => {
                 let cut = !self.workers[w].cut;
-                self.tell(|| format!("worker {w} is {}", if cut { "cut off" } else { "no longer cut off" }));
+                self.log(|| format!("worker {w} is {}", if cut { "cut off" } else { "no longer cut off" }));
                 self.ledger.disturbed[process] = true;
                 self.workers[w].cut = cut;
             }
-            Kind::DrainWorker => {
-                self.tell(|| format!("worker {w} is asked to end"));
-                self.leave(w, pick & 1 == 1);
-                self.gone(w);
+            MoveKind::DrainWorker => {
+                self.log(|| format!("worker {w} is pending to end"));
+                self.shut_down(w, pick & 1 == 1);
+                self.replace_if_stopped(w);
             }
-            Kind::GiveUp => self.give_claim_up(w),
-            Kind::Resend => {
+            MoveKind::GiveUpClaim => self.give_up_claim(w),
+            MoveKind::ResendReport => {
                 if let Some(n) = self.workers[w].held.iter().position(|held| held.reported) {
-                    self.tell(|| format!("worker {w} sends a report again"));
-                    self.put(w, n);
+                    self.log(|| format!("worker {w} sends a report again"));
+                    self.send_report(w, n);
                 }
             }
             _ => {}
@@ -219,7 +230,7 @@ impl World {
 
     /// A process that stood still goes on: first of all it looks at its leases.
     pub(super) fn resume(&mut self, w: usize) {
-        self.tell(|| format!("worker {w} goes on"));
+        self.log(|| format!("worker {w} goes on"));
         self.workers[w].paused = false;
         self.expire(w);
     }

@@ -1,11 +1,11 @@
 //! NATS: streams that lose messages, and messages that no stream stores.
 
 use super::{
-    dispatcher::Task,
+    dispatcher::OperationKind,
     ids::Process,
-    messages::{Job, JobMessage, Jobs, Packet, Report, ResultMessage},
+    messages::{ControlMessage, Job, JobMessage, Jobs, Report, ResultMessage},
     state::World,
-    transaction::Fate,
+    transaction::CommitOutcome,
 };
 use crate::Mutation;
 
@@ -28,22 +28,22 @@ impl World {
 
     pub(super) fn store_job(&mut self, job: Job) {
         self.seq += 1;
-        self.jobs.push(JobMessage { seq: self.seq, job, deliveries: 0, again_at: 0 });
+        self.jobs.push(JobMessage { seq: self.seq, job, deliveries: 0, redeliver_at: 0 });
     }
 
     pub(super) fn store_report(&mut self, report: Report) {
         self.seq += 1;
-        self.results.push(ResultMessage { seq: self.seq, report, again_at: 0 });
+        self.results.push(ResultMessage { seq: self.seq, report, redeliver_at: 0 });
     }
 
     /// Sends a message that no stream stores: it is lost if its receiver cannot be reached.
-    pub(super) fn send(&mut self, packet: Packet) {
-        let (process, _) = packet.worker();
+    pub(super) fn send(&mut self, message: ControlMessage) {
+        let (process, _) = message.worker();
         if !self.nats_up {
             return;
         }
         match self.worker_of(process) {
-            Some(w) if !self.workers[w].cut => self.packets.push(packet),
+            Some(w) if !self.workers[w].cut => self.control_messages.push(message),
             _ => {}
         }
     }
@@ -53,35 +53,39 @@ impl World {
     }
 
     /// The packets that can arrive now: not at a process that stands still.
-    pub(super) fn can_arrive(&self, packet: &Packet) -> bool {
-        let (process, to_worker) = packet.worker();
+    pub(super) fn can_deliver(&self, message: &ControlMessage) -> bool {
+        let (process, to_worker) = message.worker();
         !to_worker || self.worker_of(process).is_none_or(|w| !self.workers[w].paused)
     }
 
-    /// A packet arrives. `pick` says at which dispatcher, and how that fares.
-    pub(super) fn deliver(&mut self, packet: Packet, pick: u32) {
-        let (process, to_worker) = packet.worker();
+    /// A message arrives. `pick` says at which dispatcher, and how that fares.
+    pub(super) fn deliver(&mut self, message: ControlMessage, pick: u32) {
+        let (process, to_worker) = message.worker();
         if to_worker {
             if let Some(w) = self.worker_of(process).filter(|w| !self.workers[*w].cut) {
-                self.hear(w, packet);
+                self.receive(w, message);
             }
             return;
         }
         let d = (pick >> 16) as usize % self.dispatchers.len();
-        let fate = Fate::of(pick);
-        match packet {
-            Packet::Claim { worker, claim, jobs, deliveries } => {
-                self.answer_claim(d, fate, (worker, claim, jobs, deliveries));
+        let commit = CommitOutcome::of(pick);
+        match message {
+            ControlMessage::Claim { worker, claim, jobs, deliveries } => {
+                self.answer_claim(d, commit, (worker, claim, jobs, deliveries));
             }
-            Packet::Renew { worker, beat, jobs } => self.answer_renew(d, fate, (worker, beat, jobs)),
-            Packet::Release { worker, grant } => self.dispatchers[d].begin(Task::Release { worker, grant }),
+            ControlMessage::Heartbeat { worker, heartbeat, jobs } => {
+                self.answer_renew(d, commit, (worker, heartbeat, jobs))
+            }
+            ControlMessage::Release { worker, grant } => {
+                self.dispatchers[d].begin(OperationKind::Release { worker, grant })
+            }
             _ => {}
         }
     }
 
-    fn answer_claim(&mut self, d: usize, fate: Fate, asked: (Process, u32, Jobs, u32)) {
-        let (worker, claim, jobs, deliveries) = asked;
-        let granted = self.transaction(d, fate, |world| {
+    fn answer_claim(&mut self, d: usize, commit: CommitOutcome, pending: (Process, u32, Jobs, u32)) {
+        let (worker, claim, jobs, deliveries) = pending;
+        let granted = self.transaction(d, commit, |world| {
             let mut granted = Jobs::default();
             for job in jobs.as_slice() {
                 if let Some(job) = world.claim(worker, claim, *job, deliveries) {
@@ -91,13 +95,13 @@ impl World {
             granted
         });
         if let Some(granted) = granted {
-            self.tell(|| format!("dispatcher {d} grants {granted} of claim {claim}"));
-            self.send(Packet::Granted { worker, claim, jobs: granted });
+            self.log(|| format!("dispatcher {d} grants {granted} of claim {claim}"));
+            self.send(ControlMessage::Granted { worker, claim, jobs: granted });
         }
     }
 
-    fn answer_renew(&mut self, d: usize, fate: Fate, (worker, beat, jobs): (Process, u32, Jobs)) {
-        let answer = self.transaction(d, fate, |world| {
+    fn answer_renew(&mut self, d: usize, commit: CommitOutcome, (worker, heartbeat, jobs): (Process, u32, Jobs)) {
+        let answer = self.transaction(d, commit, |world| {
             let (mut held, mut lost, mut cancelled) = (Jobs::default(), Jobs::default(), Jobs::default());
             for job in jobs.as_slice() {
                 match world.renew(worker, *job) {
@@ -110,7 +114,7 @@ impl World {
                     None => lost.push(*job),
                 }
             }
-            Packet::Renewed { worker, beat, held, lost, cancelled }
+            ControlMessage::HeartbeatReply { worker, heartbeat, held, lost, cancelled }
         });
         if let Some(answer) = answer {
             self.send(answer);

@@ -1,23 +1,25 @@
-//! What a worker is told, and what it reports.
+//! ItemKind a worker is told, and what it reports.
 
 use redial_proto::ErrorClass;
 
 use super::{
-    messages::{Job, Outcome, Packet, Report},
+    messages::{ControlMessage, Job, Outcome, Report},
     state::World,
 };
 
 impl World {
-    pub(super) fn hear(&mut self, w: usize, packet: Packet) {
-        match packet {
-            Packet::Granted { claim, jobs, .. } => self.granted(w, claim, &jobs),
-            Packet::Renewed { beat, held, lost, cancelled, .. } => self.renewed(w, beat, [&held, &lost, &cancelled]),
-            Packet::Released { grant, .. } => {
+    pub(super) fn receive(&mut self, w: usize, message: ControlMessage) {
+        match message {
+            ControlMessage::Granted { claim, jobs, .. } => self.granted(w, claim, &jobs),
+            ControlMessage::HeartbeatReply { heartbeat, held, lost, cancelled, .. } => {
+                self.renewed(w, heartbeat, [&held, &lost, &cancelled])
+            }
+            ControlMessage::Released { grant, .. } => {
                 self.workers[w].releases.retain(|release| *release != grant);
             }
-            Packet::Ingested { job, .. } => self.forget(w, job, true),
-            Packet::Stop { job, .. } => self.cancelled(w, job),
-            Packet::Claim { .. } | Packet::Renew { .. } | Packet::Release { .. } => {}
+            ControlMessage::ReportKept { job, .. } => self.forget(w, job, true),
+            ControlMessage::Stop { job, .. } => self.cancelled(w, job),
+            ControlMessage::Claim { .. } | ControlMessage::Heartbeat { .. } | ControlMessage::Release { .. } => {}
         }
     }
 
@@ -36,7 +38,7 @@ impl World {
 
     pub(super) fn cancelled(&mut self, w: usize, job: Job) {
         let Some(n) = self.workers[w].find(job).filter(|n| !self.workers[w].held[*n].reported) else { return };
-        self.tell(|| format!("worker {w} stops call {}: it is cancelled", job.call));
+        self.log(|| format!("worker {w} stops call {}: it is cancelled", job.call));
         self.stop_tool(w, n, ErrorClass::Cancelled);
     }
 
@@ -52,11 +54,11 @@ impl World {
         held.reported = true;
         let execution = held.execution;
         self.ledger.executions[execution].reported = Some(outcome);
-        self.put(w, n);
+        self.send_report(w, n);
     }
 
     /// Puts the report of an ended attempt on the stream.
-    pub(super) fn put(&mut self, w: usize, n: usize) {
+    pub(super) fn send_report(&mut self, w: usize, n: usize) {
         let worker = &self.workers[w];
         let execution = self.ledger.executions[worker.held[n].execution];
         if let (true, false, Some(outcome)) = (self.nats_up, worker.cut, execution.reported) {

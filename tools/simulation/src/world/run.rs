@@ -5,7 +5,7 @@ use redial_proto::{CallState, TaskState};
 use super::{
     dispatcher::Dispatcher,
     state::World,
-    tables::{Row, TaskRow},
+    tables::{CallRow, TaskRow},
     worker::Worker,
 };
 use crate::{Mutation, Setup, Violation, plan::Plan};
@@ -25,7 +25,7 @@ impl World {
     pub(crate) fn run(&mut self, plan: &Plan, mutation: Option<Mutation>) -> Result<Ended, Violation> {
         self.begin(plan.setup, mutation);
         for one in &plan.moves {
-            self.make(*one);
+            self.play(*one);
             if self.violation.is_some() {
                 break;
             }
@@ -40,14 +40,14 @@ impl World {
     }
 
     /// Plays a plan and writes down what happens.
-    pub(crate) fn tell_all(
+    pub(crate) fn run_logged(
         &mut self,
         plan: &Plan,
         mutation: Option<Mutation>,
     ) -> (Vec<String>, Result<Ended, Violation>) {
-        self.log = Some(Vec::new());
+        self.log_lines = Some(Vec::new());
         let ended = self.run(plan, mutation);
-        (self.log.take().unwrap_or_default(), ended)
+        (self.log_lines.take().unwrap_or_default(), ended)
     }
 
     pub(super) fn begin(&mut self, setup: Setup, mutation: Option<Mutation>) {
@@ -57,7 +57,7 @@ impl World {
         self.durable.clear();
         self.jobs.clear();
         self.results.clear();
-        self.packets.clear();
+        self.control_messages.clear();
         self.old_jobs.clear();
         self.old_reports.clear();
         self.seen.clear();
@@ -68,7 +68,7 @@ impl World {
         (self.unlocked, self.violation, self.ids) = (None, None, 0);
         for call in 0..setup.calls {
             let deadline = if setup.is_urgent(call) { 60_000 } else { 7_200_000 };
-            self.tables.calls.push(Row::new(setup.effect(call), setup.max_attempts(call), deadline));
+            self.tables.calls.push(CallRow::new(setup.effect(call), setup.max_attempts(call), deadline));
         }
         for _ in 0..setup.tasks {
             self.tables.tasks.push(TaskRow {

@@ -1,4 +1,4 @@
-//! The end of a worker process: killed, or asked to end.
+//! The end of a worker process: killed, or pending to end.
 
 use super::{state::World, worker::Worker};
 
@@ -18,24 +18,24 @@ impl World {
         *worker = Worker { held, claims, releases, ..Worker::new(process) };
     }
 
-    /// A process that was asked to end gives back what it can, now or when its tools are done.
-    pub(super) fn leave(&mut self, w: usize, at_once: bool) {
-        self.workers[w].leaving = true;
+    /// A process that was pending to end gives back what it can, now or when its tools are done.
+    pub(super) fn shut_down(&mut self, w: usize, at_once: bool) {
+        self.workers[w].stopping = true;
         while !self.workers[w].claims.is_empty() {
-            self.give_claim_up(w);
+            self.give_up_claim(w);
         }
         let mut n = 0;
         while at_once && n < self.workers[w].held.len() {
-            if self.workers[w].held[n].reported || !self.hand_back(w, n) {
+            if self.workers[w].held[n].reported || !self.stop_and_release(w, n) {
                 n += 1;
             }
         }
     }
 
-    /// A process that was asked to end and has nothing left to do is gone.
-    pub(super) fn gone(&mut self, w: usize) {
-        if self.workers[w].leaving && !self.workers[w].paused && self.workers[w].is_idle() {
-            self.tell(|| format!("worker {w} has ended, another one starts"));
+    /// A process that was pending to end and has nothing left to do is gone.
+    pub(super) fn replace_if_stopped(&mut self, w: usize) {
+        if self.workers[w].stopping && !self.workers[w].paused && self.workers[w].is_idle() {
+            self.log(|| format!("worker {w} has ended, another one starts"));
             self.replace_worker(w);
         }
     }

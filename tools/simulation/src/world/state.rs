@@ -10,7 +10,7 @@ use super::{
     ids::{Claim, Process},
     invent,
     ledger::Ledger,
-    messages::{Job, JobMessage, Outcome, Packet, Report, ResultMessage},
+    messages::{ControlMessage, Job, JobMessage, Outcome, Report, ResultMessage},
     tables::{Decision, Tables},
     worker::Worker,
 };
@@ -22,11 +22,11 @@ pub(crate) struct World {
     pub(super) mutation: Option<Mutation>,
     pub(super) now: Ms,
     pub(super) tables: Tables,
-    /// What is safe if Postgres forgets; kept for one mutation only.
+    /// ItemKind is safe if Postgres forgets; kept for one mutation only.
     pub(super) durable: Tables,
     pub(super) jobs: Vec<JobMessage>,
     pub(super) results: Vec<ResultMessage>,
-    pub(super) packets: Vec<Packet>,
+    pub(super) control_messages: Vec<ControlMessage>,
     /// Everything that was ever published, to come again.
     pub(super) old_jobs: Vec<Job>,
     pub(super) old_reports: Vec<Report>,
@@ -46,7 +46,7 @@ pub(crate) struct World {
     pub(super) dispatchers: Vec<Dispatcher>,
     pub(super) workers: Vec<Worker>,
     pub(super) ledger: Ledger,
-    /// What a sweep has written; empty in between.
+    /// ItemKind a sweep has written; empty in between.
     pub(super) written: Vec<(Transition, CallFacts)>,
     /// The tools of agents. Calls do not depend on them: each brings its own retry policy.
     pub(super) tools: Tools,
@@ -60,7 +60,7 @@ pub(crate) struct World {
     pub(super) agents: [String; 2],
     pub(super) failures: Vec<[Failure; 2]>,
     pub(super) violation: Option<Violation>,
-    pub(super) log: Option<Vec<String>>,
+    pub(super) log_lines: Option<Vec<String>>,
     /// Moves and everything that followed from them.
     pub(crate) steps: u64,
 }
@@ -75,7 +75,7 @@ impl World {
             durable: Tables::default(),
             jobs: Vec::new(),
             results: Vec::new(),
-            packets: Vec::new(),
+            control_messages: Vec::new(),
             old_jobs: Vec::new(),
             old_reports: Vec::new(),
             seen: Vec::new(),
@@ -97,7 +97,7 @@ impl World {
             agents: invent::agents(),
             failures: ErrorClass::ALL.map(invent::failures).into(),
             violation: None,
-            log: None,
+            log_lines: None,
             steps: 0,
         }
     }
@@ -112,15 +112,15 @@ impl World {
         self.mutation == Some(mutation)
     }
 
-    pub(super) fn accuse(&mut self, invariant: Invariant, found: impl FnOnce() -> String) {
+    pub(super) fn report_violation(&mut self, invariant: Invariant, found: impl FnOnce() -> String) {
         if self.violation.is_none() {
             self.violation = Some(Violation { invariant, found: found() });
         }
     }
 
-    pub(super) fn tell(&mut self, what: impl FnOnce() -> String) {
+    pub(super) fn log(&mut self, what: impl FnOnce() -> String) {
         self.steps += 1;
-        if let Some(log) = &mut self.log {
+        if let Some(log) = &mut self.log_lines {
             let (s, ms) = (self.now / 1000, self.now % 1000);
             log.push(format!("{s:>5}.{ms:03}  {}", what()));
         }

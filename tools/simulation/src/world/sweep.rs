@@ -1,4 +1,4 @@
-//! What dispatchers look at by themselves: what is due, and whether the streams are still there.
+//! ItemKind dispatchers look at by themselves: what is due, and whether the streams are still there.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -11,7 +11,7 @@ use redial_engine::{
 use redial_proto::CallState;
 use redial_records::{CallRecord, RetryBucket, Transition};
 
-use super::{clock::uptime, ids::CallNo, state::World, tables::Row, transaction::Fate};
+use super::{clock::uptime, ids::CallNo, state::World, tables::CallRow, transaction::CommitOutcome};
 use crate::Mutation;
 
 /// Jobs that were published this long before the last look that succeeded may have been lost, in ms.
@@ -19,16 +19,16 @@ const BEFORE: i64 = 10_000;
 
 impl World {
     /// Sweeps: one transaction in which the due calls are locked.
-    pub(super) fn sweep(&mut self, d: usize, pick: u32, fate: Fate) {
+    pub(super) fn sweep(&mut self, d: usize, pick: u32, commit: CommitOutcome) {
         self.begin_sweep(d);
         if self.has(Mutation::SweeperOff) || !self.postgres_up || !self.something_is_due() {
             return;
         }
-        self.tell(|| format!("dispatcher {d} sweeps"));
+        self.log(|| format!("dispatcher {d} sweeps"));
         let grace = self.dispatchers[d].detector.grace(uptime(self.now));
         // Only what is committed has effects, and only if the dispatcher is still there to carry them out.
         let mut written = std::mem::take(&mut self.written);
-        let done = self.transaction(d, fate, |world| {
+        let done = self.transaction(d, commit, |world| {
             for transition in world.plan_due(pick, grace) {
                 if let Some(facts) = world.apply(&transition) {
                     written.push((transition, facts));
@@ -37,7 +37,7 @@ impl World {
         });
         if done.is_some() {
             for (transition, facts) in &written {
-                self.act(d, transition, facts);
+                self.carry_out_all(d, transition, facts);
             }
         }
         written.clear();
@@ -63,12 +63,12 @@ impl World {
     }
 
     fn plan_due(&self, pick: u32, grace: Duration) -> Vec<Transition> {
-        let due = |(_, row): &(usize, &Row)| row.is_open() && row.wake_at <= self.now;
+        let due = |(_, row): &(usize, &CallRow)| row.is_open() && row.wake_at <= self.now;
         let rows = self.tables.calls.iter().enumerate().filter(due);
         let calls: Vec<CallRecord> = rows.map(|(call, row)| row.record(call as CallNo, self.now)).collect();
         let retry_allowed = self.draining || pick & 7 != 7;
         let tokens = Some(if retry_allowed { Budget::CAPACITY } else { 0.0 });
-        let queued = self.jobs.iter().any(|message| message.again_at <= self.now);
+        let queued = self.jobs.iter().any(|message| message.redeliver_at <= self.now);
         let conditions = Conditions {
             tools: &self.tools,
             buckets: &[RetryBucket { tool: String::new(), tokens, seconds: 0.0 }],
@@ -81,7 +81,7 @@ impl World {
     }
 
     /// Looks at the streams; what was on a stream that is new is published again.
-    pub(super) fn watch(&mut self, d: usize) {
+    pub(super) fn check_streams(&mut self, d: usize) {
         let (now, stream, up) = (self.now, self.stream, self.nats_up && self.postgres_up);
         let dispatcher = &mut self.dispatchers[d];
         let had_failed = std::mem::replace(&mut dispatcher.look_failed, !up);
@@ -91,10 +91,10 @@ impl World {
         }
         let after = match (dispatcher.stream == Some(stream), had_failed) {
             (false, _) => Some(0),
-            (true, true) => Some(dispatcher.well_at - BEFORE),
+            (true, true) => Some(dispatcher.looked_at - BEFORE),
             (true, false) => None,
         };
-        (dispatcher.stream, dispatcher.well_at) = (Some(stream), now);
+        (dispatcher.stream, dispatcher.looked_at) = (Some(stream), now);
         if let Some(after) = after {
             self.wake_unclaimed(after);
         }

@@ -12,7 +12,7 @@ use super::{
 
 /// A row of `calls`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Row {
+pub(crate) struct CallRow {
     /// It was submitted, and that was committed.
     pub(crate) exists: bool,
     pub(crate) state: CallState,
@@ -44,7 +44,7 @@ pub(crate) struct Place {
     pub(crate) call_index: u32,
 }
 
-impl Row {
+impl CallRow {
     /// A call that is not submitted yet.
     pub(crate) const fn new(effect: Effect, max_attempts: u32, deadline_ms: Ms) -> Self {
         Self {
@@ -103,7 +103,7 @@ impl Row {
         }
     }
 
-    /// What the engine is told after a commit.
+    /// ItemKind the engine is told after a commit.
     pub(crate) fn facts(&self, call: CallNo, now: Ms) -> CallFacts {
         CallFacts {
             call: call_id(call),
@@ -145,15 +145,15 @@ pub(crate) struct TaskRow {
 
 /// A row of `task_inbox`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Item {
+pub(crate) struct InboxRow {
     pub(crate) id: u32,
     pub(crate) task: u8,
-    pub(crate) what: What,
+    pub(crate) kind: ItemKind,
 }
 
-/// What comes in for a task.
+/// ItemKind comes in for a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum ItemKind {
     Start,
     Cancel,
     Ended(CallNo),
@@ -163,15 +163,15 @@ pub(crate) enum What {
 /// The tables.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tables {
-    pub(crate) calls: Vec<Row>,
+    pub(crate) calls: Vec<CallRow>,
     pub(crate) attempts: Vec<AttemptRow>,
     /// Reports that came late.
     pub(crate) late: Vec<(Job, Process)>,
     pub(crate) tasks: Vec<TaskRow>,
-    pub(crate) inbox: Vec<Item>,
+    pub(crate) inbox: Vec<InboxRow>,
     pub(crate) items: u32,
     pub(crate) messages: Vec<(u32, Message)>,
-    /// What models were asked, as JSON.
+    /// ItemKind models were pending, as JSON.
     pub(crate) requests: Vec<(CallId, String)>,
     /// Task and number.
     pub(crate) steps: Vec<(u8, u32)>,
@@ -190,13 +190,13 @@ impl Tables {
         self.items = 0;
     }
 
-    pub(crate) fn tell(&mut self, task: u8, what: What) {
+    pub(crate) fn add_to_inbox(&mut self, task: u8, kind: ItemKind) {
         self.items += 1;
-        self.inbox.push(Item { id: self.items, task, what });
+        self.inbox.push(InboxRow { id: self.items, task, kind });
     }
 }
 
-/// What is to be written about a task.
+/// ItemKind is to be written about a task.
 #[derive(Clone, Debug)]
 pub(crate) struct Decision {
     pub(crate) task: u8,

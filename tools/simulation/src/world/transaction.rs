@@ -5,11 +5,11 @@ use crate::Mutation;
 
 /// How a transaction goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum CommitOutcome {
     /// It is committed, and the dispatcher carries out its effects.
-    Commit,
+    Committed,
     /// It is not, and the dispatcher knows.
-    Vanish,
+    RolledBack,
     /// It is committed, but the dispatcher gets an error.
     Unknown,
     /// The dispatcher dies before the commit.
@@ -18,48 +18,56 @@ pub(super) enum Fate {
     DieAfter,
 }
 
-impl Fate {
+impl CommitOutcome {
     /// Nineteen of twenty go well.
     pub(super) const fn of(pick: u32) -> Self {
         match pick >> 24 {
-            243..=246 => Self::Vanish,
+            243..=246 => Self::RolledBack,
             247..=250 => Self::Unknown,
             251 | 252 => Self::DieBefore,
             253..=255 => Self::DieAfter,
-            _ => Self::Commit,
+            _ => Self::Committed,
         }
     }
 
     pub(super) const fn is_committed(self) -> bool {
-        matches!(self, Self::Commit | Self::Unknown | Self::DieAfter)
+        matches!(self, Self::Committed | Self::Unknown | Self::DieAfter)
     }
 }
 
 impl World {
     /// Runs one transaction. `None` if the dispatcher does not get to know that it was committed; then it may be dead.
-    pub(super) fn transaction<T>(&mut self, d: usize, fate: Fate, work: impl FnOnce(&mut Self) -> T) -> Option<T> {
-        let fate = if self.postgres_up { fate } else { Fate::Vanish };
-        if fate != Fate::Commit {
-            self.tell(|| format!("    the transaction of dispatcher {d}: {fate:?}"));
+    pub(super) fn transaction<T>(
+        &mut self,
+        d: usize,
+        commit: CommitOutcome,
+        body: impl FnOnce(&mut Self) -> T,
+    ) -> Option<T> {
+        let commit = if self.postgres_up { commit } else { CommitOutcome::RolledBack };
+        if commit != CommitOutcome::Committed {
+            self.log(|| format!("    the transaction of dispatcher {d}: {commit:?}"));
         }
         let items = self.tables.inbox.len();
-        let done = fate.is_committed().then(|| work(self));
-        if fate == Fate::DieAfter && self.has(Mutation::InboxOutsideTransaction) && self.tables.inbox.len() > items {
+        let done = commit.is_committed().then(|| body(self));
+        if commit == CommitOutcome::DieAfter
+            && self.has(Mutation::InboxOutsideTransaction)
+            && self.tables.inbox.len() > items
+        {
             self.tables.inbox.truncate(items);
         }
-        if matches!(fate, Fate::DieBefore | Fate::DieAfter) {
+        if matches!(commit, CommitOutcome::DieBefore | CommitOutcome::DieAfter) {
             self.kill_dispatcher(d);
         }
-        done.filter(|_| fate == Fate::Commit)
+        done.filter(|_| commit == CommitOutcome::Committed)
     }
 
     pub(super) fn kill_dispatcher(&mut self, d: usize) {
-        self.tell(|| format!("dispatcher {d} dies, another one starts"));
+        self.log(|| format!("dispatcher {d} dies, another one starts"));
         let process = self.new_process();
         let (now, outage) = (self.now, self.outages);
         // Its unfinished work goes with it; the list's memory is used again.
-        let mut works = std::mem::take(&mut self.dispatchers[d].works);
-        works.clear();
-        self.dispatchers[d] = Dispatcher { outage, works, ..Dispatcher::new(process, now) };
+        let mut operations = std::mem::take(&mut self.dispatchers[d].operations);
+        operations.clear();
+        self.dispatchers[d] = Dispatcher { outage, operations, ..Dispatcher::new(process, now) };
     }
 }

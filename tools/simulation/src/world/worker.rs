@@ -18,16 +18,16 @@ pub(super) struct Worker {
     pub(super) paused: bool,
     /// It cannot reach anybody.
     pub(super) cut: bool,
-    /// Asked to end: it takes nothing new.
-    pub(super) leaving: bool,
+    /// PendingClaim to end: it takes nothing new.
+    pub(super) stopping: bool,
     pub(super) held: Vec<Held>,
-    pub(super) claims: Vec<Asked>,
+    pub(super) claims: Vec<PendingClaim>,
     /// Releases without an answer.
     pub(super) releases: Vec<Grant>,
-    pub(super) beat: u32,
-    pub(super) beat_sent: Ms,
+    pub(super) heartbeat: u32,
+    pub(super) heartbeat_sent: Ms,
     pub(super) renew_at: Ms,
-    pub(super) chores_at: Ms,
+    pub(super) resend_at: Ms,
 }
 
 /// An attempt that it answers for.
@@ -44,7 +44,7 @@ pub(super) struct Held {
 
 /// A claim that was not answered yet.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
+pub(super) struct PendingClaim {
     pub(super) claim: Claim,
     pub(super) jobs: Jobs,
     pub(super) deliveries: u32,
@@ -59,14 +59,14 @@ impl Worker {
             process,
             paused: false,
             cut: false,
-            leaving: false,
+            stopping: false,
             held: Vec::new(),
             claims: Vec::new(),
             releases: Vec::new(),
-            beat: 0,
-            beat_sent: 0,
+            heartbeat: 0,
+            heartbeat_sent: 0,
             renew_at: 0,
-            chores_at: 0,
+            resend_at: 0,
         }
     }
 
@@ -76,18 +76,18 @@ impl Worker {
 
     pub(super) fn free_slots(&self) -> usize {
         let running = self.held.iter().filter(|held| !held.reported).count();
-        let asked: usize = self.claims.iter().map(|asked| asked.jobs.as_slice().len()).sum();
-        let full = self.paused || self.cut || self.leaving || self.held.len() >= Jobs::MOST;
-        if full { 0 } else { SLOTS.saturating_sub(running + asked) }
+        let pending: usize = self.claims.iter().map(|pending| pending.jobs.as_slice().len()).sum();
+        let full = self.paused || self.cut || self.stopping || self.held.len() >= Jobs::MAX;
+        if full { 0 } else { SLOTS.saturating_sub(running + pending) }
     }
 
     /// When it has something to do, whatever comes in.
-    pub(super) fn due_at(&self) -> Ms {
+    pub(super) fn next_due_at(&self) -> Ms {
         if self.paused || self.is_idle() {
             return Ms::MAX;
         }
         let leases = self.held.iter().filter(|held| !held.reported).map(|held| held.lease);
-        leases.chain([self.renew_at, self.chores_at]).min().unwrap_or(Ms::MAX)
+        leases.chain([self.renew_at, self.resend_at]).min().unwrap_or(Ms::MAX)
     }
 
     pub(super) fn find(&self, job: Job) -> Option<usize> {
