@@ -1,8 +1,8 @@
-//! One history: tables, streams, processes and a network, all in memory and by plan.
+//! One history: the tables, streams, processes and network that a plan runs in, all in memory.
 //!
-//! ItemKind decides is the engine itself. ItemKind surrounds it is modelled as small as its promises: a transaction of Postgres
-//! happens whole or not at all, and its guards are those of `crates/store/sql`; NATS loses, doubles, reorders and
-//! forgets; workers and dispatchers die anywhere between two steps.
+//! The engine decides, as it does in production. Everything around it is modelled only as far as its promises go: a
+//! Postgres transaction happens completely or not at all, with the guards of `crates/store/sql`; NATS loses, duplicates
+//! and reorders messages, and can lose its store; workers and dispatchers die between any two steps.
 
 mod advance;
 mod check;

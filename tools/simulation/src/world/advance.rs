@@ -1,4 +1,4 @@
-//! Tasks: the engine plans them from what is in the tables, and its transitions are written in one transaction.
+//! A dispatcher advances a task: the engine plans from what is in the tables, and one transaction writes the result.
 
 use std::collections::HashMap;
 
@@ -41,12 +41,12 @@ impl World {
         }
     }
 
-    /// Locks a task, plans it, writes the plan: one transaction. Then its effects are carried out.
+    /// Plans a task and writes the transition in one transaction, then carries out the effects.
     fn advance_task(&mut self, d: usize, task: usize, pick: u32) {
         let commit = CommitOutcome::of(pick);
         let overtaken = self.unlocked.take();
         if !commit.is_committed() || !self.postgres_up {
-            // Nothing of it stays.
+            // The transaction is not committed, so the plan would have no consequence.
             self.transaction(d, commit, |_| ());
             return;
         }
@@ -66,7 +66,7 @@ impl World {
 
     // ---- Planning ----
 
-    /// ItemKind becomes of a task; `None` if it goes on waiting, or has ended.
+    /// Plans a task; `None` if it must go on waiting or has ended.
     fn decide(&mut self, task: usize) -> Option<Decision> {
         let number = task as u8;
         let inbox = &self.tables.inbox;
@@ -83,7 +83,7 @@ impl World {
         Some(Decision { task: number, transition: self.plan_task(record), received })
     }
 
-    /// Lets the engine plan, with what it needs of the conversation.
+    /// Runs the engine's planner and loads what it asks for from the conversation.
     fn plan_task(&mut self, record: TaskRecord) -> TaskTransition {
         let mut ids = self.ids;
         let mut new_id = || {
@@ -195,7 +195,7 @@ impl World {
         messages.filter_map(answer).filter(|(call, _)| calls.contains(call)).collect()
     }
 
-    /// No task of the conversation runs, and no older one waits.
+    /// No task of the conversation runs, and no earlier one waits.
     fn may_start(&self, task: usize) -> bool {
         let before = |n: usize, row: &TaskRow| row.state == TaskState::Waiting && n < task;
         let mut others = self.tables.tasks.iter().enumerate().filter(|(n, row)| *n != task && row.exists);
@@ -203,8 +203,8 @@ impl World {
             || !others.any(|(n, row)| row.state == TaskState::Running || before(n, row))
     }
 
-    /// A task that has to wait is looked at again; one that is over is left alone, and so is its inbox from now on. Its
-    /// turn goes to the next.
+    /// Clears the inbox of a task that cannot be planned. A waiting task is tried again later; an ended one is not, and
+    /// passes a start that it received on to the next task.
     fn keep_waiting(&mut self, task: usize, items: &[InboxRow]) {
         let row = &mut self.tables.tasks[task];
         let over = row.state.is_terminal();
@@ -236,7 +236,7 @@ impl World {
             self.write_call(decision.task, call);
         }
         if transition.starts && self.has_other_running(task) {
-            self.report_violation(Invariant::OneTaskAtATime, || format!("task {task} starts beside another one"));
+            self.report_violation(Invariant::OneTaskAtATime, || format!("task {task} starts while another one runs"));
         }
         if state.is_terminal() {
             self.wake_next();
@@ -273,7 +273,7 @@ impl World {
         others.any(|(_, row)| row.state == TaskState::Running)
     }
 
-    /// Tells the next task of the conversation that its turn has come.
+    /// Notifies the next task of the conversation that it may start.
     fn wake_next(&mut self) {
         let next = self.tables.tasks.iter().position(|row| row.exists && row.state == TaskState::Waiting);
         if let Some(next) = next {
@@ -281,7 +281,7 @@ impl World {
         }
     }
 
-    /// Carries out the effects of a committed transition. They name calls by the ids that the plan gave them.
+    /// Carries out the effects of a committed transition. They name calls by the ids that the planner was given.
     fn carry_out_task(&mut self, d: usize, decision: Decision) {
         let state = decision.transition.status.state();
         self.log(|| format!("dispatcher {d} advances task {}: it is {state}", decision.task));

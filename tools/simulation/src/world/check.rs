@@ -1,4 +1,4 @@
-//! The invariants that are checked on the tables once everything has ended.
+//! Checks the invariants on the tables after everything has ended.
 
 use redial_proto::{CallState, ErrorClass, Role};
 
@@ -27,14 +27,14 @@ impl World {
         for call in 0..usize::from(self.setup.calls) {
             if self.ledger.calls >> call & 1 == 1 && !self.tables.calls[call].exists {
                 self.report_violation(Invariant::AcknowledgedExists, || {
-                    format!("call {call} was acknowledged and is not there")
+                    format!("call {call} was acknowledged and does not exist")
                 });
             }
         }
         for task in 0..usize::from(self.setup.tasks) {
             if self.ledger.tasks >> task & 1 == 1 && !self.tables.tasks[task].exists {
                 self.report_violation(Invariant::AcknowledgedExists, || {
-                    format!("task {task} was acknowledged and is not there")
+                    format!("task {task} was acknowledged and does not exist")
                 });
             }
         }
@@ -69,21 +69,22 @@ impl World {
         }
     }
 
-    /// ItemKind is on record is what the worker of the attempt said.
+    /// The recorded result is the one that the worker of the attempt reported.
     fn check_attempt(&mut self, row: AttemptRow) {
         let mut own = self.ledger.executions.iter().filter(|one| one.job == row.job && one.worker == row.worker);
         let reported = |one: &Execution| one.reported.is_some_and(|outcome| outcome.class == row.class);
         let said = own.any(reported);
         let Job { call, attempt } = row.job;
-        // Given back after a cancel: ends as cancelled without a report.
+        // An attempt that was released after a cancel ends as cancelled without a report.
         let given_back = row.class == Some(ErrorClass::Cancelled);
         if !said && row.class != Some(ErrorClass::Lost) && !given_back {
-            let found = || format!("attempt {attempt} of call {call} is {:?}, its worker did not say so", row.class);
+            let found =
+                || format!("attempt {attempt} of call {call} is {:?}, its worker did not report that", row.class);
             self.report_violation(Invariant::RecordedAsReported, found);
         }
         let lost = row.class == Some(ErrorClass::Lost) && !said;
-        // A call remembers one claim that was given up, not two: a known limit. The request of the other one, if it was
-        // under way so long, is granted although no worker waits for it.
+        // Known limit: a call remembers one claim that was given up, not two. If the request of the other claim arrives
+        // late enough, it is granted although no worker waits for it.
         let claims = self.ledger.given_up.iter().filter(|grant| grant.job.call == call).count();
         if lost && claims < 2 && self.setup.calm && !self.ledger.disturbed[usize::from(row.worker)] {
             let found = || format!("attempt {attempt} of call {call} is lost, and its worker did not die");
@@ -91,14 +92,15 @@ impl World {
         }
     }
 
-    /// An execution that its own worker stopped is left out: it was given back, and runs again under the same number.
+    /// Ignores executions that their own worker stopped: they were released and run again under the same number.
     fn check_effects(&mut self) {
         let worked = |one: &&Execution| one.effect && !one.stopped;
         for (n, one) in self.ledger.executions.iter().enumerate().filter(|(_, one)| worked(one)) {
             let Job { call, attempt } = one.job;
             let twice = self.ledger.executions[..n].iter().filter(worked).any(|other| other.job == one.job);
             if twice || !(1..=self.row(call).attempt).contains(&attempt) {
-                let found = || format!("call {call}: one more effect in attempt {attempt}");
+                let found =
+                    || format!("call {call}: a second effect in attempt {attempt}, or one of no recorded attempt");
                 return self.report_violation(Invariant::EffectsWithinAttempts, found);
             }
         }

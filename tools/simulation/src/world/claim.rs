@@ -11,7 +11,7 @@ use super::{
 use crate::Invariant;
 
 impl World {
-    /// Pulls jobs for the free slots, and asks for them.
+    /// Pulls jobs for the free permits and claims them.
     pub(super) fn pull(&mut self, w: usize) {
         let free = self.workers[w].free_slots();
         let (mut jobs, mut messages, mut deliveries) = (Jobs::default(), [0; SLOTS], 0);
@@ -24,7 +24,7 @@ impl World {
         }
         self.claims += 1;
         let (claim, now) = (self.claims, self.now);
-        self.log(|| format!("worker {w} pulls {jobs} and asks for them in claim {claim}"));
+        self.log(|| format!("worker {w} pulls {jobs} and sends claim {claim}"));
         let pending = PendingClaim { claim, jobs, deliveries, sent: now, messages };
         if self.workers[w].is_idle() {
             self.workers[w].renew_at = now + HEARTBEAT_INTERVAL;
@@ -40,13 +40,13 @@ impl World {
         self.send(ControlMessage::Claim { worker, claim, jobs, deliveries });
     }
 
-    /// There was no answer. The claim may have been granted all the same, so it is given back.
+    /// No reply arrived. The claim may have been granted all the same, so its attempts are released.
     pub(super) fn give_up_claim(&mut self, w: usize) {
         if self.workers[w].claims.is_empty() {
             return;
         }
         let pending = self.workers[w].claims.remove(0);
-        self.log(|| format!("worker {w} gives claim {} up", pending.claim));
+        self.log(|| format!("worker {w} gives up claim {}", pending.claim));
         for job in pending.jobs.as_slice() {
             self.send_release(w, Grant { job: *job, claim: pending.claim });
         }
@@ -58,7 +58,7 @@ impl World {
         self.send(ControlMessage::Release { worker, grant });
     }
 
-    /// Runs what was granted, gives back what it cannot run any more, and acknowledges the jobs.
+    /// Starts the granted attempts, releases those that it cannot run any more, and acknowledges the jobs.
     pub(super) fn granted(&mut self, w: usize, claim: Claim, granted: &Jobs) {
         let Some(n) = self.workers[w].claims.iter().position(|pending| pending.claim == claim) else { return };
         let pending = self.workers[w].claims.remove(n);
@@ -80,7 +80,7 @@ impl World {
     fn start(&mut self, w: usize, grant: Grant, lease: Ms) {
         self.log(|| format!("worker {w} starts call {}, attempt {}", grant.job.call, grant.job.attempt));
         let call = grant.job.call;
-        // A process that stands still, or stood still a moment ago, cannot stop its tool in time.
+        // A paused process cannot stop its tool in time.
         let awake = self.workers.iter().filter(|worker| !worker.paused);
         let runs = |held: &Held| !held.reported && held.grant.job.call == call;
         if awake.flat_map(|worker| &worker.held).any(runs) {

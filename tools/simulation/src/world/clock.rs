@@ -1,4 +1,4 @@
-//! Time in a history, and how long things take in it.
+//! The clock of a history, and the protocol's intervals and timeouts in ms.
 
 use std::time::Duration;
 
@@ -8,24 +8,24 @@ use redial_engine::Time;
 /// Ms since the history began, by the database's clock.
 pub(crate) type Ms = i64;
 
-/// How long a lease holds.
+/// How long a lease lasts after a claim or a heartbeat.
 pub(crate) const LEASE: Ms = 15_000;
-/// A worker counts its lease as so much shorter.
+/// A worker considers its lease over this long before the database does.
 pub(crate) const LEASE_MARGIN: Ms = 1_000;
-/// The longest time that a process takes to connect again.
+/// The longest time that a process takes to reconnect.
 pub(crate) const LONGEST_RECONNECT: Ms = 3_000;
 /// A message that is not acknowledged is delivered again after this.
 pub(crate) const ACK_WAIT: Ms = 30_000;
 
-/// It renews every third of the lease.
+/// Time between two heartbeats of a worker.
 pub(crate) const HEARTBEAT_INTERVAL: Ms = LEASE / 3;
-/// A heartbeat that failed is tried again after this.
+/// A worker that could not send a heartbeat tries again after this.
 pub(crate) const HEARTBEAT_RETRY: Ms = LEASE / 20;
-/// A heartbeat's answer counts only within this.
+/// A worker ignores the reply to a heartbeat after this.
 pub(crate) const REPLY_TIMEOUT: Ms = 3_000;
-/// ItemKind is not answered is pending for again after this.
+/// A worker sends claims, releases and reports again after this if no reply arrived.
 pub(crate) const RESEND_AFTER: Ms = 2_000;
-/// A claim without an answer is given up after this.
+/// A worker gives up a claim after this if no reply arrived.
 pub(crate) const CLAIM_TIMEOUT: Ms = 20_000;
 
 pub(crate) fn time(ms: Ms) -> Time {
@@ -36,7 +36,7 @@ pub(crate) fn since(time: Time) -> Ms {
     time.timestamp_millis()
 }
 
-/// The same moment as the engine's outage detector takes it.
+/// The time as the engine's outage detector takes it.
 pub(crate) fn uptime(now: Ms) -> Duration {
     Duration::from_millis(now.unsigned_abs())
 }

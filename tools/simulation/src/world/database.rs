@@ -1,4 +1,4 @@
-//! Postgres: each function here is one statement, or one transaction, with the guards of `crates/store/sql`.
+//! Postgres: each function is one statement or one transaction, with the guards of `crates/store/sql`.
 
 use redial_engine::call::{grants, renews};
 use redial_proto::{CallState, JobRef};
@@ -22,7 +22,7 @@ impl World {
         &mut self.tables.calls[usize::from(call)]
     }
 
-    /// `submit.sql`: whatever is on record already is left as it is.
+    /// `submit.sql`: writes a call unless it is on record already.
     pub(super) fn insert(&mut self, call: CallNo) -> bool {
         let now = self.now;
         let row = self.row_mut(call);
@@ -40,7 +40,7 @@ impl World {
         true
     }
 
-    /// `claim.sql`: the only place where an execution is allowed.
+    /// `claim.sql`: the only place that allows an execution.
     pub(super) fn claim(&mut self, worker: Process, claim: Claim, mut job: Job, deliveries: u32) -> Option<Job> {
         let row = self.row(job.call);
         if !row.exists {
@@ -113,7 +113,7 @@ impl World {
         }
     }
 
-    /// `renew.sql`: extends the leases of what a worker still holds; true if its user wants it stopped.
+    /// `renew.sql`: extends the lease of an attempt that the worker still holds; true if its user asked to stop it.
     pub(super) fn renew(&mut self, worker: Process, job: Job) -> Option<bool> {
         let now = self.now;
         let row = self.row(job.call);
@@ -124,8 +124,8 @@ impl World {
         Some(row.cancel_requested)
     }
 
-    /// `give_up.sql`: a claim that its worker no longer waits for is not granted any more. Only the last one is remembered, and only while
-    /// the call is free.
+    /// `give_up.sql`: keeps a claim that its worker no longer waits for from being granted. A call remembers only the last
+    /// such claim, and only while it is `ready`.
     pub(super) fn give_up(&mut self, grant: Grant) {
         if !self.ledger.given_up.contains(&grant) {
             self.ledger.given_up.push(grant);
@@ -139,7 +139,7 @@ impl World {
         }
     }
 
-    /// `apply.sql`: changes a call and writes the attempt that this ends, if the call is still as its guard says.
+    /// `apply.sql`: changes a call and records the attempt that this ends, if the call still meets the guard.
     pub(super) fn apply(&mut self, transition: &Transition) -> Option<CallFacts> {
         let call = call_no(transition.call);
         let before = self.row(call);

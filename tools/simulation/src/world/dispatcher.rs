@@ -1,4 +1,4 @@
-//! A dispatcher process and the operations that it has not finished.
+//! A dispatcher process and its unfinished operations.
 
 use std::time::Duration;
 
@@ -11,33 +11,33 @@ use super::{
     tables::CallRow,
 };
 
-/// A process; when it dies another one takes its place.
+/// A process; another one replaces it when it dies.
 #[derive(Clone, Debug)]
 pub(super) struct Dispatcher {
     pub(super) process: Process,
     pub(super) detector: OutageDetector,
-    /// The last outage that it knows of.
+    /// The number of the last outage that it noticed.
     pub(super) outage: u32,
-    /// The job stream that it knows.
+    /// The job stream that it saw last; a wipe creates a new one.
     pub(super) stream: Option<u32>,
-    /// Its last look at the streams failed.
+    /// Its last check of the streams failed.
     pub(super) look_failed: bool,
-    /// When a look last succeeded.
+    /// When a check of the streams last succeeded.
     pub(super) looked_at: Ms,
     pub(super) operations: Vec<Operation>,
 }
 
-/// Something that takes more than one statement.
+/// An operation that takes more than one transaction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operation {
     pub(super) kind: OperationKind,
-    /// The call as it last read it.
+    /// The call as the operation last read it.
     pub(super) seen: Option<CallRow>,
-    /// A release: the claim is given up.
+    /// The claim of a release has been given up.
     pub(super) given_up: bool,
 }
 
-/// ItemKind is to be done.
+/// Why an operation reads and changes a call.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum OperationKind {
     Ingest { seq: u32, report: Report },

@@ -1,13 +1,13 @@
-//! The end of a history: the faults are over, and everything has to end by itself.
+//! The end of a history: the faults are over, and everything must end by itself.
 
 use super::{clock::Ms, state::World, tables::CallRow, transaction::CommitOutcome};
 use crate::Invariant;
 
-/// Time for everything to end, in ms: some waits are five minutes long, and there are several calls after another.
+/// Everything must end within this, in ms: some waits take five minutes, and several calls run one after another.
 const DRAIN_LIMIT: Ms = 6_000_000;
-/// A worker that is cut off is reached again after this, in ms: long enough that others have to do its work.
+/// A worker that is cut off is reconnected after this, in ms: long enough that others must take over its attempts.
 const HEAL_WORKERS_AFTER: Ms = 60_000;
-/// More steps at one moment than anything needs, also after the longest outage with its backlog of requests.
+/// The most events at one moment; above what even the backlog of the longest outage needs.
 const MAX_STEPS: u32 = 200_000;
 
 impl World {
@@ -34,7 +34,7 @@ impl World {
         }
     }
 
-    /// Everything works again, and clients that got no answer ask again.
+    /// Repairs everything, and submits again what was not acknowledged.
     fn heal(&mut self) {
         self.log(|| "the faults are over".to_owned());
         self.draining = true;
@@ -55,14 +55,14 @@ impl World {
         }
     }
 
-    /// Everything that wants to happen now happens.
+    /// Runs events until none is possible without time passing.
     fn settle(&mut self) {
         for _ in 0..MAX_STEPS {
             if self.violation.is_some() || !self.next_event(0) {
                 return;
             }
         }
-        self.report_violation(Invariant::EveryCallEnds, || "at one moment more and more happens".to_owned());
+        self.report_violation(Invariant::EveryCallEnds, || "the events of one moment never end".to_owned());
     }
 
     fn is_over(&self) -> bool {

@@ -1,4 +1,4 @@
-//! ItemKind a dispatcher does after a commit: the engine plans effects, and this carries them out.
+//! A dispatcher carries out the effects that the engine planned, after the commit.
 
 use redial_engine::call::{CallEvent, effects, plan};
 use redial_proto::{JobRef, RetryPolicy};
@@ -14,12 +14,12 @@ use super::{
 };
 
 impl World {
-    /// ItemKind an event does to a call; `None` if nothing.
+    /// The transition that the engine plans for an event; `None` if the event changes nothing.
     pub(super) fn plan(&self, call: CallNo, row: &CallRow, event: &CallEvent<'_>, random: f64) -> Option<Transition> {
         plan(&row.record(call, self.now), &RetryPolicy::default(), event, time(self.now), random)
     }
 
-    /// Carries out the effects of a committed transition.
+    /// Carries out all effects of a committed transition.
     pub(super) fn carry_out_all(&mut self, d: usize, transition: &Transition, facts: &CallFacts) {
         self.log(|| log_line(transition, facts));
         for effect in effects(transition, facts) {
@@ -39,7 +39,7 @@ impl World {
             Effect::CancelCall(call) => {
                 self.dispatchers[d].begin(OperationKind::Cancel { call: call_no(call), for_client: false });
             }
-            // Tasks and due calls are found by what is on record, and no client waits for an event.
+            // The model finds tasks and due calls by polling the tables, and no client waits for an event.
             Effect::NotifySubmitter(_) | Effect::NotifyWatchers(_) | Effect::WakeTask(_) | Effect::WakeSweeper => {}
         }
     }

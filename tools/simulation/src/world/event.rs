@@ -1,4 +1,4 @@
-//! ItemKind wants to happen: a message arrives, a worker pulls, a tool ends. Which of it happens next is a matter of the plan.
+//! Events that are possible without time passing: a message arrives, a worker pulls, a tool ends. The plan picks one.
 
 use redial_proto::ErrorClass;
 
@@ -13,7 +13,7 @@ use super::{
 use crate::Invariant;
 
 impl World {
-    /// One of the things that want to happen; false if there is none.
+    /// Runs one of the possible events; false if there is none.
     pub(super) fn next_event(&mut self, pick: u32) -> bool {
         let counts = [
             self.deliverable_control_messages(),
@@ -106,12 +106,12 @@ impl World {
         held.filter(|(.., held)| !held.reported)
     }
 
-    /// The tool of a paused process may do its work, but its end is not reported.
+    /// Attempts whose tool can go on. The tool of a paused process can have its effect, but not report its end.
     fn tools_that_run(&self) -> usize {
         self.running().filter(|(w, ..)| !self.workers[*w].paused || !self.draining).count()
     }
 
-    /// A tool does its work, or ends.
+    /// A tool has its effect, or ends, or both.
     fn run_tool(&mut self, n: usize, pick: u32) {
         let Some((w, at, held)) = self.running().nth(n) else { return };
         let (job, execution) = (held.grant.job, held.execution);
@@ -120,7 +120,7 @@ impl World {
         let has_effect = pick & 3 == 3 || outcome.class.is_none();
         if has_effect && !done {
             self.ledger.executions[execution].effect = true;
-            self.log(|| format!("the tool of call {}, attempt {}, does its work", job.call, job.attempt));
+            self.log(|| format!("the tool of call {}, attempt {}, has its effect", job.call, job.attempt));
             self.check_effect(job);
             if pick & 3 == 3 {
                 return;
@@ -141,7 +141,7 @@ impl World {
         let times = self.ledger.executions.iter().filter(|one| one.job.call == job.call && one.effect).count();
         if times > 1 && self.row(job.call).effect == redial_proto::Effect::Unsafe {
             self.report_violation(Invariant::UnsafeOnce, || {
-                format!("the unsafe tool of call {} has worked twice", job.call)
+                format!("the unsafe tool of call {} had its effect twice", job.call)
             });
         }
     }
@@ -169,7 +169,7 @@ impl World {
         }
     }
 
-    /// Control messages and what follows from them happen at once, and well.
+    /// Delivers all control messages and runs the operations that they begin; no transaction fails.
     fn settle_control(&mut self) {
         for _ in 0..1000 {
             if self.violation.is_some() {
@@ -185,7 +185,7 @@ impl World {
         }
     }
 
-    /// Time passes: what workers do by the clock, they do then.
+    /// Lets time pass, and runs the timers of workers when they are due.
     pub(super) fn advance_to(&mut self, until: Ms) {
         let prompt = self.setup.calm || self.draining;
         loop {
@@ -210,7 +210,7 @@ impl World {
     }
 }
 
-/// Mostly what is tried again; never `lost`, which only a worker says of a tool that it stopped.
+/// A class that is mostly retried; never `lost`, which workers report only for a tool that they stopped.
 fn random_class(number: u32, now: Ms) -> ErrorClass {
     const OFTEN: [ErrorClass; 4] =
         [ErrorClass::Unavailable, ErrorClass::Timeout, ErrorClass::RateLimited, ErrorClass::Internal];

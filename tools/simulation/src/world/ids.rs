@@ -1,15 +1,15 @@
-//! Numbers of calls, claims and processes, and the ids that the engine knows them by.
+//! Numbers of calls, claims and processes, and the ids by which the engine knows them.
 
 use redial_proto::{CallId, ClaimId, WorkerId};
 use uuid::Uuid;
 
-/// A worker process, or a dispatcher process: a new one gets a new number. 0 is none.
+/// A worker or dispatcher process: each new one has a new number. 0 means none.
 pub(crate) type Process = u16;
 
-/// A request of a worker for attempts. 0 is none.
+/// A worker's request for attempts. 0 means none.
 pub(crate) type Claim = u32;
 
-/// A call, by its position in the table.
+/// A call's position in the table.
 pub(crate) type CallNo = u8;
 
 pub(crate) fn call_id(call: CallNo) -> CallId {
@@ -29,7 +29,7 @@ pub(crate) fn worker_id(process: Process) -> WorkerId {
     process.to_string().parse().expect("digits are allowed")
 }
 
-/// The process of a worker's id; 0 if it is none of this world.
+/// The process of a worker's id; 0 if the id is not a number.
 pub(crate) fn process_of(worker: &WorkerId) -> Process {
     worker.as_str().parse().unwrap_or(0)
 }

@@ -1,5 +1,5 @@
-//! Operation of a dispatcher that reads first and writes then: results, releases, cancels. Between the two anything can
-//! happen, so what its guard kept from being written is planned again.
+//! Operations of a dispatcher that read a call first and change it later: results, releases, cancels. Anything can
+//! happen in between, so an operation whose guard did not hold is planned again.
 
 use redial_engine::call::{CallEvent, succeeded};
 use redial_proto::{CallState, JobRef};
@@ -15,18 +15,18 @@ use super::{
 };
 use crate::{Invariant, Mutation};
 
-/// How far a step brought a work.
+/// What a step did to an operation.
 enum Progress {
-    /// There is more to do.
+    /// The operation needs another step.
     More(Operation),
-    /// It is done.
+    /// The operation is finished.
     Done,
-    /// The dispatcher gave up, or is dead.
+    /// The dispatcher gave the operation up, or died.
     Dropped,
 }
 
 impl World {
-    /// One step of one of the works of a dispatcher.
+    /// Runs one step of an operation of a dispatcher.
     pub(super) fn step(&mut self, d: usize, n: usize, commit: CommitOutcome) {
         let operation = self.dispatchers[d].operations.remove(n);
         let process = self.dispatchers[d].process;
@@ -56,7 +56,7 @@ impl World {
 
     // ---- Results ----
 
-    /// Settles a report. The database is waited for as long as it takes.
+    /// Ingests a report; tries again until the database answers.
     fn ingest(
         &mut self,
         d: usize,
@@ -80,13 +80,13 @@ impl World {
                 Progress::Done
             }
             Some(None) => self.look(d, operation, CommitOutcome::Committed),
-            // Nobody knows whether it was committed: all of it again.
+            // It is unknown whether the transaction was committed, so the operation starts again.
             None if self.has(Mutation::AckBeforeCommit) => Progress::Dropped,
             None => Progress::More(Operation { seen: None, ..operation }),
         }
     }
 
-    /// ItemKind a report does to a call; `None` if it comes too late.
+    /// The transition that a report causes; `None` if it came too late.
     fn result(&mut self, row: &CallRow, report: &Report) -> Option<Transition> {
         let fits = row.attempt == report.job.attempt && row.worker == report.worker;
         let fits = fits || (self.has(Mutation::NoFenceAtIngest) && row.state == CallState::Running);
@@ -110,7 +110,7 @@ impl World {
         Some(transition)
     }
 
-    /// A stale result goes to the audit, once, and changes nothing.
+    /// Records a late result once, without changing the call.
     fn record_late(
         &mut self,
         d: usize,
@@ -128,7 +128,7 @@ impl World {
         });
         match kept {
             Some(()) => {
-                self.log(|| format!("    the result of call {} came late", report.job.call));
+                self.log(|| format!("    the result of call {} came too late", report.job.call));
                 self.acknowledge(seq, &report);
                 Progress::Done
             }
@@ -145,7 +145,7 @@ impl World {
             || self.tables.late.contains(&(job, worker));
         if !known {
             let found = || format!("the report on attempt {} of call {} is not on record", job.attempt, job.call);
-            // With this mutation the loss has to be found by what follows from it.
+            // With this mutation, a later invariant must detect the loss.
             if !self.has(Mutation::AckBeforeCommit) {
                 self.report_violation(Invariant::AcknowledgedReportIsKept, found);
             }

@@ -1,4 +1,4 @@
-//! Agents, tools, failures, answers of models, and results of tools.
+//! Agents, tools, failures, replies of models and outputs of tools.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::random::Random;
 const TOOLS: [(&str, bool, bool); 4] =
     [("look", false, false), ("watch", true, false), ("move", false, true), ("turn", true, true)];
 
-/// An agent with small budgets, and one with a fallback model and hardly any time; as JSON.
+/// An agent with small budgets, and one with a fallback model and a very short time budget; as JSON.
 pub(super) fn agents() -> [String; 2] {
     let mut plain = AgentSpec { tools: vec!["*".to_owned()], result_bytes: 256, ..AgentSpec::new("small") };
     plain.budgets = Budgets { turns: 4, corrections: 2, tool_calls: 5, seconds: 1_800, ..Budgets::default() };
@@ -43,7 +43,7 @@ pub(super) fn failures(class: ErrorClass) -> [Failure; 2] {
     [failure.clone().without_effect(), failure]
 }
 
-/// ItemKind a model answers in a turn, as JSON. Always the same for the same turn of the same task.
+/// What a model replies in a turn, as JSON: always the same for the same seed.
 pub(super) fn reply(seed: u64) -> String {
     let mut random = Random::new(seed);
     let usage = Usage { input_tokens: 10, output_tokens: 5, cost_micros: 1 };
@@ -59,7 +59,7 @@ pub(super) fn reply(seed: u64) -> String {
     serde_json::to_string(&reply).unwrap_or_default()
 }
 
-/// A call as a model writes it: to a tool, with wrong arguments, to no tool, or to read on in an earlier result.
+/// A call that a model proposes: of a tool, with wrong arguments, of an unknown tool, or of `read_result`.
 fn proposed(random: &mut Random) -> ReplyCall {
     let (tool, ..) = TOOLS[random.below(4) as usize];
     let (name, arguments) = match random.below(12) {
@@ -71,7 +71,7 @@ fn proposed(random: &mut Random) -> ReplyCall {
     ReplyCall { name: name.to_owned(), arguments }
 }
 
-/// ItemKind a tool's call gives, as JSON: now and then more than a model is shown at once.
+/// The output of a tool's call, as JSON: of one call in four it is too long to be shown whole to a model.
 pub(super) fn output(call: u8) -> String {
     let text = if call % 4 == 3 { "x".repeat(400) } else { String::new() };
     format!("{{\"n\":{call},\"text\":\"{text}\"}}")

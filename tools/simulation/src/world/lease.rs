@@ -1,4 +1,4 @@
-//! ItemKind a worker does by the clock: it renews leases, stops tools whose lease has ended, and sends again.
+//! Timers of a worker: it sends heartbeats, stops tools whose lease has ended, and sends again what got no reply.
 
 use redial_proto::{Effect, ErrorClass};
 
@@ -10,7 +10,7 @@ use super::{
 use crate::Mutation;
 
 impl World {
-    /// Does what is due at this time.
+    /// Runs the timers that are due.
     pub(super) fn run_timers(&mut self, w: usize) {
         self.expire(w);
         let now = self.now;
@@ -23,7 +23,7 @@ impl World {
         }
     }
 
-    /// Stops the tools whose lease is over.
+    /// Stops the tools whose lease has ended.
     pub(super) fn expire(&mut self, w: usize) {
         let (now, mut n) = (self.now, 0);
         if self.has(Mutation::ToolOutlivesLease) {
@@ -37,16 +37,16 @@ impl World {
         }
     }
 
-    /// Stops a tool half-way. ItemKind may run twice is given back; true if so. It is unknown how far an `unsafe` tool came.
+    /// Stops a tool before its end and releases its attempt; true if it did. The attempt of an `unsafe` tool is reported
     pub(super) fn stop_and_release(&mut self, w: usize, n: usize) -> bool {
         let held = self.workers[w].held[n];
         let call = held.grant.job.call;
         if held.effect == Effect::Unsafe {
-            self.log(|| format!("worker {w} stops call {call} and reports it lost"));
+            self.log(|| format!("worker {w} stops call {call} and reports it as lost"));
             self.stop_tool(w, n, ErrorClass::Lost);
             return false;
         }
-        self.log(|| format!("worker {w} stops call {call} and gives it back"));
+        self.log(|| format!("worker {w} stops call {call} and releases it"));
         self.ledger.executions[held.execution].stopped = true;
         self.workers[w].held.remove(n);
         self.send_release(w, held.grant);
@@ -66,7 +66,7 @@ impl World {
         }
     }
 
-    /// Asks again for what was not answered.
+    /// Sends claims, releases and reports again that got no reply.
     fn resend(&mut self, w: usize) {
         if self.workers[w].claims.first().is_some_and(|pending| self.now - pending.sent >= CLAIM_TIMEOUT) {
             self.give_up_claim(w);

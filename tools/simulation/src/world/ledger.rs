@@ -1,34 +1,34 @@
-//! ItemKind really happened, as no process of the protocol knows it.
+//! What really happened in a history, which no process of the protocol knows.
 
 use super::{
     ids::Process,
     messages::{Grant, Job, Outcome},
 };
 
-/// An execution of a tool, as it really was.
+/// An execution of a tool.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Execution {
     pub(crate) job: Job,
     pub(crate) worker: Process,
-    /// The tool has done its work.
+    /// The tool has had its effect.
     pub(crate) effect: bool,
-    /// Its worker stopped it half-way.
+    /// Its worker stopped it before its end.
     pub(crate) stopped: bool,
     pub(crate) reported: Option<Outcome>,
 }
 
-/// ItemKind really happened, and what was promised: the tables are measured by this.
+/// What really happened, and what was acknowledged: the invariants compare the tables with this.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) executions: Vec<Execution>,
-    /// Submissions that were acknowledged, by call and by task.
+    /// Acknowledged submissions of calls and tasks, as bits.
     pub(crate) calls: u64,
     pub(crate) tasks: u64,
-    /// Calls whose cancel was acknowledged.
+    /// Calls whose cancel was acknowledged, as bits.
     pub(crate) cancelled: u128,
     /// Claims that were given up.
     pub(crate) given_up: Vec<Grant>,
-    /// By process: it was killed, stopped or cut off.
+    /// Processes that were killed, paused or cut off, by number.
     pub(crate) disturbed: Vec<bool>,
 }
 

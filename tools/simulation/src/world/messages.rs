@@ -1,4 +1,4 @@
-//! Messages: those that streams store, and control messages.
+//! Messages in streams, and control messages.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub(crate) struct Job {
     pub(crate) attempt: u32,
 }
 
-/// Up to four attempts.
+/// Up to four attempts, without an allocation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Jobs {
     jobs: [Job; 4],
@@ -38,7 +38,7 @@ impl Jobs {
     }
 }
 
-/// Each as call.attempt.
+/// Writes each attempt as `call.attempt`.
 impl fmt::Display for Jobs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let jobs: Vec<String> = self.as_slice().iter().map(|job| format!("{}.{}", job.call, job.attempt)).collect();
@@ -46,7 +46,7 @@ impl fmt::Display for Jobs {
     }
 }
 
-/// How an attempt ended, by its worker.
+/// How an attempt ended, as its worker reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
     /// `None` is a success.
@@ -55,7 +55,7 @@ pub(crate) struct Outcome {
     pub(crate) retry_after: Option<u64>,
 }
 
-/// ItemKind a worker puts on the stream of results.
+/// A worker's report in the result stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Report {
     pub(crate) job: Job,
@@ -63,17 +63,17 @@ pub(crate) struct Report {
     pub(crate) outcome: Outcome,
 }
 
-/// A message on the stream of jobs.
+/// A message in the job stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct JobMessage {
     pub(crate) seq: u32,
     pub(crate) job: Job,
     pub(crate) deliveries: u32,
-    /// Not given to anybody before this.
+    /// It is not delivered before this.
     pub(crate) redeliver_at: Ms,
 }
 
-/// A message on the stream of results.
+/// A message in the result stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResultMessage {
     pub(crate) seq: u32,
@@ -81,7 +81,7 @@ pub(crate) struct ResultMessage {
     pub(crate) redeliver_at: Ms,
 }
 
-/// A granted attempt.
+/// An attempt that was granted to a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Grant {
     pub(crate) job: Job,
@@ -102,7 +102,7 @@ pub(crate) enum ControlMessage {
 }
 
 impl ControlMessage {
-    /// The worker that sent it or gets it, and whether it gets it.
+    /// The worker that sends or receives it, and whether the worker receives it.
     pub(crate) const fn worker(&self) -> (Process, bool) {
         match self {
             Self::Claim { worker, .. } | Self::Heartbeat { worker, .. } | Self::Release { worker, .. } => {
@@ -121,11 +121,11 @@ impl fmt::Display for ControlMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Claim { claim, .. } => write!(f, "the request for claim {claim}"),
-            Self::Granted { claim, .. } => write!(f, "the answer to claim {claim}"),
+            Self::Granted { claim, .. } => write!(f, "the reply to claim {claim}"),
             Self::Heartbeat { .. } => f.write_str("a heartbeat"),
-            Self::HeartbeatReply { .. } => f.write_str("the answer to a heartbeat"),
+            Self::HeartbeatReply { .. } => f.write_str("the reply to a heartbeat"),
             Self::Release { grant, .. } => write!(f, "the release of claim {}", grant.claim),
-            Self::Released { grant, .. } => write!(f, "the answer to the release of claim {}", grant.claim),
+            Self::Released { grant, .. } => write!(f, "the reply to the release of claim {}", grant.claim),
             Self::ReportKept { job, .. } => write!(f, "the notice that the result of call {} is on record", job.call),
             Self::Stop { job, .. } => write!(f, "the notice to stop call {}", job.call),
         }

@@ -1,4 +1,4 @@
-//! The moves of a plan.
+//! Plays the moves of a plan.
 
 use super::{
     dispatcher::OperationKind, ids::CallNo, messages::Job, state::World, tables::ItemKind, transaction::CommitOutcome,
@@ -8,7 +8,7 @@ use crate::{
     plan::{Move, MoveKind},
 };
 
-/// Spans of time, in ms: mostly moments, now and then longer than a lease.
+/// Time that a move lets pass, in ms: mostly short, sometimes longer than a lease.
 const SPANS: [i64; 8] = [1_000, 20, 200, 3_000, 6_000, 20, 17_000, 40_000];
 
 impl World {
@@ -49,7 +49,7 @@ impl World {
 
     // ---- Clients ----
 
-    /// A client submits, or submits again what was not acknowledged: the same key never makes two calls of it.
+    /// A client submits a call or a task, or submits it again if it was not acknowledged. The key makes it one call.
     fn submit(&mut self, pick: u32) {
         let (calls, tasks) = (u32::from(self.setup.calls), u32::from(self.setup.tasks));
         let n = (pick & 0xff) % (calls + tasks);
@@ -128,10 +128,7 @@ impl World {
         let at = (pick & 0xffff) as usize % self.control_messages.len();
         let message = self.control_messages[at];
         self.log(|| {
-            format!(
-                "{message} {}",
-                if kind == MoveKind::LoseControlMessage { "is lost" } else { "comes, and will come again" }
-            )
+            format!("{message} {}", if kind == MoveKind::LoseControlMessage { "is lost" } else { "is duplicated" })
         });
         if kind == MoveKind::LoseControlMessage {
             self.control_messages.remove(at);
@@ -149,13 +146,13 @@ impl World {
             }
             MoveKind::RepeatJob if !self.old_jobs.is_empty() => {
                 let job = self.old_jobs[nth(self.old_jobs.len())];
-                self.log(|| format!("the job for attempt {} of call {} is there again", job.attempt, job.call));
+                self.log(|| format!("the job for attempt {} of call {} appears again", job.attempt, job.call));
                 self.store_job(job);
             }
             MoveKind::RepeatReport if !self.old_reports.is_empty() => {
                 let report = self.old_reports[nth(self.old_reports.len())];
                 let job = report.job;
-                self.log(|| format!("the report on attempt {} of call {} is there again", job.attempt, job.call));
+                self.log(|| format!("the report on attempt {} of call {} appears again", job.attempt, job.call));
                 self.store_report(report);
             }
             MoveKind::Wipe => {
@@ -173,17 +170,17 @@ impl World {
         self.nats_up = !self.nats_up;
         self.outages += 1;
         self.control_messages.clear();
-        // ItemKind it knew of message ids is gone, unless that is the mutation.
+        // A restarted server has no list of message ids.
         self.seen.clear();
         let up = self.nats_up;
-        self.log(|| format!("NATS is {}", if up { "back" } else { "down" }));
+        self.log(|| format!("NATS is {}", if up { "up" } else { "down" }));
     }
 
     fn toggle_postgres(&mut self) {
         self.postgres_up = !self.postgres_up;
         self.outages += 1;
         let up = self.postgres_up;
-        self.log(|| format!("Postgres is {}", if up { "back" } else { "down" }));
+        self.log(|| format!("Postgres is {}", if up { "up" } else { "down" }));
         if self.has(Mutation::CommitNotDurable) && !up && self.durable.calls.len() == self.tables.calls.len() {
             self.tables.clone_from(&self.durable);
         }
@@ -201,19 +198,19 @@ impl World {
             }
             MoveKind::PauseWorker if self.workers[w].paused => self.resume(w),
             MoveKind::PauseWorker => {
-                self.log(|| format!("worker {w} stands still"));
+                self.log(|| format!("worker {w} is paused"));
                 self.ledger.disturbed[process] = true;
                 self.workers[w].paused = true;
             }
             _ if self.workers[w].paused => {}
             MoveKind::CutWorker => {
                 let cut = !self.workers[w].cut;
-                self.log(|| format!("worker {w} is {}", if cut { "cut off" } else { "no longer cut off" }));
+                self.log(|| format!("worker {w} is {}", if cut { "cut off" } else { "reconnected" }));
                 self.ledger.disturbed[process] = true;
                 self.workers[w].cut = cut;
             }
             MoveKind::DrainWorker => {
-                self.log(|| format!("worker {w} is pending to end"));
+                self.log(|| format!("worker {w} is asked to stop"));
                 self.shut_down(w, pick & 1 == 1);
                 self.replace_if_stopped(w);
             }
@@ -228,9 +225,9 @@ impl World {
         }
     }
 
-    /// A process that stood still goes on: first of all it looks at its leases.
+    /// A paused process goes on: it first stops the tools whose lease has ended.
     pub(super) fn resume(&mut self, w: usize) {
-        self.log(|| format!("worker {w} goes on"));
+        self.log(|| format!("worker {w} is resumed"));
         self.workers[w].paused = false;
         self.expire(w);
     }

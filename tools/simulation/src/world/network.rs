@@ -1,4 +1,4 @@
-//! NATS: streams that lose messages, and messages that no stream stores.
+//! NATS: streams that can lose messages, and control messages that no stream stores.
 
 use super::{
     dispatcher::OperationKind,
@@ -10,7 +10,7 @@ use super::{
 use crate::Mutation;
 
 impl World {
-    /// Publishes a job, after the commit. NATS drops a message whose id it knows.
+    /// Publishes a job after the commit. NATS drops a message whose id it has seen.
     pub(super) fn publish(&mut self, job: Job, publish_no: u32) {
         if !self.nats_up {
             return;
@@ -36,7 +36,7 @@ impl World {
         self.results.push(ResultMessage { seq: self.seq, report, redeliver_at: 0 });
     }
 
-    /// Sends a message that no stream stores: it is lost if its receiver cannot be reached.
+    /// Sends a control message; it is lost if its worker cannot be reached.
     pub(super) fn send(&mut self, message: ControlMessage) {
         let (process, _) = message.worker();
         if !self.nats_up {
@@ -52,13 +52,13 @@ impl World {
         self.workers.iter().position(|worker| worker.process == process)
     }
 
-    /// The packets that can arrive now: not at a process that stands still.
+    /// Whether a control message can arrive now: a paused process receives nothing.
     pub(super) fn can_deliver(&self, message: &ControlMessage) -> bool {
         let (process, to_worker) = message.worker();
         !to_worker || self.worker_of(process).is_none_or(|w| !self.workers[w].paused)
     }
 
-    /// A message arrives. `pick` says at which dispatcher, and how that fares.
+    /// Delivers a control message. `pick` chooses the dispatcher and how its transaction ends.
     pub(super) fn deliver(&mut self, message: ControlMessage, pick: u32) {
         let (process, to_worker) = message.worker();
         if to_worker {

@@ -1,4 +1,4 @@
-//! ItemKind a worker is told, and what it reports.
+//! A worker receives control messages, and reports how attempts ended.
 
 use redial_proto::ErrorClass;
 
@@ -23,7 +23,7 @@ impl World {
         }
     }
 
-    /// No longer its business. `ingested`: its report is on record; else the lease was lost.
+    /// Drops an attempt because its report was recorded (`ingested`) or because its lease was lost.
     pub(super) fn forget(&mut self, w: usize, job: Job, ingested: bool) {
         let Some(n) = self.workers[w].find(job) else { return };
         let held = self.workers[w].held[n];
@@ -42,13 +42,13 @@ impl World {
         self.stop_tool(w, n, ErrorClass::Cancelled);
     }
 
-    /// The tool is stopped, and that is reported.
+    /// Stops a tool and reports that.
     pub(super) fn stop_tool(&mut self, w: usize, n: usize, class: ErrorClass) {
         self.ledger.executions[self.workers[w].held[n].execution].stopped = true;
         self.report(w, n, Outcome { class: Some(class), effect_possible: true, retry_after: None });
     }
 
-    /// An attempt has ended: the report is put on the stream until it is on record.
+    /// Reports the end of an attempt; the report is sent again until it is on record.
     pub(super) fn report(&mut self, w: usize, n: usize, outcome: Outcome) {
         let held = &mut self.workers[w].held[n];
         held.reported = true;
@@ -57,7 +57,7 @@ impl World {
         self.send_report(w, n);
     }
 
-    /// Puts the report of an ended attempt on the stream.
+    /// Publishes the report of an ended attempt.
     pub(super) fn send_report(&mut self, w: usize, n: usize) {
         let worker = &self.workers[w];
         let execution = self.ledger.executions[worker.held[n].execution];

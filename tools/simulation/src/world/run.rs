@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{Mutation, Setup, Violation, plan::Plan};
 
-/// How a history ended.
+/// How the calls and tasks of a history ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ended {
     /// Calls by state, in the order of [`CallState::ALL`].
@@ -21,7 +21,7 @@ pub(crate) struct Ended {
 }
 
 impl World {
-    /// Plays a plan to its end. Tells how the calls ended, or what does not hold.
+    /// Plays a plan to its end, and returns how its calls and tasks ended or the first violation.
     pub(crate) fn run(&mut self, plan: &Plan, mutation: Option<Mutation>) -> Result<Ended, Violation> {
         self.begin(plan.setup, mutation);
         for one in &plan.moves {
@@ -39,7 +39,7 @@ impl World {
         self.violation.take().map_or_else(|| Ok(self.ended()), Err)
     }
 
-    /// Plays a plan and writes down what happens.
+    /// Does the same, and logs each event.
     pub(crate) fn run_logged(
         &mut self,
         plan: &Plan,

@@ -1,9 +1,9 @@
-//! The end of a worker process: killed, or pending to end.
+//! The end of a worker process: it is killed, or asked to stop.
 
 use super::{state::World, worker::Worker};
 
 impl World {
-    /// A process ends without a word; another one starts.
+    /// Replaces a process that has ended or was killed. The new one uses the memory of its lists.
     pub(super) fn replace_worker(&mut self, w: usize) {
         let process = self.new_process();
         let worker = &mut self.workers[w];
@@ -18,7 +18,7 @@ impl World {
         *worker = Worker { held, claims, releases, ..Worker::new(process) };
     }
 
-    /// A process that was pending to end gives back what it can, now or when its tools are done.
+    /// Asks a process to stop: it gives up its claims and, if `at_once`, stops its tools.
     pub(super) fn shut_down(&mut self, w: usize, at_once: bool) {
         self.workers[w].stopping = true;
         while !self.workers[w].claims.is_empty() {
@@ -32,7 +32,7 @@ impl World {
         }
     }
 
-    /// A process that was pending to end and has nothing left to do is gone.
+    /// Replaces a process that was asked to stop and has nothing left to do.
     pub(super) fn replace_if_stopped(&mut self, w: usize) {
         if self.workers[w].stopping && !self.workers[w].paused && self.workers[w].is_idle() {
             self.log(|| format!("worker {w} has ended, another one starts"));

@@ -1,4 +1,4 @@
-//! The state of a history, and the few helpers that everything else needs.
+//! The state of a history, and the few helpers that all verbs need.
 
 use redial_engine::tools::Tools;
 use redial_proto::{ErrorClass, Failure};
@@ -16,52 +16,52 @@ use super::{
 };
 use crate::{Invariant, Mutation, Setup, Violation, plan::Plan};
 
-/// A history under way. One is used for many histories, so that they need little new memory.
+/// A running history. One world plays many histories, so that they need few allocations.
 pub(crate) struct World {
     pub(super) setup: Setup,
     pub(super) mutation: Option<Mutation>,
     pub(super) now: Ms,
     pub(super) tables: Tables,
-    /// ItemKind is safe if Postgres forgets; kept for one mutation only.
+    /// The tables as a crash of Postgres leaves them; used by one mutation only.
     pub(super) durable: Tables,
     pub(super) jobs: Vec<JobMessage>,
     pub(super) results: Vec<ResultMessage>,
     pub(super) control_messages: Vec<ControlMessage>,
-    /// Everything that was ever published, to come again.
+    /// Everything that was ever published, to appear again.
     pub(super) old_jobs: Vec<Job>,
     pub(super) old_reports: Vec<Report>,
     /// Message ids that NATS has seen: call, attempt, number of the publication.
     pub(super) seen: Vec<(Job, u32)>,
     pub(super) nats_up: bool,
     pub(super) postgres_up: bool,
-    /// Counts the outages of either.
+    /// Counts the outages of NATS and Postgres.
     pub(super) outages: u32,
-    /// Counts the wipes.
+    /// Counts the wipes of the streams.
     pub(super) stream: u32,
-    /// Counts messages of all streams.
+    /// Counts the messages of all streams.
     pub(super) seq: u32,
-    /// The next numbers of processes and claims.
+    /// The last numbers given to processes and claims.
     pub(super) processes: Process,
     pub(super) claims: Claim,
     pub(super) dispatchers: Vec<Dispatcher>,
     pub(super) workers: Vec<Worker>,
     pub(super) ledger: Ledger,
-    /// ItemKind a sweep has written; empty in between.
+    /// Transitions that the current sweep has written; empty between sweeps.
     pub(super) written: Vec<(Transition, CallFacts)>,
-    /// The tools of agents. Calls do not depend on them: each brings its own retry policy.
+    /// The tools of agents. Calls do not depend on them: each has its own retry policy.
     pub(super) tools: Tools,
-    /// A decision that was made without a lock; for one mutation only.
+    /// A decision that was made without a lock; used by one mutation only.
     pub(super) unlocked: Option<Decision>,
-    /// The faults are over.
+    /// The faults are over, and everything must end.
     pub(super) draining: bool,
-    /// Counts the ids of tasks' calls.
+    /// Counts the ids that the planner was given for calls.
     pub(super) ids: u128,
     /// Agents as JSON.
     pub(super) agents: [String; 2],
     pub(super) failures: Vec<[Failure; 2]>,
     pub(super) violation: Option<Violation>,
     pub(super) log_lines: Option<Vec<String>>,
-    /// Moves and everything that followed from them.
+    /// Events of all histories so far.
     pub(crate) steps: u64,
 }
 

@@ -1,4 +1,4 @@
-//! ItemKind dispatchers look at by themselves: what is due, and whether the streams are still there.
+//! Periodic checks of a dispatcher: what is due, and whether the streams still exist.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -14,11 +14,11 @@ use redial_records::{CallRecord, RetryBucket, Transition};
 use super::{clock::uptime, ids::CallNo, state::World, tables::CallRow, transaction::CommitOutcome};
 use crate::Mutation;
 
-/// Jobs that were published this long before the last look that succeeded may have been lost, in ms.
+/// Jobs published up to this long before the last successful check may have been lost, in ms.
 const BEFORE: i64 = 10_000;
 
 impl World {
-    /// Sweeps: one transaction in which the due calls are locked.
+    /// Sweeps the due calls in one transaction, then carries out the effects.
     pub(super) fn sweep(&mut self, d: usize, pick: u32, commit: CommitOutcome) {
         self.begin_sweep(d);
         if self.has(Mutation::SweeperOff) || !self.postgres_up || !self.something_is_due() {
@@ -26,7 +26,7 @@ impl World {
         }
         self.log(|| format!("dispatcher {d} sweeps"));
         let grace = self.dispatchers[d].detector.grace(uptime(self.now));
-        // Only what is committed has effects, and only if the dispatcher is still there to carry them out.
+        // Effects follow only if the transaction is committed and the dispatcher still lives.
         let mut written = std::mem::take(&mut self.written);
         let done = self.transaction(d, commit, |world| {
             for transition in world.plan_due(pick, grace) {
@@ -44,8 +44,8 @@ impl World {
         self.written = written;
     }
 
-    /// A sweep begins. The dispatcher has looked and swept every second until now, unless a server was down: then its
-    /// connection broke in between.
+    /// Tells the outage detector of a sweep. The dispatcher checked the streams and swept every second until now, unless a
+    /// server was down: then its connection broke in between.
     fn begin_sweep(&mut self, d: usize) {
         let (outages, now, up) = (self.outages, uptime(self.now), self.nats_up && self.postgres_up);
         let dispatcher = &mut self.dispatchers[d];
@@ -80,7 +80,7 @@ impl World {
         plan_due(&calls, &conditions, || f64::from(pick >> 3 & 15) / 16.0).transitions
     }
 
-    /// Looks at the streams; what was on a stream that is new is published again.
+    /// Checks the streams; if the job stream is new, the unclaimed jobs are published again.
     pub(super) fn check_streams(&mut self, d: usize) {
         let (now, stream, up) = (self.now, self.stream, self.nats_up && self.postgres_up);
         let dispatcher = &mut self.dispatchers[d];
@@ -100,13 +100,13 @@ impl World {
         }
     }
 
-    /// `wake_unclaimed.sql`: makes unclaimed calls due whose job was published in this time.
+    /// `wake_unclaimed.sql`: makes unclaimed calls due whose job was published after `after`.
     fn wake_unclaimed(&mut self, after: i64) {
         let now = self.now;
         for row in self.tables.calls.iter_mut().filter(|row| row.is_open() && row.state == CallState::Ready) {
             if row.published_at > after {
                 row.wake_at = now;
-                // Long ago: its job is not taken for one that is still queued.
+                // In the distant past, so that the engine does not assume that the job is still queued.
                 row.published_at = -1_000_000;
             }
         }

@@ -1,4 +1,4 @@
-//! The tables of Postgres: rows are small, and copied where that is possible.
+//! The tables of Postgres. Rows are small and copied where possible, because a run reads millions of them.
 
 use redial_proto::{CallId, CallState, Effect, ErrorClass, Message, RetryOverride, TaskState};
 use redial_records::{CallFacts, CallRecord, TaskTransition};
@@ -13,7 +13,7 @@ use super::{
 /// A row of `calls`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallRow {
-    /// It was submitted, and that was committed.
+    /// Its submission was committed.
     pub(crate) exists: bool,
     pub(crate) state: CallState,
     pub(crate) attempt: u32,
@@ -31,7 +31,7 @@ pub(crate) struct CallRow {
     pub(crate) cancel_requested: bool,
     pub(crate) class: Option<ErrorClass>,
     pub(crate) place: Option<Place>,
-    /// As its task knows it; nil for a bare call.
+    /// The id that the planner gave it; nil for a bare call.
     pub(crate) id: CallId,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Place {
 }
 
 impl CallRow {
-    /// A call that is not submitted yet.
+    /// A call that has not been submitted yet.
     pub(crate) const fn new(effect: Effect, max_attempts: u32, deadline_ms: Ms) -> Self {
         Self {
             exists: false,
@@ -73,7 +73,7 @@ impl CallRow {
         self.exists && !self.state.is_terminal()
     }
 
-    /// As the engine reads it.
+    /// The row as the engine reads it.
     pub(crate) fn record(&self, call: CallNo, now: Ms) -> CallRecord {
         CallRecord {
             id: call_id(call),
@@ -103,7 +103,7 @@ impl CallRow {
         }
     }
 
-    /// ItemKind the engine is told after a commit.
+    /// The row as the engine needs it for effects after a commit.
     pub(crate) fn facts(&self, call: CallNo, now: Ms) -> CallFacts {
         CallFacts {
             call: call_id(call),
@@ -133,7 +133,7 @@ pub(crate) struct AttemptRow {
     pub(crate) class: Option<ErrorClass>,
 }
 
-/// A row of `tasks`, with the inbox's items in a table of their own.
+/// A row of `tasks`; the items of its inbox are rows of their own.
 #[derive(Clone, Debug)]
 pub(crate) struct TaskRow {
     pub(crate) exists: bool,
@@ -151,7 +151,7 @@ pub(crate) struct InboxRow {
     pub(crate) kind: ItemKind,
 }
 
-/// ItemKind comes in for a task.
+/// What an item of an inbox says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ItemKind {
     Start,
@@ -160,20 +160,20 @@ pub(crate) enum ItemKind {
     Retrying,
 }
 
-/// The tables.
+/// All tables of a history.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tables {
     pub(crate) calls: Vec<CallRow>,
     pub(crate) attempts: Vec<AttemptRow>,
-    /// Reports that came late.
+    /// Results that came too late: the attempt and the worker.
     pub(crate) late: Vec<(Job, Process)>,
     pub(crate) tasks: Vec<TaskRow>,
     pub(crate) inbox: Vec<InboxRow>,
     pub(crate) items: u32,
     pub(crate) messages: Vec<(u32, Message)>,
-    /// ItemKind models were pending, as JSON.
+    /// The requests to models, as JSON.
     pub(crate) requests: Vec<(CallId, String)>,
-    /// Task and number.
+    /// Steps of tasks: the task and the step's number.
     pub(crate) steps: Vec<(u8, u32)>,
 }
 
@@ -196,11 +196,11 @@ impl Tables {
     }
 }
 
-/// ItemKind is to be written about a task.
+/// A planned transition of a task that is not written yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Decision {
     pub(crate) task: u8,
     pub(crate) transition: TaskTransition,
-    /// Items of the inbox that are dealt with.
+    /// Items of the inbox that the transition has taken into account.
     pub(crate) received: Vec<u32>,
 }

@@ -1,14 +1,14 @@
-//! Transactions of dispatchers, and how they end.
+//! Transactions of dispatchers, and the failures that can follow a commit.
 
 use super::{dispatcher::Dispatcher, state::World};
 use crate::Mutation;
 
-/// How a transaction goes.
+/// How a transaction ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CommitOutcome {
     /// It is committed, and the dispatcher carries out its effects.
     Committed,
-    /// It is not, and the dispatcher knows.
+    /// It is rolled back, and the dispatcher knows that.
     RolledBack,
     /// It is committed, but the dispatcher gets an error.
     Unknown,
@@ -19,7 +19,7 @@ pub(super) enum CommitOutcome {
 }
 
 impl CommitOutcome {
-    /// Nineteen of twenty go well.
+    /// Nineteen of twenty transactions are committed without an error.
     pub(super) const fn of(pick: u32) -> Self {
         match pick >> 24 {
             243..=246 => Self::RolledBack,
@@ -36,7 +36,7 @@ impl CommitOutcome {
 }
 
 impl World {
-    /// Runs one transaction. `None` if the dispatcher does not get to know that it was committed; then it may be dead.
+    /// Runs one transaction. `None` if the dispatcher does not learn that it was committed; then it may have died.
     pub(super) fn transaction<T>(
         &mut self,
         d: usize,
@@ -65,7 +65,7 @@ impl World {
         self.log(|| format!("dispatcher {d} dies, another one starts"));
         let process = self.new_process();
         let (now, outage) = (self.now, self.outages);
-        // Its unfinished work goes with it; the list's memory is used again.
+        // The process loses its unfinished operations; the list's memory is used again.
         let mut operations = std::mem::take(&mut self.dispatchers[d].operations);
         operations.clear();
         self.dispatchers[d] = Dispatcher { outage, operations, ..Dispatcher::new(process, now) };

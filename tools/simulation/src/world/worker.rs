@@ -1,4 +1,4 @@
-//! A worker process: what it runs, and what it waits for.
+//! A worker process: its attempts, and the claims and releases that got no reply yet.
 
 use redial_proto::Effect;
 
@@ -8,21 +8,21 @@ use super::{
     messages::{Grant, Job, Jobs},
 };
 
-/// Attempts that it runs at once.
+/// Attempts that it runs at the same time.
 pub(super) const SLOTS: usize = 2;
-/// A process; when it dies another one takes its place.
+/// A process; another one replaces it when it dies.
 #[derive(Clone, Debug)]
 pub(super) struct Worker {
     pub(super) process: Process,
     /// Stopped by a signal; its tools may go on.
     pub(super) paused: bool,
-    /// It cannot reach anybody.
+    /// It cannot reach anything.
     pub(super) cut: bool,
-    /// PendingClaim to end: it takes nothing new.
+    /// It was asked to stop, and takes no new jobs.
     pub(super) stopping: bool,
     pub(super) held: Vec<Held>,
     pub(super) claims: Vec<PendingClaim>,
-    /// Releases without an answer.
+    /// Releases that got no reply yet.
     pub(super) releases: Vec<Grant>,
     pub(super) heartbeat: u32,
     pub(super) heartbeat_sent: Ms,
@@ -30,26 +30,26 @@ pub(super) struct Worker {
     pub(super) resend_at: Ms,
 }
 
-/// An attempt that it answers for.
+/// An attempt that was granted to it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Held {
     pub(super) grant: Grant,
     pub(super) effect: Effect,
     pub(super) lease: Ms,
-    /// Its execution in the ledger.
+    /// The index of its execution in the ledger.
     pub(super) execution: usize,
-    /// The tool is done, or was stopped; the report is not on record yet.
+    /// The tool has ended or was stopped; its report is not yet on record.
     pub(super) reported: bool,
 }
 
-/// A claim that was not answered yet.
+/// A claim that got no reply yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PendingClaim {
     pub(super) claim: Claim,
     pub(super) jobs: Jobs,
     pub(super) deliveries: u32,
     pub(super) sent: Ms,
-    /// The messages on the stream.
+    /// Sequence numbers of the jobs' messages.
     pub(super) messages: [u32; SLOTS],
 }
 
@@ -81,7 +81,7 @@ impl Worker {
         if full { 0 } else { SLOTS.saturating_sub(running + pending) }
     }
 
-    /// When it has something to do, whatever comes in.
+    /// When its next timer is due.
     pub(super) fn next_due_at(&self) -> Ms {
         if self.paused || self.is_idle() {
             return Ms::MAX;
