@@ -1,8 +1,8 @@
-//! ItemKind must hold in every history, whatever went wrong.
+//! Invariants: what must hold in every history, whatever went wrong.
 
 use std::fmt;
 
-/// ItemKind must hold.
+/// A property of every history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Invariant {
     /// Every acknowledged submission exists.
@@ -17,13 +17,13 @@ pub enum Invariant {
     AttemptsWithinMax,
     /// A call has one outcome: it succeeded if, and only if, its last attempt did, and no other.
     OneOutcome,
-    /// ItemKind is on record of an attempt is what its own worker reported, or that it was lost.
+    /// The recorded result of an attempt is what its own worker reported, or that it was lost.
     RecordedAsReported,
-    /// A worker is told that its report is on record only if it is.
+    /// A worker learns that its report is on record only if it is.
     AcknowledgedReportIsKept,
     /// Each effect belongs to an attempt on record, one effect to one attempt.
     EffectsWithinAttempts,
-    /// An `unsafe` tool changes the world at most once per call.
+    /// An `unsafe` tool has its effect at most once per call.
     UnsafeOnce,
     /// No two leases of one call overlap, and no two executions of its tool.
     LeasesApart,
@@ -39,16 +39,16 @@ pub enum Invariant {
     MessagesWithoutGaps,
     /// Each call of an assistant message has exactly one tool message: directly after it, in the order of the calls.
     OneAnswerPerCall,
-    /// Tasks of one conversation run one after the other, in the order in which they came.
+    /// Tasks of one conversation run one after the other, in the order in which they were submitted.
     OneTaskAtATime,
 }
 
 /// An invariant that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Which.
+    /// The invariant.
     pub invariant: Invariant,
-    /// ItemKind was found.
+    /// How the history violates it.
     pub found: String,
 }
 

@@ -1,30 +1,30 @@
-//! Wrong decisions and broken promises that can be switched on: the simulation must find each of them.
+//! Wrong decisions and broken guarantees that can be switched on: the simulation must detect each of them.
 
-/// A mutation of the protocol. Those of the engine are its own (`redial_engine::mutation`); the others are switches of
-/// the models in this crate.
+/// A mutation of the protocol. Some are switches of the engine (`redial_engine::mutation`), the others of the models in
+/// this crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutation {
     /// A claim is granted whatever state the call is in.
     ClaimWithoutCompare,
-    /// A claim does not see that the call was cancelled.
+    /// A claim ignores that the call was cancelled.
     CancelNotCheckedAtClaim,
     /// A claim takes the delivery count of the job for the attempt.
     DeliveryCountAsAttempt,
-    /// A result counts for whatever attempt runs now, whoever sent it.
+    /// A result counts for the current attempt, whichever worker and attempt it is from.
     NoFenceAtIngest,
     /// A result counts although its attempt is over.
     ResultIngestedTwice,
     /// A result is acknowledged before it is committed.
     AckBeforeCommit,
-    /// A result is planned from a look at the call that a cancel has overtaken.
+    /// A result is applied although the call was cancelled after it was read.
     CancelNotGuardedAtIngest,
-    /// A release takes back whatever claim the attempt has now.
+    /// A release applies to the current claim of the attempt, whichever claim it names.
     ReleaseWithoutClaim,
-    /// A release does not see to it that its claim is not granted later.
+    /// A release does not keep its claim from being granted later.
     ReleaseWithoutGivingUp,
-    /// A release that a cancel has overtaken is dropped.
+    /// A release is dropped if the call was cancelled after it was read.
     ReleaseNotPlannedAgain,
-    /// No dispatcher looks at what is due.
+    /// No dispatcher sweeps.
     SweeperOff,
     /// A job is published again under the same message id.
     SameMessageId,
@@ -40,9 +40,9 @@ pub enum Mutation {
     ReplyBeforeCommit,
     /// Postgres forgets the last transactions when it is killed (`synchronous_commit=off`).
     CommitNotDurable,
-    /// A task hears of the end of its call in another transaction than that which ends it.
+    /// A call ends in one transaction, and the inbox of its task gets the item in another one.
     InboxOutsideTransaction,
-    /// Two dispatchers decide about a task at the same time.
+    /// Two dispatchers plan a task at the same time.
     TaskWithoutLock,
     /// A task starts although another one of its conversation runs.
     TaskStartsOutOfTurn,
@@ -74,7 +74,7 @@ impl Mutation {
         Self::TaskStartsOutOfTurn,
     ];
 
-    /// The engine's own mutation, if it is one of those.
+    /// The switch of the engine, if this is one of its mutations.
     pub(crate) const fn of_engine(self) -> Option<redial_engine::mutation::Mutation> {
         use redial_engine::mutation::Mutation as Engine;
         match self {

@@ -1,5 +1,5 @@
-//! A plan: what a history starts with, and the moves that follow. It is made of a seed and a size alone; a shrunk plan
-//! is the same with less in it.
+//! A plan: what a history starts with, and the moves that follow. A seed and a size determine it; shrinking removes
+//! parts of it.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use redial_proto::Effect;
 
 use crate::random::Random;
 
-/// ItemKind a history starts with.
+/// What a history starts with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setup {
     /// Bare calls that clients submit.
@@ -18,10 +18,9 @@ pub struct Setup {
     pub workers: u8,
     /// Dispatchers.
     pub dispatchers: u8,
-    /// The network carries what it is given, before any time passes, unless NATS is down. Then outages must not burn
-    /// attempts.
+    /// The network loses nothing and delivers at once, unless NATS is down. Only then must outages burn no attempts.
     pub calm: bool,
-    /// Decides what calls, agents and models are like.
+    /// Determines the properties of calls, agents and models.
     pub seed: u64,
 }
 
@@ -31,12 +30,12 @@ impl Setup {
         Effect::ALL[usize::from((self.seed >> (2 * u32::from(call))) as u8 % 4)]
     }
 
-    /// How often a bare call may be tried.
+    /// The most attempts of a bare call.
     pub(crate) fn max_attempts(&self, call: u8) -> u32 {
         1 + u32::from((self.seed >> (16 + 3 * u32::from(call))) as u8 % 4)
     }
 
-    /// A quarter of the calls has a total deadline that histories reach.
+    /// Whether a call has a total deadline that histories reach: a quarter of them have.
     pub(crate) fn is_urgent(&self, call: u8) -> bool {
         ((self.seed >> (32 + 2 * u32::from(call))) as u8).is_multiple_of(4)
     }
@@ -50,10 +49,10 @@ impl fmt::Display for Setup {
     }
 }
 
-/// ItemKind happens in one move.
+/// What happens in one move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MoveKind {
-    /// Something that wants to happen happens: a message arrives, a worker pulls, a tool ends.
+    /// One of the possible events happens: a message arrives, a worker pulls, a tool ends.
     Event,
     /// Time passes.
     Tick,
@@ -63,39 +62,39 @@ pub enum MoveKind {
     CancelCall,
     /// A client cancels a task.
     CancelTask,
-    /// A dispatcher looks at what is due.
+    /// A dispatcher sweeps what is due.
     Sweep,
-    /// A dispatcher looks at the streams.
+    /// A dispatcher checks that the streams still exist.
     CheckStreams,
     /// A control message is lost.
     LoseControlMessage,
-    /// A control message arrives, and will arrive again.
+    /// A control message arrives, and its duplicate will arrive later.
     DuplicateControlMessage,
-    /// A job vanishes from its stream.
+    /// A job is lost from its stream.
     LoseJob,
-    /// A job that was there before is there again.
+    /// A job that was published before appears in the stream again.
     RepeatJob,
-    /// A report that was there before is there again.
+    /// A report that was published before appears in the stream again.
     RepeatReport,
     /// A worker sends a report again.
     ResendReport,
-    /// A worker gives up a claim without an answer.
+    /// A worker gives up a claim that got no reply.
     GiveUpClaim,
     /// A worker process is killed; another one starts.
     KillWorker,
-    /// A worker process stops, or goes on.
+    /// A worker process is paused, or resumed.
     PauseWorker,
-    /// A worker cannot reach anybody, or can again.
+    /// A worker is cut off from the network, or reconnected.
     CutWorker,
-    /// A worker is pending to end: it gives back what it can.
+    /// A worker is asked to stop: it releases what it can.
     DrainWorker,
     /// A dispatcher process is killed; another one starts.
     KillDispatcher,
-    /// NATS goes down, or comes back.
+    /// NATS goes down, or up again.
     ToggleNats,
     /// The store of NATS is wiped.
     Wipe,
-    /// Postgres goes down, or comes back.
+    /// Postgres goes down, or up again.
     TogglePostgres,
 }
 
@@ -125,48 +124,48 @@ const WEIGHTS: [(MoveKind, u8, u8); 22] = [
     (MoveKind::TogglePostgres, 2, 3),
 ];
 
-const LINE: usize = 256;
+const TABLE_SIZE: usize = 256;
 
-/// The weights as a line to point at; what is left of it is `Go`.
-const fn line(calm: bool) -> [MoveKind; LINE] {
-    let mut line = [MoveKind::Event; LINE];
+/// The weights as a table that a random byte indexes; what no other kind takes is `Event`.
+const fn table(calm: bool) -> [MoveKind; TABLE_SIZE] {
+    let mut table = [MoveKind::Event; TABLE_SIZE];
     let (mut kind, mut at) = (1, 0);
     while kind < WEIGHTS.len() {
         let (what, bad, good) = WEIGHTS[kind];
         let mut left = if calm { good } else { bad };
         while left > 0 {
-            line[at] = what;
+            table[at] = what;
             at += 1;
             left -= 1;
         }
         kind += 1;
     }
-    line
+    table
 }
 
-static BAD: [MoveKind; LINE] = line(false);
-static CALM: [MoveKind; LINE] = line(true);
+static BAD: [MoveKind; TABLE_SIZE] = table(false);
+static CALM: [MoveKind; TABLE_SIZE] = table(true);
 
 /// One move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// ItemKind happens.
+    /// What happens.
     pub kind: MoveKind,
-    /// To whom, and how it goes; 0 is the plainest.
+    /// Chooses whom it happens to and how; 0 is the simplest choice.
     pub pick: u32,
 }
 
-/// ItemKind a history starts with, and what happens then.
+/// A whole history before it is played.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// The start.
+    /// What it starts with.
     pub setup: Setup,
     /// The moves, in order.
     pub moves: Vec<Move>,
 }
 
 impl Plan {
-    /// ItemKind tells it from other plans: a seed stands for another one once the odds of the moves have changed.
+    /// Identifies the plan: a change of the weights gives every seed another plan.
     #[must_use]
     pub fn fingerprint(&self) -> u32 {
         let mix = |hash: u32, part: u32| (hash ^ part).wrapping_mul(0x0100_0193);
@@ -193,15 +192,15 @@ impl Plan {
         let mut random = Random::new(seed);
         let mut up_to = |most: u32| random.below(most) as u8;
         let (calls, workers, dispatchers) = (1 + up_to(3), 1 + up_to(3), 1 + up_to(2));
-        // A task costs as much time as many calls.
+        // A task takes as long to play as many calls.
         let tasks = if random.percent(12) { 1 + random.below(2) as u8 } else { 0 };
         let calm = random.percent(35);
         self.setup = Setup { calls, tasks, workers, dispatchers, calm, seed: random.next() };
-        let line = if calm { &CALM } else { &BAD };
+        let table = if calm { &CALM } else { &BAD };
         self.moves.clear();
         self.moves.extend((0..size).map(|_| {
             let number = random.next();
-            let kind = line[usize::from(number as u8)];
+            let kind = table[usize::from(number as u8)];
             Move { kind, pick: crate::random::bits(number) }
         }));
     }
@@ -217,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_is_one_plan_for_ever() {
+    fn a_seed_always_gives_the_same_plan() {
         let plan = Plan::new(7, 90);
         assert_eq!(plan, Plan::new(7, 90));
         assert_ne!(plan, Plan::new(8, 90));
@@ -226,9 +225,9 @@ mod tests {
 
     #[test]
     fn every_kind_of_move_is_made() {
-        for line in [&BAD, &CALM] {
-            let go = line.iter().filter(|kind| **kind == MoveKind::Event).count();
-            assert!((100..=180).contains(&go), "{go} of 256 moves go on");
+        for table in [&BAD, &CALM] {
+            let events = table.iter().filter(|kind| **kind == MoveKind::Event).count();
+            assert!((100..=180).contains(&events), "{events} of 256 moves are events");
         }
         assert!(WEIGHTS.iter().all(|(kind, ..)| BAD.contains(kind)));
     }

@@ -1,11 +1,11 @@
-//! Random numbers that are the same on every machine and in every version: a seed is kept for years.
+//! Random numbers that are the same on every machine and in every version, so that a kept seed stays valid.
 
-/// SplitMix64.
+/// A SplitMix64 generator.
 #[derive(Clone, Copy, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// Numbers that follow from a seed.
+    /// A generator whose numbers the seed determines.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -32,7 +32,7 @@ pub(crate) const fn bits(number: u64) -> u32 {
     (number >> 32) as u32
 }
 
-/// Scatters a number over all 64 bits.
+/// A hash of a number: every bit of the input changes about half of the bits.
 pub(crate) const fn mix(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

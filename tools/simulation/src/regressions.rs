@@ -1,13 +1,13 @@
-//! Seeds that once broke an invariant: each run plays them first.
+//! Plans that once violated an invariant: each run plays them first.
 
-/// A plan to play again.
+/// A kept plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Regression {
     /// Its seed.
     pub seed: u64,
     /// Its size.
     pub size: u32,
-    /// See [`Plan::fingerprint`].
+    /// [`Plan::fingerprint`](crate::Plan::fingerprint) when it was kept.
     pub fingerprint: u32,
 }
 
@@ -50,7 +50,7 @@ mod tests {
             let found = Plan::new(seed, size).fingerprint();
             assert_eq!(
                 found, fingerprint,
-                "{seed} {size} is another plan now ({found:08x}): it tests nothing any more"
+                "{seed} {size} is another plan now ({found:08x}): it no longer tests what it was kept for"
             );
         }
     }

@@ -1,4 +1,4 @@
-//! Many histories, on several threads.
+//! Plays many histories on several threads.
 
 use std::{
     fmt,
@@ -16,10 +16,10 @@ use crate::{
     world::{Ended, World},
 };
 
-/// ItemKind is to be played.
+/// Which histories to play.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
-    /// The first seed; the others follow it.
+    /// The first seed; the others count up from it.
     pub seed: u64,
     /// Histories to play.
     pub histories: u64,
@@ -29,10 +29,10 @@ pub struct Run {
     pub mutation: Option<Mutation>,
 }
 
-/// Histories that one thread takes at once.
+/// Number of histories that a thread takes at a time.
 const CHUNK: u64 = 256;
 
-/// ItemKind a run has seen.
+/// Counts of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// Histories that held.
@@ -41,7 +41,7 @@ pub struct Tally {
     pub with_tasks: u64,
     /// Those with a calm network.
     pub calm: u64,
-    /// ItemKind happened in all of them together.
+    /// Events in all of them together.
     pub steps: u64,
     /// Attempts on record.
     pub attempts: u64,
@@ -53,16 +53,16 @@ pub struct Tally {
     pub took: Duration,
 }
 
-/// A plan that breaks an invariant.
+/// A plan that violates an invariant.
 #[derive(Clone, Debug)]
 pub struct Failed {
     /// Its seed.
     pub seed: u64,
     /// Its size.
     pub size: u32,
-    /// ItemKind does not hold.
+    /// The first violation.
     pub violation: Violation,
-    /// The shrunk plan, told.
+    /// The log of the shrunk plan.
     pub log: Vec<String>,
 }
 
@@ -70,14 +70,14 @@ impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { seed, size, violation, log } = self;
         writeln!(f, "seed {seed}, size {size}: {violation}")?;
-        writeln!(f, "the shortest history found that breaks the same invariant:")?;
+        writeln!(f, "the shortest history found that violates the same invariant:")?;
         log.iter().try_for_each(|line| writeln!(f, "{line}"))?;
         let fingerprint = Plan::new(*seed, *size).fingerprint();
         writeln!(f, "to keep it, add this line to tools/simulation/regressions.txt:\n{seed} {size} {fingerprint:08x}")
     }
 }
 
-/// Plays the kept plans and then a run; stops at the first plan that breaks an invariant, and shrinks it.
+/// Plays the kept plans and then a run; stops at the first plan that violates an invariant, and shrinks it.
 pub fn play(run: &Run) -> Result<Tally, Box<Failed>> {
     let began = Instant::now();
     let mut tally = Tally::default();
@@ -111,7 +111,7 @@ fn failed(seed: u64, size: u32, violation: Violation, mutation: Option<Mutation>
     Failed { seed, size, violation, log: describe(&small, mutation) }
 }
 
-/// Takes histories until there are none left, or one of the threads found one that breaks an invariant.
+/// Plays histories until none are left or one of the threads has found a violation.
 fn thread(run: &Run, next: &AtomicU64, found: &Mutex<Option<(u64, Violation)>>) -> Tally {
     let mut tally = Tally::default();
     let mut plan = Plan::empty();
@@ -130,7 +130,7 @@ fn thread(run: &Run, next: &AtomicU64, found: &Mutex<Option<(u64, Violation)>>) 
                 Err(violation) => {
                     next.store(run.histories, Ordering::Relaxed);
                     let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-                    // The first seed of several, so that the same run tells the same.
+                    // Of several, the lowest seed is kept, so that a run has the same result every time.
                     if found.as_ref().is_none_or(|(other, _)| seed < *other) {
                         *found = Some((seed, violation));
                     }
@@ -141,7 +141,8 @@ fn thread(run: &Run, next: &AtomicU64, found: &Mutex<Option<(u64, Violation)>>) 
     }
 }
 
-/// The first of so many histories that breaks an invariant, not shrunk, and how many were played.
+/// The first violation in a run, and the number of histories played until then; plays on one thread, without the kept
+/// plans, and does not shrink.
 pub fn find(run: &Run) -> Option<(u64, Violation)> {
     let (mut plan, mut world) = (Plan::empty(), World::new());
     (0..run.histories).find_map(|n| {
@@ -151,7 +152,7 @@ pub fn find(run: &Run) -> Option<(u64, Violation)> {
     })
 }
 
-/// A history as a list of what happens, with what does not hold at its end.
+/// The log of a history; its last line is the violation, if there is one.
 pub fn describe(plan: &Plan, mutation: Option<Mutation>) -> Vec<String> {
     let mut world = World::new();
     let (mut log, ended) = world.run_logged(plan, mutation);
@@ -192,7 +193,7 @@ impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { histories, with_tasks, calm, steps, attempts, took, .. } = self;
         let seconds = took.as_secs_f64();
-        #[expect(clippy::cast_precision_loss, reason = "a number to look at")]
+        #[expect(clippy::cast_precision_loss, reason = "only printed")]
         let each = seconds * 1e6 / *histories as f64;
         writeln!(f, "{histories} histories in {seconds:.1} s ({each:.1} µs each): every invariant holds")?;
         writeln!(f, "  with a calm network {calm}, with tasks {with_tasks}")?;

@@ -1,12 +1,12 @@
-//! Makes a plan that breaks an invariant as small and plain as it gets.
+//! Reduces a plan that violates an invariant to the moves that are needed for that.
 
 use crate::{Invariant, Mutation, Plan, world::World};
 
-/// The smallest plan found that breaks the same invariant: fewer moves, fewer calls and processes, plainer moves.
+/// The smallest plan found that violates the same invariant: fewer moves, fewer calls and processes, simpler moves.
 #[must_use]
 pub fn shrink(plan: &Plan, mutation: Option<Mutation>, invariant: Invariant) -> Plan {
     let mut world = World::new();
-    let breaks = |world: &mut World, plan: &Plan| {
+    let violates = |world: &mut World, plan: &Plan| {
         plan.setup.workers > 0
             && plan.setup.calls + plan.setup.tasks > 0
             && world.run(plan, mutation).is_err_and(|violation| violation.invariant == invariant)
@@ -14,24 +14,24 @@ pub fn shrink(plan: &Plan, mutation: Option<Mutation>, invariant: Invariant) -> 
     let mut best = plan.clone();
     loop {
         let before = best.clone();
-        without_moves(&mut best, |plan| breaks(&mut world, plan));
-        smaller_setup(&mut best, |plan| breaks(&mut world, plan));
-        plainer_moves(&mut best, |plan| breaks(&mut world, plan));
+        without_moves(&mut best, |plan| violates(&mut world, plan));
+        smaller_setup(&mut best, |plan| violates(&mut world, plan));
+        simpler_moves(&mut best, |plan| violates(&mut world, plan));
         if best == before {
             return best;
         }
     }
 }
 
-/// Leaves out runs of moves: half of them, a quarter, and so on down to one.
-fn without_moves(best: &mut Plan, mut breaks: impl FnMut(&Plan) -> bool) {
+/// Removes runs of consecutive moves: half of them, a quarter, and so on down to one.
+fn without_moves(best: &mut Plan, mut violates: impl FnMut(&Plan) -> bool) {
     let mut length = best.moves.len() / 2;
     while length > 0 {
         let mut start = 0;
         while start < best.moves.len() {
             let mut tried = best.clone();
             tried.moves.drain(start..(start + length).min(best.moves.len()));
-            if breaks(&tried) {
+            if violates(&tried) {
                 *best = tried;
             } else {
                 start += length;
@@ -41,7 +41,7 @@ fn without_moves(best: &mut Plan, mut breaks: impl FnMut(&Plan) -> bool) {
     }
 }
 
-fn smaller_setup(best: &mut Plan, mut breaks: impl FnMut(&Plan) -> bool) {
+fn smaller_setup(best: &mut Plan, mut violates: impl FnMut(&Plan) -> bool) {
     let smaller: [fn(&mut Plan) -> &mut u8; 4] = [
         |plan| &mut plan.setup.tasks,
         |plan| &mut plan.setup.calls,
@@ -56,7 +56,7 @@ fn smaller_setup(best: &mut Plan, mut breaks: impl FnMut(&Plan) -> bool) {
                 break;
             }
             *number -= 1;
-            if !breaks(&tried) {
+            if !violates(&tried) {
                 break;
             }
             *best = tried;
@@ -64,7 +64,7 @@ fn smaller_setup(best: &mut Plan, mut breaks: impl FnMut(&Plan) -> bool) {
     }
 }
 
-fn plainer_moves(best: &mut Plan, mut breaks: impl FnMut(&Plan) -> bool) {
+fn simpler_moves(best: &mut Plan, mut violates: impl FnMut(&Plan) -> bool) {
     const MASKS: [u32; 4] = [0, 0x0000_00ff, 0x0000_ffff, 0x00ff_ffff];
     for n in 0..best.moves.len() {
         for mask in MASKS {
@@ -73,7 +73,7 @@ fn plainer_moves(best: &mut Plan, mut breaks: impl FnMut(&Plan) -> bool) {
             if tried.moves[n] == best.moves[n] {
                 break;
             }
-            if breaks(&tried) {
+            if violates(&tried) {
                 *best = tried;
                 break;
             }

@@ -1,10 +1,10 @@
-//! Random histories in which every invariant holds: the kept ones first, then new ones.
+//! Every invariant holds in the kept histories and in random ones.
 
 use std::{num::NonZero, thread};
 
 use redial_simulation::{Invariant, Mutation, Plan, Run, describe, find, play, shrink, size_of};
 
-/// A debug build plays some of them; `./dev simulate` plays a million.
+/// Fewer in a debug build; `./dev simulate` plays a million.
 const HISTORIES: u64 = if cfg!(debug_assertions) { 50_000 } else { 1_000_000 };
 
 #[test]
@@ -13,14 +13,14 @@ fn every_invariant_holds_in_every_history() {
     let tally = play(&Run { seed: 1, histories: HISTORIES, threads, mutation: None })
         .unwrap_or_else(|failed| panic!("{failed}"));
     println!("{tally}");
-    // ItemKind is never reached is not tested.
+    // A state that is never reached is not tested.
     assert!(tally.calls[3..7].iter().all(|count| *count > HISTORIES / 50), "too few calls end in some state: {tally}");
     assert!(tally.tasks[2..].iter().all(|count| *count > HISTORIES / 200), "too few tasks end in some state: {tally}");
     assert!(tally.with_tasks > HISTORIES / 20 && tally.calm > HISTORIES / 4, "{tally}");
 }
 
 #[test]
-fn a_history_that_fails_is_shrunk_to_a_few_moves_and_told() {
+fn a_history_that_fails_is_shrunk_to_a_few_moves_and_logged() {
     let mutation = Some(Mutation::NoFenceAtIngest);
     let (nth, violation) = find(&Run { seed: 1, histories: 10_000, threads: 1, mutation }).unwrap();
     let whole = Plan::new(nth, size_of(nth));
@@ -30,5 +30,5 @@ fn a_history_that_fails_is_shrunk_to_a_few_moves_and_told() {
     let log = describe(&small, mutation);
     assert!(log.last().unwrap().contains("RecordedAsReported"), "{}", log.join("\n"));
     assert!(log.iter().any(|line| line.contains("takes the report")), "{}", log.join("\n"));
-    assert_eq!(describe(&small, mutation), log, "the same plan is always the same history");
+    assert_eq!(describe(&small, mutation), log, "a plan always gives the same history");
 }

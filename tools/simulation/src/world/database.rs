@@ -124,8 +124,8 @@ impl World {
         Some(row.cancel_requested)
     }
 
-    /// `give_up.sql`: keeps a claim that its worker no longer waits for from being granted. A call remembers only the last
-    /// such claim, and only while it is `ready`.
+    /// `give_up.sql`: keeps a claim that its worker no longer waits for from being granted. A call remembers only the
+    /// last such claim, and only while it is `ready`.
     pub(super) fn give_up(&mut self, grant: Grant) {
         if !self.ledger.given_up.contains(&grant) {
             self.ledger.given_up.push(grant);

@@ -37,7 +37,8 @@ impl World {
         }
     }
 
-    /// Stops a tool before its end and releases its attempt; true if it did. The attempt of an `unsafe` tool is reported
+    /// Stops a tool before its end and releases its attempt; true if so. The attempt of an `unsafe` tool is reported as
+    /// lost instead, because nobody knows whether it had its effect.
     pub(super) fn stop_and_release(&mut self, w: usize, n: usize) -> bool {
         let held = self.workers[w].held[n];
         let call = held.grant.job.call;

@@ -44,8 +44,8 @@ impl World {
         self.written = written;
     }
 
-    /// Tells the outage detector of a sweep. The dispatcher checked the streams and swept every second until now, unless a
-    /// server was down: then its connection broke in between.
+    /// Tells the outage detector of a sweep. The dispatcher checked the streams and swept every second until now,
+    /// unless a server was down: then its connection broke in between.
     fn begin_sweep(&mut self, d: usize) {
         let (outages, now, up) = (self.outages, uptime(self.now), self.nats_up && self.postgres_up);
         let dispatcher = &mut self.dispatchers[d];
