@@ -18,7 +18,8 @@ pub struct Setup {
     pub workers: u8,
     /// Dispatchers.
     pub dispatchers: u8,
-    /// The network loses nothing and delivers at once, unless NATS is down. Only then must outages burn no attempts.
+    /// The network loses nothing and delivers at once, unless NATS is down. In such a history, outages must burn no
+    /// attempts.
     pub calm: bool,
     /// Determines the properties of calls, agents and models.
     pub seed: u64,

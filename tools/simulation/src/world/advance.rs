@@ -4,18 +4,19 @@ use std::collections::HashMap;
 
 use redial_engine::task::{Known, Needs, PlanContext, Planning, plan};
 use redial_proto::{
-    CallId, CallState, Effect as ToolEffect, ErrorClass, Failure, Language, Message, Role, StoredMessage, TaskId,
-    TaskState,
+    CallId, CallState, Effect as ToolEffect, Failure, Language, Message, Role, StoredMessage, TaskState,
 };
-use redial_records::{Effect, EndedCall, InboxItem, NewCall, StartInfo, TaskRecord, TaskStatus, TaskTransition};
+use redial_records::{
+    Effect, EndedCall, InboxItem, NewCall, StartInfo, TaskCall, TaskRecord, TaskStatus, TaskTransition,
+};
 use uuid::Uuid;
 
 use super::{
     clock::{since, time},
-    ids::{CallNo, call_id},
+    ids::{CallNo, call_id, task_id, task_no},
     invent,
     state::World,
-    tables::{CallRow, Decision, InboxRow, ItemKind, Place, TaskRow},
+    tables::{CallRow, Decision, InboxRow, TaskRow},
     transaction::CommitOutcome,
 };
 use crate::{Invariant, Mutation, random::mix};
@@ -70,9 +71,9 @@ impl World {
     fn decide(&mut self, task: usize) -> Option<Decision> {
         let number = task as u8;
         let inbox = &self.tables.inbox;
-        let items: Vec<InboxRow> = inbox.iter().filter(|item| item.task == number).copied().collect();
+        let items: Vec<InboxRow> = inbox.iter().filter(|item| item.task == number).cloned().collect();
         let state = self.tables.tasks[task].state;
-        let cancelled = items.iter().any(|item| item.kind == ItemKind::Cancel);
+        let cancelled = items.iter().any(|row| matches!(row.item, InboxItem::Cancel));
         let starts = state == TaskState::Waiting && !cancelled && self.may_start(task);
         if state.is_terminal() || (state == TaskState::Waiting && !starts && !cancelled) {
             self.keep_waiting(task, &items);
@@ -98,7 +99,7 @@ impl World {
                 Planning::Paused(paused) => paused,
             };
             let known = match paused.needs() {
-                Needs::Conversation => Known::Conversation(self.conversation()),
+                Needs::Conversation => Known::Conversation(self.tables.messages.clone()),
                 Needs::Results(calls) => Known::Results(self.results(calls)),
             };
             planning = paused.resume(known, &mut context);
@@ -113,7 +114,7 @@ impl World {
     fn record(&self, task: usize, items: &[InboxRow], starts: bool) -> TaskRecord {
         let row = &self.tables.tasks[task];
         TaskRecord {
-            id: TaskId(Uuid::from_u128(task as u128)),
+            id: task_id(task as u8),
             tenant: String::new(),
             conversation: String::new(),
             state: row.state,
@@ -125,50 +126,33 @@ impl World {
             wake_at: row.wake_at.map(time),
             traceparent: None,
             read_at: time(self.now),
-            inbox: items.iter().filter_map(|item| self.item(item)).collect(),
+            inbox: items.iter().map(|row| row.item.clone()).collect(),
             start: starts.then(|| self.start_info(task)),
         }
     }
 
     fn start_info(&self, task: usize) -> StartInfo {
         let messages = &self.tables.messages;
-        let system = messages.iter().filter(|(_, message)| message.role == Role::System).max_by_key(|(seq, _)| *seq);
+        let system =
+            messages.iter().filter(|stored| stored.message.role == Role::System).max_by_key(|stored| stored.seq);
         let before = self.tables.tasks[..task].iter().rev().find(|row| row.last_step > 0);
         StartInfo {
-            next_seq: messages.iter().map(|(seq, _)| *seq).max().unwrap_or(0) + 1,
-            system: system.map(|(_, message)| message.content.clone()),
+            next_seq: messages.iter().map(|stored| stored.seq).max().unwrap_or(0) + 1,
+            system: system.map(|stored| stored.message.content.clone()),
             carried: before.and_then(|row| row.progress.clone()),
         }
     }
 
-    fn item(&self, item: &InboxRow) -> Option<InboxItem> {
-        Some(match item.kind {
-            ItemKind::Start => InboxItem::Start,
-            ItemKind::Cancel => InboxItem::Cancel,
-            ItemKind::Retrying => InboxItem::Retrying {
-                call: CallId(Uuid::nil()),
-                turn: 0,
-                call_index: 0,
-                tool: String::new(),
-                attempt: 1,
-                class: ErrorClass::Unavailable,
-                message: String::new(),
-                next_at: time(self.now),
-            },
-            ItemKind::Ended(call) => InboxItem::Ended(self.ended_call(item.task, call)?),
-        })
-    }
-
-    fn ended_call(&self, task: u8, call: CallNo) -> Option<EndedCall> {
+    /// What the task of an ended call learns about it.
+    pub(super) fn ended_call(&self, call: CallNo, TaskCall { task, turn, call_index }: TaskCall) -> EndedCall {
         let row = self.row(call);
-        let Place { turn, call_index, .. } = row.place?;
         let output = || match call_index {
-            0 => invent::reply(mix(self.setup.seed ^ u64::from(task) << 32 ^ u64::from(turn))),
+            0 => invent::reply(mix(self.setup.seed ^ u64::from(task_no(task)) << 32 ^ u64::from(turn))),
             _ => invent::output(call),
         };
         let request = self.tables.requests.iter().find(|(id, _)| *id == row.id);
         let unknown = row.state == CallState::Unknown;
-        Some(EndedCall {
+        EndedCall {
             call: row.id,
             turn,
             call_index,
@@ -176,21 +160,11 @@ impl World {
             failure: row.class.map(|class| Failure { effect_possible: unknown, ..Failure::new(class, "it failed") }),
             output: (row.state == CallState::Succeeded).then(output),
             arguments: request.map(|(_, request)| request.clone()),
-        })
-    }
-
-    fn conversation(&self) -> Vec<StoredMessage> {
-        let stored = |(seq, message): &(u32, Message)| StoredMessage {
-            seq: *seq,
-            task: TaskId(Uuid::nil()),
-            at: time(0),
-            message: message.clone(),
-        };
-        self.tables.messages.iter().map(stored).collect()
+        }
     }
 
     fn results(&self, calls: &[String]) -> HashMap<String, String> {
-        let messages = self.tables.messages.iter().map(|(_, message)| message);
+        let messages = self.tables.messages.iter().map(|stored| &stored.message);
         let answer = |message: &Message| Some((message.call_id.clone()?, message.content.clone()));
         messages.filter_map(answer).filter(|(call, _)| calls.contains(call)).collect()
     }
@@ -209,8 +183,8 @@ impl World {
         let row = &mut self.tables.tasks[task];
         let over = row.state.is_terminal();
         row.wake_at = (!over).then_some(self.now + 1_000);
-        self.tables.inbox.retain(|item| !items.contains(item));
-        if over && items.iter().any(|item| item.kind == ItemKind::Start) {
+        self.tables.inbox.retain(|row| !items.iter().any(|item| item.id == row.id));
+        if over && items.iter().any(|row| matches!(row.item, InboxItem::Start)) {
             self.wake_next();
         }
     }
@@ -233,7 +207,7 @@ impl World {
         self.tables.steps.extend(transition.steps.iter().map(|step| (decision.task, step.n)));
         self.tables.inbox.retain(|item| !decision.received.contains(&item.id));
         for call in transition.calls.iter().filter(|call| call.refusal.is_none()) {
-            self.write_call(decision.task, call);
+            self.write_call(call);
         }
         if transition.starts && self.has_other_running(task) {
             self.report_violation(Invariant::OneTaskAtATime, || format!("task {task} starts while another one runs"));
@@ -245,24 +219,24 @@ impl World {
 
     fn write_messages(&mut self, transition: &TaskTransition) {
         for (seq, message) in &transition.messages {
-            if self.tables.messages.iter().any(|(there, _)| there == seq) {
+            if self.tables.messages.iter().any(|stored| stored.seq == *seq) {
                 self.report_violation(Invariant::MessagesWithoutGaps, || format!("message {seq} is written twice"));
             }
-            self.tables.messages.push((*seq, message.clone()));
+            let (task, at) = (transition.task, time(self.now));
+            self.tables.messages.push(StoredMessage { seq: *seq, task, at, message: message.clone() });
         }
     }
 
-    fn write_call(&mut self, task: u8, call: &NewCall) {
-        let Some(of) = call.task else { return };
-        let place = Place { task, turn: of.turn, call_index: of.call_index };
-        if self.tables.calls.iter().any(|row| row.place == Some(place)) {
-            return self.report_violation(Invariant::OneAnswerPerCall, || format!("{place:?} is written twice"));
+    fn write_call(&mut self, call: &NewCall) {
+        let Some(task_call @ TaskCall { turn, call_index, .. }) = call.task else { return };
+        if self.tables.calls.iter().any(|row| row.task == Some(task_call)) {
+            return self.report_violation(Invariant::OneAnswerPerCall, || format!("{task_call:?} is written twice"));
         }
-        let seed = mix(self.setup.seed ^ u64::from(place.turn) << 8 ^ u64::from(place.call_index)) as usize;
-        let effect = if place.call_index == 0 { ToolEffect::Idempotent } else { ToolEffect::ALL[seed % 4] };
+        let seed = mix(self.setup.seed ^ u64::from(turn) << 8 ^ u64::from(call_index)) as usize;
+        let effect = if call_index == 0 { ToolEffect::Idempotent } else { ToolEffect::ALL[seed % 4] };
         let number = self.tables.calls.len() as CallNo;
-        self.tables.calls.push(CallRow { place: Some(place), id: call.id, ..CallRow::new(effect, 3, 3_600_000) });
-        if place.call_index == 0 {
+        self.tables.calls.push(CallRow { task: Some(task_call), id: call.id, ..CallRow::new(effect, 3, 3_600_000) });
+        if call_index == 0 {
             self.tables.requests.push((call.id, call.arguments.clone()));
         }
         self.insert(number);
@@ -277,7 +251,7 @@ impl World {
     fn wake_next(&mut self) {
         let next = self.tables.tasks.iter().position(|row| row.exists && row.state == TaskState::Waiting);
         if let Some(next) = next {
-            self.tables.add_to_inbox(next as u8, ItemKind::Start);
+            self.tables.add_to_inbox(next as u8, InboxItem::Start);
         }
     }
 
@@ -289,7 +263,7 @@ impl World {
             match effect {
                 Effect::PublishJob(mut job) => {
                     let Some(call) = self.written_call(job.job.call) else { continue };
-                    if let Some(Place { turn, call_index, .. }) = self.row(call).place {
+                    if let Some(TaskCall { turn, call_index, .. }) = self.row(call).task {
                         self.log(|| format!("    its call {call} (turn {turn}, call index {call_index}) is ready"));
                     }
                     job.job.call = call_id(call);

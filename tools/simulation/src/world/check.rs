@@ -1,6 +1,6 @@
 //! Checks the invariants on the tables after everything has ended.
 
-use redial_proto::{CallState, ErrorClass, Role};
+use redial_proto::{CallState, ErrorClass, Role, StoredMessage};
 
 use super::{ids::CallNo, ledger::Execution, messages::Job, state::World, tables::AttemptRow};
 use crate::Invariant;
@@ -117,14 +117,15 @@ impl World {
 
     fn check_messages(&mut self) {
         let mut messages = std::mem::take(&mut self.tables.messages);
-        messages.sort_by_key(|(seq, _)| *seq);
-        if let Some((wanted, (found, _))) = (1..).zip(&messages).find(|(wanted, (seq, _))| wanted != seq) {
+        messages.sort_by_key(|stored| stored.seq);
+        if let Some((wanted, found)) = (1..).zip(&messages).find(|(wanted, found)| *wanted != found.seq) {
+            let found = found.seq;
             self.report_violation(Invariant::MessagesWithoutGaps, || {
                 format!("message {wanted} is missing before {found}")
             });
         }
         let mut open = std::collections::VecDeque::new();
-        for (seq, message) in &messages {
+        for StoredMessage { seq, message, .. } in &messages {
             let fits = match message.role {
                 Role::Tool => open.pop_front() == message.call_id.as_ref(),
                 _ => open.is_empty(),

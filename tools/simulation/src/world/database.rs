@@ -1,15 +1,15 @@
 //! Postgres: each function is one statement or one transaction, with the guards of `crates/store/sql`.
 
 use redial_engine::call::{grants, renews};
-use redial_proto::{CallState, JobRef};
-use redial_records::{self as records, CallFacts, Change, Guard, Transition};
+use redial_proto::{CallState, ErrorClass, JobRef};
+use redial_records::{self as records, CallFacts, Change, Guard, InboxItem, Transition};
 
 use super::{
     clock::{LEASE, since, time},
-    ids::{CallNo, Claim, Process, call_id, call_no, claim_id, process_of, worker_id},
+    ids::{CallNo, Claim, Process, call_id, call_no, claim_id, process_of, task_no, worker_id},
     messages::{Grant, Job},
     state::World,
-    tables::{AttemptRow, CallRow, ItemKind},
+    tables::{AttemptRow, CallRow},
 };
 use crate::{Invariant, Mutation};
 
@@ -164,14 +164,28 @@ impl World {
             Change::End { failure, .. } => row.class = failure.as_ref().map(|failure| failure.class),
         }
         self.audit(transition, &before);
-        if let Some(place) = before.place {
-            match transition.change {
-                Change::End { .. } => self.tables.add_to_inbox(place.task, ItemKind::Ended(call)),
-                Change::Retry { .. } => self.tables.add_to_inbox(place.task, ItemKind::Retrying),
-                _ => {}
-            }
-        }
+        self.notify_task(call, &transition.change);
         Some(self.row(call).facts(call, now))
+    }
+
+    /// A call of a task that ended or will be retried adds an item to the inbox of its task.
+    fn notify_task(&mut self, call: CallNo, change: &Change) {
+        let Some(task_call) = self.row(call).task else { return };
+        let item = match change {
+            Change::End { .. } => InboxItem::Ended(self.ended_call(call, task_call)),
+            Change::Retry { due_at, .. } => InboxItem::Retrying {
+                call: self.row(call).id,
+                turn: task_call.turn,
+                call_index: task_call.call_index,
+                tool: String::new(),
+                attempt: self.row(call).attempt,
+                class: ErrorClass::Unavailable,
+                message: String::new(),
+                next_at: *due_at,
+            },
+            _ => return,
+        };
+        self.tables.add_to_inbox(task_no(task_call.task), item);
     }
 
     fn audit(&mut self, transition: &Transition, before: &CallRow) {

@@ -1,6 +1,6 @@
 //! Numbers of calls, claims and processes, and the ids by which the engine knows them.
 
-use redial_proto::{CallId, ClaimId, WorkerId};
+use redial_proto::{CallId, ClaimId, TaskId, WorkerId};
 use uuid::Uuid;
 
 /// A worker or dispatcher process: each new one has a new number. 0 means none.
@@ -18,6 +18,14 @@ pub(crate) fn call_id(call: CallNo) -> CallId {
 
 pub(crate) const fn call_no(id: CallId) -> CallNo {
     id.0.as_u128() as CallNo
+}
+
+pub(crate) fn task_id(task: u8) -> TaskId {
+    TaskId(Uuid::from_u128(u128::from(task)))
+}
+
+pub(crate) const fn task_no(id: TaskId) -> u8 {
+    id.0.as_u128() as u8
 }
 
 pub(crate) fn claim_id(claim: Claim) -> ClaimId {

@@ -1,8 +1,8 @@
 //! Plays the moves of a plan.
 
-use super::{
-    dispatcher::OperationKind, ids::CallNo, messages::Job, state::World, tables::ItemKind, transaction::CommitOutcome,
-};
+use redial_records::InboxItem;
+
+use super::{dispatcher::OperationKind, ids::CallNo, messages::Job, state::World, transaction::CommitOutcome};
 use crate::{
     Mutation,
     plan::{Move, MoveKind},
@@ -88,7 +88,7 @@ impl World {
             let row = &mut world.tables.tasks[usize::from(task)];
             if !row.exists {
                 (row.exists, row.progress, row.wake_at) = (true, None, Some(now + 1_000));
-                world.tables.add_to_inbox(task, ItemKind::Start);
+                world.tables.add_to_inbox(task, InboxItem::Start);
             }
         });
         if written.is_some() || self.has(Mutation::ReplyBeforeCommit) {
@@ -114,7 +114,7 @@ impl World {
         if row.exists && !row.state.is_terminal() {
             self.log(|| format!("a client cancels task {task}"));
             self.transaction(d, CommitOutcome::of(pick), |world| {
-                world.tables.add_to_inbox(task as u8, ItemKind::Cancel)
+                world.tables.add_to_inbox(task as u8, InboxItem::Cancel)
             });
         }
     }

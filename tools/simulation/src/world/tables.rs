@@ -1,7 +1,7 @@
 //! The tables of Postgres. Rows are small and copied where possible, because a run reads millions of them.
 
-use redial_proto::{CallId, CallState, Effect, ErrorClass, Message, RetryOverride, TaskState};
-use redial_records::{CallFacts, CallRecord, TaskTransition};
+use redial_proto::{CallId, CallState, Effect, ErrorClass, RetryOverride, StoredMessage, TaskState};
+use redial_records::{CallFacts, CallRecord, InboxItem, TaskCall, TaskTransition};
 use uuid::Uuid;
 
 use super::{
@@ -30,18 +30,10 @@ pub(crate) struct CallRow {
     pub(crate) lease_until: Ms,
     pub(crate) cancel_requested: bool,
     pub(crate) class: Option<ErrorClass>,
-    pub(crate) place: Option<Place>,
+    /// Its position in its task; `None` for a bare call.
+    pub(crate) task: Option<TaskCall>,
     /// The id that the planner gave it; nil for a bare call.
     pub(crate) id: CallId,
-}
-
-/// Whose call it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) task: u8,
-    pub(crate) turn: u32,
-    /// 0 is the model itself.
-    pub(crate) call_index: u32,
 }
 
 impl CallRow {
@@ -64,7 +56,7 @@ impl CallRow {
             lease_until: 0,
             cancel_requested: false,
             class: None,
-            place: None,
+            task: None,
             id: CallId(Uuid::nil()),
         }
     }
@@ -144,20 +136,11 @@ pub(crate) struct TaskRow {
 }
 
 /// A row of `task_inbox`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct InboxRow {
     pub(crate) id: u32,
     pub(crate) task: u8,
-    pub(crate) kind: ItemKind,
-}
-
-/// What an item of an inbox says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ItemKind {
-    Start,
-    Cancel,
-    Ended(CallNo),
-    Retrying,
+    pub(crate) item: InboxItem,
 }
 
 /// All tables of a history.
@@ -170,7 +153,7 @@ pub(crate) struct Tables {
     pub(crate) tasks: Vec<TaskRow>,
     pub(crate) inbox: Vec<InboxRow>,
     pub(crate) items: u32,
-    pub(crate) messages: Vec<(u32, Message)>,
+    pub(crate) messages: Vec<StoredMessage>,
     /// The requests to models, as JSON.
     pub(crate) requests: Vec<(CallId, String)>,
     /// Steps of tasks: the task and the step's number.
@@ -190,9 +173,9 @@ impl Tables {
         self.items = 0;
     }
 
-    pub(crate) fn add_to_inbox(&mut self, task: u8, kind: ItemKind) {
+    pub(crate) fn add_to_inbox(&mut self, task: u8, item: InboxItem) {
         self.items += 1;
-        self.inbox.push(InboxRow { id: self.items, task, kind });
+        self.inbox.push(InboxRow { id: self.items, task, item });
     }
 }
 
