@@ -4,7 +4,7 @@ use super::{
     clock::{ACK_WAIT, HEARTBEAT_INTERVAL, LEASE, LEASE_MARGIN, Ms, RESEND_AFTER},
     ids::Claim,
     ledger::Execution,
-    messages::{ControlMessage, Grant, Jobs},
+    messages::{ClaimRequest, ControlMessage, Grant, Jobs, Release},
     state::World,
     worker::{Held, PendingClaim, SLOTS},
 };
@@ -37,7 +37,7 @@ impl World {
     pub(super) fn send_claim(&mut self, w: usize, pending: &PendingClaim) {
         let worker = self.workers[w].process;
         let PendingClaim { claim, jobs, deliveries, .. } = *pending;
-        self.send(ControlMessage::Claim { worker, claim, jobs, deliveries });
+        self.send(ControlMessage::Claim(ClaimRequest { worker, claim, jobs, deliveries }));
     }
 
     /// No reply arrived. The claim may have been granted all the same, so its attempts are released.
@@ -55,7 +55,7 @@ impl World {
     pub(super) fn send_release(&mut self, w: usize, grant: Grant) {
         self.workers[w].releases.push(grant);
         let worker = self.workers[w].process;
-        self.send(ControlMessage::Release { worker, grant });
+        self.send(ControlMessage::Release(Release { worker, grant }));
     }
 
     /// Starts the granted attempts, releases those that it cannot run any more, and acknowledges the jobs.

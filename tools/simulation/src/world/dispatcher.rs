@@ -7,7 +7,7 @@ use redial_engine::outage::OutageDetector;
 use super::{
     clock::{LEASE, LONGEST_RECONNECT, Ms},
     ids::{CallNo, Process},
-    messages::{Grant, Report},
+    messages::{Release, ResultMessage},
     tables::CallRow,
 };
 
@@ -40,17 +40,24 @@ pub(super) struct Operation {
 /// Why an operation reads and changes a call.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum OperationKind {
-    Ingest { seq: u32, report: Report },
-    Release { worker: Process, grant: Grant },
-    Cancel { call: CallNo, for_client: bool },
+    Ingest(ResultMessage),
+    Release(Release),
+    Cancel(Cancel),
+}
+
+/// A call is to be cancelled: for a client that waits for the acknowledgement, or for its task.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cancel {
+    pub(super) call: CallNo,
+    pub(super) for_client: bool,
 }
 
 impl OperationKind {
     pub(super) const fn call(&self) -> CallNo {
         match self {
-            Self::Ingest { report, .. } => report.job.call,
-            Self::Release { grant, .. } => grant.job.call,
-            Self::Cancel { call, .. } => *call,
+            Self::Ingest(message) => message.report.job.call,
+            Self::Release(release) => release.grant.job.call,
+            Self::Cancel(cancel) => cancel.call,
         }
     }
 }

@@ -1,12 +1,12 @@
 //! A dispatcher carries out the effects that the engine planned, after the commit.
 
 use redial_engine::call::{CallEvent, effects, plan};
-use redial_proto::{JobRef, RetryPolicy};
+use redial_proto::RetryPolicy;
 use redial_records::{CallFacts, Change, Effect, OutgoingJob, Transition};
 
 use super::{
     clock::time,
-    dispatcher::OperationKind,
+    dispatcher::{Cancel, OperationKind},
     ids::{CallNo, call_no, process_of},
     messages::{ControlMessage, Job},
     state::World,
@@ -28,16 +28,18 @@ impl World {
     }
 
     pub(super) fn carry_out(&mut self, d: usize, effect: Effect) {
-        let job = |job: JobRef| Job { call: call_no(job.call), attempt: job.attempt };
         match effect {
             Effect::PublishJob(OutgoingJob { job, publish_no, .. }) => {
                 self.publish(Job { call: call_no(job.call), attempt: job.attempt }, publish_no);
             }
-            Effect::StopWorker { worker, attempt } => {
-                self.send(ControlMessage::Stop { worker: process_of(&worker), job: job(attempt) });
+            Effect::StopWorker { worker, attempt: job } => {
+                self.send(ControlMessage::Stop {
+                    worker: process_of(&worker),
+                    job: Job { call: call_no(job.call), attempt: job.attempt },
+                });
             }
             Effect::CancelCall(call) => {
-                self.dispatchers[d].begin(OperationKind::Cancel { call: call_no(call), for_client: false });
+                self.dispatchers[d].begin(OperationKind::Cancel(Cancel { call: call_no(call), for_client: false }));
             }
             // The model finds tasks and due calls by polling the tables, and no client waits for an event.
             Effect::NotifySubmitter(_) | Effect::NotifyWatchers(_) | Effect::WakeTask(_) | Effect::WakeSweeper => {}

@@ -91,13 +91,13 @@ impl World {
             return;
         };
         message.redeliver_at = now + ACK_WAIT;
-        let (seq, report) = (message.seq, message.report);
+        let message = *message;
         self.log(|| {
-            let Job { call, attempt } = report.job;
-            let how = report.outcome.class.map_or("succeeded", ErrorClass::as_str);
+            let Job { call, attempt } = message.report.job;
+            let how = message.report.outcome.class.map_or("succeeded", ErrorClass::as_str);
             format!("dispatcher {d} takes the report that attempt {attempt} of call {call} {how}")
         });
-        self.dispatchers[d].begin(OperationKind::Ingest { seq, report });
+        self.dispatchers[d].begin(OperationKind::Ingest(message));
     }
 
     fn running(&self) -> impl Iterator<Item = (usize, usize, &Held)> {

@@ -6,9 +6,9 @@ use redial_proto::{CallState, JobRef};
 use redial_records::Transition;
 
 use super::{
-    dispatcher::{Operation, OperationKind},
-    ids::{Process, call_id, worker_id},
-    messages::{ControlMessage, Grant, Report},
+    dispatcher::{Cancel, Operation, OperationKind},
+    ids::{call_id, worker_id},
+    messages::{ControlMessage, Release, Report, ResultMessage},
     state::World,
     tables::{AttemptRow, CallRow},
     transaction::CommitOutcome,
@@ -31,17 +31,15 @@ impl World {
         let operation = self.dispatchers[d].operations.remove(n);
         let process = self.dispatchers[d].process;
         let progress = match operation.kind {
-            OperationKind::Ingest { seq, report } => self.ingest(d, operation, (seq, report), commit),
-            OperationKind::Release { worker, grant } => self.release(d, operation, (worker, grant), commit),
-            OperationKind::Cancel { call, for_client } => self.cancel(d, operation, (call, for_client), commit),
+            OperationKind::Ingest(message) => self.ingest(d, operation, &message, commit),
+            OperationKind::Release(release) => self.release(d, operation, release, commit),
+            OperationKind::Cancel(cancel) => self.cancel(d, operation, cancel, commit),
         };
         match progress {
             Progress::More(operation) if self.dispatchers[d].process == process => {
                 self.dispatchers[d].operations.push(operation)
             }
-            Progress::Done if matches!(operation.kind, OperationKind::Release { .. }) => {
-                self.answer_release(&operation.kind)
-            }
+            Progress::Done => self.answer_release(&operation.kind),
             _ => {}
         }
     }
@@ -57,26 +55,20 @@ impl World {
     // ---- Results ----
 
     /// Ingests a report; tries again until the database answers.
-    fn ingest(
-        &mut self,
-        d: usize,
-        operation: Operation,
-        (seq, report): (u32, Report),
-        commit: CommitOutcome,
-    ) -> Progress {
+    fn ingest(&mut self, d: usize, operation: Operation, message: &ResultMessage, commit: CommitOutcome) -> Progress {
         if self.has(Mutation::AckBeforeCommit) {
-            self.acknowledge(seq, &report);
+            self.acknowledge(message);
         }
         let transition = match &operation.seen {
-            None if report.outcome.class.is_none() => Some(success(&report)),
+            None if message.report.outcome.class.is_none() => Some(success(&message.report)),
             None => return self.look(d, operation, commit),
-            Some(row) => self.result(row, &report),
+            Some(row) => self.result(row, &message.report),
         };
-        let Some(transition) = transition else { return self.record_late(d, operation, (seq, report), commit) };
+        let Some(transition) = transition else { return self.record_late(d, operation, message, commit) };
         match self.transaction(d, commit, |world| world.apply(&transition)) {
             Some(Some(facts)) => {
                 self.carry_out_all(d, &transition, &facts);
-                self.acknowledge(seq, &report);
+                self.acknowledge(message);
                 Progress::Done
             }
             Some(None) => self.look(d, operation, CommitOutcome::Committed),
@@ -115,11 +107,11 @@ impl World {
         &mut self,
         d: usize,
         operation: Operation,
-        (seq, report): (u32, Report),
+        message: &ResultMessage,
         commit: CommitOutcome,
     ) -> Progress {
         let kept = self.transaction(d, commit, |world| {
-            let Report { job, worker, outcome } = report;
+            let Report { job, worker, outcome } = message.report;
             let same = |row: &AttemptRow| (row.job, row.worker, row.class) == (job, worker, outcome.class);
             let known = world.tables.attempts.iter().any(same) || world.tables.late.contains(&(job, worker));
             if !known {
@@ -128,16 +120,16 @@ impl World {
         });
         match kept {
             Some(()) => {
-                self.log(|| format!("    the result of call {} came too late", report.job.call));
-                self.acknowledge(seq, &report);
+                self.log(|| format!("    the result of call {} came too late", message.report.job.call));
+                self.acknowledge(message);
                 Progress::Done
             }
             None => Progress::More(operation),
         }
     }
 
-    fn acknowledge(&mut self, seq: u32, report: &Report) {
-        let Report { job, worker, .. } = *report;
+    fn acknowledge(&mut self, message: &ResultMessage) {
+        let ResultMessage { seq, report: Report { job, worker, .. }, .. } = *message;
         if self.nats_up {
             self.results.retain(|message| message.seq != seq);
         }
@@ -159,7 +151,7 @@ impl World {
         &mut self,
         d: usize,
         operation: Operation,
-        (worker, grant): (Process, Grant),
+        Release { worker, grant }: Release,
         commit: CommitOutcome,
     ) -> Progress {
         if !operation.given_up {
@@ -191,8 +183,8 @@ impl World {
     }
 
     fn answer_release(&mut self, kind: &OperationKind) {
-        if let OperationKind::Release { worker, grant } = *kind {
-            self.send(ControlMessage::Released { worker, grant });
+        if let OperationKind::Release(release) = *kind {
+            self.send(ControlMessage::Released(release));
         }
     }
 
@@ -202,7 +194,7 @@ impl World {
         &mut self,
         d: usize,
         operation: Operation,
-        (call, for_client): (u8, bool),
+        Cancel { call, for_client }: Cancel,
         commit: CommitOutcome,
     ) -> Progress {
         let Some(row) = &operation.seen else { return self.look(d, operation, commit) };

@@ -4,7 +4,7 @@ use redial_proto::{Effect, ErrorClass};
 
 use super::{
     clock::{CLAIM_TIMEOUT, HEARTBEAT_INTERVAL, HEARTBEAT_RETRY, LEASE, LEASE_MARGIN, Ms, REPLY_TIMEOUT, RESEND_AFTER},
-    messages::{ControlMessage, Jobs},
+    messages::{ControlMessage, Heartbeat, HeartbeatReply, Jobs, Release},
     state::World,
 };
 use crate::Mutation;
@@ -60,10 +60,10 @@ impl World {
         worker.heartbeat += 1;
         worker.heartbeat_sent = now;
         worker.renew_at = now + if up && !worker.cut { REPLY_TIMEOUT } else { HEARTBEAT_RETRY };
-        let (process, heartbeat, mut jobs) = (worker.process, worker.heartbeat, Jobs::default());
-        worker.held.iter().for_each(|held| jobs.push(held.grant.job));
-        if !jobs.as_slice().is_empty() {
-            self.send(ControlMessage::Heartbeat { worker: process, heartbeat, jobs });
+        let mut heartbeat = Heartbeat { worker: worker.process, number: worker.heartbeat, jobs: Jobs::default() };
+        worker.held.iter().for_each(|held| heartbeat.jobs.push(held.grant.job));
+        if !heartbeat.jobs.as_slice().is_empty() {
+            self.send(ControlMessage::Heartbeat(heartbeat));
         }
     }
 
@@ -79,7 +79,7 @@ impl World {
         let worker = self.workers[w].process;
         for n in 0..self.workers[w].releases.len() {
             let grant = self.workers[w].releases[n];
-            self.send(ControlMessage::Release { worker, grant });
+            self.send(ControlMessage::Release(Release { worker, grant }));
         }
         for n in 0..self.workers[w].held.len() {
             if self.workers[w].held[n].reported {
@@ -88,20 +88,20 @@ impl World {
         }
     }
 
-    pub(super) fn renewed(&mut self, w: usize, heartbeat: u32, [held, lost, cancelled]: [&Jobs; 3]) {
+    pub(super) fn renewed(&mut self, w: usize, reply: &HeartbeatReply) {
         let worker = &mut self.workers[w];
-        if worker.heartbeat != heartbeat || self.now > worker.heartbeat_sent + REPLY_TIMEOUT {
+        if worker.heartbeat != reply.number || self.now > worker.heartbeat_sent + REPLY_TIMEOUT {
             return;
         }
         worker.renew_at = worker.heartbeat_sent + HEARTBEAT_INTERVAL;
         let lease = worker.heartbeat_sent + LEASE - LEASE_MARGIN;
-        for one in worker.held.iter_mut().filter(|one| held.as_slice().contains(&one.grant.job)) {
+        for one in worker.held.iter_mut().filter(|one| reply.held.as_slice().contains(&one.grant.job)) {
             one.lease = one.lease.max(lease);
         }
-        for job in lost.as_slice() {
+        for job in reply.lost.as_slice() {
             self.forget(w, *job, false);
         }
-        for job in cancelled.as_slice() {
+        for job in reply.cancelled.as_slice() {
             self.cancelled(w, *job);
         }
     }

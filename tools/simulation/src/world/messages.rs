@@ -91,28 +91,65 @@ pub(crate) struct Grant {
 /// A message that no stream stores.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ControlMessage {
-    Claim { worker: Process, claim: Claim, jobs: Jobs, deliveries: u32 },
+    Claim(ClaimRequest),
     Granted { worker: Process, claim: Claim, jobs: Jobs },
-    Heartbeat { worker: Process, heartbeat: u32, jobs: Jobs },
-    HeartbeatReply { worker: Process, heartbeat: u32, held: Jobs, lost: Jobs, cancelled: Jobs },
-    Release { worker: Process, grant: Grant },
-    Released { worker: Process, grant: Grant },
+    Heartbeat(Heartbeat),
+    HeartbeatReply(HeartbeatReply),
+    Release(Release),
+    Released(Release),
     ReportKept { worker: Process, job: Job },
     Stop { worker: Process, job: Job },
+}
+
+/// A worker asks for attempts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClaimRequest {
+    pub(crate) worker: Process,
+    pub(crate) claim: Claim,
+    pub(crate) jobs: Jobs,
+    /// How often the last of the jobs was delivered; used by one mutation only.
+    pub(crate) deliveries: u32,
+}
+
+/// A worker lists the attempts that it still holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Heartbeat {
+    pub(crate) worker: Process,
+    /// Counts the heartbeats of the worker.
+    pub(crate) number: u32,
+    pub(crate) jobs: Jobs,
+}
+
+/// What became of the attempts that a heartbeat listed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeartbeatReply {
+    pub(crate) worker: Process,
+    /// That of the heartbeat.
+    pub(crate) number: u32,
+    pub(crate) held: Jobs,
+    pub(crate) lost: Jobs,
+    pub(crate) cancelled: Jobs,
+}
+
+/// A worker gives a granted or requested attempt back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Release {
+    pub(crate) worker: Process,
+    pub(crate) grant: Grant,
 }
 
 impl ControlMessage {
     /// The worker that sends or receives it, and whether the worker receives it.
     pub(crate) const fn worker(&self) -> (Process, bool) {
         match self {
-            Self::Claim { worker, .. } | Self::Heartbeat { worker, .. } | Self::Release { worker, .. } => {
-                (*worker, false)
+            Self::Claim(request) => (request.worker, false),
+            Self::Heartbeat(heartbeat) => (heartbeat.worker, false),
+            Self::Release(release) => (release.worker, false),
+            Self::HeartbeatReply(reply) => (reply.worker, true),
+            Self::Released(release) => (release.worker, true),
+            Self::Granted { worker, .. } | Self::ReportKept { worker, .. } | Self::Stop { worker, .. } => {
+                (*worker, true)
             }
-            Self::Granted { worker, .. }
-            | Self::HeartbeatReply { worker, .. }
-            | Self::Released { worker, .. }
-            | Self::ReportKept { worker, .. }
-            | Self::Stop { worker, .. } => (*worker, true),
         }
     }
 }
@@ -120,12 +157,12 @@ impl ControlMessage {
 impl fmt::Display for ControlMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Claim { claim, .. } => write!(f, "the request for claim {claim}"),
+            Self::Claim(request) => write!(f, "the request for claim {}", request.claim),
             Self::Granted { claim, .. } => write!(f, "the reply to claim {claim}"),
-            Self::Heartbeat { .. } => f.write_str("a heartbeat"),
-            Self::HeartbeatReply { .. } => f.write_str("the reply to a heartbeat"),
-            Self::Release { grant, .. } => write!(f, "the release of claim {}", grant.claim),
-            Self::Released { grant, .. } => write!(f, "the reply to the release of claim {}", grant.claim),
+            Self::Heartbeat(_) => f.write_str("a heartbeat"),
+            Self::HeartbeatReply(_) => f.write_str("the reply to a heartbeat"),
+            Self::Release(release) => write!(f, "the release of claim {}", release.grant.claim),
+            Self::Released(release) => write!(f, "the reply to the release of claim {}", release.grant.claim),
             Self::ReportKept { job, .. } => write!(f, "the notice that the result of call {} is on record", job.call),
             Self::Stop { job, .. } => write!(f, "the notice to stop call {}", job.call),
         }

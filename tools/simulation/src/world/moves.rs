@@ -2,7 +2,13 @@
 
 use redial_records::InboxItem;
 
-use super::{dispatcher::OperationKind, ids::CallNo, messages::Job, state::World, transaction::CommitOutcome};
+use super::{
+    dispatcher::{Cancel, OperationKind},
+    ids::CallNo,
+    messages::Job,
+    state::World,
+    transaction::CommitOutcome,
+};
 use crate::{
     Mutation,
     plan::{Move, MoveKind},
@@ -100,7 +106,7 @@ impl World {
         let call = (pick & 0xff) as usize % self.tables.calls.len();
         if self.tables.calls[call].is_open() && self.nats_up {
             self.log(|| format!("a client cancels call {call}"));
-            self.dispatchers[d].begin(OperationKind::Cancel { call: call as CallNo, for_client: true });
+            self.dispatchers[d].begin(OperationKind::Cancel(Cancel { call: call as CallNo, for_client: true }));
         }
     }
 

@@ -3,7 +3,7 @@
 use super::{
     dispatcher::OperationKind,
     ids::Process,
-    messages::{ControlMessage, Job, JobMessage, Jobs, Report, ResultMessage},
+    messages::{ClaimRequest, ControlMessage, Heartbeat, HeartbeatReply, Job, JobMessage, Jobs, Report, ResultMessage},
     state::World,
     transaction::CommitOutcome,
 };
@@ -70,25 +70,19 @@ impl World {
         let d = (pick >> 16) as usize % self.dispatchers.len();
         let commit = CommitOutcome::of(pick);
         match message {
-            ControlMessage::Claim { worker, claim, jobs, deliveries } => {
-                self.answer_claim(d, commit, (worker, claim, jobs, deliveries));
-            }
-            ControlMessage::Heartbeat { worker, heartbeat, jobs } => {
-                self.answer_renew(d, commit, (worker, heartbeat, jobs))
-            }
-            ControlMessage::Release { worker, grant } => {
-                self.dispatchers[d].begin(OperationKind::Release { worker, grant })
-            }
+            ControlMessage::Claim(request) => self.answer_claim(d, commit, &request),
+            ControlMessage::Heartbeat(heartbeat) => self.answer_heartbeat(d, commit, &heartbeat),
+            ControlMessage::Release(release) => self.dispatchers[d].begin(OperationKind::Release(release)),
             _ => {}
         }
     }
 
-    fn answer_claim(&mut self, d: usize, commit: CommitOutcome, pending: (Process, u32, Jobs, u32)) {
-        let (worker, claim, jobs, deliveries) = pending;
+    fn answer_claim(&mut self, d: usize, commit: CommitOutcome, request: &ClaimRequest) {
+        let ClaimRequest { worker, claim, .. } = *request;
         let granted = self.transaction(d, commit, |world| {
             let mut granted = Jobs::default();
-            for job in jobs.as_slice() {
-                if let Some(job) = world.claim(worker, claim, *job, deliveries) {
+            for job in request.jobs.as_slice() {
+                if let Some(job) = world.claim(worker, claim, *job, request.deliveries) {
                     granted.push(job);
                 }
             }
@@ -100,8 +94,9 @@ impl World {
         }
     }
 
-    fn answer_renew(&mut self, d: usize, commit: CommitOutcome, (worker, heartbeat, jobs): (Process, u32, Jobs)) {
-        let answer = self.transaction(d, commit, |world| {
+    fn answer_heartbeat(&mut self, d: usize, commit: CommitOutcome, heartbeat: &Heartbeat) {
+        let Heartbeat { worker, number, jobs } = *heartbeat;
+        let reply = self.transaction(d, commit, |world| {
             let (mut held, mut lost, mut cancelled) = (Jobs::default(), Jobs::default(), Jobs::default());
             for job in jobs.as_slice() {
                 match world.renew(worker, *job) {
@@ -114,10 +109,10 @@ impl World {
                     None => lost.push(*job),
                 }
             }
-            ControlMessage::HeartbeatReply { worker, heartbeat, held, lost, cancelled }
+            HeartbeatReply { worker, number, held, lost, cancelled }
         });
-        if let Some(answer) = answer {
-            self.send(answer);
+        if let Some(reply) = reply {
+            self.send(ControlMessage::HeartbeatReply(reply));
         }
     }
 }

@@ -3,7 +3,7 @@
 use redial_proto::ErrorClass;
 
 use super::{
-    messages::{ControlMessage, Job, Outcome, Report},
+    messages::{ControlMessage, Job, Outcome, Release, Report},
     state::World,
 };
 
@@ -11,15 +11,13 @@ impl World {
     pub(super) fn receive(&mut self, w: usize, message: ControlMessage) {
         match message {
             ControlMessage::Granted { claim, jobs, .. } => self.granted(w, claim, &jobs),
-            ControlMessage::HeartbeatReply { heartbeat, held, lost, cancelled, .. } => {
-                self.renewed(w, heartbeat, [&held, &lost, &cancelled])
-            }
-            ControlMessage::Released { grant, .. } => {
+            ControlMessage::HeartbeatReply(reply) => self.renewed(w, &reply),
+            ControlMessage::Released(Release { grant, .. }) => {
                 self.workers[w].releases.retain(|release| *release != grant);
             }
             ControlMessage::ReportKept { job, .. } => self.forget(w, job, true),
             ControlMessage::Stop { job, .. } => self.cancelled(w, job),
-            ControlMessage::Claim { .. } | ControlMessage::Heartbeat { .. } | ControlMessage::Release { .. } => {}
+            ControlMessage::Claim(_) | ControlMessage::Heartbeat(_) | ControlMessage::Release(_) => {}
         }
     }
 
