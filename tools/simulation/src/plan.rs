@@ -57,7 +57,7 @@ pub enum MoveKind {
     Event,
     /// Time passes.
     Tick,
-    /// A client submits a call or a task, or submits it again because it got no answer.
+    /// A client submits a call or a task, or submits it again because it got no acknowledgement.
     Submit,
     /// A client cancels a call.
     CancelCall,
@@ -88,7 +88,7 @@ pub enum MoveKind {
     /// A worker is cut off from the network, or reconnected.
     CutWorker,
     /// A worker is asked to stop: it releases what it can.
-    DrainWorker,
+    StopWorker,
     /// A dispatcher process is killed; another one starts.
     KillDispatcher,
     /// NATS goes down, or up again.
@@ -118,7 +118,7 @@ const WEIGHTS: [(MoveKind, u8, u8); 22] = [
     (MoveKind::KillWorker, 3, 2),
     (MoveKind::PauseWorker, 4, 2),
     (MoveKind::CutWorker, 3, 1),
-    (MoveKind::DrainWorker, 2, 2),
+    (MoveKind::StopWorker, 2, 2),
     (MoveKind::KillDispatcher, 3, 3),
     (MoveKind::ToggleNats, 2, 4),
     (MoveKind::Wipe, 1, 1),

@@ -6,15 +6,15 @@ use super::{
     ledger::Execution,
     messages::{ClaimRequest, ControlMessage, Grant, Jobs, Release},
     state::World,
-    worker::{Held, PendingClaim, SLOTS},
+    worker::{Held, PERMITS, PendingClaim},
 };
 use crate::Invariant;
 
 impl World {
     /// Pulls jobs for the free permits and claims them.
     pub(super) fn pull(&mut self, w: usize) {
-        let free = self.workers[w].free_slots();
-        let (mut jobs, mut messages, mut deliveries) = (Jobs::default(), [0; SLOTS], 0);
+        let free = self.workers[w].free_permits();
+        let (mut jobs, mut messages, mut deliveries) = (Jobs::default(), [0; PERMITS], 0);
         for message in self.jobs.iter_mut().filter(|message| message.redeliver_at <= self.now).take(free) {
             message.redeliver_at = self.now + ACK_WAIT;
             message.deliveries += 1;

@@ -16,8 +16,8 @@ impl World {
     /// Runs one of the possible events; false if there is none.
     pub(super) fn next_event(&mut self, pick: u32) -> bool {
         let counts = [
-            self.deliverable_control_messages(),
-            self.operations(),
+            self.control_messages_to_deliver(),
+            self.operations_to_step(),
             self.results_to_take(),
             self.tools_that_run(),
             self.workers_that_can_pull(),
@@ -34,8 +34,8 @@ impl World {
             kind += 1;
         }
         match kind {
-            0 => self.deliver_next(n, pick),
-            1 => self.next_work(n, CommitOutcome::of(pick)),
+            0 => self.next_control_message(n, pick),
+            1 => self.next_operation(n, CommitOutcome::of(pick)),
             2 => self.take_result(n, pick),
             3 => self.run_tool(n, pick >> 16),
             4 => self.next_pull(n),
@@ -44,14 +44,14 @@ impl World {
         true
     }
 
-    fn deliverable_control_messages(&self) -> usize {
+    fn control_messages_to_deliver(&self) -> usize {
         if !self.nats_up {
             return 0;
         }
         self.control_messages.iter().filter(|message| self.can_deliver(message)).count()
     }
 
-    fn deliver_next(&mut self, n: usize, pick: u32) {
+    fn next_control_message(&mut self, n: usize, pick: u32) {
         let found = (0..self.control_messages.len()).filter(|at| self.can_deliver(&self.control_messages[*at])).nth(n);
         if let Some(at) = found {
             let message = self.control_messages.remove(at);
@@ -59,14 +59,14 @@ impl World {
         }
     }
 
-    fn operations(&self) -> usize {
+    fn operations_to_step(&self) -> usize {
         if !self.postgres_up {
             return 0;
         }
         self.dispatchers.iter().map(|dispatcher| dispatcher.operations.len()).sum()
     }
 
-    fn next_work(&mut self, mut n: usize, commit: CommitOutcome) {
+    fn next_operation(&mut self, mut n: usize, commit: CommitOutcome) {
         for d in 0..self.dispatchers.len() {
             let operations = self.dispatchers[d].operations.len();
             if n < operations {
@@ -159,11 +159,11 @@ impl World {
         if !self.nats_up || !waits() {
             return 0;
         }
-        self.workers.iter().filter(|worker| worker.free_slots() > 0).count()
+        self.workers.iter().filter(|worker| worker.free_permits() > 0).count()
     }
 
     fn next_pull(&mut self, n: usize) {
-        let found = (0..self.workers.len()).filter(|w| self.workers[*w].free_slots() > 0).nth(n);
+        let found = (0..self.workers.len()).filter(|w| self.workers[*w].free_permits() > 0).nth(n);
         if let Some(w) = found {
             self.pull(w);
         }
@@ -175,10 +175,10 @@ impl World {
             if self.violation.is_some() {
                 return;
             }
-            if self.deliverable_control_messages() > 0 {
-                self.deliver_next(0, 0);
-            } else if self.operations() > 0 {
-                self.next_work(0, CommitOutcome::Committed);
+            if self.control_messages_to_deliver() > 0 {
+                self.next_control_message(0, 0);
+            } else if self.operations_to_step() > 0 {
+                self.next_operation(0, CommitOutcome::Committed);
             } else {
                 return;
             }

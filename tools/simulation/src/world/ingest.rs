@@ -39,12 +39,12 @@ impl World {
             Progress::More(operation) if self.dispatchers[d].process == process => {
                 self.dispatchers[d].operations.push(operation)
             }
-            Progress::Done => self.answer_release(&operation.kind),
+            Progress::Done => self.reply_to_release(&operation.kind),
             _ => {}
         }
     }
 
-    fn look(&mut self, d: usize, operation: Operation, commit: CommitOutcome) -> Progress {
+    fn read_call(&mut self, d: usize, operation: Operation, commit: CommitOutcome) -> Progress {
         let call = operation.kind.call();
         match self.transaction(d, commit, |world| world.row(call)) {
             Some(row) => Progress::More(Operation { seen: Some(row), ..operation }),
@@ -61,7 +61,7 @@ impl World {
         }
         let transition = match &operation.seen {
             None if message.report.outcome.class.is_none() => Some(success(&message.report)),
-            None => return self.look(d, operation, commit),
+            None => return self.read_call(d, operation, commit),
             Some(row) => self.result(row, &message.report),
         };
         let Some(transition) = transition else { return self.record_late(d, operation, message, commit) };
@@ -71,7 +71,7 @@ impl World {
                 self.acknowledge(message);
                 Progress::Done
             }
-            Some(None) => self.look(d, operation, CommitOutcome::Committed),
+            Some(None) => self.read_call(d, operation, CommitOutcome::Committed),
             // It is unknown whether the transaction was committed, so the operation starts again.
             None if self.has(Mutation::AckBeforeCommit) => Progress::Dropped,
             None => Progress::More(Operation { seen: None, ..operation }),
@@ -110,7 +110,7 @@ impl World {
         message: &ResultMessage,
         commit: CommitOutcome,
     ) -> Progress {
-        let kept = self.transaction(d, commit, |world| {
+        let recorded = self.transaction(d, commit, |world| {
             let Report { job, worker, outcome } = message.report;
             let same = |row: &AttemptRow| (row.job, row.worker, row.class) == (job, worker, outcome.class);
             let known = world.tables.attempts.iter().any(same) || world.tables.late.contains(&(job, worker));
@@ -118,7 +118,7 @@ impl World {
                 world.tables.late.push((job, worker));
             }
         });
-        match kept {
+        match recorded {
             Some(()) => {
                 self.log(|| format!("    the result of call {} came too late", message.report.job.call));
                 self.acknowledge(message);
@@ -142,7 +142,7 @@ impl World {
                 self.report_violation(Invariant::AcknowledgedReportIsKept, found);
             }
         }
-        self.send(ControlMessage::ReportKept { worker, job });
+        self.send(ControlMessage::ReportRecorded { worker, job });
     }
 
     // ---- Releases ----
@@ -163,7 +163,7 @@ impl World {
             });
             return done.map_or(Progress::Dropped, |()| Progress::More(Operation { given_up: true, ..operation }));
         }
-        let Some(row) = &operation.seen else { return self.look(d, operation, commit) };
+        let Some(row) = &operation.seen else { return self.read_call(d, operation, commit) };
         let any_claim = self.has(Mutation::ReleaseWithoutClaim);
         let held = row.worker == worker && row.attempt == grant.job.attempt && (row.claim == grant.claim || any_claim);
         let transition = self.plan(grant.job.call, row, &CallEvent::Released, 0.0).filter(|_| held);
@@ -182,7 +182,7 @@ impl World {
         }
     }
 
-    fn answer_release(&mut self, kind: &OperationKind) {
+    fn reply_to_release(&mut self, kind: &OperationKind) {
         if let OperationKind::Release(release) = *kind {
             self.send(ControlMessage::Released(release));
         }
@@ -197,7 +197,7 @@ impl World {
         Cancel { call, for_client }: Cancel,
         commit: CommitOutcome,
     ) -> Progress {
-        let Some(row) = &operation.seen else { return self.look(d, operation, commit) };
+        let Some(row) = &operation.seen else { return self.read_call(d, operation, commit) };
         let Some(transition) = self.plan(call, row, &CallEvent::Cancel, 0.0) else { return Progress::Done };
         match self.transaction(d, commit, |world| world.apply(&transition)) {
             Some(Some(facts)) => {

@@ -97,7 +97,7 @@ pub(crate) enum ControlMessage {
     HeartbeatReply(HeartbeatReply),
     Release(Release),
     Released(Release),
-    ReportKept { worker: Process, job: Job },
+    ReportRecorded { worker: Process, job: Job },
     Stop { worker: Process, job: Job },
 }
 
@@ -147,7 +147,7 @@ impl ControlMessage {
             Self::Release(release) => (release.worker, false),
             Self::HeartbeatReply(reply) => (reply.worker, true),
             Self::Released(release) => (release.worker, true),
-            Self::Granted { worker, .. } | Self::ReportKept { worker, .. } | Self::Stop { worker, .. } => {
+            Self::Granted { worker, .. } | Self::ReportRecorded { worker, .. } | Self::Stop { worker, .. } => {
                 (*worker, true)
             }
         }
@@ -163,7 +163,9 @@ impl fmt::Display for ControlMessage {
             Self::HeartbeatReply(_) => f.write_str("the reply to a heartbeat"),
             Self::Release(release) => write!(f, "the release of claim {}", release.grant.claim),
             Self::Released(release) => write!(f, "the reply to the release of claim {}", release.grant.claim),
-            Self::ReportKept { job, .. } => write!(f, "the notice that the result of call {} is on record", job.call),
+            Self::ReportRecorded { job, .. } => {
+                write!(f, "the notice that the result of call {} is on record", job.call)
+            }
             Self::Stop { job, .. } => write!(f, "the notice to stop call {}", job.call),
         }
     }

@@ -215,7 +215,7 @@ impl World {
                 self.ledger.disturbed[process] = true;
                 self.workers[w].cut = cut;
             }
-            MoveKind::DrainWorker => {
+            MoveKind::StopWorker => {
                 self.log(|| format!("worker {w} is asked to stop"));
                 self.shut_down(w, pick & 1 == 1);
                 self.replace_if_stopped(w);

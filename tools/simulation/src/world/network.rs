@@ -70,14 +70,14 @@ impl World {
         let d = (pick >> 16) as usize % self.dispatchers.len();
         let commit = CommitOutcome::of(pick);
         match message {
-            ControlMessage::Claim(request) => self.answer_claim(d, commit, &request),
-            ControlMessage::Heartbeat(heartbeat) => self.answer_heartbeat(d, commit, &heartbeat),
+            ControlMessage::Claim(request) => self.reply_to_claim(d, commit, &request),
+            ControlMessage::Heartbeat(heartbeat) => self.reply_to_heartbeat(d, commit, &heartbeat),
             ControlMessage::Release(release) => self.dispatchers[d].begin(OperationKind::Release(release)),
             _ => {}
         }
     }
 
-    fn answer_claim(&mut self, d: usize, commit: CommitOutcome, request: &ClaimRequest) {
+    fn reply_to_claim(&mut self, d: usize, commit: CommitOutcome, request: &ClaimRequest) {
         let ClaimRequest { worker, claim, .. } = *request;
         let granted = self.transaction(d, commit, |world| {
             let mut granted = Jobs::default();
@@ -94,7 +94,7 @@ impl World {
         }
     }
 
-    fn answer_heartbeat(&mut self, d: usize, commit: CommitOutcome, heartbeat: &Heartbeat) {
+    fn reply_to_heartbeat(&mut self, d: usize, commit: CommitOutcome, heartbeat: &Heartbeat) {
         let Heartbeat { worker, number, jobs } = *heartbeat;
         let reply = self.transaction(d, commit, |world| {
             let (mut held, mut lost, mut cancelled) = (Jobs::default(), Jobs::default(), Jobs::default());

@@ -15,7 +15,7 @@ impl World {
             ControlMessage::Released(Release { grant, .. }) => {
                 self.workers[w].releases.retain(|release| *release != grant);
             }
-            ControlMessage::ReportKept { job, .. } => self.forget(w, job, true),
+            ControlMessage::ReportRecorded { job, .. } => self.forget(w, job, true),
             ControlMessage::Stop { job, .. } => self.cancelled(w, job),
             ControlMessage::Claim(_) | ControlMessage::Heartbeat(_) | ControlMessage::Release(_) => {}
         }

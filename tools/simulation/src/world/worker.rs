@@ -9,7 +9,7 @@ use super::{
 };
 
 /// Attempts that it runs at the same time.
-pub(super) const SLOTS: usize = 2;
+pub(super) const PERMITS: usize = 2;
 /// A process; another one replaces it when it dies.
 #[derive(Clone, Debug)]
 pub(super) struct Worker {
@@ -50,7 +50,7 @@ pub(super) struct PendingClaim {
     pub(super) deliveries: u32,
     pub(super) sent: Ms,
     /// Sequence numbers of the jobs' messages.
-    pub(super) messages: [u32; SLOTS],
+    pub(super) messages: [u32; PERMITS],
 }
 
 impl Worker {
@@ -74,11 +74,11 @@ impl Worker {
         self.held.is_empty() && self.claims.is_empty() && self.releases.is_empty()
     }
 
-    pub(super) fn free_slots(&self) -> usize {
+    pub(super) fn free_permits(&self) -> usize {
         let running = self.held.iter().filter(|held| !held.reported).count();
         let pending: usize = self.claims.iter().map(|pending| pending.jobs.as_slice().len()).sum();
         let full = self.paused || self.cut || self.stopping || self.held.len() >= Jobs::MAX;
-        if full { 0 } else { SLOTS.saturating_sub(running + pending) }
+        if full { 0 } else { PERMITS.saturating_sub(running + pending) }
     }
 
     /// When its next timer is due.
