@@ -36,7 +36,7 @@ pub(crate) fn since(time: Time) -> Ms {
     time.timestamp_millis()
 }
 
-/// The time as the engine's outage detector takes it.
-pub(crate) fn uptime(now: Ms) -> Duration {
+/// A time or a span as the engine's outage detector takes it.
+pub(crate) fn duration(now: Ms) -> Duration {
     Duration::from_millis(now.unsigned_abs())
 }

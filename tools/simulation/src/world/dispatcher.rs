@@ -1,11 +1,9 @@
 //! A dispatcher process and its unfinished operations.
 
-use std::time::Duration;
-
 use redial_engine::outage::OutageDetector;
 
 use super::{
-    clock::{LEASE, LONGEST_RECONNECT, Ms},
+    clock::{LEASE, LONGEST_RECONNECT, Ms, duration},
     ids::{CallNo, Process},
     messages::{Release, ResultMessage},
     tables::CallRow,
@@ -63,9 +61,8 @@ impl OperationKind {
 }
 
 impl Dispatcher {
-    pub(super) const fn new(process: Process, now: Ms) -> Self {
-        let (lease, reconnect) = (Duration::from_millis(LEASE as u64), Duration::from_millis(LONGEST_RECONNECT as u64));
-        let detector = OutageDetector::new(lease, reconnect, Duration::from_millis(now as u64));
+    pub(super) fn new(process: Process, now: Ms) -> Self {
+        let detector = OutageDetector::new(duration(LEASE), duration(LONGEST_RECONNECT), duration(now));
         Self { process, detector, outage: 0, stream: None, look_failed: false, looked_at: 0, operations: Vec::new() }
     }
 

@@ -37,7 +37,7 @@ impl World {
         };
         match progress {
             Progress::More(operation) if self.dispatchers[d].process == process => {
-                self.dispatchers[d].operations.push(operation)
+                self.dispatchers[d].operations.push(operation);
             }
             Progress::Done => self.reply_to_release(&operation.kind),
             _ => {}

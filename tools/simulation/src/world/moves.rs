@@ -33,10 +33,10 @@ impl World {
             MoveKind::CheckStreams => self.check_streams(d),
             MoveKind::KillDispatcher => self.kill_dispatcher(d),
             MoveKind::LoseControlMessage | MoveKind::DuplicateControlMessage => {
-                self.disturb_control_messages(one.kind, pick)
+                self.disturb_control_messages(one.kind, pick);
             }
             MoveKind::LoseJob | MoveKind::RepeatJob | MoveKind::RepeatReport | MoveKind::Wipe => {
-                self.disturb_streams(one.kind, pick)
+                self.disturb_streams(one.kind, pick);
             }
             MoveKind::ToggleNats => self.toggle_nats(),
             MoveKind::TogglePostgres => self.toggle_postgres(),
@@ -120,7 +120,7 @@ impl World {
         if row.exists && !row.state.is_terminal() {
             self.log(|| format!("a client cancels task {task}"));
             self.transaction(d, CommitOutcome::of(pick), |world| {
-                world.tables.add_to_inbox(task as u8, InboxItem::Cancel)
+                world.tables.add_to_inbox(task as u8, InboxItem::Cancel);
             });
         }
     }

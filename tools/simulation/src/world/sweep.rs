@@ -11,7 +11,7 @@ use redial_engine::{
 use redial_proto::CallState;
 use redial_records::{CallRecord, RetryBucket, Transition};
 
-use super::{clock::uptime, ids::CallNo, state::World, tables::CallRow, transaction::CommitOutcome};
+use super::{clock::duration, ids::CallNo, state::World, tables::CallRow, transaction::CommitOutcome};
 use crate::Mutation;
 
 /// Jobs published up to this long before the last successful check may have been lost, in ms.
@@ -25,7 +25,7 @@ impl World {
             return;
         }
         self.log(|| format!("dispatcher {d} sweeps"));
-        let grace = self.dispatchers[d].detector.grace(uptime(self.now));
+        let grace = self.dispatchers[d].detector.grace(duration(self.now));
         // Effects follow only if the transaction is committed and the dispatcher still lives.
         let mut written = std::mem::take(&mut self.written);
         let done = self.transaction(d, commit, |world| {
@@ -47,7 +47,7 @@ impl World {
     /// Tells the outage detector of a sweep. The dispatcher checked the streams and swept every second until now,
     /// unless a server was down: then its connection broke in between.
     fn begin_sweep(&mut self, d: usize) {
-        let (outages, now, up) = (self.outages, uptime(self.now), self.nats_up && self.postgres_up);
+        let (outages, now, up) = (self.outages, duration(self.now), self.nats_up && self.postgres_up);
         let dispatcher = &mut self.dispatchers[d];
         let connected = up && dispatcher.outage == outages;
         dispatcher.outage = outages;
@@ -85,7 +85,7 @@ impl World {
         let (now, stream, up) = (self.now, self.stream, self.nats_up && self.postgres_up);
         let dispatcher = &mut self.dispatchers[d];
         let had_failed = std::mem::replace(&mut dispatcher.look_failed, !up);
-        dispatcher.detector.observe(Observation::LookEnded { began: uptime(now), failed: !up }, uptime(now));
+        dispatcher.detector.observe(Observation::LookEnded { began: duration(now), failed: !up }, duration(now));
         if !up {
             return;
         }
