@@ -82,7 +82,7 @@ impl Fixture {
         let mut fixture = Self { stack, dispatchers: Vec::new(), workers: Vec::new() };
         for _ in 0..DISPATCHERS {
             let dispatcher = fixture.dispatcher();
-            dispatcher.line("dispatcher is ready").await;
+            dispatcher.line("Dispatcher started").await;
             fixture.dispatchers.push(dispatcher);
         }
         for _ in 0..WORKERS {

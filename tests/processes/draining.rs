@@ -75,8 +75,8 @@ async fn a_dispatcher_that_is_stopped_under_load_loses_nothing() {
         })
     };
     let (mut leaving, staying) = (dispatcher(), dispatcher());
-    leaving.line("dispatcher is ready").await;
-    staying.line("dispatcher is ready").await;
+    leaving.line("Dispatcher started").await;
+    staying.line("Dispatcher started").await;
     let worker = start_obedient_worker(stack.servers.nats_url(), &stack.ledger, Duration::from_secs(30));
     stack.offered(&Effect::ALL.map(Effect::as_str)).await;
     for round in 0..3 {
@@ -86,7 +86,7 @@ async fn a_dispatcher_that_is_stopped_under_load_loses_nothing() {
         leaving.terminate();
         assert!(leaving.ended().await.success(), "{}", leaving.output());
         leaving = dispatcher();
-        leaving.line("dispatcher is ready").await;
+        leaving.line("Dispatcher started").await;
     }
     stack.drained(Duration::from_secs(30)).await;
     stack.settled().await;

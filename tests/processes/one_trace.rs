@@ -40,7 +40,7 @@ async fn a_call_with_a_retry_is_one_trace_over_dispatcher_and_worker() {
     let stack = Stack::on(Servers::start().await).await;
     let (nats, database) = (stack.servers.nats_url(), stack.servers.database_url());
     let dispatcher = role("dispatcher", &collector, &["--nats-url", nats, "--database-url", database]);
-    dispatcher.line("dispatcher is ready").await;
+    dispatcher.line("Dispatcher started").await;
     let worker = role("worker", &collector, &["--nats-url", nats, "--tools", manifest.to_str().unwrap()]);
     stack.offered(&["stock"]).await;
     let call = stack.call("stock", json!({})).await;
@@ -95,7 +95,7 @@ async fn a_model_turn_is_a_chat_in_the_trace() {
     let stack = Stack::on(Servers::start().await).await;
     let (nats, database) = (stack.servers.nats_url(), stack.servers.database_url());
     let dispatcher = role("dispatcher", &collector, &["--nats-url", nats, "--database-url", database]);
-    dispatcher.line("dispatcher is ready").await;
+    dispatcher.line("Dispatcher started").await;
     let worker = role("worker", &collector, &["--nats-url", nats, "--models", models.to_str().unwrap()]);
     stack.offered(&["model-parrot"]).await;
     let submission = TaskSubmission {

@@ -73,7 +73,7 @@ pub async fn run(
     if let Err(error) = context.queue.health().await {
         tracing::warn!(%error, "NATS does not answer; requests are taken once it is back");
     }
-    tracing::info!("dispatcher is ready");
+    tracing::info!("Dispatcher started");
     ready();
     shutdown.cancelled().await;
     tracing::info!("dispatcher is stopping: finishing what it has begun");

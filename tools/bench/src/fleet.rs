@@ -112,12 +112,14 @@ impl Program {
     }
 }
 
-/// Every role logs that it is ready, and nothing before that contains the word alone.
+/// What each role logs once it serves.
+const STARTED: [&str; 2] = ["Dispatcher started", "Worker started"];
+
 async fn ready(process: &Process, log: &Path) -> anyhow::Result<()> {
     let began = Instant::now();
     loop {
         let text = fs::read_to_string(log)?;
-        if text.contains(" ready") {
+        if STARTED.iter().any(|line| text.contains(line)) {
             return Ok(());
         }
         if let Some(status) = process.exit_status() {

@@ -189,7 +189,7 @@ impl Fixture {
 
     /// Waits until a dispatcher answers requests.
     pub(crate) async fn dispatcher_is_ready(&self, n: usize) {
-        self.dispatchers[n].process.line("dispatcher is ready").await;
+        self.dispatchers[n].process.line("Dispatcher started").await;
     }
 
     /// The proxy of a connection.
