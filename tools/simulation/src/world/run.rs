@@ -50,7 +50,7 @@ impl World {
         (self.log_lines.take().unwrap_or_default(), ended)
     }
 
-    pub(super) fn begin(&mut self, setup: Setup, mutation: Option<Mutation>) {
+    fn begin(&mut self, setup: Setup, mutation: Option<Mutation>) {
         (self.setup, self.mutation, self.now) = (setup, mutation, 0);
         redial_engine::mutation::activate(mutation.and_then(Mutation::of_engine));
         self.tables.clear();
