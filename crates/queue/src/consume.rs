@@ -91,7 +91,7 @@ impl Deliveries {
     async fn pause(&mut self, error: &QueueError) {
         self.failures = self.failures.saturating_add(1);
         let wait = RECONNECT.after(self.failures);
-        tracing::warn!(wait_ms = wait.as_millis(), %error, "could not take messages from NATS");
+        tracing::warn!(wait_ms = wait.as_millis(), %error, "Failed to take messages from NATS");
         tokio::time::sleep(wait).await;
     }
 }

@@ -70,7 +70,7 @@ impl Request {
         match body {
             Ok(body) => self.send(HeaderMap::new(), body).await,
             Err(error) => {
-                tracing::error!(subject = %self.subject, %error, "could not encode a reply");
+                tracing::error!(subject = %self.subject, %error, "Failed to encode a reply");
                 Box::pin(self.reply_error(&error.into_api())).await;
             }
         }
@@ -96,7 +96,7 @@ impl Request {
             client.publish_with_headers(reply.clone(), headers, body).await
         };
         if let Err(error) = sent {
-            tracing::warn!(subject = %self.subject, %error, "could not send a reply");
+            tracing::warn!(subject = %self.subject, %error, "Failed to send a reply");
         }
     }
 }

@@ -75,7 +75,7 @@ impl Supervised {
     pub async fn stop(mut self) {
         self.shutdown.cancel();
         if let Err(error) = (&mut self.task).await {
-            tracing::error!(%error, "the supervision of a server failed");
+            tracing::error!(%error, "Supervision of a server failed");
         }
     }
 }
@@ -99,12 +99,12 @@ async fn watch_over<S: Server>(
             status = server.ended() => status,
             () = shutdown.cancelled() => {
                 let status = server.stop().await;
-                tracing::debug!(server = S::NAME, %status, "stopped a server");
+                tracing::debug!(server = S::NAME, %status, "Stopped a server");
                 return;
             }
         };
         tell.send_replace(None);
-        tracing::warn!(server = S::NAME, %status, "a server died; restarting it");
+        tracing::warn!(server = S::NAME, %status, "A server died; restarting it");
         // It holds the lock of the folder.
         drop(server);
         let mut delay = Duration::ZERO;
@@ -117,7 +117,7 @@ async fn watch_over<S: Server>(
             server = restart::<S>(&config, delay, &mut delays) => server,
             () = shutdown.cancelled() => return,
         };
-        tracing::info!(server = S::NAME, pid = restarted.pid(), "restarted a server");
+        tracing::info!(server = S::NAME, pid = restarted.pid(), "Restarted a server");
         tell.send_replace(Some(restarted.pid()));
         server = restarted;
     }
@@ -128,7 +128,7 @@ async fn restart<S: Server>(config: &S::Config, mut delay: Duration, delays: &mu
         tokio::time::sleep(delay).await;
         match S::start(config.clone()).await {
             Ok(server) => return server,
-            Err(error) => tracing::error!(server = S::NAME, %error, "could not restart a server; trying again"),
+            Err(error) => tracing::error!(server = S::NAME, %error, "Failed to restart a server; trying again"),
         }
         delay = delays.next_wait();
     }

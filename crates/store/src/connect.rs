@@ -57,7 +57,7 @@ impl Store {
     pub async fn connect(config: &StoreConfig) -> Result<Self, StoreError> {
         let store = Self::open(config)?;
         let report = |error: StoreError, wait: Duration| {
-            tracing::warn!(%error, wait_ms = wait.as_millis(), "waiting for Postgres");
+            tracing::warn!(%error, wait_ms = wait.as_millis(), "Waiting for Postgres");
         };
         RECONNECT.retry(|| store.check(), StoreError::is_transient, report).await?;
         Ok(store)
@@ -154,7 +154,7 @@ impl Store {
             match self.run(work()).await {
                 Err(error) if error.is_transient() && tries < 3 => {
                     tries += 1;
-                    tracing::debug!(%error, tries, "trying the statement again");
+                    tracing::debug!(%error, tries, "Retrying a statement");
                 }
                 done => return done,
             }

@@ -78,12 +78,12 @@ impl Known {
         self.version = version;
         match read(path).await {
             Ok(agents) => {
-                tracing::info!(file = %path.display(), agents = agents.len(), "the agents were read again");
+                tracing::info!(file = %path.display(), agents = agents.len(), "Reloaded the agents");
                 self.declared.agents = Arc::new(agents);
                 self.declared.trouble = None;
             }
             Err(error) => {
-                tracing::error!(error = error.message, "the agents stay as they were");
+                tracing::error!(error = error.message, "Failed to reload the agents; the previous ones stay in use");
                 self.declared.trouble = Some(error.message.into());
             }
         }

@@ -104,7 +104,7 @@ async fn settle(context: &Context, delivery: &Delivery, errors: &[ApiError]) {
             })
             .collect();
         if let Err(error) = context.store.keep_dead_letters(&kept).await {
-            tracing::warn!(%error, "could not keep a rejected submission; it will be delivered again");
+            tracing::warn!(%error, "Failed to store a dead letter; the submission will be delivered again");
             return delivery.nak(PAUSE).await;
         }
     }

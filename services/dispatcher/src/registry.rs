@@ -57,7 +57,7 @@ impl Registry {
 
     async fn read(&self, store: &Store) -> Result<(), StoreError> {
         let tools = compile(store.tools().await?, &self.tools(), |tool, error| {
-            tracing::error!(tool, %error, "left out a registered tool because of its schema");
+            tracing::error!(tool, %error, "Skipped a registered tool because of its schema");
         });
         *self.tools.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tools);
         Ok(())

@@ -120,7 +120,7 @@ impl LockedCalls {
 async fn lock_calls(db: &mut PgConnection, limit: u32) -> Result<Vec<CallRecord>, sqlx::Error> {
     let rows = sqlx::query_file_as!(RawCall, "sql/lock_due_calls.sql", i64::from(limit)).fetch_all(db).await?;
     let readable =
-        |row| CallRecord::try_from(row).inspect_err(|error| tracing::error!(%error, "left out an unreadable call"));
+        |row| CallRecord::try_from(row).inspect_err(|error| tracing::error!(%error, "Skipped an unreadable call"));
     Ok(rows.into_iter().filter_map(|row| readable(row).ok()).collect())
 }
 

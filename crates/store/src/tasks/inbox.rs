@@ -31,7 +31,7 @@ pub(super) async fn read(db: &mut PgConnection, tasks: &[Uuid]) -> Result<(Time,
         match InboxItem::try_from(row) {
             Ok(item) => received.push(Received { id, task: TaskId(task), item }),
             Err(error) => {
-                tracing::error!(%task, item = id, error, "left an unreadable item in the inbox of a task");
+                tracing::error!(%task, item = id, error, "Skipped an unreadable inbox item of a task");
                 unreadable.insert(task);
             }
         }

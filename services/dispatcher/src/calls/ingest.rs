@@ -56,7 +56,7 @@ async fn ingest(context: &Context, shutdown: &CancellationToken, batch: Vec<Deli
     metrics().batch_size("ingest", reports.len());
     let mut pause = Duration::from_millis(50);
     while let Err(error) = settle(context, &reports, &unreadable).await {
-        tracing::warn!(%error, reports = reports.len(), "reports wait for the database");
+        tracing::warn!(%error, reports = reports.len(), "Failed to store reports; trying again");
         if until(shutdown, sleep(pause)).await.is_none() {
             return;
         }
@@ -71,7 +71,7 @@ async fn ingest(context: &Context, shutdown: &CancellationToken, batch: Vec<Deli
 fn decode(batch: &[Delivery]) -> (Vec<Reported>, Vec<DeadLetter>) {
     let (mut reports, mut unreadable) = (Vec::new(), Vec::new());
     let mut reject = |message: String, payload: &[u8]| {
-        tracing::error!(message, "kept a report that cannot be read");
+        tracing::error!(message, "Stored an unreadable report as a dead letter");
         unreadable.push(DeadLetter {
             source: "results",
             code: Code::InvalidMessage,
@@ -223,7 +223,7 @@ async fn keep_late(context: &Context, late: impl Iterator<Item = &Reported>) -> 
     let kept = context.store.keep_late(&reports).await?;
     metrics().results_stale(kept.len() as u64);
     for job in kept {
-        tracing::info!(call = %job.call, attempt = job.attempt, "kept a report that came too late");
+        tracing::info!(call = %job.call, attempt = job.attempt, "Stored a late report");
     }
     Ok(())
 }
@@ -238,7 +238,7 @@ async fn tell_workers(context: &Context, reports: &[Reported]) {
         for ingested in jobs.chunks(5_000) {
             let notice = WorkerNotice { ingested: ingested.to_vec(), cancelled: Vec::new() };
             if let Err(error) = context.queue.publish(&subjects::worker(worker), &notice).await {
-                tracing::debug!(%error, %worker, "a worker was not told that its results are on record");
+                tracing::debug!(%error, %worker, "Failed to notify a worker that its results are on record");
             }
         }
     }

@@ -99,7 +99,7 @@ async fn refresh_if_unknown(context: &Context, incoming: &[Incoming]) {
     let unknown =
         incoming.iter().any(|(submission, _)| submission.as_ref().is_ok_and(|s| !tools.contains_key(&s.tool)));
     if unknown && let Err(error) = context.registry.refresh_gently(&context.store).await {
-        tracing::warn!(%error, "the registry could not be read again");
+        tracing::warn!(%error, "Failed to reload the registry");
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
         let swept = sweep(&context).await;
         context.observe(Observation::SweepEnded { failed: swept.is_err() });
         pause = swept.unwrap_or_else(|error| {
-            tracing::warn!(%error, "the sweep waits for the database");
+            tracing::warn!(%error, "Sweep failed; trying again");
             INTERVAL
         });
     }

@@ -56,7 +56,7 @@ pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>) -> Vec<Ta
     if accepted.iter().any(is_unknown) {
         // A worker may have registered it a moment ago, to another dispatcher.
         if let Err(error) = context.registry.refresh_gently(&context.store).await {
-            tracing::warn!(%error, "the registry could not be read again");
+            tracing::warn!(%error, "Failed to reload the registry");
         }
         accepted = accept_all(&incoming, &declared, &context.registry.tools());
     }

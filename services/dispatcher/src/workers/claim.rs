@@ -106,7 +106,7 @@ fn fit_message(granted: Vec<Granted>) -> (Vec<Grant>, Vec<JobRef>) {
         } else if let Some(grant) = wire(grant) {
             grants.push(grant);
         } else {
-            tracing::error!(call = %job.call, "the arguments on record are not JSON");
+            tracing::error!(call = %job.call, "Arguments on record are not JSON");
         }
     }
     (grants, too_many)

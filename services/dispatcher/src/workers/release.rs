@@ -21,7 +21,7 @@ pub(crate) async fn answer(context: Arc<Context>, request: ReleaseRequest) -> Re
 /// Takes attempts back for a worker that cannot be answered; a failure is left to the end of the leases.
 pub(crate) async fn release(context: &Context, worker: &WorkerId, jobs: &[GrantRef]) {
     if let Err(error) = try_release(context, worker, jobs).await {
-        tracing::warn!(%error, jobs = jobs.len(), "attempts could not be released; their leases will expire");
+        tracing::warn!(%error, jobs = jobs.len(), "Failed to release attempts; their leases will expire");
     }
 }
 
