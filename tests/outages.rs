@@ -7,7 +7,7 @@ use std::{collections::HashSet, path::PathBuf, time::Duration};
 use futures_util::future::join_all;
 use redial_proto::{CallId, CallState, Effect, RetryOverride, Submission};
 use redial_store::{Purpose, Store, StoreConfig};
-use redial_testkit::{Deed, FaultProxy, Paused, Servers, Side, Stack, arguments, obedient, unique_path};
+use redial_testkit::{Deed, FaultProxy, Paused, Servers, Side, Stack, arguments, scripted_tool, unique_path};
 use serde_json::json;
 
 const LONG: Duration = Duration::from_secs(60);
@@ -21,7 +21,7 @@ async fn stack(lease: Duration) -> Stack {
     stack.redeliver_after(Duration::from_secs(2)).await;
     for _ in 0..2 {
         stack.dispatch().await;
-        let tools = Effect::ALL.map(|effect| obedient(effect.as_str(), effect, &stack.ledger));
+        let tools = Effect::ALL.map(|effect| scripted_tool(effect.as_str(), effect, &stack.ledger));
         stack.work(tools.into()).await;
     }
     stack
@@ -103,7 +103,7 @@ async fn a_nats_store_wiped_under_load_loses_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_nats_store_wiped_while_no_role_runs_loses_nothing() {
     let mut stack = Stack::start().await;
-    stack.work(vec![obedient("read", Effect::Read, &stack.ledger)]).await;
+    stack.work(vec![scripted_tool("read", Effect::Read, &stack.ledger)]).await;
     stack.stop_workers().await;
     let waiting: Vec<Submission> = (0..50).map(|n| Submission::new("read", arguments(json!({"n": n})))).collect();
     stack.call_all(&waiting).await;
@@ -112,7 +112,7 @@ async fn a_nats_store_wiped_while_no_role_runs_loses_nothing() {
     stack.servers.wipe_nats();
     stack.servers.start_nats().await;
     stack.dispatch().await;
-    stack.work(vec![obedient("read", Effect::Read, &stack.ledger)]).await;
+    stack.work(vec![scripted_tool("read", Effect::Read, &stack.ledger)]).await;
     each_ran_once(stack, 50).await;
 }
 
@@ -121,7 +121,7 @@ async fn a_nats_store_wiped_while_no_role_runs_loses_nothing() {
 async fn a_retry_keeps_its_time_over_a_restart_of_everything() {
     const PAUSE_MS: i64 = 3_000;
     let mut stack = Stack::start_own().await;
-    stack.work(vec![obedient("read", Effect::Read, &stack.ledger)]).await;
+    stack.work(vec![scripted_tool("read", Effect::Read, &stack.ledger)]).await;
     let orders = json!({"fail": "rate_limited", "times": 1, "retry_after_ms": PAUSE_MS});
     let call = stack.call("read", orders).await;
     stack.is(call, CallState::RetryWait).await;
@@ -133,7 +133,7 @@ async fn a_retry_keeps_its_time_over_a_restart_of_everything() {
     stack.servers.start_postgres().await;
     stack.servers.start_nats().await;
     stack.dispatch().await;
-    stack.work(vec![obedient("read", Effect::Read, &stack.ledger)]).await;
+    stack.work(vec![scripted_tool("read", Effect::Read, &stack.ledger)]).await;
     assert_eq!(stack.output(call).await, r#"{"attempt":2}"#);
     let evidence = stack.finish().await;
     let attempts = &evidence.calls[&call].attempts;
@@ -171,7 +171,7 @@ async fn what_runs_during_an_outage_of_both_servers_finishes() {
 /// Calls that [`hold`] starts.
 const HELD: usize = 12;
 
-/// Starts calls whose tools may run twice, and which go on until this file is written.
+/// Starts calls whose tools may run twice, and which run until this file is written.
 async fn hold(stack: &Stack) -> PathBuf {
     let gate = unique_path("gate");
     let held: Vec<Submission> = (0..HELD)

@@ -40,7 +40,7 @@ async fn with_worker(python: &python::Python) -> (Stack, Process) {
 
 /// Stops an idle worker and finishes the stack.
 async fn finish(stack: Stack, worker: Process) -> redial_testkit::Evidence {
-    stack.settled().await;
+    stack.wait_until_empty().await;
     worker.terminate();
     assert!(worker.ended().await.success(), "{}", worker.output());
     stack.finish().await

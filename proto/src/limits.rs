@@ -41,7 +41,7 @@ pub fn json_depth(json: &str) -> usize {
     deepest
 }
 
-/// The start of a text, at most `max` bytes, cut between characters; says so when it cut.
+/// The start of a text, at most `max` bytes, cut between characters; marks the cut.
 pub fn shorten(text: &str, max: usize) -> String {
     if text.len() <= max {
         return text.to_owned();

@@ -76,7 +76,7 @@ async fn a_task_that_postgres_refuses_does_not_hold_up_the_others() {
     fixture.stack.dispatch().await;
     assert_eq!(answer(&fixture.stack.task_ended(tasks[0].id).await), "done");
     assert_eq!(answer(&fixture.stack.task_ended(tasks[2].id).await), "done");
-    // It stays due, and goes on as soon as Postgres takes it.
+    // It stays due, and continues as soon as Postgres accepts it.
     sqlx::raw_sql("DROP TRIGGER refuse ON messages").execute(fixture.stack.db()).await.unwrap();
     assert_eq!(answer(&fixture.stack.task_ended(tasks[1].id).await), "done");
     fixture.close().await;

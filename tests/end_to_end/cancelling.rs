@@ -4,7 +4,7 @@ use redial_proto::{
     ApiError, CallId, CallState, CancelReply, CancelRequest, ClaimId, Code, Effect, ErrorClass, ToolSpec, subjects,
 };
 use redial_queue::QueueError;
-use redial_testkit::{Deed, Stack, obedient};
+use redial_testkit::{Deed, Stack, scripted_tool};
 use serde_json::json;
 
 use crate::{by_hand::Hand, fixture::with_tool};
@@ -17,7 +17,7 @@ async fn a_call_that_waits_never_starts() {
     assert_eq!(stack.cancel(call).await, CallState::Cancelled);
     assert_eq!(stack.cancel(call).await, CallState::Cancelled, "again: it has ended that way");
     // A worker that starts now finds the job still on the stream.
-    stack.work(vec![obedient("tool", Effect::Read, &stack.ledger)]).await;
+    stack.work(vec![scripted_tool("tool", Effect::Read, &stack.ledger)]).await;
     let other = stack.call("tool", json!({})).await;
     stack.output(other).await;
     let view = stack.get(call).await;

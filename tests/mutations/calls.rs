@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redial_proto::{CallState, Effect, ErrorClass, Failure, Job, RetryOverride, RetryPolicy, Submission, ToolSpec};
 use redial_queue::OutgoingJob;
-use redial_testkit::{Deed, Servers, Violation, arguments, obedient, unique_path, until};
+use redial_testkit::{Deed, Servers, Violation, arguments, scripted_tool, unique_path, until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -46,7 +46,7 @@ pub(crate) async fn submission_in_a_crash(mutation: &'static Mutation, mutated: 
     let mut fixture = Fixture::new(mutation, mutated).await;
     fixture.stack.redeliver_after(REDELIVERED).await;
     let first = fixture.dispatch().await;
-    let tools = vec![obedient("tool", Effect::Read, &fixture.stack.ledger)];
+    let tools = vec![scripted_tool("tool", Effect::Read, &fixture.stack.ledger)];
     let _worker = fixture.work(1, tools).await;
     first.silence_postgres();
     let submission = Submission { key: Some("k".into()), ..Submission::new("tool", arguments(json!({}))) };
@@ -69,7 +69,7 @@ pub(crate) async fn result_in_a_crash(mutation: &'static Mutation, mutated: bool
     fixture.stack.lease = SHORT_LEASE;
     fixture.stack.redeliver_after(REDELIVERED).await;
     let first = fixture.dispatch().await;
-    let tools = vec![obedient("tool", Effect::Read, &fixture.stack.ledger)];
+    let tools = vec![scripted_tool("tool", Effect::Read, &fixture.stack.ledger)];
     let _worker = fixture.work(1, tools).await;
     let hold = unique_path("hold");
     let call = fixture.stack.call("tool", json!({"hold": hold})).await;
@@ -86,7 +86,7 @@ pub(crate) async fn result_in_a_crash(mutation: &'static Mutation, mutated: bool
     fixture.judge().await
 }
 
-/// Postgres is killed right after submissions were accepted. Its write-ahead log is flushed by whoever commits, and
+/// Postgres is killed right after submissions were accepted. Its write-ahead log is flushed by every commit, and
 /// otherwise by a process that is stopped here.
 pub(crate) async fn killed_postgres(mutation: &'static Mutation, mutated: bool) -> Verdict {
     let mut fixture = Fixture::over(Servers::start_own().await, mutation, mutated).await;
@@ -145,7 +145,7 @@ impl Drop for Stopped {
 /// A tool fails once.
 pub(crate) async fn one_retry(mutation: &'static Mutation, mutated: bool) -> Verdict {
     let (mut fixture, _dispatcher) = Fixture::with_dispatcher(mutation, mutated).await;
-    let tools = vec![obedient("tool", Effect::Read, &fixture.stack.ledger)];
+    let tools = vec![scripted_tool("tool", Effect::Read, &fixture.stack.ledger)];
     let _worker = fixture.work(1, tools).await;
     let call = fixture.stack.call("tool", json!({"fail": "unavailable", "times": 1})).await;
     fixture.ends(fixture.stack.ended(call)).await;
@@ -158,7 +158,7 @@ pub(crate) async fn lost_job(mutation: &'static Mutation, mutated: bool) -> Verd
     let dead = Hand::new(&fixture.stack, vec![tool(Effect::Read)]).await;
     let call = fixture.stack.call("tool", json!({})).await;
     dead.job().await;
-    let tools = vec![obedient("tool", Effect::Read, &fixture.stack.ledger)];
+    let tools = vec![scripted_tool("tool", Effect::Read, &fixture.stack.ledger)];
     let _worker = fixture.work(1, tools).await;
     until("the job is published again", async || {
         // The sweeper would look after ten seconds.
@@ -178,7 +178,7 @@ pub(crate) async fn second_delivery(mutation: &'static Mutation, mutated: bool) 
     let call = fixture.stack.call("tool", json!({})).await;
     let deliveries = fixture.stack.queue().jobs("default").unwrap().pull(1, PATIENCE).await.unwrap();
     deliveries[0].nak(Duration::ZERO).await;
-    let tools = vec![obedient("tool", Effect::Read, &fixture.stack.ledger)];
+    let tools = vec![scripted_tool("tool", Effect::Read, &fixture.stack.ledger)];
     let _worker = fixture.work(1, tools).await;
     fixture.stack.ended(call).await;
     fixture.judge().await
@@ -199,7 +199,7 @@ pub(crate) async fn result_twice(mutation: &'static Mutation, mutated: bool) -> 
 /// A tool that always fails may be tried twice.
 pub(crate) async fn capped_retries(mutation: &'static Mutation, mutated: bool) -> Verdict {
     let (mut fixture, _dispatcher) = Fixture::with_dispatcher(mutation, mutated).await;
-    let tools = vec![obedient("tool", Effect::Read, &fixture.stack.ledger)];
+    let tools = vec![scripted_tool("tool", Effect::Read, &fixture.stack.ledger)];
     let _worker = fixture.work(1, tools).await;
     let retry = RetryOverride { max_attempts: Some(2), ..RetryOverride::default() };
     let arguments = arguments(json!({"fail": "unavailable"}));
@@ -216,11 +216,11 @@ pub(crate) async fn capped_retries(mutation: &'static Mutation, mutated: bool) -
 pub(crate) async fn two_copies_of_a_job(mutation: &'static Mutation, mutated: bool) -> Verdict {
     let (mut fixture, _dispatcher) = Fixture::with_dispatcher(mutation, mutated).await;
     let ledger = fixture.stack.ledger.clone();
-    let _first = fixture.work(1, vec![obedient("tool", Effect::Unsafe, &ledger)]).await;
+    let _first = fixture.work(1, vec![scripted_tool("tool", Effect::Unsafe, &ledger)]).await;
     let call = fixture.stack.call("tool", json!({"after_ms": LONG})).await;
     ledger.reaches(Deed::Effect, 1).await;
     // The first one has no free permit.
-    let _second = fixture.work(1, vec![obedient("tool", Effect::Unsafe, &ledger)]).await;
+    let _second = fixture.work(1, vec![scripted_tool("tool", Effect::Unsafe, &ledger)]).await;
     let job = Job { call, attempt: 1, tool: "tool".to_owned(), bytes: 2 };
     let copy = OutgoingJob { job, pool: "default".to_owned(), publish_no: 100, traceparent: None };
     fixture.stack.queue().publish_jobs(vec![copy]).await.remove(0).unwrap();
@@ -240,12 +240,12 @@ pub(crate) async fn lost_worker(mutation: &'static Mutation, mutated: bool) -> V
     let _dispatcher = fixture.dispatch().await;
     fixture.stack.workers_will_die();
     let ledger = fixture.stack.ledger.clone();
-    let first = fixture.work(1, vec![obedient("tool", Effect::Unsafe, &ledger)]).await;
+    let first = fixture.work(1, vec![scripted_tool("tool", Effect::Unsafe, &ledger)]).await;
     let call = fixture.stack.call("tool", json!({"after_ms": LONG})).await;
     ledger.reaches(Deed::Effect, 1).await;
     fixture.answered("JOBS").await;
     first.kill();
-    let _second = fixture.work(1, vec![obedient("tool", Effect::Unsafe, &ledger)]).await;
+    let _second = fixture.work(1, vec![scripted_tool("tool", Effect::Unsafe, &ledger)]).await;
     if mutated {
         ledger.reaches(Deed::Effect, 2).await;
     } else {
@@ -260,7 +260,7 @@ pub(crate) async fn cancelled_call(mutation: &'static Mutation, mutated: bool) -
     Hand::new(&fixture.stack, vec![tool(Effect::Read)]).await;
     let call = fixture.stack.call("tool", json!({})).await;
     assert_eq!(fixture.stack.cancel(call).await, CallState::Cancelled);
-    let tools = vec![obedient("tool", Effect::Read, &fixture.stack.ledger)];
+    let tools = vec![scripted_tool("tool", Effect::Read, &fixture.stack.ledger)];
     let _worker = fixture.work(1, tools).await;
     fixture.answered("JOBS").await;
     if mutated {
@@ -276,13 +276,13 @@ pub(crate) async fn cut_off_worker(mutation: &'static Mutation, mutated: bool) -
     let _dispatcher = fixture.dispatch().await;
     fixture.stack.workers_will_die();
     let ledger = fixture.stack.ledger.clone();
-    let first = fixture.work(1, vec![obedient("tool", Effect::Read, &ledger)]).await;
+    let first = fixture.work(1, vec![scripted_tool("tool", Effect::Read, &ledger)]).await;
     let hold = unique_path("hold");
     let call = fixture.stack.call("tool", json!({"hold": hold})).await;
     ledger.reaches(Deed::Started, 1).await;
     fixture.answered("JOBS").await;
     first.silence_nats();
-    let _second = fixture.work(1, vec![obedient("tool", Effect::Read, &ledger)]).await;
+    let _second = fixture.work(1, vec![scripted_tool("tool", Effect::Read, &ledger)]).await;
     ledger.reaches(Deed::Started, 2).await;
     std::fs::write(&hold, "").unwrap();
     ledger.reaches(Deed::Ended, if mutated { 2 } else { 1 }).await;
@@ -293,7 +293,7 @@ pub(crate) async fn cut_off_worker(mutation: &'static Mutation, mutated: bool) -
 /// A service asks for a pause before it is asked again.
 pub(crate) async fn patient_retry(mutation: &'static Mutation, mutated: bool) -> Verdict {
     let (mut fixture, _dispatcher) = Fixture::with_dispatcher(mutation, mutated).await;
-    let tools = vec![obedient("tool", Effect::Read, &fixture.stack.ledger)];
+    let tools = vec![scripted_tool("tool", Effect::Read, &fixture.stack.ledger)];
     let _worker = fixture.work(1, tools).await;
     let call = fixture.stack.call("tool", json!({"fail": "rate_limited", "times": 1, "retry_after_ms": 2_000})).await;
     fixture.stack.ended(call).await;

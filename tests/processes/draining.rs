@@ -3,10 +3,10 @@
 use std::{path::PathBuf, time::Duration};
 
 use redial_proto::{CallState, Effect, Submission};
-use redial_testkit::{Deed, Process, Servers, Stack, arguments, start_obedient_worker, unique_path, until};
+use redial_testkit::{Deed, Process, Servers, Stack, arguments, start_scripted_worker, unique_path, until};
 use serde_json::json;
 
-/// Slots of an obedient worker.
+/// Slots of a scripted worker.
 const SLOTS: usize = 16;
 
 fn held(effect: Effect, n: usize, gate: &PathBuf) -> Submission {
@@ -16,7 +16,7 @@ fn held(effect: Effect, n: usize, gate: &PathBuf) -> Submission {
 #[tokio::test]
 async fn a_stopped_worker_loses_nothing_and_uses_up_no_attempt() {
     let stack = Stack::start().await;
-    let worker = |grace| start_obedient_worker(stack.servers.nats_url(), &stack.ledger, grace);
+    let worker = |grace| start_scripted_worker(stack.servers.nats_url(), &stack.ledger, grace);
     let first = worker(Duration::from_secs(1));
     stack.offered(&Effect::ALL.map(Effect::as_str)).await;
     let (quick, slow) = (unique_path("quick"), unique_path("slow"));
@@ -42,7 +42,7 @@ async fn a_stopped_worker_loses_nothing_and_uses_up_no_attempt() {
     std::fs::write(&slow, "").unwrap();
     let second = worker(Duration::from_secs(60));
     stack.drained(Duration::from_secs(30)).await;
-    stack.settled().await;
+    stack.wait_until_empty().await;
     second.terminate();
     assert!(second.ended().await.success(), "with nothing to do it ends long before its grace");
     let evidence = stack.finish().await;
@@ -54,14 +54,14 @@ async fn a_stopped_worker_loses_nothing_and_uses_up_no_attempt() {
 async fn an_unsafe_tool_that_outlasts_the_grace_becomes_unknown() {
     let stack = Stack::start().await;
     stack.workers_will_die();
-    let worker = start_obedient_worker(stack.servers.nats_url(), &stack.ledger, Duration::from_millis(100));
+    let worker = start_scripted_worker(stack.servers.nats_url(), &stack.ledger, Duration::from_millis(100));
     stack.offered(&["unsafe"]).await;
     let call = stack.accepted(&held(Effect::Unsafe, 0, &unique_path("never"))).await;
     stack.ledger.reaches(Deed::Started, 1).await;
     worker.terminate();
     assert!(worker.ended().await.success());
     assert_eq!(stack.ended(call).await.state, CallState::Unknown);
-    stack.settled().await;
+    stack.wait_until_empty().await;
     stack.finish().await;
 }
 
@@ -89,7 +89,7 @@ async fn a_dispatcher_that_is_stopped_under_load_loses_nothing() {
         leaving.line("Dispatcher started").await;
     }
     stack.drained(Duration::from_secs(30)).await;
-    stack.settled().await;
+    stack.wait_until_empty().await;
     worker.terminate();
     assert!(worker.ended().await.success());
     let evidence = stack.finish().await;

@@ -61,7 +61,7 @@ impl Request {
         &self.subject
     }
 
-    /// Sends the reply. One that is too large becomes an error that says so; without a reply subject nothing is sent.
+    /// Sends the reply. One that is too large becomes an error instead; without a reply subject nothing is sent.
     pub async fn reply<T: Serialize>(&self, answer: &T) {
         let body = encode(&self.subject, answer).and_then(|body| {
             self.queue.check_size(&self.subject, body.len())?;

@@ -10,16 +10,16 @@ pub enum Effect {
     PublishJob(OutgoingJob),
     /// Cancel a call of a task.
     CancelCall(CallId),
-    /// Tell a worker that the call of its attempt was cancelled.
+    /// Notify a worker that the call of its attempt was cancelled.
     StopWorker {
         /// The worker.
         worker: WorkerId,
         /// Its attempt.
         attempt: JobRef,
     },
-    /// Tell the submitter of a call that it ended.
+    /// Notify the submitter of a call that it ended.
     NotifySubmitter(Box<CallView>),
-    /// Tell watchers of a task that it moved on.
+    /// Notify watchers of a task of its new step.
     NotifyWatchers(TaskNotice),
     /// Advance a task: its inbox got an item.
     WakeTask(TaskId),

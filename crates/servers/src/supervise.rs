@@ -50,9 +50,9 @@ impl Supervised {
     pub async fn start<S: Server>(config: S::Config) -> Result<Self, ServerError> {
         let server = S::start(config.clone()).await?;
         let (url, port) = (server.url(), server.port());
-        let (tell, pid) = watch::channel(Some(server.pid()));
+        let (sender, pid) = watch::channel(Some(server.pid()));
         let shutdown = CancellationToken::new();
-        let task = tokio::spawn(watch_over(server, S::on_port(config, port), tell, shutdown.clone()));
+        let task = tokio::spawn(watch_over(server, S::on_port(config, port), sender, shutdown.clone()));
         Ok(Self { url, port, pid, shutdown, task })
     }
 
@@ -89,7 +89,7 @@ impl Drop for Supervised {
 async fn watch_over<S: Server>(
     mut server: S,
     config: S::Config,
-    tell: watch::Sender<Option<u32>>,
+    sender: watch::Sender<Option<u32>>,
     shutdown: CancellationToken,
 ) {
     let mut delays = RESTART.waits();
@@ -103,7 +103,7 @@ async fn watch_over<S: Server>(
                 return;
             }
         };
-        tell.send_replace(None);
+        sender.send_replace(None);
         tracing::warn!(server = S::NAME, %status, "A server died; restarting it");
         // It holds the lock of the folder.
         drop(server);
@@ -118,7 +118,7 @@ async fn watch_over<S: Server>(
             () = shutdown.cancelled() => return,
         };
         tracing::info!(server = S::NAME, pid = restarted.pid(), "Restarted a server");
-        tell.send_replace(Some(restarted.pid()));
+        sender.send_replace(Some(restarted.pid()));
         server = restarted;
     }
 }

@@ -18,7 +18,7 @@ use crate::{error::StoreError, migrations};
 /// A connection that was idle for longer is tried before it is used: the server may have been restarted meanwhile.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// A connection that takes longer to be given back is closed.
+/// A connection that takes longer to return to the pool is closed.
 const RETURN: Duration = Duration::from_secs(2);
 
 /// Between tries to reach a server at the start.

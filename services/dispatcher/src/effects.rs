@@ -1,7 +1,7 @@
 //! Carries out effects: what is to be done once a transition is on record.
 //!
 //! If the process dies before or within this, nothing is lost: the sweep finds jobs that were not published and tasks
-//! that were not advanced, heartbeats tell workers what was cancelled, a task that wakes asks again for its calls to be
+//! that were not advanced, heartbeat replies name what was cancelled, a task that wakes asks again for its calls to be
 //! cancelled, and clients that wait for an event ask again.
 
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! Publishes jobs: pipelined, in batches, after the commit that wants them.
+//! Publishes jobs: pipelined, in batches, after the commit that made them due.
 
 use std::collections::BTreeMap;
 

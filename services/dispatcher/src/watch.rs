@@ -37,7 +37,7 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
     }
 }
 
-/// What the last looks saw.
+/// The results of the last checks.
 #[derive(Default)]
 struct Known {
     /// When the job stream was created.

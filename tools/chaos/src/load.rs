@@ -9,7 +9,7 @@ use serde_json::{Value, json, value::RawValue};
 
 /// The tool that has outages; it only reads.
 pub(crate) const FRAGILE: &str = "fragile";
-/// The tool that aborts its worker if its arguments say so.
+/// The tool that aborts its worker if its arguments demand it.
 pub(crate) const POISON: &str = "poison";
 /// The tool that puts a secret into its answers.
 pub(crate) const LEAKY: &str = "leaky";

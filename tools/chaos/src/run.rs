@@ -235,7 +235,7 @@ async fn nats_version(url: &str) -> anyhow::Result<String> {
     Ok(info["version"].as_str().unwrap_or("of unknown version").to_owned())
 }
 
-/// To whoever watches.
+/// Progress for the operator of the run.
 pub(crate) fn say(text: &str) {
     let _nobody_watches = writeln!(std::io::stderr(), "chaos: {text}");
 }

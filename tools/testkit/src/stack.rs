@@ -22,13 +22,13 @@ use role::{Role, nats};
 pub use ask::arguments;
 
 /// How long a stream may take to become empty.
-const SETTLES: Duration = Duration::from_secs(8);
+const PATIENCE: Duration = Duration::from_secs(8);
 
 /// See the module.
 pub struct Stack {
     /// Postgres and NATS.
     pub servers: Servers,
-    /// What obedient tools write to.
+    /// What scripted tools write to.
     pub ledger: Ledger,
     /// How long a worker holds a call. Changes are for dispatchers that are started later.
     pub lease: Duration,
@@ -188,7 +188,7 @@ impl Stack {
     pub async fn finish(mut self) -> Evidence {
         self.finished = true;
         if !self.jobs_may_stay {
-            self.settled().await;
+            self.wait_until_empty().await;
         }
         self.abandon_roles();
         let evidence = self.evidence().await;
@@ -205,14 +205,14 @@ impl Stack {
     }
 
     /// Waits until no message is left on any stream. For tests that stop their workers before they finish.
-    pub async fn settled(&self) {
+    pub async fn wait_until_empty(&self) {
         for (stream, consumer) in [("JOBS", "default"), ("RESULTS", "dispatchers"), ("INTAKE", "dispatchers")] {
-            let empty = until_within(2 * SETTLES, "", async || {
+            let empty = until_within(2 * PATIENCE, "", async || {
                 let left = self.raw_nats().await.messages(stream).await;
                 let dead = self.servers.nats_crashed() && self.is_delivered(stream, consumer).await;
                 (left == 0 || dead).then_some(())
             });
-            if tokio::time::timeout(SETTLES, empty).await.is_err() {
+            if tokio::time::timeout(PATIENCE, empty).await.is_err() {
                 let info = self.consumer(stream, consumer).await;
                 panic!("messages are left on {stream}, and consumer {consumer} reports: {info}");
             }

@@ -112,7 +112,7 @@ async fn the_deaf_speak_and_the_lost_are_not_missed() {
         assert_eq!(&text, b"late");
     }
     proxy.lose(Side::Server);
-    // Until somebody tells it, the client takes the silence for a slow server.
+    // Without a notice the client takes the silence for a slow server.
     stream.write_all(b"anybody?").await.unwrap();
     let mut byte = [0];
     assert!(timeout(Duration::from_millis(100), stream.read(&mut byte)).await.is_err());

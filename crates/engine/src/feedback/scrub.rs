@@ -16,7 +16,7 @@ use redial_proto::limits;
 pub use self::known::Known;
 use self::rule::{Hit, Rule};
 
-/// Longer texts are cut before anybody looks for secrets in them; what is shown is shorter still.
+/// Longer texts are cut before they are searched for secrets; what is shown is shorter still.
 const MOST: usize = 4 * limits::MAX_ERROR_MESSAGE;
 
 /// A text fit for a model, at most [`limits::MAX_ERROR_MESSAGE`] bytes. In place of what is taken out stands

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{Time, tools::Tools};
 
-/// A task that waits for another one is looked at again after this.
+/// A task that waits for another one is checked again after this.
 const LOOK_AGAIN: TimeDelta = TimeDelta::seconds(1);
 
 /// What plans depend on besides the records. One serves for any number of tasks.
@@ -72,7 +72,7 @@ pub struct Paused {
 /// Plans what becomes of a task.
 ///
 /// A task that cannot be read ends, and its conversation stays valid. A call that is wanted and cannot run, because its
-/// tool or model is gone or its request does not fit, has ended before it began, and the plan goes on at once.
+/// tool or model is not registered or its request does not fit, ends before it starts, and the plan continues.
 pub fn plan(mut record: TaskRecord, context: &mut PlanContext<'_>) -> Planning {
     match read(&mut record) {
         Ok((agent, task)) => Plan::Readable(Box::new(Planner::new(record, agent, task))).advance(context),
@@ -94,7 +94,7 @@ impl Paused {
         &self.needs
     }
 
-    /// Goes on with what was read.
+    /// Continues with what was read.
     pub fn resume(self, known: Known, context: &mut PlanContext<'_>) -> Planning {
         match (self.plan, self.needs, known) {
             (Plan::Unreadable { record, why }, _, Known::Conversation(messages)) => {

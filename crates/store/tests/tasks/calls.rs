@@ -44,7 +44,7 @@ fn failure(class: ErrorClass) -> Failure {
 
 const DETAILS: &str = r#"[{"path":"/city","rule":"type","sent":3,"allowed":"string"}]"#;
 
-/// The inbox of a task, which goes on.
+/// The inbox of a task, which continues.
 async fn received(fixture: &Fixture, task: TaskId) -> Vec<InboxItem> {
     let mut seen = Vec::new();
     let advanced = fixture.advance([task], |task| {

@@ -1,4 +1,4 @@
-//! What users are told of tasks.
+//! What users see of tasks.
 
 use redial_proto::{Message, MessageCall, Role, TaskId, TaskState};
 use redial_store::audit::TaskFilter;

@@ -1,4 +1,4 @@
-//! Submits calls by request and reply. The reply comes after the commit.
+//! Submits calls by request and reply. The reply follows the commit.
 
 use std::sync::Arc;
 

@@ -74,7 +74,7 @@ async fn sweep_once(context: &Context) -> Result<(), StoreError> {
 
 /// Advances tasks. `wait`: also those that another dispatcher has locked.
 ///
-/// A batch that Postgres refuses for what one of its tasks holds is taken apart, so that the others go on.
+/// If Postgres refuses a batch because of one task, the tasks are advanced one by one, so that the others continue.
 async fn advance(context: &Context, tasks: &[TaskId], wait: bool) -> Result<(), StoreError> {
     if tasks.is_empty() {
         return Ok(());

@@ -26,7 +26,7 @@ pub(crate) async fn release(context: &Context, worker: &WorkerId, jobs: &[GrantR
 }
 
 async fn try_release(context: &Context, worker: &WorkerId, jobs: &[GrantRef]) -> Result<u32, ApiError> {
-    // First, so that a copy of the claim that comes any later than this is refused.
+    // First, so that a later copy of the claim is refused.
     context.store.give_up(jobs).await.map_err(|error| store_failed(&error))?;
     let mut released = 0;
     for _ in 0..MOST_TRIES {

@@ -67,7 +67,7 @@ async fn agents_come_from_a_file_that_may_change() {
         result.warning.is_some().then_some(result)
     })
     .await;
-    assert_eq!(result.status, SubmitStatus::Accepted, "the agent from before goes on");
+    assert_eq!(result.status, SubmitStatus::Accepted, "the earlier agent stays in use");
     assert!(result.warning.unwrap().contains("agent \"helper\": invalid type"));
     until("all tasks have ended", async || {
         let open = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM tasks WHERE finished_at IS NULL");

@@ -24,7 +24,7 @@ impl Injector {
             _ => (lease / 2, lease + Duration::from_secs(2)),
         };
         tokio::time::sleep(between(shortest, longest, step)).await;
-        self.mend_line(line, damage);
+        self.restore_line(line, damage);
         if let Some(n) = harmed {
             self.fixture.healed(n);
         }
@@ -47,7 +47,7 @@ impl Injector {
         }
     }
 
-    fn mend_line(&self, line: Line, damage: Damage) {
+    fn restore_line(&self, line: Line, damage: Damage) {
         let proxy = self.fixture.proxy(line);
         match damage {
             Damage::Cut | Damage::Truncate => {}

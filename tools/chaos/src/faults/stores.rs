@@ -15,7 +15,7 @@ impl Injector {
         Ok(Outcome::recovered(self.completion(Utc::now()).await).counts_for(Target::StoreWiped))
     }
 
-    /// The running server goes on acknowledging, and all of that is gone when it starts again.
+    /// The running server continues to acknowledge messages, and all of them are lost when it starts again.
     pub(super) async fn wipe_live_store(&mut self, step: &Step) -> anyhow::Result<Outcome> {
         self.fixture.disk.wipe()?;
         tokio::time::sleep(between(Duration::from_millis(500), Duration::from_millis(2500), step)).await;

@@ -28,7 +28,7 @@ impl Injector {
         Outcome::default().noted(format!("{said} messages"))
     }
 
-    /// Whoever runs it dies, and is started again, as a supervisor would.
+    /// The worker that runs it dies and is started again, as by a supervisor.
     pub(super) async fn poison_call(&mut self) -> anyhow::Result<Outcome> {
         self.poisoned += 1;
         let submission = load::poison(self.poisoned);

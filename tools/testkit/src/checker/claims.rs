@@ -21,7 +21,7 @@ pub struct Claims {
     pub deeds: Vec<Entry>,
     /// The test leaves calls that have not ended.
     pub calls_may_live: bool,
-    /// Workers that stood still for longer than a lease (SIGSTOP): a process that does not run cannot stop its tools.
+    /// Workers that were paused for longer than a lease (SIGSTOP): a process that does not run cannot stop its tools.
     pub stood_still: Vec<String>,
     /// When workers were killed, stopped or cut off: only what they held then may be lost.
     pub harmed: Vec<Harm>,

@@ -30,7 +30,7 @@ pub enum Invariant {
     /// Every attempt of a call carries the same idempotency key.
     OneKey,
     /// An outage of NATS or Postgres alone burns no attempt: an attempt is lost only if its worker died or could not be
-    /// reached. Nobody knows how far an `unsafe` tool came that a living worker had to stop: that may be lost, too.
+    /// reached. How far an `unsafe` tool came that a live worker had to stop is unknown: that may be lost, too.
     NoAttemptBurnt,
     /// No attempt starts before the retry was due.
     RetriesWhenDue,
@@ -91,7 +91,7 @@ pub enum Subject {
     Call(CallId),
     /// A task, or its conversation.
     Task(TaskId),
-    /// A submission that nobody was told the id of.
+    /// A submission whose id no client received.
     Submission,
 }
 

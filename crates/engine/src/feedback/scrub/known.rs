@@ -35,7 +35,7 @@ const SCHEMA_RULES: [&str; 24] = [
     "propertyNames",
 ];
 
-/// Texts that the model sent, or was told with the tool.
+/// Texts that the model sent, or received with the tool.
 #[derive(Debug)]
 pub struct Known<'a> {
     sent: &'a str,
@@ -60,7 +60,7 @@ impl<'a> Known<'a> {
         Self::new("", &[])
     }
 
-    /// True if the model knows this piece, as words of their own. A schema is no place to learn secrets from.
+    /// True if the model knows this piece, as words of their own. A secret in a schema is not known to the model.
     pub(super) fn holds(&self, piece: &str, kind: Kind) -> bool {
         let texts = self.texts.get_or_init(|| self.collect());
         texts.sent.iter().any(|text| holds(text, piece))

@@ -2,7 +2,7 @@
 
 use super::rule::{Hit, Kind, Rule, any};
 
-/// Keys of services that can be told by their form.
+/// Keys of services that have a known form.
 const FORMS: [&str; 14] = [
     r"(?:sk|pk|rk)[-_][A-Za-z0-9_-]{10,}",
     r"gh[pousr]_[A-Za-z0-9]{16,}",

@@ -118,7 +118,7 @@ fn without_prefix(plain: &str) -> &str {
     if plain.starts_with("thread '")
         && let Some((_, place)) = plain.split_once(" panicked at ")
     {
-        // Until 2023 the message stood here in quotes, before the place; now it is the next line.
+        // Until 2023 the message stood here in quotes, before the position; now it is the next line.
         let quoted = place.strip_prefix('\'').and_then(|rest| rest.rsplit_once("', "));
         return quoted.map_or("", |(message, _)| message);
     }
