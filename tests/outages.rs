@@ -60,7 +60,7 @@ async fn each_ran_once(stack: Stack, calls: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn postgres_killed_under_load_loses_nothing_and_burns_no_attempt() {
+async fn postgres_killed_under_load_loses_nothing_and_costs_no_attempt() {
     let mut stack = stack(LEASE).await;
     submit_all(&stack, &calls(0, 300)).await;
     stack.ledger.reaches(Deed::Effect, 60).await;
@@ -75,7 +75,7 @@ async fn postgres_killed_under_load_loses_nothing_and_burns_no_attempt() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nats_killed_under_load_loses_nothing_and_burns_no_attempt() {
+async fn nats_killed_under_load_loses_nothing_and_costs_no_attempt() {
     let mut stack = stack(LEASE).await;
     submit_all(&stack, &calls(0, 300)).await;
     stack.ledger.reaches(Deed::Effect, 60).await;
@@ -188,7 +188,7 @@ async fn hold(stack: &Stack) -> PathBuf {
 /// Workers must stop their tools when the lease ends, because they cannot know that no other worker was granted the calls.
 /// They release the calls when the servers are back, and the attempts do not count.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_outage_that_outlasts_the_leases_burns_no_attempt() {
+async fn an_outage_longer_than_the_leases_costs_no_attempt() {
     let mut stack = stack(Duration::from_secs(2)).await;
     let gate = hold(&stack).await;
     stack.servers.kill_nats().await;
@@ -205,13 +205,13 @@ async fn an_outage_that_outlasts_the_leases_burns_no_attempt() {
 /// Postgres is paused with all its connections open: no statement fails. When it continues, the first dispatcher that
 /// sweeps must know that no lease could be renewed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_paused_database_burns_no_attempt() {
+async fn a_paused_database_costs_no_attempt() {
     is_paused(Servers::postgres_pid).await;
 }
 
 /// NATS is paused: dispatchers reach the database, and no worker reaches them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_paused_queue_burns_no_attempt() {
+async fn a_paused_queue_costs_no_attempt() {
     is_paused(Servers::nats_pid).await;
 }
 
@@ -232,7 +232,7 @@ async fn is_paused(server: impl Fn(&Servers) -> u32) {
 
 /// A connection whose network went silent must leave the pool, because it is never closed by the other side.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_silent_network_takes_no_connection_away() {
+async fn a_silent_network_costs_no_connection() {
     const CONNECTIONS: u32 = 4;
     let servers = Servers::start().await;
     redial_store::admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();

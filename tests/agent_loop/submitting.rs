@@ -82,7 +82,7 @@ async fn the_intake_stream_accepts_tasks_and_keeps_invalid_messages() {
     })
     .await;
     assert_eq!(answered, "from afar");
-    until("the other message is kept", async || {
+    until("the other message is a dead letter", async || {
         let kept = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM dead_letters WHERE source = 'intake'");
         (kept.fetch_one(fixture.stack.db()).await.ok()? == 1).then_some(())
     })

@@ -44,7 +44,7 @@ async fn a_running_tool_is_stopped() {
         let stack = with_tool(effect).await;
         let call = stack.call("tool", json!({"hold": "/nonexistent"})).await;
         stack.ledger.reaches(Deed::Started, 1).await;
-        assert_eq!(stack.cancel(call).await, CallState::Running, "its worker is told to stop");
+        assert_eq!(stack.cancel(call).await, CallState::Running, "its worker is notified");
         let view = stack.ended(call).await;
         assert_eq!((view.state, view.class, view.attempts), (CallState::Cancelled, Some(ErrorClass::Cancelled), 1));
         let message = view.message.unwrap();

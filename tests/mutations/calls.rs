@@ -111,7 +111,7 @@ pub(crate) async fn killed_postgres(mutation: &'static Mutation, mutated: bool) 
     fixture.judge().await
 }
 
-/// A stopped process, which is killed at the end because it would not notice that its server is gone.
+/// A stopped process, which is killed at the end because it would not notice the end of its server.
 struct Stopped(Pid);
 
 impl Stopped {

@@ -148,7 +148,7 @@ mod tests {
             detector.observe(Observation::SweepEnded { failed: false }, now);
             detector.observe(Observation::LookEnded { began: now, failed: false }, now);
         }
-        assert_eq!(detector.grace(at(60.0)), Duration::ZERO, "all is well");
+        assert_eq!(detector.grace(at(60.0)), Duration::ZERO, "no outage");
         detector
     }
 

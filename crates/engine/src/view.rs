@@ -1,4 +1,4 @@
-//! A conversation as a model shall see it.
+//! The view of a conversation that a model gets.
 //!
 //! What a provider would refuse cannot come out of here: the system message stands first, each call is followed by its
 //! one result, arguments are JSON objects. What would be too much is shortened before anything is left out, and what is

@@ -160,7 +160,11 @@ impl Watcher {
             Event::Disconnected => tracing::warn!("Lost the connection to NATS; reconnecting"),
             Event::SlowConsumer(subscription) => {
                 let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
-                tracing::error!(subscription, dropped, "NATS client dropped a message because its subscriber was too slow");
+                tracing::error!(
+                    subscription,
+                    dropped,
+                    "NATS client dropped a message because its subscriber was too slow"
+                );
             }
             Event::Closed if self.dropped_by_us.load(Ordering::Relaxed) => {
                 tracing::debug!("Closed the connection to NATS");

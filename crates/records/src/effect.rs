@@ -2,7 +2,7 @@
 
 use redial_proto::{CallId, CallView, Job, JobRef, TaskId, TaskNotice, WorkerId};
 
-/// One thing to do after a commit. Losing any of them costs time only: whatever it would have started is found again
+/// One action after a commit. Losing any of them costs time only: what it would have started is found again
 /// from what is on record.
 #[derive(Clone, Debug)]
 pub enum Effect {

@@ -20,7 +20,7 @@ pub struct TaskRecord {
     pub state: TaskState,
     /// Language of the texts for its model.
     pub language: Language,
-    /// The whole agent, as JSON, pinned for the life of the task.
+    /// The whole agent, as JSON, pinned until the task ends.
     pub spec: String,
     /// What the user wants.
     pub input: String,

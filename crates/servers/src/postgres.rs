@@ -22,7 +22,7 @@ mod command;
 mod initialise;
 mod location;
 
-/// Processes of a crashed Postgres notice within milliseconds that it is gone; one in a long query finishes that first.
+/// Processes of a crashed Postgres notice its end within milliseconds; one in a long query finishes that first.
 const REMAINS: Duration = Duration::from_secs(20);
 /// A fast shutdown writes a checkpoint.
 const GRACE: Duration = Duration::from_secs(10);

@@ -95,7 +95,7 @@ impl Process {
         }
     }
 
-    /// Kills it (SIGKILL) and waits until it is gone.
+    /// Kills it (SIGKILL) and waits until it has ended.
     pub async fn kill(&self) -> ExitStatus {
         self.signal(Signal::KILL);
         self.ended().await
@@ -185,7 +185,7 @@ static LAUNCHER: LazyLock<io::Result<Sender<Request>>> = LazyLock::new(|| {
 
 fn launch(command: Command) -> io::Result<Child> {
     let launcher = LAUNCHER.as_ref().map_err(|error| io::Error::new(error.kind(), error.to_string()))?;
-    let gone = || io::Error::other("the launcher thread is gone");
+    let gone = || io::Error::other("the launcher thread has ended");
     let (reply, answer) = channel();
     launcher.send((command, reply)).map_err(|_| gone())?;
     answer.recv().map_err(|_| gone())?

@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 /// Injects random faults into a complete Redial, then checks its guarantees.
 ///
 /// Starts Postgres, NATS, 2 dispatchers and 3 workers of its own, sends calls and tasks through them, and injects
-/// faults at random. At the end it compares what clients were told, what tools did and what is on record. Exit code 0 if
+/// faults at random. At the end it compares what clients received, what tools did and what is on record. Exit code 0 if
 /// every invariant holds, 1 if not.
 #[derive(Parser, Debug)]
 #[command(name = "redial-chaos", bin_name = "./dev chaos", version, max_term_width = 110)]

@@ -116,7 +116,7 @@ impl Clients {
         (log.acknowledged.len(), log.tasks.len())
     }
 
-    /// What clients were told, for the checker.
+    /// What clients received, for the checker.
     pub(crate) fn claims(&self) -> Claims {
         let log = lock(&self.log);
         Claims {

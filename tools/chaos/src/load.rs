@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn every_tool_and_every_way_to_fail_comes() {
+    fn every_tool_and_every_kind_of_failure_occurs() {
         let text = format!("{:?}", calls(1, 2_000, Path::new("/f")));
         for wanted in
             ["unsafe", "keyed", "fragile", "rate_limited", "business_rule", "internal", "leaky", "cancel: true"]

@@ -34,7 +34,7 @@ const WIND_UP: Duration = Duration::from_secs(50);
 const ROLLING_PART: u32 = 6;
 /// What has not ended this long after the last fault does not end.
 const DRAIN: Duration = Duration::from_secs(120);
-/// Where the evidence against a run is kept.
+/// Where the evidence of violations in a run is written.
 const FOLDER: &str = ".redial/chaos";
 
 /// See the module.
@@ -169,7 +169,7 @@ async fn drain(fixture: &Fixture) {
     say(&format!("these have not ended after {DRAIN:?}:\n{}", living.join("\n")));
 }
 
-/// What clients were told and what tools did.
+/// What clients received and what tools did.
 fn claims(fixture: &Fixture, clients: &Clients) -> Claims {
     Claims {
         deeds: fixture.ledger.entries(),

@@ -321,8 +321,8 @@ impl fmt::Display for Fault {
         let side = |damage: Damage| match damage {
             Damage::DeafServer => " (nothing reaches the server)",
             Damage::DeafClient => " (nothing reaches the client)",
-            Damage::LostServer => " (the server's end is gone)",
-            Damage::LostClient => " (the client's end is gone)",
+            Damage::LostServer => " (the server's end is lost)",
+            Damage::LostClient => " (the client's end is lost)",
             _ => "",
         };
         match self {
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_comes_in_a_usual_run_of_any_seed() {
+    fn every_kind_occurs_in_a_usual_run_of_any_seed() {
         for seed in 0..50 {
             let kinds: BTreeSet<String> = all(seed, 64).iter().map(|step| step.fault.kind()).collect();
             assert_eq!(kinds.len(), 22, "{kinds:?}");

@@ -29,7 +29,7 @@ pub enum Invariant {
     LeasesApart,
     /// Nothing starts after an acknowledged cancel.
     NothingAfterCancel,
-    /// An outage of NATS or Postgres, or the death of a dispatcher, burns no attempt.
+    /// An outage of NATS or Postgres, or the death of a dispatcher, costs no attempt.
     NoAttemptBurnt,
     /// After the drain every task has ended.
     EveryTaskEnds,

@@ -155,7 +155,7 @@ impl Stack {
         Evidence::read(&mut db).await
     }
 
-    /// What this stack's clients were told, and what its tools did.
+    /// What this stack's clients received, and what its tools did.
     pub fn claims_made(&self) -> Claims {
         let mut claims = self.claims().clone();
         claims.deeds = self.ledger.entries();

@@ -52,7 +52,7 @@ impl Words<'_> {
     }
 }
 
-/// Puts values in once, from left to right: brackets in a value are only text. What stands for nothing stays.
+/// Fills values in once, from left to right: brackets in a value are only text. Unknown placeholders stay.
 fn fill(template: &str, values: &Values<'_>) -> String {
     let mut filled = String::with_capacity(template.len());
     let mut rest = template;

@@ -19,7 +19,7 @@ use self::rule::{Hit, Rule};
 /// Longer texts are cut before they are searched for secrets; what is shown is shorter still.
 const MOST: usize = 4 * limits::MAX_ERROR_MESSAGE;
 
-/// A text fit for a model, at most [`limits::MAX_ERROR_MESSAGE`] bytes. In place of what is taken out stands
+/// A text fit for a model, at most [`limits::MAX_ERROR_MESSAGE`] bytes. A removed piece is replaced by
 /// `[removed]`, `[host]` or `[path]`.
 pub fn scrub(text: &str, known: &Known<'_>) -> String {
     let mut text = cut(&trace::reduce(text)).to_owned();

@@ -127,7 +127,7 @@ impl Memory {
         }
     }
 
-    /// `error` is what the model was told of it.
+    /// `error` is its text for the model.
     pub(super) fn failed(&mut self, call: &TurnCall, failure: &Failure, error: String, (turn, now): (u32, Time)) {
         if call.polling {
             return;

@@ -284,7 +284,7 @@ fn started(start: &StartInfo, agent: &AgentSpec) -> TaskInput {
     TaskInput::Started { first_seq: start.next_seq, system, carried }
 }
 
-/// `None` for a start: whether the task may start is decided elsewhere, and stands in its record.
+/// `None` for a start: whether the task may start is decided elsewhere, and is in its record.
 fn input(item: InboxItem) -> Option<(TaskInput, Option<EndedCall>)> {
     let input = match item {
         InboxItem::Start => return None,

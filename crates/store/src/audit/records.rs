@@ -75,7 +75,7 @@ pub struct CallLine {
     pub key: Option<String>,
 }
 
-/// One call whole.
+/// One call with its attempts.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct CallRecord {
     /// The line of the history.

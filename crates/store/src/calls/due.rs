@@ -59,7 +59,7 @@ impl Store {
         Ok(wake.map(|wake: Time| wake - now))
     }
 
-    /// Makes unclaimed calls due whose job was published in this time: those jobs are gone. The first `per_second` are
+    /// Makes unclaimed calls due whose job was published in this time: those jobs are lost. The first `per_second` are
     /// due now, the next a second later and so on, so that a long queue does not come back as a storm. Returns the
     /// number of calls.
     pub async fn wake_unclaimed(&self, after: Time, until: Time, per_second: u32) -> Result<u64, StoreError> {

@@ -66,7 +66,7 @@ impl LockedTasks {
         Self { transaction, now, records, tasks, unplanned: Unplanned::default() }
     }
 
-    /// Sorts the locked tasks: those to plan for, those that wait on, those that ended.
+    /// Sorts the locked tasks: those to plan for, those that stay waiting, those that ended.
     async fn fill(&mut self, rows: Vec<TaskRecord>, received: Vec<inbox::Received>) -> Result<(), sqlx::Error> {
         let mut by_task = HashMap::<TaskId, (Vec<i64>, Vec<InboxItem>)>::new();
         for one in received {

@@ -135,7 +135,7 @@ fn fitting(steps: &[TaskStep], messages: &[StoredMessage], room: usize) -> usize
     steps.iter().take_while(fits).count().max(1).min(steps.len())
 }
 
-/// Shortens all that may be long in a report of one step. The database keeps it whole, for `redial show`.
+/// Shortens everything long in a report of one step. The database has the full text, for `redial show`.
 fn cut(report: &mut TaskReport, room: usize) {
     for step in &mut report.steps {
         if let TaskInput::Started { carried, .. } = &mut step.input {

@@ -123,7 +123,7 @@ async fn a_task_that_starts_beside_another_is_rolled_back_and_waits() {
 }
 
 #[tokio::test]
-async fn a_lost_race_is_planned_again_and_is_no_failure() {
+async fn a_lost_race_is_planned_again_without_a_failure() {
     let fixture = Fixture::open().await;
     let (first, second) = (fixture.submit("c").await, fixture.submit("c").await);
     fixture.start(first).await;

@@ -87,7 +87,7 @@ async fn parallel_calls_are_answered_in_order_and_a_retry_is_a_step() {
 }
 
 #[tokio::test]
-async fn tasks_of_a_conversation_go_one_after_the_other() {
+async fn tasks_of_a_conversation_run_one_after_the_other() {
     let mut stack = Stack::start().await;
     let model = Model::new("small", |request| {
         let asked = request.messages.iter().filter(|message| message.role == Role::User).count();
@@ -173,7 +173,8 @@ async fn a_model_that_fails_hands_over_to_its_fallback() {
 async fn descriptions_that_leave_no_room_end_the_task_clearly() {
     let mut stack = Stack::start().await;
     let model = Model::playing("small", vec![says("never asked")]);
-    let wordy = |n: u32| scripted_tool(&format!("wordy_{n}"), Effect::Read, &stack.ledger).describe("word ".repeat(10_000));
+    let wordy =
+        |n: u32| scripted_tool(&format!("wordy_{n}"), Effect::Read, &stack.ledger).describe("word ".repeat(10_000));
     let tools: Vec<_> = (0..6).map(wordy).collect();
     stack.work(tools).await;
     stack.play_models(vec![model.tool()]).await;
@@ -242,7 +243,7 @@ async fn a_row_that_cannot_be_read_ends_loudly_and_leaves_the_conversation_valid
 }
 
 #[tokio::test]
-async fn a_task_goes_on_with_the_next_dispatcher() {
+async fn a_task_continues_on_the_next_dispatcher() {
     let mut stack = Stack::start().await;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("go");

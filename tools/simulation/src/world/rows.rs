@@ -329,7 +329,9 @@ impl Packet {
     /// The worker that sent it or gets it, and whether it gets it.
     pub(crate) const fn worker(&self) -> (Process, bool) {
         match self {
-            Self::Claim { worker, .. } | Self::Heartbeat { worker, .. } | Self::Release { worker, .. } => (*worker, false),
+            Self::Claim { worker, .. } | Self::Heartbeat { worker, .. } | Self::Release { worker, .. } => {
+                (*worker, false)
+            }
             Self::Granted { worker, .. }
             | Self::HeartbeatReply { worker, .. }
             | Self::Released { worker, .. }

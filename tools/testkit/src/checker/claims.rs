@@ -6,7 +6,7 @@ use redial_proto::{CallId, TaskId};
 use super::evidence::AttemptFacts;
 use crate::Entry;
 
-/// What users were told, what tools did, and what the test itself broke. The database is compared with this.
+/// What users received, what tools did, and what the test itself broke. The database is compared with this.
 #[derive(Clone, Debug, Default)]
 pub struct Claims {
     /// Calls whose submission was answered `accepted` or `existing`, with their key.
@@ -34,7 +34,7 @@ pub struct Harm {
     pub worker: Option<String>,
     /// A time before that.
     pub from: DateTime<Utc>,
-    /// Until it can hold leases again; `None` if it is gone.
+    /// Until it can hold leases again; `None` if it ended.
     pub until: Option<DateTime<Utc>>,
 }
 

@@ -58,7 +58,7 @@ pub fn check(evidence: &Evidence, claims: &Claims) -> Vec<Violation> {
     violations
 }
 
-/// What users were told and the tables contradict.
+/// What users received and the tables contradict.
 fn unkept_promises(evidence: &Evidence, claims: &Claims, deeds: &HashMap<CallId, Vec<&Entry>>) -> Vec<Violation> {
     let mut violations = Vec::new();
     let mut add = |invariant, call, found| violations.push(Violation { invariant, about: Subject::Call(call), found });
@@ -93,7 +93,7 @@ fn unkept_promises(evidence: &Evidence, claims: &Claims, deeds: &HashMap<CallId,
     violations
 }
 
-/// The cancel found the attempt running, and was answered so: its grant was on the way to the worker, which can be told to
+/// The cancel found the attempt running, and was answered so: its grant was on the way to the worker, which can be asked to
 /// stop only after that. Once the attempt has ended on record, nothing of it may start.
 fn was_under_way(attempt: &AttemptFacts, start: &Entry, cancelled: DateTime<Utc>) -> bool {
     attempt.attempt == start.attempt && attempt.started_at <= cancelled && attempt.ended_at >= start.at

@@ -29,7 +29,7 @@ pub enum Invariant {
     NothingAfterCancel,
     /// Every attempt of a call carries the same idempotency key.
     OneKey,
-    /// An outage of NATS or Postgres alone burns no attempt: an attempt is lost only if its worker died or could not be
+    /// An outage of NATS or Postgres alone costs no attempt: an attempt is lost only if its worker died or could not be
     /// reached. How far an `unsafe` tool came that a live worker had to stop is unknown: that may be lost, too.
     NoAttemptBurnt,
     /// No attempt starts before the retry was due.

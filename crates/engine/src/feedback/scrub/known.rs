@@ -108,7 +108,7 @@ fn strings(value: &Value, take: &mut impl FnMut(&str)) {
     }
 }
 
-/// True if the piece stands in the text and is no part of a longer word there.
+/// True if the text contains the piece, and not as part of a longer word.
 fn holds(text: &str, piece: &str) -> bool {
     let is_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     text.match_indices(piece).any(|(at, _)| {

@@ -81,7 +81,7 @@ pub(super) fn random() -> Rule {
     })
 }
 
-/// The secret stands behind the scheme, or was taken out there.
+/// The secret follows the scheme, or was removed there.
 fn is_no_scheme(hit: &Hit<'_>) -> bool {
     const SCHEMES: [&str; 6] = ["bearer", "basic", "digest", "token", "negotiate", "apikey"];
     !SCHEMES.contains(&hit.piece().to_ascii_lowercase().as_str())
