@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, time::Duration};
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::SliceRandom as _};
 use redial_proto::{CallState, Effect, Submission};
 use redial_testkit::{
-    Deed, Evidence, Ledger, Process, Servers, Stack, arguments, run_scripted_worker, start_scripted_worker,
+    Evidence, Ledger, Process, Servers, Stack, ToolEvent, arguments, run_scripted_worker, start_scripted_worker,
     until_within,
 };
 use serde_json::{Value, json};
@@ -200,7 +200,7 @@ async fn kill_9_of_random_processes_violates_no_invariant() {
 
 fn print(evidence: &Evidence, ledger: &Ledger) {
     let attempts = evidence.attempts().count();
-    let effects = ledger.entries().iter().filter(|entry| entry.deed == Deed::Effect).count();
+    let effects = ledger.entries().iter().filter(|entry| entry.event == ToolEvent::Effect).count();
     let kills = KILLS.map(|(kind, count)| format!("{count} {kind:?}")).join(", ").to_lowercase();
     let mut ends = BTreeMap::new();
     for state in CallState::ALL {

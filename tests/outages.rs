@@ -7,7 +7,7 @@ use std::{collections::HashSet, path::PathBuf, time::Duration};
 use futures_util::future::join_all;
 use redial_proto::{CallId, CallState, Effect, RetryOverride, Submission};
 use redial_store::{Purpose, Store, StoreConfig};
-use redial_testkit::{Deed, FaultProxy, Paused, Servers, Side, Stack, arguments, scripted_tool, unique_path};
+use redial_testkit::{FaultProxy, Paused, Servers, Side, Stack, ToolEvent, arguments, scripted_tool, unique_path};
 use serde_json::json;
 
 const LONG: Duration = Duration::from_secs(60);
@@ -52,9 +52,9 @@ async fn each_ran_once(stack: Stack, calls: usize) {
     let ledger = stack.ledger.clone();
     let evidence = stack.finish().await;
     let retried: Vec<_> = evidence.calls.values().filter(|call| call.attempt != 1).collect();
-    assert!(retried.is_empty(), "an attempt was burnt: {retried:?}");
+    assert!(retried.is_empty(), "an attempt was wasted_attempts: {retried:?}");
     assert_eq!(evidence.count(CallState::Succeeded), calls);
-    let effects = ledger.entries().into_iter().filter(|entry| entry.deed == Deed::Effect);
+    let effects = ledger.entries().into_iter().filter(|entry| entry.event == ToolEvent::Effect);
     let effects: Vec<CallId> = effects.map(|entry| entry.call).collect();
     assert_eq!((effects.len(), effects.iter().collect::<HashSet<_>>().len()), (calls, calls));
 }
@@ -63,12 +63,12 @@ async fn each_ran_once(stack: Stack, calls: usize) {
 async fn postgres_killed_under_load_loses_nothing_and_costs_no_attempt() {
     let mut stack = stack(LEASE).await;
     submit_all(&stack, &calls(0, 300)).await;
-    stack.ledger.reaches(Deed::Effect, 60).await;
+    stack.ledger.reaches(ToolEvent::Effect, 60).await;
     stack.servers.kill_postgres().await;
     // Tools continue meanwhile, and their results wait.
     stack.servers.start_postgres().await;
     submit_all(&stack, &calls(200, 200)).await;
-    stack.ledger.reaches(Deed::Effect, 320).await;
+    stack.ledger.reaches(ToolEvent::Effect, 320).await;
     stack.servers.kill_postgres().await;
     stack.servers.start_postgres().await;
     each_ran_once(stack, 400).await;
@@ -78,11 +78,11 @@ async fn postgres_killed_under_load_loses_nothing_and_costs_no_attempt() {
 async fn nats_killed_under_load_loses_nothing_and_costs_no_attempt() {
     let mut stack = stack(LEASE).await;
     submit_all(&stack, &calls(0, 300)).await;
-    stack.ledger.reaches(Deed::Effect, 60).await;
+    stack.ledger.reaches(ToolEvent::Effect, 60).await;
     stack.servers.kill_nats().await;
     stack.servers.start_nats().await;
     submit_all(&stack, &calls(200, 200)).await;
-    stack.ledger.reaches(Deed::Effect, 320).await;
+    stack.ledger.reaches(ToolEvent::Effect, 320).await;
     stack.servers.stop_nats().await;
     stack.servers.start_nats().await;
     each_ran_once(stack, 400).await;
@@ -92,7 +92,7 @@ async fn nats_killed_under_load_loses_nothing_and_costs_no_attempt() {
 async fn a_nats_store_wiped_under_load_loses_nothing() {
     let mut stack = stack(LEASE).await;
     submit_all(&stack, &calls(0, 300)).await;
-    stack.ledger.reaches(Deed::Effect, 60).await;
+    stack.ledger.reaches(ToolEvent::Effect, 60).await;
     stack.servers.kill_nats().await;
     stack.servers.wipe_nats();
     stack.servers.start_nats().await;
@@ -157,12 +157,12 @@ async fn what_runs_during_an_outage_of_both_servers_finishes() {
         })
         .collect();
     stack.call_all(&held).await;
-    stack.ledger.reaches(Deed::Started, 20).await;
+    stack.ledger.reaches(ToolEvent::Started, 20).await;
     stack.servers.kill_nats().await;
     stack.servers.kill_postgres().await;
     // The tools end while their results cannot be reported.
     std::fs::write(&gate, "").unwrap();
-    stack.ledger.reaches(Deed::Effect, 20).await;
+    stack.ledger.reaches(ToolEvent::Effect, 20).await;
     stack.servers.start_postgres().await;
     stack.servers.start_nats().await;
     each_ran_once(stack, 20).await;
@@ -181,7 +181,7 @@ async fn hold(stack: &Stack) -> PathBuf {
         })
         .collect();
     stack.call_all(&held).await;
-    stack.ledger.reaches(Deed::Started, HELD).await;
+    stack.ledger.reaches(ToolEvent::Started, HELD).await;
     gate
 }
 
@@ -192,11 +192,11 @@ async fn an_outage_longer_than_the_leases_costs_no_attempt() {
     let mut stack = stack(Duration::from_secs(2)).await;
     let gate = hold(&stack).await;
     stack.servers.kill_nats().await;
-    stack.ledger.reaches(Deed::Stopped, HELD).await;
+    stack.ledger.reaches(ToolEvent::Stopped, HELD).await;
     stack.servers.start_nats().await;
-    stack.ledger.reaches(Deed::Started, 2 * HELD).await;
+    stack.ledger.reaches(ToolEvent::Started, 2 * HELD).await;
     stack.servers.kill_postgres().await;
-    stack.ledger.reaches(Deed::Stopped, 2 * HELD).await;
+    stack.ledger.reaches(ToolEvent::Stopped, 2 * HELD).await;
     stack.servers.start_postgres().await;
     std::fs::write(&gate, "").unwrap();
     each_ran_once(stack, HELD).await;
@@ -222,7 +222,7 @@ async fn is_paused(server: impl Fn(&Servers) -> u32) {
     // Dispatchers that have just started expire no lease for this time.
     tokio::time::sleep(redial_queue::LONGEST_RECONNECT + 2 * lease).await;
     let paused = Paused::new(server(&stack.servers));
-    stack.ledger.reaches(Deed::Stopped, HELD).await;
+    stack.ledger.reaches(ToolEvent::Stopped, HELD).await;
     // Workers stop a little before the lease ends; the leases must also have ended in the tables.
     tokio::time::sleep(lease / 2).await;
     drop(paused);

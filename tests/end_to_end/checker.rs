@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use chrono::{TimeDelta, Utc};
 use redial_proto::{CallId, CallState, Effect, TaskId};
-use redial_testkit::{Claims, Deed, Entry, Evidence, Invariant, Stack, Subject, check, scripted_tool};
+use redial_testkit::{Claims, Entry, Evidence, Invariant, Stack, Subject, ToolEvent, check, scripted_tool};
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use uuid::Uuid;
@@ -91,43 +91,43 @@ type ClaimsMutation = (fn(&mut Claims, CallId), Invariant);
 const CLAIMS_MUTATIONS: [ClaimsMutation; 12] = [
     (|claims, _| claims.tasks.push(TaskId::generate()), Invariant::AcknowledgedExists),
     (|claims, _| claims.acknowledged.push((CallId::generate(), None)), Invariant::AcknowledgedExists),
-    (|claims, _| claims.taken_in.push("lost".to_owned()), Invariant::AcknowledgedExists),
-    (|claims, call| again(claims, call, 2, Deed::Effect), Invariant::EffectsWithinAttempts),
-    (|claims, call| again(claims, call, 3, Deed::Effect), Invariant::EffectsWithinAttempts),
-    (|claims, call| again(claims, call, 1, Deed::Effect), Invariant::UnsafeOnce),
+    (|claims, _| claims.intake_keys.push("lost".to_owned()), Invariant::AcknowledgedExists),
+    (|claims, call| again(claims, call, 2, ToolEvent::Effect), Invariant::EffectsWithinAttempts),
+    (|claims, call| again(claims, call, 3, ToolEvent::Effect), Invariant::EffectsWithinAttempts),
+    (|claims, call| again(claims, call, 1, ToolEvent::Effect), Invariant::UnsafeOnce),
     (|claims, call| claims.cancelled.push((call, Utc::now() - TimeDelta::hours(1))), Invariant::NothingAfterCancel),
     (
         |claims, call| {
             claims.cancelled.push((call, Utc::now()));
-            again(claims, call, 2, Deed::Started);
+            again(claims, call, 2, ToolEvent::Started);
         },
         Invariant::NothingAfterCancel,
     ),
-    (|claims, call| again(claims, call, 0, Deed::Effect), Invariant::EffectsWithinAttempts),
+    (|claims, call| again(claims, call, 0, ToolEvent::Effect), Invariant::EffectsWithinAttempts),
     (|claims, call| overlapping(claims, call), Invariant::LeasesApart),
     (
-        |claims, call| claims.deeds.retain(|entry| entry.call != call || entry.deed != Deed::Effect),
+        |claims, call| claims.tool_events.retain(|entry| entry.call != call || entry.event != ToolEvent::Effect),
         Invariant::EffectsWithinAttempts,
     ),
     (
         |claims, call| {
-            let first = claims.deeds.iter_mut().find(|entry| entry.call == call).unwrap();
+            let first = claims.tool_events.iter_mut().find(|entry| entry.call == call).unwrap();
             "another".clone_into(&mut first.key);
         },
         Invariant::OneKey,
     ),
 ];
 
-fn again(claims: &mut Claims, call: CallId, attempt: u32, deed: Deed) {
+fn again(claims: &mut Claims, call: CallId, attempt: u32, event: ToolEvent) {
     let at = Utc::now() + TimeDelta::seconds(1);
-    claims.deeds.push(Entry { at, deed, call, attempt, key: call.to_string(), execution: Uuid::nil() });
+    claims.tool_events.push(Entry { at, event, call, attempt, key: call.to_string(), execution: Uuid::nil() });
 }
 
 /// A second execution of the last attempt, within the first one.
 fn overlapping(claims: &mut Claims, call: CallId) {
-    let of_call = |entry: &&Entry| entry.call == call && entry.attempt == 2 && entry.deed != Deed::Effect;
-    let first: Vec<Entry> = claims.deeds.iter().filter(of_call).cloned().collect();
-    claims.deeds.extend(first.into_iter().map(|entry| Entry { execution: Uuid::nil(), ..entry }));
+    let of_call = |entry: &&Entry| entry.call == call && entry.attempt == 2 && entry.event != ToolEvent::Effect;
+    let first: Vec<Entry> = claims.tool_events.iter().filter(of_call).cloned().collect();
+    claims.tool_events.extend(first.into_iter().map(|entry| Entry { execution: Uuid::nil(), ..entry }));
 }
 
 fn named(evidence: &Evidence, claims: &Claims, call: Option<CallId>) -> BTreeSet<Invariant> {
@@ -200,7 +200,7 @@ async fn a_test_that_leaves_a_running_call_fails() {
     let mut stack = Stack::start().await;
     stack.work(vec![scripted_tool("tool", Effect::Read, &stack.ledger)]).await;
     stack.call("tool", json!({"hold": "/nonexistent"})).await;
-    stack.ledger.reaches(Deed::Started, 1).await;
+    stack.ledger.reaches(ToolEvent::Started, 1).await;
     stack.finish().await;
 }
 

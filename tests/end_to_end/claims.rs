@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 use redial_proto::{CallId, CallState, ClaimId, Effect, ErrorClass, Failure, Job, RetryOverride, Submission, ToolSpec};
 use redial_queue::OutgoingJob;
-use redial_testkit::{Deed, Stack, arguments, scripted_tool, until};
+use redial_testkit::{Stack, ToolEvent, arguments, scripted_tool, until};
 use serde_json::json;
 
 use crate::by_hand::Hand;
@@ -30,7 +30,7 @@ async fn a_job_that_is_delivered_again_runs_nothing() {
     let ledger = stack.ledger.clone();
     // The stream is empty at the end: every forged job was acknowledged.
     stack.finish().await;
-    assert_eq!(ledger.count(Deed::Started, call), 2);
+    assert_eq!(ledger.count(ToolEvent::Started, call), 2);
 }
 
 #[tokio::test]

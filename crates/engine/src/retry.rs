@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn jitter_is_full_and_retry_after_is_a_floor() {
+    fn jitter_is_full_and_retry_after_is_a_lower_bound() {
         let now = Time::default();
         let wait = |attempt, after, random| (due(&POLICY, attempt, after, now, random) - now).num_milliseconds();
         assert_eq!(wait(3, None, 0.0), 0);

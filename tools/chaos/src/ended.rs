@@ -34,7 +34,7 @@ pub(crate) struct Ended<'a> {
     pub(crate) claims: &'a Claims,
     pub(crate) violations: &'a [Violation],
     /// Calls that ended otherwise than their orders allow, and how.
-    pub(crate) surprising: &'a [(CallId, String)],
+    pub(crate) unexpected: &'a [(CallId, String)],
     /// Where the secret was found.
     pub(crate) leaks: &'a [String],
 }

@@ -11,7 +11,7 @@ mod rules;
 mod tasks;
 mod violation;
 
-pub use claims::{Claims, Harm};
+pub use claims::{Claims, Disturbance};
 pub use evidence::{AttemptFacts, CallFacts, Evidence};
 pub use rules::check;
 pub use tasks::TaskFacts;

@@ -28,10 +28,12 @@ mod stack;
 pub mod validators;
 mod wait;
 
-pub use checker::{AttemptFacts, CallFacts, Claims, Evidence, Harm, Invariant, Subject, TaskFacts, Violation, check};
+pub use checker::{
+    AttemptFacts, CallFacts, Claims, Disturbance, Evidence, Invariant, Subject, TaskFacts, Violation, check,
+};
 pub use fault_proxy::{FaultProxy, Side};
 pub use home::unique_path;
-pub use ledger::{Deed, Entry, Ledger};
+pub use ledger::{Entry, Ledger, ToolEvent};
 pub use observer::{Observer, Running};
 pub use paused::Paused;
 pub use process::Process;

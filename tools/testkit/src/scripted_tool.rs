@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use crate::{Deed, Ledger, Process};
+use crate::{Ledger, Process, ToolEvent};
 
 /// The tool's arguments. Every field may be absent; without any it answers `{"attempt": n}`.
 #[derive(Debug, Default, Deserialize)]
@@ -71,7 +71,7 @@ async fn follow(orders: &Orders, mut recorder: Recorder) -> ToolResult {
         std::process::abort();
     }
     if orders.down_while.as_ref().is_some_and(|file| file.exists()) {
-        recorder.note(Deed::Ended);
+        recorder.note(ToolEvent::Ended);
         recorder.done = true;
         return Err(Failure::new(ErrorClass::Unavailable, "told to be down").without_effect());
     }
@@ -82,10 +82,10 @@ async fn follow(orders: &Orders, mut recorder: Recorder) -> ToolResult {
         Failure { retry_after_ms: orders.retry_after_ms, ..failure }
     });
     if failure.as_ref().is_none_or(|failure| failure.effect_possible) {
-        recorder.note(Deed::Effect);
+        recorder.note(ToolEvent::Effect);
     }
     tokio::time::sleep(Duration::from_millis(orders.after_ms)).await;
-    recorder.note(Deed::Ended);
+    recorder.note(ToolEvent::Ended);
     recorder.done = true;
     if let Some(failure) = failure {
         return Err(failure);
@@ -105,19 +105,19 @@ struct Recorder {
 impl Recorder {
     fn new(ledger: Ledger, context: Context) -> Self {
         let recorder = Self { ledger, context, execution: Uuid::new_v4(), done: false };
-        recorder.note(Deed::Started);
+        recorder.note(ToolEvent::Started);
         recorder
     }
 
-    fn note(&self, deed: Deed) {
-        self.ledger.note(deed, &self.context, self.execution);
+    fn note(&self, event: ToolEvent) {
+        self.ledger.note(event, &self.context, self.execution);
     }
 }
 
 impl Drop for Recorder {
     fn drop(&mut self) {
         if !self.done {
-            self.note(Deed::Stopped);
+            self.note(ToolEvent::Stopped);
         }
     }
 }

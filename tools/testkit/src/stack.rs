@@ -16,7 +16,9 @@ use redial_store::{Purpose, Store, StoreConfig};
 use serde_json::{Value, json};
 use sqlx::{PgPool, postgres::PgPoolOptions};
 
-use crate::{Claims, Evidence, Harm, Invariant, Ledger, RawNats, Servers, Violation, check, until, until_within};
+use crate::{
+    Claims, Disturbance, Evidence, Invariant, Ledger, RawNats, Servers, Violation, check, until, until_within,
+};
 use role::{Role, nats};
 
 pub use ask::arguments;
@@ -119,13 +121,13 @@ impl Stack {
 
     /// The test kills workers, or stops them for longer than a lease: any attempt may be lost.
     pub fn workers_will_die(&self) {
-        self.claims().harmed.push(Harm { worker: None, from: DateTime::UNIX_EPOCH, until: None });
+        self.claims().disturbed.push(Disturbance { worker: None, from: DateTime::UNIX_EPOCH, until: None });
     }
 
     /// The test killed these workers: only their attempts may be lost.
     pub fn workers_died(&self, workers: Vec<String>) {
-        let died = |worker| Harm { worker: Some(worker), from: DateTime::UNIX_EPOCH, until: None };
-        self.claims().harmed.extend(workers.into_iter().map(died));
+        let died = |worker| Disturbance { worker: Some(worker), from: DateTime::UNIX_EPOCH, until: None };
+        self.claims().disturbed.extend(workers.into_iter().map(died));
     }
 
     /// The test leaves jobs on the stream that no worker is there to take.
@@ -158,7 +160,7 @@ impl Stack {
     /// What this stack's clients received, and what its tools did.
     pub fn claims_made(&self) -> Claims {
         let mut claims = self.claims().clone();
-        claims.deeds = self.ledger.entries();
+        claims.tool_events = self.ledger.entries();
         claims
     }
 

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_key_tells_the_same_task_from_another() {
+    fn the_same_key_means_the_same_task() {
         let keyed = |change: fn(&mut TaskSubmission)| {
             let mut submission = task(AgentSpec::new("small"));
             submission.key = Some("k".to_owned());

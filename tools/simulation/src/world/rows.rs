@@ -193,12 +193,12 @@ pub(crate) struct TaskRow {
 pub(crate) struct Item {
     pub(crate) id: u32,
     pub(crate) task: u8,
-    pub(crate) what: What,
+    pub(crate) what: ItemKind,
 }
 
 /// An item of a task's inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum ItemKind {
     Start,
     Cancel,
     Ended(CallNo),
@@ -235,7 +235,7 @@ impl Tables {
         self.items = 0;
     }
 
-    pub(crate) fn add_item(&mut self, task: u8, what: What) {
+    pub(crate) fn add_item(&mut self, task: u8, what: ItemKind) {
         self.items += 1;
         self.inbox.push(Item { id: self.items, task, what });
     }

@@ -64,9 +64,9 @@ impl Stack {
     }
 
     /// Puts a call on the intake stream, under a key: no client learns its id.
-    pub async fn take_in(&self, submission: &Submission) {
+    pub async fn submit_to_intake(&self, submission: &Submission) {
         self.queue().put(subjects::INTAKE, submission).await.unwrap();
-        self.claims().taken_in.push(submission.key.clone().expect("a key, by which it can be found again"));
+        self.claims().intake_keys.push(submission.key.clone().expect("a key, by which it can be found again"));
     }
 
     /// The state of a call.

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_a_model_wrote_is_kept_as_json() {
+    fn any_text_of_a_model_is_stored_as_json() {
         for (written, kept) in [
             (r#"{"a": 1}"#, r#"{"a": 1}"#),
             (r#"{"a": 1"#, r#""{\"a\": 1""#),
