@@ -1,4 +1,4 @@
-//! Limits on what comes from outside. All sizes are bytes of UTF-8 JSON.
+//! Limits on external data. All sizes are bytes of UTF-8 JSON.
 
 /// Arguments of one call. A claim's reply carries them, and NATS takes 1 MiB a message.
 pub const MAX_ARGUMENTS: usize = 256 * 1024;

@@ -97,6 +97,6 @@ async fn models_and_tools_have_separate_names() {
     let report = fixture.run("hi").await;
     assert_eq!(answer(&report), "hello");
     let offered = fixture.body(0)["tools"].clone();
-    assert_eq!(offered.as_array().unwrap().len(), 1, "models are no tools: {offered}");
+    assert_eq!(offered.as_array().unwrap().len(), 1, "models are not offered as tools: {offered}");
     fixture.close().await;
 }

@@ -85,7 +85,7 @@ const TASK_MUTATIONS: [(&str, Option<Invariant>); 10] = [
     ("DELETE FROM messages WHERE task_id = '{call}' AND seq >= 4", Some(Invariant::OneAnswerPerCall)),
 ];
 
-/// A change of the recorded promises and executions, and the invariant that it breaks on unchanged tables.
+/// A change of the recorded guarantees and executions, and the invariant that it breaks on unchanged tables.
 type ClaimsMutation = (fn(&mut Claims, CallId), Invariant);
 
 const CLAIMS_MUTATIONS: [ClaimsMutation; 12] = [

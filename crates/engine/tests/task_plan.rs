@@ -317,7 +317,7 @@ fn what_a_worker_wrote_may_be_no_reply() {
         let transition = fixture.plan();
         let end = outcome(&transition);
         assert_eq!(end.code, TaskCode::ModelFailed);
-        assert!(end.message.as_ref().unwrap().contains("what is no reply"));
+        assert!(end.message.as_ref().unwrap().contains("a reply that could not be parsed"));
     }
 }
 

@@ -52,7 +52,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the database and checks that it keeps its promises and has this version's tables. Waits for a server
+    /// Opens the database and checks its durability settings and that it has this version's tables. Waits for a server
     /// that does not answer yet, for as long as the caller lets it.
     pub async fn connect(config: &StoreConfig) -> Result<Self, StoreError> {
         let store = Self::open(config)?;

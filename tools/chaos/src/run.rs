@@ -106,7 +106,7 @@ async fn inject_faults(
     Ok(steps)
 }
 
-/// Compares what was promised with what is.
+/// Compares the guarantees with what is on record.
 async fn report_of(run: &Over<'_>) -> anyhow::Result<Report> {
     let fixture = &run.injector.fixture;
     let evidence = fixture.observer.evidence().await;

@@ -57,7 +57,7 @@ pub fn failed_call(words: Words<'_>, tool: &str, failure: &Failure, corrections_
 /// The content of the tool message of a call that has no result.
 ///
 /// What a tool wrote is scrubbed of secrets, addresses and traces; but what is in `sent`, the arguments as the
-/// model wrote them, is no secret to it and stays, so that it can see what was wrong with it.
+/// model wrote them, is known to it and stays, so that it can see what was wrong with it.
 pub fn failed_call_of(
     words: Words<'_>,
     tool: &str,

@@ -1,7 +1,7 @@
 //! What a tool or a service wrote, without what must not reach a model: secrets, names and addresses of machines, paths
 //! on their disks, stack traces. Pure, and linear in the length of the text.
 //!
-//! What the model sent itself is no secret to it and stays: without it, it could not see what was wrong.
+//! What the model sent itself is known to it and stays: without it, it could not see what was wrong.
 
 mod hosts;
 mod known;

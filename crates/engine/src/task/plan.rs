@@ -212,7 +212,7 @@ impl Planner {
         let step = self.run.apply((input, ended), &mut context.resolver, now, context.new_id)?;
         self.bugs.extend(context.resolver.take_bugs());
         let transition = &mut self.transition;
-        // A wake that only asks again is no step.
+        // A wake that only asks again is not a step.
         if !matches!(input, TaskInput::Woken) || !step.decisions.is_empty() {
             let n = transition.steps.last().map_or(transition.last_step, |last| last.n) + 1;
             transition.steps.push(TaskStep { n, at: now, input: input.clone(), decisions: step.decisions });

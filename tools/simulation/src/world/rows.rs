@@ -368,7 +368,7 @@ pub(crate) struct Execution {
     pub(crate) reported: Option<Outcome>,
 }
 
-/// What really happened, and what was promised: the tables are measured by this.
+/// What really happened, and what was guaranteed: the tables are compared with this.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) executions: Vec<Execution>,
