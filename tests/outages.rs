@@ -52,7 +52,7 @@ async fn each_ran_once(stack: Stack, calls: usize) {
     let ledger = stack.ledger.clone();
     let evidence = stack.finish().await;
     let retried: Vec<_> = evidence.calls.values().filter(|call| call.attempt != 1).collect();
-    assert!(retried.is_empty(), "an attempt was wasted_attempts: {retried:?}");
+    assert!(retried.is_empty(), "an attempt was lost: {retried:?}");
     assert_eq!(evidence.count(CallState::Succeeded), calls);
     let effects = ledger.entries().into_iter().filter(|entry| entry.event == ToolEvent::Effect);
     let effects: Vec<CallId> = effects.map(|entry| entry.call).collect();

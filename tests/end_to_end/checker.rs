@@ -36,7 +36,7 @@ const CALL_MUTATIONS: [(&str, Invariant); 16] = [
         "UPDATE attempts SET ended_at = started_at - interval '1 ms' WHERE call_id = '{call}' AND attempt = 2",
         Invariant::LeasesApart,
     ),
-    ("UPDATE attempts SET class = 'lost' WHERE call_id = '{call}' AND attempt = 1", Invariant::NoAttemptBurnt),
+    ("UPDATE attempts SET class = 'lost' WHERE call_id = '{call}' AND attempt = 1", Invariant::NoAttemptLostToOutage),
     (
         "UPDATE attempts SET retry_at = now() + interval '1 min' WHERE call_id = '{call}' AND attempt = 1",
         Invariant::RetriesWhenDue,

@@ -113,7 +113,7 @@ pub(crate) static MUTATIONS: [Mutation; 21] = [
     Mutation {
         name: "a result is acknowledged before its commit",
         messages: Some(MessageChange::AnswersFirst),
-        caught_by: I::NoAttemptBurnt,
+        caught_by: I::NoAttemptLostToOutage,
         scenario: Scenario::ResultInACrash,
         ..NONE
     },

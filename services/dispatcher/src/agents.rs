@@ -16,7 +16,7 @@ use tokio::{fs, sync::Mutex};
 /// Minimum time between two reads of the file's metadata.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// The agents of a file, as they were when it was last good.
+/// The agents of a file's last valid version.
 pub(crate) struct Agents {
     file: Option<PathBuf>,
     known: Mutex<Known>,

@@ -83,7 +83,7 @@ async fn take_tasks(context: &Context, batch: &[&Delivery]) {
 }
 
 /// A message without a key gets one that is the same however often it is delivered. The time at which the stream
-/// stored it tells apart messages with the same number of a stream that was wiped.
+/// stored it distinguishes messages with the same number of a stream that was wiped.
 fn own_key(delivery: &Delivery, n: usize) -> String {
     let stored = delivery.stored_at.timestamp_nanos_opt().unwrap_or_default();
     format!("intake-{stored}-{}-{n}", delivery.stream_sequence)

@@ -36,7 +36,7 @@ impl Registry {
     }
 
     /// Reads the database again, but not more often than every [`SHORTEST_AGE`]: waits as long as that takes. So a tool
-    /// whose worker was told that it is registered is never unknown, whichever dispatcher told it.
+    /// whose worker got a reply to its registration is never unknown, whichever dispatcher replied.
     pub(crate) async fn refresh_gently(&self, store: &Store) -> Result<(), StoreError> {
         let asked_at = Instant::now();
         let read_at = *self.read_at.lock().await;

@@ -1,4 +1,4 @@
-//! Plans and writes transitions of calls; counts those that happened, and says what their effects are.
+//! Plans and writes transitions of calls; counts those that happened, and returns their effects.
 
 use std::{collections::HashMap, time::Duration};
 

@@ -20,7 +20,7 @@ pub(crate) struct Cli {
 
 #[derive(Args, Debug)]
 pub(crate) struct RunArgs {
-    /// Which load and which faults, in which order [default: a random one, which is printed]
+    /// Seed of the load and of the faults [default: a random one, which is printed]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     /// Bare tool calls

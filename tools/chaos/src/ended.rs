@@ -12,7 +12,7 @@ use crate::{
     schedule::Step,
 };
 
-/// How long a worker holds a call without a sign of life. Short, so that many can be lost in a run.
+/// How long a worker holds a call without a heartbeat. Short, so that many can be lost in a run.
 pub(crate) const LEASE: Duration = Duration::from_secs(3);
 
 /// A run that is over.

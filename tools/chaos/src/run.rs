@@ -197,7 +197,7 @@ fn unexpected(run: &Over<'_>, evidence: &Evidence) -> Vec<(CallId, String)> {
     calls.map(|call| (call.id, tell(call))).collect()
 }
 
-/// Keeps what a person needs to find out what went wrong.
+/// Saves the evidence for an analysis of the failure.
 fn keep(
     run: &Over<'_>,
     evidence: &Evidence,

@@ -161,7 +161,7 @@ pub(crate) fn plan(seed: u64, faults: usize, only: &str) -> Vec<Step> {
     steps
 }
 
-/// One of the texts, between commas, stands in the kind.
+/// True if the kind contains one of the texts between commas.
 fn is_wanted(step: &Step, only: &str) -> bool {
     only.split(',').any(|text| step.fault.kind().contains(text.trim()))
 }

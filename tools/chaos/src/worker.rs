@@ -38,7 +38,7 @@ struct Leak {
     fail: bool,
 }
 
-/// A tool that cannot keep a secret: it stands in its answers and in its errors.
+/// A tool whose answers and errors contain a secret.
 fn leaky(secret: &str) -> Tool {
     let told = secret.to_owned();
     let run = move |leak: Leak| {

@@ -67,7 +67,7 @@ impl BatchWork<Request> for Submitter {
     }
 }
 
-/// Accepts submissions, writes them and publishes their jobs; says what became of each, in order.
+/// Accepts submissions, writes them and publishes their jobs; returns the result of each, in order.
 pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>) -> Vec<SubmitResult> {
     refresh_if_unknown(context, &incoming).await;
     let tools = context.registry.tools();
@@ -103,7 +103,7 @@ async fn refresh_if_unknown(context: &Context, incoming: &[Incoming]) {
     }
 }
 
-/// Writes calls, publishes their jobs, and says what became of each, in order.
+/// Writes calls, publishes their jobs, and returns the result of each, in order.
 pub(crate) async fn write(context: &Context, calls: &[NewCall]) -> Vec<SubmitResult> {
     let mut results = Vec::with_capacity(calls.len());
     for calls in calls.chunks(limits::MAX_BATCH) {

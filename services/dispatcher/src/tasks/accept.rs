@@ -1,4 +1,4 @@
-//! Turns a task's submission into a task to write, or says what is wrong with it. Pure.
+//! Turns a task's submission into a task to write, or into an error. Pure.
 
 use redial_engine::{accept::check_texts, fingerprint::fingerprint, tools::Tools};
 use redial_proto::{

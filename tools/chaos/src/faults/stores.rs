@@ -37,7 +37,7 @@ impl Injector {
         Ok(outcome.counts_for(Target::NatsBack).noted(note))
     }
 
-    /// NATS may not find its way back by itself once there is room again: then it is restarted, as an operator would.
+    /// NATS may not recover by itself once there is room again: then it is restarted, as by an operator.
     pub(super) async fn fill_disk(&mut self, step: &Step) -> anyhow::Result<Outcome> {
         if !self.fixture.disk.is_small() {
             let why = "a small disk of its own (tmpfs) is not permitted here; root on Linux may make one";

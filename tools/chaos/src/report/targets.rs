@@ -62,9 +62,9 @@ fn time(ended: &Ended<'_>, target: Target, name: &str, limit: Duration) -> Targe
 
 fn wasted_attempts(ended: &Ended<'_>) -> TargetRow {
     let wasted_attempts =
-        ended.violations.iter().filter(|violation| violation.invariant == Invariant::NoAttemptBurnt).count();
+        ended.violations.iter().filter(|violation| violation.invariant == Invariant::NoAttemptLostToOutage).count();
     TargetRow {
-        target: "attempts wasted_attempts by outages".to_owned(),
+        target: "attempts lost to outages".to_owned(),
         limit: "0".to_owned(),
         measured: wasted_attempts.to_string(),
         out_of: undisturbed(ended).count(),
@@ -72,7 +72,7 @@ fn wasted_attempts(ended: &Ended<'_>) -> TargetRow {
     }
 }
 
-/// Attempts of workers to which nothing was done meanwhile.
+/// Attempts of workers into which no fault was injected during the attempt.
 fn undisturbed<'a>(ended: &'a Ended<'_>) -> impl Iterator<Item = &'a AttemptFacts> {
     let disturbed = &ended.run.injector.fixture.disturbed;
     ended.evidence.attempts().filter(move |attempt| !disturbed.iter().any(|disturbance| disturbance.touches(attempt)))

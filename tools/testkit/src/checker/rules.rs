@@ -220,6 +220,6 @@ fn wasted_attempts(call: &CallFacts, entries: &[&Entry], claims: &Claims) -> Fin
     let mut lost = call.attempts.iter().filter(|attempt| attempt.class.as_deref() == Some("lost"));
     lost.find(|attempt| !may_be_lost(attempt)).map(|attempt| {
         let found = format!("attempt {} of {} was lost, and that worker did not die", attempt.attempt, attempt.worker);
-        (Invariant::NoAttemptBurnt, found)
+        (Invariant::NoAttemptLostToOutage, found)
     })
 }

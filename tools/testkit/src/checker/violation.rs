@@ -31,7 +31,7 @@ pub enum Invariant {
     OneKey,
     /// An outage of NATS or Postgres alone costs no attempt: an attempt is lost only if its worker died or could not be
     /// reached. How far an `unsafe` tool came that a live worker had to stop is unknown: that may be lost, too.
-    NoAttemptBurnt,
+    NoAttemptLostToOutage,
     /// No attempt starts before the retry was due.
     RetriesWhenDue,
     /// After the drain every task has ended.
@@ -62,7 +62,7 @@ impl Invariant {
         Self::LeasesApart,
         Self::NothingAfterCancel,
         Self::OneKey,
-        Self::NoAttemptBurnt,
+        Self::NoAttemptLostToOutage,
         Self::RetriesWhenDue,
         Self::EveryTaskEnds,
         Self::StepsWithoutGaps,
