@@ -48,7 +48,7 @@ impl Injector {
             let over = over.await.is_ok();
             for n in 0..WORKERS {
                 if !self.fixture.workers[n].process.runs() {
-                    self.fixture.harm_since(n, since);
+                    self.fixture.disturbed_since(n, since);
                     self.fixture.replace_worker(n).await?;
                     deaths += 1;
                 }
