@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::{
     messages,
-    write::{Settled, TaskWrite},
+    write::{TaskWrite, Unplanned},
 };
 use crate::{
     calls,

@@ -11,7 +11,7 @@ use super::{
     inbox,
     messages::{self, ConversationCall},
     row, start,
-    write::{Settled, TaskWrite},
+    write::{TaskWrite, Unplanned},
 };
 use crate::{
     StoreError,
