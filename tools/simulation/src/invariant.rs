@@ -29,8 +29,8 @@ pub enum Invariant {
     LeasesApart,
     /// Nothing starts after an acknowledged cancel.
     NothingAfterCancel,
-    /// An outage of NATS or Postgres, or the death of a dispatcher, costs no attempt.
-    NoAttemptLostToOutage,
+    /// An outage of NATS or Postgres, or the death of a dispatcher, burns no attempt.
+    NoAttemptBurnt,
     /// After the drain every task has ended.
     EveryTaskEnds,
     /// The steps of a task are 1..n without gaps.

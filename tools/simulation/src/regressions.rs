@@ -11,7 +11,7 @@ pub struct Regression {
     pub fingerprint: u32,
 }
 
-/// The recorded plans, from `regressions.txt`. The error names the line that cannot be read.
+/// The kept plans, from `regressions.txt`. The error names the line that cannot be read.
 pub fn regressions() -> Result<Vec<Regression>, String> {
     read(include_str!("../regressions.txt"))
 }
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn every_recorded_plan_is_unchanged() {
+    fn every_kept_plan_is_still_the_one_that_was_kept() {
         for Regression { seed, size, fingerprint } in regressions().unwrap() {
             let found = Plan::new(seed, size).fingerprint();
             assert_eq!(

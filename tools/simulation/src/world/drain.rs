@@ -15,7 +15,7 @@ impl World {
         self.heal();
         let end = self.now + DRAIN_LIMIT;
         loop {
-            self.run_until_idle();
+            self.settle();
             if self.is_over() || self.violation.is_some() {
                 return;
             }

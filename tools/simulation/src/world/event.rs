@@ -190,7 +190,7 @@ impl World {
         let prompt = self.setup.calm || self.draining;
         loop {
             if prompt {
-                self.deliver_control();
+                self.settle_control();
             }
             let due = self.workers.iter().map(Worker::next_due_at).min().unwrap_or(Ms::MAX);
             if due > until || self.violation.is_some() {

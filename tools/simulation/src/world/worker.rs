@@ -14,7 +14,7 @@ pub(super) const PERMITS: usize = 2;
 #[derive(Clone, Debug)]
 pub(super) struct Worker {
     pub(super) process: Process,
-    /// Stopped by a signal; its tools may continue.
+    /// Stopped by a signal; its tools may go on.
     pub(super) paused: bool,
     /// It cannot reach anything.
     pub(super) cut: bool,
