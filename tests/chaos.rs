@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, time::Duration};
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::SliceRandom as _};
 use redial_proto::{CallState, Effect, Submission};
 use redial_testkit::{
-    Deed, Evidence, Ledger, Process, Servers, Stack, arguments, run_obedient_worker, start_obedient_worker,
+    Evidence, Ledger, Process, Servers, Stack, ToolEvent, arguments, run_scripted_worker, start_scripted_worker,
     until_within,
 };
 use serde_json::{Value, json};
@@ -25,8 +25,8 @@ const LONG: Duration = Duration::from_secs(120);
 
 #[tokio::test]
 #[ignore = "a process that the other test starts"]
-async fn obedient_worker() {
-    run_obedient_worker().await;
+async fn scripted_worker() {
+    run_scripted_worker().await;
 }
 
 /// What can be killed.
@@ -101,7 +101,7 @@ impl Fixture {
     }
 
     fn worker(&self) -> Process {
-        start_obedient_worker(self.stack.servers.nats_url(), &self.stack.ledger, Duration::from_secs(1))
+        start_scripted_worker(self.stack.servers.nats_url(), &self.stack.ledger, Duration::from_secs(1))
     }
 
     /// Kills one of a kind, and starts another.
@@ -156,7 +156,7 @@ fn schedule(random: &mut StdRng) -> Vec<Kind> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn kill_9_of_anything_at_random_breaks_no_promise() {
+async fn kill_9_of_random_processes_violates_no_invariant() {
     let seed = std::env::var("CHAOS_SEED").map_or_else(|_| rand::random(), |seed| seed.parse().unwrap());
     println!("chaos: seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
@@ -181,7 +181,7 @@ async fn kill_9_of_anything_at_random_breaks_no_promise() {
     let ended = tokio::time::timeout(LONG, all).await;
     assert!(ended.is_ok(), "after {LONG:?} these calls have not ended:\n{}", fixture.stack.live().await);
     let ledger = fixture.stack.ledger.clone();
-    fixture.stack.settled().await;
+    fixture.stack.wait_until_empty().await;
     for worker in fixture.workers {
         worker.terminate();
         assert!(worker.ended().await.success(), "{}", worker.output());
@@ -200,7 +200,7 @@ async fn kill_9_of_anything_at_random_breaks_no_promise() {
 
 fn print(evidence: &Evidence, ledger: &Ledger) {
     let attempts = evidence.attempts().count();
-    let effects = ledger.entries().iter().filter(|entry| entry.deed == Deed::Effect).count();
+    let effects = ledger.entries().iter().filter(|entry| entry.event == ToolEvent::Effect).count();
     let kills = KILLS.map(|(kind, count)| format!("{count} {kind:?}")).join(", ").to_lowercase();
     let mut ends = BTreeMap::new();
     for state in CallState::ALL {

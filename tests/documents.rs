@@ -31,7 +31,7 @@ fn what_the_documents_name_exists() {
 }
 
 #[test]
-fn a_name_of_nothing_is_found() {
+fn an_unknown_name_is_found() {
     let facts = Facts::read(Path::new(ROOT));
     let bad = Document::parse("docs/BAD.md", include_str!("documents/bad_example.md"));
     let found = findings(&bad, &facts);

@@ -77,7 +77,7 @@ async fn down_leaves_nothing_and_a_second_up_makes_the_same_schema() {
 async fn processes_may_migrate_one_database_at_the_same_time() {
     let servers = Servers::start().await;
     let pool = empty_database(&servers).await;
-    // Creating a database that exists is no error either: several processes may do so.
+    // Creating a database that exists is not an error either: several processes may do so.
     admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
     let url = servers.database_url();
     let (first, second) = tokio::join!(admin::migrate(url), admin::migrate(url));

@@ -7,7 +7,7 @@ use std::{collections::HashSet, path::PathBuf, time::Duration};
 use futures_util::future::join_all;
 use redial_proto::{CallId, CallState, Effect, RetryOverride, Submission};
 use redial_store::{Purpose, Store, StoreConfig};
-use redial_testkit::{Deed, FaultProxy, Paused, Servers, Side, Stack, arguments, obedient, unique_path};
+use redial_testkit::{FaultProxy, Paused, Servers, Side, Stack, ToolEvent, arguments, scripted_tool, unique_path};
 use serde_json::json;
 
 const LONG: Duration = Duration::from_secs(60);
@@ -21,7 +21,7 @@ async fn stack(lease: Duration) -> Stack {
     stack.redeliver_after(Duration::from_secs(2)).await;
     for _ in 0..2 {
         stack.dispatch().await;
-        let tools = Effect::ALL.map(|effect| obedient(effect.as_str(), effect, &stack.ledger));
+        let tools = Effect::ALL.map(|effect| scripted_tool(effect.as_str(), effect, &stack.ledger));
         stack.work(tools.into()).await;
     }
     stack
@@ -52,37 +52,37 @@ async fn each_ran_once(stack: Stack, calls: usize) {
     let ledger = stack.ledger.clone();
     let evidence = stack.finish().await;
     let retried: Vec<_> = evidence.calls.values().filter(|call| call.attempt != 1).collect();
-    assert!(retried.is_empty(), "an attempt was burnt: {retried:?}");
+    assert!(retried.is_empty(), "an attempt was lost: {retried:?}");
     assert_eq!(evidence.count(CallState::Succeeded), calls);
-    let effects = ledger.entries().into_iter().filter(|entry| entry.deed == Deed::Effect);
+    let effects = ledger.entries().into_iter().filter(|entry| entry.event == ToolEvent::Effect);
     let effects: Vec<CallId> = effects.map(|entry| entry.call).collect();
     assert_eq!((effects.len(), effects.iter().collect::<HashSet<_>>().len()), (calls, calls));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn postgres_killed_under_load_loses_nothing_and_burns_no_attempt() {
+async fn postgres_killed_under_load_loses_nothing_and_costs_no_attempt() {
     let mut stack = stack(LEASE).await;
     submit_all(&stack, &calls(0, 300)).await;
-    stack.ledger.reaches(Deed::Effect, 60).await;
+    stack.ledger.reaches(ToolEvent::Effect, 60).await;
     stack.servers.kill_postgres().await;
     // Tools continue meanwhile, and their results wait.
     stack.servers.start_postgres().await;
     submit_all(&stack, &calls(200, 200)).await;
-    stack.ledger.reaches(Deed::Effect, 320).await;
+    stack.ledger.reaches(ToolEvent::Effect, 320).await;
     stack.servers.kill_postgres().await;
     stack.servers.start_postgres().await;
     each_ran_once(stack, 400).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nats_killed_under_load_loses_nothing_and_burns_no_attempt() {
+async fn nats_killed_under_load_loses_nothing_and_costs_no_attempt() {
     let mut stack = stack(LEASE).await;
     submit_all(&stack, &calls(0, 300)).await;
-    stack.ledger.reaches(Deed::Effect, 60).await;
+    stack.ledger.reaches(ToolEvent::Effect, 60).await;
     stack.servers.kill_nats().await;
     stack.servers.start_nats().await;
     submit_all(&stack, &calls(200, 200)).await;
-    stack.ledger.reaches(Deed::Effect, 320).await;
+    stack.ledger.reaches(ToolEvent::Effect, 320).await;
     stack.servers.stop_nats().await;
     stack.servers.start_nats().await;
     each_ran_once(stack, 400).await;
@@ -92,7 +92,7 @@ async fn nats_killed_under_load_loses_nothing_and_burns_no_attempt() {
 async fn a_nats_store_wiped_under_load_loses_nothing() {
     let mut stack = stack(LEASE).await;
     submit_all(&stack, &calls(0, 300)).await;
-    stack.ledger.reaches(Deed::Effect, 60).await;
+    stack.ledger.reaches(ToolEvent::Effect, 60).await;
     stack.servers.kill_nats().await;
     stack.servers.wipe_nats();
     stack.servers.start_nats().await;
@@ -103,7 +103,7 @@ async fn a_nats_store_wiped_under_load_loses_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_nats_store_wiped_while_no_role_runs_loses_nothing() {
     let mut stack = Stack::start().await;
-    stack.work(vec![obedient("read", Effect::Read, &stack.ledger)]).await;
+    stack.work(vec![scripted_tool("read", Effect::Read, &stack.ledger)]).await;
     stack.stop_workers().await;
     let waiting: Vec<Submission> = (0..50).map(|n| Submission::new("read", arguments(json!({"n": n})))).collect();
     stack.call_all(&waiting).await;
@@ -112,7 +112,7 @@ async fn a_nats_store_wiped_while_no_role_runs_loses_nothing() {
     stack.servers.wipe_nats();
     stack.servers.start_nats().await;
     stack.dispatch().await;
-    stack.work(vec![obedient("read", Effect::Read, &stack.ledger)]).await;
+    stack.work(vec![scripted_tool("read", Effect::Read, &stack.ledger)]).await;
     each_ran_once(stack, 50).await;
 }
 
@@ -121,7 +121,7 @@ async fn a_nats_store_wiped_while_no_role_runs_loses_nothing() {
 async fn a_retry_keeps_its_time_over_a_restart_of_everything() {
     const PAUSE_MS: i64 = 3_000;
     let mut stack = Stack::start_own().await;
-    stack.work(vec![obedient("read", Effect::Read, &stack.ledger)]).await;
+    stack.work(vec![scripted_tool("read", Effect::Read, &stack.ledger)]).await;
     let orders = json!({"fail": "rate_limited", "times": 1, "retry_after_ms": PAUSE_MS});
     let call = stack.call("read", orders).await;
     stack.is(call, CallState::RetryWait).await;
@@ -133,7 +133,7 @@ async fn a_retry_keeps_its_time_over_a_restart_of_everything() {
     stack.servers.start_postgres().await;
     stack.servers.start_nats().await;
     stack.dispatch().await;
-    stack.work(vec![obedient("read", Effect::Read, &stack.ledger)]).await;
+    stack.work(vec![scripted_tool("read", Effect::Read, &stack.ledger)]).await;
     assert_eq!(stack.output(call).await, r#"{"attempt":2}"#);
     let evidence = stack.finish().await;
     let attempts = &evidence.calls[&call].attempts;
@@ -157,12 +157,12 @@ async fn what_runs_during_an_outage_of_both_servers_finishes() {
         })
         .collect();
     stack.call_all(&held).await;
-    stack.ledger.reaches(Deed::Started, 20).await;
+    stack.ledger.reaches(ToolEvent::Started, 20).await;
     stack.servers.kill_nats().await;
     stack.servers.kill_postgres().await;
     // The tools end while their results cannot be reported.
     std::fs::write(&gate, "").unwrap();
-    stack.ledger.reaches(Deed::Effect, 20).await;
+    stack.ledger.reaches(ToolEvent::Effect, 20).await;
     stack.servers.start_postgres().await;
     stack.servers.start_nats().await;
     each_ran_once(stack, 20).await;
@@ -171,7 +171,7 @@ async fn what_runs_during_an_outage_of_both_servers_finishes() {
 /// Calls that [`hold`] starts.
 const HELD: usize = 12;
 
-/// Starts calls whose tools may run twice, and which go on until this file is written.
+/// Starts calls whose tools may run twice, and which run until this file is written.
 async fn hold(stack: &Stack) -> PathBuf {
     let gate = unique_path("gate");
     let held: Vec<Submission> = (0..HELD)
@@ -181,22 +181,22 @@ async fn hold(stack: &Stack) -> PathBuf {
         })
         .collect();
     stack.call_all(&held).await;
-    stack.ledger.reaches(Deed::Started, HELD).await;
+    stack.ledger.reaches(ToolEvent::Started, HELD).await;
     gate
 }
 
 /// Workers must stop their tools when the lease ends, because they cannot know that no other worker was granted the calls.
 /// They release the calls when the servers are back, and the attempts do not count.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_outage_that_outlasts_the_leases_burns_no_attempt() {
+async fn an_outage_longer_than_the_leases_costs_no_attempt() {
     let mut stack = stack(Duration::from_secs(2)).await;
     let gate = hold(&stack).await;
     stack.servers.kill_nats().await;
-    stack.ledger.reaches(Deed::Stopped, HELD).await;
+    stack.ledger.reaches(ToolEvent::Stopped, HELD).await;
     stack.servers.start_nats().await;
-    stack.ledger.reaches(Deed::Started, 2 * HELD).await;
+    stack.ledger.reaches(ToolEvent::Started, 2 * HELD).await;
     stack.servers.kill_postgres().await;
-    stack.ledger.reaches(Deed::Stopped, 2 * HELD).await;
+    stack.ledger.reaches(ToolEvent::Stopped, 2 * HELD).await;
     stack.servers.start_postgres().await;
     std::fs::write(&gate, "").unwrap();
     each_ran_once(stack, HELD).await;
@@ -205,13 +205,13 @@ async fn an_outage_that_outlasts_the_leases_burns_no_attempt() {
 /// Postgres is paused with all its connections open: no statement fails. When it continues, the first dispatcher that
 /// sweeps must know that no lease could be renewed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_paused_database_burns_no_attempt() {
+async fn a_paused_database_costs_no_attempt() {
     is_paused(Servers::postgres_pid).await;
 }
 
 /// NATS is paused: dispatchers reach the database, and no worker reaches them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_paused_queue_burns_no_attempt() {
+async fn a_paused_queue_costs_no_attempt() {
     is_paused(Servers::nats_pid).await;
 }
 
@@ -222,7 +222,7 @@ async fn is_paused(server: impl Fn(&Servers) -> u32) {
     // Dispatchers that have just started expire no lease for this time.
     tokio::time::sleep(redial_queue::LONGEST_RECONNECT + 2 * lease).await;
     let paused = Paused::new(server(&stack.servers));
-    stack.ledger.reaches(Deed::Stopped, HELD).await;
+    stack.ledger.reaches(ToolEvent::Stopped, HELD).await;
     // Workers stop a little before the lease ends; the leases must also have ended in the tables.
     tokio::time::sleep(lease / 2).await;
     drop(paused);
@@ -232,7 +232,7 @@ async fn is_paused(server: impl Fn(&Servers) -> u32) {
 
 /// A connection whose network went silent must leave the pool, because it is never closed by the other side.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_silent_network_takes_no_connection_away() {
+async fn a_silent_network_costs_no_connection() {
     const CONNECTIONS: u32 = 4;
     let servers = Servers::start().await;
     redial_store::admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();

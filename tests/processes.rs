@@ -41,6 +41,6 @@ async fn redial(folder: &Path, environment: &[(&str, &str)], arguments: &[&str])
 
 #[tokio::test]
 #[ignore = "a process that other tests start"]
-async fn obedient_worker() {
-    redial_testkit::run_obedient_worker().await;
+async fn scripted_worker() {
+    redial_testkit::run_scripted_worker().await;
 }

@@ -26,7 +26,7 @@ async fn start_worker(stack: &Stack, python: &python::Python, grace: Duration, n
         command.env("PYTHONDONTWRITEBYTECODE", "1");
         command.env("REDIAL_DRAIN_GRACE_SECONDS", grace.as_secs_f64().to_string());
     });
-    worker.line("worker started").await;
+    worker.line("Worker started").await;
     stack.offered(&TOOLS).await;
     worker
 }
@@ -40,7 +40,7 @@ async fn with_worker(python: &python::Python) -> (Stack, Process) {
 
 /// Stops an idle worker and finishes the stack.
 async fn finish(stack: Stack, worker: Process) -> redial_testkit::Evidence {
-    stack.settled().await;
+    stack.wait_until_empty().await;
     worker.terminate();
     assert!(worker.ended().await.success(), "{}", worker.output());
     stack.finish().await
@@ -204,7 +204,7 @@ async fn sigterm_lets_quick_calls_finish_and_releases_slow_ones() {
     let (quick_connection, _) = quick.accept().await.unwrap();
     let (_slow_connection, _) = slow.accept().await.unwrap();
     leaving.terminate();
-    leaving.line("started draining").await;
+    leaving.line("Started draining").await;
     greet(quick_connection).await;
     assert!(leaving.ended().await.success(), "{}", leaving.output());
     assert_eq!(stack.get(quick_call).await.state, CallState::Succeeded, "on record before the process ends");

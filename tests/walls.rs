@@ -302,7 +302,7 @@ fn tests_may_cross_a_wall_unless_their_crate_only_decides() {
 }
 
 #[test]
-fn a_crate_that_is_not_listed_or_is_gone_is_named() {
+fn an_unlisted_or_missing_crate_is_named() {
     let mut metadata = metadata();
     let packages = metadata["packages"].as_array_mut().unwrap();
     let engine = packages.iter_mut().find(|package| package["name"] == "redial-engine").unwrap();

@@ -59,7 +59,7 @@ def classified(error):
         refused = isinstance(error, ConnectionRefusedError)
         message = "the connection was refused" if refused else "the connection failed"
         return failure("unavailable", message)["error"] | {"effect_possible": not refused}
-    log.error("a tool raised an exception", exc_info=error)
+    log.error("Tool raised an exception", exc_info=error)
     return failure("internal", f"the tool raised {type(error).__name__}")["error"]
 
 

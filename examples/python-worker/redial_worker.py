@@ -108,24 +108,24 @@ class Worker:
         self.jetstream = self.nats.jetstream(timeout=2)
         await self.nats.subscribe(f"redial.worker.{self.id}", cb=self._handle_control_message)
         await self._register()
-        log.info("worker started worker=%s tools=%s", self.id, ",".join(self.tools))
+        log.info("Worker started worker=%s tools=%s", self.id, ",".join(self.tools))
         heartbeats, pulling = asyncio.create_task(self._send_heartbeats()), asyncio.create_task(self._pull())
         await self.draining.wait()
         await self._drain(pulling)
         heartbeats.cancel()
         await self.nats.close()
-        log.info("drained")
+        log.info("Drained")
 
     async def _drain(self, pulling):
         """Lets the running jobs finish within the grace period and releases the rest."""
-        log.info("started draining grace_s=%s", self.grace)
+        log.info("Started draining grace_s=%s", self.grace)
         if self.jobs:
             await asyncio.wait(self.jobs, timeout=self.grace)
         for attempt in self.attempts.values():
             attempt.end("shutdown")
         await asyncio.wait({pulling, *self.jobs}, timeout=FLUSH_TIMEOUT)
         if self.jobs:
-            log.error("stopped before all jobs had ended; their leases will expire jobs=%d", len(self.jobs))
+            log.error("Stopped before all jobs had ended; their leases will expire jobs=%d", len(self.jobs))
 
     # ---- Requests to dispatchers, and messages from them ------------------------------------------------------------
 
@@ -144,7 +144,7 @@ class Worker:
             try:
                 return await self._request("redial.ctl.register", registration, timeout=5)
             except OUTAGES as error:
-                log.warning("failed to register the worker error=%r", error)
+                log.warning("Failed to register the worker error=%r", error)
                 await asyncio.sleep(random.uniform(0.2, 1))
 
     async def _send_heartbeats(self):
@@ -155,7 +155,7 @@ class Worker:
                 await self._heartbeat()
                 pause = self.lease / 3
             except (*OUTAGES, Refused) as error:
-                log.warning("failed to send a heartbeat error=%r", error)
+                log.warning("Failed to send a heartbeat error=%r", error)
             await asyncio.sleep(pause)
 
     async def _heartbeat(self):
@@ -190,7 +190,7 @@ class Worker:
         return [attempt for attempt in found if attempt]
 
     async def _connection_failed(self, error):
-        log.warning("the connection to NATS failed error=%r", error)
+        log.warning("Connection to NATS failed error=%r", error)
 
     # ---- One job ----------------------------------------------------------------------------------------------------
 
@@ -206,7 +206,7 @@ class Worker:
                 except asyncio.TimeoutError:
                     pass  # no job
                 except OUTAGES as error:
-                    log.warning("failed to pull jobs error=%r", error)
+                    log.warning("Failed to pull jobs error=%r", error)
                     await asyncio.sleep(0.5)
             if message is None:
                 return
@@ -236,7 +236,7 @@ class Worker:
             job = json.loads(message.data)
             ref, known = {"call": job["call"], "attempt": job["attempt"]}, job["tool"] in self.tools
         except (ValueError, KeyError, TypeError) as error:
-            log.error("discarded a job that could not be parsed error=%r", error)
+            log.error("Discarded a job that could not be parsed error=%r", error)
             return await message.term()
         if not known or self.draining.is_set():
             return await message.nak()
@@ -262,7 +262,7 @@ class Worker:
             try:
                 return await self._request("redial.ctl.claim", request, timeout=self.lease / 5)
             except (*OUTAGES, Refused) as error:
-                log.warning("failed to claim a job error=%r", error)
+                log.warning("Failed to claim a job error=%r", error)
                 late = time.monotonic() - sent >= CLAIM_TIMEOUT
                 if isinstance(error, Refused) or late or self.draining.is_set():
                     return None
@@ -298,7 +298,7 @@ class Worker:
                 await self.jetstream.publish("redial.results", payload)
                 wait, pause = pause, min(60, pause * 2)
             except OUTAGES as error:
-                log.warning("failed to send a report error=%r", error)
+                log.warning("Failed to send a report error=%r", error)
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(attempt.recorded.wait(), wait)
 
@@ -308,11 +308,11 @@ class Worker:
         while True:
             try:
                 await self._request("redial.ctl.release", request, timeout=self.lease / 5)
-                return log.info("released an attempt call=%s", ref["call"])
+                return log.info("Released an attempt call=%s", ref["call"])
             except Refused as error:
-                return log.error("a dispatcher refused a release call=%s error=%s", ref["call"], error)
+                return log.error("Dispatcher refused a release call=%s error=%s", ref["call"], error)
             except OUTAGES as error:
-                log.warning("failed to release an attempt call=%s error=%r", ref["call"], error)
+                log.warning("Failed to release an attempt call=%s error=%r", ref["call"], error)
             await asyncio.sleep(random.uniform(0, self.lease / 10))
 
 

@@ -98,7 +98,7 @@ pub struct SubmitResult {
     /// The call, unless rejected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
-    /// Where the call stands, unless rejected.
+    /// The call's state, unless the submission was rejected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<CallState>,
     /// Why it was refused or rejected.
@@ -128,7 +128,7 @@ pub struct CallView {
     pub call: CallId,
     /// The tool's name.
     pub tool: String,
-    /// Where it stands.
+    /// Its state.
     pub state: CallState,
     /// Attempts that were started.
     pub attempts: u32,
@@ -164,7 +164,7 @@ pub struct CancelRequest {
 /// then ends `cancelled`, or with its result if that was faster. Any other state: it had ended already.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CancelReply {
-    /// Where the call stands now.
+    /// The call's state now.
     pub state: CallState,
 }
 

@@ -6,7 +6,7 @@ use strum::{VariantArray, VariantNames};
 
 use crate::names::named;
 
-/// Where a call stands. Terminal states never change again; the database has a trigger that says so.
+/// The state of a call. Terminal states never change; a trigger of the database enforces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, VariantArray, VariantNames)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]

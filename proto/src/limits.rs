@@ -1,4 +1,4 @@
-//! Limits on what comes from outside. All sizes are bytes of UTF-8 JSON.
+//! Limits on external data. All sizes are bytes of UTF-8 JSON.
 
 /// Arguments of one call. A claim's reply carries them, and NATS takes 1 MiB a message.
 pub const MAX_ARGUMENTS: usize = 256 * 1024;
@@ -41,7 +41,7 @@ pub fn json_depth(json: &str) -> usize {
     deepest
 }
 
-/// The start of a text, at most `max` bytes, cut between characters; says so when it cut.
+/// The start of a text, at most `max` bytes, cut between characters; marks the cut.
 pub fn shorten(text: &str, max: usize) -> String {
     if text.len() <= max {
         return text.to_owned();

@@ -15,7 +15,7 @@ use crate::{ErrorClass, TaskId, names::named};
 pub enum Role {
     /// The agent's instructions.
     System,
-    /// The user, or Redial where [`Message::by_redial`] says so.
+    /// The user, or Redial if [`Message::by_redial`] is true.
     User,
     /// The model.
     Assistant,

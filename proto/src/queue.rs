@@ -16,7 +16,7 @@ pub struct Job {
     pub call: CallId,
     /// The number that the attempt will have if the claim is granted; from 1.
     pub attempt: u32,
-    /// The tool's name: a worker hands back jobs of tools that it does not have.
+    /// The tool's name: a worker returns jobs of tools that it does not have.
     pub tool: String,
     /// Size of the arguments in bytes: a worker claims only as many jobs as fit one reply.
     #[serde(default)]
@@ -148,7 +148,7 @@ pub struct ReleaseRequest {
 /// The answer to a release.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReleaseReply {
-    /// How many were given back; the others no longer belonged to this worker.
+    /// How many were released; the others no longer belonged to this worker.
     pub released: u32,
 }
 
@@ -213,7 +213,7 @@ pub struct Registration {
     pub tools: Vec<ToolSpec>,
 }
 
-/// What a dispatcher tells a worker without being asked, on `redial.worker.<id>`.
+/// What a dispatcher sends to a worker unasked, on `redial.worker.<id>`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkerNotice {
     /// These reports are on record: forget them.

@@ -76,7 +76,7 @@ async fn a_task_that_postgres_refuses_does_not_hold_up_the_others() {
     fixture.stack.dispatch().await;
     assert_eq!(answer(&fixture.stack.task_ended(tasks[0].id).await), "done");
     assert_eq!(answer(&fixture.stack.task_ended(tasks[2].id).await), "done");
-    // It stays due, and goes on as soon as Postgres takes it.
+    // It stays due, and continues as soon as Postgres accepts it.
     sqlx::raw_sql("DROP TRIGGER refuse ON messages").execute(fixture.stack.db()).await.unwrap();
     assert_eq!(answer(&fixture.stack.task_ended(tasks[1].id).await), "done");
     fixture.close().await;
@@ -129,7 +129,7 @@ async fn a_busy_provider_costs_a_retry_and_no_correction() {
 }
 
 #[tokio::test]
-async fn a_request_that_a_provider_refuses_is_an_internal_error_and_is_kept() {
+async fn a_refused_model_request_is_a_recorded_internal_error() {
     let fixture = Fixture::open(vec![book_tool()]).await;
     let error = r#"{"error":{"message":"messages.1: bad","type":"invalid_request_error","code":null}}"#;
     fixture.small([Reply::status(400).header("content-type", "application/json").body(error)]);
@@ -215,7 +215,7 @@ async fn a_recorded_task_replays_without_a_difference() {
     let (code, _, stderr) = run(&["replay", "--file", file]);
     assert_eq!(code, Some(0), "{stderr}");
     std::fs::write(&path, record.replace("a city on Earth", "a city on Venus")).unwrap();
-    assert_eq!(run(&["replay", "--file", file]).0, Some(0), "the same change everywhere is no difference");
+    assert_eq!(run(&["replay", "--file", file]).0, Some(0), "the same change everywhere is not a difference");
     std::fs::write(
         &path,
         record.replacen("\"corrections_left\":3", "\"corrections_left\":1", 1).replacen(

@@ -82,7 +82,7 @@ async fn the_intake_stream_accepts_tasks_and_keeps_invalid_messages() {
     })
     .await;
     assert_eq!(answered, "from afar");
-    until("the other message is kept", async || {
+    until("the other message is a dead letter", async || {
         let kept = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM dead_letters WHERE source = 'intake'");
         (kept.fetch_one(fixture.stack.db()).await.ok()? == 1).then_some(())
     })
@@ -97,6 +97,6 @@ async fn models_and_tools_have_separate_names() {
     let report = fixture.run("hi").await;
     assert_eq!(answer(&report), "hello");
     let offered = fixture.body(0)["tools"].clone();
-    assert_eq!(offered.as_array().unwrap().len(), 1, "models are no tools: {offered}");
+    assert_eq!(offered.as_array().unwrap().len(), 1, "models are not offered as tools: {offered}");
     fixture.close().await;
 }

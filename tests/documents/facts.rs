@@ -36,7 +36,7 @@ impl Facts {
         facts.variables = facts.settings().collect();
         let sources = facts.files.iter().filter(|file| !file.starts_with("docs/") && !file.starts_with("tests/"));
         for source in sources.map(String::as_str).chain(["dev", "docker-compose.yml"]) {
-            // A folder, or a file that is no text, names no variable.
+            // A folder, or a file that is not text, names no variable.
             let text = fs::read_to_string(root.join(source)).unwrap_or_default();
             facts.variables.extend(variables(&text));
         }

@@ -142,7 +142,7 @@ async fn retention_deletes_only_old_ended_calls() {
     })
     .await;
     assert!((8_890..=8_910).contains(&deleted), "{deleted} after the first thousand");
-    assert_eq!(count("calls WHERE wake_at IS NOT NULL").await, live, "a call that has not ended is kept, however old");
+    assert_eq!(count("calls WHERE wake_at IS NOT NULL").await, live, "an open call is not pruned, however old");
     let ended = count("calls WHERE wake_at IS NULL").await;
     assert_eq!(ended, CALLS - live - 1_000 - i64::try_from(deleted).unwrap());
     assert_eq!(count("attempts").await, ended, "attempts go with their calls");

@@ -4,7 +4,7 @@ use redial_proto::{
     ApiError, CallId, CallState, CancelReply, CancelRequest, ClaimId, Code, Effect, ErrorClass, ToolSpec, subjects,
 };
 use redial_queue::QueueError;
-use redial_testkit::{Deed, Stack, obedient};
+use redial_testkit::{Stack, ToolEvent, scripted_tool};
 use serde_json::json;
 
 use crate::{by_hand::Hand, fixture::with_tool};
@@ -17,14 +17,14 @@ async fn a_call_that_waits_never_starts() {
     assert_eq!(stack.cancel(call).await, CallState::Cancelled);
     assert_eq!(stack.cancel(call).await, CallState::Cancelled, "again: it has ended that way");
     // A worker that starts now finds the job still on the stream.
-    stack.work(vec![obedient("tool", Effect::Read, &stack.ledger)]).await;
+    stack.work(vec![scripted_tool("tool", Effect::Read, &stack.ledger)]).await;
     let other = stack.call("tool", json!({})).await;
     stack.output(other).await;
     let view = stack.get(call).await;
     assert_eq!((view.state, view.class, view.attempts), (CallState::Cancelled, Some(ErrorClass::Cancelled), 0));
     let ledger = stack.ledger.clone();
     stack.finish().await;
-    assert_eq!(ledger.count(Deed::Started, call), 0);
+    assert_eq!(ledger.count(ToolEvent::Started, call), 0);
 }
 
 #[tokio::test]
@@ -43,13 +43,13 @@ async fn a_running_tool_is_stopped() {
     for effect in Effect::ALL {
         let stack = with_tool(effect).await;
         let call = stack.call("tool", json!({"hold": "/nonexistent"})).await;
-        stack.ledger.reaches(Deed::Started, 1).await;
-        assert_eq!(stack.cancel(call).await, CallState::Running, "its worker is told to stop");
+        stack.ledger.reaches(ToolEvent::Started, 1).await;
+        assert_eq!(stack.cancel(call).await, CallState::Running, "its worker is notified");
         let view = stack.ended(call).await;
         assert_eq!((view.state, view.class, view.attempts), (CallState::Cancelled, Some(ErrorClass::Cancelled), 1));
         let message = view.message.unwrap();
         assert!(message.contains("the tool may have done its work"), "{effect}: {message}");
-        stack.ledger.reaches(Deed::Stopped, 1).await;
+        stack.ledger.reaches(ToolEvent::Stopped, 1).await;
         stack.finish().await;
     }
 }

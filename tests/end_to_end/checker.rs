@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use chrono::{TimeDelta, Utc};
 use redial_proto::{CallId, CallState, Effect, TaskId};
-use redial_testkit::{Claims, Deed, Entry, Evidence, Invariant, Stack, Subject, check, obedient};
+use redial_testkit::{Claims, Entry, Evidence, Invariant, Stack, Subject, ToolEvent, check, scripted_tool};
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use uuid::Uuid;
@@ -36,7 +36,7 @@ const CALL_MUTATIONS: [(&str, Invariant); 16] = [
         "UPDATE attempts SET ended_at = started_at - interval '1 ms' WHERE call_id = '{call}' AND attempt = 2",
         Invariant::LeasesApart,
     ),
-    ("UPDATE attempts SET class = 'lost' WHERE call_id = '{call}' AND attempt = 1", Invariant::NoAttemptBurnt),
+    ("UPDATE attempts SET class = 'lost' WHERE call_id = '{call}' AND attempt = 1", Invariant::NoAttemptLostToOutage),
     (
         "UPDATE attempts SET retry_at = now() + interval '1 min' WHERE call_id = '{call}' AND attempt = 1",
         Invariant::RetriesWhenDue,
@@ -85,49 +85,49 @@ const TASK_MUTATIONS: [(&str, Option<Invariant>); 10] = [
     ("DELETE FROM messages WHERE task_id = '{call}' AND seq >= 4", Some(Invariant::OneAnswerPerCall)),
 ];
 
-/// A change of the recorded promises and executions, and the invariant that it breaks on unchanged tables.
+/// A change of the recorded guarantees and executions, and the invariant that it breaks on unchanged tables.
 type ClaimsMutation = (fn(&mut Claims, CallId), Invariant);
 
 const CLAIMS_MUTATIONS: [ClaimsMutation; 12] = [
     (|claims, _| claims.tasks.push(TaskId::generate()), Invariant::AcknowledgedExists),
     (|claims, _| claims.acknowledged.push((CallId::generate(), None)), Invariant::AcknowledgedExists),
-    (|claims, _| claims.taken_in.push("lost".to_owned()), Invariant::AcknowledgedExists),
-    (|claims, call| again(claims, call, 2, Deed::Effect), Invariant::EffectsWithinAttempts),
-    (|claims, call| again(claims, call, 3, Deed::Effect), Invariant::EffectsWithinAttempts),
-    (|claims, call| again(claims, call, 1, Deed::Effect), Invariant::UnsafeOnce),
+    (|claims, _| claims.intake_keys.push("lost".to_owned()), Invariant::AcknowledgedExists),
+    (|claims, call| again(claims, call, 2, ToolEvent::Effect), Invariant::EffectsWithinAttempts),
+    (|claims, call| again(claims, call, 3, ToolEvent::Effect), Invariant::EffectsWithinAttempts),
+    (|claims, call| again(claims, call, 1, ToolEvent::Effect), Invariant::UnsafeOnce),
     (|claims, call| claims.cancelled.push((call, Utc::now() - TimeDelta::hours(1))), Invariant::NothingAfterCancel),
     (
         |claims, call| {
             claims.cancelled.push((call, Utc::now()));
-            again(claims, call, 2, Deed::Started);
+            again(claims, call, 2, ToolEvent::Started);
         },
         Invariant::NothingAfterCancel,
     ),
-    (|claims, call| again(claims, call, 0, Deed::Effect), Invariant::EffectsWithinAttempts),
+    (|claims, call| again(claims, call, 0, ToolEvent::Effect), Invariant::EffectsWithinAttempts),
     (|claims, call| overlapping(claims, call), Invariant::LeasesApart),
     (
-        |claims, call| claims.deeds.retain(|entry| entry.call != call || entry.deed != Deed::Effect),
+        |claims, call| claims.tool_events.retain(|entry| entry.call != call || entry.event != ToolEvent::Effect),
         Invariant::EffectsWithinAttempts,
     ),
     (
         |claims, call| {
-            let first = claims.deeds.iter_mut().find(|entry| entry.call == call).unwrap();
+            let first = claims.tool_events.iter_mut().find(|entry| entry.call == call).unwrap();
             "another".clone_into(&mut first.key);
         },
         Invariant::OneKey,
     ),
 ];
 
-fn again(claims: &mut Claims, call: CallId, attempt: u32, deed: Deed) {
+fn again(claims: &mut Claims, call: CallId, attempt: u32, event: ToolEvent) {
     let at = Utc::now() + TimeDelta::seconds(1);
-    claims.deeds.push(Entry { at, deed, call, attempt, key: call.to_string(), execution: Uuid::nil() });
+    claims.tool_events.push(Entry { at, event, call, attempt, key: call.to_string(), execution: Uuid::nil() });
 }
 
 /// A second execution of the last attempt, within the first one.
 fn overlapping(claims: &mut Claims, call: CallId) {
-    let of_call = |entry: &&Entry| entry.call == call && entry.attempt == 2 && entry.deed != Deed::Effect;
-    let first: Vec<Entry> = claims.deeds.iter().filter(of_call).cloned().collect();
-    claims.deeds.extend(first.into_iter().map(|entry| Entry { execution: Uuid::nil(), ..entry }));
+    let of_call = |entry: &&Entry| entry.call == call && entry.attempt == 2 && entry.event != ToolEvent::Effect;
+    let first: Vec<Entry> = claims.tool_events.iter().filter(of_call).cloned().collect();
+    claims.tool_events.extend(first.into_iter().map(|entry| Entry { execution: Uuid::nil(), ..entry }));
 }
 
 fn named(evidence: &Evidence, claims: &Claims, call: Option<CallId>) -> BTreeSet<Invariant> {
@@ -139,7 +139,7 @@ fn named(evidence: &Evidence, claims: &Claims, call: Option<CallId>) -> BTreeSet
 /// An unsafe call that succeeded in its second attempt; the first one had no effect.
 async fn fixture() -> (Stack, CallId) {
     let mut stack = Stack::start().await;
-    stack.work(vec![obedient("tool", Effect::Unsafe, &stack.ledger)]).await;
+    stack.work(vec![scripted_tool("tool", Effect::Unsafe, &stack.ledger)]).await;
     let call = stack.call("tool", json!({"fail": "unavailable", "times": 1, "harmless": true})).await;
     assert_eq!(stack.ended(call).await.state, CallState::Succeeded);
     stack.call("tool", json!({"fail": "auth"})).await;
@@ -198,9 +198,9 @@ async fn every_mutation_is_found() {
 #[should_panic(expected = "violations of {EveryCallEnds}")]
 async fn a_test_that_leaves_a_running_call_fails() {
     let mut stack = Stack::start().await;
-    stack.work(vec![obedient("tool", Effect::Read, &stack.ledger)]).await;
+    stack.work(vec![scripted_tool("tool", Effect::Read, &stack.ledger)]).await;
     stack.call("tool", json!({"hold": "/nonexistent"})).await;
-    stack.ledger.reaches(Deed::Started, 1).await;
+    stack.ledger.reaches(ToolEvent::Started, 1).await;
     stack.finish().await;
 }
 

@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 use redial_proto::{CallId, CallState, ClaimId, Effect, ErrorClass, Failure, Job, RetryOverride, Submission, ToolSpec};
 use redial_queue::OutgoingJob;
-use redial_testkit::{Deed, Stack, arguments, obedient, until};
+use redial_testkit::{Stack, ToolEvent, arguments, scripted_tool, until};
 use serde_json::json;
 
 use crate::by_hand::Hand;
@@ -18,7 +18,7 @@ async fn forge(stack: &Stack, call: CallId, attempt: u32, publish_no: u32) {
 #[tokio::test]
 async fn a_job_that_is_delivered_again_runs_nothing() {
     let mut stack = Stack::start().await;
-    stack.work(vec![obedient("read", Effect::Read, &stack.ledger)]).await;
+    stack.work(vec![scripted_tool("read", Effect::Read, &stack.ledger)]).await;
     let call = stack.call("read", json!({"fail": "unavailable", "times": 1})).await;
     assert_eq!(stack.output(call).await, r#"{"attempt":2}"#);
     for (n, attempt) in [1, 2, 3, 99].into_iter().enumerate() {
@@ -30,7 +30,7 @@ async fn a_job_that_is_delivered_again_runs_nothing() {
     let ledger = stack.ledger.clone();
     // The stream is empty at the end: every forged job was acknowledged.
     stack.finish().await;
-    assert_eq!(ledger.count(Deed::Started, call), 2);
+    assert_eq!(ledger.count(ToolEvent::Started, call), 2);
 }
 
 #[tokio::test]
@@ -119,7 +119,7 @@ async fn a_claim_after_the_total_deadline_is_refused() {
 #[tokio::test]
 async fn invalid_messages_on_the_job_stream_are_discarded() {
     let mut stack = Stack::start().await;
-    stack.work(vec![obedient("read", Effect::Read, &stack.ledger)]).await;
+    stack.work(vec![scripted_tool("read", Effect::Read, &stack.ledger)]).await;
     let mut nats = stack.raw_nats().await;
     let no_id = br#"{"call":"x","attempt":1,"tool":"read"}"#;
     let no_number = format!(r#"{{"call":"{}","attempt":-1,"tool":"read"}}"#, CallId::generate());

@@ -1,12 +1,12 @@
 //! What several of these tests start with or wait for.
 
 use redial_proto::Effect;
-use redial_testkit::{Stack, obedient, until};
+use redial_testkit::{Stack, scripted_tool, until};
 
-/// A stack with a dispatcher and a worker that has the obedient tool `tool`.
+/// A stack with a dispatcher and a worker that has the scripted tool `tool`.
 pub(crate) async fn with_tool(effect: Effect) -> Stack {
     let mut stack = Stack::start().await;
-    stack.work(vec![obedient("tool", effect, &stack.ledger)]).await;
+    stack.work(vec![scripted_tool("tool", effect, &stack.ledger)]).await;
     stack
 }
 

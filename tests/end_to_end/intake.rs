@@ -52,7 +52,7 @@ async fn invalid_messages_become_dead_letters_with_the_reason() {
     assert_eq!((kept[0].0.as_str(), kept[0].2.as_slice()), ("invalid_message", garbage.as_slice()));
     assert!(kept[0].1.contains("a JSON object is needed"), "{}", kept[0].1);
     assert!(kept[1].1.contains("missing field `arguments`"), "{}", kept[1].1);
-    assert_eq!(serde_json::from_slice::<Value>(&kept[1].2).unwrap(), batch, "the whole message is kept");
+    assert_eq!(serde_json::from_slice::<Value>(&kept[1].2).unwrap(), batch, "the whole message is stored");
     for call in calls {
         stack.ended(call).await;
     }

@@ -1,7 +1,7 @@
 //! A redrive runs an ended call again as a new call; the old one never changes.
 
 use redial_proto::{CallId, CallState, Code, Effect, SubmitStatus};
-use redial_testkit::{Deed, Stack};
+use redial_testkit::{Stack, ToolEvent};
 use serde_json::json;
 
 use crate::fixture::with_tool;
@@ -50,7 +50,7 @@ async fn attempts_and_redrives_share_one_idempotency_key() {
     let ledger = stack.ledger.clone();
     stack.finish().await;
     let keys = |calls: &[CallId]| -> Vec<String> {
-        let entries = ledger.entries().into_iter().filter(|e| e.deed == Deed::Effect && calls.contains(&e.call));
+        let entries = ledger.entries().into_iter().filter(|e| e.event == ToolEvent::Effect && calls.contains(&e.call));
         entries.map(|entry| entry.key).collect()
     };
     assert_eq!(keys(&[first]), [first.to_string(), first.to_string()]);

@@ -1,4 +1,4 @@
-//! Reports that are late, duplicate, foreign or unreadable change nothing and are kept.
+//! Reports that are late, duplicate, foreign or unreadable change nothing and are stored.
 
 use redial_proto::{CallState, Effect, ErrorClass, Failure, JobRef, ToolSpec, subjects};
 use redial_testkit::Stack;
@@ -26,7 +26,7 @@ async fn a_report_sent_twice_counts_once() {
         worker.report(call, 1, Ok("1")).await;
     }
     assert_eq!(stack.output(call).await, "1");
-    assert!(late(&stack).await.is_empty(), "the same report again is no late report");
+    assert!(late(&stack).await.is_empty(), "the same report again is not a late report");
     stack.finish().await;
 }
 
@@ -45,7 +45,7 @@ async fn a_report_twice_in_one_message_counts_once() {
 }
 
 #[tokio::test]
-async fn a_stale_report_is_kept_and_changes_nothing() {
+async fn a_stale_report_is_stored_and_changes_nothing() {
     let stack = Stack::start().await;
     let mut worker = Hand::new(&stack, vec![reader()]).await;
     let mut stranger = Hand::new(&stack, Vec::new()).await;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use redial_proto::{CallId, CallState, Effect, ErrorClass, RetryOverride, Submission, ToolSpec};
-use redial_testkit::{Deed, Reply, ScriptedHttp, Stack, arguments, unique_path, until};
+use redial_testkit::{Reply, ScriptedHttp, Stack, ToolEvent, arguments, unique_path, until};
 use serde_json::json;
 
 use crate::{by_hand::Hand, fixture::with_tool};
@@ -72,7 +72,7 @@ async fn a_call_fails_after_its_last_attempt() {
         let view = stack.ended(call).await;
         assert_eq!((view.state, view.class, view.attempts), (CallState::Failed, Some(ErrorClass::Unavailable), max));
         assert!(view.message.unwrap().ends_with(&format!("(attempt {max} of {max})")));
-        assert_eq!(stack.ledger.count(Deed::Effect, call), max as usize);
+        assert_eq!(stack.ledger.count(ToolEvent::Effect, call), max as usize);
     }
     stack.finish().await;
 }
@@ -118,10 +118,10 @@ async fn an_outage_of_a_tool_is_not_amplified() {
     let began = Instant::now();
     let one = submission(json!({"fail": "unavailable"}), retry);
     let calls = stack.call_all(&vec![one; CALLS]).await;
-    stack.ledger.reaches(Deed::Started, CALLS + BURST).await;
+    stack.ledger.reaches(ToolEvent::Started, CALLS + BURST).await;
     // After the burst all calls wait. One second of waiting shows how many probes there are.
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let started = stack.ledger.entries().iter().filter(|entry| entry.deed == Deed::Started).count();
+    let started = stack.ledger.entries().iter().filter(|entry| entry.event == ToolEvent::Started).count();
     let seconds = began.elapsed().as_secs_f64();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few seconds")]
     let probes = seconds.ceil() as usize + 1;
@@ -147,13 +147,13 @@ async fn an_unsafe_tool_is_never_run_twice_on_a_guess() {
     {
         let view = stack.ended(call).await;
         assert_eq!((view.state, view.class, view.attempts), (CallState::Unknown, Some(class), 1));
-        assert_eq!(stack.ledger.count(Deed::Started, call), 1);
+        assert_eq!(stack.ledger.count(ToolEvent::Started, call), 1);
         assert!(view.message.unwrap().contains("an operator must inspect it"));
     }
     assert_eq!(stack.output(harmless).await, r#"{"attempt":3}"#, "certain that nothing happened: tried again");
     let ledger = stack.ledger.clone();
     stack.finish().await;
-    assert_eq!((ledger.count(Deed::Stopped, timed_out), ledger.count(Deed::Effect, timed_out)), (1, 0));
+    assert_eq!((ledger.count(ToolEvent::Stopped, timed_out), ledger.count(ToolEvent::Effect, timed_out)), (1, 0));
 }
 
 #[tokio::test]
@@ -162,7 +162,7 @@ async fn a_timeout_of_a_repeatable_tool_is_retried() {
     let gate = unique_path("gate");
     let slow = Submission { timeout_ms: Some(150), ..Submission::new("tool", arguments(json!({"hold": gate}))) };
     let call = stack.accepted(&slow).await;
-    stack.ledger.reaches(Deed::Stopped, 1).await;
+    stack.ledger.reaches(ToolEvent::Stopped, 1).await;
     std::fs::write(&gate, "").unwrap();
     let view = stack.ended(call).await;
     assert_eq!(view.state, CallState::Succeeded);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redial_proto::{CallState, Effect, ErrorClass, Failure, Job, RetryOverride, RetryPolicy, Submission, ToolSpec};
 use redial_queue::OutgoingJob;
-use redial_testkit::{Deed, Servers, Violation, arguments, obedient, unique_path, until};
+use redial_testkit::{Servers, ToolEvent, Violation, arguments, scripted_tool, unique_path, until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -38,7 +38,7 @@ pub(crate) async fn stale_result(mutation: &'static Mutation, mutated: bool) -> 
     first.report(call, 1, Ok("1")).await;
     second.report(call, 2, Ok("2")).await;
     fixture.stack.ended(call).await;
-    fixture.judge().await
+    fixture.violations().await
 }
 
 /// A dispatcher dies while a submission from the intake stream waits for Postgres.
@@ -46,11 +46,11 @@ pub(crate) async fn submission_in_a_crash(mutation: &'static Mutation, mutated: 
     let mut fixture = Fixture::new(mutation, mutated).await;
     fixture.stack.redeliver_after(REDELIVERED).await;
     let first = fixture.dispatch().await;
-    let tools = vec![obedient("tool", Effect::Read, &fixture.stack.ledger)];
+    let tools = vec![scripted_tool("tool", Effect::Read, &fixture.stack.ledger)];
     let _worker = fixture.work(1, tools).await;
     first.silence_postgres();
     let submission = Submission { key: Some("k".into()), ..Submission::new("tool", arguments(json!({}))) };
-    fixture.stack.take_in(&submission).await;
+    fixture.stack.submit_to_intake(&submission).await;
     fixture.delivered("INTAKE").await;
     if mutated {
         fixture.answered("INTAKE").await;
@@ -60,7 +60,7 @@ pub(crate) async fn submission_in_a_crash(mutation: &'static Mutation, mutated: 
     // Without the mutation the submission is redelivered.
     fixture.answered("INTAKE").await;
     fixture.stack.drained(PATIENCE).await;
-    fixture.judge().await
+    fixture.violations().await
 }
 
 /// A dispatcher dies while a result waits for Postgres.
@@ -69,11 +69,11 @@ pub(crate) async fn result_in_a_crash(mutation: &'static Mutation, mutated: bool
     fixture.stack.lease = SHORT_LEASE;
     fixture.stack.redeliver_after(REDELIVERED).await;
     let first = fixture.dispatch().await;
-    let tools = vec![obedient("tool", Effect::Read, &fixture.stack.ledger)];
+    let tools = vec![scripted_tool("tool", Effect::Read, &fixture.stack.ledger)];
     let _worker = fixture.work(1, tools).await;
     let hold = unique_path("hold");
     let call = fixture.stack.call("tool", json!({"hold": hold})).await;
-    fixture.stack.ledger.reaches(Deed::Started, 1).await;
+    fixture.stack.ledger.reaches(ToolEvent::Started, 1).await;
     first.silence_postgres();
     std::fs::write(&hold, "").unwrap();
     fixture.delivered("RESULTS").await;
@@ -83,10 +83,10 @@ pub(crate) async fn result_in_a_crash(mutation: &'static Mutation, mutated: bool
     first.kill();
     let _second = fixture.dispatch().await;
     fixture.stack.ended(call).await;
-    fixture.judge().await
+    fixture.violations().await
 }
 
-/// Postgres is killed right after submissions were accepted. Its write-ahead log is flushed by whoever commits, and
+/// Postgres is killed right after submissions were accepted. Its write-ahead log is flushed by every commit, and
 /// otherwise by a process that is stopped here.
 pub(crate) async fn killed_postgres(mutation: &'static Mutation, mutated: bool) -> Verdict {
     let mut fixture = Fixture::over(Servers::start_own().await, mutation, mutated).await;
@@ -108,10 +108,10 @@ pub(crate) async fn killed_postgres(mutation: &'static Mutation, mutated: bool) 
     fixture.stack.servers.kill_postgres().await;
     drop(walwriter);
     fixture.stack.servers.start_postgres().await;
-    fixture.judge().await
+    fixture.violations().await
 }
 
-/// A stopped process, which is killed at the end because it would not notice that its server is gone.
+/// A stopped process, which is killed at the end because it would not notice the end of its server.
 struct Stopped(Pid);
 
 impl Stopped {
@@ -145,11 +145,11 @@ impl Drop for Stopped {
 /// A tool fails once.
 pub(crate) async fn one_retry(mutation: &'static Mutation, mutated: bool) -> Verdict {
     let (mut fixture, _dispatcher) = Fixture::with_dispatcher(mutation, mutated).await;
-    let tools = vec![obedient("tool", Effect::Read, &fixture.stack.ledger)];
+    let tools = vec![scripted_tool("tool", Effect::Read, &fixture.stack.ledger)];
     let _worker = fixture.work(1, tools).await;
     let call = fixture.stack.call("tool", json!({"fail": "unavailable", "times": 1})).await;
     fixture.ends(fixture.stack.ended(call)).await;
-    fixture.judge().await
+    fixture.violations().await
 }
 
 /// A worker dies between the pull of a job and its claim.
@@ -158,7 +158,7 @@ pub(crate) async fn lost_job(mutation: &'static Mutation, mutated: bool) -> Verd
     let dead = Hand::new(&fixture.stack, vec![tool(Effect::Read)]).await;
     let call = fixture.stack.call("tool", json!({})).await;
     dead.job().await;
-    let tools = vec![obedient("tool", Effect::Read, &fixture.stack.ledger)];
+    let tools = vec![scripted_tool("tool", Effect::Read, &fixture.stack.ledger)];
     let _worker = fixture.work(1, tools).await;
     until("the job is published again", async || {
         // The sweeper would look after ten seconds.
@@ -168,7 +168,7 @@ pub(crate) async fn lost_job(mutation: &'static Mutation, mutated: bool) -> Verd
     })
     .await;
     fixture.ends(fixture.stack.ended(call)).await;
-    fixture.judge().await
+    fixture.violations().await
 }
 
 /// A job is handed back once before it is claimed.
@@ -178,10 +178,10 @@ pub(crate) async fn second_delivery(mutation: &'static Mutation, mutated: bool) 
     let call = fixture.stack.call("tool", json!({})).await;
     let deliveries = fixture.stack.queue().jobs("default").unwrap().pull(1, PATIENCE).await.unwrap();
     deliveries[0].nak(Duration::ZERO).await;
-    let tools = vec![obedient("tool", Effect::Read, &fixture.stack.ledger)];
+    let tools = vec![scripted_tool("tool", Effect::Read, &fixture.stack.ledger)];
     let _worker = fixture.work(1, tools).await;
     fixture.stack.ended(call).await;
-    fixture.judge().await
+    fixture.violations().await
 }
 
 /// A worker gets no notice that its result is ingested, and sends it again.
@@ -193,44 +193,44 @@ pub(crate) async fn result_twice(mutation: &'static Mutation, mutated: bool) -> 
     for _ in 0..2 {
         worker.report(call, 1, Ok("1")).await;
     }
-    fixture.judge().await
+    fixture.violations().await
 }
 
 /// A tool that always fails may be tried twice.
 pub(crate) async fn capped_retries(mutation: &'static Mutation, mutated: bool) -> Verdict {
     let (mut fixture, _dispatcher) = Fixture::with_dispatcher(mutation, mutated).await;
-    let tools = vec![obedient("tool", Effect::Read, &fixture.stack.ledger)];
+    let tools = vec![scripted_tool("tool", Effect::Read, &fixture.stack.ledger)];
     let _worker = fixture.work(1, tools).await;
     let retry = RetryOverride { max_attempts: Some(2), ..RetryOverride::default() };
     let arguments = arguments(json!({"fail": "unavailable"}));
     let call = fixture.stack.accepted(&Submission { retry: Some(retry), ..Submission::new("tool", arguments) }).await;
     if mutated {
-        fixture.stack.ledger.reaches(Deed::Started, 3).await;
+        fixture.stack.ledger.reaches(ToolEvent::Started, 3).await;
         fixture.stack.cancel(call).await;
     }
     fixture.stack.ended(call).await;
-    fixture.judge().await
+    fixture.violations().await
 }
 
 /// While a worker runs a call, a second copy of its job reaches another worker.
 pub(crate) async fn two_copies_of_a_job(mutation: &'static Mutation, mutated: bool) -> Verdict {
     let (mut fixture, _dispatcher) = Fixture::with_dispatcher(mutation, mutated).await;
     let ledger = fixture.stack.ledger.clone();
-    let _first = fixture.work(1, vec![obedient("tool", Effect::Unsafe, &ledger)]).await;
+    let _first = fixture.work(1, vec![scripted_tool("tool", Effect::Unsafe, &ledger)]).await;
     let call = fixture.stack.call("tool", json!({"after_ms": LONG})).await;
-    ledger.reaches(Deed::Effect, 1).await;
+    ledger.reaches(ToolEvent::Effect, 1).await;
     // The first one has no free permit.
-    let _second = fixture.work(1, vec![obedient("tool", Effect::Unsafe, &ledger)]).await;
+    let _second = fixture.work(1, vec![scripted_tool("tool", Effect::Unsafe, &ledger)]).await;
     let job = Job { call, attempt: 1, tool: "tool".to_owned(), bytes: 2 };
     let copy = OutgoingJob { job, pool: "default".to_owned(), publish_no: 100, traceparent: None };
     fixture.stack.queue().publish_jobs(vec![copy]).await.remove(0).unwrap();
     fixture.answered("JOBS").await;
     if mutated {
-        ledger.reaches(Deed::Effect, 2).await;
+        ledger.reaches(ToolEvent::Effect, 2).await;
     }
     fixture.stack.cancel(call).await;
     fixture.stack.ended(call).await;
-    fixture.judge().await
+    fixture.violations().await
 }
 
 /// A worker dies in the middle of an unsafe tool, after it has changed the world.
@@ -240,18 +240,18 @@ pub(crate) async fn lost_worker(mutation: &'static Mutation, mutated: bool) -> V
     let _dispatcher = fixture.dispatch().await;
     fixture.stack.workers_will_die();
     let ledger = fixture.stack.ledger.clone();
-    let first = fixture.work(1, vec![obedient("tool", Effect::Unsafe, &ledger)]).await;
+    let first = fixture.work(1, vec![scripted_tool("tool", Effect::Unsafe, &ledger)]).await;
     let call = fixture.stack.call("tool", json!({"after_ms": LONG})).await;
-    ledger.reaches(Deed::Effect, 1).await;
+    ledger.reaches(ToolEvent::Effect, 1).await;
     fixture.answered("JOBS").await;
     first.kill();
-    let _second = fixture.work(1, vec![obedient("tool", Effect::Unsafe, &ledger)]).await;
+    let _second = fixture.work(1, vec![scripted_tool("tool", Effect::Unsafe, &ledger)]).await;
     if mutated {
-        ledger.reaches(Deed::Effect, 2).await;
+        ledger.reaches(ToolEvent::Effect, 2).await;
     } else {
         assert_eq!(fixture.stack.ended(call).await.state, CallState::Unknown);
     }
-    fixture.judge().await
+    fixture.violations().await
 }
 
 /// A call is cancelled while its job waits on the stream.
@@ -260,13 +260,13 @@ pub(crate) async fn cancelled_call(mutation: &'static Mutation, mutated: bool) -
     Hand::new(&fixture.stack, vec![tool(Effect::Read)]).await;
     let call = fixture.stack.call("tool", json!({})).await;
     assert_eq!(fixture.stack.cancel(call).await, CallState::Cancelled);
-    let tools = vec![obedient("tool", Effect::Read, &fixture.stack.ledger)];
+    let tools = vec![scripted_tool("tool", Effect::Read, &fixture.stack.ledger)];
     let _worker = fixture.work(1, tools).await;
     fixture.answered("JOBS").await;
     if mutated {
         fixture.stack.is(call, CallState::Succeeded).await;
     }
-    fixture.judge().await
+    fixture.violations().await
 }
 
 /// A worker is cut off from NATS while its tool runs.
@@ -276,26 +276,26 @@ pub(crate) async fn cut_off_worker(mutation: &'static Mutation, mutated: bool) -
     let _dispatcher = fixture.dispatch().await;
     fixture.stack.workers_will_die();
     let ledger = fixture.stack.ledger.clone();
-    let first = fixture.work(1, vec![obedient("tool", Effect::Read, &ledger)]).await;
+    let first = fixture.work(1, vec![scripted_tool("tool", Effect::Read, &ledger)]).await;
     let hold = unique_path("hold");
     let call = fixture.stack.call("tool", json!({"hold": hold})).await;
-    ledger.reaches(Deed::Started, 1).await;
+    ledger.reaches(ToolEvent::Started, 1).await;
     fixture.answered("JOBS").await;
     first.silence_nats();
-    let _second = fixture.work(1, vec![obedient("tool", Effect::Read, &ledger)]).await;
-    ledger.reaches(Deed::Started, 2).await;
+    let _second = fixture.work(1, vec![scripted_tool("tool", Effect::Read, &ledger)]).await;
+    ledger.reaches(ToolEvent::Started, 2).await;
     std::fs::write(&hold, "").unwrap();
-    ledger.reaches(Deed::Ended, if mutated { 2 } else { 1 }).await;
+    ledger.reaches(ToolEvent::Ended, if mutated { 2 } else { 1 }).await;
     fixture.stack.ended(call).await;
-    fixture.judge().await
+    fixture.violations().await
 }
 
 /// A service asks for a pause before it is asked again.
 pub(crate) async fn patient_retry(mutation: &'static Mutation, mutated: bool) -> Verdict {
     let (mut fixture, _dispatcher) = Fixture::with_dispatcher(mutation, mutated).await;
-    let tools = vec![obedient("tool", Effect::Read, &fixture.stack.ledger)];
+    let tools = vec![scripted_tool("tool", Effect::Read, &fixture.stack.ledger)];
     let _worker = fixture.work(1, tools).await;
     let call = fixture.stack.call("tool", json!({"fail": "rate_limited", "times": 1, "retry_after_ms": 2_000})).await;
     fixture.stack.ended(call).await;
-    fixture.judge().await
+    fixture.violations().await
 }

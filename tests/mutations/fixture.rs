@@ -136,7 +136,7 @@ impl Fixture {
     }
 
     /// Ends the scenario. Without the mutation nothing may be left over; with it, returns what the checker finds.
-    pub(crate) async fn judge(self) -> Vec<Violation> {
+    pub(crate) async fn violations(self) -> Vec<Violation> {
         for (n, hits) in self.hits.iter().enumerate() {
             assert!(hits.count() > 0, "{}: change {n} of statements and messages never matched", self.mutation.name);
         }

@@ -113,7 +113,7 @@ pub(crate) static MUTATIONS: [Mutation; 21] = [
     Mutation {
         name: "a result is acknowledged before its commit",
         messages: Some(MessageChange::AnswersFirst),
-        caught_by: I::NoAttemptBurnt,
+        caught_by: I::NoAttemptLostToOutage,
         scenario: Scenario::ResultInACrash,
         ..NONE
     },
@@ -190,7 +190,7 @@ pub(crate) static MUTATIONS: [Mutation; 21] = [
         ..NONE
     },
     Mutation {
-        name: "a worker goes on after the end of its lease",
+        name: "a worker continues after the end of its lease",
         messages: Some(MessageChange::EndlessLease),
         caught_by: I::LeasesApart,
         scenario: Scenario::CutOffWorker,
@@ -234,8 +234,8 @@ pub(crate) static MUTATIONS: [Mutation; 21] = [
         ..NONE
     },
     Mutation {
-        name: "a call ends and its task is not told",
-        statements: &[("WHERE told_task IS NOT NULL", "WHERE told_task IS NOT NULL AND NOT ends")],
+        name: "a call ends and its task is not notified",
+        statements: &[("WHERE notified_task IS NOT NULL", "WHERE notified_task IS NOT NULL AND NOT ends")],
         caught_by: I::EveryTaskEnds,
         scenario: Scenario::OneCall,
         ..NONE

@@ -7,7 +7,7 @@ use std::{
 
 use futures_util::{FutureExt, future::BoxFuture};
 use redial_proto::{AgentRef, AgentSpec, Effect, ReplyCall, TaskId, TaskState, TaskSubmission, ToolSpec, TurnReply};
-use redial_testkit::{Deed, Violation, obedient, unique_path, until};
+use redial_testkit::{ToolEvent, Violation, scripted_tool, unique_path, until};
 use redial_tools::{Context, Handler, Tool, ToolResult};
 use serde_json::{Value, json, value::RawValue};
 
@@ -39,7 +39,7 @@ fn asks<const N: usize>(calls: [Value; N]) -> TurnReply {
 /// A dispatcher, and a worker with a tool and a model with these replies.
 async fn set(mutation: &'static Mutation, mutated: bool, replies: Vec<TurnReply>) -> (Fixture, [Links; 3]) {
     let (mut fixture, dispatcher) = Fixture::with_dispatcher(mutation, mutated).await;
-    let tools = fixture.work(8, vec![obedient("tool", Effect::Read, &fixture.stack.ledger)]).await;
+    let tools = fixture.work(8, vec![scripted_tool("tool", Effect::Read, &fixture.stack.ledger)]).await;
     let model = Tool::from_handler(ToolSpec::named("model"), Model(Arc::new(Mutex::new(replies.into()))));
     let model = fixture.play(model).await;
     (fixture, [dispatcher, tools, model])
@@ -62,7 +62,7 @@ pub(crate) async fn one_call(mutation: &'static Mutation, mutated: bool) -> Verd
     let (fixture, _links) = set(mutation, mutated, vec![asks([json!({})]), says("done")]).await;
     let id = task(&fixture).await;
     fixture.ends(fixture.stack.task_is(id, TaskState::is_terminal)).await;
-    fixture.judge().await
+    fixture.violations().await
 }
 
 /// Of two calls of a turn the second ends first.
@@ -78,7 +78,7 @@ pub(crate) async fn parallel_calls(mutation: &'static Mutation, mutated: bool) -
     .await;
     std::fs::write(&hold, "").unwrap();
     fixture.ends(fixture.stack.task_is(id, TaskState::is_terminal)).await;
-    fixture.judge().await
+    fixture.violations().await
 }
 
 /// While a task runs, the user asks for another one in the same conversation.
@@ -86,7 +86,7 @@ pub(crate) async fn two_tasks(mutation: &'static Mutation, mutated: bool) -> Ver
     let hold = unique_path("hold");
     let (fixture, _links) = set(mutation, mutated, vec![asks([json!({"hold": hold})]), says("one"), says("two")]).await;
     let first = task(&fixture).await;
-    fixture.stack.ledger.reaches(Deed::Started, 1).await;
+    fixture.stack.ledger.reaches(ToolEvent::Started, 1).await;
     let second = task(&fixture).await;
     if mutated {
         fixture.stack.task_is(second, |state| state != TaskState::Waiting).await;
@@ -95,7 +95,7 @@ pub(crate) async fn two_tasks(mutation: &'static Mutation, mutated: bool) -> Ver
     for id in [first, second] {
         fixture.ends(fixture.stack.task_is(id, TaskState::is_terminal)).await;
     }
-    fixture.judge().await
+    fixture.violations().await
 }
 
 /// A model asks for a call that failed in an earlier task of its conversation.
@@ -106,5 +106,5 @@ pub(crate) async fn repeated_failure(mutation: &'static Mutation, mutated: bool)
         let id = task(&fixture).await;
         fixture.stack.task_is(id, TaskState::is_terminal).await;
     }
-    fixture.judge().await
+    fixture.violations().await
 }

@@ -3,10 +3,10 @@
 use std::{path::PathBuf, time::Duration};
 
 use redial_proto::{CallState, Effect, Submission};
-use redial_testkit::{Deed, Process, Servers, Stack, arguments, start_obedient_worker, unique_path, until};
+use redial_testkit::{Process, Servers, Stack, ToolEvent, arguments, start_scripted_worker, unique_path, until};
 use serde_json::json;
 
-/// Slots of an obedient worker.
+/// Slots of a scripted worker.
 const SLOTS: usize = 16;
 
 fn held(effect: Effect, n: usize, gate: &PathBuf) -> Submission {
@@ -16,14 +16,14 @@ fn held(effect: Effect, n: usize, gate: &PathBuf) -> Submission {
 #[tokio::test]
 async fn a_stopped_worker_loses_nothing_and_uses_up_no_attempt() {
     let stack = Stack::start().await;
-    let worker = |grace| start_obedient_worker(stack.servers.nats_url(), &stack.ledger, grace);
+    let worker = |grace| start_scripted_worker(stack.servers.nats_url(), &stack.ledger, grace);
     let first = worker(Duration::from_secs(1));
     stack.offered(&Effect::ALL.map(Effect::as_str)).await;
     let (quick, slow) = (unique_path("quick"), unique_path("slow"));
     let mut calls: Vec<Submission> = (0..8).map(|n| held(Effect::ALL[n % 4], n, &quick)).collect();
     calls.extend((8..SLOTS).map(|n| held([Effect::Read, Effect::Idempotent][n % 2], n, &slow)));
     stack.call_all(&calls).await;
-    stack.ledger.reaches(Deed::Started, SLOTS).await;
+    stack.ledger.reaches(ToolEvent::Started, SLOTS).await;
     // There is no permit for these: they wait on the stream.
     let waiting: Vec<Submission> = (0..20).map(|n| Submission::new("keyed", arguments(json!({"n": n})))).collect();
     stack.call_all(&waiting).await;
@@ -38,11 +38,11 @@ async fn a_stopped_worker_loses_nothing_and_uses_up_no_attempt() {
     let ended: i64 =
         sqlx::query_scalar("SELECT count(*) FROM calls WHERE state = 'succeeded'").fetch_one(stack.db()).await.unwrap();
     assert_eq!(ended, 8, "what was quick is on record when the process ends");
-    stack.ledger.reaches(Deed::Stopped, SLOTS - 8).await;
+    stack.ledger.reaches(ToolEvent::Stopped, SLOTS - 8).await;
     std::fs::write(&slow, "").unwrap();
     let second = worker(Duration::from_secs(60));
     stack.drained(Duration::from_secs(30)).await;
-    stack.settled().await;
+    stack.wait_until_empty().await;
     second.terminate();
     assert!(second.ended().await.success(), "with nothing to do it ends long before its grace");
     let evidence = stack.finish().await;
@@ -54,14 +54,14 @@ async fn a_stopped_worker_loses_nothing_and_uses_up_no_attempt() {
 async fn an_unsafe_tool_that_outlasts_the_grace_becomes_unknown() {
     let stack = Stack::start().await;
     stack.workers_will_die();
-    let worker = start_obedient_worker(stack.servers.nats_url(), &stack.ledger, Duration::from_millis(100));
+    let worker = start_scripted_worker(stack.servers.nats_url(), &stack.ledger, Duration::from_millis(100));
     stack.offered(&["unsafe"]).await;
     let call = stack.accepted(&held(Effect::Unsafe, 0, &unique_path("never"))).await;
-    stack.ledger.reaches(Deed::Started, 1).await;
+    stack.ledger.reaches(ToolEvent::Started, 1).await;
     worker.terminate();
     assert!(worker.ended().await.success());
     assert_eq!(stack.ended(call).await.state, CallState::Unknown);
-    stack.settled().await;
+    stack.wait_until_empty().await;
     stack.finish().await;
 }
 
@@ -82,14 +82,14 @@ async fn a_dispatcher_that_is_stopped_under_load_loses_nothing() {
     for round in 0..3 {
         let one = |n: u64| Submission::new("unsafe", arguments(json!({"n": n, "before_ms": n % 20})));
         stack.call_all(&(0..100).map(one).collect::<Vec<_>>()).await;
-        stack.ledger.reaches(Deed::Effect, 100 * round + 50).await;
+        stack.ledger.reaches(ToolEvent::Effect, 100 * round + 50).await;
         leaving.terminate();
         assert!(leaving.ended().await.success(), "{}", leaving.output());
         leaving = dispatcher();
         leaving.line("Dispatcher started").await;
     }
     stack.drained(Duration::from_secs(30)).await;
-    stack.settled().await;
+    stack.wait_until_empty().await;
     worker.terminate();
     assert!(worker.ended().await.success());
     let evidence = stack.finish().await;

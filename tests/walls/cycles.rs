@@ -86,11 +86,11 @@ mod tests {
     use super::*;
 
     fn found(text: &str) -> Vec<String> {
-        let without_places = |cycle: String| {
+        let without_lines = |cycle: String| {
             let arrows = cycle.split("; ").map(|arrow| arrow.split(" (").next().unwrap());
             arrows.collect::<Vec<_>>().join(", ")
         };
-        cycles(&Modules::parse(text)).into_iter().map(without_places).collect()
+        cycles(&Modules::parse(text)).into_iter().map(without_lines).collect()
     }
 
     #[test]

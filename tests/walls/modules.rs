@@ -261,7 +261,7 @@ fn mentions(tokens: TokenStream, paths: &mut Vec<Mention>) {
     while let Some(token) = tokens.get(at) {
         let before = at.checked_sub(1);
         let is_name = before.is_none_or(|before| {
-            // A range is no method call: `..Default::default()`.
+            // A range is not a method call: `..Default::default()`.
             let after_dot = is(before, '.') && !before.checked_sub(1).is_some_and(|dot| is(dot, '.'));
             let defines = matches!(&tokens[before], TokenTree::Ident(word) if word == "fn" || word == "mod");
             !after_dot && !defines

@@ -1,7 +1,7 @@
 //! Parses raw text as a JSON object, strictly: within the limits of size and depth, and without duplicate keys.
 //!
 //! `serde_json` silently keeps the last of two equal keys, and so would Postgres. A model that sent two cities must be
-//! told instead.
+//! asked instead.
 
 use std::fmt;
 

@@ -4,7 +4,7 @@
 ///
 /// A success earns a tenth of a token, a retry costs one. A full bucket lets a burst of [`Budget::CAPACITY`] retries
 /// through; after that a tool that only fails gets [`Budget::PER_SECOND`] retries per second as probes. A retry
-/// without a token is not lost and burns no attempt: it waits longer.
+/// without a token is not lost and costs no attempt: it waits longer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Budget {
     /// Retries that may run now.

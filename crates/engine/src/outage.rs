@@ -139,7 +139,7 @@ mod tests {
     }
 
     /// A detector at second 60 of an outage-free run.
-    fn well() -> OutageDetector {
+    fn without_outage() -> OutageDetector {
         let mut detector = OutageDetector::new(LEASE, RECONNECT, at(0.0));
         for second in 0..=60 {
             let now = at(f64::from(second));
@@ -148,13 +148,13 @@ mod tests {
             detector.observe(Observation::SweepEnded { failed: false }, now);
             detector.observe(Observation::LookEnded { began: now, failed: false }, now);
         }
-        assert_eq!(detector.grace(at(60.0)), Duration::ZERO, "all is well");
+        assert_eq!(detector.grace(at(60.0)), Duration::ZERO, "no outage");
         detector
     }
 
     /// Seconds of grace right after these observations, at their moments.
     fn grace_after(observations: &[(f64, Observation)]) -> f64 {
-        let mut detector = well();
+        let mut detector = without_outage();
         for (second, observation) in observations {
             detector.observe(*observation, at(*second));
         }
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn looks_follow_one_another_within_a_third_of_a_short_lease() {
-        assert_eq!(well().look_interval(), Duration::from_secs(1));
+        assert_eq!(without_outage().look_interval(), Duration::from_secs(1));
         let short = OutageDetector::new(Duration::from_millis(600), RECONNECT, at(0.0));
         assert_eq!(short.look_interval(), Duration::from_millis(200));
     }

@@ -16,7 +16,7 @@ pub const PATIENCE_MS: u64 = 600_000;
 /// Jobs published again in one pass of a sweep, or in one second after a loss, at most: the sweeper must not become the
 /// storm itself.
 pub const MOST_REPUBLISHED: u32 = 5_000;
-/// When that many were published again, the others are looked at again after this, in ms.
+/// When that many were published again, the others are checked again after this, in ms.
 pub const PAUSE_MS: u64 = 1_000;
 
 /// What to do about a call that no worker claimed.

@@ -22,7 +22,7 @@ pub fn due(policy: &RetryPolicy, attempt: u32, retry_after_ms: Option<u64>, now:
     now + ms(spread(longest_wait_ms(policy, attempt), random).max(retry_after_ms.unwrap_or(0)))
 }
 
-/// When a retry that is due, but that the tool's budget does not allow now, is looked at again: between half and the
+/// When a retry that is due, but that the tool's budget does not allow now, is checked again: between half and the
 /// whole of the longest wait, at least a second, so that the waiting calls of a long outage cost little.
 pub fn postponed(policy: &RetryPolicy, attempt: u32, now: Time, random: f64) -> Time {
     let wait = longest_wait_ms(policy, attempt.saturating_add(1)).max(1_000);
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn jitter_is_full_and_retry_after_is_a_floor() {
+    fn jitter_is_full_and_retry_after_is_a_lower_bound() {
         let now = Time::default();
         let wait = |attempt, after, random| (due(&POLICY, attempt, after, now, random) - now).num_milliseconds();
         assert_eq!(wait(3, None, 0.0), 0);

@@ -1,4 +1,4 @@
-//! What each error class leads to: the one place that says so.
+//! What each error class leads to; nothing else decides this.
 
 use redial_proto::ErrorClass;
 
@@ -7,7 +7,7 @@ use redial_proto::ErrorClass;
 pub enum Route {
     /// The service is at fault and may recover: try again with backoff.
     Retry,
-    /// Nobody knows whether the tool did its work: try again only if the tool's effect allows it.
+    /// It is unknown whether the tool did its work: try again only if the tool's effect allows it.
     Uncertain,
     /// The caller is at fault and can correct itself: the call fails, the error is feedback.
     Feedback,

@@ -1,4 +1,4 @@
-//! A conversation as a model shall see it.
+//! The view of a conversation that a model gets.
 //!
 //! What a provider would refuse cannot come out of here: the system message stands first, each call is followed by its
 //! one result, arguments are JSON objects. What would be too much is shortened before anything is left out, and what is
@@ -23,7 +23,7 @@ pub use self::read::{READ_RESULT, read_result, read_result_offer};
 ///
 /// Nothing is changed that fits, but for tool results over [`Limits::result_bytes`]. If the whole is too long, old tool
 /// results are cut to their beginnings, oldest first; then the oldest messages are left out, each assistant message
-/// together with its results, and a note at the start says so; then what remains is shortened, tool results first. The
+/// together with its results, which a note at the start says; then what remains is shortened, tool results first. The
 /// system message, the user's newest message and the end of the conversation are always there. Only if even their
 /// bare structure is over the limits, so is the view. Pure and linear; a view of a view is the same view.
 ///

@@ -1,4 +1,4 @@
-//! What a model is told: a public interface, to the letter.
+//! The texts that a model receives: a public interface, to the letter.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -210,7 +210,7 @@ fn instructions_are_written_once() {
 }
 
 #[test]
-fn a_tool_that_is_gone_answers_its_call_and_the_others_go_on() {
+fn a_missing_tool_answers_its_call_and_the_others_continue() {
     let mut fixture = Fixture::new(&["look", "act", "model-small"]);
     fixture.advance(|start| vec![asks_for(&start.calls[0], &["look", "act"])]);
     fixture.tools = tools(&["act", "model-small"]);
@@ -228,7 +228,7 @@ fn a_tool_that_is_gone_answers_its_call_and_the_others_go_on() {
 }
 
 #[test]
-fn a_model_that_is_gone_ends_the_task() {
+fn a_missing_model_ends_the_task() {
     let mut fixture = Fixture::new(&["look"]);
     assert_eq!(fixture.needs(), None, "no request is made");
     let transition = fixture.advance(|_| Vec::new());
@@ -317,7 +317,7 @@ fn what_a_worker_wrote_may_be_no_reply() {
         let transition = fixture.plan();
         let end = outcome(&transition);
         assert_eq!(end.code, TaskCode::ModelFailed);
-        assert!(end.message.as_ref().unwrap().contains("what is no reply"));
+        assert!(end.message.as_ref().unwrap().contains("a reply that could not be parsed"));
     }
 }
 

@@ -58,10 +58,10 @@ impl Queue {
             options.connect(servers.as_slice()).await.map_err(|error| connect_error(&error, &address))
         };
         let report = |error: QueueError, wait: Duration| {
-            tracing::warn!(%address, wait_ms = wait.as_millis(), %error, "could not connect to NATS; trying again");
+            tracing::warn!(%address, wait_ms = wait.as_millis(), %error, "Failed to connect to NATS; trying again");
         };
         let client = RECONNECT.retry(connect, QueueError::is_retryable, report).await?;
-        tracing::info!(%address, "connected to NATS");
+        tracing::info!(%address, "Connected to NATS");
         Ok(Self::new(client, &watcher))
     }
 
@@ -115,7 +115,7 @@ impl Queue {
     pub async fn flush(&self) {
         let flush = self.inner.client.flush();
         if !matches!(tokio::time::timeout(ANSWER, flush).await, Ok(Ok(()))) {
-            tracing::warn!("could not flush published messages to NATS");
+            tracing::warn!("Failed to flush published messages to NATS");
         }
     }
 
@@ -154,19 +154,23 @@ impl Watcher {
             Event::Connected => {
                 self.connections.send_modify(|count| *count += 1);
                 if self.was_connected.swap(true, Ordering::Relaxed) {
-                    tracing::info!("reconnected to NATS");
+                    tracing::info!("Reconnected to NATS");
                 }
             }
-            Event::Disconnected => tracing::warn!("lost the connection to NATS; reconnecting"),
+            Event::Disconnected => tracing::warn!("Lost the connection to NATS; reconnecting"),
             Event::SlowConsumer(subscription) => {
                 let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
-                tracing::error!(subscription, dropped, "dropped a message of NATS: its subscriber was too slow");
+                tracing::error!(
+                    subscription,
+                    dropped,
+                    "NATS client dropped a message because its subscriber was too slow"
+                );
             }
             Event::Closed if self.dropped_by_us.load(Ordering::Relaxed) => {
-                tracing::debug!("closed the connection to NATS");
+                tracing::debug!("Closed the connection to NATS");
             }
-            Event::Closed => tracing::error!("the connection to NATS was closed and will not be made again"),
-            Event::LameDuckMode | Event::Draining => tracing::info!(%event, "the NATS server announced its end"),
+            Event::Closed => tracing::error!("The connection to NATS was closed permanently"),
+            Event::LameDuckMode | Event::Draining => tracing::info!(%event, "NATS server is shutting down"),
             Event::ServerError(_) | Event::ClientError(_) => tracing::warn!(%event, "NATS reported an error"),
         }
     }

@@ -26,7 +26,7 @@ impl Queue {
         self.deliveries(RESULTS_STREAM)
     }
 
-    /// Submissions that nobody waits for, shared by all dispatchers.
+    /// Submissions without a waiting client, shared by all dispatchers.
     pub fn intake(&self) -> Deliveries {
         self.deliveries(INTAKE_STREAM)
     }
@@ -80,7 +80,7 @@ impl Deliveries {
         }
     }
 
-    /// Takes no more (which takes about 2 s), and hands back what arrived and nobody worked on: other dispatchers get it
+    /// Takes no more (which takes about 2 s), and returns what arrived and was not processed: other dispatchers get it
     /// at once.
     pub async fn end(mut self) {
         for late in self.puller.end().await {
@@ -91,7 +91,7 @@ impl Deliveries {
     async fn pause(&mut self, error: &QueueError) {
         self.failures = self.failures.saturating_add(1);
         let wait = RECONNECT.after(self.failures);
-        tracing::warn!(wait_ms = wait.as_millis(), %error, "could not take messages from NATS");
+        tracing::warn!(wait_ms = wait.as_millis(), %error, "Failed to take messages from NATS");
         tokio::time::sleep(wait).await;
     }
 }

@@ -74,8 +74,8 @@ impl Delivery {
         let publish = self.client.publish(self.reply.clone(), answer);
         match tokio::time::timeout(ANSWER, publish).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(subject = %self.subject, %error, "could not answer a message"),
-            Err(_) => tracing::warn!(subject = %self.subject, "could not answer a message: NATS is not connected"),
+            Ok(Err(error)) => tracing::warn!(subject = %self.subject, %error, "Failed to answer a message"),
+            Err(_) => tracing::warn!(subject = %self.subject, "Failed to answer a message: NATS is not connected"),
         }
     }
 }

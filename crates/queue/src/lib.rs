@@ -1,4 +1,4 @@
-//! Redial's streams and subjects on NATS; the only crate that speaks NATS.
+//! Redial's streams and subjects on NATS; the only crate that talks to NATS.
 //!
 //! NATS carries hints, Postgres is the truth: every message here may be lost, duplicated or late without harm, and
 //! everything recovers by itself from a killed server, a wiped store or a lost connection.

@@ -155,12 +155,12 @@ impl Puller {
                 None => return Err(QueueError::Disconnected),
             },
             Ok(()) = self.connections.changed() => {
-                tracing::debug!(consumer = %self.source.consumer, "reconnected; sending a new pull request");
+                tracing::debug!(consumer = %self.source.consumer, "Reconnected; sending a new pull request");
                 self.forget_request();
             }
             () = tokio::time::sleep_until(overdue.min(deadline)) => {
                 if Instant::now() >= overdue {
-                    tracing::debug!(consumer = %self.source.consumer, "a pull request was lost");
+                    tracing::debug!(consumer = %self.source.consumer, "Lost a pull request");
                     self.forget_request();
                     self.suspect = true;
                 }
@@ -224,7 +224,7 @@ impl Puller {
         if let Some(delivery) = Delivery::from_message(message, &self.queue.inner.client) {
             self.ready.push_back(delivery);
         } else {
-            tracing::error!(consumer = %self.source.consumer, "NATS delivered a message that cannot be answered");
+            tracing::error!(consumer = %self.source.consumer, "NATS delivered a message without a reply subject");
         }
     }
 

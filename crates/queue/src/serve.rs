@@ -61,7 +61,7 @@ impl Request {
         &self.subject
     }
 
-    /// Sends the reply. One that is too large becomes an error that says so; without a reply subject nothing is sent.
+    /// Sends the reply. One that is too large becomes an error instead; without a reply subject nothing is sent.
     pub async fn reply<T: Serialize>(&self, answer: &T) {
         let body = encode(&self.subject, answer).and_then(|body| {
             self.queue.check_size(&self.subject, body.len())?;
@@ -70,7 +70,7 @@ impl Request {
         match body {
             Ok(body) => self.send(HeaderMap::new(), body).await,
             Err(error) => {
-                tracing::error!(subject = %self.subject, %error, "could not encode a reply");
+                tracing::error!(subject = %self.subject, %error, "Failed to encode a reply");
                 Box::pin(self.reply_error(&error.into_api())).await;
             }
         }
@@ -96,7 +96,7 @@ impl Request {
             client.publish_with_headers(reply.clone(), headers, body).await
         };
         if let Err(error) = sent {
-            tracing::warn!(subject = %self.subject, %error, "could not send a reply");
+            tracing::warn!(subject = %self.subject, %error, "Failed to send a reply");
         }
     }
 }

@@ -147,7 +147,7 @@ impl Queue {
         let wanted = stream(name, subject);
         let info: StreamInfo = match self.api(&format!("STREAM.INFO.{name}"), Vec::new()).await {
             Err(QueueError::Missing { .. }) => {
-                tracing::info!(stream = name, "creating a stream");
+                tracing::info!(stream = name, "Creating a stream");
                 self.api(&format!("STREAM.CREATE.{name}"), body(&wanted)?).await
             }
             found => found,
@@ -176,14 +176,14 @@ impl Queue {
         }
         // The stream lost messages while the consumer kept its progress, as after a full disk: it would deliver nothing
         // until the stream gets there again (measured with 2.9.10).
-        tracing::warn!(stream, consumer = name, delivered, last, "found a consumer that is ahead of its stream");
+        tracing::warn!(stream, consumer = name, delivered, last, "Found a consumer that is ahead of its stream");
         let _deleted: serde_json::Value = self.api(&format!("CONSUMER.DELETE.{stream}.{name}"), Vec::new()).await?;
         self.create_consumer(stream, &wanted).await.map(|_| ())
     }
 
     async fn create_consumer(&self, stream: &str, wanted: &ConsumerConfig) -> Result<ConsumerInfo, QueueError> {
         let name = &wanted.durable_name;
-        tracing::info!(stream, consumer = name, "creating a consumer");
+        tracing::info!(stream, consumer = name, "Creating a consumer");
         let request = serde_json::json!({"stream_name": stream, "config": wanted});
         self.api(&format!("CONSUMER.DURABLE.CREATE.{stream}.{name}"), body(&request)?).await
     }

@@ -68,7 +68,7 @@ pub struct NewCall {
     pub tool: String,
     /// The tool's pool.
     pub pool: String,
-    /// The tool's effect, pinned for the life of the call.
+    /// The tool's effect, pinned until the call ends.
     pub effect: ToolEffect,
     /// Scope of the key.
     pub tenant: String,

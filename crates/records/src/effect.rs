@@ -2,7 +2,7 @@
 
 use redial_proto::{CallId, CallView, Job, JobRef, TaskId, TaskNotice, WorkerId};
 
-/// One thing to do after a commit. Losing any of them costs time only: whatever it would have started is found again
+/// One action after a commit. Losing any of them costs time only: what it would have started is found again
 /// from what is on record.
 #[derive(Clone, Debug)]
 pub enum Effect {
@@ -10,16 +10,16 @@ pub enum Effect {
     PublishJob(OutgoingJob),
     /// Cancel a call of a task.
     CancelCall(CallId),
-    /// Tell a worker that the call of its attempt was cancelled.
+    /// Notify a worker that the call of its attempt was cancelled.
     StopWorker {
         /// The worker.
         worker: WorkerId,
         /// Its attempt.
         attempt: JobRef,
     },
-    /// Tell the submitter of a call that it ended.
+    /// Notify the submitter of a call that it ended.
     NotifySubmitter(Box<CallView>),
-    /// Tell watchers of a task that it moved on.
+    /// Notify watchers of a task of its new step.
     NotifyWatchers(TaskNotice),
     /// Advance a task: its inbox got an item.
     WakeTask(TaskId),

@@ -18,9 +18,9 @@ pub struct TaskRecord {
     pub conversation: String,
     /// Its state: `waiting` or `running`.
     pub state: TaskState,
-    /// Language of what its model is told.
+    /// Language of the texts for its model.
     pub language: Language,
-    /// The whole agent, as JSON, pinned for the life of the task.
+    /// The whole agent, as JSON, pinned until the task ends.
     pub spec: String,
     /// What the user wants.
     pub input: String,
@@ -117,7 +117,7 @@ pub struct NewTask {
     pub agent: Option<String>,
     /// The agent's model.
     pub model: String,
-    /// Language of what its model is told.
+    /// Language of the texts for its model.
     pub language: Language,
     /// The whole agent: a [`redial_proto::AgentSpec`] as JSON.
     pub spec: String,

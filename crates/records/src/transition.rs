@@ -37,15 +37,15 @@ pub enum Change {
     Publish {
         /// Attempts started.
         attempt: u32,
-        /// When the sweeper looks at it if no worker has claimed it.
+        /// When the sweeper checks it if no worker has claimed it.
         check_at: Time,
     },
-    /// Only the time of the sweeper's next look changes.
+    /// Only the time of the sweeper's next check changes.
     Postpone {
         /// That time.
         wake_at: Time,
     },
-    /// Its user wants it stopped: its worker is told.
+    /// Its user wants it stopped: its worker is notified.
     RequestCancel,
     /// Its attempt failed, and another one is planned.
     Retry {

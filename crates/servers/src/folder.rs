@@ -39,7 +39,7 @@ impl Folder {
     }
 
     /// Takes the folder's lock. The server gets it as its standard input, so it is held until the last process of that
-    /// server has ended, and whoever takes it knows that none is left. Waits for the remaining processes of a server
+    /// server has ended, so its holder knows that none is left. Waits for the remaining processes of a server
     /// whose owner died or was this process; refuses at once if the owner is alive.
     pub(crate) fn lock(&self, patience: Duration) -> Result<File, ServerError> {
         let path = self.join("lock");

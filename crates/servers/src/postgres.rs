@@ -20,9 +20,9 @@ use crate::{
 
 mod command;
 mod initialise;
-mod place;
+mod location;
 
-/// Processes of a crashed Postgres notice within milliseconds that it is gone; one in a long query finishes that first.
+/// Processes of a crashed Postgres notice its end within milliseconds; one in a long query finishes that first.
 const REMAINS: Duration = Duration::from_secs(20);
 /// A fast shutdown writes a checkpoint.
 const GRACE: Duration = Duration::from_secs(10);
@@ -107,7 +107,7 @@ fn start(config: &PostgresConfig) -> Result<Postgres, ServerError> {
     let programs = programs::postgres()?;
     let folder = Folder::create(&config.folder)?;
     let lock = folder.lock(REMAINS)?;
-    let home = place::find(&folder)?;
+    let home = location::find(&folder)?;
     let user = home.user.as_ref();
     check_reachable(&programs, user)?;
     let durable = is_durable(&config.settings);

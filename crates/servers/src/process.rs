@@ -55,11 +55,11 @@ impl Process {
         let child = launch(command).map_err(ServerError::io("start", &program))?;
         let pid = child.id();
         let child = Arc::new(Mutex::new(child));
-        let (tell, ended) = watch::channel(None);
+        let (sender, ended) = watch::channel(None);
         let shared = Arc::clone(&child);
         let waiter = thread::Builder::new().name(format!("wait-{pid}"));
         let process = Self { child, pid, ended };
-        waiter.spawn(move || reap(&shared, &tell)).map_err(ServerError::io("start a thread for", &program))?;
+        waiter.spawn(move || reap(&shared, &sender)).map_err(ServerError::io("start a thread for", &program))?;
         Ok(process)
     }
 
@@ -95,7 +95,7 @@ impl Process {
         }
     }
 
-    /// Kills it (SIGKILL) and waits until it is gone.
+    /// Kills it (SIGKILL) and waits until it has ended.
     pub async fn kill(&self) -> ExitStatus {
         self.signal(Signal::KILL);
         self.ended().await
@@ -151,11 +151,11 @@ fn lock(child: &Mutex<Child>) -> MutexGuard<'_, Child> {
 }
 
 /// Waits without reaping, so that [`Process::signal`] never meets a reused id, then reaps.
-fn reap(child: &Mutex<Child>, tell: &watch::Sender<Option<ExitStatus>>) {
+fn reap(child: &Mutex<Child>, sender: &watch::Sender<Option<ExitStatus>>) {
     let pid = Pid::from_child(&lock(child));
     while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {}
     let status = lock(child).wait().unwrap_or_default();
-    tell.send_replace(Some(status));
+    sender.send_replace(Some(status));
 }
 
 /// The name of the program that a process runs. `None` if there is no such process, or only a zombie: one whose parent
@@ -185,7 +185,7 @@ static LAUNCHER: LazyLock<io::Result<Sender<Request>>> = LazyLock::new(|| {
 
 fn launch(command: Command) -> io::Result<Child> {
     let launcher = LAUNCHER.as_ref().map_err(|error| io::Error::new(error.kind(), error.to_string()))?;
-    let gone = || io::Error::other("the launcher thread is gone");
+    let gone = || io::Error::other("the launcher thread has ended");
     let (reply, answer) = channel();
     launcher.send((command, reply)).map_err(|_| gone())?;
     answer.recv().map_err(|_| gone())?

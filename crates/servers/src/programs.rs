@@ -60,7 +60,7 @@ pub(crate) fn nats_server() -> Result<PathBuf, ServerError> {
     })
 }
 
-/// Finds `setpriv` of util-linux, which ties a server's life to this process.
+/// Finds `setpriv` of util-linux, which kills a server when this process ends.
 pub(crate) fn setpriv() -> Result<PathBuf, ServerError> {
     let mut folders = path_folders();
     folders.extend(["/usr/bin", "/bin"].map(PathBuf::from));

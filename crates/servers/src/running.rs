@@ -17,7 +17,7 @@ const READY: Duration = Duration::from_secs(60);
 /// Another program may take the port that we found free; so often we try another one.
 const PORT_ATTEMPTS: usize = 5;
 
-/// A started server. The lock is let go only after the process is gone.
+/// A started server. The lock is released only after the process has ended.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) process: Process,

@@ -50,9 +50,9 @@ impl Supervised {
     pub async fn start<S: Server>(config: S::Config) -> Result<Self, ServerError> {
         let server = S::start(config.clone()).await?;
         let (url, port) = (server.url(), server.port());
-        let (tell, pid) = watch::channel(Some(server.pid()));
+        let (sender, pid) = watch::channel(Some(server.pid()));
         let shutdown = CancellationToken::new();
-        let task = tokio::spawn(watch_over(server, S::on_port(config, port), tell, shutdown.clone()));
+        let task = tokio::spawn(watch_over(server, S::on_port(config, port), sender, shutdown.clone()));
         Ok(Self { url, port, pid, shutdown, task })
     }
 
@@ -75,7 +75,7 @@ impl Supervised {
     pub async fn stop(mut self) {
         self.shutdown.cancel();
         if let Err(error) = (&mut self.task).await {
-            tracing::error!(%error, "the supervision of a server failed");
+            tracing::error!(%error, "Supervision of a server failed");
         }
     }
 }
@@ -89,7 +89,7 @@ impl Drop for Supervised {
 async fn watch_over<S: Server>(
     mut server: S,
     config: S::Config,
-    tell: watch::Sender<Option<u32>>,
+    sender: watch::Sender<Option<u32>>,
     shutdown: CancellationToken,
 ) {
     let mut delays = RESTART.waits();
@@ -99,12 +99,12 @@ async fn watch_over<S: Server>(
             status = server.ended() => status,
             () = shutdown.cancelled() => {
                 let status = server.stop().await;
-                tracing::debug!(server = S::NAME, %status, "stopped a server");
+                tracing::debug!(server = S::NAME, %status, "Stopped a server");
                 return;
             }
         };
-        tell.send_replace(None);
-        tracing::warn!(server = S::NAME, %status, "a server died; restarting it");
+        sender.send_replace(None);
+        tracing::warn!(server = S::NAME, %status, "A server died; restarting it");
         // It holds the lock of the folder.
         drop(server);
         let mut delay = Duration::ZERO;
@@ -117,8 +117,8 @@ async fn watch_over<S: Server>(
             server = restart::<S>(&config, delay, &mut delays) => server,
             () = shutdown.cancelled() => return,
         };
-        tracing::info!(server = S::NAME, pid = restarted.pid(), "restarted a server");
-        tell.send_replace(Some(restarted.pid()));
+        tracing::info!(server = S::NAME, pid = restarted.pid(), "Restarted a server");
+        sender.send_replace(Some(restarted.pid()));
         server = restarted;
     }
 }
@@ -128,7 +128,7 @@ async fn restart<S: Server>(config: &S::Config, mut delay: Duration, delays: &mu
         tokio::time::sleep(delay).await;
         match S::start(config.clone()).await {
             Ok(server) => return server,
-            Err(error) => tracing::error!(server = S::NAME, %error, "could not restart a server; trying again"),
+            Err(error) => tracing::error!(server = S::NAME, %error, "Failed to restart a server; trying again"),
         }
         delay = delays.next_wait();
     }

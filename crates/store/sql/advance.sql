@@ -1,7 +1,7 @@
 -- Writes transitions of tasks, and puts a start into the inbox of the next task of each conversation whose task ends.
--- So it does for those that come after a task which was told to start but had ended meanwhile. The answer holds every
--- changed task, with the next one if it ended.
--- $1: the time of the commit; $2: ended tasks that were told to start; from $3 on, one array for each column.
+-- It also does so after an ended task whose inbox holds a start. The answer holds every changed task, with the next
+-- one if it ended.
+-- $1: the time of the commit; $2: ended tasks with a start in their inbox; from $3 on, one array for each column.
 WITH changed AS (
     UPDATE tasks t
     SET state = i.state,
@@ -40,7 +40,7 @@ WITH changed AS (
             AND id NOT IN (SELECT id FROM changed WHERE ends)
         ORDER BY id LIMIT 1
     ) w
-), told AS (
+), notified AS (
     INSERT INTO task_inbox (task_id, kind, at) SELECT DISTINCT next, 'start', $1 FROM next
 )
 SELECT c.id AS "id!", n.next AS "next?"

@@ -1,4 +1,4 @@
--- Changes calls and writes the attempts that this ends, in one statement. A call that is no longer as its guard says
+-- Changes calls and writes the attempts that this ends, in one statement. A call that no longer matches its guard
 -- stays unchanged and is not in the answer. The task of a call that ends or will be retried gets an item in its inbox.
 WITH changed AS (
     UPDATE calls c
@@ -30,7 +30,7 @@ WITH changed AS (
     RETURNING
         c.id, c.attempt, c.tool, c.pool, c.publish_no, c.traceparent, c.notify, c.worker, c.submitted_at,
         CASE WHEN i.publish THEN octet_length(c.arguments::text) ELSE 0 END AS bytes,
-        CASE WHEN i.ends OR (i.audit AND i.state = 'retry_wait') THEN c.task_id END AS told_task, i.ends,
+        CASE WHEN i.ends OR (i.audit AND i.state = 'retry_wait') THEN c.task_id END AS notified_task, i.ends,
         i.was_attempt, c.started_at, t.now, i.audit, i.duration_ms,
         i.audit_class, i.audit_message, i.audit_details, i.retry_at, i.output
 ), audited AS (
@@ -41,15 +41,15 @@ WITH changed AS (
         retry_at, output::json
     FROM changed
     WHERE audit
-), told AS (
+), notified AS (
     INSERT INTO task_inbox (task_id, kind, call_id, attempt, class, message, next_at, at)
     SELECT
-        told_task, CASE WHEN ends THEN 'ended' ELSE 'retrying' END, id, was_attempt, audit_class, audit_message,
+        notified_task, CASE WHEN ends THEN 'ended' ELSE 'retrying' END, id, was_attempt, audit_class, audit_message,
         retry_at, now
     FROM changed
-    WHERE told_task IS NOT NULL
+    WHERE notified_task IS NOT NULL
 )
 SELECT id AS "id!", attempt AS "attempt!", tool AS "tool!", pool AS "pool!", publish_no AS "publish_no!", traceparent,
     notify AS "notify!", worker, submitted_at AS "submitted_at!", now AS "at!", bytes AS "bytes!",
-    told_task
+    notified_task
 FROM changed

@@ -1,7 +1,7 @@
--- Grants attempts: the only place where an execution is allowed. The comparison with the state and the number makes a
+-- Grants attempts: no other statement allows an execution. The comparison with the state and the number makes a
 -- redelivered, doubled or late job harmless. The same claim sent again is granted again, with a fresh lease; but a claim
--- that was given back or given up is never granted again, should a late copy of it arrive: no worker would run that
--- attempt. `grants` of the engine says the same; a test compares the two.
+-- that was released or given up is never granted again, should a late copy of it arrive: no worker would run that
+-- attempt. `grants` of the engine is the same rule in Rust; a test compares the two.
 UPDATE calls c
 SET state = 'running',
     attempt = i.attempt,

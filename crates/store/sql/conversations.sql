@@ -1,4 +1,4 @@
--- Whole conversations, each message with the position of its conversation in the arrays.
+-- All messages of conversations, each with the position of its conversation in the arrays.
 SELECT
     i.n AS "n!", m.seq AS "seq!", m.task_id AS "task_id!", m.at AS "at!", m.role AS "role!", m.content AS "content!",
     m.thought, m.calls::text, m.call_id, m.tool, m.class, m.by_redial AS "by_redial!", m.provider::text

@@ -1,4 +1,4 @@
--- The calls that a submission met: the same id, the same key, or the same call redriven.
+-- The calls that a submission conflicts with: the same id, the same key, or the same call redriven.
 SELECT i.n AS "n!", c.id AS "id!", c.state AS "state!", c.content
 FROM UNNEST($1::int[], $2::uuid[], $3::text[], $4::text[], $5::uuid[]) AS i (n, id, tenant, key, redrive_of)
 CROSS JOIN LATERAL (

@@ -1,4 +1,4 @@
--- The tasks that a submission met: the same id or the same key.
+-- The tasks that a submission conflicts with: the same id or the same key.
 SELECT i.n AS "n!", t.id AS "id!", t.conversation AS "conversation!", t.state AS "state!", t.content
 FROM UNNEST($1::int[], $2::uuid[], $3::text[], $4::text[]) AS i (n, id, tenant, key)
 CROSS JOIN LATERAL (

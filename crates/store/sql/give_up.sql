@@ -1,4 +1,4 @@
--- Marks calls that are still ready, so that these claims for them come too late. Running calls stay as they are.
+-- Marks calls that are still ready, so that these claims for them are refused. Running calls stay as they are.
 UPDATE calls c
 SET claim_id = i.claim_id
 FROM UNNEST($1::uuid[], $2::int[], $3::uuid[]) AS i (id, attempt, claim_id)

@@ -1,4 +1,4 @@
--- The newest calls that a filter lets through. The two lines on class and wake_at repeat what a state implies, so that
+-- The newest calls that match a filter. The two lines on class and wake_at repeat what a state implies, so that
 -- its index can be used.
 SELECT
     c.id AS "call!", c.tool AS "tool!", c.state AS "state!", c.class, c.message, c.attempt AS "attempts!",

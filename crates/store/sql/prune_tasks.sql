@@ -1,6 +1,7 @@
--- Forgets conversations whose last task is old, whole: tasks, steps, messages, calls. The newest task of a conversation
--- speaks for the others, so that one that lives on is dismissed with one look per old task (OFFSET 0 keeps that order).
-WITH gone AS MATERIALIZED (
+-- Deletes conversations whose last task is old, with their tasks, steps, messages and calls. The newest task of a
+-- conversation decides for the others, so that an active conversation costs one lookup per old task (OFFSET 0 keeps
+-- that order).
+WITH old_conversations AS MATERIALIZED (
     SELECT l.tenant, l.conversation
     FROM (
         SELECT t.id, t.tenant, t.conversation FROM tasks t
@@ -19,7 +20,7 @@ WITH gone AS MATERIALIZED (
         ) IS NULL
     LIMIT $3
 ), old AS MATERIALIZED (
-    SELECT t.id FROM gone g
+    SELECT t.id FROM old_conversations g
     CROSS JOIN LATERAL (
         SELECT id FROM tasks WHERE tenant = g.tenant AND conversation = g.conversation ORDER BY id
     ) t
@@ -40,4 +41,4 @@ WITH gone AS MATERIALIZED (
 ), deleted AS (
     DELETE FROM tasks t USING old WHERE t.id = ANY (ARRAY[old.id])
 )
-SELECT g.tenant AS "tenant!", g.conversation AS "conversation!", (SELECT count(*) FROM old) AS "tasks!" FROM gone g
+SELECT g.tenant AS "tenant!", g.conversation AS "conversation!", (SELECT count(*) FROM old) AS "tasks!" FROM old_conversations g

@@ -1,4 +1,4 @@
--- Tools as a worker registered them; the last registration of a tool counts. Answers those that are new or changed.
+-- Tools as a worker registered them; the last registration of a tool counts. Returns those that are new or changed.
 INSERT INTO tools AS t (name, spec, registered_by)
 SELECT name, spec::json, $3 FROM UNNEST($1::text[], $2::text[]) AS i (name, spec) ORDER BY name
 ON CONFLICT (name) DO UPDATE

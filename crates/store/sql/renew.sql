@@ -1,5 +1,5 @@
 -- Extends the leases of attempts that a worker still holds. Only lease_until changes, which no index holds. `renews` of
--- the engine says the same; a test compares the two.
+-- the engine is the same rule in Rust; a test compares the two.
 UPDATE calls c
 SET lease_until = clock_timestamp() + $4::bigint * interval '1 ms'
 FROM UNNEST($1::uuid[], $2::int[]) AS i (id, attempt)

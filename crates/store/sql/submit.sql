@@ -1,4 +1,4 @@
--- New calls. Whatever is on record already, by id (this batch was sent before) or by key, is left as it is.
+-- New calls. A call that is on record already, by id (this batch was sent before) or by key, stays unchanged.
 INSERT INTO calls (
     id, state, wake_at, tool, pool, effect, tenant, key, content, conversation, arguments, timeout_ms, retry, notify,
     traceparent, submitted_at, published_at, deadline_at, finished_at, class, message, details, redrive_of, origin_id, repairs,

@@ -1,5 +1,5 @@
--- New tasks, each with the word to start in its inbox. Whatever is on record already, by id (this batch was sent before)
--- or by key, is left as it is.
+-- New tasks, each with a start in its inbox. A task that is on record already, by id (this batch was sent before)
+-- or by key, stays unchanged.
 WITH written AS (
     INSERT INTO tasks (
         id, tenant, conversation, key, content, agent, model, language, spec, input, traceparent, state, submitted_at,
@@ -14,7 +14,7 @@ WITH written AS (
         (SELECT clock_timestamp() AS now) t
     ON CONFLICT DO NOTHING
     RETURNING id, submitted_at
-), told AS (
+), notified AS (
     INSERT INTO task_inbox (task_id, kind, at) SELECT id, 'start', submitted_at FROM written
 )
 SELECT id AS "id!" FROM written

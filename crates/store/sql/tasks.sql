@@ -1,4 +1,4 @@
--- The newest tasks that a filter lets through. The conversation goes with its tenant, as in its index.
+-- The newest tasks that match a filter. The conversation goes with its tenant, as in its index.
 SELECT
     id, tenant, conversation, agent, model, input, state, code, message, answer, turns, tool_calls, corrections,
     input_tokens, output_tokens, cost_micros, submitted_at, started_at, finished_at

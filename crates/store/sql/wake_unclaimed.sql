@@ -1,4 +1,4 @@
--- Makes unclaimed calls due whose job was published in this time: those jobs are gone.
+-- Makes unclaimed calls due whose job was published in this time: those jobs are lost.
 UPDATE calls c
 SET wake_at = clock_timestamp() + $4::int * interval '1 s', published_at = to_timestamp(0)
 FROM (

@@ -1,4 +1,4 @@
-//! Questions over the history: lists of calls, one call with its attempts, tools, workers, dead letters.
+//! Queries of the history: lists of calls, one call with its attempts, tools, workers, dead letters.
 
 use redial_proto::{CallState, ErrorClass};
 use serde_json::value::RawValue;

@@ -18,7 +18,7 @@ use crate::{error::StoreError, migrations};
 /// A connection that was idle for longer is tried before it is used: the server may have been restarted meanwhile.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// A connection that takes longer to be given back is closed.
+/// A connection that takes longer to return to the pool is closed.
 const RETURN: Duration = Duration::from_secs(2);
 
 /// Between tries to reach a server at the start.
@@ -52,12 +52,12 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the database and checks that it keeps its promises and has this version's tables. Waits for a server
+    /// Opens the database and checks its durability settings and that it has this version's tables. Waits for a server
     /// that does not answer yet, for as long as the caller lets it.
     pub async fn connect(config: &StoreConfig) -> Result<Self, StoreError> {
         let store = Self::open(config)?;
         let report = |error: StoreError, wait: Duration| {
-            tracing::warn!(%error, wait_ms = wait.as_millis(), "waiting for Postgres");
+            tracing::warn!(%error, wait_ms = wait.as_millis(), "Waiting for Postgres");
         };
         RECONNECT.retry(|| store.check(), StoreError::is_transient, report).await?;
         Ok(store)
@@ -154,7 +154,7 @@ impl Store {
             match self.run(work()).await {
                 Err(error) if error.is_transient() && tries < 3 => {
                     tries += 1;
-                    tracing::debug!(%error, tries, "trying the statement again");
+                    tracing::debug!(%error, tries, "Retrying a statement");
                 }
                 done => return done,
             }

@@ -19,7 +19,7 @@ pub struct DeadLetter {
 
 impl Store {
     /// Keeps messages.
-    pub async fn keep_dead_letters(&self, messages: &[DeadLetter]) -> Result<(), StoreError> {
+    pub async fn insert_dead_letters(&self, messages: &[DeadLetter]) -> Result<(), StoreError> {
         let sources: Vec<&str> = messages.iter().map(|m| m.source).collect();
         let codes: Vec<&str> = messages.iter().map(|m| m.code.as_str()).collect();
         let texts: Vec<String> = messages.iter().map(|m| clean(&m.message)).collect();
@@ -27,7 +27,7 @@ impl Store {
         self.run_again(|| async {
             let mut db = self.checkout().await?;
             let done = sqlx::query_file!(
-                "sql/keep_dead_letters.sql",
+                "sql/insert_dead_letters.sql",
                 &sources as &[&str],
                 &codes as &[&str],
                 &texts,

@@ -1,4 +1,4 @@
-//! Redial's tables in Postgres: the only truth, and the only crate that speaks SQL.
+//! Redial's tables in Postgres: the only truth, and the only crate that contains SQL.
 //!
 //! Everything works on batches: one statement for up to a thousand calls. A statement guards the state that it
 //! expects, so that a late or doubled change does nothing. Nothing is decided here: the engine plans transitions, this

@@ -75,7 +75,7 @@ impl Store {
         for row in rows {
             match serde_json::from_str(&row.spec) {
                 Ok(spec) => tools.push(spec),
-                Err(error) => tracing::error!(tool = row.name, %error, "left out an unreadable tool of the registry"),
+                Err(error) => tracing::error!(tool = row.name, %error, "Skipped an unreadable tool of the registry"),
             }
         }
         Ok(tools)

@@ -6,7 +6,7 @@ use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, fmt::MakeWriter};
 
 use crate::TelemetryError;
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
     /// Text if stderr is a terminal, JSON otherwise.

@@ -214,7 +214,7 @@ pub enum ToolConflict {
     Concurrency {
         /// The pool.
         pool: String,
-        /// The tool that came first.
+        /// The tool that was declared first.
         first: String,
         /// Its limit.
         first_limit: u32,

@@ -50,7 +50,7 @@ pub struct TaskResult {
     /// Its conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<String>,
-    /// Where it stands.
+    /// Its state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<TaskState>,
     /// Why it was rejected.
@@ -101,7 +101,7 @@ pub struct TaskView {
     pub model: String,
     /// What the user asks for.
     pub input: String,
-    /// Where it stands.
+    /// Its state.
     pub state: TaskState,
     /// Why it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -156,7 +156,7 @@ pub struct TaskCancel {
 /// other state: it had already ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskCancelReply {
-    /// Where it stands now.
+    /// Its state now.
     pub state: TaskState,
 }
 
@@ -168,6 +168,6 @@ pub struct TaskNotice {
     pub task: TaskId,
     /// Its last step.
     pub step: u32,
-    /// Where it stands.
+    /// Its state.
     pub state: TaskState,
 }

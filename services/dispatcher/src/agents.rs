@@ -13,10 +13,10 @@ use redial_proto::{AgentSpec, ApiError, Code, tool::check_name};
 use serde::Deserialize;
 use tokio::{fs, sync::Mutex};
 
-/// Between two looks at the file, at least.
+/// Minimum time between two reads of the file's metadata.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// The agents of a file, as they were when it was last good.
+/// The agents of a file's last valid version.
 pub(crate) struct Agents {
     file: Option<PathBuf>,
     known: Mutex<Known>,
@@ -28,7 +28,7 @@ struct Known {
     looked_at: Instant,
 }
 
-/// What tells that a file has changed: when it was written, and its size.
+/// What shows that a file has changed: when it was written, and its size.
 type Version = (Option<SystemTime>, u64);
 
 /// What is declared now.
@@ -36,8 +36,8 @@ type Version = (Option<SystemTime>, u64);
 pub(crate) struct Declared {
     agents: Arc<BTreeMap<String, AgentSpec>>,
     file: Option<Arc<str>>,
-    /// Why the file as it is now cannot be used; the agents are those from before.
-    pub(crate) trouble: Option<Arc<str>>,
+    /// Why the current file cannot be used; the agents are those of its earlier version.
+    pub(crate) problem: Option<Arc<str>>,
 }
 
 impl Agents {
@@ -49,14 +49,14 @@ impl Agents {
             known.declared = Declared {
                 agents: Arc::new(read(path).await?),
                 file: Some(path.display().to_string().into()),
-                trouble: None,
+                problem: None,
             };
         }
         Ok(Self { file, known: Mutex::new(known) })
     }
 
-    /// The agents as the file declares them, looked at once a second at most. A file that became bad changes nothing
-    /// but [`Declared::trouble`].
+    /// The agents as the file declares them, read at most once a second. An invalid file changes only
+    /// [`Declared::problem`].
     pub(crate) async fn at(&self, now: Instant) -> Declared {
         let mut known = self.known.lock().await;
         if let Some(path) = &self.file
@@ -78,19 +78,19 @@ impl Known {
         self.version = version;
         match read(path).await {
             Ok(agents) => {
-                tracing::info!(file = %path.display(), agents = agents.len(), "the agents were read again");
+                tracing::info!(file = %path.display(), agents = agents.len(), "Reloaded the agents");
                 self.declared.agents = Arc::new(agents);
-                self.declared.trouble = None;
+                self.declared.problem = None;
             }
             Err(error) => {
-                tracing::error!(error = error.message, "the agents stay as they were");
-                self.declared.trouble = Some(error.message.into());
+                tracing::error!(error = error.message, "Failed to reload the agents; the previous ones stay in use");
+                self.declared.problem = Some(error.message.into());
             }
         }
     }
 }
 
-/// `None` if the file cannot be looked at.
+/// `None` if the file's metadata cannot be read.
 async fn version(path: &Path) -> Option<Version> {
     let metadata = fs::metadata(path).await.ok()?;
     Some((metadata.modified().ok(), metadata.len()))
@@ -107,7 +107,7 @@ impl Declared {
         // Writing to a String cannot fail.
         let _ = match (&self.file, closest(name, self.agents.keys().map(String::as_str))) {
             (None, _) => {
-                write!(message, "; the dispatcher has no file of agents: set `agents`, or give the agent whole")
+                write!(message, "; the dispatcher has no file of agents: set `agents`, or send the whole agent")
             }
             (Some(_), Some(names)) => write!(message, "; did you mean {names}?"),
             (Some(file), None) => {
@@ -115,14 +115,14 @@ impl Declared {
                 write!(message, "; {file} declares {}", if names.is_empty() { "none".into() } else { names.join(", ") })
             }
         };
-        if let Some(trouble) = &self.trouble {
-            let _ = write!(message, " (as the file was before: {trouble})");
+        if let Some(problem) = &self.problem {
+            let _ = write!(message, " (the earlier version of the file is in use: {problem})");
         }
         ApiError::new(Code::UnknownAgent, message)
     }
 }
 
-/// Says what is wrong with an agent by itself, whatever models and tools there are.
+/// The errors of an agent that do not depend on the models and tools that exist.
 pub(crate) fn check(spec: &AgentSpec) -> Result<(), String> {
     spec.check()?;
     check_templates(&spec.templates)
@@ -221,14 +221,14 @@ mod tests {
         std::fs::write(&path, "[agents.small]\nmodel = 3").unwrap();
         let declared = agents.at(after(4)).await;
         assert_eq!(declared.agent("small").unwrap().model, "other");
-        assert!(declared.trouble.as_ref().unwrap().contains("agent \"small\""), "{:?}", declared.trouble);
+        assert!(declared.problem.as_ref().unwrap().contains("agent \"small\""), "{:?}", declared.problem);
         let unknown = declared.agent("smal").unwrap_err();
         assert_eq!(unknown.code, Code::UnknownAgent);
         assert!(unknown.message.contains("did you mean \"small\"?") && unknown.message.contains("as the file was"));
 
         std::fs::write(&path, "[agents.small]\nmodel = \"third\"").unwrap();
         let declared = agents.at(after(6)).await;
-        assert_eq!((declared.agent("small").unwrap().model.as_str(), &declared.trouble), ("third", &None));
+        assert_eq!((declared.agent("small").unwrap().model.as_str(), &declared.problem), ("third", &None));
     }
 
     #[tokio::test]

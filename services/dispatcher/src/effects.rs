@@ -1,7 +1,7 @@
 //! Carries out effects: what is to be done once a transition is on record.
 //!
 //! If the process dies before or within this, nothing is lost: the sweep finds jobs that were not published and tasks
-//! that were not advanced, heartbeats tell workers what was cancelled, a task that wakes asks again for its calls to be
+//! that were not advanced, heartbeat replies name what was cancelled, a task that wakes asks again for its calls to be
 //! cancelled, and clients that wait for an event ask again.
 
 use std::collections::VecDeque;
@@ -35,7 +35,7 @@ async fn cancel(context: &Context, call: CallId) -> Vec<Effect> {
     match transitions::cancel(context, call).await {
         Ok((_, effects)) => effects,
         Err(error) => {
-            tracing::warn!(%error, %call, "a call could not be cancelled yet; its task asks again");
+            tracing::warn!(%error, %call, "Failed to cancel a call; its task asks again");
             Vec::new()
         }
     }
@@ -44,18 +44,18 @@ async fn cancel(context: &Context, call: CallId) -> Vec<Effect> {
 async fn stop_worker(context: &Context, worker: &WorkerId, attempt: JobRef) {
     let notice = WorkerNotice { ingested: Vec::new(), cancelled: vec![attempt] };
     if let Err(error) = context.queue.publish(&subjects::worker(worker), &notice).await {
-        tracing::warn!(%error, %worker, "a worker was not told to stop; the answer to its next heartbeat tells it");
+        tracing::warn!(%error, %worker, "Failed to notify a worker of a cancelled call; the reply to its next heartbeat names it");
     }
 }
 
 async fn notify_submitter(context: &Context, view: &CallView) {
     if let Err(error) = context.queue.publish(&subjects::call_events(view.call), view).await {
-        tracing::warn!(%error, call = %view.call, "the end of a call was not published; its submitter asks again");
+        tracing::warn!(%error, call = %view.call, "Failed to publish the end of a call; its submitter asks again");
     }
 }
 
 async fn notify_watchers(context: &Context, notice: &TaskNotice) {
     if let Err(error) = context.queue.publish(&subjects::task_events(notice.task), notice).await {
-        tracing::debug!(%error, task = %notice.task, "watchers were not told of a step");
+        tracing::debug!(%error, task = %notice.task, "Failed to notify watchers of a step");
     }
 }

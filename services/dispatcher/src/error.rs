@@ -36,10 +36,10 @@ impl DispatcherError {
 /// The error that a user gets when the database fails; the details are logged.
 pub(crate) fn store_failed(error: &StoreError) -> ApiError {
     if error.is_transient() {
-        tracing::warn!(%error, "the database was not available");
+        tracing::warn!(%error, "Database was not available");
         ApiError::new(Code::Unavailable, "the database is not available now; try again")
     } else {
-        tracing::error!(%error, "the database refused a statement");
+        tracing::error!(%error, "Database refused a statement");
         ApiError::new(Code::Internal, "the dispatcher failed; its log has more")
     }
 }

@@ -63,7 +63,7 @@ async fn take_calls(context: &Context, batch: &[&Delivery]) {
     for (delivery, count) in batch.iter().zip(counts) {
         let errors = results.by_ref().take(count).filter(|result| result.status == SubmitStatus::Rejected);
         let errors: Vec<ApiError> = errors.filter_map(|result| result.error).collect();
-        settle(context, delivery, &errors).await;
+        acknowledge(context, delivery, &errors).await;
     }
 }
 
@@ -78,23 +78,23 @@ async fn take_tasks(context: &Context, batch: &[&Delivery]) {
     let results = submit_task::submit(context, incoming.collect()).await;
     for (delivery, result) in batch.iter().zip(results) {
         let errors: Vec<ApiError> = result.error.into_iter().collect();
-        settle(context, delivery, &errors).await;
+        acknowledge(context, delivery, &errors).await;
     }
 }
 
 /// A message without a key gets one that is the same however often it is delivered. The time at which the stream
-/// stored it tells apart messages with the same number of a stream that was wiped.
+/// stored it distinguishes messages with the same number of a stream that was wiped.
 fn own_key(delivery: &Delivery, n: usize) -> String {
     let stored = delivery.stored_at.timestamp_nanos_opt().unwrap_or_default();
     format!("intake-{stored}-{}-{n}", delivery.stream_sequence)
 }
 
-async fn settle(context: &Context, delivery: &Delivery, errors: &[ApiError]) {
+async fn acknowledge(context: &Context, delivery: &Delivery, errors: &[ApiError]) {
     if errors.iter().any(|error| matches!(error.code, Code::Unavailable | Code::Internal)) {
         return delivery.nak(PAUSE).await;
     }
     if !errors.is_empty() {
-        let kept: Vec<DeadLetter> = errors
+        let dead_letters: Vec<DeadLetter> = errors
             .iter()
             .map(|error| DeadLetter {
                 source: "intake",
@@ -103,8 +103,8 @@ async fn settle(context: &Context, delivery: &Delivery, errors: &[ApiError]) {
                 payload: delivery.payload.to_vec(),
             })
             .collect();
-        if let Err(error) = context.store.keep_dead_letters(&kept).await {
-            tracing::warn!(%error, "could not keep a rejected submission; it will be delivered again");
+        if let Err(error) = context.store.insert_dead_letters(&dead_letters).await {
+            tracing::warn!(%error, "Failed to store a dead letter; the submission will be delivered again");
             return delivery.nak(PAUSE).await;
         }
     }

@@ -71,12 +71,12 @@ pub async fn run(
     tracker.spawn(retention::run(context.clone(), shutdown.clone()));
     // A server works off a connection in order: once it answers this, it knows all our subscriptions.
     if let Err(error) = context.queue.health().await {
-        tracing::warn!(%error, "NATS does not answer; requests are taken once it is back");
+        tracing::warn!(%error, "NATS does not answer; requests are served once it does");
     }
     tracing::info!("Dispatcher started");
     ready();
     shutdown.cancelled().await;
-    tracing::info!("dispatcher is stopping: finishing what it has begun");
+    tracing::info!("Dispatcher is stopping; finishing started work");
     let (queue, store) = (context.queue.clone(), context.store.clone());
     drop(context);
     tracker.close();

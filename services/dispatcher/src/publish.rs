@@ -1,4 +1,4 @@
-//! Publishes jobs: pipelined, in batches, after the commit that wants them.
+//! Publishes jobs: pipelined, in batches, after the commit that made them due.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ impl BatchWork<OutgoingJob> for Publisher {
         let results = self.0.publish_jobs(batch.into_iter().map(queued).collect()).await;
         let failures: Vec<_> = results.into_iter().filter_map(Result::err).collect();
         if let Some(error) = failures.first() {
-            tracing::warn!(%error, failed = failures.len(), "jobs were not published; the sweeper publishes them again");
+            tracing::warn!(%error, failed = failures.len(), "Failed to publish jobs; the sweeper publishes them again");
         }
         for (pool, count) in pools {
             metrics().jobs_published(&pool, count);

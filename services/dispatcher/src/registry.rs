@@ -36,7 +36,7 @@ impl Registry {
     }
 
     /// Reads the database again, but not more often than every [`SHORTEST_AGE`]: waits as long as that takes. So a tool
-    /// whose worker was told that it is registered is never unknown, whichever dispatcher told it.
+    /// whose worker got a reply to its registration is never unknown, whichever dispatcher replied.
     pub(crate) async fn refresh_gently(&self, store: &Store) -> Result<(), StoreError> {
         let asked_at = Instant::now();
         let read_at = *self.read_at.lock().await;
@@ -57,7 +57,7 @@ impl Registry {
 
     async fn read(&self, store: &Store) -> Result<(), StoreError> {
         let tools = compile(store.tools().await?, &self.tools(), |tool, error| {
-            tracing::error!(tool, %error, "left out a registered tool because of its schema");
+            tracing::error!(tool, %error, "Skipped a registered tool because of its schema");
         });
         *self.tools.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tools);
         Ok(())

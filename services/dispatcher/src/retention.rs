@@ -18,8 +18,8 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
     loop {
         match pass(&context, &shutdown, age).await {
             Ok(0) => {}
-            Ok(calls) => tracing::info!(calls, "deleted old calls"),
-            Err(error) => tracing::warn!(%error, "old calls could not be deleted now"),
+            Ok(calls) => tracing::info!(calls, "Deleted old calls"),
+            Err(error) => tracing::warn!(%error, "Failed to delete old calls"),
         }
         if until(&shutdown, sleep(INTERVAL)).await.is_none() {
             return;

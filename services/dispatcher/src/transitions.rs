@@ -1,4 +1,4 @@
-//! Plans and writes transitions of calls; counts those that happened, and says what their effects are.
+//! Plans and writes transitions of calls; counts those that happened, and returns their effects.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::{
     error::{call_not_found, store_failed},
 };
 
-/// A call may change between the look and the write: then its event is planned again. A few times at most, because a
+/// A call may change between the read and the write: then its event is planned again. A few times at most, because a
 /// call has few states to go through.
 pub(crate) const MOST_TRIES: usize = 10;
 

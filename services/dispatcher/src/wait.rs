@@ -26,7 +26,7 @@ where
     loop {
         match work().await {
             Err(error) if error.is_transient() => {
-                tracing::warn!(%error, "the dispatcher cannot start yet");
+                tracing::warn!(%error, "Dispatcher cannot start yet");
                 tokio::time::sleep(PAUSE).await;
             }
             done => return done,

@@ -29,7 +29,7 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
         context.observe(Observation::LookEnded { began, failed: looked.is_err() });
         if let Err(error) = looked {
             known.failed = true;
-            tracing::warn!(%error, "the streams cannot be checked now");
+            tracing::warn!(%error, "Failed to check the streams");
         }
         if until(&shutdown, sleep(context.look_interval())).await.is_none() {
             return;
@@ -37,13 +37,13 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
     }
 }
 
-/// What the last looks saw.
+/// The results of the last checks.
 #[derive(Default)]
 struct Known {
     /// When the job stream was created.
     created: Option<Time>,
     /// When the last look succeeded, by the database's clock.
-    well_at: Option<Time>,
+    succeeded_at: Option<Time>,
     /// The last look failed.
     failed: bool,
 }
@@ -59,18 +59,18 @@ async fn look(context: &Context, known: &mut Known) -> Result<(), DispatcherErro
         wake(context, DateTime::UNIX_EPOCH, lost_until, "the job stream is new").await?;
         known.created = Some(streams.jobs_created);
     } else if known.failed {
-        let from = known.well_at.map_or(DateTime::UNIX_EPOCH, |well_at| well_at - MARGIN);
+        let from = known.succeeded_at.map_or(DateTime::UNIX_EPOCH, |succeeded_at| succeeded_at - MARGIN);
         wake(context, from, now, "NATS is back").await?;
     }
     known.failed = false;
-    known.well_at = Some(now);
+    known.succeeded_at = Some(now);
     Ok(())
 }
 
-async fn wake(context: &Context, from: Time, until: Time, why: &str) -> Result<(), StoreError> {
+async fn wake(context: &Context, from: Time, until: Time, reason: &str) -> Result<(), StoreError> {
     let calls = context.store.wake_unclaimed(from, until, MOST_REPUBLISHED).await?;
     if calls > 0 {
-        tracing::warn!(calls, "{why}: publishing the unclaimed jobs again");
+        tracing::warn!(calls, reason, "Publishing unclaimed jobs again");
         context.due.notify_one();
     }
     Ok(())

@@ -80,7 +80,7 @@ pub(crate) enum Command {
     Tools,
     /// List workers
     Workers {
-        /// Include workers that are gone
+        /// Include workers that sent no heartbeat for 30 s
         #[arg(long)]
         all: bool,
     },

@@ -57,7 +57,7 @@ pub(crate) async fn request<R: DeserializeOwned>(
 ) -> Result<R, QueueError> {
     match queue.request(subject, request, REQUEST).await {
         Err(error) if error.is_retryable() => {
-            tracing::warn!(%error, subject, "retried a request");
+            tracing::warn!(%error, subject, "Request failed; trying again");
             queue.request(subject, request, REQUEST).await
         }
         done => done,
@@ -80,7 +80,7 @@ impl Outage {
         if self.began.elapsed() > OUTAGE {
             return Err(error);
         }
-        tracing::warn!(%error, "retried a request");
+        tracing::warn!(%error, "Request failed; trying again");
         tokio::time::sleep(self.waits.next_wait()).await;
         Ok(())
     }

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets::NOTHING};
 use serde::Serialize;
 
-/// Writes a line to standard output. A closed pipe, as with `| head`, is no error.
+/// Writes a line to standard output. A closed pipe, as with `| head`, is not an error.
 pub(crate) fn line(text: impl AsRef<str>) {
     let _ = writeln!(std::io::stdout(), "{}", text.as_ref());
 }

@@ -77,7 +77,7 @@ async fn request_grants(state: &WorkerState, request: &ClaimRequest, sent: Insta
     }
 }
 
-/// Starts what was granted, releases grants that came too late, and acknowledges all jobs: the leases guard them now.
+/// Starts what was granted, releases late grants, and acknowledges all jobs: the leases guard them now.
 async fn start_granted(
     state: &Arc<WorkerState>,
     jobs: Vec<PulledJob>,

@@ -124,14 +124,14 @@ where
     let mut messages = pipe.messages(BATCH).await?;
     let done = Arc::new(AtomicU32::new(0));
     let mut tasks = JoinSet::new();
-    let (mut taken_in_all, mut silent) = (0, Duration::ZERO);
-    while taken_in_all < calls {
+    let (mut received_all, mut silent) = (0, Duration::ZERO);
+    while received_all < calls {
         let began = Instant::now();
         let taken = messages.next().await;
         let batch: Batch = taken.payloads().map(|payload| payload.to_vec()).collect();
         silent = if batch.is_empty() { silent + began.elapsed() } else { Duration::ZERO };
         anyhow::ensure!(silent < Duration::from_secs(20), "the baseline received no message for 20 s");
-        taken_in_all += u32::try_from(batch.len())?;
+        received_all += u32::try_from(batch.len())?;
         while tasks.len() >= AT_ONCE {
             tasks.join_next().await.transpose()?.transpose()?;
         }

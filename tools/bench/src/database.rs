@@ -41,7 +41,7 @@ impl Database {
     }
 
     /// Vacuums and writes a checkpoint, so that a measurement does not pay for the one before it.
-    pub(crate) async fn settle(&self) -> anyhow::Result<()> {
+    pub(crate) async fn vacuum(&self) -> anyhow::Result<()> {
         self.pool.execute("VACUUM").await?;
         self.pool.execute("CHECKPOINT").await?;
         Ok(())
@@ -149,7 +149,7 @@ impl Database {
         }
         self.pool.execute("VACUUM ANALYZE calls").await?;
         self.pool.execute("VACUUM ANALYZE attempts").await?;
-        self.settle().await
+        self.vacuum().await
     }
 
     async fn fill(

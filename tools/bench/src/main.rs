@@ -2,7 +2,7 @@
 //!
 //! The baseline is the bare work that any system of this shape must do for a call: one insert, one message to a worker,
 //! one update to running, one message back, one update to done with the result inserted; in batches, pipelined, with
-//! the same durability. Rounds alternate between the two, so that a noisy machine harms both alike, and ratios are
+//! the same durability. Rounds alternate between the two, so that a noisy machine affects both alike, and ratios are
 //! what counts.
 //!
 //! | file | does |

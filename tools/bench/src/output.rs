@@ -1,4 +1,4 @@
-//! Progress for whoever started the run.
+//! Progress for the operator of the run.
 
 use std::io::Write as _;
 

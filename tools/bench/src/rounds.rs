@@ -93,7 +93,7 @@ impl Rounds<'_> {
     async fn baseline(&mut self) -> anyhow::Result<()> {
         let (plan, database) = (self.plan, &self.database);
         if plan.wants_a() {
-            database.settle().await?;
+            database.vacuum().await?;
             let before = Reading::take(database, baseline::SCHEMA).await?;
             self.samples.add(Metric::BaselineCalls, self.baseline.throughput(plan.calls).await?);
             let after = Reading::take(database, baseline::SCHEMA).await?;
@@ -117,7 +117,7 @@ impl Rounds<'_> {
         let load = Load::new(&self.servers.queue, &database);
         load.warm_up().await?;
         if plan.wants_a() {
-            database.settle().await?;
+            database.vacuum().await?;
             let before = Reading::take(&database, "public").await?;
             self.samples.add(Metric::Calls, load.throughput(plan.calls).await?);
             let cost = before.until(&Reading::take(&database, "public").await?, plan.calls);
@@ -146,8 +146,8 @@ impl Rounds<'_> {
         let load = Load::new(&self.servers.queue, database);
         load.warm_up().await?;
         // Both, or autovacuum would clean up in one while calls run through the other.
-        self.database.settle().await?;
-        database.settle().await?;
+        self.database.vacuum().await?;
+        database.vacuum().await?;
         let rate = load.throughput(self.plan.calls).await?;
         fleet.stop().await;
         Ok(rate)

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-/// Breaks a whole Redial in every way it can think of, then checks that every promise was kept.
+/// Injects random faults into a complete Redial, then checks its guarantees.
 ///
 /// Starts Postgres, NATS, 2 dispatchers and 3 workers of its own, sends calls and tasks through them, and injects
-/// faults at random. At the end it compares what clients were told, what tools did and what is on record. Exit code 0 if
+/// faults at random. At the end it compares what clients received, what tools did and what is on record. Exit code 0 if
 /// every invariant holds, 1 if not.
 #[derive(Parser, Debug)]
 #[command(name = "redial-chaos", bin_name = "./dev chaos", version, max_term_width = 110)]
@@ -20,7 +20,7 @@ pub(crate) struct Cli {
 
 #[derive(Args, Debug)]
 pub(crate) struct RunArgs {
-    /// Which load and which faults, in which order [default: a random one, which is printed]
+    /// Seed of the load and of the faults [default: a random one, which is printed]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     /// Bare tool calls
@@ -35,7 +35,7 @@ pub(crate) struct RunArgs {
     /// Only faults whose name in the report contains one of these texts, separated by commas
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub(crate) only: String,
-    /// The whole run shall take no longer; what does not fit is left out, and the report says so
+    /// Maximum duration of the run; the report names what was left out to keep it
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) minutes: u32,
     /// Print the report as one line of JSON

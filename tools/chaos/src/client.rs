@@ -21,7 +21,7 @@ use redial_testkit::{Claims, Observer};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-use crate::load::Wish;
+use crate::load::PlannedCall;
 
 /// A request without an answer after this time has an unknown outcome.
 const ANSWER: Duration = Duration::from_secs(2);
@@ -50,7 +50,7 @@ pub(crate) struct Log {
 pub(crate) struct Clients {
     queue: Queue,
     log: Mutex<Log>,
-    calls: Mutex<VecDeque<Wish>>,
+    calls: Mutex<VecDeque<PlannedCall>>,
     tasks: Mutex<VecDeque<TaskSubmission>>,
     pace: Pace,
     live: AtomicU64,
@@ -63,19 +63,19 @@ struct Pace {
     calls: f64,
     tasks: f64,
     over: Duration,
-    hurry: AtomicBool,
+    skip_pauses: AtomicBool,
 }
 
 impl Clients {
-    /// Clients that will have submitted everything after this time, or soon after [`Clients::hurry`].
-    pub(crate) fn new(queue: Queue, calls: Vec<Wish>, tasks: Vec<TaskSubmission>, over: Duration) -> Arc<Self> {
+    /// Clients that will have submitted everything after this time, or soon after [`Clients::skip_pauses`].
+    pub(crate) fn new(queue: Queue, calls: Vec<PlannedCall>, tasks: Vec<TaskSubmission>, over: Duration) -> Arc<Self> {
         #[expect(clippy::cast_precision_loss, reason = "for a pace, near enough")]
         let pace = Pace {
             began: Instant::now(),
             calls: calls.len() as f64,
             tasks: tasks.len() as f64,
             over,
-            hurry: AtomicBool::new(false),
+            skip_pauses: AtomicBool::new(false),
         };
         let (calls, tasks) = (Mutex::new(calls.into()), Mutex::new(tasks.into()));
         Arc::new(Self { queue, log: Mutex::default(), calls, tasks, pace, live: AtomicU64::new(0) })
@@ -101,8 +101,8 @@ impl Clients {
     }
 
     /// Submits the rest without pauses, because the faults are over.
-    pub(crate) fn hurry(&self) {
-        self.pace.hurry.store(true, Ordering::Relaxed);
+    pub(crate) fn skip_pauses(&self) {
+        self.pace.skip_pauses.store(true, Ordering::Relaxed);
     }
 
     /// Calls and tasks that no client has submitted yet.
@@ -116,7 +116,7 @@ impl Clients {
         (log.acknowledged.len(), log.tasks.len())
     }
 
-    /// What clients were told, for the checker.
+    /// What clients received, for the checker.
     pub(crate) fn claims(&self) -> Claims {
         let log = lock(&self.log);
         Claims {
@@ -143,7 +143,7 @@ impl Clients {
 
     async fn submit_calls(self: Arc<Self>) {
         loop {
-            let batch: Vec<Wish> = {
+            let batch: Vec<PlannedCall> = {
                 let mut calls = lock(&self.calls);
                 let most = calls.len().min(BATCH);
                 if most == 0 {
@@ -156,7 +156,7 @@ impl Clients {
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }
-            let results = insist(&self.queue, &self.log, &batch).await;
+            let results = submit_until_answered(&self.queue, &self.log, &batch).await;
             for (wish, call) in batch.iter().zip(results) {
                 if let (true, Some(call)) = (wish.cancel, call) {
                     self.cancel(call).await;
@@ -200,7 +200,7 @@ impl Clients {
         #[expect(clippy::cast_precision_loss, reason = "for a pace, near enough")]
         let submitted = all - left as f64;
         let due = all * self.pace.began.elapsed().as_secs_f64() / self.pace.over.as_secs_f64();
-        room && (submitted < due || self.pace.hurry.load(Ordering::Relaxed))
+        room && (submitted < due || self.pace.skip_pauses.load(Ordering::Relaxed))
     }
 
     async fn cancel(&self, call: CallId) {
@@ -220,16 +220,16 @@ impl Clients {
 
 /// Submits calls until there is an answer for each; their keys make that safe. `None` for a call that is not on record,
 /// which is recorded as a surprise.
-async fn insist(queue: &Queue, log: &Mutex<Log>, wishes: &[Wish]) -> Vec<Option<CallId>> {
-    let raw = |wish: &Wish| serde_json::value::to_raw_value(&wish.submission).ok();
-    let batch = SubmitBatch { calls: wishes.iter().filter_map(raw).collect() };
+async fn submit_until_answered(queue: &Queue, log: &Mutex<Log>, batch_calls: &[PlannedCall]) -> Vec<Option<CallId>> {
+    let raw = |wish: &PlannedCall| serde_json::value::to_raw_value(&wish.submission).ok();
+    let batch = SubmitBatch { calls: batch_calls.iter().filter_map(raw).collect() };
     loop {
         let reply = queue.request::<_, SubmitBatchReply>(subjects::SUBMIT, &batch, ANSWER).await;
         if let Some(reply) = known(log, reply)
             && !reply.results.iter().any(is_passing)
         {
             let mut log = lock(log);
-            for (wish, result) in wishes.iter().zip(&reply.results) {
+            for (wish, result) in batch_calls.iter().zip(&reply.results) {
                 log.take(wish.submission.key.as_ref(), result);
             }
             return reply.results.iter().map(|result| result.call).collect();

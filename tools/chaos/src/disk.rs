@@ -96,13 +96,13 @@ impl Disk {
         if old.exists() { fs::remove_dir_all(old) } else { Ok(()) }
     }
 
-    /// Replaces the store by the kept copy.
+    /// Replaces the store by the saved copy.
     pub(crate) fn roll_back(&self) -> io::Result<()> {
         self.wipe()?;
         copy(&self.copy(), &self.store())
     }
 
-    /// True if a copy was kept.
+    /// True if a copy was saved.
     pub(crate) fn has_copy(&self) -> bool {
         self.copy().exists()
     }

@@ -14,7 +14,7 @@ use redial_proto::{Job, subjects};
 use redial_queue::{Queue, QueueError};
 use serde_json::value::RawValue;
 
-/// Messages kept of each kind.
+/// Messages stored of each kind.
 const MEMORY: usize = 3_000;
 /// Messages repeated at once.
 const ROUND: usize = 150;

@@ -12,7 +12,7 @@ use crate::{
     schedule::Step,
 };
 
-/// How long a worker holds a call without a sign of life. Short, so that many can be lost in a run.
+/// How long a worker holds a call without a heartbeat. Short, so that many can be lost in a run.
 pub(crate) const LEASE: Duration = Duration::from_secs(3);
 
 /// A run that is over.
@@ -34,7 +34,7 @@ pub(crate) struct Ended<'a> {
     pub(crate) claims: &'a Claims,
     pub(crate) violations: &'a [Violation],
     /// Calls that ended otherwise than their orders allow, and how.
-    pub(crate) surprising: &'a [(CallId, String)],
+    pub(crate) unexpected: &'a [(CallId, String)],
     /// Where the secret was found.
     pub(crate) leaks: &'a [String],
 }

@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// After an outage dispatchers wait so long for workers to connect again before they take leases for expired.
 const RECONNECTION: Duration = Duration::from_secs(3);
 
-/// What is promised about recovery.
+/// The guarantee about recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Target {
     WorkerKilled,

@@ -8,7 +8,7 @@ use std::{
 use anyhow::Context as _;
 use chrono::{DateTime, Utc};
 use redial_queue::{Queue, QueueConfig};
-use redial_testkit::{FaultProxy, Harm, Ledger, Observer, Process, RawNats, Servers, unique_path};
+use redial_testkit::{Disturbance, FaultProxy, Ledger, Observer, Process, RawNats, Servers, unique_path};
 use serde_json::json;
 
 use crate::{
@@ -61,9 +61,9 @@ pub(crate) struct Fixture {
     /// Workers that were started, in order.
     pub(crate) started: Vec<String>,
     /// When workers were killed, stopped, or cut off for long.
-    pub(crate) harmed: Vec<Harm>,
+    pub(crate) disturbed: Vec<Disturbance>,
     /// Workers that were stopped with SIGSTOP.
-    pub(crate) stood_still: Vec<String>,
+    pub(crate) paused: Vec<String>,
     /// Processes that ended by themselves.
     pub(crate) crashes: Vec<String>,
     /// The output of processes that have ended.
@@ -103,8 +103,8 @@ impl Fixture {
             lease,
             outage: unique_path("outage"),
             started: Vec::new(),
-            harmed: Vec::new(),
-            stood_still: Vec::new(),
+            disturbed: Vec::new(),
+            paused: Vec::new(),
             crashes: Vec::new(),
             outputs: Vec::new(),
             wrong_clocks: 0,
@@ -203,21 +203,23 @@ impl Fixture {
     }
 
     /// A worker may lose leases from here on.
-    pub(crate) fn harm(&mut self, n: usize) {
-        self.harm_since(n, Utc::now());
+    pub(crate) fn disturb(&mut self, n: usize) {
+        self.disturbed_since(n, Utc::now());
     }
 
     /// A worker may have lost leases since then.
-    pub(crate) fn harm_since(&mut self, n: usize, from: DateTime<Utc>) {
-        self.harmed.push(Harm { worker: Some(self.workers[n].id.clone()), from, until: None });
+    pub(crate) fn disturbed_since(&mut self, n: usize, from: DateTime<Utc>) {
+        self.disturbed.push(Disturbance { worker: Some(self.workers[n].id.clone()), from, until: None });
     }
 
-    /// A harmed worker is connected again, and soon holds only its own leases.
+    /// A disturbed worker is connected again, and soon holds only its own leases.
     pub(crate) fn healed(&mut self, n: usize) {
         let soon = Utc::now() + self.lease + redial_queue::LONGEST_RECONNECT;
         let id = &self.workers[n].id;
-        if let Some(harm) = self.harmed.iter_mut().rev().find(|harm| harm.worker.as_ref() == Some(id)) {
-            harm.until = Some(soon);
+        if let Some(disturbance) =
+            self.disturbed.iter_mut().rev().find(|disturbance| disturbance.worker.as_ref() == Some(id))
+        {
+            disturbance.until = Some(soon);
         }
     }
 
@@ -232,7 +234,7 @@ impl Fixture {
         for n in 0..WORKERS {
             if !self.workers[n].process.runs() {
                 self.crashes.push(format!("worker {} ended: {}", n + 1, last(&self.workers[n].process)));
-                self.harm_since(n, DateTime::UNIX_EPOCH);
+                self.disturbed_since(n, DateTime::UNIX_EPOCH);
                 self.replace_worker(n).await?;
             }
         }

@@ -9,7 +9,7 @@ use serde_json::{Value, json, value::RawValue};
 
 /// The tool that has outages; it only reads.
 pub(crate) const FRAGILE: &str = "fragile";
-/// The tool that aborts its worker if its arguments say so.
+/// The tool that aborts its worker if its arguments demand it.
 pub(crate) const POISON: &str = "poison";
 /// The tool that puts a secret into its answers.
 pub(crate) const LEAKY: &str = "leaky";
@@ -27,18 +27,18 @@ pub(crate) fn tools() -> Vec<(String, Effect)> {
 
 /// A bare call, and whether its client cancels it.
 #[derive(Clone, Debug)]
-pub(crate) struct Wish {
+pub(crate) struct PlannedCall {
     pub(crate) submission: Submission,
     pub(crate) cancel: bool,
 }
 
 /// The calls of a run. `outage` is the file that means that the fragile tool is down.
-pub(crate) fn calls(seed: u64, count: u32, outage: &Path) -> Vec<Wish> {
+pub(crate) fn calls(seed: u64, count: u32, outage: &Path) -> Vec<PlannedCall> {
     let mut random = StdRng::seed_from_u64(seed ^ 0xCA11);
     (0..count).map(|n| call(n, outage, &mut random)).collect()
 }
 
-fn call(n: u32, outage: &Path, random: &mut StdRng) -> Wish {
+fn call(n: u32, outage: &Path, random: &mut StdRng) -> PlannedCall {
     let mut orders = json!({"n": n, "before_ms": random.random_range(0..40), "after_ms": random.random_range(0..40)});
     let tool = match random.random_range(0..10) {
         0..3 => FRAGILE,
@@ -61,13 +61,13 @@ fn call(n: u32, outage: &Path, random: &mut StdRng) -> Wish {
         _ => {}
     }
     let submission = Submission { key: Some(format!("chaos-{n}")), ..Submission::new(tool, raw(&orders)) };
-    Wish { submission, cancel }
+    PlannedCall { submission, cancel }
 }
 
-fn leak(n: u32, random: &mut StdRng) -> Wish {
+fn leak(n: u32, random: &mut StdRng) -> PlannedCall {
     let arguments = raw(&json!({"fail": random.random::<bool>()}));
     let submission = Submission { key: Some(format!("chaos-{n}")), ..Submission::new(LEAKY, arguments) };
-    Wish { submission, cancel: false }
+    PlannedCall { submission, cancel: false }
 }
 
 fn fails(orders: &mut Value, class: &str, times: Option<u32>, harmless: bool) {
@@ -77,7 +77,7 @@ fn fails(orders: &mut Value, class: &str, times: Option<u32>, harmless: bool) {
 }
 
 /// True if a call may end like this, by the orders in its arguments.
-pub(crate) fn may_end(wish: &Wish, effect: Effect, state: CallState) -> bool {
+pub(crate) fn may_end(wish: &PlannedCall, effect: Effect, state: CallState) -> bool {
     let orders: Value = serde_json::from_str(wish.submission.arguments.get()).unwrap_or_default();
     let fails = !orders["fail"].is_null() && orders["fail"] != false;
     // After some attempts it does not fail any more.
@@ -203,7 +203,7 @@ mod tests {
     fn orders_say_how_a_call_may_end() {
         use redial_proto::CallState::{Cancelled, Failed, Succeeded, Unknown};
         let ends = |tool: &str, orders: Value, cancel: bool| {
-            let wish = Wish { submission: Submission::new(tool, raw(&orders)), cancel };
+            let wish = PlannedCall { submission: Submission::new(tool, raw(&orders)), cancel };
             let effect = tools().into_iter().find(|(name, _)| name == tool).map_or(Effect::Read, |(_, effect)| effect);
             let states = [Succeeded, Failed, Unknown, Cancelled].into_iter();
             states.filter(|state| may_end(&wish, effect, *state)).collect()
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn every_tool_and_every_way_to_fail_comes() {
+    fn every_tool_and_every_kind_of_failure_occurs() {
         let text = format!("{:?}", calls(1, 2_000, Path::new("/f")));
         for wanted in
             ["unsafe", "keyed", "fragile", "rate_limited", "business_rule", "internal", "leaky", "cancel: true"]

@@ -7,7 +7,7 @@ mod targets;
 use std::collections::BTreeMap;
 
 use redial_proto::{CallState, TaskState};
-use redial_testkit::{Deed, Invariant};
+use redial_testkit::{Invariant, ToolEvent};
 use serde::Serialize;
 
 use crate::{
@@ -150,7 +150,7 @@ fn numbers(ended: &Ended<'_>) -> Numbers {
         tasks_on_record: evidence.tasks.len(),
         attempts: evidence.attempts().count(),
         attempts_lost_with_their_worker: evidence.lost(),
-        effects: claims.deeds.iter().filter(|entry| entry.deed == Deed::Effect).count(),
+        effects: claims.tool_events.iter().filter(|entry| entry.event == ToolEvent::Effect).count(),
         cancels_acknowledged: claims.cancelled.len(),
         answers_unknown_and_asked_again: ended.run.clients.log().unknown,
         messages_repeated: ended.run.injector.repeated,
@@ -175,10 +175,10 @@ fn invariants(ended: &Ended<'_>) -> Vec<InvariantRow> {
         row(format!("{invariant:?}"), found.map(ToString::to_string).collect())
     });
     let surprises = ended.run.clients.log().surprises.clone();
-    let surprising = ended.surprising.iter().map(|(_, found)| found.clone()).collect();
+    let unexpected = ended.unexpected.iter().map(|(_, found)| found.clone()).collect();
     let down = ended.run.steps.iter().filter(|(_, outcome)| outcome.recovery == Recovery::Never);
     let own = [
-        row("EndsAsOrdered".to_owned(), surprising),
+        row("EndsAsOrdered".to_owned(), unexpected),
         row("EverythingRecovers".to_owned(), down.map(|(step, _)| step.to_string()).collect()),
         row("SubmissionsAreUnderstood".to_owned(), surprises),
         row("NoSecretLeaks".to_owned(), ended.leaks.to_vec()),

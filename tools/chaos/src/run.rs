@@ -34,7 +34,7 @@ const WIND_UP: Duration = Duration::from_secs(50);
 const ROLLING_PART: u32 = 6;
 /// What has not ended this long after the last fault does not end.
 const DRAIN: Duration = Duration::from_secs(120);
-/// Where the evidence against a run is kept.
+/// Where the evidence of violations in a run is written.
 const FOLDER: &str = ".redial/chaos";
 
 /// See the module.
@@ -51,15 +51,15 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Report> {
     let clients = clients(args, seed, &fixture, time).await?;
     let mut submitting = clients.start(&fixture.observer);
     let mut injector = Injector::new(fixture, Duration::from_secs(60).min(whole / ROLLING_PART));
-    let steps = break_it(&mut injector, &clients, &plan, began + time).await?;
-    clients.hurry();
+    let steps = inject_faults(&mut injector, &clients, &plan, began + time).await?;
+    clients.skip_pauses();
     say("the faults are over; submitting the rest, and waiting until all has ended");
     acknowledged(args, &clients, &mut submitting).await;
     drain(&injector.fixture).await;
     injector.fixture.look_after().await?;
     injector.fixture.end_roles().await;
     let (took, planned) = (began.elapsed(), plan.len());
-    judge(&Over { seed, args, nats, took, planned, steps: &steps, injector: &injector, clients: &clients }).await
+    report_of(&Over { seed, args, nats, took, planned, steps: &steps, injector: &injector, clients: &clients }).await
 }
 
 /// Waits until everything is acknowledged, or is not any more, which is a surprise.
@@ -87,7 +87,7 @@ async fn clients(args: &RunArgs, seed: u64, fixture: &Fixture, time: Duration) -
 }
 
 /// Injects one fault after another, as long as there is time.
-async fn break_it(
+async fn inject_faults(
     injector: &mut Injector,
     clients: &Clients,
     plan: &[Step],
@@ -106,24 +106,24 @@ async fn break_it(
     Ok(steps)
 }
 
-/// Compares what was promised with what is.
-async fn judge(run: &Over<'_>) -> anyhow::Result<Report> {
+/// Compares the guarantees with what is on record.
+async fn report_of(run: &Over<'_>) -> anyhow::Result<Report> {
     let fixture = &run.injector.fixture;
     let evidence = fixture.observer.evidence().await;
     let claims = claims(fixture, run.clients);
     let violations = check(&evidence, &claims);
-    let surprising = surprising(run, &evidence);
+    let unexpected = unexpected(run, &evidence);
     let leaks = fixture.leaks().await;
     let report = report::make(&Ended {
         run,
         evidence: &evidence,
         claims: &claims,
         violations: &violations,
-        surprising: &surprising,
+        unexpected: &unexpected,
         leaks: &leaks,
     });
     if !report.passes(true) {
-        let folder = keep(run, &evidence, &violations, &surprising)?;
+        let folder = keep(run, &evidence, &violations, &unexpected)?;
         say(&format!("what speaks against this run is in {}", folder.display()));
     }
     Ok(report)
@@ -169,24 +169,24 @@ async fn drain(fixture: &Fixture) {
     say(&format!("these have not ended after {DRAIN:?}:\n{}", living.join("\n")));
 }
 
-/// What clients were told and what tools did.
+/// What clients received and what tools did.
 fn claims(fixture: &Fixture, clients: &Clients) -> Claims {
     Claims {
-        deeds: fixture.ledger.entries(),
-        harmed: fixture.harmed.clone(),
-        stood_still: fixture.stood_still.clone(),
+        tool_events: fixture.ledger.entries(),
+        disturbed: fixture.disturbed.clone(),
+        paused: fixture.paused.clone(),
         ..clients.claims()
     }
 }
 
 /// Calls that did not end as they should, by the orders that their tools were given.
-fn surprising(run: &Over<'_>, evidence: &Evidence) -> Vec<(CallId, String)> {
-    let wishes = load::calls(run.seed, run.args.calls, &run.injector.fixture.outage);
-    let wishes: HashMap<_, _> =
-        wishes.iter().filter_map(|wish| Some((wish.submission.key.as_deref()?, wish))).collect();
+fn unexpected(run: &Over<'_>, evidence: &Evidence) -> Vec<(CallId, String)> {
+    let planned = load::calls(run.seed, run.args.calls, &run.injector.fixture.outage);
+    let planned: HashMap<_, _> =
+        planned.iter().filter_map(|wish| Some((wish.submission.key.as_deref()?, wish))).collect();
     let as_ordered = |call: &CallFacts| match call.key.as_deref() {
         Some(key) if key.starts_with(load::POISON) => load::died_often_enough(call),
-        Some(key) => wishes
+        Some(key) => planned
             .get(key)
             .map_or(call.state == CallState::Succeeded, |wish| load::may_end(wish, call.effect, call.state)),
         // Of a task.
@@ -197,12 +197,12 @@ fn surprising(run: &Over<'_>, evidence: &Evidence) -> Vec<(CallId, String)> {
     calls.map(|call| (call.id, tell(call))).collect()
 }
 
-/// Keeps what a person needs to find out what went wrong.
+/// Saves the evidence for an analysis of the failure.
 fn keep(
     run: &Over<'_>,
     evidence: &Evidence,
     violations: &[Violation],
-    surprising: &[(CallId, String)],
+    unexpected: &[(CallId, String)],
 ) -> anyhow::Result<PathBuf> {
     let (fixture, folder) = (&run.injector.fixture, Path::new(FOLDER).join(format!("seed-{}", run.seed)));
     let _none_yet = std::fs::remove_dir_all(&folder);
@@ -214,7 +214,7 @@ fn keep(
             lines.push(format!("  {:?}", evidence.calls.get(&call)));
         }
     }
-    for (call, found) in surprising {
+    for (call, found) in unexpected {
         lines.push(format!("EndsAsOrdered: {found}\n  {:?}", evidence.calls.get(call)));
     }
     std::fs::write(folder.join("violations"), lines.join("\n"))?;
@@ -235,7 +235,7 @@ async fn nats_version(url: &str) -> anyhow::Result<String> {
     Ok(info["version"].as_str().unwrap_or("of unknown version").to_owned())
 }
 
-/// To whoever watches.
+/// Progress for the operator of the run.
 pub(crate) fn say(text: &str) {
     let _nobody_watches = writeln!(std::io::stderr(), "chaos: {text}");
 }

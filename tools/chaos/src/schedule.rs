@@ -161,7 +161,7 @@ pub(crate) fn plan(seed: u64, faults: usize, only: &str) -> Vec<Step> {
     steps
 }
 
-/// One of the texts, between commas, stands in the kind.
+/// True if the kind contains one of the texts between commas.
 fn is_wanted(step: &Step, only: &str) -> bool {
     only.split(',').any(|text| step.fault.kind().contains(text.trim()))
 }
@@ -321,8 +321,8 @@ impl fmt::Display for Fault {
         let side = |damage: Damage| match damage {
             Damage::DeafServer => " (nothing reaches the server)",
             Damage::DeafClient => " (nothing reaches the client)",
-            Damage::LostServer => " (the server's end is gone)",
-            Damage::LostClient => " (the client's end is gone)",
+            Damage::LostServer => " (the server's end is lost)",
+            Damage::LostClient => " (the client's end is lost)",
             _ => "",
         };
         match self {
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_comes_in_a_usual_run_of_any_seed() {
+    fn every_kind_occurs_in_a_usual_run_of_any_seed() {
         for seed in 0..50 {
             let kinds: BTreeSet<String> = all(seed, 64).iter().map(|step| step.fault.kind()).collect();
             assert_eq!(kinds.len(), 22, "{kinds:?}");

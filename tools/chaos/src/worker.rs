@@ -1,8 +1,8 @@
-//! A worker of the run: obedient tools of all four effects, and a model played by a script.
+//! A worker of the run: scripted tools of all four effects, and a model played by a script.
 
 use std::io::Write as _;
 
-use redial_testkit::{Ledger, obedient};
+use redial_testkit::{Ledger, scripted_tool};
 use redial_worker::{CancellationToken, Effect, Tool, ToolError, Worker, WorkerConfig};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -21,7 +21,7 @@ pub(crate) async fn run(args: &WorkerArgs) -> anyhow::Result<()> {
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).init();
     let ledger = Ledger::open(&args.ledger);
     let config = WorkerConfig { slots: SLOTS, ..WorkerConfig::new(&args.nats_url, "chaos") };
-    let tools = load::tools().into_iter().map(|(name, effect)| obedient(&name, effect, &ledger));
+    let tools = load::tools().into_iter().map(|(name, effect)| scripted_tool(&name, effect, &ledger));
     let worker = tools.fold(Worker::new(config), Worker::add).add(leaky(&args.secret)).models(&args.models)?;
     writeln!(std::io::stdout(), "{ID}{}", worker.id())?;
     let shutdown = CancellationToken::new();
@@ -38,7 +38,7 @@ struct Leak {
     fail: bool,
 }
 
-/// A tool that cannot keep a secret: it stands in its answers and in its errors.
+/// A tool whose answers and errors contain a secret.
 fn leaky(secret: &str) -> Tool {
     let told = secret.to_owned();
     let run = move |leak: Leak| {

@@ -1,4 +1,4 @@
-//! Damaged and hostile inputs for every decoder of what comes from outside: messages of workers and users, answers of
+//! Damaged and hostile inputs for every decoder of external data: messages of workers and users, answers of
 //! models, files.
 //!
 //! [`run`] takes good documents and damaged ones that once caused a failure, damages them further at random, and feeds

@@ -35,7 +35,7 @@ pub struct Run {
 const CHUNK: u64 = 1024;
 /// How often a run reports its progress.
 const REPORTS: u64 = 20;
-/// Findings of one decoder that are kept: the others are likely the same.
+/// Findings of one decoder that are saved: the others are likely the same.
 const MOST_FINDINGS: usize = 5;
 
 /// An input on which a decoder panicked.

@@ -61,7 +61,7 @@ const PANICS: Target = Target {
 };
 
 #[test]
-fn a_panic_is_found_and_its_input_kept() {
+fn a_panic_is_found_and_its_input_saved() {
     let outcome = run_with(&Run { seed: 1, inputs: 5_000, threads: 2, progress: |_| () }, &[PANICS, TARGETS[0]]);
     let found = &outcome.findings[0];
     assert_eq!((found.target, found.panic.as_str()), ("panics", "a brace"));

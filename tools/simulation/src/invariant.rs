@@ -30,7 +30,7 @@ pub enum Invariant {
     /// Nothing starts after an acknowledged cancel.
     NothingAfterCancel,
     /// An outage of NATS or Postgres, or the death of a dispatcher, burns no attempt.
-    NoAttemptBurnt,
+    NoAttemptLostToOutage,
     /// After the drain every task has ended.
     EveryTaskEnds,
     /// The steps of a task are 1..n without gaps.

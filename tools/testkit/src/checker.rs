@@ -1,4 +1,4 @@
-//! The checker of the invariants: what stands in the database, what was promised to users and what tools did must agree,
+//! The checker of the invariants: what is in the database, what was guaranteed to users and what tools did must agree,
 //! whatever was killed meanwhile.
 //!
 //! Two tests break each invariant: `tests/end_to_end/checker.rs` in the evidence, `tests/mutations.rs` in the protocol.
@@ -11,7 +11,7 @@ mod rules;
 mod tasks;
 mod violation;
 
-pub use claims::{Claims, Harm};
+pub use claims::{Claims, Disturbance};
 pub use evidence::{AttemptFacts, CallFacts, Evidence};
 pub use rules::check;
 pub use tasks::TaskFacts;

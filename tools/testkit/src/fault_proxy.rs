@@ -14,7 +14,7 @@ use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 pub use faults::Side;
 use faults::{Faults, Traffic};
 
-/// Stands between a client and a server. Dropping it closes everything.
+/// A proxy between a client and a server. Dropping it closes everything.
 #[derive(Debug)]
 pub struct FaultProxy {
     address: SocketAddr,

@@ -16,7 +16,7 @@ use crate::{home, wait};
 
 /// What a tool did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum ToolEvent {
     /// It began.
     Started,
     /// It had its effect.
@@ -33,7 +33,7 @@ pub struct Entry {
     /// The time by the kernel's clock.
     pub at: DateTime<Utc>,
     /// What was done.
-    pub deed: Deed,
+    pub event: ToolEvent,
     /// For which call.
     pub call: CallId,
     /// In which attempt.
@@ -44,7 +44,7 @@ pub struct Entry {
     pub execution: Uuid,
 }
 
-/// A file with a line for each deed; many tools in many processes write to it at once. Cheap to clone.
+/// A file with a line for each event; many tools in many processes write to it at once. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     path: PathBuf,
@@ -69,9 +69,9 @@ impl Ledger {
     }
 
     /// Appends a line with one write.
-    pub fn note(&self, deed: Deed, context: &Context, execution: Uuid) {
+    pub fn note(&self, event: ToolEvent, context: &Context, execution: Uuid) {
         let Context { call, attempt, idempotency_key: key, .. } = context;
-        let line = format!("{} {deed:?} {call} {attempt} {key} {execution}\n", micros());
+        let line = format!("{} {event:?} {call} {attempt} {key} {execution}\n", micros());
         (&*self.file).write_all(line.as_bytes()).unwrap();
     }
 
@@ -81,14 +81,14 @@ impl Ledger {
     }
 
     /// How many lines of a kind a call has so far.
-    pub fn count(&self, deed: Deed, call: CallId) -> usize {
-        self.entries().iter().filter(|entry| entry.deed == deed && entry.call == call).count()
+    pub fn count(&self, event: ToolEvent, call: CallId) -> usize {
+        self.entries().iter().filter(|entry| entry.event == event && entry.call == call).count()
     }
 
     /// Waits until there are so many lines of a kind.
-    pub async fn reaches(&self, deed: Deed, count: usize) -> Vec<Entry> {
-        wait::until(&format!("{count} lines {deed:?} in the ledger"), async || {
-            let found: Vec<Entry> = self.entries().into_iter().filter(|entry| entry.deed == deed).collect();
+    pub async fn reaches(&self, event: ToolEvent, count: usize) -> Vec<Entry> {
+        wait::until(&format!("{count} lines {event:?} in the ledger"), async || {
+            let found: Vec<Entry> = self.entries().into_iter().filter(|entry| entry.event == event).collect();
             (found.len() >= count).then_some(found)
         })
         .await
@@ -103,17 +103,17 @@ fn micros() -> i64 {
 
 fn parse(line: &str) -> Entry {
     let words: Vec<&str> = line.split(' ').collect();
-    let [at, deed, call, attempt, key, execution] = words[..] else { panic!("not a line of a ledger: {line:?}") };
-    let deed = match deed {
-        "Started" => Deed::Started,
-        "Effect" => Deed::Effect,
-        "Ended" => Deed::Ended,
-        "Stopped" => Deed::Stopped,
-        other => panic!("not a deed: {other}"),
+    let [at, event, call, attempt, key, execution] = words[..] else { panic!("not a line of a ledger: {line:?}") };
+    let event = match event {
+        "Started" => ToolEvent::Started,
+        "Effect" => ToolEvent::Effect,
+        "Ended" => ToolEvent::Ended,
+        "Stopped" => ToolEvent::Stopped,
+        other => panic!("not a event: {other}"),
     };
     Entry {
         at: DateTime::from_timestamp_micros(at.parse().unwrap()).unwrap(),
-        deed,
+        event,
         call: call.parse().unwrap(),
         attempt: attempt.parse().unwrap(),
         key: key.to_owned(),

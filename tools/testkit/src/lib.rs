@@ -5,11 +5,11 @@
 //! | [`Servers`], [`Process`], [`Paused`], [`FaultProxy`] | Postgres, NATS and programs that can be killed, paused, cut off |
 //! | [`Stack`] | dispatchers and workers on a database of their own; fails a test that leaves something behind |
 //! | [`Evidence`], [`Claims`], [`check`] | the checker of the invariants that every test must leave intact |
-//! | [`obedient`], [`Ledger`] | a tool that does what its arguments say, and the file that records what it did |
+//! | [`scripted_tool`], [`Ledger`] | a tool that does what its arguments say, and the file that records what it did |
 //! | [`ScriptedHttp`], [`RawNats`] | a scripted HTTP server; a NATS client that sends any bytes |
 //! | [`validators`] | checks of requests by the rules of the models' providers |
 //!
-//! Everything here panics with a clear message when it cannot do what a test asked for, because the test cannot go on.
+//! Everything here panics with a clear message when it cannot do what a test asked for, because the test cannot run on.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a failure here is a failure of the test that asked")]
 #![expect(clippy::missing_panics_doc, reason = "see above")]
 
@@ -17,27 +17,29 @@ mod checker;
 mod fault_proxy;
 mod home;
 mod ledger;
-mod obedient;
 mod observer;
 mod paused;
 mod process;
 mod raw_nats;
 mod scripted_http;
+mod scripted_tool;
 mod servers;
 mod stack;
 pub mod validators;
 mod wait;
 
-pub use checker::{AttemptFacts, CallFacts, Claims, Evidence, Harm, Invariant, Subject, TaskFacts, Violation, check};
+pub use checker::{
+    AttemptFacts, CallFacts, Claims, Disturbance, Evidence, Invariant, Subject, TaskFacts, Violation, check,
+};
 pub use fault_proxy::{FaultProxy, Side};
 pub use home::unique_path;
-pub use ledger::{Deed, Entry, Ledger};
-pub use obedient::{obedient, run_obedient_worker, start_obedient_worker};
+pub use ledger::{Entry, Ledger, ToolEvent};
 pub use observer::{Observer, Running};
 pub use paused::Paused;
 pub use process::Process;
 pub use raw_nats::RawNats;
 pub use scripted_http::{Reply, Request, ScriptedHttp};
+pub use scripted_tool::{run_scripted_worker, scripted_tool, start_scripted_worker};
 pub use servers::Servers;
 pub use stack::{Stack, arguments};
 pub use wait::{until, until_within};

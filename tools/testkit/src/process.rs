@@ -68,7 +68,7 @@ impl Process {
         self.inner.ended().await
     }
 
-    /// SIGKILL; waits until it is gone.
+    /// SIGKILL; waits until it has ended.
     pub async fn kill(&self) -> ExitStatus {
         self.inner.kill().await
     }

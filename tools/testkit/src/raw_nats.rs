@@ -25,14 +25,14 @@ impl RawNats {
         let options = json!({"user": user, "pass": password, "verbose": false, "pedantic": false, "headers": false});
         let mut connection = Self(BufReader::new(TcpStream::connect(address).await.unwrap()));
         connection.send(format!("CONNECT {options}\r\nSUB {INBOX} 1\r\n").as_bytes()).await;
-        connection.settle().await;
+        connection.flush().await;
         connection
     }
 
     /// Publishes any bytes, and waits until the server has processed them.
     pub async fn publish(&mut self, subject: &str, payload: &[u8]) {
         self.send(&[format!("PUB {subject} {}\r\n", payload.len()).as_bytes(), payload, b"\r\n"].concat()).await;
-        self.settle().await;
+        self.flush().await;
     }
 
     /// Sends a request of any bytes, and returns the bytes of the answer.
@@ -62,7 +62,7 @@ impl RawNats {
     }
 
     /// The server answers in order: once it answers a ping, it has read all that came before.
-    async fn settle(&mut self) {
+    async fn flush(&mut self) {
         self.send(b"PING\r\n").await;
         while self.line().await != "PONG" {}
     }

@@ -16,19 +16,21 @@ use redial_store::{Purpose, Store, StoreConfig};
 use serde_json::{Value, json};
 use sqlx::{PgPool, postgres::PgPoolOptions};
 
-use crate::{Claims, Evidence, Harm, Invariant, Ledger, RawNats, Servers, Violation, check, until, until_within};
+use crate::{
+    Claims, Disturbance, Evidence, Invariant, Ledger, RawNats, Servers, Violation, check, until, until_within,
+};
 use role::{Role, nats};
 
 pub use ask::arguments;
 
 /// How long a stream may take to become empty.
-const SETTLES: Duration = Duration::from_secs(8);
+const PATIENCE: Duration = Duration::from_secs(8);
 
 /// See the module.
 pub struct Stack {
     /// Postgres and NATS.
     pub servers: Servers,
-    /// What obedient tools write to.
+    /// What scripted tools write to.
     pub ledger: Ledger,
     /// How long a worker holds a call. Changes are for dispatchers that are started later.
     pub lease: Duration,
@@ -119,13 +121,13 @@ impl Stack {
 
     /// The test kills workers, or stops them for longer than a lease: any attempt may be lost.
     pub fn workers_will_die(&self) {
-        self.claims().harmed.push(Harm { worker: None, from: DateTime::UNIX_EPOCH, until: None });
+        self.claims().disturbed.push(Disturbance { worker: None, from: DateTime::UNIX_EPOCH, until: None });
     }
 
     /// The test killed these workers: only their attempts may be lost.
     pub fn workers_died(&self, workers: Vec<String>) {
-        let died = |worker| Harm { worker: Some(worker), from: DateTime::UNIX_EPOCH, until: None };
-        self.claims().harmed.extend(workers.into_iter().map(died));
+        let died = |worker| Disturbance { worker: Some(worker), from: DateTime::UNIX_EPOCH, until: None };
+        self.claims().disturbed.extend(workers.into_iter().map(died));
     }
 
     /// The test leaves jobs on the stream that no worker is there to take.
@@ -155,10 +157,10 @@ impl Stack {
         Evidence::read(&mut db).await
     }
 
-    /// What this stack's clients were told, and what its tools did.
+    /// What this stack's clients received, and what its tools did.
     pub fn claims_made(&self) -> Claims {
         let mut claims = self.claims().clone();
-        claims.deeds = self.ledger.entries();
+        claims.tool_events = self.ledger.entries();
         claims
     }
 
@@ -188,7 +190,7 @@ impl Stack {
     pub async fn finish(mut self) -> Evidence {
         self.finished = true;
         if !self.jobs_may_stay {
-            self.settled().await;
+            self.wait_until_empty().await;
         }
         self.abandon_roles();
         let evidence = self.evidence().await;
@@ -205,14 +207,14 @@ impl Stack {
     }
 
     /// Waits until no message is left on any stream. For tests that stop their workers before they finish.
-    pub async fn settled(&self) {
+    pub async fn wait_until_empty(&self) {
         for (stream, consumer) in [("JOBS", "default"), ("RESULTS", "dispatchers"), ("INTAKE", "dispatchers")] {
-            let empty = until_within(2 * SETTLES, "", async || {
+            let empty = until_within(2 * PATIENCE, "", async || {
                 let left = self.raw_nats().await.messages(stream).await;
                 let dead = self.servers.nats_crashed() && self.is_delivered(stream, consumer).await;
                 (left == 0 || dead).then_some(())
             });
-            if tokio::time::timeout(SETTLES, empty).await.is_err() {
+            if tokio::time::timeout(PATIENCE, empty).await.is_err() {
                 let info = self.consumer(stream, consumer).await;
                 panic!("messages are left on {stream}, and consumer {consumer} reports: {info}");
             }

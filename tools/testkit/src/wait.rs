@@ -21,7 +21,7 @@ pub async fn until_within<T>(patience: Duration, what: &str, mut check: impl Asy
         if let Some(answer) = check().await {
             return answer;
         }
-        assert!(Instant::now() < deadline, "waited {patience:?} in vain: {what}");
+        assert!(Instant::now() < deadline, "timed out after {patience:?}: {what}");
         tokio::time::sleep(PAUSE).await;
     }
 }

@@ -98,7 +98,7 @@ async fn half_of_a_torn_message_arrives() {
 }
 
 #[tokio::test]
-async fn the_deaf_speak_and_the_lost_are_not_missed() {
+async fn a_deafened_side_reads_later_and_a_lost_side_is_not_noticed() {
     let proxy = FaultProxy::start(echo().await).await;
     let mut stream = TcpStream::connect(proxy.address()).await.unwrap();
     for side in [Side::Client, Side::Server] {
@@ -112,7 +112,7 @@ async fn the_deaf_speak_and_the_lost_are_not_missed() {
         assert_eq!(&text, b"late");
     }
     proxy.lose(Side::Server);
-    // Until somebody tells it, the client takes the silence for a slow server.
+    // Without a notice the client takes the silence for a slow server.
     stream.write_all(b"anybody?").await.unwrap();
     let mut byte = [0];
     assert!(timeout(Duration::from_millis(100), stream.read(&mut byte)).await.is_err());
@@ -250,7 +250,7 @@ async fn a_process_is_watched_paused_and_killed() {
 
 #[tokio::test]
 #[should_panic(expected = "ended without a line \"never\"; its output:\nonly this")]
-async fn a_line_that_never_comes_shows_what_came() {
+async fn a_missing_line_shows_the_received_lines() {
     let process = Process::start("echo", |command| {
         command.arg("only this");
     });
@@ -258,7 +258,7 @@ async fn a_line_that_never_comes_shows_what_came() {
 }
 
 #[tokio::test]
-async fn an_observer_sees_what_stands_in_tables_and_minds_no_outage() {
+async fn an_observer_reads_the_tables_and_survives_an_outage() {
     let mut servers = Servers::start_own().await;
     redial_store::admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
     redial_store::admin::migrate(servers.database_url()).await.unwrap();

@@ -56,8 +56,8 @@ pub fn failed_call(words: Words<'_>, tool: &str, failure: &Failure, corrections_
 
 /// The content of the tool message of a call that has no result.
 ///
-/// What a tool wrote is scrubbed of secrets, addresses and traces; but what stands in `sent`, the arguments as the
-/// model wrote them, is no secret to it and stays, so that it can see what was wrong with it.
+/// What a tool wrote is scrubbed of secrets, addresses and traces; but what is in `sent`, the arguments as the
+/// model wrote them, is known to it and stays, so that it can see what was wrong with it.
 pub fn failed_call_of(
     words: Words<'_>,
     tool: &str,
@@ -66,7 +66,7 @@ pub fn failed_call_of(
     corrections_left: Option<u32>,
 ) -> String {
     let known = Known::new(sent, &failure.details);
-    let message = told(words, tool, failure, &known);
+    let message = error_text(words, tool, failure, &known);
     let class = failure.class.as_str();
     let values =
         Values { tool: Some(tool), class: Some(class), message: Some(&message), corrections_left, ..Values::default() };
@@ -89,7 +89,7 @@ pub fn failed_call_of(
 
 /// The error in words, as a model gets it: what was said if the model can act on it, else our own words.
 pub fn message(words: Words<'_>, tool: &str, failure: &Failure) -> String {
-    told(words, tool, failure, &Known::new("", &failure.details))
+    error_text(words, tool, failure, &Known::new("", &failure.details))
 }
 
 /// The content of a user message by Redial.
@@ -122,7 +122,7 @@ const fn limit(code: TaskCode, of_one_tool: bool) -> &'static str {
     }
 }
 
-fn told(words: Words<'_>, tool: &str, failure: &Failure, known: &Known<'_>) -> String {
+fn error_text(words: Words<'_>, tool: &str, failure: &Failure, known: &Known<'_>) -> String {
     let class = failure.class.as_str();
     let values = Values { tool: Some(tool), class: Some(class), ..Values::default() };
     let written = broken_rules(words.language, failure).unwrap_or_else(|| failure.message.clone());

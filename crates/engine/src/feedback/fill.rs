@@ -25,7 +25,7 @@ pub(super) struct Values<'a> {
 }
 
 impl Values<'_> {
-    /// `None` for a name that is no placeholder, or that has no value here.
+    /// `None` for a name that is not a placeholder, or that has no value here.
     fn get(&self, name: &str) -> Option<String> {
         let number = |number: Option<u32>| number.map(|number| number.to_string());
         let text = match name {
@@ -52,7 +52,7 @@ impl Words<'_> {
     }
 }
 
-/// Puts values in once, from left to right: brackets in a value are only text. What stands for nothing stays.
+/// Fills values in once, from left to right: brackets in a value are only text. Unknown placeholders stay.
 fn fill(template: &str, values: &Values<'_>) -> String {
     let mut filled = String::with_capacity(template.len());
     let mut rest = template;

@@ -1,7 +1,7 @@
 //! What a tool or a service wrote, without what must not reach a model: secrets, names and addresses of machines, paths
 //! on their disks, stack traces. Pure, and linear in the length of the text.
 //!
-//! What the model sent itself is no secret to it and stays: without it, it could not see what was wrong.
+//! What the model sent itself is known to it and stays: without it, it could not see what was wrong.
 
 mod hosts;
 mod known;
@@ -16,10 +16,10 @@ use redial_proto::limits;
 pub use self::known::Known;
 use self::rule::{Hit, Rule};
 
-/// Longer texts are cut before anybody looks for secrets in them; what is shown is shorter still.
+/// Longer texts are cut before they are searched for secrets; what is shown is shorter still.
 const MOST: usize = 4 * limits::MAX_ERROR_MESSAGE;
 
-/// A text fit for a model, at most [`limits::MAX_ERROR_MESSAGE`] bytes. In place of what is taken out stands
+/// A text fit for a model, at most [`limits::MAX_ERROR_MESSAGE`] bytes. A removed piece is replaced by
 /// `[removed]`, `[host]` or `[path]`.
 pub fn scrub(text: &str, known: &Known<'_>) -> String {
     let mut text = cut(&trace::reduce(text)).to_owned();

@@ -1,4 +1,4 @@
-//! What follows from the end of a model turn.
+//! The consequences of the end of a model turn.
 
 use redial_proto::{ErrorClass, Failure, Finish, Message, MessageCall, Role, TaskCode, TaskDecision, TaskState};
 
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::feedback::{self, Nudge};
 
-/// Answers without usable form in a row that a model may give before the task goes on without asking again.
+/// How many answers of unusable form a model may give in a row before the task accepts what it has.
 const MOST_NUDGES: u32 = 2;
 
 impl StepBuilder<'_> {

@@ -38,7 +38,7 @@ impl StepBuilder<'_> {
         match proposed.verdict {
             Verdict::Answered { output, .. } => {
                 let n = calling.push(call);
-                self.settle(calling, n, &Answer { result: Ok(&output), ran: false });
+                self.record_answer(calling, n, &Answer { result: Ok(&output), ran: false });
             }
             Verdict::Refused { failure, version, .. } => {
                 call.version = version;
@@ -75,7 +75,7 @@ impl StepBuilder<'_> {
     fn refuse(&mut self, calling: &mut Calling, call: TurnCall, arguments: Arguments, failure: &Failure) {
         let n = calling.push(call);
         self.write_call(calling, n, arguments, Some(failure.clone()));
-        self.settle(calling, n, &Answer { result: Err(failure), ran: false });
+        self.record_answer(calling, n, &Answer { result: Err(failure), ran: false });
     }
 
     fn run_or_queue(&mut self, calling: &mut Calling, call: TurnCall, arguments: Arguments) {
@@ -122,7 +122,7 @@ impl StepBuilder<'_> {
         if calling.calls.get(n).is_none_or(|call| !matches!(call.status, Status::Running(_))) {
             return Phase::Calling(calling);
         }
-        self.settle(&mut calling, n, &Answer { result: end.as_ref().map(String::as_str), ran: true });
+        self.record_answer(&mut calling, n, &Answer { result: end.as_ref().map(String::as_str), ran: true });
         self.run_next_in_line(&mut calling);
         self.go_on(calling)
     }
@@ -140,7 +140,7 @@ impl StepBuilder<'_> {
             };
             self.task.tool_calls = self.task.tool_calls.saturating_sub(1);
             self.write_call(calling, n, arguments, Some(failure.clone()));
-            self.settle(calling, n, &Answer { result: Err(&failure), ran: false });
+            self.record_answer(calling, n, &Answer { result: Err(&failure), ran: false });
         }
     }
 
@@ -150,13 +150,13 @@ impl StepBuilder<'_> {
             if matches!(calling.calls[n].status, Status::Queued(_)) {
                 self.task.tool_calls = self.task.tool_calls.saturating_sub(1);
                 let failure = self.stopped(calling.stop);
-                self.settle(calling, n, &Answer { result: Err(&failure), ran: false });
+                self.record_answer(calling, n, &Answer { result: Err(&failure), ran: false });
             }
         }
     }
 
     /// Writes the one tool message of a call, at its sequence number.
-    fn settle(&mut self, calling: &mut Calling, n: usize, answer: &Answer<'_>) {
+    fn record_answer(&mut self, calling: &mut Calling, n: usize, answer: &Answer<'_>) {
         let call = &calling.calls[n];
         let failure = answer.result.err();
         let corrections_left =

@@ -88,8 +88,8 @@ impl StepBuilder<'_> {
         used_up
     }
 
-    /// Hands the turn to the fallback model if the agent's policy says so; true if it did. What failed is taken out of
-    /// the models' sight, so that the stronger one is not led astray; the record keeps it.
+    /// Hands the turn to the fallback model if the agent's policy allows it; true if it did. What failed is removed from
+    /// the models' view, so that it does not mislead the stronger one; the record keeps it.
     fn fall_back(&mut self, used_up: Option<&str>) -> bool {
         let (Policy::Fallback, Model::First, Some(fallback)) =
             (self.context.agent.policy, &self.task.model, &self.context.agent.fallback_model)

@@ -118,7 +118,7 @@ fn failure(call: &EndedCall) -> Failure {
 /// A model's reply, and the request that it answers.
 fn read(call: &EndedCall) -> Result<(TurnReply, TurnRequest), Failure> {
     let reply = serde_json::from_str(call.output.as_deref().unwrap_or_default()).map_err(|error| {
-        failed(ErrorClass::OutputInvalid, format!("the model's worker answered what is no reply: {error}"))
+        failed(ErrorClass::OutputInvalid, format!("the model's worker sent a reply that could not be parsed: {error}"))
     })?;
     let request = serde_json::from_str(call.arguments.as_deref().unwrap_or_default())
         .map_err(|error| failed(ErrorClass::Internal, format!("the model's request cannot be read: {error}")))?;

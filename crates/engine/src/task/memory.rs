@@ -1,4 +1,4 @@
-//! What failed before, and what goes round in circles: durable, because it is part of the task.
+//! What failed before, and which calls repeat themselves: durable, because it is part of the task.
 
 use std::collections::BTreeMap;
 
@@ -19,9 +19,9 @@ const SERVICE_FAILURES_LAST: TimeDelta = TimeDelta::minutes(1);
 const SAME_ERRORS: u32 = 3;
 /// Times that the same call gave the same result before it is not run any more.
 const SAME_RESULTS: u32 = 3;
-/// Failures and results that are kept; the oldest go first.
+/// Failures and results that are remembered; the oldest are forgotten first.
 const MOST: usize = 200;
-/// Results in a row that are looked at for ping-pong.
+/// Results in a row that are examined for ping-pong.
 const RECENT: usize = 4;
 
 /// What a conversation's calls led to.
@@ -75,7 +75,7 @@ struct Same {
 }
 
 impl Memory {
-    /// Another task of the conversation begins: the user may well want the same things again. Failures stay.
+    /// Another task of the conversation begins: the user may want the same calls again. Failures stay.
     pub(super) fn new_task(&mut self) {
         self.results.clear();
         self.recent.clear();
@@ -127,7 +127,7 @@ impl Memory {
         }
     }
 
-    /// `error` is what the model was told of it.
+    /// `error` is its text for the model.
     pub(super) fn failed(&mut self, call: &TurnCall, failure: &Failure, error: String, (turn, now): (u32, Time)) {
         if call.polling {
             return;

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{Time, tools::Tools};
 
-/// A task that waits for another one is looked at again after this.
+/// A task that waits for another one is checked again after this.
 const LOOK_AGAIN: TimeDelta = TimeDelta::seconds(1);
 
 /// What plans depend on besides the records. One serves for any number of tasks.
@@ -72,7 +72,7 @@ pub struct Paused {
 /// Plans what becomes of a task.
 ///
 /// A task that cannot be read ends, and its conversation stays valid. A call that is wanted and cannot run, because its
-/// tool or model is gone or its request does not fit, has ended before it began, and the plan goes on at once.
+/// tool or model is not registered or its request does not fit, ends before it starts, and the plan continues.
 pub fn plan(mut record: TaskRecord, context: &mut PlanContext<'_>) -> Planning {
     match read(&mut record) {
         Ok((agent, task)) => Plan::Readable(Box::new(Planner::new(record, agent, task))).advance(context),
@@ -94,7 +94,7 @@ impl Paused {
         &self.needs
     }
 
-    /// Goes on with what was read.
+    /// Continues with what was read.
     pub fn resume(self, known: Known, context: &mut PlanContext<'_>) -> Planning {
         match (self.plan, self.needs, known) {
             (Plan::Unreadable { record, why }, _, Known::Conversation(messages)) => {
@@ -212,7 +212,7 @@ impl Planner {
         let step = self.run.apply((input, ended), &mut context.resolver, now, context.new_id)?;
         self.bugs.extend(context.resolver.take_bugs());
         let transition = &mut self.transition;
-        // A wake that only asks again is no step.
+        // A wake that only asks again is not a step.
         if !matches!(input, TaskInput::Woken) || !step.decisions.is_empty() {
             let n = transition.steps.last().map_or(transition.last_step, |last| last.n) + 1;
             transition.steps.push(TaskStep { n, at: now, input: input.clone(), decisions: step.decisions });
@@ -284,7 +284,7 @@ fn started(start: &StartInfo, agent: &AgentSpec) -> TaskInput {
     TaskInput::Started { first_seq: start.next_seq, system, carried }
 }
 
-/// `None` for a start: whether the task may start is decided elsewhere, and stands in its record.
+/// `None` for a start: whether the task may start is decided elsewhere, and is in its record.
 fn input(item: InboxItem) -> Option<(TaskInput, Option<EndedCall>)> {
     let input = match item {
         InboxItem::Start => return None,

@@ -82,7 +82,7 @@ pub fn replay(recorded: &Recorded<'_>) -> Vec<Difference> {
     let mut differences = Vec::new();
     for step in recorded.steps {
         let ended = call_of(&step.input).and_then(|call| calls.get(&call).copied());
-        // Decisions and messages do not hold the ids of calls, so any will do. The conversation is whole, so that no
+        // Decisions and messages do not hold the ids of calls, so any will do. The conversation is complete, so that no
         // result is missing.
         let replayed = run.apply((&step.input, ended), &mut resolver, step.at, &mut || CallId(Uuid::nil()));
         let again = replayed.unwrap_or_default();

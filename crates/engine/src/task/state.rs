@@ -137,7 +137,7 @@ pub(super) struct Carried {
 }
 
 impl Task {
-    /// Its state as it goes on record.
+    /// Its state as it is stored.
     pub const fn state(&self) -> TaskState {
         match self.phase {
             Phase::Waiting => TaskState::Waiting,

@@ -29,7 +29,7 @@ pub fn step<'a>(task: &'a mut Task, event: Event, context: StepContext<'a>) -> S
 pub struct StepContext<'a> {
     /// The task's agent.
     pub agent: &'a AgentSpec,
-    /// Language of what its model is told.
+    /// Language of the texts for its model.
     pub language: Language,
     /// The time.
     pub now: Time,
@@ -152,7 +152,7 @@ impl<'a> StepBuilder<'a> {
         self.stop(phase, Stop::Limit(code))
     }
 
-    /// Stops everything that still runs. The task goes on once all of it has ended.
+    /// Stops everything that still runs. The task continues once all of it has ended.
     fn stop(&mut self, mut phase: Phase, why: Stop) -> Phase {
         if phase.stop() == Some(why) {
             self.stop_running(&phase);

@@ -18,7 +18,7 @@ pub(super) struct Groups {
 /// Tool messages by the call that they answer, with their positions; the first one counts.
 type Answers<'a> = HashMap<&'a str, (usize, &'a Message)>;
 
-/// Puts a conversation right: calls that are pruned or not answered are gone, results that answer no call are, too.
+/// Makes a conversation valid: removes calls that are pruned or not answered, and results that answer no call.
 pub(super) fn collect(messages: &[StoredMessage], pruned: &BTreeSet<String>) -> Groups {
     let mut answers = Answers::new();
     for (position, message) in messages.iter().map(|stored| &stored.message).enumerate() {

@@ -35,7 +35,7 @@ pub fn read_result_offer() -> ToolOffer {
 /// A piece of a call's whole result, as the JSON text
 /// `{"call_id":…,"offset":…,"total_bytes":…,"content":…,"next_offset":…}` of about `limit` bytes; `next_offset` is
 /// missing in the last piece. An offset inside of a character counts from its start. The error is for the model: there
-/// is no result of this call, or it ends before the offset.
+/// is not a result of this call, or it ends before the offset.
 pub fn read_result(call_id: &str, result: Option<&str>, offset: u64, limit: usize) -> Result<String, String> {
     let Some(text) = result else {
         return Err(format!("no result of a call {call_id:?} is in this conversation"));

@@ -16,7 +16,7 @@ fn own(texts: &[(&str, &str)]) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn own_words_take_the_place_of_ours() {
+fn own_texts_replace_the_built_in_ones() {
     let templates = own(&[
         ("invalid_arguments", "Fix it, {tool} waits. {corrections_left} left. {nonsense} {times}"),
         ("invalid_arguments.message", "[{class}] {message}"),

@@ -73,7 +73,7 @@ impl Play {
     }
 
     pub(crate) fn event(&mut self, event: Event) {
-        // Between two events a task lives in the database.
+        // Between two events a task is only in the database.
         let stored = serde_json::to_string(&self.task).unwrap();
         self.task = serde_json::from_str(&stored).unwrap();
         let (agent, language, now) = (&self.agent, Language::En, self.now);

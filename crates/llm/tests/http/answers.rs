@@ -196,7 +196,7 @@ async fn an_unusual_answer_is_accepted() {
 }
 
 #[tokio::test]
-async fn signatures_of_gemini_are_kept() {
+async fn signatures_of_gemini_are_preserved() {
     let signed = json!({"google": {"thought_signature": "s"}});
     let calls = json!([{"function": {"name": "f", "arguments": "{}"}, "extra_content": signed},
         {"function": {"name": "f", "arguments": "{}"}}]);

@@ -14,7 +14,7 @@ use std::{
 
 use super::{
     command::{Program, clean},
-    place::Home,
+    location::Home,
 };
 use crate::{
     Process, ServerError,

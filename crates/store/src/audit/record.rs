@@ -1,4 +1,4 @@
-//! Calls whole: with their attempts and what came late.
+//! Calls with their attempts and late reports.
 
 use std::collections::HashMap;
 
@@ -51,7 +51,7 @@ impl Store {
         Ok(self.records(head).await?.pop())
     }
 
-    /// Adds to calls their attempts and what came late.
+    /// Adds to calls their attempts and late reports.
     pub(super) async fn records(&self, heads: Vec<RawRecord>) -> Result<Vec<CallRecord>, StoreError> {
         if heads.is_empty() {
             return Ok(Vec::new());

@@ -53,7 +53,7 @@ pub struct CallLine {
     pub call: Uuid,
     /// The tool's name.
     pub tool: String,
-    /// Where it stands.
+    /// Its state.
     pub state: String,
     /// Why it ended without success.
     pub class: Option<String>,
@@ -75,13 +75,13 @@ pub struct CallLine {
     pub key: Option<String>,
 }
 
-/// One call whole.
+/// One call with its attempts.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct CallRecord {
     /// The line of the history.
     #[serde(flatten)]
     pub line: CallLine,
-    /// Its place in the task that asked for it; a bare call has none.
+    /// Its position in the task that asked for it; `None` for a bare call.
     #[serde(flatten)]
     pub task: Option<TaskCall>,
     /// Scope of the key.
@@ -108,7 +108,7 @@ pub struct CallRecord {
     pub details: Option<Box<RawValue>>,
     /// Its attempts, the running one included.
     pub attempts_made: Vec<AttemptRecord>,
-    /// Reports that came too late to count.
+    /// Reports that arrived too late to count.
     pub late_reports: Vec<LateRecord>,
 }
 
@@ -139,14 +139,14 @@ pub struct AttemptRecord {
     pub output: Option<Box<RawValue>>,
 }
 
-/// A report that came too late to count.
+/// A report that arrived too late to count.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct LateRecord {
     /// Of which attempt.
     pub attempt: i32,
     /// Who sent it.
     pub worker: String,
-    /// When it came.
+    /// When it arrived.
     pub received_at: Time,
     /// `succeeded`, or the error class.
     pub outcome: String,
@@ -197,7 +197,7 @@ pub struct DeadLetterRecord {
     pub id: i64,
     /// `intake` or `results`.
     pub source: String,
-    /// When it came.
+    /// When it arrived.
     pub received_at: Time,
     /// Why.
     pub code: String,

@@ -62,7 +62,7 @@ pub(super) async fn apply(db: &mut PgConnection, transitions: &[Transition]) -> 
 /// What a change writes.
 struct Row<'a> {
     transition: &'a Transition,
-    /// When the sweeper looks at it next; `None` leaves that as it is. An ended call is never due.
+    /// When the sweeper checks it next; `None` leaves that as it is. An ended call is never due.
     wake_at: Option<Time>,
     publish: bool,
     cancel: bool,
@@ -115,7 +115,7 @@ pub(super) struct RawFacts {
     submitted_at: Time,
     at: Time,
     bytes: i32,
-    told_task: Option<Uuid>,
+    notified_task: Option<Uuid>,
 }
 
 pub(super) fn facts(rows: Vec<RawFacts>) -> Result<Vec<CallFacts>, StoreError> {
@@ -132,7 +132,7 @@ pub(super) fn facts(rows: Vec<RawFacts>) -> Result<Vec<CallFacts>, StoreError> {
             submitted_at: row.submitted_at,
             at: row.at,
             bytes: uint(row.bytes),
-            task: row.told_task.map(TaskId),
+            task: row.notified_task.map(TaskId),
         })
     });
     facts.collect()

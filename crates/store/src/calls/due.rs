@@ -59,7 +59,7 @@ impl Store {
         Ok(wake.map(|wake: Time| wake - now))
     }
 
-    /// Makes unclaimed calls due whose job was published in this time: those jobs are gone. The first `per_second` are
+    /// Makes unclaimed calls due whose job was published in this time: those jobs are lost. The first `per_second` are
     /// due now, the next a second later and so on, so that a long queue does not come back as a storm. Returns the
     /// number of calls.
     pub async fn wake_unclaimed(&self, after: Time, until: Time, per_second: u32) -> Result<u64, StoreError> {
@@ -120,7 +120,7 @@ impl LockedCalls {
 async fn lock_calls(db: &mut PgConnection, limit: u32) -> Result<Vec<CallRecord>, sqlx::Error> {
     let rows = sqlx::query_file_as!(RawCall, "sql/lock_due_calls.sql", i64::from(limit)).fetch_all(db).await?;
     let readable =
-        |row| CallRecord::try_from(row).inspect_err(|error| tracing::error!(%error, "left out an unreadable call"));
+        |row| CallRecord::try_from(row).inspect_err(|error| tracing::error!(%error, "Skipped an unreadable call"));
     Ok(rows.into_iter().filter_map(|row| readable(row).ok()).collect())
 }
 

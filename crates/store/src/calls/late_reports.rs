@@ -1,4 +1,4 @@
-//! Keeps reports that came too late, for the audit.
+//! Stores late reports, for the audit.
 
 use redial_proto::{CallId, Failure, JobRef, WorkerId};
 use uuid::Uuid;
@@ -23,7 +23,7 @@ pub struct LateReport {
 impl Store {
     /// Keeps late reports, except those whose attempt ended with just that report: they were only sent twice. Returns
     /// the attempts of those that are kept.
-    pub async fn keep_late(&self, reports: &[LateReport]) -> Result<Vec<JobRef>, StoreError> {
+    pub async fn insert_late_reports(&self, reports: &[LateReport]) -> Result<Vec<JobRef>, StoreError> {
         let ids: Vec<Uuid> = reports.iter().map(|r| r.job.call.0).collect();
         let attempts: Vec<i32> = reports.iter().map(|r| int(r.job.attempt)).collect();
         let workers: Vec<&str> = reports.iter().map(|r| r.worker.as_str()).collect();
@@ -35,7 +35,7 @@ impl Store {
             .run_again(|| async {
                 let mut db = self.checkout().await?;
                 let done = sqlx::query_file!(
-                    "sql/keep_late_reports.sql",
+                    "sql/insert_late_reports.sql",
                     &ids,
                     &attempts,
                     &workers as &[&str],

@@ -33,7 +33,7 @@ impl Store {
     /// Writes up to 1,000 calls in one statement and says for each what became of it, in order. Safe to repeat: a call
     /// whose id is on record already counts as written.
     ///
-    /// `check_after_ms`: how long a job may stay unclaimed before the sweeper looks at it.
+    /// `check_after_ms`: how long a job may stay unclaimed before the sweeper checks it.
     pub async fn submit(&self, calls: &[NewCall], check_after_ms: u64) -> Result<Vec<Submitted>, StoreError> {
         let rows: Vec<&NewCall> = calls.iter().collect();
         let written = self

@@ -5,7 +5,7 @@ use redial_proto::{TaskId, TaskState};
 use crate::{Store, StoreError};
 
 impl Store {
-    /// Tells a task that its user wants it stopped, unless it has ended. Returns its state; `None` if there is no
+    /// Puts a cancel into the inbox of a task, unless it has ended. Returns its state; `None` if there is no
     /// such task.
     pub async fn cancel_task(&self, task: TaskId) -> Result<Option<TaskState>, StoreError> {
         let state = self

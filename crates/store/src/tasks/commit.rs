@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::{
     messages,
-    write::{Settled, TaskWrite},
+    write::{TaskWrite, Unplanned},
 };
 use crate::{
     calls,
@@ -18,8 +18,8 @@ use crate::{
 pub(super) struct Commit<'a> {
     pub(super) now: Time,
     pub(super) writes: Vec<TaskWrite<'a>>,
-    pub(super) settled: &'a Settled,
-    /// How long the job of a new call may stay unclaimed before the sweeper looks at it.
+    pub(super) unplanned: &'a Unplanned,
+    /// How long the job of a new call may stay unclaimed before the sweeper checks it.
     pub(super) check_after_ms: u64,
 }
 
@@ -29,8 +29,8 @@ pub(super) async fn write(db: &mut PgConnection, commit: &Commit<'_>) -> Result<
     write_steps(db, commit).await?;
     write_calls(db, commit).await?;
     let next = write_tasks(db, commit).await?;
-    hold(db, &commit.settled.held).await?;
-    delete_received(db, &commit.settled.received).await?;
+    hold(db, &commit.unplanned.held).await?;
+    delete_received(db, &commit.unplanned.received).await?;
     Ok(next)
 }
 
@@ -72,7 +72,7 @@ async fn write_calls(db: &mut PgConnection, commit: &Commit<'_>) -> Result<(), s
 
 /// Returns the tasks that come after those that ended.
 async fn write_tasks(db: &mut PgConnection, commit: &Commit<'_>) -> Result<Vec<TaskId>, sqlx::Error> {
-    if commit.writes.is_empty() && commit.settled.skipped.is_empty() {
+    if commit.writes.is_empty() && commit.unplanned.skipped.is_empty() {
         return Ok(Vec::new());
     }
     let rows: Vec<&TaskTransition> = commit.writes.iter().map(|one| one.transition).collect();
@@ -81,7 +81,7 @@ async fn write_tasks(db: &mut PgConnection, commit: &Commit<'_>) -> Result<Vec<T
     let written = sqlx::query_file!(
         "sql/advance.sql",
         commit.now,
-        &commit.settled.skipped,
+        &commit.unplanned.skipped,
         &column(&rows, |row| row.task.0),
         &column(&rows, |row| row.status.state().as_str()) as &[&str],
         &column(&rows, |row| row.progress.as_str()) as &[&str],

@@ -17,7 +17,7 @@ pub(super) struct Received {
 }
 
 /// The items for these tasks, in order, and the database's time. An item that this version cannot read stays where it
-/// is, with an error in the log, and so do those after it: a task must not go on without what it was told.
+/// is, with an error in the log, and so do those after it: a task must not continue without its items.
 pub(super) async fn read(db: &mut PgConnection, tasks: &[Uuid]) -> Result<(Time, Vec<Received>), sqlx::Error> {
     let rows = sqlx::query_file_as!(RawItem, "sql/read_inbox.sql", tasks).fetch_all(db).await?;
     let now = rows.first().map(|row| row.now).ok_or(sqlx::Error::RowNotFound)?;
@@ -31,7 +31,7 @@ pub(super) async fn read(db: &mut PgConnection, tasks: &[Uuid]) -> Result<(Time,
         match InboxItem::try_from(row) {
             Ok(item) => received.push(Received { id, task: TaskId(task), item }),
             Err(error) => {
-                tracing::error!(%task, item = id, error, "left an unreadable item in the inbox of a task");
+                tracing::error!(%task, item = id, error, "Skipped an unreadable inbox item of a task");
                 unreadable.insert(task);
             }
         }
@@ -74,7 +74,7 @@ impl TryFrom<RawItem> for InboxItem {
             Some("cancel") => Ok(Self::Cancel),
             Some("ended") => raw.into_ended().map(Self::Ended),
             Some("retrying") => raw.into_retrying(),
-            other => Err(format!("{other:?} is no kind of item")),
+            other => Err(format!("{other:?} is not a kind of item")),
         }
     }
 }
@@ -90,7 +90,7 @@ impl RawItem {
     /// Why the call has no output. Its effect is possible only if it is unknown whether the call did its work.
     fn failure(&self, state: CallState) -> Result<Option<Failure>, String> {
         let Some(class) = &self.class else { return Ok(None) };
-        // A message can be told without its broken rules.
+        // A message is complete without its broken rules.
         let details = self.details.as_deref().and_then(|details| serde_json::from_str(details).ok());
         let failure = Failure {
             details: details.unwrap_or_default(),

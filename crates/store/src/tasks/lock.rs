@@ -11,7 +11,7 @@ use super::{
     inbox,
     messages::{self, ConversationCall},
     row, start,
-    write::{Settled, TaskWrite},
+    write::{TaskWrite, Unplanned},
 };
 use crate::{
     StoreError,
@@ -25,7 +25,7 @@ pub struct LockedTasks {
     now: Time,
     records: Vec<TaskRecord>,
     tasks: HashMap<TaskId, Locked>,
-    settled: Settled,
+    unplanned: Unplanned,
 }
 
 /// What the other statements need of a locked task.
@@ -41,7 +41,7 @@ impl Store {
     /// Locks tasks and reads those among them that have something in their inbox or whose time has come. Tasks that
     /// another transaction has locked are waited for, or left out unless `wait`.
     ///
-    /// Rows stay locked until the commit, so whoever calls this must not wait for anything else meanwhile.
+    /// Rows stay locked until the commit, so the caller must not wait for anything else until then.
     pub async fn lock_tasks(&self, tasks: &[TaskId], wait: bool) -> Result<LockedTasks, StoreError> {
         let ids: Vec<Uuid> = tasks.iter().map(|task| task.0).collect();
         self.run(async {
@@ -63,10 +63,10 @@ impl Store {
 impl LockedTasks {
     fn new(transaction: Transaction, now: Time) -> Self {
         let (records, tasks) = (Vec::new(), HashMap::new());
-        Self { transaction, now, records, tasks, settled: Settled::default() }
+        Self { transaction, now, records, tasks, unplanned: Unplanned::default() }
     }
 
-    /// Sorts the locked tasks: those to plan for, those that wait on, those that ended.
+    /// Sorts the locked tasks: those to plan for, those that stay waiting, those that ended.
     async fn fill(&mut self, rows: Vec<TaskRecord>, received: Vec<inbox::Received>) -> Result<(), sqlx::Error> {
         let mut by_task = HashMap::<TaskId, (Vec<i64>, Vec<InboxItem>)>::new();
         for one in received {
@@ -95,12 +95,12 @@ impl LockedTasks {
     fn sort(&mut self, record: TaskRecord, received: Vec<i64>) {
         if record.state.is_terminal() {
             if record.inbox.iter().any(|item| matches!(item, InboxItem::Start)) {
-                self.settled.skipped.push(record.id.0);
+                self.unplanned.skipped.push(record.id.0);
             }
-            self.settled.received.extend(received);
+            self.unplanned.received.extend(received);
         } else if wants_to_start(&record) && record.start.is_none() {
-            self.settled.held.push(record.id.0);
-            self.settled.received.extend(received);
+            self.unplanned.held.push(record.id.0);
+            self.unplanned.received.extend(received);
         } else {
             let (tenant, conversation) = (record.tenant.clone(), record.conversation.clone());
             self.tasks.insert(record.id, Locked { tenant, conversation, received });
@@ -147,7 +147,7 @@ impl LockedTasks {
     /// Writes transitions of locked tasks, and commits; returns the tasks whose turn it is now in their conversations,
     /// because others ended. What is in the inbox of a task without a transition stays there, and so it stays due.
     ///
-    /// `check_after_ms`: how long the job of a new call may stay unclaimed before the sweeper looks at it.
+    /// `check_after_ms`: how long the job of a new call may stay unclaimed before the sweeper checks it.
     pub async fn commit(
         mut self,
         store: &Store,
@@ -160,11 +160,11 @@ impl LockedTasks {
                 let what = format!("a transition of task {}, which is not locked", transition.task);
                 return Err(StoreError::BadData(what));
             };
-            self.settled.received.extend(&locked.received);
+            self.unplanned.received.extend(&locked.received);
             let (tenant, conversation) = locked.conversation_key();
             writes.push(TaskWrite { transition, tenant, conversation });
         }
-        let commit = Commit { now: self.now, writes, settled: &self.settled, check_after_ms };
+        let commit = Commit { now: self.now, writes, unplanned: &self.unplanned, check_after_ms };
         let mut transaction = self.transaction;
         store
             .run_since(transaction.began(), async move {

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{messages::RawMessage, view::RawView};
 use crate::{Store, StoreError, Time, int, uint};
 
-/// Steps read at once. A watcher is told of each step, so it seldom asks for more than one.
+/// Steps read at once. A watcher gets a notice of each step, so it seldom asks for more than one.
 const STEPS: i64 = 100;
 /// Bytes of JSON that one byte of text can take, as `\u0000` does.
 const WORST: usize = 6;
@@ -24,7 +24,7 @@ impl Store {
         after: u32,
         max_bytes: usize,
     ) -> Result<Option<TaskReport>, StoreError> {
-        // The task comes first: steps that are written meanwhile are then newer than its state, never older.
+        // The task is read first: steps written in between are then newer than its state, never older.
         let Some((view, tenant)) = self.view(task).await? else { return Ok(None) };
         let mut steps = self.steps(task, after).await?;
         let mut more = i64::try_from(steps.len()).is_ok_and(|read| read > STEPS);
@@ -135,7 +135,7 @@ fn fitting(steps: &[TaskStep], messages: &[StoredMessage], room: usize) -> usize
     steps.iter().take_while(fits).count().max(1).min(steps.len())
 }
 
-/// Shortens all that may be long in a report of one step. The database keeps it whole, for `redial show`.
+/// Shortens everything long in a report of one step. The database has the full text, for `redial show`.
 fn cut(report: &mut TaskReport, room: usize) {
     for step in &mut report.steps {
         if let TaskInput::Started { carried, .. } = &mut step.input {

@@ -56,7 +56,7 @@ pub(super) async fn lock(db: &mut PgConnection, ids: &[Uuid], wait: bool) -> Res
     let readable = |row: RawTask| {
         let id = row.id;
         TaskRecord::try_from(row)
-            .inspect_err(|error| tracing::error!(task = %id, error, "left out an unreadable task"))
+            .inspect_err(|error| tracing::error!(task = %id, error, "Skipped an unreadable task"))
             .ok()
     };
     Ok(rows.into_iter().filter_map(readable).collect())

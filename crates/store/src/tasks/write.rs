@@ -10,13 +10,13 @@ pub(super) struct TaskWrite<'a> {
     pub(super) conversation: &'a str,
 }
 
-/// What is to be written about tasks that there is nothing to plan for.
+/// What is to be written about tasks without a plan.
 #[derive(Debug, Default)]
-pub(super) struct Settled {
-    /// Items of inboxes that are dealt with.
+pub(super) struct Unplanned {
+    /// Items of inboxes that are done.
     pub(super) received: Vec<i64>,
-    /// Tasks that wait on, because others come first.
+    /// Tasks that stay waiting, because others come first.
     pub(super) held: Vec<Uuid>,
-    /// Ended tasks that were told to start: their turn goes to the next.
+    /// Ended tasks with a start in their inbox: the next task starts instead.
     pub(super) skipped: Vec<Uuid>,
 }

@@ -105,7 +105,7 @@ async fn no_transition_leaves_the_inbox_and_a_transition_empties_it() {
 }
 
 #[tokio::test]
-async fn what_postgres_refuses_leaves_everything_but_the_other_tasks_go_on() {
+async fn a_refused_task_changes_nothing_and_the_others_continue() {
     let fixture = Fixture::open().await;
     let (good, bad, other) = (fixture.submit("a").await, fixture.submit("b").await, fixture.submit("c").await);
     let decide = |task: Locked| {

@@ -44,7 +44,7 @@ fn failure(class: ErrorClass) -> Failure {
 
 const DETAILS: &str = r#"[{"path":"/city","rule":"type","sent":3,"allowed":"string"}]"#;
 
-/// The inbox of a task, which goes on.
+/// The inbox of a task, which continues.
 async fn received(fixture: &Fixture, task: TaskId) -> Vec<InboxItem> {
     let mut seen = Vec::new();
     let advanced = fixture.advance([task], |task| {
@@ -86,7 +86,7 @@ async fn the_end_of_a_call_is_put_into_the_inbox_of_its_task() {
 }
 
 #[tokio::test]
-async fn a_failure_is_told_with_its_details() {
+async fn a_failure_is_reported_with_its_details() {
     let fixture = Fixture::open().await;
     let task = fixture.submit("c").await;
     let call = new_call(task, 1, 2);
@@ -101,7 +101,7 @@ async fn a_failure_is_told_with_its_details() {
 }
 
 #[tokio::test]
-async fn a_retry_is_told_with_its_time() {
+async fn a_retry_is_reported_with_its_time() {
     let fixture = Fixture::open().await;
     let task = fixture.submit("c").await;
     let call = new_call(task, 3, 1);
@@ -135,7 +135,7 @@ async fn bare_calls_put_nothing_into_inboxes() {
 }
 
 #[tokio::test]
-async fn what_jsonb_would_refuse_comes_to_the_task_to_the_letter() {
+async fn output_that_jsonb_refuses_reaches_the_task_unchanged() {
     let fixture = Fixture::open().await;
     let task = fixture.submit("c").await;
     let nasty = r#"{"a": "\ud800", "b": "\u0000", "n": 1e400000, "a": 2}"#;

@@ -54,7 +54,7 @@ async fn a_waiting_task_can_be_cancelled_and_the_next_one_is_woken() {
     });
     assert_eq!(advanced.await.unwrap().next, [third]);
     assert!(fixture.text("SELECT (started_at IS NULL)::text FROM tasks WHERE id = $1", second).await == "true");
-    // The first one still runs, so the third one, though told, waits on.
+    // The first one still runs, so the third one stays waiting, although its inbox holds a start.
     assert!(fixture.advance([third], no_plan).await.unwrap().is_empty());
     assert_eq!(fixture.end(first).await.next, [third]);
     let start = fixture.start(third).await;
@@ -75,7 +75,7 @@ async fn a_cancel_of_a_waiting_task_that_may_start_does_not_start_it() {
 }
 
 #[tokio::test]
-async fn what_comes_too_late_is_consumed_without_effect() {
+async fn a_late_item_is_consumed_without_effect() {
     let fixture = Fixture::open().await;
     let task = fixture.submit("c").await;
     fixture.start(task).await;
@@ -93,13 +93,13 @@ async fn what_comes_too_late_is_consumed_without_effect() {
 }
 
 #[tokio::test]
-async fn a_start_that_an_ended_task_gets_goes_to_the_next() {
+async fn a_start_of_an_ended_task_moves_to_the_next() {
     let fixture = Fixture::open().await;
     let (first, second) = (fixture.submit("c").await, fixture.submit("c").await);
     fixture.start(first).await;
     assert!(fixture.advance([second], no_plan).await.unwrap().is_empty());
     fixture.end(first).await;
-    // As if the end of the first had told a task that ended meanwhile.
+    // As if the end of the first had started a task that ended at the same time.
     let told = "UPDATE task_inbox SET task_id = $1 WHERE task_id = $2";
     let moved = sqlx::query(told).bind(first.0).bind(second.0).execute(&fixture.db).await.unwrap();
     assert_eq!(moved.rows_affected(), 1);

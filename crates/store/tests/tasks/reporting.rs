@@ -1,4 +1,4 @@
-//! What users are told of tasks.
+//! What users see of tasks.
 
 use redial_proto::{Message, MessageCall, Role, TaskId, TaskState};
 use redial_store::audit::TaskFilter;
@@ -17,7 +17,7 @@ async fn tell(fixture: &Fixture, task: TaskId, messages: Vec<Message>) {
 }
 
 #[tokio::test]
-async fn a_report_comes_in_pieces_that_fit_and_leaves_nothing_out() {
+async fn a_report_is_split_into_fitting_pieces_and_stays_complete() {
     let fixture = Fixture::open().await;
     let task = fixture.submit("c").await;
     let text = |n: usize| Message::text(Role::User, format!("{n}").repeat(400 * n));
@@ -47,7 +47,7 @@ async fn a_report_comes_in_pieces_that_fit_and_leaves_nothing_out() {
 }
 
 #[tokio::test]
-async fn more_steps_than_are_read_at_once_are_told_of() {
+async fn more_steps_than_are_read_at_once_are_reported() {
     let fixture = Fixture::open().await;
     let task = fixture.submit("c").await;
     let decide = |task: Locked| {
@@ -115,7 +115,7 @@ async fn tasks_are_listed_newest_first_by_every_filter() {
 }
 
 #[tokio::test]
-async fn where_a_task_began_is_kept_for_a_replay() {
+async fn the_origin_of_a_task_is_stored_for_a_replay() {
     let fixture = Fixture::open().await;
     let (first, second) = (fixture.submit("c").await, fixture.submit("c").await);
     fixture.start(first).await;

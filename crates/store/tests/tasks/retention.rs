@@ -1,4 +1,4 @@
-//! Old conversations are forgotten whole, or not at all.
+//! Old conversations are deleted completely, or not at all.
 
 use redial_proto::{CallState, ErrorClass, Failure, TaskId};
 use redial_records::{Change, Guard, NewCall, Transition};
@@ -38,7 +38,7 @@ async fn left(fixture: &Fixture, task: TaskId) -> [i64; 4] {
 }
 
 #[tokio::test]
-async fn an_old_conversation_goes_with_all_that_belongs_to_it() {
+async fn an_old_conversation_is_deleted_with_all_its_rows() {
     let fixture = Fixture::open().await;
     let (first, second) = (past_task(&fixture, "old").await, past_task(&fixture, "old").await);
     let bare = bare_call();
@@ -50,12 +50,12 @@ async fn an_old_conversation_goes_with_all_that_belongs_to_it() {
     assert_eq!(fixture.store.prune(cutoff, 100).await.unwrap(), 3, "two tasks and a bare call");
     assert_eq!((left(&fixture, first).await, left(&fixture, second).await), ([0; 4], [0; 4]));
     assert_eq!(left(&fixture, young).await, [1, 2, 2, 1]);
-    assert_eq!(fixture.inbox().await, 0, "the last items are gone, too");
+    assert_eq!(fixture.inbox().await, 0, "the last items are deleted, too");
     assert_eq!(fixture.store.prune(cutoff, 100).await.unwrap(), 0);
 }
 
 #[tokio::test]
-async fn a_conversation_that_goes_on_keeps_everything() {
+async fn a_conversation_that_continues_keeps_everything() {
     let fixture = Fixture::open().await;
     let mut old = Vec::new();
     for conversation in ["waits", "runs", "ended_late"] {
@@ -99,7 +99,7 @@ async fn a_batch_is_a_tenth_of_the_limit_in_whole_conversations() {
 }
 
 #[tokio::test]
-async fn a_task_that_is_submitted_meanwhile_keeps_its_whole_conversation() {
+async fn a_task_submitted_during_pruning_keeps_its_whole_conversation() {
     let fixture = Fixture::open().await;
     let old = past_task(&fixture, "c").await;
     let cutoff = fixture.store.now().await.unwrap();

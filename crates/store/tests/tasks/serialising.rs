@@ -117,13 +117,13 @@ async fn a_task_that_starts_beside_another_is_rolled_back_and_waits() {
     };
     let (advanced, ()) = tokio::join!(advancing, commit);
     assert!(advanced.unwrap().is_empty());
-    assert_eq!(decided, 1, "planned once in vain, and then it had to wait");
+    assert_eq!(decided, 1, "planned once without effect, and then it had to wait");
     assert_eq!((fixture.state(second).await, fixture.inbox().await), (TaskState::Waiting, 0));
     assert_eq!(fixture.count("SELECT count(*) FROM messages").await, 0);
 }
 
 #[tokio::test]
-async fn a_lost_race_is_planned_again_and_is_no_failure() {
+async fn a_lost_race_is_planned_again_without_a_failure() {
     let fixture = Fixture::open().await;
     let (first, second) = (fixture.submit("c").await, fixture.submit("c").await);
     fixture.start(first).await;

@@ -52,7 +52,7 @@ async fn a_key_finds_the_first_task_in_its_tenant_only() {
 }
 
 #[tokio::test]
-async fn what_text_columns_cannot_hold_does_no_harm() {
+async fn nul_characters_in_texts_are_harmless() {
     let fixture = Fixture::open().await;
     let spec = r#"{"model": "small", "system": "a\u0000b\ud800"}"#;
     let task =

@@ -1,4 +1,4 @@
-//! Ingests reports: decodes them, settles them, keeps those that came late, acknowledges them, tells the workers.
+//! Ingests reports: decodes and stores them, acknowledges them, notifies the workers.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -21,7 +21,7 @@ use crate::{context::Context, effects, transitions, wait::until};
 
 /// Messages taken at once; each holds up to 256 reports.
 const BATCH: usize = 64;
-/// Batches settled at once.
+/// Batches stored at once.
 const AT_ONCE: usize = 3;
 
 pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
@@ -40,7 +40,7 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
     tokio::join!(tasks.wait(), deliveries.end());
 }
 
-/// One report, ready to be settled.
+/// One report, ready to be stored.
 #[derive(Clone)]
 struct Reported {
     job: JobRef,
@@ -49,14 +49,14 @@ struct Reported {
     outcome: Outcome,
 }
 
-/// Settles a batch of messages. Waits for the database as long as it takes: a message that NATS delivers again
-/// meanwhile finds its attempts settled.
+/// Stores a batch of messages. Waits for the database as long as it takes: a message that NATS delivers again
+/// meanwhile finds its reports stored.
 async fn ingest(context: &Context, shutdown: &CancellationToken, batch: Vec<Delivery>) {
     let (reports, unreadable) = decode(&batch);
     metrics().batch_size("ingest", reports.len());
     let mut pause = Duration::from_millis(50);
-    while let Err(error) = settle(context, &reports, &unreadable).await {
-        tracing::warn!(%error, reports = reports.len(), "reports wait for the database");
+    while let Err(error) = store(context, &reports, &unreadable).await {
+        tracing::warn!(%error, reports = reports.len(), "Failed to store reports; trying again");
         if until(shutdown, sleep(pause)).await.is_none() {
             return;
         }
@@ -65,13 +65,13 @@ async fn ingest(context: &Context, shutdown: &CancellationToken, batch: Vec<Deli
     for delivery in &batch {
         delivery.ack().await;
     }
-    tell_workers(context, &reports).await;
+    notify_workers(context, &reports).await;
 }
 
 fn decode(batch: &[Delivery]) -> (Vec<Reported>, Vec<DeadLetter>) {
     let (mut reports, mut unreadable) = (Vec::new(), Vec::new());
     let mut reject = |message: String, payload: &[u8]| {
-        tracing::error!(message, "kept a report that cannot be read");
+        tracing::error!(message, "Stored an unreadable report as a dead letter");
         unreadable.push(DeadLetter {
             source: "results",
             code: Code::InvalidMessage,
@@ -130,12 +130,12 @@ fn within_limits(outcome: Outcome) -> Outcome {
     }
 }
 
-/// Writes what the reports change, keeps those that came too late, and the messages that cannot be read. Safe to
+/// Writes what the reports change, late reports, and unreadable messages as dead letters. Safe to
 /// repeat.
 ///
 /// Successes are planned without reading their calls. The others read them first, and a call may change between the
-/// look and the write (its user cancels it): what its guard kept from being written is planned again.
-async fn settle(context: &Context, reports: &[Reported], unreadable: &[DeadLetter]) -> Result<(), StoreError> {
+/// read and the write (its user cancels it): what a guard prevented is planned again.
+async fn store(context: &Context, reports: &[Reported], unreadable: &[DeadLetter]) -> Result<(), StoreError> {
     let mut open: HashMap<JobRef, &Reported> = reports.iter().map(|report| (report.job, report)).collect();
     let successes: Vec<Transition> = reports.iter().filter_map(success).collect();
     write(context, &successes, &mut open).await?;
@@ -148,9 +148,9 @@ async fn settle(context: &Context, reports: &[Reported], unreadable: &[DeadLette
         }
         write(context, &transitions, &mut open).await?;
     }
-    keep_late(context, open.into_values()).await?;
+    insert_late_reports(context, open.into_values()).await?;
     if !unreadable.is_empty() {
-        context.store.keep_dead_letters(unreadable).await?;
+        context.store.insert_dead_letters(unreadable).await?;
     }
     Ok(())
 }
@@ -164,7 +164,7 @@ fn success(report: &Reported) -> Option<Transition> {
     }
 }
 
-/// What a report does to its call; `None` if it came too late.
+/// The change that a report makes to its call; `None` if the report is late.
 fn plan(context: &Context, call: &CallRecord, open: &HashMap<JobRef, &Reported>) -> Option<Transition> {
     let report = open.get(&JobRef { call: call.id, attempt: call.attempt })?;
     if call.worker.as_ref() != Some(&report.worker) {
@@ -178,7 +178,7 @@ fn plan(context: &Context, call: &CallRecord, open: &HashMap<JobRef, &Reported>)
     transitions::plan(context, call, &event)
 }
 
-/// Writes transitions, and takes the reports that they settle out of `open`.
+/// Writes transitions, and removes the reports that they store from `open`.
 async fn write(
     context: &Context,
     transitions: &[Transition],
@@ -187,8 +187,8 @@ async fn write(
     for batch in transitions.chunks(limits::MAX_BATCH) {
         let (facts, effects) = transitions::write(context, batch).await?;
         for call in &facts {
-            let settled = open.remove(&JobRef { call: call.call, attempt: call.attempt });
-            if let (Some(report), Some(traceparent)) = (settled, &call.traceparent) {
+            let report = open.remove(&JobRef { call: call.call, attempt: call.attempt });
+            if let (Some(report), Some(traceparent)) = (report, &call.traceparent) {
                 ingest_result(&call.tool, traceparent, report.failure_class());
             }
         }
@@ -207,7 +207,7 @@ impl Reported {
 }
 
 /// A late report goes to the audit and changes nothing.
-async fn keep_late(context: &Context, late: impl Iterator<Item = &Reported>) -> Result<(), StoreError> {
+async fn insert_late_reports(context: &Context, late: impl Iterator<Item = &Reported>) -> Result<(), StoreError> {
     let reports: Vec<LateReport> = late
         .map(|report| {
             let result = match &report.outcome {
@@ -220,16 +220,16 @@ async fn keep_late(context: &Context, late: impl Iterator<Item = &Reported>) -> 
     if reports.is_empty() {
         return Ok(());
     }
-    let kept = context.store.keep_late(&reports).await?;
-    metrics().results_stale(kept.len() as u64);
-    for job in kept {
-        tracing::info!(call = %job.call, attempt = job.attempt, "kept a report that came too late");
+    let stored = context.store.insert_late_reports(&reports).await?;
+    metrics().results_stale(stored.len() as u64);
+    for job in stored {
+        tracing::info!(call = %job.call, attempt = job.attempt, "Stored a late report");
     }
     Ok(())
 }
 
-/// A worker keeps its results until it is told that they are on record. If this message is lost it sends them again.
-async fn tell_workers(context: &Context, reports: &[Reported]) {
+/// A worker keeps its results until a notice says that they are on record. If this message is lost it sends them again.
+async fn notify_workers(context: &Context, reports: &[Reported]) {
     let mut ingested = BTreeMap::<&WorkerId, Vec<JobRef>>::new();
     for report in reports {
         ingested.entry(&report.worker).or_default().push(report.job);
@@ -238,7 +238,7 @@ async fn tell_workers(context: &Context, reports: &[Reported]) {
         for ingested in jobs.chunks(5_000) {
             let notice = WorkerNotice { ingested: ingested.to_vec(), cancelled: Vec::new() };
             if let Err(error) = context.queue.publish(&subjects::worker(worker), &notice).await {
-                tracing::debug!(%error, %worker, "a worker was not told that its results are on record");
+                tracing::debug!(%error, %worker, "Failed to notify a worker that its results are on record");
             }
         }
     }

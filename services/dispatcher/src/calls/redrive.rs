@@ -1,4 +1,4 @@
-//! Runs ended calls again, each as a new call that names the old one: history is kept.
+//! Runs ended calls again, each as a new call that names the old one: history does not change.
 
 use std::{collections::HashMap, sync::Arc};
 

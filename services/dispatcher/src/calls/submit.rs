@@ -1,4 +1,4 @@
-//! Submits calls by request and reply. The reply comes after the commit.
+//! Submits calls by request and reply. The reply follows the commit.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ impl BatchWork<Request> for Submitter {
     }
 }
 
-/// Accepts submissions, writes them and publishes their jobs; says what became of each, in order.
+/// Accepts submissions, writes them and publishes their jobs; returns the result of each, in order.
 pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>) -> Vec<SubmitResult> {
     refresh_if_unknown(context, &incoming).await;
     let tools = context.registry.tools();
@@ -99,11 +99,11 @@ async fn refresh_if_unknown(context: &Context, incoming: &[Incoming]) {
     let unknown =
         incoming.iter().any(|(submission, _)| submission.as_ref().is_ok_and(|s| !tools.contains_key(&s.tool)));
     if unknown && let Err(error) = context.registry.refresh_gently(&context.store).await {
-        tracing::warn!(%error, "the registry could not be read again");
+        tracing::warn!(%error, "Failed to reload the registry");
     }
 }
 
-/// Writes calls, publishes their jobs, and says what became of each, in order.
+/// Writes calls, publishes their jobs, and returns the result of each, in order.
 pub(crate) async fn write(context: &Context, calls: &[NewCall]) -> Vec<SubmitResult> {
     let mut results = Vec::with_capacity(calls.len());
     for calls in calls.chunks(limits::MAX_BATCH) {

@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{context::Context, effects, transitions, wait::until};
 
-/// Calls that are looked at in one transaction.
+/// Calls that are checked in one transaction.
 const BATCH: u32 = 500;
-/// Before a call that is due already, but was locked by another dispatcher, is looked at again.
+/// The pause before a due call that another dispatcher had locked is checked again.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
 
 pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
@@ -29,7 +29,7 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
         let swept = sweep(&context).await;
         context.observe(Observation::SweepEnded { failed: swept.is_err() });
         pause = swept.unwrap_or_else(|error| {
-            tracing::warn!(%error, "the sweep waits for the database");
+            tracing::warn!(%error, "Sweep failed; trying again");
             INTERVAL
         });
     }
@@ -43,7 +43,7 @@ async fn wait(context: &Context, pause: Duration) {
     }
 }
 
-/// Looks at every call that is due; returns when to look next.
+/// Checks every call that is due; returns when to check next.
 async fn sweep(context: &Context) -> Result<Duration, StoreError> {
     let mut republished = 0;
     loop {

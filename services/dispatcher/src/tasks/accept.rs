@@ -1,4 +1,4 @@
-//! Turns a task's submission into a task to write, or says what is wrong with it. Pure.
+//! Turns a task's submission into a task to write, or into an error. Pure.
 
 use redial_engine::{accept::check_texts, fingerprint::fingerprint, tools::Tools};
 use redial_proto::{
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_key_tells_the_same_task_from_another() {
+    fn the_same_key_means_the_same_task() {
         let keyed = |change: fn(&mut TaskSubmission)| {
             let mut submission = task(AgentSpec::new("small"));
             submission.key = Some("k".to_owned());

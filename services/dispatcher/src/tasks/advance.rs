@@ -47,7 +47,7 @@ async fn advance_woken(context: Arc<Context>, shutdown: CancellationToken) {
     while until(&shutdown, context.wake_set.wait()).await.is_some() {
         let tasks = context.wake_set.take(BATCH as usize);
         if let Err(error) = advance(&context, &tasks, true).await {
-            tracing::warn!(%error, tasks = tasks.len(), "tasks could not be advanced; the next sweep tries again");
+            tracing::warn!(%error, tasks = tasks.len(), "Failed to advance tasks; the next sweep tries again");
         }
     }
 }
@@ -56,7 +56,7 @@ async fn advance_woken(context: Arc<Context>, shutdown: CancellationToken) {
 async fn sweep(context: Arc<Context>, shutdown: CancellationToken) {
     while until(&shutdown, sleep(INTERVAL)).await.is_some() {
         if let Err(error) = sweep_once(&context).await {
-            tracing::warn!(%error, "the sweep over tasks failed; the next one tries again");
+            tracing::warn!(%error, "Sweep over tasks failed; the next one tries again");
         }
     }
 }
@@ -74,7 +74,7 @@ async fn sweep_once(context: &Context) -> Result<(), StoreError> {
 
 /// Advances tasks. `wait`: also those that another dispatcher has locked.
 ///
-/// A batch that Postgres refuses for what one of its tasks holds is taken apart, so that the others go on.
+/// If Postgres refuses a batch because of one task, the tasks are advanced one by one, so that the others continue.
 async fn advance(context: &Context, tasks: &[TaskId], wait: bool) -> Result<(), StoreError> {
     if tasks.is_empty() {
         return Ok(());
@@ -84,10 +84,10 @@ async fn advance(context: &Context, tasks: &[TaskId], wait: bool) -> Result<(), 
         Err(error) if tasks.len() > 1 && !error.is_transient() => error,
         done => return done,
     };
-    tracing::warn!(%error, tasks = tasks.len(), "tasks could not be advanced together; trying one by one");
+    tracing::warn!(%error, tasks = tasks.len(), "Failed to advance tasks together; advancing them one by one");
     for task in tasks {
         if let Err(error) = advance_together(context, &[*task], wait).await {
-            tracing::error!(%error, %task, "a task could not be advanced");
+            tracing::error!(%error, %task, "Failed to advance a task");
         }
     }
     Ok(())
@@ -99,7 +99,7 @@ async fn advance_together(context: &Context, tasks: &[TaskId], wait: bool) -> Re
         match plan_and_write(context, tasks, wait).await {
             Err(error) if error.is_transient() && tries < RETRIES => {
                 tries += 1;
-                tracing::debug!(%error, tries, "planning the tasks again");
+                tracing::debug!(%error, tries, "Planning the tasks again");
             }
             done => break done?,
         }
@@ -107,7 +107,7 @@ async fn advance_together(context: &Context, tasks: &[TaskId], wait: bool) -> Re
     let mut effects = Vec::new();
     for planned in written.plans {
         for bug in planned.bugs {
-            tracing::error!(task = %planned.transition.task, bug, "a plan of a task met a bug");
+            tracing::error!(task = %planned.transition.task, bug, "Planning a task met a bug");
         }
         count(&planned.transition);
         effects.extend(planned.transition.effects);

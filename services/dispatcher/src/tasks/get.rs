@@ -1,4 +1,4 @@
-//! Tells a user what happened in a task.
+//! Reports to a user what happened in a task.
 
 use std::sync::Arc;
 

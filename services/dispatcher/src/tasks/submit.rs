@@ -1,4 +1,4 @@
-//! Tasks are submitted. The reply comes after the commit.
+//! Submits tasks. The reply follows the commit.
 
 use std::{sync::Arc, time::Instant};
 
@@ -56,7 +56,7 @@ pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>) -> Vec<Ta
     if accepted.iter().any(is_unknown) {
         // A worker may have registered it a moment ago, to another dispatcher.
         if let Err(error) = context.registry.refresh_gently(&context.store).await {
-            tracing::warn!(%error, "the registry could not be read again");
+            tracing::warn!(%error, "Failed to reload the registry");
         }
         accepted = accept_all(&incoming, &declared, &context.registry.tools());
     }
@@ -91,8 +91,8 @@ fn traced((task, traceparent): Incoming) -> Incoming {
 }
 
 fn warning(task: &TaskSubmission, declared: &Declared) -> Option<String> {
-    let trouble = declared.trouble.as_ref().filter(|_| matches!(task.agent, AgentRef::Name(_)))?;
-    Some(format!("the agent is as it was before its file became bad: {trouble}"))
+    let problem = declared.problem.as_ref().filter(|_| matches!(task.agent, AgentRef::Name(_)))?;
+    Some(format!("the file of agents is invalid, so an earlier version of the agent is used: {problem}"))
 }
 
 fn accept_all(incoming: &[Incoming], declared: &Declared, tools: &Tools) -> Vec<Result<NewTask, ApiError>> {

@@ -80,7 +80,7 @@ impl Granter {
             // A worker that gets no answer asks again, so a batch may hold a claim twice: each copy gets the whole answer,
             // because only its sender knows which one it still waits for.
             let mut granted = by_claim.get(&claim).cloned().unwrap_or_default();
-            // Another dispatcher may answer another copy: the same grants must not fit there, because they are given back.
+            // Another dispatcher may answer another copy: the same grants must not fit there, because they are released.
             granted.sort_unstable_by_key(|grant| grant.job.call);
             let (grants, too_many) = fit_message(granted);
             request.reply(&ClaimReply { lease_ms: self.0.config.lease_ms(), grants }).await;
@@ -106,7 +106,7 @@ fn fit_message(granted: Vec<Granted>) -> (Vec<Grant>, Vec<JobRef>) {
         } else if let Some(grant) = wire(grant) {
             grants.push(grant);
         } else {
-            tracing::error!(call = %job.call, "the arguments on record are not JSON");
+            tracing::error!(call = %job.call, "Arguments on record are not JSON");
         }
     }
     (grants, too_many)

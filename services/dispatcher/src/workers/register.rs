@@ -22,12 +22,12 @@ pub(crate) async fn register(context: Arc<Context>, registration: Registration) 
         context.queue.ensure_pool(pool).await.map_err(QueueError::into_api)?;
     }
     let changed = context.store.register(&registration).await.map_err(|error| store_failed(&error))?;
-    tracing::info!(worker = %registration.worker, tools = registration.tools.len(), ?changed, "worker registered");
+    tracing::info!(worker = %registration.worker, tools = registration.tools.len(), ?changed, "Worker registered");
     context.registry.refresh(&context.store).await.map_err(|error| store_failed(&error))?;
     if !changed.is_empty()
         && let Err(error) = context.queue.publish(subjects::TOOLS_CHANGED, &()).await
     {
-        tracing::debug!(%error, "other dispatchers were not told of the tools; they read them when one is asked for");
+        tracing::debug!(%error, "Failed to notify other dispatchers of changed tools; they read them on demand");
     }
     Ok(serde_json::json!({}))
 }
@@ -55,7 +55,7 @@ pub(crate) async fn listen_for_changes(
     tasks.spawn(async move {
         while let Some(Some(_)) = until(&shutdown, changes.next()).await {
             if let Err(error) = context.registry.refresh(&context.store).await {
-                tracing::warn!(%error, "could not read the registry again");
+                tracing::warn!(%error, "Failed to reload the registry");
             }
         }
     });

@@ -21,12 +21,12 @@ pub(crate) async fn answer(context: Arc<Context>, request: ReleaseRequest) -> Re
 /// Takes attempts back for a worker that cannot be answered; a failure is left to the end of the leases.
 pub(crate) async fn release(context: &Context, worker: &WorkerId, jobs: &[GrantRef]) {
     if let Err(error) = try_release(context, worker, jobs).await {
-        tracing::warn!(%error, jobs = jobs.len(), "attempts could not be released; their leases will expire");
+        tracing::warn!(%error, jobs = jobs.len(), "Failed to release attempts; their leases will expire");
     }
 }
 
 async fn try_release(context: &Context, worker: &WorkerId, jobs: &[GrantRef]) -> Result<u32, ApiError> {
-    // First, so that a copy of the claim that comes any later than this is refused.
+    // First, so that a later copy of the claim is refused.
     context.store.give_up(jobs).await.map_err(|error| store_failed(&error))?;
     let mut released = 0;
     for _ in 0..MOST_TRIES {

@@ -3,7 +3,7 @@
 use redial_engine::task::{Recorded, replay};
 use redial_proto::{AgentSpec, Effect, Language, Policy, TaskDecision, TaskSubmission};
 use redial_store::Purpose;
-use redial_testkit::{Stack, obedient};
+use redial_testkit::{Stack, scripted_tool};
 use serde_json::json;
 
 use crate::script::{Model, agent, calls, says, task};
@@ -18,7 +18,7 @@ async fn a_replay_finds_nothing_unless_the_record_was_changed() {
     ];
     let small = Model::playing("small", replies.clone());
     let large = Model::playing("large", replies);
-    let look = obedient("look", Effect::Read, &stack.ledger);
+    let look = scripted_tool("look", Effect::Read, &stack.ledger);
     stack.play_models(vec![small.tool(), large.tool()]).await;
     stack.work(vec![look]).await;
     let spec = AgentSpec {

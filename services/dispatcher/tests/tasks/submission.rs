@@ -32,7 +32,7 @@ async fn the_intake_stream_takes_tasks() {
     for submission in [good, bad] {
         stack.raw_nats().await.publish(subjects::TASK_INTAKE, &serde_json::to_vec(&submission).unwrap()).await;
     }
-    until("the good task has ended, the bad one is kept aside", async || {
+    until("the good task has ended, the bad one is a dead letter", async || {
         let state =
             sqlx::query_scalar::<_, String>("SELECT state FROM tasks").fetch_optional(stack.db()).await.unwrap();
         let kept =
@@ -67,7 +67,7 @@ async fn agents_come_from_a_file_that_may_change() {
         result.warning.is_some().then_some(result)
     })
     .await;
-    assert_eq!(result.status, SubmitStatus::Accepted, "the agent from before goes on");
+    assert_eq!(result.status, SubmitStatus::Accepted, "the earlier agent stays in use");
     assert!(result.warning.unwrap().contains("agent \"helper\": invalid type"));
     until("all tasks have ended", async || {
         let open = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM tasks WHERE finished_at IS NULL");
@@ -78,7 +78,7 @@ async fn agents_come_from_a_file_that_may_change() {
 }
 
 #[tokio::test]
-async fn a_task_that_nobody_knows_is_an_error() {
+async fn an_unknown_task_is_an_error() {
     let stack = Stack::start().await;
     let get = TaskGet { task: redial_proto::TaskId::generate(), after: 0 };
     let raw = stack.raw_nats().await.request(subjects::TASK_GET, &serde_json::to_vec(&get).unwrap()).await;

@@ -150,7 +150,7 @@ async fn keep_addresses(
             postgres_pid: *postgres.borrow_and_update(),
         };
         if let Err(error) = write_private(&DevAddresses::path(&folder), &addresses) {
-            tracing::warn!(%error, "failed to write the addresses for other commands");
+            tracing::warn!(%error, "Failed to write the addresses for other commands");
         }
         let changed = tokio::select! {
             changed = postgres.changed() => changed,

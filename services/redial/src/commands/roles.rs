@@ -34,7 +34,7 @@ pub(crate) async fn run_worker(
     let mut worker = Worker::new(config).on_ready(ready).add(redial_tools::Tool::echo().pool("echo"));
     let (manifest, models) = (settings.manifest(flags), settings.models(flags));
     if manifest.is_none() && models.is_none() {
-        tracing::info!("found no tools.toml and no models.toml, so this worker has only the tool echo");
+        tracing::info!("Found no tools.toml and no models.toml; this worker has only the tool echo");
     }
     if let Some(manifest) = manifest {
         for tool in redial_tools::load(&manifest).map_err(|error| invalid_manifest(&error))? {

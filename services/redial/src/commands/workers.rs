@@ -16,7 +16,7 @@ pub(crate) async fn run(settings: &Settings, all: bool) -> anyhow::Result<ExitCo
         output::note(if all {
             "no worker has registered yet"
         } else {
-            "no worker is alive; --all lists those that are gone"
+            "no worker is alive; --all lists dead ones, too"
         });
     } else if settings.json() {
         workers.iter().try_for_each(output::json)?;
@@ -44,7 +44,7 @@ fn state(worker: &WorkerRecord) -> &'static str {
     match (worker.alive, worker.draining) {
         (true, false) => "alive",
         (true, true) => "draining",
-        (false, _) => "gone",
+        (false, _) => "dead",
     }
 }
 

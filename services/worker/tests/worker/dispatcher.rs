@@ -45,7 +45,7 @@ pub(crate) struct Script {
     pub(crate) lost: Vec<JobRef>,
     pub(crate) cancelled: Vec<JobRef>,
     pub(crate) request_registration: bool,
-    /// Whether workers are told that their reports are on record.
+    /// Whether workers are notified that their reports are on record.
     pub(crate) ingest: bool,
     /// The task of granted calls.
     pub(crate) task: Option<TaskId>,

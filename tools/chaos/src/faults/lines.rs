@@ -13,9 +13,9 @@ impl Injector {
         let lease = self.fixture.lease;
         let quiet = matches!(damage, Damage::Cut | Damage::Truncate | Damage::Delay);
         // The worker may not reach a dispatcher before its leases end.
-        let harmed = if let (Line::WorkerToNats(n), false) = (line, quiet) { Some(n) } else { None };
-        if let Some(n) = harmed {
-            self.fixture.harm(n);
+        let disturbed = if let (Line::WorkerToNats(n), false) = (line, quiet) { Some(n) } else { None };
+        if let Some(n) = disturbed {
+            self.fixture.disturb(n);
         }
         self.break_line(line, damage);
         let (shortest, longest) = match damage {
@@ -24,11 +24,11 @@ impl Injector {
             _ => (lease / 2, lease + Duration::from_secs(2)),
         };
         tokio::time::sleep(between(shortest, longest, step)).await;
-        self.mend_line(line, damage);
-        if let Some(n) = harmed {
+        self.restore_line(line, damage);
+        if let Some(n) = disturbed {
             self.fixture.healed(n);
         }
-        let outcome = Outcome::recovered(self.works_again(line).await);
+        let outcome = Outcome::recovered(self.recovered(line).await);
         let hole = matches!(damage, Damage::BlackHole | Damage::DeafServer | Damage::DeafClient);
         Ok(if hole { outcome.counts_for(Target::HoleHealed) } else { outcome })
     }
@@ -47,7 +47,7 @@ impl Injector {
         }
     }
 
-    fn mend_line(&self, line: Line, damage: Damage) {
+    fn restore_line(&self, line: Line, damage: Damage) {
         let proxy = self.fixture.proxy(line);
         match damage {
             Damage::Cut | Damage::Truncate => {}
@@ -59,7 +59,7 @@ impl Injector {
     }
 
     /// Waits until the client of a connection gets an answer to something that it sent after this.
-    pub(super) async fn works_again(&self, line: Line) -> Option<Duration> {
+    pub(super) async fn recovered(&self, line: Line) -> Option<Duration> {
         match line {
             Line::WorkerToNats(n) => {
                 let (id, now) = (&self.fixture.workers[n].id, Utc::now());

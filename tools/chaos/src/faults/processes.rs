@@ -27,7 +27,7 @@ impl Injector {
             tokio::time::sleep(super::LOOK).await;
         }
         let patient = self.outage_ended.is_some_and(|ended| ended.elapsed() < RECONNECTION + self.fixture.lease);
-        self.fixture.harm(n);
+        self.fixture.disturb(n);
         self.fixture.workers[n].process.kill().await;
         let killed = Instant::now();
         let mut lost = self.fixture.observer.running_on(&id).await.unwrap_or_default();
@@ -96,8 +96,8 @@ impl Injector {
     pub(super) async fn freeze(&mut self, victim: Victim, step: &Step) -> anyhow::Result<Outcome> {
         let lease = self.fixture.lease;
         if let Victim::Worker(n) = victim {
-            self.fixture.harm(n);
-            self.fixture.stood_still.push(self.fixture.workers[n].id.clone());
+            self.fixture.disturb(n);
+            self.fixture.paused.push(self.fixture.workers[n].id.clone());
         }
         let paused = Paused::new(self.pid(victim));
         tokio::time::sleep(between(lease + Duration::from_millis(300), lease + Duration::from_millis(1500), step))
@@ -108,7 +108,7 @@ impl Injector {
         }
         let now = Utc::now();
         Ok(match victim {
-            Victim::Worker(n) => Outcome::recovered(self.works_again(Line::WorkerToNats(n)).await),
+            Victim::Worker(n) => Outcome::recovered(self.recovered(Line::WorkerToNats(n)).await),
             Victim::Dispatcher(n) => Outcome::recovered(self.answers(Line::DispatcherToPostgres(n)).await),
             Victim::Nats => Outcome::recovered(self.completion(now).await).counts_for(Target::NatsBack),
             Victim::Postgres => Outcome::recovered(self.accepted().await).counts_for(Target::PostgresBack),
@@ -128,7 +128,7 @@ impl Injector {
     pub(super) async fn kill(&mut self, victim: Victim) -> anyhow::Result<()> {
         match victim {
             Victim::Worker(n) => {
-                self.fixture.harm(n);
+                self.fixture.disturb(n);
                 self.fixture.workers[n].process.kill().await;
                 self.fixture.replace_worker(n).await
             }

@@ -15,7 +15,7 @@ impl Injector {
         Ok(Outcome::recovered(self.completion(Utc::now()).await).counts_for(Target::StoreWiped))
     }
 
-    /// The running server goes on acknowledging, and all of that is gone when it starts again.
+    /// The running server continues to acknowledge messages, and all of them are lost when it starts again.
     pub(super) async fn wipe_live_store(&mut self, step: &Step) -> anyhow::Result<Outcome> {
         self.fixture.disk.wipe()?;
         tokio::time::sleep(between(Duration::from_millis(500), Duration::from_millis(2500), step)).await;
@@ -37,7 +37,7 @@ impl Injector {
         Ok(outcome.counts_for(Target::NatsBack).noted(note))
     }
 
-    /// NATS may not find its way back by itself once there is room again: then it is restarted, as an operator would.
+    /// NATS may not recover by itself once there is room again: then it is restarted, as by an operator.
     pub(super) async fn fill_disk(&mut self, step: &Step) -> anyhow::Result<Outcome> {
         if !self.fixture.disk.is_small() {
             let why = "a small disk of its own (tmpfs) is not permitted here; root on Linux may make one";

@@ -28,7 +28,7 @@ impl Injector {
         Outcome::default().noted(format!("{said} messages"))
     }
 
-    /// Whoever runs it dies, and is started again, as a supervisor would.
+    /// The worker that runs it dies and is started again, as by a supervisor.
     pub(super) async fn poison_call(&mut self) -> anyhow::Result<Outcome> {
         self.poisoned += 1;
         let submission = load::poison(self.poisoned);
@@ -48,7 +48,7 @@ impl Injector {
             let over = over.await.is_ok();
             for n in 0..WORKERS {
                 if !self.fixture.workers[n].process.runs() {
-                    self.fixture.harm_since(n, since);
+                    self.fixture.disturbed_since(n, since);
                     self.fixture.replace_worker(n).await?;
                     deaths += 1;
                 }

@@ -34,7 +34,7 @@ pub(super) fn rows(ended: &Ended<'_>) -> Vec<TargetRow> {
         (Target::HoleHealed, "black hole healed → both ends hear each other", 10 * second),
     ];
     let times = times.map(|(target, name, limit)| time(ended, target, name, limit));
-    times.into_iter().chain([burnt(ended), retries(ended), rolling(ended)]).collect()
+    times.into_iter().chain([wasted_attempts(ended), retries(ended), rolling(ended)]).collect()
 }
 
 /// The worst of all recoveries that count.
@@ -60,21 +60,22 @@ fn time(ended: &Ended<'_>, target: Target, name: &str, limit: Duration) -> Targe
     }
 }
 
-fn burnt(ended: &Ended<'_>) -> TargetRow {
-    let burnt = ended.violations.iter().filter(|violation| violation.invariant == Invariant::NoAttemptBurnt).count();
+fn wasted_attempts(ended: &Ended<'_>) -> TargetRow {
+    let wasted_attempts =
+        ended.violations.iter().filter(|violation| violation.invariant == Invariant::NoAttemptLostToOutage).count();
     TargetRow {
-        target: "attempts burnt by outages".to_owned(),
+        target: "attempts lost to outages".to_owned(),
         limit: "0".to_owned(),
-        measured: burnt.to_string(),
-        out_of: unharmed(ended).count(),
-        met: Some(burnt == 0),
+        measured: wasted_attempts.to_string(),
+        out_of: undisturbed(ended).count(),
+        met: Some(wasted_attempts == 0),
     }
 }
 
-/// Attempts of workers to which nothing was done meanwhile.
-fn unharmed<'a>(ended: &'a Ended<'_>) -> impl Iterator<Item = &'a AttemptFacts> {
-    let harmed = &ended.run.injector.fixture.harmed;
-    ended.evidence.attempts().filter(move |attempt| !harmed.iter().any(|harm| harm.touches(attempt)))
+/// Attempts of workers into which no fault was injected during the attempt.
+fn undisturbed<'a>(ended: &'a Ended<'_>) -> impl Iterator<Item = &'a AttemptFacts> {
+    let disturbed = &ended.run.injector.fixture.disturbed;
+    ended.evidence.attempts().filter(move |attempt| !disturbed.iter().any(|disturbance| disturbance.touches(attempt)))
 }
 
 /// How much an outage of a tool is amplified.
@@ -107,10 +108,10 @@ fn rolling(ended: &Ended<'_>) -> TargetRow {
     let during = |attempt: &AttemptFacts| {
         windows.iter().any(|(from, until)| attempt.ended_at >= *from && attempt.started_at <= *until)
     };
-    let attempts = || unharmed(ended).filter(|attempt| during(attempt));
+    let attempts = || undisturbed(ended).filter(|attempt| during(attempt));
     let lost = attempts().filter(|attempt| attempt.class.as_deref() == Some("lost")).count();
-    let surprising = ended.surprising.iter().filter_map(|(call, _)| ended.evidence.calls.get(call));
-    let failed = surprising.filter(|call| call.attempts.iter().any(during)).count();
+    let unexpected = ended.unexpected.iter().filter_map(|(call, _)| ended.evidence.calls.get(call));
+    let failed = unexpected.filter(|call| call.attempts.iter().any(during)).count();
     TargetRow {
         target: "rolling restart of everything: attempts lost, calls failed".to_owned(),
         limit: "0, 0".to_owned(),

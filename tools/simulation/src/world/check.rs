@@ -88,7 +88,7 @@ impl World {
         let claims = self.ledger.given_up.iter().filter(|grant| grant.job.call == call).count();
         if lost && claims < 2 && self.setup.calm && !self.ledger.disturbed[usize::from(row.worker)] {
             let found = || format!("attempt {attempt} of call {call} is lost, and its worker did not die");
-            self.report_violation(Invariant::NoAttemptBurnt, found);
+            self.report_violation(Invariant::NoAttemptLostToOutage, found);
         }
     }
 

@@ -231,7 +231,7 @@ impl World {
         }
     }
 
-    /// A paused process goes on: it first stops the tools whose lease has ended.
+    /// A paused process resumes: it first stops the tools whose lease has ended.
     pub(super) fn resume(&mut self, w: usize) {
         self.log(|| format!("worker {w} is resumed"));
         self.workers[w].paused = false;

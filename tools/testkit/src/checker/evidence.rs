@@ -1,4 +1,4 @@
-//! What stands in the database, read without the store's help.
+//! The contents of the database, read without the store.
 
 use std::collections::HashMap;
 

@@ -13,37 +13,37 @@ use super::{
     memory,
     violation::{Invariant, Subject, Violation},
 };
-use crate::{Deed, Entry};
+use crate::{Entry, ToolEvent};
 
 /// What a rule finds wrong with a call.
 type Finding = Option<(Invariant, String)>;
 
 /// Every invariant that does not hold, by call.
 pub fn check(evidence: &Evidence, claims: &Claims) -> Vec<Violation> {
-    let mut deeds: HashMap<CallId, Vec<&Entry>> = HashMap::new();
-    for entry in &claims.deeds {
-        deeds.entry(entry.call).or_default().push(entry);
+    let mut entries: HashMap<CallId, Vec<&Entry>> = HashMap::new();
+    for entry in &claims.tool_events {
+        entries.entry(entry.call).or_default().push(entry);
     }
     let none = Vec::new();
-    let mut violations = unkept_promises(evidence, claims, &deeds);
+    let mut violations = broken_guarantees(evidence, claims, &entries);
     // Tools that record what they do in the ledger.
-    let recorded: HashSet<&str> = deeds.keys().filter_map(|id| Some(evidence.calls.get(id)?.tool.as_str())).collect();
+    let recorded: HashSet<&str> = entries.keys().filter_map(|id| Some(evidence.calls.get(id)?.tool.as_str())).collect();
     for call in evidence.calls.values() {
-        let deeds = deeds.get(&call.id).unwrap_or(&none);
+        let entries = entries.get(&call.id).unwrap_or(&none);
         let findings = [
             lives(call, claims),
             gaps(call),
             too_many_attempts(call),
             more_than_one_outcome(call),
             success_without_output(call),
-            effects_beyond_attempts(call, deeds),
-            success_without_effect(call, deeds, &recorded),
-            more_than_one_key(deeds),
-            unsafe_twice(call, deeds),
+            effects_beyond_attempts(call, entries),
+            success_without_effect(call, entries, &recorded),
+            more_than_one_key(entries),
+            unsafe_twice(call, entries),
             overlapping_leases(call),
             too_early(call),
-            overlapping_executions(call, deeds, claims),
-            burnt(call, deeds, claims),
+            overlapping_executions(call, entries, claims),
+            wasted_attempts(call, entries, claims),
         ];
         let found = findings.into_iter().flatten();
         violations.extend(found.map(|(invariant, found)| Violation {
@@ -58,8 +58,8 @@ pub fn check(evidence: &Evidence, claims: &Claims) -> Vec<Violation> {
     violations
 }
 
-/// What users were told and the tables contradict.
-fn unkept_promises(evidence: &Evidence, claims: &Claims, deeds: &HashMap<CallId, Vec<&Entry>>) -> Vec<Violation> {
+/// What users received and the tables contradict.
+fn broken_guarantees(evidence: &Evidence, claims: &Claims, entries: &HashMap<CallId, Vec<&Entry>>) -> Vec<Violation> {
     let mut violations = Vec::new();
     let mut add = |invariant, call, found| violations.push(Violation { invariant, about: Subject::Call(call), found });
     for (id, key) in &claims.acknowledged {
@@ -73,7 +73,7 @@ fn unkept_promises(evidence: &Evidence, claims: &Claims, deeds: &HashMap<CallId,
         }
     }
     let keys: HashSet<&str> = evidence.calls.values().filter_map(|call| call.key.as_deref()).collect();
-    for key in claims.taken_in.iter().filter(|key| !keys.contains(key.as_str())) {
+    for key in claims.intake_keys.iter().filter(|key| !keys.contains(key.as_str())) {
         let found = format!("key {key:?} was acknowledged by the intake stream and is not on record");
         violations.push(Violation { invariant: Invariant::AcknowledgedExists, about: Subject::Submission, found });
     }
@@ -84,7 +84,7 @@ fn unkept_promises(evidence: &Evidence, claims: &Claims, deeds: &HashMap<CallId,
             let found = format!("attempt {} started at {}, cancelled at {when}", late.attempt, late.started_at);
             add(Invariant::NothingAfterCancel, *id, found);
         }
-        let started = deeds.get(id).into_iter().flatten().filter(|e| e.deed == Deed::Started && e.at > *when);
+        let started = entries.get(id).into_iter().flatten().filter(|e| e.event == ToolEvent::Started && e.at > *when);
         for late in started.filter(|e| !attempts().any(|attempt| was_under_way(attempt, e, *when))) {
             let found = format!("the tool began attempt {} at {}, cancelled at {when}", late.attempt, late.at);
             add(Invariant::NothingAfterCancel, *id, found);
@@ -93,7 +93,7 @@ fn unkept_promises(evidence: &Evidence, claims: &Claims, deeds: &HashMap<CallId,
     violations
 }
 
-/// The cancel found the attempt running, and was answered so: its grant was on the way to the worker, which can be told to
+/// The cancel found the attempt running, and was answered so: its grant was on the way to the worker, which can be asked to
 /// stop only after that. Once the attempt has ended on record, nothing of it may start.
 fn was_under_way(attempt: &AttemptFacts, start: &Entry, cancelled: DateTime<Utc>) -> bool {
     attempt.attempt == start.attempt && attempt.started_at <= cancelled && attempt.ended_at >= start.at
@@ -142,11 +142,12 @@ fn success_without_output(call: &CallFacts) -> Finding {
 
 /// An execution that its own worker stopped is left out: a tool that may run twice is then given back, and runs again
 /// under the same number.
-fn effects_beyond_attempts(call: &CallFacts, deeds: &[&Entry]) -> Finding {
+fn effects_beyond_attempts(call: &CallFacts, entries: &[&Entry]) -> Finding {
     let stopped: HashSet<Uuid> =
-        deeds.iter().filter(|entry| entry.deed == Deed::Stopped).map(|entry| entry.execution).collect();
+        entries.iter().filter(|entry| entry.event == ToolEvent::Stopped).map(|entry| entry.execution).collect();
     let mut seen = HashSet::new();
-    let effects = deeds.iter().filter(|entry| entry.deed == Deed::Effect && !stopped.contains(&entry.execution));
+    let effects =
+        entries.iter().filter(|entry| entry.event == ToolEvent::Effect && !stopped.contains(&entry.execution));
     let mut wrong = effects.filter(|entry| !(1..=call.attempt).contains(&entry.attempt) || !seen.insert(entry.attempt));
     wrong.next().map(|entry| {
         let found = format!("{} attempts on record, one more effect in attempt {}", call.attempt, entry.attempt);
@@ -154,21 +155,21 @@ fn effects_beyond_attempts(call: &CallFacts, deeds: &[&Entry]) -> Finding {
     })
 }
 
-fn success_without_effect(call: &CallFacts, deeds: &[&Entry], recorded: &HashSet<&str>) -> Finding {
-    let done = || deeds.iter().any(|entry| entry.deed == Deed::Effect && entry.attempt == call.attempt);
+fn success_without_effect(call: &CallFacts, entries: &[&Entry], recorded: &HashSet<&str>) -> Finding {
+    let done = || entries.iter().any(|entry| entry.event == ToolEvent::Effect && entry.attempt == call.attempt);
     (call.state == CallState::Succeeded && recorded.contains(call.tool.as_str()) && !done()).then(|| {
         let found = format!("attempt {} succeeded, and the tool {} did nothing in it", call.attempt, call.tool);
         (Invariant::EffectsWithinAttempts, found)
     })
 }
 
-fn more_than_one_key(deeds: &[&Entry]) -> Finding {
-    let keys: HashSet<&str> = deeds.iter().map(|entry| entry.key.as_str()).collect();
+fn more_than_one_key(entries: &[&Entry]) -> Finding {
+    let keys: HashSet<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
     (keys.len() > 1).then(|| (Invariant::OneKey, format!("its attempts carried the keys {keys:?}")))
 }
 
-fn unsafe_twice(call: &CallFacts, deeds: &[&Entry]) -> Finding {
-    let effects = deeds.iter().filter(|entry| entry.deed == Deed::Effect).count();
+fn unsafe_twice(call: &CallFacts, entries: &[&Entry]) -> Finding {
+    let effects = entries.iter().filter(|entry| entry.event == ToolEvent::Effect).count();
     (call.effect == Effect::Unsafe && effects > 1)
         .then(|| (Invariant::UnsafeOnce, format!("the unsafe tool {} had its effect {effects} times", call.tool)))
 }
@@ -192,16 +193,16 @@ fn too_early(call: &CallFacts) -> Finding {
 
 /// Executions whose process was killed have no end in the ledger, and are left out; so are those of a process that stood
 /// still.
-fn overlapping_executions(call: &CallFacts, deeds: &[&Entry], claims: &Claims) -> Finding {
-    let stood_still = |number: u32| {
+fn overlapping_executions(call: &CallFacts, entries: &[&Entry], claims: &Claims) -> Finding {
+    let paused = |number: u32| {
         let mut attempts = call.attempts.iter().filter(|attempt| attempt.attempt == number);
-        attempts.any(|attempt| claims.stood_still.contains(&attempt.worker))
+        attempts.any(|attempt| claims.paused.contains(&attempt.worker))
     };
     let end = |start: &Entry| {
-        let mut ends = deeds.iter().filter(|entry| matches!(entry.deed, Deed::Ended | Deed::Stopped));
+        let mut ends = entries.iter().filter(|entry| matches!(entry.event, ToolEvent::Ended | ToolEvent::Stopped));
         ends.find(|entry| entry.execution == start.execution).map(|entry| entry.at)
     };
-    let starts = deeds.iter().filter(|entry| entry.deed == Deed::Started && !stood_still(entry.attempt));
+    let starts = entries.iter().filter(|entry| entry.event == ToolEvent::Started && !paused(entry.attempt));
     let mut spans: Vec<_> = starts.filter_map(|start| Some((start.at, end(start)?, start.attempt))).collect();
     spans.sort_unstable();
     spans.windows(2).find(|pair| pair[1].0 < pair[0].1).map(|pair| {
@@ -210,15 +211,15 @@ fn overlapping_executions(call: &CallFacts, deeds: &[&Entry], claims: &Claims) -
     })
 }
 
-fn burnt(call: &CallFacts, deeds: &[&Entry], claims: &Claims) -> Finding {
+fn wasted_attempts(call: &CallFacts, entries: &[&Entry], claims: &Claims) -> Finding {
     let is_unsafe = call.effect == Effect::Unsafe;
-    let stopped = |number| deeds.iter().any(|entry| entry.deed == Deed::Stopped && entry.attempt == number);
+    let stopped = |number| entries.iter().any(|entry| entry.event == ToolEvent::Stopped && entry.attempt == number);
     let may_be_lost = |attempt: &&AttemptFacts| {
-        claims.harmed.iter().any(|harm| harm.touches(attempt)) || is_unsafe && stopped(attempt.attempt)
+        claims.disturbed.iter().any(|disturbance| disturbance.touches(attempt)) || is_unsafe && stopped(attempt.attempt)
     };
     let mut lost = call.attempts.iter().filter(|attempt| attempt.class.as_deref() == Some("lost"));
     lost.find(|attempt| !may_be_lost(attempt)).map(|attempt| {
         let found = format!("attempt {} of {} was lost, and that worker did not die", attempt.attempt, attempt.worker);
-        (Invariant::NoAttemptBurnt, found)
+        (Invariant::NoAttemptLostToOutage, found)
     })
 }

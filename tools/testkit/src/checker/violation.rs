@@ -29,9 +29,9 @@ pub enum Invariant {
     NothingAfterCancel,
     /// Every attempt of a call carries the same idempotency key.
     OneKey,
-    /// An outage of NATS or Postgres alone burns no attempt: an attempt is lost only if its worker died or could not be
-    /// reached. Nobody knows how far an `unsafe` tool came that a living worker had to stop: that may be lost, too.
-    NoAttemptBurnt,
+    /// An outage of NATS or Postgres alone costs no attempt: an attempt is lost only if its worker died or could not be
+    /// reached. How far an `unsafe` tool came that a live worker had to stop is unknown: that may be lost, too.
+    NoAttemptLostToOutage,
     /// No attempt starts before the retry was due.
     RetriesWhenDue,
     /// After the drain every task has ended.
@@ -62,7 +62,7 @@ impl Invariant {
         Self::LeasesApart,
         Self::NothingAfterCancel,
         Self::OneKey,
-        Self::NoAttemptBurnt,
+        Self::NoAttemptLostToOutage,
         Self::RetriesWhenDue,
         Self::EveryTaskEnds,
         Self::StepsWithoutGaps,
@@ -91,7 +91,7 @@ pub enum Subject {
     Call(CallId),
     /// A task, or its conversation.
     Task(TaskId),
-    /// A submission that nobody was told the id of.
+    /// A submission whose id no client received.
     Submission,
 }
 

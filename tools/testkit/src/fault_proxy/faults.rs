@@ -1,4 +1,4 @@
-//! What a proxy does to connections, and what it sees of them.
+//! The faults of a proxy's connections, and what it observes of them.
 
 use std::{net::SocketAddr, time::Duration};
 

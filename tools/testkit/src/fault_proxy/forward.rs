@@ -27,7 +27,7 @@ pub(super) async fn forward(mut client: TcpStream, faults: watch::Receiver<Fault
         let (from_server, to_server) = server.split();
         let there = Way { to: Side::Server, faults: faults.clone(), tears: begin.tears, asked: &asked, traffic };
         let back = Way { to: Side::Client, faults: faults.clone(), tears: begin.tears, asked: &asked, traffic };
-        // Torn in one direction, it is over in both; closed in one, it may go on in the other.
+        // Torn in one direction, it is over in both; closed in one, it may stay open in the other.
         let both = async {
             let (there, back) = (there.pump(from_client, to_server), back.pump(from_server, to_client));
             tokio::pin!(there, back);

@@ -11,7 +11,7 @@ pub struct Request {
     pub method: String,
     /// Without the query.
     pub path: String,
-    /// What stands after `?`, undecoded; empty if nothing.
+    /// The query after `?`, undecoded; empty if there is none.
     pub query: String,
     /// In order; names in lower case.
     pub headers: Vec<(String, String)>,

@@ -42,7 +42,7 @@ impl Stack {
         result.call.unwrap()
     }
 
-    /// Submits many calls; an error means that nobody knows what became of them.
+    /// Submits many calls; after an error it is unknown whether they were accepted.
     pub async fn try_submit_all(&self, submissions: &[Submission]) -> Result<Vec<SubmitResult>, QueueError> {
         let calls = submissions.iter().map(|one| serde_json::value::to_raw_value(one).unwrap()).collect();
         let batch = SubmitBatch { calls };
@@ -63,13 +63,13 @@ impl Stack {
         results.into_iter().map(accepted).collect()
     }
 
-    /// Puts a call on the intake stream, under a key: nobody learns its id.
-    pub async fn take_in(&self, submission: &Submission) {
+    /// Puts a call on the intake stream, under a key: no client learns its id.
+    pub async fn submit_to_intake(&self, submission: &Submission) {
         self.queue().put(subjects::INTAKE, submission).await.unwrap();
-        self.claims().taken_in.push(submission.key.clone().expect("a key, by which it can be found again"));
+        self.claims().intake_keys.push(submission.key.clone().expect("a key, by which it can be found again"));
     }
 
-    /// Where a call stands.
+    /// The state of a call.
     pub async fn get(&self, call: CallId) -> CallView {
         self.queue().request(subjects::GET, &GetRequest { call }, ANSWER).await.unwrap()
     }

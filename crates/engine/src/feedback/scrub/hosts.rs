@@ -127,7 +127,7 @@ fn is_service_with_port(hit: &Hit<'_>) -> bool {
     hit.stands_alone() && is_port && (is_machine || SERVICES.contains(&name.to_ascii_lowercase().as_str()))
 }
 
-/// A word that is no word of a sentence.
+/// A token that does not belong to a sentence.
 fn looks_like_a_machine(hit: &Hit<'_>) -> bool {
     let name = hit.piece();
     name.contains(|c: char| c.is_ascii_alphabetic())

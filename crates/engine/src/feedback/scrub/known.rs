@@ -35,7 +35,7 @@ const SCHEMA_RULES: [&str; 24] = [
     "propertyNames",
 ];
 
-/// Texts that the model sent, or was told with the tool.
+/// Texts that the model sent, or received with the tool.
 #[derive(Debug)]
 pub struct Known<'a> {
     sent: &'a str,
@@ -60,7 +60,7 @@ impl<'a> Known<'a> {
         Self::new("", &[])
     }
 
-    /// True if the model knows this piece, as words of their own. A schema is no place to learn secrets from.
+    /// True if the model knows this piece, as words of their own. A secret in a schema is not known to the model.
     pub(super) fn holds(&self, piece: &str, kind: Kind) -> bool {
         let texts = self.texts.get_or_init(|| self.collect());
         texts.sent.iter().any(|text| holds(text, piece))
@@ -108,7 +108,7 @@ fn strings(value: &Value, take: &mut impl FnMut(&str)) {
     }
 }
 
-/// True if the piece stands in the text and is no part of a longer word there.
+/// True if the text contains the piece, and not as part of a longer word.
 fn holds(text: &str, piece: &str) -> bool {
     let is_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     text.match_indices(piece).any(|(at, _)| {

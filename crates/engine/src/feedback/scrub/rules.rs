@@ -1,4 +1,4 @@
-//! What is taken out of a text, and in which order.
+//! What is removed from a text, and in which order.
 
 use std::sync::LazyLock;
 

@@ -2,7 +2,7 @@
 
 use super::rule::{Hit, Kind, Rule, any};
 
-/// Keys of services that can be told by their form.
+/// Keys of services that have a known form.
 const FORMS: [&str; 14] = [
     r"(?:sk|pk|rk)[-_][A-Za-z0-9_-]{10,}",
     r"gh[pousr]_[A-Za-z0-9]{16,}",
@@ -81,7 +81,7 @@ pub(super) fn random() -> Rule {
     })
 }
 
-/// The secret stands behind the scheme, or was taken out there.
+/// The secret follows the scheme, or was removed there.
 fn is_no_scheme(hit: &Hit<'_>) -> bool {
     const SCHEMES: [&str; 6] = ["bearer", "basic", "digest", "token", "negotiate", "apikey"];
     !SCHEMES.contains(&hit.piece().to_ascii_lowercase().as_str())

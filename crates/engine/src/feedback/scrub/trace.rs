@@ -42,7 +42,7 @@ enum Inside {
     Nothing,
     /// Indented lines are frames.
     Python,
-    /// Everything up to an empty line is frames.
+    /// Every line up to an empty one is a frame.
     Go,
     /// Lines that are indented or begin with a number are frames.
     Rust,
@@ -67,7 +67,7 @@ impl Inside {
         }
     }
 
-    /// True for a line that is part of a trace and no message.
+    /// True for a line that is part of a trace and not of a message.
     fn hides(self, line: &str) -> bool {
         match self {
             Self::Nothing => false,
@@ -110,7 +110,7 @@ fn is_marker(plain: &str) -> bool {
     plain.contains('^') && plain.bytes().all(|byte| matches!(byte, b'^' | b'~' | b' '))
 }
 
-/// A message without what stands before it in the first line of a trace.
+/// A message without the prefix in the first line of a trace.
 fn without_prefix(plain: &str) -> &str {
     if let Some(thrown) = plain.strip_prefix("Exception in thread ") {
         return thrown.split_once("\" ").map_or(thrown, |(_, message)| message);
@@ -118,7 +118,7 @@ fn without_prefix(plain: &str) -> &str {
     if plain.starts_with("thread '")
         && let Some((_, place)) = plain.split_once(" panicked at ")
     {
-        // Until 2023 the message stood here in quotes, before the place; now it is the next line.
+        // Until 2023 the message stood here in quotes, before the position; now it is the next line.
         let quoted = place.strip_prefix('\'').and_then(|rest| rest.rsplit_once("', "));
         return quoted.map_or("", |(message, _)| message);
     }

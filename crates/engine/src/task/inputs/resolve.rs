@@ -30,7 +30,7 @@ pub(crate) struct Shown<'a> {
     pub(crate) conversation: &'a Conversation,
     /// Longest tool result, in bytes.
     pub(crate) result_bytes: u32,
-    /// Language of what it is told.
+    /// Language of the texts for it.
     pub(crate) language: Language,
 }
 
@@ -94,7 +94,7 @@ impl<'a> Resolver<'a> {
             Some(offer) => {
                 self.run(call, renamed, offer, shown).unwrap_or_else(|failure| refused(Some(offer), failure))
             }
-            None => refused(None, self.internal("the offer is gone")),
+            None => refused(None, self.internal("the offer is not on record")),
         }
     }
 

@@ -52,7 +52,7 @@ pub(super) fn request(
     Ok(text)
 }
 
-/// What goes on record in place of a request that could not be made.
+/// The record of a request that could not be made.
 pub(super) fn empty_request(run: &TaskRun, turn: &WantedTurn) -> String {
     json(&turn_request(run, turn, Default::default(), Vec::new())).unwrap_or_else(|_| "{}".to_owned())
 }
@@ -91,7 +91,7 @@ fn offer(tool: &Tool) -> ToolOffer {
     }
 }
 
-/// The model has used the built-in tool before: it must not be gone now.
+/// The model has used the built-in tool before: the tool must stay offered.
 fn has_read_on(messages: &[StoredMessage]) -> bool {
     messages.iter().any(|stored| stored.message.calls.iter().any(|call| call.tool == READ_RESULT))
 }

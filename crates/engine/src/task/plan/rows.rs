@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{accept::unknown_spec, tools::Tools};
 
-/// A tool call that the state machine wants. One of a tool that is gone by now is refused.
+/// A tool call that the state machine wants. It is refused if its tool is no longer registered.
 pub(super) fn tool(record: &TaskRecord, call: WantedCall, tools: &Tools) -> NewCall {
     let known = tools.get(&call.tool).filter(|tool| !tool.is_model());
     let spec = known.map_or_else(|| unknown_spec(&printable(&call.tool)), |tool| tool.spec.clone());
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_a_model_wrote_is_kept_as_json() {
+    fn any_text_of_a_model_is_stored_as_json() {
         for (written, kept) in [
             (r#"{"a": 1}"#, r#"{"a": 1}"#),
             (r#"{"a": 1"#, r#""{\"a\": 1""#),

@@ -58,7 +58,7 @@ async fn next<T: DeserializeOwned>(messages: &mut Subscription) -> T {
     loop {
         match messages.next().await.as_deref().map(serde_json::from_slice) {
             Some(Ok(message)) => return message,
-            Some(Err(error)) => tracing::debug!(%error, "ignored a message that could not be parsed"),
+            Some(Err(error)) => tracing::debug!(%error, "Ignored a message that could not be parsed"),
             None => std::future::pending().await,
         }
     }

@@ -27,7 +27,7 @@ impl Out {
         }
     }
 
-    /// A closed pipe is no error.
+    /// A closed pipe is not an error.
     fn write(self, text: &str) {
         let bytes = text.as_bytes();
         let _ = match self {

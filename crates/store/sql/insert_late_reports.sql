@@ -1,4 +1,4 @@
--- Keeps late reports, except those whose attempt ended with just that report: they were only sent twice.
+-- Stores late reports, except those whose attempt ended with just that report: they were only sent twice.
 INSERT INTO late_reports (call_id, attempt, worker, class, message, output)
 SELECT i.id, i.attempt, i.worker, i.class, i.message, i.output::json
 FROM UNNEST($1::uuid[], $2::int[], $3::text[], $4::text[], $5::text[], $6::text[])

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use crate::{Deed, Ledger, Process};
+use crate::{Ledger, Process, ToolEvent};
 
 /// The tool's arguments. Every field may be absent; without any it answers `{"attempt": n}`.
 #[derive(Debug, Default, Deserialize)]
@@ -23,13 +23,13 @@ struct Orders {
     fail: Option<ErrorClass>,
     /// … in so many first attempts; without it in every one.
     times: Option<u32>,
-    /// Fail before the effect, and say so.
+    /// Fail before the effect, with `effect_possible` false.
     harmless: bool,
     /// Ask for this pause when failing.
     retry_after_ms: Option<u64>,
     /// Wait so long before the effect.
     before_ms: u64,
-    /// Go on only when this file exists.
+    /// Wait until this file exists.
     hold: Option<PathBuf>,
     /// Be `unavailable`, without any effect, as long as this file exists.
     down_while: Option<PathBuf>,
@@ -41,28 +41,28 @@ struct Orders {
     output: Option<String>,
 }
 
-/// A tool that obeys its arguments and records what it does.
-pub fn obedient(name: &str, effect: Effect, ledger: &Ledger) -> Tool {
+/// A tool that does what its arguments say and records what it does.
+pub fn scripted_tool(name: &str, effect: Effect, ledger: &Ledger) -> Tool {
     let retry = RetryPolicy { initial_ms: 50, factor: 2.0, cap_ms: 300, max_attempts: 20, deadline_ms: 120_000 };
     let spec = ToolSpec { effect, retry, ..ToolSpec::named(name) };
-    Tool::from_handler(spec, Obedient(ledger.clone()))
+    Tool::from_handler(spec, ScriptedTool(ledger.clone()))
 }
 
-struct Obedient(Ledger);
+struct ScriptedTool(Ledger);
 
-impl Handler for Obedient {
+impl Handler for ScriptedTool {
     fn run(&self, context: Context, arguments: Box<RawValue>) -> BoxFuture<'static, ToolResult> {
         let ledger = self.0.clone();
         async move {
             let orders: Orders = serde_json::from_str(arguments.get())
                 .map_err(|error| Failure::new(ErrorClass::InvalidArguments, error.to_string()).without_effect())?;
-            obey(&orders, Recorder::new(ledger, context)).await
+            follow(&orders, Recorder::new(ledger, context)).await
         }
         .boxed()
     }
 }
 
-async fn obey(orders: &Orders, mut recorder: Recorder) -> ToolResult {
+async fn follow(orders: &Orders, mut recorder: Recorder) -> ToolResult {
     tokio::time::sleep(Duration::from_millis(orders.before_ms)).await;
     while orders.hold.as_ref().is_some_and(|file| !file.exists()) {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -71,7 +71,7 @@ async fn obey(orders: &Orders, mut recorder: Recorder) -> ToolResult {
         std::process::abort();
     }
     if orders.down_while.as_ref().is_some_and(|file| file.exists()) {
-        recorder.note(Deed::Ended);
+        recorder.note(ToolEvent::Ended);
         recorder.done = true;
         return Err(Failure::new(ErrorClass::Unavailable, "told to be down").without_effect());
     }
@@ -82,10 +82,10 @@ async fn obey(orders: &Orders, mut recorder: Recorder) -> ToolResult {
         Failure { retry_after_ms: orders.retry_after_ms, ..failure }
     });
     if failure.as_ref().is_none_or(|failure| failure.effect_possible) {
-        recorder.note(Deed::Effect);
+        recorder.note(ToolEvent::Effect);
     }
     tokio::time::sleep(Duration::from_millis(orders.after_ms)).await;
-    recorder.note(Deed::Ended);
+    recorder.note(ToolEvent::Ended);
     recorder.done = true;
     if let Some(failure) = failure {
         return Err(failure);
@@ -105,19 +105,19 @@ struct Recorder {
 impl Recorder {
     fn new(ledger: Ledger, context: Context) -> Self {
         let recorder = Self { ledger, context, execution: Uuid::new_v4(), done: false };
-        recorder.note(Deed::Started);
+        recorder.note(ToolEvent::Started);
         recorder
     }
 
-    fn note(&self, deed: Deed) {
-        self.ledger.note(deed, &self.context, self.execution);
+    fn note(&self, event: ToolEvent) {
+        self.ledger.note(event, &self.context, self.execution);
     }
 }
 
 impl Drop for Recorder {
     fn drop(&mut self) {
         if !self.done {
-            self.note(Deed::Stopped);
+            self.note(ToolEvent::Stopped);
         }
     }
 }
@@ -127,16 +127,16 @@ const LEDGER: &str = "OBEDIENT_WORKER_LEDGER";
 const GRACE: &str = "OBEDIENT_WORKER_GRACE_MS";
 const SLOTS: u32 = 16;
 
-/// An ignored test named `obedient_worker` must call this, so that [`start_obedient_worker`] can run it as a process of
-/// its own: a worker with an obedient tool of each effect, named after it. Drains on SIGTERM. Started otherwise (by
+/// An ignored test named `scripted_worker` must call this, so that [`start_scripted_worker`] can run it as a process of
+/// its own: a worker with a scripted tool of each effect, named after it. Drains on SIGTERM. Started otherwise (by
 /// `cargo test -- --ignored`) it does nothing.
-pub async fn run_obedient_worker() {
+pub async fn run_scripted_worker() {
     let (Ok(nats), Ok(ledger)) = (std::env::var(NATS), std::env::var(LEDGER)) else { return };
     let ledger = Ledger::open(Path::new(&ledger));
     let grace = std::env::var(GRACE).unwrap().parse().unwrap();
     let config =
-        WorkerConfig { slots: SLOTS, drain_grace: Duration::from_millis(grace), ..WorkerConfig::new(nats, "obedient") };
-    let tools = Effect::ALL.map(|effect| obedient(effect.as_str(), effect, &ledger));
+        WorkerConfig { slots: SLOTS, drain_grace: Duration::from_millis(grace), ..WorkerConfig::new(nats, "scripted") };
+    let tools = Effect::ALL.map(|effect| scripted_tool(effect.as_str(), effect, &ledger));
     let worker = tools.into_iter().fold(Worker::new(config), Worker::add);
     let shutdown = CancellationToken::new();
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).unwrap();
@@ -148,10 +148,10 @@ pub async fn run_obedient_worker() {
     worker.run(shutdown).await.unwrap();
 }
 
-/// Starts this test program as a worker; see [`run_obedient_worker`].
-pub fn start_obedient_worker(nats_url: &str, ledger: &Ledger, grace: Duration) -> Process {
+/// Starts this test program as a worker; see [`run_scripted_worker`].
+pub fn start_scripted_worker(nats_url: &str, ledger: &Ledger, grace: Duration) -> Process {
     Process::start(std::env::current_exe().unwrap(), |command| {
-        command.args(["obedient_worker", "--exact", "--ignored", "--nocapture", "--test-threads=1"]);
+        command.args(["scripted_worker", "--exact", "--ignored", "--nocapture", "--test-threads=1"]);
         command.env(NATS, nats_url).env(LEDGER, ledger.path()).env(GRACE, grace.as_millis().to_string());
     })
 }
