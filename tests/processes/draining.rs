@@ -77,7 +77,7 @@ async fn a_dispatcher_that_is_stopped_under_load_loses_nothing() {
     let (mut leaving, staying) = (dispatcher(), dispatcher());
     leaving.line("Dispatcher started").await;
     staying.line("Dispatcher started").await;
-    let worker = start_obedient_worker(stack.servers.nats_url(), &stack.ledger, Duration::from_secs(30));
+    let worker = start_scripted_worker(stack.servers.nats_url(), &stack.ledger, Duration::from_secs(30));
     stack.offered(&Effect::ALL.map(Effect::as_str)).await;
     for round in 0..3 {
         let one = |n: u64| Submission::new("unsafe", arguments(json!({"n": n, "before_ms": n % 20})));
