@@ -143,7 +143,7 @@ async fn dead_letters(fixture: &Fixture) {
 #[tokio::test]
 async fn calls_are_cancelled() {
     let fixture = Fixture::start(&[("hang", "read"), ("quick", "read")]).await;
-    fixture.http.script("/hang", [Reply::status(200).after(Duration::from_secs(3600))]);
+    fixture.http.script("/hang", [Reply::status(200).after(Duration::from_hours(1))]);
     fixture.http.script("/quick", [Reply::json("1")]);
 
     let hang = fixture.out(&["call", "hang", "--key", "h"]).await.trim().to_owned();
@@ -236,7 +236,7 @@ async fn many_by_a_filter(fixture: &Fixture) {
     assert_in_order(&fixture.out(&["submit", &path]).await, &["1010 accepted"]);
     let mut ended = HashSet::new();
     while ended.len() < MANY {
-        let end = tokio::time::timeout(Duration::from_secs(60), ends.next()).await.unwrap().unwrap();
+        let end = tokio::time::timeout(Duration::from_mins(1), ends.next()).await.unwrap().unwrap();
         let view: Value = serde_json::from_slice(&end).unwrap();
         ended.insert(view["call"].as_str().unwrap().to_owned());
     }

@@ -21,7 +21,7 @@ const MOST_LIVE: usize = 250;
 const DISPATCHERS: usize = 2;
 const WORKERS: usize = 3;
 /// How long the whole test may take.
-const LONG: Duration = Duration::from_secs(120);
+const LONG: Duration = Duration::from_mins(2);
 
 #[tokio::test]
 #[ignore = "a process that the other test starts"]

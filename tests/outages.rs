@@ -10,7 +10,7 @@ use redial_store::{Purpose, Store, StoreConfig};
 use redial_testkit::{FaultProxy, Paused, Servers, Side, Stack, ToolEvent, arguments, scripted_tool, unique_path};
 use serde_json::json;
 
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 /// Longer than an outage takes here: workers renew in time.
 const LEASE: Duration = Duration::from_secs(12);
 

@@ -34,7 +34,7 @@ async fn start_worker(stack: &Stack, python: &python::Python, grace: Duration, n
 /// A stack with one Python worker with a long grace.
 async fn with_worker(python: &python::Python) -> (Stack, Process) {
     let stack = Stack::start().await;
-    let worker = start_worker(&stack, python, Duration::from_secs(60), &unique_path("notes")).await;
+    let worker = start_worker(&stack, python, Duration::from_mins(1), &unique_path("notes")).await;
     (stack, worker)
 }
 
@@ -162,7 +162,7 @@ async fn after_a_kill_another_worker_runs_the_call_again() {
     let call = stack.accepted(&read_greeting(port)).await;
     let (_connection, _) = listener.accept().await.unwrap();
     killed.kill().await;
-    let other = start_worker(&stack, &python, Duration::from_secs(60), &unique_path("notes")).await;
+    let other = start_worker(&stack, &python, Duration::from_mins(1), &unique_path("notes")).await;
     greet(listener.accept().await.unwrap().0).await;
     assert_eq!(stack.output(call).await, r#"{"greeting":"220 hello","attempt":2}"#);
     let evidence = finish(stack, other).await;
@@ -179,7 +179,7 @@ async fn a_worker_that_lost_its_lease_while_suspended_reports_nothing() {
     let call = stack.accepted(&read_greeting(port)).await;
     let (mut first, _) = listener.accept().await.unwrap();
     sleeper.pause();
-    let other = start_worker(&stack, &python, Duration::from_secs(60), &unique_path("notes")).await;
+    let other = start_worker(&stack, &python, Duration::from_mins(1), &unique_path("notes")).await;
     greet(listener.accept().await.unwrap().0).await;
     assert_eq!(stack.output(call).await, r#"{"greeting":"220 hello","attempt":2}"#);
     sleeper.resume();
@@ -209,7 +209,7 @@ async fn sigterm_lets_quick_calls_finish_and_releases_slow_ones() {
     assert!(leaving.ended().await.success(), "{}", leaving.output());
     assert_eq!(stack.get(quick_call).await.state, CallState::Succeeded, "on record before the process ends");
     assert_eq!(stack.get(slow_call).await.state, CallState::Ready, "given back");
-    let staying = start_worker(&stack, &python, Duration::from_secs(60), &notes).await;
+    let staying = start_worker(&stack, &python, Duration::from_mins(1), &notes).await;
     greet(slow.accept().await.unwrap().0).await;
     assert_eq!(stack.output(slow_call).await, r#"{"greeting":"220 hello","attempt":1}"#, "no attempt was burned");
     finish(stack, staying).await;

@@ -8,8 +8,8 @@ use strum::{VariantArray, VariantNames};
 /// names that are allowed.
 pub fn parse<T: VariantArray + VariantNames + Copy>(text: &str, kind: &str) -> Result<T, String> {
     let names = <T as VariantNames>::VARIANTS;
-    let named = |(variant, name): (&T, &&str)| (*name == text).then_some(*variant);
-    let found = <T as VariantArray>::VARIANTS.iter().zip(names).find_map(named);
+    let matching = |(variant, name): (&T, &&str)| (*name == text).then_some(*variant);
+    let found = <T as VariantArray>::VARIANTS.iter().zip(names).find_map(matching);
     found.ok_or_else(|| format!("{text:?} is not {kind}; allowed: {}", names.join(", ")))
 }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 /// A server that asks for more than a year makes a mistake.
-const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
+const LONGEST: Duration = Duration::from_hours(8784);
 
 /// The pause that the headers of an answer ask for, in ms: `retry-after-ms` (OpenAI and Azure send it) because it is
 /// the more precise one, else `Retry-After`, in seconds or as a date (RFC 9110, 10.2.3). A date in the past is a pause

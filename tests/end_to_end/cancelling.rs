@@ -30,7 +30,7 @@ async fn a_call_that_waits_never_starts() {
 #[tokio::test]
 async fn a_call_between_two_attempts_never_starts_again() {
     let stack = with_tool(Effect::Read).await;
-    let call = stack.call("tool", json!({"fail": "unavailable", "retry_after_ms": 300})).await;
+    let call = stack.call("tool", json!({"fail": "unavailable", "retry_after_ms": 60_000})).await;
     stack.is(call, CallState::RetryWait).await;
     assert_eq!(stack.cancel(call).await, CallState::Cancelled);
     assert_eq!(stack.get(call).await.attempts, 1);

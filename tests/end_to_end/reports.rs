@@ -88,9 +88,9 @@ async fn an_unreadable_report_becomes_a_dead_letter_with_the_reason() {
     let kept = dead_letters(&stack, "results", 5).await;
     let reasons: Vec<&str> = kept.iter().map(|(_, message, _)| message.as_str()).collect();
     assert!(kept.iter().all(|(code, ..)| code == "invalid_message"));
-    assert!(reasons[0].contains("no batch of reports: expected value at line 1 column 1"), "{reasons:?}");
+    assert!(reasons[0].contains("not a batch of reports: expected value at line 1 column 1"), "{reasons:?}");
     assert!(reasons[1].contains("missing field `worker`"), "{reasons:?}");
-    assert!(reasons[2].contains("no report: invalid type: integer `7`"), "{reasons:?}");
+    assert!(reasons[2].contains("not a report: invalid type: integer `7`"), "{reasons:?}");
     assert!(reasons[3].contains("exactly one is allowed"), "{reasons:?}");
     assert!(reasons[4].contains("unknown variant `tired`, expected one of"), "{reasons:?}");
     assert_eq!(kept[0].2, b"\xffno report");

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::{by_hand::Hand, fixture::Fixture, list::Mutation};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// A message that is not acknowledged is redelivered after this time instead of 30 s.
 const REDELIVERED: Duration = Duration::from_secs(1);
 

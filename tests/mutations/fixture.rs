@@ -20,7 +20,7 @@ use crate::{
 /// end.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Longer than any scenario.
-const LONG_LEASE: Duration = Duration::from_secs(600);
+const LONG_LEASE: Duration = Duration::from_mins(10);
 
 pub(crate) struct Fixture {
     pub(crate) stack: Stack,

@@ -126,7 +126,7 @@ pub(crate) static MUTATIONS: [Mutation; 21] = [
     },
     Mutation {
         name: "the sweeper is off",
-        statements: &[("FROM calls WHERE wake_at <= (SELECT clock_timestamp())", "FROM calls WHERE false")],
+        statements: &[("WHERE wake_at <= (SELECT clock_timestamp())\nORDER BY wake_at\nLIMIT $1", "WHERE false\nORDER BY wake_at\nLIMIT $1")],
         caught_by: I::EveryCallEnds,
         scenario: Scenario::OneRetry,
         ..NONE
@@ -199,8 +199,8 @@ pub(crate) static MUTATIONS: [Mutation; 21] = [
     Mutation {
         name: "a retry does not wait for its time",
         statements: &[(
-            "FROM calls WHERE wake_at <= (SELECT clock_timestamp())",
-            "FROM calls WHERE wake_at <= (SELECT clock_timestamp()) + interval '1 h'",
+            "WHERE wake_at <= (SELECT clock_timestamp())\nORDER BY wake_at\nLIMIT $1",
+            "WHERE wake_at <= (SELECT clock_timestamp()) + interval '1 h'\nORDER BY wake_at\nLIMIT $1",
         )],
         caught_by: I::RetriesWhenDue,
         scenario: Scenario::PatientRetry,
@@ -209,10 +209,10 @@ pub(crate) static MUTATIONS: [Mutation; 21] = [
     Mutation {
         name: "a tool's message stands where the conversation ends",
         statements: &[(
-            "seq, task_id, $5",
+            "seq, task_id, $1",
             "CASE WHEN role <> 'tool' THEN seq ELSE (
                  SELECT max(m.seq) + 1 FROM messages m WHERE (m.tenant, m.conversation) = (i.tenant, i.conversation)
-             ) END, task_id, $5",
+             ) END, task_id, $1",
         )],
         caught_by: I::OneAnswerPerCall,
         scenario: Scenario::ParallelCalls,
@@ -221,7 +221,7 @@ pub(crate) static MUTATIONS: [Mutation; 21] = [
     Mutation {
         name: "a tool's message is written twice",
         statements: &[
-            ("seq, task_id, $5", "seq + again, task_id, $5"),
+            ("seq, task_id, $1", "seq + again, task_id, $1"),
             (
                 "seq, task_id, role, content, thought, calls, call_id, tool, class, by_redial, provider)",
                 "seq, task_id, role, content, thought, calls, call_id, tool, class, by_redial, provider)

@@ -40,7 +40,7 @@ async fn a_stopped_worker_loses_nothing_and_uses_up_no_attempt() {
     assert_eq!(ended, 8, "what was quick is on record when the process ends");
     stack.ledger.reaches(ToolEvent::Stopped, SLOTS - 8).await;
     std::fs::write(&slow, "").unwrap();
-    let second = worker(Duration::from_secs(60));
+    let second = worker(Duration::from_mins(1));
     stack.drained(Duration::from_secs(30)).await;
     stack.wait_until_empty().await;
     second.terminate();

@@ -60,7 +60,8 @@ impl Queue {
         let report = |error: QueueError, wait: Duration| {
             tracing::warn!(%address, wait_ms = wait.as_millis(), %error, "Failed to connect to NATS; trying again");
         };
-        let client = RECONNECT.retry(connect, QueueError::is_retryable, report).await?;
+        // Boxed, because it would make the futures of all callers large.
+        let client = Box::pin(RECONNECT.retry(connect, QueueError::is_retryable, report)).await?;
         tracing::info!(%address, "Connected to NATS");
         Ok(Self::new(client, &watcher))
     }

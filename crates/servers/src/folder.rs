@@ -176,7 +176,7 @@ mod tests {
 
         fs::write(folder.join("lock"), "1").unwrap();
         let began = Instant::now();
-        let refused = folder.lock(Duration::from_secs(60)).unwrap_err();
+        let refused = folder.lock(Duration::from_mins(1)).unwrap_err();
         assert!(refused.to_string().contains("process 1;"), "{refused}");
         assert!(began.elapsed() < Duration::from_secs(30), "a living owner is not waited for");
 

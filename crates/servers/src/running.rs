@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// A server takes this long at most to be ready; recovery after a crash under load is part of it.
-const READY: Duration = Duration::from_secs(60);
+const READY: Duration = Duration::from_mins(1);
 /// Another program may take the port that we found free; so often we try another one.
 const PORT_ATTEMPTS: usize = 5;
 

@@ -2,7 +2,7 @@
 WITH old AS MATERIALIZED (
     SELECT id FROM calls WHERE id < $1 AND finished_at < $2 AND task_id IS NULL
     ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED
-), deleted AS (
+), tried AS (
     DELETE FROM attempts a USING old WHERE a.call_id = old.id
 ), late AS (
     DELETE FROM late_reports l USING old WHERE l.call_id = old.id

@@ -59,7 +59,8 @@ impl Store {
         let report = |error: StoreError, wait: Duration| {
             tracing::warn!(%error, wait_ms = wait.as_millis(), "Waiting for Postgres");
         };
-        RECONNECT.retry(|| store.check(), StoreError::is_transient, report).await?;
+        // Boxed, because it would make the futures of all callers large.
+        Box::pin(RECONNECT.retry(|| store.check(), StoreError::is_transient, report)).await?;
         Ok(store)
     }
 
@@ -194,7 +195,7 @@ impl Purpose {
     fn limit(self) -> Duration {
         match self {
             Self::Dispatch => Duration::from_secs(10),
-            Self::Audit => Duration::from_secs(120),
+            Self::Audit => Duration::from_mins(2),
         }
     }
 }

@@ -280,6 +280,6 @@ async fn a_silent_collector_does_not_block_the_process() {
     let collector = Collector::start(Answer::Silence).await;
     let started = Instant::now();
     run("dispatcher", &[(ENDPOINT, &collector.url()), ("OTEL_EXPORTER_OTLP_TIMEOUT", "120000")]).await;
-    assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_mins(1), "{:?}", started.elapsed());
     assert!(!collector.posts().is_empty());
 }

@@ -224,7 +224,7 @@ mod tests {
         assert!(declared.problem.as_ref().unwrap().contains("agent \"small\""), "{:?}", declared.problem);
         let unknown = declared.agent("smal").unwrap_err();
         assert_eq!(unknown.code, Code::UnknownAgent);
-        assert!(unknown.message.contains("did you mean \"small\"?") && unknown.message.contains("as the file was"));
+        assert!(unknown.message.contains("did you mean \"small\"?") && unknown.message.contains("earlier version"));
 
         std::fs::write(&path, "[agents.small]\nmodel = \"third\"").unwrap();
         let declared = agents.at(after(6)).await;

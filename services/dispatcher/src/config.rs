@@ -32,9 +32,9 @@ impl DispatcherConfig {
     /// What `connections` may be.
     pub const CONNECTIONS: RangeInclusive<u32> = 4..=1000;
     /// What `lease` may be.
-    pub const LEASE: RangeInclusive<Duration> = Duration::from_millis(300)..=Duration::from_secs(3600);
+    pub const LEASE: RangeInclusive<Duration> = Duration::from_millis(300)..=Duration::from_hours(1);
     /// What `retention` may be, if it is set.
-    pub const RETENTION: RangeFrom<Duration> = Duration::from_secs(60)..;
+    pub const RETENTION: RangeFrom<Duration> = Duration::from_mins(1)..;
 
     /// Defaults for everything but the two servers.
     pub fn new(queue: QueueConfig, database_url: impl Into<String>) -> Self {

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{context::Context, wait::until};
 
 /// Between two passes.
-const INTERVAL: Duration = Duration::from_secs(60);
+const INTERVAL: Duration = Duration::from_mins(1);
 /// Calls that are deleted in one transaction.
 const BATCH: u32 = 1_000;
 

@@ -18,7 +18,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// Longest wait for the reply to one request.
 pub(crate) const REQUEST: Duration = Duration::from_secs(10);
 /// Longest outage of the dispatchers that a command with many requests waits for.
-const OUTAGE: Duration = Duration::from_secs(120);
+const OUTAGE: Duration = Duration::from_mins(2);
 /// Waits between the retries of a request.
 const RETRY: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2));
 

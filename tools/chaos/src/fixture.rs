@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// How long a process may take to stop.
-const STOPS: Duration = Duration::from_secs(60);
+const STOPS: Duration = Duration::from_mins(1);
 
 /// A dispatcher and its connections.
 pub(crate) struct Dispatcher {

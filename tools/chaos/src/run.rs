@@ -33,7 +33,7 @@ const WIND_UP: Duration = Duration::from_secs(50);
 /// A rolling restart takes a minute, or this part of the run if that is less.
 const ROLLING_PART: u32 = 6;
 /// What has not ended this long after the last fault does not end.
-const DRAIN: Duration = Duration::from_secs(120);
+const DRAIN: Duration = Duration::from_mins(2);
 /// Where the evidence of violations in a run is written.
 const FOLDER: &str = ".redial/chaos";
 
@@ -46,11 +46,11 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Report> {
     let fixture = Fixture::start(LEASE, clock_error(seed)).await.context("the fixture could not be set")?;
     let nats = nats_version(fixture.servers.nats_url()).await?;
     say(&format!("everything runs on nats-server {nats}; {}", limits(&fixture)));
-    let whole = Duration::from_secs(60) * args.minutes;
+    let whole = Duration::from_mins(1) * args.minutes;
     let time = whole.saturating_sub(WIND_UP.min(whole / 4));
     let clients = clients(args, seed, &fixture, time).await?;
     let mut submitting = clients.start(&fixture.observer);
-    let mut injector = Injector::new(fixture, Duration::from_secs(60).min(whole / ROLLING_PART));
+    let mut injector = Injector::new(fixture, Duration::from_mins(1).min(whole / ROLLING_PART));
     let steps = inject_faults(&mut injector, &clients, &plan, began + time).await?;
     clients.skip_pauses();
     say("the faults are over; submitting the rest, and waiting until all has ended");

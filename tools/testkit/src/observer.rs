@@ -12,7 +12,7 @@ use crate::Evidence;
 /// A database that does not answer within this time counts as down.
 const ANSWER: Duration = Duration::from_secs(2);
 /// The same for a statement that reads every row.
-const SEARCH: Duration = Duration::from_secs(60);
+const SEARCH: Duration = Duration::from_mins(1);
 
 /// An attempt that was running.
 #[derive(Clone, Debug, PartialEq, Eq)]

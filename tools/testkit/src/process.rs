@@ -12,7 +12,7 @@ use redial_servers::Signal;
 use tokio::sync::watch;
 
 /// How long a line may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A running program. Dropping it kills it; it also dies with the test process.
 #[derive(Debug)]

@@ -53,7 +53,7 @@ async fn an_error_reply_is_an_api_error() {
 async fn a_request_without_a_responder_fails_at_once() {
     let server = Server::started().await;
     let queue = server.connect().await;
-    let error = within(2, queue.request::<_, u32>("redial.ctl.nobody", &1, Duration::from_secs(60))).await.unwrap_err();
+    let error = within(2, queue.request::<_, u32>("redial.ctl.nobody", &1, Duration::from_mins(1))).await.unwrap_err();
     assert_eq!(error.to_string(), "redial.ctl.nobody: no dispatcher is listening");
     assert!(error.is_retryable());
 }

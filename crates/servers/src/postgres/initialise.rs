@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// `initdb` takes half a second on an idle machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 pub(super) struct Inputs<'a> {
     pub(super) programs: &'a PostgresPrograms,

@@ -39,7 +39,7 @@ async fn a_replay_finds_nothing_unless_the_record_was_changed() {
     for mut report in reports {
         assert_eq!(report.task.code, Some(redial_proto::TaskCode::Answered), "{:?}", report.task);
         let records = store.task_calls(report.task.task).await.unwrap();
-        let ended: Vec<_> = records.iter().filter_map(|record| record.ended()).collect();
+        let ended: Vec<_> = records.iter().filter_map(redial_store::audit::CallRecord::ended).collect();
         assert_eq!(ended.len(), records.len());
         let differences = |report: &redial_proto::TaskReport| {
             replay(&Recorded {

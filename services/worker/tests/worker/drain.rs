@@ -87,7 +87,7 @@ async fn the_kill_token_ends_the_grace_period() {
     let worker = dispatcher
         .worker_with(
             |config| {
-                config.drain_grace = std::time::Duration::from_secs(3600);
+                config.drain_grace = std::time::Duration::from_hours(1);
                 config.kill = kill.clone();
             },
             [stuck],

@@ -14,7 +14,7 @@ use crate::{
 /// Calls in one request.
 const BATCH: usize = 500;
 /// Longest wait for one reply: the dispatcher reads and writes each call of the request.
-const REPLY: Duration = Duration::from_secs(60);
+const REPLY: Duration = Duration::from_mins(1);
 
 /// What is printed for each call.
 #[derive(Clone, Copy, PartialEq)]
