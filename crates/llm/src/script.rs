@@ -87,12 +87,12 @@ impl Script {
     }
 
     fn no_match(&self, context: &Context<'_>) -> Failure {
-        let (role, content) = context.last.map_or(("no", ""), |last| (last.role.as_str(), last.content.as_str()));
+        let (role, text) = context.last.map_or(("no", ""), |last| (last.role.as_str(), last.content.as_str()));
         failure::configuration(format!(
             "script {}: no rule matches; the last message is a {role} message: {} ({} results since the user's message, {} \
              tools offered)",
             self.name,
-            limits::shorten(content, QUOTED),
+            limits::shorten(text, QUOTED),
             context.results.len(),
             context.request.tools.len(),
         ))
