@@ -151,7 +151,9 @@ impl Record {
             match self.running.get_mut(&(turn, call_index)) {
                 Some(running) => running.told_to_stop = true,
                 None => {
-                    must(call_index == 0 && self.asked == Some(turn), || format!("{turn}/{call_index} is not running"))?;
+                    must(call_index == 0 && self.asked == Some(turn), || {
+                        format!("{turn}/{call_index} is not running")
+                    })?;
                 }
             }
         }

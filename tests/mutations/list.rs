@@ -126,7 +126,10 @@ pub(crate) static MUTATIONS: [Mutation; 21] = [
     },
     Mutation {
         name: "the sweeper is off",
-        statements: &[("WHERE wake_at <= (SELECT clock_timestamp())\nORDER BY wake_at\nLIMIT $1", "WHERE false\nORDER BY wake_at\nLIMIT $1")],
+        statements: &[(
+            "WHERE wake_at <= (SELECT clock_timestamp())\nORDER BY wake_at\nLIMIT $1",
+            "WHERE false\nORDER BY wake_at\nLIMIT $1",
+        )],
         caught_by: I::EveryCallEnds,
         scenario: Scenario::OneRetry,
         ..NONE

@@ -152,18 +152,18 @@ mod tests {
         detector
     }
 
-    /// Seconds of grace right after these observations, at their moments.
-    fn grace_after(observations: &[(f64, Observation)]) -> f64 {
+    /// The grace in ms right after these observations, at their moments.
+    fn grace_after(observations: &[(f64, Observation)]) -> u128 {
         let mut detector = without_outage();
         for (second, observation) in observations {
             detector.observe(*observation, at(*second));
         }
         let last = observations.last().map_or(60.0, |(second, _)| *second);
-        detector.grace(at(last)).as_secs_f64()
+        detector.grace(at(last)).as_millis()
     }
 
     const SWEEP: Observation = Observation::SweepBegan { connected: true };
-    const WHOLE: f64 = 18.0;
+    const WHOLE: u128 = 18_000;
 
     #[test]
     fn a_start_counts_as_the_end_of_an_outage() {
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_lost_connection_is_an_outage() {
-        assert_eq!(grace_after(&[(61.0, SWEEP)]), 0.0);
+        assert_eq!(grace_after(&[(61.0, SWEEP)]), 0);
         assert_eq!(grace_after(&[(61.0, Observation::SweepBegan { connected: false })]), WHOLE);
     }
 
@@ -185,13 +185,13 @@ mod tests {
         assert_eq!(grace_after(&[(61.0, failed)]), WHOLE);
         assert_eq!(grace_after(&[(61.0, failed), (62.0, SWEEP)]), WHOLE);
         let ended = Observation::SweepEnded { failed: false };
-        assert_eq!(grace_after(&[(61.0, failed), (62.0, SWEEP), (62.0, ended), (63.0, SWEEP)]), WHOLE - 1.0);
+        assert_eq!(grace_after(&[(61.0, failed), (62.0, SWEEP), (62.0, ended), (63.0, SWEEP)]), WHOLE - 1_000);
     }
 
     #[test]
     fn a_slow_answer_is_an_outage() {
         let answered = |ms| Observation::Answered { after: Duration::from_millis(ms) };
-        assert_eq!(grace_after(&[(61.0, answered(1_999))]), 0.0);
+        assert_eq!(grace_after(&[(61.0, answered(1_999))]), 0);
         assert_eq!(grace_after(&[(61.0, answered(2_000))]), WHOLE);
         let mut short = OutageDetector::new(Duration::from_millis(600), RECONNECT, at(0.0));
         short.observe(answered(200), at(10.0));
@@ -202,26 +202,26 @@ mod tests {
     fn a_look_that_hangs_is_an_outage() {
         // The last look began in second 60; it may take a second until the next, and a third of the lease.
         let swept = |second| (second, Observation::SweepEnded { failed: false });
-        assert_eq!(grace_after(&[swept(65.9), (66.0, SWEEP)]), 0.0);
+        assert_eq!(grace_after(&[swept(65.9), (66.0, SWEEP)]), 0);
         assert_eq!(grace_after(&[swept(65.9), (66.1, SWEEP)]), WHOLE);
     }
 
     #[test]
     fn a_late_sweep_is_an_outage() {
         let looked = |second| (second, Observation::LookEnded { began: at(second), failed: false });
-        assert_eq!(grace_after(&[looked(67.0), (67.0, SWEEP)]), 0.0);
+        assert_eq!(grace_after(&[looked(67.0), (67.0, SWEEP)]), 0);
         assert_eq!(grace_after(&[looked(67.1), (67.1, SWEEP)]), WHOLE);
     }
 
     #[test]
     fn a_slow_or_failed_look_is_an_outage_until_the_next_good_one() {
         let look = |began, failed| Observation::LookEnded { began: at(began), failed };
-        assert_eq!(grace_after(&[(66.0, look(61.0, false))]), 0.0);
+        assert_eq!(grace_after(&[(66.0, look(61.0, false))]), 0);
         assert_eq!(grace_after(&[(66.1, look(61.0, false))]), WHOLE);
         assert_eq!(grace_after(&[(61.0, look(61.0, true))]), WHOLE);
         assert_eq!(grace_after(&[(61.0, look(61.0, true)), (64.0, look(64.0, false))]), WHOLE);
         let good = [(61.0, look(61.0, true)), (64.0, look(64.0, false)), (65.0, look(65.0, false))];
-        assert_eq!(grace_after(&good), WHOLE - 1.0);
+        assert_eq!(grace_after(&good), WHOLE - 1_000);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Any interleaving of events, late and doubled ones among them, leaves a legal history.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
+
 use chrono::TimeDelta;
 use proptest::prelude::*;
 use rand::{Rng, SeedableRng, rngs::StdRng};

@@ -1,5 +1,7 @@
 //! Sweeps: retry budgets, the limit on jobs that are published again, grace after an outage.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
+
 use std::{collections::HashMap, time::Duration};
 
 use chrono::TimeDelta;

@@ -15,8 +15,8 @@ pub(super) async fn run(stack: &mut Stack) -> anyhow::Result<String> {
     let call = stack.wait_for_call(&id).await?;
     ensure!(call.state == "unknown", "the call ended as {}", call.state);
     ensure!(call.outcomes() == ["lost"], "the attempts ended as {:?}", call.outcomes());
-    let charges = stack.ledgers.charges()?.len();
-    ensure!(charges == 1, "the card was charged {charges} times");
+    let count = stack.ledgers.charges()?.len();
+    ensure!(count == 1, "the card was charged {count} times");
     stack.start_worker(&charge.client)?;
     stack.wait_for_tools().await?;
     Ok(format!(

@@ -21,7 +21,7 @@ impl TaskTimeline {
     /// The next step as an event. `details` follow the entry of the step's input. An event may have no entries.
     pub(crate) fn event(&mut self, step: &TaskStep, printed: Printed, details: Vec<Entry>) -> Event {
         let mut entries: Vec<_> = self.input(step).into_iter().collect();
-        let render = Step { timeline: self, step, printed };
+        let render = Step { timeline: self, recorded: step, printed };
         entries.extend(step.decisions.iter().flat_map(|decision| render.decision(decision)));
         let first = entries.len().min(1);
         entries.splice(first..first, details);
@@ -68,7 +68,7 @@ impl TaskTimeline {
 /// One step while it is rendered.
 struct Step<'a> {
     timeline: &'a TaskTimeline,
-    step: &'a TaskStep,
+    recorded: &'a TaskStep,
     printed: Printed,
 }
 
@@ -80,7 +80,7 @@ struct Feedback {
 }
 
 /// A call and its position in its task.
-struct Call<'a> {
+struct AskedCall<'a> {
     turn: u32,
     call_index: u32,
     id: &'a str,
@@ -94,11 +94,12 @@ impl Step<'_> {
                 self.timeline.messages.get(seq).map(|message| self.message(message)).unwrap_or_default()
             }
             TaskDecision::Run { turn, call_index, id, tool, repairs } => {
-                self.run(&Call { turn: *turn, call_index: *call_index, id, tool }, repairs)
+                self.run(&AskedCall { turn: *turn, call_index: *call_index, id, tool }, repairs)
             }
-            TaskDecision::Answered { turn, call_index, id, tool, .. } => {
-                self.answered(&Call { turn: *turn, call_index: *call_index, id, tool }, decision).into_iter().collect()
-            }
+            TaskDecision::Answered { turn, call_index, id, tool, .. } => self
+                .answered(&AskedCall { turn: *turn, call_index: *call_index, id, tool }, decision)
+                .into_iter()
+                .collect(),
             other => change_of_course(other).into_iter().collect(),
         }
     }
@@ -118,7 +119,7 @@ impl Step<'_> {
     fn assistant(&self, message: &Message) -> Vec<Entry> {
         let thought = message.thought.as_deref().filter(|thought| !self.printed.thought && !thought.trim().is_empty());
         let said = Some(message.content.as_str()).filter(|text| !self.printed.text && !text.trim().is_empty());
-        let drawing = match &self.step.input {
+        let drawing = match &self.recorded.input {
             TaskInput::TurnEnded { turn, .. } => self.timeline.started.get(&(*turn, 0)),
             _ => None,
         }
@@ -135,13 +136,13 @@ impl Step<'_> {
 
     /// True if a decision of this step is about this call.
     fn mentions(&self, call: &str) -> bool {
-        self.step.decisions.iter().any(|decision| match decision {
+        self.recorded.decisions.iter().any(|decision| match decision {
             TaskDecision::Run { id, .. } | TaskDecision::Answered { id, .. } => id == call,
             _ => false,
         })
     }
 
-    fn run(&self, call: &Call<'_>, repairs: &[Repair]) -> Vec<Entry> {
+    fn run(&self, call: &AskedCall<'_>, repairs: &[Repair]) -> Vec<Entry> {
         let tool = Party::Tool(call.tool.to_owned());
         let mut entries =
             vec![Entry::new(call.label("call"), Ink::Bold, self.with_arguments(call)).drawn(Drawing::To(tool))];
@@ -151,13 +152,13 @@ impl Step<'_> {
         entries
     }
 
-    fn with_arguments(&self, call: &Call<'_>) -> String {
+    fn with_arguments(&self, call: &AskedCall<'_>) -> String {
         let arguments = self.timeline.calls.get(call.id).map(|call| format!(" {}", text::json(&call.arguments)));
         format!("{}{}", output::plain(call.tool), arguments.unwrap_or_default())
     }
 
     /// Nothing for other decisions.
-    fn answered(&self, call: &Call<'_>, decision: &TaskDecision) -> Option<Entry> {
+    fn answered(&self, call: &AskedCall<'_>, decision: &TaskDecision) -> Option<Entry> {
         let TaskDecision::Answered { ran, class, message, corrections_left, .. } = decision else { return None };
         let what = if *ran { self.with_duration(call) } else { self.with_arguments(call) };
         let content = self.timeline.results.get(call.id).map_or("", |message| message.content.as_str());
@@ -181,16 +182,16 @@ impl Step<'_> {
         Some(Entry::new(label, Ink::Red, lines.join("\n")).drawn(drawing(Drawing::Failed)))
     }
 
-    fn with_duration(&self, call: &Call<'_>) -> String {
+    fn with_duration(&self, call: &AskedCall<'_>) -> String {
         let tool = output::plain(call.tool);
         match self.timeline.started.get(&(call.turn, call.call_index)) {
-            Some((_, since)) => format!("{tool} after {}", text::span(self.step.at - *since)),
+            Some((_, since)) => format!("{tool} after {}", text::span(self.recorded.at - *since)),
             None => tool,
         }
     }
 }
 
-impl Call<'_> {
+impl AskedCall<'_> {
     fn label(&self, what: &str) -> String {
         format!("{what} {}.{}", self.turn, self.call_index)
     }

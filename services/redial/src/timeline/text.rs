@@ -48,7 +48,7 @@ pub(crate) fn ended(outcome: &str, duration_ms: Option<i64>, class: Option<&str>
 /// `: unavailable: HTTP 503`, or nothing.
 pub(crate) fn because(class: Option<&str>, message: Option<&str>) -> String {
     let parts = [class.map(str::to_owned), message.map(output::plain)];
-    parts.into_iter().flatten().map(|part| format!(": {part}")).collect()
+    parts.into_iter().flatten().fold(String::new(), |text, part| text + ": " + &part)
 }
 
 /// An attempt that failed, and when the next one starts; with the error's first line only, because `redial show CALL`
