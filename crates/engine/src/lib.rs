@@ -2,7 +2,7 @@
 //!
 //! Pure: the clock, ids and randomness are arguments, nothing waits, nothing is stored. [`call`] decides about calls,
 //! [`sweep`] about those that are due, [`accept`] about submissions, [`task`] about tasks. The rules that they are made
-//! of stand beside them: [`route`] (what an error class leads to), [`retry`] (when the next attempt is due), [`budget`]
+//! of stand beside them: [`route`](fn@route) (what an error class leads to), [`retry`] (when the next attempt is due), [`budget`]
 //! (how many retries a failing tool gets), [`publish`] (when an unclaimed job is published again) and [`outage`] (when
 //! a lease may count as expired).
 
