@@ -115,7 +115,7 @@ pub(crate) async fn write(context: &Context, calls: &[NewCall]) -> Vec<SubmitRes
                         effects::carry_out(context, call::submitted(call)).await;
                     }
                     let result = answer(call, &written);
-                    metrics().calls_submitted(metric_tool(call), status_name(result.status), 1);
+                    metrics().calls_submitted(metric_tool(call), result.status.as_str(), 1);
                     results.push(result);
                 }
             }
@@ -161,14 +161,4 @@ fn refused(refusal: &Failure) -> ApiError {
         _ => Code::InvalidArguments,
     };
     ApiError { code, message: refusal.message.clone(), details: refusal.details.clone() }
-}
-
-/// What became of a submission, for metrics.
-pub(crate) const fn status_name(status: SubmitStatus) -> &'static str {
-    match status {
-        SubmitStatus::Accepted => "accepted",
-        SubmitStatus::Existing => "existing",
-        SubmitStatus::Refused => "refused",
-        SubmitStatus::Rejected => "rejected",
-    }
 }

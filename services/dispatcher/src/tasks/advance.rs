@@ -17,12 +17,7 @@ use redial_telemetry::metrics;
 use tokio::time::sleep;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{
-    calls::submit::{metric_tool, status_name},
-    context::Context,
-    effects,
-    wait::until,
-};
+use crate::{calls::submit::metric_tool, context::Context, effects, wait::until};
 
 /// Tasks that are advanced in one transaction.
 const BATCH: u32 = 64;
@@ -177,7 +172,7 @@ async fn read(store: &Store, locked: &mut LockedTasks, paused: &[Paused]) -> Res
 fn count(transition: &TaskTransition) {
     for call in &transition.calls {
         let status = if call.refusal.is_some() { SubmitStatus::Refused } else { SubmitStatus::Accepted };
-        metrics().calls_submitted(metric_tool(call), status_name(status), 1);
+        metrics().calls_submitted(metric_tool(call), status.as_str(), 1);
     }
     if let TaskStatus::Ended(outcome) = &transition.status {
         metrics().task_finished(outcome.code.as_str(), transition.turns, transition.corrections);

@@ -14,7 +14,6 @@ use super::accept::accept;
 use crate::{
     agents::Declared,
     batcher::{self, BatchWork, Batching},
-    calls::submit::status_name,
     context::Context,
     error::store_failed,
     serve,
@@ -75,7 +74,7 @@ pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>) -> Vec<Ta
     };
     let results: Vec<TaskResult> = positions.into_iter().zip(warnings).map(result).collect();
     for result in &results {
-        metrics().task_submitted(status_name(result.status));
+        metrics().task_submitted(result.status.as_str());
     }
     results
 }
