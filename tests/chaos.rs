@@ -7,7 +7,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::SliceRandom as _};
-use redial_proto::{CallState, Effect, Submission};
+use redial_proto::{CallState, Submission, ToolEffect};
 use redial_testkit::{
     Evidence, Ledger, Process, Servers, Stack, ToolEvent, arguments, run_scripted_worker, start_scripted_worker,
     until_within,
@@ -44,7 +44,7 @@ const KILLS: [(Kind, usize); 4] = [(Kind::Dispatcher, 6), (Kind::Worker, 6), (Ki
 /// Calls of all four effects. Nine in ten do their work at once; of the others, most fail once or twice, some for good.
 fn submissions(random: &mut StdRng) -> Vec<Submission> {
     let one = |n: usize| {
-        let effect = Effect::ALL[n % 4];
+        let effect = ToolEffect::ALL[n % 4];
         let mut orders = json!({
             "n": n, "before_ms": random.random_range(0..40), "after_ms": random.random_range(0..40),
         });
@@ -88,7 +88,7 @@ impl Fixture {
         for _ in 0..WORKERS {
             fixture.workers.push(fixture.worker());
         }
-        fixture.stack.offered(&Effect::ALL.map(Effect::as_str)).await;
+        fixture.stack.offered(&ToolEffect::ALL.map(ToolEffect::as_str)).await;
         fixture
     }
 

@@ -5,7 +5,7 @@
 use std::{collections::HashSet, path::PathBuf, time::Duration};
 
 use futures_util::future::join_all;
-use redial_proto::{CallId, CallState, Effect, RetryOverride, Submission};
+use redial_proto::{CallId, CallState, RetryOverride, Submission, ToolEffect};
 use redial_store::{Purpose, Store, StoreConfig};
 use redial_testkit::{FaultProxy, Paused, Servers, Side, Stack, ToolEvent, arguments, scripted_tool, unique_path};
 use serde_json::json;
@@ -21,7 +21,7 @@ async fn stack(lease: Duration) -> Stack {
     stack.redeliver_after(Duration::from_secs(2)).await;
     for _ in 0..2 {
         stack.dispatch().await;
-        let tools = Effect::ALL.map(|effect| scripted_tool(effect.as_str(), effect, &stack.ledger));
+        let tools = ToolEffect::ALL.map(|effect| scripted_tool(effect.as_str(), effect, &stack.ledger));
         stack.work(tools.into()).await;
     }
     stack
@@ -30,7 +30,7 @@ async fn stack(lease: Duration) -> Stack {
 /// Calls of all four effects that take some time.
 fn calls(first: u64, count: u64) -> Vec<Submission> {
     let call = |n: u64| {
-        let effect = Effect::ALL[usize::try_from(n % 4).unwrap()];
+        let effect = ToolEffect::ALL[usize::try_from(n % 4).unwrap()];
         let orders = json!({"n": n, "before_ms": n % 7 * 10, "after_ms": n % 5 * 10});
         Submission { key: Some(format!("outage-{n}")), ..Submission::new(effect.as_str(), arguments(orders)) }
     };
@@ -103,7 +103,7 @@ async fn a_nats_store_wiped_under_load_loses_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_nats_store_wiped_while_no_role_runs_loses_nothing() {
     let mut stack = Stack::start().await;
-    stack.work(vec![scripted_tool("read", Effect::Read, &stack.ledger)]).await;
+    stack.work(vec![scripted_tool("read", ToolEffect::Read, &stack.ledger)]).await;
     stack.stop_workers().await;
     let waiting: Vec<Submission> = (0..50).map(|n| Submission::new("read", arguments(json!({"n": n})))).collect();
     stack.call_all(&waiting).await;
@@ -112,7 +112,7 @@ async fn a_nats_store_wiped_while_no_role_runs_loses_nothing() {
     stack.servers.wipe_nats();
     stack.servers.start_nats().await;
     stack.dispatch().await;
-    stack.work(vec![scripted_tool("read", Effect::Read, &stack.ledger)]).await;
+    stack.work(vec![scripted_tool("read", ToolEffect::Read, &stack.ledger)]).await;
     each_ran_once(stack, 50).await;
 }
 
@@ -121,7 +121,7 @@ async fn a_nats_store_wiped_while_no_role_runs_loses_nothing() {
 async fn a_retry_keeps_its_time_over_a_restart_of_everything() {
     const PAUSE_MS: i64 = 3_000;
     let mut stack = Stack::start_own().await;
-    stack.work(vec![scripted_tool("read", Effect::Read, &stack.ledger)]).await;
+    stack.work(vec![scripted_tool("read", ToolEffect::Read, &stack.ledger)]).await;
     let orders = json!({"fail": "rate_limited", "times": 1, "retry_after_ms": PAUSE_MS});
     let call = stack.call("read", orders).await;
     stack.is(call, CallState::RetryWait).await;
@@ -133,7 +133,7 @@ async fn a_retry_keeps_its_time_over_a_restart_of_everything() {
     stack.servers.start_postgres().await;
     stack.servers.start_nats().await;
     stack.dispatch().await;
-    stack.work(vec![scripted_tool("read", Effect::Read, &stack.ledger)]).await;
+    stack.work(vec![scripted_tool("read", ToolEffect::Read, &stack.ledger)]).await;
     assert_eq!(stack.output(call).await, r#"{"attempt":2}"#);
     let evidence = stack.finish().await;
     let attempts = &evidence.calls[&call].attempts;
@@ -151,7 +151,7 @@ async fn what_runs_during_an_outage_of_both_servers_finishes() {
     let retry = RetryOverride { max_attempts: Some(1), ..RetryOverride::default() };
     let held: Vec<Submission> = (0..20)
         .map(|n| {
-            let effect = Effect::ALL[n % 4].as_str();
+            let effect = ToolEffect::ALL[n % 4].as_str();
             let orders = arguments(json!({"n": n, "hold": gate}));
             Submission { retry: Some(retry), ..Submission::new(effect, orders) }
         })
@@ -176,7 +176,7 @@ async fn hold(stack: &Stack) -> PathBuf {
     let gate = unique_path("gate");
     let held: Vec<Submission> = (0..HELD)
         .map(|n| {
-            let effect = [Effect::Read, Effect::Idempotent, Effect::Keyed][n % 3].as_str();
+            let effect = [ToolEffect::Read, ToolEffect::Idempotent, ToolEffect::Keyed][n % 3].as_str();
             Submission::new(effect, arguments(json!({"n": n, "hold": gate})))
         })
         .collect();

@@ -44,5 +44,5 @@ pub use task::{
     AgentRef, TaskCancel, TaskCancelReply, TaskCode, TaskDecision, TaskGet, TaskInput, TaskNotice, TaskReport,
     TaskResult, TaskState, TaskStep, TaskSubmission, TaskView,
 };
-pub use tool::{Effect, RetryOverride, RetryPolicy, ToolSpec};
+pub use tool::{RetryOverride, RetryPolicy, ToolEffect, ToolSpec};
 pub use turn::{Delta, Finish, Language, ReplyCall, ToolOffer, Trimmed, TurnReply, TurnRequest, Usage};

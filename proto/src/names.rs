@@ -63,7 +63,9 @@ mod tests {
     use serde::Serialize;
 
     use super::*;
-    use crate::{CallState, Code, Effect, ErrorClass, Language, RepairKind, Role, SubmitStatus, TaskCode, TaskState};
+    use crate::{
+        CallState, Code, ErrorClass, Language, RepairKind, Role, SubmitStatus, TaskCode, TaskState, ToolEffect,
+    };
 
     fn names_match_the_wire<T>()
     where
@@ -80,7 +82,7 @@ mod tests {
     fn every_named_enum_has_the_names_of_the_wire() {
         names_match_the_wire::<CallState>();
         names_match_the_wire::<Code>();
-        names_match_the_wire::<Effect>();
+        names_match_the_wire::<ToolEffect>();
         names_match_the_wire::<ErrorClass>();
         names_match_the_wire::<Language>();
         names_match_the_wire::<RepairKind>();
@@ -92,8 +94,8 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_answered_with_the_allowed_ones() {
-        let error = "writes".parse::<Effect>().unwrap_err();
+        let error = "writes".parse::<ToolEffect>().unwrap_err();
         assert_eq!(error, "\"writes\" is not an effect; allowed: read, idempotent, keyed, unsafe");
-        assert_eq!(format!("{:>6}", Effect::Read), "  read");
+        assert_eq!(format!("{:>6}", ToolEffect::Read), "  read");
     }
 }

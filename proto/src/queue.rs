@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{CallId, ClaimId, Effect, Failure, Outcome, TaskId, ToolSpec, WorkerId};
+use crate::{CallId, ClaimId, Failure, Outcome, TaskId, ToolEffect, ToolSpec, WorkerId};
 
 /// A message of the job stream: "this call wants an attempt". Only a hint; a claim decides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -67,7 +67,7 @@ pub struct Grant {
     /// How long this attempt may take, in ms; the call's total deadline is already taken into account.
     pub timeout_ms: u64,
     /// The tool's effect, as it was when the call was submitted.
-    pub effect: Effect,
+    pub effect: ToolEffect,
     /// The same for every attempt of the call, and for its redrives.
     pub idempotency_key: String,
     /// The conversation that the call belongs to.

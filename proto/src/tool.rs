@@ -13,7 +13,7 @@ use crate::names::named;
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub enum Effect {
+pub enum ToolEffect {
     /// Changes nothing; retried freely.
     Read,
     /// Doing it twice is the same as doing it once; retried freely.
@@ -26,7 +26,7 @@ pub enum Effect {
     Unsafe,
 }
 
-named!(Effect, "an effect");
+named!(ToolEffect, "an effect");
 
 /// When and how often a failed attempt is repeated. Exponential with full jitter: before attempt `n + 1` the wait is
 /// random between 0 and `min(cap_ms, initial_ms × factor^(n-1))`.
@@ -119,7 +119,7 @@ pub struct ToolSpec {
     pub parameters: Value,
     /// What running it does to the world.
     #[serde(default)]
-    pub effect: Effect,
+    pub effect: ToolEffect,
     /// The group of workers that runs it.
     #[serde(default = "default_pool")]
     pub pool: String,
@@ -164,7 +164,7 @@ impl ToolSpec {
             name: name.into(),
             description: String::new(),
             parameters: any_object(),
-            effect: Effect::default(),
+            effect: ToolEffect::default(),
             pool: default_pool(),
             timeout_ms: default_timeout_ms(),
             retry: RetryPolicy::default(),

@@ -1,6 +1,6 @@
 //! Conversations: follow-up tasks, one at a time; roles; parallel calls; long ones.
 
-use redial_proto::{AgentSpec, Effect, Role, SubmitStatus, TaskState};
+use redial_proto::{AgentSpec, Role, SubmitStatus, TaskState, ToolEffect};
 use redial_testkit::{Reply, ScriptedHttp};
 use redial_worker::Tool;
 use serde_json::{Value, json};
@@ -85,7 +85,7 @@ async fn a_huge_result_is_cut_and_the_rest_can_be_read() {
         let text = text.clone();
         async move { text }
     };
-    let fixture = Fixture::open(vec![Tool::new("huge", huge).effect(Effect::Read)]).await;
+    let fixture = Fixture::open(vec![Tool::new("huge", huge).effect(ToolEffect::Read)]).await;
     fixture.small([
         calls(&[("huge", "{}")]),
         calls(&[("read_result", r#"{"call_id":"c3_1","offset":5000}"#)]),

@@ -1,6 +1,6 @@
 //! The model gets feedback on wrong calls, except where a repair suffices.
 
-use redial_proto::{AgentSpec, Effect, ErrorClass, Policy, TaskCode, TaskDecision, TaskState};
+use redial_proto::{AgentSpec, ErrorClass, Policy, TaskCode, TaskDecision, TaskState, ToolEffect};
 use redial_testkit::{Reply, ScriptedHttp};
 use redial_worker::Tool;
 use serde_json::{Value, json};
@@ -96,7 +96,7 @@ async fn a_repair_costs_no_turn_and_is_recorded() {
 
 #[tokio::test]
 async fn a_tool_can_switch_repairs_off() {
-    let fixture = Fixture::open(vec![book_tool().effect(Effect::Unsafe).exact_arguments()]).await;
+    let fixture = Fixture::open(vec![book_tool().effect(ToolEffect::Unsafe).exact_arguments()]).await;
     fixture.small([
         calls(&[("book", r#"{"departure_city":"Rome","seats":"2"}"#)]),
         calls(&[("book", r#"{"departure_city":"Rome","seats":2}"#)]),
@@ -181,7 +181,7 @@ async fn a_repeated_failing_call_does_not_run_even_in_the_next_task() {
 #[tokio::test]
 async fn a_polling_tool_may_repeat_its_call() {
     let look = |_: serde_json::Map<String, Value>| async { "pending" };
-    let fixture = Fixture::open(vec![Tool::new("look", look).effect(Effect::Read).polling()]).await;
+    let fixture = Fixture::open(vec![Tool::new("look", look).effect(ToolEffect::Read).polling()]).await;
     let one = || calls(&[("look", "{}")]);
     fixture.small([one(), one(), one(), one(), one(), says("done")]);
     let report = fixture.run("wait for it").await;

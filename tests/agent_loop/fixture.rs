@@ -1,6 +1,8 @@
 //! A stack that runs tasks, with scripted models behind HTTP.
 
-use redial_proto::{AgentRef, AgentSpec, CallId, Effect, RetryPolicy, TaskId, TaskReport, TaskState, TaskSubmission};
+use redial_proto::{
+    AgentRef, AgentSpec, CallId, RetryPolicy, TaskId, TaskReport, TaskState, TaskSubmission, ToolEffect,
+};
 use redial_testkit::{Reply, ScriptedHttp, Stack, unique_path};
 use redial_worker::{Tool, ToolError};
 use schemars::JsonSchema;
@@ -54,7 +56,7 @@ async fn book(trip: Trip) -> Result<Value, ToolError> {
 
 /// `book`: trips from everywhere but Mars.
 pub(crate) fn book_tool() -> Tool {
-    Tool::new("book", book).describe("Books a trip.").effect(Effect::Idempotent).retry(quick())
+    Tool::new("book", book).describe("Books a trip.").effect(ToolEffect::Idempotent).retry(quick())
 }
 
 /// Retries without a delay.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redial_proto::{AgentSpec, Budgets, Effect, TaskCode, TaskState};
+use redial_proto::{AgentSpec, Budgets, TaskCode, TaskState, ToolEffect};
 use redial_testkit::until;
 use redial_worker::{Context, Tool};
 use serde_json::Value;
@@ -19,7 +19,7 @@ fn gated() -> (Tool, &'static Semaphore, &'static Semaphore) {
         gate.acquire().await.unwrap().forget();
         "passed"
     };
-    (Tool::new("gated", run).effect(Effect::Idempotent), started, gate)
+    (Tool::new("gated", run).effect(ToolEffect::Idempotent), started, gate)
 }
 
 #[tokio::test]
@@ -104,7 +104,7 @@ async fn sequential_tools_do_not_overlap() {
         tokio::time::sleep(Duration::from_millis(50)).await;
         Ok("alone")
     }
-    let fixture = Fixture::open(vec![Tool::new("alone", alone).effect(Effect::Idempotent).sequential()]).await;
+    let fixture = Fixture::open(vec![Tool::new("alone", alone).effect(ToolEffect::Idempotent).sequential()]).await;
     fixture.small([calls(&[("alone", r#"{"n":1}"#), ("alone", r#"{"n":2}"#), ("alone", r#"{"n":3}"#)]), says("done")]);
     let report = fixture.run("go").await;
     assert_eq!(answer(&report), "done");

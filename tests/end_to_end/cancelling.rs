@@ -1,7 +1,7 @@
 //! After an acknowledged cancel nothing starts, and running attempts are stopped.
 
 use redial_proto::{
-    ApiError, CallId, CallState, CancelReply, CancelRequest, ClaimId, Code, Effect, ErrorClass, ToolSpec, subjects,
+    ApiError, CallId, CallState, CancelReply, CancelRequest, ClaimId, Code, ErrorClass, ToolEffect, ToolSpec, subjects,
 };
 use redial_queue::QueueError;
 use redial_testkit::{Stack, ToolEvent, scripted_tool};
@@ -17,7 +17,7 @@ async fn a_call_that_waits_never_starts() {
     assert_eq!(stack.cancel(call).await, CallState::Cancelled);
     assert_eq!(stack.cancel(call).await, CallState::Cancelled, "again: it has ended that way");
     // A worker that starts now finds the job still on the stream.
-    stack.work(vec![scripted_tool("tool", Effect::Read, &stack.ledger)]).await;
+    stack.work(vec![scripted_tool("tool", ToolEffect::Read, &stack.ledger)]).await;
     let other = stack.call("tool", json!({})).await;
     stack.output(other).await;
     let view = stack.get(call).await;
@@ -29,7 +29,7 @@ async fn a_call_that_waits_never_starts() {
 
 #[tokio::test]
 async fn a_call_between_two_attempts_never_starts_again() {
-    let stack = with_tool(Effect::Read).await;
+    let stack = with_tool(ToolEffect::Read).await;
     let call = stack.call("tool", json!({"fail": "unavailable", "retry_after_ms": 60_000})).await;
     stack.is(call, CallState::RetryWait).await;
     assert_eq!(stack.cancel(call).await, CallState::Cancelled);
@@ -40,7 +40,7 @@ async fn a_call_between_two_attempts_never_starts_again() {
 
 #[tokio::test]
 async fn a_running_tool_is_stopped() {
-    for effect in Effect::ALL {
+    for effect in ToolEffect::ALL {
         let stack = with_tool(effect).await;
         let call = stack.call("tool", json!({"hold": "/nonexistent"})).await;
         stack.ledger.reaches(ToolEvent::Started, 1).await;
@@ -69,9 +69,9 @@ async fn a_result_before_the_cancel_counts() {
 
 #[tokio::test]
 async fn a_failure_after_a_cancel_is_not_retried() {
-    let stack = with_tool(Effect::Read).await;
+    let stack = with_tool(ToolEffect::Read).await;
     let mut worker =
-        Hand::new(&stack, vec![ToolSpec { effect: Effect::Read, pool: "hand".into(), ..ToolSpec::named("hand") }])
+        Hand::new(&stack, vec![ToolSpec { effect: ToolEffect::Read, pool: "hand".into(), ..ToolSpec::named("hand") }])
             .await;
     let call = stack.call("hand", json!({})).await;
     assert_eq!(worker.claim(call, 1).await.len(), 1);

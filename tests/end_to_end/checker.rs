@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use chrono::{TimeDelta, Utc};
-use redial_proto::{CallId, CallState, Effect, TaskId};
+use redial_proto::{CallId, CallState, TaskId, ToolEffect};
 use redial_testkit::{Claims, Entry, Evidence, Invariant, Stack, Subject, ToolEvent, check, scripted_tool};
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
@@ -139,7 +139,7 @@ fn named(evidence: &Evidence, claims: &Claims, call: Option<CallId>) -> BTreeSet
 /// An unsafe call that succeeded in its second attempt; the first one had no effect.
 async fn fixture() -> (Stack, CallId) {
     let mut stack = Stack::start().await;
-    stack.work(vec![scripted_tool("tool", Effect::Unsafe, &stack.ledger)]).await;
+    stack.work(vec![scripted_tool("tool", ToolEffect::Unsafe, &stack.ledger)]).await;
     let call = stack.call("tool", json!({"fail": "unavailable", "times": 1, "harmless": true})).await;
     assert_eq!(stack.ended(call).await.state, CallState::Succeeded);
     stack.call("tool", json!({"fail": "auth"})).await;
@@ -198,7 +198,7 @@ async fn every_mutation_is_found() {
 #[should_panic(expected = "violations of {EveryCallEnds}")]
 async fn a_test_that_leaves_a_running_call_fails() {
     let mut stack = Stack::start().await;
-    stack.work(vec![scripted_tool("tool", Effect::Read, &stack.ledger)]).await;
+    stack.work(vec![scripted_tool("tool", ToolEffect::Read, &stack.ledger)]).await;
     stack.call("tool", json!({"hold": "/nonexistent"})).await;
     stack.ledger.reaches(ToolEvent::Started, 1).await;
     stack.finish().await;

@@ -1,7 +1,9 @@
 //! An attempt runs only if Postgres grants its claim; any other message on the job stream is harmless.
 
 use futures_util::future::join_all;
-use redial_proto::{CallId, CallState, ClaimId, Effect, ErrorClass, Failure, Job, RetryOverride, Submission, ToolSpec};
+use redial_proto::{
+    CallId, CallState, ClaimId, ErrorClass, Failure, Job, RetryOverride, Submission, ToolEffect, ToolSpec,
+};
 use redial_queue::OutgoingJob;
 use redial_testkit::{Stack, ToolEvent, arguments, scripted_tool, until};
 use serde_json::json;
@@ -18,7 +20,7 @@ async fn forge(stack: &Stack, call: CallId, attempt: u32, publish_no: u32) {
 #[tokio::test]
 async fn a_job_that_is_delivered_again_runs_nothing() {
     let mut stack = Stack::start().await;
-    stack.work(vec![scripted_tool("read", Effect::Read, &stack.ledger)]).await;
+    stack.work(vec![scripted_tool("read", ToolEffect::Read, &stack.ledger)]).await;
     let call = stack.call("read", json!({"fail": "unavailable", "times": 1})).await;
     assert_eq!(stack.output(call).await, r#"{"attempt":2}"#);
     for (n, attempt) in [1, 2, 3, 99].into_iter().enumerate() {
@@ -119,7 +121,7 @@ async fn a_claim_after_the_total_deadline_is_refused() {
 #[tokio::test]
 async fn invalid_messages_on_the_job_stream_are_discarded() {
     let mut stack = Stack::start().await;
-    stack.work(vec![scripted_tool("read", Effect::Read, &stack.ledger)]).await;
+    stack.work(vec![scripted_tool("read", ToolEffect::Read, &stack.ledger)]).await;
     let mut nats = stack.raw_nats().await;
     let no_id = br#"{"call":"x","attempt":1,"tool":"read"}"#;
     let no_number = format!(r#"{{"call":"{}","attempt":-1,"tool":"read"}}"#, CallId::generate());
@@ -137,7 +139,7 @@ async fn invalid_messages_on_the_job_stream_are_discarded() {
 async fn a_worker_that_lost_its_lease_cannot_change_the_call() {
     let stack = Stack::start().await;
     stack.workers_will_die();
-    let mut slow = Hand::new(&stack, vec![ToolSpec { effect: Effect::Read, ..ToolSpec::named("read") }]).await;
+    let mut slow = Hand::new(&stack, vec![ToolSpec { effect: ToolEffect::Read, ..ToolSpec::named("read") }]).await;
     let call = stack.call("read", json!({})).await;
     slow.granted().await;
     // The lease is not renewed, so the sweeper ends the attempt as lost and publishes the next one.

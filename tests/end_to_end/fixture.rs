@@ -1,10 +1,10 @@
 //! What several of these tests start with or wait for.
 
-use redial_proto::Effect;
+use redial_proto::ToolEffect;
 use redial_testkit::{Stack, scripted_tool, until};
 
 /// A stack with a dispatcher and a worker that has the scripted tool `tool`.
-pub(crate) async fn with_tool(effect: Effect) -> Stack {
+pub(crate) async fn with_tool(effect: ToolEffect) -> Stack {
     let mut stack = Stack::start().await;
     stack.work(vec![scripted_tool("tool", effect, &stack.ledger)]).await;
     stack

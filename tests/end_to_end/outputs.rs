@@ -1,6 +1,6 @@
 //! Outputs that databases reject: stored unchanged or refused with a class, and never redelivered without end.
 
-use redial_proto::{CallState, Effect, ErrorClass, ToolSpec, limits};
+use redial_proto::{CallState, ErrorClass, ToolEffect, ToolSpec, limits};
 use redial_testkit::{Stack, scripted_tool};
 use serde_json::json;
 
@@ -20,7 +20,7 @@ const ODD: [&str; 8] = [
 #[tokio::test]
 async fn odd_outputs_are_stored_unchanged() {
     let mut stack = Stack::start().await;
-    stack.work(vec![scripted_tool("read", Effect::Read, &stack.ledger)]).await;
+    stack.work(vec![scripted_tool("read", ToolEffect::Read, &stack.ledger)]).await;
     for text in ODD {
         let call = stack.call("read", json!({"output": text})).await;
         assert_eq!(stack.output(call).await, text.trim());
@@ -67,7 +67,7 @@ async fn oversize_and_overdeep_outputs_end_the_call_with_a_class() {
         assert_eq!((view.state, view.class, view.attempts), (CallState::Failed, Some(class), 1));
     }
     let ledger = stack.ledger.clone();
-    stack.work(vec![scripted_tool("read", Effect::Read, &ledger), large()]).await;
+    stack.work(vec![scripted_tool("read", ToolEffect::Read, &ledger), large()]).await;
     let deep = stack.call("read", json!({"output": too_deep()})).await;
     let large = stack.call("large", json!({})).await;
     for (call, class) in [(deep, ErrorClass::OutputInvalid), (large, ErrorClass::OutputTooLarge)] {
@@ -81,7 +81,7 @@ async fn oversize_and_overdeep_outputs_end_the_call_with_a_class() {
 /// A tool with an output that is larger than the arguments of a scripted tool can be.
 fn large() -> redial_tools::Tool {
     redial_tools::Tool::new("large", |_: serde_json::Value| async { "x".repeat(limits::MAX_OUTPUT) })
-        .effect(Effect::Read)
+        .effect(ToolEffect::Read)
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! A redrive runs an ended call again as a new call; the old one never changes.
 
-use redial_proto::{CallId, CallState, Code, Effect, SubmitStatus};
+use redial_proto::{CallId, CallState, Code, SubmitStatus, ToolEffect};
 use redial_testkit::{Stack, ToolEvent};
 use serde_json::json;
 
@@ -13,7 +13,7 @@ async fn redrive_of(stack: &Stack, call: CallId) -> Option<uuid::Uuid> {
 
 #[tokio::test]
 async fn a_failed_call_runs_again_as_a_new_call() {
-    let stack = with_tool(Effect::Read).await;
+    let stack = with_tool(ToolEffect::Read).await;
     let old = stack.call("tool", json!({"fail": "business_rule", "times": 1})).await;
     let before = stack.ended(old).await;
     assert_eq!(before.state, CallState::Failed);
@@ -38,7 +38,7 @@ async fn a_failed_call_runs_again_as_a_new_call() {
 
 #[tokio::test]
 async fn attempts_and_redrives_share_one_idempotency_key() {
-    let stack = with_tool(Effect::Keyed).await;
+    let stack = with_tool(ToolEffect::Keyed).await;
     let first = stack.call("tool", json!({"fail": "unavailable", "times": 1})).await;
     stack.output(first).await;
     let failing = stack.call("tool", json!({"fail": "auth"})).await;
@@ -59,7 +59,7 @@ async fn attempts_and_redrives_share_one_idempotency_key() {
 
 #[tokio::test]
 async fn a_call_that_cannot_run_again_is_rejected_with_the_reason() {
-    let stack = with_tool(Effect::Read).await;
+    let stack = with_tool(ToolEffect::Read).await;
     let done = stack.call("tool", json!({})).await;
     stack.output(done).await;
     let waiting = stack.call("tool", json!({"fail": "unavailable", "retry_after_ms": 60_000})).await;
@@ -83,7 +83,7 @@ async fn a_call_that_cannot_run_again_is_rejected_with_the_reason() {
 
 #[tokio::test]
 async fn an_unknown_call_runs_again_only_on_request() {
-    let stack = with_tool(Effect::Unsafe).await;
+    let stack = with_tool(ToolEffect::Unsafe).await;
     let call = stack.call("tool", json!({"fail": "unavailable"})).await;
     assert_eq!(stack.ended(call).await.state, CallState::Unknown);
     let again = stack.redrive(call).await;
@@ -94,7 +94,7 @@ async fn an_unknown_call_runs_again_only_on_request() {
 
 #[tokio::test]
 async fn an_ended_call_refuses_every_change() {
-    let stack = with_tool(Effect::Read).await;
+    let stack = with_tool(ToolEffect::Read).await;
     let ended = [
         stack.call("tool", json!({})).await,
         stack.call("tool", json!({"fail": "auth"})).await,

@@ -1,6 +1,6 @@
 //! Reports that are late, duplicate, foreign or unreadable change nothing and are stored.
 
-use redial_proto::{CallState, Effect, ErrorClass, Failure, JobRef, ToolSpec, subjects};
+use redial_proto::{CallState, ErrorClass, Failure, JobRef, ToolEffect, ToolSpec, subjects};
 use redial_testkit::Stack;
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::{by_hand::Hand, fixture::dead_letters};
 
 fn reader() -> ToolSpec {
     let retry = redial_proto::RetryPolicy { initial_ms: 1, cap_ms: 1, ..Default::default() };
-    ToolSpec { effect: Effect::Read, retry, ..ToolSpec::named("read") }
+    ToolSpec { effect: ToolEffect::Read, retry, ..ToolSpec::named("read") }
 }
 
 async fn late(stack: &Stack) -> Vec<(i32, String)> {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
-use redial_proto::{CallId, CallState, Effect, ErrorClass, RetryOverride, Submission, ToolSpec};
+use redial_proto::{CallId, CallState, ErrorClass, RetryOverride, Submission, ToolEffect, ToolSpec};
 use redial_testkit::{Reply, ScriptedHttp, Stack, ToolEvent, arguments, unique_path, until};
 use serde_json::json;
 
@@ -45,7 +45,7 @@ async fn the_retry_after_of_an_http_server_is_obeyed() {
 
 #[tokio::test]
 async fn only_retryable_classes_are_retried() {
-    let stack = with_tool(Effect::Read).await;
+    let stack = with_tool(ToolEffect::Read).await;
     let mut calls = Vec::new();
     for class in ErrorClass::ALL {
         calls.push((class, stack.call("tool", json!({"fail": class, "times": 1})).await));
@@ -65,7 +65,7 @@ async fn only_retryable_classes_are_retried() {
 
 #[tokio::test]
 async fn a_call_fails_after_its_last_attempt() {
-    let stack = with_tool(Effect::Idempotent).await;
+    let stack = with_tool(ToolEffect::Idempotent).await;
     for max in [1, 3] {
         let retry = RetryOverride { max_attempts: Some(max), initial_ms: Some(1), ..RetryOverride::default() };
         let call = stack.accepted(&submission(json!({"fail": "unavailable"}), retry)).await;
@@ -79,7 +79,7 @@ async fn a_call_fails_after_its_last_attempt() {
 
 #[tokio::test]
 async fn a_call_fails_at_its_total_deadline() {
-    let stack = with_tool(Effect::Read).await;
+    let stack = with_tool(ToolEffect::Read).await;
     let retry = RetryOverride { deadline_ms: Some(600), max_attempts: Some(1000), ..RetryOverride::default() };
     let call = stack.accepted(&submission(json!({"fail": "unavailable"}), retry)).await;
     let view = stack.ended(call).await;
@@ -112,7 +112,7 @@ async fn a_call_that_no_worker_claims_fails_at_its_deadline() {
 async fn an_outage_of_a_tool_is_not_amplified() {
     const CALLS: usize = 300;
     const BURST: usize = 100;
-    let stack = with_tool(Effect::Read).await;
+    let stack = with_tool(ToolEffect::Read).await;
     let retry =
         RetryOverride { initial_ms: Some(1), cap_ms: Some(1), max_attempts: Some(1000), ..RetryOverride::default() };
     let began = Instant::now();
@@ -135,7 +135,7 @@ async fn an_outage_of_a_tool_is_not_amplified() {
 
 #[tokio::test]
 async fn an_unsafe_tool_is_never_run_twice_on_a_guess() {
-    let stack = with_tool(Effect::Unsafe).await;
+    let stack = with_tool(ToolEffect::Unsafe).await;
     let hold = json!({"hold": "/nonexistent"});
     let slow = Submission { timeout_ms: Some(100), ..Submission::new("tool", arguments(hold)) };
     let timed_out = stack.accepted(&slow).await;
@@ -158,7 +158,7 @@ async fn an_unsafe_tool_is_never_run_twice_on_a_guess() {
 
 #[tokio::test]
 async fn a_timeout_of_a_repeatable_tool_is_retried() {
-    let stack = with_tool(Effect::Idempotent).await;
+    let stack = with_tool(ToolEffect::Idempotent).await;
     let gate = unique_path("gate");
     let slow = Submission { timeout_ms: Some(150), ..Submission::new("tool", arguments(json!({"hold": gate}))) };
     let call = stack.accepted(&slow).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redial_proto::{CallState, Effect, ErrorClass, Failure, Job, RetryOverride, RetryPolicy, Submission, ToolSpec};
+use redial_proto::{CallState, ErrorClass, Failure, Job, RetryOverride, RetryPolicy, Submission, ToolEffect, ToolSpec};
 use redial_queue::OutgoingJob;
 use redial_testkit::{Servers, ToolEvent, Violation, arguments, scripted_tool, unique_path, until};
 use rustix::process::{Pid, Signal, kill_process};
@@ -21,7 +21,7 @@ const LONG: u64 = 3_600_000;
 
 type Verdict = Vec<Violation>;
 
-fn tool(effect: Effect) -> ToolSpec {
+fn tool(effect: ToolEffect) -> ToolSpec {
     let retry = RetryPolicy { initial_ms: 1, cap_ms: 1, ..RetryPolicy::default() };
     ToolSpec { effect, retry, ..ToolSpec::named("tool") }
 }
@@ -29,7 +29,7 @@ fn tool(effect: Effect) -> ToolSpec {
 /// A worker reports an error; while another one runs the next attempt, it reports a success of the first after all.
 pub(crate) async fn stale_result(mutation: &'static Mutation, mutated: bool) -> Verdict {
     let (fixture, _dispatcher) = Fixture::with_dispatcher(mutation, mutated).await;
-    let mut first = Hand::new(&fixture.stack, vec![tool(Effect::Read)]).await;
+    let mut first = Hand::new(&fixture.stack, vec![tool(ToolEffect::Read)]).await;
     let mut second = Hand::new(&fixture.stack, Vec::new()).await;
     let call = fixture.stack.call("tool", json!({})).await;
     first.granted().await;
@@ -46,7 +46,7 @@ pub(crate) async fn submission_in_a_crash(mutation: &'static Mutation, mutated: 
     let mut fixture = Fixture::new(mutation, mutated).await;
     fixture.stack.redeliver_after(REDELIVERED).await;
     let first = fixture.dispatch().await;
-    let tools = vec![scripted_tool("tool", Effect::Read, &fixture.stack.ledger)];
+    let tools = vec![scripted_tool("tool", ToolEffect::Read, &fixture.stack.ledger)];
     let _worker = fixture.work(1, tools).await;
     first.silence_postgres();
     let submission = Submission { key: Some("k".into()), ..Submission::new("tool", arguments(json!({}))) };
@@ -69,7 +69,7 @@ pub(crate) async fn result_in_a_crash(mutation: &'static Mutation, mutated: bool
     fixture.stack.lease = SHORT_LEASE;
     fixture.stack.redeliver_after(REDELIVERED).await;
     let first = fixture.dispatch().await;
-    let tools = vec![scripted_tool("tool", Effect::Read, &fixture.stack.ledger)];
+    let tools = vec![scripted_tool("tool", ToolEffect::Read, &fixture.stack.ledger)];
     let _worker = fixture.work(1, tools).await;
     let hold = unique_path("hold");
     let call = fixture.stack.call("tool", json!({"hold": hold})).await;
@@ -100,7 +100,7 @@ pub(crate) async fn killed_postgres(mutation: &'static Mutation, mutated: bool) 
     }
     let walwriter = Stopped::walwriter(&fixture).await;
     let _dispatcher = fixture.dispatch().await;
-    Hand::new(&fixture.stack, vec![tool(Effect::Read)]).await;
+    Hand::new(&fixture.stack, vec![tool(ToolEffect::Read)]).await;
     for _ in 0..5 {
         fixture.stack.call("tool", json!({})).await;
     }
@@ -145,7 +145,7 @@ impl Drop for Stopped {
 /// A tool fails once.
 pub(crate) async fn one_retry(mutation: &'static Mutation, mutated: bool) -> Verdict {
     let (mut fixture, _dispatcher) = Fixture::with_dispatcher(mutation, mutated).await;
-    let tools = vec![scripted_tool("tool", Effect::Read, &fixture.stack.ledger)];
+    let tools = vec![scripted_tool("tool", ToolEffect::Read, &fixture.stack.ledger)];
     let _worker = fixture.work(1, tools).await;
     let call = fixture.stack.call("tool", json!({"fail": "unavailable", "times": 1})).await;
     fixture.ends(fixture.stack.ended(call)).await;
@@ -155,10 +155,10 @@ pub(crate) async fn one_retry(mutation: &'static Mutation, mutated: bool) -> Ver
 /// A worker dies between the pull of a job and its claim.
 pub(crate) async fn lost_job(mutation: &'static Mutation, mutated: bool) -> Verdict {
     let (mut fixture, _dispatcher) = Fixture::with_dispatcher(mutation, mutated).await;
-    let dead = Hand::new(&fixture.stack, vec![tool(Effect::Read)]).await;
+    let dead = Hand::new(&fixture.stack, vec![tool(ToolEffect::Read)]).await;
     let call = fixture.stack.call("tool", json!({})).await;
     dead.job().await;
-    let tools = vec![scripted_tool("tool", Effect::Read, &fixture.stack.ledger)];
+    let tools = vec![scripted_tool("tool", ToolEffect::Read, &fixture.stack.ledger)];
     let _worker = fixture.work(1, tools).await;
     until("the job is published again", async || {
         // The sweeper would look after ten seconds.
@@ -174,11 +174,11 @@ pub(crate) async fn lost_job(mutation: &'static Mutation, mutated: bool) -> Verd
 /// A job is handed back once before it is claimed.
 pub(crate) async fn second_delivery(mutation: &'static Mutation, mutated: bool) -> Verdict {
     let (mut fixture, _dispatcher) = Fixture::with_dispatcher(mutation, mutated).await;
-    Hand::new(&fixture.stack, vec![tool(Effect::Read)]).await;
+    Hand::new(&fixture.stack, vec![tool(ToolEffect::Read)]).await;
     let call = fixture.stack.call("tool", json!({})).await;
     let deliveries = fixture.stack.queue().jobs("default").unwrap().pull(1, PATIENCE).await.unwrap();
     deliveries[0].nak(Duration::ZERO).await;
-    let tools = vec![scripted_tool("tool", Effect::Read, &fixture.stack.ledger)];
+    let tools = vec![scripted_tool("tool", ToolEffect::Read, &fixture.stack.ledger)];
     let _worker = fixture.work(1, tools).await;
     fixture.stack.ended(call).await;
     fixture.violations().await
@@ -187,7 +187,7 @@ pub(crate) async fn second_delivery(mutation: &'static Mutation, mutated: bool) 
 /// A worker gets no notice that its result is ingested, and sends it again.
 pub(crate) async fn result_twice(mutation: &'static Mutation, mutated: bool) -> Verdict {
     let (fixture, _dispatcher) = Fixture::with_dispatcher(mutation, mutated).await;
-    let mut worker = Hand::new(&fixture.stack, vec![tool(Effect::Read)]).await;
+    let mut worker = Hand::new(&fixture.stack, vec![tool(ToolEffect::Read)]).await;
     let call = fixture.stack.call("tool", json!({})).await;
     worker.granted().await;
     for _ in 0..2 {
@@ -199,7 +199,7 @@ pub(crate) async fn result_twice(mutation: &'static Mutation, mutated: bool) -> 
 /// A tool that always fails may be tried twice.
 pub(crate) async fn capped_retries(mutation: &'static Mutation, mutated: bool) -> Verdict {
     let (mut fixture, _dispatcher) = Fixture::with_dispatcher(mutation, mutated).await;
-    let tools = vec![scripted_tool("tool", Effect::Read, &fixture.stack.ledger)];
+    let tools = vec![scripted_tool("tool", ToolEffect::Read, &fixture.stack.ledger)];
     let _worker = fixture.work(1, tools).await;
     let retry = RetryOverride { max_attempts: Some(2), ..RetryOverride::default() };
     let arguments = arguments(json!({"fail": "unavailable"}));
@@ -216,11 +216,11 @@ pub(crate) async fn capped_retries(mutation: &'static Mutation, mutated: bool) -
 pub(crate) async fn two_copies_of_a_job(mutation: &'static Mutation, mutated: bool) -> Verdict {
     let (mut fixture, _dispatcher) = Fixture::with_dispatcher(mutation, mutated).await;
     let ledger = fixture.stack.ledger.clone();
-    let _first = fixture.work(1, vec![scripted_tool("tool", Effect::Unsafe, &ledger)]).await;
+    let _first = fixture.work(1, vec![scripted_tool("tool", ToolEffect::Unsafe, &ledger)]).await;
     let call = fixture.stack.call("tool", json!({"after_ms": LONG})).await;
     ledger.reaches(ToolEvent::Effect, 1).await;
     // The first one has no free permit.
-    let _second = fixture.work(1, vec![scripted_tool("tool", Effect::Unsafe, &ledger)]).await;
+    let _second = fixture.work(1, vec![scripted_tool("tool", ToolEffect::Unsafe, &ledger)]).await;
     let job = Job { call, attempt: 1, tool: "tool".to_owned(), bytes: 2 };
     let copy = OutgoingJob { job, pool: "default".to_owned(), publish_no: 100, traceparent: None };
     fixture.stack.queue().publish_jobs(vec![copy]).await.remove(0).unwrap();
@@ -240,12 +240,12 @@ pub(crate) async fn lost_worker(mutation: &'static Mutation, mutated: bool) -> V
     let _dispatcher = fixture.dispatch().await;
     fixture.stack.workers_will_die();
     let ledger = fixture.stack.ledger.clone();
-    let first = fixture.work(1, vec![scripted_tool("tool", Effect::Unsafe, &ledger)]).await;
+    let first = fixture.work(1, vec![scripted_tool("tool", ToolEffect::Unsafe, &ledger)]).await;
     let call = fixture.stack.call("tool", json!({"after_ms": LONG})).await;
     ledger.reaches(ToolEvent::Effect, 1).await;
     fixture.answered("JOBS").await;
     first.kill();
-    let _second = fixture.work(1, vec![scripted_tool("tool", Effect::Unsafe, &ledger)]).await;
+    let _second = fixture.work(1, vec![scripted_tool("tool", ToolEffect::Unsafe, &ledger)]).await;
     if mutated {
         ledger.reaches(ToolEvent::Effect, 2).await;
     } else {
@@ -257,10 +257,10 @@ pub(crate) async fn lost_worker(mutation: &'static Mutation, mutated: bool) -> V
 /// A call is cancelled while its job waits on the stream.
 pub(crate) async fn cancelled_call(mutation: &'static Mutation, mutated: bool) -> Verdict {
     let (mut fixture, _dispatcher) = Fixture::with_dispatcher(mutation, mutated).await;
-    Hand::new(&fixture.stack, vec![tool(Effect::Read)]).await;
+    Hand::new(&fixture.stack, vec![tool(ToolEffect::Read)]).await;
     let call = fixture.stack.call("tool", json!({})).await;
     assert_eq!(fixture.stack.cancel(call).await, CallState::Cancelled);
-    let tools = vec![scripted_tool("tool", Effect::Read, &fixture.stack.ledger)];
+    let tools = vec![scripted_tool("tool", ToolEffect::Read, &fixture.stack.ledger)];
     let _worker = fixture.work(1, tools).await;
     fixture.answered("JOBS").await;
     if mutated {
@@ -276,13 +276,13 @@ pub(crate) async fn cut_off_worker(mutation: &'static Mutation, mutated: bool) -
     let _dispatcher = fixture.dispatch().await;
     fixture.stack.workers_will_die();
     let ledger = fixture.stack.ledger.clone();
-    let first = fixture.work(1, vec![scripted_tool("tool", Effect::Read, &ledger)]).await;
+    let first = fixture.work(1, vec![scripted_tool("tool", ToolEffect::Read, &ledger)]).await;
     let hold = unique_path("hold");
     let call = fixture.stack.call("tool", json!({"hold": hold})).await;
     ledger.reaches(ToolEvent::Started, 1).await;
     fixture.answered("JOBS").await;
     first.silence_nats();
-    let _second = fixture.work(1, vec![scripted_tool("tool", Effect::Read, &ledger)]).await;
+    let _second = fixture.work(1, vec![scripted_tool("tool", ToolEffect::Read, &ledger)]).await;
     ledger.reaches(ToolEvent::Started, 2).await;
     std::fs::write(&hold, "").unwrap();
     ledger.reaches(ToolEvent::Ended, if mutated { 2 } else { 1 }).await;
@@ -293,7 +293,7 @@ pub(crate) async fn cut_off_worker(mutation: &'static Mutation, mutated: bool) -
 /// A service asks for a pause before it is asked again.
 pub(crate) async fn patient_retry(mutation: &'static Mutation, mutated: bool) -> Verdict {
     let (mut fixture, _dispatcher) = Fixture::with_dispatcher(mutation, mutated).await;
-    let tools = vec![scripted_tool("tool", Effect::Read, &fixture.stack.ledger)];
+    let tools = vec![scripted_tool("tool", ToolEffect::Read, &fixture.stack.ledger)];
     let _worker = fixture.work(1, tools).await;
     let call = fixture.stack.call("tool", json!({"fail": "rate_limited", "times": 1, "retry_after_ms": 2_000})).await;
     fixture.stack.ended(call).await;

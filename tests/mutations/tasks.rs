@@ -6,7 +6,9 @@ use std::{
 };
 
 use futures_util::{FutureExt, future::BoxFuture};
-use redial_proto::{AgentRef, AgentSpec, Effect, ReplyCall, TaskId, TaskState, TaskSubmission, ToolSpec, TurnReply};
+use redial_proto::{
+    AgentRef, AgentSpec, ReplyCall, TaskId, TaskState, TaskSubmission, ToolEffect, ToolSpec, TurnReply,
+};
 use redial_testkit::{ToolEvent, Violation, scripted_tool, unique_path, until};
 use redial_tools::{Context, Handler, Tool, ToolResult};
 use serde_json::{Value, json, value::RawValue};
@@ -39,7 +41,7 @@ fn asks<const N: usize>(calls: [Value; N]) -> TurnReply {
 /// A dispatcher, and a worker with a tool and a model with these replies.
 async fn set(mutation: &'static Mutation, mutated: bool, replies: Vec<TurnReply>) -> (Fixture, [Links; 3]) {
     let (mut fixture, dispatcher) = Fixture::with_dispatcher(mutation, mutated).await;
-    let tools = fixture.work(8, vec![scripted_tool("tool", Effect::Read, &fixture.stack.ledger)]).await;
+    let tools = fixture.work(8, vec![scripted_tool("tool", ToolEffect::Read, &fixture.stack.ledger)]).await;
     let model = Tool::from_handler(ToolSpec::named("model"), Model(Arc::new(Mutex::new(replies.into()))));
     let model = fixture.play(model).await;
     (fixture, [dispatcher, tools, model])

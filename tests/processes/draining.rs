@@ -2,14 +2,14 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use redial_proto::{CallState, Effect, Submission};
+use redial_proto::{CallState, Submission, ToolEffect};
 use redial_testkit::{Process, Servers, Stack, ToolEvent, arguments, start_scripted_worker, unique_path, until};
 use serde_json::json;
 
 /// Slots of a scripted worker.
 const SLOTS: usize = 16;
 
-fn held(effect: Effect, n: usize, gate: &PathBuf) -> Submission {
+fn held(effect: ToolEffect, n: usize, gate: &PathBuf) -> Submission {
     Submission::new(effect.as_str(), arguments(json!({"n": n, "hold": gate})))
 }
 
@@ -18,10 +18,10 @@ async fn a_stopped_worker_loses_nothing_and_uses_up_no_attempt() {
     let stack = Stack::start().await;
     let worker = |grace| start_scripted_worker(stack.servers.nats_url(), &stack.ledger, grace);
     let first = worker(Duration::from_secs(1));
-    stack.offered(&Effect::ALL.map(Effect::as_str)).await;
+    stack.offered(&ToolEffect::ALL.map(ToolEffect::as_str)).await;
     let (quick, slow) = (unique_path("quick"), unique_path("slow"));
-    let mut calls: Vec<Submission> = (0..8).map(|n| held(Effect::ALL[n % 4], n, &quick)).collect();
-    calls.extend((8..SLOTS).map(|n| held([Effect::Read, Effect::Idempotent][n % 2], n, &slow)));
+    let mut calls: Vec<Submission> = (0..8).map(|n| held(ToolEffect::ALL[n % 4], n, &quick)).collect();
+    calls.extend((8..SLOTS).map(|n| held([ToolEffect::Read, ToolEffect::Idempotent][n % 2], n, &slow)));
     stack.call_all(&calls).await;
     stack.ledger.reaches(ToolEvent::Started, SLOTS).await;
     // There is no permit for these: they wait on the stream.
@@ -56,7 +56,7 @@ async fn an_unsafe_tool_that_outlasts_the_grace_becomes_unknown() {
     stack.workers_will_die();
     let worker = start_scripted_worker(stack.servers.nats_url(), &stack.ledger, Duration::from_millis(100));
     stack.offered(&["unsafe"]).await;
-    let call = stack.accepted(&held(Effect::Unsafe, 0, &unique_path("never"))).await;
+    let call = stack.accepted(&held(ToolEffect::Unsafe, 0, &unique_path("never"))).await;
     stack.ledger.reaches(ToolEvent::Started, 1).await;
     worker.terminate();
     assert!(worker.ended().await.success());
@@ -78,7 +78,7 @@ async fn a_dispatcher_that_is_stopped_under_load_loses_nothing() {
     leaving.line("Dispatcher started").await;
     staying.line("Dispatcher started").await;
     let worker = start_scripted_worker(stack.servers.nats_url(), &stack.ledger, Duration::from_secs(30));
-    stack.offered(&Effect::ALL.map(Effect::as_str)).await;
+    stack.offered(&ToolEffect::ALL.map(ToolEffect::as_str)).await;
     for round in 0..3 {
         let one = |n: u64| Submission::new("unsafe", arguments(json!({"n": n, "before_ms": n % 20})));
         stack.call_all(&(0..100).map(one).collect::<Vec<_>>()).await;

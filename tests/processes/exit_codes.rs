@@ -1,6 +1,6 @@
 //! Exit codes: 0 for success, 1 for a failure, 2 for a usage error.
 
-use redial_proto::Effect;
+use redial_proto::ToolEffect;
 use redial_testkit::{Stack, scripted_tool};
 use redial_tools::Tool;
 use serde_json::Value;
@@ -43,7 +43,7 @@ async fn arguments_that_are_not_json_are_refused_without_a_server() {
 #[tokio::test]
 async fn the_exit_code_of_a_call_depends_on_its_end() {
     let mut stack = Stack::start().await;
-    stack.work(vec![Tool::echo(), scripted_tool("tool", Effect::Read, &stack.ledger)]).await;
+    stack.work(vec![Tool::echo(), scripted_tool("tool", ToolEffect::Read, &stack.ledger)]).await;
     let folder = tempfile::tempdir().unwrap();
     let call = async |tool: &str, arguments: &str, more: &[&str]| -> Run {
         let line = [&["call", tool, arguments, "--nats-url", stack.servers.nats_url()], more].concat();

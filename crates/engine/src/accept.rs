@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use redial_arguments::{Refusal, Repairs};
 use redial_proto::{
-    ApiError, CallId, Code, Effect, ErrorClass, Failure, Submission, ToolSpec, limits,
+    ApiError, CallId, Code, ErrorClass, Failure, Submission, ToolEffect, ToolSpec, limits,
     tool::{check_timeout, default_pool},
 };
 use redial_records::NewCall;
@@ -125,7 +125,7 @@ fn unknown_tool(name: &str, tools: &Tools) -> Failure {
 
 /// What is on record of a tool that is not registered: the most careful assumptions.
 pub fn unknown_spec(name: &str) -> ToolSpec {
-    ToolSpec { pool: default_pool(), effect: Effect::Unsafe, ..ToolSpec::named(name) }
+    ToolSpec { pool: default_pool(), effect: ToolEffect::Unsafe, ..ToolSpec::named(name) }
 }
 
 /// Distinguishes a repeated submission from another one under the same key: everything that shapes the call, with the

@@ -8,11 +8,11 @@ use redial_proto::{RetryPolicy, ToolSpec, turn};
 use crate::fingerprint::fingerprint;
 
 /// Tools by name.
-pub type Tools = HashMap<String, Arc<Tool>>;
+pub type Tools = HashMap<String, Arc<RegisteredTool>>;
 
 /// A registered tool.
 #[derive(Debug)]
-pub struct Tool {
+pub struct RegisteredTool {
     /// As its worker registered it.
     pub spec: ToolSpec,
     /// The schema of its arguments.
@@ -21,7 +21,7 @@ pub struct Tool {
     pub version: String,
 }
 
-impl Tool {
+impl RegisteredTool {
     /// Compiles the schema of a tool; an error says where the schema is wrong.
     pub fn new(spec: ToolSpec) -> Result<Self, SchemaError> {
         let schema = Arc::new(Schema::compile(&spec.parameters)?);
@@ -47,7 +47,7 @@ pub fn compile(specs: Vec<ToolSpec>, known: &Tools, mut report: impl FnMut(&str,
             continue;
         }
         let name = spec.name.clone();
-        match Tool::new(spec) {
+        match RegisteredTool::new(spec) {
             Ok(tool) => drop(tools.insert(name, Arc::new(tool))),
             Err(error) => report(&name, error),
         }

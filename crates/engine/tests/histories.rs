@@ -10,7 +10,7 @@ use redial_engine::{
     call::{CallEvent, Republish, grants, plan},
 };
 use redial_proto::{
-    CallId, CallState, ClaimId, Effect, ErrorClass, Failure, JobRef, RetryOverride, RetryPolicy, WorkerId,
+    CallId, CallState, ClaimId, ErrorClass, Failure, JobRef, RetryOverride, RetryPolicy, ToolEffect, WorkerId,
 };
 use redial_records::{CallRecord, Change, Claim};
 use uuid::Uuid;
@@ -30,7 +30,7 @@ struct History {
 }
 
 impl History {
-    fn new(effect: Effect, max_attempts: u32) -> Self {
+    fn new(effect: ToolEffect, max_attempts: u32) -> Self {
         let now = Time::default();
         let policy = RetryPolicy { initial_ms: 500, factor: 2.0, cap_ms: 5000, max_attempts, deadline_ms: 120_000 };
         let call = CallRecord {
@@ -102,7 +102,7 @@ impl History {
         assert!(self.ends <= 1);
         assert!(self.call.attempt <= self.policy.max_attempts);
         assert!((1..).zip(&self.audited).all(|(wanted, found)| wanted == *found), "gaps: {:?}", self.audited);
-        if self.call.effect == Effect::Unsafe {
+        if self.call.effect == ToolEffect::Unsafe {
             assert!(self.effects <= 1, "an unsafe tool may have run twice");
         }
         if self.call.state.is_terminal() {
@@ -137,7 +137,7 @@ fn a_hundred_thousand_random_histories_are_legal() {
     let mut rng = StdRng::seed_from_u64(20_261_120);
     let (mut ended, mut states) = (0_u32, std::collections::BTreeMap::<&str, u32>::new());
     for _ in 0..100_000 {
-        let effect = Effect::ALL[rng.random_range(0..4)];
+        let effect = ToolEffect::ALL[rng.random_range(0..4)];
         let mut history = History::new(effect, rng.random_range(1..6));
         for _ in 0..25 {
             random_event(&mut history, &mut rng);
@@ -155,7 +155,7 @@ proptest! {
     #[test]
     fn a_call_left_alone_with_the_sweeper_ends(seed: u64, steps in 0_usize..30, effect in 0_usize..4) {
         let mut rng = StdRng::seed_from_u64(seed);
-        let mut history = History::new(Effect::ALL[effect], 4);
+        let mut history = History::new(ToolEffect::ALL[effect], 4);
         for _ in 0..steps {
             random_event(&mut history, &mut rng);
         }

@@ -10,7 +10,7 @@ use redial_engine::{
     sweep::{Conditions, SweepPlan, plan_due},
     tools::Tools,
 };
-use redial_proto::{CallId, CallState, ClaimId, Effect, RetryOverride};
+use redial_proto::{CallId, CallState, ClaimId, RetryOverride, ToolEffect};
 use redial_records::{CallRecord, Change, RetryBucket};
 use uuid::Uuid;
 
@@ -25,7 +25,7 @@ fn call(n: u128, state: CallState) -> CallRecord {
         attempt: 1,
         tool: "look".to_owned(),
         pool: "default".to_owned(),
-        effect: Effect::Idempotent,
+        effect: ToolEffect::Idempotent,
         retry: RetryOverride::default(),
         timeout_ms: 1_000,
         traceparent: None,

@@ -8,7 +8,7 @@ use redial_engine::{
     call::{CallEvent, Republish, grants, plan, renews},
 };
 use redial_proto::{
-    CallId, CallState, ClaimId, Effect, ErrorClass, Failure, JobRef, RetryOverride, RetryPolicy, WorkerId,
+    CallId, CallState, ClaimId, ErrorClass, Failure, JobRef, RetryOverride, RetryPolicy, ToolEffect, WorkerId,
 };
 use redial_records::{CallRecord, Change, Claim, EndedAttempt};
 use uuid::Uuid;
@@ -32,7 +32,7 @@ fn call(state: CallState, attempt: u32) -> CallRecord {
         attempt,
         tool: "look".to_owned(),
         pool: "default".to_owned(),
-        effect: Effect::Idempotent,
+        effect: ToolEffect::Idempotent,
         retry: RetryOverride::default(),
         timeout_ms: 1_000,
         traceparent: None,
@@ -143,8 +143,8 @@ fn every_class_by_every_effect() {
     assert_eq!(rows.len(), ErrorClass::ALL.len());
     for (class, mild, unsafe_) in rows {
         let failure = Failure::new(*class, "m");
-        for effect in Effect::ALL {
-            let wanted = if effect == Effect::Unsafe { unsafe_ } else { mild };
+        for effect in ToolEffect::ALL {
+            let wanted = if effect == ToolEffect::Unsafe { unsafe_ } else { mild };
             assert_eq!(next(&CallRecord { effect, ..running() }, &failed(&failure)), *wanted, "{class} {effect}");
         }
     }
@@ -152,7 +152,7 @@ fn every_class_by_every_effect() {
 
 #[test]
 fn an_unsafe_tool_is_retried_only_if_nothing_can_have_happened() {
-    let call = CallRecord { effect: Effect::Unsafe, ..running() };
+    let call = CallRecord { effect: ToolEffect::Unsafe, ..running() };
     let failure = Failure::new(ErrorClass::Unavailable, "connection refused").without_effect();
     assert_eq!(next(&call, &failed(&failure)), "retry in 500 ms");
 }
@@ -230,7 +230,7 @@ fn a_release_does_not_count_as_an_attempt() {
 #[test]
 fn the_failure_of_a_call_says_whether_its_effect_is_unknown() {
     let failure = Failure::new(ErrorClass::Internal, "m");
-    for (effect, unknown) in [(Effect::Unsafe, true), (Effect::Idempotent, false)] {
+    for (effect, unknown) in [(ToolEffect::Unsafe, true), (ToolEffect::Idempotent, false)] {
         let Some(Change::End { failure: Some(failure), .. }) =
             change(&CallRecord { effect, ..running() }, &failed(&failure))
         else {

@@ -8,7 +8,7 @@ use chrono::{DateTime, TimeDelta};
 use redial_engine::{
     Time,
     task::{Known, Needs, PlanContext, Planned, Planning, plan},
-    tools::{Tool, Tools},
+    tools::{RegisteredTool, Tools},
 };
 use redial_proto::{
     AgentSpec, CallId, CallState, ErrorClass, Language, Message, MessageCall, ReplyCall, Role, StoredMessage, TaskCode,
@@ -25,7 +25,7 @@ fn tools(names: &[&str]) -> Tools {
         let pool = if turn::model_name(name).is_some() { turn::POOL } else { "default" };
         ToolSpec { pool: pool.to_owned(), ..ToolSpec::named(*name) }
     };
-    names.iter().map(spec).map(|spec| (spec.name.clone(), Arc::new(Tool::new(spec).unwrap()))).collect()
+    names.iter().map(spec).map(|spec| (spec.name.clone(), Arc::new(RegisteredTool::new(spec).unwrap()))).collect()
 }
 
 fn new_task() -> TaskRecord {

@@ -1,8 +1,6 @@
 //! Calls: rows of the table `calls`.
 
-use redial_proto::{
-    CallId, CallState, ClaimId, Effect as ToolEffect, Failure, JobRef, Repair, RetryOverride, TaskId, WorkerId,
-};
+use redial_proto::{CallId, CallState, ClaimId, Failure, JobRef, Repair, RetryOverride, TaskId, ToolEffect, WorkerId};
 use uuid::Uuid;
 
 use crate::Time;

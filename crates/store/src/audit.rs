@@ -11,7 +11,7 @@ mod records;
 mod tasks;
 
 pub use records::{
-    AttemptRecord, CallLine, CallRecord, DeadLetterRecord, Filter, LateRecord, TaskFilter, ToolRecord, WorkerRecord,
+    AttemptRecord, CallAudit, CallLine, DeadLetterRecord, Filter, LateRecord, TaskFilter, ToolRecord, WorkerRecord,
 };
 
 impl Store {

@@ -9,7 +9,7 @@ use redial_proto::{CallId, Delta, Grant, TaskId};
 /// A tool that takes it as its first argument can pass the idempotency key to the service that it changes:
 ///
 /// ```
-/// use redial_proto::Effect;
+/// use redial_proto::ToolEffect;
 /// use redial_tools::{Context, Tool};
 /// use serde_json::{Map, Value};
 ///
@@ -18,7 +18,7 @@ use redial_proto::{CallId, Delta, Grant, TaskId};
 /// }
 ///
 /// # futures_util::FutureExt::now_or_never(async {
-/// let tool = Tool::new("pay", pay).effect(Effect::Keyed);
+/// let tool = Tool::new("pay", pay).effect(ToolEffect::Keyed);
 /// let context = Context::new("pay");
 /// let key = context.idempotency_key.clone();
 /// let output = tool.run(context, serde_json::value::to_raw_value(&serde_json::json!({})).unwrap()).await.unwrap();

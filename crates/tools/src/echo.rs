@@ -3,7 +3,7 @@
 use std::future;
 
 use futures_util::{FutureExt, future::BoxFuture};
-use redial_proto::{Effect, ToolSpec};
+use redial_proto::{ToolEffect, ToolSpec};
 use serde_json::value::RawValue;
 
 use crate::{
@@ -23,6 +23,6 @@ impl Handler for Echo {
 impl Tool {
     /// The tool `echo`, effect `read`: takes any object and returns it byte for byte.
     pub fn echo() -> Self {
-        Self::from_handler(ToolSpec::named("echo"), Echo).effect(Effect::Read).describe("Returns its arguments.")
+        Self::from_handler(ToolSpec::named("echo"), Echo).effect(ToolEffect::Read).describe("Returns its arguments.")
     }
 }

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::SystemTime};
 
 use futures_util::{FutureExt, future::BoxFuture};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use redial_proto::{Effect, Failure, limits::MAX_OUTPUT};
+use redial_proto::{Failure, ToolEffect, limits::MAX_OUTPUT};
 use reqwest::{
     Client, Method, Request, Response,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
@@ -48,7 +48,7 @@ pub(crate) struct HttpTool {
     pub(crate) url: UrlTemplate,
     pub(crate) headers: Vec<(HeaderName, Template)>,
     pub(crate) body: Body,
-    pub(crate) effect: Effect,
+    pub(crate) effect: ToolEffect,
     pub(crate) secrets: Secrets,
 }
 
@@ -106,7 +106,7 @@ impl HttpTool {
             headers.insert(name.clone(), value);
         }
         headers.entry(ACCEPT).or_insert(ACCEPTED);
-        let key = (self.effect == Effect::Keyed).then(|| header_key(&context.idempotency_key));
+        let key = (self.effect == ToolEffect::Keyed).then(|| header_key(&context.idempotency_key));
         for (name, value) in [(IDEMPOTENCY_KEY, key), (TRACEPARENT, context.traceparent.clone())] {
             if let Some(value) = value.and_then(|value| HeaderValue::from_str(&value).ok()) {
                 headers.entry(name).or_insert(value);

@@ -11,7 +11,7 @@ use std::{
 
 use futures_util::{FutureExt, future::BoxFuture};
 use redial_proto::{
-    CallId, Effect, ErrorClass, Failure, RetryPolicy, ToolSpec, duration, limits, tool::default_pool, turn,
+    CallId, ErrorClass, Failure, RetryPolicy, ToolEffect, ToolSpec, duration, limits, tool::default_pool, turn,
 };
 use serde_json::value::RawValue;
 
@@ -28,7 +28,7 @@ use crate::{
 /// ```
 /// use std::time::Duration;
 ///
-/// use redial_proto::Effect;
+/// use redial_proto::ToolEffect;
 /// use redial_tools::Tool;
 /// use schemars::JsonSchema;
 /// use serde::Deserialize;
@@ -44,7 +44,7 @@ use crate::{
 ///
 /// let tool = Tool::new("to_fahrenheit", to_fahrenheit)
 ///     .describe("Converts a temperature from Celsius to Fahrenheit.")
-///     .effect(Effect::Read)
+///     .effect(ToolEffect::Read)
 ///     .timeout(Duration::from_secs(1));
 /// assert_eq!(tool.spec.parameters["required"][0], "degrees");
 /// ```
@@ -83,7 +83,7 @@ impl Tool {
 
     /// Declares what running the tool does to the world.
     #[must_use]
-    pub fn effect(mut self, effect: Effect) -> Self {
+    pub fn effect(mut self, effect: ToolEffect) -> Self {
         self.spec.effect = effect;
         self
     }

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use redial_proto::{Delta, Effect, ErrorClass, Failure};
+use redial_proto::{Delta, ErrorClass, Failure, ToolEffect};
 use redial_tools::{
     Context, Rules, Tool, ToolConflict, ToolError, ToolResult, Watchers, check_compatible, check_reserved,
 };
@@ -75,7 +75,7 @@ async fn failure(tool: &Tool, arguments: &str) -> Failure {
 
 #[tokio::test]
 async fn functions_become_tools() {
-    let tool = Tool::new("book_flight", book_flight).describe("Books.").effect(Effect::Keyed);
+    let tool = Tool::new("book_flight", book_flight).describe("Books.").effect(ToolEffect::Keyed);
     assert_eq!(
         run(&tool, r#"{"to":"上海","seats":2,"meal":"fish"}"#).await.unwrap().get(),
         r#"{"number":"上海-2-k1-Fish"}"#

@@ -7,7 +7,7 @@ mod exit;
 mod json_text;
 mod output;
 mod settings;
-mod task_record;
+mod task_audit;
 mod timeline;
 
 use std::process::ExitCode;

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use redial_proto::{Effect, GrantRef, JobRef};
+use redial_proto::{GrantRef, JobRef, ToolEffect};
 use tokio::{sync::Notify, task::AbortHandle, time::Instant};
 
 /// Running attempts, and those whose report is not on record yet.
@@ -24,7 +24,7 @@ pub(crate) struct ActiveAttempts {
 #[derive(Clone, Copy)]
 pub(crate) struct Lease {
     pub(crate) grant: GrantRef,
-    pub(crate) effect: Effect,
+    pub(crate) effect: ToolEffect,
     /// By this worker's clock, with a margin.
     pub(crate) expires_at: Instant,
 }
@@ -40,7 +40,7 @@ struct Attempt {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct StoppedAttempt {
     pub(crate) grant: GrantRef,
-    pub(crate) effect: Effect,
+    pub(crate) effect: ToolEffect,
     pub(crate) ran: Duration,
 }
 
@@ -145,7 +145,7 @@ mod tests {
 
     fn lease() -> Lease {
         let grant = GrantRef { call: CallId::generate(), attempt: 1, claim: ClaimId::generate() };
-        Lease { grant, effect: Effect::Read, expires_at: Instant::now() + LEASE }
+        Lease { grant, effect: ToolEffect::Read, expires_at: Instant::now() + LEASE }
     }
 
     /// Starts an attempt whose tool never ends.
@@ -174,7 +174,7 @@ mod tests {
         let attempts = ActiveAttempts::default();
         let (job, tool) = start(&attempts);
         let stopped = attempts.stop(job).unwrap();
-        assert_eq!((stopped.grant.job_ref(), stopped.effect), (job, Effect::Read));
+        assert_eq!((stopped.grant.job_ref(), stopped.effect), (job, ToolEffect::Read));
         assert!(!attempts.finish(job));
         assert!(tool.await.unwrap_err().is_cancelled());
     }

@@ -1,7 +1,7 @@
 //! Pulls jobs, claims them, runs tools and reports results; the library for tool authors.
 //!
 //! ```no_run
-//! use redial_worker::{Effect, Tool, Worker, WorkerConfig};
+//! use redial_worker::{ToolEffect, Tool, Worker, WorkerConfig};
 //! use schemars::JsonSchema;
 //! use serde::Deserialize;
 //!
@@ -17,7 +17,7 @@
 //!
 //! # async fn run() -> Result<(), redial_worker::WorkerError> {
 //! let config = WorkerConfig::new("nats://localhost:4222", "calculator");
-//! let worker = Worker::new(config).add(Tool::new("add", add).effect(Effect::Read));
+//! let worker = Worker::new(config).add(Tool::new("add", add).effect(ToolEffect::Read));
 //! worker.run(redial_worker::CancellationToken::new()).await
 //! # }
 //! ```
@@ -52,7 +52,7 @@ mod state;
 mod worker;
 
 pub use redial_llm::ModelsError;
-pub use redial_proto::{Delta, Effect, ErrorClass, RetryPolicy, ToolSpec, TurnReply, TurnRequest, WorkerId};
+pub use redial_proto::{Delta, ErrorClass, RetryPolicy, ToolEffect, ToolSpec, TurnReply, TurnRequest, WorkerId};
 pub use redial_queue::QueueConfig;
 pub use redial_tools::{
     Context, Handler, IntoToolResult, ManifestError, NativeTool, Rules, Tool, ToolConflict, ToolError, ToolResult,

@@ -3,7 +3,7 @@
 
 mod file;
 
-use redial_proto::{Effect, ToolSpec, tool::any_object, turn};
+use redial_proto::{ToolEffect, ToolSpec, tool::any_object, turn};
 use redial_tools::Tool;
 
 pub(crate) use file::load;
@@ -13,7 +13,7 @@ pub(crate) fn from_tool(mut tool: Tool) -> Tool {
     let ToolSpec { name, pool, effect, parameters, .. } = &mut tool.spec;
     *name = turn::tool_name(name);
     turn::POOL.clone_into(pool);
-    *effect = Effect::Idempotent;
+    *effect = ToolEffect::Idempotent;
     // `proto/schemas/turn_request.json` is the schema; repeating it in every registration would only cost bytes.
     *parameters = any_object();
     tool

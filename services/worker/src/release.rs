@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use redial_proto::{Effect, ErrorClass, Failure, GrantRef, ReleaseReply, ReleaseRequest, limits::MAX_CLAIM, subjects};
+use redial_proto::{
+    ErrorClass, Failure, GrantRef, ReleaseReply, ReleaseRequest, ToolEffect, limits::MAX_CLAIM, subjects,
+};
 use tokio::time::Instant;
 
 use crate::{attempts::StoppedAttempt, pause, state::WorkerState};
@@ -19,7 +21,7 @@ const GIVE_UP_DRAINING: Duration = Duration::from_secs(10);
 /// attempt is reported as `lost` instead.
 pub(crate) async fn release_stopped(state: &WorkerState, stopped: Vec<StoppedAttempt>, why: &str) {
     let (lost, repeatable): (Vec<StoppedAttempt>, Vec<StoppedAttempt>) =
-        stopped.into_iter().partition(|stopped| stopped.effect == Effect::Unsafe);
+        stopped.into_iter().partition(|stopped| stopped.effect == ToolEffect::Unsafe);
     for stopped in lost {
         state.reports.send(stopped.grant.job_ref(), stopped.ran, Err(Failure::new(ErrorClass::Lost, why)));
     }

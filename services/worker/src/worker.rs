@@ -19,12 +19,12 @@ const MAX_SLOTS: u32 = 100_000;
 /// Runs tools and asks models for the dispatchers. Any number of workers may run side by side.
 ///
 /// ```no_run
-/// use redial_worker::{CancellationToken, Effect, Tool, Worker, WorkerConfig, WorkerError};
+/// use redial_worker::{CancellationToken, ToolEffect, Tool, Worker, WorkerConfig, WorkerError};
 ///
 /// async fn run() -> Result<(), WorkerError> {
 ///     let shutdown = CancellationToken::new();
 ///     Worker::new(WorkerConfig::new("nats://localhost:4222", "tools"))
-///         .add(Tool::echo().effect(Effect::Read))
+///         .add(Tool::echo().effect(ToolEffect::Read))
 ///         .manifest("tools.toml")?
 ///         .on_ready(|| eprintln!("the tools can be called now"))
 ///         .run(shutdown)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::{FutureExt, future::BoxFuture};
-use redial_proto::{Effect, ToolSpec};
+use redial_proto::{ToolEffect, ToolSpec};
 use redial_worker::{CancellationToken, Context, Handler, Tool, ToolResult, Worker, WorkerConfig};
 use serde_json::value::RawValue;
 use tokio::signal::unix::{SignalKind, signal};
@@ -30,7 +30,7 @@ impl Handler for Sleep {
 /// Runs until SIGTERM, then drains.
 pub(crate) async fn run(args: &SlowWorkerArgs) -> anyhow::Result<()> {
     let config = WorkerConfig { slots: args.slots, ..WorkerConfig::new(&args.nats_url, "bench") };
-    let tool = Tool::from_handler(ToolSpec::named(SLEEP), Sleep).effect(Effect::Read).pool("bench");
+    let tool = Tool::from_handler(ToolSpec::named(SLEEP), Sleep).effect(ToolEffect::Read).pool("bench");
     let shutdown = CancellationToken::new();
     let (cancel, mut terminate) = (shutdown.clone(), signal(SignalKind::terminate())?);
     tokio::spawn(async move {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
-use redial_proto::{AgentRef, AgentSpec, CallState, Effect, RetryOverride, Submission, TaskSubmission};
+use redial_proto::{AgentRef, AgentSpec, CallState, RetryOverride, Submission, TaskSubmission, ToolEffect};
 use redial_testkit::CallFacts;
 use serde_json::{Value, json, value::RawValue};
 
@@ -19,9 +19,9 @@ pub(crate) const MODEL: &str = "played";
 pub(crate) const POISON_ATTEMPTS: u32 = 3;
 
 /// Every tool, with its effect.
-pub(crate) fn tools() -> Vec<(String, Effect)> {
-    let by_effect = Effect::ALL.map(|effect| (effect.as_str().to_owned(), effect));
-    let special = [(FRAGILE.to_owned(), Effect::Read), (POISON.to_owned(), Effect::Idempotent)];
+pub(crate) fn tools() -> Vec<(String, ToolEffect)> {
+    let by_effect = ToolEffect::ALL.map(|effect| (effect.as_str().to_owned(), effect));
+    let special = [(FRAGILE.to_owned(), ToolEffect::Read), (POISON.to_owned(), ToolEffect::Idempotent)];
     by_effect.into_iter().chain(special).collect()
 }
 
@@ -43,7 +43,7 @@ fn call(n: u32, outage: &Path, random: &mut StdRng) -> PlannedCall {
     let tool = match random.random_range(0..10) {
         0..3 => FRAGILE,
         3 if random.random_range(0..5) == 0 => return leak(n, random),
-        _ => Effect::ALL[random.random_range(0..4)].as_str(),
+        _ => ToolEffect::ALL[random.random_range(0..4)].as_str(),
     };
     if tool == FRAGILE {
         orders["down_while"] = json!(outage);
@@ -77,12 +77,12 @@ fn fails(orders: &mut Value, class: &str, times: Option<u32>, harmless: bool) {
 }
 
 /// True if a call may end like this, by the orders in its arguments.
-pub(crate) fn may_end(wish: &PlannedCall, effect: Effect, state: CallState) -> bool {
+pub(crate) fn may_end(wish: &PlannedCall, effect: ToolEffect, state: CallState) -> bool {
     let orders: Value = serde_json::from_str(wish.submission.arguments.get()).unwrap_or_default();
     let fails = !orders["fail"].is_null() && orders["fail"] != false;
     // After some attempts it does not fail any more.
     let passes = orders["times"].is_u64();
-    let is_unsafe = effect == Effect::Unsafe;
+    let is_unsafe = effect == ToolEffect::Unsafe;
     let is_repeated = orders["harmless"] == true || !is_unsafe;
     match state {
         CallState::Succeeded => !fails || passes && is_repeated,
@@ -121,7 +121,7 @@ fn raw(value: &Value) -> Box<RawValue> {
 /// The tasks of a run. Every third continues the conversation of the one before.
 pub(crate) fn tasks(seed: u64, count: u32) -> Vec<TaskSubmission> {
     let mut random = StdRng::seed_from_u64(seed ^ 0x7A5C);
-    let tools = Effect::ALL.iter().map(|effect| effect.as_str()).chain([LEAKY]).map(str::to_owned).collect();
+    let tools = ToolEffect::ALL.iter().map(|effect| effect.as_str()).chain([LEAKY]).map(str::to_owned).collect();
     let agent = AgentSpec { tools, system: "You keep books.".to_owned(), ..AgentSpec::new(MODEL) };
     let one = |n: u32| {
         let plan = PLANS[random.random_range(0..PLANS.len())];
@@ -204,7 +204,8 @@ mod tests {
         use redial_proto::CallState::{Cancelled, Failed, Succeeded, Unknown};
         let ends = |tool: &str, orders: Value, cancel: bool| {
             let wish = PlannedCall { submission: Submission::new(tool, raw(&orders)), cancel };
-            let effect = tools().into_iter().find(|(name, _)| name == tool).map_or(Effect::Read, |(_, effect)| effect);
+            let effect =
+                tools().into_iter().find(|(name, _)| name == tool).map_or(ToolEffect::Read, |(_, effect)| effect);
             let states = [Succeeded, Failed, Unknown, Cancelled].into_iter();
             states.filter(|state| may_end(&wish, effect, *state)).collect()
         };

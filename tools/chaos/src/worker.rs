@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use redial_testkit::{Ledger, scripted_tool};
-use redial_worker::{CancellationToken, Effect, Tool, ToolError, Worker, WorkerConfig};
+use redial_worker::{CancellationToken, Tool, ToolEffect, ToolError, Worker, WorkerConfig};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -49,5 +49,5 @@ fn leaky(secret: &str) -> Tool {
         };
         async move { answer }
     };
-    Tool::new(load::LEAKY, run).effect(Effect::Read).secret(secret)
+    Tool::new(load::LEAKY, run).effect(ToolEffect::Read).secret(secret)
 }

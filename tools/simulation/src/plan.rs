@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use redial_proto::Effect;
+use redial_proto::ToolEffect;
 
 use crate::random::Random;
 
@@ -27,8 +27,8 @@ pub struct Setup {
 
 impl Setup {
     /// The effect of a bare call.
-    pub fn effect(&self, call: u8) -> Effect {
-        Effect::ALL[usize::from((self.seed >> (2 * u32::from(call))) as u8 % 4)]
+    pub fn effect(&self, call: u8) -> ToolEffect {
+        ToolEffect::ALL[usize::from((self.seed >> (2 * u32::from(call))) as u8 % 4)]
     }
 
     /// The most attempts of a bare call.

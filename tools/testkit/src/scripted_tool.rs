@@ -3,7 +3,7 @@
 use std::{path::Path, path::PathBuf, time::Duration};
 
 use futures_util::{FutureExt, future::BoxFuture};
-use redial_proto::{Effect, ErrorClass, Failure, RetryPolicy, ToolSpec};
+use redial_proto::{ErrorClass, Failure, RetryPolicy, ToolEffect, ToolSpec};
 use redial_tools::{Context, Handler, Tool, ToolResult};
 use redial_worker::{CancellationToken, Worker, WorkerConfig};
 use serde::Deserialize;
@@ -42,7 +42,7 @@ struct Orders {
 }
 
 /// A tool that does what its arguments say and records what it does.
-pub fn scripted_tool(name: &str, effect: Effect, ledger: &Ledger) -> Tool {
+pub fn scripted_tool(name: &str, effect: ToolEffect, ledger: &Ledger) -> Tool {
     let retry = RetryPolicy { initial_ms: 50, factor: 2.0, cap_ms: 300, max_attempts: 20, deadline_ms: 120_000 };
     let spec = ToolSpec { effect, retry, ..ToolSpec::named(name) };
     Tool::from_handler(spec, ScriptedTool(ledger.clone()))
@@ -136,7 +136,7 @@ pub async fn run_scripted_worker() {
     let grace = std::env::var(GRACE).unwrap().parse().unwrap();
     let config =
         WorkerConfig { slots: SLOTS, drain_grace: Duration::from_millis(grace), ..WorkerConfig::new(nats, "scripted") };
-    let tools = Effect::ALL.map(|effect| scripted_tool(effect.as_str(), effect, &ledger));
+    let tools = ToolEffect::ALL.map(|effect| scripted_tool(effect.as_str(), effect, &ledger));
     let worker = tools.into_iter().fold(Worker::new(config), Worker::add);
     let shutdown = CancellationToken::new();
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).unwrap();

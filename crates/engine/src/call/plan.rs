@@ -1,6 +1,6 @@
 //! The state machine of a call.
 
-use redial_proto::{CallState, Effect, ErrorClass, Failure, JobRef, RetryPolicy, WorkerId, limits};
+use redial_proto::{CallState, ErrorClass, Failure, JobRef, RetryPolicy, ToolEffect, WorkerId, limits};
 use redial_records::{CallRecord, Change, EndedAttempt, Guard, Time, Transition};
 
 use crate::{
@@ -149,7 +149,7 @@ impl Planner<'_> {
 
     fn next(&self, failure: &Failure) -> Next {
         let retried_anyway = failure.class == ErrorClass::Lost && mutation::is(Mutation::UnsafeRetriedOnLost);
-        let uncertain = self.call.effect == Effect::Unsafe && failure.effect_possible && !retried_anyway;
+        let uncertain = self.call.effect == ToolEffect::Unsafe && failure.effect_possible && !retried_anyway;
         match route(failure.class) {
             Route::Retry | Route::Uncertain | Route::Bug if uncertain => Next::end(
                 CallState::Unknown,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use redial_proto::{Effect, RetryPolicy, ToolSpec, duration::parse_ms, turn};
+use redial_proto::{RetryPolicy, ToolEffect, ToolSpec, duration::parse_ms, turn};
 use reqwest::{Client, Url};
 use toml::Spanned;
 
@@ -185,7 +185,7 @@ fn profile(entry: &Entry, location: &Location<'_>) -> Result<Profile, ModelsErro
 fn spec(entry: &Entry, location: &Location<'_>) -> Result<ToolSpec, ModelsError> {
     let mut spec = ToolSpec::named(turn::tool_name(&location.model));
     spec.description.clone_from(&entry.description);
-    spec.effect = Effect::Idempotent;
+    spec.effect = ToolEffect::Idempotent;
     turn::POOL.clone_into(&mut spec.pool);
     spec.timeout_ms = milliseconds(entry.timeout.as_ref(), "timeout", TIMEOUT_MS, location)?;
     spec.retry = retry(&entry.retry, location)?;

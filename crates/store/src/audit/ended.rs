@@ -4,9 +4,9 @@ use redial_proto::{CallId, CallState, Failure};
 use redial_records::EndedCall;
 use serde_json::value::RawValue;
 
-use super::CallRecord;
+use super::CallAudit;
 
-impl CallRecord {
+impl CallAudit {
     /// The call as its task got it into its inbox. `None` if it has not ended, or belongs to no task.
     pub fn ended(&self) -> Option<EndedCall> {
         let (line, of) = (&self.line, self.task?);

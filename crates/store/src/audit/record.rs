@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use redial_proto::CallId;
 use uuid::Uuid;
 
-use super::{AttemptRecord, CallLine, CallRecord, LateRecord, raw};
+use super::{AttemptRecord, CallAudit, CallLine, LateRecord, raw};
 use crate::{Store, StoreError, Time, tasks::task_call};
 
 /// A call as its queries return it.
@@ -40,7 +40,7 @@ pub(super) struct RawRecord {
 
 impl Store {
     /// One call with all that is known of it.
-    pub async fn record(&self, id: CallId) -> Result<Option<CallRecord>, StoreError> {
+    pub async fn record(&self, id: CallId) -> Result<Option<CallAudit>, StoreError> {
         let head = self
             .run_again(|| async {
                 let mut db = self.checkout().await?;
@@ -52,7 +52,7 @@ impl Store {
     }
 
     /// Adds to calls their attempts and late reports.
-    pub(super) async fn records(&self, heads: Vec<RawRecord>) -> Result<Vec<CallRecord>, StoreError> {
+    pub(super) async fn records(&self, heads: Vec<RawRecord>) -> Result<Vec<CallAudit>, StoreError> {
         if heads.is_empty() {
             return Ok(Vec::new());
         }
@@ -131,7 +131,7 @@ impl Store {
 }
 
 impl RawRecord {
-    fn whole(self, attempts_made: Vec<AttemptRecord>, late_reports: Vec<LateRecord>) -> Result<CallRecord, StoreError> {
+    fn whole(self, attempts_made: Vec<AttemptRecord>, late_reports: Vec<LateRecord>) -> Result<CallAudit, StoreError> {
         let line = CallLine {
             call: self.call,
             tool: self.tool,
@@ -146,7 +146,7 @@ impl RawRecord {
             conversation: self.conversation,
             key: self.key,
         };
-        Ok(CallRecord {
+        Ok(CallAudit {
             line,
             task: task_call(self.task, self.turn, self.call_index),
             tenant: self.tenant,

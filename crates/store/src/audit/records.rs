@@ -77,7 +77,7 @@ pub struct CallLine {
 
 /// One call with its attempts.
 #[derive(Clone, Debug, serde::Serialize)]
-pub struct CallRecord {
+pub struct CallAudit {
     /// The line of the history.
     #[serde(flatten)]
     pub line: CallLine,

@@ -2,7 +2,7 @@
 
 use redial_proto::{TaskId, TaskState, TaskView};
 
-use super::{CallRecord, TaskFilter, record::RawRecord};
+use super::{CallAudit, TaskFilter, record::RawRecord};
 use crate::{Store, StoreError, retention::first_id_after, tasks::RawView};
 
 impl Store {
@@ -34,7 +34,7 @@ impl Store {
     }
 
     /// Every call that a task asked for, by turn and call_index; model turns are call_index 0.
-    pub async fn task_calls(&self, task: TaskId) -> Result<Vec<CallRecord>, StoreError> {
+    pub async fn task_calls(&self, task: TaskId) -> Result<Vec<CallAudit>, StoreError> {
         let rows = self
             .run_again(|| async {
                 let mut db = self.checkout().await?;

@@ -1,6 +1,6 @@
 //! Grants attempts.
 
-use redial_proto::{CallId, ClaimId, Effect, JobRef, TaskId};
+use redial_proto::{CallId, ClaimId, JobRef, TaskId, ToolEffect};
 use redial_records::Claim;
 use uuid::Uuid;
 
@@ -22,7 +22,7 @@ pub struct Granted {
     /// A JSON object.
     pub arguments: String,
     /// The call's pinned effect.
-    pub effect: Effect,
+    pub effect: ToolEffect,
     /// The conversation that its submitter named.
     pub conversation: Option<String>,
     /// W3C trace context of the submission.

@@ -3,8 +3,8 @@
 use std::ops::Deref;
 
 use redial_proto::{
-    CallId, Effect, Language, Message, Role, StoredMessage, TaskCode, TaskDecision, TaskId, TaskInput, TaskState,
-    TaskStep, Usage,
+    CallId, Language, Message, Role, StoredMessage, TaskCode, TaskDecision, TaskId, TaskInput, TaskState, TaskStep,
+    ToolEffect, Usage,
 };
 use redial_records::{NewCall, NewTask, TaskCall, TaskOutcome, TaskRecord, TaskStatus, TaskTransition, Time};
 use redial_store::{Purpose, Store, StoreConfig, StoreError, SubmittedTask, admin};
@@ -255,7 +255,7 @@ pub(crate) fn bare_call() -> NewCall {
         id: CallId::generate(),
         tool: "get_weather".to_owned(),
         pool: "default".to_owned(),
-        effect: Effect::Idempotent,
+        effect: ToolEffect::Idempotent,
         tenant: "default".to_owned(),
         key: None,
         content: None,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use redial_proto::Effect;
+use redial_proto::ToolEffect;
 use serde::Deserialize;
 use serde_json::Value;
 use toml::Spanned;
@@ -21,7 +21,7 @@ pub(super) struct Entry {
     #[serde(default)]
     pub(super) description: String,
     #[serde(default)]
-    pub(super) effect: Effect,
+    pub(super) effect: ToolEffect,
     pub(super) pool: Option<Spanned<String>>,
     pub(super) timeout: Option<Spanned<String>>,
     #[serde(default)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use redial_proto::{ApiError, CallId, CallView, GetRequest};
-use redial_store::{StoreError, audit::CallRecord};
+use redial_store::{StoreError, audit::CallAudit};
 
 use crate::{
     context::Context,
@@ -16,7 +16,7 @@ pub(crate) async fn get(context: Arc<Context>, request: GetRequest) -> Result<Ca
     view(request.call, record).map_err(|error| store_failed(&error))
 }
 
-fn view(call: CallId, record: CallRecord) -> Result<CallView, StoreError> {
+fn view(call: CallId, record: CallAudit) -> Result<CallView, StoreError> {
     let line = record.line;
     let last = record.attempts_made.into_iter().rev().find(|attempt| attempt.ended_at.is_some());
     let (last_class, last_message, output) =

@@ -119,13 +119,13 @@ mod tests {
     use redial_proto::{ToolSpec, turn};
 
     use super::*;
-    use redial_engine::tools::Tool;
+    use redial_engine::tools::RegisteredTool;
 
     fn tools() -> Tools {
         let named = |name: &str, pool: &str| ToolSpec { pool: pool.to_owned(), ..ToolSpec::named(name) };
         let specs =
             [named("get_weather", "default"), named("model-small", turn::POOL), named("model-large", turn::POOL)];
-        specs.into_iter().map(|spec| (spec.name.clone(), Arc::new(Tool::new(spec).unwrap()))).collect()
+        specs.into_iter().map(|spec| (spec.name.clone(), Arc::new(RegisteredTool::new(spec).unwrap()))).collect()
     }
 
     fn task(agent: AgentSpec) -> TaskSubmission {

@@ -1,7 +1,7 @@
 //! How tasks continue and end.
 
 use redial_proto::{
-    CallState, Effect, ErrorClass, Role, TaskCode, TaskDecision, TaskInput, TaskReport, TaskState, TaskSubmission,
+    CallState, ErrorClass, Role, TaskCode, TaskDecision, TaskInput, TaskReport, TaskState, TaskSubmission, ToolEffect,
     ToolSpec, Usage,
 };
 use redial_testkit::{Stack, scripted_tool, until};
@@ -29,7 +29,7 @@ async fn a_task_is_answered_after_a_repair_and_a_correction() {
             says("I saw 1."),
         ],
     );
-    let look = scripted_tool("look", Effect::Read, &stack.ledger);
+    let look = scripted_tool("look", ToolEffect::Read, &stack.ledger);
     stack.play_models(vec![model.tool()]).await;
     stack.work(vec![look]).await;
     let agent = redial_proto::AgentSpec { system: "Be brief.".to_owned(), ..agent("small", &["look"]) };
@@ -67,7 +67,7 @@ async fn parallel_calls_are_answered_in_order_and_a_retry_is_a_step() {
         says("done"),
     ];
     let model = Model::playing("small", replies);
-    let act = scripted_tool("act", Effect::Idempotent, &stack.ledger);
+    let act = scripted_tool("act", ToolEffect::Idempotent, &stack.ledger);
     stack.play_models(vec![model.tool()]).await;
     stack.work(vec![act]).await;
     let report = stack.task_ended(stack.task(&task("Do it.", agent("small", &["a*"]))).await).await;
@@ -115,7 +115,7 @@ async fn a_cancelled_task_answers_its_calls_and_ends() {
     let mut stack = Stack::start().await;
     let hold = "/nowhere/at/all";
     let model = Model::playing("small", vec![calls([("act", json!({"hold": hold})), ("act", json!({"n": 2}))])]);
-    let act = scripted_tool("act", Effect::Idempotent, &stack.ledger);
+    let act = scripted_tool("act", ToolEffect::Idempotent, &stack.ledger);
     stack.play_models(vec![model.tool()]).await;
     stack.work(vec![act]).await;
     let id = stack.task(&task("Do it.", agent("small", &["act"]))).await;
@@ -138,7 +138,7 @@ async fn one_call_of_a_task_can_be_cancelled() {
     let mut stack = Stack::start().await;
     let hold = "/nowhere/at/all";
     let model = Model::playing("small", vec![calls([("act", json!({"hold": hold}))]), says("then not")]);
-    let act = scripted_tool("act", Effect::Idempotent, &stack.ledger);
+    let act = scripted_tool("act", ToolEffect::Idempotent, &stack.ledger);
     stack.play_models(vec![model.tool()]).await;
     stack.work(vec![act]).await;
     let id = stack.task(&task("Do it.", agent("small", &["act"]))).await;
@@ -174,7 +174,7 @@ async fn descriptions_that_leave_no_room_end_the_task_clearly() {
     let mut stack = Stack::start().await;
     let model = Model::playing("small", vec![says("never asked")]);
     let wordy =
-        |n: u32| scripted_tool(&format!("wordy_{n}"), Effect::Read, &stack.ledger).describe("word ".repeat(10_000));
+        |n: u32| scripted_tool(&format!("wordy_{n}"), ToolEffect::Read, &stack.ledger).describe("word ".repeat(10_000));
     let tools: Vec<_> = (0..6).map(wordy).collect();
     stack.work(tools).await;
     stack.play_models(vec![model.tool()]).await;
@@ -219,7 +219,7 @@ async fn a_row_that_cannot_be_read_ends_loudly_and_leaves_the_conversation_valid
     let hold = "/nowhere/at/all";
     let replies = vec![calls([("act", json!({"hold": hold})), ("act", json!({"n": 2, "fail": "auth"}))]), says("on")];
     let model = Model::playing("small", replies);
-    let act = scripted_tool("act", Effect::Idempotent, &stack.ledger);
+    let act = scripted_tool("act", ToolEffect::Idempotent, &stack.ledger);
     stack.play_models(vec![model.tool()]).await;
     stack.work(vec![act]).await;
     let first = TaskSubmission { conversation: Some("c".into()), ..task("Do it.", agent("small", &["act"])) };
@@ -251,7 +251,7 @@ async fn a_task_continues_on_the_next_dispatcher() {
     let model = Model::new("small", move |request| {
         Ok(if request.turn == 1 { calls([("act", json!({"hold": hold}))]) } else { says("done") })
     });
-    let act = scripted_tool("act", Effect::Idempotent, &stack.ledger);
+    let act = scripted_tool("act", ToolEffect::Idempotent, &stack.ledger);
     stack.play_models(vec![model.tool()]).await;
     stack.work(vec![act]).await;
     let id = stack.task(&task("Do it.", agent("small", &["act"]))).await;
@@ -268,7 +268,7 @@ async fn a_task_continues_on_the_next_dispatcher() {
 async fn a_task_that_was_not_woken_is_found() {
     let mut stack = Stack::start().await;
     let model = Model::playing("small", vec![calls([("act", json!({"hold": "/nowhere/at/all"}))])]);
-    let act = scripted_tool("act", Effect::Idempotent, &stack.ledger);
+    let act = scripted_tool("act", ToolEffect::Idempotent, &stack.ledger);
     stack.play_models(vec![model.tool()]).await;
     stack.work(vec![act]).await;
     let id = stack.task(&task("Do it.", agent("small", &["act"]))).await;

@@ -1,7 +1,7 @@
 //! A task on record goes the same way again.
 
 use redial_engine::task::{Recorded, replay};
-use redial_proto::{AgentSpec, Effect, Language, Policy, TaskDecision, TaskSubmission};
+use redial_proto::{AgentSpec, Language, Policy, TaskDecision, TaskSubmission, ToolEffect};
 use redial_store::Purpose;
 use redial_testkit::{Stack, scripted_tool};
 use serde_json::json;
@@ -18,7 +18,7 @@ async fn a_replay_finds_nothing_unless_the_record_was_changed() {
     ];
     let small = Model::playing("small", replies.clone());
     let large = Model::playing("large", replies);
-    let look = scripted_tool("look", Effect::Read, &stack.ledger);
+    let look = scripted_tool("look", ToolEffect::Read, &stack.ledger);
     stack.play_models(vec![small.tool(), large.tool()]).await;
     stack.work(vec![look]).await;
     let spec = AgentSpec {
@@ -39,7 +39,7 @@ async fn a_replay_finds_nothing_unless_the_record_was_changed() {
     for mut report in reports {
         assert_eq!(report.task.code, Some(redial_proto::TaskCode::Answered), "{:?}", report.task);
         let records = store.task_calls(report.task.task).await.unwrap();
-        let ended: Vec<_> = records.iter().filter_map(redial_store::audit::CallRecord::ended).collect();
+        let ended: Vec<_> = records.iter().filter_map(redial_store::audit::CallAudit::ended).collect();
         assert_eq!(ended.len(), records.len());
         let differences = |report: &redial_proto::TaskReport| {
             replay(&Recorded {

@@ -12,7 +12,7 @@ use redial_records::EndedCall;
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
-use crate::{cli::ReplayArgs, connect, exit, output, settings::Settings, task_record::TaskRecord};
+use crate::{cli::ReplayArgs, connect, exit, output, settings::Settings, task_audit::TaskAudit};
 
 pub(crate) async fn run(settings: &Settings, args: &ReplayArgs) -> anyhow::Result<ExitCode> {
     let saved = match (&args.file, args.task) {
@@ -31,7 +31,7 @@ pub(crate) async fn run(settings: &Settings, args: &ReplayArgs) -> anyhow::Resul
 
 /// Converts the record like one in a file, so that a file is never incomplete.
 async fn from_database(settings: &Settings, task: TaskId) -> anyhow::Result<Saved> {
-    let Some(record) = TaskRecord::load(&connect::store(settings).await?, task).await? else {
+    let Some(record) = TaskAudit::load(&connect::store(settings).await?, task).await? else {
         return Err(ApiError::new(Code::TaskNotFound, format!("no task {task} is on record")).into());
     };
     Ok(serde_json::from_str(&serde_json::to_string(&record)?)?)

@@ -7,20 +7,20 @@ use std::process::ExitCode;
 
 use chrono::{DateTime, Utc};
 use redial_proto::{ApiError, CallId, Code, TaskId, TaskInput, TaskState, TaskStep};
-use redial_store::audit::CallRecord;
+use redial_store::audit::CallAudit;
 use uuid::Uuid;
 
 use crate::{
     connect, json_text, output,
     settings::Settings,
-    task_record::TaskRecord,
+    task_audit::TaskAudit,
     timeline::{Entry, Event, Ink, Page, Printed, TaskTimeline, call, diagram, totals},
 };
 
 pub(crate) async fn run(settings: &Settings, id: Uuid, mermaid: bool) -> anyhow::Result<ExitCode> {
     let store = connect::store(settings).await?;
     let now = Utc::now();
-    if let Some(record) = TaskRecord::load(&store, TaskId(id)).await? {
+    if let Some(record) = TaskAudit::load(&store, TaskId(id)).await? {
         if mermaid {
             output::line(task_diagram(&record));
         } else if settings.json() {
@@ -43,12 +43,12 @@ pub(crate) async fn run(settings: &Settings, id: Uuid, mermaid: bool) -> anyhow:
     Ok(ExitCode::SUCCESS)
 }
 
-fn task_diagram(record: &TaskRecord) -> String {
+fn task_diagram(record: &TaskAudit) -> String {
     let entries: Vec<_> = task_events(record, |_| Vec::new()).flat_map(|event| event.entries).collect();
     diagram::render(record.task.agent.as_deref(), &entries, record.task.answer.as_deref())
 }
 
-fn task_text(record: &TaskRecord, page: Page, now: DateTime<Utc>) -> String {
+fn task_text(record: &TaskAudit, page: Page, now: DateTime<Utc>) -> String {
     let mut text = totals::head(&record.task, page);
     text.push('\n');
     text.extend(task_events(record, |step| call_of(record, step)).map(|event| page.event(&event)));
@@ -59,14 +59,14 @@ fn task_text(record: &TaskRecord, page: Page, now: DateTime<Utc>) -> String {
     text.trim_end().to_owned()
 }
 
-fn task_events(record: &TaskRecord, details: impl Fn(&TaskStep) -> Vec<Entry>) -> impl Iterator<Item = Event> {
+fn task_events(record: &TaskAudit, details: impl Fn(&TaskStep) -> Vec<Entry>) -> impl Iterator<Item = Event> {
     let mut timeline = TaskTimeline::new(&record.task);
     timeline.add_messages(&record.messages);
     record.steps.iter().map(move |step| timeline.event(step, Printed::default(), details(step)))
 }
 
 /// The call that ended in a step.
-fn call_of(record: &TaskRecord, step: &TaskStep) -> Vec<Entry> {
+fn call_of(record: &TaskAudit, step: &TaskStep) -> Vec<Entry> {
     let (TaskInput::TurnEnded { call, .. } | TaskInput::CallEnded { call, .. }) = &step.input else {
         return Vec::new();
     };
@@ -75,8 +75,8 @@ fn call_of(record: &TaskRecord, step: &TaskStep) -> Vec<Entry> {
 }
 
 /// What a task that has not ended waits for.
-fn waiting(record: &TaskRecord, now: DateTime<Utc>) -> Event {
-    let waits = |record: &CallRecord| {
+fn waiting(record: &TaskAudit, now: DateTime<Utc>) -> Event {
+    let waits = |record: &CallAudit| {
         let waits = call::waiting(record, now)?;
         Some(Entry::new("waits", Ink::Yellow, format!("{}: {waits}\n(call {})", record.line.tool, record.line.call)))
     };
@@ -87,7 +87,7 @@ fn waiting(record: &TaskRecord, now: DateTime<Utc>) -> Event {
     Event { time: "now".to_owned(), entries }
 }
 
-fn call_text(record: &CallRecord, page: Page, now: DateTime<Utc>) -> String {
+fn call_text(record: &CallAudit, page: Page, now: DateTime<Utc>) -> String {
     let page = page.with_points_in_time();
     let mut text = call::head(record, page);
     text.push('\n');

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use redial_proto::{CallState, FieldError, Repair, TurnReply, TurnRequest, limits, turn};
-use redial_store::audit::{AttemptRecord, CallRecord, LateRecord};
+use redial_store::audit::{AttemptRecord, CallAudit, LateRecord};
 use serde_json::value::RawValue;
 
 use super::{
@@ -18,7 +18,7 @@ const SHORT: usize = 90;
 const HUGE: usize = 4000;
 
 /// What the call is: its fields, arguments and repairs.
-pub(crate) fn head(record: &CallRecord, page: Page) -> String {
+pub(crate) fn head(record: &CallAudit, page: Page) -> String {
     let line = &record.line;
     let attempts = match line.attempts {
         0 => "no attempt".to_owned(),
@@ -55,7 +55,7 @@ fn arguments(json: &str, page: Page) -> String {
     format!("arguments\n{}\n{} bytes in all; --json prints them\n", limits::shorten(&text, HUGE), json.len())
 }
 
-fn repairs(record: &CallRecord, page: Page) -> String {
+fn repairs(record: &CallAudit, page: Page) -> String {
     let repairs = record.repairs.as_ref().map(|repairs| serde_json::from_str::<Vec<Repair>>(repairs.get()));
     let repairs = repairs.and_then(Result::ok).unwrap_or_default();
     repairs.iter().map(|repair| page.field("repaired", &repair.to_string())).collect()
@@ -63,7 +63,7 @@ fn repairs(record: &CallRecord, page: Page) -> String {
 
 /// What happened to the call, in the order of time; what happened at the same time in the order of a call's life. Last,
 /// what it waits for.
-pub(crate) fn events(record: &CallRecord, now: DateTime<Utc>) -> Vec<Event> {
+pub(crate) fn events(record: &CallAudit, now: DateTime<Utc>) -> Vec<Event> {
     let mut entries = vec![(record.line.submitted_at, Entry::new("submitted", Ink::Bold, ""))];
     for attempt in &record.attempts_made {
         let label = format!("attempt {}", attempt.attempt);
@@ -84,7 +84,7 @@ pub(crate) fn events(record: &CallRecord, now: DateTime<Utc>) -> Vec<Event> {
 
 /// What a task's timeline shows of the call behind a step: its id, its view and usage if it is a model's turn, its
 /// attempts.
-pub(crate) fn summary(record: &CallRecord) -> Vec<Entry> {
+pub(crate) fn summary(record: &CallAudit) -> Vec<Entry> {
     let mut entries = vec![Entry::new("call id", Ink::Dim, record.line.call.to_string())];
     if turn::model_name(&record.line.tool).is_some() {
         entries.extend(view(record));
@@ -100,7 +100,7 @@ pub(crate) fn summary(record: &CallRecord) -> Vec<Entry> {
 }
 
 /// What a call that has not ended waits for.
-pub(crate) fn waiting(record: &CallRecord, now: DateTime<Utc>) -> Option<String> {
+pub(crate) fn waiting(record: &CallAudit, now: DateTime<Utc>) -> Option<String> {
     let deadline = format!("no attempt starts after {}", output::time(record.deadline_at));
     match record.line.state.parse().ok()? {
         CallState::Ready => {
@@ -139,7 +139,7 @@ fn ink(attempt: &AttemptRecord) -> Ink {
     if attempt.class.is_some() { Ink::Yellow } else { Ink::Dim }
 }
 
-fn call_end(record: &CallRecord) -> Entry {
+fn call_end(record: &CallAudit) -> Entry {
     let line = &record.line;
     // A refused call never ran: it ended when it was submitted.
     let total = line.total_ms.filter(|_| line.state != CallState::Refused.as_str());
@@ -168,7 +168,7 @@ fn field_errors(json: Option<&RawValue>) -> Vec<String> {
 }
 
 /// What of the conversation the model did not see, if anything.
-fn view(call: &CallRecord) -> Option<Entry> {
+fn view(call: &CallAudit) -> Option<Entry> {
     let trimmed = serde_json::from_str::<TurnRequest>(call.arguments.get()).ok()?.trimmed;
     if trimmed.shortened == 0 && trimmed.left_out == 0 {
         return None;
@@ -180,7 +180,7 @@ fn view(call: &CallRecord) -> Option<Entry> {
     Some(Entry::new("view", Ink::Dim, text))
 }
 
-fn usage(call: &CallRecord) -> Option<Entry> {
+fn usage(call: &CallAudit) -> Option<Entry> {
     let reply: TurnReply = serde_json::from_str(result(call)?.get()).ok()?;
     let mut parts = vec![totals::tokens(&reply.usage)];
     parts.extend(totals::dollars(reply.usage.cost_micros));
@@ -189,6 +189,6 @@ fn usage(call: &CallRecord) -> Option<Entry> {
 }
 
 /// The result of the last attempt that has one.
-pub(crate) fn result(record: &CallRecord) -> Option<&RawValue> {
+pub(crate) fn result(record: &CallAudit) -> Option<&RawValue> {
     record.attempts_made.iter().rev().find_map(|attempt| attempt.output.as_deref())
 }

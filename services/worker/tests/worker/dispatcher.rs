@@ -7,8 +7,8 @@ use std::{
 };
 
 use redial_proto::{
-    CallId, ClaimReply, ClaimRequest, Effect, Grant, Heartbeat, HeartbeatReply, Job, JobRef, Registration,
-    ReleaseReply, ReleaseRequest, Report, ReportBatch, TaskId, WorkerId, WorkerNotice, subjects,
+    CallId, ClaimReply, ClaimRequest, Grant, Heartbeat, HeartbeatReply, Job, JobRef, Registration, ReleaseReply,
+    ReleaseRequest, Report, ReportBatch, TaskId, ToolEffect, WorkerId, WorkerNotice, subjects,
 };
 use redial_queue::{OutgoingJob, Queue, QueueConfig, Request};
 use redial_servers::{Nats, NatsConfig};
@@ -35,7 +35,7 @@ pub(crate) enum Received {
 pub(crate) struct Script {
     pub(crate) lease_ms: u64,
     pub(crate) timeout_ms: u64,
-    pub(crate) effect: Effect,
+    pub(crate) effect: ToolEffect,
     /// Jobs that are never granted.
     pub(crate) refused: HashSet<JobRef>,
     /// How many of the next claims get no reply.
@@ -59,7 +59,7 @@ impl Default for Script {
         Self {
             lease_ms: 15_000,
             timeout_ms: 60_000,
-            effect: Effect::Read,
+            effect: ToolEffect::Read,
             refused: HashSet::new(),
             unanswered_claims: 0,
             reply_to_heartbeats: true,

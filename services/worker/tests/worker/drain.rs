@@ -1,4 +1,4 @@
-use redial_proto::{Effect, ErrorClass, GrantRef};
+use redial_proto::{ErrorClass, GrantRef, ToolEffect};
 use redial_worker::Tool;
 
 use crate::{
@@ -33,7 +33,7 @@ async fn a_tool_that_finishes_within_the_grace_period_is_reported() {
 
 #[tokio::test]
 async fn a_stopped_attempt_that_may_run_twice_is_released() {
-    for effect in [Effect::Read, Effect::Idempotent, Effect::Keyed] {
+    for effect in [ToolEffect::Read, ToolEffect::Idempotent, ToolEffect::Keyed] {
         let mut dispatcher = Dispatcher::start().await;
         dispatcher.script().effect = effect;
         let StuckCall { worker, job, mut events } = tools::start_stuck(&mut dispatcher).await;
@@ -50,7 +50,7 @@ async fn a_stopped_attempt_that_may_run_twice_is_released() {
 #[tokio::test]
 async fn a_stopped_unsafe_attempt_is_reported_as_lost() {
     let mut dispatcher = Dispatcher::start().await;
-    dispatcher.script().effect = Effect::Unsafe;
+    dispatcher.script().effect = ToolEffect::Unsafe;
     let StuckCall { worker, job, .. } = tools::start_stuck(&mut dispatcher).await;
     worker.shutdown.cancel();
     let report = dispatcher.report().await;

@@ -3,10 +3,13 @@
 
 use std::{future::IntoFuture, time::Duration};
 
-use async_nats::jetstream::{
-    Context, ContextBuilder, Message,
-    consumer::{AckPolicy, PullConsumer, pull},
-    stream::{Config, DiscardPolicy, RetentionPolicy, StorageType},
+use async_nats::{
+    ConnectOptions, ServerAddr,
+    jetstream::{
+        Context, ContextBuilder, Message,
+        consumer::{AckPolicy, PullConsumer, pull},
+        stream::{Config, DiscardPolicy, RetentionPolicy, StorageType},
+    },
 };
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -24,7 +27,11 @@ pub(super) struct Pipe {
 
 /// Connects, with the limits of Redial's own connections.
 pub(super) async fn connect(url: &str) -> anyhow::Result<Context> {
-    let client = async_nats::connect(url).await?;
+    let address: ServerAddr = url.parse()?;
+    // The client does not take them from the URL.
+    let (user, password) = (address.username().unwrap_or_default(), address.password().unwrap_or_default());
+    let client =
+        ConnectOptions::with_user_and_password(user.to_owned(), password.to_owned()).connect(address.clone()).await?;
     Ok(ContextBuilder::new().timeout(ANSWER).ack_timeout(ANSWER).max_ack_inflight(1_000_000).build(client))
 }
 

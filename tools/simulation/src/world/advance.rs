@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 
 use redial_engine::task::{Known, Needs, PlanContext, Planning, plan};
-use redial_proto::{
-    CallId, CallState, Effect as ToolEffect, Failure, Language, Message, Role, StoredMessage, TaskState,
-};
+use redial_proto::{CallId, CallState, Failure, Language, Message, Role, StoredMessage, TaskState, ToolEffect};
 use redial_records::{
     Effect, EndedCall, InboxItem, NewCall, StartInfo, TaskCall, TaskRecord, TaskStatus, TaskTransition,
 };

@@ -139,7 +139,7 @@ impl World {
 
     fn check_effect(&mut self, job: Job) {
         let times = self.ledger.executions.iter().filter(|one| one.job.call == job.call && one.effect).count();
-        if times > 1 && self.row(job.call).effect == redial_proto::Effect::Unsafe {
+        if times > 1 && self.row(job.call).effect == redial_proto::ToolEffect::Unsafe {
             self.report_violation(Invariant::UnsafeOnce, || {
                 format!("the unsafe tool of call {} had its effect twice", job.call)
             });

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use redial_engine::tools::{Tool, Tools};
+use redial_engine::tools::{RegisteredTool, Tools};
 use redial_proto::{AgentSpec, Budgets, ErrorClass, Failure, Finish, ReplyCall, ToolSpec, TurnReply, Usage, turn};
 use serde_json::json;
 
@@ -34,7 +34,7 @@ pub(super) fn tools() -> Tools {
     };
     let model = |name: &str| ToolSpec { pool: turn::POOL.to_owned(), ..ToolSpec::named(turn::tool_name(name)) };
     let specs = TOOLS.into_iter().map(tool).chain(["small", "large"].map(model));
-    specs.filter_map(|spec| Some((spec.name.clone(), Arc::new(Tool::new(spec).ok()?)))).collect()
+    specs.filter_map(|spec| Some((spec.name.clone(), Arc::new(RegisteredTool::new(spec).ok()?)))).collect()
 }
 
 /// The failures of a class: without and with a possible effect.

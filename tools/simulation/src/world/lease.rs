@@ -1,6 +1,6 @@
 //! Timers of a worker: it sends heartbeats, stops tools whose lease has ended, and sends again what got no reply.
 
-use redial_proto::{Effect, ErrorClass};
+use redial_proto::{ErrorClass, ToolEffect};
 
 use super::{
     clock::{CLAIM_TIMEOUT, HEARTBEAT_INTERVAL, HEARTBEAT_RETRY, LEASE, LEASE_MARGIN, Ms, REPLY_TIMEOUT, RESEND_AFTER},
@@ -42,7 +42,7 @@ impl World {
     pub(super) fn stop_and_release(&mut self, w: usize, n: usize) -> bool {
         let held = self.workers[w].held[n];
         let call = held.grant.job.call;
-        if held.effect == Effect::Unsafe {
+        if held.effect == ToolEffect::Unsafe {
             self.log(|| format!("worker {w} stops call {call} and reports it as lost"));
             self.stop_tool(w, n, ErrorClass::Lost);
             return false;

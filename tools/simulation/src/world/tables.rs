@@ -1,6 +1,6 @@
 //! The tables of Postgres. Rows are small and copied where possible, because a run reads millions of them.
 
-use redial_proto::{CallId, CallState, Effect, ErrorClass, RetryOverride, StoredMessage, TaskState};
+use redial_proto::{CallId, CallState, ErrorClass, RetryOverride, StoredMessage, TaskState, ToolEffect};
 use redial_records::{CallFacts, CallRecord, InboxItem, TaskCall, TaskTransition};
 use uuid::Uuid;
 
@@ -17,7 +17,7 @@ pub(crate) struct CallRow {
     pub(crate) exists: bool,
     pub(crate) state: CallState,
     pub(crate) attempt: u32,
-    pub(crate) effect: Effect,
+    pub(crate) effect: ToolEffect,
     pub(crate) max_attempts: u32,
     pub(crate) deadline_ms: Ms,
     pub(crate) deadline_at: Ms,
@@ -38,7 +38,7 @@ pub(crate) struct CallRow {
 
 impl CallRow {
     /// A call that has not been submitted yet.
-    pub(crate) const fn new(effect: Effect, max_attempts: u32, deadline_ms: Ms) -> Self {
+    pub(crate) const fn new(effect: ToolEffect, max_attempts: u32, deadline_ms: Ms) -> Self {
         Self {
             exists: false,
             state: CallState::Ready,

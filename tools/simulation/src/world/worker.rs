@@ -1,6 +1,6 @@
 //! A worker process: its attempts, and the claims and releases that got no reply yet.
 
-use redial_proto::Effect;
+use redial_proto::ToolEffect;
 
 use super::{
     clock::Ms,
@@ -34,7 +34,7 @@ pub(super) struct Worker {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Held {
     pub(super) grant: Grant,
-    pub(super) effect: Effect,
+    pub(super) effect: ToolEffect,
     pub(super) lease: Ms,
     /// The index of its execution in the ledger.
     pub(super) execution: usize,

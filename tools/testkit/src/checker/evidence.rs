@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
-use redial_proto::{CallId, CallState, Effect, RetryOverride, RetryPolicy, TaskId, ToolSpec};
+use redial_proto::{CallId, CallState, RetryOverride, RetryPolicy, TaskId, ToolEffect, ToolSpec};
 use sqlx::{PgConnection, Row, postgres::PgRow};
 use uuid::Uuid;
 
@@ -23,7 +23,7 @@ pub struct CallFacts {
     /// Attempts allowed.
     pub max_attempts: u32,
     /// What its tool does to the world.
-    pub effect: Effect,
+    pub effect: ToolEffect,
     /// Its idempotency key.
     pub key: Option<String>,
     /// When it was accepted.

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
-use redial_proto::{CallId, CallState, Effect};
+use redial_proto::{CallId, CallState, ToolEffect};
 use uuid::Uuid;
 
 use super::{
@@ -170,7 +170,7 @@ fn more_than_one_key(entries: &[&Entry]) -> Finding {
 
 fn unsafe_twice(call: &CallFacts, entries: &[&Entry]) -> Finding {
     let effects = entries.iter().filter(|entry| entry.event == ToolEvent::Effect).count();
-    (call.effect == Effect::Unsafe && effects > 1)
+    (call.effect == ToolEffect::Unsafe && effects > 1)
         .then(|| (Invariant::UnsafeOnce, format!("the unsafe tool {} had its effect {effects} times", call.tool)))
 }
 
@@ -212,7 +212,7 @@ fn overlapping_executions(call: &CallFacts, entries: &[&Entry], claims: &Claims)
 }
 
 fn wasted_attempts(call: &CallFacts, entries: &[&Entry], claims: &Claims) -> Finding {
-    let is_unsafe = call.effect == Effect::Unsafe;
+    let is_unsafe = call.effect == ToolEffect::Unsafe;
     let stopped = |number| entries.iter().any(|entry| entry.event == ToolEvent::Stopped && entry.attempt == number);
     let may_be_lost = |attempt: &&AttemptFacts| {
         claims.disturbed.iter().any(|disturbance| disturbance.touches(attempt)) || is_unsafe && stopped(attempt.attempt)

@@ -15,7 +15,7 @@ use crate::{
         event::{Proposed, Reply, Verdict},
         step::failed,
     },
-    tools::{Tool, Tools},
+    tools::{RegisteredTool, Tools},
     view,
 };
 
@@ -153,7 +153,10 @@ impl<'a> Resolver<'a> {
         let wrong = |message| failed(ErrorClass::InvalidArguments, message);
         let asked: Asked = serde_json::from_str(arguments).map_err(|error| wrong(error.to_string()))?;
         let Ok(result) = shown.conversation.result(&asked.call_id) else {
-            self.missing.push(asked.call_id);
+            // A reply may read several parts of one result.
+            if !self.missing.contains(&asked.call_id) {
+                self.missing.push(asked.call_id);
+            }
             return Ok(String::new());
         };
         let limit = usize::try_from(shown.result_bytes).unwrap_or(usize::MAX);
@@ -171,7 +174,7 @@ fn refused(offer: Option<&ToolOffer>, failure: Failure) -> Verdict {
     Verdict::Refused { tool, version: version.unwrap_or_default(), failure }
 }
 
-fn is_version(tool: &Tool, offer: &ToolOffer) -> bool {
+fn is_version(tool: &RegisteredTool, offer: &ToolOffer) -> bool {
     !offer.version.is_empty() && tool.version == offer.version
 }
 
@@ -186,16 +189,16 @@ mod tests {
 
     use super::*;
 
-    fn weather() -> Tool {
+    fn weather() -> RegisteredTool {
         let schema = json!({
             "type": "object",
             "properties": {"location": {"type": "string"}, "days": {"type": "integer"}},
             "required": ["location"],
         });
-        Tool::new(ToolSpec { parameters: schema, ..ToolSpec::named("get_weather") }).unwrap()
+        RegisteredTool::new(ToolSpec { parameters: schema, ..ToolSpec::named("get_weather") }).unwrap()
     }
 
-    fn offer(tool: &Tool) -> ToolOffer {
+    fn offer(tool: &RegisteredTool) -> ToolOffer {
         ToolOffer {
             name: tool.spec.name.clone(),
             description: String::new(),
@@ -272,7 +275,7 @@ mod tests {
 
     #[test]
     fn the_schema_is_the_one_that_was_offered() {
-        let (then, now) = (weather(), Tool::new(ToolSpec::named("get_weather")).unwrap());
+        let (then, now) = (weather(), RegisteredTool::new(ToolSpec::named("get_weather")).unwrap());
         let tools = Tools::from([("get_weather".to_owned(), Arc::new(now))]);
         let (_, failure) = failure_of(resolve("get_weather", "{}", &[offer(&then)], &tools));
         assert_eq!(failure.class, ErrorClass::InvalidArguments);
@@ -295,11 +298,11 @@ mod tests {
     #[test]
     fn a_result_that_was_not_read_yet_is_asked_for() {
         let offers = [view::read_result_offer()];
-        let arguments = r#"{"call_id": "c1_1", "offset": 0}"#.to_owned();
-        let reply = TurnReply {
-            calls: vec![ReplyCall { name: view::READ_RESULT.to_owned(), arguments }],
-            ..TurnReply::default()
+        let read = |offset: u32| ReplyCall {
+            name: view::READ_RESULT.to_owned(),
+            arguments: format!(r#"{{"call_id": "c1_1", "offset": {offset}}}"#),
         };
+        let reply = TurnReply { calls: vec![read(0), read(1)], ..TurnReply::default() };
         let mut conversation = Conversation::default();
         let tools = Tools::new();
         let mut resolver = Resolver::new(&tools);
@@ -308,10 +311,11 @@ mod tests {
             resolver.reply(reply.clone(), shown)
         };
         let missing = resolve(&conversation).unwrap_err();
-        assert_eq!(missing, ["c1_1"]);
+        assert_eq!(missing, ["c1_1"], "one result is read once, however many parts of it are asked for");
         conversation.add_results(missing, HashMap::from([("c1_1".to_owned(), "12".to_owned())]));
-        let verdict = resolve(&conversation).unwrap().calls.remove(0).verdict;
-        assert!(matches!(verdict, Verdict::Answered { .. }), "{verdict:?}");
+        for call in resolve(&conversation).unwrap().calls {
+            assert!(matches!(call.verdict, Verdict::Answered { .. }), "{:?}", call.verdict);
+        }
         conversation.add_results(vec!["c1_1".to_owned()], HashMap::new());
         let (_, failure) = failure_of(resolve(&conversation).unwrap().calls.remove(0).verdict);
         assert!(failure.message.contains("no result of a call"), "{}", failure.message);

@@ -7,7 +7,7 @@ use super::super::{
     step::{WantedTurn, failed},
 };
 use crate::{
-    tools::{Tool, Tools},
+    tools::{RegisteredTool, Tools},
     view::{Limits, READ_RESULT, read_result_offer, view},
 };
 
@@ -69,7 +69,7 @@ fn turn_request(
 
 /// The tools that the agent may use, by name: a stable prompt is cheaper to read for most providers.
 fn offers(run: &TaskRun, tools: &Tools) -> Vec<ToolOffer> {
-    let mut offered: Vec<&Tool> = tools
+    let mut offered: Vec<&RegisteredTool> = tools
         .values()
         .map(AsRef::as_ref)
         .filter(|tool| !tool.is_model() && tool.spec.name != READ_RESULT && run.agent.offers(&tool.spec.name))
@@ -78,7 +78,7 @@ fn offers(run: &TaskRun, tools: &Tools) -> Vec<ToolOffer> {
     offered.into_iter().map(offer).collect()
 }
 
-fn offer(tool: &Tool) -> ToolOffer {
+fn offer(tool: &RegisteredTool) -> ToolOffer {
     let spec = &tool.spec;
     ToolOffer {
         name: spec.name.clone(),

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use chrono::{NaiveDate, Utc};
-use redial_worker::{Context, Effect, Rules, Tool, ToolError};
+use redial_worker::{Context, Rules, Tool, ToolEffect, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -46,7 +46,7 @@ pub(crate) fn tool(airline: Airline) -> Tool {
     };
     Tool::new("book_flight", book)
         .describe("预订北京、上海、广州、深圳、成都之间的机票，返回预订编号。")
-        .effect(Effect::Keyed)
+        .effect(ToolEffect::Keyed)
         .timeout(Duration::from_secs(10))
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redial_worker::{Context, Effect, Tool, ToolError};
+use redial_worker::{Context, Tool, ToolEffect, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -37,5 +37,5 @@ pub(crate) fn tool(bank: Ledger) -> Tool {
             Ok::<_, ToolError>(Confirmation { charged_cny: charge.amount_cny })
         }
     };
-    Tool::new("charge_card", charge).describe("Charges the customer's card.").effect(Effect::Unsafe)
+    Tool::new("charge_card", charge).describe("Charges the customer's card.").effect(ToolEffect::Unsafe)
 }

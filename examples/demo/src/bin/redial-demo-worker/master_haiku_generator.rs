@@ -1,6 +1,6 @@
 //! The tool `master_haiku_generator`: requires exactly three topics; its type says so, and therefore its schema.
 
-use redial_worker::{Effect, Tool};
+use redial_worker::{Tool, ToolEffect};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,9 @@ struct Haiku {
 }
 
 pub(crate) fn tool() -> Tool {
-    Tool::new("master_haiku_generator", generate).describe("Writes a haiku about three topics.").effect(Effect::Read)
+    Tool::new("master_haiku_generator", generate)
+        .describe("Writes a haiku about three topics.")
+        .effect(ToolEffect::Read)
 }
 
 async fn generate(Request { topic: [first, second, third] }: Request) -> Haiku {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redial_worker::{Effect, Tool};
+use redial_worker::{Tool, ToolEffect};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +27,7 @@ struct Refreshed {
 pub(crate) fn tool() -> Tool {
     Tool::new("refresh_prices", refresh)
         .describe("Asks airlines for their prices; takes 0.3 s per airline.")
-        .effect(Effect::Idempotent)
+        .effect(ToolEffect::Idempotent)
         .timeout(Duration::from_secs(30))
 }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, process::ExitCode};
 use redial_proto::{ApiError, CallId, Code};
 use redial_store::{
     Store,
-    audit::{CallLine, CallRecord},
+    audit::{CallAudit, CallLine},
 };
 
 use super::select::{Selection, can_run_again, matching};
@@ -59,7 +59,7 @@ enum Obstacle {
     Rejected(ApiError),
 }
 
-fn redrivable(call: CallId, record: Option<&CallRecord>) -> Result<&CallLine, Obstacle> {
+fn redrivable(call: CallId, record: Option<&CallAudit>) -> Result<&CallLine, Obstacle> {
     let rejected = |code, message: String| Obstacle::Rejected(ApiError::new(code, message));
     let record = record.ok_or_else(|| rejected(Code::CallNotFound, format!("no call {call} is on record")))?;
     let state = &record.line.state;

@@ -23,7 +23,7 @@ fn raw(json: &str) -> Box<RawValue> {
     RawValue::from_string(json.to_owned()).unwrap()
 }
 
-fn call(state: &str, attempts_made: Vec<AttemptRecord>) -> CallRecord {
+fn call(state: &str, attempts_made: Vec<AttemptRecord>) -> CallAudit {
     let ended = !["ready", "running", "retry_wait"].contains(&state);
     let end = attempts_made.last().and_then(|attempt| attempt.ended_at).unwrap_or(at(0));
     let line = CallLine {
@@ -40,7 +40,7 @@ fn call(state: &str, attempts_made: Vec<AttemptRecord>) -> CallRecord {
         conversation: None,
         key: None,
     };
-    CallRecord {
+    CallAudit {
         line,
         task: None,
         tenant: "default".to_owned(),
@@ -59,7 +59,7 @@ fn call(state: &str, attempts_made: Vec<AttemptRecord>) -> CallRecord {
     }
 }
 
-fn text(call: &CallRecord, now: DateTime<Utc>) -> String {
+fn text(call: &CallAudit, now: DateTime<Utc>) -> String {
     call_text(call, Page::test(None, false), now)
 }
 
@@ -102,7 +102,7 @@ fn succeeded(attempt: i32, (started, ended): (i64, i64), output: &str) -> Attemp
 }
 
 /// The same with the reason for its end.
-fn ended(mut call: CallRecord, class: &str, message: &str) -> CallRecord {
+fn ended(mut call: CallAudit, class: &str, message: &str) -> CallAudit {
     call.line.class = Some(class.to_owned());
     call.line.message = Some(message.to_owned());
     call
@@ -200,7 +200,7 @@ fn json_is_the_whole_record() {
 }
 
 /// A call of the sample task, which was submitted 4 ms after the task.
-fn call_in_task(n: u128, call_index: u32, tool: &str, attempts_made: Vec<AttemptRecord>) -> CallRecord {
+fn call_in_task(n: u128, call_index: u32, tool: &str, attempts_made: Vec<AttemptRecord>) -> CallAudit {
     let last = attempts_made.last().unwrap();
     let (class, message) = (last.class.clone(), last.message.clone());
     let mut record = call(&last.outcome.clone(), attempts_made);
@@ -211,7 +211,7 @@ fn call_in_task(n: u128, call_index: u32, tool: &str, attempts_made: Vec<Attempt
     record
 }
 
-fn model_call() -> CallRecord {
+fn model_call() -> CallAudit {
     let request = TurnRequest {
         task: TaskId(Uuid::nil()),
         turn: 1,
@@ -230,7 +230,7 @@ fn model_call() -> CallRecord {
     record
 }
 
-fn task() -> TaskRecord {
+fn task() -> TaskAudit {
     let report = sample::report();
     let mut late = call_in_task(2, 1, "book_flight", vec![failed(1, (815, 1_233), "invalid_arguments", "HTTP 422")]);
     late.late_reports.push(LateRecord {
@@ -240,7 +240,7 @@ fn task() -> TaskRecord {
         outcome: "succeeded".to_owned(),
     });
     let retried = vec![failed(1, (815, 1_093), "unavailable", "HTTP 503"), succeeded(2, (3_010, 3_393), "{}")];
-    TaskRecord {
+    TaskAudit {
         task: report.task,
         tenant: "default".to_owned(),
         language: Language::Zh,

@@ -1,12 +1,12 @@
 //! Everything on record about a task: what `redial show` prints, and what `redial replay` needs.
 
 use redial_proto::{AgentSpec, Language, StoredMessage, TaskId, TaskStep, TaskView};
-use redial_store::{Store, StoreError, audit::CallRecord};
+use redial_store::{Store, StoreError, audit::CallAudit};
 use serde::Serialize;
 
 /// A task's record; `redial replay --file` reads its JSON.
 #[derive(Debug, Serialize)]
-pub(crate) struct TaskRecord {
+pub(crate) struct TaskAudit {
     /// The task as users see it.
     #[serde(flatten)]
     pub(crate) task: TaskView,
@@ -23,10 +23,10 @@ pub(crate) struct TaskRecord {
     /// The messages that its conversation had before.
     pub(crate) earlier: Vec<StoredMessage>,
     /// All its calls with their attempts; a model's turn has call index 0.
-    pub(crate) calls: Vec<CallRecord>,
+    pub(crate) calls: Vec<CallAudit>,
 }
 
-impl TaskRecord {
+impl TaskAudit {
     /// Reads it; `None` if there is no such task.
     pub(crate) async fn load(store: &Store, id: TaskId) -> Result<Option<Self>, StoreError> {
         let Some(origin) = store.task_origin(id).await? else { return Ok(None) };
