@@ -152,7 +152,7 @@ async fn calls_are_cancelled() {
         &fixture.out(&["show", &hang]).await,
         &["state         running", "now  waits         for worker host-"],
     );
-    assert_in_order(&fixture.out(&["cancel", &hang]).await, &[&hang, "its worker was told to stop"]);
+    assert_in_order(&fixture.out(&["cancel", &hang]).await, &[&hang, "its worker was asked to stop"]);
 
     // The same key names the same call, so this waits for its end.
     assert_eq!(fixture.ended("hang", &["--key", "h"]).await, hang);

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 const CALLS: usize = 2_000;
 const BATCH: usize = 100;
 /// Calls that may wait or run before the next batch is sent: enough that every kill hits some.
-const MOST_LIVE: usize = 250;
+const MAX_LIVE: usize = 250;
 const DISPATCHERS: usize = 2;
 const WORKERS: usize = 3;
 /// How long the whole test may take.
@@ -166,7 +166,7 @@ async fn kill_9_of_random_processes_violates_no_invariant() {
     let mut next_kill = random.random_range(between / 2..between);
     let all = until_within(2 * LONG, "", async || {
         let ended = fixture.ended().await;
-        if sent < CALLS && sent - ended.min(sent) < MOST_LIVE {
+        if sent < CALLS && sent - ended.min(sent) < MAX_LIVE {
             fixture.submit(&submissions[sent..sent + BATCH]).await;
             sent += BATCH;
         }

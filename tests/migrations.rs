@@ -90,6 +90,21 @@ async fn processes_may_migrate_one_database_at_the_same_time() {
 }
 
 #[tokio::test]
+async fn a_database_of_another_version_is_refused() {
+    let servers = Servers::start().await;
+    let pool = empty_database(&servers).await;
+    let url = servers.database_url();
+    admin::migrate(url).await.unwrap();
+    sqlx::query("UPDATE _sqlx_migrations SET version = version - 1").execute(&pool).await.unwrap();
+    let config = StoreConfig { url: url.to_owned(), connections: 1, purpose: Purpose::Dispatch };
+    let refused = Store::connect(&config).await.unwrap_err().to_string();
+    assert!(refused.contains("migrations are missing"), "{refused}");
+    let refused = admin::migrate(url).await.unwrap_err().to_string();
+    assert!(refused.contains("of another version of Redial: use that version, or a new database"), "{refused}");
+    pool.close().await;
+}
+
+#[tokio::test]
 async fn every_table_view_and_column_of_a_view_has_a_comment() {
     let servers = Servers::start().await;
     let pool = empty_database(&servers).await;

@@ -208,7 +208,7 @@ async fn sigterm_lets_quick_calls_finish_and_releases_slow_ones() {
     greet(quick_connection).await;
     assert!(leaving.ended().await.success(), "{}", leaving.output());
     assert_eq!(stack.get(quick_call).await.state, CallState::Succeeded, "on record before the process ends");
-    assert_eq!(stack.get(slow_call).await.state, CallState::Ready, "given back");
+    assert_eq!(stack.get(slow_call).await.state, CallState::Ready, "released");
     let staying = start_worker(&stack, &python, Duration::from_mins(1), &notes).await;
     greet(slow.accept().await.unwrap().0).await;
     assert_eq!(stack.output(slow_call).await, r#"{"greeting":"220 hello","attempt":1}"#, "no attempt was burned");

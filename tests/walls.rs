@@ -40,7 +40,7 @@ const MAY_USE: [(&str, &[&str]); 20] = [
     ("redial-llm", &["redial-proto"]),
     ("redial-tools", &["redial-proto"]),
     ("redial-store", &["redial-proto", "redial-records", "redial-backoff"]),
-    ("redial-queue", &["redial-proto", "redial-backoff"]),
+    ("redial-queue", &["redial-proto", "redial-records", "redial-backoff"]),
     ("redial-telemetry", &[]),
     ("redial-servers", &["redial-backoff"]),
     (

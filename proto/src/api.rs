@@ -160,7 +160,7 @@ pub struct CancelRequest {
     pub call: CallId,
 }
 
-/// The answer to a cancel. `cancelled`: no attempt starts any more. `running`: its worker was told to stop; the call
+/// The answer to a cancel. `cancelled`: no further attempt starts. `running`: its worker was asked to stop; the call
 /// then ends `cancelled`, or with its result if that was faster. Any other state: it had ended already.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CancelReply {

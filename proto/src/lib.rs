@@ -36,8 +36,8 @@ pub use ids::{CallId, ClaimId, TaskId, WorkerId};
 pub use message::{Message, MessageCall, Role, StoredMessage};
 pub use outcome::{ErrorClass, Failure, FieldError, Outcome};
 pub use queue::{
-    ClaimReply, ClaimRequest, Grant, GrantRef, Heartbeat, HeartbeatReply, Job, JobRef, Registration, ReleaseReply,
-    ReleaseRequest, Report, ReportBatch, WorkerNotice,
+    ClaimReply, ClaimRequest, ControlMessage, Grant, GrantRef, Heartbeat, HeartbeatReply, Job, JobRef, Registration,
+    ReleaseReply, ReleaseRequest, Report, ReportBatch,
 };
 pub use repair::{Repair, RepairKind};
 pub use task::{

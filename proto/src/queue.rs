@@ -23,7 +23,7 @@ pub struct Job {
     pub bytes: u32,
 }
 
-/// One attempt of one call: the fencing token of everything that a worker reports about it.
+/// One attempt of one call: with the worker the fencing token of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct JobRef {
     /// The call.
@@ -215,7 +215,7 @@ pub struct Registration {
 
 /// What a dispatcher sends to a worker unasked, on `redial.worker.<id>`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct WorkerNotice {
+pub struct ControlMessage {
     /// These reports are on record: forget them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ingested: Vec<JobRef>,

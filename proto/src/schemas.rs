@@ -6,10 +6,10 @@
 use schemars::{Schema, schema_for};
 
 use crate::{
-    AgentSpec, ApiError, CallView, CancelReply, CancelRequest, ClaimReply, ClaimRequest, Delta, GetRequest, Heartbeat,
-    HeartbeatReply, Job, RedriveReply, RedriveRequest, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch,
-    Submission, SubmitBatch, SubmitBatchReply, SubmitResult, TaskCancel, TaskCancelReply, TaskGet, TaskNotice,
-    TaskReport, TaskResult, TaskSubmission, ToolSpec, TurnReply, TurnRequest, WorkerNotice,
+    AgentSpec, ApiError, CallView, CancelReply, CancelRequest, ClaimReply, ClaimRequest, ControlMessage, Delta,
+    GetRequest, Heartbeat, HeartbeatReply, Job, RedriveReply, RedriveRequest, Registration, ReleaseReply,
+    ReleaseRequest, Report, ReportBatch, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, TaskCancel,
+    TaskCancelReply, TaskGet, TaskNotice, TaskReport, TaskResult, TaskSubmission, ToolSpec, TurnReply, TurnRequest,
 };
 
 /// File name (without `.json`) and schema of each message.
@@ -48,7 +48,7 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("tool_spec", schema_for!(ToolSpec)),
         ("turn_reply", schema_for!(TurnReply)),
         ("turn_request", schema_for!(TurnRequest)),
-        ("worker_notice", schema_for!(WorkerNotice)),
+        ("control_message", schema_for!(ControlMessage)),
     ]
 }
 

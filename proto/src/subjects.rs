@@ -61,7 +61,7 @@ pub fn pool_jobs(pool: &str) -> String {
     format!("redial.jobs.{pool}.>")
 }
 
-/// Notices to a worker: a [`crate::WorkerNotice`].
+/// Control messages to a worker: a [`crate::ControlMessage`].
 pub fn worker(worker: &WorkerId) -> String {
     format!("redial.worker.{worker}")
 }

@@ -168,7 +168,7 @@ fn proposed(rng: &mut StdRng) -> Proposed {
     Proposed { name, arguments: written.to_owned(), verdict }
 }
 
-/// The end of a tool's call; a call that was told to stop usually ends cancelled.
+/// The end of a tool's call; a call that was asked to stop usually ends cancelled.
 pub(crate) fn call_end(rng: &mut StdRng, told_to_stop: bool) -> Result<String, Failure> {
     if told_to_stop && rng.random_bool(0.8) {
         return Err(failed(ErrorClass::Cancelled, "stopped"));

@@ -20,7 +20,7 @@ use crate::{
 pub(crate) type Mutation = fn(&mut Step);
 
 /// More events than a task with these limits can need.
-const MOST_EVENTS: u32 = 1500;
+const MAX_EVENTS: u32 = 1500;
 
 struct World<'a> {
     rng: StdRng,
@@ -94,7 +94,7 @@ impl World<'_> {
             let event = self.event();
             self.deliver(&event)?;
             events += 1;
-            if events > MOST_EVENTS {
+            if events > MAX_EVENTS {
                 return Err(format!("the task has not ended after {events} events"));
             }
         }

@@ -46,7 +46,7 @@ impl Facts {
     /// The environment variables of settings: each flag of a role has one.
     pub(crate) fn settings(&self) -> impl Iterator<Item = String> {
         let roles = self.redial["dispatcher"].union(&self.redial["worker"]);
-        let settings = roles.filter(|flag| !["--config", "--help", "--json"].contains(&flag.as_str()));
+        let settings = roles.filter(|flag| !["--help", "--json"].contains(&flag.as_str()));
         settings.map(|flag| format!("REDIAL_{}", flag.trim_start_matches('-').replace('-', "_").to_uppercase()))
     }
 }

@@ -1,8 +1,8 @@
-//! Queries over many calls are cheap, retention deletes old calls, and migrations are reversible.
+//! Queries over many calls are cheap, and retention deletes old calls.
 
 use chrono::{TimeDelta, Utc};
 use redial_proto::{CallState, ErrorClass};
-use redial_store::{Purpose, Store, admin, audit::Filter};
+use redial_store::{Purpose, Store, audit::Filter};
 use redial_testkit::{Servers, Stack, until};
 use uuid::Uuid;
 
@@ -147,36 +147,4 @@ async fn retention_deletes_only_old_ended_calls() {
     assert_eq!(ended, CALLS - live - 1_000 - i64::try_from(deleted).unwrap());
     assert_eq!(count("attempts").await, ended, "attempts go with their calls");
     stack.finish().await;
-}
-
-#[tokio::test]
-async fn migrations_are_reversible() {
-    let servers = Servers::start().await;
-    let url = servers.database_url();
-    admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
-    admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
-    let objects = "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-                   WHERE n.nspname = 'public' AND c.relkind IN ('r', 'v', 'i', 'S') AND relname NOT LIKE '\\_sqlx%'";
-    let functions = "SELECT count(*) FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-                     WHERE n.nspname = 'public'";
-    let pool = sqlx::PgPool::connect(url).await.unwrap();
-    let count = async || -> (i64, i64) {
-        let objects = sqlx::query_scalar(objects).fetch_one(&pool).await.unwrap();
-        (objects, sqlx::query_scalar(functions).fetch_one(&pool).await.unwrap())
-    };
-    let applied = admin::migrate(url).await.unwrap();
-    assert!(applied > 0);
-    let up = count().await;
-    assert!(up.0 > 10 && up.1 > 0, "{up:?}");
-    assert_eq!(admin::migrate(url).await.unwrap(), 0, "nothing is left to do");
-    admin::revert_all(url).await.unwrap();
-    assert_eq!(count().await, (0, 0), "nothing is left behind");
-    let config = redial_store::StoreConfig { url: url.to_owned(), connections: 1, purpose: Purpose::Dispatch };
-    let refused = Store::connect(&config).await.unwrap_err().to_string();
-    assert!(refused.contains("migrations are missing"), "{refused}");
-    assert_eq!(admin::migrate(url).await.unwrap(), applied);
-    assert_eq!(count().await, up);
-    let (first, second) = tokio::join!(admin::migrate(url), admin::migrate(url));
-    assert_eq!(first.unwrap() + second.unwrap(), 0);
-    pool.close().await;
 }

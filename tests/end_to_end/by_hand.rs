@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use chrono::Utc;
 use redial_proto::{
-    CallId, ClaimId, ClaimReply, ClaimRequest, Failure, Grant, GrantRef, Job, JobRef, Registration, ReleaseReply,
-    ReleaseRequest, Report, ReportBatch, ToolSpec, WorkerId, WorkerNotice, subjects,
+    CallId, ClaimId, ClaimReply, ClaimRequest, ControlMessage, Failure, Grant, GrantRef, Job, JobRef, Registration,
+    ReleaseReply, ReleaseRequest, Report, ReportBatch, ToolSpec, WorkerId, subjects,
 };
 use redial_queue::{Delivery, Queue, Subscription};
 use redial_testkit::Stack;
@@ -81,7 +81,7 @@ impl Hand {
     pub(crate) async fn ingested(&mut self, job: JobRef) {
         loop {
             let notice = tokio::time::timeout(ANSWER, self.notices.next()).await.expect("a notice").unwrap();
-            if serde_json::from_slice::<WorkerNotice>(&notice).unwrap().ingested.contains(&job) {
+            if serde_json::from_slice::<ControlMessage>(&notice).unwrap().ingested.contains(&job) {
                 return;
             }
         }

@@ -188,7 +188,7 @@ async fn a_released_attempt_is_not_used_up() {
     assert_eq!(worker.release(first, call, 1).await, 0, "the later grant is another one");
     assert_eq!(stack.get(call).await.state, CallState::Running);
     assert_eq!(worker.release(second, call, 1).await, 1);
-    assert!(worker.claim_as(second, call, 1).await.is_empty(), "a copy of a claim that was given back");
+    assert!(worker.claim_as(second, call, 1).await.is_empty(), "a copy of a claim that was released");
     worker.job().await;
     assert_eq!(worker.claim(call, 1).await.len(), 1);
     worker.report(call, 1, Ok("1")).await;

@@ -5,7 +5,7 @@
 
 use std::io;
 
-use redial_proto::{Job, JobRef, ReportBatch, WorkerNotice, subjects};
+use redial_proto::{ControlMessage, Job, JobRef, ReportBatch, subjects};
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
@@ -186,8 +186,8 @@ impl Message {
         let batch: ReportBatch = serde_json::from_slice(self.json()).unwrap();
         let ingested =
             batch.reports.iter().map(|report| serde_json::from_str::<JobRef>(report.get()).unwrap()).collect();
-        let notice = WorkerNotice { ingested, cancelled: Vec::new() };
-        let told = Self::published(&subjects::worker(&batch.worker), serde_json::to_vec(&notice).unwrap());
-        vec![Self::published(reply, b"+ACK".to_vec()), told]
+        let message = ControlMessage { ingested, cancelled: Vec::new() };
+        let control = Self::published(&subjects::worker(&batch.worker), serde_json::to_vec(&message).unwrap());
+        vec![Self::published(reply, b"+ACK".to_vec()), control]
     }
 }

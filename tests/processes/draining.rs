@@ -47,7 +47,7 @@ async fn a_stopped_worker_loses_nothing_and_uses_up_no_attempt() {
     assert!(second.ended().await.success(), "with nothing to do it ends long before its grace");
     let evidence = stack.finish().await;
     assert_eq!(evidence.count(CallState::Succeeded), SLOTS + 20);
-    assert!(evidence.calls.values().all(|call| call.attempt == 1), "what was given back keeps its attempt");
+    assert!(evidence.calls.values().all(|call| call.attempt == 1), "what was released keeps its attempt");
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@
 //!
 //! - from one child's subtree into another's: an arrow between the two children;
 //! - from a child's subtree to an item that the parent itself defines: an arrow from the child to the parent;
-//! - from the parent's own code into a child: an arrow from the parent to the child. A `mod` line is none, and neither is
+//! - from the parent's own code into a child: an arrow from the parent to the child. A `mod` line is not an arrow, and neither is
 //!   a re-export whose item the parent's own code does not name.
 //!
 //! What a path means is found through re-exports: `crate::Item` is an arrow to the module that defines the item.

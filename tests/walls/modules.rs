@@ -253,7 +253,7 @@ fn flatten(tree: &UseTree, so_far: &Use, uses: &mut Vec<Use>) {
     }
 }
 
-/// Every path in code, those in the arguments of macros included. Methods, fields and the names of new functions are none.
+/// Every path in code, those in the arguments of macros included. Methods, fields and the names of new functions are not paths.
 fn mentions(tokens: TokenStream, paths: &mut Vec<Mention>) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let is = |at: usize, sign: char| matches!(tokens.get(at), Some(TokenTree::Punct(punct)) if punct.as_char() == sign);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use backoff::{ExponentialBackoff, ExponentialBackoffBuilder, backoff::Backoff as _, future::retry_notify};
 
-/// Every wait is this part longer or shorter at random, so that a thousand clients do not come back together.
+/// Every wait is this part longer or shorter at random, so that many clients do not reconnect at the same time.
 const JITTER: f64 = 0.5;
 
 /// Waits that double from the first one up to a cap, each ±50 %.

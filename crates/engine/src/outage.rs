@@ -1,13 +1,13 @@
 //! Notices outages, after which no lease may count as expired until workers had time to renew.
 //!
-//! A dispatcher reports what it observes: each sweep over due calls, each statement of it, and each look at the
+//! A dispatcher reports what it observes: each sweep over due calls, each statement of it, and each check of the
 //! streams and the database. Moments are given as the time since some fixed start.
 
 use std::time::Duration;
 
 use crate::mutation::{self, Mutation};
 
-/// The longest time between two sweeps, and between two looks.
+/// The longest time between two sweeps, and between two checks.
 pub const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Something that a dispatcher observed.
@@ -28,8 +28,8 @@ pub enum Observation {
         /// The database failed.
         failed: bool,
     },
-    /// A look at the streams and the database ended.
-    LookEnded {
+    /// A check of the streams and the database ended.
+    CheckEnded {
         /// When it began.
         began: Duration,
         /// One of the two failed.
@@ -42,10 +42,10 @@ pub enum Observation {
 pub struct OutageDetector {
     lease: Duration,
     longest_reconnect: Duration,
-    well_since: Duration,
-    /// When the last look that succeeded began.
-    looked_at: Duration,
-    look_failed: bool,
+    healthy_since: Duration,
+    /// When the last check that succeeded began.
+    checked_at: Duration,
+    check_failed: bool,
     /// When the last sweep ended.
     swept_at: Duration,
     sweep_failed: bool,
@@ -58,17 +58,17 @@ impl OutageDetector {
         Self {
             lease,
             longest_reconnect,
-            well_since: now,
-            looked_at: now,
-            look_failed: false,
+            healthy_since: now,
+            checked_at: now,
+            check_failed: false,
             swept_at: now,
             sweep_failed: false,
         }
     }
 
-    /// The longest time between two looks: an outage must be noticed before a lease ends that no worker could renew.
-    pub fn look_interval(&self) -> Duration {
-        INTERVAL.min(self.third())
+    /// The longest time between two checks: an outage must be noticed before a lease ends that no worker could renew.
+    pub fn check_interval(&self) -> Duration {
+        INTERVAL.min(self.heartbeat_interval())
     }
 
     /// Takes an observation into account. An outage that has just ended counts until now: this may be the first moment
@@ -76,23 +76,23 @@ impl OutageDetector {
     pub fn observe(&mut self, observation: Observation, now: Duration) {
         let is_outage = match observation {
             Observation::SweepBegan { connected } => {
-                self.sweep_failed || !connected || self.look_hangs(now) || self.sweep_is_late(now)
+                self.sweep_failed || !connected || self.check_hangs(now) || self.sweep_is_late(now)
             }
             Observation::Answered { after } => self.is_slow(after),
             Observation::SweepEnded { failed } => {
                 (self.swept_at, self.sweep_failed) = (now, failed);
                 failed
             }
-            Observation::LookEnded { began, failed } => {
-                let had_failed = std::mem::replace(&mut self.look_failed, failed);
+            Observation::CheckEnded { began, failed } => {
+                let had_failed = std::mem::replace(&mut self.check_failed, failed);
                 if !failed {
-                    self.looked_at = began;
+                    self.checked_at = began;
                 }
-                failed || had_failed || now.saturating_sub(began) > self.third()
+                failed || had_failed || now.saturating_sub(began) > self.heartbeat_interval()
             }
         };
         if is_outage {
-            self.well_since = now;
+            self.healthy_since = now;
         }
     }
 
@@ -102,28 +102,28 @@ impl OutageDetector {
         if mutation::is(Mutation::NoGraceAfterOutage) {
             return Duration::ZERO;
         }
-        (self.longest_reconnect + self.lease).saturating_sub(now.saturating_sub(self.well_since))
+        (self.longest_reconnect + self.lease).saturating_sub(now.saturating_sub(self.healthy_since))
     }
 
-    /// Workers renew every third of a lease.
-    fn third(&self) -> Duration {
+    /// Workers send a heartbeat every third of a lease.
+    fn heartbeat_interval(&self) -> Duration {
         self.lease / 3
     }
 
-    /// A look has begun and does not end: a server hangs, though nothing has failed yet.
-    fn look_hangs(&self, now: Duration) -> bool {
-        now.saturating_sub(self.looked_at) > self.look_interval() + self.third()
+    /// A check has begun and does not end: a server hangs, though nothing has failed yet.
+    fn check_hangs(&self, now: Duration) -> bool {
+        now.saturating_sub(self.checked_at) > self.check_interval() + self.heartbeat_interval()
     }
 
     /// The process itself was stopped.
     fn sweep_is_late(&self, now: Duration) -> bool {
-        now.saturating_sub(self.swept_at) > INTERVAL * 2 + self.third()
+        now.saturating_sub(self.swept_at) > INTERVAL * 2 + self.heartbeat_interval()
     }
 
     /// While a statement hung no worker could renew, whether or not anything was due. A lease was renewed at most a
     /// third of its length before; if a hang lasts the other two thirds, at least one sweep is within it.
     fn is_slow(&self, answer: Duration) -> bool {
-        answer >= (INTERVAL * 2).min(self.third())
+        answer >= (INTERVAL * 2).min(self.heartbeat_interval())
     }
 }
 
@@ -146,7 +146,7 @@ mod tests {
             detector.observe(Observation::SweepBegan { connected: true }, now);
             detector.observe(Observation::Answered { after: Duration::from_millis(3) }, now);
             detector.observe(Observation::SweepEnded { failed: false }, now);
-            detector.observe(Observation::LookEnded { began: now, failed: false }, now);
+            detector.observe(Observation::CheckEnded { began: now, failed: false }, now);
         }
         assert_eq!(detector.grace(at(60.0)), Duration::ZERO, "no outage");
         detector
@@ -199,8 +199,8 @@ mod tests {
     }
 
     #[test]
-    fn a_look_that_hangs_is_an_outage() {
-        // The last look began in second 60; it may take a second until the next, and a third of the lease.
+    fn a_check_that_hangs_is_an_outage() {
+        // The last check began in second 60; it may take a second until the next, and a third of the lease.
         let swept = |second| (second, Observation::SweepEnded { failed: false });
         assert_eq!(grace_after(&[swept(65.9), (66.0, SWEEP)]), 0);
         assert_eq!(grace_after(&[swept(65.9), (66.1, SWEEP)]), WHOLE);
@@ -208,26 +208,26 @@ mod tests {
 
     #[test]
     fn a_late_sweep_is_an_outage() {
-        let looked = |second| (second, Observation::LookEnded { began: at(second), failed: false });
-        assert_eq!(grace_after(&[looked(67.0), (67.0, SWEEP)]), 0);
-        assert_eq!(grace_after(&[looked(67.1), (67.1, SWEEP)]), WHOLE);
+        let checked = |second| (second, Observation::CheckEnded { began: at(second), failed: false });
+        assert_eq!(grace_after(&[checked(67.0), (67.0, SWEEP)]), 0);
+        assert_eq!(grace_after(&[checked(67.1), (67.1, SWEEP)]), WHOLE);
     }
 
     #[test]
-    fn a_slow_or_failed_look_is_an_outage_until_the_next_good_one() {
-        let look = |began, failed| Observation::LookEnded { began: at(began), failed };
-        assert_eq!(grace_after(&[(66.0, look(61.0, false))]), 0);
-        assert_eq!(grace_after(&[(66.1, look(61.0, false))]), WHOLE);
-        assert_eq!(grace_after(&[(61.0, look(61.0, true))]), WHOLE);
-        assert_eq!(grace_after(&[(61.0, look(61.0, true)), (64.0, look(64.0, false))]), WHOLE);
-        let good = [(61.0, look(61.0, true)), (64.0, look(64.0, false)), (65.0, look(65.0, false))];
+    fn a_slow_or_failed_check_is_an_outage_until_the_next_good_one() {
+        let check = |began, failed| Observation::CheckEnded { began: at(began), failed };
+        assert_eq!(grace_after(&[(66.0, check(61.0, false))]), 0);
+        assert_eq!(grace_after(&[(66.1, check(61.0, false))]), WHOLE);
+        assert_eq!(grace_after(&[(61.0, check(61.0, true))]), WHOLE);
+        assert_eq!(grace_after(&[(61.0, check(61.0, true)), (64.0, check(64.0, false))]), WHOLE);
+        let good = [(61.0, check(61.0, true)), (64.0, check(64.0, false)), (65.0, check(65.0, false))];
         assert_eq!(grace_after(&good), WHOLE - 1_000);
     }
 
     #[test]
-    fn looks_follow_one_another_within_a_third_of_a_short_lease() {
-        assert_eq!(without_outage().look_interval(), Duration::from_secs(1));
+    fn checks_follow_one_another_within_a_third_of_a_short_lease() {
+        assert_eq!(without_outage().check_interval(), Duration::from_secs(1));
         let short = OutageDetector::new(Duration::from_millis(600), RECONNECT, at(0.0));
-        assert_eq!(short.look_interval(), Duration::from_millis(200));
+        assert_eq!(short.check_interval(), Duration::from_millis(200));
     }
 }

@@ -9,13 +9,13 @@ use crate::{Time, span::ms};
 /// How long a published job may stay unclaimed before the sweeper looks at its call, in ms.
 pub const FIRST_CHECK_MS: u64 = 10_000;
 /// The longest wait between two checks, in ms.
-pub const LONGEST_CHECK_MS: u64 = 300_000;
+pub const MAX_CHECK_MS: u64 = 300_000;
 /// While jobs of the pool are still waiting on the stream, a job is taken for one of them this long, in ms.
-pub const PATIENCE_MS: u64 = 600_000;
+pub const ASSUME_QUEUED_MS: u64 = 600_000;
 
 /// Jobs published again in one pass of a sweep, or in one second after a loss, at most: the sweeper must not become the
 /// storm itself.
-pub const MOST_REPUBLISHED: u32 = 5_000;
+pub const MAX_REPUBLISHED: u32 = 5_000;
 /// When that many were published again, the others are checked again after this, in ms.
 pub const PAUSE_MS: u64 = 1_000;
 
@@ -37,16 +37,16 @@ pub enum Unclaimed {
 /// Decides about a call whose job was published `publish_no` times, last at `published_at`.
 /// `queued` says that the pool's queue still holds jobs that no worker has pulled.
 pub fn unclaimed(publish_no: u32, published_at: Time, queued: bool, now: Time) -> Unclaimed {
-    if queued && now - published_at < ms(PATIENCE_MS) {
+    if queued && now - published_at < ms(ASSUME_QUEUED_MS) {
         let waited = u64::try_from((now - published_at).num_milliseconds()).unwrap_or(0);
-        return Unclaimed::Wait { check_at: now + ms(waited.clamp(FIRST_CHECK_MS, LONGEST_CHECK_MS)) };
+        return Unclaimed::Wait { check_at: now + ms(waited.clamp(FIRST_CHECK_MS, MAX_CHECK_MS)) };
     }
     Unclaimed::Publish { check_at: now + ms(check_wait_ms(publish_no)) }
 }
 
 /// The wait after the publication number `publish_no` (from 1), in ms.
 pub fn check_wait_ms(publish_no: u32) -> u64 {
-    FIRST_CHECK_MS.saturating_mul(1_u64 << publish_no.min(16)).min(LONGEST_CHECK_MS)
+    FIRST_CHECK_MS.saturating_mul(1_u64 << publish_no.min(16)).min(MAX_CHECK_MS)
 }
 
 #[cfg(test)]

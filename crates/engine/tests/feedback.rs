@@ -96,7 +96,7 @@ fn without_corrections_the_model_is_told_to_stop() {
 
 #[test]
 fn an_unknown_outcome_is_said_in_words() {
-    let lost = Failure { effect_possible: true, ..failure(ErrorClass::Lost, "the worker w-7 went away") };
+    let lost = Failure { effect_possible: true, ..failure(ErrorClass::Lost, "the worker w-7 was lost") };
     let timeout = Failure { effect_possible: true, ..failure(ErrorClass::Timeout, "10.0.0.7 did not answer") };
     let lines = [EN, ZH].map(|words| {
         [pretty(&failed_call(words, "book_flight", &lost, None)), pretty(&failed_call(words, "pay", &timeout, None))]

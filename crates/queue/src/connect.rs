@@ -171,7 +171,7 @@ impl Watcher {
                 tracing::debug!("Closed the connection to NATS");
             }
             Event::Closed => tracing::error!("The connection to NATS was closed permanently"),
-            Event::LameDuckMode | Event::Draining => tracing::info!(%event, "NATS server is shutting down"),
+            Event::LameDuckMode | Event::Draining => tracing::info!(%event, "NATS server began to shut down"),
             Event::ServerError(_) | Event::ClientError(_) => tracing::warn!(%event, "NATS reported an error"),
         }
     }

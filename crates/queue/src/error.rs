@@ -130,10 +130,10 @@ impl QueueError {
         }
     }
 
-    /// The same for a user.
-    pub fn into_api(self) -> ApiError {
-        let code = match &self {
-            Self::Api(_) => return self.into_inner(),
+    /// Its code for a user.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Api(error) => error.code,
             Self::TooLarge { .. } => Code::TooLarge,
             Self::Url { .. } | Self::Credentials { .. } | Self::Refused { .. } | Self::Settings { .. } => {
                 Code::InvalidConfiguration
@@ -146,14 +146,14 @@ impl QueueError {
             | Self::Full { .. }
             | Self::Missing { .. }
             | Self::Nats { .. } => Code::Unavailable,
-        };
-        ApiError::new(code, self.to_string())
+        }
     }
 
-    fn into_inner(self) -> ApiError {
+    /// The same for a user.
+    pub fn into_api(self) -> ApiError {
         match self {
             Self::Api(error) => error,
-            other => ApiError::new(Code::Internal, other.to_string()),
+            other => ApiError::new(other.code(), other.to_string()),
         }
     }
 

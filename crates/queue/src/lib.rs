@@ -1,4 +1,4 @@
-//! Redial's streams and subjects on NATS; the only crate that talks to NATS.
+//! Redial's streams and subjects on NATS. No other crate of the program talks to NATS.
 //!
 //! NATS carries hints, Postgres is the truth: every message here may be lost, duplicated or late without harm, and
 //! everything recovers by itself from a killed server, a wiped store or a lost connection.
@@ -29,13 +29,14 @@ mod serve;
 mod streams;
 mod subscribe;
 
+pub use redial_records::OutgoingJob;
+
 pub use crate::{
     config::QueueConfig,
     connect::{LONGEST_RECONNECT, Queue},
     consume::{Deliveries, Jobs},
     delivery::Delivery,
     error::QueueError,
-    publish::OutgoingJob,
     serve::{Request, Requests},
     streams::{Backlog, Streams},
     subscribe::Subscription,

@@ -11,7 +11,8 @@ use async_nats::{
     },
 };
 use bytes::Bytes;
-use redial_proto::{Job, limits::MAX_MESSAGE, subjects, tool::check_name};
+use redial_proto::{limits::MAX_MESSAGE, subjects, tool::check_name};
+use redial_records::OutgoingJob;
 use serde::Serialize;
 use tokio::time::Instant;
 
@@ -19,20 +20,6 @@ use crate::{Queue, QueueError, connect::ANSWER};
 
 /// Messages in flight at once. The client library allows 5,000 before it waits for acknowledgements.
 const PIPELINE: usize = 2048;
-
-/// A job to be published on its pool's subject.
-#[derive(Clone, Debug)]
-pub struct OutgoingJob {
-    /// The job.
-    pub job: Job,
-    /// Its pool.
-    pub pool: String,
-    /// Counts the publications of this call: without a new number the server would drop a second publication as a
-    /// duplicate of the first.
-    pub publish_no: u32,
-    /// W3C trace context of the submission.
-    pub traceparent: Option<String>,
-}
 
 impl Queue {
     /// Publishes jobs: sends a batch, then waits for its acknowledgements, at most 2 s. Results are in the order of the

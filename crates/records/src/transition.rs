@@ -22,7 +22,7 @@ pub struct Guard {
     pub state: CallState,
     /// Its attempt.
     pub attempt: u32,
-    /// Its worker, if that matters: the second half of the fencing token.
+    /// Its worker, if that matters: with the attempt the fencing token of a report.
     pub worker: Option<WorkerId>,
     /// The claim that was granted, if that matters: a released attempt is granted again under the same number.
     pub claim: Option<ClaimId>,

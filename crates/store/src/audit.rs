@@ -95,7 +95,7 @@ impl Store {
         .await
     }
 
-    /// Messages that could not be taken, the latest first.
+    /// Dead letters, the latest first.
     pub async fn dead_letter_records(&self, limit: u32) -> Result<Vec<DeadLetterRecord>, StoreError> {
         let rows = self
             .run_again(|| async {

@@ -57,7 +57,7 @@ impl Store {
     pub async fn connect(config: &StoreConfig) -> Result<Self, StoreError> {
         let store = Self::open(config)?;
         let report = |error: StoreError, wait: Duration| {
-            tracing::warn!(%error, wait_ms = wait.as_millis(), "Waiting for Postgres");
+            tracing::warn!(%error, wait_ms = wait.as_millis(), "Failed to connect to Postgres; trying again");
         };
         // Boxed, because it would make the futures of all callers large.
         Box::pin(RECONNECT.retry(|| store.check(), StoreError::is_transient, report)).await?;
@@ -109,7 +109,7 @@ impl Store {
             });
         }
         if setting("fsync").await? == "off" {
-            tracing::warn!("Postgres runs with fsync = off: a power cut can lose accepted calls");
+            tracing::warn!("Found fsync = off in Postgres: a power cut can lose accepted calls");
         }
         self.check_version().await
     }
@@ -155,7 +155,7 @@ impl Store {
             match self.run(work()).await {
                 Err(error) if error.is_transient() && tries < 3 => {
                     tries += 1;
-                    tracing::debug!(%error, tries, "Retrying a statement");
+                    tracing::debug!(%error, tries, "A statement failed; trying again");
                 }
                 done => return done,
             }

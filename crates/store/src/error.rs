@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use sqlx::migrate::MigrateError;
+
 /// What went wrong in the database.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -27,12 +29,29 @@ pub enum StoreError {
     /// A row holds what this version does not know.
     #[error("unexpected data in the database: {0}")]
     BadData(String),
+    /// A migration that the database has is not one of this version, or not the same.
+    #[error(
+        "the database has migration {0} of another version of Redial: use that version, or a new database \
+         (`redial dev`: another --folder)"
+    )]
+    OtherVersion(i64),
     /// Migrations failed.
     #[error("migration: {0}")]
-    Migrate(#[from] sqlx::migrate::MigrateError),
+    Migrate(MigrateError),
     /// Anything that Postgres or the connection said.
     #[error("Postgres: {0}")]
     Sql(sqlx::Error),
+}
+
+impl From<MigrateError> for StoreError {
+    fn from(error: MigrateError) -> Self {
+        match error {
+            MigrateError::VersionMissing(version) | MigrateError::VersionMismatch(version) => {
+                Self::OtherVersion(version)
+            }
+            other => Self::Migrate(other),
+        }
+    }
 }
 
 impl From<sqlx::Error> for StoreError {

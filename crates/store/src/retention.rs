@@ -10,8 +10,8 @@ use crate::{StoreError, connect::Store};
 
 impl Store {
     /// Deletes up to `limit` bare calls, with their attempts, that ended before `cutoff`, and a tenth as many
-    /// conversations whose tasks all did; returns the number of those calls and tasks, without the calls of the tasks. Ids begin with the time of submission, so the primary key leads straight to the oldest: no table is
-    /// scanned.
+    /// conversations whose tasks all did; returns the number of those calls and tasks, without the calls of the tasks.
+    /// Ids begin with the time of submission, so the primary key leads straight to the oldest: no table is scanned.
     pub async fn prune(&self, cutoff: Time, limit: u32) -> Result<u64, StoreError> {
         Ok(self.prune_tasks(cutoff, limit.div_ceil(10)).await? + self.prune_calls(cutoff, limit).await?)
     }

@@ -91,7 +91,7 @@ fn ending(
 ) -> tokio::task::JoinHandle<()> {
     tokio::task::spawn_blocking(move || {
         if let Err(error) = shutdown() {
-            warn!(signal, %error, "could not export the last telemetry");
+            warn!(signal, %error, "Failed to export the last telemetry");
         }
     })
 }

@@ -14,18 +14,18 @@ use serde::Deserialize;
 use tokio::{fs, sync::Mutex};
 
 /// Minimum time between two reads of the file's metadata.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The agents of a file's last valid version.
 pub(crate) struct Agents {
     file: Option<PathBuf>,
-    known: Mutex<Known>,
+    known: Mutex<LastRead>,
 }
 
-struct Known {
+struct LastRead {
     declared: Declared,
     version: Option<Version>,
-    looked_at: Instant,
+    checked_at: Instant,
 }
 
 /// What shows that a file has changed: when it was written, and its size.
@@ -43,7 +43,7 @@ pub(crate) struct Declared {
 impl Agents {
     /// Reads the file; a bad one is an error that names the file, the agent, the field and what is allowed.
     pub(crate) async fn load(file: Option<PathBuf>) -> Result<Self, ApiError> {
-        let mut known = Known { declared: Declared::default(), version: None, looked_at: Instant::now() };
+        let mut known = LastRead { declared: Declared::default(), version: None, checked_at: Instant::now() };
         if let Some(path) = &file {
             known.version = version(path).await;
             known.declared = Declared {
@@ -60,17 +60,17 @@ impl Agents {
     pub(crate) async fn at(&self, now: Instant) -> Declared {
         let mut known = self.known.lock().await;
         if let Some(path) = &self.file
-            && now.saturating_duration_since(known.looked_at) >= LOOK_EVERY
+            && now.saturating_duration_since(known.checked_at) >= CHECK_INTERVAL
         {
-            known.looked_at = now;
-            known.look(path).await;
+            known.checked_at = now;
+            known.reload_if_changed(path).await;
         }
         known.declared.clone()
     }
 }
 
-impl Known {
-    async fn look(&mut self, path: &Path) {
+impl LastRead {
+    async fn reload_if_changed(&mut self, path: &Path) {
         let version = version(path).await;
         if version == self.version {
             return;
@@ -215,7 +215,7 @@ mod tests {
 
         std::fs::write(&path, "[agents.small]\nmodel = \"other\"\n[agents.large]\nmodel = \"m\"").unwrap();
         assert_eq!(agents.at(begin).await.agent("small").unwrap().model, "m", "looked at once a second at most");
-        let after = |n| begin + LOOK_EVERY * n;
+        let after = |n| begin + CHECK_INTERVAL * n;
         assert_eq!(agents.at(after(2)).await.agent("small").unwrap().model, "other");
 
         std::fs::write(&path, "[agents.small]\nmodel = 3").unwrap();

@@ -20,9 +20,9 @@ pub struct DispatcherConfig {
     pub database_url: String,
     /// Connections to Postgres. Default 16.
     pub connections: u32,
-    /// How long a worker holds a call without a sign of life. Default 15 s.
+    /// How long a worker holds a call without a heartbeat. Default 15 s.
     pub lease: Duration,
-    /// Ended calls are deleted after this. Default: never.
+    /// Ended calls and conversations are deleted after this. Default: never.
     pub retention: Option<Duration>,
     /// File that declares agents: `docs/TASKS.md`. Default: none, and tasks bring their agents with them.
     pub agents: Option<PathBuf>,
@@ -59,14 +59,14 @@ impl DispatcherConfig {
     pub(crate) fn check(&self) -> Result<(), DispatcherError> {
         let wrong = |text: String| Err(DispatcherError::Setting(text));
         if !Self::CONNECTIONS.contains(&self.connections) {
-            return wrong(format!("connections is {}; allowed: 4 to 1000", self.connections));
+            return wrong(format!("connections is {}; allowed: {:?}", self.connections, Self::CONNECTIONS));
         }
         if !Self::LEASE.contains(&self.lease) {
-            return wrong(format!("lease is {:?}; allowed: 300 ms to 1 h", self.lease));
+            return wrong(format!("lease is {:?}; allowed: {:?}", self.lease, Self::LEASE));
         }
         match self.retention {
             Some(age) if !Self::RETENTION.contains(&age) => {
-                wrong(format!("retention is {age:?}; allowed: 1 min and more, or none"))
+                wrong(format!("retention is {age:?}; allowed: {:?}, or none", Self::RETENTION))
             }
             _ => Ok(()),
         }

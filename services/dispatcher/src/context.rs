@@ -14,8 +14,8 @@ use tokio::sync::{Notify, mpsc};
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    agents::Agents, config::DispatcherConfig, error::DispatcherError, publish, registry::Registry, wait::patiently,
-    wake_set::WakeSet,
+    agents::Agents, config::DispatcherConfig, error::DispatcherError, publish, registry::Registry,
+    wait::retry_transient, wake_set::WakeSet,
 };
 
 /// The state that all parts of a dispatcher share. Nothing here outlives the process, and no other process needs it.
@@ -35,7 +35,7 @@ pub(crate) struct Context {
     outages: Mutex<OutageDetector>,
     /// Successes per tool since the sweeper last credited them to the tools' retry budgets.
     successes: Mutex<HashMap<String, f64>>,
-    /// Pools, and whether their queue held unpulled jobs at the last look.
+    /// Pools, and whether their queue held unpulled jobs at the last check.
     queued: Mutex<HashMap<String, bool>>,
 }
 
@@ -44,7 +44,7 @@ impl Context {
         let agents = Agents::load(config.agents.clone()).await.map_err(DispatcherError::Agents)?;
         let queue = Queue::connect(&config.queue).await?;
         let store = Store::connect(&config.store()).await?;
-        let registry = patiently(|| async { Ok(Registry::load(&store).await?) }).await?;
+        let registry = retry_transient(|| async { Ok(Registry::load(&store).await?) }).await?;
         let jobs = publish::start(&queue, tasks);
         let outages = OutageDetector::new(config.lease, LONGEST_RECONNECT, Duration::ZERO);
         Ok(Arc::new(Self {
@@ -79,9 +79,9 @@ impl Context {
         self.outages().observe(observation, self.uptime());
     }
 
-    /// The longest time between two looks at Postgres and NATS.
-    pub(crate) fn look_interval(&self) -> Duration {
-        self.outages().look_interval()
+    /// The longest time between two checks of Postgres and NATS.
+    pub(crate) fn check_interval(&self) -> Duration {
+        self.outages().check_interval()
     }
 
     /// For how long no lease counts as expired.
@@ -110,7 +110,7 @@ impl Context {
         self.queued.lock().unwrap_or_else(PoisonError::into_inner).insert(pool.to_owned(), queued);
     }
 
-    /// True if jobs of the pool were still on the stream at the last look, or if there was none yet.
+    /// True if jobs of the pool were still on the stream at the last check, or if there was none yet.
     pub(crate) fn is_queued(&self, pool: &str) -> bool {
         self.queued.lock().unwrap_or_else(PoisonError::into_inner).get(pool).copied().unwrap_or(true)
     }

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use redial_proto::{CallId, CallView, JobRef, TaskNotice, WorkerId, WorkerNotice, subjects};
+use redial_proto::{CallId, CallView, ControlMessage, JobRef, TaskNotice, WorkerId, subjects};
 use redial_records::Effect;
 
 use crate::{context::Context, transitions};
@@ -17,7 +17,7 @@ pub(crate) async fn carry_out(context: &Context, effects: Vec<Effect>) {
     while let Some(effect) = pending.pop_front() {
         match effect {
             Effect::PublishJob(job) => context.publish(job).await,
-            // Its worker is told before anything else is done.
+            // The effects of the cancel come first, so that its worker stops early.
             Effect::CancelCall(call) => {
                 cancel(context, call).await.into_iter().rev().for_each(|effect| pending.push_front(effect));
             }
@@ -42,8 +42,8 @@ async fn cancel(context: &Context, call: CallId) -> Vec<Effect> {
 }
 
 async fn stop_worker(context: &Context, worker: &WorkerId, attempt: JobRef) {
-    let notice = WorkerNotice { ingested: Vec::new(), cancelled: vec![attempt] };
-    if let Err(error) = context.queue.publish(&subjects::worker(worker), &notice).await {
+    let message = ControlMessage { ingested: Vec::new(), cancelled: vec![attempt] };
+    if let Err(error) = context.queue.publish(&subjects::worker(worker), &message).await {
         tracing::warn!(%error, %worker, "Failed to notify a worker of a cancelled call; the reply to its next heartbeat names it");
     }
 }

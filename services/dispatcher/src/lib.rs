@@ -16,6 +16,7 @@ mod intake;
 mod publish;
 mod registry;
 mod retention;
+mod running;
 mod serve;
 mod tasks;
 mod transitions;
@@ -31,7 +32,8 @@ pub use crate::{config::DispatcherConfig, error::DispatcherError};
 
 use crate::{
     context::Context,
-    wait::{patiently, until},
+    running::Running,
+    wait::{retry_transient, until},
     workers::{claim, heartbeat, register, release},
 };
 
@@ -49,39 +51,54 @@ pub async fn run(
     // Boxed, because the start would make this future much larger than the rest of its life needs.
     let connecting = Box::pin(Context::connect(config, &tracker));
     let Some(context) = until(&shutdown, connecting).await.transpose()? else { return Ok(()) };
-    let Some(prepared) = until(&shutdown, patiently(|| watch::prepare(&context))).await else { return Ok(()) };
+    let Some(prepared) = until(&shutdown, retry_transient(|| watch::prepare(&context))).await else { return Ok(()) };
     prepared?;
-    calls::submit::start(&context, &tracker, &shutdown).await?;
-    tasks::submit::start(&context, &tracker, &shutdown).await?;
-    claim::start(&context, &tracker, &shutdown).await?;
-    register::listen_for_changes(&context, &tracker, &shutdown).await?;
-    serve::each(&context, subjects::REGISTER, &tracker, &shutdown, register::register).await?;
-    serve::each(&context, subjects::HEARTBEAT, &tracker, &shutdown, heartbeat::heartbeat).await?;
-    serve::each(&context, subjects::RELEASE, &tracker, &shutdown, release::answer).await?;
-    serve::each(&context, subjects::GET, &tracker, &shutdown, calls::get::get).await?;
-    serve::each(&context, subjects::CANCEL, &tracker, &shutdown, calls::cancel::cancel).await?;
-    serve::each(&context, subjects::REDRIVE, &tracker, &shutdown, calls::redrive::redrive).await?;
-    serve::each(&context, subjects::TASK_GET, &tracker, &shutdown, tasks::get::get).await?;
-    serve::each(&context, subjects::TASK_CANCEL, &tracker, &shutdown, tasks::cancel::cancel).await?;
-    tasks::advance::start(&context, &tracker, &shutdown);
-    tracker.spawn(intake::run(context.clone(), shutdown.clone()));
-    tracker.spawn(calls::ingest::run(context.clone(), shutdown.clone()));
-    tracker.spawn(calls::sweep::run(context.clone(), shutdown.clone()));
-    tracker.spawn(watch::run(context.clone(), shutdown.clone()));
-    tracker.spawn(retention::run(context.clone(), shutdown.clone()));
+    let running = Running { context, shutdown, tracker };
+    serve_requests(&running).await?;
+    start_loops(&running);
     // A server works off a connection in order: once it answers this, it knows all our subscriptions.
-    if let Err(error) = context.queue.health().await {
-        tracing::warn!(%error, "NATS does not answer; requests are served once it does");
+    if let Err(error) = running.context.queue.health().await {
+        tracing::warn!(%error, "NATS did not answer; requests will be served once it does");
     }
     tracing::info!("Dispatcher started");
     ready();
-    shutdown.cancelled().await;
-    tracing::info!("Dispatcher is stopping; finishing started work");
+    running.shutdown.cancelled().await;
+    tracing::info!("Dispatcher received the shutdown; finishing started work");
+    finish(running).await;
+    Ok(())
+}
+
+async fn serve_requests(running: &Running) -> Result<(), DispatcherError> {
+    calls::submit::start(running).await?;
+    tasks::submit::start(running).await?;
+    claim::start(running).await?;
+    serve::each(running, subjects::REGISTER, register::register).await?;
+    serve::each(running, subjects::HEARTBEAT, heartbeat::heartbeat).await?;
+    serve::each(running, subjects::RELEASE, release::answer).await?;
+    serve::each(running, subjects::GET, calls::get::get).await?;
+    serve::each(running, subjects::CANCEL, calls::cancel::cancel).await?;
+    serve::each(running, subjects::REDRIVE, calls::redrive::redrive).await?;
+    serve::each(running, subjects::TASK_GET, tasks::get::get).await?;
+    serve::each(running, subjects::TASK_CANCEL, tasks::cancel::cancel).await?;
+    Ok(register::listen_for_changes(running).await?)
+}
+
+fn start_loops(running: &Running) {
+    tasks::advance::start(running);
+    running.spawn(intake::run);
+    running.spawn(calls::ingest::run);
+    running.spawn(calls::sweep::run);
+    running.spawn(watch::run);
+    running.spawn(retention::run);
+}
+
+/// Waits for everything that has begun. Batchers end when the last handle of the context is gone.
+async fn finish(running: Running) {
+    let Running { context, tracker, .. } = running;
     let (queue, store) = (context.queue.clone(), context.store.clone());
     drop(context);
     tracker.close();
     tracker.wait().await;
     queue.flush().await;
     store.close().await;
-    Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use redial_queue::{OutgoingJob as QueuedJob, Queue};
+use redial_queue::Queue;
 use redial_records::OutgoingJob;
 use redial_telemetry::metrics;
 use tokio::sync::mpsc;
@@ -30,7 +30,7 @@ impl BatchWork<OutgoingJob> for Publisher {
                 None => drop(pools.insert(job.pool.clone(), 1)),
             }
         }
-        let results = self.0.publish_jobs(batch.into_iter().map(queued).collect()).await;
+        let results = self.0.publish_jobs(batch).await;
         let failures: Vec<_> = results.into_iter().filter_map(Result::err).collect();
         if let Some(error) = failures.first() {
             tracing::warn!(%error, failed = failures.len(), "Failed to publish jobs; the sweeper publishes them again");
@@ -39,8 +39,4 @@ impl BatchWork<OutgoingJob> for Publisher {
             metrics().jobs_published(&pool, count);
         }
     }
-}
-
-fn queued(OutgoingJob { job, pool, publish_no, traceparent }: OutgoingJob) -> QueuedJob {
-    QueuedJob { job, pool, publish_no, traceparent }
 }

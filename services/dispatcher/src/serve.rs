@@ -3,24 +3,20 @@
 use std::sync::Arc;
 
 use redial_proto::{ApiError, Code, subjects};
-use redial_queue::{Queue, QueueError, Request};
+use redial_queue::{QueueError, Request};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::mpsc;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{context::Context, wait::until};
+use crate::{context::Context, running::Running, wait::until};
 
 /// Feeds the requests of a subject into a channel until shutdown. Dispatchers share them.
 pub(crate) async fn feed(
-    queue: &Queue,
+    running: &Running,
     subject: &'static str,
-    tasks: &TaskTracker,
-    shutdown: &CancellationToken,
     sender: mpsc::Sender<Request>,
 ) -> Result<(), QueueError> {
-    let mut requests = queue.serve(subject, Some(subjects::DISPATCHERS)).await?;
-    let shutdown = shutdown.clone();
-    tasks.spawn(async move {
+    let mut requests = running.context.queue.serve(subject, Some(subjects::DISPATCHERS)).await?;
+    running.spawn(|_, shutdown| async move {
         while let Some(Some(request)) = until(&shutdown, requests.next()).await {
             if sender.send(request).await.is_err() {
                 return;
@@ -32,10 +28,8 @@ pub(crate) async fn feed(
 
 /// Answers each request of a subject in a task of its own: for verbs that are too rare to need batches.
 pub(crate) async fn each<Q, R, F>(
-    context: &Arc<Context>,
+    running: &Running,
     subject: &'static str,
-    tasks: &TaskTracker,
-    shutdown: &CancellationToken,
     answer: fn(Arc<Context>, Q) -> F,
 ) -> Result<(), QueueError>
 where
@@ -44,12 +38,12 @@ where
     F: Future<Output = Result<R, ApiError>> + Send + 'static,
 {
     let (sender, mut receiver) = mpsc::channel::<Request>(64);
-    feed(&context.queue, subject, tasks, shutdown, sender).await?;
-    let (context, inner) = (context.clone(), tasks.clone());
-    tasks.spawn(async move {
+    feed(running, subject, sender).await?;
+    let tracker = running.tracker.clone();
+    running.spawn(|context, _| async move {
         while let Some(request) = receiver.recv().await {
             let context = context.clone();
-            inner.spawn(async move {
+            tracker.spawn(async move {
                 let done = match decode::<Q>(&request.payload) {
                     Ok(question) => answer(context, question).await,
                     Err(error) => Err(error),

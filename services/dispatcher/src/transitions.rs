@@ -18,7 +18,7 @@ use crate::{
 
 /// A call may change between the read and the write: then its event is planned again. A few times at most, because a
 /// call has few states to go through.
-pub(crate) const MOST_TRIES: usize = 10;
+pub(crate) const MAX_TRIES: usize = 10;
 
 /// What an event does to a call; `None` if nothing.
 pub(crate) fn plan(context: &Context, call: &CallRecord, event: &CallEvent<'_>) -> Option<Transition> {
@@ -50,7 +50,7 @@ pub(crate) fn committed(context: &Context, transitions: &[Transition], facts: &[
 
 /// Cancels a call; returns its state then, and the effects.
 pub(crate) async fn cancel(context: &Context, call: CallId) -> Result<(CallState, Vec<Effect>), ApiError> {
-    for _ in 0..MOST_TRIES {
+    for _ in 0..MAX_TRIES {
         let calls = context.store.load(&[call]).await.map_err(|error| store_failed(&error))?;
         let record = calls.first().ok_or_else(|| call_not_found(call))?;
         let Some(transition) = plan(context, record, &CallEvent::Cancel) else {

@@ -19,14 +19,14 @@ pub(crate) async fn until<T>(shutdown: &CancellationToken, work: impl Future<Out
 }
 
 /// Repeats a part of the start until it succeeds: the servers may go away at any time, also now.
-pub(crate) async fn patiently<T, F>(work: impl Fn() -> F) -> Result<T, DispatcherError>
+pub(crate) async fn retry_transient<T, F>(work: impl Fn() -> F) -> Result<T, DispatcherError>
 where
     F: Future<Output = Result<T, DispatcherError>>,
 {
     loop {
         match work().await {
             Err(error) if error.is_transient() => {
-                tracing::warn!(%error, "Dispatcher cannot start yet");
+                tracing::warn!(%error, "Failed to start the dispatcher; trying again");
                 tokio::time::sleep(PAUSE).await;
             }
             done => return done,

@@ -3,15 +3,16 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use chrono::DateTime;
-use redial_engine::{outage::Observation, publish::MOST_REPUBLISHED};
+use redial_engine::{outage::Observation, publish::MAX_REPUBLISHED};
 use redial_queue::QueueError;
+use redial_records::Effect;
 use redial_store::{StoreError, Time};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::{context::Context, error::DispatcherError, wait::until};
+use crate::{context::Context, effects, error::DispatcherError, wait::until};
 
-/// Jobs that were published this long before the last look that succeeded may have been lost.
+/// Jobs that were published this long before the last check that succeeded may have been lost.
 const MARGIN: Duration = Duration::from_secs(10);
 
 /// Creates what is missing, before any request is answered.
@@ -22,56 +23,56 @@ pub(crate) async fn prepare(context: &Context) -> Result<(), DispatcherError> {
 }
 
 pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
-    let mut known = Known::default();
+    let mut last = LastCheck::default();
     loop {
         let began = context.uptime();
-        let looked = look(&context, &mut known).await;
-        context.observe(Observation::LookEnded { began, failed: looked.is_err() });
-        if let Err(error) = looked {
-            known.failed = true;
+        let checked = check(&context, &mut last).await;
+        context.observe(Observation::CheckEnded { began, failed: checked.is_err() });
+        if let Err(error) = checked {
+            last.failed = true;
             tracing::warn!(%error, "Failed to check the streams");
         }
-        if until(&shutdown, sleep(context.look_interval())).await.is_none() {
+        if until(&shutdown, sleep(context.check_interval())).await.is_none() {
             return;
         }
     }
 }
 
-/// The results of the last checks.
+/// The results of the last check.
 #[derive(Default)]
-struct Known {
+struct LastCheck {
     /// When the job stream was created.
     created: Option<Time>,
-    /// When the last look succeeded, by the database's clock.
+    /// When the last check succeeded, by the database's clock.
     succeeded_at: Option<Time>,
-    /// The last look failed.
+    /// The last check failed.
     failed: bool,
 }
 
-async fn look(context: &Context, known: &mut Known) -> Result<(), DispatcherError> {
+async fn check(context: &Context, last: &mut LastCheck) -> Result<(), DispatcherError> {
     let streams = context.queue.ensure_streams().await?;
     ensure_pools(context).await?;
     let now = context.store.now().await?;
-    if known.created != Some(streams.jobs_created) {
+    if last.created != Some(streams.jobs_created) {
         // Whatever was published before the stream began is not on it. At a start this finds a store that was wiped
         // while no dispatcher ran.
-        let lost_until = if known.created.is_some() { now } else { streams.jobs_created };
+        let lost_until = if last.created.is_some() { now } else { streams.jobs_created };
         wake(context, DateTime::UNIX_EPOCH, lost_until, "the job stream is new").await?;
-        known.created = Some(streams.jobs_created);
-    } else if known.failed {
-        let from = known.succeeded_at.map_or(DateTime::UNIX_EPOCH, |succeeded_at| succeeded_at - MARGIN);
+        last.created = Some(streams.jobs_created);
+    } else if last.failed {
+        let from = last.succeeded_at.map_or(DateTime::UNIX_EPOCH, |succeeded_at| succeeded_at - MARGIN);
         wake(context, from, now, "NATS is back").await?;
     }
-    known.failed = false;
-    known.succeeded_at = Some(now);
+    last.failed = false;
+    last.succeeded_at = Some(now);
     Ok(())
 }
 
 async fn wake(context: &Context, from: Time, until: Time, reason: &str) -> Result<(), StoreError> {
-    let calls = context.store.wake_unclaimed(from, until, MOST_REPUBLISHED).await?;
+    let calls = context.store.wake_unclaimed(from, until, MAX_REPUBLISHED).await?;
     if calls > 0 {
-        tracing::warn!(calls, reason, "Publishing unclaimed jobs again");
-        context.due.notify_one();
+        tracing::warn!(calls, reason, "Made unclaimed jobs due to be published again");
+        effects::carry_out(context, vec![Effect::WakeSweeper]).await;
     }
     Ok(())
 }

@@ -48,13 +48,13 @@ fn to_api(error: &anyhow::Error) -> ApiError {
     let code = if let Some(error) = error.downcast_ref::<StoreError>() {
         store_code(error)
     } else if let Some(error) = error.downcast_ref::<QueueError>() {
-        queue_code(error)
+        error.code()
     } else if let Some(error) = error.downcast_ref::<DispatcherError>() {
         match error {
             DispatcherError::Setting(_) => Code::InvalidConfiguration,
             DispatcherError::Agents(error) => error.code,
             DispatcherError::Store(error) => store_code(error),
-            DispatcherError::Queue(error) => queue_code(error),
+            DispatcherError::Queue(error) => error.code(),
         }
     } else if let Some(ServerError::MissingProgram { .. }) = error.downcast_ref::<ServerError>() {
         Code::MissingProgram
@@ -70,18 +70,11 @@ fn to_api(error: &anyhow::Error) -> ApiError {
 
 fn store_code(error: &StoreError) -> Code {
     match error {
-        StoreError::BadAddress(_) | StoreError::UnsafeSetting { .. } | StoreError::NotMigrated(_) => {
-            Code::InvalidConfiguration
-        }
+        StoreError::BadAddress(_)
+        | StoreError::UnsafeSetting { .. }
+        | StoreError::NotMigrated(_)
+        | StoreError::OtherVersion(_) => Code::InvalidConfiguration,
         StoreError::BadData(_) | StoreError::Migrate(_) => Code::Internal,
         StoreError::Timeout(_) | StoreError::Sql(_) => Code::Unavailable,
-    }
-}
-
-fn queue_code(error: &QueueError) -> Code {
-    match error {
-        QueueError::Api(error) => error.code,
-        error if error.is_retryable() => Code::Unavailable,
-        _ => Code::InvalidConfiguration,
     }
 }

@@ -221,8 +221,10 @@ impl Settings {
     pub(crate) fn worker(&self, flags: &WorkerFlags, queue: QueueConfig) -> Result<WorkerConfig, ApiError> {
         let name = self.text("worker_name", flags.worker_name.as_ref()).unwrap_or_else(host_name);
         let mut config = WorkerConfig { nats: queue, ..WorkerConfig::new("", name) };
-        let slots = self.parse("slots", flags.slots.as_ref(), "1 to 100000", |text| {
-            text.parse().ok().filter(|slots| (1..=100_000).contains(slots))
+        let within = WorkerConfig::SLOTS;
+        let allowed = format!("{} to {}", within.start(), within.end());
+        let slots = self.parse("slots", flags.slots.as_ref(), &allowed, |text| {
+            text.parse().ok().filter(|slots| within.contains(slots))
         })?;
         config.slots = slots.unwrap_or(config.slots);
         let allowed = "a duration such as 30s";

@@ -1,6 +1,6 @@
 //! Configuration of a worker.
 
-use std::time::Duration;
+use std::{ops::RangeInclusive, time::Duration};
 
 use redial_queue::QueueConfig;
 use tokio_util::sync::CancellationToken;
@@ -21,6 +21,9 @@ pub struct WorkerConfig {
 }
 
 impl WorkerConfig {
+    /// What `slots`, and the concurrency of a tool or a model, may be.
+    pub const SLOTS: RangeInclusive<u32> = 1..=100_000;
+
     /// The defaults, with the address of NATS and a name.
     pub fn new(nats_url: impl Into<String>, name: impl Into<String>) -> Self {
         let name = name.into();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use redial_proto::{WorkerNotice, subjects};
+use redial_proto::{ControlMessage, subjects};
 use redial_queue::Subscription;
 
 use crate::{cancel::cancel, error::WorkerError, state::WorkerState};
@@ -17,7 +17,7 @@ pub(crate) async fn subscribe(state: &WorkerState) -> Result<Subscription, Worke
 /// Handles control messages until the connection is closed permanently.
 pub(crate) async fn run(state: Arc<WorkerState>, mut messages: Subscription) {
     while let Some(payload) = messages.next().await {
-        match serde_json::from_slice::<WorkerNotice>(&payload) {
+        match serde_json::from_slice::<ControlMessage>(&payload) {
             Ok(message) => {
                 state.forget(&message.ingested);
                 cancel(&state, &message.cancelled);

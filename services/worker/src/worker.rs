@@ -13,9 +13,6 @@ use crate::{
     report::ReportSender, state::WorkerState,
 };
 
-/// The largest concurrency of a pool or a tool.
-const MAX_SLOTS: u32 = 100_000;
-
 /// Runs tools and asks models for the dispatchers. Any number of workers may run side by side.
 ///
 /// ```no_run
@@ -151,13 +148,14 @@ impl Worker {
         for tool in &all {
             tool.spec.check().map_err(|reason| invalid(tool, reason))?;
             if let Some(limit) = tool.concurrency
-                && !(1..=MAX_SLOTS).contains(&limit)
+                && !WorkerConfig::SLOTS.contains(&limit)
             {
-                return Err(invalid(tool, format!("concurrency is {limit}; allowed: 1 to {MAX_SLOTS}")));
+                let max = WorkerConfig::SLOTS.end();
+                return Err(invalid(tool, format!("concurrency is {limit}; allowed: 1 to {max}")));
             }
         }
-        if !(1..=MAX_SLOTS).contains(&self.config.slots) {
-            return Err(WorkerError::Slots { slots: self.config.slots, max: MAX_SLOTS });
+        if !WorkerConfig::SLOTS.contains(&self.config.slots) {
+            return Err(WorkerError::Slots { slots: self.config.slots, max: *WorkerConfig::SLOTS.end() });
         }
         Ok(check_compatible(&all)?)
     }

@@ -32,7 +32,7 @@ const CLIENTS: usize = 4;
 /// Calls in one message.
 const BATCH: usize = 8;
 /// Clients submit more only while fewer calls and tasks than this are open.
-const MOST_LIVE: u64 = 300;
+const MAX_LIVE: u64 = 300;
 
 /// What clients know.
 #[derive(Debug, Default)]
@@ -196,7 +196,7 @@ impl Clients {
     }
 
     fn may_submit(&self, all: f64, left: usize) -> bool {
-        let room = self.live.load(Ordering::Relaxed) < MOST_LIVE;
+        let room = self.live.load(Ordering::Relaxed) < MAX_LIVE;
         #[expect(clippy::cast_precision_loss, reason = "for a pace, near enough")]
         let submitted = all - left as f64;
         let due = all * self.pace.began.elapsed().as_secs_f64() / self.pace.over.as_secs_f64();

@@ -36,7 +36,7 @@ const CHUNK: u64 = 1024;
 /// How often a run reports its progress.
 const REPORTS: u64 = 20;
 /// Findings of one decoder that are saved: the others are likely the same.
-const MOST_FINDINGS: usize = 5;
+const MAX_FINDINGS: usize = 5;
 
 /// An input on which a decoder panicked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -199,7 +199,7 @@ impl<'a> Thread<'a> {
             input: self.input.clone(),
         };
         let mut findings = findings.lock().unwrap_or_else(PoisonError::into_inner);
-        if findings.iter().filter(|known| known.target == target).count() < MOST_FINDINGS {
+        if findings.iter().filter(|known| known.target == target).count() < MAX_FINDINGS {
             findings.push(finding);
         }
     }

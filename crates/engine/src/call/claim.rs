@@ -8,7 +8,7 @@ use redial_records::{CallRecord, Claim, Time};
 
 /// Whether the attempt is granted.
 ///
-/// A claim that was granted is granted again when it is sent again, with a fresh lease. A claim that was given back
+/// A claim that was granted is granted again when it is sent again, with a fresh lease. A claim that was released
 /// or given up is on record in a call that is ready, and is never granted: a late copy of it would start an attempt
 /// that no worker runs.
 pub fn grants(call: &CallRecord, claim: &Claim, now: Time) -> bool {

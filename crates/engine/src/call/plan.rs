@@ -189,7 +189,7 @@ impl Planner<'_> {
 
     fn after_release(&self) -> Change {
         if self.call.cancel_requested {
-            let stopped = Failure::new(ErrorClass::Cancelled, "given back by its worker").without_effect();
+            let stopped = Failure::new(ErrorClass::Cancelled, "released by its worker").without_effect();
             return self.after_failure(None, stopped);
         }
         self.publish(self.call.attempt.saturating_sub(1))
@@ -200,7 +200,7 @@ impl Planner<'_> {
         if self.now < wake_at {
             return Change::Postpone { wake_at };
         }
-        self.after_failure(None, Failure::new(ErrorClass::Lost, "the worker went away: its lease expired"))
+        self.after_failure(None, Failure::new(ErrorClass::Lost, "the worker was lost: its lease expired"))
     }
 
     fn deadline_passed(&self) -> Change {

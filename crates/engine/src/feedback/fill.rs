@@ -8,7 +8,7 @@ use super::{
 };
 
 /// Longest text that a user may give, in bytes.
-const MOST: usize = 8 * 1024;
+const MAX_BYTES: usize = 8 * 1024;
 
 /// What placeholders stand for.
 #[derive(Clone, Copy, Debug, Default)]
@@ -81,8 +81,8 @@ pub fn check_templates(templates: &BTreeMap<String, String>) -> Result<(), Strin
         if text.trim().is_empty() {
             return Err(format!("templates: {key:?} is empty; a text is needed"));
         }
-        if text.len() > MOST {
-            return Err(format!("templates: {key:?} takes {} bytes; allowed: {MOST}", text.len()));
+        if text.len() > MAX_BYTES {
+            return Err(format!("templates: {key:?} takes {} bytes; allowed: {MAX_BYTES}", text.len()));
         }
     }
     Ok(())

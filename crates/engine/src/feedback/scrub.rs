@@ -17,7 +17,7 @@ pub use self::known::Known;
 use self::rule::{Hit, Rule};
 
 /// Longer texts are cut before they are searched for secrets; what is shown is shorter still.
-const MOST: usize = 4 * limits::MAX_ERROR_MESSAGE;
+const MAX_BYTES: usize = 4 * limits::MAX_ERROR_MESSAGE;
 
 /// A text fit for a model, at most [`limits::MAX_ERROR_MESSAGE`] bytes. A removed piece is replaced by
 /// `[removed]`, `[host]` or `[path]`.
@@ -31,10 +31,10 @@ pub fn scrub(text: &str, known: &Known<'_>) -> String {
 
 /// The start of a text, not in the middle of a word: half a secret might not look like one.
 fn cut(text: &str) -> &str {
-    if text.len() <= MOST {
+    if text.len() <= MAX_BYTES {
         return text;
     }
-    let start = &text[..text.floor_char_boundary(MOST)];
+    let start = &text[..text.floor_char_boundary(MAX_BYTES)];
     start.rfind(char::is_whitespace).map_or("", |blank| &start[..blank])
 }
 

@@ -10,7 +10,7 @@ use super::{
 use crate::feedback::{self, Nudge};
 
 /// How many answers of unusable form a model may give in a row before the task accepts what it has.
-const MOST_NUDGES: u32 = 2;
+const MAX_NUDGES: u32 = 2;
 
 impl StepBuilder<'_> {
     pub(super) fn turn_ended(&mut self, asking: &Asking, end: Result<Reply, Failure>) -> Phase {
@@ -69,7 +69,7 @@ impl StepBuilder<'_> {
             self.task.nudges = 0;
             return self.run_calls(asking, reply);
         }
-        let asked_enough = self.task.nudges >= MOST_NUDGES;
+        let asked_enough = self.task.nudges >= MAX_NUDGES;
         match text {
             Some(text) if reply.problem.is_none() || asked_enough => self.answer(&reply, text, TaskCode::Answered),
             None if reply.finish == Finish::Refused => {

@@ -12,7 +12,7 @@ use super::{
 use crate::{Route, feedback, route};
 
 /// Bytes of a call's arguments that are remembered while it runs.
-const MOST_WRITTEN: usize = 4096;
+const MAX_WRITTEN: usize = 4096;
 
 /// How a call is answered.
 struct Answer<'a> {
@@ -28,7 +28,7 @@ impl StepBuilder<'_> {
             id,
             tool: proposed.tool().to_owned(),
             key: canonical_key(proposed.final_arguments()),
-            written: limits::shorten(&proposed.arguments, MOST_WRITTEN),
+            written: limits::shorten(&proposed.arguments, MAX_WRITTEN),
             version: String::new(),
             polling: false,
             sequential: false,

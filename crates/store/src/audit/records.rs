@@ -190,7 +190,7 @@ pub struct WorkerRecord {
     pub alive: bool,
 }
 
-/// A message that could not be taken.
+/// A dead letter: a message that could not be processed.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct DeadLetterRecord {
     /// Its number.

@@ -6,9 +6,10 @@ use std::{
     time::Duration,
 };
 
+use redial_backoff::Backoff;
 use redial_engine::call::{CallEvent, succeeded};
 use redial_proto::{
-    Code, ErrorClass, Failure, JobRef, Outcome, Report, ReportBatch, WorkerId, WorkerNotice, limits, subjects,
+    Code, ControlMessage, ErrorClass, Failure, JobRef, Outcome, Report, ReportBatch, WorkerId, limits, subjects,
 };
 use redial_queue::Delivery;
 use redial_records::{CallRecord, Transition};
@@ -22,11 +23,13 @@ use crate::{context::Context, effects, transitions, wait::until};
 /// Messages taken at once; each holds up to 256 reports.
 const BATCH: usize = 64;
 /// Batches stored at once.
-const AT_ONCE: usize = 3;
+const CONCURRENT_BATCHES: usize = 3;
+/// Waits before a batch that could not be stored is tried again.
+const RETRY: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));
 
 pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
     let mut deliveries = context.queue.results();
-    let free = Arc::new(Semaphore::new(AT_ONCE));
+    let free = Arc::new(Semaphore::new(CONCURRENT_BATCHES));
     let tasks = TaskTracker::new();
     while let Ok(permit) = free.clone().acquire_owned().await {
         let Some(batch) = until(&shutdown, deliveries.next(BATCH)).await else { break };
@@ -54,13 +57,12 @@ struct Reported {
 async fn ingest(context: &Context, shutdown: &CancellationToken, batch: Vec<Delivery>) {
     let (reports, unreadable) = decode(&batch);
     metrics().batch_size("ingest", reports.len());
-    let mut pause = Duration::from_millis(50);
+    let mut waits = RETRY.waits();
     while let Err(error) = store(context, &reports, &unreadable).await {
         tracing::warn!(%error, reports = reports.len(), "Failed to store reports; trying again");
-        if until(shutdown, sleep(pause)).await.is_none() {
+        if until(shutdown, sleep(waits.next_wait())).await.is_none() {
             return;
         }
-        pause = (pause * 2).min(Duration::from_secs(1));
     }
     for delivery in &batch {
         delivery.ack().await;
@@ -228,7 +230,7 @@ async fn insert_late_reports(context: &Context, late: impl Iterator<Item = &Repo
     Ok(())
 }
 
-/// A worker keeps its results until a notice says that they are on record. If this message is lost it sends them again.
+/// A worker keeps its results until a control message says that they are on record. If this message is lost it sends them again.
 async fn notify_workers(context: &Context, reports: &[Reported]) {
     let mut ingested = BTreeMap::<&WorkerId, Vec<JobRef>>::new();
     for report in reports {
@@ -236,8 +238,8 @@ async fn notify_workers(context: &Context, reports: &[Reported]) {
     }
     for (worker, jobs) in ingested {
         for ingested in jobs.chunks(5_000) {
-            let notice = WorkerNotice { ingested: ingested.to_vec(), cancelled: Vec::new() };
-            if let Err(error) = context.queue.publish(&subjects::worker(worker), &notice).await {
+            let message = ControlMessage { ingested: ingested.to_vec(), cancelled: Vec::new() };
+            if let Err(error) = context.queue.publish(&subjects::worker(worker), &message).await {
                 tracing::debug!(%error, %worker, "Failed to notify a worker that its results are on record");
             }
         }

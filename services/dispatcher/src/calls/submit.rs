@@ -11,7 +11,6 @@ use redial_queue::{QueueError, Request};
 use redial_records::NewCall;
 use redial_store::Submitted;
 use redial_telemetry::{metrics, names, submit_call};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::message::Message;
 use crate::{
@@ -19,19 +18,17 @@ use crate::{
     context::Context,
     effects,
     error::store_failed,
+    running::Running,
     serve,
 };
 
 /// A submission, or why it cannot be read, with the trace context it came with.
 pub(crate) type Incoming = (Result<Submission, ApiError>, Option<String>);
 
-pub(crate) async fn start(
-    context: &Arc<Context>,
-    tasks: &TaskTracker,
-    shutdown: &CancellationToken,
-) -> Result<(), QueueError> {
-    let requests = batcher::start(Batching { workers: 3, batch: 64 }, tasks, &Submitter(context.clone()));
-    serve::feed(&context.queue, subjects::SUBMIT, tasks, shutdown, requests).await
+pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
+    let requests =
+        batcher::start(Batching { workers: 3, batch: 64 }, &running.tracker, &Submitter(running.context.clone()));
+    serve::feed(running, subjects::SUBMIT, requests).await
 }
 
 #[derive(Clone)]
@@ -98,7 +95,7 @@ async fn refresh_if_unknown(context: &Context, incoming: &[Incoming]) {
     let tools = context.registry.tools();
     let unknown =
         incoming.iter().any(|(submission, _)| submission.as_ref().is_ok_and(|s| !tools.contains_key(&s.tool)));
-    if unknown && let Err(error) = context.registry.refresh_gently(&context.store).await {
+    if unknown && let Err(error) = context.registry.refresh_at_most_every(&context.store).await {
         tracing::warn!(%error, "Failed to reload the registry");
     }
 }

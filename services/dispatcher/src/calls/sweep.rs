@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use redial_engine::{
     outage::{INTERVAL, Observation},
-    publish::MOST_REPUBLISHED,
+    publish::MAX_REPUBLISHED,
     sweep::{Conditions, SweepPlan, plan_due},
 };
 use redial_store::{LockedCalls, StoreError};
@@ -53,7 +53,7 @@ async fn sweep(context: &Context) -> Result<Duration, StoreError> {
         let Some(locked) = locked else { break };
         let due = locked.calls().len();
         let SweepPlan { transitions, tokens, republished: jobs } =
-            plan(context, &locked, MOST_REPUBLISHED.saturating_sub(republished));
+            plan(context, &locked, MAX_REPUBLISHED.saturating_sub(republished));
         let facts = locked.commit(&context.store, &transitions, &tokens).await?;
         // The whole transaction: workers could not renew the locked calls meanwhile.
         answered(context, began);
@@ -67,7 +67,7 @@ async fn sweep(context: &Context) -> Result<Duration, StoreError> {
     let asked = Instant::now();
     let next = context.store.next_wake().await?;
     answered(context, asked);
-    let longest = context.look_interval();
+    let longest = context.check_interval();
     Ok(next.map_or(longest, |wait| wait.to_std().unwrap_or(SHORTEST_PAUSE)).min(longest))
 }
 

@@ -1,4 +1,4 @@
-//! Turns a task's submission into a task to write, or into an error. Pure.
+//! Turns a task's submission into a task to write, under a new id, or into an error. No I/O.
 
 use redial_engine::{accept::check_texts, fingerprint::fingerprint, tools::Tools};
 use redial_proto::{

@@ -15,9 +15,9 @@ use redial_records::{Effect, TaskStatus, TaskTransition};
 use redial_store::{LockedTasks, Store, StoreError};
 use redial_telemetry::metrics;
 use tokio::time::sleep;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::sync::CancellationToken;
 
-use crate::{calls::submit::metric_tool, context::Context, effects, wait::until};
+use crate::{calls::submit::metric_tool, context::Context, effects, running::Running, wait::until};
 
 /// Tasks that are advanced in one transaction.
 const BATCH: u32 = 64;
@@ -26,15 +26,15 @@ const CONCURRENT_BATCHES: usize = 3;
 /// Between two sweeps for due tasks that were not woken here.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Batches of one sweep at most: tasks that cannot be advanced must not keep it busy.
-const MOST_BATCHES: usize = 50;
+const MAX_BATCHES: usize = 50;
 /// How often a batch is planned again after a failure of Postgres that passes by itself.
 const RETRIES: u32 = 3;
 
-pub(crate) fn start(context: &Arc<Context>, tasks: &TaskTracker, shutdown: &CancellationToken) {
+pub(crate) fn start(running: &Running) {
     for _ in 0..CONCURRENT_BATCHES {
-        tasks.spawn(advance_woken(context.clone(), shutdown.clone()));
+        running.spawn(advance_woken);
     }
-    tasks.spawn(sweep(context.clone(), shutdown.clone()));
+    running.spawn(sweep);
 }
 
 /// Advances tasks that were woken, as many at once as have piled up.
@@ -57,7 +57,7 @@ async fn sweep(context: Arc<Context>, shutdown: CancellationToken) {
 }
 
 async fn sweep_once(context: &Context) -> Result<(), StoreError> {
-    for _ in 0..MOST_BATCHES {
+    for _ in 0..MAX_BATCHES {
         let due = context.store.due_tasks(BATCH).await?;
         advance(context, &due, false).await?;
         if due.len() < BATCH as usize {
@@ -94,7 +94,7 @@ async fn advance_together(context: &Context, tasks: &[TaskId], wait: bool) -> Re
         match plan_and_write(context, tasks, wait).await {
             Err(error) if error.is_transient() && tries < RETRIES => {
                 tries += 1;
-                tracing::debug!(%error, tries, "Planning the tasks again");
+                tracing::debug!(%error, tries, "Failed to advance tasks; planning them again");
             }
             done => break done?,
         }
@@ -102,7 +102,7 @@ async fn advance_together(context: &Context, tasks: &[TaskId], wait: bool) -> Re
     let mut effects = Vec::new();
     for planned in written.plans {
         for bug in planned.bugs {
-            tracing::error!(task = %planned.transition.task, bug, "Planning a task met a bug");
+            tracing::error!(task = %planned.transition.task, bug, "Found a bug while planning a task");
         }
         count(&planned.transition);
         effects.extend(planned.transition.effects);

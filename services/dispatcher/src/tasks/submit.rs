@@ -5,30 +5,28 @@ use std::{sync::Arc, time::Instant};
 use redial_engine::tools::Tools;
 use redial_proto::{AgentRef, ApiError, Code, SubmitStatus, TaskResult, TaskState, TaskSubmission, limits, subjects};
 use redial_queue::{QueueError, Request};
-use redial_records::NewTask;
+use redial_records::{Effect, NewTask};
 use redial_store::SubmittedTask;
 use redial_telemetry::{metrics, submit_task};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::accept::accept;
 use crate::{
     agents::Declared,
     batcher::{self, BatchWork, Batching},
     context::Context,
+    effects,
     error::store_failed,
+    running::Running,
     serve,
 };
 
 /// A submission, or why it cannot be read, with the trace context it came with.
 pub(crate) type Incoming = (Result<TaskSubmission, ApiError>, Option<String>);
 
-pub(crate) async fn start(
-    context: &Arc<Context>,
-    tasks: &TaskTracker,
-    shutdown: &CancellationToken,
-) -> Result<(), QueueError> {
-    let requests = batcher::start(Batching { workers: 2, batch: 64 }, tasks, &Submitter(context.clone()));
-    serve::feed(&context.queue, subjects::TASK_SUBMIT, tasks, shutdown, requests).await
+pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
+    let requests =
+        batcher::start(Batching { workers: 2, batch: 64 }, &running.tracker, &Submitter(running.context.clone()));
+    serve::feed(running, subjects::TASK_SUBMIT, requests).await
 }
 
 #[derive(Clone)]
@@ -54,7 +52,7 @@ pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>) -> Vec<Ta
     let mut accepted = accept_all(&incoming, &declared, &context.registry.tools());
     if accepted.iter().any(is_unknown) {
         // A worker may have registered it a moment ago, to another dispatcher.
-        if let Err(error) = context.registry.refresh_gently(&context.store).await {
+        if let Err(error) = context.registry.refresh_at_most_every(&context.store).await {
             tracing::warn!(%error, "Failed to reload the registry");
         }
         accepted = accept_all(&incoming, &declared, &context.registry.tools());
@@ -114,7 +112,7 @@ async fn write(context: &Context, tasks: &[NewTask]) -> Vec<TaskResult> {
         match context.store.submit_tasks(tasks).await {
             Ok(written) => {
                 let new = tasks.iter().zip(&written).filter(|(_, written)| **written == SubmittedTask::Written);
-                new.for_each(|(task, _)| context.wake_set.wake(task.id));
+                effects::carry_out(context, new.map(|(task, _)| Effect::WakeTask(task.id)).collect()).await;
                 results.extend(tasks.iter().zip(written).map(|(task, written)| answer(task, written)));
             }
             Err(error) => {

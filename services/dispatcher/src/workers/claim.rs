@@ -10,23 +10,20 @@ use redial_records::Claim;
 use redial_store::Granted;
 use redial_telemetry::metrics;
 use serde_json::value::RawValue;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::release;
 use crate::{
     batcher::{self, BatchWork, Batching},
     context::Context,
     error::store_failed,
+    running::Running,
     serve,
 };
 
-pub(crate) async fn start(
-    context: &Arc<Context>,
-    tasks: &TaskTracker,
-    shutdown: &CancellationToken,
-) -> Result<(), QueueError> {
-    let requests = batcher::start(Batching { workers: 3, batch: 16 }, tasks, &Granter(context.clone()));
-    serve::feed(&context.queue, subjects::CLAIM, tasks, shutdown, requests).await
+pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
+    let requests =
+        batcher::start(Batching { workers: 3, batch: 16 }, &running.tracker, &Granter(running.context.clone()));
+    serve::feed(running, subjects::CLAIM, requests).await
 }
 
 #[derive(Clone)]
@@ -106,7 +103,7 @@ fn fit_message(granted: Vec<Granted>) -> (Vec<Grant>, Vec<JobRef>) {
         } else if let Some(grant) = wire(grant) {
             grants.push(grant);
         } else {
-            tracing::error!(call = %job.call, "Arguments on record are not JSON");
+            tracing::error!(call = %job.call, "Left out a grant whose arguments on record are not JSON");
         }
     }
     (grants, too_many)

@@ -6,9 +6,8 @@ use redial_arguments::Schema;
 use redial_engine::view::READ_RESULT;
 use redial_proto::{ApiError, Code, Registration, ToolSpec, subjects, turn};
 use redial_queue::QueueError;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{context::Context, error::store_failed, wait::until};
+use crate::{context::Context, error::store_failed, running::Running, wait::until};
 
 pub(crate) async fn register(context: Arc<Context>, registration: Registration) -> Result<serde_json::Value, ApiError> {
     for tool in &registration.tools {
@@ -45,14 +44,9 @@ fn check_kind(tool: &ToolSpec) -> Result<(), String> {
 }
 
 /// Reads the registry again when another dispatcher has recorded a changed tool.
-pub(crate) async fn listen_for_changes(
-    context: &Arc<Context>,
-    tasks: &TaskTracker,
-    shutdown: &CancellationToken,
-) -> Result<(), QueueError> {
-    let mut changes = context.queue.subscribe(subjects::TOOLS_CHANGED).await?;
-    let (context, shutdown) = (context.clone(), shutdown.clone());
-    tasks.spawn(async move {
+pub(crate) async fn listen_for_changes(running: &Running) -> Result<(), QueueError> {
+    let mut changes = running.context.queue.subscribe(subjects::TOOLS_CHANGED).await?;
+    running.spawn(|context, shutdown| async move {
         while let Some(Some(_)) = until(&shutdown, changes.next()).await {
             if let Err(error) = context.registry.refresh(&context.store).await {
                 tracing::warn!(%error, "Failed to reload the registry");

@@ -10,7 +10,7 @@ use crate::{
     context::Context,
     effects,
     error::store_failed,
-    transitions::{self, MOST_TRIES},
+    transitions::{self, MAX_TRIES},
 };
 
 pub(crate) async fn answer(context: Arc<Context>, request: ReleaseRequest) -> Result<ReleaseReply, ApiError> {
@@ -29,7 +29,7 @@ async fn try_release(context: &Context, worker: &WorkerId, jobs: &[GrantRef]) ->
     // First, so that a later copy of the claim is refused.
     context.store.give_up(jobs).await.map_err(|error| store_failed(&error))?;
     let mut released = 0;
-    for _ in 0..MOST_TRIES {
+    for _ in 0..MAX_TRIES {
         let transitions = plan_all(context, worker, jobs).await?;
         if transitions.is_empty() {
             break;

@@ -72,7 +72,7 @@ fn of_call(id: Uuid, state: CallState) -> String {
     match state {
         CallState::Cancelled => format!("call {id} is cancelled: no further attempt starts"),
         CallState::Running => format!(
-            "call {id} is running and its worker was told to stop; it ends cancelled, or with its result if it finishes \
+            "call {id} is running and its worker was asked to stop; it ends cancelled, or with its result if it finishes \
              first: redial show {id}"
         ),
         ended => format!("call {id} had already ended: {ended}"),

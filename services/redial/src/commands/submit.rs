@@ -12,7 +12,7 @@ use std::{
 use futures_util::{StreamExt, stream::FuturesOrdered};
 use indicatif::{ProgressBar, ProgressStyle};
 use redial_proto::{ApiError, Code, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, SubmitStatus, subjects};
-use redial_queue::{Queue, QueueError};
+use redial_queue::Queue;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
@@ -26,7 +26,7 @@ use crate::{
 /// Batches that wait for their replies at the same time.
 const PENDING: usize = 8;
 /// Bytes of lines in one request; NATS accepts 1 MiB.
-const MOST_BYTES: usize = 700 * 1024;
+const MAX_BYTES: usize = 700 * 1024;
 /// A longer line cannot be a submission.
 const LONGEST_LINE: u64 = 1024 * 1024;
 
@@ -164,7 +164,7 @@ impl Lines {
                 },
             };
             bytes += line.get().len();
-            if bytes > MOST_BYTES && !batch.is_empty() {
+            if bytes > MAX_BYTES && !batch.is_empty() {
                 self.left = Some((number, line));
                 break;
             }
@@ -231,8 +231,7 @@ async fn send(queue: &Queue, batch: Batch) -> anyhow::Result<(Vec<u64>, Vec<Subm
             }
             Ok(reply) => return Ok((numbers, reply.results)),
             Err(error) if error.is_retryable() => error.into_api(),
-            Err(error @ QueueError::Api(_)) => return Err(connect::api(error)),
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(connect::api(error)),
         };
         outage.wait(error).await?;
     }

@@ -43,7 +43,7 @@ pub(crate) async fn run(settings: &Settings, args: TaskArgs) -> anyhow::Result<E
 }
 
 fn submission(args: TaskArgs) -> anyhow::Result<TaskSubmission> {
-    let input = cli::argument_or_stdin(args.input)?.trim_end().to_owned();
+    let input = input(args.input)?;
     if input.trim().is_empty() {
         return Err(ApiError::new(Code::InvalidValue, "the task is empty; allowed: a request in words").into());
     }
@@ -54,6 +54,13 @@ fn submission(args: TaskArgs) -> anyhow::Result<TaskSubmission> {
     // A generated key makes it safe to retry the request when the reply was lost.
     let key = args.key.unwrap_or_else(|| format!("cli-{}", uuid::Uuid::new_v4()));
     Ok(TaskSubmission { input, agent, conversation: args.conversation, key: Some(key), tenant: args.tenant })
+}
+
+/// The text as it was given; from standard input without the line break at its end.
+fn input(argument: String) -> std::io::Result<String> {
+    let is_stdin = argument == "-";
+    let text = cli::argument_or_stdin(argument)?;
+    Ok(if is_stdin { text.trim_end().to_owned() } else { text })
 }
 
 /// Waits for the end. The timeline goes to standard error, so that standard output has nothing but the answer.

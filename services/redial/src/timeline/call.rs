@@ -117,7 +117,7 @@ pub(crate) fn waiting(record: &CallAudit, now: DateTime<Utc>) -> Option<String> 
         CallState::Running => {
             let AttemptRecord { attempt, worker, started_at, .. } = record.attempts_made.last()?;
             let since = text::span(now - *started_at);
-            let cancel = if record.cancel_requested { "\ncancel requested: the worker was told to stop" } else { "" };
+            let cancel = if record.cancel_requested { "\ncancel requested: the worker was asked to stop" } else { "" };
             Some(format!("for worker {worker} to end attempt {attempt}, which has run for {since}{cancel}"))
         }
         _ => None,

@@ -7,8 +7,8 @@ use std::{
 };
 
 use redial_proto::{
-    CallId, ClaimReply, ClaimRequest, Grant, Heartbeat, HeartbeatReply, Job, JobRef, Registration, ReleaseReply,
-    ReleaseRequest, Report, ReportBatch, TaskId, ToolEffect, WorkerId, WorkerNotice, subjects,
+    CallId, ClaimReply, ClaimRequest, ControlMessage, Grant, Heartbeat, HeartbeatReply, Job, JobRef, Registration,
+    ReleaseReply, ReleaseRequest, Report, ReportBatch, TaskId, ToolEffect, WorkerId, subjects,
 };
 use redial_queue::{OutgoingJob, Queue, QueueConfig, Request};
 use redial_servers::{Nats, NatsConfig};
@@ -188,7 +188,7 @@ impl Dispatcher {
         std::iter::from_fn(|| self.received.try_recv().ok()).collect()
     }
 
-    pub(crate) async fn send_control(&self, worker: &WorkerId, message: &WorkerNotice) {
+    pub(crate) async fn send_control(&self, worker: &WorkerId, message: &ControlMessage) {
         self.queue.publish(&subjects::worker(worker), message).await.unwrap();
     }
 
@@ -297,7 +297,7 @@ impl Responder {
                     self.record(Received::Report(Box::new(report)));
                 }
                 if ingest {
-                    let message = WorkerNotice { ingested, cancelled: Vec::new() };
+                    let message = ControlMessage { ingested, cancelled: Vec::new() };
                     self.queue.publish(&subjects::worker(&batch.worker), &message).await.unwrap();
                 }
                 delivery.ack().await;

@@ -1,4 +1,4 @@
-use redial_proto::{ErrorClass, WorkerNotice};
+use redial_proto::{ControlMessage, ErrorClass};
 use redial_worker::Tool;
 
 use crate::{
@@ -95,7 +95,7 @@ async fn a_cancelled_call_is_stopped_and_reported() {
         let job = dispatcher.submit("stuck").await;
         assert_eq!(within(5, events.recv()).await, Some(Event::Started));
         if by_control_message {
-            let message = WorkerNotice { cancelled: vec![job], ..WorkerNotice::default() };
+            let message = ControlMessage { cancelled: vec![job], ..ControlMessage::default() };
             dispatcher.send_control(&worker.id, &message).await;
         } else {
             dispatcher.script().cancelled = vec![job];

@@ -1,4 +1,4 @@
-use redial_proto::{ErrorClass, WorkerNotice};
+use redial_proto::{ControlMessage, ErrorClass};
 use redial_worker::Tool;
 
 use crate::{
@@ -21,7 +21,7 @@ async fn a_report_is_repeated_until_it_is_on_record() {
     let again = dispatcher.report().await;
     assert_eq!((first.job_ref(), again.job_ref()), (job, job));
     assert_eq!(again.output.unwrap().get(), first.output.unwrap().get());
-    dispatcher.send_control(&worker.id, &WorkerNotice { ingested: vec![job], ..WorkerNotice::default() }).await;
+    dispatcher.send_control(&worker.id, &ControlMessage { ingested: vec![job], ..ControlMessage::default() }).await;
     dispatcher
         .next(|received| {
             matches!(received, Received::Heartbeat(heartbeat) if heartbeat.running.is_empty()).then_some(())

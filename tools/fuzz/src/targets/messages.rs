@@ -3,9 +3,9 @@
 use redial_arguments::Schema;
 use redial_engine::feedback::check_templates;
 use redial_proto::{
-    AgentRef, AgentSpec, CancelRequest, ClaimReply, ClaimRequest, Delta, Heartbeat, HeartbeatReply, Job, Registration,
-    ReleaseRequest, Report, ReportBatch, Submission, SubmitBatch, TaskSubmission, TurnReply, TurnRequest, WorkerNotice,
-    limits,
+    AgentRef, AgentSpec, CancelRequest, ClaimReply, ClaimRequest, ControlMessage, Delta, Heartbeat, HeartbeatReply,
+    Job, Registration, ReleaseRequest, Report, ReportBatch, Submission, SubmitBatch, TaskSubmission, TurnReply,
+    TurnRequest, limits,
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -115,7 +115,7 @@ fn turn(bytes: &[u8]) -> bool {
 }
 
 fn to_worker(bytes: &[u8]) -> bool {
-    read::<ClaimReply>(bytes) | read::<HeartbeatReply>(bytes) | read::<WorkerNotice>(bytes)
+    read::<ClaimReply>(bytes) | read::<HeartbeatReply>(bytes) | read::<ControlMessage>(bytes)
 }
 
 fn registration(bytes: &[u8]) -> bool {

@@ -19,9 +19,9 @@ pub(super) struct Dispatcher {
     /// The job stream that it saw last; a wipe creates a new one.
     pub(super) stream: Option<u32>,
     /// Its last check of the streams failed.
-    pub(super) look_failed: bool,
+    pub(super) check_failed: bool,
     /// When a check of the streams last succeeded.
-    pub(super) looked_at: Ms,
+    pub(super) checked_at: Ms,
     pub(super) operations: Vec<Operation>,
 }
 
@@ -63,7 +63,7 @@ impl OperationKind {
 impl Dispatcher {
     pub(super) fn new(process: Process, now: Ms) -> Self {
         let detector = OutageDetector::new(duration(LEASE), duration(LONGEST_RECONNECT), duration(now));
-        Self { process, detector, outage: 0, stream: None, look_failed: false, looked_at: 0, operations: Vec::new() }
+        Self { process, detector, outage: 0, stream: None, check_failed: false, checked_at: 0, operations: Vec::new() }
     }
 
     pub(super) fn begin(&mut self, kind: OperationKind) {

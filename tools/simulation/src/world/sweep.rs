@@ -5,7 +5,7 @@ use std::{collections::HashMap, time::Duration};
 use redial_engine::{
     Budget,
     outage::Observation,
-    publish::MOST_REPUBLISHED,
+    publish::MAX_REPUBLISHED,
     sweep::{Conditions, plan_due},
 };
 use redial_proto::CallState;
@@ -52,8 +52,8 @@ impl World {
         let connected = up && dispatcher.outage == outages;
         dispatcher.outage = outages;
         dispatcher.detector.observe(Observation::SweepEnded { failed: false }, now);
-        if !dispatcher.look_failed {
-            dispatcher.detector.observe(Observation::LookEnded { began: now, failed: false }, now);
+        if !dispatcher.check_failed {
+            dispatcher.detector.observe(Observation::CheckEnded { began: now, failed: false }, now);
         }
         dispatcher.detector.observe(Observation::SweepBegan { connected }, now);
     }
@@ -74,7 +74,7 @@ impl World {
             buckets: &[RetryBucket { tool: String::new(), tokens, seconds: 0.0 }],
             successes: &HashMap::new(),
             grace,
-            republish_limit: MOST_REPUBLISHED,
+            republish_limit: MAX_REPUBLISHED,
             queued: &|_| queued,
         };
         plan_due(&calls, &conditions, || f64::from(pick >> 3 & 15) / 16.0).transitions
@@ -84,17 +84,17 @@ impl World {
     pub(super) fn check_streams(&mut self, d: usize) {
         let (now, stream, up) = (self.now, self.stream, self.nats_up && self.postgres_up);
         let dispatcher = &mut self.dispatchers[d];
-        let had_failed = std::mem::replace(&mut dispatcher.look_failed, !up);
-        dispatcher.detector.observe(Observation::LookEnded { began: duration(now), failed: !up }, duration(now));
+        let had_failed = std::mem::replace(&mut dispatcher.check_failed, !up);
+        dispatcher.detector.observe(Observation::CheckEnded { began: duration(now), failed: !up }, duration(now));
         if !up {
             return;
         }
         let after = match (dispatcher.stream == Some(stream), had_failed) {
             (false, _) => Some(0),
-            (true, true) => Some(dispatcher.looked_at - BEFORE),
+            (true, true) => Some(dispatcher.checked_at - BEFORE),
             (true, false) => None,
         };
-        (dispatcher.stream, dispatcher.looked_at) = (Some(stream), now);
+        (dispatcher.stream, dispatcher.checked_at) = (Some(stream), now);
         if let Some(after) = after {
             self.wake_unclaimed(after);
         }

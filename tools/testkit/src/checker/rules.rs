@@ -140,7 +140,7 @@ fn success_without_output(call: &CallFacts) -> Finding {
     (outputs != wanted).then(|| (Invariant::SuccessHasOutput, format!("is {} with {outputs} outputs", call.state)))
 }
 
-/// An execution that its own worker stopped is left out: a tool that may run twice is then given back, and runs again
+/// An execution that its own worker stopped is left out: a tool that may run twice is then released, and runs again
 /// under the same number.
 fn effects_beyond_attempts(call: &CallFacts, entries: &[&Entry]) -> Finding {
     let stopped: HashSet<Uuid> =

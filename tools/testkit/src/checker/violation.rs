@@ -84,7 +84,7 @@ pub struct Violation {
     pub found: String,
 }
 
-/// What an violation is about.
+/// What a violation is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
     /// A call.

@@ -110,7 +110,7 @@ fn ended(mut call: CallAudit, class: &str, message: &str) -> CallAudit {
 
 #[test]
 fn a_retried_call_that_succeeded() {
-    let lost = AttemptRecord { duration_ms: None, ..failed(1, (12, 15_020), "lost", "the worker went away") };
+    let lost = AttemptRecord { duration_ms: None, ..failed(1, (12, 15_020), "lost", "the worker was lost") };
     let flaky = failed(2, (16_500, 16_600), "unavailable", "HTTP 503 Service Unavailable");
     let mut call = call(
         "succeeded",

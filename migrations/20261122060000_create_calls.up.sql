@@ -12,7 +12,7 @@
 -- * So a claim changes no indexed column with the default lease, and is a HOT update. A page of calls is often claimed
 --   together, so fillfactor leaves room for a second version of every call on the page; with less room most claims moved
 --   to another page and entered every index again (measured: 10 index entries for a call instead of 5).
--- * JSON from outside is `json`, not `jsonb`: it is kept to the letter, and no valid JSON is refused (jsonb refuses
+-- * JSON from outside is `json`, not `jsonb`: it is kept byte for byte, and no valid JSON is refused (jsonb refuses
 --   \u0000, lone surrogates and huge exponents).
 
 CREATE TABLE calls (
@@ -212,7 +212,7 @@ COMMENT ON COLUMN call_history.redrive_of IS 'The ended call that this one runs 
 COMMENT ON COLUMN call_history.details IS 'Rules that the arguments break, for refused calls.';
 COMMENT ON COLUMN call_history.repairs IS 'Lossless changes that made the arguments fit the schema.';
 COMMENT ON COLUMN call_history.arguments IS 'As the tool gets them: as sent, except for the repairs.';
-COMMENT ON COLUMN call_history.output IS 'The tool''s result, to the letter.';
+COMMENT ON COLUMN call_history.output IS 'The tool''s result, byte for byte.';
 COMMENT ON COLUMN call_history.task IS 'The task that asked for it; empty for a bare call.';
 COMMENT ON COLUMN call_history.turn IS 'The turn of the task that asked for it, from 1.';
 COMMENT ON COLUMN call_history.call_index IS 'Its number within that turn: 0 is the request to the model, its tool calls count from 1.';
@@ -230,4 +230,4 @@ COMMENT ON COLUMN attempt_history.class IS 'Error class.';
 COMMENT ON COLUMN attempt_history.message IS 'The error in words.';
 COMMENT ON COLUMN attempt_history.details IS 'Rules that the arguments break.';
 COMMENT ON COLUMN attempt_history.retry_at IS 'When the next attempt was planned.';
-COMMENT ON COLUMN attempt_history.output IS 'The tool''s result, to the letter.';
+COMMENT ON COLUMN attempt_history.output IS 'The tool''s result, byte for byte.';

@@ -180,7 +180,7 @@ COMMENT ON COLUMN task_history.key IS 'Idempotency key of the submission.';
 
 COMMENT ON VIEW message_history IS 'Every message. A conversation in order: WHERE conversation = … ORDER BY seq.';
 COMMENT ON COLUMN message_history.conversation IS 'The conversation.';
-COMMENT ON COLUMN message_history.seq IS 'Position in the conversation, from 1; without gaps while no task of it runs.';
+COMMENT ON COLUMN message_history.seq IS 'Sequence number in the conversation, from 1; without gaps while no task of it runs.';
 COMMENT ON COLUMN message_history.role IS 'system, user, assistant or tool.';
 COMMENT ON COLUMN message_history.content IS 'The text. For a tool: its result as JSON text, or the feedback.';
 COMMENT ON COLUMN message_history.thought IS 'The model''s reasoning, if it sent any.';
