@@ -93,7 +93,7 @@ const NONE: Mutation = Mutation {
 
 pub(crate) static MUTATIONS: [Mutation; 21] = [
     Mutation {
-        name: "results are taken without the fence",
+        name: "results are ingested without the fencing token",
         statements: &[
             ("AND c.attempt = i.was_attempt", ""),
             ("AND (i.was_worker IS NULL OR c.worker = i.was_worker)", ""),
@@ -125,7 +125,7 @@ pub(crate) static MUTATIONS: [Mutation; 21] = [
         ..NONE
     },
     Mutation {
-        name: "the sweeper is off",
+        name: "no sweeper runs",
         statements: &[(
             "WHERE wake_at <= (SELECT clock_timestamp())\nORDER BY wake_at\nLIMIT $1",
             "WHERE false\nORDER BY wake_at\nLIMIT $1",
@@ -150,7 +150,7 @@ pub(crate) static MUTATIONS: [Mutation; 21] = [
         ..NONE
     },
     Mutation {
-        name: "a result that came twice is taken twice",
+        name: "a result that arrives twice is ingested twice",
         statements: &[("AND c.state = i.was_state", "")],
         schema: NO_PROTECTION,
         caught_by: I::AttemptsWithoutGaps,
@@ -165,7 +165,7 @@ pub(crate) static MUTATIONS: [Mutation; 21] = [
         ..NONE
     },
     Mutation {
-        name: "a claim does not compare",
+        name: "a claim ignores the call's state",
         statements: &[(
             "(c.state = 'ready' AND c.attempt = i.attempt - 1 AND",
             "(c.state IN ('ready', 'running') AND c.attempt <= i.attempt AND",
@@ -175,14 +175,14 @@ pub(crate) static MUTATIONS: [Mutation; 21] = [
         ..NONE
     },
     Mutation {
-        name: "an unsafe tool is tried again after a lost worker",
+        name: "an unsafe tool is retried after a lost worker",
         statements: &[("pool, effect, retry::text", "pool, 'read'::text, retry::text")],
         caught_by: I::UnsafeOnce,
         scenario: Scenario::LostWorker,
         ..NONE
     },
     Mutation {
-        name: "a cancel is not looked at by a claim",
+        name: "a claim ignores a cancel",
         statements: &[
             ("((c.state = 'ready' AND", "((c.state IN ('ready', 'cancelled') AND"),
             ("CASE WHEN c.state = 'ready' THEN t.now", "CASE WHEN c.state <> 'running' THEN t.now"),
@@ -210,7 +210,7 @@ pub(crate) static MUTATIONS: [Mutation; 21] = [
         ..NONE
     },
     Mutation {
-        name: "a tool's message stands where the conversation ends",
+        name: "a tool's message is appended at the conversation's end",
         statements: &[(
             "seq, task_id, $1",
             "CASE WHEN role <> 'tool' THEN seq ELSE (

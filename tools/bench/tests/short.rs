@@ -1,0 +1,19 @@
+//! The bench runs: throughput, latency and costs, with the smallest numbers. Its figures are not compared with anything.
+//!
+//! Needs the program `redial` beside it: `cargo build -p redial`, if this test runs alone.
+
+use std::process::Command;
+
+#[test]
+fn a_short_run_measures_and_reports() {
+    let output = Command::new(env!("CARGO_BIN_EXE_redial-bench"))
+        .args(["--cases", "a,c,h", "--rounds", "1", "--calls", "100", "--sequential", "10", "--json"])
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = report["rows"].as_array().unwrap();
+    assert!(rows.len() >= 5, "{report}");
+    assert!(rows.iter().all(|row| row["value"].as_f64().is_some_and(|value| value > 0.0)), "{report}");
+}

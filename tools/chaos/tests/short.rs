@@ -1,0 +1,20 @@
+//! A run with few calls and faults, to its end. `./dev chaos` is the real one.
+//!
+//! Needs the program `redial` beside it: `cargo build -p redial`, if this test runs alone.
+
+use std::process::Command;
+
+#[test]
+fn a_short_run_keeps_every_promise() {
+    let output = Command::new(env!("CARGO_BIN_EXE_redial-chaos"))
+        .args(["--calls", "300", "--tasks", "5", "--faults", "3", "--minutes", "1", "--json"])
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}\n{}", String::from_utf8_lossy(&output.stdout));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let invariants = report["invariants"].as_array().unwrap();
+    assert!(invariants.len() > 10 && invariants.iter().all(|invariant| invariant["violations"] == 0), "{report}");
+    assert_eq!(report["faults_injected"], 3, "{report}");
+    assert!(report["numbers"]["calls_on_record"].as_u64().is_some_and(|calls| calls >= 300), "{report}");
+}
