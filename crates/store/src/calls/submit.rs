@@ -123,9 +123,9 @@ pub(crate) async fn insert(
         &column(calls, |c| c.refusal.as_ref().and_then(|refusal| json_list(&refusal.details))) as &[Option<String>],
         &column(calls, |c| c.redrive_of.map(|redrive| redrive.call.0)) as &[Option<Uuid>],
         &column(calls, |c| c.redrive_of.map(|redrive| redrive.origin.0)) as &[Option<Uuid>],
-        &column(calls, |c| c.task.map(|place| place.task.0)) as &[Option<Uuid>],
-        &column(calls, |c| c.task.map(|place| int(place.turn))) as &[Option<i32>],
-        &column(calls, |c| c.task.map(|place| int(place.call_index))) as &[Option<i32>],
+        &column(calls, |c| c.task.map(|task| task.task.0)) as &[Option<Uuid>],
+        &column(calls, |c| c.task.map(|task| int(task.turn))) as &[Option<i32>],
+        &column(calls, |c| c.task.map(|task| int(task.call_index))) as &[Option<i32>],
     )
     .fetch_all(db)
     .await?;
