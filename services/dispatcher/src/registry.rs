@@ -37,7 +37,7 @@ impl Registry {
 
     /// Reads the database again, but not more often than every [`SHORTEST_AGE`]: waits as long as that takes. So a tool
     /// whose worker got a reply to its registration is never unknown, whichever dispatcher replied.
-    pub(crate) async fn refresh_at_most_every(&self, store: &Store) -> Result<(), StoreError> {
+    pub(crate) async fn refresh_throttled(&self, store: &Store) -> Result<(), StoreError> {
         let asked_at = Instant::now();
         let read_at = *self.read_at.lock().await;
         sleep((read_at + SHORTEST_AGE).saturating_duration_since(asked_at)).await;

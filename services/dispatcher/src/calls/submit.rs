@@ -95,7 +95,7 @@ async fn refresh_if_unknown(context: &Context, incoming: &[Incoming]) {
     let tools = context.registry.tools();
     let unknown =
         incoming.iter().any(|(submission, _)| submission.as_ref().is_ok_and(|s| !tools.contains_key(&s.tool)));
-    if unknown && let Err(error) = context.registry.refresh_at_most_every(&context.store).await {
+    if unknown && let Err(error) = context.registry.refresh_throttled(&context.store).await {
         tracing::warn!(%error, "Failed to reload the registry");
     }
 }

@@ -52,7 +52,7 @@ pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>) -> Vec<Ta
     let mut accepted = accept_all(&incoming, &declared, &context.registry.tools());
     if accepted.iter().any(is_unknown) {
         // A worker may have registered it a moment ago, to another dispatcher.
-        if let Err(error) = context.registry.refresh_at_most_every(&context.store).await {
+        if let Err(error) = context.registry.refresh_throttled(&context.store).await {
             tracing::warn!(%error, "Failed to reload the registry");
         }
         accepted = accept_all(&incoming, &declared, &context.registry.tools());
