@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// A crate that only decides: nothing async, no server and no network may be in its tree.
-const DECIDES: [&str; 4] = ["redial-proto", "redial-records", "redial-arguments", "redial-engine"];
+const DECIDES: [&str; 5] = ["redial-proto", "redial-records", "redial-redaction", "redial-arguments", "redial-engine"];
 const OUTSIDE_WORLD: [&str; 7] = ["tokio", "async-nats", "sqlx", "sqlx-core", "reqwest", "hyper", "redial-testkit"];
 
 /// The one feature of a crate of this workspace: wrong decisions for the simulation to catch.
@@ -31,14 +31,15 @@ const MUTATIONS: (&str, &str) = ("redial-engine", "mutations");
 const MUTATED: &str = "redial-simulation";
 
 /// Every crate of the workspace, with the crates of the workspace that it may be built with.
-const MAY_USE: [(&str, &[&str]); 20] = [
+const MAY_USE: [(&str, &[&str]); 21] = [
     ("redial-proto", &[]),
     ("redial-backoff", &[]),
     ("redial-records", &["redial-proto"]),
     ("redial-arguments", &["redial-proto"]),
     ("redial-engine", &["redial-proto", "redial-records", "redial-arguments"]),
-    ("redial-llm", &["redial-proto"]),
-    ("redial-tools", &["redial-proto"]),
+    ("redial-redaction", &["redial-proto"]),
+    ("redial-llm", &["redial-proto", "redial-redaction"]),
+    ("redial-tools", &["redial-proto", "redial-redaction"]),
     ("redial-store", &["redial-proto", "redial-records", "redial-backoff"]),
     ("redial-queue", &["redial-proto", "redial-records", "redial-backoff"]),
     ("redial-telemetry", &[]),
@@ -236,6 +237,7 @@ fn every_wall_that_is_broken_is_named() {
         ("redial-arguments", "redial-engine", "redial-arguments must not use redial-engine"),
         ("redial-engine", "tokio", "redial-engine only decides: tokio must not be in its tree"),
         ("redial-arguments", "reqwest", "redial-arguments only decides: reqwest must not be in its tree"),
+        ("redial-redaction", "reqwest", "redial-redaction only decides: reqwest must not be in its tree"),
         ("redial-proto", "sqlx", "redial-proto only decides: sqlx must not be in its tree"),
         ("redial-queue", "redial-store", "redial-queue must not use redial-store"),
         ("redial-store", "redial-queue", "redial-store must not use redial-queue"),

@@ -8,9 +8,10 @@
 //! | 408, 409, 425, 5xx, no connection, an incomplete stream, a body that is not JSON | `unavailable` |
 //! | 429 | `rate_limited` |
 
-use std::{error::Error, io, time::SystemTime};
+use std::time::SystemTime;
 
 use redial_proto::{ErrorClass, Failure, limits, retry_after};
+use redial_redaction::io_kind;
 use reqwest::{StatusCode, header::HeaderMap};
 use serde_json::Value;
 
@@ -119,13 +120,6 @@ fn message_in(error: &Value) -> Option<String> {
     };
     let message = message.trim().replace('\0', "\u{fffd}");
     (!message.is_empty()).then(|| limits::shorten(&message, SHOWN))
-}
-
-/// The kind of the underlying I/O error. The error itself may contain host names.
-fn io_kind(error: &reqwest::Error) -> Option<io::ErrorKind> {
-    let causes = std::iter::successors(error.source(), |cause| (*cause).source());
-    let kinds = causes.filter_map(|cause| cause.downcast_ref::<io::Error>().map(io::Error::kind));
-    kinds.into_iter().find(|kind| *kind != io::ErrorKind::Other)
 }
 
 #[cfg(test)]

@@ -1,13 +1,12 @@
 //! Sends one request to a provider and receives the response.
 
-mod redaction;
-
 use std::{
     ops::ControlFlow,
     time::{Duration, SystemTime},
 };
 
 use redial_proto::{ErrorClass, Failure, TurnReply, TurnRequest, limits::MAX_OUTPUT};
+use redial_redaction::{Secrets, hosts};
 use reqwest::{
     Client, Response, Url,
     header::{CONTENT_TYPE, HeaderMap},
@@ -16,8 +15,6 @@ use reqwest::{
 use serde_json::Value;
 
 use crate::{api::Api, failure, limit, openai, piece::Watch, response};
-
-pub(crate) use redaction::Redaction;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// At most this many bytes of an error's body are read.
@@ -42,7 +39,8 @@ pub(crate) struct Endpoint {
     pub(crate) url: Url,
     /// The headers, or why the model cannot be asked, such as a missing variable.
     pub(crate) headers: Result<HeaderMap, Failure>,
-    pub(crate) redaction: Redaction,
+    /// What must not be in an error, besides the endpoint's host.
+    pub(crate) secrets: Secrets,
 }
 
 impl Endpoint {
@@ -55,11 +53,16 @@ impl Endpoint {
         watch: Watch<'_>,
     ) -> Result<TurnReply, Failure> {
         let reply = self.attempt(api, request, body, watch).await;
-        reply.map_err(|failure| self.redaction.redact(failure)).inspect_err(|failure| {
+        reply.map_err(|failure| self.redact(failure)).inspect_err(|failure| {
             if failure.class == ErrorClass::Internal {
                 tracing::error!(task = %request.task, turn = request.turn, error = failure.message, "Provider rejected a request");
             }
         })
+    }
+
+    /// The failure as it may be stored, without secrets and hosts.
+    fn redact(&self, failure: Failure) -> Failure {
+        hosts::redact_failure(self.secrets.redact_failure(failure), self.url.host_str())
     }
 
     async fn attempt(

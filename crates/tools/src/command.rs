@@ -11,13 +11,13 @@ use std::{collections::BTreeMap, path::PathBuf, pin::pin, sync::Arc, time::Durat
 
 use futures_util::{FutureExt, future::BoxFuture};
 use redial_proto::Failure;
+use redial_redaction::Secrets;
 use serde_json::value::RawValue;
 use tokio::{io::AsyncWriteExt, process::ChildStdin, time::timeout};
 
 use crate::{
     context::Context,
     handler::{Handler, ToolResult},
-    secrets::Secrets,
     template::{RefusedValue, Template, Values},
 };
 

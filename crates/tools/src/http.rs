@@ -8,6 +8,7 @@ use std::{sync::Arc, time::SystemTime};
 use futures_util::{FutureExt, future::BoxFuture};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use redial_proto::{Failure, ToolEffect, limits::MAX_OUTPUT};
+use redial_redaction::{Secrets, hosts};
 use reqwest::{
     Client, Method, Request, Response,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
@@ -17,8 +18,7 @@ use serde_json::value::RawValue;
 use crate::{
     context::Context,
     handler::{Handler, ToolResult},
-    hosts, output,
-    secrets::Secrets,
+    output,
     template::{JsonTemplate, RefusedValue, Template, UrlTemplate, Values},
 };
 

@@ -13,14 +13,13 @@ use futures_util::{FutureExt, future::BoxFuture};
 use redial_proto::{
     CallId, ErrorClass, Failure, RetryPolicy, ToolEffect, ToolSpec, duration, limits, tool::default_pool, turn,
 };
+use redial_redaction::{Secrets, hosts};
 use serde_json::value::RawValue;
 
 use crate::{
     context::Context,
     handler::{Handler, ToolResult},
-    hosts,
     native::{self, NativeTool},
-    secrets::Secrets,
 };
 
 /// A tool that a worker can run. Cheap to clone.
@@ -170,7 +169,8 @@ fn redact(call: CallId, result: ToolResult, secrets: &Secrets) -> ToolResult {
     };
     let redacted = hosts::redact_failure(failure.clone(), None);
     if redacted.message != failure.message {
-        tracing::debug!(%call, error = failure.message, "Removed host names from an error");
+        let error = limits::shorten(&failure.message, limits::MAX_ERROR_MESSAGE);
+        tracing::debug!(%call, error, "Removed host names from an error");
     }
     Err(redacted)
 }

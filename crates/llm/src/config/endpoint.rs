@@ -1,9 +1,11 @@
 //! The endpoint of a model: its URL and headers, with secrets from the environment.
 
+use redial_redaction::Secrets;
 use reqwest::{
     Url,
     header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING},
 };
+use secrecy::SecretString;
 use toml::Spanned;
 
 use super::{
@@ -12,12 +14,7 @@ use super::{
     location::Location,
     variables::{self, Filled},
 };
-use crate::{
-    api::Api,
-    error::ModelsError,
-    failure,
-    http::{Endpoint, Redaction},
-};
+use crate::{api::Api, error::ModelsError, failure, http::Endpoint};
 
 /// A header value of at least this many bytes is treated as a secret, even a constant one.
 const MIN_SECRET: usize = 6;
@@ -41,12 +38,11 @@ impl Builder<'_> {
         for (name, value) in api.headers() {
             collected.headers.entry(name).or_insert(value);
         }
-        let redaction = Redaction::new(&collected.secrets, url.host_str().unwrap_or_default());
         let headers = match collected.problem {
             Some(problem) => Err(failure::configuration(problem)),
             None => Ok(collected.headers),
         };
-        Ok(Endpoint { client: self.client.clone(), url, headers, redaction })
+        Ok(Endpoint { client: self.client.clone(), url, headers, secrets: Secrets::new(&collected.secrets) })
     }
 
     fn header(
@@ -81,7 +77,7 @@ fn header_name(name: &str) -> Result<HeaderName, String> {
 #[derive(Default)]
 struct Collected {
     headers: HeaderMap,
-    secrets: Vec<String>,
+    secrets: Vec<SecretString>,
     /// Why the model cannot be asked.
     problem: Option<String>,
 }
@@ -96,14 +92,14 @@ impl Collected {
             Err(_) => self
                 .problem(format!("environment variable {variable} contains characters that a header cannot contain")),
         }
-        self.secrets.push(key);
+        self.secrets.push(key.into());
     }
 
     /// Adds a declared header; `values` are those of the variables in `text`. Only a value without variables can be a
     /// mistake in the file; any other one is a problem of the environment.
     fn header(&mut self, name: HeaderName, text: String, values: Vec<String>) -> Result<(), String> {
         let from_environment = !values.is_empty();
-        self.secrets.extend(values);
+        self.secrets.extend(values.into_iter().map(SecretString::from));
         match HeaderValue::from_str(&text) {
             Ok(value) => self.insert(name, value),
             Err(_) if from_environment => {
@@ -113,7 +109,7 @@ impl Collected {
         }
         // A short constant such as a version is not a secret, and redacting it would garble every message.
         if from_environment || text.len() >= MIN_SECRET {
-            self.secrets.push(text);
+            self.secrets.push(text.into());
         }
         Ok(())
     }

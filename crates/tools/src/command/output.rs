@@ -1,10 +1,11 @@
 //! Reads a program's output.
 
 use redial_proto::{Failure, limits::MAX_OUTPUT};
+use redial_redaction::Secrets;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::classify;
-use crate::{output, secrets::Secrets};
+use crate::output;
 
 /// Bytes at the end of standard error that are kept.
 const TAIL: usize = 2048;

@@ -18,9 +18,10 @@
 //! A message never contains the URL, and of a 5xx response only the text of a structured error, because its pages contain
 //! stack traces and host names.
 
-use std::{error::Error, io, time::SystemTime};
+use std::{io, time::SystemTime};
 
 use redial_proto::{ErrorClass, Failure, limits, retry_after};
+use redial_redaction::io_kind;
 use reqwest::{
     StatusCode,
     header::{CONTENT_TYPE, HeaderMap},
@@ -106,19 +107,6 @@ fn plain_text(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Option<St
     let text = std::str::from_utf8(body).ok()?.trim();
     let shown = status.is_client_error() && is_text && !text.is_empty() && !text.starts_with(['<', '{', '[']);
     shown.then(|| limits::shorten(&text.replace('\0', "\u{fffd}"), SHOWN))
-}
-
-/// The kind of the underlying I/O error. The error itself may contain host names.
-fn io_kind(error: &reqwest::Error) -> Option<io::ErrorKind> {
-    let mut source: Option<&(dyn Error + 'static)> = error.source();
-    while let Some(cause) = source {
-        let kind = cause.downcast_ref::<io::Error>().map(io::Error::kind);
-        if kind.is_some_and(|kind| kind != io::ErrorKind::Other) {
-            return kind;
-        }
-        source = cause.source();
-    }
-    None
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fs, sync::Arc, time::Duration};
 
 use redial_proto::{RetryPolicy, ToolSpec, duration};
+use redial_redaction::Secrets;
 use reqwest::{
     Method,
     header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderName, TRANSFER_ENCODING, UPGRADE},
@@ -19,7 +20,6 @@ use super::{
 use crate::{
     command::{CommandTool, PASSED_ON},
     http::{Body, HttpTool},
-    secrets::Secrets,
     template::{JsonTemplate, Scope, Template, UrlTemplate},
     tool::{Tool, check_reserved},
 };

@@ -1,20 +1,18 @@
-//! Keeps a tool's secrets out of everything that is stored or shown.
+//! Removes known secrets, in every form in which a service may return them.
 
 use std::fmt;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use redial_proto::{ErrorClass, Failure, limits};
+use redial_proto::{ErrorClass, Failure};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, value::RawValue};
-
-use crate::handler::ToolResult;
 
 /// The replacement for a secret.
 const MARK: &str = "[secret]";
 
 /// Values that must not be stored or shown, in each form in which a service may return them. Longest first.
 #[derive(Clone, Default)]
-pub(crate) struct Secrets(Vec<SecretString>);
+pub struct Secrets(Vec<SecretString>);
 
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -23,7 +21,8 @@ impl fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    pub(crate) fn new<'a>(values: impl IntoIterator<Item = &'a SecretString>) -> Self {
+    /// These secrets: each as it is, as JSON, and percent-encoded. Empty ones are ignored.
+    pub fn new<'a>(values: impl IntoIterator<Item = &'a SecretString>) -> Self {
         let mut forms: Vec<String> = values.into_iter().flat_map(forms_of).filter(|form| !form.is_empty()).collect();
         forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
         forms.dedup();
@@ -31,21 +30,23 @@ impl Secrets {
     }
 
     /// These, and one more.
-    pub(crate) fn and(self, value: &SecretString) -> Self {
+    #[must_use]
+    pub fn and(self, value: &SecretString) -> Self {
         Self::new(self.0.iter().chain([value]))
     }
 
     /// Length of the longest form, in bytes.
-    pub(crate) fn longest(&self) -> usize {
+    pub fn longest(&self) -> usize {
         self.0.first().map_or(0, |secret| secret.expose_secret().len())
     }
 
-    pub(crate) fn redact(&self, text: &str) -> String {
+    /// The text with `[secret]` in place of each secret.
+    pub fn redact(&self, text: &str) -> String {
         self.0.iter().fold(text.to_owned(), |text, secret| text.replace(secret.expose_secret(), MARK))
     }
 
     /// Overwrites every occurrence with `*`, byte by byte, so that offsets do not change; occurrences may overlap.
-    pub(crate) fn mask(&self, bytes: &mut [u8]) {
+    pub fn mask(&self, bytes: &mut [u8]) {
         let mut found = Vec::new();
         for secret in &self.0 {
             let secret = secret.expose_secret().as_bytes();
@@ -57,9 +58,10 @@ impl Secrets {
         }
     }
 
-    /// The failure without secrets, its message within the limit.
-    pub(crate) fn redact_failure(&self, mut failure: Failure) -> Failure {
-        failure.message = limits::shorten(&self.redact(&failure.message), limits::MAX_ERROR_MESSAGE);
+    /// The failure without secrets, in its message and its details. The message may still be over the limit.
+    #[must_use]
+    pub fn redact_failure(&self, mut failure: Failure) -> Failure {
+        failure.message = self.redact(&failure.message);
         for error in &mut failure.details {
             error.path = self.redact(&error.path);
             error.allowed = self.redact(&error.allowed);
@@ -70,7 +72,7 @@ impl Secrets {
     }
 
     /// The output without secrets; a service that echoes its request would otherwise have them recorded.
-    pub(crate) fn redact_output(&self, output: Box<RawValue>) -> ToolResult {
+    pub fn redact_output(&self, output: Box<RawValue>) -> Result<Box<RawValue>, Failure> {
         if !self.0.iter().any(|secret| output.get().contains(secret.expose_secret())) {
             return Ok(output);
         }
