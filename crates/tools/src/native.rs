@@ -15,7 +15,6 @@ use crate::{
     context::Context,
     error::ToolError,
     handler::{Handler, ToolResult},
-    output,
 };
 
 /// An async function that can be a tool: `async fn(Arguments) -> Output` or `async fn(Context, Arguments) -> Output`.
@@ -44,10 +43,9 @@ pub struct Fallible;
 
 impl<T: Serialize> IntoToolResult<Plain> for T {
     fn into_result(self) -> ToolResult {
-        let text = serde_json::value::to_raw_value(&self).map_err(|error| {
+        serde_json::value::to_raw_value(&self).map_err(|error| {
             Failure::new(ErrorClass::OutputInvalid, format!("the tool's output cannot be written as JSON: {error}"))
-        })?;
-        output::within_limits(text)
+        })
     }
 }
 

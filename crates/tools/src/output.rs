@@ -1,4 +1,4 @@
-//! Turns a tool's output into JSON text within the limits.
+//! Turns a tool's output into JSON text, and checks its limits.
 
 use redial_proto::{
     ErrorClass, Failure,
@@ -11,7 +11,8 @@ use crate::handler::ToolResult;
 /// Bytes of an output beyond the limits that the error quotes.
 const PREVIEW: usize = 500;
 
-/// JSON is kept byte for byte; any other text becomes a JSON string; empty output becomes `null`.
+/// The output as JSON text of any size: JSON is kept byte for byte; any other text becomes a JSON string; empty output
+/// becomes `null`.
 ///
 /// In text, invalid UTF-8 and U+0000 become U+FFFD, because Postgres accepts neither.
 pub(crate) fn from_bytes(bytes: &[u8]) -> ToolResult {
@@ -23,12 +24,11 @@ pub(crate) fn from_bytes(bytes: &[u8]) -> ToolResult {
     if let Ok(json) = serde_json::from_str::<&RawValue>(text)
         && std::str::from_utf8(bytes).is_ok()
     {
-        return within_limits(json.to_owned());
+        return Ok(json.to_owned());
     }
-    let string = serde_json::value::to_raw_value(&text.replace('\0', "\u{fffd}")).map_err(|error| {
+    serde_json::value::to_raw_value(&text.replace('\0', "\u{fffd}")).map_err(|error| {
         Failure::new(ErrorClass::Internal, format!("the output cannot be written as a JSON string: {error}"))
-    })?;
-    within_limits(string)
+    })
 }
 
 /// The output, unless it is too large or nested too deep.
@@ -77,14 +77,20 @@ mod tests {
     }
 
     #[test]
-    fn limits_hold() {
+    fn outputs_within_the_limits_are_kept() {
+        let output = |text: String| within_limits(RawValue::from_string(text).unwrap());
+        let text = |bytes: usize| format!("\"{}\"", "x".repeat(bytes - 2));
         let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
-        assert!(from_bytes(nested(MAX_DEPTH).as_bytes()).is_ok());
-        assert_eq!(from_bytes(nested(MAX_DEPTH + 1).as_bytes()).unwrap_err().class, ErrorClass::OutputInvalid);
-        assert_eq!(from_bytes(nested(200_000).as_bytes()).unwrap_err().class, ErrorClass::OutputInvalid);
-        assert!(from_bytes("x".repeat(MAX_OUTPUT - 2).as_bytes()).is_ok());
-        let error = from_bytes("x".repeat(MAX_OUTPUT - 1).as_bytes()).unwrap_err();
-        assert_eq!(error.class, ErrorClass::OutputTooLarge);
-        assert!(error.message.len() < 700);
+        assert!(output(text(MAX_OUTPUT)).is_ok());
+        assert!(output(nested(MAX_DEPTH)).is_ok());
+        let large = output(text(MAX_OUTPUT + 1)).unwrap_err();
+        assert_eq!(large.class, ErrorClass::OutputTooLarge);
+        assert!(
+            large.message.len() < 700 && large.message.starts_with("the output is over 524288 bytes; it starts: \"xx")
+        );
+        let deep = output(nested(MAX_DEPTH + 1)).unwrap_err();
+        assert_eq!(deep.class, ErrorClass::OutputInvalid);
+        assert!(large.effect_possible && deep.effect_possible);
+        assert_eq!(output(nested(200_000)).unwrap_err().class, ErrorClass::OutputInvalid);
     }
 }

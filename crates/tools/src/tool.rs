@@ -20,6 +20,7 @@ use crate::{
     context::Context,
     handler::{Handler, ToolResult},
     native::{self, NativeTool},
+    output,
 };
 
 /// A tool that a worker can run. Cheap to clone.
@@ -149,30 +150,34 @@ impl Tool {
         self
     }
 
-    /// Runs one attempt. Never panics: a panic of the tool becomes class `internal`, effect possible. Errors contain no
-    /// names of internal hosts, and neither errors nor results contain a secret of the tool.
+    /// Runs one attempt. Never panics: a panic of the tool becomes class `internal`, effect possible. An output over the
+    /// limits becomes an error. Errors contain no names of internal hosts, and neither errors nor results contain a secret
+    /// of the tool.
     pub fn run(&self, context: Context, arguments: Box<RawValue>) -> BoxFuture<'static, ToolResult> {
         let (handler, secrets, call) = (Arc::clone(&self.handler), self.secrets.clone(), context.call);
         let attempt = async move { handler.run(context, arguments).await };
         let end = AssertUnwindSafe(attempt).catch_unwind();
         end.map(move |end| end.unwrap_or_else(|panic| Err(panicked(&*panic))))
-            .map(move |result| redact(call, result, &secrets))
+            .map(move |result| checked(result, &secrets).map_err(|failure| redact(call, failure, &secrets)))
             .boxed()
     }
 }
 
-/// The result as it may be stored and shown. Only the debug log contains the names of hosts.
-fn redact(call: CallId, result: ToolResult, secrets: &Secrets) -> ToolResult {
-    let failure = match result {
-        Ok(output) => return secrets.redact_output(output),
-        Err(failure) => secrets.redact_failure(failure),
-    };
+/// The result without secrets; an output over the limits becomes a failure. Limits are checked last, so that the start of
+/// an output that the failure quotes contains no part of a secret.
+fn checked(result: ToolResult, secrets: &Secrets) -> ToolResult {
+    output::within_limits(secrets.redact_output(result?)?)
+}
+
+/// The failure as it may be stored and shown. Only the debug log contains the names of hosts.
+fn redact(call: CallId, failure: Failure, secrets: &Secrets) -> Failure {
+    let failure = secrets.redact_failure(failure);
     let redacted = hosts::redact_failure(failure.clone(), None);
     if redacted.message != failure.message {
         let error = limits::shorten(&failure.message, limits::MAX_ERROR_MESSAGE);
         tracing::debug!(%call, error, "Removed host names from an error");
     }
-    Err(redacted)
+    redacted
 }
 
 impl fmt::Debug for Tool {

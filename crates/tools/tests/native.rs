@@ -197,6 +197,20 @@ async fn the_size_of_outputs_is_limited() {
 }
 
 #[tokio::test]
+async fn the_output_of_every_handler_is_checked_and_quoted_without_parts_of_secrets() {
+    let secret = "canary-123";
+    let echo = Tool::echo().secret(secret);
+    let deep = format!("{}{}", "[".repeat(65), "]".repeat(65));
+    assert_eq!(failure(&echo, &deep).await.class, ErrorClass::OutputInvalid);
+    for shift in 470..510 {
+        let large = format!("\"{}{secret}{}\"", ".".repeat(shift), ".".repeat(600_000));
+        let failure = failure(&echo, &large).await;
+        assert_eq!(failure.class, ErrorClass::OutputTooLarge);
+        assert!(!failure.message.contains("can"), "{}", failure.message);
+    }
+}
+
+#[tokio::test]
 async fn echo_returns_every_byte() {
     let text = r#"{"a" : 1e400000, "b":"\u0000"}"#;
     assert_eq!(run(&Tool::echo(), text).await.unwrap().get(), text);

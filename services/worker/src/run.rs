@@ -2,21 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use redial_proto::{
-    ErrorClass, Failure, Grant, JobRef,
-    limits::{MAX_DEPTH, MAX_OUTPUT, json_depth, shorten},
-    turn::model_name,
-};
+use redial_proto::{ErrorClass, Failure, Grant, JobRef, turn::model_name};
 use redial_telemetry::{chat, current_traceparent, execute_tool, record_error, set_parent};
 use redial_tools::{Context, ToolResult};
-use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tracing::{Instrument as _, Span};
 
 use crate::{attempts::Lease, deltas::DeltaPublisher, pool::Permit, state::WorkerState};
-
-/// Bytes of an output over a limit that the error quotes.
-const PREVIEW: usize = 500;
 
 /// Starts a granted attempt. Its task reports the result, and returns the permit when the tool has ended.
 pub(crate) fn start(state: &Arc<WorkerState>, grant: Grant, lease: Lease, permit: Permit) {
@@ -44,7 +36,7 @@ fn span(grant: &Grant) -> Span {
 
 async fn attempt(state: Arc<WorkerState>, grant: Grant, permit: Permit) {
     let (job, started) = (grant.job_ref(), Instant::now());
-    let answer = checked(execute(&state, grant).await);
+    let answer = execute(&state, grant).await;
     let class = answer.as_ref().err().map(|failure| failure.class.as_str());
     // Before the report, so that the next job does not wait for it.
     drop(permit);
@@ -83,45 +75,4 @@ async fn execute(state: &WorkerState, grant: Grant) -> ToolResult {
 fn timed_out(tool: &str, limit: Duration) -> Failure {
     let subject = model_name(tool).map_or("the tool".to_owned(), |model| format!("model {model:?}"));
     Failure::new(ErrorClass::Timeout, format!("{subject} did not finish within {} ms", limit.as_millis()))
-}
-
-/// Replaces an output over the limits with an error.
-fn checked(answer: ToolResult) -> ToolResult {
-    let output = answer?;
-    let (bytes, depth) = (output.get().len(), json_depth(output.get()));
-    let (class, wrong) = if bytes > MAX_OUTPUT {
-        (ErrorClass::OutputTooLarge, format!("the output has {bytes} bytes; allowed: {MAX_OUTPUT}"))
-    } else if depth > MAX_DEPTH {
-        (ErrorClass::OutputInvalid, format!("the output nests {depth} levels deep; allowed: {MAX_DEPTH}"))
-    } else {
-        return Ok(output);
-    };
-    Err(Failure::new(class, format!("{wrong}; it starts: {}", preview(&output))))
-}
-
-fn preview(output: &RawValue) -> String {
-    shorten(output.get(), PREVIEW)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn output(text: String) -> ToolResult {
-        checked(Ok(RawValue::from_string(text).unwrap()))
-    }
-
-    #[test]
-    fn outputs_within_the_limits_are_kept() {
-        let text = |bytes: usize| format!("\"{}\"", "x".repeat(bytes - 2));
-        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
-        assert!(output(text(MAX_OUTPUT)).is_ok());
-        assert!(output(nested(MAX_DEPTH)).is_ok());
-        let large = output(text(MAX_OUTPUT + 1)).unwrap_err();
-        assert_eq!(large.class, ErrorClass::OutputTooLarge);
-        assert!(large.message.len() < 700 && large.message.contains("524289 bytes; allowed: 524288"));
-        let deep = output(nested(MAX_DEPTH + 1)).unwrap_err();
-        assert_eq!(deep.class, ErrorClass::OutputInvalid);
-        assert!(large.effect_possible && deep.effect_possible);
-    }
 }
