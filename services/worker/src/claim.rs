@@ -44,6 +44,14 @@ fn fits(count: usize, bytes: usize, more: usize) -> bool {
     count < MAX_CLAIM && bytes.saturating_add(more) <= MAX_BYTES
 }
 
+/// What a dispatcher granted of a claim.
+struct ClaimAnswer {
+    claim: ClaimId,
+    reply: ClaimReply,
+    /// When the first request of the claim was sent.
+    sent: Instant,
+}
+
 /// Claims jobs, and starts the granted ones or gives the claim back.
 pub(crate) async fn claim(state: Arc<WorkerState>, jobs: Vec<PulledJob>) {
     let request = ClaimRequest {
@@ -53,7 +61,7 @@ pub(crate) async fn claim(state: Arc<WorkerState>, jobs: Vec<PulledJob>) {
     };
     let sent = Instant::now();
     match request_grants(&state, &request, sent).await {
-        Some(reply) => start_granted(&state, jobs, (request.claim, reply), sent).await,
+        Some(reply) => start_granted(&state, jobs, ClaimAnswer { claim: request.claim, reply, sent }).await,
         None => give_up(&state, jobs, request.claim).await,
     }
 }
@@ -78,12 +86,8 @@ async fn request_grants(state: &WorkerState, request: &ClaimRequest, sent: Insta
 }
 
 /// Starts what was granted, releases late grants, and acknowledges all jobs: the leases guard them now.
-async fn start_granted(
-    state: &Arc<WorkerState>,
-    jobs: Vec<PulledJob>,
-    (claim, reply): (ClaimId, ClaimReply),
-    sent: Instant,
-) {
+async fn start_granted(state: &Arc<WorkerState>, jobs: Vec<PulledJob>, answer: ClaimAnswer) {
+    let ClaimAnswer { claim, reply, sent } = answer;
     state.set_lease(reply.lease_ms);
     let duration = Duration::from_millis(reply.lease_ms);
     // The lease may have begun with the first request, whose reply was lost.

@@ -9,8 +9,15 @@ use tokio::{sync::Semaphore, task::JoinSet};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    config::WorkerConfig, control, drain::drain, error::WorkerError, heartbeat, models, pool::Pool, pull, register,
-    report::ReportSender, state::WorkerState,
+    config::WorkerConfig,
+    control,
+    drain::drain,
+    error::WorkerError,
+    heartbeat, models,
+    pool::Pool,
+    pull, register,
+    report::{ReportSender, Reporter},
+    state::WorkerState,
 };
 
 /// Runs tools and asks models for the dispatchers. Any number of workers may run side by side.
@@ -111,12 +118,7 @@ impl Worker {
         (self.ready)();
         tracing::info!(worker = %state.id, slots, tools = state.tools.len(), "Worker started");
 
-        // Dropping the set at the end aborts the tasks.
-        let mut background = JoinSet::new();
-        background.spawn(reporter.run());
-        background.spawn(heartbeat::run(Arc::clone(&state)));
-        background.spawn(heartbeat::stop_expired(Arc::clone(&state)));
-        background.spawn(register::keep_registered(Arc::clone(&state)));
+        let _background = spawn_background(&state, reporter);
         let mut control = tokio::spawn(control::run(Arc::clone(&state), control_messages));
         let pulls = TaskTracker::new();
         for pool in pools {
@@ -159,6 +161,16 @@ impl Worker {
         }
         Ok(check_compatible(&all)?)
     }
+}
+
+/// Starts the tasks that report, send heartbeats, and keep the worker registered. Dropping the set aborts them.
+fn spawn_background(state: &Arc<WorkerState>, reporter: Reporter) -> JoinSet<()> {
+    let mut background = JoinSet::new();
+    background.spawn(reporter.run());
+    background.spawn(heartbeat::run(Arc::clone(state)));
+    background.spawn(heartbeat::stop_expired(Arc::clone(state)));
+    background.spawn(register::keep_registered(Arc::clone(state)));
+    background
 }
 
 fn invalid(tool: &Tool, reason: String) -> WorkerError {
