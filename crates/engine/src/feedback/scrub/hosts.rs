@@ -4,10 +4,45 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::rule::{Hit, Kind, Rule, any};
 
+/// Endings of source files, whose names may be followed by a line.
+const CODE: [&str; 12] = ["py", "rs", "js", "mjs", "ts", "java", "kt", "go", "rb", "php", "cs", "cpp"];
+/// Usual names of services.
+const SERVICES: [&str; 24] = [
+    "redis",
+    "postgres",
+    "postgresql",
+    "mysql",
+    "mariadb",
+    "mongo",
+    "mongodb",
+    "kafka",
+    "rabbitmq",
+    "nats",
+    "elasticsearch",
+    "memcached",
+    "etcd",
+    "consul",
+    "vault",
+    "db",
+    "database",
+    "backend",
+    "gateway",
+    "proxy",
+    "minio",
+    "zookeeper",
+    "cassandra",
+    "clickhouse",
+];
+
 pub(super) fn rules() -> Vec<Rule> {
-    let host = |pattern, is_meant| Rule::new(Kind::Host, pattern, is_meant);
+    let mut rules = connection_strings();
+    rules.extend(names());
+    rules
+}
+
+/// `host=db port=5432`, `Server=db;`, and URLs of every scheme.
+fn connection_strings() -> Vec<Rule> {
     vec![
-        // Connection strings: `host=db port=5432`, `Server=db;`.
         host(r#"(?i)\b(?:host|hostname|hostaddr|server|data source)=(?P<x>[^\s,;&"'()\[\]{}]+)"#, any),
         Rule::new(Kind::Secret, r"(?i)\bport\s*[:=]?\s*(?P<x>[0-9]{2,5})", any),
         host(
@@ -15,6 +50,12 @@ pub(super) fn rules() -> Vec<Rule> {
             is_no_example,
         ),
         host(r#"(?i)\b(?P<x>[a-z][a-z0-9+.-]{1,20}://[^\s"'<>，。；、！）」]+)"#, is_no_web_address),
+    ]
+}
+
+/// Addresses and names outside a connection string.
+fn names() -> Vec<Rule> {
+    vec![
         host(r"(?P<x>\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?)", is_ipv4),
         host(r"(?P<x>\[?[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:.]*[0-9A-Fa-f](?:\]:\d{1,5})?)", is_ipv6),
         host(r"(?i)(?P<x>localhost(?:\.localdomain)?(?::\d{1,5})?)", is_alone),
@@ -49,6 +90,10 @@ pub(super) fn rules() -> Vec<Rule> {
             looks_like_a_machine,
         ),
     ]
+}
+
+fn host(pattern: &str, is_meant: fn(&Hit<'_>) -> bool) -> Rule {
+    Rule::new(Kind::Host, pattern, is_meant)
 }
 
 fn is_alone(hit: &Hit<'_>) -> bool {
@@ -86,7 +131,6 @@ fn is_machine(hit: &Hit<'_>) -> bool {
 }
 
 fn is_name_with_port(hit: &Hit<'_>) -> bool {
-    const CODE: [&str; 12] = ["py", "rs", "js", "mjs", "ts", "java", "kt", "go", "rb", "php", "cs", "cpp"];
     let name = hit.piece().split(':').next().unwrap_or_default();
     let ending = name.rsplit('.').next().unwrap_or_default();
     let is_name = ending.contains(|c: char| c.is_ascii_alphabetic());
@@ -95,32 +139,6 @@ fn is_name_with_port(hit: &Hit<'_>) -> bool {
 
 /// `db-7:5432`, `redis:6379`; not `line:42`.
 fn is_service_with_port(hit: &Hit<'_>) -> bool {
-    const SERVICES: [&str; 24] = [
-        "redis",
-        "postgres",
-        "postgresql",
-        "mysql",
-        "mariadb",
-        "mongo",
-        "mongodb",
-        "kafka",
-        "rabbitmq",
-        "nats",
-        "elasticsearch",
-        "memcached",
-        "etcd",
-        "consul",
-        "vault",
-        "db",
-        "database",
-        "backend",
-        "gateway",
-        "proxy",
-        "minio",
-        "zookeeper",
-        "cassandra",
-        "clickhouse",
-    ];
     let (name, port) = hit.piece().split_once(':').unwrap_or_default();
     let is_port = port.parse::<u16>().is_ok_and(|port| port >= 80);
     let is_machine = name.contains(['-', '_']) || name.ends_with(|c: char| c.is_ascii_digit());

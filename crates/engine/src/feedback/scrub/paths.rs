@@ -2,6 +2,42 @@
 
 use super::rule::{Hit, Kind, Rule, any};
 
+/// Folders directly under the root of a disk.
+const ROOTS: [&str; 26] = [
+    "home",
+    "usr",
+    "var",
+    "etc",
+    "opt",
+    "tmp",
+    "root",
+    "srv",
+    "mnt",
+    "proc",
+    "sys",
+    "dev",
+    "run",
+    "lib",
+    "lib64",
+    "bin",
+    "sbin",
+    "boot",
+    "media",
+    "Users",
+    "Library",
+    "private",
+    "Volumes",
+    "nix",
+    "workspace",
+    "rustc",
+];
+/// Endings of files of source code, programs and settings.
+const ENDINGS: [&str; 34] = [
+    "py", "pyc", "rs", "js", "mjs", "cjs", "ts", "tsx", "jsx", "java", "class", "jar", "kt", "go", "rb", "php", "cs",
+    "dll", "so", "cpp", "cc", "hpp", "sh", "toml", "yaml", "yml", "ini", "conf", "cfg", "env", "log", "sock", "pem",
+    "key",
+];
+
 pub(super) fn rules() -> Vec<Rule> {
     let path = |pattern, is_meant| Rule::new(Kind::Path, pattern, is_meant);
     vec![
@@ -20,41 +56,8 @@ pub(super) fn rules() -> Vec<Rule> {
 }
 
 /// A path on a disk: under a folder that every system has, or to a file of source code or settings. `/date` and
-/// `/v1/cities` are none.
+/// `/v1/cities` are not paths on a disk.
 fn is_file(hit: &Hit<'_>) -> bool {
-    const ROOTS: [&str; 26] = [
-        "home",
-        "usr",
-        "var",
-        "etc",
-        "opt",
-        "tmp",
-        "root",
-        "srv",
-        "mnt",
-        "proc",
-        "sys",
-        "dev",
-        "run",
-        "lib",
-        "lib64",
-        "bin",
-        "sbin",
-        "boot",
-        "media",
-        "Users",
-        "Library",
-        "private",
-        "Volumes",
-        "nix",
-        "workspace",
-        "rustc",
-    ];
-    const ENDINGS: [&str; 34] = [
-        "py", "pyc", "rs", "js", "mjs", "cjs", "ts", "tsx", "jsx", "java", "class", "jar", "kt", "go", "rb", "php",
-        "cs", "dll", "so", "cpp", "cc", "hpp", "sh", "toml", "yaml", "yml", "ini", "conf", "cfg", "env", "log", "sock",
-        "pem", "key",
-    ];
     let piece = hit.piece();
     let path = piece.split(':').next().unwrap_or_default();
     let is_whole =
