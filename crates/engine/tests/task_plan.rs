@@ -40,6 +40,7 @@ fn new_task() -> TaskRecord {
         input: "Look.".to_owned(),
         progress: None,
         last_step: 0,
+        submitted_at: NOW,
         wake_at: Some(NOW + TimeDelta::seconds(1)),
         traceparent: Some("trace".to_owned()),
         read_at: NOW,
@@ -319,6 +320,31 @@ fn what_a_worker_wrote_may_be_no_reply() {
         assert_eq!(end.code, TaskCode::ModelFailed);
         assert!(end.message.as_ref().unwrap().contains("a reply that could not be parsed"));
     }
+}
+
+#[test]
+fn a_task_that_may_not_start_is_checked_again_less_and_less_often() {
+    let mut fixture = Fixture::new(&["model-small"]);
+    fixture.record.start = None;
+    // It must not end before its turn, or it would answer calls of the task that runs.
+    fixture.record.spec = "{}".to_owned();
+    for (waited, seconds) in [(0, 1), (1, 1), (7, 7), (30, 30), (3_600, 30)] {
+        fixture.record.submitted_at = NOW - TimeDelta::seconds(waited);
+        let transition = fixture.plan();
+        assert_eq!(transition.status, TaskStatus::Waiting { wake_at: NOW + TimeDelta::seconds(seconds) });
+        assert!(transition.steps.is_empty() && transition.effects.is_empty() && !transition.starts);
+        assert_eq!(transition.progress, "null");
+    }
+}
+
+#[test]
+fn a_cancelled_task_that_may_not_start_ends() {
+    let mut fixture = Fixture::new(&["model-small"]);
+    fixture.record.start = None;
+    fixture.record.inbox.push(InboxItem::Cancel);
+    let transition = fixture.plan();
+    assert_eq!(outcome(&transition).code, TaskCode::Cancelled);
+    assert!(transition.messages.is_empty() && !transition.starts);
 }
 
 #[test]

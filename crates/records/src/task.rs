@@ -28,6 +28,8 @@ pub struct TaskRecord {
     pub progress: Option<String>,
     /// Number of its last step; 0 before the first.
     pub last_step: u32,
+    /// When it was accepted.
+    pub submitted_at: Time,
     /// When it is due, whatever its inbox holds.
     pub wake_at: Option<Time>,
     /// W3C trace context of the submission.
@@ -36,7 +38,8 @@ pub struct TaskRecord {
     pub read_at: Time,
     /// What its inbox holds, in order.
     pub inbox: Vec<InboxItem>,
-    /// Set if it waits and may start now; never together with a cancel in the inbox.
+    /// Set if it waits and may start now: no task of its conversation runs, and no older one waits. Never together with a
+    /// cancel in the inbox.
     pub start: Option<StartInfo>,
 }
 

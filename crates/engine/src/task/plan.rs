@@ -9,10 +9,10 @@ mod request;
 mod rows;
 mod transition;
 mod unreadable;
+mod waiting;
 
 use std::collections::VecDeque;
 
-use chrono::TimeDelta;
 use redial_proto::{AgentSpec, CallId, TaskId, TaskInput, TaskState, TaskStep};
 use redial_records::{EndedCall, InboxItem, NewCall, StartInfo, TaskOutcome, TaskRecord, TaskStatus, TaskTransition};
 use serde_json::Value;
@@ -26,9 +26,6 @@ use super::{
     step::WantedTurn,
 };
 use crate::{Time, tools::Tools};
-
-/// A task that waits for another one is checked again after this.
-const LOOK_AGAIN: TimeDelta = TimeDelta::seconds(1);
 
 /// What plans depend on besides the records. One serves for any number of tasks.
 pub struct PlanContext<'a> {
@@ -71,9 +68,12 @@ pub struct Paused {
 
 /// Plans what becomes of a task.
 ///
-/// A task that cannot be read ends, and its conversation stays valid. A call that is wanted and cannot run, because its
+/// A task that cannot be read waits for its turn like any other; then it ends, and its conversation stays valid. A call that is wanted and cannot run, because its
 /// tool or model is not registered or its request does not fit, ends before it starts, and the plan continues.
 pub fn plan(mut record: TaskRecord, context: &mut PlanContext<'_>) -> Planning {
+    if waiting::must_wait(&record) {
+        return Planning::Done(Box::new(Planned { transition: waiting::wait(&record), bugs: Vec::new() }));
+    }
     match read(&mut record) {
         Ok((agent, task)) => Plan::Readable(Box::new(Planner::new(record, agent, task))).advance(context),
         Err(why) => Plan::Unreadable { record: Box::new(record), why }.advance(context),
@@ -244,10 +244,7 @@ impl Planner {
         let mut transition = TaskTransition {
             status: match (self.outcome, task.state()) {
                 (Some(outcome), _) => TaskStatus::Ended(outcome),
-                (None, TaskState::Waiting) => {
-                    let again = self.record.read_at + LOOK_AGAIN;
-                    TaskStatus::Waiting { wake_at: self.wake_at.unwrap_or(again) }
-                }
+                (None, TaskState::Waiting) => waiting::status(&self.record),
                 (None, _) => TaskStatus::Running { wake_at: self.wake_at },
             },
             // Maps have text keys only, so this cannot fail.

@@ -3,7 +3,6 @@
 use redial_proto::{TaskCode, TaskId, TaskStep};
 use redial_records::{NewCall, TaskOutcome, TaskStatus, TaskTransition, Time};
 use sqlx::PgConnection;
-use uuid::Uuid;
 
 use super::{
     messages,
@@ -29,7 +28,6 @@ pub(super) async fn write(db: &mut PgConnection, commit: &Commit<'_>) -> Result<
     write_steps(db, commit).await?;
     write_calls(db, commit).await?;
     let next = write_tasks(db, commit).await?;
-    hold(db, &commit.unplanned.held).await?;
     delete_received(db, &commit.unplanned.received).await?;
     Ok(next)
 }
@@ -121,13 +119,6 @@ const fn wake_at(transition: &TaskTransition) -> Option<Time> {
         TaskStatus::Running { wake_at } => wake_at,
         TaskStatus::Ended(_) => None,
     }
-}
-
-async fn hold(db: &mut PgConnection, tasks: &[Uuid]) -> Result<(), sqlx::Error> {
-    if tasks.is_empty() {
-        return Ok(());
-    }
-    sqlx::query_file!("sql/hold_tasks.sql", tasks).execute(db).await.map(|_| ())
 }
 
 async fn delete_received(db: &mut PgConnection, received: &[i64]) -> Result<(), sqlx::Error> {

@@ -66,7 +66,7 @@ impl LockedTasks {
         Self { transaction, now, records, tasks, unplanned: Unplanned::default() }
     }
 
-    /// Sorts the locked tasks: those to plan for, those that stay waiting, those that ended.
+    /// Sorts the locked tasks: those to plan for, and those that ended.
     async fn fill(&mut self, rows: Vec<TaskRecord>, received: Vec<inbox::Received>) -> Result<(), sqlx::Error> {
         let mut by_task = HashMap::<TaskId, (Vec<i64>, Vec<InboxItem>)>::new();
         for one in received {
@@ -97,9 +97,6 @@ impl LockedTasks {
             if record.inbox.iter().any(|item| matches!(item, InboxItem::Start)) {
                 self.unplanned.skipped.push(record.id.0);
             }
-            self.unplanned.received.extend(received);
-        } else if wants_to_start(&record) && record.start.is_none() {
-            self.unplanned.held.push(record.id.0);
             self.unplanned.received.extend(received);
         } else {
             let (tenant, conversation) = (record.tenant.clone(), record.conversation.clone());

@@ -10,13 +10,11 @@ pub(super) struct TaskWrite<'a> {
     pub(super) conversation: &'a str,
 }
 
-/// What is to be written about tasks without a plan.
+/// What is to be written besides transitions.
 #[derive(Debug, Default)]
 pub(super) struct Unplanned {
     /// Items of inboxes that are done.
     pub(super) received: Vec<i64>,
-    /// Tasks that stay waiting, because others come first.
-    pub(super) held: Vec<Uuid>,
     /// Ended tasks with a start in their inbox: the next task starts instead.
     pub(super) skipped: Vec<Uuid>,
 }

@@ -6,7 +6,9 @@ use redial_proto::{
     CallId, Language, Message, Role, StoredMessage, TaskCode, TaskDecision, TaskId, TaskInput, TaskState, TaskStep,
     ToolEffect, Usage,
 };
-use redial_records::{NewCall, NewTask, TaskCall, TaskOutcome, TaskRecord, TaskStatus, TaskTransition, Time};
+use redial_records::{
+    InboxItem, NewCall, NewTask, TaskCall, TaskOutcome, TaskRecord, TaskStatus, TaskTransition, Time,
+};
 use redial_store::{Purpose, Store, StoreConfig, StoreError, SubmittedTask, admin};
 use redial_testkit::{Servers, until};
 use sqlx::{PgPool, postgres::PgPoolOptions};
@@ -141,7 +143,8 @@ impl Advanced {
     }
 }
 
-/// Locks tasks, plans them by a closure, and commits; plans again after a failure that passes by itself.
+/// Locks tasks, plans them by a closure, and commits; plans again after a failure that passes by itself. Tasks that must
+/// wait are not planned by the closure, and are not among what was committed.
 pub(crate) async fn advance(
     store: &Store,
     tasks: &[TaskId],
@@ -168,11 +171,29 @@ async fn advance_once(
     let mut conversations = locked.conversations(store, &ids).await?;
     let with_messages = |record: TaskRecord| {
         let messages = conversations.remove(&record.id).unwrap();
-        plan(Locked { record, messages })
+        Locked { record, messages }
     };
-    let transitions: Vec<TaskTransition> = records.into_iter().filter_map(with_messages).collect();
-    let next = locked.commit(store, &transitions.iter().collect::<Vec<_>>(), CHECK_AFTER_MS).await?;
+    let (waiting, plannable): (Vec<Locked>, Vec<Locked>) = records.into_iter().map(with_messages).partition(must_wait);
+    let waiting: Vec<TaskTransition> = waiting.iter().map(waits).collect();
+    let transitions: Vec<TaskTransition> = plannable.into_iter().filter_map(plan).collect();
+    let next = locked.commit(store, &transitions.iter().chain(&waiting).collect::<Vec<_>>(), CHECK_AFTER_MS).await?;
     Ok(Advanced { transitions, next })
+}
+
+/// As the engine decides it.
+fn must_wait(task: &Locked) -> bool {
+    let cancelled = task.inbox.iter().any(|item| matches!(item, InboxItem::Cancel));
+    task.state == TaskState::Waiting && task.start.is_none() && !cancelled
+}
+
+/// The transition of a task that must wait.
+fn waits(task: &Locked) -> TaskTransition {
+    TaskTransition {
+        status: TaskStatus::Waiting { wake_at: task.read_at + chrono::TimeDelta::seconds(1) },
+        progress: "null".to_owned(),
+        steps: Vec::new(),
+        ..stepped(task, Vec::new())
+    }
 }
 
 /// For tasks that must not be planned.

@@ -65,7 +65,7 @@ impl World {
 
     // ---- Planning ----
 
-    /// Plans a task; `None` if it must go on waiting or has ended.
+    /// Plans a task; `None` if it has ended.
     fn decide(&mut self, task: usize) -> Option<Decision> {
         let number = task as u8;
         let inbox = &self.tables.inbox;
@@ -73,8 +73,8 @@ impl World {
         let state = self.tables.tasks[task].state;
         let cancelled = items.iter().any(|row| matches!(row.item, InboxItem::Cancel));
         let starts = state == TaskState::Waiting && !cancelled && self.may_start(task);
-        if state.is_terminal() || (state == TaskState::Waiting && !starts && !cancelled) {
-            self.keep_waiting(task, &items);
+        if state.is_terminal() {
+            self.clear_inbox(&items);
             return None;
         }
         let record = self.record(task, &items, starts);
@@ -121,6 +121,7 @@ impl World {
             input: "please".to_owned(),
             progress: row.progress.clone(),
             last_step: row.last_step,
+            submitted_at: time(row.submitted_at),
             wake_at: row.wake_at.map(time),
             traceparent: None,
             read_at: time(self.now),
@@ -175,14 +176,10 @@ impl World {
             || !others.any(|(n, row)| row.state == TaskState::Running || before(n, row))
     }
 
-    /// Clears the inbox of a task that cannot be planned. A waiting task is tried again later; an ended one is not, and
-    /// passes a start that it received on to the next task.
-    fn keep_waiting(&mut self, task: usize, items: &[InboxRow]) {
-        let row = &mut self.tables.tasks[task];
-        let over = row.state.is_terminal();
-        row.wake_at = (!over).then_some(self.now + 1_000);
+    /// Clears the inbox of an ended task, which passes a start that it received on to the next task.
+    fn clear_inbox(&mut self, items: &[InboxRow]) {
         self.tables.inbox.retain(|row| !items.iter().any(|item| item.id == row.id));
-        if over && items.iter().any(|row| matches!(row.item, InboxItem::Start)) {
+        if items.iter().any(|row| matches!(row.item, InboxItem::Start)) {
             self.wake_next();
         }
     }

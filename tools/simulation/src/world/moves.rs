@@ -93,7 +93,7 @@ impl World {
             let now = world.now;
             let row = &mut world.tables.tasks[usize::from(task)];
             if !row.exists {
-                (row.exists, row.progress, row.wake_at) = (true, None, Some(now + 1_000));
+                (row.exists, row.progress, row.submitted_at, row.wake_at) = (true, None, now, Some(now + 1_000));
                 world.tables.add_to_inbox(task, InboxItem::Start);
             }
         });

@@ -76,6 +76,7 @@ impl World {
                 state: TaskState::Waiting,
                 progress: None,
                 last_step: 0,
+                submitted_at: 0,
                 wake_at: None,
             });
         }

@@ -132,6 +132,7 @@ pub(crate) struct TaskRow {
     pub(crate) state: TaskState,
     pub(crate) progress: Option<String>,
     pub(crate) last_step: u32,
+    pub(crate) submitted_at: Ms,
     pub(crate) wake_at: Option<Ms>,
 }
 
