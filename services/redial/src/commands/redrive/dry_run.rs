@@ -2,13 +2,14 @@
 
 use std::{collections::BTreeMap, process::ExitCode};
 
+use redial_engine::call::may_redrive;
 use redial_proto::{ApiError, CallId, Code};
 use redial_store::{
     Store,
     audit::{CallAudit, CallLine},
 };
 
-use super::select::{Selection, can_run_again, matching};
+use super::select::{Selection, matching};
 use crate::{connect, exit, output, settings::Settings};
 
 const HEAD: [&str; 4] = ["tool", "state", "class", "calls"];
@@ -63,7 +64,7 @@ fn redrivable(call: CallId, record: Option<&CallAudit>) -> Result<&CallLine, Obs
     let rejected = |code, message: String| Obstacle::Rejected(ApiError::new(code, message));
     let record = record.ok_or_else(|| rejected(Code::CallNotFound, format!("no call {call} is on record")))?;
     let state = &record.line.state;
-    if !state.parse().is_ok_and(can_run_again) {
+    if !state.parse().is_ok_and(|state| may_redrive(state).is_ok()) {
         let message = format!("the call is {state}; allowed: failed, cancelled, unknown");
         return Err(rejected(Code::WrongState, message));
     }

@@ -1,5 +1,6 @@
 //! Which calls to redrive.
 
+use redial_engine::call::may_redrive;
 use redial_proto::{ApiError, CallId, CallState, Code};
 use redial_store::{
     Store,
@@ -43,17 +44,12 @@ impl Selection {
         }
         let states = match filter.state {
             None => vec![CallState::Failed, CallState::Cancelled],
-            Some(state) if can_run_again(state) => vec![state],
+            Some(state) if may_redrive(state).is_ok() => vec![state],
             Some(other) => return wrong(&format!("--state is {other}; allowed: failed, cancelled, unknown")),
         };
         let of_state = |state| Filter { state: Some(state), ..filter.clone() };
         Ok(Self::Filtered(states.into_iter().map(of_state).collect()))
     }
-}
-
-/// The same rule as the dispatcher's, checked before the calls are read.
-pub(super) const fn can_run_again(state: CallState) -> bool {
-    matches!(state, CallState::Failed | CallState::Cancelled | CallState::Unknown)
 }
 
 fn is_set(filter: &Filter) -> bool {
@@ -117,7 +113,8 @@ mod tests {
         assert_eq!(states(Some(CallState::Unknown)), [CallState::Unknown]);
         for state in CallState::ALL {
             let accepted = Selection::new(vec![], of_state(Some(state))).is_ok();
-            assert_eq!(accepted, can_run_again(state), "{state}");
+            let wanted = matches!(state, CallState::Failed | CallState::Cancelled | CallState::Unknown);
+            assert_eq!(accepted, wanted, "{state}");
         }
     }
 }
