@@ -1,15 +1,10 @@
 //! Turns the validator's errors into field errors that a model or a person can act on.
 
 use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
-use redial_proto::{FieldError, Language, Repair, RepairKind};
+use redial_proto::{FieldError, Language, Repair, RepairKind, limits::MAX_DETAILS};
 use serde_json::{Map, Value};
 
-use crate::{
-    describe, hints,
-    language::pick,
-    pointer,
-    refusal::{MAX_DETAILS, quoted},
-};
+use crate::{describe, hints, language::pick, pointer, refusal::quoted};
 
 type Error<'e> = ValidationError<'e>;
 

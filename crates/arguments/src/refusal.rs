@@ -5,8 +5,6 @@ use serde_json::Value;
 
 use crate::language::{line, pick};
 
-/// Field errors that a refusal lists; the message says how many more there were.
-pub(crate) const MAX_DETAILS: usize = 100;
 /// Longest quotation of a value in an error, in bytes.
 const MAX_SENT: usize = 300;
 
@@ -19,7 +17,8 @@ pub struct Refusal {
     pub class: ErrorClass,
     /// The whole refusal in one line; at most [`limits::MAX_ERROR_MESSAGE`] bytes.
     pub message: String,
-    /// Every field error, at most 100; only for invalid arguments.
+    /// Every field error, at most [`limits::MAX_DETAILS`], the message says how many more there were; only for invalid
+    /// arguments.
     pub details: Vec<FieldError>,
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use redial_arguments::{Refusal, Repairs};
+use redial_arguments::{Refusal, Repairs, Resolved};
 use redial_proto::{
     ApiError, CallId, Code, ErrorClass, Failure, Submission, ToolEffect, ToolSpec, limits,
     tool::{check_timeout, default_pool},
@@ -11,7 +11,10 @@ use redial_records::NewCall;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::{fingerprint::fingerprint, tools::Tools};
+use crate::{
+    fingerprint::{fingerprint, with_sorted_keys},
+    tools::Tools,
+};
 
 /// Turns a submission into a call to write, under this id. A call of an unknown tool or with arguments that break the schema is
 /// written too, as refused: that a model asked for it is part of the audit. An error means that nothing is written.
@@ -22,16 +25,11 @@ pub fn accept(
     traceparent: Option<String>,
 ) -> Result<NewCall, ApiError> {
     check_fields(&submission)?;
-    let tool = tools.get(&submission.tool);
-    let sent = submission.arguments.get();
-    let resolved = match tool {
-        None => Err(unknown_tool(&submission.tool, tools)),
-        Some(tool) => tool.schema.resolve(sent, repairs(tool.spec.repairs)).map_err(refusal),
-    };
-    let (arguments, repairs, refusal) = match resolved {
+    let (arguments, repairs, refusal) = match resolve(&submission, tools) {
         Ok(resolved) => (resolved.arguments.into_owned(), resolved.repairs, None),
-        Err(refusal) => (sent.to_owned(), Vec::new(), Some(refusal)),
+        Err(refusal) => (submission.arguments.get().to_owned(), Vec::new(), Some(refusal)),
     };
+    let tool = tools.get(&submission.tool);
     let spec = tool.map_or_else(|| unknown_spec(&submission.tool), |tool| tool.spec.clone());
     let policy = spec.retry.with(&submission.retry.unwrap_or_default());
     // A refused call does not hold its key: the corrected submission may use it.
@@ -56,6 +54,14 @@ pub fn accept(
         redrive_of: None,
         task: None,
     })
+}
+
+/// The arguments as the tool gets them; or why the call is refused.
+fn resolve<'a>(submission: &'a Submission, tools: &Tools) -> Result<Resolved<'a>, Failure> {
+    let Some(tool) = tools.get(&submission.tool) else {
+        return Err(unknown_tool(&submission.tool, tools));
+    };
+    tool.schema.resolve(submission.arguments.get(), repairs(tool.spec.repairs)).map_err(refusal)
 }
 
 /// Whether a tool takes repaired arguments.
@@ -131,7 +137,7 @@ pub fn unknown_spec(name: &str) -> ToolSpec {
 /// Distinguishes a repeated submission from another one under the same key: everything that shapes the call, with the
 /// keys of objects in order, so that a client may write the same arguments in another order.
 fn content_of(submission: &Submission) -> Uuid {
-    let arguments = serde_json::from_str::<Value>(submission.arguments.get()).map(sorted);
+    let arguments = serde_json::from_str::<Value>(submission.arguments.get()).map(with_sorted_keys);
     let content = serde_json::json!([
         submission.tool,
         arguments.unwrap_or_else(|_| submission.arguments.get().into()),
@@ -140,16 +146,4 @@ fn content_of(submission: &Submission) -> Uuid {
         submission.retry,
     ]);
     fingerprint(&content)
-}
-
-fn sorted(value: Value) -> Value {
-    match value {
-        Value::Array(items) => items.into_iter().map(sorted).collect(),
-        Value::Object(fields) => {
-            let mut fields: Vec<_> = fields.into_iter().map(|(key, value)| (key, sorted(value))).collect();
-            fields.sort_by(|a, b| a.0.cmp(&b.0));
-            Value::Object(fields.into_iter().collect())
-        }
-        other => other,
-    }
 }

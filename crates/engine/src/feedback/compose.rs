@@ -11,7 +11,7 @@ use super::{
 };
 
 /// Broken rules that are shown.
-const MAX_DETAILS: usize = 50;
+const MAX_SHOWN_DETAILS: usize = 50;
 /// Bytes of one text in them.
 const MAX_TEXT: usize = 1000;
 
@@ -79,7 +79,7 @@ pub fn failed_call_of(
         status: "error",
         class: failure.class,
         message: &message,
-        details: failure.details.iter().take(MAX_DETAILS).map(|detail| shown(detail, &known)).collect(),
+        details: failure.details.iter().take(MAX_SHOWN_DETAILS).map(|detail| shown(detail, &known)).collect(),
         corrections_left,
         guidance: words.say(guidance, &values),
     };

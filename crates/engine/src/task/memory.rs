@@ -9,7 +9,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::turn_call::TurnCall;
-use crate::{Time, feedback::Repeated};
+use crate::{Time, feedback::Repeated, fingerprint::with_sorted_keys};
 
 /// How long the failure of a call is remembered.
 const FAILURES_LAST: TimeDelta = TimeDelta::hours(1);
@@ -218,19 +218,8 @@ fn signature(failure: &Failure) -> String {
 /// Fingerprint of arguments: the same for the same JSON, whatever its white space and the order of its keys.
 pub(super) fn canonical_key(arguments: &str) -> String {
     match serde_json::from_str::<Value>(arguments) {
-        Ok(value) => hash(&sorted(value).to_string()),
+        Ok(value) => hash(&with_sorted_keys(value).to_string()),
         Err(_) => hash(arguments.trim()),
-    }
-}
-
-fn sorted(value: Value) -> Value {
-    match value {
-        Value::Array(items) => items.into_iter().map(sorted).collect(),
-        Value::Object(fields) => {
-            let fields: BTreeMap<_, _> = fields.into_iter().map(|(key, value)| (key, sorted(value))).collect();
-            fields.into_iter().collect()
-        }
-        other => other,
     }
 }
 

@@ -125,7 +125,7 @@ fn within_limits(outcome: Outcome) -> Outcome {
         ),
         Outcome::Failure(mut failure) => {
             failure.message = limits::shorten(&failure.message, limits::MAX_ERROR_MESSAGE);
-            failure.details.truncate(100);
+            failure.details.truncate(limits::MAX_DETAILS);
             Outcome::Failure(failure)
         }
         fits @ Outcome::Success(_) => fits,
