@@ -4,7 +4,7 @@ use redial_proto::{CallId, ErrorClass, Failure, Message, Role, TaskCode, TaskDec
 
 use super::{
     event::{Proposed, Verdict},
-    memory::{self, canonical_key},
+    memory::{self, FailedCall, canonical_key},
     state::{Calling, Phase},
     step::{StepBuilder, WantedCall, failed},
     turn_call::{Arguments, Status, TurnCall},
@@ -195,7 +195,7 @@ impl StepBuilder<'_> {
             Ok(output) if answer.ran => memory.succeeded(call, output, turn),
             Err(failure) if memory::is_memorable(failure) => {
                 let error = memory::in_words(feedback::message(words, &call.tool, failure), failure);
-                memory.failed(call, failure, error, (turn, now));
+                memory.failed(call, FailedCall { failure, error, turn, now });
             }
             _ => {}
         }

@@ -35,30 +35,33 @@ pub(super) struct TaskRun {
 /// Results of earlier calls that have to be read first, by the ids of their calls in the conversation.
 pub(super) type MissingResults = Vec<String>;
 
+/// What is still to happen to a task.
+#[derive(Debug)]
+pub(super) struct PendingInput {
+    pub(super) input: TaskInput,
+    /// The call whose end it is, if it is one.
+    pub(super) ended: Option<EndedCall>,
+}
+
 impl TaskRun {
-    /// Lets an input happen to the task. `ended` is the call whose end it is, if it is one. Nothing happened if results
-    /// are missing.
+    /// Lets an input happen to the task. Nothing happened if results are missing.
     pub(super) fn apply(
         &mut self,
-        (input, ended): (&TaskInput, Option<&EndedCall>),
+        pending: &PendingInput,
         resolver: &mut Resolver<'_>,
         now: Time,
         new_id: &mut dyn FnMut() -> CallId,
     ) -> Result<Step, MissingResults> {
-        let event = self.event(input, ended, resolver)?;
+        let event = self.event(pending, resolver)?;
         let context = StepContext { agent: &self.agent, language: self.language, now, new_id };
         let step = step(&mut self.task, event, context);
         self.conversation.write(self.id, now, &step.messages);
         Ok(step)
     }
 
-    fn event(
-        &self,
-        input: &TaskInput,
-        ended: Option<&EndedCall>,
-        resolver: &mut Resolver<'_>,
-    ) -> Result<Event, MissingResults> {
-        Ok(match input {
+    fn event(&self, pending: &PendingInput, resolver: &mut Resolver<'_>) -> Result<Event, MissingResults> {
+        let ended = pending.ended.as_ref();
+        Ok(match &pending.input {
             TaskInput::Started { first_seq, system, carried } => Event::Started {
                 input: self.input.clone(),
                 first_seq: *first_seq,

@@ -74,6 +74,16 @@ struct Same {
     times: u32,
 }
 
+/// How and when a call failed.
+pub(super) struct FailedCall<'a> {
+    pub(super) failure: &'a Failure,
+    /// Its text for the model.
+    pub(super) error: String,
+    /// The turn of the current task.
+    pub(super) turn: u32,
+    pub(super) now: Time,
+}
+
 impl Memory {
     /// Another task of the conversation begins: the user may want the same calls again. Failures stay.
     pub(super) fn new_task(&mut self) {
@@ -127,8 +137,7 @@ impl Memory {
         }
     }
 
-    /// `error` is its text for the model.
-    pub(super) fn failed(&mut self, call: &TurnCall, failure: &Failure, error: String, (turn, now): (u32, Time)) {
+    pub(super) fn failed(&mut self, call: &TurnCall, FailedCall { failure, error, turn, now }: FailedCall<'_>) {
         if call.polling {
             return;
         }

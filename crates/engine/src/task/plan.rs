@@ -21,7 +21,7 @@ pub use self::needs::{Known, Needs};
 
 use self::transition::{effects, nothing};
 use super::{
-    inputs::{Conversation, Resolver, TaskRun},
+    inputs::{Conversation, PendingInput, Resolver, TaskRun},
     state::Task,
     step::WantedTurn,
 };
@@ -151,7 +151,7 @@ struct Planner {
     record: TaskRecord,
     run: TaskRun,
     /// What is still to happen to the task, in order.
-    inputs: VecDeque<(TaskInput, Option<EndedCall>)>,
+    inputs: VecDeque<PendingInput>,
     /// A model turn that is wanted, and whose request is not made yet.
     turn: Option<WantedTurn>,
     /// What is planned so far. Its status, summary, and effects follow at the end.
@@ -194,22 +194,18 @@ impl Planner {
                 self.turn = None;
                 self.write(vec![call]);
             }
-            let Some((input, ended)) = self.inputs.pop_front() else { return Ok(()) };
-            if let Err(missing) = self.take(&input, ended.as_ref(), context) {
-                self.inputs.push_front((input, ended));
+            let Some(pending) = self.inputs.pop_front() else { return Ok(()) };
+            if let Err(missing) = self.take(&pending, context) {
+                self.inputs.push_front(pending);
                 return Err(Needs::Results(missing));
             }
         }
     }
 
-    fn take(
-        &mut self,
-        input: &TaskInput,
-        ended: Option<&EndedCall>,
-        context: &mut PlanContext<'_>,
-    ) -> Result<(), Vec<String>> {
+    fn take(&mut self, pending: &PendingInput, context: &mut PlanContext<'_>) -> Result<(), Vec<String>> {
         let now = self.record.read_at;
-        let step = self.run.apply((input, ended), &mut context.resolver, now, context.new_id)?;
+        let step = self.run.apply(pending, &mut context.resolver, now, context.new_id)?;
+        let input = &pending.input;
         self.bugs.extend(context.resolver.take_bugs());
         let transition = &mut self.transition;
         // A wake that only asks again is not a step.
@@ -234,7 +230,7 @@ impl Planner {
     /// Adds wanted calls. Those that cannot run have ended before they began.
     fn write(&mut self, wanted: Vec<NewCall>) {
         for ended in wanted.iter().rev().filter_map(rows::ended) {
-            self.inputs.push_front((end_of(&ended), Some(ended)));
+            self.inputs.push_front(end_of(ended));
         }
         self.transition.calls.extend(wanted);
     }
@@ -261,14 +257,14 @@ impl Planner {
 }
 
 /// What is to happen to a task, in order, with the calls that ended.
-fn inputs(record: &mut TaskRecord, agent: &AgentSpec) -> VecDeque<(TaskInput, Option<EndedCall>)> {
+fn inputs(record: &mut TaskRecord, agent: &AgentSpec) -> VecDeque<PendingInput> {
     let mut inputs = VecDeque::new();
     if let Some(start) = &record.start {
-        inputs.push_back((started(start, agent), None));
+        inputs.push_back(PendingInput { input: started(start, agent), ended: None });
     }
     inputs.extend(std::mem::take(&mut record.inbox).into_iter().filter_map(input));
     if record.state == TaskState::Running && record.wake_at.is_some_and(|at| at <= record.read_at) {
-        inputs.push_back((TaskInput::Woken, None));
+        inputs.push_back(PendingInput { input: TaskInput::Woken, ended: None });
     }
     inputs
 }
@@ -282,19 +278,23 @@ fn started(start: &StartInfo, agent: &AgentSpec) -> TaskInput {
 }
 
 /// `None` for a start: whether the task may start is decided elsewhere, and is in its record.
-fn input(item: InboxItem) -> Option<(TaskInput, Option<EndedCall>)> {
+fn input(item: InboxItem) -> Option<PendingInput> {
     let input = match item {
         InboxItem::Start => return None,
         InboxItem::Cancel => TaskInput::CancelRequested,
-        InboxItem::Ended(ended) => return Some((end_of(&ended), Some(ended))),
+        InboxItem::Ended(ended) => return Some(end_of(ended)),
         InboxItem::Retrying { call, turn, call_index, tool, attempt, class, message, next_at } => {
             TaskInput::Retrying { turn, call_index, call, tool, attempt, class, message, next_at }
         }
     };
-    Some((input, None))
+    Some(PendingInput { input, ended: None })
 }
 
-fn end_of(ended: &EndedCall) -> TaskInput {
-    let &EndedCall { turn, call_index, call, .. } = ended;
-    if call_index == 0 { TaskInput::TurnEnded { turn, call } } else { TaskInput::CallEnded { turn, call_index, call } }
+fn end_of(ended: EndedCall) -> PendingInput {
+    let EndedCall { turn, call_index, call, .. } = ended;
+    let input = match call_index {
+        0 => TaskInput::TurnEnded { turn, call },
+        _ => TaskInput::CallEnded { turn, call_index, call },
+    };
+    PendingInput { input, ended: Some(ended) }
 }

@@ -8,7 +8,7 @@ use redial_records::EndedCall;
 use uuid::Uuid;
 
 use super::{
-    inputs::{Conversation, Resolver, TaskRun},
+    inputs::{Conversation, PendingInput, Resolver, TaskRun},
     state::Task,
 };
 use crate::tools::Tools;
@@ -81,10 +81,11 @@ pub fn replay(recorded: &Recorded<'_>) -> Vec<Difference> {
     let mut resolver = Resolver::new(&tools);
     let mut differences = Vec::new();
     for step in recorded.steps {
-        let ended = call_of(&step.input).and_then(|call| calls.get(&call).copied());
+        let ended = call_of(&step.input).and_then(|call| calls.get(&call).copied().cloned());
+        let pending = PendingInput { input: step.input.clone(), ended };
         // Decisions and messages do not hold the ids of calls, so any will do. The conversation is complete, so that no
         // result is missing.
-        let replayed = run.apply((&step.input, ended), &mut resolver, step.at, &mut || CallId(Uuid::nil()));
+        let replayed = run.apply(&pending, &mut resolver, step.at, &mut || CallId(Uuid::nil()));
         let again = replayed.unwrap_or_default();
         compare_decisions(step, &again.decisions, &mut differences);
         for (seq, message) in again.messages {
