@@ -119,7 +119,7 @@ pub struct Redrive {
 }
 
 /// The position of a call in a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct TaskCall {
     /// The task.
     pub task: TaskId,

@@ -12,7 +12,8 @@ impl CallAudit {
         let (line, of) = (&self.line, self.task?);
         let state = line.state.parse().ok().filter(|state: &CallState| state.is_terminal())?;
         let last = self.attempts_made.last();
-        let output = last.filter(|_| state == CallState::Succeeded).and_then(|last| last.output.as_ref());
+        let succeeded = last.filter(|last| state == CallState::Succeeded && last.outcome == "succeeded");
+        let output = succeeded.and_then(|last| last.output.as_ref());
         let text = |json: &RawValue| json.get().to_owned();
         Some(EndedCall {
             call: CallId(line.call),

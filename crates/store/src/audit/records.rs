@@ -1,6 +1,7 @@
 //! What people's questions are answered with. The field names are those of `--json`.
 
 use redial_proto::{CallId, CallState, ErrorClass, TaskId, TaskState};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
@@ -47,7 +48,7 @@ pub struct TaskFilter {
 }
 
 /// A line of the history.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CallLine {
     /// Its id.
     pub call: Uuid,
@@ -76,7 +77,7 @@ pub struct CallLine {
 }
 
 /// One call with its attempts.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CallAudit {
     /// The line of the history.
     #[serde(flatten)]
@@ -113,7 +114,7 @@ pub struct CallAudit {
 }
 
 /// One attempt.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AttemptRecord {
     /// From 1.
     pub attempt: i32,
@@ -135,12 +136,18 @@ pub struct AttemptRecord {
     pub retry_at: Option<Time>,
     /// Broken rules.
     pub details: Option<Box<RawValue>>,
-    /// The tool's result.
+    /// The tool's result, which may be `null`. JSON writes no result the same way, so an attempt that was read from JSON
+    /// always has one: only [`Self::outcome`] says whether it counts.
+    #[serde(default, deserialize_with = "present")]
     pub output: Option<Box<RawValue>>,
 }
 
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
+    Box::<RawValue>::deserialize(deserializer).map(Some)
+}
+
 /// A report that arrived too late to count.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LateRecord {
     /// Of which attempt.
     pub attempt: i32,
@@ -153,7 +160,7 @@ pub struct LateRecord {
 }
 
 /// A tool of the registry.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct ToolRecord {
     /// Its name.
     pub name: String,
@@ -168,7 +175,7 @@ pub struct ToolRecord {
 }
 
 /// A worker.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct WorkerRecord {
     /// Its id.
     pub id: String,
@@ -191,7 +198,7 @@ pub struct WorkerRecord {
 }
 
 /// A dead letter: a message that could not be processed.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct DeadLetterRecord {
     /// Its number.
     pub id: i64,

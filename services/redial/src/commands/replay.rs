@@ -4,13 +4,10 @@
 use std::{fs, path::Path, process::ExitCode};
 
 use redial_engine::task::{Difference, Recorded, replay};
-use redial_proto::{
-    AgentSpec, ApiError, CallId, CallState, Code, ErrorClass, Failure, FieldError, Language, StoredMessage, TaskId,
-    TaskStep,
-};
-use redial_records::EndedCall;
+use redial_proto::{AgentSpec, ApiError, Code, Language, StoredMessage, TaskId, TaskStep};
+use redial_store::audit::CallAudit;
 use serde::Deserialize;
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, json};
 
 use crate::{cli::ReplayArgs, connect, exit, output, settings::Settings, task_audit::TaskAudit};
 
@@ -59,72 +56,14 @@ struct Saved {
     messages: Vec<StoredMessage>,
     #[serde(default)]
     earlier: Vec<StoredMessage>,
-    calls: Vec<SavedCall>,
-}
-
-#[derive(Debug, Deserialize)]
-struct SavedCall {
-    call: CallId,
-    turn: u32,
-    call_index: u32,
-    state: CallState,
-    class: Option<ErrorClass>,
-    message: Option<String>,
-    details: Option<Box<RawValue>>,
-    arguments: Box<RawValue>,
-    attempts_made: Vec<SavedAttempt>,
-}
-
-#[derive(Debug, Deserialize)]
-struct SavedAttempt {
-    class: Option<ErrorClass>,
-    details: Option<Box<RawValue>>,
-    #[serde(default, deserialize_with = "present")]
-    output: Option<Box<RawValue>>,
-    outcome: String,
-}
-
-/// A tool's result may be `null`, which differs from no result.
-fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
-    Box::<RawValue>::deserialize(deserializer).map(Some)
-}
-
-impl SavedCall {
-    /// The call as the dispatcher read it, if it has ended.
-    fn ended(&self) -> Option<EndedCall> {
-        if !self.state.is_terminal() {
-            return None;
-        }
-        let text = |json: &RawValue| json.get().to_owned();
-        let last = self.attempts_made.last();
-        let of_attempt = last.filter(|last| last.class == self.class).and_then(|last| last.details.as_deref());
-        let output = last.filter(|last| self.state == CallState::Succeeded && last.outcome == "succeeded");
-        Some(EndedCall {
-            call: self.call,
-            turn: self.turn,
-            call_index: self.call_index,
-            state: self.state,
-            failure: self.class.map(|class| Failure {
-                details: details(self.details.as_deref().or(of_attempt)),
-                effect_possible: self.state == CallState::Unknown,
-                ..Failure::new(class, self.message.clone().unwrap_or_default())
-            }),
-            output: output.and_then(|last| last.output.as_deref()).map(text),
-            arguments: (self.call_index == 0).then(|| text(&self.arguments)),
-        })
-    }
-}
-
-/// Broken rules. What cannot be read is left out, as a dispatcher does.
-fn details(json: Option<&RawValue>) -> Vec<FieldError> {
-    json.and_then(|json| serde_json::from_str(json.get()).ok()).unwrap_or_default()
+    calls: Vec<CallAudit>,
 }
 
 impl Saved {
     fn replay(&self) -> Vec<Difference> {
         let mut messages = [self.earlier.as_slice(), self.messages.as_slice()].concat();
         messages.sort_by_key(|message| message.seq);
-        let calls: Vec<_> = self.calls.iter().filter_map(SavedCall::ended).collect();
+        let calls: Vec<_> = self.calls.iter().filter_map(CallAudit::ended).collect();
         replay(&Recorded {
             task: self.task,
             spec: &self.spec,
@@ -212,18 +151,8 @@ mod tests {
     #[test]
     fn a_call_counts_once_it_has_ended() {
         let saved = changed(|record| {
-            let call = |n: usize, field: &str, value: Value| (n, field.to_owned(), value);
-            let edits = [
-                call(0, "state", "running".into()),
-                call(
-                    1,
-                    "attempts_made",
-                    json!([{"outcome": "succeeded", "class": null, "details": null, "output": null}]),
-                ),
-            ];
-            for (n, field, value) in edits {
-                record["calls"][n][field] = value;
-            }
+            record["calls"][0]["state"] = "running".into();
+            record["calls"][1]["attempts_made"][0]["output"] = Value::Null;
         });
         assert!(saved.calls[0].ended().is_none());
         let tool = saved.calls[1].ended().unwrap();
@@ -234,20 +163,18 @@ mod tests {
     #[test]
     fn field_errors_of_the_last_attempt_are_those_of_the_call() {
         let failed = |class: &str| {
-            changed(|record| {
+            let saved = changed(|record| {
                 let call = &mut record["calls"][1];
                 (call["state"], call["class"]) = ("failed".into(), "invalid_arguments".into());
-                let details = json!([{"path": "/a", "rule": "type", "allowed": "b"}]);
-                call["attempts_made"] = json!([{"outcome": "failed", "class": class, "details": details}]);
-            })
-            .calls[1]
-                .ended()
-                .unwrap()
+                let attempt = &mut call["attempts_made"][0];
+                (attempt["outcome"], attempt["class"]) = ("failed".into(), class.into());
+                attempt["details"] = json!([{"path": "/a", "rule": "type", "allowed": "b"}]);
+            });
+            let call = saved.calls[1].ended().unwrap();
+            (call.failure.unwrap().details.len(), call.output)
         };
-        let details = |call: &EndedCall| call.failure.as_ref().unwrap().details.len();
-        assert_eq!(details(&failed("invalid_arguments")), 1);
-        let other = failed("lost");
-        assert_eq!((details(&other), other.output), (0, None));
+        assert_eq!(failed("invalid_arguments"), (1, None));
+        assert_eq!(failed("lost"), (0, None));
     }
 
     #[test]
