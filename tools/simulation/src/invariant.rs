@@ -41,6 +41,8 @@ pub enum Invariant {
     OneAnswerPerCall,
     /// Tasks of one conversation run one after the other, in the order in which they were submitted.
     OneTaskAtATime,
+    /// A task that is replayed with its whole conversation decides the same again.
+    ReplayAgrees,
 }
 
 /// An invariant that does not hold.

@@ -117,8 +117,8 @@ impl World {
             conversation: String::new(),
             state: row.state,
             language: Language::En,
-            spec: self.agents[usize::from(self.setup.seed >> 63 == 1)].clone(),
-            input: "please".to_owned(),
+            spec: self.agent().to_owned(),
+            input: invent::INPUT.to_owned(),
             progress: row.progress.clone(),
             last_step: row.last_step,
             submitted_at: time(row.submitted_at),
@@ -128,6 +128,11 @@ impl World {
             inbox: items.iter().map(|row| row.item.clone()).collect(),
             start: starts.then(|| self.start_info(task)),
         }
+    }
+
+    /// The agent of every task, as JSON.
+    pub(super) fn agent(&self) -> &str {
+        &self.agents[usize::from(self.setup.seed >> 63 == 1)]
     }
 
     fn start_info(&self, task: usize) -> StartInfo {
@@ -199,7 +204,7 @@ impl World {
             TaskStatus::Ended(_) => None,
         };
         row.last_step = transition.steps.last().map_or(transition.last_step, |step| step.n);
-        self.tables.steps.extend(transition.steps.iter().map(|step| (decision.task, step.n)));
+        self.tables.steps.extend(transition.steps.iter().map(|step| (decision.task, step.clone())));
         self.tables.inbox.retain(|item| !decision.received.contains(&item.id));
         for call in transition.calls.iter().filter(|call| call.refusal.is_none()) {
             self.write_call(call);

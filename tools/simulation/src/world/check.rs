@@ -1,9 +1,20 @@
 //! Checks the invariants on the tables after everything has ended.
 
-use redial_proto::{CallState, ErrorClass, Role, StoredMessage};
+use redial_engine::task::{Difference, Recorded, replay};
+use redial_proto::{CallState, ErrorClass, Language, Role, StoredMessage};
 
-use super::{ids::CallNo, ledger::Execution, messages::Job, state::World, tables::AttemptRow};
-use crate::Invariant;
+use super::{
+    ids::{CallNo, task_id},
+    invent,
+    ledger::Execution,
+    messages::Job,
+    state::World,
+    tables::{AttemptRow, CallRow},
+};
+use crate::{Invariant, random::mix};
+
+/// The tasks of one history in so many are replayed: a run that replays all takes nearly twice as long.
+const REPLAYED: u64 = 4;
 
 impl World {
     pub(super) fn check(&mut self) {
@@ -18,8 +29,12 @@ impl World {
         }
         self.check_effects();
         if self.setup.tasks > 0 {
+            self.tables.messages.sort_by_key(|stored| stored.seq);
             self.check_steps();
             self.check_messages();
+            if mix(self.setup.seed).is_multiple_of(REPLAYED) {
+                self.check_replays();
+            }
         }
     }
 
@@ -108,7 +123,8 @@ impl World {
 
     fn check_steps(&mut self) {
         for task in 0..self.tables.tasks.len() {
-            let steps = self.tables.steps.iter().filter(|(owner, _)| usize::from(*owner) == task).map(|(_, n)| *n);
+            let steps =
+                self.tables.steps.iter().filter(|(owner, _)| usize::from(*owner) == task).map(|(_, step)| step.n);
             if !steps.eq(1..=self.tables.tasks[task].last_step) {
                 self.report_violation(Invariant::StepsWithoutGaps, || format!("the steps of task {task} have gaps"));
             }
@@ -116,8 +132,7 @@ impl World {
     }
 
     fn check_messages(&mut self) {
-        let mut messages = std::mem::take(&mut self.tables.messages);
-        messages.sort_by_key(|stored| stored.seq);
+        let messages = std::mem::take(&mut self.tables.messages);
         if let Some((wanted, found)) = (1..).zip(&messages).find(|(wanted, found)| *wanted != found.seq) {
             let found = found.seq;
             self.report_violation(Invariant::MessagesWithoutGaps, || {
@@ -140,5 +155,35 @@ impl World {
         if let Some(id) = open.front() {
             self.report_violation(Invariant::OneAnswerPerCall, || format!("call {id} is not answered"));
         }
+        self.tables.messages = messages;
+    }
+
+    fn check_replays(&mut self) {
+        for task in 0..self.tables.tasks.len() as u8 {
+            if self.violation.is_none()
+                && let Some(difference) = self.replay(task).first()
+            {
+                self.report_violation(Invariant::ReplayAgrees, || format!("task {task}, {difference}"));
+            }
+        }
+    }
+
+    /// The differences between a task on record and its replay.
+    fn replay(&self, task: u8) -> Vec<Difference> {
+        let Ok(spec) = serde_json::from_str(self.agent()) else { return Vec::new() };
+        let steps = self.tables.steps.iter().filter(|(owner, _)| *owner == task).map(|(_, step)| step.clone());
+        let ended = |(call, row): (usize, &CallRow)| {
+            let of = row.task.filter(|of| of.task == task_id(task))?;
+            row.state.is_terminal().then(|| self.ended_call(call as CallNo, of))
+        };
+        replay(&Recorded {
+            task: task_id(task),
+            spec: &spec,
+            language: Language::En,
+            input: invent::INPUT,
+            steps: &steps.collect::<Vec<_>>(),
+            messages: &self.tables.messages,
+            calls: &self.tables.calls.iter().enumerate().filter_map(ended).collect::<Vec<_>>(),
+        })
     }
 }

@@ -12,6 +12,9 @@ use crate::random::Random;
 const TOOLS: [(&str, bool, bool); 4] =
     [("look", false, false), ("watch", true, false), ("move", false, true), ("turn", true, true)];
 
+/// What the user of every task wants.
+pub(super) const INPUT: &str = "please";
+
 /// An agent with small budgets, and one with a fallback model and a very short time budget; as JSON.
 pub(super) fn agents() -> [String; 2] {
     let mut plain = AgentSpec { tools: vec!["*".to_owned()], result_bytes: 256, ..AgentSpec::new("small") };
@@ -54,6 +57,10 @@ pub(super) fn reply(seed: u64) -> String {
         _ => {
             reply.finish = Finish::ToolCalls;
             reply.calls = (0..=random.below(3)).map(|_| proposed(&mut random)).collect();
+            if random.below(8) == 0 {
+                let seq = 2 + random.below(8);
+                reply.calls.extend([0, 10].map(|offset| read_result(seq, offset)));
+            }
         }
     }
     serde_json::to_string(&reply).unwrap_or_default()
@@ -63,12 +70,18 @@ pub(super) fn reply(seed: u64) -> String {
 fn proposed(random: &mut Random) -> ReplyCall {
     let (tool, ..) = TOOLS[random.below(4) as usize];
     let (name, arguments) = match random.below(12) {
-        0 => ("read_result", format!("{{\"call_id\":\"c{}_1\",\"offset\":10}}", 2 + random.below(8))),
+        0 => return read_result(2 + random.below(8), 10),
         1 => (tool, "{\"a\":\"x\"}".to_owned()),
         2 => ("nothing", "{}".to_owned()),
         _ => (tool, format!("{{\"a\":{}}}", random.below(3))),
     };
     ReplyCall { name: name.to_owned(), arguments }
+}
+
+/// A call that reads a part of the result of the first call of an assistant message. `seq`: the message's sequence number.
+fn read_result(seq: u32, offset: u32) -> ReplyCall {
+    let arguments = format!("{{\"call_id\":\"c{seq}_1\",\"offset\":{offset}}}");
+    ReplyCall { name: "read_result".to_owned(), arguments }
 }
 
 /// The output of a tool's call, as JSON: of one call in four it is too long to be shown whole to a model.

@@ -1,6 +1,6 @@
 //! The tables of Postgres. Rows are small and copied where possible, because a run reads millions of them.
 
-use redial_proto::{CallId, CallState, ErrorClass, RetryOverride, StoredMessage, TaskState, ToolEffect};
+use redial_proto::{CallId, CallState, ErrorClass, RetryOverride, StoredMessage, TaskState, TaskStep, ToolEffect};
 use redial_records::{CallFacts, CallRecord, InboxItem, TaskCall, TaskTransition};
 use uuid::Uuid;
 
@@ -157,8 +157,8 @@ pub(crate) struct Tables {
     pub(crate) messages: Vec<StoredMessage>,
     /// The requests to models, as JSON.
     pub(crate) requests: Vec<(CallId, String)>,
-    /// Steps of tasks: the task and the step's number.
-    pub(crate) steps: Vec<(u8, u32)>,
+    /// Steps, each with its task.
+    pub(crate) steps: Vec<(u8, TaskStep)>,
 }
 
 impl Tables {
