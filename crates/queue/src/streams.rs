@@ -147,8 +147,9 @@ impl Queue {
         let wanted = stream(name, subject);
         let info: StreamInfo = match self.api(&format!("STREAM.INFO.{name}"), Vec::new()).await {
             Err(QueueError::Missing { .. }) => {
-                tracing::info!(stream = name, "Creating a stream");
-                self.api(&format!("STREAM.CREATE.{name}"), body(&wanted)?).await
+                let created = self.api(&format!("STREAM.CREATE.{name}"), body(&wanted)?).await?;
+                tracing::info!(stream = name, "Created a stream");
+                Ok(created)
             }
             found => found,
         }?;
@@ -156,7 +157,7 @@ impl Queue {
         Ok(info)
     }
 
-    /// `last`: the stream's last message when it was looked at. A consumer that is beyond it has either delivered newer
+    /// `last`: the stream's last message when it was checked. A consumer that is beyond it has either delivered newer
     /// messages or is ahead of its stream; only then the stream is asked again.
     async fn ensure_consumer(&self, stream: &str, wanted: ConsumerConfig, last: u64) -> Result<(), QueueError> {
         let name = &wanted.durable_name;
@@ -183,9 +184,10 @@ impl Queue {
 
     async fn create_consumer(&self, stream: &str, wanted: &ConsumerConfig) -> Result<ConsumerInfo, QueueError> {
         let name = &wanted.durable_name;
-        tracing::info!(stream, consumer = name, "Creating a consumer");
         let request = serde_json::json!({"stream_name": stream, "config": wanted});
-        self.api(&format!("CONSUMER.DURABLE.CREATE.{stream}.{name}"), body(&request)?).await
+        let created = self.api(&format!("CONSUMER.DURABLE.CREATE.{stream}.{name}"), body(&request)?).await?;
+        tracing::info!(stream, consumer = name, "Created a consumer");
+        Ok(created)
     }
 
     async fn consumer_info(&self, stream: &str, name: &str) -> Result<ConsumerInfo, QueueError> {

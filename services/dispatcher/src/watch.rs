@@ -61,7 +61,7 @@ async fn check(context: &Context, last: &mut LastCheck) -> Result<(), Dispatcher
         last.created = Some(streams.jobs_created);
     } else if last.failed {
         let from = last.succeeded_at.map_or(DateTime::UNIX_EPOCH, |succeeded_at| succeeded_at - MARGIN);
-        wake(context, from, now, "NATS is back").await?;
+        wake(context, from, now, "the check before this one failed").await?;
     }
     last.failed = false;
     last.succeeded_at = Some(now);

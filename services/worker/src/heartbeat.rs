@@ -92,7 +92,10 @@ async fn renew_chunk(state: &WorkerState, jobs: &[JobRef], lease: Duration, fail
 
 fn handle_reply(state: &WorkerState, reply: &HeartbeatReply) {
     for job in &reply.lost {
-        tracing::warn!(call = %job.call, attempt = job.attempt, "Lost a lease");
+        // An attempt that ended while the heartbeat was on its way is not held any more either, but nothing of it is lost.
+        if state.attempts.stop(*job).is_some() {
+            tracing::warn!(call = %job.call, attempt = job.attempt, "Lost a lease; stopped its tool");
+        }
     }
     state.forget(&reply.lost);
     cancel(state, &reply.cancelled);
