@@ -361,7 +361,9 @@ fn a_record_that_cannot_be_read_is_ended_and_its_conversation_stays_valid() {
         breaks(&mut fixture.record);
         let call = MessageCall { id: "c1_1".to_owned(), tool: "look".to_owned(), arguments: "{}".to_owned() };
         let message = Message { calls: vec![call], ..Message::text(Role::Assistant, "") };
-        fixture.messages.push(StoredMessage { seq: 1, task: fixture.record.id, at: NOW, message });
+        let of = |task, seq| StoredMessage { seq, task, at: NOW, message: message.clone() };
+        // The calls of another task that still runs are not this one's to answer.
+        fixture.messages.extend([of(fixture.record.id, 1), of(TaskId::generate(), 3)]);
         let planned = fixture.planned();
         let end = outcome(&planned.transition);
         assert_eq!((end.state, end.code), (TaskState::Failed, TaskCode::Internal));

@@ -9,7 +9,7 @@ use redial_records::{TaskOutcome, TaskRecord, TaskStatus, TaskTransition};
 use super::transition::nothing;
 use crate::feedback::{Words, failed_call};
 
-/// Ends the task. Calls of its last assistant message that have no answer are answered now.
+/// Ends the task. Calls of its own last assistant message that have no answer are answered now.
 pub(super) fn give_up(record: &TaskRecord, conversation: &[StoredMessage], why: &str) -> TaskTransition {
     let outcome = TaskOutcome {
         state: TaskState::Failed,
@@ -26,7 +26,8 @@ pub(super) fn give_up(record: &TaskRecord, conversation: &[StoredMessage], why: 
 
 fn missing_answers(record: &TaskRecord, conversation: &[StoredMessage]) -> Vec<(u32, Message)> {
     let taken: BTreeSet<u32> = conversation.iter().map(|stored| stored.seq).collect();
-    let asks = |stored: &&StoredMessage| !stored.message.calls.is_empty();
+    // Open calls of another task of the conversation are that task's to answer.
+    let asks = |stored: &&StoredMessage| stored.task == record.id && !stored.message.calls.is_empty();
     let Some(last) = conversation.iter().rev().find(asks) else { return Vec::new() };
     let open = (last.seq + 1..).zip(&last.message.calls).filter(|(seq, _)| !taken.contains(seq));
     // Whether the calls did their work is unknown, so the effect is left possible.
