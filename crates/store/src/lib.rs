@@ -2,7 +2,7 @@
 //!
 //! Everything works on batches: one statement for up to a thousand calls. A statement guards the state that it
 //! expects, so that a late or doubled change does nothing. The engine plans transitions, this crate
-//! writes them; only claims, heartbeats and the start of a waiting task are decided by a statement.
+//! writes them; only claims and heartbeats are decided by a statement.
 //!
 //! One verb, one file; for calls [`submit`](Store::submit), [`claim`](Store::claim), [`renew`](Store::renew),
 //! [`load`](Store::load), [`apply`](Store::apply), [`lock_due_calls`](Store::lock_due_calls); for tasks
