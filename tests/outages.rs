@@ -4,15 +4,17 @@
 
 use std::{collections::HashSet, path::PathBuf, time::Duration};
 
-use futures_util::future::join_all;
+use futures_util::{StreamExt, future::join_all, stream::FuturesUnordered};
 use redial_proto::{CallId, CallState, RetryOverride, Submission, ToolEffect};
-use redial_store::{Purpose, Store, StoreConfig};
+use redial_store::{Purpose, Store, StoreConfig, StoreError};
 use redial_testkit::{FaultProxy, Paused, Servers, Side, Stack, ToolEvent, arguments, scripted_tool, unique_path};
 use serde_json::json;
 
 const LONG: Duration = Duration::from_mins(1);
 /// Longer than an outage takes here: workers renew in time.
-const LEASE: Duration = Duration::from_secs(12);
+const LEASE: Duration = Duration::from_secs(30);
+/// Shorter than an outage takes here; long enough for a machine that stops for two seconds now and then.
+const SHORT: Duration = Duration::from_secs(5);
 
 /// A stack whose two servers can be killed, with two dispatchers and two workers.
 async fn stack(lease: Duration) -> Stack {
@@ -189,7 +191,7 @@ async fn hold(stack: &Stack) -> PathBuf {
 /// They release the calls when the servers are back, and the attempts do not count.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_outage_longer_than_the_leases_costs_no_attempt() {
-    let mut stack = stack(Duration::from_secs(2)).await;
+    let mut stack = stack(SHORT).await;
     let gate = hold(&stack).await;
     stack.servers.kill_nats().await;
     stack.ledger.reaches(ToolEvent::Stopped, HELD).await;
@@ -216,15 +218,14 @@ async fn a_paused_queue_costs_no_attempt() {
 }
 
 async fn is_paused(server: impl Fn(&Servers) -> u32) {
-    let lease = Duration::from_secs(2);
-    let stack = stack(lease).await;
+    let stack = stack(SHORT).await;
     let gate = hold(&stack).await;
     // Dispatchers that have just started expire no lease for this time.
-    tokio::time::sleep(redial_queue::LONGEST_RECONNECT + 2 * lease).await;
+    tokio::time::sleep(redial_queue::LONGEST_RECONNECT + 2 * SHORT).await;
     let paused = Paused::new(server(&stack.servers));
     stack.ledger.reaches(ToolEvent::Stopped, HELD).await;
     // Workers stop a little before the lease ends; the leases must also have ended in the tables.
-    tokio::time::sleep(lease / 2).await;
+    tokio::time::sleep(SHORT / 2).await;
     drop(paused);
     std::fs::write(&gate, "").unwrap();
     each_ran_once(stack, HELD).await;
@@ -261,4 +262,32 @@ async fn a_silent_network_costs_no_connection() {
     };
     let (looked, ()) = tokio::join!(looks(), all_wait);
     assert!(looked.iter().all(Result::is_ok), "{looked:?}");
+}
+
+/// After a restart of Postgres all callers need new connections. Opened all at once, on a busy machine none was ready
+/// within its time, and the next round began from nothing: the dispatchers never came back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn few_connections_are_opened_at_once() {
+    let servers = Servers::start().await;
+    redial_store::admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
+    redial_store::admin::migrate(servers.database_url()).await.unwrap();
+    let (proxy, url) = FaultProxy::before(servers.database_url()).await;
+    let store = Store::connect(&StoreConfig { url, connections: 16, purpose: Purpose::Dispatch }).await.unwrap();
+    // No other is ever ready.
+    let before = proxy.open();
+    proxy.black_hole(true);
+    let mut statements: FuturesUnordered<_> = (0..16).map(|_| store.now()).collect();
+    let mut most = 0;
+    let first = loop {
+        tokio::select! {
+            biased;
+            first = statements.next() => break first.unwrap(),
+            () = tokio::time::sleep(Duration::from_millis(1)) => most = most.max(proxy.open()),
+        }
+    };
+    assert!(first.as_ref().is_err_and(StoreError::is_transient), "{first:?}");
+    assert!((before + 1..=before + 4).contains(&most), "{most} are open, {before} were before");
+    drop(statements);
+    proxy.black_hole(false);
+    assert!(join_all((0..16).map(|_| store.now())).await.iter().all(Result::is_ok));
 }

@@ -175,10 +175,9 @@ mod tests {
         assert!(matches!(&refused, ServerError::FolderInUse { owner: found, .. } if *found == owner), "{refused}");
 
         fs::write(folder.join("lock"), "1").unwrap();
-        let began = Instant::now();
-        let refused = folder.lock(Duration::from_mins(1)).unwrap_err();
+        // A living owner is not waited for: else this would take an hour.
+        let refused = folder.lock(Duration::from_hours(1)).unwrap_err();
         assert!(refused.to_string().contains("process 1;"), "{refused}");
-        assert!(began.elapsed() < Duration::from_secs(30), "a living owner is not waited for");
 
         drop(held);
         folder.lock(Duration::ZERO).unwrap();

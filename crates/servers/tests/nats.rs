@@ -5,7 +5,6 @@ use std::{
     fs,
     io::{BufRead, BufReader, Write},
     net::{Ipv4Addr, TcpListener, TcpStream},
-    time::{Duration, Instant},
 };
 
 use redial_servers::{Nats, NatsConfig, ServerError, Signal, Supervised};
@@ -27,9 +26,7 @@ fn credentials(nats: &Nats) -> String {
 #[tokio::test]
 async fn only_its_user_is_accepted() {
     let temp = tempfile::tempdir().unwrap();
-    let began = Instant::now();
     let nats = Nats::start(NatsConfig::new(temp.path())).await.unwrap();
-    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     assert_eq!(ping(nats.port(), &credentials(&nats)), "PONG");
     for stranger in ["{}", r#"{"user":"redial","pass":"wrong"}"#, r#"{"user":"","pass":""}"#] {
         assert!(ping(nats.port(), stranger).contains("Authorization Violation"), "{stranger}");

@@ -7,7 +7,6 @@ use std::{
     net::{Ipv4Addr, TcpListener, TcpStream},
     os::unix::fs::PermissionsExt,
     path::Path,
-    time::{Duration, Instant},
 };
 
 use redial_servers::{Postgres, PostgresConfig, ServerError, Supervised};
@@ -48,9 +47,7 @@ async fn a_server_asks_for_a_password_and_keeps_its_address() {
     let status = first.stop().await;
     assert!(status.success(), "{status}");
 
-    let began = Instant::now();
     let second = Postgres::start(config(&temp)).await.unwrap();
-    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     assert_eq!(second.url(), url);
     assert_eq!(knock(second.port()), (b'R', scram));
 }

@@ -2,6 +2,7 @@
 
 use std::{
     ops::{Deref, DerefMut},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -12,11 +13,23 @@ use sqlx::{
     pool::PoolConnection,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
+use tokio::{sync::Semaphore, time::timeout};
 
 use crate::{error::StoreError, migrations};
 
 /// A connection that was idle for longer is tried before it is used: the server may have been restarted meanwhile.
 const FRESH: Duration = Duration::from_secs(1);
+
+/// How long that may take: over a network that went silent, the answer never comes.
+const PING: Duration = Duration::from_secs(1);
+
+/// How long a connection may take. The pool pauses for up to a fifth of this between two tries to open one; once
+/// Postgres is back, no caller waits for longer.
+const CHECKOUT: Duration = Duration::from_secs(3);
+
+/// Connections that are checked out at the same time. After a restart of Postgres each caller needs a new one. Opened all
+/// at once, on a busy machine none would be ready in time, and the next round would begin from nothing, without end.
+const CHECKOUTS: usize = 4;
 
 /// A connection that takes longer to return to the pool is closed.
 const RETURN: Duration = Duration::from_secs(2);
@@ -48,6 +61,7 @@ pub struct StoreConfig {
 #[derive(Clone, Debug)]
 pub struct Store {
     pool: PgPool,
+    checkouts: Arc<Semaphore>,
     limit: Duration,
 }
 
@@ -71,21 +85,20 @@ impl Store {
         let options = options.application_name("redial").options(settings(config.purpose)).disable_statement_logging();
         let pool = PgPoolOptions::new()
             .max_connections(config.connections)
-            // Also sets how long the pool pauses between two tries to connect: up to a fifth of this. Once Postgres is
-            // back, no caller waits for longer.
-            .acquire_timeout(Duration::from_secs(2))
+            .acquire_timeout(CHECKOUT)
             // A question to the server before each statement would cost a round trip.
             .test_before_acquire(false)
             .before_acquire(|connection, meta| {
                 Box::pin(async move {
-                    if meta.idle_for > FRESH {
-                        connection.ping().await?;
+                    if meta.idle_for <= FRESH {
+                        return Ok(true);
                     }
+                    timeout(PING, connection.ping()).await.map_err(|_| sqlx::Error::PoolTimedOut)??;
                     Ok(true)
                 })
             })
             .connect_lazy_with(options);
-        Ok(Self { pool, limit: config.purpose.limit() })
+        Ok(Self { pool, checkouts: Arc::new(Semaphore::new(CHECKOUTS)), limit: config.purpose.limit() })
     }
 
     async fn check(&self) -> Result<(), StoreError> {
@@ -139,7 +152,7 @@ impl Store {
         began: Instant,
         work: impl Future<Output = Result<T, sqlx::Error>>,
     ) -> Result<T, StoreError> {
-        match tokio::time::timeout(self.limit.saturating_sub(began.elapsed()), work).await {
+        match timeout(self.limit.saturating_sub(began.elapsed()), work).await {
             Ok(done) => Ok(done?),
             Err(_) => Err(StoreError::Timeout(self.limit)),
         }
@@ -164,7 +177,13 @@ impl Store {
 
     /// A connection of the pool. It goes back only by [`Connection::done`].
     pub(crate) async fn checkout(&self) -> Result<Connection, sqlx::Error> {
-        Ok(Connection(Some(self.pool.acquire().await?)))
+        let checkout = async {
+            // The semaphore is never closed.
+            let _turn = self.checkouts.acquire().await;
+            self.pool.acquire().await
+        };
+        let connection = timeout(CHECKOUT, checkout).await.map_err(|_| sqlx::Error::PoolTimedOut)?;
+        Ok(Connection(Some(connection?)))
     }
 
     /// Opens a transaction on a connection of the pool.
@@ -247,7 +266,7 @@ impl Connection {
     pub(crate) fn done<T>(mut self, result: T) -> T {
         if let Some(mut connection) = self.0.take() {
             tokio::spawn(async move {
-                let _silent = tokio::time::timeout(RETURN, connection.return_to_pool()).await;
+                let _silent = timeout(RETURN, connection.return_to_pool()).await;
             });
         }
         result

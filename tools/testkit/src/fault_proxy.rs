@@ -102,6 +102,11 @@ impl FaultProxy {
         self.faults.send_modify(|faults| faults.target = target);
     }
 
+    /// Connections that are open now.
+    pub fn open(&self) -> usize {
+        self.traffic.borrow().open
+    }
+
     /// Waits until so many connections are open.
     pub async fn connections(&self, count: usize) {
         self.traffic.subscribe().wait_for(|traffic| traffic.open == count).await.unwrap();

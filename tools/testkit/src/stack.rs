@@ -24,7 +24,9 @@ use role::{Role, nats};
 pub use ask::arguments;
 
 /// How long a stream may take to become empty.
-const PATIENCE: Duration = Duration::from_secs(8);
+const PATIENCE: Duration = Duration::from_mins(1);
+/// How long a connection may take on a machine that does not answer for seconds now and then.
+const CONNECTION: Duration = Duration::from_secs(20);
 
 /// See the module.
 pub struct Stack {
@@ -64,7 +66,7 @@ impl Stack {
         redial_store::admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
         redial_store::admin::migrate(servers.database_url()).await.unwrap();
         let queue = Queue::connect(&nats(&servers, "test")).await.unwrap();
-        let options = PgPoolOptions::new().max_connections(4).acquire_timeout(Duration::from_secs(2));
+        let options = PgPoolOptions::new().max_connections(4).acquire_timeout(CONNECTION);
         let db = options.connect_lazy(servers.database_url()).unwrap();
         Self {
             servers,

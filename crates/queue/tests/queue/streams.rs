@@ -12,10 +12,10 @@ async fn ensuring_is_idempotent_and_notices_a_wiped_store() {
     let first = queue.ensure_streams().await.unwrap();
     assert_eq!(queue.ensure_streams().await.unwrap(), first);
     server.restart().await;
-    within(20, ensure(&queue)).await;
+    within(ensure(&queue)).await;
     assert_eq!(queue.ensure_streams().await.unwrap().jobs_created, first.jobs_created);
     server.wipe().await;
-    within(20, ensure(&queue)).await;
+    within(ensure(&queue)).await;
     assert!(queue.ensure_streams().await.unwrap().jobs_created > first.jobs_created);
 }
 
@@ -80,7 +80,7 @@ async fn a_full_stream_refuses_and_loses_nothing() {
         ..Default::default()
     };
     server.jetstream().await.create_stream(config).await.unwrap();
-    within(20, ensure(&queue)).await;
+    within(ensure(&queue)).await;
     let results = queue.publish_jobs(jobs("default", 8)).await;
     assert!(results[..5].iter().all(Result::is_ok));
     for refused in &results[5..] {
