@@ -295,7 +295,10 @@ pub(crate) async fn patient_retry(mutation: &'static Mutation, mutated: bool) ->
     let (mut fixture, _dispatcher) = Fixture::with_dispatcher(mutation, mutated).await;
     let tools = vec![scripted_tool("tool", ToolEffect::Read, &fixture.stack.ledger)];
     let _worker = fixture.work(1, tools).await;
-    let call = fixture.stack.call("tool", json!({"fail": "rate_limited", "times": 1, "retry_after_ms": 2_000})).await;
+    // With the mutation nobody waits for the time, so it may be too long for any pause of the machine.
+    let retry_after = if mutated { 60_000 } else { 2_000 };
+    let orders = json!({"fail": "rate_limited", "times": 1, "retry_after_ms": retry_after});
+    let call = fixture.stack.call("tool", orders).await;
     fixture.stack.ended(call).await;
     fixture.violations().await
 }
