@@ -24,7 +24,7 @@ async fn two_dispatchers_may_start_together() {
     let server = Server::started().await;
     let (one, two) = (server.connect().await, server.connect().await);
     // One may be refused while the other's stream is being created, and tries again.
-    within(async { tokio::join!(ensure(&one), ensure(&two)) }).await;
+    tokio::join!(within(ensure(&one)), within(ensure(&two)));
     assert_eq!(one.ensure_streams().await.unwrap(), two.ensure_streams().await.unwrap());
 }
 
