@@ -86,10 +86,10 @@ async fn a_call_fails_at_its_total_deadline() {
         let retry = RetryOverride { deadline_ms: deadline, max_attempts: Some(1000), ..RetryOverride::default() };
         let call = stack.accepted(&submission(json!({"fail": "unavailable"}), retry)).await;
         let view = stack.ended(call).await;
-        if view.attempts > 0 {
+        // On a slow machine the deadline may come while an attempt waits for a worker.
+        if view.class != Some(ErrorClass::BudgetExhausted) || deadline_ms > 30_000 {
             break (view, retry);
         }
-        // The machine was too slow to start even one.
         deadline_ms *= 4;
     };
     assert_eq!((view.state, view.class), (CallState::Failed, Some(ErrorClass::Unavailable)));
