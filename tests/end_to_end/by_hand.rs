@@ -11,7 +11,7 @@ use redial_queue::{Delivery, Queue, Subscription};
 use redial_testkit::Stack;
 use serde_json::value::RawValue;
 
-const ANSWER: Duration = Duration::from_mins(1);
+const ANSWER: Duration = Duration::from_secs(10);
 
 /// A worker without a loop of its own.
 pub(crate) struct Hand {

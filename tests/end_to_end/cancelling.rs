@@ -110,7 +110,7 @@ async fn an_attempt_that_is_released_during_a_cancel_does_not_wait_for_its_lease
 async fn a_call_that_is_not_on_record_cannot_be_cancelled() {
     let stack = Stack::start().await;
     let call = CallId::generate();
-    let (request, patience) = (CancelRequest { call }, std::time::Duration::from_mins(1));
+    let (request, patience) = (CancelRequest { call }, std::time::Duration::from_secs(5));
     match stack.queue().request::<_, CancelReply>(subjects::CANCEL, &request, patience).await {
         Err(QueueError::Api(ApiError { code: Code::CallNotFound, message, .. })) => {
             assert!(message.contains(&call.to_string()));

@@ -143,7 +143,7 @@ async fn fixture() -> (Stack, CallId) {
     let call = stack.call("tool", json!({"fail": "unavailable", "times": 1, "harmless": true})).await;
     assert_eq!(stack.ended(call).await.state, CallState::Succeeded);
     stack.call("tool", json!({"fail": "auth"})).await;
-    stack.drained(std::time::Duration::from_mins(1)).await;
+    stack.drained(std::time::Duration::from_secs(10)).await;
     stack.stop_workers().await;
     stack.stop_dispatchers().await;
     (stack, call)

@@ -50,7 +50,7 @@ impl Server {
     /// Waits until the log matches, and returns all of it.
     async fn wait_for(&self, what: &str, fits: impl Fn(&str) -> bool) -> String {
         let mut log = self.log.clone();
-        let found = timeout(Duration::from_mins(1), log.wait_for(|log| fits(log))).await;
+        let found = timeout(Duration::from_secs(10), log.wait_for(|log| fits(log))).await;
         match found {
             Ok(Ok(log)) => log.clone(),
             _ => panic!("nats-server did not say {what:?} but\n{}", self.log.borrow().as_str()),
@@ -87,7 +87,7 @@ impl Server {
             credentials: None,
             inbox_prefix: Some(inbox.to_owned()),
         };
-        timeout(Duration::from_mins(1), Queue::connect(&config)).await.expect("an answer to the connection")
+        timeout(Duration::from_secs(10), Queue::connect(&config)).await.expect("an answer to the connection")
     }
 }
 

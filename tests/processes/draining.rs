@@ -41,7 +41,7 @@ async fn a_stopped_worker_loses_nothing_and_uses_up_no_attempt() {
     stack.ledger.reaches(ToolEvent::Stopped, SLOTS - 8).await;
     std::fs::write(&slow, "").unwrap();
     let second = worker(Duration::from_mins(1));
-    stack.drained(Duration::from_mins(1)).await;
+    stack.drained(Duration::from_secs(30)).await;
     stack.wait_until_empty().await;
     second.terminate();
     assert!(second.ended().await.success(), "with nothing to do it ends long before its grace");
@@ -88,7 +88,7 @@ async fn a_dispatcher_that_is_stopped_under_load_loses_nothing() {
         leaving = dispatcher();
         leaving.line("Dispatcher started").await;
     }
-    stack.drained(Duration::from_mins(1)).await;
+    stack.drained(Duration::from_secs(30)).await;
     stack.wait_until_empty().await;
     worker.terminate();
     assert!(worker.ended().await.success());

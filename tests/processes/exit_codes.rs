@@ -67,7 +67,7 @@ async fn the_exit_code_of_a_call_depends_on_its_end() {
     assert_eq!((first.code, again.code, &first.out), (0, 0, &again.out), "the same key is the same call");
     let conflict = call("echo", r#"{"n":2}"#, &["--key", "k"]).await;
     assert!(conflict.code == 1 && conflict.err.contains("[idempotency_conflict]"), "{}", conflict.err);
-    stack.drained(std::time::Duration::from_mins(1)).await;
+    stack.drained(std::time::Duration::from_secs(10)).await;
     stack.finish().await;
 }
 

@@ -12,8 +12,8 @@ const LONG: usize = 8 * SHORT;
 /// An input of eight times the length may take 24 times as long, because caches get worse; quadratic time would be 64
 /// times as long.
 const ALLOWED: u32 = 24;
-/// A text counts as too slow if it was so in this many measurements and in one more.
-const MEASUREMENTS: usize = 4;
+/// A text that seems to be too slow is measured this often again.
+const AGAIN: usize = 4;
 /// Less than this is within the error of the clock.
 const ALWAYS: Duration = Duration::from_millis(20);
 
@@ -108,7 +108,7 @@ fn measure(target: &Target, piece: &str, document: &[u8]) -> Growth {
         long: fastest(target, &long),
     };
     // A disturbance of the machine passes; a decoder that is too slow is so every time.
-    let mut measurements = iter::repeat_with(measure).take(MEASUREMENTS);
+    let mut measurements = iter::repeat_with(measure).take(AGAIN);
     measurements.find(|growth| !growth.is_superlinear()).unwrap_or_else(measure)
 }
 

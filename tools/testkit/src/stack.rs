@@ -23,8 +23,8 @@ use role::{Role, nats};
 
 pub use ask::arguments;
 
-/// How long a stream may take to become empty.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// How long a stream may take to become empty: less than the 30 s after which what was not acknowledged comes again.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// How long a connection may take on a machine that does not answer for seconds now and then.
 const CONNECTION: Duration = Duration::from_secs(20);
 

@@ -5,11 +5,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// How long a condition may take.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_secs(30);
 /// The pause between two checks.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Repeats a check until it has an answer. Panics with `what` after a minute.
+/// Repeats a check until it has an answer. Panics with `what` after 30 s.
 pub async fn until<T>(what: &str, check: impl AsyncFnMut() -> Option<T>) -> T {
     until_within(PATIENCE, what, check).await
 }

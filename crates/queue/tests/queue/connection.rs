@@ -12,7 +12,7 @@ async fn connecting_waits_for_the_server() {
     let connecting = tokio::spawn(async move { Queue::connect(&config).await });
     assert!(tokio::time::timeout(Duration::from_millis(300), Queue::connect(&server.config())).await.is_err());
     server.start().await;
-    let queue = within(connecting).await.unwrap().unwrap();
+    let queue = within(20, connecting).await.unwrap().unwrap();
     assert!(queue.is_connected());
     queue.health().await.unwrap();
 }
@@ -21,11 +21,11 @@ async fn connecting_waits_for_the_server() {
 async fn a_wrong_password_is_reported_at_once() {
     let server = Server::started().await;
     let right = server.config();
-    within(Queue::connect(&right)).await.unwrap();
+    within(20, Queue::connect(&right)).await.unwrap();
     let (start, host) = right.url.rsplit_once('@').unwrap();
     let user = start.rsplit_once(':').unwrap().0;
     let wrong = QueueConfig { url: format!("{user}:wrong@{host}"), ..right.clone() };
-    let error = within(Queue::connect(&wrong)).await.err().unwrap();
+    let error = within(5, Queue::connect(&wrong)).await.err().unwrap();
     assert!(matches!(error, QueueError::Refused { .. }), "{error}");
     assert!(!error.to_string().contains("wrong"), "{error}");
 }
@@ -51,7 +51,7 @@ async fn a_lost_connection_is_noticed_and_made_again() {
     connections.borrow_and_update();
     let mut heard = queue.subscribe("redial.events.x").await.unwrap();
     server.kill().await;
-    within(async {
+    within(10, async {
         while queue.is_connected() {
             tokio::task::yield_now().await;
         }
@@ -60,10 +60,10 @@ async fn a_lost_connection_is_noticed_and_made_again() {
     assert!(matches!(queue.health().await, Err(QueueError::Disconnected)));
     assert!(matches!(queue.connected(Duration::from_millis(1)).await, Err(QueueError::Disconnected)));
     server.start().await;
-    within(connections.changed()).await.unwrap();
-    within(queue.connected(Duration::from_secs(20))).await.unwrap();
+    within(20, connections.changed()).await.unwrap();
+    within(20, queue.connected(Duration::from_secs(20))).await.unwrap();
     queue.publish("redial.events.x", &1).await.unwrap();
-    assert_eq!(within(heard.next()).await.unwrap(), "1");
+    assert_eq!(within(5, heard.next()).await.unwrap(), "1");
 }
 
 #[tokio::test]
@@ -73,10 +73,10 @@ async fn a_dropped_queue_closes_its_connection() {
     // Leaves a pull open and deliveries unanswered.
     queue.publish_jobs(crate::jobs("default", 2)).await;
     let mut pull = queue.jobs("default").unwrap();
-    let pulled = within(pull.pull(1, Duration::from_secs(5))).await.unwrap();
+    let pulled = within(5, pull.pull(1, Duration::from_secs(5))).await.unwrap();
     pull.pull(5, Duration::from_secs(5)).await.unwrap();
     let mut connections = queue.connections();
     drop((queue, pull, pulled));
     // The watch ends with the connection's own task.
-    within(async { while connections.changed().await.is_ok() {} }).await;
+    within(5, async { while connections.changed().await.is_ok() {} }).await;
 }

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redial_queue::QueueError;
 use redial_servers::Signal;
@@ -14,15 +14,15 @@ const WAIT: Duration = Duration::from_secs(20);
 async fn a_missing_consumer_is_noticed_and_so_is_its_return() {
     let server = Server::started().await;
     let queue = server.connect().await;
-    within(async { while queue.ensure_streams().await.is_err() {} }).await;
+    within(20, async { while queue.ensure_streams().await.is_err() {} }).await;
     let mut pull = queue.jobs("default").unwrap();
-    let error = within(pull.pull(1, WAIT)).await.err().unwrap();
+    let error = within(5, pull.pull(1, WAIT)).await.err().unwrap();
     assert!(matches!(error, QueueError::Missing { .. }), "{error}");
-    let again = within(pull.pull(1, WAIT)).await.err().unwrap();
+    let again = within(2, pull.pull(1, WAIT)).await.err().unwrap();
     assert!(matches!(again, QueueError::Missing { .. }), "{again}");
     queue.ensure_pool("default").await.unwrap();
     queue.publish_jobs(jobs("default", 1)).await;
-    assert_eq!(within(pull.pull(1, WAIT)).await.unwrap().len(), 1);
+    assert_eq!(within(2, pull.pull(1, WAIT)).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -33,9 +33,11 @@ async fn a_pull_survives_a_killed_server() {
     let pulling = tokio::spawn(async move { pull.pull(4, WAIT).await });
     server.restart().await;
     let other = server.connect().await;
-    within(ensure(&other)).await;
+    within(20, ensure(&other)).await;
+    let published = Instant::now();
     assert!(other.publish_jobs(jobs("default", 4)).await.iter().all(Result::is_ok));
-    assert!(!within(pulling).await.unwrap().unwrap().is_empty());
+    assert!(!within(10, pulling).await.unwrap().unwrap().is_empty());
+    assert!(published.elapsed() < Duration::from_secs(5), "{:?}", published.elapsed());
 }
 
 #[tokio::test]
@@ -44,12 +46,12 @@ async fn result_loops_survive_a_wiped_store() {
     let queue = server.ready().await;
     let mut results = queue.results();
     queue.put("redial.results", &1).await.unwrap();
-    within(results.next(10)).await[0].ack().await;
+    within(5, results.next(10)).await[0].ack().await;
     let waiting = tokio::spawn(async move { results.next(10).await });
     server.wipe().await;
-    within(ensure(&queue)).await;
+    within(20, ensure(&queue)).await;
     queue.put("redial.results", &2).await.unwrap();
-    assert_eq!(within(waiting).await.unwrap()[0].payload, "2");
+    assert_eq!(within(10, waiting).await.unwrap()[0].payload, "2");
 }
 
 #[tokio::test]
@@ -59,21 +61,21 @@ async fn a_consumer_that_is_ahead_of_its_stream_is_created_again() {
     let mut results = queue.results();
     for number in 0..5 {
         queue.put("redial.results", &number).await.unwrap();
-        within(results.next(10)).await[0].ack().await;
+        within(5, results.next(10)).await[0].ack().await;
     }
     assert!(queue.publish_jobs(jobs("default", 20)).await.iter().all(Result::is_ok));
     let mut pull = queue.jobs("default").unwrap();
-    for delivery in within(pull.pull(20, WAIT)).await.unwrap() {
+    for delivery in within(5, pull.pull(20, WAIT)).await.unwrap() {
         delivery.ack().await;
     }
     for stream in ["JOBS", "RESULTS"] {
         server.lose_messages(stream).await;
     }
-    within(ensure(&queue)).await;
+    within(20, ensure(&queue)).await;
     assert!(queue.publish_jobs(jobs("default", 3)).await.iter().all(Result::is_ok));
     queue.put("redial.results", &7).await.unwrap();
-    assert!(!within(pull.pull(3, WAIT)).await.unwrap().is_empty());
-    assert_eq!(within(results.next(10)).await[0].payload, "7");
+    assert!(!within(10, pull.pull(3, WAIT)).await.unwrap().is_empty());
+    assert_eq!(within(10, results.next(10)).await[0].payload, "7");
 }
 
 #[tokio::test]
@@ -82,7 +84,7 @@ async fn jobs_outlive_a_killed_server() {
     let queue = server.ready().await;
     assert!(queue.publish_jobs(jobs("default", 100)).await.iter().all(Result::is_ok));
     server.restart().await;
-    within(ensure(&queue)).await;
+    within(20, ensure(&queue)).await;
     assert_eq!(queue.pool_backlog("default").await.unwrap().pending, 100);
 }
 
@@ -91,9 +93,12 @@ async fn publishing_to_a_stopped_server_times_out() {
     let server = Server::started().await;
     let queue = server.ready().await;
     server.signal(Signal::STOP);
-    let results = within(queue.publish_jobs(jobs("default", 50))).await;
+    let started = Instant::now();
+    let results = queue.publish_jobs(jobs("default", 50)).await;
+    let took = started.elapsed();
     server.signal(Signal::CONT);
     assert!(results.iter().all(|result| matches!(result, Err(QueueError::Timeout { .. }))), "{results:?}");
+    assert!(took < Duration::from_secs(4), "{took:?}");
 }
 
 #[tokio::test]
@@ -101,13 +106,13 @@ async fn publishing_without_a_connection_fails_at_once() {
     let mut server = Server::started().await;
     let queue = server.ready().await;
     server.kill().await;
-    within(async {
+    within(10, async {
         while queue.is_connected() {
             tokio::task::yield_now().await;
         }
     })
     .await;
-    let results = within(queue.publish_jobs(jobs("default", 5000))).await;
+    let results = within(1, queue.publish_jobs(jobs("default", 5000))).await;
     assert!(results.iter().all(|result| matches!(result, Err(QueueError::Disconnected))));
-    assert!(matches!(within(queue.put("redial.results", &1)).await, Err(QueueError::Disconnected)));
+    assert!(matches!(within(5, queue.put("redial.results", &1)).await, Err(QueueError::Disconnected)));
 }

@@ -23,7 +23,7 @@ async fn every_job_is_pulled_once_and_never_more_than_asked_for() {
     let mut pull = queue.jobs("default").unwrap();
     let mut seen = HashSet::new();
     for max in [1, 7, 64, 256].into_iter().cycle() {
-        let pulled = within(pull.pull(max, WAIT)).await.unwrap();
+        let pulled = within(10, pull.pull(max, WAIT)).await.unwrap();
         assert!((1..=max).contains(&pulled.len()));
         for delivery in &pulled {
             delivery.ack().await;
@@ -63,7 +63,7 @@ async fn a_job_that_arrives_between_two_calls_is_not_lost() {
     queue.publish_jobs(jobs("default", 3)).await;
     let mut pulled = Vec::new();
     while pulled.len() < 3 {
-        pulled.extend(within(pull.pull(3 - pulled.len(), WAIT)).await.unwrap());
+        pulled.extend(within(5, pull.pull(3 - pulled.len(), WAIT)).await.unwrap());
     }
     assert!(pulled.iter().all(|delivery| delivery.delivered == 1));
 }
@@ -90,7 +90,7 @@ async fn a_dropped_pull_loses_nothing() {
             }
         }
     };
-    within(async { tokio::join!(publish, pull) }).await;
+    within(20, async { tokio::join!(publish, pull) }).await;
 }
 
 #[tokio::test]
@@ -118,10 +118,10 @@ async fn answers_decide_whether_a_job_is_delivered_again() {
     pulled[0].ack().await;
     pulled[1].nak(Duration::from_millis(50)).await;
     pulled[2].term().await;
-    let again = within(pull.pull(3, WAIT)).await.unwrap();
+    let again = within(5, pull.pull(3, WAIT)).await.unwrap();
     assert_eq!((decode(&again[0]), again[0].delivered), (sent[1].job.clone(), 2));
     again[0].ack().await;
-    within(async {
+    within(5, async {
         while queue.ensure_streams().await.unwrap().jobs > 0 {
             tokio::task::yield_now().await;
         }
@@ -136,7 +136,7 @@ async fn ending_a_pull_leaves_nothing_behind() {
     let mut pull = queue.jobs("default").unwrap();
     assert!(pull.pull(3, Duration::from_millis(1)).await.unwrap().is_empty());
     queue.publish_jobs(jobs("default", 1)).await;
-    let late = within(pull.end()).await;
+    let late = within(5, pull.end()).await;
     assert_eq!(late.len(), 1);
     queue.publish_jobs(jobs("default", 1)).await;
     let backlog = queue.pool_backlog("default").await.unwrap();
@@ -154,12 +154,12 @@ async fn results_and_intake_arrive_in_order() {
     let mut results = queue.results();
     let mut next = 0;
     while next < 500 {
-        for delivery in within(results.next(128)).await {
+        for delivery in within(5, results.next(128)).await {
             assert_eq!(delivery.payload, next.to_string());
             delivery.ack().await;
             next += 1;
         }
     }
-    let intake = within(queue.intake().next(10)).await;
+    let intake = within(5, queue.intake().next(10)).await;
     assert_eq!((&intake[0].payload[..], intake[0].traceparent()), (&b"[1]"[..], Some("00-a-b-01")));
 }

@@ -53,7 +53,7 @@ async fn an_error_reply_is_an_api_error() {
 async fn a_request_without_a_responder_fails_at_once() {
     let server = Server::started().await;
     let queue = server.connect().await;
-    let error = within(queue.request::<_, u32>("redial.ctl.nobody", &1, Duration::from_mins(1))).await.unwrap_err();
+    let error = within(2, queue.request::<_, u32>("redial.ctl.nobody", &1, Duration::from_mins(1))).await.unwrap_err();
     assert_eq!(error.to_string(), "redial.ctl.nobody: no dispatcher is listening");
     assert!(error.is_retryable());
 }
@@ -83,7 +83,7 @@ async fn a_message_over_the_limit_is_refused_and_keeps_the_connection() {
         assert!(matches!(refused, Err(QueueError::TooLarge { max: 1_024_000, .. })), "{refused:?}");
     }
     queue.publish("redial.events.x", &"small").await.unwrap();
-    assert_eq!(within(heard.next()).await.unwrap(), "\"small\"");
+    assert_eq!(within(5, heard.next()).await.unwrap(), "\"small\"");
     assert!(!connections.has_changed().unwrap(), "the connection was lost");
 }
 
@@ -92,7 +92,7 @@ async fn messages_that_a_slow_subscriber_misses_are_counted() {
     let server = Server::started().await;
     let queue = server.connect().await;
     let _never_read = queue.subscribe("redial.events.>").await.unwrap();
-    within(async {
+    within(30, async {
         while queue.dropped_messages() == 0 {
             for _ in 0..10_000 {
                 queue.publish("redial.events.x", &1).await.unwrap();

@@ -63,13 +63,13 @@ impl Server {
     }
 
     pub(crate) async fn connect(&self) -> Queue {
-        within(Queue::connect(&self.config())).await.unwrap()
+        within(20, Queue::connect(&self.config())).await.unwrap()
     }
 
     /// A connection with all streams and pool `default`.
     pub(crate) async fn ready(&self) -> Queue {
         let queue = self.connect().await;
-        within(ensure(&queue)).await;
+        within(20, ensure(&queue)).await;
         queue
     }
 
@@ -93,7 +93,7 @@ pub(crate) async fn ensure(queue: &Queue) {
     }
 }
 
-/// Fails the test instead of waiting for ever.
-pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_mins(1), future).await.expect("took longer than a minute")
+/// Fails the test if the future takes longer than this.
+pub(crate) async fn within<T>(seconds: u64, future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(seconds), future).await.expect("took too long")
 }

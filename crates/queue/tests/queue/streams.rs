@@ -12,10 +12,10 @@ async fn ensuring_is_idempotent_and_notices_a_wiped_store() {
     let first = queue.ensure_streams().await.unwrap();
     assert_eq!(queue.ensure_streams().await.unwrap(), first);
     server.restart().await;
-    within(ensure(&queue)).await;
+    within(20, ensure(&queue)).await;
     assert_eq!(queue.ensure_streams().await.unwrap().jobs_created, first.jobs_created);
     server.wipe().await;
-    within(ensure(&queue)).await;
+    within(20, ensure(&queue)).await;
     assert!(queue.ensure_streams().await.unwrap().jobs_created > first.jobs_created);
 }
 
@@ -24,7 +24,7 @@ async fn two_dispatchers_may_start_together() {
     let server = Server::started().await;
     let (one, two) = (server.connect().await, server.connect().await);
     // One may be refused while the other's stream is being created, and tries again.
-    tokio::join!(within(ensure(&one)), within(ensure(&two)));
+    tokio::join!(within(20, ensure(&one)), within(20, ensure(&two)));
     assert_eq!(one.ensure_streams().await.unwrap(), two.ensure_streams().await.unwrap());
 }
 
@@ -81,7 +81,7 @@ async fn a_full_stream_refuses_and_loses_nothing() {
         ..Default::default()
     };
     server.jetstream().await.create_stream(config).await.unwrap();
-    within(ensure(&queue)).await;
+    within(20, ensure(&queue)).await;
     let results = queue.publish_jobs(jobs("default", 8)).await;
     assert!(results[..5].iter().all(Result::is_ok));
     for refused in &results[5..] {

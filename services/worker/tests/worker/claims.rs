@@ -97,7 +97,7 @@ async fn a_worker_pulls_again_after_the_store_was_wiped() {
         dispatcher.restart_nats(wipe).await;
         let job = dispatcher.submit("echo").await;
         // A report that was on its way to the killed server may be repeated first.
-        within(async { while dispatcher.report().await.job_ref() != job {} }).await;
+        within(10, async { while dispatcher.report().await.job_ref() != job {} }).await;
     }
     worker.stop().await;
 }

@@ -87,8 +87,8 @@ impl Dispatcher {
     pub(crate) async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let nats = Nats::start(NatsConfig::new(folder.path())).await.unwrap();
-        let queue = within(Queue::connect(&config(&nats))).await.unwrap();
-        within(ensure(&queue)).await;
+        let queue = within(20, Queue::connect(&config(&nats))).await.unwrap();
+        within(20, ensure(&queue)).await;
         let (sender, received) = mpsc::unbounded_channel();
         let script = Arc::new(Mutex::new(Script::default()));
         let responder = Responder { queue: queue.clone(), script: Arc::clone(&script), received: sender };
@@ -161,7 +161,7 @@ impl Dispatcher {
 
     /// Waits for a message that `select` accepts; skips others.
     pub(crate) async fn next<T>(&mut self, mut select: impl FnMut(Received) -> Option<T>) -> T {
-        within(async {
+        within(20, async {
             loop {
                 if let Some(found) = select(self.received.recv().await.unwrap()) {
                     return found;
@@ -194,7 +194,7 @@ impl Dispatcher {
 
     /// Waits until no job is left on the stream.
     pub(crate) async fn stream_is_empty(&self) {
-        within(async {
+        within(20, async {
             while self.queue.ensure_streams().await.map_or(1, |streams| streams.jobs) > 0 {
                 tokio::task::yield_now().await;
             }
@@ -211,7 +211,7 @@ impl Dispatcher {
             std::fs::remove_dir_all(store).unwrap();
         }
         self.nats = Some(Nats::start(NatsConfig::new(self.folder.path())).await.unwrap());
-        within(ensure(&self.queue)).await;
+        within(20, ensure(&self.queue)).await;
     }
 }
 
@@ -362,6 +362,6 @@ impl RunningWorker {
     }
 
     pub(crate) async fn ended(self) {
-        within(self.task).await.unwrap().unwrap();
+        within(20, self.task).await.unwrap().unwrap();
     }
 }

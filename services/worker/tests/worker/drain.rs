@@ -13,7 +13,7 @@ async fn a_tool_that_finishes_within_the_grace_period_is_reported() {
     let (gated, gate) = tools::gated("gated");
     let worker = dispatcher.worker(1, [gated]).await;
     let jobs = dispatcher.submit_many("default", "gated", 2, 2).await;
-    within(gate.until_running(1)).await;
+    within(5, gate.until_running(1)).await;
     worker.shutdown.cancel();
     dispatcher
         .next(|received| matches!(received, Received::Heartbeat(heartbeat) if heartbeat.draining).then_some(()))
@@ -27,7 +27,7 @@ async fn a_tool_that_finishes_within_the_grace_period_is_reported() {
     let (gated, gate) = tools::gated("gated");
     gate.open(1);
     let other = dispatcher.worker(1, [gated]).await;
-    assert_ne!(within(dispatcher.report()).await.job_ref(), report.job_ref());
+    assert_ne!(within(5, dispatcher.report()).await.job_ref(), report.job_ref());
     other.stop().await;
 }
 
@@ -75,7 +75,7 @@ async fn an_unanswered_claim_is_released() {
     // The job is back on the stream, and another worker takes it.
     dispatcher.script().unanswered_claims = 0;
     let other = dispatcher.worker(4, [Tool::echo()]).await;
-    assert_eq!(within(dispatcher.report()).await.job_ref(), job);
+    assert_eq!(within(5, dispatcher.report()).await.job_ref(), job);
     other.stop().await;
 }
 
@@ -94,8 +94,8 @@ async fn the_kill_token_ends_the_grace_period() {
         )
         .await;
     dispatcher.submit("stuck").await;
-    assert_eq!(within(events.recv()).await, Some(Event::Started));
+    assert_eq!(within(5, events.recv()).await, Some(Event::Started));
     worker.shutdown.cancel();
     kill.cancel();
-    within(worker.ended()).await;
+    within(8, worker.ended()).await;
 }

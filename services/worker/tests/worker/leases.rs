@@ -19,7 +19,7 @@ async fn heartbeats_renew_running_calls_and_continue_while_idle() {
     let worker = dispatcher.worker(4, [stuck]).await;
     assert!(dispatcher.heartbeat().await.running.is_empty());
     let job = dispatcher.submit("stuck").await;
-    assert_eq!(within(events.recv()).await, Some(Event::Started));
+    assert_eq!(within(5, events.recv()).await, Some(Event::Started));
     // Far longer than the lease of 600 ms.
     dispatcher.received();
     for _ in 0..6 {
@@ -38,7 +38,7 @@ async fn a_lost_lease_stops_the_tool_and_nothing_is_reported() {
     dispatcher.script().lease_ms = 6000;
     let StuckCall { worker, job, mut events } = tools::start_stuck(&mut dispatcher).await;
     dispatcher.script().lost = vec![job];
-    assert_eq!(within(events.recv()).await, Some(Event::Dropped));
+    assert_eq!(within(4, events.recv()).await, Some(Event::Dropped));
     dispatcher
         .next(|received| {
             matches!(received, Received::Heartbeat(heartbeat) if heartbeat.running.is_empty()).then_some(())
@@ -63,11 +63,11 @@ async fn a_failed_heartbeat_is_repeated_in_copies() {
         for copies in [3, 5, 5] {
             dispatcher.heartbeat().await;
             for _ in 1..copies {
-                within(dispatcher.heartbeat()).await;
+                within(1, dispatcher.heartbeat()).await;
             }
         }
     };
-    within(retries).await;
+    within(20, retries).await;
     worker.stop().await;
 }
 
@@ -78,7 +78,7 @@ async fn without_renewals_the_lease_expires_by_the_workers_clock() {
     dispatcher.script().reply_to_heartbeats = false;
     let StuckCall { worker, mut events, .. } = tools::start_stuck(&mut dispatcher).await;
     let started = std::time::Instant::now();
-    assert_eq!(within(events.recv()).await, Some(Event::Dropped));
+    assert_eq!(within(5, events.recv()).await, Some(Event::Dropped));
     // At most the lease, which begins with the claim.
     assert!((500..1100).contains(&started.elapsed().as_millis()), "{:?}", started.elapsed());
     worker.stop().await;
@@ -93,14 +93,14 @@ async fn a_cancelled_call_is_stopped_and_reported() {
     let worker = dispatcher.worker(4, [stuck]).await;
     for by_control_message in [true, false] {
         let job = dispatcher.submit("stuck").await;
-        assert_eq!(within(events.recv()).await, Some(Event::Started));
+        assert_eq!(within(5, events.recv()).await, Some(Event::Started));
         if by_control_message {
             let message = ControlMessage { cancelled: vec![job], ..ControlMessage::default() };
             dispatcher.send_control(&worker.id, &message).await;
         } else {
             dispatcher.script().cancelled = vec![job];
         }
-        assert_eq!(within(events.recv()).await, Some(Event::Dropped));
+        assert_eq!(within(5, events.recv()).await, Some(Event::Dropped));
         let report = dispatcher.report().await;
         let error = report.error.as_ref().unwrap();
         assert_eq!((report.job_ref(), error.class), (job, ErrorClass::Cancelled));
@@ -120,8 +120,8 @@ async fn a_tool_is_stopped_at_its_deadline() {
     assert!((50..1000).contains(&report.duration_ms), "{}", report.duration_ms);
     let error = report.error.unwrap();
     assert_eq!((error.class, error.effect_possible), (ErrorClass::Timeout, true));
-    assert_eq!(within(events.recv()).await, Some(Event::Started));
-    assert_eq!(within(events.recv()).await, Some(Event::Dropped));
+    assert_eq!(within(5, events.recv()).await, Some(Event::Started));
+    assert_eq!(within(5, events.recv()).await, Some(Event::Dropped));
     worker.stop().await;
 }
 

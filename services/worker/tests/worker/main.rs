@@ -14,7 +14,7 @@ mod tools;
 
 use std::time::Duration;
 
-/// Fails the test instead of waiting for ever.
-async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_mins(1), future).await.expect("took longer than a minute")
+/// Fails the test if the future takes longer.
+async fn within<T>(seconds: u64, future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(seconds), future).await.expect("took too long")
 }

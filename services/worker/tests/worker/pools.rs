@@ -12,7 +12,7 @@ async fn a_worker_never_holds_more_jobs_than_permits() {
     let worker = dispatcher.worker(4, [gated]).await;
     dispatcher.submit_many("default", "gated", 40, 2).await;
     for _ in 0..40 {
-        within(async {
+        within(5, async {
             while gate.running() == 0 {
                 tokio::task::yield_now().await;
             }
@@ -36,12 +36,12 @@ async fn a_free_permit_is_used_at_once() {
     // One pull for 8 jobs is open when the first job arrives, and stays open for the others.
     for running in 1..=8 {
         dispatcher.submit("gated").await;
-        within(gate.until_running(running)).await;
+        within(2, gate.until_running(running)).await;
     }
     dispatcher.submit("gated").await;
     gate.open(1);
     dispatcher.report().await;
-    within(gate.until_running(8)).await;
+    within(2, gate.until_running(8)).await;
     gate.open(8);
     worker.stop().await;
 }
@@ -52,9 +52,9 @@ async fn a_limited_tool_does_not_block_others() {
     let (limited, gate) = tools::gated("limited");
     let worker = dispatcher.worker(8, [limited.concurrency(2), Tool::echo()]).await;
     dispatcher.submit_many("limited", "limited", 10, 2).await;
-    within(gate.until_running(2)).await;
+    within(5, gate.until_running(2)).await;
     let quick = dispatcher.submit("echo").await;
-    assert_eq!(within(dispatcher.report()).await.job_ref(), quick);
+    assert_eq!(within(2, dispatcher.report()).await.job_ref(), quick);
     gate.open(10);
     for _ in 0..10 {
         dispatcher.report().await;

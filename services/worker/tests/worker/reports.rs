@@ -39,7 +39,7 @@ async fn reports_are_repeated_right_after_a_reconnection() {
     assert_eq!(dispatcher.report().await.job_ref(), job);
     dispatcher.script().ingest = true;
     dispatcher.restart_nats(true).await;
-    assert_eq!(within(dispatcher.report()).await.job_ref(), job);
+    assert_eq!(within(4, dispatcher.report()).await.job_ref(), job);
     worker.stop().await;
 }
 
@@ -58,7 +58,7 @@ async fn the_report_of_a_lost_attempt_is_dropped() {
         })
         .await;
     // With a pending report, stopping would take 10 s.
-    within(worker.stop()).await;
+    within(5, worker.stop()).await;
 }
 
 #[tokio::test]

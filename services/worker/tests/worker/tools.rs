@@ -57,7 +57,7 @@ pub(crate) async fn start_stuck(dispatcher: &mut Dispatcher) -> StuckCall {
     let (stuck, mut events) = stuck();
     let worker = dispatcher.worker(4, [stuck]).await;
     let job = dispatcher.submit("stuck").await;
-    assert_eq!(within(events.recv()).await, Some(Event::Started));
+    assert_eq!(within(5, events.recv()).await, Some(Event::Started));
     StuckCall { worker, job, events }
 }
 

@@ -79,7 +79,7 @@ impl Stack {
         let token = shutdown.clone();
         let running = tokio::spawn(async move { worker.run(token).await.unwrap() });
         self.roles.push(Role { is_dispatcher: false, shutdown, running });
-        let registered = tokio::time::timeout(Duration::from_mins(1), ready).await;
+        let registered = tokio::time::timeout(Duration::from_secs(30), ready).await;
         registered.expect("the worker is registered in time").expect("the worker starts");
         id
     }
@@ -109,7 +109,7 @@ impl Stack {
             role.shutdown.cancel();
         }
         for role in stopping {
-            let ended = tokio::time::timeout(Duration::from_mins(1), role.running).await;
+            let ended = tokio::time::timeout(Duration::from_secs(30), role.running).await;
             ended.expect("a role that is shut down ends").expect("a role ends without an error");
         }
     }
