@@ -13,5 +13,7 @@ mod faults;
 mod fixture;
 #[path = "agent_loop/limits.rs"]
 mod limits;
+#[path = "agent_loop/offering.rs"]
+mod offering;
 #[path = "agent_loop/submitting.rs"]
 mod submitting;

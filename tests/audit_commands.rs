@@ -121,7 +121,7 @@ async fn dead_letters(fixture: &Fixture) {
     let none = fixture.run(&["dead-letters"]).await;
     assert_eq!((none.code, none.out.as_str(), none.err.as_str()), (0, "", "there are no dead letters\n"));
     let queue = connect(fixture).await;
-    for bad in ["{\"tool\": \"book\", \"argument\": {}}", "\u{1b}[2J"] {
+    for bad in ["{\"calls\": [{\"tool\": \"book\", \"argument\": {}}]}", "\u{1b}[2J"] {
         queue.put_intake(bad.as_bytes().to_vec().into(), None).await.unwrap();
     }
     let both = async {
@@ -135,7 +135,9 @@ async fn dead_letters(fixture: &Fixture) {
     let lines = tokio::time::timeout(Duration::from_secs(30), both).await.unwrap();
     assert!(lines.iter().all(|line| line["source"] == "intake" && line["code"] == "invalid_message"), "{lines:?}");
     let table = fixture.out(&["dead-letters"]).await;
-    assert!(table.contains(r"\u{1b}[2J") && table.contains("argument"), "{table}");
+    assert!(table.contains(r"\u{1b}[2J") && table.contains("entry 0: ") && table.contains("argument"), "{table}");
+    let listed = lines.iter().map(|line| (&line["error_count"], &line["errors"][0]["code"]));
+    assert!(listed.into_iter().all(|errors| errors == (&json!(1), &json!("invalid_message"))), "{lines:?}");
     let one = fixture.run(&["dead-letters", "--limit", "1"]).await;
     assert_eq!((one.out.lines().count(), one.err.as_str()), (2, "there are older ones: --limit 10 shows more\n"));
 }

@@ -21,8 +21,12 @@ mod intake;
 mod outputs;
 #[path = "end_to_end/redriving.rs"]
 mod redriving;
+#[path = "end_to_end/registering.rs"]
+mod registering;
 #[path = "end_to_end/reports.rs"]
 mod reports;
+#[path = "end_to_end/retention.rs"]
+mod retention;
 #[path = "end_to_end/retries.rs"]
 mod retries;
 #[path = "end_to_end/submitting.rs"]

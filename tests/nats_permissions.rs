@@ -38,7 +38,7 @@ async fn ask(queue: &Queue, subject: &str) {
 async fn dispatcher(server: &Server) -> Queue {
     let dispatcher = server.connect("dispatcher").await;
     dispatcher.ensure_streams().await.unwrap();
-    dispatcher.ensure_pool("default").await.unwrap();
+    dispatcher.ensure_jobs("default").await.unwrap();
     answering(&dispatcher).await;
     dispatcher
 }
@@ -72,6 +72,7 @@ async fn submit(dispatcher: &Queue, client: &Queue) {
         client.put(subject, &json!({})).await.unwrap();
         let submissions = timeout(ANSWER, intake.next(10)).await.unwrap();
         assert_eq!((submissions.len(), submissions[0].subject()), (1, subject));
+        assert_eq!(dispatcher.unreadable(subjects::INTAKE_STREAM).await.unwrap().len(), 0);
         submissions[0].ack().await;
     }
 }
@@ -94,8 +95,8 @@ async fn watch(dispatcher: &Queue, worker: &Queue, client: &Queue) {
 async fn pull_and_claim(dispatcher: &Queue, worker: &Queue) {
     ask(worker, subjects::REGISTER).await;
     let job = Job { call: CallId::generate(), attempt: 1, tool: "echo".to_owned(), bytes: 2 };
-    let outgoing = OutgoingJob { job, pool: "default".to_owned(), publish_no: 1, traceparent: None };
-    dispatcher.publish_jobs(vec![outgoing]).await.remove(0).unwrap();
+    let outgoing = OutgoingJob { job, consumer: "default".to_owned(), publish_no: 1, traceparent: None };
+    dispatcher.publish_jobs(&[outgoing]).await.remove(0).unwrap();
     let jobs = worker.jobs("default").unwrap().pull(5, ANSWER).await.unwrap();
     assert_eq!(jobs.len(), 1);
     for subject in [subjects::CLAIM, subjects::HEARTBEAT, subjects::RELEASE] {
@@ -108,7 +109,7 @@ async fn pull_and_claim(dispatcher: &Queue, worker: &Queue) {
 
 /// Waits until the server has processed the acknowledgement.
 async fn acked(dispatcher: &Queue) {
-    while dispatcher.pool_backlog("default").await.unwrap().unacked > 0 {
+    while dispatcher.jobs_depth("default").await.unwrap().unacked > 0 {
         tokio::task::yield_now().await;
     }
 }
@@ -119,6 +120,7 @@ async fn report(dispatcher: &Queue, worker: &Queue) {
     worker.put(subjects::RESULTS, &json!({"reports": []})).await.unwrap();
     let reports = timeout(ANSWER, dispatcher.results().next(10)).await.unwrap();
     assert_eq!(reports.len(), 1);
+    assert_eq!(dispatcher.unreadable(subjects::RESULTS_STREAM).await.unwrap().len(), 0);
     reports[0].ack().await;
     dispatcher.publish(&subject, &json!({"ingested": []})).await.unwrap();
     assert!(timeout(ANSWER, notices.next()).await.unwrap().is_some());
@@ -200,6 +202,7 @@ const NO_PUBLISH: [(&str, &[&str]); 3] = [
             "$JS.API.STREAM.DELETE.JOBS",
             "$JS.API.STREAM.PURGE.RESULTS",
             "$JS.API.STREAM.CREATE.OTHER",
+            "$JS.API.STREAM.UPDATE.RESULTS",
             "$JS.API.CONSUMER.DELETE.RESULTS.other",
             "$JS.API.CONSUMER.MSG.NEXT.JOBS.default",
         ],

@@ -7,7 +7,10 @@ use std::{collections::HashSet, path::PathBuf, time::Duration};
 use futures_util::{StreamExt, future::join_all, stream::FuturesUnordered};
 use redial_proto::{CallId, CallState, RetryOverride, Submission, ToolEffect};
 use redial_store::{Purpose, Store, StoreConfig, StoreError};
-use redial_testkit::{FaultProxy, Paused, Servers, Side, Stack, ToolEvent, arguments, scripted_tool, unique_path};
+use redial_testkit::{
+    FaultProxy, Paused, Process, Servers, Side, Stack, ToolEvent, arguments, scripted_tool, start_scripted_worker,
+    unique_path,
+};
 use serde_json::json;
 
 const LONG: Duration = Duration::from_mins(1);
@@ -229,6 +232,42 @@ async fn is_paused(server: impl Fn(&Servers) -> u32) {
     drop(paused);
     std::fs::write(&gate, "").unwrap();
     each_ran_once(stack, HELD).await;
+}
+
+/// A suspended machine: all processes stop at once, for longer than the leases.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_paused_machine_costs_no_attempt() {
+    let stack = Stack::on(Servers::start_own().await).await;
+    let dispatcher = Process::start(env!("CARGO_BIN_EXE_redial"), |command| {
+        command.args(["dispatcher", "--lease", "5s", "--nats-url", stack.servers.nats_url()]);
+        command.args(["--database-url", stack.servers.database_url()]);
+    });
+    dispatcher.line("Dispatcher started").await;
+    let worker = start_scripted_worker(stack.servers.nats_url(), &stack.ledger, LONG);
+    stack.offered(&ToolEffect::ALL.map(ToolEffect::as_str)).await;
+    let gate = hold(&stack).await;
+    // A dispatcher that has just started expires no lease for this time.
+    tokio::time::sleep(redial_queue::LONGEST_RECONNECT + 2 * SHORT).await;
+    let processes = [stack.servers.postgres_pid(), stack.servers.nats_pid(), worker.pid(), dispatcher.pid()];
+    let paused = processes.map(Paused::new);
+    tokio::time::sleep(2 * SHORT).await;
+    drop(paused);
+    // The worker may stop its tools, because their leases have ended; it then releases the calls.
+    tokio::time::sleep(SHORT / 2).await;
+    redial_testkit::until("every call runs under a lease", async || {
+        let leased = "SELECT count(*) FROM calls WHERE state = 'running' AND lease_until > clock_timestamp()";
+        let leased: i64 = sqlx::query_scalar(leased).fetch_one(stack.db()).await.ok()?;
+        (usize::try_from(leased).ok()? == HELD).then_some(())
+    })
+    .await;
+    std::fs::write(&gate, "").unwrap();
+    each_ran_once(stack, HELD).await;
+}
+
+#[tokio::test]
+#[ignore = "a process that other tests start"]
+async fn scripted_worker() {
+    redial_testkit::run_scripted_worker().await;
 }
 
 /// A connection whose network went silent must leave the pool, because it is never closed by the other side.

@@ -8,10 +8,14 @@ mod checking;
 mod draining;
 #[path = "processes/exit_codes.rs"]
 mod exit_codes;
+#[path = "processes/forgetting.rs"]
+mod forgetting;
 #[path = "processes/one_trace.rs"]
 mod one_trace;
 #[path = "processes/settings.rs"]
 mod settings;
+#[path = "processes/supervision.rs"]
+mod supervision;
 
 use std::{path::Path, process::Stdio};
 

@@ -31,9 +31,10 @@ const MUTATIONS: (&str, &str) = ("redial-engine", "mutations");
 const MUTATED: &str = "redial-simulation";
 
 /// Every crate of the workspace, with the crates of the workspace that it may be built with.
-const MAY_USE: [(&str, &[&str]); 21] = [
+const MAY_USE: [(&str, &[&str]); 22] = [
     ("redial-proto", &[]),
     ("redial-backoff", &[]),
+    ("redial-loops", &[]),
     ("redial-records", &["redial-proto"]),
     ("redial-arguments", &["redial-proto"]),
     ("redial-engine", &["redial-proto", "redial-records", "redial-arguments"]),
@@ -55,11 +56,20 @@ const MAY_USE: [(&str, &[&str]); 21] = [
             "redial-store",
             "redial-queue",
             "redial-telemetry",
+            "redial-loops",
         ],
     ),
     (
         "redial-worker",
-        &["redial-proto", "redial-backoff", "redial-queue", "redial-tools", "redial-llm", "redial-telemetry"],
+        &[
+            "redial-proto",
+            "redial-backoff",
+            "redial-loops",
+            "redial-queue",
+            "redial-tools",
+            "redial-llm",
+            "redial-telemetry",
+        ],
     ),
     (
         "redial",

@@ -75,6 +75,7 @@ class Worker:
         self.id = f"{re.sub('[^A-Za-z0-9]', '-', name)[:40]}-{uuid.uuid4().hex[:12]}"
         self.pool, self.slots, self.grace = pool, slots, grace
         self.tools, self.attempts, self.jobs = {}, {}, set()
+        self.consumer = None  # brings the jobs of these tools; the reply to the registration names it
         self.lease = 15.0  # until the first reply to a claim contains the length of a lease
         self.started = datetime.now(timezone.utc).isoformat()
 
@@ -142,7 +143,9 @@ class Worker:
                         "tools": [spec for spec, _ in self.tools.values()]}
         while not self.draining.is_set():
             try:
-                return await self._request("redial.ctl.register", registration, timeout=5)
+                reply = await self._request("redial.ctl.register", registration, timeout=5)
+                self.consumer = reply.get("consumers", {}).get(self.pool, self.pool)
+                return
             except OUTAGES as error:
                 log.warning("Failed to register the worker error=%r", error)
                 await asyncio.sleep(random.uniform(0.2, 1))
@@ -196,12 +199,15 @@ class Worker:
 
     async def _pull(self):
         """Takes one job for each free permit, until the worker drains."""
-        source = await self.jetstream.pull_subscribe_bind(consumer=self.pool, stream="JOBS")
+        source = bound = None
         while True:
             await self.permits.acquire()
             message = None
             while message is None and not self.draining.is_set():
                 try:
+                    if bound != self.consumer:  # as of the last registration
+                        bound = self.consumer
+                        source = await self.jetstream.pull_subscribe_bind(consumer=bound, stream="JOBS")
                     [message] = await source.fetch(1, timeout=1)
                 except asyncio.TimeoutError:
                     pass  # no job
@@ -238,7 +244,11 @@ class Worker:
         except (ValueError, KeyError, TypeError) as error:
             log.error("Discarded a job that could not be parsed error=%r", error)
             return await message.term()
-        if not known or self.draining.is_set():
+        if not known:
+            # Left over from workers with other tools. It is only a hint: dispatchers publish it again where the tool is.
+            log.warning("Discarded a job whose tool this worker does not have tool=%s", job["tool"])
+            return await message.ack()
+        if self.draining.is_set():
             return await message.nak()
         claim, sent = str(uuid.uuid4()), time.monotonic()
         reply = await self._request_grant({"claim": claim, "worker": self.id, "jobs": [ref]}, sent)

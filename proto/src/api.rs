@@ -101,6 +101,9 @@ pub struct SubmitResult {
     /// The call's state, unless the submission was rejected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<CallState>,
+    /// What it waits for, if it is new and its job is not published at once: `worker` if no live worker has the tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<WaitReason>,
     /// Why it was refused or rejected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ApiError>,
@@ -109,7 +112,7 @@ pub struct SubmitResult {
 impl SubmitResult {
     /// A submission that is not on record, and why.
     pub fn rejected(error: ApiError) -> Self {
-        Self { status: SubmitStatus::Rejected, call: None, state: None, error: Some(error) }
+        Self { status: SubmitStatus::Rejected, call: None, state: None, waits_for: None, error: Some(error) }
     }
 }
 
@@ -119,6 +122,44 @@ impl SubmitResult {
 pub struct GetRequest {
     /// The call to show.
     pub call: CallId,
+}
+
+/// What a call that is ready waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, VariantArray, VariantNames)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum WaitReason {
+    /// Its job is published and waits for a free worker.
+    Queue,
+    /// It is in the backlog: other calls of its tool are before it.
+    Backlog,
+    /// No live worker has its tool.
+    Worker,
+    /// Retries of its tool are held back, because the tool fails or has just recovered.
+    Retries,
+}
+
+named!(WaitReason, "a reason to wait");
+
+/// What a call that is ready waits for, and since when.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Waiting {
+    /// What it waits for.
+    pub reason: WaitReason,
+    /// Since its submission, or since its retry was due.
+    pub since: DateTime<Utc>,
+    /// For `worker`: when one that has the tool was last seen, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker_last_seen_at: Option<DateTime<Utc>>,
+    /// For `retries`: the tool's first failure since its last success; absent if it succeeds again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failing_since: Option<DateTime<Utc>>,
+    /// For `retries`: when the tool succeeded again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovering_since: Option<DateTime<Utc>>,
+    /// For `retries`: how many of them the tool gets per second now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retries_per_second: Option<f64>,
 }
 
 /// A call as users see it.
@@ -137,6 +178,9 @@ pub struct CallView {
     /// When the next attempt is due, in state `retry_wait`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_attempt_at: Option<DateTime<Utc>>,
+    /// What it waits for, in state `ready`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<Waiting>,
     /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<DateTime<Utc>>,
@@ -182,4 +226,19 @@ pub struct RedriveRequest {
 pub struct RedriveReply {
     /// For each call: `accepted` with the new call, `existing` if it was redriven before, else why not.
     pub results: Vec<SubmitResult>,
+}
+
+/// Asks to remove from the registry a tool that no live worker has. Sent to `redial.api.tools.forget`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ForgetTool {
+    /// The tool's name.
+    pub tool: String,
+}
+
+/// The answer to [`ForgetTool`]: the tool is unknown now, until a worker registers it again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ForgetToolReply {
+    /// Calls that still wait for a worker with this tool; each ends at its deadline.
+    pub waiting: u64,
 }

@@ -23,12 +23,13 @@ pub mod schemas;
 pub mod subjects;
 pub mod task;
 pub mod tool;
+pub mod traceparent;
 pub mod turn;
 
 pub use agent::{AgentSpec, Budgets, Policy};
 pub use api::{
-    CallView, CancelReply, CancelRequest, GetRequest, RedriveReply, RedriveRequest, Submission, SubmitBatch,
-    SubmitBatchReply, SubmitResult, SubmitStatus,
+    CallView, CancelReply, CancelRequest, ForgetTool, ForgetToolReply, GetRequest, RedriveReply, RedriveRequest,
+    Submission, SubmitBatch, SubmitBatchReply, SubmitResult, SubmitStatus, WaitReason, Waiting,
 };
 pub use call::CallState;
 pub use error::{ApiError, Code};
@@ -36,8 +37,8 @@ pub use ids::{CallId, ClaimId, TaskId, WorkerId};
 pub use message::{Message, MessageCall, Role, StoredMessage};
 pub use outcome::{ErrorClass, Failure, FieldError, Outcome};
 pub use queue::{
-    ClaimReply, ClaimRequest, ControlMessage, Grant, GrantRef, Heartbeat, HeartbeatReply, Job, JobRef, Registration,
-    ReleaseReply, ReleaseRequest, Report, ReportBatch,
+    ClaimReply, ClaimRequest, ControlMessage, Grant, GrantRef, Heartbeat, HeartbeatReply, Job, JobRef, Registered,
+    Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch,
 };
 pub use repair::{Repair, RepairKind};
 pub use task::{

@@ -2,6 +2,8 @@
 //!
 //! Unknown fields are ignored here, so that newer and older processes can run side by side.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -198,7 +200,7 @@ pub struct ReportBatch {
     pub reports: Vec<Box<RawValue>>,
 }
 
-/// What a worker can run. Sent to `redial.ctl.register`; the answer is an empty object or an error.
+/// What a worker can run. Sent to `redial.ctl.register`; the answer is a [`Registered`] or an error.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Registration {
     /// The worker.
@@ -209,8 +211,20 @@ pub struct Registration {
     pub slots: u32,
     /// Version of the program.
     pub version: String,
-    /// Its tools.
+    /// Its tools, or as many as fit into this message.
     pub tools: Vec<ToolSpec>,
+    /// The names of its other tools with their pools; their specifications are in other messages.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub other_tools: BTreeMap<String, String>,
+}
+
+/// The answer to a registration.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Registered {
+    /// The consumer of the job stream that the worker pulls from, by pool: it brings jobs of the worker's tools only.
+    /// A pool that is not here has a consumer of the same name.
+    #[serde(default)]
+    pub consumers: BTreeMap<String, String>,
 }
 
 /// What a dispatcher sends to a worker unasked, on `redial.worker.<id>`.

@@ -7,9 +7,10 @@ use schemars::{Schema, schema_for};
 
 use crate::{
     AgentSpec, ApiError, CallView, CancelReply, CancelRequest, ClaimReply, ClaimRequest, ControlMessage, Delta,
-    GetRequest, Heartbeat, HeartbeatReply, Job, RedriveReply, RedriveRequest, Registration, ReleaseReply,
-    ReleaseRequest, Report, ReportBatch, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, TaskCancel,
-    TaskCancelReply, TaskGet, TaskNotice, TaskReport, TaskResult, TaskSubmission, ToolSpec, TurnReply, TurnRequest,
+    ForgetTool, ForgetToolReply, GetRequest, Heartbeat, HeartbeatReply, Job, RedriveReply, RedriveRequest, Registered,
+    Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch, Submission, SubmitBatch, SubmitBatchReply,
+    SubmitResult, TaskCancel, TaskCancelReply, TaskGet, TaskNotice, TaskReport, TaskResult, TaskSubmission, ToolSpec,
+    TurnReply, TurnRequest,
 };
 
 /// File name (without `.json`) and schema of each message.
@@ -17,6 +18,7 @@ pub fn all() -> Vec<(&'static str, Schema)> {
     vec![
         ("agent_spec", schema_for!(AgentSpec)),
         ("registration", schema_for!(Registration)),
+        ("registered", schema_for!(Registered)),
         ("api_error", schema_for!(ApiError)),
         ("call_view", schema_for!(CallView)),
         ("cancel_reply", schema_for!(CancelReply)),
@@ -24,6 +26,8 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("claim_reply", schema_for!(ClaimReply)),
         ("claim_request", schema_for!(ClaimRequest)),
         ("delta", schema_for!(Delta)),
+        ("forget_tool", schema_for!(ForgetTool)),
+        ("forget_tool_reply", schema_for!(ForgetToolReply)),
         ("get_request", schema_for!(GetRequest)),
         ("job", schema_for!(Job)),
         ("redrive_reply", schema_for!(RedriveReply)),

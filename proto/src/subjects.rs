@@ -1,6 +1,8 @@
 //! Names on NATS: subjects, streams, headers. `docs/PROTOCOL.md` says who may use which.
 
-use crate::{CallId, TaskId, WorkerId};
+use std::time::Duration;
+
+use crate::{CallId, TaskId, WorkerId, tool::check_name};
 
 /// Request: a [`crate::Submission`] or a [`crate::SubmitBatch`].
 pub const SUBMIT: &str = "redial.api.calls.submit";
@@ -10,6 +12,8 @@ pub const GET: &str = "redial.api.calls.get";
 pub const CANCEL: &str = "redial.api.calls.cancel";
 /// Request: a [`crate::RedriveRequest`].
 pub const REDRIVE: &str = "redial.api.calls.redrive";
+/// Request: a [`crate::ForgetTool`].
+pub const FORGET_TOOL: &str = "redial.api.tools.forget";
 /// Intake stream, without a reply: same bodies as [`SUBMIT`].
 pub const INTAKE: &str = "redial.intake.calls";
 /// Request: a [`crate::TaskSubmission`].
@@ -29,7 +33,7 @@ pub const HEARTBEAT: &str = "redial.ctl.heartbeat";
 pub const RELEASE: &str = "redial.ctl.release";
 /// Request: a [`crate::Registration`].
 pub const REGISTER: &str = "redial.ctl.register";
-/// Publication: "a tool changed, read the registry again"; no body.
+/// Publication: "a worker registered, or a tool was forgotten: look again"; no body.
 pub const TOOLS_CHANGED: &str = "redial.ctl.tools_changed";
 
 /// Publication into the result stream: a [`crate::ReportBatch`].
@@ -40,6 +44,8 @@ pub const DISPATCHERS: &str = "dispatchers";
 
 /// Stream of jobs.
 pub const JOBS_STREAM: &str = "JOBS";
+/// A job that nobody took for so long is dropped from its stream; its call is published again if it still waits.
+pub const MAX_JOB_AGE: Duration = Duration::from_mins(10);
 /// Stream of reports.
 pub const RESULTS_STREAM: &str = "RESULTS";
 /// Stream of submissions.
@@ -51,14 +57,29 @@ pub const TRACEPARENT: &str = "traceparent";
 /// Header of a reply whose body is a [`crate::ApiError`] instead of the documented reply; its value is the code.
 pub const ERROR: &str = "redial-error";
 
-/// Jobs of a tool.
-pub fn job(pool: &str, tool: &str) -> String {
-    format!("redial.jobs.{pool}.{tool}")
+/// The name of a consumer: the workers of a pool that have the same tools share one. The first one of a pool is named
+/// like the pool.
+pub fn consumer_name(pool: &str, n: u32) -> String {
+    if n <= 1 { pool.to_owned() } else { format!("{pool}+{n}") }
 }
 
-/// All jobs of a pool; `*` for all pools.
-pub fn pool_jobs(pool: &str) -> String {
-    format!("redial.jobs.{pool}.>")
+/// Checks the name of a consumer. The error says what is allowed.
+pub fn check_consumer_name(name: &str) -> Result<(), String> {
+    let (pool, number) = name.split_once('+').map_or((name, None), |(pool, number)| (pool, Some(number)));
+    if number.is_some_and(|number| number.parse::<u32>().is_err()) {
+        return Err(format!("consumer {name:?}: the name of a pool is allowed, and '+' and a number behind it"));
+    }
+    check_name("pool", pool)
+}
+
+/// Jobs of a tool for the workers of a consumer.
+pub fn job(consumer: &str, tool: &str) -> String {
+    format!("redial.jobs.{consumer}.{tool}")
+}
+
+/// All jobs for the workers of a consumer.
+pub fn consumer_jobs(consumer: &str) -> String {
+    format!("redial.jobs.{consumer}.>")
 }
 
 /// Control messages to a worker: a [`crate::ControlMessage`].

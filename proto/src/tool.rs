@@ -196,13 +196,15 @@ pub fn check_timeout(timeout_ms: u64) -> Result<(), String> {
     }
 }
 
-/// A tool's or pool's name is one token of a NATS subject: letters and digits of any script, `_` and `-`.
+/// A tool's or pool's name is one token of a NATS subject: letters and digits of any script, `_` and `-`. In bytes it is so
+/// short that the name of a consumer of the pool fits into the 255 that NATS allows.
 pub fn check_name(what: &str, name: &str) -> Result<(), String> {
     let fits = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
-    if (1..=64).contains(&name.chars().count()) && name.chars().all(fits) {
+    if name.len() <= 192 && (1..=64).contains(&name.chars().count()) && name.chars().all(fits) {
         Ok(())
     } else {
-        Err(format!("{what} {name:?}: 1 to 64 letters, digits, '_' and '-' are allowed"))
+        let name = crate::limits::shorten(name, 100);
+        Err(format!("{what} {name:?}: 1 to 64 letters, digits, '_' and '-' are allowed, at most 192 bytes in all"))
     }
 }
 

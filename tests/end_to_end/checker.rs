@@ -212,6 +212,9 @@ async fn a_test_that_leaves_a_job_fails() {
     crate::by_hand::Hand::new(&stack, vec![spec]).await;
     let call = stack.call("tool", json!({})).await;
     stack.cancel(call).await;
+    // Nobody takes it.
+    let left = json!({"call": call, "attempt": 1, "tool": "tool"});
+    stack.queue().put("redial.jobs.nobody.tool", &left).await.unwrap();
     stack.finish().await;
 }
 

@@ -13,8 +13,8 @@ use crate::by_hand::Hand;
 /// Puts a job on the stream that no dispatcher sent.
 async fn forge(stack: &Stack, call: CallId, attempt: u32, publish_no: u32) {
     let job = Job { call, attempt, tool: "read".to_owned(), bytes: 2 };
-    let forged = OutgoingJob { job, pool: "default".to_owned(), publish_no, traceparent: None };
-    stack.queue().publish_jobs(vec![forged]).await.remove(0).unwrap();
+    let forged = OutgoingJob { job, consumer: "default".to_owned(), publish_no, traceparent: None };
+    stack.queue().publish_jobs(&[forged]).await.remove(0).unwrap();
 }
 
 #[tokio::test]
@@ -99,7 +99,8 @@ async fn every_copy_of_a_claim_gets_the_grant() {
 async fn a_claim_after_the_total_deadline_is_refused() {
     let stack = Stack::start().await;
     let worker = Hand::new(&stack, vec![ToolSpec::named("read")]).await;
-    let retry = RetryOverride { deadline_ms: Some(50), ..RetryOverride::default() };
+    // Long enough for its job to be published on a busy machine.
+    let retry = RetryOverride { deadline_ms: Some(3_000), ..RetryOverride::default() };
     let submission = Submission { retry: Some(retry), ..Submission::new("read", arguments(json!({}))) };
     let call = stack.accepted(&submission).await;
     let job = worker.job().await;
@@ -139,11 +140,12 @@ async fn invalid_messages_on_the_job_stream_are_discarded() {
 async fn a_worker_that_lost_its_lease_cannot_change_the_call() {
     let stack = Stack::start().await;
     stack.workers_will_die();
-    let mut slow = Hand::new(&stack, vec![ToolSpec { effect: ToolEffect::Read, ..ToolSpec::named("read") }]).await;
+    let tools = vec![ToolSpec { effect: ToolEffect::Read, ..ToolSpec::named("read") }];
+    let mut slow = Hand::new(&stack, tools.clone()).await;
     let call = stack.call("read", json!({})).await;
     slow.granted().await;
-    // The lease is not renewed, so the sweeper ends the attempt as lost and publishes the next one.
-    let mut quick = Hand::new(&stack, Vec::new()).await;
+    // The lease is not renewed, so the sweeper ends the attempt as lost, and the next one is for a worker that lives.
+    let mut quick = Hand::new(&stack, tools).await;
     let job = quick.job().await;
     assert_eq!((job.call, job.attempt), (call, 2));
     slow.report(call, 1, Ok(r#""too late""#)).await;
@@ -195,4 +197,44 @@ async fn a_released_attempt_is_not_used_up() {
     assert_eq!(stack.output(call).await, "1");
     let evidence = stack.finish().await;
     assert_eq!(evidence.calls[&call].attempt, 1);
+}
+
+#[tokio::test]
+async fn a_call_whose_effect_is_unknown_is_not_granted_and_the_others_are() {
+    let mut stack = Stack::start().await;
+    let worker = Hand::new(&stack, vec![ToolSpec::named("read")]).await;
+    let (unknown, good) = (stack.call("read", json!({})).await, stack.call("read", json!({})).await);
+    sqlx::query("ALTER TABLE calls DROP CONSTRAINT calls_effect_check").execute(stack.db()).await.unwrap();
+    let effect = async |effect: &'static str| {
+        let change = sqlx::query("UPDATE calls SET effect = $1 WHERE id = $2").bind(effect).bind(unknown.0);
+        change.execute(stack.db()).await.unwrap();
+    };
+    effect("quantum").await;
+    let granted = worker.claim_all(&[unknown, good]).await;
+    assert_eq!(granted.iter().map(|grant| grant.call).collect::<Vec<_>>(), [good]);
+    assert_eq!(stack.get(unknown).await.state, CallState::Ready, "a newer version can still run it");
+    effect("unsafe").await;
+    assert_eq!(worker.claim(unknown, 1).await.len(), 1);
+    stack.leaves_calls();
+    stack.finish().await;
+}
+
+/// A stream that is set up otherwise fails each check of a dispatcher. It is not an outage: workers are heard.
+#[tokio::test]
+async fn trouble_with_one_stream_keeps_no_call_on_a_dead_worker() {
+    let mut stack = Stack::start().await;
+    let mut nats = stack.raw_nats().await;
+    let mut intake = nats.jetstream("STREAM.INFO.INTAKE", &json!({})).await["config"].clone();
+    intake["subjects"] = json!(["elsewhere.>"]);
+    let spoiled = nats.jetstream("STREAM.UPDATE.INTAKE", &intake).await;
+    assert_eq!(spoiled["config"]["subjects"], intake["subjects"], "{spoiled}");
+    let read = ToolSpec { effect: ToolEffect::Read, ..ToolSpec::named("read") };
+    let dead = Hand::new(&stack, vec![read]).await;
+    stack.workers_died(vec![dead.id.to_string()]);
+    let call = stack.call("read", json!({})).await;
+    assert_eq!(dead.granted().await.attempt, 1);
+    stack.work(vec![scripted_tool("read", ToolEffect::Read, &stack.ledger)]).await;
+    assert_eq!(stack.output(call).await, r#"{"attempt":2}"#);
+    let evidence = stack.finish().await;
+    assert_eq!(evidence.calls[&call].attempts[0].class.as_deref(), Some("lost"));
 }

@@ -1,7 +1,9 @@
 //! Reports that are late, duplicate, foreign or unreadable change nothing and are stored.
 
-use redial_proto::{CallState, ErrorClass, Failure, JobRef, ToolEffect, ToolSpec, subjects};
-use redial_testkit::Stack;
+use redial_proto::{
+    CallId, CallState, ClaimId, Code, ErrorClass, Failure, JobRef, Submission, ToolEffect, ToolSpec, subjects,
+};
+use redial_testkit::{Stack, arguments};
 use serde_json::{Value, json};
 
 use crate::{by_hand::Hand, fixture::dead_letters};
@@ -76,7 +78,9 @@ async fn an_unreadable_report_becomes_a_dead_letter_with_the_reason() {
     worker.granted().await;
     let mut nats = stack.raw_nats().await;
     nats.publish(subjects::RESULTS, b"\xffno report").await;
+    dead_letters(&stack, "results", 1).await;
     nats.publish(subjects::RESULTS, br#"{"reports":[]}"#).await;
+    dead_letters(&stack, "results", 2).await;
     let both =
         json!({"call": call, "attempt": 1, "duration_ms": 1, "output": 1, "error": {"class": "auth", "message": ""}});
     let good = json!({"call": call, "attempt": 1, "duration_ms": 1, "output": "good"});
@@ -85,15 +89,88 @@ async fn an_unreadable_report_becomes_a_dead_letter_with_the_reason() {
     stack.queue().put(subjects::RESULTS, &batch).await.unwrap();
     worker.ingested(JobRef { call, attempt: 1 }).await;
     assert_eq!(stack.output(call).await, r#""good""#, "an invalid report affects no other");
-    let kept = dead_letters(&stack, "results", 5).await;
+    let kept = dead_letters(&stack, "results", 3).await;
     let reasons: Vec<&str> = kept.iter().map(|(_, message, _)| message.as_str()).collect();
     assert!(kept.iter().all(|(code, ..)| code == "invalid_message"));
     assert!(reasons[0].contains("not a batch of reports: expected value at line 1 column 1"), "{reasons:?}");
     assert!(reasons[1].contains("missing field `worker`"), "{reasons:?}");
-    assert!(reasons[2].contains("not a report: invalid type: integer `7`"), "{reasons:?}");
-    assert!(reasons[3].contains("exactly one is allowed"), "{reasons:?}");
-    assert!(reasons[4].contains("unknown variant `tired`, expected one of"), "{reasons:?}");
     assert_eq!(kept[0].2, b"\xffno report");
-    assert_eq!(serde_json::from_slice::<Value>(&kept[3].2).unwrap(), both);
+    assert_eq!(serde_json::from_slice::<Value>(&kept[2].2).unwrap(), batch, "the whole message is kept once");
+    let errors: Value = sqlx::query_scalar("SELECT errors FROM dead_letters ORDER BY id DESC LIMIT 1")
+        .fetch_one(stack.db())
+        .await
+        .unwrap();
+    let errors: Vec<String> = errors
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|error| format!("{} {}", error["position"], error["message"].as_str().unwrap()))
+        .collect();
+    assert!(errors[0].starts_with("0 not a report: invalid type: integer `7`"), "{errors:?}");
+    assert!(errors[1].starts_with("1 ") && errors[1].contains("exactly one is allowed"), "{errors:?}");
+    assert!(
+        errors[2].starts_with("2 ") && errors[2].contains("unknown variant `tired`, expected one of"),
+        "{errors:?}"
+    );
+    assert_eq!(errors.len(), 3);
+    stack.finish().await;
+}
+
+async fn set_retry(stack: &Stack, call: CallId, retry: Option<&str>) {
+    let change = sqlx::query("UPDATE calls SET retry = $1::json WHERE id = $2").bind(retry).bind(call.0);
+    change.execute(stack.db()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_report_of_an_unreadable_call_becomes_a_dead_letter_and_affects_no_other() {
+    let mut stack = Stack::start().await;
+    let mut worker = Hand::new(&stack, vec![reader()]).await;
+    let (unreadable, other) = (stack.call("read", json!({})).await, stack.call("read", json!({})).await);
+    for _ in 0..2 {
+        worker.granted().await;
+    }
+    set_retry(&stack, unreadable, Some(r#"{"initial_ms": "soon"}"#)).await;
+    let failed = |call: CallId| json!({"call": call, "attempt": 1, "duration_ms": 1, "error": {"class": "auth", "message": "no"}});
+    let batch = json!({"worker": worker.id, "reports": [failed(unreadable), failed(other)]});
+    stack.queue().put(subjects::RESULTS, &batch).await.unwrap();
+    worker.ingested(JobRef { call: unreadable, attempt: 1 }).await;
+    assert_eq!(stack.ended(other).await.state, CallState::Failed);
+    let kept = dead_letters(&stack, "results", 1).await;
+    assert_eq!(kept[0].0, "internal");
+    assert!(kept[0].1.contains(&unreadable.to_string()) && kept[0].1.contains("invalid type: string"), "{kept:?}");
+    assert_eq!(serde_json::from_slice::<Value>(&kept[0].2).unwrap(), batch);
+    assert!(late(&stack).await.is_empty());
+    set_retry(&stack, unreadable, None).await;
+    stack.leaves_calls();
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn requests_for_an_unreadable_call_are_answered() {
+    let mut stack = Stack::start().await;
+    let worker = Hand::new(&stack, vec![reader()]).await;
+    let keyed = |key: &str| Submission { key: Some(key.to_owned()), ..Submission::new("read", arguments(json!({}))) };
+    let calls = stack.call_all(&[keyed("a"), keyed("b")]).await;
+    sqlx::query("ALTER TABLE calls DROP CONSTRAINT calls_state_check, DROP CONSTRAINT calls_check")
+        .execute(stack.db())
+        .await
+        .unwrap();
+    let state = async |state: &'static str| {
+        let change = sqlx::query("UPDATE calls SET state = $1 WHERE id = $2").bind(state).bind(calls[0].0);
+        change.execute(stack.db()).await.unwrap();
+    };
+    state("paused").await;
+    let again = stack.try_submit_all(&[keyed("a"), keyed("b")]).await.unwrap();
+    assert_eq!(again[0].error.as_ref().map(|error| error.code), Some(Code::Internal));
+    assert_eq!(
+        (again[1].call, &again[1].error),
+        (Some(calls[1]), &None),
+        "the other submission of the batch is answered"
+    );
+    let refused = stack.try_cancel(calls[0]).await.unwrap_err();
+    assert!(refused.to_string().contains("internal"), "{refused}");
+    assert_eq!(worker.release(ClaimId::generate(), calls[0], 1).await, 0);
+    state("ready").await;
+    stack.leaves_calls();
     stack.finish().await;
 }

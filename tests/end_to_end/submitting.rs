@@ -1,15 +1,15 @@
 //! A key makes a submission safe to retry. An invalid one gets an error and affects no other.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, time::Instant};
 
 use futures_util::future::join_all;
 use redial_proto::{
     CallState, Code, Repair, Submission, SubmitBatchReply, SubmitResult,
     SubmitStatus::{self, Accepted, Refused, Rejected},
-    ToolSpec, subjects,
+    TaskSubmission, ToolSpec, subjects,
 };
 use redial_store::Purpose;
-use redial_testkit::{Stack, arguments};
+use redial_testkit::{Stack, arguments, until};
 use redial_tools::Tool;
 use serde_json::{json, value::RawValue};
 
@@ -24,6 +24,78 @@ async fn with_echo() -> Stack {
 fn keyed(key: &str, arguments: &str) -> Submission {
     let arguments = RawValue::from_string(arguments.to_owned()).unwrap();
     Submission { key: Some(key.to_owned()), ..Submission::new("echo", arguments) }
+}
+
+/// An unknown tool may be known to the database: nothing final may be written while that cannot be read.
+#[tokio::test]
+async fn while_the_registry_cannot_be_read_only_submissions_of_unknown_tools_are_rejected() {
+    let stack = with_echo().await;
+    let mut lock = stack.db().begin().await.unwrap();
+    sqlx::query("LOCK TABLE tools IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
+    let nobody = Submission::new("nobody", arguments(json!({})));
+    let task: TaskSubmission = serde_json::from_value(json!({"agent": {"model": "nobody"}, "input": "hello"})).unwrap();
+    stack.queue().put(subjects::INTAKE, &nobody).await.unwrap();
+    let unknown = async {
+        let calls = join_all((0..6).map(|_| stack.submit(&nobody)));
+        let (calls, task) = tokio::join!(calls, stack.submit_task(&task));
+        (calls, task, Instant::now())
+    };
+    let known = async {
+        stack.waits_for_lock().await;
+        for n in 0..10 {
+            let call = stack.call("echo", json!({ "n": n })).await;
+            stack.output(call).await;
+        }
+        Instant::now()
+    };
+    let ((calls, task, rejected_at), known_at) = tokio::join!(unknown, known);
+    assert!(known_at < rejected_at, "calls of known tools waited for the registry");
+    let codes = calls.iter().map(|call| (call.status, code(call)));
+    assert!(codes.into_iter().all(|end| end == (Rejected, Code::Unavailable)), "{calls:?}");
+    assert_eq!(task.error.map(|error| error.code), Some(Code::Unavailable));
+    let mixed = stack.try_submit_all(&[nobody.clone(), keyed("k", "{}")]).await.unwrap();
+    assert_eq!((mixed[0].status, mixed[1].status), (Rejected, Accepted), "{mixed:?}");
+    assert_eq!(on_record(&stack, "nobody").await, 0);
+
+    lock.rollback().await.unwrap();
+    assert_eq!(stack.submit(&nobody).await.status, Refused);
+    until("the message of the intake is refused, too", async || (on_record(&stack, "nobody").await == 2).then_some(()))
+        .await;
+    stack.finish().await;
+}
+
+async fn on_record(stack: &Stack, tool: &str) -> i64 {
+    let count = sqlx::query_scalar("SELECT count(*) FROM calls WHERE tool = $1").bind(tool);
+    count.fetch_one(stack.db()).await.unwrap()
+}
+
+/// What follows a trace context of a later version may be anything, for this version.
+#[tokio::test]
+async fn a_crafted_trace_context_is_ignored_and_fails_nobody() {
+    const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let stack = with_echo().await;
+    let crafted = [format!("cc{}-\0", &TRACE[2..]), format!("{TRACE}\0"), "x".repeat(50_000), TRACE.to_owned()];
+    for (subject, source) in [(subjects::SUBMIT, "request"), (subjects::INTAKE, "intake")] {
+        let mut nats = stack.raw_nats().await;
+        for (n, header) in crafted.iter().enumerate() {
+            let submission = serde_json::to_vec(&keyed(&format!("{source}-{n}"), "{}")).unwrap();
+            nats.publish_with(subject, (subjects::TRACEPARENT, header), &submission).await;
+        }
+    }
+    let traces = until("all are accepted", async || {
+        let traces = sqlx::query_as("SELECT key, traceparent FROM calls ORDER BY key").fetch_all(stack.db());
+        let traces: Vec<(String, Option<String>)> = traces.await.unwrap();
+        (traces.len() == 8).then_some(traces)
+    });
+    for (key, trace) in traces.await {
+        let stored = match key.rsplit('-').next().unwrap() {
+            "0" => Some(format!("cc{}", &TRACE[2..])),
+            "3" => Some(TRACE.to_owned()),
+            _ => None,
+        };
+        assert_eq!(trace, stored, "{key}");
+    }
+    stack.finish().await;
 }
 
 fn code(result: &SubmitResult) -> Code {

@@ -222,8 +222,8 @@ pub(crate) async fn two_copies_of_a_job(mutation: &'static Mutation, mutated: bo
     // The first one has no free permit.
     let _second = fixture.work(1, vec![scripted_tool("tool", ToolEffect::Unsafe, &ledger)]).await;
     let job = Job { call, attempt: 1, tool: "tool".to_owned(), bytes: 2 };
-    let copy = OutgoingJob { job, pool: "default".to_owned(), publish_no: 100, traceparent: None };
-    fixture.stack.queue().publish_jobs(vec![copy]).await.remove(0).unwrap();
+    let copy = OutgoingJob { job, consumer: "default".to_owned(), publish_no: 100, traceparent: None };
+    fixture.stack.queue().publish_jobs(&[copy]).await.remove(0).unwrap();
     fixture.answered("JOBS").await;
     if mutated {
         ledger.reaches(ToolEvent::Effect, 2).await;
@@ -259,6 +259,12 @@ pub(crate) async fn cancelled_call(mutation: &'static Mutation, mutated: bool) -
     let (mut fixture, _dispatcher) = Fixture::with_dispatcher(mutation, mutated).await;
     Hand::new(&fixture.stack, vec![tool(ToolEffect::Read)]).await;
     let call = fixture.stack.call("tool", json!({})).await;
+    // A call that is cancelled before is never published.
+    redial_testkit::until("its job is on the stream", async || {
+        let jobs = fixture.stack.queue().unclaimed_jobs().await.ok()?;
+        (jobs.values().sum::<u64>() == 1).then_some(())
+    })
+    .await;
     assert_eq!(fixture.stack.cancel(call).await, CallState::Cancelled);
     let tools = vec![scripted_tool("tool", ToolEffect::Read, &fixture.stack.ledger)];
     let _worker = fixture.work(1, tools).await;

@@ -126,10 +126,7 @@ pub(crate) static MUTATIONS: [Mutation; 21] = [
     },
     Mutation {
         name: "no sweeper runs",
-        statements: &[(
-            "WHERE wake_at <= (SELECT clock_timestamp())\nORDER BY wake_at\nLIMIT $1",
-            "WHERE false\nORDER BY wake_at\nLIMIT $1",
-        )],
+        statements: &[("WHERE num_nonnulls(backlog_at) = 0 AND wake_at <= (SELECT clock_timestamp())", "WHERE false")],
         caught_by: I::EveryCallEnds,
         scenario: Scenario::OneRetry,
         ..NONE
@@ -176,7 +173,7 @@ pub(crate) static MUTATIONS: [Mutation; 21] = [
     },
     Mutation {
         name: "an unsafe tool is retried after a lost worker",
-        statements: &[("pool, effect, retry::text", "pool, 'read'::text, retry::text")],
+        statements: &[("effect AS \"effect!\"", "'read'::text AS \"effect!\"")],
         caught_by: I::UnsafeOnce,
         scenario: Scenario::LostWorker,
         ..NONE
@@ -202,8 +199,8 @@ pub(crate) static MUTATIONS: [Mutation; 21] = [
     Mutation {
         name: "a retry does not wait for its time",
         statements: &[(
-            "WHERE wake_at <= (SELECT clock_timestamp())\nORDER BY wake_at\nLIMIT $1",
-            "WHERE wake_at <= (SELECT clock_timestamp()) + interval '1 h'\nORDER BY wake_at\nLIMIT $1",
+            "WHERE num_nonnulls(backlog_at) = 0 AND wake_at <= (SELECT clock_timestamp())",
+            "WHERE num_nonnulls(backlog_at) = 0 AND wake_at <= (SELECT clock_timestamp()) + interval '1 h'",
         )],
         caught_by: I::RetriesWhenDue,
         scenario: Scenario::PatientRetry,

@@ -4,7 +4,7 @@ use jsonschema::{Draft, PatternOptions, ValidationError, Validator, error::Valid
 use redial_proto::{Language, Repair};
 use serde_json::Value;
 
-use crate::{explain, parse::parse, pointer, refusal::Refusal, shape::Shapes};
+use crate::{expansion, explain, parse::parse, pointer, refusal::Refusal, schema_error::SchemaError, shape::Shapes};
 
 /// Total size of all JSON pointers into the arguments, in bytes. Beyond it only the first field error is reported, because
 /// each one carries its pointer: one long key above many small values would cost gigabytes.
@@ -19,26 +19,12 @@ pub struct Schema {
     pub(crate) shapes: Shapes,
 }
 
-/// A schema that cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("schema{}: {message}", if path.is_empty() { String::new() } else { format!(" at {path}") })]
-pub struct SchemaError {
-    /// JSON pointer into the schema; empty for the whole.
-    pub path: String,
-    /// What is wrong at that path, and what is allowed.
-    pub message: String,
-}
-
-impl SchemaError {
-    fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { path: path.into(), message: message.into() }
-    }
-}
-
 impl Schema {
     /// Compiles a schema; the error says which part of it is wrong.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
         check_allows_objects(schema)?;
+        // First, because the others follow references without a limit.
+        expansion::check(schema)?;
         let validator = jsonschema::options()
             .with_draft(Draft::Draft202012)
             .should_validate_formats(true)
@@ -112,8 +98,7 @@ fn check_allows_objects(schema: &Value) -> Result<(), SchemaError> {
 
 fn schema_error(schema: &Value, error: &ValidationError<'_>) -> SchemaError {
     if let ValidationErrorKind::Referencing(reason) = error.kind() {
-        let path = unresolved(schema, schema, "").unwrap_or_default();
-        return SchemaError::new(path, format!("{reason}; only references into the schema itself are allowed"));
+        return SchemaError::unresolved(schema, reason);
     }
     let path = error.instance_path().as_str();
     let sent = error.instance();
@@ -128,27 +113,6 @@ fn schema_error(schema: &Value, error: &ValidationError<'_>) -> SchemaError {
         _ => error.to_string(),
     };
     SchemaError::new(path, message)
-}
-
-/// Path of the first reference that leads outside the schema or to nothing.
-fn unresolved(root: &Value, part: &Value, path: &str) -> Option<String> {
-    match part {
-        Value::Object(object) => object.iter().find_map(|(key, value)| {
-            let path = pointer::join(path, key);
-            match (key.as_str(), value) {
-                ("$ref" | "$dynamicRef", Value::String(target)) => {
-                    let found = target.strip_prefix('#').is_some_and(|pointer| root.pointer(pointer).is_some());
-                    (!found).then_some(path)
-                }
-                ("const" | "enum" | "default" | "examples", _) => None,
-                _ => unresolved(root, value, &path),
-            }
-        }),
-        Value::Array(items) => {
-            items.iter().enumerate().find_map(|(index, item)| unresolved(root, item, &format!("{path}/{index}")))
-        }
-        _ => None,
-    }
 }
 
 #[cfg(test)]
@@ -176,19 +140,36 @@ mod tests {
 
     #[test]
     fn a_recursive_schema_terminates() {
-        let circles = [
-            json!({"$ref": "#"}),
-            json!({"allOf": [{"$ref": "#"}]}),
-            json!({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}),
-        ];
-        for circle in circles {
-            if let Ok(schema) = Schema::compile(&circle) {
-                let _ = schema.check("{}");
-            }
-        }
         let list = json!({"properties": {"next": {"$ref": "#"}, "n": {"type": "integer"}}, "required": ["n"]});
         let refusal = Schema::compile(&list).unwrap().check(r#"{"n":1,"next":{"n":2,"next":{}}}"#).unwrap_err();
         assert_eq!(refusal.details[0].path, "/next/next/n");
+    }
+
+    /// Definitions that each apply the next one; the last one applies the whole schema to a property.
+    fn chain(levels: usize, one: impl Fn(Value) -> Value) -> Value {
+        let next = |n: usize| one(json!({"$ref": format!("#/$defs/d{}", n + 1)}));
+        let mut definitions: serde_json::Map<_, _> = (0..levels).map(|n| (format!("d{n}"), next(n))).collect();
+        definitions.insert(format!("d{levels}"), json!({"properties": {"a": {"$ref": "#"}, "n": {"type": "integer"}}}));
+        json!({"$ref": "#/$defs/d0", "$defs": definitions})
+    }
+
+    #[test]
+    fn a_schema_that_would_never_end_is_refused() {
+        let twice = |next: Value| json!({"allOf": [next, next]});
+        assert!(Schema::compile(&chain(5, twice)).unwrap().check(r#"{"n": 1}"#).is_ok());
+        for endless in [chain(36, twice), chain(60, twice), json!({"$ref": "#"}), json!({"allOf": [{"$ref": "#"}]})] {
+            assert!(Schema::compile(&endless).is_err(), "{endless}");
+        }
+    }
+
+    #[test]
+    fn the_longest_chain_in_the_deepest_arguments_fits_the_stack() {
+        // 14 levels of two schemas, and three for the property, the whole and the last definition: 31 of 32. Test threads
+        // have 2 MiB.
+        let schema = Schema::compile(&chain(14, |next| json!({"oneOf": [next]}))).unwrap();
+        let arguments = (0..63).fold(json!({"n": "x"}), |inner, _| json!({"a": inner}));
+        assert!(schema.check(&arguments.to_string()).is_err());
+        assert!(Schema::compile(&chain(15, |next| json!({"oneOf": [next]}))).is_err());
     }
 
     #[test]

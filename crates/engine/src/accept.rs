@@ -53,6 +53,7 @@ pub fn accept(
         refusal,
         redrive_of: None,
         task: None,
+        consumer: None,
     })
 }
 

@@ -2,15 +2,15 @@
 //!
 //! Pure: the clock, ids and randomness are arguments, nothing waits, nothing is stored. [`call`] decides about calls,
 //! [`sweep`] about those that are due, [`accept`] about submissions, [`task`] about tasks. The rules that they are made
-//! of stand beside them: [`route`](fn@route) (what an error class leads to), [`retry`] (when the next attempt is due), [`budget`]
-//! (how many retries a failing tool gets), [`publish`] (when an unclaimed job is published again) and [`outage`] (when
-//! a lease may count as expired).
+//! of stand beside them: [`route`](fn@route) (what an error class leads to), [`retry`] (when the next attempt is due), [`health`]
+//! (how many retries a failing tool gets), [`window`] (which jobs are published now, and to which workers), [`publish`]
+//! (when the job of a call counts as lost) and [`outage`] (when a lease may count as expired).
 
 pub mod accept;
-pub mod budget;
 pub mod call;
 pub mod feedback;
 pub mod fingerprint;
+pub mod health;
 pub mod mutation;
 pub mod outage;
 pub mod publish;
@@ -21,7 +21,7 @@ pub mod sweep;
 pub mod task;
 pub mod tools;
 pub mod view;
+pub mod window;
 
-pub use budget::Budget;
 pub use redial_records::Time;
 pub use route::{Route, route};

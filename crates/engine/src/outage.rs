@@ -28,6 +28,11 @@ pub enum Observation {
         /// The database failed.
         failed: bool,
     },
+    /// The database's clock was read.
+    DatabaseTime {
+        /// Its time, since some fixed moment.
+        since_epoch: Duration,
+    },
     /// A check of the streams and the database ended.
     CheckEnded {
         /// When it began.
@@ -49,6 +54,8 @@ pub struct OutageDetector {
     /// When the last sweep ended.
     swept_at: Duration,
     sweep_failed: bool,
+    /// The database's time when it was read last, and when that was.
+    database_time: Option<(Duration, Duration)>,
 }
 
 impl OutageDetector {
@@ -63,6 +70,7 @@ impl OutageDetector {
             check_failed: false,
             swept_at: now,
             sweep_failed: false,
+            database_time: None,
         }
     }
 
@@ -82,6 +90,10 @@ impl OutageDetector {
             Observation::SweepEnded { failed } => {
                 (self.swept_at, self.sweep_failed) = (now, failed);
                 failed
+            }
+            Observation::DatabaseTime { since_epoch } => {
+                let before = self.database_time.replace((since_epoch, now));
+                before.is_some_and(|before| self.has_jumped(before, since_epoch, now))
             }
             Observation::CheckEnded { began, failed } => {
                 let had_failed = std::mem::replace(&mut self.check_failed, failed);
@@ -118,6 +130,13 @@ impl OutageDetector {
     /// The process itself was stopped.
     fn sweep_is_late(&self, now: Duration) -> bool {
         now.saturating_sub(self.swept_at) > INTERVAL * 2 + self.heartbeat_interval()
+    }
+
+    /// The database's clock went further than this process's: the machine was suspended, where this clock stands still, or
+    /// somebody set the database's clock. Either way, leases ended that their workers had no time to renew.
+    fn has_jumped(&self, (then, at): (Duration, Duration), since_epoch: Duration, now: Duration) -> bool {
+        let jump = since_epoch.saturating_sub(then).saturating_sub(now.saturating_sub(at));
+        jump > (INTERVAL * 2).min(self.lease / 2)
     }
 
     /// While a statement hung no worker could renew, whether or not anything was due. A lease was renewed at most a
@@ -222,6 +241,15 @@ mod tests {
         assert_eq!(grace_after(&[(61.0, check(61.0, true)), (64.0, check(64.0, false))]), WHOLE);
         let good = [(61.0, check(61.0, true)), (64.0, check(64.0, false)), (65.0, check(65.0, false))];
         assert_eq!(grace_after(&good), WHOLE - 1_000);
+    }
+
+    #[test]
+    fn a_suspended_machine_is_an_outage() {
+        let read = |second, time: f64| (second, Observation::DatabaseTime { since_epoch: at(1_000.0 + time) });
+        assert_eq!(grace_after(&[read(61.0, 61.0), read(62.0, 62.0)]), 0);
+        assert_eq!(grace_after(&[read(61.0, 61.0), read(62.0, 64.0)]), 0, "an answer may be late");
+        assert_eq!(grace_after(&[read(61.0, 61.0), read(62.0, 64.1)]), WHOLE);
+        assert_eq!(grace_after(&[read(61.0, 61.0), read(62.0, 30.0)]), 0, "a clock that goes back ends no lease");
     }
 
     #[test]

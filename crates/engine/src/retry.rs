@@ -22,13 +22,6 @@ pub fn due(policy: &RetryPolicy, attempt: u32, retry_after_ms: Option<u64>, now:
     now + ms(spread(longest_wait_ms(policy, attempt), random).max(retry_after_ms.unwrap_or(0)))
 }
 
-/// When a retry that is due, but that the tool's budget does not allow now, is checked again: between half and the
-/// whole of the longest wait, at least a second, so that the waiting calls of a long outage cost little.
-pub fn postponed(policy: &RetryPolicy, attempt: u32, now: Time, random: f64) -> Time {
-    let wait = longest_wait_ms(policy, attempt.saturating_add(1)).max(1_000);
-    now + ms(wait / 2 + spread(wait / 2, random))
-}
-
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -42,7 +35,6 @@ fn spread(span: u64, random: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use chrono::TimeDelta;
 
     const POLICY: RetryPolicy =
         RetryPolicy { initial_ms: 100, factor: 2.0, cap_ms: 1_000, max_attempts: 10, deadline_ms: 60_000 };
@@ -68,14 +60,5 @@ mod tests {
     fn extreme_numbers_stay_in_range() {
         let wild = RetryPolicy { initial_ms: u64::MAX, factor: f64::MAX, cap_ms: u64::MAX, ..POLICY };
         assert!(due(&wild, u32::MAX, Some(u64::MAX), Time::default(), 1.0) > Time::default());
-    }
-
-    #[test]
-    fn a_postponed_retry_waits_at_least_half_a_second() {
-        let now = Time::default();
-        for random in [0.0, 0.3, 0.99] {
-            let wait = postponed(&POLICY, 1, now, random) - now;
-            assert!(wait >= TimeDelta::milliseconds(500) && wait <= TimeDelta::milliseconds(1000), "{wait}");
-        }
     }
 }

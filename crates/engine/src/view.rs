@@ -8,28 +8,40 @@ mod cut;
 mod draft;
 mod groups;
 mod limits;
+mod reach;
 mod read;
 mod size;
 
 use std::collections::BTreeSet;
 
 use redial_proto::{Message, StoredMessage, Trimmed};
+use redial_records::ReadConversation;
 
 use self::draft::Draft;
 pub use self::limits::Limits;
+pub use self::reach::{reach, read};
 pub use self::read::{READ_RESULT, read_result, read_result_offer};
 
 /// The view of a conversation: without the pruned calls, within the limits, valid for every provider.
 ///
-/// Nothing is changed that fits, but for tool results over [`Limits::result_bytes`]. If the whole is too long, old tool
-/// results are cut to their beginnings, oldest first; then the oldest messages are left out, each assistant message
-/// together with its results, which a note at the start says; then what remains is shortened, tool results first. The
-/// system message, the user's newest message and the end of the conversation are always there. Only if even their
-/// bare structure is over the limits, so is the view. Pure and linear; a view of a view is the same view.
+/// Messages older than the newest 512 KiB, as they are stored, are left out. Nothing else is changed that fits, but for tool
+/// results over [`Limits::result_bytes`]. If the whole is too long, old tool results are cut to their beginnings, oldest
+/// first; then the oldest messages are left out, each assistant message together with its results, which a note at the
+/// start says; then what remains is shortened, tool results first. The system message, the user's newest message and the
+/// end of the conversation are always there. Only if even their bare structure is over the limits, so is the view. Pure
+/// and linear; a view of a view is the same view.
 ///
 /// With [`Trimmed::shortened`] over 0 the model should be offered [`read_result_offer`].
 pub fn view(messages: &[StoredMessage], pruned: &BTreeSet<String>, limits: Limits) -> (Vec<Message>, Trimmed) {
-    let mut draft = Draft::new(messages, pruned, limits);
+    view_of(&ReadConversation::whole(messages.to_vec()), pruned, limits)
+}
+
+/// The same view, of what was read of the conversation with its [`reach`].
+///
+/// Messages that were not read count as left out, by their sequence numbers; so does one of them that would not be in the
+/// view in any case, because its call is pruned or newer instructions replaced it.
+pub fn view_of(conversation: &ReadConversation, pruned: &BTreeSet<String>, limits: Limits) -> (Vec<Message>, Trimmed) {
+    let mut draft = Draft::new(conversation, pruned, limits);
     draft.shape_results();
     draft.shorten_old_results();
     draft.leave_out_oldest();

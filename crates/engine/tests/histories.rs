@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use redial_engine::{
     Time,
-    call::{CallEvent, Republish, grants, plan},
+    call::{CallEvent, JobState, Waiting, grants, plan},
 };
 use redial_proto::{
     CallId, CallState, ClaimId, ErrorClass, Failure, JobRef, RetryOverride, RetryPolicy, ToolEffect, WorkerId,
@@ -49,7 +49,10 @@ impl History {
             lease_until: None,
             cancel_requested: false,
             publish_no: 1,
-            published_at: now,
+            published_at: Some(now),
+            consumer: Some(String::new()),
+            backlog: None,
+            started_at: None,
             origin: None,
             read_at: now,
         };
@@ -70,7 +73,23 @@ impl History {
         self.call.attempt += 1;
         (self.call.claim, self.call.worker) = (Some(claim), Some(worker));
         self.call.lease_until = Some(self.now + TimeDelta::seconds(15));
+        (self.call.started_at, self.call.backlog) = (Some(self.now), None);
         self.check(&before);
+    }
+
+    /// The feeder takes the call from the backlog.
+    fn feed(&mut self) {
+        if self.call.state == CallState::Ready && self.call.backlog.take().is_some() {
+            self.call.published_at = Some(self.now);
+            self.call.publish_no += 1;
+        }
+    }
+
+    /// A heartbeat of its worker.
+    fn renew(&mut self) {
+        if self.call.state == CallState::Running {
+            self.call.lease_until = Some(self.now + TimeDelta::seconds(15));
+        }
     }
 
     fn apply(&mut self, event: &CallEvent<'_>, random: f64) {
@@ -83,7 +102,14 @@ impl History {
         }
         (self.call.state, self.call.attempt) = (transition.state(), transition.attempt());
         match transition.change {
-            Change::Publish { check_at, .. } => assert!(check_at > self.now),
+            Change::Wait { backlog, check_at, .. } => {
+                assert_eq!(check_at, self.call.deadline_at);
+                self.call.backlog = Some(backlog);
+            }
+            Change::Extend { deadline_at } => {
+                assert!(deadline_at > self.now);
+                self.call.deadline_at = deadline_at;
+            }
             Change::Postpone { wake_at } => assert!(wake_at > self.now),
             Change::RequestCancel => self.call.cancel_requested = true,
             Change::Retry { due_at, .. } => assert!(due_at >= self.now),
@@ -91,6 +117,7 @@ impl History {
                 assert!(state.is_terminal() && state != CallState::Refused);
                 assert_eq!(failure.is_none(), state == CallState::Succeeded);
                 self.ends += 1;
+                self.call.backlog = None;
                 self.cancel_acknowledged |= matches!(event, CallEvent::Cancel);
             }
         }
@@ -100,6 +127,7 @@ impl History {
     fn check(&self, before: &CallRecord) {
         assert!(!before.state.is_terminal() || self.call == *before, "a terminal call changed");
         assert!(self.ends <= 1);
+        assert!(self.call.backlog.is_none() || self.call.state == CallState::Ready, "only a ready call waits");
         assert!(self.call.attempt <= self.policy.max_attempts);
         assert!((1..).zip(&self.audited).all(|(wanted, found)| wanted == *found), "gaps: {:?}", self.audited);
         if self.call.effect == ToolEffect::Unsafe {
@@ -117,19 +145,29 @@ fn random_event(history: &mut History, rng: &mut StdRng) {
     let mut failure = Failure::new(class, "m");
     failure.effect_possible = rng.random();
     failure.retry_after_ms = rng.random_bool(0.2).then(|| rng.random_range(0..90_000));
-    let event = match rng.random_range(0..12) {
+    let event = match rng.random_range(0..14) {
         0..=3 => return history.claim((history.call.attempt + rng.random_range(0..3)).max(1)),
         4 => CallEvent::Succeeded { duration_ms: 1, output: "{}" },
         5..=7 => CallEvent::Failed { duration_ms: 1, failure: &failure },
         8 => CallEvent::Released,
         9 => CallEvent::Cancel,
-        _ => due(rng.random()),
+        10 => return history.feed(),
+        11 => return history.renew(),
+        _ => due(history, rng),
     };
     history.apply(&event, rng.random());
 }
 
-const fn due(retry_allowed: bool) -> CallEvent<'static> {
-    CallEvent::Due { retry_allowed, grace_until: chrono::DateTime::UNIX_EPOCH, republish: Republish::Now }
+/// A sweep in any circumstances; the tool recovers for three minutes at most.
+fn due(history: &History, rng: &mut StdRng) -> CallEvent<'static> {
+    let job = if rng.random() { JobState::Queued } else { JobState::Lost };
+    let recovers = history.now < Time::default() + TimeDelta::minutes(3);
+    let waiting = match rng.random_range(0..4) {
+        0 => Waiting::InBacklog,
+        1 => Waiting::ForWorker { last_seen: None },
+        _ => Waiting::ForRetries { recovering_since: recovers.then(Time::default) },
+    };
+    CallEvent::Due { grace_until: Time::default(), job, waiting }
 }
 
 #[test]
@@ -159,10 +197,13 @@ proptest! {
         for _ in 0..steps {
             random_event(&mut history, &mut rng);
         }
-        // Only time passes now: leases expire, retries come due, the deadline passes.
+        // Only time passes now: timeouts pass, retries come due, the deadline passes. Nobody feeds the queue, and a worker
+        // that does not end its attempt renews its lease.
         for _ in 0..40 {
             history.now += TimeDelta::seconds(16);
-            history.apply(&due(true), rng.random());
+            history.renew();
+            let event = due(&history, &mut rng);
+            history.apply(&event, rng.random());
         }
         prop_assert!(history.call.state.is_terminal(), "{:?}", history.call);
     }

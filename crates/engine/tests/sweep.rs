@@ -1,17 +1,18 @@
-//! Sweeps: retry budgets, the limit on jobs that are published again, grace after an outage.
+//! Sweeps: what a sweep knows of each call reaches its plan.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
 
-use std::{collections::HashMap, time::Duration};
+use std::time::Duration;
 
 use chrono::TimeDelta;
 use redial_engine::{
     Time,
-    sweep::{Conditions, SweepPlan, plan_due},
+    call::{JobState, Waiting},
+    sweep::{Conditions, plan_due},
     tools::Tools,
 };
 use redial_proto::{CallId, CallState, ClaimId, RetryOverride, ToolEffect};
-use redial_records::{CallRecord, Change, RetryBucket};
+use redial_records::{Backlog, CallRecord, Change};
 use uuid::Uuid;
 
 fn now() -> Time {
@@ -23,7 +24,7 @@ fn call(n: u128, state: CallState) -> CallRecord {
         id: CallId(Uuid::from_u128(n)),
         state,
         attempt: 1,
-        tool: "look".to_owned(),
+        tool: format!("look-{n}"),
         pool: "default".to_owned(),
         effect: ToolEffect::Idempotent,
         retry: RetryOverride::default(),
@@ -35,87 +36,68 @@ fn call(n: u128, state: CallState) -> CallRecord {
         lease_until: (state == CallState::Running).then(now),
         cancel_requested: false,
         publish_no: 2,
-        published_at: now() - TimeDelta::seconds(20),
+        published_at: Some(now() - TimeDelta::seconds(20)),
+        consumer: Some("default".to_owned()),
+        backlog: None,
+        started_at: Some(now() - TimeDelta::seconds(20)),
         origin: None,
         read_at: now(),
     }
 }
 
-fn calls(count: u128, state: CallState) -> Vec<CallRecord> {
-    (0..count).map(|n| call(n, state)).collect()
-}
-
-fn bucket(tokens: Option<f64>, seconds: f64) -> [RetryBucket; 1] {
-    [RetryBucket { tool: "look".to_owned(), tokens, seconds }]
-}
-
-struct Sweep<'a> {
-    buckets: &'a [RetryBucket],
-    successes: f64,
-    grace: Duration,
-    republish_limit: u32,
-    queued: bool,
-}
-
-const SWEEP: Sweep<'_> =
-    Sweep { buckets: &[], successes: 0.0, grace: Duration::ZERO, republish_limit: 100, queued: false };
-
-impl Sweep<'_> {
-    fn plan(&self, calls: &[CallRecord]) -> SweepPlan {
-        let conditions = Conditions {
-            tools: &Tools::new(),
-            buckets: self.buckets,
-            successes: &HashMap::from([("look".to_owned(), self.successes)]),
-            grace: self.grace,
-            republish_limit: self.republish_limit,
-            queued: &|_| self.queued,
-        };
-        plan_due(calls, &conditions, || 0.5)
-    }
-}
-
-fn published(plan: &SweepPlan) -> usize {
-    plan.transitions.iter().filter(|transition| transition.publishes()).count()
+/// What a sweep with this grace does. The job of the first tool is queued; the others wait for workers.
+fn sweep(calls: &[CallRecord], grace: Duration) -> Vec<Change> {
+    let first = |call: &CallRecord| call.tool == "look-0";
+    let conditions = Conditions {
+        tools: &Tools::new(),
+        grace,
+        job: &|call| if first(call) { JobState::Queued } else { JobState::Lost },
+        waiting: &|call| if first(call) { Waiting::InBacklog } else { Waiting::ForWorker { last_seen: None } },
+    };
+    plan_due(calls, &conditions, || 0.5).into_iter().map(|transition| transition.change).collect()
 }
 
 #[test]
-fn retries_cost_tokens_and_the_others_wait() {
-    let waiting = calls(5, CallState::RetryWait);
-    let plan = Sweep { buckets: &bucket(Some(2.5), 0.0), ..SWEEP }.plan(&waiting);
-    assert_eq!((plan.transitions.len(), published(&plan)), (5, 2));
-    assert!(plan.transitions[2..].iter().all(|one| matches!(one.change, Change::Postpone { .. })));
-    assert_eq!((plan.tokens, plan.republished), (vec![("look".to_owned(), 0.5)], 0));
+fn every_retry_that_is_due_waits_from_then_on_for_the_feeder() {
+    let retries = [0, 1, 2].map(|n| call(n, CallState::RetryWait));
+    let waits = Change::Wait { attempt: 1, backlog: Backlog::Retry, check_at: now() + TimeDelta::hours(1) };
+    assert_eq!(sweep(&retries, Duration::ZERO), [waits.clone(), waits.clone(), waits]);
 }
 
 #[test]
-fn a_tool_without_a_bucket_on_record_has_a_full_one() {
-    let plan = Sweep { buckets: &bucket(None, 0.0), ..SWEEP }.plan(&calls(101, CallState::RetryWait));
-    assert_eq!((published(&plan), plan.tokens), (100, vec![("look".to_owned(), 0.0)]));
+fn of_unclaimed_calls_those_wait_whose_job_is_lost() {
+    let unclaimed = [0, 1].map(|n| call(n, CallState::Ready));
+    let found = sweep(&unclaimed, Duration::ZERO);
+    let waits = Change::Wait { attempt: 1, backlog: Backlog::Job, check_at: now() + TimeDelta::hours(1) };
+    assert_eq!(found, [Change::Postpone { wake_at: now() + TimeDelta::seconds(20) }, waits]);
 }
 
 #[test]
-fn successes_and_time_earn_tokens() {
-    let buckets = bucket(Some(0.0), 2.0);
-    let plan = Sweep { buckets: &buckets, successes: 10.0, ..SWEEP }.plan(&calls(5, CallState::RetryWait));
-    assert_eq!((published(&plan), plan.tokens), (3, vec![("look".to_owned(), 0.0)]));
-}
-
-#[test]
-fn only_so_many_unclaimed_jobs_are_published_again() {
-    let unclaimed = calls(5, CallState::Ready);
-    let plan = Sweep { republish_limit: 3, ..SWEEP }.plan(&unclaimed);
-    assert_eq!((published(&plan), plan.republished), (3, 3));
-    let soon = now() + TimeDelta::seconds(1);
-    assert!(plan.transitions[3..].iter().all(|one| one.change == Change::Postpone { wake_at: soon }));
-    let plan = Sweep { queued: true, ..SWEEP }.plan(&unclaimed);
-    assert_eq!((published(&plan), plan.republished), (0, 0), "their jobs are likely queued");
+fn each_call_learns_why_it_waited() {
+    let waiting = [0, 1].map(|n| CallRecord {
+        attempt: 0,
+        backlog: Some(Backlog::Job),
+        deadline_at: now(),
+        ..call(n, CallState::Ready)
+    });
+    let messages: Vec<String> = sweep(&waiting, Duration::ZERO)
+        .into_iter()
+        .filter_map(|change| match change {
+            Change::End { failure, .. } => failure.map(|failure| failure.message),
+            _ => None,
+        })
+        .collect();
+    let wanted = [
+        "no worker started it before the call's total deadline",
+        "no live worker had the tool \"look-1\" before the call's total deadline",
+    ];
+    assert_eq!(messages, wanted);
 }
 
 #[test]
 fn a_lease_expires_only_after_the_grace() {
-    let running = calls(1, CallState::Running);
+    let running = [call(0, CallState::Running)];
     let grace = Duration::from_secs(5);
-    let plan = Sweep { grace, ..SWEEP }.plan(&running);
-    assert_eq!(plan.transitions[0].change, Change::Postpone { wake_at: now() + grace });
-    assert!(matches!(SWEEP.plan(&running).transitions[0].change, Change::Retry { .. }));
+    assert_eq!(sweep(&running, grace), [Change::Postpone { wake_at: now() + grace }]);
+    assert!(matches!(sweep(&running, Duration::ZERO)[..], [Change::Retry { .. }]));
 }

@@ -2,92 +2,21 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
 
+#[path = "table/effects.rs"]
+mod effects;
+#[path = "table/fixture.rs"]
+mod fixture;
+#[path = "table/waiting.rs"]
+mod waiting;
+
 use chrono::TimeDelta;
-use redial_engine::{
-    Time,
-    call::{CallEvent, Republish, grants, plan, renews},
+use redial_engine::call::{CallEvent, TIMEOUT_MARGIN_MS, effects, grants, plan, renews};
+use redial_proto::{CallState, ErrorClass, Failure, ToolEffect};
+use redial_records::{CallRecord, Change, Claim, Effect};
+
+use fixture::{
+    DUE, POLICY, after_outage, call, change, claim, facts, failed, failure_of, next, now, running, succeeded, worker,
 };
-use redial_proto::{
-    CallId, CallState, ClaimId, ErrorClass, Failure, JobRef, RetryOverride, RetryPolicy, ToolEffect, WorkerId,
-};
-use redial_records::{CallRecord, Change, Claim, EndedAttempt};
-use uuid::Uuid;
-
-fn now() -> Time {
-    Time::default() + TimeDelta::days(20_000)
-}
-
-const POLICY: RetryPolicy =
-    RetryPolicy { initial_ms: 1000, factor: 2.0, cap_ms: 8000, max_attempts: 3, deadline_ms: 60_000 };
-
-fn worker() -> WorkerId {
-    "worker-1".parse().unwrap()
-}
-
-fn call(state: CallState, attempt: u32) -> CallRecord {
-    let running = state == CallState::Running;
-    CallRecord {
-        id: CallId(Uuid::nil()),
-        state,
-        attempt,
-        tool: "look".to_owned(),
-        pool: "default".to_owned(),
-        effect: ToolEffect::Idempotent,
-        retry: RetryOverride::default(),
-        timeout_ms: 1_000,
-        traceparent: None,
-        deadline_at: now() + TimeDelta::seconds(60),
-        worker: running.then(worker),
-        claim: running.then(|| ClaimId(Uuid::nil())),
-        lease_until: running.then(|| now() + TimeDelta::seconds(15)),
-        cancel_requested: false,
-        publish_no: attempt + 1,
-        published_at: now() - TimeDelta::seconds(10),
-        origin: None,
-        read_at: now(),
-    }
-}
-
-fn due(retry_allowed: bool) -> CallEvent<'static> {
-    CallEvent::Due { retry_allowed, grace_until: Time::default(), republish: Republish::Now }
-}
-
-const fn failed(failure: &Failure) -> CallEvent<'_> {
-    CallEvent::Failed { duration_ms: 7, failure }
-}
-
-const fn succeeded() -> CallEvent<'static> {
-    CallEvent::Succeeded { duration_ms: 7, output: "{}" }
-}
-
-fn running() -> CallRecord {
-    call(CallState::Running, 1)
-}
-
-fn change(call: &CallRecord, event: &CallEvent<'_>) -> Option<Change> {
-    plan(call, &POLICY, event, now(), 0.5).map(|transition| transition.change)
-}
-
-/// An end as "state/class", a wait with its length, "unchanged".
-fn next(call: &CallRecord, event: &CallEvent<'_>) -> String {
-    let wait = |time: Time| (time - now()).num_milliseconds();
-    match change(call, event) {
-        None => "unchanged".to_owned(),
-        Some(Change::End { state, failure: Some(failure), .. }) => format!("{state}/{}", failure.class),
-        Some(Change::End { state, failure: None, .. }) => state.to_string(),
-        Some(Change::Retry { due_at, .. }) => format!("retry in {} ms", wait(due_at)),
-        Some(Change::Postpone { wake_at }) => format!("look again in {} ms", wait(wake_at)),
-        Some(Change::Publish { attempt, check_at }) => {
-            format!("publish after {attempt} attempts, look again in {} ms", wait(check_at))
-        }
-        Some(Change::RequestCancel) => "stop the worker".to_owned(),
-    }
-}
-
-fn claim(attempt: u32) -> Claim {
-    let claim = ClaimId(Uuid::from_u128(1));
-    Claim { job: JobRef { call: CallId(Uuid::nil()), attempt }, claim, worker: worker() }
-}
 
 #[test]
 fn a_claim_needs_the_next_number_and_time_left() {
@@ -169,40 +98,46 @@ fn retries_end_with_the_attempts_and_with_the_deadline() {
 
 #[test]
 fn a_lease_is_lost_only_when_it_has_ended() {
-    assert_eq!(next(&running(), &due(true)), "look again in 15000 ms");
+    assert_eq!(next(&running(), &DUE), "look again in 15000 ms");
     let expired = CallRecord { lease_until: Some(now()), ..running() };
-    let grace_until = now() + TimeDelta::seconds(5);
-    let grace = CallEvent::Due { retry_allowed: true, grace_until, republish: Republish::Now };
-    assert_eq!(next(&expired, &grace), "look again in 5000 ms", "an outage has just ended");
-    let Some(Change::Retry { attempt: EndedAttempt { duration_ms: None, result: Err(failure) }, .. }) =
-        change(&expired, &due(true))
-    else {
-        panic!("the attempt ended")
-    };
-    assert_eq!(failure.class, ErrorClass::Lost);
+    assert_eq!(next(&expired, &after_outage(5)), "look again in 5000 ms", "an outage has just ended");
+    assert_eq!(failure_of(&expired, &DUE).class, ErrorClass::Lost);
 }
 
 #[test]
-fn a_due_call_retries_waits_or_fails_at_its_deadline() {
-    let (yes, no) = (due(true), due(false));
-    let waiting = call(CallState::RetryWait, 1);
-    assert_eq!(next(&waiting, &yes), "publish after 1 attempts, look again in 10000 ms");
-    assert_eq!(next(&waiting, &no), "look again in 1500 ms");
-    for state in [CallState::Ready, CallState::RetryWait] {
-        let late = CallRecord { deadline_at: now(), ..call(state, 1) };
-        assert_eq!(next(&late, &yes), "failed/budget_exhausted");
+fn an_attempt_ends_a_margin_after_its_timeout_however_its_lease_is_renewed() {
+    let limit = TimeDelta::milliseconds(1_000 + i64::try_from(TIMEOUT_MARGIN_MS).unwrap());
+    let started = |ago| CallRecord { started_at: Some(now() - ago), ..running() };
+    let overdue = started(limit);
+    assert_eq!(failure_of(&overdue, &DUE).class, ErrorClass::Timeout);
+    assert!(failure_of(&overdue, &DUE).effect_possible);
+    assert_eq!(next(&started(limit - TimeDelta::milliseconds(1)), &DUE), "look again in 1 ms");
+    assert_eq!(next(&started(TimeDelta::seconds(1)), &DUE), "look again in 15000 ms", "the lease ends first");
+    assert_eq!(next(&overdue, &after_outage(5)), "look again in 5000 ms", "its worker could not report");
+    let rows = [
+        (CallRecord { effect: ToolEffect::Unsafe, ..overdue.clone() }, "unknown/timeout"),
+        (CallRecord { cancel_requested: true, ..overdue.clone() }, "cancelled/cancelled"),
+        (CallRecord { attempt: 3, ..overdue.clone() }, "failed/timeout"),
+        (CallRecord { timeout_ms: u64::MAX, ..overdue }, "look again in 15000 ms"),
+    ];
+    for (call, wanted) in rows {
+        assert_eq!(next(&call, &DUE), wanted);
     }
 }
 
 #[test]
-fn an_unclaimed_job_is_published_again_unless_it_is_likely_queued() {
-    let ready = call(CallState::Ready, 0);
-    let republish = |republish| CallEvent::Due { retry_allowed: true, grace_until: Time::default(), republish };
-    assert_eq!(next(&ready, &republish(Republish::Now)), "publish after 0 attempts, look again in 20000 ms");
-    assert_eq!(next(&ready, &republish(Republish::IfOverdue)), "look again in 10000 ms");
-    assert_eq!(next(&ready, &republish(Republish::Later)), "look again in 1000 ms");
-    let urgent = CallRecord { deadline_at: now() + TimeDelta::seconds(3), ..ready };
-    assert_eq!(next(&urgent, &republish(Republish::Now)), "publish after 0 attempts, look again in 3000 ms");
+fn the_worker_of_an_overdue_attempt_is_stopped() {
+    let overdue = CallRecord { started_at: Some(now() - TimeDelta::hours(1)), ..running() };
+    let stops = |call: &CallRecord, event: &CallEvent<'_>| {
+        let planned = effects(&plan(call, &POLICY, event, now(), 0.5).unwrap(), &facts(call));
+        planned.iter().any(|effect| matches!(effect, Effect::StopWorker { .. }))
+    };
+    let unsafe_ = CallRecord { effect: ToolEffect::Unsafe, ..overdue.clone() };
+    assert!(stops(&overdue, &DUE) && stops(&unsafe_, &DUE), "whether it is tried again or ends");
+    let expired = CallRecord { lease_until: Some(now()), ..running() };
+    assert!(!stops(&expired, &DUE), "a worker stops by itself what it has no lease for");
+    let reported = Failure::new(ErrorClass::Timeout, "m");
+    assert!(!stops(&running(), &failed(&reported)), "it has stopped");
 }
 
 #[test]
@@ -224,7 +159,7 @@ fn a_cancelled_call_may_still_succeed_but_is_never_tried_again() {
 
 #[test]
 fn a_release_does_not_count_as_an_attempt() {
-    assert_eq!(next(&running(), &CallEvent::Released), "publish after 0 attempts, look again in 10000 ms");
+    assert_eq!(next(&running(), &CallEvent::Released), "Job waits after 0 attempts, look again in 60000 ms");
 }
 
 #[test]
@@ -244,7 +179,7 @@ fn the_failure_of_a_call_says_whether_its_effect_is_unknown() {
 fn nothing_moves_an_ended_call() {
     let failure = Failure::new(ErrorClass::Unavailable, "m");
     for state in CallState::ALL.into_iter().filter(|state| state.is_terminal()) {
-        for event in [succeeded(), failed(&failure), CallEvent::Released, due(true), CallEvent::Cancel] {
+        for event in [succeeded(), failed(&failure), CallEvent::Released, DUE, CallEvent::Cancel] {
             assert_eq!(next(&call(state, 1), &event), "unchanged", "{state} {event:?}");
         }
         assert!(!grants(&call(state, 1), &claim(2), now()), "{state}");

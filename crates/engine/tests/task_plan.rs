@@ -7,8 +7,10 @@ use std::{collections::HashMap, sync::Arc};
 use chrono::{DateTime, TimeDelta};
 use redial_engine::{
     Time,
+    call::submitted,
     task::{Known, Needs, PlanContext, Planned, Planning, plan},
     tools::{RegisteredTool, Tools},
+    view,
 };
 use redial_proto::{
     AgentSpec, CallId, CallState, ErrorClass, Language, Message, MessageCall, ReplyCall, Role, StoredMessage, TaskCode,
@@ -78,7 +80,7 @@ impl Fixture {
             };
             assert_eq!(paused.task(), self.record.id);
             let known = match paused.needs() {
-                Needs::Conversation => Known::Conversation(self.messages.clone()),
+                Needs::Conversation(reach) => Known::Conversation(view::read(&self.messages, reach)),
                 Needs::Results(calls) => Known::Results(self.results(calls)),
             };
             planning = paused.resume(known, &mut context);
@@ -158,12 +160,9 @@ fn ended(call: &NewCall, state: CallState, output: Option<String>) -> InboxItem 
     })
 }
 
+/// The new calls whose jobs are published, at once or by the feeder.
 fn published(transition: &TaskTransition) -> Vec<CallId> {
-    let call = |effect: &Effect| match effect {
-        Effect::PublishJob(job) => Some(job.job.call),
-        _ => None,
-    };
-    transition.effects.iter().filter_map(call).collect()
+    transition.calls.iter().filter(|call| !submitted(call).is_empty()).map(|call| call.id).collect()
 }
 
 fn cancelled(transition: &TaskTransition) -> Vec<CallId> {
@@ -264,7 +263,7 @@ fn only_a_model_turn_needs_the_conversation() {
         next_at: NOW,
     };
     let mut fixture = Fixture::new(&["look", "act", "model-small"]);
-    assert_eq!(fixture.needs(), Some(Needs::Conversation));
+    assert!(matches!(fixture.needs(), Some(Needs::Conversation(_))));
     let start = fixture.advance(|_| vec![retry.clone(), retry]);
     assert_eq!(fixture.needs(), None, "retries alone");
     let asked = fixture.advance(|_| vec![asks_for(&start.calls[0], &["look", "act"])]);
@@ -273,7 +272,7 @@ fn only_a_model_turn_needs_the_conversation() {
     let run = fixture.advance(|asked| vec![ended(&asked.calls[0], CallState::Succeeded, Some("1".to_owned()))]);
     assert_eq!(fixture.needs(), None, "another call is open");
     fixture.advance(|_| vec![ended(&run.calls[1], CallState::Succeeded, Some("2".to_owned()))]);
-    assert_eq!(fixture.needs(), Some(Needs::Conversation), "the next turn");
+    assert!(matches!(fixture.needs(), Some(Needs::Conversation(_))), "the next turn");
 }
 
 #[test]
@@ -308,6 +307,27 @@ fn reading_on_needs_one_result() {
     let answer = read.messages.iter().find(|(_, message)| message.role == Role::Tool).unwrap();
     assert!(answer.1.content.contains("\"offset\":10,\"total_bytes\":40002"), "{:.200}", answer.1.content);
     assert_eq!((read.calls.len(), read.calls[0].tool.as_str()), (1, "model-small"));
+}
+
+#[test]
+fn reading_on_stays_possible_in_later_tasks_whatever_is_read_of_the_conversation() {
+    let offers = |carried: Option<String>| {
+        let mut fixture = Fixture::new(&["look", "model-small"]);
+        fixture.record.start = Some(StartInfo { next_seq: 9, system: None, carried });
+        let request: TurnRequest = serde_json::from_str(&fixture.plan().calls[0].arguments).unwrap();
+        request.tools.into_iter().map(|tool| tool.name).collect::<Vec<_>>()
+    };
+    let mut fixture = Fixture::new(&["look", "model-small"]);
+    fixture.advance(|start| vec![asks_for(&start.calls[0], &["look"])]);
+    let long = format!("{:?}", "x".repeat(40_000));
+    fixture.advance(|asked| vec![ended(&asked.calls[0], CallState::Succeeded, Some(long))]);
+    let asked = fixture.advance(|_| Vec::new());
+    assert_eq!(offers(Some(asked.progress)), ["look"]);
+    let turn = asked.calls[0].clone();
+    // It does not matter whether it was used well.
+    let calls = vec![ReplyCall { name: "read_result".to_owned(), arguments: "{}".to_owned() }];
+    fixture.record.inbox = vec![replies(&turn, &TurnReply { calls, ..TurnReply::default() })];
+    assert_eq!(offers(Some(fixture.plan().progress)), ["look", "read_result"]);
 }
 
 #[test]

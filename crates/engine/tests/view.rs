@@ -6,6 +6,8 @@
 mod conversation;
 #[path = "view/properties.rs"]
 mod properties;
+#[path = "view/reach.rs"]
+mod reach;
 
 use std::collections::BTreeSet;
 

@@ -5,8 +5,10 @@ use serde::de::DeserializeOwned;
 
 use crate::{Queue, QueueError, connect::ANSWER};
 
-/// "stream not found" and "consumer not found".
-const NOT_FOUND: [u64; 2] = [10059, 10014];
+/// "stream not found", "consumer not found" and "no message found".
+const NOT_FOUND: [u64; 3] = [10059, 10014, 10037];
+/// "insufficient storage resources available" and "insufficient resources".
+const NO_ROOM: [u64; 2] = [10047, 10023];
 
 impl Queue {
     /// Sends one request; `Missing` if the stream or consumer does not exist.
@@ -20,6 +22,9 @@ impl Queue {
             Ok(Response::Ok(answer)) => Ok(answer),
             Ok(Response::Err { error }) if NOT_FOUND.contains(&error.error_code().0) => {
                 Err(QueueError::Missing { name: name.to_owned() })
+            }
+            Ok(Response::Err { error }) if NO_ROOM.contains(&error.error_code().0) => {
+                Err(QueueError::Full { subject, reason: error.to_string() })
             }
             Ok(Response::Err { error }) => Err(QueueError::nats(name, &error)),
             Err(error) => Err(QueueError::Decode { subject, reason: error.to_string() }),

@@ -86,18 +86,36 @@ impl Queue {
 
     /// True if there is a connection now.
     pub fn is_connected(&self) -> bool {
-        self.inner.client.connection_state() == State::Connected
+        // The state of a client that ended stays the last one.
+        self.inner.client.connection_state() == State::Connected && !self.has_ended()
     }
 
-    /// Waits until there is a connection, at most `timeout`.
+    /// Waits until there is a connection, at most `timeout`. Fails at once if there will never be one.
     pub async fn connected(&self, timeout: Duration) -> Result<(), QueueError> {
         let wait = async {
             // Polled, because the client's event precedes its state by a moment.
             while !self.is_connected() {
+                if self.has_ended() {
+                    return Err(QueueError::Ended);
+                }
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
+            Ok(())
         };
-        tokio::time::timeout(timeout, wait).await.map_err(|_| QueueError::Disconnected)
+        tokio::time::timeout(timeout, wait).await.unwrap_or(Err(QueueError::Disconnected))
+    }
+
+    /// Waits until the client has ended: it will never connect again, and everything on it fails. This is no outage; the
+    /// client reconnects after those, also if the server refuses it for a while. It ends if its own task panics, which a
+    /// message with a malformed header causes (async-nats 0.51), and when the last clone of the queue is dropped.
+    pub fn ended(&self) -> impl Future<Output = ()> + Send + use<> {
+        // The sender belongs to the client's event callback, which the client drops with its task.
+        let mut connections = self.connections();
+        async move { while connections.changed().await.is_ok() {} }
+    }
+
+    fn has_ended(&self) -> bool {
+        self.inner.connections.has_changed().is_err()
     }
 
     /// Changes with every reconnection: subscriptions survive it, but messages published meanwhile are lost.

@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use redial_proto::{
-    subjects::{DISPATCHERS, INTAKE_STREAM, JOBS_STREAM, RESULTS_STREAM},
-    tool::check_name,
-};
+use redial_proto::subjects::{DISPATCHERS, INTAKE_STREAM, JOBS_STREAM, RESULTS_STREAM, check_consumer_name};
 
 use crate::{
     Delivery, Queue, QueueError,
@@ -14,10 +11,10 @@ use crate::{
 };
 
 impl Queue {
-    /// Jobs of a pool, for one loop of a worker.
-    pub fn jobs(&self, pool: &str) -> Result<Jobs, QueueError> {
-        check_name("pool", pool).map_err(QueueError::Name)?;
-        let source = Source { stream: JOBS_STREAM, consumer: pool.to_owned() };
+    /// Jobs of a consumer, for one loop of a worker.
+    pub fn jobs(&self, consumer: &str) -> Result<Jobs, QueueError> {
+        check_consumer_name(consumer).map_err(QueueError::Name)?;
+        let source = Source { stream: JOBS_STREAM, consumer: consumer.to_owned() };
         Ok(Jobs { puller: Puller::new(self.clone(), source) })
     }
 
@@ -37,7 +34,7 @@ impl Queue {
     }
 }
 
-/// Jobs of one pool. One pull request stays open between calls of [`Jobs::pull`], so a job that arrives late is
+/// Jobs of one consumer. One pull request stays open between calls of [`Jobs::pull`], so a job that arrives late is
 /// returned by the next call.
 pub struct Jobs {
     puller: Puller,
@@ -46,7 +43,7 @@ pub struct Jobs {
 impl Jobs {
     /// At most `max` jobs: waits up to `wait` for the first, then returns what has arrived. A caller must not ask for
     /// less than the last time, minus what it was given: the open request may still bring that many. `Missing` if the
-    /// pool's consumer does not exist, after about 3 s. Can be cancelled without loss.
+    /// consumer does not exist, after about 3 s. Can be cancelled without loss.
     pub async fn pull(&mut self, max: usize, wait: Duration) -> Result<Vec<Delivery>, QueueError> {
         self.puller.next(max, wait).await
     }

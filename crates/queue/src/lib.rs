@@ -10,6 +10,7 @@
 //! | `publish.rs` | puts messages on streams and subjects |
 //! | `consume.rs`, `pull.rs` | take messages from a consumer, never more than asked for |
 //! | `delivery.rs` | a message that was taken, and how it is answered |
+//! | `unreadable.rs` | finds messages that cannot be taken |
 //! | `request.rs`, `serve.rs`, `subscribe.rs` | core NATS: request, reply, subscribe |
 //!
 //! A worker needs these NATS permissions. Publish: `redial.ctl.>`, `redial.results`, `redial.events.tasks.*.delta` (if it
@@ -28,6 +29,7 @@ mod request;
 mod serve;
 mod streams;
 mod subscribe;
+mod unreadable;
 
 pub use redial_records::OutgoingJob;
 
@@ -38,6 +40,7 @@ pub use crate::{
     delivery::Delivery,
     error::QueueError,
     serve::{Request, Requests},
-    streams::{Backlog, Streams},
+    streams::{ConsumerDepth, Streams},
     subscribe::Subscription,
+    unreadable::Unreadable,
 };

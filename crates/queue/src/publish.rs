@@ -11,7 +11,7 @@ use async_nats::{
     },
 };
 use bytes::Bytes;
-use redial_proto::{limits::MAX_MESSAGE, subjects, tool::check_name};
+use redial_proto::{limits::MAX_MESSAGE, subjects, subjects::check_consumer_name, tool::check_name, traceparent};
 use redial_records::OutgoingJob;
 use serde::Serialize;
 use tokio::time::Instant;
@@ -24,7 +24,7 @@ const PIPELINE: usize = 2048;
 impl Queue {
     /// Publishes jobs: sends a batch, then waits for its acknowledgements, at most 2 s. Results are in the order of the
     /// jobs. A `Timeout` means "unknown": the message may still be stored.
-    pub async fn publish_jobs(&self, jobs: Vec<OutgoingJob>) -> Vec<Result<(), QueueError>> {
+    pub async fn publish_jobs(&self, jobs: &[OutgoingJob]) -> Vec<Result<(), QueueError>> {
         let mut results = Vec::with_capacity(jobs.len());
         for batch in jobs.chunks(PIPELINE) {
             if !self.is_connected() {
@@ -38,7 +38,7 @@ impl Queue {
             let deadline = Instant::now() + ANSWER;
             for (job, ack) in batch.iter().zip(acks) {
                 let stored = match ack {
-                    Ok(ack) => stored(&job.pool, ack, deadline).await,
+                    Ok(ack) => stored(&job.consumer, ack, deadline).await,
                     Err(error) => Err(error),
                 };
                 results.push(stored);
@@ -48,10 +48,10 @@ impl Queue {
     }
 
     async fn send_job(&self, job: &OutgoingJob) -> Result<PublishAckFuture, QueueError> {
-        check_name("pool", &job.pool)
+        check_consumer_name(&job.consumer)
             .and_then(|()| check_name("tool name", &job.job.tool))
             .map_err(QueueError::Name)?;
-        let subject = subjects::job(&job.pool, &job.job.tool);
+        let subject = subjects::job(&job.consumer, &job.job.tool);
         let payload = encode(&subject, &job.job)?;
         let id = format!("{}.{}.{}", job.job.call, job.job.attempt, job.publish_no);
         self.send(&subject, payload, traced(job.traceparent.as_deref()).message_id(id)).await
@@ -137,14 +137,15 @@ fn refusal(error: &PublishError) -> Option<&async_nats::jetstream::Error> {
 
 fn traced(traceparent: Option<&str>) -> PublishMessage {
     let message = PublishMessage::build();
-    match traceparent {
+    match traceparent.and_then(traceparent::read) {
         Some(traceparent) => message.header(subjects::TRACEPARENT, traceparent),
         None => message,
     }
 }
 
+/// The sender's trace context. Anything else in the header is ignored.
 pub(crate) fn traceparent_of(headers: Option<&HeaderMap>) -> Option<String> {
-    headers?.get(subjects::TRACEPARENT).map(|value| value.as_str().to_owned())
+    traceparent::read(headers?.get(subjects::TRACEPARENT)?.as_str()).map(str::to_owned)
 }
 
 pub(crate) fn encode<T: Serialize + ?Sized>(subject: &str, message: &T) -> Result<Bytes, QueueError> {

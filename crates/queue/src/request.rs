@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_nats::{HeaderMap, Message, RequestErrorKind};
 use bytes::Bytes;
-use redial_proto::{ApiError, subjects};
+use redial_proto::{ApiError, subjects, traceparent};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{Queue, QueueError, publish::encode};
@@ -45,7 +45,7 @@ impl Queue {
         self.connected(timeout).await?;
         self.check_size(subject, payload.len())?;
         let mut request = async_nats::Request::new().payload(payload).timeout(None);
-        if let Some(traceparent) = traceparent {
+        if let Some(traceparent) = traceparent.and_then(traceparent::read) {
             let mut headers = HeaderMap::new();
             headers.insert(subjects::TRACEPARENT, traceparent);
             request = request.headers(headers);

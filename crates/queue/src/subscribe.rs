@@ -2,7 +2,7 @@
 
 use async_nats::Subscriber;
 use bytes::Bytes;
-use futures_util::StreamExt as _;
+use futures_util::{FutureExt as _, StreamExt as _};
 
 use crate::{Queue, QueueError};
 
@@ -23,5 +23,15 @@ impl Subscription {
     /// The next body; `None` only after the connection was closed. Can be cancelled without loss.
     pub async fn next(&mut self) -> Option<Bytes> {
         self.subscriber.next().await.map(|message| message.payload)
+    }
+
+    /// Drops the messages that have arrived.
+    pub fn skip_arrived(&mut self) {
+        while let Some(Some(_)) = self.subscriber.next().now_or_never() {}
+    }
+
+    /// The next body, with the subject that it was sent to.
+    pub async fn next_with_subject(&mut self) -> Option<(String, Bytes)> {
+        self.subscriber.next().await.map(|message| (message.subject.into_string(), message.payload))
     }
 }

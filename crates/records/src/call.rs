@@ -38,12 +38,37 @@ pub struct CallRecord {
     pub cancel_requested: bool,
     /// How often a job of this call was published.
     pub publish_no: u32,
-    /// When a job of it was last published.
-    pub published_at: Time,
+    /// When a job of it was last published; `None` if none was.
+    pub published_at: Option<Time>,
+    /// The consumer on whose subject that was; `None` if no job was published.
+    pub consumer: Option<String>,
+    /// It is ready, and its job is not published yet: it waits in the backlog.
+    pub backlog: Option<Backlog>,
+    /// When the current or last attempt was granted.
+    pub started_at: Option<Time>,
     /// The first call of a chain of redrives; `None` if this is the first.
     pub origin: Option<CallId>,
     /// When this record was read.
     pub read_at: Time,
+}
+
+/// Which part of its tool's backlog a call waits in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Backlog {
+    /// Its job needs only room in the window.
+    Job,
+    /// It is a retry: its job also needs a token of the tool's retry budget.
+    Retry,
+}
+
+impl Backlog {
+    /// Both parts, in the order in which they get room: retries first, because their tokens are few.
+    pub const ALL: [Self; 2] = [Self::Retry, Self::Job];
+
+    /// Whether it is the part of the retries.
+    pub const fn is_retry(self) -> bool {
+        matches!(self, Self::Retry)
+    }
 }
 
 /// What a call was asked to do.
@@ -96,6 +121,8 @@ pub struct NewCall {
     pub redrive_of: Option<Redrive>,
     /// Its position in the task that asked for it; `None` for a bare call.
     pub task: Option<TaskCall>,
+    /// The consumer on whose subject its job is published at once; `None` if it waits in the backlog.
+    pub consumer: Option<String>,
 }
 
 /// A worker asks for an attempt.
@@ -127,15 +154,4 @@ pub struct TaskCall {
     pub turn: u32,
     /// 0 is the model turn itself; its tool calls count from 1.
     pub call_index: u32,
-}
-
-/// The retry budget of a tool, as it is on record: see the engine's `Budget`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RetryBucket {
-    /// The tool's name.
-    pub tool: String,
-    /// Tokens left when it last changed; `None` if nothing is on record.
-    pub tokens: Option<f64>,
-    /// Seconds since it last changed.
-    pub seconds: f64,
 }

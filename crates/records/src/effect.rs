@@ -2,6 +2,8 @@
 
 use redial_proto::{CallId, CallView, Job, JobRef, TaskId, TaskNotice, WorkerId};
 
+use crate::Backlog;
+
 /// One action after a commit. Losing any of them costs time only: what it would have started is found again
 /// from what is on record.
 #[derive(Clone, Debug)]
@@ -25,6 +27,15 @@ pub enum Effect {
     WakeTask(TaskId),
     /// Wake the sweeper: something may be due sooner than it expects.
     WakeSweeper,
+    /// Wake the feeder: a call waits in the backlog.
+    WakeFeeder {
+        /// The tool.
+        tool: String,
+        /// The part of its backlog.
+        backlog: Backlog,
+        /// It was published before, and is perhaps before all others; otherwise it is behind them.
+        came_back: bool,
+    },
 }
 
 /// A job to publish.
@@ -32,8 +43,8 @@ pub enum Effect {
 pub struct OutgoingJob {
     /// The job.
     pub job: Job,
-    /// The tool's pool.
-    pub pool: String,
+    /// The consumer on whose subject it is published: its workers have the tool.
+    pub consumer: String,
     /// How often a job of this call was published, this time included.
     pub publish_no: u32,
     /// W3C trace context of the submission.

@@ -5,13 +5,17 @@
 //! decides anything.
 
 pub mod call;
+pub mod conversation;
 pub mod effect;
 pub mod task;
+pub mod tool;
 pub mod transition;
 
-pub use call::{CallContent, CallRecord, Claim, NewCall, Redrive, RetryBucket, TaskCall};
+pub use call::{Backlog, CallContent, CallRecord, Claim, NewCall, Redrive, TaskCall};
+pub use conversation::{Cut, Reach, ReadConversation, ReadMessage};
 pub use effect::{Effect, OutgoingJob};
 pub use task::{EndedCall, InboxItem, NewTask, StartInfo, TaskOutcome, TaskRecord, TaskStatus, TaskTransition};
+pub use tool::{LiveConsumer, ToolHealth};
 pub use transition::{CallFacts, Change, EndedAttempt, Guard, Transition};
 
 /// A point in time; always by the database's clock in production.

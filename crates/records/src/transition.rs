@@ -2,7 +2,7 @@
 
 use redial_proto::{CallId, CallState, ClaimId, Failure, TaskId, WorkerId};
 
-use crate::Time;
+use crate::{Time, call::Backlog};
 
 /// One decision about one call.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,12 +33,19 @@ pub struct Guard {
 /// What happens to a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// It is `ready`, and its job is published: for the first time in this attempt, or again.
-    Publish {
+    /// It is `ready`, and waits in the backlog until its job is published: for the first time in this attempt, or again.
+    Wait {
         /// Attempts started.
         attempt: u32,
-        /// When the sweeper checks it if no worker has claimed it.
+        /// The part of the backlog.
+        backlog: Backlog,
+        /// When the sweeper checks it.
         check_at: Time,
+    },
+    /// Its deadline moves: it waits only because retries are held back after an outage of its tool.
+    Extend {
+        /// The new deadline.
+        deadline_at: Time,
     },
     /// Only the time of the sweeper's next check changes.
     Postpone {
@@ -69,8 +76,8 @@ impl Transition {
     /// The call's state after the transition.
     pub const fn state(&self) -> CallState {
         match self.change {
-            Change::Publish { .. } => CallState::Ready,
-            Change::Postpone { .. } | Change::RequestCancel => self.guard.state,
+            Change::Wait { .. } => CallState::Ready,
+            Change::Postpone { .. } | Change::Extend { .. } | Change::RequestCancel => self.guard.state,
             Change::Retry { .. } => CallState::RetryWait,
             Change::End { state, .. } => state,
         }
@@ -79,14 +86,9 @@ impl Transition {
     /// The attempts started after the transition.
     pub const fn attempt(&self) -> u32 {
         match self.change {
-            Change::Publish { attempt, .. } => attempt,
+            Change::Wait { attempt, .. } => attempt,
             _ => self.guard.attempt,
         }
-    }
-
-    /// Whether a job is to be published.
-    pub const fn publishes(&self) -> bool {
-        matches!(self.change, Change::Publish { .. })
     }
 
     /// How the current attempt ended, if it did.
@@ -94,7 +96,7 @@ impl Transition {
         match &self.change {
             Change::Retry { attempt, .. } => Some(attempt),
             Change::End { attempt, .. } => attempt.as_ref(),
-            Change::Publish { .. } | Change::Postpone { .. } | Change::RequestCancel => None,
+            Change::Wait { .. } | Change::Postpone { .. } | Change::Extend { .. } | Change::RequestCancel => None,
         }
     }
 }
@@ -117,10 +119,6 @@ pub struct CallFacts {
     pub attempt: u32,
     /// The tool's name.
     pub tool: String,
-    /// The tool's pool.
-    pub pool: String,
-    /// How often a job of it was published, this time included.
-    pub publish_no: u32,
     /// W3C trace context of the submission.
     pub traceparent: Option<String>,
     /// Its submitter wants an event at the end.
@@ -131,8 +129,6 @@ pub struct CallFacts {
     pub submitted_at: Time,
     /// When the transition happened.
     pub at: Time,
-    /// Size of the arguments in bytes, if a job is to be published.
-    pub bytes: u32,
     /// The task whose inbox got an item: one of its calls ended or will be retried.
     pub task: Option<TaskId>,
 }

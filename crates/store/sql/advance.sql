@@ -38,7 +38,7 @@ WITH changed AS (
         SELECT id FROM tasks
         WHERE tenant = over.tenant AND conversation = over.conversation AND state = 'waiting'
             AND id NOT IN (SELECT id FROM changed WHERE ends)
-        ORDER BY id LIMIT 1
+        ORDER BY submitted_at, id LIMIT 1
     ) w
 ), notified AS (
     INSERT INTO task_inbox (task_id, kind, at) SELECT DISTINCT next, 'start', $1 FROM next

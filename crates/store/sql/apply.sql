@@ -1,24 +1,26 @@
 -- Changes calls and writes the attempts that this ends, in one statement. A call that no longer matches its guard
--- stays unchanged and is not in the answer. The task of a call that ends or will be retried gets an item in its inbox.
+-- stays unchanged and is not in the answer. A call that waits takes its position in the backlog by its submission, or, as
+-- a retry, behind the retries that wait. The task of a call that ends or will be retried gets an item in its inbox.
 WITH changed AS (
     UPDATE calls c
     SET state = i.state,
         attempt = i.attempt,
         wake_at = CASE WHEN i.ends THEN NULL ELSE COALESCE(i.wake_at, c.wake_at) END,
-        publish_no = c.publish_no + i.publish::int,
-        published_at = CASE WHEN i.publish THEN t.now ELSE c.published_at END,
+        deadline_at = COALESCE(i.deadline_at, c.deadline_at),
+        backlog_at = CASE WHEN i.ends THEN NULL WHEN i.retries THEN t.now WHEN i.waits THEN c.submitted_at ELSE c.backlog_at END,
+        backlog_retry = CASE WHEN i.waits THEN i.retries ELSE c.backlog_retry END,
         cancel_requested = c.cancel_requested OR i.cancel,
         finished_at = CASE WHEN i.ends THEN t.now END,
         class = i.class,
         message = i.message
     FROM UNNEST(
         $1::uuid[], $2::text[], $3::int[], $4::text[], $5::uuid[], $6::boolean[],
-        $7::text[], $8::int[], $9::boolean[], $10::timestamptz[], $11::boolean[], $12::boolean[],
-        $13::text[], $14::text[],
-        $15::boolean[], $16::bigint[], $17::text[], $18::text[], $19::text[], $20::timestamptz[], $21::text[]
+        $7::text[], $8::int[], $9::boolean[], $10::timestamptz[], $11::timestamptz[], $12::boolean[], $13::boolean[],
+        $14::boolean[], $15::text[], $16::text[],
+        $17::boolean[], $18::bigint[], $19::text[], $20::text[], $21::text[], $22::timestamptz[], $23::text[]
     ) AS i (id, was_state, was_attempt, was_worker, was_claim, was_cancel,
-            state, attempt, ends, wake_at, publish, cancel,
-            class, message,
+            state, attempt, ends, wake_at, deadline_at, waits, retries,
+            cancel, class, message,
             audit, duration_ms, audit_class, audit_message, audit_details, retry_at, output),
         (SELECT clock_timestamp() AS now) t
     WHERE c.id = ANY (ARRAY[i.id])
@@ -28,8 +30,7 @@ WITH changed AS (
         AND (i.was_claim IS NULL OR c.claim_id = i.was_claim)
         AND (i.was_cancel IS NULL OR c.cancel_requested = i.was_cancel)
     RETURNING
-        c.id, c.attempt, c.tool, c.pool, c.publish_no, c.traceparent, c.notify, c.worker, c.submitted_at,
-        CASE WHEN i.publish THEN octet_length(c.arguments::text) ELSE 0 END AS bytes,
+        c.id, c.attempt, c.tool, c.traceparent, c.notify, c.worker, c.submitted_at,
         CASE WHEN i.ends OR (i.audit AND i.state = 'retry_wait') THEN c.task_id END AS notified_task, i.ends,
         i.was_attempt, c.started_at, t.now, i.audit, i.duration_ms,
         i.audit_class, i.audit_message, i.audit_details, i.retry_at, i.output
@@ -49,7 +50,6 @@ WITH changed AS (
     FROM changed
     WHERE notified_task IS NOT NULL
 )
-SELECT id AS "id!", attempt AS "attempt!", tool AS "tool!", pool AS "pool!", publish_no AS "publish_no!", traceparent,
-    notify AS "notify!", worker, submitted_at AS "submitted_at!", now AS "at!", bytes AS "bytes!",
-    notified_task
+SELECT id AS "id!", attempt AS "attempt!", tool AS "tool!", traceparent, notify AS "notify!", worker,
+    submitted_at AS "submitted_at!", now AS "at!", notified_task
 FROM changed

@@ -1,7 +1,7 @@
 -- Grants attempts: no other statement allows an execution. The comparison with the state and the number makes a
 -- redelivered, doubled or late job harmless. The same claim sent again is granted again, with a fresh lease; but a claim
 -- that was released or given up is never granted again, should a late copy of it arrive: no worker would run that
--- attempt. `grants` of the engine is the same rule in Rust; a test compares the two.
+-- attempt. Nor is a call whose effect this version does not know. `grants` of the engine is the same rule in Rust; a test compares the two.
 UPDATE calls c
 SET state = 'running',
     attempt = i.attempt,
@@ -9,10 +9,13 @@ SET state = 'running',
     worker = i.worker,
     started_at = CASE WHEN c.state = 'ready' THEN t.now ELSE c.started_at END,
     lease_until = t.now + $5::bigint * interval '1 ms',
-    wake_at = LEAST(c.wake_at, t.now + $5::bigint * interval '1 ms')
+    wake_at = LEAST(c.wake_at, t.now + $5::bigint * interval '1 ms'),
+    -- An old job of a call that waits in the backlog is as good as any.
+    backlog_at = NULL
 FROM UNNEST($1::uuid[], $2::int[], $3::uuid[], $4::text[]) AS i (id, attempt, claim_id, worker),
     (SELECT clock_timestamp() AS now) t
 WHERE c.id = ANY (ARRAY[i.id])
+    AND c.effect IN ('read', 'idempotent', 'keyed', 'unsafe')
     AND ((c.state = 'ready' AND c.attempt = i.attempt - 1 AND c.deadline_at > t.now
             AND c.claim_id IS DISTINCT FROM i.claim_id)
         OR (c.state = 'running' AND c.attempt = i.attempt AND c.claim_id = i.claim_id AND c.worker = i.worker))
@@ -21,4 +24,10 @@ RETURNING
     c.traceparent, c.task_id,
     COALESCE(c.origin_id, c.id) AS "origin_id!",
     LEAST(c.timeout_ms, GREATEST(1, (extract(epoch FROM (c.deadline_at - t.now)) * 1000)::bigint)) AS "timeout_ms!",
-    (extract(epoch FROM (t.now - c.published_at)) * 1000)::bigint AS "queued_ms!"
+    -- A retry is ready from its time on.
+    (extract(epoch FROM t.now - COALESCE(
+        CASE WHEN i.attempt > 1 THEN
+            (SELECT b.retry_at FROM attempts b WHERE b.call_id = c.id AND b.attempt = i.attempt - 1) END,
+        c.submitted_at)) * 1000)::bigint AS "ready_ms!",
+    -- It may be an old job of a call that was published again.
+    CASE WHEN c.publish_no = c.attempt THEN c.consumer END AS consumer, c.published_at

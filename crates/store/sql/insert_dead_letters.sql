@@ -1,3 +1,5 @@
 -- Messages that could not be processed.
-INSERT INTO dead_letters (source, code, message, payload)
-SELECT * FROM UNNEST($1::text[], $2::text[], $3::text[], $4::bytea[])
+INSERT INTO dead_letters (source, code, message, payload, error_count, errors)
+SELECT i.source, i.code, i.message, i.payload, i.error_count, i.errors::json
+FROM UNNEST($1::text[], $2::text[], $3::text[], $4::bytea[], $5::int[], $6::text[])
+    AS i (source, code, message, payload, error_count, errors)

@@ -8,7 +8,7 @@ SELECT
         ORDER BY m.seq DESC LIMIT 1
     ) AS system,
     (SELECT b.progress::text FROM tasks b WHERE b.id = last.task_id) AS carried
-FROM UNNEST($1::uuid[], $2::text[], $3::text[]) AS t (id, tenant, conversation)
+FROM UNNEST($1::uuid[], $2::text[], $3::text[], $4::timestamptz[]) AS t (id, tenant, conversation, submitted_at)
 LEFT JOIN LATERAL (
     SELECT m.seq, m.task_id FROM messages m
     WHERE m.tenant = t.tenant AND m.conversation = t.conversation
@@ -20,5 +20,6 @@ WHERE (
     ) IS NULL
     AND (
         SELECT o.id FROM tasks o
-        WHERE o.tenant = t.tenant AND o.conversation = t.conversation AND o.state = 'waiting' AND o.id < t.id LIMIT 1
+        WHERE o.tenant = t.tenant AND o.conversation = t.conversation AND o.state = 'waiting'
+            AND (o.submitted_at, o.id) < (t.submitted_at, t.id) LIMIT 1
     ) IS NULL

@@ -1,24 +1,24 @@
--- Deletes conversations whose last task is old, with their tasks, steps, messages and calls. The newest task of a
--- conversation decides for the others, so that an active conversation costs one lookup per old task (OFFSET 0 keeps
--- that order).
-WITH old_conversations AS MATERIALIZED (
+-- Looks at the next $4 tasks behind $1, and deletes the conversations whose last task is among them and ended before $3, with
+-- their tasks, steps, messages and calls; $2 bounds the ids. The newest task of a conversation decides for the others, so
+-- that an active conversation costs one lookup per old task (OFFSET 0 keeps that order).
+WITH seen AS MATERIALIZED (
+    SELECT id, tenant, conversation, finished_at FROM tasks WHERE id > $1 AND id < $2 ORDER BY id LIMIT $4
+), old_conversations AS MATERIALIZED (
     SELECT l.tenant, l.conversation
     FROM (
-        SELECT t.id, t.tenant, t.conversation FROM tasks t
-        WHERE t.id < $1 AND t.finished_at < $2 AND t.id = (
-            SELECT n.id FROM tasks n WHERE n.tenant = t.tenant AND n.conversation = t.conversation
+        SELECT s.tenant, s.conversation FROM seen s
+        WHERE s.finished_at < $3 AND s.id = (
+            SELECT n.id FROM tasks n WHERE n.tenant = s.tenant AND n.conversation = s.conversation
             ORDER BY n.submitted_at DESC, n.id DESC LIMIT 1)
-        ORDER BY t.id
         OFFSET 0
     ) l
     WHERE (
             SELECT o.id FROM tasks o
             WHERE o.tenant = l.tenant AND o.conversation = l.conversation AND (
-                o.finished_at IS NULL OR o.finished_at >= $2
+                o.finished_at IS NULL OR o.finished_at >= $3
                 OR (SELECT c.id FROM calls c WHERE c.task_id = o.id AND c.wake_at IS NOT NULL LIMIT 1) IS NOT NULL)
             LIMIT 1
         ) IS NULL
-    LIMIT $3
 ), old AS MATERIALIZED (
     SELECT t.id FROM old_conversations g
     CROSS JOIN LATERAL (
@@ -41,4 +41,8 @@ WITH old_conversations AS MATERIALIZED (
 ), deleted AS (
     DELETE FROM tasks t USING old WHERE t.id = ANY (ARRAY[old.id])
 )
-SELECT g.tenant AS "tenant!", g.conversation AS "conversation!", (SELECT count(*) FROM old) AS "tasks!" FROM old_conversations g
+SELECT
+    ARRAY(SELECT tenant FROM old_conversations ORDER BY tenant, conversation) AS "tenants!",
+    ARRAY(SELECT conversation FROM old_conversations ORDER BY tenant, conversation) AS "conversations!",
+    (SELECT count(*) FROM old) AS "tasks!",
+    (SELECT id FROM seen ORDER BY id DESC LIMIT 1) AS last

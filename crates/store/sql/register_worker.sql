@@ -1,5 +1,9 @@
--- A worker, with the names of its tools.
-INSERT INTO workers (id, version, tools, started_at, slots)
-VALUES ($1, $2, $3, $4, $5)
+-- A worker, with the names of its tools and of its consumers.
+INSERT INTO workers (id, version, tools, started_at, slots, consumers, live_until)
+VALUES ($1, $2, $3, $4, $5, $6, clock_timestamp() + $7::bigint * interval '1 ms')
 ON CONFLICT (id) DO UPDATE
-SET tools = EXCLUDED.tools, slots = EXCLUDED.slots, last_seen_at = clock_timestamp()
+SET tools = EXCLUDED.tools,
+    slots = EXCLUDED.slots,
+    consumers = EXCLUDED.consumers,
+    last_seen_at = clock_timestamp(),
+    live_until = EXCLUDED.live_until

@@ -1,24 +1,27 @@
--- New calls. A call that is on record already, by id (this batch was sent before) or by key, stays unchanged.
+-- New calls. A call that is on record already, by id (this batch was sent before) or by key, stays unchanged. One without
+-- a consumer waits in the backlog, and need not be looked at before its deadline.
 INSERT INTO calls (
     id, state, wake_at, tool, pool, effect, tenant, key, content, conversation, arguments, timeout_ms, retry, notify,
     traceparent, submitted_at, published_at, deadline_at, finished_at, class, message, details, redrive_of, origin_id, repairs,
-    task_id, turn, call_index)
+    task_id, turn, call_index, consumer, publish_no, backlog_at)
 SELECT
     i.id,
     CASE WHEN i.class IS NULL THEN 'ready' ELSE 'refused' END,
-    CASE WHEN i.class IS NULL THEN t.now + LEAST($1::bigint, i.deadline_ms) * interval '1 ms' END,
+    CASE WHEN i.class IS NULL THEN t.now + CASE WHEN i.consumer IS NULL THEN i.deadline_ms
+        ELSE LEAST($1::bigint, i.deadline_ms) END * interval '1 ms' END,
     i.tool, i.pool, i.effect, i.tenant, i.key, i.content, i.conversation, i.arguments::json, i.timeout_ms,
-    i.retry::json, i.notify, i.traceparent, t.now, t.now, t.now + i.deadline_ms * interval '1 ms',
+    i.retry::json, i.notify, i.traceparent, t.now, CASE WHEN i.consumer IS NOT NULL THEN t.now END, t.now + i.deadline_ms * interval '1 ms',
     CASE WHEN i.class IS NOT NULL THEN t.now END,
     i.class, i.message, i.details::json, i.redrive_of, i.origin_id, i.repairs::json,
-    i.task_id, i.turn, i.call_index
+    i.task_id, i.turn, i.call_index, i.consumer, (i.consumer IS NOT NULL)::int,
+    CASE WHEN i.class IS NULL AND i.consumer IS NULL THEN t.now END
 FROM UNNEST(
     $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::uuid[], $9::text[], $10::text[],
     $11::text[], $12::bigint[], $13::text[], $14::boolean[], $15::text[], $16::bigint[],
-    $17::text[], $18::text[], $19::text[], $20::uuid[], $21::uuid[], $22::uuid[], $23::int[], $24::int[]
+    $17::text[], $18::text[], $19::text[], $20::uuid[], $21::uuid[], $22::uuid[], $23::int[], $24::int[], $25::text[]
 ) AS i (id, tool, pool, effect, tenant, key, content, conversation, arguments,
         repairs, timeout_ms, retry, notify, traceparent, deadline_ms,
-        class, message, details, redrive_of, origin_id, task_id, turn, call_index),
+        class, message, details, redrive_of, origin_id, task_id, turn, call_index, consumer),
     (SELECT clock_timestamp() AS now) t
 ON CONFLICT DO NOTHING
 RETURNING id

@@ -3,7 +3,11 @@
 use redial_proto::{CallState, ErrorClass};
 use serde_json::value::RawValue;
 
-use crate::{Store, StoreError, retention::first_id_after};
+use crate::{
+    Rejection, Store, StoreError,
+    columns::{bigint, uint},
+    retention::first_id_after,
+};
 
 mod ended;
 mod record;
@@ -46,19 +50,13 @@ impl Store {
         .await
     }
 
-    /// The registry, by name.
-    pub async fn tool_records(&self) -> Result<Vec<ToolRecord>, StoreError> {
+    /// The registry, by name. `longest_check_ms`: a call that is checked later than this has no job on the stream.
+    pub async fn tool_records(&self, longest_check_ms: u64) -> Result<Vec<ToolRecord>, StoreError> {
         let rows = self
             .run_again(|| async {
                 let mut db = self.checkout().await?;
-                let done = sqlx::query!(
-                    r#"SELECT t.name, t.spec::text AS "spec!", t.registered_by, t.registered_at,
-                              (SELECT count(*) FROM workers w WHERE t.name = ANY (w.tools)
-                                   AND w.last_seen_at > clock_timestamp() - interval '1 min') AS "workers!"
-                       FROM tools t ORDER BY t.name"#
-                )
-                .fetch_all(&mut *db)
-                .await?;
+                let done =
+                    sqlx::query_file!("sql/tool_records.sql", bigint(longest_check_ms)).fetch_all(&mut *db).await?;
                 Ok(db.done(done))
             })
             .await?;
@@ -70,21 +68,27 @@ impl Store {
                     registered_by: row.registered_by,
                     registered_at: row.registered_at,
                     workers: row.workers,
+                    last_seen_at: row.last_seen_at,
+                    waiting: row.waiting,
+                    waiting_retries: row.waiting_retries,
+                    failing_since: row.failing_since,
+                    recovering_since: row.recovering_since,
+                    retries_per_second: row.per_second,
                 })
             })
             .collect()
     }
 
-    /// Workers, the latest first; only those seen within half a minute unless `all`.
+    /// Workers, the latest first; only live ones unless `all`.
     pub async fn worker_records(&self, all: bool) -> Result<Vec<WorkerRecord>, StoreError> {
         self.run_again(|| async {
             let mut db = self.checkout().await?;
             let done = sqlx::query_as!(
                 WorkerRecord,
                 r#"SELECT id, version, tools, started_at, slots, running, draining, last_seen_at,
-                          last_seen_at > clock_timestamp() - interval '30 s' AS "alive!"
+                          live_until > clock_timestamp() AS "alive!"
                    FROM workers
-                   WHERE $1 OR last_seen_at > clock_timestamp() - interval '30 s'
+                   WHERE $1 OR live_until > clock_timestamp()
                    ORDER BY last_seen_at DESC LIMIT 1000"#,
                 all,
             )
@@ -101,7 +105,7 @@ impl Store {
             .run_again(|| async {
                 let mut db = self.checkout().await?;
                 let done = sqlx::query!(
-                    "SELECT id, source, received_at, code, message, payload
+                    "SELECT id, source, received_at, code, message, error_count, errors::text, payload
                      FROM dead_letters ORDER BY id DESC LIMIT $1",
                     i64::from(limit),
                 )
@@ -110,6 +114,12 @@ impl Store {
                 Ok(db.done(done))
             })
             .await?;
+        // Rows of older versions have no list.
+        let listed =
+            |errors: Option<&str>| errors.and_then(|errors| serde_json::from_str::<Vec<Rejection>>(errors).ok());
+        let only = |code: &str, message: &str| {
+            vec![Rejection { position: None, code: code.to_owned(), message: message.to_owned() }]
+        };
         let record = |payload: &[u8]| String::from_utf8_lossy(payload).into_owned();
         Ok(rows
             .into_iter()
@@ -117,8 +127,10 @@ impl Store {
                 id: row.id,
                 source: row.source,
                 received_at: row.received_at,
+                errors: listed(row.errors.as_deref()).unwrap_or_else(|| only(&row.code, &row.message)),
                 code: row.code,
                 message: row.message,
+                error_count: uint(row.error_count),
                 payload: record(&row.payload),
             })
             .collect())

@@ -1,6 +1,7 @@
 //! Calls: each verb is one statement for a whole batch, with a guard on what it expects.
 
 mod apply;
+mod backlog;
 mod claim;
 mod due;
 mod give_up;
@@ -9,8 +10,11 @@ mod load;
 mod renew;
 mod submit;
 
+pub(crate) use backlog::{Checks, take};
+pub use backlog::{Fed, Feed, MAX_FED, Position, Recovery};
 pub use claim::Granted;
 pub use due::LockedCalls;
 pub use late_reports::LateReport;
+pub use load::{Loaded, UnreadableCall};
 pub use submit::Submitted;
 pub(crate) use submit::insert;

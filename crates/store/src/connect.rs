@@ -303,7 +303,8 @@ impl DerefMut for Connection {
 /// say; a hash join or a scan of all history would be chosen by mistake only. For the same reason the batch statements
 /// join with `c.id = ANY (ARRAY[i.id])` instead of `c.id = i.id`: the latter also allows a walk over the whole table with
 /// the batch as its inner side, which the planner took for cheap (measured: 3.6 s instead of 0.05 s to renew 10,000
-/// leases).
+/// leases). Nor are rows collected first that an index holds in order: with the statistics of an hour ago, taking 1,000 calls of
+/// a backlog of 200,000 read and sorted all of them (measured: 0.5 s instead of 0.02 s).
 ///
 /// Audit: a filter that is not set must not spoil the plan of those that are, so each question is planned with its
 /// values.
@@ -316,6 +317,7 @@ fn settings(purpose: Purpose) -> Vec<(&'static str, &'static str)> {
             ("enable_seqscan", "off"),
             ("enable_hashjoin", "off"),
             ("enable_mergejoin", "off"),
+            ("enable_bitmapscan", "off"),
         ]
         .as_slice(),
         Purpose::Audit => {

@@ -75,6 +75,33 @@ impl StoreError {
     }
 }
 
+impl StoreError {
+    /// True if Postgres was there and did not finish in time: of many things that were asked for at once, fewer may succeed.
+    pub fn is_timeout(&self) -> bool {
+        match self {
+            Self::Timeout(_) => true,
+            Self::Sql(sqlx::Error::Database(db)) => {
+                db.code().is_some_and(|code| [STATEMENT_TIMEOUT, LOCK_TIMEOUT].contains(&code.as_ref()))
+            }
+            _ => false,
+        }
+    }
+
+    /// True if Postgres cannot be reached or does not work: nothing that is asked for would succeed now.
+    pub fn is_outage(&self) -> bool {
+        let is_conflict = match self {
+            Self::Sql(sqlx::Error::Database(db)) => {
+                db.code().is_some_and(|code| code.starts_with("40")) || db.constraint() == Some(ONE_AT_A_TIME)
+            }
+            _ => false,
+        };
+        self.is_transient() && !self.is_timeout() && !is_conflict
+    }
+}
+
+const STATEMENT_TIMEOUT: &str = "57014";
+const LOCK_TIMEOUT: &str = "55P03";
+
 /// Two tasks of a conversation that start at once meet at this index, and one of them is rolled back: it has to wait.
 const ONE_AT_A_TIME: &str = "tasks_running";
 
@@ -85,7 +112,7 @@ fn is_transient(error: &sqlx::Error) -> bool {
         sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) => true,
         sqlx::Error::Database(db) => {
             db.code().is_some_and(|code| {
-                ["08", "40", "53", "57"].iter().any(|class| code.starts_with(class)) || code == "55P03"
+                ["08", "40", "53", "57"].iter().any(|class| code.starts_with(class)) || code == LOCK_TIMEOUT
             }) || db.constraint() == Some(ONE_AT_A_TIME)
         }
         _ => false,

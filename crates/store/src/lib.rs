@@ -15,16 +15,21 @@ mod columns;
 mod connect;
 mod dead_letters;
 mod error;
+mod health;
 mod migrations;
 mod registry;
 mod retention;
 mod tasks;
 
-pub use calls::{Granted, LateReport, LockedCalls, Submitted};
+pub use calls::{
+    Fed, Feed, Granted, LateReport, Loaded, LockedCalls, MAX_FED, Position, Recovery, Submitted, UnreadableCall,
+};
 pub(crate) use columns::{int, uint};
 pub use connect::{Purpose, Store, StoreConfig};
-pub use dead_letters::DeadLetter;
+pub use dead_letters::{DeadLetter, Rejection, Rejections};
 pub use error::StoreError;
+pub use health::LockedHealth;
 pub use redial_records::{TaskCall, Time};
-pub use registry::WorkerHeartbeat;
+pub use registry::{Forgotten, Registered, WorkerHeartbeat, WorkingConsumer};
+pub use retention::Pruned;
 pub use tasks::{LockedTasks, SubmittedTask, TaskOrigin};

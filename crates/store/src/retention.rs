@@ -1,4 +1,4 @@
-//! Prunes old calls and old conversations.
+//! Prunes old calls and old conversations, and what nobody reads any more. Every statement has a bounded number of rows.
 
 use chrono::TimeDelta;
 use sqlx::Connection;
@@ -8,53 +8,100 @@ use redial_records::Time;
 
 use crate::{StoreError, connect::Store};
 
-impl Store {
-    /// Deletes up to `limit` bare calls, with their attempts, that ended before `cutoff`, and a tenth as many
-    /// conversations whose tasks all did; returns the number of those calls and tasks, without the calls of the tasks.
-    /// Ids begin with the time of submission, so the primary key leads straight to the oldest: no table is scanned.
-    pub async fn prune(&self, cutoff: Time, limit: u32) -> Result<u64, StoreError> {
-        Ok(self.prune_tasks(cutoff, limit.div_ceil(10)).await? + self.prune_calls(cutoff, limit).await?)
-    }
+/// What one batch of a pass over a table did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pruned {
+    /// Calls or tasks that were deleted.
+    pub deleted: u64,
+    /// The last id that the batch looked at: the next one continues behind it. `None` at the end.
+    pub last: Option<Uuid>,
+}
 
+impl Store {
+    /// Looks at the next `limit` tasks behind the id `after`, and deletes the conversations whose last task is among them if
+    /// all their tasks ended before `cutoff`; counts tasks, without their calls. Ids begin with the time of submission, so
+    /// the primary key leads straight to the oldest: no table is scanned.
+    ///
     /// A conversation that a new task was submitted to meanwhile stays as it is, and with it the others of this batch,
     /// until the next pass: a model must not be shown half a conversation.
-    async fn prune_tasks(&self, cutoff: Time, limit: u32) -> Result<u64, StoreError> {
-        self.run_again(|| async {
+    pub async fn prune_tasks(&self, cutoff: Time, after: Uuid, limit: u32) -> Result<Pruned, StoreError> {
+        let bound = first_id_after(cutoff);
+        self.run(async {
             let mut db = self.checkout().await?;
             let mut transaction = db.begin().await?;
-            let gone = sqlx::query_file!("sql/prune_tasks.sql", first_id_after(cutoff), cutoff, i64::from(limit))
-                .fetch_all(&mut *transaction)
+            let gone = sqlx::query_file!("sql/prune_tasks.sql", after, bound, cutoff, i64::from(limit))
+                .fetch_one(&mut *transaction)
                 .await?;
-            let tenants: Vec<&str> = gone.iter().map(|row| row.tenant.as_str()).collect();
-            let conversations: Vec<&str> = gone.iter().map(|row| row.conversation.as_str()).collect();
-            let continues = sqlx::query_file_scalar!(
-                "sql/any_conversation_continues.sql",
-                &tenants as &[&str],
-                &conversations as &[&str],
-            )
-            .fetch_one(&mut *transaction)
-            .await?;
+            let continues =
+                sqlx::query_file_scalar!("sql/any_conversation_continues.sql", &gone.tenants, &gone.conversations,)
+                    .fetch_one(&mut *transaction)
+                    .await?;
             if continues {
                 transaction.rollback().await?;
-                return Ok(db.done(0));
+                return Ok(db.done(Pruned { deleted: 0, last: gone.last }));
             }
             transaction.commit().await?;
-            let tasks = gone.first().map_or(0, |row| row.tasks);
-            Ok(db.done(u64::try_from(tasks).unwrap_or(0)))
+            Ok(db.done(Pruned { deleted: u64::try_from(gone.tasks).unwrap_or(0), last: gone.last }))
         })
         .await
     }
 
-    async fn prune_calls(&self, cutoff: Time, limit: u32) -> Result<u64, StoreError> {
-        let bound = first_id_after(cutoff);
+    /// The task behind this id, by id; `None` if there is none.
+    pub async fn next_task(&self, after: Uuid) -> Result<Option<Uuid>, StoreError> {
         self.run_again(|| async {
             let mut db = self.checkout().await?;
-            let deleted = sqlx::query_file_scalar!("sql/prune_calls.sql", bound, cutoff, i64::from(limit))
+            let next = sqlx::query_scalar!("SELECT id FROM tasks WHERE id > $1 ORDER BY id LIMIT 1", after)
+                .fetch_optional(&mut *db)
+                .await?;
+            Ok(db.done(next))
+        })
+        .await
+    }
+
+    /// Looks at the next `limit` calls behind the id `after`, and deletes the bare ones that ended before `cutoff`, with their
+    /// attempts and late reports.
+    pub async fn prune_calls(&self, cutoff: Time, after: Uuid, limit: u32) -> Result<Pruned, StoreError> {
+        let bound = first_id_after(cutoff);
+        self.run(async {
+            let mut db = self.checkout().await?;
+            let gone = sqlx::query_file!("sql/prune_calls.sql", after, bound, cutoff, i64::from(limit))
                 .fetch_one(&mut *db)
                 .await?;
-            sqlx::query!("DELETE FROM dead_letters WHERE received_at < $1", cutoff).execute(&mut *db).await?;
-            sqlx::query!("DELETE FROM workers WHERE last_seen_at < $1", cutoff).execute(&mut *db).await?;
+            Ok(db.done(Pruned { deleted: u64::try_from(gone.deleted).unwrap_or(0), last: gone.last }))
+        })
+        .await
+    }
+
+    /// Deletes up to `limit` workers that were not seen since `cutoff`. One that comes back registers again.
+    pub async fn delete_gone_workers(&self, cutoff: Time, limit: u32) -> Result<u64, StoreError> {
+        self.run(async {
+            let mut db = self.checkout().await?;
+            let deleted = sqlx::query_file_scalar!("sql/delete_gone_workers.sql", cutoff, i64::from(limit))
+                .fetch_one(&mut *db)
+                .await?;
             Ok(db.done(u64::try_from(deleted).unwrap_or(0)))
+        })
+        .await
+    }
+
+    /// Deletes up to `limit` late reports that arrived before `cutoff`.
+    pub async fn delete_late_reports(&self, cutoff: Time, limit: u32) -> Result<u64, StoreError> {
+        self.run(async {
+            let mut db = self.checkout().await?;
+            let done =
+                sqlx::query_file!("sql/delete_late_reports.sql", cutoff, i64::from(limit)).execute(&mut *db).await?;
+            Ok(db.done(done.rows_affected()))
+        })
+        .await
+    }
+
+    /// Deletes up to `limit` dead letters that arrived before `cutoff`.
+    pub async fn delete_dead_letters(&self, cutoff: Time, limit: u32) -> Result<u64, StoreError> {
+        self.run(async {
+            let mut db = self.checkout().await?;
+            let done =
+                sqlx::query_file!("sql/delete_dead_letters.sql", cutoff, i64::from(limit)).execute(&mut *db).await?;
+            Ok(db.done(done.rows_affected()))
         })
         .await
     }

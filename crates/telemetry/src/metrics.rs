@@ -30,7 +30,7 @@ pub struct Metrics(Option<Instruments>);
 
 struct Instruments {
     jobs_published: Counter<u64>,
-    jobs_republished: Counter<u64>,
+    jobs_requeued: Counter<u64>,
     calls_submitted: Counter<u64>,
     calls_claimed: Counter<u64>,
     calls_finished: Counter<u64>,
@@ -48,16 +48,16 @@ struct Instruments {
 }
 
 impl Metrics {
-    /// Jobs of `pool` whose publication the queue confirmed.
-    pub fn jobs_published(&self, pool: &str, count: u64) {
+    /// Jobs for `consumer` whose publication the queue confirmed.
+    pub fn jobs_published(&self, consumer: &str, count: u64) {
         let Some(on) = &self.0 else { return };
-        on.jobs_published.add(count, &[text(names::POOL, pool)]);
+        on.jobs_published.add(count, &[text(names::CONSUMER, consumer)]);
     }
 
-    /// Jobs that the sweeper published again because no worker claimed them.
-    pub fn jobs_republished(&self, count: u64) {
+    /// Calls that went back to the backlog because their job was lost or could not be published.
+    pub fn jobs_requeued(&self, count: u64) {
         let Some(on) = &self.0 else { return };
-        on.jobs_republished.add(count, &[]);
+        on.jobs_requeued.add(count, &[]);
     }
 
     /// Submissions that ended with `status` (`accepted`, `existing`, `refused`, `rejected`).
@@ -163,7 +163,11 @@ impl Instruments {
         };
         Self {
             jobs_published: counter("redial.jobs.published", "{job}", "Jobs stored by the queue"),
-            jobs_republished: counter("redial.jobs.republished", "{job}", "Jobs published again by the sweeper"),
+            jobs_requeued: counter(
+                "redial.jobs.requeued",
+                "{call}",
+                "Calls that went back to the backlog because their job was lost",
+            ),
             calls_submitted: counter("redial.calls.submitted", "{call}", "Submissions, by status"),
             calls_claimed: counter("redial.calls.claimed", "{call}", "Attempts granted to workers"),
             calls_finished: counter("redial.calls.finished", "{call}", "Calls that reached a terminal state"),

@@ -16,8 +16,8 @@ pub const OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
 /// Attribute: the error class; absent when there is no error.
 pub const ERROR_TYPE: &str = "error.type";
 
-/// Attribute: the pool of workers.
-pub const POOL: &str = "redial.pool";
+/// Attribute: the consumer of a set of workers.
+pub const CONSUMER: &str = "redial.consumer";
 /// Attribute: state in which a call ended.
 pub const CALL_STATE: &str = "redial.call.state";
 /// Attribute: the status of a submission.

@@ -5,12 +5,14 @@
 
 use std::sync::Arc;
 
+use redial_loops::Loops;
 use tokio::sync::{Mutex, mpsc};
-use tokio_util::task::TaskTracker;
 
 /// How a batcher works.
 #[derive(Clone, Copy)]
 pub(crate) struct Batching {
+    /// For the log, if a worker panics.
+    pub(crate) name: &'static str,
     /// Batches worked on at once.
     pub(crate) workers: usize,
     /// The largest batch.
@@ -19,7 +21,7 @@ pub(crate) struct Batching {
 
 /// Starts a batcher. It ends when every sender is gone and every item is done. The channel holds eight full batches:
 /// beyond that, senders wait.
-pub(crate) fn start<T, W>(batching: Batching, tasks: &TaskTracker, work: &W) -> mpsc::Sender<T>
+pub(crate) fn start<T, W>(batching: Batching, loops: &Loops, work: &W) -> mpsc::Sender<T>
 where
     T: Send + 'static,
     W: BatchWork<T>,
@@ -27,7 +29,7 @@ where
     let (sender, receiver) = mpsc::channel(batching.batch * 8);
     let receiver = Arc::new(Mutex::new(receiver));
     for _ in 0..batching.workers {
-        tasks.spawn(run(receiver.clone(), batching.batch, work.clone()));
+        loops.spawn(batching.name, run(receiver.clone(), batching.batch, work.clone()));
     }
     sender
 }
@@ -70,8 +72,9 @@ mod tests {
     async fn a_lone_item_is_taken_at_once_and_collected_items_become_one_batch() {
         let (sizes, mut seen) = mpsc::unbounded_channel();
         let gate = Arc::new(Semaphore::new(0));
-        let tasks = TaskTracker::new();
-        let sender = start(Batching { workers: 1, batch: 100 }, &tasks, &Gated { gate: gate.clone(), sizes });
+        let loops = Loops::default();
+        let sender =
+            start(Batching { name: "gated", workers: 1, batch: 100 }, &loops, &Gated { gate: gate.clone(), sizes });
         sender.send(0).await.unwrap();
         assert_eq!(seen.recv().await, Some(1));
         for n in 1..=150 {
@@ -80,7 +83,7 @@ mod tests {
         gate.add_permits(3);
         assert_eq!((seen.recv().await, seen.recv().await), (Some(100), Some(50)));
         drop(sender);
-        tasks.close();
-        tasks.wait().await;
+        loops.close();
+        loops.wait().await;
     }
 }

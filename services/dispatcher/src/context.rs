@@ -1,20 +1,19 @@
 //! The state that all parts of a dispatcher share.
 
 use std::{
-    collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use redial_engine::outage::{Observation, OutageDetector};
+use redial_loops::Loops;
 use redial_queue::{LONGEST_RECONNECT, Queue};
-use redial_records::OutgoingJob;
-use redial_store::Store;
+use redial_records::{NewCall, OutgoingJob};
+use redial_store::{Store, Time};
 use tokio::sync::{Notify, mpsc};
-use tokio_util::task::TaskTracker;
 
 use crate::{
-    agents::Agents, config::DispatcherConfig, error::DispatcherError, publish, registry::Registry,
+    agents::Agents, config::DispatcherConfig, error::DispatcherError, feeder::Feeder, publish, registry::Registry,
     wait::retry_transient, wake_set::WakeSet,
 };
 
@@ -31,21 +30,20 @@ pub(crate) struct Context {
     pub(crate) wake_set: WakeSet,
     /// Wakes the sweeper: something may be due sooner than it expects.
     pub(crate) due: Notify,
+    /// Which jobs are published now, and where.
+    pub(crate) feeder: Arc<Feeder>,
     started: Instant,
     outages: Mutex<OutageDetector>,
-    /// Successes per tool since the sweeper last credited them to the tools' retry budgets.
-    successes: Mutex<HashMap<String, f64>>,
-    /// Pools, and whether their queue held unpulled jobs at the last check.
-    queued: Mutex<HashMap<String, bool>>,
 }
 
 impl Context {
-    pub(crate) async fn connect(config: DispatcherConfig, tasks: &TaskTracker) -> Result<Arc<Self>, DispatcherError> {
+    pub(crate) async fn connect(config: DispatcherConfig, loops: &Loops) -> Result<Arc<Self>, DispatcherError> {
         let agents = Agents::load(config.agents.clone()).await.map_err(DispatcherError::Agents)?;
         let queue = Queue::connect(&config.queue).await?;
         let store = Store::connect(&config.store()).await?;
         let registry = retry_transient(|| async { Ok(Registry::load(&store).await?) }).await?;
-        let jobs = publish::start(&queue, tasks);
+        let feeder = Arc::<Feeder>::default();
+        let jobs = publish::start(&queue, &store, &feeder, loops);
         let outages = OutageDetector::new(config.lease, LONGEST_RECONNECT, Duration::ZERO);
         Ok(Arc::new(Self {
             config,
@@ -56,15 +54,14 @@ impl Context {
             jobs,
             wake_set: WakeSet::default(),
             due: Notify::new(),
+            feeder,
             started: Instant::now(),
             outages: Mutex::new(outages),
-            successes: Mutex::default(),
-            queued: Mutex::default(),
         }))
     }
 
     /// Hands a job to the publisher. If the publisher is gone the process is stopping, and the sweeper of another
-    /// dispatcher publishes the job later.
+    /// dispatcher puts the call back into the backlog.
     pub(crate) async fn publish(&self, job: OutgoingJob) {
         let _ = self.jobs.send(job).await;
     }
@@ -77,6 +74,12 @@ impl Context {
     /// Reports something about Postgres or NATS.
     pub(crate) fn observe(&self, observation: Observation) {
         self.outages().observe(observation, self.uptime());
+    }
+
+    /// Reports the database's time.
+    pub(crate) fn observe_clock(&self, now: Time) {
+        let since_epoch = (now - Time::UNIX_EPOCH).to_std().unwrap_or_default();
+        self.observe(Observation::DatabaseTime { since_epoch });
     }
 
     /// The longest time between two checks of Postgres and NATS.
@@ -93,25 +96,18 @@ impl Context {
         self.outages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn count_success(&self, tool: &str) {
-        let mut successes = self.successes.lock().unwrap_or_else(PoisonError::into_inner);
-        match successes.get_mut(tool) {
-            Some(count) => *count += 1.0,
-            None => drop(successes.insert(tool.to_owned(), 1.0)),
-        }
+    /// These calls were not written: the room that was kept for their jobs is free.
+    pub(crate) fn not_published<'a>(&self, calls: impl Iterator<Item = &'a NewCall>) {
+        self.feeder.arrived(calls.filter_map(|call| Some((call.consumer.as_deref()?, call.tool.as_str()))));
     }
 
-    /// Takes the successes of a tool that were not credited yet.
-    pub(crate) fn take_successes(&self, tool: &str) -> f64 {
-        self.successes.lock().unwrap_or_else(PoisonError::into_inner).remove(tool).unwrap_or(0.0)
+    /// The consumer to which the job of a new call is published at once, and for which room is kept; `None` if the call
+    /// waits.
+    pub(crate) fn admit(&self, tool: &str) -> Option<String> {
+        if self.queue.is_connected() { self.feeder.admit(tool) } else { self.feeder.hold(tool) }
     }
-
-    pub(crate) fn set_queued(&self, pool: &str, queued: bool) {
-        self.queued.lock().unwrap_or_else(PoisonError::into_inner).insert(pool.to_owned(), queued);
-    }
-
-    /// True if jobs of the pool were still on the stream at the last check, or if there was none yet.
-    pub(crate) fn is_queued(&self, pool: &str) -> bool {
-        self.queued.lock().unwrap_or_else(PoisonError::into_inner).get(pool).copied().unwrap_or(true)
+    /// The same for a call that is about to be written; a refused one never runs.
+    pub(crate) fn admit_new(&self, call: &NewCall) -> Option<String> {
+        call.refusal.is_none().then(|| self.admit(&call.tool)).flatten()
     }
 }

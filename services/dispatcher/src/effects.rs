@@ -26,6 +26,7 @@ pub(crate) async fn carry_out(context: &Context, effects: Vec<Effect>) {
             Effect::NotifyWatchers(notice) => notify_watchers(context, &notice).await,
             Effect::WakeTask(task) => context.wake_set.wake(task),
             Effect::WakeSweeper => context.due.notify_one(),
+            Effect::WakeFeeder { tool, backlog, came_back } => context.feeder.wake(&tool, backlog, came_back),
         }
     }
 }

@@ -1,11 +1,12 @@
-//! Why a dispatcher does not start. Requests get an `ApiError` instead; outages while it runs are logged and waited
+//! Why a dispatcher does not start, or stops. Requests get an `ApiError` instead; outages while it runs are logged and waited
 //! out.
 
+use redial_loops::LoopPanic;
 use redial_proto::{ApiError, CallId, Code};
 use redial_queue::QueueError;
-use redial_store::StoreError;
+use redial_store::{StoreError, UnreadableCall};
 
-/// Why a dispatcher does not start.
+/// Why a dispatcher does not start, or stops by itself.
 #[derive(Debug, thiserror::Error)]
 pub enum DispatcherError {
     /// A setting is out of its range.
@@ -20,13 +21,25 @@ pub enum DispatcherError {
     /// NATS.
     #[error(transparent)]
     Queue(#[from] QueueError),
+    /// A background loop panicked. The dispatcher has stopped, and must be started again.
+    #[error(transparent)]
+    Panicked(#[from] LoopPanic),
 }
 
 impl DispatcherError {
+    /// True if Postgres or NATS could not be reached, or did not answer.
+    pub(crate) fn is_outage(&self) -> bool {
+        match self {
+            Self::Setting(_) | Self::Agents(_) | Self::Panicked(_) => false,
+            Self::Store(error) => error.is_transient(),
+            Self::Queue(error) => error.is_outage(),
+        }
+    }
+
     /// True if it may pass by itself.
     pub(crate) fn is_transient(&self) -> bool {
         match self {
-            Self::Setting(_) | Self::Agents(_) => false,
+            Self::Setting(_) | Self::Agents(_) | Self::Panicked(_) => false,
             Self::Store(error) => error.is_transient(),
             Self::Queue(error) => error.is_retryable(),
         }
@@ -42,6 +55,13 @@ pub(crate) fn store_failed(error: &StoreError) -> ApiError {
         tracing::error!(%error, "Database refused a statement");
         ApiError::new(Code::Internal, "the dispatcher failed; its log has more")
     }
+}
+
+/// The error for a call that this version cannot read; the others of a batch go on.
+pub(crate) fn unreadable(unreadable: &UnreadableCall) -> ApiError {
+    let UnreadableCall { call, reason } = unreadable;
+    tracing::error!(%call, reason, "Found a call that this version cannot read");
+    ApiError::new(Code::Internal, format!("this version of Redial cannot read call {call}: {reason}"))
 }
 
 /// The error for an id that is not on record.

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use redial_proto::{ApiError, Code, SubmitStatus, TaskSubmission, subjects};
 use redial_queue::Delivery;
-use redial_store::DeadLetter;
+use redial_store::{DeadLetter, Rejections};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -34,36 +34,43 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
 async fn take(context: &Context, batch: Vec<Delivery>) {
     let (tasks, calls): (Vec<_>, Vec<_>) =
         batch.iter().partition(|delivery| delivery.subject() == subjects::TASK_INTAKE);
-    tokio::join!(take_calls(context, &calls), take_tasks(context, &tasks));
+    let registered = context.registry.tools();
+    // Those of unknown tools wait until the registry is read again; the others are acknowledged meanwhile.
+    let (unknown, known): (Vec<_>, Vec<_>) = calls
+        .into_iter()
+        .map(|delivery| (delivery, Message::read(&delivery.payload)))
+        .partition(|(_, message)| message.as_ref().is_ok_and(|message| message.names_unknown(&registered)));
+    tokio::join!(take_calls(context, known), take_calls(context, unknown), take_tasks(context, &tasks));
 }
 
-async fn take_calls(context: &Context, batch: &[&Delivery]) {
+async fn take_calls(context: &Context, batch: Vec<(&Delivery, Result<Message, ApiError>)>) {
     let mut incoming = Vec::new();
-    let mut counts = Vec::with_capacity(batch.len());
-    for delivery in batch {
-        match Message::read(&delivery.payload) {
+    let mut shapes = Vec::with_capacity(batch.len());
+    for (delivery, message) in batch {
+        match message {
             Ok(message) => {
-                let (mut submissions, _) = message.into_submissions();
+                let (mut submissions, many) = message.into_submissions();
                 for (n, submission) in submissions.iter_mut().enumerate() {
                     if let Ok(submission) = submission {
                         submission.key.get_or_insert_with(|| own_key(delivery, n));
                     }
                 }
-                counts.push(submissions.len());
+                shapes.push((delivery, submissions.len(), many));
                 let traceparent = delivery.traceparent().map(str::to_owned);
                 incoming.extend(submissions.into_iter().map(|one| (one, traceparent.clone())));
             }
             Err(error) => {
-                counts.push(1);
+                shapes.push((delivery, 1, false));
                 incoming.push((Err(error), None));
             }
         }
     }
     let mut results = submit::submit(context, incoming).await.into_iter();
-    for (delivery, count) in batch.iter().zip(counts) {
-        let errors = results.by_ref().take(count).filter(|result| result.status == SubmitStatus::Rejected);
-        let errors: Vec<ApiError> = errors.filter_map(|result| result.error).collect();
-        acknowledge(context, delivery, &errors).await;
+    for (delivery, count, many) in shapes {
+        let results = results.by_ref().take(count).enumerate();
+        let rejected = results.filter(|(_, result)| result.status == SubmitStatus::Rejected);
+        let errors = rejected.filter_map(|(n, result)| Some((many.then_some(n), result.error?)));
+        acknowledge(context, delivery, errors.collect()).await;
     }
 }
 
@@ -77,8 +84,7 @@ async fn take_tasks(context: &Context, batch: &[&Delivery]) {
     });
     let results = submit_task::submit(context, incoming.collect()).await;
     for (delivery, result) in batch.iter().zip(results) {
-        let errors: Vec<ApiError> = result.error.into_iter().collect();
-        acknowledge(context, delivery, &errors).await;
+        acknowledge(context, delivery, result.error.map(|error| (None, error)).into_iter().collect()).await;
     }
 }
 
@@ -89,21 +95,18 @@ fn own_key(delivery: &Delivery, n: usize) -> String {
     format!("intake-{stored}-{}-{n}", delivery.stream_sequence)
 }
 
-async fn acknowledge(context: &Context, delivery: &Delivery, errors: &[ApiError]) {
-    if errors.iter().any(|error| matches!(error.code, Code::Unavailable | Code::Internal)) {
+/// Acknowledges a message; what was rejected of it, by position, is kept before as one dead letter.
+async fn acknowledge(context: &Context, delivery: &Delivery, errors: Vec<(Option<usize>, ApiError)>) {
+    if errors.iter().any(|(_, error)| matches!(error.code, Code::Unavailable | Code::Internal)) {
         return delivery.nak(PAUSE).await;
     }
     if !errors.is_empty() {
-        let dead_letters: Vec<DeadLetter> = errors
-            .iter()
-            .map(|error| DeadLetter {
-                source: "intake",
-                code: error.code,
-                message: error.message.clone(),
-                payload: delivery.payload.to_vec(),
-            })
-            .collect();
-        if let Err(error) = context.store.insert_dead_letters(&dead_letters).await {
+        let mut rejections = Rejections::default();
+        for (position, error) in &errors {
+            rejections.add(*position, error);
+        }
+        let letter = DeadLetter { source: "intake", rejections, payload: delivery.payload.to_vec() };
+        if let Err(error) = context.store.insert_dead_letters(&mut vec![letter]).await {
             tracing::warn!(%error, "Failed to store a dead letter; the submission will be delivered again");
             return delivery.nak(PAUSE).await;
         }

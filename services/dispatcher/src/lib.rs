@@ -3,7 +3,7 @@
 //! Any number of dispatchers run side by side; none holds state that another needs. Each verb has its file, by what it
 //! is about: `calls`, `tasks`, `workers`. Every decision is the engine's: a verb reads records, lets the engine plan,
 //! writes the transition, and hands its effects to `effects`, which alone carries them out. `intake` takes submissions
-//! without a reply, `watch` notices streams that were lost, `retention` prunes what ended long ago.
+//! without a reply, `watch` notices streams that were lost, `unreadable` sets aside what NATS cannot deliver, `retention` prunes what ended long ago.
 
 mod agents;
 mod batcher;
@@ -12,6 +12,8 @@ mod config;
 mod context;
 mod effects;
 mod error;
+mod feed;
+mod feeder;
 mod intake;
 mod publish;
 mod registry;
@@ -20,13 +22,18 @@ mod running;
 mod serve;
 mod tasks;
 mod transitions;
+mod unreadable;
 mod wait;
 mod wake_set;
 mod watch;
 mod workers;
 
+use std::time::Duration;
+
+use redial_loops::Loops;
 use redial_proto::subjects;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use redial_queue::QueueError;
+use tokio_util::sync::CancellationToken;
 
 pub use crate::{config::DispatcherConfig, error::DispatcherError};
 
@@ -34,26 +41,41 @@ use crate::{
     context::Context,
     running::Running,
     wait::{retry_transient, until},
-    workers::{claim, heartbeat, register, release},
+    workers::{claim, forget, heartbeat, register, release},
 };
+
+/// How long a dispatcher that cannot go on may take to finish what it has begun: others may wait for it.
+const LAST: Duration = Duration::from_secs(15);
 
 /// Runs a dispatcher until `shutdown`, then finishes what it has begun. `ready` is called once it answers requests.
 ///
-/// Fails only at the start: a wrong setting, tables that are not migrated, streams that are set up otherwise. Later
-/// outages of Postgres and NATS are waited out.
+/// Fails at the start: a wrong setting, tables that are not migrated, streams that are set up otherwise. Later outages of
+/// Postgres and NATS are waited out. The only errors after the start are the panic of a background loop, a bug, and the end
+/// of the NATS client: the process should end then, and be started again.
 pub async fn run(
     config: DispatcherConfig,
     shutdown: CancellationToken,
     ready: impl FnOnce(),
 ) -> Result<(), DispatcherError> {
+    run_with(config, shutdown, ready, start_loops).await
+}
+
+/// The same with other loops.
+async fn run_with(
+    config: DispatcherConfig,
+    shutdown: CancellationToken,
+    ready: impl FnOnce(),
+    start_loops: impl FnOnce(&Running),
+) -> Result<(), DispatcherError> {
     config.check()?;
-    let tracker = TaskTracker::new();
+    let loops = Loops::default();
     // Boxed, because the start would make this future much larger than the rest of its life needs.
-    let connecting = Box::pin(Context::connect(config, &tracker));
+    let connecting = Box::pin(Context::connect(config, &loops));
     let Some(context) = until(&shutdown, connecting).await.transpose()? else { return Ok(()) };
-    let Some(prepared) = until(&shutdown, retry_transient(|| watch::prepare(&context))).await else { return Ok(()) };
+    let preparing = Box::pin(retry_transient(|| watch::prepare(&context)));
+    let Some(prepared) = until(&shutdown, preparing).await else { return Ok(()) };
     prepared?;
-    let running = Running { context, shutdown, tracker };
+    let running = Running { context, shutdown: shutdown.child_token(), loops: loops.clone() };
     serve_requests(&running).await?;
     start_loops(&running);
     // A server works off a connection in order: once it answers this, it knows all our subscriptions.
@@ -62,10 +84,40 @@ pub async fn run(
     }
     tracing::info!("Dispatcher started");
     ready();
-    running.shutdown.cancelled().await;
-    tracing::info!("Dispatcher received the shutdown; finishing started work");
-    finish(running).await;
-    Ok(())
+    let stopped = stop(running, &shutdown).await;
+    loops.panic().map_or(stopped, |panic| Err(panic.into()))
+}
+
+/// Waits for the shutdown, or until the dispatcher cannot go on; then finishes what has begun.
+async fn stop(running: Running, shutdown: &CancellationToken) -> Result<(), DispatcherError> {
+    let (loops, stop) = (running.loops.clone(), running.shutdown.clone());
+    let stopped = until(shutdown, failed(&running)).await.map_or(Ok(()), Err);
+    if stopped.is_ok() {
+        tracing::info!("Dispatcher received the shutdown; finishing started work");
+    }
+    stop.cancel();
+    let given_up = async {
+        if stopped.is_ok() {
+            loops.panicked().await;
+        }
+        tokio::time::sleep(LAST).await;
+    };
+    tokio::select! {
+        () = finish(running) => {}
+        () = given_up => tracing::error!("Stopped before all started work was finished"),
+    }
+    stopped
+}
+
+/// Waits for what only a new process can repair.
+async fn failed(running: &Running) -> DispatcherError {
+    tokio::select! {
+        panic = running.loops.panicked() => panic.into(),
+        () = running.context.queue.ended() => {
+            tracing::error!("The NATS client failed and cannot connect again; stopping");
+            QueueError::Ended.into()
+        }
+    }
 }
 
 async fn serve_requests(running: &Running) -> Result<(), DispatcherError> {
@@ -78,6 +130,7 @@ async fn serve_requests(running: &Running) -> Result<(), DispatcherError> {
     serve::each(running, subjects::GET, calls::get::get).await?;
     serve::each(running, subjects::CANCEL, calls::cancel::cancel).await?;
     serve::each(running, subjects::REDRIVE, calls::redrive::redrive).await?;
+    serve::each(running, subjects::FORGET_TOOL, forget::forget).await?;
     serve::each(running, subjects::TASK_GET, tasks::get::get).await?;
     serve::each(running, subjects::TASK_CANCEL, tasks::cancel::cancel).await?;
     Ok(register::listen_for_changes(running).await?)
@@ -85,20 +138,48 @@ async fn serve_requests(running: &Running) -> Result<(), DispatcherError> {
 
 fn start_loops(running: &Running) {
     tasks::advance::start(running);
-    running.spawn(intake::run);
-    running.spawn(calls::ingest::run);
-    running.spawn(calls::sweep::run);
-    running.spawn(watch::run);
-    running.spawn(retention::run);
+    running.spawn("take the intake", intake::run);
+    let loops = running.loops.clone();
+    running.spawn("ingest reports", |context, shutdown| calls::ingest::run(context, shutdown, loops));
+    running.spawn("sweep calls", calls::sweep::run);
+    running.spawn("feed the queue", feed::run);
+    running.spawn("watch the streams", watch::run);
+    running.spawn("set unreadable messages aside", unreadable::run);
+    running.spawn("prune", retention::run);
 }
 
 /// Waits for everything that has begun. Batchers end when the last handle of the context is gone.
 async fn finish(running: Running) {
-    let Running { context, tracker, .. } = running;
+    let Running { context, loops, .. } = running;
     let (queue, store) = (context.queue.clone(), context.store.clone());
     drop(context);
-    tracker.close();
-    tracker.wait().await;
+    loops.close();
+    loops.wait().await;
     queue.flush().await;
     store.close().await;
+}
+
+#[cfg(test)]
+mod tests {
+    use redial_queue::QueueConfig;
+    use redial_store::admin;
+    use redial_testkit::Servers;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_loop_that_panics_stops_the_dispatcher_with_an_error() {
+        let servers = Servers::start().await;
+        admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
+        admin::migrate(servers.database_url()).await.unwrap();
+        let queue = QueueConfig { url: servers.nats_url().to_owned(), ..QueueConfig::default() };
+        let config = DispatcherConfig::new(queue, servers.database_url());
+        let broken = |running: &Running| {
+            start_loops(running);
+            running.spawn("broken", |_, _| async { panic!("on purpose") });
+        };
+        let stopped = run_with(config, CancellationToken::new(), || (), broken);
+        let error = tokio::time::timeout(Duration::from_mins(1), stopped).await.expect("it stops").unwrap_err();
+        assert!(matches!(&error, DispatcherError::Panicked(panic) if panic.name == "broken"), "{error}");
+    }
 }

@@ -1,42 +1,72 @@
 //! Publishes jobs: pipelined, in batches, after the commit that made them due.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
+use redial_loops::Loops;
 use redial_queue::Queue;
 use redial_records::OutgoingJob;
+use redial_store::Store;
 use redial_telemetry::metrics;
 use tokio::sync::mpsc;
-use tokio_util::task::TaskTracker;
 
-use crate::batcher::{self, BatchWork, Batching};
+use crate::{
+    batcher::{self, BatchWork, Batching},
+    feeder::Feeder,
+};
 
 /// Starts the publisher.
-pub(crate) fn start(queue: &Queue, tasks: &TaskTracker) -> mpsc::Sender<OutgoingJob> {
-    batcher::start(Batching { workers: 4, batch: 512 }, tasks, &Publisher(queue.clone()))
+pub(crate) fn start(queue: &Queue, store: &Store, feeder: &Arc<Feeder>, loops: &Loops) -> mpsc::Sender<OutgoingJob> {
+    let publisher = Publisher { queue: queue.clone(), store: store.clone(), feeder: feeder.clone() };
+    batcher::start(Batching { name: "publish jobs", workers: 4, batch: 512 }, loops, &publisher)
 }
 
 #[derive(Clone)]
-struct Publisher(Queue);
+struct Publisher {
+    queue: Queue,
+    store: Store,
+    feeder: Arc<Feeder>,
+}
 
 impl BatchWork<OutgoingJob> for Publisher {
-    /// A job that could not be published is not lost: its call is `ready` in Postgres, and the sweeper publishes it
-    /// again with a new message id.
+    /// The call of a job that could not be published goes back to the backlog. If that fails, too, the sweeper finds it.
     async fn work(&self, batch: Vec<OutgoingJob>) {
         metrics().batch_size("publish", batch.len());
-        let mut pools = BTreeMap::<String, u64>::new();
-        for job in &batch {
-            match pools.get_mut(&job.pool) {
-                Some(count) => *count += 1,
-                None => drop(pools.insert(job.pool.clone(), 1)),
+        let results = self.queue.publish_jobs(&batch).await;
+        self.feeder.arrived(batch.iter().map(|job| (job.consumer.as_str(), job.job.tool.as_str())));
+        let mut consumers = BTreeMap::<&str, u64>::new();
+        let (mut failed, mut first_error) = (Vec::new(), None);
+        for (job, result) in batch.iter().zip(results) {
+            match result {
+                Ok(()) => *consumers.entry(job.consumer.as_str()).or_default() += 1,
+                Err(error) => {
+                    failed.push(job.clone());
+                    first_error.get_or_insert(error);
+                }
             }
         }
-        let results = self.0.publish_jobs(batch).await;
-        let failures: Vec<_> = results.into_iter().filter_map(Result::err).collect();
-        if let Some(error) = failures.first() {
-            tracing::warn!(%error, failed = failures.len(), "Failed to publish jobs; the sweeper publishes them again");
+        for (consumer, count) in consumers {
+            metrics().jobs_published(consumer, count);
         }
-        for (pool, count) in pools {
-            metrics().jobs_published(&pool, count);
+        if first_error.is_none() {
+            self.feeder.resume();
+        }
+        if let Some(error) = first_error {
+            // Or they would be taken from the backlog and put back again and again.
+            self.feeder.pause();
+            tracing::warn!(%error, failed = failed.len(), "Failed to publish jobs; their calls wait in the backlog");
+            self.requeue(&failed).await;
+        }
+    }
+}
+
+impl Publisher {
+    async fn requeue(&self, failed: &[OutgoingJob]) {
+        match self.store.requeue(failed).await {
+            Ok(requeued) => {
+                metrics().jobs_requeued(requeued);
+                self.feeder.recheck();
+            }
+            Err(error) => tracing::warn!(%error, "Failed to put calls back into the backlog; the sweeper finds them"),
         }
     }
 }

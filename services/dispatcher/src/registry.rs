@@ -5,22 +5,31 @@ use std::{
     time::{Duration, Instant},
 };
 
-use redial_engine::tools::{Tools, compile};
+use redial_engine::tools::{RegisteredTool, Tools, compile};
+use redial_proto::{ApiError, Code};
 use redial_store::{Store, StoreError};
-use tokio::{sync::Mutex, time::sleep};
+use tokio::{
+    sync::Mutex,
+    time::{sleep, timeout},
+};
 
 /// The tools of the database, read again when one changes or an unknown one is asked for.
 pub(crate) struct Registry {
     tools: RwLock<Arc<Tools>>,
+    /// Without the tools that agents are not offered.
+    offered: RwLock<Arc<Tools>>,
     read_at: Mutex<Instant>,
 }
 
 /// An unknown tool makes the registry be read again at most this often.
 const SHORTEST_AGE: Duration = Duration::from_millis(50);
+/// How long a submission of an unknown tool waits for that.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Registry {
     pub(crate) async fn load(store: &Store) -> Result<Self, StoreError> {
-        let registry = Self { tools: RwLock::default(), read_at: Mutex::new(Instant::now()) };
+        let registry =
+            Self { tools: RwLock::default(), offered: RwLock::default(), read_at: Mutex::new(Instant::now()) };
         registry.read(store).await?;
         Ok(registry)
     }
@@ -30,18 +39,39 @@ impl Registry {
         self.tools.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The tools as agents may use them: all models, and the tools that workers have.
+    pub(crate) fn offered(&self) -> Arc<Tools> {
+        self.offered.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Decides which tools agents are offered.
+    pub(crate) fn offer(&self, is_offered: impl Fn(&str) -> bool) {
+        let tools = self.tools();
+        let offered = |(name, tool): &(&String, &Arc<RegisteredTool>)| tool.is_model() || is_offered(name);
+        let offered = tools.iter().filter(offered).map(|(name, tool)| (name.clone(), tool.clone())).collect();
+        *self.offered.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(offered);
+    }
+
     /// Reads the database again.
     pub(crate) async fn refresh(&self, store: &Store) -> Result<(), StoreError> {
         self.read_since(Instant::now(), store).await
     }
 
-    /// Reads the database again, but not more often than every [`SHORTEST_AGE`]: waits as long as that takes. So a tool
-    /// whose worker got a reply to its registration is never unknown, whichever dispatcher replied.
-    pub(crate) async fn refresh_throttled(&self, store: &Store) -> Result<(), StoreError> {
+    /// Reads the database again because a tool is unknown, but not more often than every [`SHORTEST_AGE`]. So a tool whose
+    /// worker got a reply to its registration is never unknown, whichever dispatcher replied. After an error a tool may
+    /// exist that is unknown here: nothing final may be decided about it.
+    pub(crate) async fn refresh_throttled(&self, store: &Store) -> Result<(), ApiError> {
         let asked_at = Instant::now();
-        let read_at = *self.read_at.lock().await;
-        sleep((read_at + SHORTEST_AGE).saturating_duration_since(asked_at)).await;
-        self.read_since(asked_at, store).await
+        let refresh = async {
+            let read_at = *self.read_at.lock().await;
+            sleep((read_at + SHORTEST_AGE).saturating_duration_since(asked_at)).await;
+            self.read_since(asked_at, store).await
+        };
+        let done = timeout(PATIENCE, refresh).await.unwrap_or(Err(StoreError::Timeout(PATIENCE)));
+        done.map_err(|error| {
+            tracing::warn!(%error, "Failed to reload the registry; submissions of unknown tools are rejected for now");
+            ApiError::new(Code::Unavailable, "the registered tools cannot be read from the database now; try again")
+        })
     }
 
     /// Makes sure that the database was read after this moment.
@@ -59,7 +89,11 @@ impl Registry {
         let tools = compile(store.tools().await?, &self.tools(), |tool, error| {
             tracing::error!(tool, %error, "Skipped a registered tool because of its schema");
         });
-        *self.tools.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tools);
+        let before =
+            std::mem::replace(&mut *self.tools.write().unwrap_or_else(PoisonError::into_inner), Arc::new(tools));
+        // A tool that is new was registered a moment ago, by a live worker.
+        let offered = self.offered();
+        self.offer(|tool| offered.contains_key(tool) || !before.contains_key(tool));
         Ok(())
     }
 }

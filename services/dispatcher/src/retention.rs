@@ -1,41 +1,198 @@
-//! Prunes calls that ended long ago.
+//! Prunes calls and conversations that ended long ago, and always what nobody reads any more.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    future::ready,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use redial_store::StoreError;
+use redial_store::{Pruned, StoreError};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use crate::{context::Context, wait::until};
 
-/// Between two passes.
+/// Between two passes, at least.
 const INTERVAL: Duration = Duration::from_mins(1);
-/// Calls that are deleted in one transaction.
-const BATCH: u32 = 1_000;
+/// A pause is this many times as long as the pass before it: what stays for good is looked at in each.
+const REST: u32 = 9;
+/// Calls that one statement looks at.
+const CALLS: u32 = 1_000;
+/// Tasks that one statement looks at: each may be the last of a long conversation.
+const TASKS: u32 = 100;
+/// After so many batches that were not too large, larger ones are tried again.
+const SOON_AGAIN: u32 = 10;
+/// Other rows that one statement deletes.
+const ROWS: u32 = 1_000;
+/// A worker that was not seen for so long is forgotten; with a shorter retention, after that.
+const GONE: Duration = Duration::from_hours(24);
+/// Late reports and dead letters are kept for so long if no retention is set.
+const KEPT: Duration = Duration::from_hours(30 * 24);
 
 pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
-    let Some(age) = context.config.retention else { return };
     loop {
-        match pass(&context, &shutdown, age).await {
-            Ok(0) => {}
-            Ok(calls) => tracing::info!(calls, "Deleted old calls"),
-            Err(error) => tracing::warn!(%error, "Failed to delete old calls"),
+        let began = Instant::now();
+        if let Err(error) = clean(&context, &shutdown).await {
+            tracing::warn!(%error, "Failed to clean up");
         }
-        if until(&shutdown, sleep(INTERVAL)).await.is_none() {
+        if let Some(age) = context.config.retention {
+            prune(&context, &shutdown, age).await;
+        }
+        if until(&shutdown, sleep(INTERVAL.max(began.elapsed() * REST))).await.is_none() {
             return;
         }
     }
 }
 
-async fn pass(context: &Context, shutdown: &CancellationToken, age: Duration) -> Result<u64, StoreError> {
-    let cutoff = context.store.now().await? - age;
-    let mut deleted = 0;
+/// Deletes what would otherwise collect without end, also without a retention.
+async fn clean(context: &Context, shutdown: &CancellationToken) -> Result<(), StoreError> {
+    let (store, retention) = (&context.store, context.config.retention);
+    let now = store.now().await?;
+    let (gone, kept) = (now - retention.map_or(GONE, |age| age.min(GONE)), now - retention.unwrap_or(KEPT));
+    repeat("workers", shutdown, || store.delete_gone_workers(gone, ROWS)).await;
+    repeat("late reports", shutdown, || store.delete_late_reports(kept, ROWS)).await;
+    repeat("dead letters", shutdown, || store.delete_dead_letters(kept, ROWS)).await;
+    Ok(())
+}
+
+/// Deletes batches of rows until no full one is left.
+async fn repeat<F>(what: &str, shutdown: &CancellationToken, batch: impl Fn() -> F)
+where
+    F: Future<Output = Result<u64, StoreError>>,
+{
     while !shutdown.is_cancelled() {
-        let calls = context.store.prune(cutoff, BATCH).await?;
-        deleted += calls;
-        if calls < u64::from(BATCH) {
-            break;
+        match batch().await {
+            Ok(rows) => {
+                if rows > 0 {
+                    tracing::info!(what, rows, "Deleted old rows");
+                }
+                if rows < u64::from(ROWS) {
+                    return;
+                }
+            }
+            Err(error) => return tracing::warn!(what, %error, "Failed to delete old rows"),
         }
     }
-    Ok(deleted)
+}
+
+/// Deletes what ended before this age: conversations, and bare calls. A failure of one half does not keep the other.
+async fn prune(context: &Context, shutdown: &CancellationToken, age: Duration) {
+    let cutoff = match context.store.now().await {
+        Ok(now) => now - age,
+        Err(error) => return tracing::warn!(%error, "Failed to prune"),
+    };
+    let store = &context.store;
+    let tasks =
+        pass(TASKS, shutdown, |after, limit| store.prune_tasks(cutoff, after, limit), |after| store.next_task(after));
+    report("tasks", tasks.await);
+    let calls = pass(CALLS, shutdown, |after, limit| store.prune_calls(cutoff, after, limit), |_| ready(Ok(None)));
+    report("calls", calls.await);
+}
+
+fn report(what: &str, pass: (u64, Option<StoreError>)) {
+    let (deleted, error) = pass;
+    if deleted > 0 {
+        tracing::info!(what, deleted, "Pruned what ended long ago");
+    }
+    if let Some(error) = error {
+        tracing::warn!(what, %error, "Failed to prune; the next pass begins at the oldest again");
+    }
+}
+
+/// Goes once through a table, batch by batch, each behind the last id that the one before it looked at. A batch that takes
+/// too long is halved; a single row that does is left out: `next` is the id behind another. Returns the number of deleted
+/// rows, and the error that ended the pass early.
+async fn pass<F, N>(
+    mut limit: u32,
+    shutdown: &CancellationToken,
+    batch: impl Fn(Uuid, u32) -> F,
+    next: impl Fn(Uuid) -> N,
+) -> (u64, Option<StoreError>)
+where
+    F: Future<Output = Result<Pruned, StoreError>>,
+    N: Future<Output = Result<Option<Uuid>, StoreError>>,
+{
+    let (mut after, mut deleted, most, mut in_time) = (Uuid::nil(), 0, limit, 0);
+    while !shutdown.is_cancelled() {
+        match batch(after, limit).await {
+            Ok(pruned) => {
+                deleted += pruned.deleted;
+                let Some(last) = pruned.last else { break };
+                after = last;
+                in_time += 1;
+                if in_time > SOON_AGAIN {
+                    (limit, in_time) = (limit.saturating_mul(2).min(most), 0);
+                }
+            }
+            Err(error) if error.is_timeout() && limit > 1 => {
+                (limit, in_time) = (limit / 2, 0);
+                tracing::debug!(%error, limit, "A batch took too long; trying half of it");
+            }
+            Err(error) if error.is_timeout() => match next(after).await {
+                Ok(Some(slow)) => {
+                    tracing::warn!(%error, id = %slow, "What ended with this takes too long to delete; going on behind it");
+                    after = slow;
+                }
+                _ => return (deleted, Some(error)),
+            },
+            Err(error) => return (deleted, Some(error)),
+        }
+    }
+    (deleted, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    /// Ten rows, of which each batch of more than three takes too long.
+    fn batch(asked: &RefCell<Vec<(u128, u32)>>, after: Uuid, limit: u32) -> Result<Pruned, StoreError> {
+        let first = after.as_u128();
+        asked.borrow_mut().push((first, limit));
+        if limit > 3 {
+            return Err(StoreError::Timeout(Duration::from_secs(8)));
+        }
+        let last = (first + u128::from(limit)).min(10);
+        Ok(Pruned {
+            deleted: u64::try_from(last - first).unwrap(),
+            last: (last > first).then(|| Uuid::from_u128(last)),
+        })
+    }
+
+    #[tokio::test]
+    async fn a_pass_looks_at_each_row_once_and_halves_what_takes_too_long() {
+        let asked = RefCell::default();
+        let none = |_| ready(Ok(None));
+        let (deleted, error) =
+            pass(8, &CancellationToken::new(), |after, limit| ready(batch(&asked, after, limit)), none).await;
+        assert!(deleted == 10 && error.is_none(), "{deleted} {error:?}");
+        assert_eq!(asked.into_inner(), [(0, 8), (0, 4), (0, 2), (2, 2), (4, 2), (6, 2), (8, 2), (10, 2)]);
+    }
+
+    #[tokio::test]
+    async fn a_row_that_takes_too_long_is_left_out() {
+        // The third of five rows.
+        let batch = |after: Uuid, limit: u32| {
+            let first = after.as_u128();
+            let last = (first + u128::from(limit)).min(5);
+            if (first + 1..=last).contains(&3) {
+                return ready(Err(StoreError::Timeout(Duration::from_secs(8))));
+            }
+            let deleted = u64::try_from(last - first).unwrap();
+            ready(Ok(Pruned { deleted, last: (last > first).then(|| Uuid::from_u128(last)) }))
+        };
+        let next = |after: Uuid| ready(Ok(Some(Uuid::from_u128(after.as_u128() + 1))));
+        let (deleted, error) = pass(4, &CancellationToken::new(), batch, next).await;
+        assert!(deleted == 4 && error.is_none(), "{deleted} {error:?}");
+    }
+
+    #[tokio::test]
+    async fn any_other_error_ends_the_pass() {
+        let refused = |_, _| async { Err(StoreError::BadData("refused".to_owned())) };
+        let (deleted, error) = pass(8, &CancellationToken::new(), refused, |_| ready(Ok(None))).await;
+        assert_eq!((deleted, error.unwrap().to_string()), (0, "unexpected data in the database: refused".to_owned()));
+    }
 }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use redial_loops::Loops;
+use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
 
@@ -11,16 +12,16 @@ use crate::context::Context;
 pub(crate) struct Running {
     pub(crate) context: Arc<Context>,
     pub(crate) shutdown: CancellationToken,
-    /// Everything that must finish before the process may end.
-    pub(crate) tracker: TaskTracker,
+    /// Everything that must finish before the process may end. If one panics, the dispatcher stops.
+    pub(crate) loops: Loops,
 }
 
 impl Running {
     /// Starts a loop. It must end soon after the shutdown.
-    pub(crate) fn spawn<F>(&self, run: impl FnOnce(Arc<Context>, CancellationToken) -> F)
+    pub(crate) fn spawn<F>(&self, name: &'static str, run: impl FnOnce(Arc<Context>, CancellationToken) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        self.tracker.spawn(run(self.context.clone(), self.shutdown.clone()));
+        self.loops.spawn(name, run(self.context.clone(), self.shutdown.clone()));
     }
 }

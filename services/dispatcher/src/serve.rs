@@ -5,7 +5,10 @@ use std::sync::Arc;
 use redial_proto::{ApiError, Code, subjects};
 use redial_queue::{QueueError, Request};
 use serde::{Serialize, de::DeserializeOwned};
-use tokio::sync::mpsc;
+use tokio::sync::{
+    Semaphore,
+    mpsc::{self, error::TrySendError},
+};
 
 use crate::{context::Context, running::Running, wait::until};
 
@@ -16,7 +19,7 @@ pub(crate) async fn feed(
     sender: mpsc::Sender<Request>,
 ) -> Result<(), QueueError> {
     let mut requests = running.context.queue.serve(subject, Some(subjects::DISPATCHERS)).await?;
-    running.spawn(|_, shutdown| async move {
+    running.spawn(subject, |_, shutdown| async move {
         while let Some(Some(request)) = until(&shutdown, requests.next()).await {
             if sender.send(request).await.is_err() {
                 return;
@@ -25,6 +28,26 @@ pub(crate) async fn feed(
     });
     Ok(())
 }
+
+/// Hands over the requests that have to wait for something; returns the others, which must not wait with them.
+pub(crate) async fn hand_over<T>(
+    batch: Vec<(Request, T)>,
+    waiting: &mpsc::Sender<Request>,
+    must_wait: impl Fn(&T) -> bool,
+) -> Vec<(Request, T)> {
+    let (later, now): (Vec<_>, Vec<_>) = batch.into_iter().partition(|(_, content)| must_wait(content));
+    for (request, _) in later {
+        if let Err(TrySendError::Full(request) | TrySendError::Closed(request)) = waiting.try_send(request) {
+            let message = "too many requests wait until the database can be read; try again";
+            request.reply_error(&ApiError::new(Code::Unavailable, message)).await;
+        }
+    }
+    now
+}
+
+/// Requests of one verb that are answered at the same time; more of them wait, so that a flood takes neither the memory nor
+/// the connections of all others.
+const AT_ONCE: usize = 64;
 
 /// Answers each request of a subject in a task of its own: for verbs that are too rare to need batches.
 pub(crate) async fn each<Q, R, F>(
@@ -39,11 +62,15 @@ where
 {
     let (sender, mut receiver) = mpsc::channel::<Request>(64);
     feed(running, subject, sender).await?;
-    let tracker = running.tracker.clone();
-    running.spawn(|context, _| async move {
+    let tracker = running.loops.tracker().clone();
+    let places = Arc::new(Semaphore::new(AT_ONCE));
+    running.spawn(subject, |context, _| async move {
         while let Some(request) = receiver.recv().await {
+            // Never closed.
+            let Ok(place) = places.clone().acquire_owned().await else { return };
             let context = context.clone();
             tracker.spawn(async move {
+                let _place = place;
                 let done = match decode::<Q>(&request.payload) {
                     Ok(question) => answer(context, question).await,
                     Err(error) => Err(error),

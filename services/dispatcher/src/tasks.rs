@@ -3,5 +3,6 @@
 mod accept;
 pub(crate) mod advance;
 pub(crate) mod cancel;
+mod failing;
 pub(crate) mod get;
 pub(crate) mod submit;

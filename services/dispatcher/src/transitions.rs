@@ -8,7 +8,7 @@ use redial_engine::{
 };
 use redial_proto::{ApiError, CallId, CallState, Code, ErrorClass};
 use redial_records::{CallFacts, CallRecord, Change, Effect, EndedAttempt, Transition};
-use redial_store::StoreError;
+use redial_store::{Loaded, StoreError};
 use redial_telemetry::metrics;
 
 use crate::{
@@ -51,9 +51,9 @@ pub(crate) fn committed(context: &Context, transitions: &[Transition], facts: &[
 /// Cancels a call; returns its state then, and the effects.
 pub(crate) async fn cancel(context: &Context, call: CallId) -> Result<(CallState, Vec<Effect>), ApiError> {
     for _ in 0..MAX_TRIES {
-        let calls = context.store.load(&[call]).await.map_err(|error| store_failed(&error))?;
-        let record = calls.first().ok_or_else(|| call_not_found(call))?;
-        let Some(transition) = plan(context, record, &CallEvent::Cancel) else {
+        let record = context.store.load(&[call]).await.and_then(Loaded::one).map_err(|error| store_failed(&error))?;
+        let record = record.ok_or_else(|| call_not_found(call))?;
+        let Some(transition) = plan(context, &record, &CallEvent::Cancel) else {
             return Ok((record.state, Vec::new()));
         };
         let state = transition.state();
@@ -69,6 +69,9 @@ fn count(context: &Context, transition: &Transition, facts: &CallFacts) {
     if let Some(attempt) = transition.ended_attempt() {
         count_attempt(context, attempt, facts, matches!(transition.change, Change::Retry { .. }));
     }
+    if matches!(transition.change, Change::Wait { .. }) && transition.guard.state == CallState::Ready {
+        metrics().jobs_requeued(1);
+    }
     if let Change::End { state, failure, .. } = &transition.change {
         let class = failure.as_ref().map(|failure| failure.class.as_str());
         metrics().call_finished(&facts.tool, state.as_str(), class);
@@ -79,10 +82,9 @@ fn count_attempt(context: &Context, attempt: &EndedAttempt, facts: &CallFacts, r
     let class = attempt.result.as_ref().err().map(|failure| failure.class);
     let duration = Duration::from_millis(attempt.duration_ms.unwrap_or(0));
     metrics().attempt_finished(&facts.tool, class.map(ErrorClass::as_str), duration);
-    match class {
-        None => context.count_success(&facts.tool),
-        Some(class) if retried => metrics().retry_scheduled(&facts.tool, class.as_str()),
-        Some(_) => {}
+    context.feeder.count(&facts.tool, class);
+    if let Some(class) = class.filter(|_| retried) {
+        metrics().retry_scheduled(&facts.tool, class.as_str());
     }
     // No worker reported it.
     if class == Some(ErrorClass::Lost) && attempt.duration_ms.is_none() {

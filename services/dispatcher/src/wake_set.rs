@@ -1,25 +1,36 @@
 //! Tasks that are to be advanced now, because their inbox got an item.
 
 use std::{
-    collections::BTreeSet,
-    sync::{Mutex, PoisonError},
+    collections::{HashSet, VecDeque},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use redial_proto::TaskId;
 use tokio::sync::Notify;
 
-/// A set, so that several items for one task wake it once; it has no limit, so that waking never waits. What is lost
-/// with the process is found by the sweep over tasks.
+/// A set, so that several items for one task wake it once, in the order of waking; it has no limit, so that waking never
+/// waits. What is lost with the process is found by the sweep over tasks.
 #[derive(Default)]
 pub(crate) struct WakeSet {
-    tasks: Mutex<BTreeSet<TaskId>>,
+    tasks: Mutex<Tasks>,
     added: Notify,
 }
 
+#[derive(Default)]
+struct Tasks {
+    in_order: VecDeque<TaskId>,
+    /// The same.
+    known: HashSet<TaskId>,
+}
+
 impl WakeSet {
-    /// Adds a task whose inbox got an item in a committed transaction.
+    /// Adds a task that there is something to advance for, on record by a committed transaction.
     pub(crate) fn wake(&self, task: TaskId) {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).insert(task);
+        let mut tasks = self.lock();
+        if tasks.known.insert(task) {
+            tasks.in_order.push_back(task);
+        }
+        drop(tasks);
         self.added.notify_one();
     }
 
@@ -28,21 +39,40 @@ impl WakeSet {
         self.added.notified().await;
     }
 
-    /// Takes up to `most` tasks, and notifies the next waiter if some are left.
+    /// Takes up to `most` tasks, the longest waiting ones first, and notifies the next waiter if some are left.
     pub(crate) fn take(&self, most: usize) -> Vec<TaskId> {
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        let rest = tasks.iter().nth(most).copied().map(|first| tasks.split_off(&first)).unwrap_or_default();
-        let taken = std::mem::replace(&mut *tasks, rest);
-        if !tasks.is_empty() {
+        let mut tasks = self.lock();
+        let most = most.min(tasks.in_order.len());
+        let taken: Vec<TaskId> = tasks.in_order.drain(..most).collect();
+        for task in &taken {
+            tasks.known.remove(task);
+        }
+        if !tasks.in_order.is_empty() {
             self.added.notify_one();
         }
-        taken.into_iter().collect()
+        taken
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Tasks> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_task_that_is_woken_again_stands_behind_those_that_wait() {
+        let set = WakeSet::default();
+        let tasks: Vec<_> = (0..3).map(|_| TaskId::generate()).collect();
+        for task in &tasks {
+            set.wake(*task);
+        }
+        assert_eq!(set.take(1), tasks[..1]);
+        set.wake(tasks[0]);
+        assert_eq!(set.take(3), [tasks[1], tasks[2], tasks[0]]);
+    }
 
     #[tokio::test]
     async fn each_task_is_taken_once_and_the_rest_is_notified() {

@@ -1,16 +1,17 @@
-//! Watches the streams: creates them again when their store was wiped, and then publishes the unclaimed jobs again.
+//! Watches the streams: creates them again when their store was wiped, and then puts the unclaimed calls back into the
+//! backlog.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use chrono::DateTime;
-use redial_engine::{outage::Observation, publish::MAX_REPUBLISHED};
+use redial_engine::{outage::Observation, publish::MAX_CHECK_MS};
 use redial_queue::QueueError;
-use redial_records::Effect;
-use redial_store::{StoreError, Time};
+use redial_store::Time;
+use redial_telemetry::metrics;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::{context::Context, effects, error::DispatcherError, wait::until};
+use crate::{context::Context, error::DispatcherError, feed::look_at_workers, unreadable, wait::until};
 
 /// Jobs that were published this long before the last check that succeeded may have been lost.
 const MARGIN: Duration = Duration::from_secs(10);
@@ -18,7 +19,16 @@ const MARGIN: Duration = Duration::from_secs(10);
 /// Creates what is missing, before any request is answered.
 pub(crate) async fn prepare(context: &Context) -> Result<(), DispatcherError> {
     context.queue.ensure_streams().await?;
-    ensure_pools(context).await?;
+    look_at_workers(context, true).await?;
+    // The sweeper must not end calls for an outage that is over.
+    context.feeder.set_health(context.store.unwell_tools().await?);
+    match ensure_consumers(context).await {
+        Err(error) if !error.is_outage() => {
+            tracing::warn!(%error, "Found a consumer that cannot be used; continuing with the others");
+        }
+        checked => checked?,
+    }
+    unreadable::set_aside(context).await;
     Ok(())
 }
 
@@ -27,9 +37,11 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
     loop {
         let began = context.uptime();
         let checked = check(&context, &mut last).await;
-        context.observe(Observation::CheckEnded { began, failed: checked.is_err() });
+        // Trouble with one stream is no outage: workers are heard, and the leases of those that are not must end.
+        let failed = checked.as_ref().is_err_and(DispatcherError::is_outage);
+        context.observe(Observation::CheckEnded { began, failed });
+        last.failed |= failed;
         if let Err(error) = checked {
-            last.failed = true;
             tracing::warn!(%error, "Failed to check the streams");
         }
         if until(&shutdown, sleep(context.check_interval())).await.is_none() {
@@ -50,41 +62,44 @@ struct LastCheck {
 }
 
 async fn check(context: &Context, last: &mut LastCheck) -> Result<(), DispatcherError> {
-    let streams = context.queue.ensure_streams().await?;
-    ensure_pools(context).await?;
+    let (streams, shared) = tokio::join!(context.queue.ensure_job_stream(), context.queue.ensure_shared_streams());
+    let streams = streams?;
+    let consumers = ensure_consumers(context).await;
     let now = context.store.now().await?;
-    if last.created != Some(streams.jobs_created) {
-        // Whatever was published before the stream began is not on it. At a start this finds a store that was wiped
-        // while no dispatcher ran.
-        let lost_until = if last.created.is_some() { now } else { streams.jobs_created };
-        wake(context, DateTime::UNIX_EPOCH, lost_until, "the job stream is new").await?;
-        last.created = Some(streams.jobs_created);
-    } else if last.failed {
-        let from = last.succeeded_at.map_or(DateTime::UNIX_EPOCH, |succeeded_at| succeeded_at - MARGIN);
-        wake(context, from, now, "the check before this one failed").await?;
+    context.observe_clock(now);
+    // What was published shortly before a check that failed may be lost, and whatever was published before the stream
+    // began is not on it. The stream on record also tells of a store that was wiped while no dispatcher ran.
+    let failed_after = last.succeeded_at.filter(|_| last.failed);
+    if let Some(since) = context.store.adopt_job_stream(streams.jobs_created, failed_after).await? {
+        let from = failed_after.filter(|_| last.created == Some(streams.jobs_created));
+        let from = from.map_or(DateTime::UNIX_EPOCH, |succeeded_at| succeeded_at - MARGIN);
+        let requeued = context.store.requeue_published(from, now, MAX_CHECK_MS).await?;
+        context.store.job_stream_adopted(since).await?;
+        if requeued > 0 {
+            tracing::warn!(requeued, "Jobs may be lost; their calls wait in the backlog");
+            metrics().jobs_requeued(requeued);
+        }
+        context.feeder.recheck();
     }
-    last.failed = false;
-    last.succeeded_at = Some(now);
-    Ok(())
+    if last.failed || last.created != Some(streams.jobs_created) {
+        context.feeder.resume();
+        context.feeder.recheck();
+    }
+    let checked = shared.and(consumers);
+    let succeeded_at = if checked.as_ref().is_err_and(QueueError::is_outage) { last.succeeded_at } else { Some(now) };
+    *last = LastCheck { created: Some(streams.jobs_created), succeeded_at, failed: false };
+    Ok(checked?)
 }
 
-async fn wake(context: &Context, from: Time, until: Time, reason: &str) -> Result<(), StoreError> {
-    let calls = context.store.wake_unclaimed(from, until, MAX_REPUBLISHED).await?;
-    if calls > 0 {
-        tracing::warn!(calls, reason, "Made unclaimed jobs due to be published again");
-        effects::carry_out(context, vec![Effect::WakeSweeper]).await;
+/// Checks all consumers, also after one that there is something wrong with.
+async fn ensure_consumers(context: &Context) -> Result<(), QueueError> {
+    let mut checked = Ok(());
+    for consumer in context.feeder.live() {
+        match context.queue.ensure_jobs(&consumer).await {
+            Ok(depth) => context.feeder.set_depth(&consumer, depth),
+            Err(error) if error.is_outage() => return Err(error),
+            Err(error) => checked = checked.and(Err(error)),
+        }
     }
-    Ok(())
-}
-
-async fn ensure_pools(context: &Context) -> Result<(), QueueError> {
-    let tools = context.registry.tools();
-    let pools: BTreeSet<&str> = tools.values().map(|tool| tool.spec.pool.as_str()).collect();
-    for pool in pools {
-        context.queue.ensure_pool(pool).await?;
-        let backlog = context.queue.pool_backlog(pool).await?;
-        // While a worker waits for jobs, pending ones are about to be delivered.
-        context.set_queued(pool, backlog.pending > 0 && backlog.waiting_pulls == 0);
-    }
-    Ok(())
+    checked
 }

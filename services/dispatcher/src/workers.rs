@@ -1,6 +1,7 @@
 //! Workers: what they ask for.
 
 pub(crate) mod claim;
+pub(crate) mod forget;
 pub(crate) mod heartbeat;
 pub(crate) mod register;
 pub(crate) mod release;

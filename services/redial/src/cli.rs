@@ -76,11 +76,14 @@ pub(crate) enum Command {
     },
     /// Repeat the decisions of a recorded task; exit code 1 if one differs
     Replay(ReplayArgs),
-    /// List the tools that workers registered
-    Tools,
+    /// List the tools that workers registered, with their workers and the calls that wait
+    Tools {
+        #[command(subcommand)]
+        command: Option<ToolsCommand>,
+    },
     /// List workers
     Workers {
-        /// Include workers that sent no heartbeat for 30 s
+        /// Include dead workers: no heartbeat for a lease, or for 15 s if leases are shorter
         #[arg(long)]
         all: bool,
     },
@@ -101,6 +104,17 @@ pub(crate) enum Command {
     Completions {
         /// Shell
         shell: clap_complete::Shell,
+    },
+}
+
+#[derive(clap::Subcommand, Debug)]
+pub(crate) enum ToolsCommand {
+    /// Remove from the registry a tool that no live worker has
+    ///
+    /// New calls of it are refused then, and agents are not offered it. Calls that wait for it end at their deadline.
+    Forget {
+        /// The tool's name
+        tool: String,
     },
 }
 

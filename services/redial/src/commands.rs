@@ -22,7 +22,10 @@ mod workers;
 
 use std::process::ExitCode;
 
-use crate::{cli::Command, settings::Settings};
+use crate::{
+    cli::{Command, ToolsCommand},
+    settings::Settings,
+};
 
 /// Runs a command and returns its exit code.
 pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result<ExitCode> {
@@ -47,7 +50,8 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Tasks(args) => tasks::run(settings, args).await,
         Command::Show { id, mermaid } => show::run(settings, id, mermaid).await,
         Command::Replay(args) => replay::run(settings, &args).await,
-        Command::Tools => tools::run(settings).await,
+        Command::Tools { command: None } => tools::run(settings).await,
+        Command::Tools { command: Some(ToolsCommand::Forget { tool }) } => tools::forget(settings, tool).await,
         Command::Workers { all } => workers::run(settings, all).await,
         Command::DeadLetters { limit } => dead_letters::run(settings, limit).await,
         Command::Cancel { id } => cancel::run(settings, id).await,

@@ -7,6 +7,7 @@ use redial_proto::{ApiError, Code};
 use redial_queue::QueueError;
 use redial_servers::ServerError;
 use redial_store::StoreError;
+use redial_worker::WorkerError;
 
 use crate::timeline::text;
 
@@ -55,10 +56,15 @@ fn to_api(error: &anyhow::Error) -> ApiError {
             DispatcherError::Agents(error) => error.code,
             DispatcherError::Store(error) => store_code(error),
             DispatcherError::Queue(error) => error.code(),
+            DispatcherError::Panicked(_) => Code::Internal,
         }
     } else if let Some(ServerError::MissingProgram { .. }) = error.downcast_ref::<ServerError>() {
         Code::MissingProgram
-    } else if error.downcast_ref::<redial_worker::WorkerError>().is_some() {
+    } else if let Some(WorkerError::Panicked(_)) = error.downcast_ref::<WorkerError>() {
+        Code::Internal
+    } else if let Some(WorkerError::Queue(error @ QueueError::Ended)) = error.downcast_ref::<WorkerError>() {
+        error.code()
+    } else if error.downcast_ref::<WorkerError>().is_some() {
         Code::InvalidConfiguration
     } else if error.downcast_ref::<std::io::Error>().is_some() {
         Code::InvalidValue

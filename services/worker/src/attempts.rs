@@ -1,7 +1,7 @@
 //! The attempts of this worker, from the grant until the report is on record.
 //!
-//! Several events can end an attempt: the tool finishes, the call is cancelled, the lease is lost, the grace period
-//! ends. The first one takes the abort handle under the lock and decides how the attempt ended; the others then do
+//! Several events can end an attempt: the tool finishes, the call is cancelled, the lease is lost, the tool blocks its thread
+//! past its timeout, the grace period ends. The first one takes the abort handle under the lock and decides how the attempt ended; the others then do
 //! nothing.
 
 use std::{
@@ -27,13 +27,25 @@ pub(crate) struct Lease {
     pub(crate) effect: ToolEffect,
     /// By this worker's clock, with a margin.
     pub(crate) expires_at: Instant,
+    /// How long the tool may run.
+    pub(crate) timeout: Duration,
 }
+
+/// A tool that has not ended this long after its timeout blocks its thread: its future can be neither polled nor dropped.
+pub(crate) const OVERDUE: Duration = Duration::from_secs(10);
 
 struct Attempt {
     lease: Lease,
     started: Instant,
     /// Stops the tool; `None` after the attempt has ended, while its report is not on record.
     tool: Option<AbortHandle>,
+    renewed: bool,
+}
+
+impl Attempt {
+    fn is_overdue(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.started) >= self.lease.timeout.saturating_add(OVERDUE)
+    }
 }
 
 /// An attempt whose tool was stopped before it finished.
@@ -53,7 +65,7 @@ impl ActiveAttempts {
         if attempts.contains_key(&job) {
             return false;
         }
-        attempts.insert(job, Attempt { lease, started: Instant::now(), tool: Some(spawn()) });
+        attempts.insert(job, Attempt { lease, started: Instant::now(), tool: Some(spawn()), renewed: true });
         true
     }
 
@@ -108,9 +120,24 @@ impl ActiveAttempts {
         stopped
     }
 
-    /// All active attempts, finished ones included.
+    /// Ends the attempts whose tools are overdue. Their leases are not renewed any more.
+    pub(crate) fn overdue(&self, now: Instant) -> Vec<StoppedAttempt> {
+        let mut attempts = self.lock();
+        let overdue = attempts.values_mut().filter(|attempt| attempt.tool.is_some() && attempt.is_overdue(now));
+        let stopped: Vec<StoppedAttempt> = overdue
+            .filter_map(|attempt| {
+                attempt.renewed = false;
+                stop(attempt)
+            })
+            .collect();
+        drop(attempts);
+        self.ended.notify_waiters();
+        stopped
+    }
+
+    /// The active attempts whose leases are to be renewed, finished ones included.
     pub(crate) fn jobs(&self) -> Vec<JobRef> {
-        self.lock().keys().copied().collect()
+        self.lock().iter().filter(|(_, attempt)| attempt.renewed).map(|(job, _)| *job).collect()
     }
 
     /// Waits until no tool runs.
@@ -145,7 +172,7 @@ mod tests {
 
     fn lease() -> Lease {
         let grant = GrantRef { call: CallId::generate(), attempt: 1, claim: ClaimId::generate() };
-        Lease { grant, effect: ToolEffect::Read, expires_at: Instant::now() + LEASE }
+        Lease { grant, effect: ToolEffect::Read, expires_at: Instant::now() + LEASE, timeout: LEASE }
     }
 
     /// Starts an attempt whose tool never ends.
@@ -192,6 +219,21 @@ mod tests {
         assert_eq!(expired.iter().map(|stopped| stopped.grant.job_ref()).collect::<Vec<_>>(), [lost]);
         assert!(tool.await.unwrap_err().is_cancelled());
         assert!(attempts.expire(Instant::now() + LEASE).is_empty(), "each attempt expires once");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_attempt_that_outlives_its_timeout_ends_once_and_is_not_renewed() {
+        let attempts = ActiveAttempts::default();
+        let (done, _tool) = start(&attempts);
+        attempts.finish(done);
+        let (blocked, _tool) = start(&attempts);
+        let late = Instant::now() + LEASE + OVERDUE;
+        assert!(attempts.overdue(late - Duration::from_millis(1)).is_empty());
+        let overdue = attempts.overdue(late);
+        assert_eq!(overdue.iter().map(|stopped| stopped.grant.job_ref()).collect::<Vec<_>>(), [blocked]);
+        assert!(attempts.overdue(late).is_empty(), "each ends once");
+        assert!(!attempts.finish(blocked), "should the tool end after all, its result does not count");
+        assert_eq!(attempts.jobs(), [done], "the finished one is renewed until its report is on record");
     }
 
     #[tokio::test(start_paused = true)]

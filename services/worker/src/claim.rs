@@ -101,7 +101,8 @@ async fn start_granted(state: &Arc<WorkerState>, jobs: Vec<PulledJob>, answer: C
     let mut too_late = Vec::new();
     for grant in reply.grants {
         let JobRef { call, attempt } = grant.job_ref();
-        let lease = Lease { grant: GrantRef { call, attempt, claim }, effect: grant.effect, expires_at };
+        let timeout = Duration::from_millis(grant.timeout_ms);
+        let lease = Lease { grant: GrantRef { call, attempt, claim }, effect: grant.effect, expires_at, timeout };
         match permits.remove(&grant.job_ref()) {
             Some(permit) if may_start(state, expires_at) => run::start(state, grant, lease, permit),
             _ => too_late.push(lease.grant),

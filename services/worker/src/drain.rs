@@ -2,7 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use redial_loops::Loops;
+use tokio_util::sync::CancellationToken;
 
 use crate::{release::release_stopped, state::WorkerState};
 
@@ -13,7 +14,7 @@ const STOP: Duration = Duration::from_secs(2);
 
 /// Takes no more jobs, lets running ones finish within the grace period, releases the rest, and waits for the reports.
 /// `pulls` tracks the pull loops of all pools; `kill` ends the grace period early.
-pub(crate) async fn drain(state: &Arc<WorkerState>, pulls: &TaskTracker, grace: Duration, kill: &CancellationToken) {
+pub(crate) async fn drain(state: &Arc<WorkerState>, pulls: &Loops, grace: Duration, kill: &CancellationToken) {
     tracing::info!(grace_ms = grace.as_millis(), "Started draining");
     state.draining.cancel();
     state.heartbeat_now.notify_one();

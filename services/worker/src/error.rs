@@ -2,6 +2,7 @@
 //! continues.
 
 use redial_llm::ModelsError;
+use redial_loops::LoopPanic;
 use redial_proto::ApiError;
 use redial_queue::QueueError;
 use redial_tools::{ManifestError, ToolConflict};
@@ -37,13 +38,14 @@ pub enum WorkerError {
     /// A file of models (`models.toml`) cannot be loaded.
     #[error(transparent)]
     Models(#[from] ModelsError),
-    /// NATS rejects the worker: wrong credentials, missing permissions, or a message over its size limit.
+    /// NATS rejects the worker: wrong credentials, missing permissions, or a message over its size limit. Or its client
+    /// failed ([`QueueError::Ended`]): the worker has stopped, and must be started again.
     #[error(transparent)]
     Queue(#[from] QueueError),
     /// A dispatcher refused the registration, for example because a tool's schema is invalid.
     #[error("the dispatcher refused this worker's tools: {0}")]
     Refused(ApiError),
-    /// The server closed the connection permanently, for example because the user was removed.
-    #[error("the connection to NATS was closed permanently")]
-    Closed,
+    /// A background loop panicked. The worker has stopped, and must be started again.
+    #[error(transparent)]
+    Panicked(#[from] LoopPanic),
 }

@@ -1,13 +1,13 @@
-//! Heartbeat: renews the leases, and stops tools whose lease has expired.
+//! Heartbeat: renews the leases, stops tools whose lease has expired, and gives up those that block their thread.
 
 use std::{sync::Arc, time::Duration};
 
-use redial_proto::{Heartbeat, HeartbeatReply, JobRef, subjects};
+use redial_proto::{ErrorClass, Failure, Heartbeat, HeartbeatReply, JobRef, subjects};
 use redial_queue::QueueError;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::{
-    attempts::StoppedAttempt,
+    attempts::{OVERDUE, StoppedAttempt},
     cancel::cancel,
     release::release_stopped,
     state::{WorkerState, margin},
@@ -47,17 +47,36 @@ pub(crate) async fn stop_expired(state: Arc<WorkerState>) {
     let mut ticks = tokio::time::interval(EXPIRY_CHECK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        let stopped = state.attempts.expire(ticks.tick().await);
+        let now = ticks.tick().await;
+        report_overdue(&state, now);
+        let stopped = state.attempts.expire(now);
         for StoppedAttempt { grant, .. } in &stopped {
             tracing::error!(call = %grant.call, attempt = grant.attempt, "Stopped a tool because its lease expired");
         }
         if !stopped.is_empty() {
             let state = Arc::clone(&state);
-            state.control_tasks.clone().spawn(async move {
+            state.control_tasks.clone().spawn("release attempts", async move {
                 let why = "the lease expired while no dispatcher could be reached; the tool was stopped";
                 release_stopped(&state, stopped, why).await;
             });
         }
+    }
+}
+
+/// Reports tools that block their thread past their timeout: they cannot be stopped, and their leases would be renewed for as
+/// long as they block. Their permits stay taken.
+fn report_overdue(state: &WorkerState, now: Instant) {
+    for StoppedAttempt { grant, ran, .. } in state.attempts.overdue(now) {
+        tracing::error!(
+            call = %grant.call,
+            attempt = grant.attempt,
+            "Gave up on a tool that blocks its thread; it holds the thread and its permit until it returns"
+        );
+        let message = format!(
+            "the tool had not ended {} s after its timeout: it blocks its thread, and may still be running",
+            OVERDUE.as_secs()
+        );
+        state.reports.send(grant.job_ref(), ran, Err(Failure::new(ErrorClass::Timeout, message)));
     }
 }
 

@@ -1,9 +1,14 @@
 //! Pull: takes as many jobs from a pool as it has free permits.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use redial_proto::{Job, limits::MAX_CLAIM};
 use redial_queue::{Delivery, Jobs};
+use tokio::sync::watch;
 
 use crate::{
     claim, pause,
@@ -15,25 +20,49 @@ use crate::{
 /// arrive at once.
 const WAIT: Duration = Duration::from_secs(5);
 const PAUSE_CAP: Duration = Duration::from_secs(1);
-/// After pulling only jobs for tools that it does not have, a worker waits before it pulls again, so that the workers
-/// that have these tools get the jobs.
-const BACK_OFF_CAP: Duration = Duration::from_secs(1);
 /// A job whose tool has reached its limit goes back to the stream for a time that doubles up to this. It is not
 /// claimed, so it uses up no attempt, no time of its lease, and no permit that another job could use.
 const LIMITED_CAP: Duration = Duration::from_secs(4);
 
 /// Pulls jobs and spawns a claim for each batch, until the worker drains.
-pub(crate) async fn pull(state: Arc<WorkerState>, pool: Pool, mut stream: Jobs) {
+pub(crate) async fn pull(state: Arc<WorkerState>, pool: Pool) {
+    let mut consumers = state.consumers.subscribe();
+    while !state.draining.is_cancelled() {
+        // A dispatcher that does not say publishes to a consumer that is named like the pool.
+        let consumer = consumers.borrow_and_update().get(&pool.name).cloned().unwrap_or_else(|| pool.name.clone());
+        match state.queue.jobs(&consumer) {
+            Ok(stream) => pull_from(&state, &pool, stream, &mut consumers).await,
+            Err(error) => {
+                tracing::error!(pool = %pool.name, consumer, %error, "Cannot pull jobs; waiting for another registration");
+                state.draining.run_until_cancelled(consumers.changed()).await;
+            }
+        }
+    }
+    tracing::debug!(pool = %pool.name, "Stopped pulling jobs");
+}
+
+/// Pulls from one consumer, until a registration names another one.
+async fn pull_from(
+    state: &Arc<WorkerState>,
+    pool: &Pool,
+    mut stream: Jobs,
+    consumers: &mut watch::Receiver<BTreeMap<String, String>>,
+) {
     let mut history = PullHistory::default();
-    while let Some(jobs) = state.draining.run_until_cancelled(next(&state, &pool, &mut stream, &mut history)).await {
+    loop {
+        let jobs = tokio::select! {
+            biased;
+            () = state.draining.cancelled() => break,
+            _ = consumers.changed() => break,
+            jobs = next(state, pool, &mut stream, &mut history) => jobs,
+        };
         for batch in claim::batches(jobs) {
-            state.control_tasks.spawn(claim::claim(Arc::clone(&state), batch));
+            state.control_tasks.spawn("claim jobs", claim::claim(Arc::clone(state), batch));
         }
     }
     for delivery in stream.end().await {
         delivery.nak(Duration::ZERO).await;
     }
-    tracing::debug!(pool = %pool.name, "Stopped pulling jobs");
 }
 
 /// What happened in the last pulls.
@@ -41,11 +70,7 @@ pub(crate) async fn pull(state: Arc<WorkerState>, pool: Pool, mut stream: Jobs) 
 struct PullHistory {
     /// Consecutive pulls that failed.
     failures: u32,
-    /// Consecutive pulls that returned only jobs for other workers.
-    fruitless: u32,
-    /// The last pull returned a job whose tool has reached its limit.
-    limited: bool,
-    /// Tools that this worker does not have, but other workers of the pool.
+    /// Tools of discarded jobs that this worker does not have.
     missing_tools: HashSet<String>,
 }
 
@@ -54,18 +79,14 @@ async fn next(state: &WorkerState, pool: &Pool, stream: &mut Jobs, history: &mut
     state.reports.wait_for_capacity().await;
     // Only this loop acquires permits of the pool, so the free ones are still free when the jobs arrive.
     drop(pool.permits.acquire().await);
-    // After a fruitless pull only one job, so that no request stays open while this loop backs off.
-    let most = if history.fruitless == 0 { MAX_CLAIM } else { 1 };
-    let free = pool.permits.available_permits().min(most);
+    let free = pool.permits.available_permits().min(MAX_CLAIM);
     match stream.pull(free, WAIT).await {
         Ok(deliveries) => {
-            (history.failures, history.limited) = (0, false);
-            let received = !deliveries.is_empty();
+            history.failures = 0;
             let mut jobs = Vec::with_capacity(deliveries.len());
             for delivery in deliveries {
                 jobs.extend(take(state, pool, history, delivery).await);
             }
-            back_off(history, received && jobs.is_empty() && !history.limited).await;
             jobs
         }
         Err(error) => {
@@ -75,13 +96,6 @@ async fn next(state: &WorkerState, pool: &Pool, stream: &mut Jobs, history: &mut
             tokio::time::sleep(wait).await;
             Vec::new()
         }
-    }
-}
-
-async fn back_off(history: &mut PullHistory, fruitless: bool) {
-    history.fruitless = if fruitless { history.fruitless + 1 } else { 0 };
-    if fruitless {
-        tokio::time::sleep(pause::after(history.fruitless, BACK_OFF_CAP)).await;
     }
 }
 
@@ -96,20 +110,17 @@ async fn take(state: &WorkerState, pool: &Pool, history: &mut PullHistory, deliv
         }
     };
     if !state.tools.contains_key(&job.tool) {
-        delivery.nak(Duration::ZERO).await;
+        // Left over from workers with other tools that had this consumer before. It is only a hint, and in nobody's way
+        // once it is gone: the dispatchers publish it again where the tool is.
+        delivery.ack().await;
         if history.missing_tools.insert(job.tool.clone()) {
-            tracing::warn!(
-                tool = job.tool,
-                pool = %pool.name,
-                "Returned a job whose tool this worker does not have; workers of one pool should have the same tools"
-            );
+            tracing::warn!(tool = job.tool, pool = %pool.name, "Discarded a job whose tool this worker does not have");
         }
         return None;
     }
     match pool.try_acquire(&job.tool) {
         Ok(permit) => return Some(PulledJob { job, delivery, permit }),
         Err(LimitReached::Tool) => {
-            history.limited = true;
             let times = u32::try_from(delivery.delivered).unwrap_or(u32::MAX);
             delivery.nak(pause::after(times, LIMITED_CAP)).await;
         }

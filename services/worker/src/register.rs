@@ -1,25 +1,35 @@
-//! Register: tells the dispatchers which tools this worker runs.
+//! Register: tells the dispatchers which tools this worker runs, and learns where their jobs arrive.
 
 use std::{sync::Arc, time::Duration};
 
-use redial_proto::{Registration, subjects};
+use redial_proto::{Registered, Registration, ToolSpec, subjects};
 use redial_queue::QueueError;
 
 use crate::{error::WorkerError, pause, state::WorkerState};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 const PAUSE_CAP: Duration = Duration::from_secs(2);
+/// Bytes of specifications in one message; the rest is for the names of the other tools.
+const MAX_BYTES: usize = 600_000;
 
-/// Repeats the request until a dispatcher replies. Fails only if it refuses these tools.
+/// Registers all tools, in as many messages as they need.
 pub(crate) async fn register(state: &WorkerState) -> Result<(), WorkerError> {
-    let registration = registration(state);
+    for registration in registrations(state)? {
+        let registered = send(state, &registration).await?;
+        state.set_consumers(registered.consumers);
+    }
+    Ok(())
+}
+
+/// Repeats the request until a dispatcher replies. Fails only if it refuses these tools, or if
+/// the NATS client failed.
+async fn send(state: &WorkerState, registration: &Registration) -> Result<Registered, WorkerError> {
     let mut failures = 0;
     loop {
-        let answer = state.queue.request::<_, serde_json::Value>(subjects::REGISTER, &registration, TIMEOUT).await;
-        match answer {
-            Ok(_) => return Ok(()),
+        match state.queue.request::<_, Registered>(subjects::REGISTER, registration, TIMEOUT).await {
+            Ok(registered) => return Ok(registered),
             Err(QueueError::Api(error)) if !error.code.is_retryable() => return Err(WorkerError::Refused(error)),
-            Err(error @ QueueError::TooLarge { .. }) => return Err(error.into()),
+            Err(error @ (QueueError::TooLarge { .. } | QueueError::Ended)) => return Err(error.into()),
             Err(error) => {
                 failures += 1;
                 let wait = pause::after(failures, PAUSE_CAP);
@@ -45,14 +55,65 @@ pub(crate) async fn keep_registered(state: Arc<WorkerState>) {
     }
 }
 
-fn registration(state: &WorkerState) -> Registration {
-    let mut tools: Vec<_> = state.tools.values().map(|tool| tool.spec.clone()).collect();
+/// One message, or several: each holds some specifications and the names of all other tools, so that it is complete.
+fn registrations(state: &WorkerState) -> Result<Vec<Registration>, WorkerError> {
+    let mut tools: Vec<&ToolSpec> = state.tools.values().map(|tool| &tool.spec).collect();
     tools.sort_by(|a, b| a.name.cmp(&b.name));
-    Registration {
-        worker: state.id.clone(),
-        started_at: state.started_at,
-        slots: state.slots,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        tools,
+    let parts = parts(&tools)?;
+    let registration = |part: &[&ToolSpec]| {
+        let others = tools.iter().filter(|tool| !part.iter().any(|one| one.name == tool.name));
+        Registration {
+            worker: state.id.clone(),
+            started_at: state.started_at,
+            slots: state.slots,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            tools: part.iter().map(|tool| (*tool).clone()).collect(),
+            other_tools: others.map(|tool| (tool.name.clone(), tool.pool.clone())).collect(),
+        }
+    };
+    Ok(parts.iter().map(|part| registration(part)).collect())
+}
+
+/// Splits tools into parts whose specifications fit into one message.
+fn parts<'a>(tools: &[&'a ToolSpec]) -> Result<Vec<Vec<&'a ToolSpec>>, WorkerError> {
+    let mut parts: Vec<Vec<&ToolSpec>> = Vec::new();
+    let mut bytes = 0;
+    for tool in tools {
+        // Specifications have text keys only, so they always have JSON.
+        let size = serde_json::to_string(tool).map_or(0, |json| json.len());
+        if size > MAX_BYTES {
+            let reason = format!("its specification takes {size} bytes; allowed: {MAX_BYTES}");
+            return Err(WorkerError::Tool { tool: tool.name.clone(), reason });
+        }
+        match parts.last_mut() {
+            Some(part) if bytes + size <= MAX_BYTES => {
+                bytes += size;
+                part.push(tool);
+            }
+            _ => {
+                bytes = size;
+                parts.push(vec![tool]);
+            }
+        }
+    }
+    Ok(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(name: &str, bytes: usize) -> ToolSpec {
+        ToolSpec { description: "x".repeat(bytes), ..ToolSpec::named(name) }
+    }
+
+    #[test]
+    fn tools_that_do_not_fit_one_message_are_sent_in_several() {
+        let specs: Vec<ToolSpec> = (0..5).map(|n| spec(&format!("tool-{n}"), 250_000)).collect();
+        let tools: Vec<&ToolSpec> = specs.iter().collect();
+        let sizes: Vec<usize> = parts(&tools).unwrap().iter().map(Vec::len).collect();
+        assert_eq!(sizes, [2, 2, 1]);
+        let error = parts(&[&spec("huge", 700_000)]).unwrap_err().to_string();
+        assert!(error.contains("\"huge\"") && error.contains("allowed: 600000"), "{error}");
     }
 }

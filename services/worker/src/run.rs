@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use redial_proto::{ErrorClass, Failure, Grant, JobRef, turn::model_name};
+use redial_proto::{ErrorClass, Failure, Grant, JobRef, traceparent, turn::model_name};
 use redial_telemetry::{chat, current_traceparent, execute_tool, record_error, set_parent};
 use redial_tools::{Context, ToolResult};
 use tokio::time::Instant;
@@ -57,7 +57,8 @@ async fn execute(state: &WorkerState, grant: Grant) -> ToolResult {
         let message = format!("worker {} does not have tool {:?}", state.id, grant.tool);
         return Err(Failure::new(ErrorClass::Configuration, message).without_effect());
     };
-    let traceparent = current_traceparent().or_else(|| grant.traceparent.clone());
+    let received = grant.traceparent.as_deref().and_then(traceparent::read);
+    let traceparent = current_traceparent().or_else(|| received.map(str::to_owned));
     let context = Context { traceparent, ..Context::from(&grant) };
     // Watchers see what models write, not what tools do.
     let watched = grant.task.filter(|_| model_name(&grant.tool).is_some());

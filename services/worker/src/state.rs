@@ -1,18 +1,19 @@
 //! The state that all tasks of one worker share.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
 use chrono::{DateTime, Utc};
 use futures_util::future::select_ok;
+use redial_loops::Loops;
 use redial_proto::{JobRef, WorkerId};
 use redial_queue::{Queue, QueueError};
 use redial_tools::Tool;
 use serde::{Serialize, de::DeserializeOwned};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{attempts::ActiveAttempts, report::ReportSender};
@@ -31,13 +32,15 @@ pub(crate) struct WorkerState {
     /// Cancelled when the worker takes no more jobs.
     pub(crate) draining: CancellationToken,
     /// Tasks that claim jobs or release attempts.
-    pub(crate) control_tasks: TaskTracker,
+    pub(crate) control_tasks: Loops,
     /// Tasks that run tools.
     pub(crate) tool_tasks: TaskTracker,
     /// Wakes the heartbeat early.
     pub(crate) heartbeat_now: Notify,
     /// Wakes the task that registers the worker again.
     pub(crate) register_now: Notify,
+    /// The consumers that bring its jobs, by pool, as of the last registration.
+    pub(crate) consumers: watch::Sender<BTreeMap<String, String>>,
     lease_ms: AtomicU64,
 }
 
@@ -52,12 +55,22 @@ impl WorkerState {
             attempts: ActiveAttempts::default(),
             reports,
             draining: CancellationToken::new(),
-            control_tasks: TaskTracker::new(),
+            control_tasks: Loops::default(),
             tool_tasks: TaskTracker::new(),
             heartbeat_now: Notify::new(),
             register_now: Notify::new(),
+            consumers: watch::Sender::new(BTreeMap::new()),
             lease_ms: AtomicU64::new(u64::try_from(FIRST_LEASE.as_millis()).unwrap_or(u64::MAX)),
         }
+    }
+
+    /// Stores which consumers bring the worker's jobs; its pull loops notice a change.
+    pub(crate) fn set_consumers(&self, consumers: BTreeMap<String, String>) {
+        self.consumers.send_if_modified(|known| {
+            let changed = *known != consumers;
+            *known = consumers;
+            changed
+        });
     }
 
     /// How long a lease is, according to the last reply to a claim.

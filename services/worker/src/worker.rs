@@ -1,12 +1,13 @@
 //! The worker: its tools and models, and the background tasks that run them.
 
-use std::{collections::HashMap, path::Path, sync::Arc};
+use std::{collections::HashMap, path::Path, sync::Arc, time::Duration};
 
+use redial_loops::Loops;
 use redial_proto::{WorkerId, turn};
-use redial_queue::Queue;
+use redial_queue::{Queue, QueueError};
 use redial_tools::{NativeTool, Tool, check_compatible, check_reserved};
-use tokio::{sync::Semaphore, task::JoinSet};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio::{sync::Semaphore, task::JoinHandle};
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
     config::WorkerConfig,
@@ -99,8 +100,18 @@ impl Worker {
     }
 
     /// Runs until `shutdown` is cancelled and the worker is drained. Returns an error only for what retries cannot
-    /// solve: invalid tools, wrong credentials, a connection that was closed permanently.
-    pub async fn run(mut self, shutdown: CancellationToken) -> Result<(), WorkerError> {
+    /// solve: invalid tools, wrong credentials; or the panic of a background loop, a bug in Redial; or the end of the NATS
+    /// client. The process should end then, and be started again.
+    pub async fn run(self, shutdown: CancellationToken) -> Result<(), WorkerError> {
+        self.run_with(shutdown, |_| ()).await
+    }
+
+    /// The same with more loops.
+    async fn run_with(
+        mut self,
+        shutdown: CancellationToken,
+        start_more: impl FnOnce(&Loops),
+    ) -> Result<(), WorkerError> {
         self.check()?;
         self.tools.append(&mut self.models);
         let Some(queue) = shutdown.run_until_cancelled(Queue::connect(&self.config.nats)).await else {
@@ -118,25 +129,33 @@ impl Worker {
         (self.ready)();
         tracing::info!(worker = %state.id, slots, tools = state.tools.len(), "Worker started");
 
-        let _background = spawn_background(&state, reporter);
-        let mut control = tokio::spawn(control::run(Arc::clone(&state), control_messages));
-        let pulls = TaskTracker::new();
+        let loops = state.control_tasks.group();
+        let _background = spawn_background(&state, &loops, reporter);
+        let _control = aborted(loops.spawn("control messages", control::run(Arc::clone(&state), control_messages)));
+        let pulls = loops.group();
         for pool in pools {
-            let jobs = state.queue.jobs(&pool.name)?;
-            pulls.spawn(pull::pull(Arc::clone(&state), pool, jobs));
+            pulls.spawn("pull jobs", pull::pull(Arc::clone(&state), pool));
         }
-        let work = async {
-            shutdown.cancelled().await;
-            drain(&state, &pulls, self.config.drain_grace, &self.config.kill).await;
-        };
+        start_more(&loops);
         let end = tokio::select! {
-            () = work => Ok(()),
-            _ = &mut control => Err(WorkerError::Closed),
+            biased;
+            // What still runs is released, as far as that works.
+            _ = loops.panicked() => {
+                drain(&state, &pulls, Duration::ZERO, &self.config.kill).await;
+                Ok(())
+            }
+            () = async {
+                shutdown.cancelled().await;
+                drain(&state, &pulls, self.config.drain_grace, &self.config.kill).await;
+            } => Ok(()),
+            () = state.queue.ended() => {
+                tracing::error!("The NATS client failed and cannot connect again; stopping");
+                Err(QueueError::Ended.into())
+            }
         };
-        control.abort();
         state.draining.cancel();
         state.attempts.stop_all();
-        end
+        loops.panic().map_or(end, |panic| Err(panic.into()))
     }
 
     fn check(&self) -> Result<(), WorkerError> {
@@ -163,14 +182,18 @@ impl Worker {
     }
 }
 
-/// Starts the tasks that report, send heartbeats, and keep the worker registered. Dropping the set aborts them.
-fn spawn_background(state: &Arc<WorkerState>, reporter: Reporter) -> JoinSet<()> {
-    let mut background = JoinSet::new();
-    background.spawn(reporter.run());
-    background.spawn(heartbeat::run(Arc::clone(state)));
-    background.spawn(heartbeat::stop_expired(Arc::clone(state)));
-    background.spawn(register::keep_registered(Arc::clone(state)));
-    background
+/// Starts the loops that report, send heartbeats, and keep the worker registered. Dropping them aborts them.
+fn spawn_background(state: &Arc<WorkerState>, loops: &Loops, reporter: Reporter) -> [AbortOnDropHandle<()>; 4] {
+    [
+        aborted(loops.spawn("send reports", reporter.run())),
+        aborted(loops.spawn("send heartbeats", heartbeat::run(Arc::clone(state)))),
+        aborted(loops.spawn("stop expired attempts", heartbeat::stop_expired(Arc::clone(state)))),
+        aborted(loops.spawn("keep the worker registered", register::keep_registered(Arc::clone(state)))),
+    ]
+}
+
+fn aborted(handle: JoinHandle<()>) -> AbortOnDropHandle<()> {
+    AbortOnDropHandle::new(handle)
 }
 
 fn invalid(tool: &Tool, reason: String) -> WorkerError {
@@ -207,6 +230,9 @@ fn permits(limit: u32) -> Arc<Semaphore> {
 
 #[cfg(test)]
 mod tests {
+    use redial_proto::subjects;
+    use redial_servers::{Nats, NatsConfig};
+
     use super::*;
     use crate::pool::LimitReached;
 
@@ -279,5 +305,28 @@ mod tests {
         without_slots.config.slots = 0;
         assert!(error(without_slots).contains("slots is 0; allowed: 1 to 100000"));
         assert!(error(worker(vec![named("a.b")])).contains("a.b"));
+    }
+
+    /// A NATS on which every registration succeeds.
+    #[tokio::test]
+    async fn a_loop_that_panics_stops_the_worker_with_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let nats = Nats::start(NatsConfig::new(folder.path())).await.unwrap();
+        let mut config = WorkerConfig::new(nats.url(), "test");
+        let queue = Queue::connect(&config.nats).await.unwrap();
+        queue.ensure_streams().await.unwrap();
+        let mut requests = queue.serve(subjects::REGISTER, None).await.unwrap();
+        queue.flush().await;
+        let registered = tokio::spawn(async move {
+            while let Some(request) = requests.next().await {
+                request.reply(&serde_json::json!({})).await;
+            }
+        });
+        config.drain_grace = Duration::from_hours(1);
+        let broken = |loops: &Loops| drop(loops.spawn("broken", async { panic!("on purpose") }));
+        let stopped = Worker::new(config).add(Tool::echo()).run_with(CancellationToken::new(), broken);
+        let error = tokio::time::timeout(Duration::from_mins(1), stopped).await.expect("it stops").unwrap_err();
+        assert!(matches!(&error, WorkerError::Panicked(panic) if panic.name == "broken"), "{error}");
+        registered.abort();
     }
 }

@@ -24,10 +24,17 @@ pub(crate) enum Case {
     G,
     /// What the calls of (a) cost: processor time, write-ahead log, disk.
     H,
+    /// The throughput of (a) beside calls that wait for a tool that is down.
+    I,
+    /// The latency of calls of one pool beside the backlog of another.
+    J,
+    /// Throughput and latency beside a million calls that nobody can run. It takes minutes: only if it is asked for.
+    K,
 }
 
 impl Case {
-    pub(crate) const ALL: [Self; 8] = [Self::A, Self::B, Self::C, Self::D, Self::E, Self::F, Self::G, Self::H];
+    pub(crate) const ALL: [Self; 11] =
+        [Self::A, Self::B, Self::C, Self::D, Self::E, Self::F, Self::G, Self::H, Self::I, Self::J, Self::K];
 
     const fn as_str(self) -> &'static str {
         match self {
@@ -39,6 +46,9 @@ impl Case {
             Self::F => "f",
             Self::G => "g",
             Self::H => "h",
+            Self::I => "i",
+            Self::J => "j",
+            Self::K => "k",
         }
     }
 }
@@ -67,6 +77,9 @@ mod tests {
         for case in Case::ALL {
             assert_eq!(case.as_str().parse(), Ok(case));
         }
-        assert_eq!("x".parse::<Case>(), Err("\"x\" is not a case; allowed: a, b, c, d, e, f, g, h".to_owned()));
+        assert_eq!(
+            "x".parse::<Case>(),
+            Err("\"x\" is not a case; allowed: a, b, c, d, e, f, g, h, i, j, k".to_owned())
+        );
     }
 }

@@ -20,10 +20,11 @@ pub(crate) struct Cli {
 #[derive(Args, Debug)]
 pub(crate) struct RunArgs {
     /// Only these cases, such as a,c,h. a: throughput; b: more processes; c: latency; d: a backlog; e: a long history;
-    /// f: slow tools; g: tasks; h: what calls cost [default: all]
+    /// f: slow tools; g: tasks; h: what calls cost; i: a tool that is down; j: another pool's backlog;
+    /// k: a million calls that nobody can run [default: all but k]
     #[arg(long, value_delimiter = ',', value_name = "CASES")]
     pub(crate) cases: Vec<Case>,
-    /// Small numbers: a minute instead of a quarter of an hour, and rough figures
+    /// Small numbers: three minutes instead of eleven, and rough figures
     #[arg(long)]
     pub(crate) quick: bool,
     /// Calls in each throughput measurement [default: 100000, quick: 5000]

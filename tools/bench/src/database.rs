@@ -22,7 +22,13 @@ pub(crate) struct Database {
 
 /// Connects with the planner settings of a dispatcher, whatever the statistics of a new table say.
 pub(crate) async fn connect(url: &str, connections: u32) -> anyhow::Result<PgPool> {
-    let planner = [("enable_seqscan", "off"), ("enable_hashjoin", "off"), ("enable_mergejoin", "off"), ("jit", "off")];
+    let planner = [
+        ("enable_seqscan", "off"),
+        ("enable_hashjoin", "off"),
+        ("enable_mergejoin", "off"),
+        ("enable_bitmapscan", "off"),
+        ("jit", "off"),
+    ];
     let options: PgConnectOptions = url.parse()?;
     let options = options.application_name("redial-bench").options(planner).disable_statement_logging();
     Ok(PgPoolOptions::new().max_connections(connections).connect_with(options).await?)
@@ -77,6 +83,21 @@ impl Database {
     pub(crate) async fn any_live_call(&self) -> anyhow::Result<bool> {
         let live = "SELECT EXISTS (SELECT FROM calls WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1)";
         Ok(sqlx::query_scalar(live).fetch_one(&self.pool).await?)
+    }
+
+    /// True while a call of this tool, submitted after this id, has not ended. The last ones are looked at first.
+    pub(crate) async fn any_live_call_of(&self, tool: &str, first: CallId) -> anyhow::Result<bool> {
+        let live = "SELECT (SELECT id FROM calls WHERE tool = $1 AND id > $2 AND wake_at IS NOT NULL
+                            ORDER BY tool DESC, id DESC LIMIT 1) IS NOT NULL";
+        Ok(sqlx::query_scalar(live).bind(tool).bind(first.0).fetch_one(&self.pool).await?)
+    }
+
+    /// How many calls of this tool wait for a retry, in the backlog or for their time.
+    pub(crate) async fn waiting_retries(&self, tool: &str) -> anyhow::Result<u64> {
+        let count = "SELECT count(*) FROM calls
+                     WHERE tool = $1 AND attempt > 0 AND wake_at IS NOT NULL AND state IN ('ready', 'retry_wait')";
+        let count: i64 = sqlx::query_scalar(count).bind(tool).fetch_one(&self.pool).await?;
+        Ok(u64::try_from(count)?)
     }
 
     /// How many calls with ids in this range (bounds excluded) succeeded.

@@ -59,22 +59,38 @@ impl<'a> Load<'a> {
         Ok(f64::from(calls) / took.as_secs_f64())
     }
 
+    /// The same while calls of other tools wait, which do not end.
+    pub(crate) async fn throughput_beside_others(&self, calls: u32) -> anyhow::Result<f64> {
+        let submitted = self.submit(ECHO, calls).await?;
+        while self.database.any_live_call_of(ECHO, submitted.first).await? {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        Ok(f64::from(calls) / submitted.began.elapsed().as_secs_f64())
+    }
+
+    /// Submits calls of a tool that is down, and waits until nearly all of them wait for a retry.
+    pub(crate) async fn submit_down(&self, tool: &str, calls: u32) -> anyhow::Result<()> {
+        self.submit(tool, calls).await?;
+        while self.database.waiting_retries(tool).await? < u64::from(calls) * 99 / 100 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        Ok(())
+    }
+
     /// Submits calls and returns once all are accepted.
     pub(crate) async fn submit(&self, tool: &str, calls: u32) -> anyhow::Result<Submitted> {
-        let mut batches = Vec::new();
-        for from in (0..calls).step_by(BATCH) {
-            let numbers = from..calls.min(from + u32::try_from(BATCH)?);
-            let calls: anyhow::Result<Vec<_>> = numbers.map(|n| Ok(to_raw_value(&submission(tool, n)?)?)).collect();
-            batches.push(SubmitBatch { calls: calls? });
-        }
+        let batch = |from: u32| -> anyhow::Result<SubmitBatch> {
+            let calls = (from..calls).take(BATCH).map(|n| Ok(to_raw_value(&submission(tool, n)?)?));
+            Ok(SubmitBatch { calls: calls.collect::<anyhow::Result<_>>()? })
+        };
+        let mut batches = (0..calls).step_by(BATCH).map(batch);
         let submitted = Submitted { began: Instant::now(), calls, first: CallId::generate() };
         let mut under_way = FuturesUnordered::new();
-        let mut batches = batches.into_iter();
         loop {
             while under_way.len() < AT_ONCE
                 && let Some(batch) = batches.next()
             {
-                under_way.push(self.submit_batch(batch));
+                under_way.push(self.submit_batch(batch?));
             }
             match under_way.next().await {
                 Some(done) => done?,

@@ -11,6 +11,7 @@
 //! | `servers.rs`, `fleet.rs` | starts private servers; dispatchers and workers as processes of their own |
 //! | `rounds.rs` | runs every case once a round |
 //! | `load.rs`, `tasks.rs`, `slow_worker.rs` | submits calls and tasks as a client does; runs slow calls |
+//! | `unserved.rs` | measures beside calls that nobody can run |
 //! | `baseline.rs` | runs the baseline |
 //! | `database.rs`, `meter.rs` | asks Postgres; reads processor time, memory and bytes written |
 //! | `samples.rs`, `report.rs` | computes medians, ratios and targets; prints the table |
@@ -33,6 +34,7 @@ mod samples;
 mod servers;
 mod slow_worker;
 mod tasks;
+mod unserved;
 
 use clap::Parser as _;
 use tracing_subscriber::filter::LevelFilter;

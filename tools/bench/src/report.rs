@@ -75,7 +75,8 @@ pub(crate) fn rows(plan: &Plan, samples: &Samples) -> Vec<Row> {
 
 fn speed(plan: &Plan) -> Vec<Unmeasured> {
     use Metric as M;
-    let [backlog, history, slow] = [plan.backlog, plan.history, plan.slow].map(grouped);
+    let [backlog, history, slow, waiting, unserved] =
+        [plan.backlog, plan.history, plan.slow, plan.waiting, plan.unserved].map(grouped);
     let row = |case, what: &str, unit, metric| Unmeasured {
         case,
         what: what.to_owned(),
@@ -98,6 +99,21 @@ fn speed(plan: &Plan) -> Vec<Unmeasured> {
         row(Case::F, "  peak memory of the worker", "MiB", M::WorkerMemory),
         row(Case::F, "  peak memory of the dispatcher", "MiB", M::DispatcherMemory),
         row(Case::G, &format!("tasks/s, 5 turns ({} calls) each", tasks::CALLS), "/s", M::Tasks),
+        rate(Case::I, &format!("{waiting} calls wait for a tool that is down"), M::CallsBesideOutage).a().at_least(0.9),
+        row(Case::J, &format!("p99 beside the backlog of {waiting} in another pool"), "ms", M::PoolP99BesideBacklog)
+            .against("without", M::PoolP99)
+            .at_most(1.5),
+        rate(Case::K, &format!("beside {unserved} calls that nobody can run"), M::CallsBesideUnserved)
+            .against("without", M::CallsAlone)
+            .at_least(0.9),
+        row(Case::K, "  submission to result, p99", "ms", M::P99BesideUnserved)
+            .against("without", M::P99Alone)
+            .at_most(1.5),
+        row(Case::K, "  store of NATS", "MB", M::NatsStore).at_most(50.0),
+        row(Case::K, "  from a wipe of it to the next result", "s", M::Healed).at_most(5.0),
+        rate(Case::K, "2 workers, one has a tool more", M::CallsUnevenPool)
+            .against("same tools", M::CallsEvenPool)
+            .at_least(0.9),
     ]
 }
 
@@ -120,11 +136,15 @@ fn cost() -> Vec<Unmeasured> {
 
 impl Unmeasured {
     fn baseline(self, metric: Metric) -> Self {
-        Self { against: Some(("baseline", metric)), ..self }
+        self.against("baseline", metric)
     }
 
     fn a(self) -> Self {
-        Self { against: Some(("(a)", Metric::Calls)), ..self }
+        self.against("(a)", Metric::Calls)
+    }
+
+    fn against(self, what: &'static str, metric: Metric) -> Self {
+        Self { against: Some((what, metric)), ..self }
     }
 
     fn at_least(self, least: f64) -> Self {

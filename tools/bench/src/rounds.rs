@@ -14,6 +14,7 @@ use crate::{
     samples::{Metric, Samples},
     servers::Servers,
     slow_worker, tasks,
+    unserved::Unserved,
 };
 
 const WORKER: [&str; 3] = ["worker", "--slots", "1000"];
@@ -24,6 +25,8 @@ pub(crate) struct Rounds<'a> {
     database: Database,
     /// The database with a history, if some case wants it.
     history: Option<Database>,
+    /// The databases of case (k), if it is wanted.
+    unserved: Option<Unserved>,
     baseline: Baseline,
     samples: Samples,
 }
@@ -32,17 +35,21 @@ pub(crate) struct Rounds<'a> {
 pub(crate) async fn run(plan: &Plan, servers: &Servers) -> anyhow::Result<(Samples, String)> {
     let database = servers.database().await?;
     let history = if plan.wants(Case::E) { Some(with_history(plan, servers).await?) } else { None };
+    let unserved = if plan.wants(Case::K) { Some(Unserved::prepare(servers, plan, note).await?) } else { None };
     let baseline = Baseline::create(&database.url, servers.nats_url()).await?;
-    let mut rounds = Rounds { plan, servers, database, history, baseline, samples: Samples::default() };
+    let mut rounds = Rounds { plan, servers, database, history, unserved, baseline, samples: Samples::default() };
     for round in 1..=plan.rounds {
         rounds.round(round).await?;
     }
-    let Rounds { database, history, baseline, samples, .. } = rounds;
+    let Rounds { database, history, unserved, baseline, samples, .. } = rounds;
     baseline.remove().await?;
     let version = database.version().await?;
     database.close().await;
     if let Some(history) = history {
         history.close().await;
+    }
+    if let Some(unserved) = unserved {
+        unserved.close().await;
     }
     Ok((samples, version))
 }
@@ -85,6 +92,18 @@ impl Rounds<'_> {
         if plan.wants(Case::G) {
             note("(g): tasks of five turns");
             self.tasks().await?;
+        }
+        if plan.wants(Case::I) {
+            note("(i): beside calls that wait for a tool that is down");
+            self.beside_outage(round).await?;
+        }
+        if plan.wants(Case::J) {
+            note("(j): beside the backlog of another pool");
+            self.beside_backlog(round).await?;
+        }
+        if let Some(unserved) = &self.unserved {
+            note("(k): beside calls that nobody can run");
+            unserved.round(self.servers, plan, &mut self.samples).await?;
         }
         Ok(())
     }
@@ -201,6 +220,38 @@ impl Rounds<'_> {
         let rate = tasks::throughput(&self.servers.queue, &self.database, self.plan.tasks).await?;
         self.samples.add(Metric::Tasks, rate);
         fleet.stop().await;
+        Ok(())
+    }
+
+    async fn beside_outage(&mut self, round: u32) -> anyhow::Result<()> {
+        let database = self.servers.another(&format!("redial_outage_{round}")).await?;
+        let mut fleet = self.fleet(&database, 1, 1).await?;
+        fleet.add_workers(1, Program::Own, &["slow-worker", "--slots", "1000"]).await?;
+        let load = Load::new(&self.servers.queue, &database);
+        load.warm_up().await?;
+        load.submit_down(slow_worker::DOWN, self.plan.waiting).await?;
+        database.vacuum().await?;
+        let rate = load.throughput_beside_others(self.plan.calls).await?;
+        self.samples.add(Metric::CallsBesideOutage, rate);
+        fleet.stop().await;
+        database.close().await;
+        Ok(())
+    }
+
+    async fn beside_backlog(&mut self, round: u32) -> anyhow::Result<()> {
+        let database = self.servers.another(&format!("redial_backlog_{round}")).await?;
+        let mut fleet = self.fleet(&database, 1, 1).await?;
+        fleet.add_workers(1, Program::Own, &["slow-worker", "--slots", "10"]).await?;
+        let load = Load::new(&self.servers.queue, &database);
+        load.warm_up().await?;
+        let (_, alone) = percentiles(&load.sequential(self.plan.sequential).await?);
+        load.submit(slow_worker::SLEEP, self.plan.waiting).await?;
+        database.vacuum().await?;
+        let (_, beside) = percentiles(&load.sequential(self.plan.sequential).await?);
+        self.samples.add(Metric::PoolP99, alone);
+        self.samples.add(Metric::PoolP99BesideBacklog, beside);
+        fleet.stop().await;
+        database.close().await;
         Ok(())
     }
 }

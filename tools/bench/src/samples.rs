@@ -38,6 +38,28 @@ pub(crate) enum Metric {
     DispatcherMemory,
     /// Tasks per second.
     Tasks,
+    /// Calls per second beside calls that wait for a tool that is down.
+    CallsBesideOutage,
+    /// 99th percentile of the latencies of a pool, ms.
+    PoolP99,
+    /// The same beside the backlog of another pool.
+    PoolP99BesideBacklog,
+    /// Calls per second while nothing else waits.
+    CallsAlone,
+    /// Calls per second beside calls that nobody can run.
+    CallsBesideUnserved,
+    /// 99th percentile of the latencies while nothing else waits, ms.
+    P99Alone,
+    /// 99th percentile of the latencies beside calls that nobody can run, ms.
+    P99BesideUnserved,
+    /// What NATS stores beside them, MB.
+    NatsStore,
+    /// From the restart of NATS with an empty store to the end of the next call, seconds.
+    Healed,
+    /// Calls per second of two workers with the same tools.
+    CallsEvenPool,
+    /// Calls per second of two workers of one pool, of which one has a tool more.
+    CallsUnevenPool,
     /// Processor seconds for 1,000 calls of the baseline.
     BaselineCpu,
     /// Processor seconds for 1,000 calls.

@@ -1,10 +1,15 @@
 //! Private Postgres and NATS for the measurement, with the durability that Redial asks for.
 
-use std::path::{Path, PathBuf};
+use std::{
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+};
 
+use anyhow::Context as _;
 use redial_queue::{Queue, QueueConfig};
 use redial_servers::{Nats, NatsConfig, Postgres, PostgresConfig, Supervised};
 use redial_store::admin;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::database::Database;
 
@@ -40,6 +45,26 @@ impl Servers {
         self.nats.url()
     }
 
+    /// What NATS stores, in bytes.
+    pub(crate) fn nats_store_bytes(&self) -> std::io::Result<f64> {
+        bytes(&self.nats_store())
+    }
+
+    /// Removes what NATS stores and kills it; returns once it has been restarted.
+    pub(crate) async fn wipe_nats(&self) -> anyhow::Result<()> {
+        let mut pid = self.nats.pid();
+        let old = *pid.borrow();
+        let running = old.and_then(|pid| Pid::from_raw(pid.cast_signed())).context("NATS is down")?;
+        std::fs::remove_dir_all(self.nats_store())?;
+        kill_process(running, Signal::KILL)?;
+        pid.wait_for(|new| new.is_some() && *new != old).await?;
+        Ok(())
+    }
+
+    fn nats_store(&self) -> PathBuf {
+        self.folder.join("nats/jetstream")
+    }
+
     /// The database of all cases but (e).
     pub(crate) async fn database(&self) -> anyhow::Result<Database> {
         Database::open(self.postgres.url()).await
@@ -47,10 +72,15 @@ impl Servers {
 
     /// The database of case (e).
     pub(crate) async fn history(&self) -> anyhow::Result<Database> {
+        self.another(HISTORY).await
+    }
+
+    /// A database for a case that leaves calls which never end.
+    pub(crate) async fn another(&self, name: &str) -> anyhow::Result<Database> {
         let url = self.postgres.url();
-        admin::create_database(url, HISTORY).await?;
+        admin::create_database(url, name).await?;
         let server = url.rsplit_once('/').map_or(url, |(server, _)| server);
-        Database::open(&format!("{server}/{HISTORY}")).await
+        Database::open(&format!("{server}/{name}")).await
     }
 
     /// Stops both and removes their data, which may be gigabytes.
@@ -61,6 +91,19 @@ impl Servers {
         tokio::join!(postgres.stop(), nats.stop());
         remove(&folder)
     }
+}
+
+/// The disk that the files of a folder occupy, in bytes.
+fn bytes(folder: &Path) -> std::io::Result<f64> {
+    let mut all = 0.0;
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        #[expect(clippy::cast_precision_loss, reason = "far below 2^52 bytes")]
+        let own = metadata.blocks() as f64 * 512.0;
+        all += if metadata.is_dir() { bytes(&entry.path())? } else { own };
+    }
+    Ok(all)
 }
 
 /// Removes the folder, and what lies elsewhere because the folder is closed to the user that Postgres runs as.

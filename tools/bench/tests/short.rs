@@ -7,7 +7,7 @@ use std::process::Command;
 #[test]
 fn a_short_run_measures_and_reports() {
     let output = Command::new(env!("CARGO_BIN_EXE_redial-bench"))
-        .args(["--cases", "a,c,h", "--rounds", "1", "--calls", "100", "--sequential", "10", "--json"])
+        .args(["--cases", "a,c,h", "--rounds", "1", "--calls", "1000", "--sequential", "10", "--json"])
         .output()
         .unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);

@@ -13,15 +13,15 @@ use std::{
 
 use chrono::Utc;
 use redial_proto::{
-    CallId, CallState, CancelReply, CancelRequest, Code, SubmitBatch, SubmitBatchReply, SubmitResult, SubmitStatus,
-    TaskId, TaskResult, TaskSubmission, subjects,
+    CallId, CallState, CancelReply, CancelRequest, Code, Submission, SubmitBatch, SubmitBatchReply, SubmitResult,
+    SubmitStatus, TaskId, TaskResult, TaskSubmission, subjects,
 };
 use redial_queue::Queue;
 use redial_testkit::{Claims, Observer};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-use crate::load::PlannedCall;
+use crate::load::{MAY_WAIT, PlannedCall};
 
 /// A request without an answer after this time has an unknown outcome.
 const ANSWER: Duration = Duration::from_secs(2);
@@ -91,7 +91,9 @@ impl Clients {
         let (clients, observer) = (Arc::clone(self), observer.clone());
         working.spawn(async move {
             while clients.left() > 0 {
-                if let Some(live) = observer.live().await {
+                let all = clients.pace.skip_pauses.load(Ordering::Relaxed);
+                let live = if all { observer.live().await } else { observer.live_besides(&MAY_WAIT).await };
+                if let Some(live) = live {
                     clients.live.store(live, Ordering::Relaxed);
                 }
                 tokio::time::sleep(Duration::from_millis(100)).await;
@@ -260,6 +262,20 @@ fn known<T, E>(log: &Mutex<Log>, reply: Result<T, E>) -> Option<T> {
         lock(log).unknown += 1;
     }
     reply.ok()
+}
+
+/// Submits calls once, without a proxy; their ids if all of them were accepted.
+pub(crate) async fn submit_all_once(queue: &Queue, calls: &[Submission], patience: Duration) -> Option<Vec<CallId>> {
+    let raw = calls.iter().map(serde_json::value::to_raw_value).collect::<Result<_, _>>().ok()?;
+    let batch = SubmitBatch { calls: raw };
+    let reply: SubmitBatchReply = queue.request(subjects::SUBMIT, &batch, patience).await.ok()?;
+    reply.results.into_iter().map(|result| result.call).collect()
+}
+
+/// Submits one task once, without a proxy; its id if it was accepted.
+pub(crate) async fn submit_task_once(queue: &Queue, task: &TaskSubmission, patience: Duration) -> Option<TaskId> {
+    let reply: TaskResult = queue.request(subjects::TASK_SUBMIT, task, patience).await.ok()?;
+    reply.task
 }
 
 /// Submits one call once, without a proxy; its id if it was accepted.

@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
-use redial_proto::{Job, subjects};
+use redial_proto::subjects;
 use redial_queue::{Queue, QueueError};
 use serde_json::value::RawValue;
 
@@ -27,7 +27,8 @@ pub(crate) struct Echo {
     leaks: Arc<AtomicUsize>,
 }
 
-type Heard = Arc<Mutex<VecDeque<Bytes>>>;
+/// Messages with their subjects.
+type Heard = Arc<Mutex<VecDeque<(String, Bytes)>>>;
 
 impl Echo {
     /// Subscribes to all messages, and looks for the secret in each.
@@ -52,21 +53,19 @@ impl Echo {
 
     /// Repeats reports, old and new; returns how many were published.
     pub(crate) async fn repeat_reports(&self, seed: u64) -> usize {
-        let mut said = 0;
-        for report in choose(&self.reports, seed) {
-            let Ok(report) = serde_json::from_slice::<Box<RawValue>>(&report) else { continue };
-            said += usize::from(self.queue.put(subjects::RESULTS, &report).await.is_ok());
-        }
-        said
+        self.repeat(&self.reports, seed).await
     }
 
-    /// Repeats jobs, old and new; returns how many were published.
+    /// Repeats jobs, old and new, for the workers that they were published to; returns how many were published.
     pub(crate) async fn repeat_jobs(&self, seed: u64) -> usize {
+        self.repeat(&self.jobs, seed).await
+    }
+
+    async fn repeat(&self, heard: &Heard, seed: u64) -> usize {
         let mut said = 0;
-        for message in choose(&self.jobs, seed) {
-            let Ok(job) = serde_json::from_slice::<Job>(&message) else { continue };
-            let subject = subjects::job("default", &job.tool);
-            said += usize::from(self.queue.put(&subject, &job).await.is_ok());
+        for (subject, message) in choose(heard, seed) {
+            let Ok(message) = serde_json::from_slice::<Box<RawValue>>(&message) else { continue };
+            said += usize::from(self.queue.put(&subject, &message).await.is_ok());
         }
         said
     }
@@ -77,7 +76,7 @@ async fn remember(queue: &Queue, subject: &str) -> Result<Heard, QueueError> {
     let heard = Heard::default();
     let memory = Arc::clone(&heard);
     tokio::spawn(async move {
-        while let Some(message) = messages.next().await {
+        while let Some(message) = messages.next_with_subject().await {
             let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
             if memory.len() == MEMORY {
                 memory.pop_front();
@@ -88,7 +87,7 @@ async fn remember(queue: &Queue, subject: &str) -> Result<Heard, QueueError> {
     Ok(heard)
 }
 
-fn choose(heard: &Heard, seed: u64) -> Vec<Bytes> {
+fn choose(heard: &Heard, seed: u64) -> Vec<(String, Bytes)> {
     let heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
     let mut random = StdRng::seed_from_u64(seed);
     let most = if heard.is_empty() { 0 } else { ROUND };

@@ -10,6 +10,7 @@ use crate::{
     client::Clients,
     faults::{Injector, Outcome},
     schedule::Step,
+    watchdog::Standstills,
 };
 
 /// How long a worker holds a call without a heartbeat. Short, so that many can be lost in a run.
@@ -25,6 +26,7 @@ pub(crate) struct Over<'a> {
     pub(crate) steps: &'a [(Step, Outcome)],
     pub(crate) injector: &'a Injector,
     pub(crate) clients: &'a Clients,
+    pub(crate) machine: &'a Standstills,
 }
 
 /// The same with what was found, for the report.

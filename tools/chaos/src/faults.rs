@@ -1,13 +1,28 @@
 //! Injecting faults, healing them, and measuring how long recovery takes.
 
+mod giant;
 mod lines;
+mod messages;
+mod outcome;
 mod processes;
+mod pulse;
+mod serving;
 mod stores;
+mod submit;
 mod work;
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use chrono::{DateTime, Utc};
+use redial_proto::{CallId, Submission, TaskId};
+
+pub(crate) use outcome::{Measured, Outcome, PATIENCE, Recovery, Target};
 
 use crate::{
     client,
@@ -16,62 +31,12 @@ use crate::{
     schedule::{Fault, Step, Victim},
 };
 
-/// How long recovery may take.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// A probe without an answer after this time is repeated.
 const PROBE: Duration = Duration::from_millis(500);
 /// The pause between two checks.
 const LOOK: Duration = Duration::from_millis(20);
 /// After an outage dispatchers wait so long for workers to connect again before they take leases for expired.
 const RECONNECTION: Duration = Duration::from_secs(3);
-
-/// The guarantee about recovery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Target {
-    WorkerKilled,
-    NatsBack,
-    StoreWiped,
-    PostgresBack,
-    HoleHealed,
-}
-
-/// How the system recovered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Recovery {
-    /// There was nothing to measure.
-    #[default]
-    NotMeasured,
-    /// This long after recovery was possible.
-    After(Duration),
-    /// Not in time.
-    Never,
-}
-
-/// The outcome of a step.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Outcome {
-    pub(crate) recovery: Recovery,
-    /// The target that this counts for.
-    pub(crate) target: Option<Target>,
-    /// More about it.
-    pub(crate) note: String,
-    /// Why it could not be injected.
-    pub(crate) skipped: Option<String>,
-}
-
-impl Outcome {
-    fn recovered(recovery: Option<Duration>) -> Self {
-        Self { recovery: recovery.map_or(Recovery::Never, Recovery::After), ..Self::default() }
-    }
-
-    fn counts_for(self, target: Target) -> Self {
-        Self { target: Some(target), ..self }
-    }
-
-    fn noted(self, note: impl Into<String>) -> Self {
-        Self { note: note.into(), ..self }
-    }
-}
 
 /// Injects faults one after another.
 pub(crate) struct Injector {
@@ -80,29 +45,44 @@ pub(crate) struct Injector {
     outage_ended: Option<Instant>,
     /// Calls that kill their workers, so far.
     poisoned: usize,
-    probes: u64,
+    probes: Arc<AtomicU64>,
+    /// Calls, conversations and the like of faults, so far.
+    made: u64,
+    /// Calls that faults submitted and that were acknowledged, with their keys.
+    pub(crate) calls: Vec<(CallId, Option<String>)>,
+    /// The same of the intake stream, which names no calls.
+    pub(crate) intake_keys: Vec<String>,
+    /// The same of tasks.
+    pub(crate) tasks: Vec<TaskId>,
+    /// What misuse led to, and must not.
+    pub(crate) wrong: Vec<String>,
     /// Messages that were repeated.
     pub(crate) repeated: usize,
     /// When the fragile tool was down.
     pub(crate) tool_outages: Vec<(DateTime<Utc>, DateTime<Utc>)>,
     /// When processes were restarted in turn.
     pub(crate) rolling: Vec<(DateTime<Utc>, DateTime<Utc>)>,
-    /// How long a rolling restart takes.
-    pub(crate) rolling_time: Duration,
+    /// How long faults take that take a minute in a usual run.
+    minute: Duration,
 }
 
 impl Injector {
-    pub(crate) fn new(fixture: Fixture, rolling_time: Duration) -> Self {
+    pub(crate) fn new(fixture: Fixture, minute: Duration) -> Self {
         Self {
             fixture,
             // A dispatcher that has just started waits for workers, too.
             outage_ended: Some(Instant::now()),
             poisoned: 0,
-            probes: 0,
+            probes: Arc::default(),
+            made: 0,
+            calls: Vec::new(),
+            intake_keys: Vec::new(),
+            tasks: Vec::new(),
+            wrong: Vec::new(),
             repeated: 0,
             tool_outages: Vec::new(),
             rolling: Vec::new(),
-            rolling_time,
+            minute,
         }
     }
 
@@ -114,12 +94,12 @@ impl Injector {
         let mut outcome = self.inject(step).await?;
         if let Some(victim) = step.also {
             // There is no target for two faults at once.
-            outcome.target = None;
+            outcome.measured.clear();
             if let Victim::Dispatcher(n) = victim {
                 self.fixture.dispatcher_is_ready(n).await;
             }
         }
-        if outcome.recovery == Recovery::Never {
+        if outcome.recoveries().any(|recovery| recovery == Recovery::Never) {
             self.fixture.diagnose().await;
         }
         if is_outage(step) {
@@ -146,14 +126,31 @@ impl Injector {
             Fault::PoisonCall => self.poison_call().await,
             Fault::ToolOutage => self.tool_outage(step).await,
             Fault::RollingRestart => self.rolling_restart().await,
+            Fault::RemoveTool => self.remove_tool().await,
+            Fault::ScaleToZero => self.scale_to_zero().await,
+            Fault::BackloggedOutage => self.backlogged_outage().await,
+            Fault::HalfAPool => self.half_a_pool(step).await,
+            Fault::RejectedBatch => self.rejected_batch().await,
+            Fault::GiantConversation => self.giant_conversation().await,
+            Fault::HostileMessages => self.hostile_messages().await,
         }
+    }
+
+    /// A new call that tests whether calls are accepted and run.
+    fn probe(&self) -> Submission {
+        load::probe(self.probes.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// A number that no other call, task or conversation of a fault has.
+    fn number(&mut self) -> u64 {
+        self.made += 1;
+        self.made
     }
 
     /// Waits until a call succeeds whose end was committed after this moment.
     async fn completion(&mut self, since: DateTime<Utc>) -> Option<Duration> {
         // There must be a call to complete even when clients submit nothing.
-        self.probes += 1;
-        let (control, probe) = (self.fixture.control.clone(), load::probe(self.probes));
+        let (control, probe) = (self.fixture.control.clone(), self.probe());
         let probing = tokio::spawn(async move {
             while client::submit_once(&control, &probe, PROBE).await.is_none() {
                 tokio::time::sleep(LOOK).await;
@@ -166,9 +163,13 @@ impl Injector {
 }
 
 /// How long it takes until something is so.
-async fn reached(mut is_so: impl AsyncFnMut() -> bool) -> Option<Duration> {
+async fn reached(is_so: impl AsyncFnMut() -> bool) -> Option<Duration> {
+    reached_within(PATIENCE, is_so).await
+}
+
+async fn reached_within(patience: Duration, mut is_so: impl AsyncFnMut() -> bool) -> Option<Duration> {
     let began = Instant::now();
-    while began.elapsed() < PATIENCE {
+    while began.elapsed() < patience {
         if is_so().await {
             return Some(began.elapsed());
         }
@@ -195,6 +196,13 @@ fn is_outage(step: &Step) -> bool {
             | Fault::RepeatJobs
             | Fault::PoisonCall
             | Fault::ToolOutage
+            | Fault::RemoveTool
+            | Fault::ScaleToZero
+            | Fault::BackloggedOutage
+            | Fault::HalfAPool
+            | Fault::RejectedBatch
+            | Fault::GiantConversation
+            | Fault::HostileMessages
     );
     !(alone && harmless)
 }

@@ -7,11 +7,13 @@ use std::{
 
 use anyhow::Context as _;
 use chrono::{DateTime, Utc};
+use redial_proto::subjects::{INTAKE_STREAM, JOBS_STREAM, RESULTS_STREAM};
 use redial_queue::{Queue, QueueConfig};
 use redial_testkit::{Disturbance, FaultProxy, Ledger, Observer, Process, RawNats, Servers, unique_path};
 use serde_json::json;
 
 use crate::{
+    cli::ToolSet,
     clock::WrongClock,
     disk::Disk,
     echo::Echo,
@@ -39,6 +41,8 @@ pub(crate) struct Worker {
     pub(crate) nats: FaultProxy,
     nats_url: String,
     clock: Option<WrongClock>,
+    /// What it can run from its next start on.
+    pub(crate) tools: ToolSet,
 }
 
 /// See the module.
@@ -83,7 +87,7 @@ impl Fixture {
         redial_store::admin::create_database(servers.postgres_url(), servers.database()).await?;
         redial_store::admin::migrate(servers.database_url()).await?;
         let (script, models) = (unique_path("script.toml"), unique_path("models.toml"));
-        std::fs::write(&script, load::SCRIPT)?;
+        std::fs::write(&script, load::script())?;
         std::fs::write(&models, load::models(&script))?;
         let control = connect(servers.nats_url(), "chaos-control").await?;
         let (client, client_url) = FaultProxy::before(servers.nats_url()).await;
@@ -129,8 +133,9 @@ impl Fixture {
         for n in 0..WORKERS {
             let (nats, nats_url) = FaultProxy::before(self.servers.nats_url()).await;
             let clock = if n + 1 == WORKERS { clock.take() } else { None };
-            let (process, id) = self.worker_process(&nats_url, clock.as_ref()).await?;
-            self.workers.push(Worker { process, id, nats, nats_url, clock });
+            let tools = ToolSet::Whole;
+            let (process, id) = self.worker_process(&nats_url, clock.as_ref(), tools).await?;
+            self.workers.push(Worker { process, id, nats, nats_url, clock, tools });
         }
         let model = redial_proto::turn::tool_name(load::MODEL);
         let tools: Vec<String> = load::tools().into_iter().map(|(name, _)| name).chain([model]).collect();
@@ -153,11 +158,12 @@ impl Fixture {
         &mut self,
         nats_url: &str,
         clock: Option<&WrongClock>,
+        tools: ToolSet,
     ) -> anyhow::Result<(Process, String)> {
         let process = Process::start(&self.programs.own, |command| {
             command.args(["worker", "--nats-url", nats_url]);
             command.arg("--ledger").arg(self.ledger.path()).arg("--models").arg(&self.models);
-            command.args(["--secret", &self.secret]);
+            command.args(["--secret", &self.secret, "--tools", tools.as_str()]);
             if let Some(clock) = clock {
                 clock.give(command);
             }
@@ -178,13 +184,26 @@ impl Fixture {
 
     /// Replaces a worker that has ended.
     pub(crate) async fn replace_worker(&mut self, n: usize) -> anyhow::Result<()> {
-        let (nats_url, clock) = (self.workers[n].nats_url.clone(), self.workers[n].clock.clone());
-        let (process, id) = self.worker_process(&nats_url, clock.as_ref()).await?;
+        let Worker { nats_url, clock, tools, .. } = &self.workers[n];
+        let (nats_url, clock, tools) = (nats_url.clone(), clock.clone(), *tools);
+        let (process, id) = self.worker_process(&nats_url, clock.as_ref(), tools).await?;
         let worker = &mut self.workers[n];
         let old = std::mem::replace(&mut worker.process, process);
         let old_id = std::mem::replace(&mut worker.id, id);
         self.outputs.push((format!("worker-{old_id}"), old.output()));
         Ok(())
+    }
+
+    /// Starts a worker of the second pool, which has none otherwise.
+    pub(crate) async fn start_aside(&mut self) -> anyhow::Result<(Process, String)> {
+        let url = self.servers.nats_url().to_owned();
+        self.worker_process(&url, None, ToolSet::Aside).await
+    }
+
+    /// Asks the worker of the second pool to end, and waits for it.
+    pub(crate) async fn stop_aside(&mut self, worker: (Process, String)) {
+        let (process, id) = worker;
+        self.end(format!("worker-{id}"), &process).await;
     }
 
     /// Waits until a dispatcher answers requests.
@@ -259,29 +278,36 @@ impl Fixture {
     pub(crate) async fn diagnose(&mut self) {
         let mut found = self.observer.living().await.unwrap_or_default();
         let mut nats = RawNats::connect(self.servers.nats_url()).await;
-        for (stream, consumer) in [("JOBS", "default"), ("RESULTS", "dispatchers")] {
+        for stream in [JOBS_STREAM, RESULTS_STREAM, INTAKE_STREAM] {
             found.push(nats.jetstream(&format!("STREAM.INFO.{stream}"), &json!({})).await.to_string());
-            found.push(nats.jetstream(&format!("CONSUMER.INFO.{stream}.{consumer}"), &json!({})).await.to_string());
+            // The names of the consumers of jobs follow from what the workers have registered.
+            found.push(nats.jetstream(&format!("CONSUMER.LIST.{stream}"), &json!({})).await.to_string());
         }
         self.outputs.push(("diagnosis".to_owned(), found.join("\n")));
     }
 
     /// Stops every role; one that does not stop cleanly is recorded as a crash.
     pub(crate) async fn end_roles(&mut self) {
-        let workers = self.workers.iter().map(|worker| (format!("worker-{}", worker.id), &worker.process));
-        let dispatchers = self.dispatchers.iter().enumerate();
-        let dispatchers = dispatchers.map(|(n, one)| (format!("dispatcher-{}", n + 1), &one.process));
-        for (name, process) in workers.chain(dispatchers) {
-            process.terminate();
-            match tokio::time::timeout(STOPS, process.ended()).await {
-                Ok(status) if status.success() => {}
-                Ok(status) => {
-                    self.crashes.push(format!("{name} ended with {status} when asked to stop: {}", last(process)));
-                }
-                Err(_) => self.crashes.push(format!("{name} did not stop within {STOPS:?}: {}", last(process))),
-            }
-            self.outputs.push((name, process.output()));
+        let (workers, dispatchers) = (std::mem::take(&mut self.workers), std::mem::take(&mut self.dispatchers));
+        for worker in &workers {
+            self.end(format!("worker-{}", worker.id), &worker.process).await;
         }
+        for (n, dispatcher) in dispatchers.iter().enumerate() {
+            self.end(format!("dispatcher-{}", n + 1), &dispatcher.process).await;
+        }
+        (self.workers, self.dispatchers) = (workers, dispatchers);
+    }
+
+    async fn end(&mut self, name: String, process: &Process) {
+        process.terminate();
+        match tokio::time::timeout(STOPS, process.ended()).await {
+            Ok(status) if status.success() => {}
+            Ok(status) => {
+                self.crashes.push(format!("{name} ended with {status} when asked to stop: {}", last(process)));
+            }
+            Err(_) => self.crashes.push(format!("{name} did not stop within {STOPS:?}: {}", last(process))),
+        }
+        self.outputs.push((name, process.output()));
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
-use redial_proto::{AgentRef, AgentSpec, CallState, RetryOverride, Submission, TaskSubmission, ToolEffect};
+use redial_proto::{AgentRef, AgentSpec, Budgets, CallState, RetryOverride, Submission, TaskSubmission, ToolEffect};
 use redial_testkit::CallFacts;
 use serde_json::{Value, json, value::RawValue};
 
@@ -13,15 +13,29 @@ pub(crate) const FRAGILE: &str = "fragile";
 pub(crate) const POISON: &str = "poison";
 /// The tool that puts a secret into its answers.
 pub(crate) const LEAKY: &str = "leaky";
+/// The tool that some workers lack at times.
+pub(crate) const OPTIONAL: &str = "optional";
+/// The tool with long answers.
+pub(crate) const BULKY: &str = "bulky";
+/// The only tool of the second pool, and the name of that pool.
+pub(crate) const ASIDE: &str = "aside";
+/// The tool of the calls that test whether calls are accepted and run.
+pub(crate) const PROBED: &str = "read";
+/// Calls of these may wait for long: clients do not wait for them while faults are injected.
+pub(crate) const MAY_WAIT: [&str; 3] = [FRAGILE, OPTIONAL, ASIDE];
 /// The model that the workers play.
 pub(crate) const MODEL: &str = "played";
 /// Attempts that a poison call has.
 pub(crate) const POISON_ATTEMPTS: u32 = 3;
 
-/// Every tool, with its effect.
+/// Every tool of the main pool that does what its arguments say, with its effect.
 pub(crate) fn tools() -> Vec<(String, ToolEffect)> {
     let by_effect = ToolEffect::ALL.map(|effect| (effect.as_str().to_owned(), effect));
-    let special = [(FRAGILE.to_owned(), ToolEffect::Read), (POISON.to_owned(), ToolEffect::Idempotent)];
+    let special = [
+        (FRAGILE.to_owned(), ToolEffect::Read),
+        (POISON.to_owned(), ToolEffect::Idempotent),
+        (OPTIONAL.to_owned(), ToolEffect::Idempotent),
+    ];
     by_effect.into_iter().chain(special).collect()
 }
 
@@ -109,9 +123,14 @@ pub(crate) fn poison(number: usize) -> Submission {
     }
 }
 
+/// A call that a fault submits; it must succeed.
+pub(crate) fn of_fault(number: u64, tool: &str, orders: &Value) -> Submission {
+    Submission { key: Some(format!("fault-{number}")), ..Submission::new(tool, raw(orders)) }
+}
+
 /// A call that tests whether calls are accepted.
 pub(crate) fn probe(number: u64) -> Submission {
-    Submission { key: Some(format!("probe-{number}")), ..Submission::new("read", raw(&json!({"n": number}))) }
+    Submission { key: Some(format!("probe-{number}")), ..Submission::new(PROBED, raw(&json!({"n": number}))) }
 }
 
 fn raw(value: &Value) -> Box<RawValue> {
@@ -136,10 +155,57 @@ pub(crate) fn tasks(seed: u64, count: u32) -> Vec<TaskSubmission> {
     (0..count).map(one).collect()
 }
 
+/// Tasks of one conversation of some MB: two with large results, and between them one with many.
+pub(crate) fn giant(number: u64) -> [TaskSubmission; 3] {
+    let budgets = Budgets { tool_calls: 1_000, ..Budgets::default() };
+    let agent = AgentSpec { tools: vec![BULKY.to_owned(), "read".to_owned()], budgets, ..AgentSpec::new(MODEL) };
+    ["giant", "crowd", "again"].map(|plan| TaskSubmission {
+        input: format!("{plan} {number}"),
+        agent: AgentRef::Inline(Box::new(agent.clone())),
+        conversation: Some(format!("giant-{number}")),
+        key: Some(format!("{plan}-{number}")),
+        tenant: None,
+    })
+}
+
+/// A task beside the usual ones.
+pub(crate) fn small_task(number: u64) -> TaskSubmission {
+    TaskSubmission {
+        input: format!("stubborn beside {number}"),
+        agent: AgentRef::Inline(Box::new(AgentSpec {
+            tools: vec!["read".to_owned(), "idempotent".to_owned()],
+            ..AgentSpec::new(MODEL)
+        })),
+        conversation: Some(format!("beside-{number}")),
+        key: Some(format!("beside-{number}")),
+        tenant: None,
+    }
+}
+
 const PLANS: [&str; 4] = ["both", "damaged", "stubborn", "slow"];
 
 /// The script of the model.
-pub(crate) const SCRIPT: &str = r#"
+pub(crate) fn script() -> String {
+    let bulk = |from: usize| {
+        (from..from + BULKS).map(|n| format!("{{ name = {BULKY:?}, arguments = {{ n = {n}, kib = {KIB} }} }}"))
+    };
+    let crowd = (0..CROWD).map(|n| format!("{{ name = \"read\", arguments = {{ n = {n} }} }}"));
+    let rule = |plan: &str, calls: Vec<String>| {
+        format!("[[rule]]\nwhen = {{ last = \"user\", contains = {plan:?} }}\ncalls = [{}]\n", calls.join(", "))
+    };
+    let rules =
+        [rule("giant", bulk(0).collect()), rule("again", bulk(BULKS).collect()), rule("crowd", crowd.collect())];
+    rules.concat() + SCRIPT
+}
+
+/// Large results that the model asks for at once.
+const BULKS: usize = 12;
+/// The size of each.
+const KIB: usize = 400;
+/// Small results that it asks for at once.
+const CROWD: usize = 120;
+
+const SCRIPT: &str = r#"
 [[rule]]
 when = { last = "user", contains = "both" }
 calls = [

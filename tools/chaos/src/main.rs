@@ -6,6 +6,7 @@
 //! | `fixture.rs`, `worker.rs`, `disk.rs`, `clock.rs` | servers and processes, behind proxies |
 //! | `client.rs`, `echo.rs` | submits; repeats messages of others |
 //! | `faults.rs` | injects, heals, measures recovery |
+//! | `watchdog.rs` | notices when the machine itself stands still |
 //! | `run.rs`, `ended.rs`, `report.rs` | one run, its result, and the report |
 
 mod cli;
@@ -20,6 +21,7 @@ mod load;
 mod report;
 mod run;
 mod schedule;
+mod watchdog;
 mod worker;
 
 use std::{io::Write as _, process::ExitCode};
@@ -31,6 +33,8 @@ use crate::cli::{Cli, Role, RunArgs};
 
 /// The exit code that shells report for a program that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
+/// Nothing was broken, and the machine stood still for so long that this proves nothing.
+const INCONCLUSIVE: u8 = 3;
 
 fn main() -> anyhow::Result<ExitCode> {
     let cli = Cli::parse();
@@ -54,7 +58,11 @@ async fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
             let report = report?;
             let text = if args.json { serde_json::to_string(&report)? } else { report.table() };
             writeln!(std::io::stdout(), "{text}")?;
-            Ok(ExitCode::from(u8::from(!report.passes(args.strict))))
+            Ok(match (report.passes(args.strict), report.proves()) {
+                (false, _) => ExitCode::FAILURE,
+                (true, false) => ExitCode::from(INCONCLUSIVE),
+                (true, true) => ExitCode::SUCCESS,
+            })
         }
         _ = interrupt.recv() => Ok(ExitCode::from(INTERRUPTED)),
         _ = terminate.recv() => Ok(ExitCode::from(INTERRUPTED)),

@@ -1,5 +1,6 @@
 //! The report of a run: a table for people, JSON for machines.
 
+mod machine;
 mod ms;
 mod table;
 mod targets;
@@ -17,6 +18,7 @@ use crate::{
     schedule::Step,
 };
 
+use machine::Machine;
 use ms::ms;
 pub(crate) use targets::TargetRow;
 
@@ -35,6 +37,7 @@ pub(crate) struct Report {
     pub(crate) numbers: Numbers,
     pub(crate) invariants: Vec<InvariantRow>,
     pub(crate) targets: Vec<TargetRow>,
+    pub(crate) machine: Machine,
     /// Not possible on this machine.
     pub(crate) skipped: Vec<String>,
 }
@@ -98,6 +101,7 @@ pub(crate) fn make(ended: &Ended<'_>) -> Report {
         numbers: numbers(ended),
         invariants: invariants(ended),
         targets: targets::rows(ended),
+        machine: Machine::of(ended.run.machine),
         skipped: skipped(ended),
     }
 }
@@ -107,6 +111,11 @@ impl Report {
     pub(crate) fn passes(&self, strict: bool) -> bool {
         let kept = self.invariants.iter().all(|row| row.violations == 0);
         kept && (!strict || self.targets.iter().all(|row| row.met != Some(false)))
+    }
+
+    /// The machine stood still for so short a time that the run says something.
+    pub(crate) fn proves(&self) -> bool {
+        !self.machine.stood_still_too_long
     }
 }
 
@@ -176,11 +185,12 @@ fn invariants(ended: &Ended<'_>) -> Vec<InvariantRow> {
     });
     let surprises = ended.run.clients.log().surprises.clone();
     let unexpected = ended.unexpected.iter().map(|(_, found)| found.clone()).collect();
-    let down = ended.run.steps.iter().filter(|(_, outcome)| outcome.recovery == Recovery::Never);
+    let down = ended.run.steps.iter().filter(|(_, outcome)| outcome.accuses(ended.run.machine));
     let own = [
         row("EndsAsOrdered".to_owned(), unexpected),
         row("EverythingRecovers".to_owned(), down.map(|(step, _)| step.to_string()).collect()),
         row("SubmissionsAreUnderstood".to_owned(), surprises),
+        row("MisuseIsContained".to_owned(), ended.run.injector.wrong.clone()),
         row("NoSecretLeaks".to_owned(), ended.leaks.to_vec()),
         row("NoProcessCrashes".to_owned(), ended.run.injector.fixture.crashes.clone()),
     ];

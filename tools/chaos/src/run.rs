@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::Context as _;
+use chrono::Utc;
 use redial_proto::{CallId, CallState};
 use redial_testkit::{CallFacts, Claims, Evidence, Subject, Violation, check};
 use tokio::{
@@ -21,17 +22,18 @@ use crate::{
     cli::RunArgs,
     client::Clients,
     ended::{Ended, LEASE, Over},
-    faults::{Injector, Outcome, Recovery},
+    faults::{Injector, Outcome, Recovery, Target},
     fixture::{self, Fixture},
     load,
     report::{self, Report},
     schedule::{self, Step},
+    watchdog::Watchdog,
 };
 
 /// Of the time that a run has: after it no more faults are injected, so that there is time to drain and to check.
 const WIND_UP: Duration = Duration::from_secs(50);
-/// A rolling restart takes a minute, or this part of the run if that is less.
-const ROLLING_PART: u32 = 6;
+/// A rolling restart and a long outage of a tool take a minute, or this part of the run if that is less.
+const MINUTE_PART: u32 = 6;
 /// What has not ended this long after the last fault does not end.
 const DRAIN: Duration = Duration::from_mins(2);
 /// Where the evidence of violations in a run is written.
@@ -43,6 +45,7 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Report> {
     let plan = schedule::plan(seed, usize::try_from(args.faults)?, &args.only);
     anyhow::ensure!(!plan.is_empty(), "no fault has {:?} in its name; the report of a usual run lists all", args.only);
     say(&format!("seed {seed}: {} calls, {} tasks, {} faults", args.calls, args.tasks, plan.len()));
+    let watchdog = Watchdog::start();
     let fixture = Fixture::start(LEASE, clock_error(seed)).await.context("the fixture could not be set")?;
     let nats = nats_version(fixture.servers.nats_url()).await?;
     say(&format!("everything runs on nats-server {nats}; {}", limits(&fixture)));
@@ -50,16 +53,18 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Report> {
     let time = whole.saturating_sub(WIND_UP.min(whole / 4));
     let clients = clients(args, seed, &fixture, time).await?;
     let mut submitting = clients.start(&fixture.observer);
-    let mut injector = Injector::new(fixture, Duration::from_mins(1).min(whole / ROLLING_PART));
+    let mut injector = Injector::new(fixture, Duration::from_mins(1).min(whole / MINUTE_PART));
     let steps = inject_faults(&mut injector, &clients, &plan, began + time).await?;
     clients.skip_pauses();
     say("the faults are over; submitting the rest, and waiting until all has ended");
     acknowledged(args, &clients, &mut submitting).await;
-    drain(&injector.fixture).await;
+    drain(&injector.fixture, &watchdog).await;
     injector.fixture.look_after().await?;
     injector.fixture.end_roles().await;
     let (took, planned) = (began.elapsed(), plan.len());
-    report_of(&Over { seed, args, nats, took, planned, steps: &steps, injector: &injector, clients: &clients }).await
+    let (injector, clients, machine) = (&injector, &clients, &watchdog.seen());
+    drop(watchdog);
+    report_of(&Over { seed, args, nats, took, planned, steps: &steps, injector, clients, machine }).await
 }
 
 /// Waits until everything is acknowledged, or is not any more, which is a surprise.
@@ -110,7 +115,7 @@ async fn inject_faults(
 async fn report_of(run: &Over<'_>) -> anyhow::Result<Report> {
     let fixture = &run.injector.fixture;
     let evidence = fixture.observer.evidence().await;
-    let claims = claims(fixture, run.clients);
+    let claims = claims(run);
     let violations = check(&evidence, &claims);
     let unexpected = unexpected(run, &evidence);
     let leaks = fixture.leaks().await;
@@ -150,16 +155,22 @@ fn line(step: &Step, outcome: &Outcome, place: (usize, usize), at: Duration, cli
         Recovery::NotMeasured => String::new(),
     };
     let skipped = outcome.skipped.as_ref().map(|why| format!(": SKIPPED: {why}")).unwrap_or_default();
-    let note = if outcome.note.is_empty() { String::new() } else { format!(" ({})", outcome.note) };
+    let pauses = outcome.measured.iter().filter(|one| one.target == Target::OthersGoOn);
+    let pauses = pauses.filter_map(|one| match one.recovery {
+        Recovery::After(time) => Some(format!("others paused for {:.2} s at most", time.as_secs_f64())),
+        _ => None,
+    });
+    let notes: Vec<String> = Some(outcome.note.clone()).into_iter().chain(pauses).filter(|it| !it.is_empty()).collect();
+    let note = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
     let (calls, tasks) = clients.acknowledged();
     let (n, all) = place;
     format!("{:>4} s {n:>3}/{all}  {step}{recovery}{skipped}{note}   [{calls} calls, {tasks} tasks]", at.as_secs())
 }
 
 /// Waits until everything has ended, or does not any more.
-async fn drain(fixture: &Fixture) {
-    let began = Instant::now();
-    while began.elapsed() < DRAIN {
+async fn drain(fixture: &Fixture, watchdog: &Watchdog) {
+    let (began, from) = (Instant::now(), Utc::now());
+    while began.elapsed() < DRAIN + watchdog.seen().within(from, Utc::now()) {
         if fixture.observer.live().await == Some(0) {
             return;
         }
@@ -170,12 +181,17 @@ async fn drain(fixture: &Fixture) {
 }
 
 /// What clients received and what tools did.
-fn claims(fixture: &Fixture, clients: &Clients) -> Claims {
+fn claims(run: &Over<'_>) -> Claims {
+    let (injector, fixture) = (run.injector, &run.injector.fixture);
+    let mut claims = run.clients.claims();
+    claims.acknowledged.extend(injector.calls.iter().cloned());
+    claims.tasks.extend(&injector.tasks);
     Claims {
+        intake_keys: injector.intake_keys.clone(),
         tool_events: fixture.ledger.entries(),
-        disturbed: fixture.disturbed.clone(),
+        disturbed: fixture.disturbed.iter().cloned().chain(run.machine.disturbances(LEASE)).collect(),
         paused: fixture.paused.clone(),
-        ..clients.claims()
+        ..claims
     }
 }
 

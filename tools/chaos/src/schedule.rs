@@ -1,81 +1,17 @@
 //! Which faults, in which order: a pure function of the seed.
 
+mod fault;
+
 use std::fmt;
 
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::SliceRandom as _};
+
+pub(crate) use fault::{Damage, Fault, Line, Victim};
 
 /// Dispatchers of the run.
 pub(crate) const DISPATCHERS: usize = 2;
 /// Workers of the run.
 pub(crate) const WORKERS: usize = 3;
-
-/// A fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Fault {
-    /// `kill -9`, then a new one.
-    Kill(Victim),
-    /// SIGSTOP for longer than a lease, then SIGCONT.
-    Freeze(Victim),
-    /// NATS killed, its store removed, started again.
-    WipeStore,
-    /// The store removed under the running NATS, which is killed and started again a little later.
-    WipeLiveStore,
-    /// NATS killed, an older copy of its store put in place, started again.
-    RollBackStore,
-    /// The disk of NATS is full for a while.
-    FillDisk,
-    /// A broken connection.
-    Line(Line, Damage),
-    /// Captured reports of workers arrive again, some of them for the third time.
-    RepeatReports,
-    /// The same with jobs.
-    RepeatJobs,
-    /// A call that kills its worker in each attempt.
-    PoisonCall,
-    /// One tool fails each time for a while.
-    ToolOutage,
-    /// SIGTERM and a new process for each process in turn, repeatedly.
-    RollingRestart,
-}
-
-/// A process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Victim {
-    Dispatcher(usize),
-    Worker(usize),
-    Nats,
-    Postgres,
-}
-
-/// A connection, which runs through a proxy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Line {
-    WorkerToNats(usize),
-    DispatcherToNats(usize),
-    DispatcherToPostgres(usize),
-    ClientToNats,
-}
-
-/// How a connection is broken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Damage {
-    /// Closed.
-    Cut,
-    /// Closed in the middle of a message.
-    Truncate,
-    /// Each piece of data is late.
-    Delay,
-    /// Nothing passes in either direction, and nothing is closed.
-    BlackHole,
-    /// Nothing passes to the server.
-    DeafServer,
-    /// Nothing passes to the client.
-    DeafClient,
-    /// The server's end is closed, and the client is not notified.
-    LostServer,
-    /// The client's end is closed, and the server is not notified.
-    LostClient,
-}
 
 /// A fault with its random parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,61 +23,43 @@ pub(crate) struct Step {
     pub(crate) measure: u32,
 }
 
-/// How often each kind occurs among 64 faults, and the order in which kinds are dropped for fewer faults.
-const SHARES: [(Kind, usize); 22] = [
-    (Kind::KillWorker, 2),
-    (Kind::KillDispatcher, 6),
-    (Kind::KillNats, 5),
-    (Kind::KillPostgres, 5),
-    (Kind::FreezeWorker, 3),
-    (Kind::FreezeDispatcher, 3),
-    (Kind::WipeStore, 3),
-    (Kind::RollBackStore, 2),
-    (Kind::Hole, 8),
-    (Kind::WipeLiveStore, 2),
-    (Kind::FillDisk, 2),
-    (Kind::PoisonCall, 1),
-    (Kind::ToolOutage, 1),
-    (Kind::RollingRestart, 1),
-    (Kind::RepeatReports, 3),
-    (Kind::Cut, 3),
-    (Kind::Truncate, 3),
-    (Kind::HalfOpen, 3),
-    (Kind::FreezeNats, 1),
-    (Kind::FreezePostgres, 1),
-    (Kind::Delay, 2),
-    (Kind::RepeatJobs, 1),
+/// How often each kind occurs among 64 faults, and the order in which kinds are dropped for fewer faults. Each kind is
+/// shown by one of its faults, whose parameters are drawn later.
+const SHARES: [(Fault, usize); 29] = [
+    (Fault::Kill(Victim::Worker(0)), 2),
+    (Fault::Kill(Victim::Dispatcher(0)), 5),
+    (Fault::Kill(Victim::Nats), 4),
+    (Fault::Kill(Victim::Postgres), 4),
+    (Fault::Freeze(Victim::Worker(0)), 3),
+    (Fault::Freeze(Victim::Dispatcher(0)), 3),
+    (Fault::WipeStore, 3),
+    (Fault::RollBackStore, 2),
+    (Fault::Line(Line::ClientToNats, Damage::BlackHole), 6),
+    (Fault::WipeLiveStore, 2),
+    (Fault::FillDisk, 2),
+    (Fault::PoisonCall, 1),
+    (Fault::ToolOutage, 1),
+    (Fault::RollingRestart, 1),
+    (Fault::RemoveTool, 1),
+    (Fault::ScaleToZero, 1),
+    (Fault::BackloggedOutage, 1),
+    (Fault::HalfAPool, 1),
+    (Fault::RejectedBatch, 1),
+    (Fault::GiantConversation, 1),
+    (Fault::HostileMessages, 1),
+    (Fault::RepeatReports, 2),
+    (Fault::Line(Line::ClientToNats, Damage::Cut), 2),
+    (Fault::Line(Line::ClientToNats, Damage::Truncate), 3),
+    (Fault::Line(Line::ClientToNats, Damage::LostServer), 3),
+    (Fault::Freeze(Victim::Nats), 1),
+    (Fault::Freeze(Victim::Postgres), 1),
+    (Fault::Line(Line::ClientToNats, Damage::Delay), 2),
+    (Fault::RepeatJobs, 1),
 ];
 
 /// Worker kills come three at a time: the first may fall into the time after an outage, in which leases are not taken for
 /// expired; the others show how fast a loss is noticed.
 const KILLS_IN_A_ROW: usize = 3;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    KillWorker,
-    KillDispatcher,
-    KillNats,
-    KillPostgres,
-    FreezeWorker,
-    FreezeDispatcher,
-    FreezeNats,
-    FreezePostgres,
-    WipeStore,
-    WipeLiveStore,
-    RollBackStore,
-    FillDisk,
-    Hole,
-    HalfOpen,
-    Cut,
-    Truncate,
-    Delay,
-    RepeatReports,
-    RepeatJobs,
-    PoisonCall,
-    ToolOutage,
-    RollingRestart,
-}
 
 /// The faults of a run, of some kinds only if there is a text that says which; none if that fits no kind.
 pub(crate) fn plan(seed: u64, faults: usize, only: &str) -> Vec<Step> {
@@ -171,13 +89,12 @@ fn all(seed: u64, faults: usize) -> Vec<Step> {
     let mut kinds = kinds(faults);
     kinds.shuffle(&mut random);
     // The outage of a tool leaves calls that wait for their retry for a long time: it comes early.
-    if let Some(place) = kinds.iter().position(|kind| *kind == Kind::ToolOutage) {
+    if let Some(place) = kinds.iter().position(|kind| *kind == Fault::ToolOutage) {
         kinds.swap(place, 0);
     }
     let mut steps = Vec::new();
     for (n, kind) in kinds.into_iter().enumerate() {
-        let times = if kind == Kind::KillWorker { KILLS_IN_A_ROW } else { 1 };
-        for _ in 0..times {
+        for _ in 0..times(kind) {
             steps.push(step(kind, n, &mut random));
         }
     }
@@ -186,68 +103,74 @@ fn all(seed: u64, faults: usize) -> Vec<Step> {
 }
 
 /// So many kinds by their shares, each at least once if there is room for that.
-fn kinds(faults: usize) -> Vec<Kind> {
+fn kinds(faults: usize) -> Vec<Fault> {
     let once = SHARES.iter().map(|(kind, _)| *kind);
     let more = SHARES.iter().flat_map(|(kind, share)| vec![*kind; share - 1]);
     let again = SHARES.iter().filter(|(_, share)| *share > 1).flat_map(|(kind, share)| vec![*kind; *share]);
     let endless = once.chain(more).chain(again.collect::<Vec<_>>().into_iter().cycle());
     let mut room = faults;
-    let size = |kind: &Kind| if *kind == Kind::KillWorker { KILLS_IN_A_ROW } else { 1 };
     endless
         .take_while(|kind| {
             let fits = room > 0;
-            room = room.saturating_sub(size(kind));
+            room = room.saturating_sub(times(*kind));
             fits
         })
         .collect()
 }
 
-fn step(kind: Kind, n: usize, random: &mut StdRng) -> Step {
-    let fault = fault(kind, n, random);
-    // Sometimes two faults happen at once.
+/// How many faults in a row a kind means.
+const fn times(kind: Fault) -> usize {
+    if matches!(kind, Fault::Kill(Victim::Worker(_))) { KILLS_IN_A_ROW } else { 1 }
+}
+
+/// A fault of a kind; sometimes a second one at the same moment.
+fn step(kind: Fault, n: usize, random: &mut StdRng) -> Step {
+    let fault = drawn(kind, n, random);
     let alone = matches!(
         kind,
-        Kind::KillWorker | Kind::PoisonCall | Kind::ToolOutage | Kind::RollingRestart | Kind::FreezeWorker
+        Fault::Kill(Victim::Worker(_))
+            | Fault::Freeze(Victim::Worker(_))
+            | Fault::PoisonCall
+            | Fault::ToolOutage
+            | Fault::RollingRestart
+            | Fault::RemoveTool
+            | Fault::ScaleToZero
+            | Fault::BackloggedOutage
+            | Fault::HalfAPool
+            | Fault::RejectedBatch
+            | Fault::GiantConversation
+            | Fault::HostileMessages
     );
+    let kills_dispatcher = matches!(kind, Fault::Kill(Victim::Dispatcher(_)));
     let also = (!alone && random.random_range(0..6) == 0).then(|| match random.random_range(0..3) {
-        0 if kind != Kind::KillDispatcher => Victim::Dispatcher(random.random_range(0..DISPATCHERS)),
+        0 if !kills_dispatcher => Victim::Dispatcher(random.random_range(0..DISPATCHERS)),
         _ => Victim::Worker(random.random_range(0..WORKERS)),
     });
     Step { fault, also, measure: random.random_range(0..1000) }
 }
 
-fn fault(kind: Kind, n: usize, random: &mut StdRng) -> Fault {
+/// A fault of the kind, whose process, line and damage are drawn.
+fn drawn(kind: Fault, n: usize, random: &mut StdRng) -> Fault {
     let worker = random.random_range(0..WORKERS);
     let dispatcher = random.random_range(0..DISPATCHERS);
+    let victim = |victim| match victim {
+        Victim::Worker(_) => Victim::Worker(worker),
+        Victim::Dispatcher(_) => Victim::Dispatcher(dispatcher),
+        other => other,
+    };
     match kind {
-        Kind::KillWorker => Fault::Kill(Victim::Worker(worker)),
-        Kind::KillDispatcher => Fault::Kill(Victim::Dispatcher(dispatcher)),
-        Kind::KillNats => Fault::Kill(Victim::Nats),
-        Kind::KillPostgres => Fault::Kill(Victim::Postgres),
-        Kind::FreezeWorker => Fault::Freeze(Victim::Worker(worker)),
-        Kind::FreezeDispatcher => Fault::Freeze(Victim::Dispatcher(dispatcher)),
-        Kind::FreezeNats => Fault::Freeze(Victim::Nats),
-        Kind::FreezePostgres => Fault::Freeze(Victim::Postgres),
-        Kind::WipeStore => Fault::WipeStore,
-        Kind::WipeLiveStore => Fault::WipeLiveStore,
-        Kind::RollBackStore => Fault::RollBackStore,
-        Kind::FillDisk => Fault::FillDisk,
-        Kind::Hole => {
-            let damage = [Damage::BlackHole, Damage::DeafServer, Damage::DeafClient][random.random_range(0..3)];
+        Fault::Kill(one) => Fault::Kill(victim(one)),
+        Fault::Freeze(one) => Fault::Freeze(victim(one)),
+        Fault::Line(_, damage) => {
+            let alike: &[Damage] = match damage {
+                Damage::BlackHole => &[Damage::BlackHole, Damage::DeafServer, Damage::DeafClient],
+                Damage::LostServer => &[Damage::LostServer, Damage::LostClient],
+                _ => &[damage],
+            };
+            let damage = if alike.len() > 1 { alike[random.random_range(0..alike.len())] } else { damage };
             Fault::Line(any_line(n, random), damage)
         }
-        Kind::HalfOpen => {
-            let damage = [Damage::LostServer, Damage::LostClient][random.random_range(0..2)];
-            Fault::Line(any_line(n, random), damage)
-        }
-        Kind::Cut => Fault::Line(any_line(n, random), Damage::Cut),
-        Kind::Truncate => Fault::Line(any_line(n, random), Damage::Truncate),
-        Kind::Delay => Fault::Line(any_line(n, random), Damage::Delay),
-        Kind::RepeatReports => Fault::RepeatReports,
-        Kind::RepeatJobs => Fault::RepeatJobs,
-        Kind::PoisonCall => Fault::PoisonCall,
-        Kind::ToolOutage => Fault::ToolOutage,
-        Kind::RollingRestart => Fault::RollingRestart,
+        other => other,
     }
 }
 
@@ -258,79 +181,6 @@ fn any_line(n: usize, random: &mut StdRng) -> Line {
         1 => Line::DispatcherToNats(random.random_range(0..DISPATCHERS)),
         2 => Line::DispatcherToPostgres(random.random_range(0..DISPATCHERS)),
         _ => Line::ClientToNats,
-    }
-}
-
-impl Fault {
-    /// The name of the kind: a line of the report.
-    pub(crate) fn kind(self) -> String {
-        match self {
-            Self::Kill(victim) => format!("kill -9 {}", victim.kind()),
-            Self::Freeze(victim) => format!("SIGSTOP {}", victim.kind()),
-            Self::WipeStore => "NATS store wiped, down".to_owned(),
-            Self::WipeLiveStore => "NATS store wiped, live".to_owned(),
-            Self::RollBackStore => "NATS store rolled back".to_owned(),
-            Self::FillDisk => "NATS disk full".to_owned(),
-            Self::Line(_, Damage::BlackHole | Damage::DeafServer | Damage::DeafClient) => "black hole".to_owned(),
-            Self::Line(_, Damage::LostServer | Damage::LostClient) => "half-open connections".to_owned(),
-            Self::Line(_, Damage::Cut) => "connections cut".to_owned(),
-            Self::Line(_, Damage::Truncate) => "messages truncated".to_owned(),
-            Self::Line(_, Damage::Delay) => "connections slow".to_owned(),
-            Self::RepeatReports => "results repeated late".to_owned(),
-            Self::RepeatJobs => "jobs repeated late".to_owned(),
-            Self::PoisonCall => "poison call".to_owned(),
-            Self::ToolOutage => "tool down at 100 %".to_owned(),
-            Self::RollingRestart => "rolling restart".to_owned(),
-        }
-    }
-}
-
-impl Victim {
-    fn kind(self) -> &'static str {
-        match self {
-            Self::Dispatcher(_) => "dispatcher",
-            Self::Worker(_) => "worker",
-            Self::Nats => "NATS",
-            Self::Postgres => "Postgres",
-        }
-    }
-}
-
-impl fmt::Display for Victim {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Dispatcher(n) | Self::Worker(n) => write!(f, "{} {}", self.kind(), n + 1),
-            Self::Nats | Self::Postgres => f.write_str(self.kind()),
-        }
-    }
-}
-
-impl fmt::Display for Line {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::WorkerToNats(n) => write!(f, "worker {} to NATS", n + 1),
-            Self::DispatcherToNats(n) => write!(f, "dispatcher {} to NATS", n + 1),
-            Self::DispatcherToPostgres(n) => write!(f, "dispatcher {} to Postgres", n + 1),
-            Self::ClientToNats => f.write_str("client to NATS"),
-        }
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let side = |damage: Damage| match damage {
-            Damage::DeafServer => " (nothing reaches the server)",
-            Damage::DeafClient => " (nothing reaches the client)",
-            Damage::LostServer => " (the server's end is lost)",
-            Damage::LostClient => " (the client's end is lost)",
-            _ => "",
-        };
-        match self {
-            Self::Kill(victim) => write!(f, "kill -9 {victim}"),
-            Self::Freeze(victim) => write!(f, "SIGSTOP {victim}"),
-            Self::Line(line, damage) => write!(f, "{}: {line}{}", self.kind(), side(*damage)),
-            _ => f.write_str(&self.kind()),
-        }
     }
 }
 
@@ -357,7 +207,7 @@ mod tests {
     fn every_kind_occurs_in_a_usual_run_of_any_seed() {
         for seed in 0..50 {
             let kinds: BTreeSet<String> = all(seed, 64).iter().map(|step| step.fault.kind()).collect();
-            assert_eq!(kinds.len(), 22, "{kinds:?}");
+            assert_eq!(kinds.len(), 29, "{kinds:?}");
         }
     }
 
@@ -376,8 +226,18 @@ mod tests {
         for faults in [1, 2, 3, 10, 60, 64, 500] {
             assert_eq!(all(1, faults).len(), faults);
         }
-        let mut rolling = all(3, 500);
-        rolling.retain(|step| step.fault == Fault::RollingRestart);
-        assert_eq!(rolling.len(), 1, "a minute each");
+        for long in [Fault::RollingRestart, Fault::BackloggedOutage] {
+            let times = all(3, 500).iter().filter(|step| step.fault == long).count();
+            assert_eq!(times, 1, "a minute each");
+        }
+    }
+
+    #[test]
+    fn misuse_comes_alone() {
+        let misuse = |kind: &str| ["tool", "pool", "batch", "giant", "hostile"].iter().any(|text| kind.contains(text));
+        let steps: Vec<Step> = (0..50).flat_map(|seed| all(seed, 64)).collect();
+        let found: BTreeSet<_> = steps.iter().map(|step| step.fault.kind()).filter(|kind| misuse(kind)).collect();
+        assert_eq!(found.len(), 8, "{found:?}");
+        assert!(steps.iter().all(|step| step.also.is_none() || !misuse(&step.fault.kind())));
     }
 }

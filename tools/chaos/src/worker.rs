@@ -9,7 +9,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::{cli::WorkerArgs, load};
+use crate::{
+    cli::{ToolSet, WorkerArgs},
+    load,
+};
 
 /// Calls that each pool runs at once.
 const SLOTS: u32 = 64;
@@ -21,8 +24,8 @@ pub(crate) async fn run(args: &WorkerArgs) -> anyhow::Result<()> {
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).init();
     let ledger = Ledger::open(&args.ledger);
     let config = WorkerConfig { slots: SLOTS, ..WorkerConfig::new(&args.nats_url, "chaos") };
-    let tools = load::tools().into_iter().map(|(name, effect)| scripted_tool(&name, effect, &ledger));
-    let worker = tools.fold(Worker::new(config), Worker::add).add(leaky(&args.secret)).models(&args.models)?;
+    let worker = tools(args, &ledger).into_iter().fold(Worker::new(config), Worker::add);
+    let worker = if args.tools == ToolSet::Aside { worker } else { worker.models(&args.models)? };
     writeln!(std::io::stdout(), "{ID}{}", worker.id())?;
     let shutdown = CancellationToken::new();
     let (cancel, mut terminate) = (shutdown.clone(), signal(SignalKind::terminate())?);
@@ -31,6 +34,30 @@ pub(crate) async fn run(args: &WorkerArgs) -> anyhow::Result<()> {
         cancel.cancel();
     });
     Ok(worker.run(shutdown).await?)
+}
+
+fn tools(args: &WorkerArgs, ledger: &Ledger) -> Vec<Tool> {
+    let scripted = |name: &str, effect| scripted_tool(name, effect, ledger);
+    if args.tools == ToolSet::Aside {
+        return vec![scripted(load::ASIDE, ToolEffect::Read).pool(load::ASIDE)];
+    }
+    let mut named = load::tools();
+    named.retain(|(name, _)| args.tools == ToolSet::Whole || name != load::OPTIONAL);
+    let scripted = named.iter().map(|(name, effect)| scripted(name, *effect));
+    scripted.chain([leaky(&args.secret), bulky()]).collect()
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Bulk {
+    /// Makes calls different.
+    n: u64,
+    kib: usize,
+}
+
+/// A tool with long answers.
+fn bulky() -> Tool {
+    let run = |bulk: Bulk| async move { json!({"n": bulk.n, "text": "bulk ".repeat(bulk.kib * 1024 / 5)}) };
+    Tool::new(load::BULKY, run).effect(ToolEffect::Read)
 }
 
 #[derive(Deserialize, JsonSchema)]

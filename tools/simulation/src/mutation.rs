@@ -40,6 +40,28 @@ pub enum Mutation {
     ReplyBeforeCommit,
     /// Postgres forgets the last transactions when it is killed (`synchronous_commit=off`).
     CommitNotDurable,
+    /// A dispatcher publishes however many jobs are on the stream.
+    WindowIgnored,
+    /// A dispatcher that has not looked at the stream takes it for empty.
+    UnreadStreamIsEmpty,
+    /// First attempts and retries are each given the whole room of a window.
+    RoomGivenTwice,
+    /// Jobs are published for workers that are gone.
+    JobsForGoneWorkers,
+    /// Workers that were not seen for long keep a consumer that was given to others with other tools.
+    ConsumerKeepsWorkers,
+    /// A worker claims whatever its consumer brings.
+    ForeignJobsClaimed,
+    /// Retries are published without a token of their tool.
+    RetriesWithoutTokens,
+    /// A sweep leaves a lost job as it is.
+    LostJobIsLeft,
+    /// A call whose job was lost with the stream is not put into the backlog.
+    RequeuedWithoutBacklog,
+    /// A call that was fed is checked at its deadline only.
+    FedAndNotChecked,
+    /// No dispatcher feeds the queue.
+    FeederOff,
     /// A call ends in one transaction, and the inbox of its task gets the item in another one.
     InboxOutsideTransaction,
     /// Two dispatchers plan a task at the same time.
@@ -50,7 +72,7 @@ pub enum Mutation {
 
 impl Mutation {
     /// Every mutation.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 32] = [
         Self::ClaimWithoutCompare,
         Self::CancelNotCheckedAtClaim,
         Self::DeliveryCountAsAttempt,
@@ -69,6 +91,17 @@ impl Mutation {
         Self::ToolOutlivesLease,
         Self::ReplyBeforeCommit,
         Self::CommitNotDurable,
+        Self::WindowIgnored,
+        Self::UnreadStreamIsEmpty,
+        Self::RoomGivenTwice,
+        Self::JobsForGoneWorkers,
+        Self::ConsumerKeepsWorkers,
+        Self::ForeignJobsClaimed,
+        Self::RetriesWithoutTokens,
+        Self::LostJobIsLeft,
+        Self::RequeuedWithoutBacklog,
+        Self::FedAndNotChecked,
+        Self::FeederOff,
         Self::InboxOutsideTransaction,
         Self::TaskWithoutLock,
         Self::TaskStartsOutOfTurn,
@@ -81,6 +114,11 @@ impl Mutation {
             Self::RetriesWithoutCap => Some(Engine::RetriesWithoutCap),
             Self::UnsafeRetriedOnLost => Some(Engine::UnsafeRetriedOnLost),
             Self::NoGraceAfterOutage => Some(Engine::NoGraceAfterOutage),
+            Self::WindowIgnored => Some(Engine::WindowIgnored),
+            Self::UnreadStreamIsEmpty => Some(Engine::UnreadStreamIsEmpty),
+            Self::JobsForGoneWorkers => Some(Engine::JobsForGoneWorkers),
+            Self::RetriesWithoutTokens => Some(Engine::RetriesWithoutTokens),
+            Self::LostJobIsLeft => Some(Engine::LostJobIsLeft),
             _ => None,
         }
     }

@@ -36,6 +36,21 @@ impl Setup {
         1 + u32::from((self.seed >> (16 + 3 * u32::from(call))) as u8 % 4)
     }
 
+    /// The tool of a bare call, as a position.
+    pub(crate) fn tool(&self, call: u8) -> u8 {
+        (self.seed >> (44 + u32::from(call))) as u8 % 2
+    }
+
+    /// How many jobs of one tool a dispatcher lets wait for a consumer.
+    pub(crate) const fn window(&self) -> u64 {
+        1 + (self.seed >> 50 & 1)
+    }
+
+    /// The retry tokens of each tool at the start: few, as in an outage.
+    pub(crate) fn tokens(&self) -> f64 {
+        f64::from((self.seed >> 51) as u8 % 4) / 2.0
+    }
+
     /// Whether a call has a total deadline that histories reach: a quarter of them have.
     pub(crate) fn is_urgent(&self, call: u8) -> bool {
         ((self.seed >> (32 + 2 * u32::from(call))) as u8).is_multiple_of(4)
@@ -65,6 +80,8 @@ pub enum MoveKind {
     CancelTask,
     /// A dispatcher sweeps what is due.
     Sweep,
+    /// A dispatcher looks at workers and the stream, and publishes jobs of calls that wait.
+    Feed,
     /// A dispatcher checks that the streams still exist.
     CheckStreams,
     /// A control message is lost.
@@ -100,13 +117,14 @@ pub enum MoveKind {
 }
 
 /// How often each kind of move is made, in a bad network and in a calm one.
-const WEIGHTS: [(MoveKind, u8, u8); 22] = [
+const WEIGHTS: [(MoveKind, u8, u8); 23] = [
     (MoveKind::Event, 120, 120),
     (MoveKind::Tick, 20, 24),
     (MoveKind::Submit, 10, 10),
     (MoveKind::CancelCall, 3, 2),
     (MoveKind::CancelTask, 1, 1),
     (MoveKind::Sweep, 16, 16),
+    (MoveKind::Feed, 16, 16),
     (MoveKind::CheckStreams, 4, 4),
     (MoveKind::LoseControlMessage, 5, 0),
     (MoveKind::DuplicateControlMessage, 6, 0),
@@ -192,9 +210,9 @@ impl Plan {
     pub(crate) fn fill(&mut self, seed: u64, size: u32) {
         let mut random = Random::new(seed);
         let mut up_to = |most: u32| random.below(most) as u8;
-        let (calls, workers, dispatchers) = (1 + up_to(3), 1 + up_to(3), 1 + up_to(2));
+        let (calls, workers, dispatchers) = (1 + up_to(3), 1 + up_to(3), 1 + up_to(3));
         // A task takes as long to play as many calls.
-        let tasks = if random.percent(12) { 1 + random.below(2) as u8 } else { 0 };
+        let tasks = if random.percent(9) { 1 + random.below(2) as u8 } else { 0 };
         let calm = random.percent(35);
         self.setup = Setup { calls, tasks, workers, dispatchers, calm, seed: random.next() };
         let table = if calm { &CALM } else { &BAD };

@@ -75,9 +75,11 @@ impl Ledger {
         (&*self.file).write_all(line.as_bytes()).unwrap();
     }
 
-    /// All lines so far.
+    /// All lines so far. A reader may see the beginning of a line that is being written.
     pub fn entries(&self) -> Vec<Entry> {
-        std::fs::read_to_string(&self.path).unwrap().lines().map(parse).collect()
+        let text = std::fs::read_to_string(&self.path).unwrap();
+        let complete = text.rsplit_once('\n').map_or("", |(lines, _)| lines);
+        complete.lines().map(parse).collect()
     }
 
     /// How many lines of a kind a call has so far.

@@ -34,7 +34,7 @@ pub use checker::{
 pub use fault_proxy::{FaultProxy, Side};
 pub use home::unique_path;
 pub use ledger::{Entry, Ledger, ToolEvent};
-pub use observer::{Observer, Running};
+pub use observer::{Observer, Pause, Progress, Running};
 pub use paused::Paused;
 pub use process::Process;
 pub use raw_nats::RawNats;

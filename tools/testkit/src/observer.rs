@@ -1,5 +1,7 @@
 //! Reads the tables while roles change them. It does not go through the proxies, and survives an outage.
 
+mod serving;
+
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -8,6 +10,8 @@ use sqlx::{AssertSqlSafe, PgConnection, PgPool, postgres::PgPoolOptions};
 use uuid::Uuid;
 
 use crate::Evidence;
+
+pub use serving::{Pause, Progress};
 
 /// A database that does not answer within this time counts as down.
 const ANSWER: Duration = Duration::from_secs(2);
@@ -41,6 +45,14 @@ impl Observer {
         let live = "SELECT (SELECT count(*) FROM calls WHERE wake_at IS NOT NULL)
                          + (SELECT count(*) FROM tasks WHERE state IN ('waiting', 'running'))";
         let live: i64 = self.ask(async |db| sqlx::query_scalar(live).fetch_one(db).await).await?;
+        u64::try_from(live).ok()
+    }
+
+    /// The same, without the calls of some tools.
+    pub async fn live_besides(&self, tools: &[&str]) -> Option<u64> {
+        let live = "SELECT (SELECT count(*) FROM calls WHERE wake_at IS NOT NULL AND tool <> ALL($1))
+                         + (SELECT count(*) FROM tasks WHERE state IN ('waiting', 'running'))";
+        let live: i64 = self.ask(async |db| sqlx::query_scalar(live).bind(tools).fetch_one(db).await).await?;
         u64::try_from(live).ok()
     }
 

@@ -22,7 +22,7 @@ impl RawNats {
     pub async fn connect(url: &str) -> Self {
         let (login, address) = url.strip_prefix("nats://").unwrap().rsplit_once('@').unwrap();
         let (user, password) = login.split_once(':').unwrap();
-        let options = json!({"user": user, "pass": password, "verbose": false, "pedantic": false, "headers": false});
+        let options = json!({"user": user, "pass": password, "verbose": false, "pedantic": false, "headers": true});
         let mut connection = Self(BufReader::new(TcpStream::connect(address).await.unwrap()));
         connection.send(format!("CONNECT {options}\r\nSUB {INBOX} 1\r\n").as_bytes()).await;
         connection.flush().await;
@@ -35,17 +35,28 @@ impl RawNats {
         self.flush().await;
     }
 
+    /// The same with a header of any bytes.
+    pub async fn publish_with(&mut self, subject: &str, header: (&str, &str), payload: &[u8]) {
+        let (name, value) = header;
+        let headers = format!("NATS/1.0\r\n{name}: {value}\r\n\r\n");
+        let sizes = format!("HPUB {subject} {} {}\r\n", headers.len(), headers.len() + payload.len());
+        self.send(&[sizes.as_bytes(), headers.as_bytes(), payload, b"\r\n"].concat()).await;
+        self.flush().await;
+    }
+
     /// Sends a request of any bytes, and returns the bytes of the answer.
     pub async fn request(&mut self, subject: &str, payload: &[u8]) -> Vec<u8> {
         let head = format!("PUB {subject} {INBOX} {}\r\n", payload.len());
         self.send(&[head.as_bytes(), payload, b"\r\n"].concat()).await;
         loop {
             let line = self.line().await;
-            if let Some(head) = line.strip_prefix("MSG ") {
-                let size = head.rsplit(' ').next().unwrap().parse().unwrap();
-                let mut body = vec![0; size];
+            if line.starts_with("MSG ") || line.starts_with("HMSG ") {
+                let mut sizes = line.rsplit(' ').map(str::parse::<usize>);
+                let mut body = vec![0; sizes.next().unwrap().unwrap()];
                 self.0.read_exact(&mut body).await.unwrap();
-                return body;
+                // A reply with headers has their size before its own.
+                let headers = if line.starts_with("HMSG ") { sizes.next().unwrap().unwrap() } else { 0 };
+                return body.split_off(headers);
             }
         }
     }

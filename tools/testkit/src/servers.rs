@@ -12,7 +12,7 @@ use crate::home;
 static SHARED: OnceCell<Postgres> = OnceCell::const_new();
 
 /// A nats-server of the test's own, and a Postgres: shared with the other tests of the process, or its own too.
-/// Dropping this kills the servers that are not shared.
+/// Dropping this kills the servers that are not shared and removes their files.
 #[derive(Debug)]
 pub struct Servers {
     database: String,
@@ -161,8 +161,23 @@ impl Servers {
     }
 }
 
+/// What a server that is just being killed still writes is removed when the test process has ended.
+impl Drop for Servers {
+    fn drop(&mut self) {
+        drop(self.nats.take());
+        let own = self.own.take().map(|own| own.config.folder);
+        for folder in own.iter().chain([&self.nats_config.folder]) {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
+}
+
 fn tuned(folder: PathBuf) -> PostgresConfig {
-    PostgresConfig::new(folder).setting("shared_buffers", "32MB").setting("max_connections", "300")
+    PostgresConfig::new(folder)
+        .setting("shared_buffers", "32MB")
+        .setting("max_connections", "300")
+        .setting("min_wal_size", "32MB")
+        .setting("max_wal_size", "256MB")
 }
 
 fn unique(what: &str) -> String {

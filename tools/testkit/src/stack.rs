@@ -86,7 +86,7 @@ impl Stack {
     /// instead of 30 s. After a crash of NATS, acknowledged messages may stay on a stream for that time.
     pub async fn redeliver_after(&self, wait: Duration) {
         self.queue.ensure_streams().await.unwrap();
-        self.queue.ensure_pool("default").await.unwrap();
+        self.queue.ensure_jobs("default").await.unwrap();
         let mut nats = self.raw_nats().await;
         for consumer in ["JOBS.default", "RESULTS.dispatchers", "INTAKE.dispatchers"] {
             let (stream, _) = consumer.split_once('.').unwrap();
@@ -237,7 +237,7 @@ impl Stack {
     }
 
     /// Waits until a call has ended; its state then.
-    async fn wait_for_end(&self, call: CallId) {
+    pub async fn wait_for_end(&self, call: CallId) {
         until(&format!("call {call} has ended"), async || {
             let ended = sqlx::query_scalar("SELECT wake_at IS NULL FROM calls WHERE id = $1").bind(call.0);
             ended.fetch_one(&self.db).await.unwrap_or(false).then_some(())

@@ -1,48 +1,55 @@
 //! What has to be done once a transition of a call is on record.
 
-use redial_proto::{CallView, Job, JobRef};
-use redial_records::{CallFacts, Change, Effect, EndedAttempt, NewCall, OutgoingJob, Transition};
+use redial_proto::{CallView, ErrorClass, Job, JobRef};
+use redial_records::{Backlog, CallFacts, Change, Effect, EndedAttempt, NewCall, OutgoingJob, Transition};
 use serde_json::value::RawValue;
 
 /// The effects of a committed transition, in the order in which they are to be carried out.
 pub fn effects(transition: &Transition, facts: &CallFacts) -> Vec<Effect> {
     match &transition.change {
-        Change::Publish { .. } => vec![Effect::PublishJob(next_job(facts))],
-        Change::Postpone { .. } => Vec::new(),
-        Change::RequestCancel => {
-            let attempt = JobRef { call: facts.call, attempt: facts.attempt };
-            facts.worker.iter().map(|worker| Effect::StopWorker { worker: worker.clone(), attempt }).collect()
+        Change::Wait { backlog, .. } => {
+            let came_back = *backlog == Backlog::Job;
+            vec![Effect::WakeFeeder { tool: facts.tool.clone(), backlog: *backlog, came_back }]
         }
-        Change::Retry { .. } => facts.task.map(Effect::WakeTask).into_iter().chain([Effect::WakeSweeper]).collect(),
-        Change::End { .. } => {
+        Change::Postpone { .. } | Change::Extend { .. } => Vec::new(),
+        Change::RequestCancel => stop_worker(facts).into_iter().collect(),
+        Change::Retry { attempt, .. } => {
+            let stopped = overdue(attempt).then(|| stop_worker(facts)).flatten();
+            facts.task.map(Effect::WakeTask).into_iter().chain([Effect::WakeSweeper]).chain(stopped).collect()
+        }
+        Change::End { attempt, .. } => {
+            let stopped = attempt.as_ref().is_some_and(overdue).then(|| stop_worker(facts)).flatten();
             let notice = facts.notify.then(|| Effect::NotifySubmitter(Box::new(ended_view(transition, facts))));
-            facts.task.map(Effect::WakeTask).into_iter().chain(notice).collect()
+            facts.task.map(Effect::WakeTask).into_iter().chain(notice).chain(stopped).collect()
         }
     }
 }
 
-/// The effects of writing a new call. A refused one never runs.
+/// A dispatcher ended the attempt, because its worker did not: the worker may still run it.
+fn overdue(attempt: &EndedAttempt) -> bool {
+    attempt.duration_ms.is_none() && matches!(&attempt.result, Err(failure) if failure.class == ErrorClass::Timeout)
+}
+
+fn stop_worker(facts: &CallFacts) -> Option<Effect> {
+    let attempt = JobRef { call: facts.call, attempt: facts.attempt };
+    facts.worker.clone().map(|worker| Effect::StopWorker { worker, attempt })
+}
+
+/// The effects of writing a new call: its job is published if a consumer was chosen for it. A refused one never runs.
 pub fn submitted(call: &NewCall) -> Vec<Effect> {
     if call.refusal.is_some() {
         return Vec::new();
     }
+    let Some(consumer) = call.consumer.clone() else {
+        return vec![Effect::WakeFeeder { tool: call.tool.clone(), backlog: Backlog::Job, came_back: false }];
+    };
     let bytes = u32::try_from(call.arguments.len()).unwrap_or(u32::MAX);
     vec![Effect::PublishJob(OutgoingJob {
         job: Job { call: call.id, attempt: 1, tool: call.tool.clone(), bytes },
-        pool: call.pool.clone(),
+        consumer,
         publish_no: 1,
         traceparent: call.traceparent.clone(),
     })]
-}
-
-fn next_job(facts: &CallFacts) -> OutgoingJob {
-    let tool = facts.tool.clone();
-    OutgoingJob {
-        job: Job { call: facts.call, attempt: facts.attempt + 1, tool, bytes: facts.bytes },
-        pool: facts.pool.clone(),
-        publish_no: facts.publish_no,
-        traceparent: facts.traceparent.clone(),
-    }
 }
 
 fn ended_view(transition: &Transition, facts: &CallFacts) -> CallView {
@@ -58,6 +65,7 @@ fn ended_view(transition: &Transition, facts: &CallFacts) -> CallView {
         attempts: facts.attempt,
         submitted_at: facts.submitted_at,
         next_attempt_at: None,
+        waits: None,
         finished_at: Some(facts.at),
         output: output.and_then(|output| RawValue::from_string(output.clone()).ok()),
         class: failure.map(|failure| failure.class),

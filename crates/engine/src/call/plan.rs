@@ -1,15 +1,22 @@
 //! The state machine of a call.
 
 use redial_proto::{CallState, ErrorClass, Failure, JobRef, RetryPolicy, ToolEffect, WorkerId, limits};
-use redial_records::{CallRecord, Change, EndedAttempt, Guard, Time, Transition};
+use redial_records::{Backlog, CallRecord, Change, EndedAttempt, Guard, Time, Transition};
 
 use crate::{
     Route,
     mutation::{self, Mutation},
-    publish::{self, Unclaimed},
-    retry, route,
+    publish, retry, route,
     span::ms,
 };
+
+/// An attempt that its worker has not ended within its timeout and this long after, in ms, is ended by the dispatchers:
+/// longer than a worker takes to notice it by itself, and to report it.
+pub const TIMEOUT_MARGIN_MS: u64 = 30_000;
+
+/// A call that only waits because retries are held back after an outage gets so much more time, in ms, as often as it
+/// needs it; and so much time at least once it is published.
+pub const EXTENSION_MS: u64 = 60_000;
 
 /// What can happen to a call, besides claims and heartbeats: see [`super::grants`].
 #[derive(Clone, Debug, PartialEq)]
@@ -32,26 +39,41 @@ pub enum CallEvent<'a> {
     Released,
     /// It is due: for a retry, because a lease may have ended, because its job may be lost, or for its deadline.
     Due {
-        /// Whether the tool's retry budget has a token for this call.
-        retry_allowed: bool,
         /// No lease counts as expired before this: after an outage workers need time to renew.
         grace_until: Time,
-        /// Whether its job may be published again.
-        republish: Republish,
+        /// What is known of its job, if it is ready.
+        job: JobState,
+        /// Why it waits, if it is in the backlog.
+        waiting: Waiting,
     },
     /// The user wants it stopped.
     Cancel,
 }
 
-/// Whether the job of an unclaimed call may be published again.
+/// What is known of the job of a call that is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Republish {
-    /// At once: no job of its pool waits for a worker.
-    Now,
-    /// Only after a long time: jobs of its pool wait for workers, and its own job is likely one of them.
-    IfOverdue,
-    /// Not now: enough jobs were published again.
-    Later,
+pub enum JobState {
+    /// Jobs of its consumer wait for a worker, and its own is likely one of them.
+    Queued,
+    /// Its consumer has no live workers, no job waits there, or later ones were claimed: its own is lost.
+    Lost,
+}
+
+/// Why a call waits in the backlog.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    /// Others of its tool are before it.
+    InBacklog,
+    /// No live worker has its tool.
+    ForWorker {
+        /// When one was last seen, if that is known.
+        last_seen: Option<Time>,
+    },
+    /// Retries of its tool are held back.
+    ForRetries {
+        /// When the tool's outage ended; `None` if it did not end.
+        recovering_since: Option<Time>,
+    },
 }
 
 /// What an event does to a call; `None` if nothing. `policy` is the retry policy of its tool; `random` is in `[0, 1)`
@@ -75,18 +97,18 @@ pub fn plan(
         }
         (CallState::Running, CallEvent::Released) => planner.after_release(),
         (CallState::Running, CallEvent::Cancel) => Change::RequestCancel,
-        (CallState::Running, CallEvent::Due { grace_until, .. }) => planner.after_lease(*grace_until),
+        (CallState::Running, CallEvent::Due { grace_until, .. }) => planner.running(*grace_until),
         (CallState::Ready | CallState::RetryWait, CallEvent::Cancel) => {
             ended(CallState::Cancelled, ErrorClass::Cancelled, "cancelled before an attempt started")
         }
-        (CallState::Ready | CallState::RetryWait, CallEvent::Due { .. }) if now >= call.deadline_at => {
-            planner.deadline_passed()
+        (CallState::Ready | CallState::RetryWait, CallEvent::Due { waiting, .. }) if now >= call.deadline_at => {
+            planner.deadline_passed(*waiting)
         }
-        (CallState::Ready, CallEvent::Due { republish, .. }) => planner.unclaimed(*republish),
-        (CallState::RetryWait, CallEvent::Due { retry_allowed: true, .. }) => planner.publish(call.attempt),
-        (CallState::RetryWait, CallEvent::Due { retry_allowed: false, .. }) => {
-            Change::Postpone { wake_at: retry::postponed(&planner.policy, call.attempt, now, random) }
+        (CallState::Ready, CallEvent::Due { .. }) if call.backlog.is_some() => {
+            Change::Postpone { wake_at: call.deadline_at }
         }
+        (CallState::Ready, CallEvent::Due { job, .. }) => planner.unclaimed(*job),
+        (CallState::RetryWait, CallEvent::Due { .. }) => planner.wait(call.attempt, Backlog::Retry),
         _ => return None,
     };
     Some(Transition { call: call.id, guard: guard(call), change })
@@ -192,42 +214,56 @@ impl Planner<'_> {
             let stopped = Failure::new(ErrorClass::Cancelled, "released by its worker").without_effect();
             return self.after_failure(None, stopped);
         }
-        self.publish(self.call.attempt.saturating_sub(1))
+        self.wait(self.call.attempt.saturating_sub(1), Backlog::Job)
     }
 
-    fn after_lease(&self, grace_until: Time) -> Change {
-        let wake_at = self.call.lease_until.map_or(grace_until, |lease| lease.max(grace_until));
-        if self.now < wake_at {
-            return Change::Postpone { wake_at };
+    /// A lease that is renewed does not keep an attempt alive that should have ended long ago.
+    fn running(&self, grace_until: Time) -> Change {
+        let limit = self.call.started_at.map(|at| at + ms(self.call.timeout_ms.saturating_add(TIMEOUT_MARGIN_MS)));
+        let limit = limit.map(|limit| limit.max(grace_until));
+        if limit.is_some_and(|limit| limit <= self.now) {
+            let message = format!("it did not end within {} ms, and its worker did not stop it", self.call.timeout_ms);
+            return self.after_failure(None, Failure::new(ErrorClass::Timeout, message));
+        }
+        let lease_ends = self.call.lease_until.map_or(grace_until, |lease| lease.max(grace_until));
+        if self.now < lease_ends {
+            return Change::Postpone { wake_at: limit.map_or(lease_ends, |limit| limit.min(lease_ends)) };
         }
         self.after_failure(None, Failure::new(ErrorClass::Lost, "the worker was lost: its lease expired"))
     }
 
-    fn deadline_passed(&self) -> Change {
-        let message = match self.call.attempt {
-            0 => "no worker started it before the call's total deadline".to_owned(),
-            n => format!("the call's total deadline passed after {n} attempts"),
+    fn deadline_passed(&self, waiting: Waiting) -> Change {
+        let (waits, attempts) = (self.call.backlog.is_some(), self.call.attempt);
+        let message = match waiting {
+            Waiting::ForRetries { recovering_since: Some(since) }
+                if self.call.backlog == Some(Backlog::Retry) && since <= self.call.deadline_at =>
+            {
+                return Change::Extend { deadline_at: self.now + ms(EXTENSION_MS) };
+            }
+            Waiting::ForWorker { last_seen } if waits => no_worker(&self.call.tool, last_seen),
+            _ if attempts == 0 => "no worker started it before the call's total deadline".to_owned(),
+            _ => format!("the call's total deadline passed after {attempts} attempts"),
         };
         ended(CallState::Failed, ErrorClass::BudgetExhausted, message)
     }
 
-    fn unclaimed(&self, republish: Republish) -> Change {
-        let published = self.call.publish_no.saturating_sub(self.call.attempt);
-        let queued = match republish {
-            Republish::Later => return Change::Postpone { wake_at: self.check_at(self.now + ms(publish::PAUSE_MS)) },
-            Republish::IfOverdue => true,
-            Republish::Now => false,
+    fn unclaimed(&self, job: JobState) -> Change {
+        let queued = match (job, self.call.published_at) {
+            (JobState::Queued, Some(published_at)) => publish::still_queued(published_at, self.now),
+            _ => None,
         };
-        match publish::unclaimed(published, self.call.published_at, queued, self.now) {
-            Unclaimed::Publish { check_at } => {
-                Change::Publish { attempt: self.call.attempt, check_at: self.check_at(check_at) }
+        match queued {
+            None if mutation::is(Mutation::LostJobIsLeft) => {
+                Change::Postpone { wake_at: self.check_at(self.now + ms(publish::MAX_CHECK_MS)) }
             }
-            Unclaimed::Wait { check_at } => Change::Postpone { wake_at: self.check_at(check_at) },
+            Some(check_at) => Change::Postpone { wake_at: self.check_at(check_at) },
+            None => self.wait(self.call.attempt, Backlog::Job),
         }
     }
 
-    fn publish(&self, attempt: u32) -> Change {
-        Change::Publish { attempt, check_at: self.check_at(self.now + ms(publish::FIRST_CHECK_MS)) }
+    /// A call that waits need not be looked at before its deadline.
+    fn wait(&self, attempt: u32, backlog: Backlog) -> Change {
+        Change::Wait { attempt, backlog, check_at: self.call.deadline_at }
     }
 
     /// When to look at a call that is ready: not later than its deadline.
@@ -244,6 +280,11 @@ fn success(duration_ms: u64, output: String) -> Change {
 /// The end of a call that ends without an attempt.
 fn ended(state: CallState, class: ErrorClass, message: impl Into<String>) -> Change {
     Change::End { state, failure: Some(failure_of(state, class, message)), attempt: None }
+}
+
+fn no_worker(tool: &str, last_seen: Option<Time>) -> String {
+    let seen = last_seen.map(|at| format!("; one was last seen at {}", at.format("%Y-%m-%dT%H:%M:%SZ")));
+    format!("no live worker had the tool {tool:?} before the call's total deadline{}", seen.unwrap_or_default())
 }
 
 /// On record, the failure of a call says by `effect_possible` whether it is unknown what the tool did.

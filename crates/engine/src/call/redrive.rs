@@ -36,6 +36,7 @@ pub fn redriven(call: &CallRecord, content: CallContent, policy: &RetryPolicy, i
         repairs: Vec::new(),
         refusal: None,
         task: None,
+        consumer: None,
         redrive_of: Some(Redrive { call: call.id, origin: call.origin.unwrap_or(call.id) }),
     }
 }

@@ -9,7 +9,7 @@ use super::{
     step::{StepBuilder, WantedCall, failed},
     turn_call::{Arguments, Status, TurnCall},
 };
-use crate::{Route, feedback, route};
+use crate::{Route, feedback, route, view::READ_RESULT};
 
 /// Bytes of a call's arguments that are remembered while it runs.
 const MAX_WRITTEN: usize = 4096;
@@ -35,6 +35,7 @@ impl StepBuilder<'_> {
             // Replaced before the event is over: by what the verdict leads to.
             status: Status::Failed,
         };
+        self.task.carried.has_read_on |= call.tool == READ_RESULT;
         match proposed.verdict {
             Verdict::Answered { output, .. } => {
                 let n = calling.push(call);

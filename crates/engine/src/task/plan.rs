@@ -1,8 +1,8 @@
 //! What becomes of a task, from what is on record of it.
 //!
 //! A plan needs the task's summary and its inbox, both small. Only two things need something of the conversation: the
-//! request for a model turn needs all of it, and the built-in tool that reads on in a result needs that one result. A
-//! plan that comes to such a point pauses and says what it needs.
+//! request for a model turn needs as much of its end as a view can show, and the built-in tool that reads on in a result
+//! needs that one result. A plan that comes to such a point pauses and says what it needs.
 
 mod needs;
 mod request;
@@ -97,13 +97,13 @@ impl Paused {
     /// Continues with what was read.
     pub fn resume(self, known: Known, context: &mut PlanContext<'_>) -> Planning {
         match (self.plan, self.needs, known) {
-            (Plan::Unreadable { record, why }, _, Known::Conversation(messages)) => {
-                let transition = unreadable::give_up(&record, &messages, &why);
+            (Plan::Unreadable { record, why }, _, Known::Conversation(read)) => {
+                let transition = unreadable::give_up(&record, &read, &why);
                 let bugs = vec![format!("the task cannot be read and is ended: {why}")];
                 Planning::Done(Box::new(Planned { transition, bugs }))
             }
-            (Plan::Readable(mut planner), _, Known::Conversation(messages)) => {
-                planner.run.conversation.complete(messages);
+            (Plan::Readable(mut planner), _, Known::Conversation(read)) => {
+                planner.run.conversation.add_read(read);
                 Plan::Readable(planner).advance(context)
             }
             (Plan::Readable(mut planner), Needs::Results(calls), Known::Results(found)) => {
@@ -128,7 +128,9 @@ impl Plan {
                 Ok(()) => Planning::Done(Box::new(planner.done())),
                 Err(needs) => Planning::Paused(Box::new(Paused { plan: Self::Readable(planner), needs })),
             },
-            plan @ Self::Unreadable { .. } => Planning::Paused(Box::new(Paused { plan, needs: Needs::Conversation })),
+            plan @ Self::Unreadable { .. } => {
+                Planning::Paused(Box::new(Paused { plan, needs: Needs::Conversation(unreadable::reach()) }))
+            }
         }
     }
 }

@@ -59,15 +59,13 @@ pub fn replay(recorded: &Recorded<'_>) -> Vec<Difference> {
         _ => None,
     });
     let before = recorded.messages.iter().take_while(|message| first_seq.is_some_and(|first| message.seq < first));
-    let mut conversation = Conversation::default();
-    conversation.complete(before.cloned().collect());
     let mut run = TaskRun {
         id: recorded.task,
         agent: recorded.spec.clone(),
         language: recorded.language,
         input: recorded.input.to_owned(),
         task: Task::default(),
-        conversation,
+        conversation: Conversation::whole(before.cloned().collect()),
     };
     let written: HashMap<u32, &Message> = recorded
         .messages

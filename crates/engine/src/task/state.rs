@@ -134,6 +134,9 @@ pub(super) struct Carried {
     /// Calls that models do not see any more.
     pub(super) pruned: BTreeSet<String>,
     pub(super) memory: Memory,
+    /// A model has called the built-in tool that reads on in a result.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) has_read_on: bool,
 }
 
 impl Task {
@@ -169,6 +172,11 @@ impl Task {
     /// Calls that models do not see any more, by their ids in the conversation.
     pub const fn pruned(&self) -> &BTreeSet<String> {
         &self.carried.pruned
+    }
+
+    /// A model of the conversation has called the built-in tool that reads on in a result: it must stay offered.
+    pub const fn has_read_on(&self) -> bool {
+        self.carried.has_read_on
     }
 
     /// What the conversation's next task has to know: goes into [`super::Event::Started`].

@@ -24,11 +24,39 @@ pub(super) struct Form {
     pub(super) language: Language,
 }
 
+/// A text of which the middle may be missing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Text<'a> {
+    /// The beginning, or all of it.
+    pub(super) head: &'a str,
+    /// The end, if the beginning is not all.
+    pub(super) tail: &'a str,
+    /// Length of all of it.
+    pub(super) bytes: usize,
+}
+
+impl<'a> Text<'a> {
+    pub(super) const fn whole(text: &'a str) -> Self {
+        Self { head: text, tail: "", bytes: text.len() }
+    }
+
+    /// So many bytes of the beginning at most, in whole characters.
+    fn first(self, most: usize) -> &'a str {
+        &self.head[..self.head.floor_char_boundary(most)]
+    }
+
+    /// So many bytes of the end at most, in whole characters.
+    fn last(self, most: usize) -> &'a str {
+        let known = if self.head.len() == self.bytes { self.head } else { self.tail };
+        &known[known.ceil_char_boundary(known.len().saturating_sub(most))..]
+    }
+}
+
 /// A tool result within its limit: as it is, or with a note that says how to read the rest.
-pub(super) fn result(text: &str, call_id: &str, form: Form) -> Option<String> {
+pub(super) fn result(text: Text<'_>, call_id: &str, form: Form) -> Option<String> {
     shorten(text, form, |missing, offset| {
         let arguments = json!({"call_id": call_id, "offset": offset});
-        let total = text.len();
+        let total = text.bytes;
         match form.language {
             Language::En => format!(
                 "\n[… {missing} of {total} bytes left out; to read on, call {READ_RESULT} with {arguments} …]\n"
@@ -41,7 +69,7 @@ pub(super) fn result(text: &str, call_id: &str, form: Form) -> Option<String> {
 }
 
 /// Any other text within its limit.
-pub(super) fn text(text: &str, form: Form) -> Option<String> {
+pub(super) fn text(text: Text<'_>, form: Form) -> Option<String> {
     shorten(text, form, |missing, _| match form.language {
         Language::En => format!("\n[… {missing} bytes left out …]\n"),
         Language::Zh => format!("\n[…… 此处省略 {missing} 字节 ……]\n"),
@@ -55,17 +83,17 @@ pub(super) fn arguments(call: &MessageCall, most: usize) -> Option<String> {
 }
 
 /// None if the text fits. `note` gets the bytes that are missing and the offset of the first of them.
-fn shorten(text: &str, form: Form, note: impl Fn(usize, usize) -> String) -> Option<String> {
-    if text.len() <= form.most {
+fn shorten(text: Text<'_>, form: Form, note: impl Fn(usize, usize) -> String) -> Option<String> {
+    if text.bytes <= form.most {
         return None;
     }
     // No number in the note is larger than this.
-    let room = form.most.saturating_sub(note(text.len(), text.len()).len());
+    let room = form.most.saturating_sub(note(text.bytes, text.bytes).len());
     let (head, tail) = if form.tail { (room - room / 3, room / 3) } else { (room, 0) };
-    let (head, tail) = (text.floor_char_boundary(head), text.ceil_char_boundary(text.len() - tail));
-    let note = note(tail - head, head);
+    let (head, tail) = (text.first(head), text.last(tail));
+    let note = note(text.bytes - tail.len() - head.len(), head.len());
     if note.len() > form.most {
-        return Some(text[..text.floor_char_boundary(form.most)].to_owned());
+        return Some(text.first(form.most).to_owned());
     }
-    Some(format!("{}{note}{}", &text[..head], &text[tail..]))
+    Some(format!("{head}{note}{tail}"))
 }

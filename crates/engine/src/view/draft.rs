@@ -2,46 +2,73 @@
 
 use std::collections::BTreeSet;
 
-use redial_proto::{Language, Message, Role, StoredMessage, Trimmed};
+use redial_proto::{Language, Message, Role, Trimmed};
+use redial_records::{Cut, ReadConversation};
 
 use super::{
-    cut::{self, Form},
-    groups::{Groups, collect},
-    limits::Limits,
+    cut::{self, Form, Text},
+    groups::{Groups, Member, collect},
+    limits::{Limits, OLD_RESULT},
+    reach,
     size::Size,
 };
 
-/// Bytes of an old tool result that is cut to its beginning.
-const OLD_RESULT: usize = 400;
 /// No text is cut to less.
 const LEAST: usize = 200;
 
 /// A message of the view.
 struct Entry {
+    seq: u32,
     message: Message,
     /// The whole text, if the message holds less.
-    whole: Option<String>,
+    whole: Option<Whole>,
     size: Size,
 }
 
+/// A text as far as it was read.
+struct Whole {
+    head: String,
+    /// Set if the beginning is not all.
+    rest: Option<Cut>,
+}
+
+impl Whole {
+    fn text(&self) -> Text<'_> {
+        match &self.rest {
+            None => Text::whole(&self.head),
+            Some(rest) => Text { head: &self.head, tail: &rest.tail, bytes: rest.bytes },
+        }
+    }
+}
+
 impl Entry {
-    fn new(message: Message) -> Self {
-        Self { size: Size::of(&message), message, whole: None }
+    fn new(member: Member<'_>) -> Self {
+        let (read, message) = (member.read, member.message);
+        let whole = read.cut.clone().map(|rest| Whole { head: message.content.clone(), rest: Some(rest) });
+        Self { seq: read.stored.seq, size: Size::of(&message), message, whole }
     }
 
-    fn whole(&self) -> &str {
-        self.whole.as_deref().unwrap_or(&self.message.content)
+    /// What is said about the conversation before its first message.
+    fn note(message: Message) -> Self {
+        Self { seq: 0, size: Size::of(&message), message, whole: None }
+    }
+
+    /// Only the beginning of the text was read, because no more of it can be shown.
+    fn is_beginning(&self) -> bool {
+        let rest = self.whole.as_ref().and_then(|whole| whole.rest.as_ref());
+        rest.is_some_and(|rest| rest.tail.is_empty())
     }
 
     /// Cuts the text to so many bytes, always from the whole.
     fn cut(&mut self, form: Form) {
+        let whole = self.whole.as_ref().map_or(Text::whole(&self.message.content), Whole::text);
         let shorter = match (self.message.role, &self.message.call_id) {
-            (Role::Tool, Some(id)) => cut::result(self.whole(), id, form),
-            _ => cut::text(self.whole(), form),
+            (Role::Tool, Some(id)) => cut::result(whole, id, form),
+            _ => cut::text(whole, form),
         };
         let Some(shorter) = shorter else { return };
         let before = std::mem::replace(&mut self.message.content, shorter);
-        self.whole.get_or_insert(before);
+        self.whole.get_or_insert(Whole { head: before, rest: None });
         self.size = Size::of(&self.message);
     }
 }
@@ -68,49 +95,80 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    pub(super) fn new(messages: &[StoredMessage], pruned: &BTreeSet<String>, limits: Limits) -> Self {
-        let Groups { system, groups } = collect(messages, pruned);
+    pub(super) fn new(read: &ReadConversation, pruned: &BTreeSet<String>, limits: Limits) -> Self {
+        let Groups { system, groups } = collect(&read.messages, pruned);
         let system = system.map(Entry::new);
         let groups: Vec<Vec<Entry>> =
             groups.into_iter().map(|group| group.into_iter().map(Entry::new).collect()).collect();
-        let mut size = Size { tokens: 0, bytes: "[".len() };
-        system.iter().chain(groups.iter().flatten()).for_each(|entry| size.add(entry.size));
         let asked = groups.iter().flatten().rev().find(|entry| is_from_user(entry));
         let language = asked.map(|entry| Language::of(&entry.message.content)).unwrap_or_default();
-        Self { system, groups, size, limits, language, left_out: 0 }
+        let mut draft = Self { system, groups, size: Size::default(), limits, language, left_out: 0 };
+        draft.left_out = draft.unread(read.from);
+        draft.leave_out_what_is_out_of_reach(read, pruned);
+        let mut size = Size { tokens: 0, bytes: "[".len() };
+        draft.entries().for_each(|entry| size.add(entry.size));
+        Self { size, ..draft }
     }
 
-    /// Cuts each tool result that is over its own limit.
+    /// Messages that were not read. Sequence numbers have no gaps, and what was read of a group without its first
+    /// message stands in none.
+    fn unread(&self, from: u32) -> usize {
+        let first = self.groups.iter().flatten().map(|entry| entry.seq).find(|seq| *seq >= from);
+        let first = if from > 1 { first.unwrap_or(from) } else { 1 };
+        let known = self.system.iter().chain(self.groups.iter().flatten()).filter(|entry| entry.seq < first).count();
+        (first as usize).saturating_sub(1 + known)
+    }
+
+    fn leave_out_what_is_out_of_reach(&mut self, read: &ReadConversation, pruned: &BTreeSet<String>) {
+        let start = reach::start(&read.messages, pruned);
+        let Some(first) = read.messages.get(start).map(|first| first.stored.seq).filter(|_| start > 0) else { return };
+        let kept = self.always_kept();
+        let (kept, left_out): (Vec<_>, Vec<_>) = std::mem::take(&mut self.groups)
+            .into_iter()
+            .enumerate()
+            .partition(|(n, group)| kept.contains(n) || group.first().is_some_and(|entry| entry.seq >= first));
+        self.left_out += left_out.iter().map(|(_, group)| group.len()).sum::<usize>();
+        self.groups = kept.into_iter().map(|(_, group)| group).collect();
+    }
+
+    /// Cuts each tool result that is over its own limit. Where only the beginning of one was read, all up to its group
+    /// have to be shortened, because the rest of the conversation and this result alone are too much.
     pub(super) fn shape_results(&mut self) {
-        let form = self.form(self.limits.result_bytes as usize);
+        let (form, old) = (self.form(self.limits.result_bytes as usize), self.old_form());
+        let known_old = self.groups.iter().rposition(|group| group.iter().any(Entry::is_beginning));
         for group in 0..self.groups.len() {
-            self.cut_group(group, form, |entry| entry.message.role == Role::Tool);
+            let form = if known_old.is_some_and(|last| group <= last) { old } else { form };
+            self.cut_results(group, form);
         }
     }
 
-    /// Cuts tool results to their beginnings, oldest first, but for those at the end.
+    /// Cuts tool results to their beginnings, oldest first, but for those at the end; all of them before anything may be
+    /// left out.
     pub(super) fn shorten_old_results(&mut self) {
-        let form = Form { tail: false, ..self.form(OLD_RESULT.min(self.limits.result_bytes as usize)) };
+        let form = self.old_form();
         for group in 0..self.groups.len().saturating_sub(1) {
-            if self.fits() {
+            if self.fits() && self.left_out == 0 {
                 return;
             }
-            self.cut_group(group, form, |entry| entry.message.role == Role::Tool);
+            self.cut_results(group, form);
         }
     }
 
     /// Leaves out whole groups, oldest first; the end and what the user said last stay.
     pub(super) fn leave_out_oldest(&mut self) {
-        if self.fits() {
+        if self.fits() && self.left_out == 0 {
             return;
         }
-        let note = Entry::new(Message { by_redial: true, ..Message::text(Role::User, cut::left_out(self.language)) });
-        let last = self.groups.len().saturating_sub(1);
-        let asked = self.groups.iter().rposition(|group| group.iter().any(is_from_user));
-        let mut kept = Vec::with_capacity(self.groups.len());
+        let text = Message::text(Role::User, cut::left_out(self.language));
+        let note = Entry::note(Message { by_redial: true, ..text });
+        if self.left_out > 0 {
+            self.size.add(note.size);
+        }
+        let kept = self.always_kept();
+        let mut groups = Vec::with_capacity(self.groups.len());
         for (n, group) in std::mem::take(&mut self.groups).into_iter().enumerate() {
-            if n == last || Some(n) == asked || self.fits() {
-                kept.push(group);
+            if kept.contains(&n) || self.fits() {
+                groups.push(group);
                 continue;
             }
             if self.left_out == 0 {
@@ -122,9 +180,16 @@ impl Draft {
             }
         }
         if self.left_out > 0 {
-            kept.insert(0, vec![note]);
+            groups.insert(0, vec![note]);
         }
-        self.groups = kept;
+        self.groups = groups;
+    }
+
+    /// The end, and what the user said last.
+    fn always_kept(&self) -> [usize; 2] {
+        let last = self.groups.len().saturating_sub(1);
+        let asked = self.groups.iter().rposition(|group| group.iter().any(is_from_user));
+        [last, asked.unwrap_or(last)]
     }
 
     /// Shortens what is left until it fits, what can best be missed first.
@@ -171,12 +236,17 @@ impl Draft {
         Form { most, tail: true, language: self.language }
     }
 
+    /// How an old result is cut.
+    fn old_form(&self) -> Form {
+        Form { tail: false, ..self.form(OLD_RESULT.min(self.limits.result_bytes) as usize) }
+    }
+
     fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.system.iter().chain(self.groups.iter().flatten())
     }
 
-    fn cut_group(&mut self, group: usize, form: Form, which: impl Fn(&Entry) -> bool) {
-        for entry in self.groups[group].iter_mut().filter(|entry| which(entry)) {
+    fn cut_results(&mut self, group: usize, form: Form) {
+        for entry in self.groups[group].iter_mut().filter(|entry| entry.message.role == Role::Tool) {
             self.size.subtract(entry.size);
             entry.cut(form);
             self.size.add(entry.size);

@@ -1,5 +1,8 @@
 //! How much a model may see.
 
+/// Bytes of an old tool result that is cut to its beginning.
+pub(super) const OLD_RESULT: u32 = 400;
+
 /// Limits of a view.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {

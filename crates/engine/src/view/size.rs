@@ -58,7 +58,7 @@ fn tokens(text: &str) -> usize {
 }
 
 /// Bytes of a value's JSON.
-fn json_length(value: &impl serde::Serialize) -> usize {
+pub(super) fn json_length(value: &impl serde::Serialize) -> usize {
     let mut counter = Counter(0);
     // The counter takes everything, and messages have text keys only: this cannot fail.
     let _ = serde_json::to_writer(&mut counter, value);

@@ -1,8 +1,11 @@
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
+use futures_util::FutureExt as _;
 use redial_queue::{Queue, QueueConfig, QueueError};
 
 use crate::server::{Server, within};
+
+const WAIT: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn connecting_waits_for_the_server() {
@@ -67,11 +70,63 @@ async fn a_lost_connection_is_noticed_and_made_again() {
 }
 
 #[tokio::test]
+async fn a_malformed_header_ends_the_client_and_everything_on_it_fails_at_once() {
+    let server = Server::started().await;
+    let (queue, other) = (server.ready().await, server.connect().await);
+    let (ended, other_ended) = (queue.ended(), other.ended());
+    let mut heard = queue.subscribe("redial.events.x").await.unwrap();
+    // The server answers in order: it knows the subscription then.
+    queue.health().await.unwrap();
+    server.publish_malformed_header("redial.events.x").await;
+    within(5, ended).await;
+    within(5, queue.ended()).await;
+    assert!(!queue.is_connected());
+    assert_eq!(within(1, heard.next()).await, None);
+    let error = within(1, queue.request::<_, u32>("redial.ctl.x", &1, WAIT)).await.unwrap_err();
+    assert!(matches!(error, QueueError::Ended), "{error}");
+    assert!(error.is_outage() && !error.is_retryable());
+    other.health().await.unwrap();
+    assert!(other_ended.now_or_never().is_none(), "each client has an end of its own");
+}
+
+#[tokio::test]
+async fn a_lost_connection_is_not_the_end_of_the_client() {
+    let mut server = Server::started().await;
+    let queue = server.ready().await;
+    let mut ended = pin!(queue.ended());
+    for _ in 0..2 {
+        let mut connections = queue.connections();
+        server.restart().await;
+        tokio::select! {
+            () = &mut ended => panic!("the client ended"),
+            changed = within(20, connections.changed()) => changed.unwrap(),
+        }
+    }
+    within(20, queue.connected(WAIT)).await.unwrap();
+    assert!(ended.now_or_never().is_none());
+}
+
+#[tokio::test]
+async fn a_refused_login_is_not_the_end_of_the_client() {
+    let mut server = Server::started().await;
+    let queue = server.ready().await;
+    let mut ended = pin!(queue.ended());
+    server.kill().await;
+    // The client gives up a connection for which it was refused before it makes the next one.
+    within(20, server.refuse_logins(3)).await;
+    server.start().await;
+    tokio::select! {
+        () = &mut ended => panic!("the client ended"),
+        connected = queue.connected(WAIT) => connected.unwrap(),
+    }
+}
+
+#[tokio::test]
 async fn a_dropped_queue_closes_its_connection() {
     let server = Server::started().await;
     let queue = server.ready().await;
     // Leaves a pull open and deliveries unanswered.
-    queue.publish_jobs(crate::jobs("default", 2)).await;
+    queue.publish_jobs(&crate::jobs("default", 2)).await;
     let mut pull = queue.jobs("default").unwrap();
     let pulled = within(5, pull.pull(1, Duration::from_secs(5))).await.unwrap();
     pull.pull(5, Duration::from_secs(5)).await.unwrap();

@@ -20,8 +20,8 @@ async fn a_missing_consumer_is_noticed_and_so_is_its_return() {
     assert!(matches!(error, QueueError::Missing { .. }), "{error}");
     let again = within(2, pull.pull(1, WAIT)).await.err().unwrap();
     assert!(matches!(again, QueueError::Missing { .. }), "{again}");
-    queue.ensure_pool("default").await.unwrap();
-    queue.publish_jobs(jobs("default", 1)).await;
+    queue.ensure_jobs("default").await.unwrap();
+    queue.publish_jobs(&jobs("default", 1)).await;
     assert_eq!(within(2, pull.pull(1, WAIT)).await.unwrap().len(), 1);
 }
 
@@ -35,7 +35,7 @@ async fn a_pull_survives_a_killed_server() {
     let other = server.connect().await;
     within(20, ensure(&other)).await;
     let published = Instant::now();
-    assert!(other.publish_jobs(jobs("default", 4)).await.iter().all(Result::is_ok));
+    assert!(other.publish_jobs(&jobs("default", 4)).await.iter().all(Result::is_ok));
     assert!(!within(10, pulling).await.unwrap().unwrap().is_empty());
     assert!(published.elapsed() < Duration::from_secs(5), "{:?}", published.elapsed());
 }
@@ -63,7 +63,7 @@ async fn a_consumer_that_is_ahead_of_its_stream_is_created_again() {
         queue.put("redial.results", &number).await.unwrap();
         within(5, results.next(10)).await[0].ack().await;
     }
-    assert!(queue.publish_jobs(jobs("default", 20)).await.iter().all(Result::is_ok));
+    assert!(queue.publish_jobs(&jobs("default", 20)).await.iter().all(Result::is_ok));
     let mut pull = queue.jobs("default").unwrap();
     for delivery in within(5, pull.pull(20, WAIT)).await.unwrap() {
         delivery.ack().await;
@@ -72,7 +72,7 @@ async fn a_consumer_that_is_ahead_of_its_stream_is_created_again() {
         server.lose_messages(stream).await;
     }
     within(20, ensure(&queue)).await;
-    assert!(queue.publish_jobs(jobs("default", 3)).await.iter().all(Result::is_ok));
+    assert!(queue.publish_jobs(&jobs("default", 3)).await.iter().all(Result::is_ok));
     queue.put("redial.results", &7).await.unwrap();
     assert!(!within(10, pull.pull(3, WAIT)).await.unwrap().is_empty());
     assert_eq!(within(10, results.next(10)).await[0].payload, "7");
@@ -82,10 +82,10 @@ async fn a_consumer_that_is_ahead_of_its_stream_is_created_again() {
 async fn jobs_outlive_a_killed_server() {
     let mut server = Server::started().await;
     let queue = server.ready().await;
-    assert!(queue.publish_jobs(jobs("default", 100)).await.iter().all(Result::is_ok));
+    assert!(queue.publish_jobs(&jobs("default", 100)).await.iter().all(Result::is_ok));
     server.restart().await;
     within(20, ensure(&queue)).await;
-    assert_eq!(queue.pool_backlog("default").await.unwrap().pending, 100);
+    assert_eq!(queue.jobs_depth("default").await.unwrap().pending, 100);
 }
 
 #[tokio::test]
@@ -94,7 +94,7 @@ async fn publishing_to_a_stopped_server_times_out() {
     let queue = server.ready().await;
     server.signal(Signal::STOP);
     let started = Instant::now();
-    let results = queue.publish_jobs(jobs("default", 50)).await;
+    let results = queue.publish_jobs(&jobs("default", 50)).await;
     let took = started.elapsed();
     server.signal(Signal::CONT);
     assert!(results.iter().all(|result| matches!(result, Err(QueueError::Timeout { .. }))), "{results:?}");
@@ -112,7 +112,7 @@ async fn publishing_without_a_connection_fails_at_once() {
         }
     })
     .await;
-    let results = within(1, queue.publish_jobs(jobs("default", 5000))).await;
+    let results = within(1, queue.publish_jobs(&jobs("default", 5000))).await;
     assert!(results.iter().all(|result| matches!(result, Err(QueueError::Disconnected))));
     assert!(matches!(within(5, queue.put("redial.results", &1)).await, Err(QueueError::Disconnected)));
 }

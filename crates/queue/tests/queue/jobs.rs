@@ -4,7 +4,7 @@ use redial_proto::Job;
 use redial_queue::{Delivery, OutgoingJob};
 
 use crate::{
-    job, jobs,
+    TRACE, job, jobs,
     server::{Server, within},
 };
 
@@ -19,7 +19,7 @@ async fn every_job_is_pulled_once_and_never_more_than_asked_for() {
     let server = Server::started().await;
     let queue = server.ready().await;
     let sent = jobs("default", 5000);
-    assert!(queue.publish_jobs(sent.clone()).await.iter().all(Result::is_ok));
+    assert!(queue.publish_jobs(&sent).await.iter().all(Result::is_ok));
     let mut pull = queue.jobs("default").unwrap();
     let mut seen = HashSet::new();
     for max in [1, 7, 64, 256].into_iter().cycle() {
@@ -42,13 +42,13 @@ async fn a_delivery_has_its_facts() {
     let server = Server::started().await;
     let queue = server.ready().await;
     let before = chrono::Utc::now();
-    let sent = OutgoingJob { traceparent: Some("00-11-22-01".into()), ..job("default") };
-    queue.publish_jobs(vec![sent.clone()]).await.remove(0).unwrap();
+    let sent = OutgoingJob { traceparent: Some(TRACE.into()), ..job("default") };
+    queue.publish_jobs(std::slice::from_ref(&sent)).await.remove(0).unwrap();
     let after = chrono::Utc::now();
     let pulled = queue.jobs("default").unwrap().pull(10, WAIT).await.unwrap();
     assert_eq!(decode(&pulled[0]), sent.job);
     assert_eq!((pulled[0].delivered, pulled[0].stream_sequence), (1, 1));
-    assert_eq!(pulled[0].traceparent(), Some("00-11-22-01"));
+    assert_eq!(pulled[0].traceparent(), Some(TRACE));
     assert_eq!(pulled[0].subject(), "redial.jobs.default.echo");
     let stored = pulled[0].stored_at;
     assert!(before <= stored && stored <= after, "{before} {stored} {after}");
@@ -60,7 +60,7 @@ async fn a_job_that_arrives_between_two_calls_is_not_lost() {
     let queue = server.ready().await;
     let mut pull = queue.jobs("default").unwrap();
     assert!(pull.pull(3, Duration::from_millis(20)).await.unwrap().is_empty());
-    queue.publish_jobs(jobs("default", 3)).await;
+    queue.publish_jobs(&jobs("default", 3)).await;
     let mut pulled = Vec::new();
     while pulled.len() < 3 {
         pulled.extend(within(5, pull.pull(3 - pulled.len(), WAIT)).await.unwrap());
@@ -74,7 +74,7 @@ async fn a_dropped_pull_loses_nothing() {
     let queue = server.ready().await;
     let publish = async {
         for _ in 0..200 {
-            queue.publish_jobs(vec![job("default")]).await.remove(0).unwrap();
+            queue.publish_jobs(&[job("default")]).await.remove(0).unwrap();
         }
     };
     let pull = async {
@@ -100,9 +100,9 @@ async fn only_a_new_publication_is_stored_again() {
     let first = job("default");
     let second = OutgoingJob { publish_no: 2, ..first.clone() };
     for sent in [&first, &first, &second] {
-        queue.publish_jobs(vec![sent.clone()]).await.remove(0).unwrap();
+        queue.publish_jobs(std::slice::from_ref(sent)).await.remove(0).unwrap();
     }
-    assert_eq!(queue.pool_backlog("default").await.unwrap().pending, 2);
+    assert_eq!(queue.jobs_depth("default").await.unwrap().pending, 2);
 }
 
 #[tokio::test]
@@ -110,7 +110,7 @@ async fn answers_decide_whether_a_job_is_delivered_again() {
     let server = Server::started().await;
     let queue = server.ready().await;
     let sent = jobs("default", 3);
-    queue.publish_jobs(sent.clone()).await;
+    queue.publish_jobs(&sent).await;
     let (mut pull, mut pulled) = (queue.jobs("default").unwrap(), Vec::new());
     while pulled.len() < 3 {
         pulled.extend(pull.pull(3 - pulled.len(), WAIT).await.unwrap());
@@ -135,11 +135,11 @@ async fn ending_a_pull_leaves_nothing_behind() {
     let queue = server.ready().await;
     let mut pull = queue.jobs("default").unwrap();
     assert!(pull.pull(3, Duration::from_millis(1)).await.unwrap().is_empty());
-    queue.publish_jobs(jobs("default", 1)).await;
+    queue.publish_jobs(&jobs("default", 1)).await;
     let late = within(5, pull.end()).await;
     assert_eq!(late.len(), 1);
-    queue.publish_jobs(jobs("default", 1)).await;
-    let backlog = queue.pool_backlog("default").await.unwrap();
+    queue.publish_jobs(&jobs("default", 1)).await;
+    let backlog = queue.jobs_depth("default").await.unwrap();
     assert_eq!((backlog.pending, backlog.unacked), (1, 1));
 }
 
@@ -150,7 +150,7 @@ async fn results_and_intake_arrive_in_order() {
     for number in 0..500 {
         queue.put("redial.results", &number).await.unwrap();
     }
-    queue.put_intake("[1]".into(), Some("00-a-b-01")).await.unwrap();
+    queue.put_intake("[1]".into(), Some(TRACE)).await.unwrap();
     let mut results = queue.results();
     let mut next = 0;
     while next < 500 {
@@ -161,5 +161,5 @@ async fn results_and_intake_arrive_in_order() {
         }
     }
     let intake = within(5, queue.intake().next(10)).await;
-    assert_eq!((&intake[0].payload[..], intake[0].traceparent()), (&b"[1]"[..], Some("00-a-b-01")));
+    assert_eq!((&intake[0].payload[..], intake[0].traceparent()), (&b"[1]"[..], Some(TRACE)));
 }

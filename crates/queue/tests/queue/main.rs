@@ -7,14 +7,18 @@ mod jobs;
 mod requests;
 mod server;
 mod streams;
+mod unreadable;
 
 use redial_proto::{CallId, Job};
 use redial_queue::OutgoingJob;
 
+/// A trace context.
+const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
 /// A job of a new call.
 fn job(pool: &str) -> OutgoingJob {
     let job = Job { call: CallId::generate(), attempt: 1, tool: "echo".into(), bytes: 2 };
-    OutgoingJob { job, pool: pool.into(), publish_no: 1, traceparent: None }
+    OutgoingJob { job, consumer: pool.into(), publish_no: 1, traceparent: None }
 }
 
 fn jobs(pool: &str, count: usize) -> Vec<OutgoingJob> {

@@ -3,7 +3,10 @@ use std::time::Duration;
 use redial_proto::{ApiError, Code};
 use redial_queue::{Queue, QueueError};
 
-use crate::server::{Server, within};
+use crate::{
+    TRACE,
+    server::{Server, within},
+};
 
 const WAIT: Duration = Duration::from_secs(5);
 
@@ -32,8 +35,26 @@ async fn requests_are_answered_by_one_of_the_group() {
     answer(&server.connect().await).await;
     let numbers: u32 = queue.request("redial.ctl.test", &4, WAIT).await.unwrap();
     assert_eq!(numbers, 5);
-    let traced: String = queue.request_traced("redial.ctl.test", &4, WAIT, Some("00-a-b-01")).await.unwrap();
-    assert_eq!(traced, "4 00-a-b-01");
+    let traced: String = queue.request_traced("redial.ctl.test", &4, WAIT, Some(TRACE)).await.unwrap();
+    assert_eq!(traced, format!("4 {TRACE}"));
+}
+
+#[tokio::test]
+async fn a_header_that_is_no_trace_context_is_ignored() {
+    let server = Server::started().await;
+    let queue = server.connect().await;
+    answer(&queue).await;
+    let url = server.config().url;
+    let (login, address) = url.strip_prefix("nats://").unwrap().rsplit_once('@').unwrap();
+    let (user, password) = login.split_once(':').unwrap();
+    let options = async_nats::ConnectOptions::with_user_and_password(user.to_owned(), password.to_owned());
+    let client = options.connect(address).await.unwrap();
+    for header in ["", "00-a-b-01", &format!("{TRACE}\0"), &format!("{TRACE}-{}", "x".repeat(50_000))] {
+        let mut headers = async_nats::HeaderMap::new();
+        headers.insert("traceparent", header);
+        let reply = client.request_with_headers("redial.ctl.test", headers, "4".into()).await.unwrap();
+        assert_eq!(reply.payload, "5", "{header:?}");
+    }
 }
 
 #[tokio::test]

@@ -6,6 +6,10 @@ use redial_queue::{Queue, QueueConfig};
 use redial_servers::{Nats, NatsConfig, Signal};
 use rustix::process::{Pid, kill_process};
 use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
+    net::{TcpListener, TcpStream},
+};
 
 pub(crate) struct Server {
     folder: TempDir,
@@ -73,6 +77,44 @@ impl Server {
         queue
     }
 
+    /// In the place of a killed server, refuses the next logins.
+    pub(crate) async fn refuse_logins(&self, count: usize) {
+        let url: async_nats::ServerAddr = self.url.parse().unwrap();
+        let listener = TcpListener::bind((url.host(), url.port())).await.unwrap();
+        let info = serde_json::json!({
+            "server_id": "x", "version": "2.9.10", "host": url.host(), "port": url.port(), "headers": true,
+            "max_payload": 1_048_576, "proto": 1, "auth_required": true,
+        });
+        for _ in 0..count {
+            let mut stream = BufReader::new(listener.accept().await.unwrap().0);
+            stream.write_all(format!("INFO {info}\r\n").as_bytes()).await.unwrap();
+            stream.read_line(&mut String::new()).await.unwrap();
+            stream.write_all(b"-ERR 'Authorization Violation'\r\n").await.unwrap();
+            // Until the client closes it.
+            while stream.read_line(&mut String::new()).await.is_ok_and(|read| read > 0) {}
+        }
+    }
+
+    /// Publishes a message whose header has a carriage return in a value, which the server accepts and the client library
+    /// does not survive. No library sends it, so it is written here.
+    pub(crate) async fn publish_malformed_header(&self, subject: &str) {
+        self.publish_with_headers(subject, "NATS/1.0\r\ntraceparent: a\rb\r\n\r\n").await;
+    }
+
+    /// Publishes a message with these headers, whatever they are.
+    pub(crate) async fn publish_with_headers(&self, subject: &str, header: &str) {
+        let url: async_nats::ServerAddr = self.url.parse().unwrap();
+        let login = serde_json::json!({
+            "user": url.username(), "pass": url.password(), "headers": true, "verbose": false, "pedantic": false,
+        });
+        let size = header.len();
+        let mut stream = TcpStream::connect((url.host(), url.port())).await.unwrap();
+        let lines = format!("CONNECT {login}\r\nHPUB {subject} {size} {size}\r\n{header}\r\nPING\r\n");
+        stream.write_all(lines.as_bytes()).await.unwrap();
+        let mut answers = BufReader::new(stream).lines();
+        while answers.next_line().await.unwrap().expect("the server keeps the connection") != "PONG" {}
+    }
+
     /// JetStream without Redial's settings, for what an operator could do.
     pub(crate) async fn jetstream(&self) -> async_nats::jetstream::Context {
         let url: async_nats::ServerAddr = self.url.parse().unwrap();
@@ -87,7 +129,7 @@ pub(crate) async fn ensure(queue: &Queue) {
     let mut waits = tokio::time::interval(Duration::from_millis(50));
     loop {
         waits.tick().await;
-        if queue.ensure_streams().await.is_ok() && queue.ensure_pool("default").await.is_ok() {
+        if queue.ensure_streams().await.is_ok() && queue.ensure_jobs("default").await.is_ok() {
             return;
         }
     }

@@ -44,16 +44,37 @@ async fn settings_that_cannot_work_are_named() {
 }
 
 #[tokio::test]
+async fn a_stream_of_an_older_version_drops_what_nobody_takes_and_keeps_its_other_settings() {
+    use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy};
+    let server = Server::started().await;
+    let config = Config {
+        name: "JOBS".into(),
+        subjects: vec!["redial.jobs.>".into()],
+        retention: RetentionPolicy::WorkQueue,
+        discard: DiscardPolicy::New,
+        max_messages: 5_000,
+        description: Some("tuned".into()),
+        ..Default::default()
+    };
+    let jetstream = server.jetstream().await;
+    jetstream.create_stream(config).await.unwrap();
+    server.connect().await.ensure_streams().await.unwrap();
+    let config = jetstream.get_stream("JOBS").await.unwrap().cached_info().config.clone();
+    assert_eq!(config.max_age, redial_proto::subjects::MAX_JOB_AGE);
+    assert_eq!((config.max_messages, config.description.as_deref()), (5_000, Some("tuned")));
+}
+
+#[tokio::test]
 async fn pools_are_disjoint_and_named_in_any_script() {
     let server = Server::started().await;
     let queue = server.ready().await;
-    queue.ensure_pool("模型").await.unwrap();
-    queue.ensure_pool("模型").await.unwrap();
-    assert!(queue.publish_jobs(jobs("模型", 3)).await.iter().all(Result::is_ok));
-    assert_eq!(queue.pool_backlog("模型").await.unwrap().pending, 3);
-    assert_eq!(queue.pool_backlog("default").await.unwrap().pending, 0);
+    queue.ensure_jobs("模型").await.unwrap();
+    queue.ensure_jobs("模型").await.unwrap();
+    assert!(queue.publish_jobs(&jobs("模型", 3)).await.iter().all(Result::is_ok));
+    assert_eq!(queue.jobs_depth("模型").await.unwrap().pending, 3);
+    assert_eq!(queue.jobs_depth("default").await.unwrap().pending, 0);
     let pulled = queue.jobs("模型").unwrap().pull(2, std::time::Duration::from_secs(5)).await.unwrap();
-    let backlog = queue.pool_backlog("模型").await.unwrap();
+    let backlog = queue.jobs_depth("模型").await.unwrap();
     assert_eq!((pulled.len(), backlog.pending, backlog.unacked), (2, 1, 2));
 }
 
@@ -62,10 +83,10 @@ async fn names_that_are_not_a_subject_token_are_refused() {
     let server = Server::started().await;
     let queue = server.ready().await;
     for pool in ["*", "a.b", ">", "", "a b"] {
-        assert!(matches!(queue.ensure_pool(pool).await, Err(QueueError::Name(_))), "{pool:?}");
-        assert!(matches!(queue.publish_jobs(jobs(pool, 1)).await[0], Err(QueueError::Name(_))), "{pool:?}");
+        assert!(matches!(queue.ensure_jobs(pool).await, Err(QueueError::Name(_))), "{pool:?}");
+        assert!(matches!(queue.publish_jobs(&jobs(pool, 1)).await[0], Err(QueueError::Name(_))), "{pool:?}");
     }
-    assert!(matches!(queue.pool_backlog("never-made").await, Err(QueueError::Missing { .. })));
+    assert!(matches!(queue.jobs_depth("never-made").await, Err(QueueError::Missing { .. })));
 }
 
 #[tokio::test]
@@ -82,7 +103,7 @@ async fn a_full_stream_refuses_and_loses_nothing() {
     };
     server.jetstream().await.create_stream(config).await.unwrap();
     within(20, ensure(&queue)).await;
-    let results = queue.publish_jobs(jobs("default", 8)).await;
+    let results = queue.publish_jobs(&jobs("default", 8)).await;
     assert!(results[..5].iter().all(Result::is_ok));
     for refused in &results[5..] {
         assert!(matches!(refused, Err(error @ QueueError::Full { .. }) if error.is_retryable()), "{refused:?}");

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use redial_proto::CallId;
+use redial_proto::{CallId, WaitReason, Waiting};
 use uuid::Uuid;
 
 use super::{AttemptRecord, CallAudit, CallLine, LateRecord, raw};
@@ -36,6 +36,11 @@ pub(super) struct RawRecord {
     pub(super) task: Option<Uuid>,
     pub(super) turn: Option<i32>,
     pub(super) call_index: Option<i32>,
+    pub(super) waits_for: Option<String>,
+    pub(super) waits_since: Option<Time>,
+    pub(super) failing_since: Option<Time>,
+    pub(super) recovering_since: Option<Time>,
+    pub(super) retries_per_second: Option<f64>,
 }
 
 impl Store {
@@ -59,11 +64,18 @@ impl Store {
         let ids: Vec<Uuid> = heads.iter().map(|head| head.call).collect();
         let mut attempts = self.attempts(&ids).await?;
         let mut late = self.late_reports(&ids).await?;
+        // Asked only if a call waits for a worker.
+        let last_seen = if heads.iter().any(|head| head.waits_for.as_deref() == Some(WaitReason::Worker.as_str())) {
+            self.tools_last_seen().await?
+        } else {
+            HashMap::new()
+        };
         heads
             .into_iter()
             .map(|head| {
                 let id = head.call;
-                head.whole(attempts.remove(&id).unwrap_or_default(), late.remove(&id).unwrap_or_default())
+                let seen = last_seen.get(&head.tool).copied();
+                head.whole(seen, attempts.remove(&id).unwrap_or_default(), late.remove(&id).unwrap_or_default())
             })
             .collect()
     }
@@ -131,7 +143,12 @@ impl Store {
 }
 
 impl RawRecord {
-    fn whole(self, attempts_made: Vec<AttemptRecord>, late_reports: Vec<LateRecord>) -> Result<CallAudit, StoreError> {
+    fn whole(
+        self,
+        worker_last_seen_at: Option<Time>,
+        attempts_made: Vec<AttemptRecord>,
+        late_reports: Vec<LateRecord>,
+    ) -> Result<CallAudit, StoreError> {
         let line = CallLine {
             call: self.call,
             tool: self.tool,
@@ -146,7 +163,17 @@ impl RawRecord {
             conversation: self.conversation,
             key: self.key,
         };
+        let waits = self.waits_for.as_deref().map(str::parse).transpose().map_err(StoreError::BadData)?;
+        let waits = waits.zip(self.waits_since).map(|(reason, since)| Waiting {
+            reason,
+            since,
+            worker_last_seen_at: worker_last_seen_at.filter(|_| reason == WaitReason::Worker),
+            failing_since: self.failing_since,
+            recovering_since: self.recovering_since,
+            retries_per_second: self.retries_per_second,
+        });
         Ok(CallAudit {
+            waits,
             line,
             task: task_call(self.task, self.turn, self.call_index),
             tenant: self.tenant,

@@ -1,11 +1,11 @@
 //! What people's questions are answered with. The field names are those of `--json`.
 
-use redial_proto::{CallId, CallState, ErrorClass, TaskId, TaskState};
+use redial_proto::{CallId, CallState, ErrorClass, TaskId, TaskState, Waiting};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use crate::{TaskCall, Time};
+use crate::{Rejection, TaskCall, Time};
 
 /// Which calls to list. Every field narrows.
 #[derive(Clone, Debug, Default)]
@@ -82,6 +82,9 @@ pub struct CallAudit {
     /// The line of the history.
     #[serde(flatten)]
     pub line: CallLine,
+    /// What it waits for, in state `ready`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<Waiting>,
     /// Its position in the task that asked for it; `None` for a bare call.
     #[serde(flatten)]
     pub task: Option<TaskCall>,
@@ -170,8 +173,20 @@ pub struct ToolRecord {
     pub registered_by: String,
     /// When its spec last changed.
     pub registered_at: Time,
-    /// Workers that offer it and were seen within a minute.
+    /// Live workers that have it, and are not draining.
     pub workers: i64,
+    /// When a worker that has it was last seen; `None` if that is not known any more.
+    pub last_seen_at: Option<Time>,
+    /// Calls that are ready and that no worker has claimed: in the queue or in the backlog.
+    pub waiting: i64,
+    /// Of those, the retries that are held back.
+    pub waiting_retries: i64,
+    /// The first failure since its last success, if its calls fail because the service is not there.
+    pub failing_since: Option<Time>,
+    /// When it succeeded again after an outage: for ten minutes at least, and until no retry waits.
+    pub recovering_since: Option<Time>,
+    /// Retries that it gets per second while some wait.
+    pub retries_per_second: Option<f64>,
 }
 
 /// A worker.
@@ -206,10 +221,14 @@ pub struct DeadLetterRecord {
     pub source: String,
     /// When it arrived.
     pub received_at: Time,
-    /// Why.
+    /// Why: the code of the first error.
     pub code: String,
     /// The same in words.
     pub message: String,
+    /// How many entries of the message were rejected; 1 if it could not be read at all.
+    pub error_count: u32,
+    /// The first of these errors.
+    pub errors: Vec<Rejection>,
     /// The message, as far as it is text.
     pub payload: String,
 }

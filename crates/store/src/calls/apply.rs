@@ -1,7 +1,7 @@
 //! Writes transitions of calls, and the attempts that they end.
 
 use redial_proto::{CallId, Failure, TaskId, WorkerId};
-use redial_records::{CallFacts, Change, EndedAttempt, Time, Transition};
+use redial_records::{Backlog, CallFacts, Change, EndedAttempt, Time, Transition};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -21,7 +21,7 @@ impl Store {
                 Ok(db.done(rows))
             })
             .await?;
-        facts(rows)
+        Ok(facts(rows))
     }
 }
 
@@ -42,7 +42,9 @@ pub(super) async fn apply(db: &mut PgConnection, transitions: &[Transition]) -> 
         &column(&rows, |row| int(row.transition.attempt())),
         &column(&rows, |row| row.transition.state().is_terminal()),
         &column(&rows, |row| row.wake_at) as &[Option<Time>],
-        &column(&rows, |row| row.publish),
+        &column(&rows, |row| row.deadline_at) as &[Option<Time>],
+        &column(&rows, |row| row.backlog.is_some()),
+        &column(&rows, |row| row.backlog == Some(Backlog::Retry)),
         &column(&rows, |row| row.cancel),
         &column(&rows, |row| row.failure.map(|failure| failure.class.as_str())) as &[Option<&str>],
         &column(&rows, |row| row.failure.map(|failure| clean(&failure.message))) as &[Option<String>],
@@ -64,7 +66,8 @@ struct Row<'a> {
     transition: &'a Transition,
     /// When the sweeper checks it next; `None` leaves that as it is. An ended call is never due.
     wake_at: Option<Time>,
-    publish: bool,
+    deadline_at: Option<Time>,
+    backlog: Option<Backlog>,
     cancel: bool,
     failure: Option<&'a Failure>,
     ended: Option<&'a EndedAttempt>,
@@ -76,14 +79,20 @@ impl<'a> Row<'a> {
         let same = Self {
             transition,
             wake_at: None,
-            publish: false,
+            deadline_at: None,
+            backlog: None,
             cancel: false,
             failure: None,
             ended: None,
             retry_at: None,
         };
         match &transition.change {
-            Change::Publish { check_at, .. } => Self { publish: true, wake_at: Some(*check_at), ..same },
+            Change::Wait { backlog, check_at, .. } => {
+                Self { backlog: Some(*backlog), wake_at: Some(*check_at), ..same }
+            }
+            Change::Extend { deadline_at } => {
+                Self { deadline_at: Some(*deadline_at), wake_at: Some(*deadline_at), ..same }
+            }
             Change::Postpone { wake_at } => Self { wake_at: Some(*wake_at), ..same },
             Change::RequestCancel => Self { cancel: true, ..same },
             Change::Retry { attempt, due_at } => {
@@ -107,33 +116,30 @@ pub(super) struct RawFacts {
     id: Uuid,
     attempt: i32,
     tool: String,
-    pool: String,
-    publish_no: i32,
     traceparent: Option<String>,
     notify: bool,
     worker: Option<String>,
     submitted_at: Time,
     at: Time,
-    bytes: i32,
     notified_task: Option<Uuid>,
 }
 
-pub(super) fn facts(rows: Vec<RawFacts>) -> Result<Vec<CallFacts>, StoreError> {
+/// The changes are committed, so an unreadable value must not hide them: what follows from it is left out instead.
+pub(super) fn facts(rows: Vec<RawFacts>) -> Vec<CallFacts> {
     let facts = rows.into_iter().map(|row| {
-        Ok(CallFacts {
-            call: CallId(row.id),
+        let call = CallId(row.id);
+        let unreadable = |reason: &String| tracing::error!(%call, reason, "Ignored the unreadable worker of a call");
+        CallFacts {
+            call,
             attempt: uint(row.attempt),
             tool: row.tool,
-            pool: row.pool,
-            publish_no: uint(row.publish_no),
             traceparent: row.traceparent,
             notify: row.notify,
-            worker: row.worker.map(|worker| worker.parse()).transpose().map_err(StoreError::BadData)?,
+            worker: row.worker.and_then(|worker| worker.parse().inspect_err(unreadable).ok()),
             submitted_at: row.submitted_at,
             at: row.at,
-            bytes: uint(row.bytes),
             task: row.notified_task.map(TaskId),
-        })
+        }
     });
     facts.collect()
 }

@@ -1,7 +1,7 @@
 //! Grants attempts.
 
 use redial_proto::{CallId, ClaimId, JobRef, TaskId, ToolEffect};
-use redial_records::Claim;
+use redial_records::{Claim, Time};
 use uuid::Uuid;
 
 use crate::{
@@ -33,8 +33,10 @@ pub struct Granted {
     pub origin: CallId,
     /// How long the attempt may take, in ms, within the call's total deadline.
     pub timeout_ms: u64,
-    /// How long the job waited since it was last published, in ms.
-    pub queued_ms: u64,
+    /// How long the call was ready, in ms: since its submission, or since its retry was due.
+    pub ready_ms: u64,
+    /// To which consumer the job was published, and when; `None` if it was published more than once for this attempt.
+    pub published: Option<(String, Time)>,
 }
 
 impl Store {
@@ -58,22 +60,25 @@ impl Store {
                 Ok(db.done(done))
             })
             .await?;
-        rows.into_iter()
-            .map(|row| {
-                Ok(Granted {
-                    job: JobRef { call: CallId(row.id), attempt: uint(row.attempt) },
-                    claim: ClaimId(row.claim_id),
-                    tool: row.tool,
-                    arguments: row.arguments,
-                    effect: row.effect.parse().map_err(StoreError::BadData)?,
-                    conversation: row.conversation,
-                    traceparent: row.traceparent,
-                    task: row.task_id.map(TaskId),
-                    origin: CallId(row.origin_id),
-                    timeout_ms: u64::try_from(row.timeout_ms).unwrap_or(1),
-                    queued_ms: u64::try_from(row.queued_ms).unwrap_or(0),
-                })
+        // An unreadable row must not keep the others from their workers.
+        let granted = rows.into_iter().filter_map(|row| {
+            let unreadable = |reason: &String| tracing::error!(call = %row.id, reason, "Left out an unreadable grant");
+            let effect = row.effect.parse().inspect_err(unreadable).ok()?;
+            Some(Granted {
+                job: JobRef { call: CallId(row.id), attempt: uint(row.attempt) },
+                claim: ClaimId(row.claim_id),
+                tool: row.tool,
+                arguments: row.arguments,
+                effect,
+                conversation: row.conversation,
+                traceparent: row.traceparent,
+                task: row.task_id.map(TaskId),
+                origin: CallId(row.origin_id),
+                timeout_ms: u64::try_from(row.timeout_ms).unwrap_or(1),
+                ready_ms: u64::try_from(row.ready_ms).unwrap_or(0),
+                published: row.consumer.zip(row.published_at),
             })
-            .collect()
+        });
+        Ok(granted.collect())
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use redial_proto::{CallId, ClaimId};
-use redial_records::{CallContent, CallRecord, Time};
+use redial_records::{Backlog, CallContent, CallRecord, Time};
 use uuid::Uuid;
 
 use crate::{StoreError, columns::uint, connect::Store};
@@ -25,16 +25,61 @@ pub(super) struct RawCall {
     pub(super) lease_until: Option<Time>,
     pub(super) cancel_requested: bool,
     pub(super) publish_no: i32,
-    pub(super) published_at: Time,
+    pub(super) published_at: Option<Time>,
+    pub(super) consumer: Option<String>,
+    pub(super) waits: bool,
+    pub(super) backlog_retry: bool,
+    pub(super) started_at: Option<Time>,
     pub(super) origin_id: Option<Uuid>,
     pub(super) read_at: Time,
 }
 
-impl TryFrom<RawCall> for CallRecord {
-    type Error = StoreError;
+/// Calls, as far as this version can read their rows.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    /// Those that decisions can be made about.
+    pub calls: Vec<CallRecord>,
+    /// The others. They must not keep a batch from its work.
+    pub unreadable: Vec<UnreadableCall>,
+}
 
-    fn try_from(raw: RawCall) -> Result<Self, StoreError> {
-        let bad = |error: String| StoreError::BadData(format!("call {}: {error}", raw.id));
+/// A call whose row holds what this version does not know: a newer version wrote it, or somebody changed it by hand.
+#[derive(Clone, Debug)]
+pub struct UnreadableCall {
+    /// The call.
+    pub call: CallId,
+    /// What cannot be read.
+    pub reason: String,
+}
+
+impl From<Vec<RawCall>> for Loaded {
+    fn from(rows: Vec<RawCall>) -> Self {
+        let mut loaded = Self::default();
+        for row in rows {
+            match CallRecord::try_from(row) {
+                Ok(call) => loaded.calls.push(call),
+                Err(unreadable) => loaded.unreadable.push(unreadable),
+            }
+        }
+        loaded
+    }
+}
+
+impl Loaded {
+    /// The only call that was asked for; `None` if it does not exist.
+    pub fn one(mut self) -> Result<Option<CallRecord>, StoreError> {
+        match self.unreadable.pop() {
+            Some(UnreadableCall { call, reason }) => Err(StoreError::BadData(format!("call {call}: {reason}"))),
+            None => Ok(self.calls.pop()),
+        }
+    }
+}
+
+impl TryFrom<RawCall> for CallRecord {
+    type Error = UnreadableCall;
+
+    fn try_from(raw: RawCall) -> Result<Self, UnreadableCall> {
+        let bad = |reason: String| UnreadableCall { call: CallId(raw.id), reason };
         let retry = raw.retry.as_deref().map(serde_json::from_str).transpose().map_err(|e| bad(e.to_string()))?;
         Ok(Self {
             id: CallId(raw.id),
@@ -53,6 +98,9 @@ impl TryFrom<RawCall> for CallRecord {
             cancel_requested: raw.cancel_requested,
             publish_no: uint(raw.publish_no),
             published_at: raw.published_at,
+            consumer: raw.consumer,
+            backlog: raw.waits.then_some(if raw.backlog_retry { Backlog::Retry } else { Backlog::Job }),
+            started_at: raw.started_at,
             origin: raw.origin_id.map(CallId),
             read_at: raw.read_at,
         })
@@ -61,7 +109,7 @@ impl TryFrom<RawCall> for CallRecord {
 
 impl Store {
     /// The calls with these ids, as far as they exist.
-    pub async fn load(&self, ids: &[CallId]) -> Result<Vec<CallRecord>, StoreError> {
+    pub async fn load(&self, ids: &[CallId]) -> Result<Loaded, StoreError> {
         let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
         let rows = self
             .run_again(|| async {
@@ -70,7 +118,7 @@ impl Store {
                 Ok(db.done(rows))
             })
             .await?;
-        rows.into_iter().map(CallRecord::try_from).collect()
+        Ok(rows.into())
     }
 
     /// What these calls were asked to do, as far as they exist.

@@ -7,6 +7,7 @@ use redial_records::NewCall;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use super::load::UnreadableCall;
 use crate::{
     StoreError,
     columns::{bigint, clean, column, int, json_list},
@@ -14,7 +15,7 @@ use crate::{
 };
 
 /// What became of a new call.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Submitted {
     /// It is on record.
     Written,
@@ -27,6 +28,8 @@ pub enum Submitted {
         /// Its fingerprint.
         content: Option<Uuid>,
     },
+    /// Such a call was there before, but this version cannot read its row.
+    Unreadable(UnreadableCall),
 }
 
 impl Store {
@@ -84,13 +87,15 @@ impl Store {
                 Ok(db.done(done))
             })
             .await?;
-        rows.into_iter()
-            .map(|row| {
-                let state = row.state.parse().map_err(StoreError::BadData)?;
-                let existing = Submitted::Existing { id: CallId(row.id), state, content: row.content };
-                Ok((usize::try_from(row.n).unwrap_or(usize::MAX), existing))
-            })
-            .collect()
+        let existing = rows.into_iter().map(|row| {
+            let call = CallId(row.id);
+            let existing = match row.state.parse() {
+                Ok(state) => Submitted::Existing { id: call, state, content: row.content },
+                Err(reason) => Submitted::Unreadable(UnreadableCall { call, reason }),
+            };
+            (usize::try_from(row.n).unwrap_or(usize::MAX), existing)
+        });
+        Ok(existing.collect())
     }
 }
 
@@ -126,6 +131,7 @@ pub(crate) async fn insert(
         &column(calls, |c| c.task.map(|task| task.task.0)) as &[Option<Uuid>],
         &column(calls, |c| c.task.map(|task| int(task.turn))) as &[Option<i32>],
         &column(calls, |c| c.task.map(|task| int(task.call_index))) as &[Option<i32>],
+        &column(calls, |c| c.consumer.as_deref()) as &[Option<&str>],
     )
     .fetch_all(db)
     .await?;

@@ -16,27 +16,38 @@ pub(super) struct Received {
     pub(super) item: InboxItem,
 }
 
-/// The items for these tasks, in order, and the database's time. An item that this version cannot read stays where it
-/// is, with an error in the log, and so do those after it: a task must not continue without its items.
-pub(super) async fn read(db: &mut PgConnection, tasks: &[Uuid]) -> Result<(Time, Vec<Received>), sqlx::Error> {
+/// What inboxes hold.
+pub(super) struct Inboxes {
+    /// The database's time.
+    pub(super) now: Time,
+    /// In order.
+    pub(super) received: Vec<Received>,
+    /// Tasks with an item that this version cannot read.
+    pub(super) unreadable: HashSet<TaskId>,
+}
+
+/// The items for these tasks. An item that this version cannot read stays where it is, with an error in the log, and so do
+/// those after it: a task must not continue without its items.
+pub(super) async fn read(db: &mut PgConnection, tasks: &[Uuid]) -> Result<Inboxes, sqlx::Error> {
     let rows = sqlx::query_file_as!(RawItem, "sql/read_inbox.sql", tasks).fetch_all(db).await?;
     let now = rows.first().map(|row| row.now).ok_or(sqlx::Error::RowNotFound)?;
     let mut unreadable = HashSet::new();
     let mut received = Vec::new();
     for row in rows {
         let (Some(id), Some(task)) = (row.id, row.task) else { continue };
+        let task = TaskId(task);
         if unreadable.contains(&task) {
             continue;
         }
         match InboxItem::try_from(row) {
-            Ok(item) => received.push(Received { id, task: TaskId(task), item }),
+            Ok(item) => received.push(Received { id, task, item }),
             Err(error) => {
                 tracing::error!(%task, item = id, error, "Skipped an unreadable inbox item of a task");
                 unreadable.insert(task);
             }
         }
     }
-    Ok((now, received))
+    Ok(Inboxes { now, received, unreadable })
 }
 
 /// Deletes the items of tasks that are not on record any more.

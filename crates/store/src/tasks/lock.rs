@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use redial_proto::{StoredMessage, TaskId, TaskState};
-use redial_records::{InboxItem, TaskRecord, TaskTransition, Time};
+use redial_proto::{TaskId, TaskState};
+use redial_records::{InboxItem, Reach, ReadConversation, TaskRecord, TaskTransition, Time};
 use uuid::Uuid;
 
 use super::{
     commit::{self, Commit},
     inbox,
-    messages::{self, ConversationCall},
+    messages::{self, ConversationCall, Room, Wanted},
     row, start,
     write::{TaskWrite, Unplanned},
 };
@@ -24,9 +24,15 @@ pub struct LockedTasks {
     transaction: Transaction,
     now: Time,
     records: Vec<TaskRecord>,
+    unreadable: Vec<TaskId>,
     tasks: HashMap<TaskId, Locked>,
     unplanned: Unplanned,
+    /// Bytes of conversations that were read.
+    read_bytes: u64,
 }
+
+/// Bytes of conversations that one transaction reads.
+const ROOM: u64 = 4 * 1024 * 1024;
 
 /// What the other statements need of a locked task.
 #[derive(Debug)]
@@ -46,14 +52,15 @@ impl Store {
         let ids: Vec<Uuid> = tasks.iter().map(|task| task.0).collect();
         self.run(async {
             let mut transaction = self.begin().await?;
-            let rows = row::lock(&mut transaction, &ids, wait).await?;
+            let row::LockedRows { records: rows, mut unreadable } = row::lock(&mut transaction, &ids, wait).await?;
             if rows.len() < ids.len() {
                 inbox::delete_orphans(&mut transaction, &ids).await?;
             }
             let ids: Vec<Uuid> = rows.iter().map(|row| row.id.0).collect();
-            let (now, received) = inbox::read(&mut transaction, &ids).await?;
-            let mut locked = LockedTasks::new(transaction, now);
-            locked.fill(rows, received).await?;
+            let inboxes = inbox::read(&mut transaction, &ids).await?;
+            unreadable.extend(inboxes.unreadable);
+            let mut locked = LockedTasks::new(transaction, inboxes.now, unreadable);
+            locked.fill(rows, inboxes.received).await?;
             Ok(locked)
         })
         .await
@@ -61,9 +68,9 @@ impl Store {
 }
 
 impl LockedTasks {
-    fn new(transaction: Transaction, now: Time) -> Self {
+    fn new(transaction: Transaction, now: Time, unreadable: Vec<TaskId>) -> Self {
         let (records, tasks) = (Vec::new(), HashMap::new());
-        Self { transaction, now, records, tasks, unplanned: Unplanned::default() }
+        Self { transaction, now, records, unreadable, tasks, unplanned: Unplanned::default(), read_bytes: 0 }
     }
 
     /// Sorts the locked tasks: those to plan for, and those that ended.
@@ -110,17 +117,32 @@ impl LockedTasks {
         std::mem::take(&mut self.records)
     }
 
-    /// The whole conversations of these locked tasks.
+    /// Takes the tasks with a row or an inbox that this version cannot read. They stay due.
+    pub fn take_unreadable(&mut self) -> Vec<TaskId> {
+        std::mem::take(&mut self.unreadable)
+    }
+
+    /// The newest part of the conversations of these locked tasks, as far as the reach of each says. A transaction reads a
+    /// few MB: conversations that there is no room for are not among the answer, and their tasks belong to a later
+    /// transaction. One conversation at least is read.
     pub async fn conversations(
         &mut self,
         store: &Store,
-        tasks: &[TaskId],
-    ) -> Result<HashMap<TaskId, Vec<StoredMessage>>, StoreError> {
-        let of: Vec<(&str, &str)> =
-            tasks.iter().filter_map(|task| self.tasks.get(task)).map(Locked::conversation_key).collect();
+        wanted: &[(TaskId, &Reach)],
+    ) -> Result<HashMap<TaskId, ReadConversation>, StoreError> {
+        let of: Vec<(TaskId, Wanted<'_>)> = wanted
+            .iter()
+            .filter_map(|(task, reach)| {
+                let (tenant, conversation) = self.tasks.get(task)?.conversation_key();
+                Some((*task, Wanted { tenant, conversation, reach }))
+            })
+            .collect();
+        let (tasks, of): (Vec<TaskId>, Vec<Wanted<'_>>) = of.into_iter().unzip();
+        let room = Room { bytes: ROOM.saturating_sub(self.read_bytes), for_first: self.read_bytes == 0 };
         let began = self.transaction.began();
-        let conversations = store.run_since(began, messages::conversations(&mut self.transaction, &of)).await?;
-        Ok(tasks.iter().filter(|task| self.tasks.contains_key(task)).copied().zip(conversations).collect())
+        let read = store.run_since(began, messages::conversations(&mut self.transaction, &of, room)).await?;
+        self.read_bytes += read.iter().flatten().map(ReadConversation::bytes).sum::<u64>();
+        Ok(tasks.into_iter().zip(read).filter_map(|(task, read)| Some((task, read?))).collect())
     }
 
     /// The contents of the messages that answer these calls, as far as there are any; calls by their ids in the

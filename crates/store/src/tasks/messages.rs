@@ -1,12 +1,12 @@
 //! Messages of conversations, read and written.
 
 use redial_proto::{ErrorClass, Message, StoredMessage, TaskId};
-use redial_records::Time;
+use redial_records::{Cut, Reach, ReadConversation, ReadMessage, Time};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::write::TaskWrite;
-use crate::columns::{clean, column, int, uint};
+use crate::columns::{bigint, clean, column, int, uint};
 
 /// A message as its row holds it.
 pub(super) struct RawMessage {
@@ -48,33 +48,74 @@ impl TryFrom<RawMessage> for StoredMessage {
     }
 }
 
-/// Whole conversations, by tenant and name, in the order that they are asked for.
+/// A conversation to read, and how far.
+pub(super) struct Wanted<'a> {
+    pub(super) tenant: &'a str,
+    pub(super) conversation: &'a str,
+    pub(super) reach: &'a Reach,
+}
+
+/// How much may be read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// Bytes, of all conversations together.
+    pub(super) bytes: u64,
+    /// The first conversation is read whatever it takes.
+    pub(super) for_first: bool,
+}
+
+/// The newest parts of conversations, in the order that they are asked for; `None` for those that there is no room for.
 pub(super) async fn conversations(
     db: &mut PgConnection,
-    of: &[(&str, &str)],
-) -> Result<Vec<Vec<StoredMessage>>, sqlx::Error> {
-    let (tenants, names): (Vec<&str>, Vec<&str>) = of.iter().copied().unzip();
-    let rows = sqlx::query_file!("sql/conversations.sql", &tenants as &[&str], &names as &[&str]).fetch_all(db).await?;
-    let mut conversations = vec![Vec::new(); of.len()];
+    wanted: &[Wanted<'_>],
+    room: Room,
+) -> Result<Vec<Option<ReadConversation>>, sqlx::Error> {
+    let rows = sqlx::query_file!(
+        "sql/conversations.sql",
+        &column(wanted, |one| one.tenant) as &[&str],
+        &column(wanted, |one| one.conversation) as &[&str],
+        &column(wanted, |one| bigint(one.reach.shown_bytes)),
+        &column(wanted, |one| bigint(one.reach.stored_bytes)),
+        &column(wanted, |one| int(one.reach.message_bytes)),
+        &column(wanted, |one| int(one.reach.result_bytes)),
+        &column(wanted, |one| int(one.reach.old_result_bytes)),
+        // Redial makes these ids, of letters and numbers.
+        &column(wanted, |one| clean(&one.reach.hidden.join(","))),
+        bigint(room.bytes),
+        room.for_first,
+    )
+    .fetch_all(db)
+    .await?;
+    let mut conversations = vec![Some(ReadConversation { messages: Vec::new(), from: 1 }); wanted.len()];
     for row in rows {
         let Some(conversation) = usize::try_from(row.n - 1).ok().and_then(|n| conversations.get_mut(n)) else {
             continue;
         };
+        let (Some(seq), Some(task), Some(at), Some(role), Some(content)) =
+            (row.seq, row.task_id, row.at, row.role, row.content)
+        else {
+            *conversation = None;
+            continue;
+        };
         let message = RawMessage {
-            seq: row.seq,
-            task: row.task_id,
-            at: row.at,
-            role: row.role,
-            content: row.content,
+            seq,
+            task,
+            at,
+            role,
+            content,
             thought: row.thought,
             calls: row.calls,
             call_id: row.call_id,
             tool: row.tool,
             class: row.class,
-            by_redial: row.by_redial,
+            by_redial: row.by_redial.unwrap_or_default(),
             provider: row.provider,
         };
-        conversation.push(StoredMessage::try_from(message).map_err(unreadable)?);
+        let cut = row.tail.map(|tail| Cut { bytes: uint(row.bytes.unwrap_or_default()) as usize, tail });
+        if let Some(read) = conversation {
+            read.from = uint(row.first);
+            read.messages.push(ReadMessage { stored: StoredMessage::try_from(message).map_err(unreadable)?, cut });
+        }
     }
     Ok(conversations)
 }

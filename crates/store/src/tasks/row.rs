@@ -48,18 +48,30 @@ impl TryFrom<RawTask> for TaskRecord {
 }
 
 /// Locks tasks in the order of their ids, which keeps deadlocks rare, and reads them as they are once they are locked.
-/// A task that this version cannot read is left out, with an error in the log.
-pub(super) async fn lock(db: &mut PgConnection, ids: &[Uuid], wait: bool) -> Result<Vec<TaskRecord>, sqlx::Error> {
+/// A task that this version cannot read is named instead, with an error in the log.
+pub(super) async fn lock(db: &mut PgConnection, ids: &[Uuid], wait: bool) -> Result<LockedRows, sqlx::Error> {
     let rows = if wait {
         sqlx::query_file_as!(RawTask, "sql/lock_tasks.sql", ids).fetch_all(db).await?
     } else {
         sqlx::query_file_as!(RawTask, "sql/lock_free_tasks.sql", ids).fetch_all(db).await?
     };
-    let readable = |row: RawTask| {
+    let mut locked = LockedRows::default();
+    for row in rows {
         let id = row.id;
-        TaskRecord::try_from(row)
-            .inspect_err(|error| tracing::error!(task = %id, error, "Skipped an unreadable task"))
-            .ok()
-    };
-    Ok(rows.into_iter().filter_map(readable).collect())
+        match TaskRecord::try_from(row) {
+            Ok(record) => locked.records.push(record),
+            Err(error) => {
+                tracing::error!(task = %id, error, "Skipped an unreadable task");
+                locked.unreadable.push(TaskId(id));
+            }
+        }
+    }
+    Ok(locked)
+}
+
+/// Locked rows.
+#[derive(Default)]
+pub(super) struct LockedRows {
+    pub(super) records: Vec<TaskRecord>,
+    pub(super) unreadable: Vec<TaskId>,
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use redial_proto::TaskId;
-use redial_records::{StartInfo, TaskRecord};
+use redial_records::{StartInfo, TaskRecord, Time};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -20,7 +20,8 @@ pub(super) async fn may_start(
     let ids: Vec<Uuid> = waiting.iter().map(|task| task.id.0).collect();
     let tenants: Vec<&str> = waiting.iter().map(|task| task.tenant.as_str()).collect();
     let conversations: Vec<&str> = waiting.iter().map(|task| task.conversation.as_str()).collect();
-    let rows = sqlx::query_file!("sql/may_start.sql", &ids, &tenants as &[&str], &conversations as &[&str])
+    let submitted: Vec<Time> = waiting.iter().map(|task| task.submitted_at).collect();
+    let rows = sqlx::query_file!("sql/may_start.sql", &ids, &tenants as &[&str], &conversations as &[&str], &submitted)
         .fetch_all(db)
         .await?;
     let info = |next_seq, system, carried| StartInfo { next_seq: uint(next_seq), system, carried };

@@ -1,6 +1,6 @@
 //! What one transaction over tasks reads and writes.
 
-use redial_proto::{Language, Message, MessageCall, Role, TaskCode, TaskState};
+use redial_proto::{Language, Message, MessageCall, Role, TaskCode, TaskId, TaskState};
 use redial_records::{InboxItem, TaskOutcome, TaskStatus, TaskTransition};
 use redial_store::StoreError;
 use serde_json::json;
@@ -97,11 +97,11 @@ async fn no_transition_leaves_the_inbox_and_a_transition_empties_it() {
     let task = fixture.submit("c").await;
     assert!(fixture.advance([task], |_| None).await.unwrap().is_empty());
     assert_eq!((fixture.inbox().await, fixture.state(task).await), (1, TaskState::Waiting));
-    assert_eq!(fixture.store.due_tasks(10).await.unwrap(), [task]);
+    assert_eq!(fixture.store.due_tasks(10, &[]).await.unwrap(), [task]);
     fixture.start(task).await;
     assert_eq!(fixture.inbox().await, 0);
     assert!(fixture.advance([task], no_plan).await.unwrap().is_empty());
-    assert_eq!(fixture.store.due_tasks(10).await.unwrap(), []);
+    assert_eq!(fixture.store.due_tasks(10, &[]).await.unwrap(), []);
 }
 
 #[tokio::test]
@@ -120,7 +120,7 @@ async fn a_refused_task_changes_nothing_and_the_others_continue() {
     }
     assert_eq!(fixture.state(bad).await, TaskState::Waiting);
     assert_eq!(fixture.count("SELECT count(*) FROM messages WHERE conversation = 'b'").await, 0);
-    assert_eq!(fixture.store.due_tasks(10).await.unwrap(), [bad]);
+    assert_eq!(fixture.store.due_tasks(10, &[]).await.unwrap(), [bad]);
     let error = fixture.advance([bad], decide).await.unwrap_err();
     assert!(matches!(&error, StoreError::Sql(_)) && !error.is_transient(), "{error}");
 }
@@ -154,14 +154,14 @@ async fn a_task_wakes_when_its_time_has_come_and_not_before() {
     fixture.start(task).await;
     assert!(fixture.advance([task], no_plan).await.unwrap().is_empty());
     sqlx::query("UPDATE tasks SET wake_at = clock_timestamp()").execute(&fixture.db).await.unwrap();
-    assert_eq!(fixture.store.due_tasks(10).await.unwrap(), [task]);
+    assert_eq!(fixture.store.due_tasks(10, &[]).await.unwrap(), [task]);
     let advanced = fixture.advance([task], |task| {
         assert!(task.inbox.is_empty() && task.wake_at.is_some_and(|at| at <= task.read_at));
         Some(answered(&task))
     });
     assert_eq!(advanced.await.unwrap().tasks(), [task]);
     assert_eq!(fixture.state(task).await, TaskState::Succeeded);
-    assert_eq!(fixture.store.due_tasks(10).await.unwrap(), []);
+    assert_eq!(fixture.store.due_tasks(10, &[]).await.unwrap(), []);
 }
 
 #[tokio::test]
@@ -200,4 +200,39 @@ async fn results_are_found_by_the_ids_of_their_calls() {
     drop(locked);
     assert_eq!(fixture.inbox().await, 2, "dropped without a commit");
     fixture.end(one).await;
+}
+
+#[tokio::test]
+async fn due_tasks_behind_those_that_are_left_out_are_found() {
+    let fixture = Fixture::open().await;
+    let mut tasks = Vec::new();
+    for n in 0..5 {
+        tasks.push(fixture.submit(&format!("c{n}")).await);
+    }
+    // A task can have so many items that they fill what is looked at.
+    let items = "INSERT INTO task_inbox (task_id, kind, at)
+        SELECT $1, 'start', now() - interval '1 day' FROM generate_series(1, 100)";
+    let oldest = "UPDATE task_inbox SET id = DEFAULT WHERE task_id <> $1";
+    sqlx::query(items).bind(tasks[0].0).execute(&fixture.db).await.unwrap();
+    sqlx::query(oldest).bind(tasks[0].0).execute(&fixture.db).await.unwrap();
+    let due = async |limit, except: &[TaskId]| fixture.store.due_tasks(limit, except).await.unwrap();
+    assert_eq!(due(2, &[]).await, [tasks[0]]);
+    assert_eq!(due(2, &tasks[..1]).await, tasks[1..3]);
+    assert_eq!(due(9, &tasks[..3]).await, tasks[3..]);
+    sqlx::raw_sql("UPDATE tasks SET wake_at = now() - interval '1 day'").execute(&fixture.db).await.unwrap();
+    assert_eq!(due(9, &tasks[..3]).await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_task_that_cannot_be_read_is_named() {
+    let fixture = Fixture::open().await;
+    let (good, row, item) = (fixture.submit("a").await, fixture.submit("b").await, fixture.submit("c").await);
+    let call = "INSERT INTO task_inbox (task_id, kind, call_id) VALUES ($1, 'ended', gen_random_uuid())";
+    sqlx::query(call).bind(item.0).execute(&fixture.db).await.unwrap();
+    let broken = "ALTER TABLE tasks DROP CONSTRAINT tasks_language_check;
+                  UPDATE tasks SET language = 'xx' WHERE conversation = 'b'";
+    sqlx::raw_sql(broken).execute(&fixture.db).await.unwrap();
+    let mut locked = fixture.store.lock_tasks(&[good, row, item], true).await.unwrap();
+    assert_eq!(locked.take_unreadable(), [row, item]);
+    assert!(locked.take_records().iter().any(|record| record.id == good));
 }

@@ -2,7 +2,8 @@
 
 use redial_proto::{CallId, CallState, ClaimId, ErrorClass, Failure, JobRef, TaskId, WorkerId};
 use redial_records::{
-    CallFacts, Change, Claim, EndedAttempt, EndedCall, Guard, InboxItem, NewCall, TaskTransition, Time, Transition,
+    Backlog, CallFacts, Change, Claim, EndedAttempt, EndedCall, Guard, InboxItem, NewCall, TaskTransition, Time,
+    Transition,
 };
 use redial_store::Granted;
 
@@ -74,7 +75,7 @@ async fn the_end_of_a_call_is_put_into_the_inbox_of_its_task() {
     let output = Ok(r#"{"text": "hi"}"#.to_owned());
     let applied = apply(&fixture, ended(turn.id, CallState::Succeeded, output)).await;
     assert_eq!(applied.task, Some(task));
-    assert_eq!(fixture.store.due_tasks(10).await.unwrap(), [task]);
+    assert_eq!(fixture.store.due_tasks(10, &[]).await.unwrap(), [task]);
     let ended = the_end(&received(&fixture, task).await);
     assert_eq!((ended.call, ended.turn, ended.call_index, ended.state), (turn.id, 1, 0, CallState::Succeeded));
     assert_eq!(ended.output.as_deref(), Some(r#"{"text": "hi"}"#));
@@ -119,7 +120,8 @@ async fn a_retry_is_reported_with_its_time() {
     assert_eq!((*retried, *turn, *call_index, *attempt, *class), (call.id, 3, 1, 1, ErrorClass::Unavailable));
     assert_eq!((tool.as_str(), message.as_str(), *next_at), ("get_weather", "no\u{fffd}", retry_at));
     let guard = Guard { state: CallState::RetryWait, ..RUNNING };
-    let ready = Transition { call: call.id, guard, change: Change::Publish { attempt: 1, check_at: retry_at } };
+    let change = Change::Wait { attempt: 1, backlog: Backlog::Retry, check_at: retry_at };
+    let ready = Transition { call: call.id, guard, change };
     assert_eq!(apply(&fixture, ready).await.task, None, "nothing to tell");
     assert_eq!(fixture.inbox().await, 0);
 }

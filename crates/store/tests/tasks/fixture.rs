@@ -7,7 +7,7 @@ use redial_proto::{
     ToolEffect, Usage,
 };
 use redial_records::{
-    InboxItem, NewCall, NewTask, TaskCall, TaskOutcome, TaskRecord, TaskStatus, TaskTransition, Time,
+    InboxItem, NewCall, NewTask, Reach, TaskCall, TaskOutcome, TaskRecord, TaskStatus, TaskTransition, Time,
 };
 use redial_store::{Purpose, Store, StoreConfig, StoreError, SubmittedTask, admin};
 use redial_testkit::{Servers, until};
@@ -168,9 +168,12 @@ async fn advance_once(
     let mut locked = store.lock_tasks(tasks, wait).await?;
     let records = locked.take_records();
     let ids: Vec<TaskId> = records.iter().map(|record| record.id).collect();
-    let mut conversations = locked.conversations(store, &ids).await?;
+    let reach = whole();
+    let wanted: Vec<(TaskId, &Reach)> = ids.iter().map(|id| (*id, &reach)).collect();
+    let mut conversations = locked.conversations(store, &wanted).await?;
     let with_messages = |record: TaskRecord| {
-        let messages = conversations.remove(&record.id).unwrap();
+        let read = conversations.remove(&record.id).unwrap();
+        let messages = read.messages.into_iter().map(|read| read.stored).collect();
         Locked { record, messages }
     };
     let (waiting, plannable): (Vec<Locked>, Vec<Locked>) = records.into_iter().map(with_messages).partition(must_wait);
@@ -178,6 +181,18 @@ async fn advance_once(
     let transitions: Vec<TaskTransition> = plannable.into_iter().filter_map(plan).collect();
     let next = locked.commit(store, &transitions.iter().chain(&waiting).collect::<Vec<_>>(), CHECK_AFTER_MS).await?;
     Ok(Advanced { transitions, next })
+}
+
+/// The reach of a whole conversation of a test.
+fn whole() -> Reach {
+    Reach {
+        shown_bytes: 1 << 20,
+        stored_bytes: 1 << 20,
+        message_bytes: 1,
+        result_bytes: 1 << 20,
+        old_result_bytes: 1 << 20,
+        hidden: Vec::new(),
+    }
 }
 
 /// As the engine decides it.
@@ -291,6 +306,7 @@ pub(crate) fn bare_call() -> NewCall {
         refusal: None,
         redrive_of: None,
         task: None,
+        consumer: Some("default".to_owned()),
     }
 }
 

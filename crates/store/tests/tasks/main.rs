@@ -7,6 +7,7 @@ mod calls;
 mod fixture;
 mod inbox;
 mod pages;
+mod reading;
 mod reporting;
 mod retention;
 mod serialising;

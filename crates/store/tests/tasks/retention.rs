@@ -1,7 +1,9 @@
 //! Old conversations are deleted completely, or not at all.
 
 use redial_proto::{CallState, ErrorClass, Failure, TaskId};
-use redial_records::{Change, Guard, NewCall, Transition};
+use redial_records::{Change, Guard, NewCall, Time, Transition};
+use redial_store::Pruned;
+use uuid::Uuid;
 
 use crate::fixture::{Fixture, bare_call, new_call};
 
@@ -21,6 +23,18 @@ async fn cancel(fixture: &Fixture, call: &NewCall) {
     let change = Change::End { state: CallState::Cancelled, failure, attempt: None };
     let transition = Transition { call: call.id, guard, change };
     assert_eq!(fixture.store.apply(&[transition]).await.unwrap().len(), 1);
+}
+
+/// One pass over tasks and one over calls; the number of both that were deleted.
+async fn prune(fixture: &Fixture, cutoff: Time) -> u64 {
+    let (mut after, mut deleted) = (Uuid::nil(), 0);
+    loop {
+        let pruned = fixture.store.prune_tasks(cutoff, after, 100).await.unwrap();
+        deleted += pruned.deleted;
+        let Some(last) = pruned.last else { break };
+        after = last;
+    }
+    deleted + fixture.store.prune_calls(cutoff, Uuid::nil(), 100).await.unwrap().deleted
 }
 
 /// Rows of a task, by table.
@@ -47,11 +61,11 @@ async fn an_old_conversation_is_deleted_with_all_its_rows() {
     assert_eq!(left(&fixture, first).await, [1, 2, 2, 1]);
     let cutoff = fixture.store.now().await.unwrap();
     let young = past_task(&fixture, "young").await;
-    assert_eq!(fixture.store.prune(cutoff, 100).await.unwrap(), 3, "two tasks and a bare call");
+    assert_eq!(prune(&fixture, cutoff).await, 3, "two tasks and a bare call");
     assert_eq!((left(&fixture, first).await, left(&fixture, second).await), ([0; 4], [0; 4]));
     assert_eq!(left(&fixture, young).await, [1, 2, 2, 1]);
     assert_eq!(fixture.inbox().await, 0, "the last items are deleted, too");
-    assert_eq!(fixture.store.prune(cutoff, 100).await.unwrap(), 0);
+    assert_eq!(prune(&fixture, cutoff).await, 0);
 }
 
 #[tokio::test]
@@ -66,7 +80,7 @@ async fn a_conversation_that_continues_keeps_everything() {
     let running = fixture.submit("runs").await;
     fixture.start(running).await;
     past_task(&fixture, "ended_late").await;
-    assert_eq!(fixture.store.prune(cutoff, 100).await.unwrap(), 0);
+    assert_eq!(prune(&fixture, cutoff).await, 0);
     for task in old {
         assert_eq!(left(&fixture, task).await, [1, 2, 2, 1]);
     }
@@ -80,22 +94,48 @@ async fn a_conversation_stays_while_a_call_of_it_runs() {
     fixture.start_with(task, std::slice::from_ref(&call)).await;
     fixture.end(task).await;
     let cutoff = fixture.store.now().await.unwrap();
-    assert_eq!(fixture.store.prune(cutoff, 100).await.unwrap(), 0);
+    assert_eq!(prune(&fixture, cutoff).await, 0);
     cancel(&fixture, &call).await;
-    assert_eq!(fixture.store.prune(cutoff, 100).await.unwrap(), 1);
+    assert_eq!(prune(&fixture, cutoff).await, 1);
     assert_eq!(left(&fixture, task).await, [0; 4]);
 }
 
+/// Old tasks of a living conversation are the oldest on record: a pass walks over them once.
 #[tokio::test]
-async fn a_batch_is_a_tenth_of_the_limit_in_whole_conversations() {
+async fn a_pass_continues_behind_the_last_task_that_it_looked_at() {
     let fixture = Fixture::open().await;
-    for conversation in ["a", "a", "b", "c"] {
-        past_task(&fixture, conversation).await;
+    let mut living = Vec::new();
+    for _ in 0..4 {
+        living.push(past_task(&fixture, "living").await);
+    }
+    let (first, second) = (past_task(&fixture, "old").await, past_task(&fixture, "old").await);
+    let cutoff = fixture.store.now().await.unwrap();
+    fixture.submit("living").await;
+    let (mut after, mut batches) = (Uuid::nil(), Vec::new());
+    loop {
+        let pruned = fixture.store.prune_tasks(cutoff, after, 2).await.unwrap();
+        batches.push(pruned.deleted);
+        let Some(last) = pruned.last else { break };
+        after = last;
+    }
+    assert_eq!(batches, [0, 0, 2, 0, 0], "the task that was submitted last is looked at, too");
+    assert_eq!((left(&fixture, first).await, left(&fixture, second).await), ([0; 4], [0; 4]));
+    assert_eq!(left(&fixture, living[0]).await, [1, 2, 2, 1]);
+}
+
+#[tokio::test]
+async fn a_pass_over_calls_continues_behind_the_last_one_too() {
+    let fixture = Fixture::open().await;
+    let calls: Vec<NewCall> = (0..5).map(|_| bare_call()).collect();
+    fixture.store.submit(&calls, 10_000).await.unwrap();
+    for call in &calls[3..] {
+        cancel(&fixture, call).await;
     }
     let cutoff = fixture.store.now().await.unwrap();
-    assert_eq!(fixture.store.prune(cutoff, 10).await.unwrap(), 2, "both of the oldest conversation");
-    assert_eq!(fixture.store.prune(cutoff, 20).await.unwrap(), 2);
-    assert_eq!(fixture.count("SELECT count(*) FROM messages").await, 0);
+    let first = fixture.store.prune_calls(cutoff, Uuid::nil(), 3).await.unwrap();
+    assert_eq!(first, Pruned { deleted: 0, last: Some(calls[2].id.0) }, "those that live are walked over");
+    let second = fixture.store.prune_calls(cutoff, calls[2].id.0, 3).await.unwrap();
+    assert_eq!(second, Pruned { deleted: 2, last: Some(calls[4].id.0) });
 }
 
 #[tokio::test]
@@ -110,7 +150,7 @@ async fn a_task_submitted_during_pruning_keeps_its_whole_conversation() {
         fixture.submit("c").await;
         holder.rollback().await.unwrap();
     };
-    let (forgotten, ()) = tokio::join!(fixture.store.prune(cutoff, 100), submit);
-    assert_eq!(forgotten.unwrap(), 0);
+    let (forgotten, ()) = tokio::join!(prune(&fixture, cutoff), submit);
+    assert_eq!(forgotten, 0);
     assert_eq!(left(&fixture, old).await, [1, 2, 2, 1]);
 }

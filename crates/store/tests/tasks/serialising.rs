@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use redial_proto::{TaskId, TaskState};
-use redial_records::{TaskStatus, TaskTransition};
+use redial_records::{NewTask, TaskStatus, TaskTransition};
 use redial_store::StoreError;
 use redial_testkit::until;
 
-use crate::fixture::{Fixture, Locked, advance, answered, no_plan, started};
+use crate::fixture::{Fixture, Locked, advance, answered, new_task, no_plan, started};
 
 const TASKS: usize = 12;
 
@@ -26,7 +26,7 @@ fn play(task: &Locked) -> TaskTransition {
 async fn dispatch(fixture: &Fixture, wait: bool) {
     let store = fixture.another_store().await;
     until("all tasks have ended", async || {
-        let due = store.due_tasks(8).await.unwrap();
+        let due = store.due_tasks(8, &[]).await.unwrap();
         advance(&store, &due, wait, |task| Some(play(&task))).await.unwrap();
         let live = fixture.count("SELECT count(*) FROM tasks WHERE finished_at IS NULL").await;
         (live == 0).then_some(())
@@ -98,15 +98,11 @@ async fn a_task_that_starts_beside_another_is_rolled_back_and_waits() {
     // The first is started by a transaction that the second does not see yet, and its row is not seen as an older one.
     let mut other = fixture.db.begin().await.unwrap();
     sqlx::query("DELETE FROM task_inbox WHERE task_id = $1").bind(first.0).execute(&fixture.db).await.unwrap();
-    sqlx::query(
-        "UPDATE tasks SET wake_at = clock_timestamp(), id = 'ffffffff-ffff-7fff-bfff-ffffffffffff' WHERE id = $1",
-    )
-    .bind(first.0)
-    .execute(&fixture.db)
-    .await
-    .unwrap();
-    let start = "UPDATE tasks SET state = 'running', started_at = clock_timestamp() WHERE id > $1";
-    sqlx::query(start).bind(second.0).execute(&mut *other).await.unwrap();
+    let later =
+        "UPDATE tasks SET wake_at = clock_timestamp(), submitted_at = submitted_at + interval '1 h' WHERE id = $1";
+    sqlx::query(later).bind(first.0).execute(&fixture.db).await.unwrap();
+    let start = "UPDATE tasks SET state = 'running', started_at = clock_timestamp() WHERE id = $1";
+    sqlx::query(start).bind(first.0).execute(&mut *other).await.unwrap();
     let mut decided = 0;
     let advancing = fixture.advance([second], |task| {
         decided += 1;
@@ -132,4 +128,40 @@ async fn a_lost_race_is_planned_again_without_a_failure() {
     let refused = sqlx::query(start).bind(second.0).execute(&fixture.db).await.unwrap_err();
     assert!(StoreError::from(refused).is_transient());
     assert!(fixture.advance([second], no_plan).await.unwrap().is_empty());
+}
+
+/// The id of a task that a dispatcher makes whose clock is so many minutes ahead.
+fn id_by_a_clock(minutes_ahead: i64) -> TaskId {
+    let (id, ms) = (TaskId::generate().0.as_u128(), i128::from(minutes_ahead * 60_000));
+    let ahead = u128::try_from(i128::try_from(id >> 80).unwrap() + ms).unwrap();
+    TaskId(uuid::Uuid::from_u128(ahead << 80 | id & ((1 << 80) - 1)))
+}
+
+#[tokio::test]
+async fn tasks_run_in_the_order_of_submission_whatever_the_clocks_of_the_dispatchers_say() {
+    let fixture = Fixture::open().await;
+    let clocks = [10, -5, 0, -20, 3];
+    let mut tasks = Vec::new();
+    for ahead in clocks {
+        let task = NewTask { id: id_by_a_clock(ahead), ..new_task("c") };
+        fixture.store.submit_tasks(std::slice::from_ref(&task)).await.unwrap();
+        tasks.push(task.id);
+    }
+    assert!(!tasks.is_sorted(), "the ids say otherwise");
+    for n in 0..tasks.len() {
+        let advanced = fixture.advance(&tasks, |task| Some(started(&task))).await.unwrap();
+        assert_eq!(advanced.tasks(), [tasks[n]], "all may be looked at, and one may start");
+        assert_eq!(fixture.end(tasks[n]).await.next, tasks.get(n + 1).copied().into_iter().collect::<Vec<_>>());
+    }
+}
+
+#[tokio::test]
+async fn tasks_of_one_submission_run_in_the_order_of_their_ids() {
+    let fixture = Fixture::open().await;
+    let batch: Vec<NewTask> = (0..4).map(|_| new_task("c")).collect();
+    fixture.store.submit_tasks(&batch.iter().rev().cloned().collect::<Vec<_>>()).await.unwrap();
+    for task in &batch {
+        fixture.start(task.id).await;
+        fixture.end(task.id).await;
+    }
 }

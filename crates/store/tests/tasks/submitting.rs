@@ -20,10 +20,10 @@ async fn the_same_batch_twice_is_written_once() {
     }
     assert_eq!(fixture.count("SELECT count(*) FROM tasks WHERE state = 'waiting'").await, 3);
     assert_eq!(fixture.count("SELECT count(*) FROM task_inbox WHERE kind = 'start'").await, 3);
-    let due = fixture.store.due_tasks(10).await.unwrap();
+    let due = fixture.store.due_tasks(10, &[]).await.unwrap();
     assert_eq!(due.len(), 3);
     assert!(batch.iter().all(|task| due.contains(&task.id)));
-    assert_eq!(fixture.store.due_tasks(2).await.unwrap().len(), 2);
+    assert_eq!(fixture.store.due_tasks(2, &[]).await.unwrap().len(), 2);
 }
 
 #[tokio::test]

@@ -29,6 +29,7 @@ fn view(call: CallId, record: CallAudit) -> Result<CallView, StoreError> {
         attempts: u32::try_from(line.attempts).unwrap_or(0),
         submitted_at: line.submitted_at,
         next_attempt_at: line.next_attempt_at,
+        waits: record.waits,
         finished_at: line.finished_at,
         output,
         class,

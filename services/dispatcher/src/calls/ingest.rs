@@ -1,23 +1,28 @@
 //! Ingests reports: decodes and stores them, acknowledges them, notifies the workers.
 
+mod decode;
+
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashMap},
     sync::Arc,
     time::Duration,
 };
 
 use redial_backoff::Backoff;
 use redial_engine::call::{CallEvent, succeeded};
-use redial_proto::{
-    Code, ControlMessage, ErrorClass, Failure, JobRef, Outcome, Report, ReportBatch, WorkerId, limits, subjects,
-};
+use redial_loops::Loops;
+use redial_proto::{ControlMessage, JobRef, Outcome, WorkerId, limits, subjects};
 use redial_queue::Delivery;
 use redial_records::{CallRecord, Transition};
-use redial_store::{DeadLetter, LateReport, StoreError};
+use redial_store::{LateReport, Loaded, StoreError, UnreadableCall};
 use redial_telemetry::{ingest_result, metrics};
-use tokio::{sync::Semaphore, time::sleep};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio::{
+    sync::{Mutex, Semaphore},
+    time::sleep,
+};
+use tokio_util::sync::CancellationToken;
 
+use self::decode::{Entry, Reported, decode};
 use crate::{context::Context, effects, transitions, wait::until};
 
 /// Messages taken at once; each holds up to 256 reports.
@@ -27,123 +32,77 @@ const CONCURRENT_BATCHES: usize = 3;
 /// Waits before a batch that could not be stored is tried again.
 const RETRY: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));
 
-pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
+pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken, loops: Loops) {
     let mut deliveries = context.queue.results();
     let free = Arc::new(Semaphore::new(CONCURRENT_BATCHES));
-    let tasks = TaskTracker::new();
     while let Ok(permit) = free.clone().acquire_owned().await {
         let Some(batch) = until(&shutdown, deliveries.next(BATCH)).await else { break };
         let (context, shutdown) = (context.clone(), shutdown.clone());
-        tasks.spawn(async move {
+        loops.spawn("ingest reports", async move {
             ingest(&context, &shutdown, batch).await;
             drop(permit);
         });
     }
-    tasks.close();
-    tokio::join!(tasks.wait(), deliveries.end());
-}
-
-/// One report, ready to be stored.
-#[derive(Clone)]
-struct Reported {
-    job: JobRef,
-    worker: WorkerId,
-    duration_ms: u64,
-    outcome: Outcome,
+    deliveries.end().await;
 }
 
 /// Stores a batch of messages. Waits for the database as long as it takes: a message that NATS delivers again
 /// meanwhile finds its reports stored.
 async fn ingest(context: &Context, shutdown: &CancellationToken, batch: Vec<Delivery>) {
-    let (reports, unreadable) = decode(&batch);
-    metrics().batch_size("ingest", reports.len());
-    let mut waits = RETRY.waits();
-    while let Err(error) = store(context, &reports, &unreadable).await {
-        tracing::warn!(%error, reports = reports.len(), "Failed to store reports; trying again");
-        if until(shutdown, sleep(waits.next_wait())).await.is_none() {
-            return;
-        }
+    let mut decoded = decode(batch.iter().map(|delivery| &*delivery.payload));
+    metrics().batch_size("ingest", decoded.reports.len());
+    let stored = until_stored(shutdown, || store(context, &decoded.reports)).await;
+    let Some(unreadable) = stored else { return };
+    for (entry, call) in unreadable {
+        decoded.reject_unreadable(entry, &call);
+    }
+    let dead_letters = Mutex::new(decoded.dead_letters(&batch));
+    for letter in dead_letters.lock().await.iter() {
+        let errors = letter.rejections.count();
+        tracing::error!(errors, "Keeping a message as a dead letter because of some of its reports");
+    }
+    let keep = || async { context.store.insert_dead_letters(&mut *dead_letters.lock().await).await };
+    if until_stored(shutdown, keep).await.is_none() {
+        return;
     }
     for delivery in &batch {
         delivery.ack().await;
     }
-    notify_workers(context, &reports).await;
+    notify_workers(context, &decoded.reports).await;
 }
 
-fn decode(batch: &[Delivery]) -> (Vec<Reported>, Vec<DeadLetter>) {
-    let (mut reports, mut unreadable) = (Vec::new(), Vec::new());
-    let mut reject = |message: String, payload: &[u8]| {
-        tracing::error!(message, "Stored an unreadable report as a dead letter");
-        unreadable.push(DeadLetter {
-            source: "results",
-            code: Code::InvalidMessage,
-            message,
-            payload: payload.to_vec(),
-        });
-    };
-    let mut seen = HashSet::new();
-    for delivery in batch {
-        let message: ReportBatch = match serde_json::from_slice(&delivery.payload) {
-            Ok(message) => message,
-            Err(error) => {
-                reject(format!("not a batch of reports: {error}"), &delivery.payload);
-                continue;
-            }
-        };
-        for raw in &message.reports {
-            match read_report(raw.get()) {
-                // Sent twice within one batch: the first counts.
-                Ok((job, ..)) if !seen.insert((job, message.worker.clone())) => {}
-                Ok((job, duration_ms, outcome)) => {
-                    reports.push(Reported { job, worker: message.worker.clone(), duration_ms, outcome });
-                }
-                Err(error) => reject(format!("not a report: {error}"), raw.get().as_bytes()),
-            }
+/// Repeats what the database did not take; `None` if the shutdown came first.
+async fn until_stored<T, F>(shutdown: &CancellationToken, work: impl Fn() -> F) -> Option<T>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    let mut waits = RETRY.waits();
+    loop {
+        match work().await {
+            Ok(done) => return Some(done),
+            Err(error) => tracing::warn!(%error, "Failed to store reports; trying again"),
         }
-    }
-    (reports, unreadable)
-}
-
-fn read_report(raw: &str) -> Result<(JobRef, u64, Outcome), String> {
-    let report: Report = serde_json::from_str(raw).map_err(|error| error.to_string())?;
-    let (job, duration_ms) = (report.job_ref(), report.duration_ms);
-    Ok((job, duration_ms, within_limits(report.outcome()?)))
-}
-
-/// A worker in another language may not keep the limits: its attempt then ends with an error instead of a result that
-/// the database always refuses.
-fn within_limits(outcome: Outcome) -> Outcome {
-    let failure = |class, message| Outcome::Failure(Failure::new(class, message));
-    match outcome {
-        Outcome::Success(output) if output.get().len() > limits::MAX_OUTPUT => failure(
-            ErrorClass::OutputTooLarge,
-            format!("the result takes {} bytes; allowed: {}", output.get().len(), limits::MAX_OUTPUT),
-        ),
-        Outcome::Success(output) if limits::json_depth(output.get()) > limits::MAX_DEPTH => failure(
-            ErrorClass::OutputInvalid,
-            format!("the result nests deeper than {} arrays and objects", limits::MAX_DEPTH),
-        ),
-        Outcome::Failure(mut failure) => {
-            failure.message = limits::shorten(&failure.message, limits::MAX_ERROR_MESSAGE);
-            failure.details.truncate(limits::MAX_DETAILS);
-            Outcome::Failure(failure)
-        }
-        fits @ Outcome::Success(_) => fits,
+        until(shutdown, sleep(waits.next_wait())).await?;
     }
 }
 
-/// Writes what the reports change, late reports, and unreadable messages as dead letters. Safe to
+/// Writes what the reports change, and late reports; returns the reports of calls whose rows cannot be read. Safe to
 /// repeat.
 ///
 /// Successes are planned without reading their calls. The others read them first, and a call may change between the
 /// read and the write (its user cancels it): what a guard prevented is planned again.
-async fn store(context: &Context, reports: &[Reported], unreadable: &[DeadLetter]) -> Result<(), StoreError> {
+async fn store(context: &Context, reports: &[Reported]) -> Result<Vec<(Entry, UnreadableCall)>, StoreError> {
     let mut open: HashMap<JobRef, &Reported> = reports.iter().map(|report| (report.job, report)).collect();
+    let mut set_aside = Vec::new();
     let successes: Vec<Transition> = reports.iter().filter_map(success).collect();
     write(context, &successes, &mut open).await?;
     while !open.is_empty() {
         let ids: Vec<_> = open.keys().map(|job| job.call).collect();
-        let calls = context.store.load(&ids).await?;
+        let Loaded { calls, unreadable } = context.store.load(&ids).await?;
+        for call in unreadable {
+            let reports = open.extract_if(|job, _| job.call == call.call);
+            set_aside.extend(reports.map(|(_, report)| (report.entry, call.clone())));
+        }
         let transitions: Vec<Transition> = calls.iter().filter_map(|call| plan(context, call, &open)).collect();
         if transitions.is_empty() {
             break;
@@ -151,10 +110,7 @@ async fn store(context: &Context, reports: &[Reported], unreadable: &[DeadLetter
         write(context, &transitions, &mut open).await?;
     }
     insert_late_reports(context, open.into_values()).await?;
-    if !unreadable.is_empty() {
-        context.store.insert_dead_letters(unreadable).await?;
-    }
-    Ok(())
+    Ok(set_aside)
 }
 
 fn success(report: &Reported) -> Option<Transition> {

@@ -1,5 +1,6 @@
 //! Messages that submit calls: one, or a batch.
 
+use redial_engine::tools::Tools;
 use redial_proto::{ApiError, Code, Submission, SubmitBatch, limits};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -31,6 +32,15 @@ impl Message {
             return Err(ApiError::new(Code::TooLarge, message));
         }
         Ok(Self::Batch(batch.calls.iter().map(|call| decode(call.get().as_bytes())).collect()))
+    }
+
+    /// True if a submission names a tool that is not among these.
+    pub(crate) fn names_unknown(&self, tools: &Tools) -> bool {
+        let submissions = match self {
+            Self::Single(submission) => std::slice::from_ref(&**submission),
+            Self::Batch(submissions) => submissions,
+        };
+        submissions.iter().flatten().any(|submission| !tools.contains_key(&submission.tool))
     }
 
     /// Its submissions, and whether it was a batch.

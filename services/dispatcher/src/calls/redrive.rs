@@ -12,7 +12,7 @@ use redial_records::{CallContent, CallRecord, NewCall};
 use super::submit;
 use crate::{
     context::Context,
-    error::{call_not_found, store_failed},
+    error::{self, call_not_found, store_failed},
 };
 
 /// A call is redriven once: asking again gets the same new call. That one, when it has ended, can be redriven in turn.
@@ -22,7 +22,10 @@ pub(crate) async fn redrive(context: Arc<Context>, request: RedriveRequest) -> R
         return Err(ApiError::new(Code::TooLarge, message));
     }
     let failed = |error| store_failed(&error);
-    let rows = context.store.load(&request.calls).await.map_err(failed)?;
+    let loaded = context.store.load(&request.calls).await.map_err(failed)?;
+    let unreadable: HashMap<CallId, ApiError> =
+        loaded.unreadable.iter().map(|call| (call.call, error::unreadable(call))).collect();
+    let rows = loaded.calls;
     let ended: Vec<CallId> = rows.iter().filter(|row| check(row).is_ok()).map(|row| row.id).collect();
     let contents = context.store.contents(&ended).await.map_err(failed)?;
     let rows: HashMap<CallId, CallRecord> = rows.into_iter().map(|row| (row.id, row)).collect();
@@ -32,9 +35,12 @@ pub(crate) async fn redrive(context: Arc<Context>, request: RedriveRequest) -> R
         .calls
         .iter()
         .map(|&id| {
-            let row = rows.get(&id).ok_or_else(|| call_not_found(id))?;
+            let row =
+                rows.get(&id).ok_or_else(|| unreadable.get(&id).cloned().unwrap_or_else(|| call_not_found(id)))?;
             check(row)?;
-            calls.push(new_call(&tools, row, contents.get(&id).cloned().ok_or_else(|| call_not_found(id))?));
+            let mut call = new_call(&tools, row, contents.get(&id).cloned().ok_or_else(|| call_not_found(id))?);
+            call.consumer = context.admit_new(&call);
+            calls.push(call);
             Ok(calls.len() - 1)
         })
         .collect();

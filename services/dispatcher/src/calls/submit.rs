@@ -11,13 +11,14 @@ use redial_queue::{QueueError, Request};
 use redial_records::NewCall;
 use redial_store::Submitted;
 use redial_telemetry::{metrics, names, submit_call};
+use tokio::sync::mpsc;
 
 use super::message::Message;
 use crate::{
     batcher::{self, BatchWork, Batching},
     context::Context,
     effects,
-    error::store_failed,
+    error::{store_failed, unreadable},
     running::Running,
     serve,
 };
@@ -26,29 +27,55 @@ use crate::{
 pub(crate) type Incoming = (Result<Submission, ApiError>, Option<String>);
 
 pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
-    let requests =
-        batcher::start(Batching { workers: 3, batch: 64 }, &running.tracker, &Submitter(running.context.clone()));
+    let (context, loops) = (running.context.clone(), &running.loops);
+    let waiting = Submitter { context: context.clone(), unknown: None };
+    let unknown =
+        batcher::start(Batching { name: "submit calls of unknown tools", workers: 1, batch: 64 }, loops, &waiting);
+    let submitter = Submitter { context, unknown: Some(unknown) };
+    let requests = batcher::start(Batching { name: "submit calls", workers: 3, batch: 64 }, loops, &submitter);
     serve::feed(running, subjects::SUBMIT, requests).await
 }
 
+/// Submissions of unknown tools wait until the registry is read again, which may take long: they go to a batcher of their
+/// own, so that all others are written meanwhile.
 #[derive(Clone)]
-struct Submitter(Arc<Context>);
+struct Submitter {
+    context: Arc<Context>,
+    unknown: Option<mpsc::Sender<Request>>,
+}
 
 impl BatchWork<Request> for Submitter {
     async fn work(&self, batch: Vec<Request>) {
+        let read = |request: Request| {
+            let message = Message::read(&request.payload);
+            (request, message)
+        };
+        let batch: Vec<_> = batch.into_iter().map(read).collect();
+        let tools = self.context.registry.tools();
+        let names_unknown = |message: &Result<Message, _>| message.as_ref().is_ok_and(|one| one.names_unknown(&tools));
+        let batch = match &self.unknown {
+            Some(unknown) => serve::hand_over(batch, unknown, names_unknown).await,
+            None => batch,
+        };
+        self.submit(batch).await;
+    }
+}
+
+impl Submitter {
+    async fn submit(&self, batch: Vec<(Request, Result<Message, ApiError>)>) {
         let mut incoming = Vec::new();
         let mut answers = Vec::with_capacity(batch.len());
-        for request in &batch {
-            let shape = Message::read(&request.payload).map(|message| {
+        for (request, message) in batch {
+            let shape = message.map(|message| {
                 let (submissions, many) = message.into_submissions();
                 let count = submissions.len();
                 incoming.extend(submissions.into_iter().map(|one| (one, request.traceparent.clone())));
                 (count, many)
             });
-            answers.push(shape);
+            answers.push((request, shape));
         }
-        let mut results = submit(&self.0, incoming).await.into_iter();
-        for (request, shape) in batch.iter().zip(answers) {
+        let mut results = submit(&self.context, incoming).await.into_iter();
+        for (request, shape) in answers {
             match shape {
                 Ok((_, false)) => {
                     if let Some(result) = results.next() {
@@ -65,15 +92,22 @@ impl BatchWork<Request> for Submitter {
 }
 
 /// Accepts submissions, writes them and publishes their jobs; returns the result of each, in order.
+///
+/// A call of an unknown tool is refused for good, so it is rejected instead while the registry cannot be read.
 pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>) -> Vec<SubmitResult> {
-    refresh_if_unknown(context, &incoming).await;
+    let refreshed = refresh_if_unknown(context, &incoming).await;
     let tools = context.registry.tools();
     let accepted: Vec<Result<NewCall, ApiError>> = incoming
         .into_iter()
         .map(|(submission, traceparent)| {
             let submission = submission?;
+            if !tools.contains_key(&submission.tool) {
+                refreshed.clone()?;
+            }
             let (_span, traceparent) = submit_call(&submission.tool, traceparent);
-            accept(submission, &tools, CallId::generate(), traceparent)
+            let mut call = accept(submission, &tools, CallId::generate(), traceparent)?;
+            call.consumer = context.admit_new(&call);
+            Ok(call)
         })
         .collect();
     let mut calls = Vec::with_capacity(accepted.len());
@@ -91,13 +125,11 @@ pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>) -> Vec<Su
         .collect()
 }
 
-async fn refresh_if_unknown(context: &Context, incoming: &[Incoming]) {
+async fn refresh_if_unknown(context: &Context, incoming: &[Incoming]) -> Result<(), ApiError> {
     let tools = context.registry.tools();
     let unknown =
         incoming.iter().any(|(submission, _)| submission.as_ref().is_ok_and(|s| !tools.contains_key(&s.tool)));
-    if unknown && let Err(error) = context.registry.refresh_throttled(&context.store).await {
-        tracing::warn!(%error, "Failed to reload the registry");
-    }
+    if unknown { context.registry.refresh_throttled(&context.store).await } else { Ok(()) }
 }
 
 /// Writes calls, publishes their jobs, and returns the result of each, in order.
@@ -108,15 +140,18 @@ pub(crate) async fn write(context: &Context, calls: &[NewCall]) -> Vec<SubmitRes
         match context.store.submit(calls, FIRST_CHECK_MS).await {
             Ok(written) => {
                 for (call, written) in calls.iter().zip(written) {
-                    if written == Submitted::Written {
+                    if matches!(written, Submitted::Written) {
                         effects::carry_out(context, call::submitted(call)).await;
+                    } else {
+                        context.not_published([call].into_iter());
                     }
-                    let result = answer(call, &written);
+                    let result = answer(context, call, &written);
                     metrics().calls_submitted(metric_tool(call), result.status.as_str(), 1);
                     results.push(result);
                 }
             }
             Err(error) => {
+                context.not_published(calls.iter());
                 let rejected = SubmitResult::rejected(store_failed(&error));
                 results.resize(results.len() + calls.len(), rejected);
             }
@@ -133,7 +168,7 @@ pub(crate) fn metric_tool(call: &NewCall) -> &str {
     }
 }
 
-fn answer(call: &NewCall, written: &Submitted) -> SubmitResult {
+fn answer(context: &Context, call: &NewCall, written: &Submitted) -> SubmitResult {
     use redial_proto::CallState::{Ready, Refused};
     let (status, id, state, error) = match (written, &call.refusal) {
         (Submitted::Written, None) => (SubmitStatus::Accepted, call.id, Ready, None),
@@ -148,8 +183,11 @@ fn answer(call: &NewCall, written: &Submitted) -> SubmitResult {
             );
             return SubmitResult::rejected(ApiError::new(Code::IdempotencyConflict, message));
         }
+        (Submitted::Unreadable(call), _) => return SubmitResult::rejected(unreadable(call)),
     };
-    SubmitResult { status, call: Some(id), state: Some(state), error }
+    let waits = status == SubmitStatus::Accepted && call.consumer.is_none();
+    let waits_for = waits.then(|| context.feeder.wait_reason(&call.tool));
+    SubmitResult { status, call: Some(id), state: Some(state), waits_for, error }
 }
 
 fn refused(refusal: &Failure) -> ApiError {

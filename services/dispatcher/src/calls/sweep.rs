@@ -1,21 +1,22 @@
 //! Sweeps over calls that are due: leases that ended, retries, jobs that no worker claimed, deadlines.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use redial_engine::{
     outage::{INTERVAL, Observation},
-    publish::MAX_REPUBLISHED,
-    sweep::{Conditions, SweepPlan, plan_due},
+    sweep::{Conditions, plan_due},
 };
+use redial_records::Transition;
 use redial_store::{LockedCalls, StoreError};
-use redial_telemetry::metrics;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::{context::Context, effects, transitions, wait::until};
 
-/// Calls that are checked in one transaction.
-const BATCH: u32 = 500;
+/// So many calls that wait in the backlog and so many others are checked in one transaction.
+const BATCH: u32 = 300;
+/// Batches of one sweep at most, so that it ends however much is due.
+const MAX_BATCHES: usize = 20;
 /// The pause before a due call that another dispatcher had locked is checked again.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
 
@@ -26,7 +27,7 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
         let reconnected = connections.has_changed().unwrap_or(true);
         connections.mark_unchanged();
         context.observe(Observation::SweepBegan { connected: context.queue.is_connected() && !reconnected });
-        let swept = sweep(&context).await;
+        let swept = sweep(&context, &shutdown).await;
         context.observe(Observation::SweepEnded { failed: swept.is_err() });
         pause = swept.unwrap_or_else(|error| {
             tracing::warn!(%error, "Sweep failed; trying again");
@@ -43,24 +44,20 @@ async fn wait(context: &Context, pause: Duration) {
     }
 }
 
-/// Checks every call that is due; returns when to check next.
-async fn sweep(context: &Context) -> Result<Duration, StoreError> {
-    let mut republished = 0;
-    loop {
+/// Checks calls that are due, up to [`MAX_BATCHES`]; returns when to check next.
+async fn sweep(context: &Context, shutdown: &CancellationToken) -> Result<Duration, StoreError> {
+    for _ in 0..MAX_BATCHES {
         let began = Instant::now();
         let locked = context.store.lock_due_calls(BATCH).await?;
         answered(context, began);
         let Some(locked) = locked else { break };
         let due = locked.calls().len();
-        let SweepPlan { transitions, tokens, republished: jobs } =
-            plan(context, &locked, MAX_REPUBLISHED.saturating_sub(republished));
-        let facts = locked.commit(&context.store, &transitions, &tokens).await?;
+        let transitions = plan(context, &locked);
+        let facts = locked.commit(&context.store, &transitions).await?;
         // The whole transaction: workers could not renew the locked calls meanwhile.
         answered(context, began);
-        metrics().jobs_republished(u64::from(jobs));
-        republished += jobs;
         effects::carry_out(context, transitions::committed(context, &transitions, &facts)).await;
-        if due < BATCH as usize {
+        if due < BATCH as usize || shutdown.is_cancelled() {
             break;
         }
     }
@@ -71,16 +68,15 @@ async fn sweep(context: &Context) -> Result<Duration, StoreError> {
     Ok(next.map_or(longest, |wait| wait.to_std().unwrap_or(SHORTEST_PAUSE)).min(longest))
 }
 
-fn plan(context: &Context, locked: &LockedCalls, republish_limit: u32) -> SweepPlan {
-    let successes: HashMap<String, f64> =
-        locked.buckets().iter().map(|bucket| (bucket.tool.clone(), context.take_successes(&bucket.tool))).collect();
+fn plan(context: &Context, locked: &LockedCalls) -> Vec<Transition> {
+    if let Some(call) = locked.calls().first() {
+        context.observe_clock(call.read_at);
+    }
     let conditions = Conditions {
         tools: &context.registry.tools(),
-        buckets: locked.buckets(),
-        successes: &successes,
         grace: context.grace(),
-        republish_limit,
-        queued: &|pool| context.is_queued(pool),
+        job: &|call| context.feeder.job_state(call),
+        waiting: &|call| context.feeder.waiting(call),
     };
     plan_due(locked.calls(), &conditions, rand::random)
 }

@@ -4,95 +4,170 @@
 //! A process that dies anywhere loses nothing: the inbox is emptied by the same transaction, jobs that were not
 //! published are found by the sweep over calls, and what is to be cancelled is asked for again when the task wakes.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    fmt,
+    sync::Arc,
+    time::Duration,
+};
 
 use redial_engine::{
+    call,
     publish::FIRST_CHECK_MS,
     task::{Known, Needs, Paused, PlanContext, Planned, Planning, plan},
 };
 use redial_proto::{CallId, SubmitStatus, TaskId};
-use redial_records::{Effect, TaskStatus, TaskTransition};
+use redial_records::{Effect, Reach, TaskStatus, TaskTransition};
 use redial_store::{LockedTasks, Store, StoreError};
 use redial_telemetry::metrics;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
+use super::failing::FailingTasks;
 use crate::{calls::submit::metric_tool, context::Context, effects, running::Running, wait::until};
 
 /// Tasks that are advanced in one transaction.
 const BATCH: u32 = 64;
 /// Batches that are advanced at once.
 const CONCURRENT_BATCHES: usize = 3;
-/// Between two sweeps for due tasks that were not woken here.
+/// Between two sweeps for due tasks that were not woken here, and between two looks at failing tasks.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Batches of one sweep at most: tasks that cannot be advanced must not keep it busy.
+/// Batches of one sweep at most.
 const MAX_BATCHES: usize = 50;
 /// How often a batch is planned again after a failure of Postgres that passes by itself.
 const RETRIES: u32 = 3;
 
 pub(crate) fn start(running: &Running) {
+    let failing = Arc::new(FailingTasks::default());
     for _ in 0..CONCURRENT_BATCHES {
-        running.spawn(advance_woken);
+        let failing = failing.clone();
+        let advance = |context, shutdown| async move { Advancer { context, failing }.advance_woken(shutdown).await };
+        running.spawn("advance tasks", advance);
     }
-    running.spawn(sweep);
+    let again = failing.clone();
+    let retry = |context, shutdown| async move { Advancer { context, failing: again }.retry_failing(shutdown).await };
+    running.spawn("retry failing tasks", retry);
+    let sweep = |context, shutdown| async move { Advancer { context, failing }.sweep(shutdown).await };
+    running.spawn("sweep tasks", sweep);
 }
 
-/// Advances tasks that were woken, as many at once as have piled up.
-async fn advance_woken(context: Arc<Context>, shutdown: CancellationToken) {
-    while until(&shutdown, context.wake_set.wait()).await.is_some() {
-        let tasks = context.wake_set.take(BATCH as usize);
-        if let Err(error) = advance(&context, &tasks, true).await {
-            tracing::warn!(%error, tasks = tasks.len(), "Failed to advance tasks; the next sweep tries again");
+struct Advancer {
+    context: Arc<Context>,
+    failing: Arc<FailingTasks>,
+}
+
+impl Advancer {
+    /// Advances tasks that were woken, as many at once as have piled up.
+    async fn advance_woken(self, shutdown: CancellationToken) {
+        while until(&shutdown, self.context.wake_set.wait()).await.is_some() {
+            let tasks = self.failing.others(self.context.wake_set.take(BATCH as usize));
+            let count = tasks.len();
+            if let Err(error) = self.advance(tasks, true).await {
+                tracing::warn!(%error, tasks = count, "Failed to advance tasks; the next sweep tries again");
+            }
         }
     }
-}
 
-/// Finds due tasks that were not woken here: another dispatcher died, or a task's time has come.
-async fn sweep(context: Arc<Context>, shutdown: CancellationToken) {
-    while until(&shutdown, sleep(INTERVAL)).await.is_some() {
-        if let Err(error) = sweep_once(&context).await {
-            tracing::warn!(%error, "Sweep over tasks failed; the next one tries again");
+    /// Tries failing tasks again, each alone, once its pause is over.
+    async fn retry_failing(self, shutdown: CancellationToken) {
+        while until(&shutdown, sleep(INTERVAL)).await.is_some() {
+            for task in self.failing.due(Instant::now()) {
+                if shutdown.is_cancelled() {
+                    return;
+                }
+                if let Err(error) = self.advance(vec![task], false).await {
+                    tracing::warn!(%error, %task, "Failed to advance a failing task; trying again");
+                    break;
+                }
+            }
         }
     }
-}
 
-async fn sweep_once(context: &Context) -> Result<(), StoreError> {
-    for _ in 0..MAX_BATCHES {
-        let due = context.store.due_tasks(BATCH).await?;
-        advance(context, &due, false).await?;
-        if due.len() < BATCH as usize {
-            break;
+    /// Finds due tasks that were not woken here: another dispatcher died, or a task's time has come.
+    async fn sweep(self, shutdown: CancellationToken) {
+        while until(&shutdown, sleep(INTERVAL)).await.is_some() {
+            if let Err(error) = self.sweep_once().await {
+                tracing::warn!(%error, "Sweep over tasks failed; the next one tries again");
+            }
         }
     }
-    Ok(())
-}
 
-/// Advances tasks. `wait`: also those that another dispatcher has locked.
-///
-/// If Postgres refuses a batch because of one task, the tasks are advanced one by one, so that the others continue.
-async fn advance(context: &Context, tasks: &[TaskId], wait: bool) -> Result<(), StoreError> {
-    if tasks.is_empty() {
-        return Ok(());
-    }
-    metrics().batch_size("advance", tasks.len());
-    let error = match advance_together(context, tasks, wait).await {
-        Err(error) if tasks.len() > 1 && !error.is_transient() => error,
-        done => return done,
-    };
-    tracing::warn!(%error, tasks = tasks.len(), "Failed to advance tasks together; advancing them one by one");
-    for task in tasks {
-        if let Err(error) = advance_together(context, &[*task], wait).await {
-            tracing::error!(%error, %task, "Failed to advance a task");
+    async fn sweep_once(&self) -> Result<(), StoreError> {
+        // A task may be due still, because another dispatcher has locked it or a later transaction is to advance it.
+        let mut seen = Vec::new();
+        for _ in 0..MAX_BATCHES {
+            let except = [seen.as_slice(), &self.failing.all()].concat();
+            let due = self.context.store.due_tasks(BATCH, &except).await?;
+            seen.extend(&due);
+            let is_last = due.len() < BATCH as usize;
+            self.advance(due, false).await?;
+            if is_last {
+                break;
+            }
         }
+        Ok(())
     }
-    Ok(())
+
+    /// Advances tasks. `wait`: also those that another dispatcher has locked. Those whose conversations would make the
+    /// transaction too large are woken again.
+    ///
+    /// If a batch fails for another reason than a lost connection, its halves are advanced, and so on: a task that fails
+    /// alone is left alone for a while, and the others continue.
+    async fn advance(&self, tasks: Vec<TaskId>, wait: bool) -> Result<(), StoreError> {
+        let mut batches = VecDeque::from([tasks]);
+        while let Some(mut batch) = batches.pop_front() {
+            if batch.is_empty() {
+                continue;
+            }
+            metrics().batch_size("advance", batch.len());
+            match advance_together(&self.context, &batch, wait).await {
+                Ok(behind) => {
+                    batch.retain(|task| !behind.left.contains(task) && !behind.unreadable.contains(task));
+                    for task in batch {
+                        self.failing.succeeded(task);
+                    }
+                    for task in behind.unreadable {
+                        self.failed(task, &"it cannot be read");
+                    }
+                    for task in behind.left {
+                        self.context.wake_set.wake(task);
+                    }
+                }
+                // Fewer tasks at once would not help.
+                Err(error) if error.is_outage() => return Err(error),
+                Err(error) => {
+                    if let [task] = batch[..] {
+                        self.failed(task, &error);
+                        continue;
+                    }
+                    tracing::warn!(%error, tasks = batch.len(), "Failed to advance tasks together; dividing them");
+                    let rest = batch.split_off(batch.len() / 2);
+                    batches.extend([batch, rest]);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn failed(&self, task: TaskId, error: &dyn fmt::Display) {
+        let pause_ms = self.failing.failed(task, Instant::now()).as_millis();
+        tracing::error!(%error, %task, pause_ms, "Failed to advance a task; trying again after a pause");
+    }
 }
 
-async fn advance_together(context: &Context, tasks: &[TaskId], wait: bool) -> Result<(), StoreError> {
+/// What did not advance.
+struct Behind {
+    /// Tasks that the transaction had no room for.
+    left: HashSet<TaskId>,
+    /// Tasks that this version cannot read.
+    unreadable: Vec<TaskId>,
+}
+
+async fn advance_together(context: &Context, tasks: &[TaskId], wait: bool) -> Result<Behind, StoreError> {
     let mut tries = 0;
     let written = loop {
         match plan_and_write(context, tasks, wait).await {
-            Err(error) if error.is_transient() && tries < RETRIES => {
+            Err(error) if error.is_transient() && !error.is_timeout() && tries < RETRIES => {
                 tries += 1;
                 tracing::debug!(%error, tries, "Failed to advance tasks; planning them again");
             }
@@ -105,11 +180,12 @@ async fn advance_together(context: &Context, tasks: &[TaskId], wait: bool) -> Re
             tracing::error!(task = %planned.transition.task, bug, "Found a bug while planning a task");
         }
         count(&planned.transition);
+        effects.extend(planned.transition.calls.iter().flat_map(call::submitted));
         effects.extend(planned.transition.effects);
     }
     effects.extend(written.next.into_iter().map(Effect::WakeTask));
     effects::carry_out(context, effects).await;
-    Ok(())
+    Ok(written.behind)
 }
 
 /// What is on record now.
@@ -117,16 +193,18 @@ struct Written {
     plans: Vec<Planned>,
     /// Tasks whose turn it is now.
     next: Vec<TaskId>,
+    behind: Behind,
 }
 
 async fn plan_and_write(context: &Context, tasks: &[TaskId], wait: bool) -> Result<Written, StoreError> {
-    let (store, tools) = (&context.store, context.registry.tools());
+    let (store, tools) = (&context.store, context.registry.offered());
     let mut locked = store.lock_tasks(tasks, wait).await?;
     let mut new_id = CallId::generate;
     let mut plan_context = PlanContext::new(&tools, &mut new_id);
     let mut planning: Vec<Planning> =
         locked.take_records().into_iter().map(|record| plan(record, &mut plan_context)).collect();
     let mut plans = Vec::with_capacity(planning.len());
+    let mut behind = Behind { left: HashSet::new(), unreadable: locked.take_unreadable() };
     while !planning.is_empty() {
         let mut paused = Vec::new();
         for one in planning {
@@ -135,26 +213,40 @@ async fn plan_and_write(context: &Context, tasks: &[TaskId], wait: bool) -> Resu
                 Planning::Paused(one) => paused.push(*one),
             }
         }
+        planning = Vec::with_capacity(paused.len());
         let known = read(store, &mut locked, &paused).await?;
-        planning = paused.into_iter().zip(known).map(|(one, known)| one.resume(known, &mut plan_context)).collect();
+        for (one, known) in paused.into_iter().zip(known) {
+            match known {
+                Some(known) => planning.push(one.resume(known, &mut plan_context)),
+                None => drop(behind.left.insert(one.task())),
+            }
+        }
+    }
+    for call in plans.iter_mut().flat_map(|planned| &mut planned.transition.calls) {
+        call.consumer = context.admit_new(call);
     }
     let transitions: Vec<&TaskTransition> = plans.iter().map(|planned| &planned.transition).collect();
-    let next = locked.commit(store, &transitions, FIRST_CHECK_MS).await?;
-    Ok(Written { plans, next })
+    let committed = locked.commit(store, &transitions, FIRST_CHECK_MS).await;
+    if committed.is_err() {
+        context.not_published(plans.iter().flat_map(|planned| &planned.transition.calls));
+    }
+    let next = committed?;
+    Ok(Written { plans, next, behind })
 }
 
-/// What paused plans need, in their order, with one statement for each kind of need.
-async fn read(store: &Store, locked: &mut LockedTasks, paused: &[Paused]) -> Result<Vec<Known>, StoreError> {
-    let (mut whole, mut calls) = (Vec::new(), Vec::new());
+/// What paused plans need, in their order, with one statement for each kind of need; `None` for those that this transaction
+/// has no room for.
+async fn read(store: &Store, locked: &mut LockedTasks, paused: &[Paused]) -> Result<Vec<Option<Known>>, StoreError> {
+    let (mut wanted, mut calls) = (Vec::<(TaskId, &Reach)>::new(), Vec::new());
     for one in paused {
         match one.needs() {
-            Needs::Conversation => whole.push(one.task()),
+            Needs::Conversation(reach) => wanted.push((one.task(), reach)),
             Needs::Results(needed) => calls.extend(needed.iter().map(|call| (one.task(), call.clone()))),
         }
     }
-    let mut conversations = match whole.as_slice() {
+    let mut conversations = match wanted.as_slice() {
         [] => HashMap::new(),
-        whole => locked.conversations(store, whole).await?,
+        wanted => locked.conversations(store, wanted).await?,
     };
     let mut results = HashMap::<TaskId, HashMap<String, String>>::new();
     if !calls.is_empty() {
@@ -163,8 +255,8 @@ async fn read(store: &Store, locked: &mut LockedTasks, paused: &[Paused]) -> Res
         }
     }
     let known = |one: &Paused| match one.needs() {
-        Needs::Conversation => Known::Conversation(conversations.remove(&one.task()).unwrap_or_default()),
-        Needs::Results(_) => Known::Results(results.remove(&one.task()).unwrap_or_default()),
+        Needs::Conversation(_) => conversations.remove(&one.task()).map(Known::Conversation),
+        Needs::Results(_) => Some(Known::Results(results.remove(&one.task()).unwrap_or_default())),
     };
     Ok(paused.iter().map(known).collect())
 }

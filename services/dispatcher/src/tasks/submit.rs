@@ -8,6 +8,7 @@ use redial_queue::{QueueError, Request};
 use redial_records::{Effect, NewTask};
 use redial_store::SubmittedTask;
 use redial_telemetry::{metrics, submit_task};
+use tokio::sync::mpsc;
 
 use super::accept::accept;
 use crate::{
@@ -24,20 +25,56 @@ use crate::{
 pub(crate) type Incoming = (Result<TaskSubmission, ApiError>, Option<String>);
 
 pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
-    let requests =
-        batcher::start(Batching { workers: 2, batch: 64 }, &running.tracker, &Submitter(running.context.clone()));
+    let (context, loops) = (running.context.clone(), &running.loops);
+    let waiting = Submitter { context: context.clone(), unknown: None };
+    let unknown =
+        batcher::start(Batching { name: "submit tasks of unknown tools", workers: 1, batch: 64 }, loops, &waiting);
+    let submitter = Submitter { context, unknown: Some(unknown) };
+    let requests = batcher::start(Batching { name: "submit tasks", workers: 2, batch: 64 }, loops, &submitter);
     serve::feed(running, subjects::TASK_SUBMIT, requests).await
 }
 
+/// Tasks of unknown models or tools wait until the registry is read again, which may take long: they go to a batcher of their
+/// own, so that all others are written meanwhile.
 #[derive(Clone)]
-struct Submitter(Arc<Context>);
+struct Submitter {
+    context: Arc<Context>,
+    unknown: Option<mpsc::Sender<Request>>,
+}
 
 impl BatchWork<Request> for Submitter {
     async fn work(&self, batch: Vec<Request>) {
-        let incoming =
-            batch.iter().map(|request| (serve::decode(&request.payload), request.traceparent.clone())).collect();
-        let results = submit(&self.0, incoming).await;
-        for (request, result) in batch.iter().zip(results) {
+        let read = |request: Request| {
+            let task = serve::decode(&request.payload);
+            (request, task)
+        };
+        let batch: Vec<_> = batch.into_iter().map(read).collect();
+        let batch = match &self.unknown {
+            Some(unknown) => {
+                let declared = self.context.agents.at(Instant::now()).await;
+                let tools = self.context.registry.tools();
+                let names_unknown = |task: &Result<TaskSubmission, _>| {
+                    task.as_ref().is_ok_and(|task| is_unknown(&accept(task, &declared, &tools, None)))
+                };
+                serve::hand_over(batch, unknown, names_unknown).await
+            }
+            None => batch,
+        };
+        self.submit(batch).await;
+    }
+}
+
+impl Submitter {
+    async fn submit(&self, batch: Vec<(Request, Result<TaskSubmission, ApiError>)>) {
+        let (requests, incoming): (Vec<Request>, Vec<Incoming>) = batch
+            .into_iter()
+            .map(|(request, task)| {
+                let traceparent = request.traceparent.clone();
+                (request, (task, traceparent))
+            })
+            .unzip();
+        let results = submit(&self.context, incoming).await;
+        for (request, result) in requests.iter().zip(results) {
             request.reply(&result).await;
         }
     }
@@ -52,10 +89,13 @@ pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>) -> Vec<Ta
     let mut accepted = accept_all(&incoming, &declared, &context.registry.tools());
     if accepted.iter().any(is_unknown) {
         // A worker may have registered it a moment ago, to another dispatcher.
-        if let Err(error) = context.registry.refresh_throttled(&context.store).await {
-            tracing::warn!(%error, "Failed to reload the registry");
-        }
-        accepted = accept_all(&incoming, &declared, &context.registry.tools());
+        accepted = match context.registry.refresh_throttled(&context.store).await {
+            Ok(()) => accept_all(&incoming, &declared, &context.registry.tools()),
+            Err(error) => {
+                let reject = |task| if is_unknown(&task) { Err(error.clone()) } else { task };
+                accepted.into_iter().map(reject).collect()
+            }
+        };
     }
     let mut tasks = Vec::with_capacity(accepted.len());
     let positions: Vec<Result<usize, ApiError>> = accepted

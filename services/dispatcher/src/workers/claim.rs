@@ -21,8 +21,11 @@ use crate::{
 };
 
 pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
-    let requests =
-        batcher::start(Batching { workers: 3, batch: 16 }, &running.tracker, &Granter(running.context.clone()));
+    let requests = batcher::start(
+        Batching { name: "grant claims", workers: 3, batch: 16 },
+        &running.loops,
+        &Granter(running.context.clone()),
+    );
     serve::feed(running, subjects::CLAIM, requests).await
 }
 
@@ -68,9 +71,10 @@ fn read(request: &Request) -> Result<ClaimRequest, ApiError> {
 impl Granter {
     async fn answer(&self, asked: Vec<(Request, ClaimId, WorkerId)>, granted: Vec<Granted>) {
         metrics().calls_claimed(granted.len() as u64);
+        self.0.feeder.claimed(&granted);
         let mut by_claim = HashMap::<ClaimId, Vec<Granted>>::new();
         for grant in granted {
-            metrics().queue_age(Duration::from_millis(grant.queued_ms));
+            metrics().queue_age(Duration::from_millis(grant.ready_ms));
             by_claim.entry(grant.claim).or_default().push(grant);
         }
         for (request, claim, worker) in asked {

@@ -13,6 +13,7 @@ pub(crate) async fn heartbeat(context: Arc<Context>, request: Heartbeat) -> Resu
         slots: request.slots,
         running: u32::try_from(request.running.len()).unwrap_or(u32::MAX),
         draining: request.draining,
+        lease_ms: context.config.live_ms(),
     };
     let known = context.store.heartbeat(&beat).await.map_err(|error| store_failed(&error))?;
     let held = match request.running.as_slice() {

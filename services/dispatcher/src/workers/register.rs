@@ -1,56 +1,112 @@
 //! Registers workers and their tools.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use chrono::Datelike as _;
 use redial_arguments::Schema;
-use redial_engine::view::READ_RESULT;
-use redial_proto::{ApiError, Code, Registration, ToolSpec, subjects, turn};
+use redial_engine::{accept::check_texts, view::READ_RESULT};
+use redial_proto::{ApiError, Code, Registered, Registration, limits, subjects, tool::check_name, turn};
 use redial_queue::QueueError;
+use tokio::time::timeout;
 
-use crate::{context::Context, error::store_failed, running::Running, wait::until};
+use crate::{context::Context, error::store_failed, feed::look_at_workers, running::Running, wait::until};
 
-pub(crate) async fn register(context: Arc<Context>, registration: Registration) -> Result<serde_json::Value, ApiError> {
+pub(crate) async fn register(context: Arc<Context>, registration: Registration) -> Result<Registered, ApiError> {
+    check(&registration).map_err(|what| ApiError::new(Code::InvalidManifest, what))?;
+    let registered = context.store.register(&registration, context.config.live_ms()).await;
+    let registered = registered.map_err(|error| store_failed(&error))?;
+    // Before the reply, because the worker pulls from them at once.
+    for consumer in registered.consumers.values() {
+        context.queue.ensure_jobs(consumer).await.map_err(QueueError::into_api)?;
+    }
+    let (tools, changed) = (registration.tools.len(), &registered.changed_tools);
+    tracing::info!(worker = %registration.worker, tools, ?changed, "Worker registered");
+    if !registered.changed_tools.is_empty() {
+        context.registry.refresh(&context.store).await.map_err(|error| store_failed(&error))?;
+    }
+    if let Err(error) = look_at_workers(&context, false).await {
+        tracing::debug!(%error, "Failed to look at the workers; the feeder does within a second");
+    }
+    context.feeder.recheck();
+    // Also if no tool changed: calls may wait for this worker.
+    if let Err(error) = context.queue.publish(subjects::TOOLS_CHANGED, &()).await {
+        tracing::debug!(%error, "Failed to notify other dispatchers of a worker; they look once a second");
+    }
+    Ok(Registered { consumers: registered.consumers })
+}
+
+/// A worker has at most so many pools: each has a consumer, which every dispatcher looks at once a second.
+const MAX_POOLS: usize = 256;
+
+/// What is wrong with a registration, as words.
+fn check(registration: &Registration) -> Result<(), String> {
+    let mut names = BTreeSet::new();
+    let mut pools = BTreeSet::new();
     for tool in &registration.tools {
-        let wrong = |what: String| ApiError::new(Code::InvalidManifest, format!("tool {:?}: {what}", tool.name));
+        let wrong = |what: String| format!("tool {:?}: {what}", limits::shorten(&tool.name, 100));
         tool.check().map_err(wrong)?;
-        check_kind(tool).map_err(wrong)?;
+        check_kind(&tool.name, &tool.pool).map_err(wrong)?;
         Schema::compile(&tool.parameters).map_err(|error| wrong(error.to_string()))?;
+        if !names.insert(&tool.name) {
+            return Err(wrong("it is there twice; names are unique".to_owned()));
+        }
+        pools.insert(&tool.pool);
     }
-    let pools: BTreeSet<&str> = registration.tools.iter().map(|tool| tool.pool.as_str()).collect();
-    for pool in pools {
-        context.queue.ensure_pool(pool).await.map_err(QueueError::into_api)?;
+    for (name, pool) in &registration.other_tools {
+        let wrong = |what: String| format!("tool {:?}: {what}", limits::shorten(name, 100));
+        check_name("tool name", name).and_then(|()| check_name("pool", pool)).map_err(wrong)?;
+        check_kind(name, pool).map_err(wrong)?;
+        pools.insert(pool);
     }
-    let changed = context.store.register(&registration).await.map_err(|error| store_failed(&error))?;
-    tracing::info!(worker = %registration.worker, tools = registration.tools.len(), ?changed, "Worker registered");
-    context.registry.refresh(&context.store).await.map_err(|error| store_failed(&error))?;
-    if !changed.is_empty()
-        && let Err(error) = context.queue.publish(subjects::TOOLS_CHANGED, &()).await
-    {
-        tracing::debug!(%error, "Failed to notify other dispatchers of changed tools; they read them on demand");
+    if pools.len() > MAX_POOLS {
+        return Err(format!("its tools are in {} pools; at most {MAX_POOLS} are allowed", pools.len()));
     }
-    Ok(serde_json::json!({}))
+    if !(1970..=9999).contains(&registration.started_at.year()) {
+        return Err(format!("started_at is {}; a time in the years 1970 to 9999 is needed", registration.started_at));
+    }
+    let version = Some(&registration.version).filter(|version| !version.is_empty());
+    check_texts(&[("version", version)]).map_err(|error| error.message)
 }
 
 /// The pool of models holds models only, a prefix marks their names, and no worker registers a built-in tool.
-fn check_kind(tool: &ToolSpec) -> Result<(), String> {
+fn check_kind(name: &str, of: &str) -> Result<(), String> {
     let (prefix, pool) = (turn::tool_name(""), turn::POOL);
-    match (turn::model_name(&tool.name), tool.pool == pool) {
+    match (turn::model_name(name), of == pool) {
         (Some(""), true) => Err(format!("{prefix:?} is not the name of a model; a name must follow it")),
         (None, true) => Err(format!("pool {pool:?} is for models; a name with the prefix {prefix:?} is needed")),
         (Some(_), false) => Err(format!("names with the prefix {prefix:?} are for models, in pool {pool:?}")),
-        (None, false) if tool.name == READ_RESULT => Err("this is the name of a built-in tool; use another".to_owned()),
+        (None, false) if name == READ_RESULT => Err("this is the name of a built-in tool; use another".to_owned()),
         _ => Ok(()),
     }
 }
 
-/// Reads the registry again when another dispatcher has recorded a changed tool.
+/// How long an old registry may be used if the notice of its change was lost: a dispatcher gets none while it reconnects, and
+/// whoever changed the registry may die before it sends one.
+const LONGEST_AGE: Duration = Duration::from_secs(15);
+
+/// Reads the registry and looks at the workers when another dispatcher has registered one; reads the registry now and then
+/// anyway.
 pub(crate) async fn listen_for_changes(running: &Running) -> Result<(), QueueError> {
     let mut changes = running.context.queue.subscribe(subjects::TOOLS_CHANGED).await?;
-    running.spawn(|context, shutdown| async move {
-        while let Some(Some(_)) = until(&shutdown, changes.next()).await {
+    running.spawn(subjects::TOOLS_CHANGED, |context, shutdown| async move {
+        while let Some(change) = until(&shutdown, timeout(LONGEST_AGE, changes.next())).await {
+            let told = match change {
+                Ok(None) => return,
+                Ok(Some(_)) => true,
+                Err(_elapsed) => false,
+            };
+            // One look is enough for all that registered meanwhile, as in a rolling deploy.
+            changes.skip_arrived();
             if let Err(error) = context.registry.refresh(&context.store).await {
                 tracing::warn!(%error, "Failed to reload the registry");
             }
+            if !told {
+                continue;
+            }
+            if let Err(error) = look_at_workers(&context, false).await {
+                tracing::debug!(%error, "Failed to look at the workers; the feeder does within a second");
+            }
+            context.feeder.recheck();
         }
     });
     Ok(())
@@ -58,18 +114,59 @@ pub(crate) async fn listen_for_changes(running: &Running) -> Result<(), QueueErr
 
 #[cfg(test)]
 mod tests {
+    use redial_proto::ToolSpec;
+
     use super::*;
 
     #[test]
     fn models_and_tools_keep_apart() {
-        let kind = |name: &str, pool: &str| check_kind(&ToolSpec { pool: pool.to_owned(), ..ToolSpec::named(name) });
-        assert_eq!(kind("model-small", turn::POOL), Ok(()));
-        assert_eq!(kind("get_weather", "default"), Ok(()));
-        assert_eq!(kind("modelling", "default"), Ok(()));
+        assert_eq!(check_kind("model-small", turn::POOL), Ok(()));
+        assert_eq!(check_kind("get_weather", "default"), Ok(()));
+        assert_eq!(check_kind("modelling", "default"), Ok(()));
         for (name, pool) in
             [("model-small", "default"), ("get_weather", turn::POOL), ("model-", turn::POOL), (READ_RESULT, "default")]
         {
-            assert!(kind(name, pool).is_err(), "{name} in {pool}");
+            assert!(check_kind(name, pool).is_err(), "{name} in {pool}");
+        }
+    }
+
+    #[test]
+    fn a_registration_that_cannot_be_written_is_refused_with_the_reason() {
+        let tool = |name: &str, pool: &str| ToolSpec { pool: pool.to_owned(), ..ToolSpec::named(name) };
+        let good = Registration {
+            worker: "w".parse().unwrap(),
+            started_at: chrono::DateTime::UNIX_EPOCH,
+            slots: 1,
+            version: String::new(),
+            tools: vec![tool("a", "default")],
+            other_tools: [("b".to_owned(), "default".to_owned())].into(),
+        };
+        assert_eq!(check(&good), Ok(()));
+        let pools = (0..=MAX_POOLS).map(|n| (format!("t{n}"), format!("p{n}"))).collect();
+        let long = (0x20000..0x20040).filter_map(char::from_u32).collect::<String>();
+        let rows = [
+            (Registration { version: "1\0".to_owned(), ..good.clone() }, "version is \"1\\0\""),
+            (
+                Registration { started_at: chrono::DateTime::<chrono::Utc>::MIN_UTC, ..good.clone() },
+                "started_at is -262143",
+            ),
+            (
+                Registration { tools: vec![tool("a", "p"), tool("a", "q")], ..good.clone() },
+                "tool \"a\": it is there twice",
+            ),
+            (
+                Registration { other_tools: pools, ..good.clone() },
+                "its tools are in 258 pools; at most 256 are allowed",
+            ),
+            (Registration { tools: vec![tool("a", &long)], ..good.clone() }, "at most 192 bytes"),
+            (
+                Registration { other_tools: [("model-x".to_owned(), "default".to_owned())].into(), ..good },
+                "names with the prefix",
+            ),
+        ];
+        for (registration, wanted) in rows {
+            let found = check(&registration).unwrap_err();
+            assert!(found.contains(wanted), "{found}");
         }
     }
 }

@@ -5,6 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 use redial_engine::call::CallEvent;
 use redial_proto::{ApiError, GrantRef, ReleaseReply, ReleaseRequest, WorkerId};
 use redial_records::Transition;
+use redial_store::Loaded;
 
 use crate::{
     context::Context,
@@ -44,7 +45,10 @@ async fn try_release(context: &Context, worker: &WorkerId, jobs: &[GrantRef]) ->
 /// What becomes of those of these attempts that the worker still holds.
 async fn plan_all(context: &Context, worker: &WorkerId, jobs: &[GrantRef]) -> Result<Vec<Transition>, ApiError> {
     let ids: Vec<_> = jobs.iter().map(|job| job.call).collect();
-    let calls = context.store.load(&ids).await.map_err(|error| store_failed(&error))?;
+    let Loaded { calls, unreadable } = context.store.load(&ids).await.map_err(|error| store_failed(&error))?;
+    for call in unreadable {
+        tracing::error!(call = %call.call, reason = call.reason, "Failed to release a call that cannot be read");
+    }
     let jobs: HashSet<GrantRef> = jobs.iter().copied().collect();
     let held = calls.iter().filter(|call| {
         let grant = call.claim.map(|claim| GrantRef { call: call.id, attempt: call.attempt, claim });

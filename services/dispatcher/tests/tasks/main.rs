@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
 
+mod failing;
 mod outcomes;
 mod replayed;
 mod script;

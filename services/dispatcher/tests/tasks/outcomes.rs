@@ -236,9 +236,9 @@ async fn a_row_that_cannot_be_read_ends_loudly_and_leaves_the_conversation_valid
     let answers = "SELECT seq, class FROM messages WHERE task_id = $1 AND role = 'tool' ORDER BY seq";
     let answers: Vec<(i32, Option<String>)> = sqlx::query_as(answers).bind(id.0).fetch_all(stack.db()).await.unwrap();
     assert_eq!(answers, [(3, Some("internal".to_owned())), (4, Some("auth".to_owned()))]);
-    let running = "SELECT id FROM calls WHERE task_id = $1 AND state = 'running'";
-    let running = sqlx::query_scalar(running).bind(id.0).fetch_one(stack.db()).await.unwrap();
-    stack.cancel(redial_proto::CallId(running)).await;
+    let open = "SELECT id FROM calls WHERE task_id = $1 AND finished_at IS NULL";
+    let open = sqlx::query_scalar(open).bind(id.0).fetch_one(stack.db()).await.unwrap();
+    stack.cancel(redial_proto::CallId(open)).await;
     stack.finish().await;
 }
 

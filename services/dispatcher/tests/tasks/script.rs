@@ -4,8 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::{FutureExt, future::BoxFuture};
 use redial_proto::{
-    AgentRef, AgentSpec, ErrorClass, Failure, ReplyCall, TaskSubmission, ToolSpec, TurnReply, TurnRequest,
+    AgentRef, AgentSpec, ErrorClass, Failure, Language, ReplyCall, TaskId, TaskSubmission, ToolSpec, TurnReply,
+    TurnRequest,
 };
+use redial_records::NewTask;
 use redial_tools::{Context, Handler, Tool, ToolResult};
 use serde_json::{Value, value::RawValue};
 
@@ -95,4 +97,21 @@ pub(crate) fn task(input: &str, agent: AgentSpec) -> TaskSubmission {
 
 pub(crate) fn failure(class: ErrorClass, message: &str) -> Failure {
     Failure::new(class, message)
+}
+
+/// A task of the model `small`, in a conversation of its own.
+pub(crate) fn new_task(conversation: &str) -> NewTask {
+    NewTask {
+        id: TaskId::generate(),
+        tenant: "default".to_owned(),
+        conversation: conversation.to_owned(),
+        key: None,
+        content: None,
+        agent: None,
+        model: "small".to_owned(),
+        language: Language::En,
+        spec: serde_json::to_string(&agent("small", &[])).unwrap(),
+        input: "go".to_owned(),
+        traceparent: None,
+    }
 }

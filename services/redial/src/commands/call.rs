@@ -2,9 +2,10 @@
 
 use std::{process::ExitCode, time::Duration};
 
+use chrono::{DateTime, TimeDelta, Utc};
 use redial_proto::{
     ApiError, CallId, CallState, CallView, Code, ErrorClass, GetRequest, RetryOverride, Submission, SubmitResult,
-    SubmitStatus, subjects,
+    SubmitStatus, WaitReason, Waiting, subjects,
 };
 use redial_queue::Queue;
 use serde_json::value::RawValue;
@@ -41,6 +42,9 @@ pub(crate) async fn run(settings: &Settings, args: CallArgs) -> anyhow::Result<E
             output::json(&result)?;
         } else {
             output::line(call.to_string());
+            if result.waits_for == Some(WaitReason::Worker) {
+                output::note("no live worker has the tool: the call waits for one, until its deadline (redial tools)");
+            }
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -92,13 +96,31 @@ async fn wait(settings: &Settings, queue: &Queue, call: CallId) -> anyhow::Resul
     }
 }
 
-fn print_progress(view: &CallView, last: &mut Option<(CallState, u32)>) {
-    if last.replace((view.state, view.attempts)) == Some((view.state, view.attempts)) {
+/// What was printed last: the same is not printed twice.
+type Progress = (CallState, u32, Option<WaitReason>);
+
+fn print_progress(view: &CallView, last: &mut Option<Progress>) {
+    let now = Utc::now();
+    let waits = view.waits.filter(|waits| !is_usual(waits, now));
+    let progress = (view.state, view.attempts, waits.map(|waits| waits.reason));
+    if last.replace(progress) == Some(progress) {
         return;
+    }
+    if let Some(waits) = waits {
+        output::note(format!("waiting {}", text::waiting(&waits, &view.tool, "", now)));
     }
     if let (CallState::RetryWait, Some(at)) = (view.state, view.next_attempt_at) {
         let class = view.class.map(ErrorClass::as_str);
-        output::note(text::retry(view.attempts, class, view.message.as_deref(), at, chrono::Utc::now()));
+        output::note(text::retry(view.attempts, class, view.message.as_deref(), at, now));
+    }
+}
+
+/// Waiting for a free worker is what happens to every call, and a moment in the backlog to the first ones of a tool.
+fn is_usual(waits: &Waiting, now: DateTime<Utc>) -> bool {
+    match waits.reason {
+        WaitReason::Queue => true,
+        WaitReason::Backlog => now - waits.since < TimeDelta::seconds(1),
+        WaitReason::Worker | WaitReason::Retries => false,
     }
 }
 

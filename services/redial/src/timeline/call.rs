@@ -105,7 +105,11 @@ pub(crate) fn waiting(record: &CallAudit, now: DateTime<Utc>) -> Option<String> 
     match record.line.state.parse().ok()? {
         CallState::Ready => {
             let next = record.line.attempts + 1;
-            Some(format!("for a free worker of pool {} to start attempt {next}\n{deadline}", record.pool))
+            let reason = record.waits.map_or_else(
+                || format!("for a free worker of pool {}", record.pool),
+                |waits| text::waiting(&waits, &record.line.tool, &record.pool, now),
+            );
+            Some(format!("{reason}\nattempt {next} is next; {deadline}"))
         }
         CallState::RetryWait => {
             let due = match record.line.next_attempt_at.filter(|at| *at > now) {

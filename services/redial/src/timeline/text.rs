@@ -1,7 +1,7 @@
 //! Texts that events of tasks and of calls share, and text from outside made fit for a terminal.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use redial_proto::{FieldError, limits};
+use redial_proto::{FieldError, WaitReason, Waiting, limits};
 
 use crate::{json_text, output};
 
@@ -84,4 +84,32 @@ pub(crate) fn offset(start: DateTime<Utc>, at: DateTime<Utc>) -> String {
 pub(crate) fn span(span: TimeDelta) -> String {
     let us = span.num_microseconds().unwrap_or(i64::MAX - 500);
     output::span((us + 500).max(0) / 1000)
+}
+
+/// What a ready call waits for, and since when.
+pub(crate) fn waiting(waits: &Waiting, tool: &str, pool: &str, now: DateTime<Utc>) -> String {
+    let since = |at: DateTime<Utc>| format!("since {} ({})", output::time(at), span(now - at));
+    let reason = match waits.reason {
+        WaitReason::Queue => format!("for a free worker of pool {pool}"),
+        WaitReason::Backlog => format!("in the backlog: other calls of {tool} are before it"),
+        WaitReason::Worker => format!("for a worker that has the tool {tool}"),
+        WaitReason::Retries => {
+            format!("for its retry: {tool} gets {}", retries(waits.retries_per_second.unwrap_or(1.0)))
+        }
+    };
+    let why = match (waits.reason, waits.failing_since, waits.recovering_since) {
+        (WaitReason::Retries, Some(at), _) => format!(" while it fails, {}", since(at)),
+        (WaitReason::Retries, None, Some(at)) => format!(" while it recovers, {}", since(at)),
+        (WaitReason::Worker, ..) => match waits.worker_last_seen_at {
+            Some(at) => format!(" (one was last seen at {})", output::time(at)),
+            None => String::new(),
+        },
+        _ => String::new(),
+    };
+    format!("{reason}{why}; it has waited {}", since(waits.since))
+}
+
+/// A rate of retries.
+pub(crate) fn retries(per_second: f64) -> String {
+    if per_second < 1.5 { "1 retry/s".to_owned() } else { format!("{per_second:.0} retries/s") }
 }

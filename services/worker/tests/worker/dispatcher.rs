@@ -1,14 +1,14 @@
 //! A scripted dispatcher: replies as its script says, and records every message from workers.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
 use redial_proto::{
-    CallId, ClaimReply, ClaimRequest, ControlMessage, Grant, Heartbeat, HeartbeatReply, Job, JobRef, Registration,
-    ReleaseReply, ReleaseRequest, Report, ReportBatch, TaskId, ToolEffect, WorkerId, subjects,
+    CallId, ClaimReply, ClaimRequest, ControlMessage, Grant, Heartbeat, HeartbeatReply, Job, JobRef, Registered,
+    Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch, TaskId, ToolEffect, WorkerId, subjects,
 };
 use redial_queue::{OutgoingJob, Queue, QueueConfig, Request};
 use redial_servers::{Nats, NatsConfig};
@@ -45,6 +45,8 @@ pub(crate) struct Script {
     pub(crate) lost: Vec<JobRef>,
     pub(crate) cancelled: Vec<JobRef>,
     pub(crate) request_registration: bool,
+    /// What a registration is answered with.
+    pub(crate) consumers: BTreeMap<String, String>,
     /// Whether workers are notified that their reports are on record.
     pub(crate) ingest: bool,
     /// The task of granted calls.
@@ -66,6 +68,7 @@ impl Default for Script {
             lost: Vec::new(),
             cancelled: Vec::new(),
             request_registration: false,
+            consumers: BTreeMap::new(),
             ingest: true,
             task: None,
             arguments: None,
@@ -153,8 +156,8 @@ impl Dispatcher {
         let jobs: Vec<Job> = (0..count).map(|_| new()).collect();
         self.script().jobs.extend(jobs.iter().map(|job| (job.call, job.clone())));
         let outgoing =
-            |job: &Job| OutgoingJob { job: job.clone(), pool: pool.into(), publish_no: 1, traceparent: None };
-        let results = self.queue.publish_jobs(jobs.iter().map(outgoing).collect()).await;
+            |job: &Job| OutgoingJob { job: job.clone(), consumer: pool.into(), publish_no: 1, traceparent: None };
+        let results = self.queue.publish_jobs(&jobs.iter().map(outgoing).collect::<Vec<_>>()).await;
         assert!(results.iter().all(Result::is_ok));
         jobs.iter().map(|job| JobRef { call: job.call, attempt: 1 }).collect()
     }
@@ -225,9 +228,10 @@ async fn ensure(queue: &Queue) {
         waits.tick().await;
         let made = async {
             queue.ensure_streams().await?;
-            queue.ensure_pool("default").await?;
-            queue.ensure_pool("limited").await?;
-            queue.ensure_pool("models").await
+            queue.ensure_jobs("default").await?;
+            queue.ensure_jobs("limited").await?;
+            queue.ensure_jobs("models").await?;
+            queue.ensure_jobs("default+2").await
         };
         if made.await.is_ok() {
             return;
@@ -258,7 +262,8 @@ impl Responder {
             subjects::REGISTER => {
                 self.script().request_registration = false;
                 self.record(Received::Registration(serde_json::from_slice(&request.payload).unwrap()));
-                request.reply(&serde_json::json!({})).await;
+                let consumers = self.script().consumers.clone();
+                request.reply(&Registered { consumers }).await;
             }
             subjects::CLAIM => {
                 let claim: ClaimRequest = serde_json::from_slice(&request.payload).unwrap();

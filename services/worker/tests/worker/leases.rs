@@ -1,5 +1,8 @@
+use std::sync::{Arc, Mutex};
+
 use redial_proto::{ControlMessage, ErrorClass};
 use redial_worker::Tool;
+use serde_json::{Map, Value};
 
 use crate::{
     dispatcher::{Dispatcher, Received},
@@ -135,5 +138,37 @@ async fn a_panic_fails_only_its_attempt() {
     assert!(error.message.contains("oh no"), "{}", error.message);
     dispatcher.submit("echo").await;
     assert!(dispatcher.report().await.output.is_some());
+    worker.stop().await;
+}
+
+/// Its future can be neither polled nor dropped, and heartbeats would renew its lease for as long as it blocks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_tool_that_blocks_its_thread_is_reported_as_a_timeout_and_not_renewed() {
+    let mut dispatcher = Dispatcher::start().await;
+    (dispatcher.script().timeout_ms, dispatcher.script().lease_ms) = (100, 3000);
+    dispatcher.script().ingest = false;
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let ended = Arc::new(Mutex::new(ended));
+    let blocks = Tool::new("blocks", move |_: Map<String, Value>| {
+        let ended = Arc::clone(&ended);
+        async move {
+            let _ = ended.lock().unwrap().recv();
+        }
+    });
+    let worker = dispatcher.worker(4, [blocks]).await;
+    let job = dispatcher.submit("blocks").await;
+    let renewed = async {
+        while dispatcher.heartbeat().await.running != [job] {}
+        dispatcher.report().await
+    };
+    let report = within(30, renewed).await;
+    assert_eq!((report.job_ref(), report.error.unwrap().class), (job, ErrorClass::Timeout));
+    assert!(report.duration_ms >= 10_000, "{} ms", report.duration_ms);
+    dispatcher.received();
+    for _ in 0..3 {
+        assert!(dispatcher.heartbeat().await.running.is_empty(), "its lease is renewed");
+    }
+    end.send(()).unwrap();
+    dispatcher.script().ingest = true;
     worker.stop().await;
 }

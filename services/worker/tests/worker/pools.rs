@@ -18,7 +18,7 @@ async fn a_worker_never_holds_more_jobs_than_permits() {
             }
         })
         .await;
-        let backlog = dispatcher.queue.pool_backlog("default").await.unwrap();
+        let backlog = dispatcher.queue.jobs_depth("default").await.unwrap();
         assert!(backlog.unacked <= 4, "{backlog:?}");
         gate.open(1);
         dispatcher.report().await;
@@ -77,14 +77,30 @@ async fn a_job_that_cannot_be_parsed_is_discarded() {
 }
 
 #[tokio::test]
-async fn a_job_for_another_worker_of_the_pool_is_returned() {
+async fn a_job_whose_tool_it_does_not_have_is_discarded() {
     let mut dispatcher = Dispatcher::start().await;
-    let one = dispatcher.worker(4, [Tool::echo()]).await;
-    let job = dispatcher.submit("echo_context").await;
-    let other = dispatcher.worker(4, [tools::echo_context()]).await;
+    let worker = dispatcher.worker(4, [Tool::echo()]).await;
+    dispatcher.submit("echo_context").await;
+    dispatcher.stream_is_empty().await;
+    let job = dispatcher.submit("echo").await;
     let claim = dispatcher.claim().await;
-    assert_eq!((&claim.worker, &claim.jobs[..]), (&other.id, &[job][..]));
+    assert_eq!((&claim.worker, &claim.jobs[..]), (&worker.id, &[job][..]));
     assert_eq!(dispatcher.report().await.job_ref(), job);
-    one.stop().await;
-    other.stop().await;
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn a_worker_pulls_from_the_consumer_that_its_registration_names() {
+    let mut dispatcher = Dispatcher::start().await;
+    let rename = |to: &str| std::collections::BTreeMap::from([("default".to_owned(), to.to_owned())]);
+    dispatcher.script().consumers = rename("default+2");
+    let worker = dispatcher.worker(4, [Tool::echo()]).await;
+    let there = dispatcher.submit_many("default+2", "echo", 1, 2).await;
+    assert_eq!(dispatcher.report().await.job_ref(), there[0]);
+    // A later registration moves it.
+    dispatcher.script().consumers = rename("default");
+    dispatcher.script().request_registration = true;
+    let here = dispatcher.submit("echo").await;
+    assert_eq!(dispatcher.report().await.job_ref(), here);
+    worker.stop().await;
 }

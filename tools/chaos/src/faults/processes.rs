@@ -75,8 +75,7 @@ impl Injector {
     async fn accepted(&mut self) -> Option<Duration> {
         let (mut asked, began) = (JoinSet::new(), Instant::now());
         while began.elapsed() < PATIENCE {
-            self.probes += 1;
-            let (control, probe) = (self.fixture.control.clone(), load::probe(self.probes));
+            let (control, probe) = (self.fixture.control.clone(), self.probe());
             asked.spawn(async move { client::submit_once(&control, &probe, PATIENCE).await });
             let answers = async {
                 while let Some(answer) = asked.join_next().await {
@@ -154,11 +153,11 @@ impl Injector {
     pub(super) async fn rolling_restart(&mut self) -> anyhow::Result<Outcome> {
         let (from, began) = (Utc::now(), Instant::now());
         let mut restarts = 0;
-        while began.elapsed() < self.rolling_time {
+        while began.elapsed() < self.minute {
             for victim in everything() {
                 self.restart(victim).await?;
                 restarts += 1;
-                if began.elapsed() >= self.rolling_time {
+                if began.elapsed() >= self.minute {
                     break;
                 }
             }
@@ -168,7 +167,7 @@ impl Injector {
         Ok(Outcome::recovered(recovery).noted(format!("{restarts} restarts")))
     }
 
-    async fn restart(&mut self, victim: Victim) -> anyhow::Result<()> {
+    pub(super) async fn restart(&mut self, victim: Victim) -> anyhow::Result<()> {
         match victim {
             Victim::Dispatcher(n) => {
                 let process = &self.fixture.dispatchers[n].process;

@@ -7,13 +7,19 @@ use std::{
 
 use chrono::Utc;
 
-use super::{Injector, Outcome, PATIENCE, Recovery, between, reached};
+use serde_json::json;
+
+use super::{Injector, Outcome, PATIENCE, Target, between, reached, reached_within};
 use crate::{
     client, load,
     schedule::{Step, WORKERS},
 };
 
 const ANSWER: Duration = Duration::from_secs(5);
+/// Calls that wait for a tool that is down, besides those of the usual clients.
+const BACKLOG: u64 = 1_000;
+/// How long they may take once it is back.
+const SLOW_START: Duration = Duration::from_secs(90);
 
 impl Injector {
     pub(super) async fn repeat_reports(&mut self, step: &Step) -> Outcome {
@@ -37,7 +43,7 @@ impl Injector {
             match client::submit_once(&self.fixture.control, &submission, ANSWER).await {
                 Some(call) => break call,
                 None if began.elapsed() < PATIENCE => {}
-                None => return Ok(Outcome { recovery: Recovery::Never, ..Outcome::default() }),
+                None => return Ok(Outcome::recovered(None)),
             }
         };
         let ended = loop {
@@ -73,5 +79,22 @@ impl Injector {
         fs::remove_file(&self.fixture.outage)?;
         self.tool_outages.push((from, Utc::now()));
         Ok(Outcome::default())
+    }
+
+    /// A tool is down for a minute, and calls wait; then all of them run, slowly at first.
+    pub(super) async fn backlogged_outage(&mut self) -> anyhow::Result<Outcome> {
+        let (pulse, from) = (self.pulse(), Utc::now());
+        fs::write(&self.fixture.outage, "")?;
+        let outage = self.fixture.outage.clone();
+        self.submit(load::FRAGILE, BACKLOG, |n| json!({"n": n, "down_while": outage})).await;
+        tokio::time::sleep(self.minute).await;
+        fs::remove_file(&self.fixture.outage)?;
+        let back = Utc::now();
+        self.tool_outages.push((from, back));
+        let observer = &self.fixture.observer;
+        let waiting = observer.open_of(load::FRAGILE, back).await.unwrap_or_default();
+        let ended = reached_within(SLOW_START, async || observer.open_of(load::FRAGILE, back).await == Some(0)).await;
+        let outcome = Outcome::recovered(ended).counts_for(Target::OutageOver);
+        Ok(outcome.with(self.longest_pause(pulse).await).noted(format!("{waiting} calls waited")))
     }
 }

@@ -30,7 +30,7 @@ impl Report {
         let examples = lines("  ", examples);
         let skipped = lines("not done: ", self.skipped.iter());
         format!(
-            "{}\n{} faults in {:.0} s, on nats-server {}, leases of {} s\n\n{}\n\n{}\n\n{}\n{examples}\n{}\n{skipped}\n{}",
+            "{}\n{} faults in {:.0} s, on nats-server {}, leases of {} s\n\n{}\n\n{}\n\n{}\n{examples}\n{}\n\n{}\n{skipped}\n{}",
             self.command,
             self.faults_injected,
             self.seconds,
@@ -40,6 +40,7 @@ impl Report {
             self.summary(),
             table(&["invariant", ""], invariants),
             table(&["target", "limit", "measured", "out of", ""], targets),
+            self.machine.line(),
             if self.passes(false) { "every invariant holds" } else { "INVARIANTS ARE BROKEN" },
         )
     }

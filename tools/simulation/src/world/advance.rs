@@ -2,7 +2,11 @@
 
 use std::collections::HashMap;
 
-use redial_engine::task::{Known, Needs, PlanContext, Planning, plan};
+use redial_engine::{
+    call::submitted,
+    task::{Known, Needs, PlanContext, Planning, plan},
+    view::read,
+};
 use redial_proto::{CallId, CallState, Failure, Language, Message, Role, StoredMessage, TaskState, ToolEffect};
 use redial_records::{
     Effect, EndedCall, InboxItem, NewCall, StartInfo, TaskCall, TaskRecord, TaskStatus, TaskTransition,
@@ -11,7 +15,7 @@ use uuid::Uuid;
 
 use super::{
     clock::{since, time},
-    ids::{CallNo, call_id, task_id, task_no},
+    ids::{CallNo, TOOLS, ToolNo, call_id, consumer_name, consumer_no, task_id, task_no},
     invent,
     state::World,
     tables::{CallRow, Decision, InboxRow, TaskRow},
@@ -49,18 +53,42 @@ impl World {
             self.transaction(d, commit, |_| ());
             return;
         }
-        let Some(decision) = self.decide(task) else { return };
+        let Some(mut decision) = self.decide(task) else { return };
+        self.admit_calls(d, &mut decision.transition);
         if self.has(Mutation::TaskWithoutLock) && pick & 3 == 3 {
             self.unlocked = Some(decision);
             return;
         }
         if self.transaction(d, commit, |world| world.write(&decision)).is_some() {
             self.carry_out_task(d, decision);
+        } else {
+            for call in &decision.transition.calls {
+                let (Some(consumer), Some(of)) = (&call.consumer, call.task) else { continue };
+                let tool = TOOLS[usize::from(self.tool_of(of))];
+                self.dispatchers[d].feeder.windows.arrived(consumer, tool);
+            }
         }
         if let Some(overtaken) = overtaken {
             self.write(&overtaken);
             self.carry_out_task(d, overtaken);
         }
+    }
+
+    /// Chooses where the jobs of new calls are published.
+    fn admit_calls(&mut self, d: usize, transition: &mut TaskTransition) {
+        for call in transition.calls.iter_mut().filter(|call| call.refusal.is_none()) {
+            let Some(of) = call.task else { continue };
+            call.consumer = self.admit(d, self.tool_of(of)).map(consumer_name);
+        }
+    }
+
+    /// The tool of a call of a task, as dispatchers and workers know it.
+    fn tool_of(&self, call: TaskCall) -> ToolNo {
+        (self.seed_of(call) / 4 % TOOLS.len()) as ToolNo
+    }
+
+    fn seed_of(&self, TaskCall { turn, call_index, .. }: TaskCall) -> usize {
+        mix(self.setup.seed ^ u64::from(turn) << 8 ^ u64::from(call_index)) as usize
     }
 
     // ---- Planning ----
@@ -97,7 +125,11 @@ impl World {
                 Planning::Paused(paused) => paused,
             };
             let known = match paused.needs() {
-                Needs::Conversation => Known::Conversation(self.tables.messages.clone()),
+                Needs::Conversation(reach) => {
+                    let mut messages = self.tables.messages.clone();
+                    messages.sort_by_key(|stored| stored.seq);
+                    Known::Conversation(read(&messages, reach))
+                }
                 Needs::Results(calls) => Known::Results(self.results(calls)),
             };
             planning = paused.resume(known, &mut context);
@@ -228,18 +260,19 @@ impl World {
     }
 
     fn write_call(&mut self, call: &NewCall) {
-        let Some(task_call @ TaskCall { turn, call_index, .. }) = call.task else { return };
+        let Some(task_call @ TaskCall { call_index, .. }) = call.task else { return };
         if self.tables.calls.iter().any(|row| row.task == Some(task_call)) {
             return self.report_violation(Invariant::OneAnswerPerCall, || format!("{task_call:?} is written twice"));
         }
-        let seed = mix(self.setup.seed ^ u64::from(turn) << 8 ^ u64::from(call_index)) as usize;
-        let effect = if call_index == 0 { ToolEffect::Idempotent } else { ToolEffect::ALL[seed % 4] };
+        let effect =
+            if call_index == 0 { ToolEffect::Idempotent } else { ToolEffect::ALL[self.seed_of(task_call) % 4] };
+        let new = CallRow::new(self.tool_of(task_call), effect, 3, 3_600_000);
         let number = self.tables.calls.len() as CallNo;
-        self.tables.calls.push(CallRow { task: Some(task_call), id: call.id, ..CallRow::new(effect, 3, 3_600_000) });
+        self.tables.calls.push(CallRow { task: Some(task_call), id: call.id, ..new });
         if call_index == 0 {
             self.tables.requests.push((call.id, call.arguments.clone()));
         }
-        self.insert(number);
+        self.insert(number, call.consumer.as_deref().map(consumer_no));
     }
 
     fn has_other_running(&self, task: usize) -> bool {
@@ -259,7 +292,8 @@ impl World {
     fn carry_out_task(&mut self, d: usize, decision: Decision) {
         let state = decision.transition.status.state();
         self.log(|| format!("dispatcher {d} advances task {}: it is {state}", decision.task));
-        for effect in decision.transition.effects {
+        let TaskTransition { calls, effects, .. } = decision.transition;
+        for effect in calls.iter().flat_map(submitted).chain(effects) {
             match effect {
                 Effect::PublishJob(mut job) => {
                     let Some(call) = self.written_call(job.job.call) else { continue };

@@ -1,9 +1,13 @@
 //! Checks the invariants on the tables after everything has ended.
 
-use redial_engine::task::{Difference, Recorded, replay};
+use redial_engine::{
+    call::TIMEOUT_MARGIN_MS,
+    task::{Difference, Recorded, replay},
+};
 use redial_proto::{CallState, ErrorClass, Language, Role, StoredMessage};
 
 use super::{
+    clock::TIMEOUT,
     ids::{CallNo, task_id},
     invent,
     ledger::Execution,
@@ -92,7 +96,10 @@ impl World {
         let Job { call, attempt } = row.job;
         // An attempt that was released after a cancel ends as cancelled without a report.
         let given_back = row.class == Some(ErrorClass::Cancelled);
-        if !said && row.class != Some(ErrorClass::Lost) && !given_back {
+        // The dispatchers end an attempt that its worker did not end in time.
+        let limit = row.started_at + TIMEOUT + TIMEOUT_MARGIN_MS.cast_signed();
+        let overdue = row.class == Some(ErrorClass::Timeout) && row.ended_at >= limit;
+        if !said && row.class != Some(ErrorClass::Lost) && !given_back && !overdue {
             let found =
                 || format!("attempt {attempt} of call {call} is {:?}, its worker did not report that", row.class);
             self.report_violation(Invariant::RecordedAsReported, found);

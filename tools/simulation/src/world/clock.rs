@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use chrono::DateTime;
 use redial_engine::Time;
+use redial_proto::subjects;
 
 /// Ms since the history began, by the database's clock.
 pub(crate) type Ms = i64;
@@ -16,6 +17,12 @@ pub(crate) const LEASE_MARGIN: Ms = 1_000;
 pub(crate) const LONGEST_RECONNECT: Ms = 3_000;
 /// A message that is not acknowledged is delivered again after this.
 pub(crate) const ACK_WAIT: Ms = 30_000;
+/// A job is dropped from the stream when it is so old.
+pub(crate) const MAX_JOB_AGE: Ms = subjects::MAX_JOB_AGE.as_millis() as Ms;
+/// A consumer may be given to workers with other tools when its own were not seen for so long.
+pub(crate) const CONSUMER_FREE_AFTER: Ms = 120_000;
+/// The timeout of every attempt.
+pub(crate) const TIMEOUT: Ms = 60_000;
 
 /// Time between two heartbeats of a worker.
 pub(crate) const HEARTBEAT_INTERVAL: Ms = LEASE / 3;

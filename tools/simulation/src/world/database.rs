@@ -1,12 +1,15 @@
 //! Postgres: each function is one statement or one transaction, with the guards of `crates/store/sql`.
 
-use redial_engine::call::{grants, renews};
+use redial_engine::{
+    call::{grants, renews},
+    publish::FIRST_CHECK_MS,
+};
 use redial_proto::{CallState, ErrorClass, JobRef};
-use redial_records::{self as records, CallFacts, Change, Guard, InboxItem, Transition};
+use redial_records::{self as records, Backlog, CallFacts, Change, Guard, InboxItem, Transition};
 
 use super::{
     clock::{LEASE, since, time},
-    ids::{CallNo, Claim, Process, call_id, call_no, claim_id, process_of, task_no, worker_id},
+    ids::{CallNo, Claim, ConsumerNo, Process, ToolNo, call_id, call_no, claim_id, process_of, task_no, worker_id},
     messages::{Grant, Job},
     state::World,
     tables::{AttemptRow, CallRow},
@@ -18,23 +21,33 @@ impl World {
         self.tables.calls[usize::from(call)]
     }
 
+    /// The tool of a call, without a copy of its row.
+    pub(super) fn tool_of_call(&self, call: CallNo) -> ToolNo {
+        self.tables.calls[usize::from(call)].tool
+    }
+
     fn row_mut(&mut self, call: CallNo) -> &mut CallRow {
         &mut self.tables.calls[usize::from(call)]
     }
 
-    /// `submit.sql`: writes a call unless it is on record already.
-    pub(super) fn insert(&mut self, call: CallNo) -> bool {
+    /// `submit.sql`: writes a call unless it is on record already. Without a consumer it waits in the backlog.
+    pub(super) fn insert(&mut self, call: CallNo, consumer: Option<ConsumerNo>) -> bool {
         let now = self.now;
+        let published = consumer.is_some();
         let row = self.row_mut(call);
         if row.exists {
             return false;
         }
         *row = CallRow {
             exists: true,
+            submitted_at: now,
             deadline_at: now + row.deadline_ms,
-            wake_at: now + row.deadline_ms.min(10_000),
-            publish_no: 1,
-            published_at: now,
+            wake_at: now + if published { row.deadline_ms.min(FIRST_CHECK_MS.cast_signed()) } else { row.deadline_ms },
+            publish_no: u32::from(published),
+            published_at: published.then_some(now),
+            consumer,
+            backlog: (!published).then_some(Backlog::Job),
+            backlog_at: now,
             ..*row
         };
         true
@@ -68,6 +81,7 @@ impl World {
             started_at: now,
             lease_until: now + LEASE,
             wake_at: row.wake_at.min(now + LEASE),
+            backlog: None,
             ..*row
         };
         Some(job)
@@ -154,14 +168,19 @@ impl World {
         let row = self.row_mut(call);
         (row.state, row.attempt, row.class) = (transition.state(), transition.attempt(), None);
         match &transition.change {
-            Change::Publish { check_at, .. } => {
-                (row.wake_at, row.published_at) = (since(*check_at), now);
-                row.publish_no += 1;
+            Change::Wait { backlog, check_at, .. } => {
+                let at = if backlog.is_retry() { now } else { row.submitted_at };
+                (row.wake_at, row.backlog, row.backlog_at) = (since(*check_at), Some(*backlog), at);
+            }
+            Change::Extend { deadline_at } => {
+                (row.deadline_at, row.wake_at) = (since(*deadline_at), since(*deadline_at));
             }
             Change::Postpone { wake_at } => row.wake_at = since(*wake_at),
             Change::RequestCancel => row.cancel_requested = true,
             Change::Retry { due_at, .. } => row.wake_at = since(*due_at),
-            Change::End { failure, .. } => row.class = failure.as_ref().map(|failure| failure.class),
+            Change::End { failure, .. } => {
+                (row.class, row.backlog) = (failure.as_ref().map(|failure| failure.class), None);
+            }
         }
         self.audit(transition, &before);
         self.notify_task(call, &transition.change);

@@ -4,13 +4,14 @@ use redial_engine::outage::OutageDetector;
 
 use super::{
     clock::{LEASE, LONGEST_RECONNECT, Ms, duration},
+    feeder::Feeder,
     ids::{CallNo, Process},
     messages::{Release, ResultMessage},
     tables::CallRow,
 };
 
 /// A process; another one replaces it when it dies.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Dispatcher {
     pub(super) process: Process,
     pub(super) detector: OutageDetector,
@@ -21,7 +22,8 @@ pub(super) struct Dispatcher {
     /// Its last check of the streams failed.
     pub(super) check_failed: bool,
     /// When a check of the streams last succeeded.
-    pub(super) checked_at: Ms,
+    pub(super) checked_at: Option<Ms>,
+    pub(super) feeder: Feeder,
     pub(super) operations: Vec<Operation>,
 }
 
@@ -61,9 +63,19 @@ impl OperationKind {
 }
 
 impl Dispatcher {
-    pub(super) fn new(process: Process, now: Ms) -> Self {
+    /// `window`: how many jobs of a tool it lets wait for a consumer.
+    pub(super) fn new(process: Process, now: Ms, window: u64) -> Self {
         let detector = OutageDetector::new(duration(LEASE), duration(LONGEST_RECONNECT), duration(now));
-        Self { process, detector, outage: 0, stream: None, check_failed: false, checked_at: 0, operations: Vec::new() }
+        Self {
+            process,
+            detector,
+            outage: 0,
+            stream: None,
+            check_failed: false,
+            checked_at: None,
+            feeder: Feeder::new(window),
+            operations: Vec::new(),
+        }
     }
 
     pub(super) fn begin(&mut self, kind: OperationKind) {

@@ -1,6 +1,6 @@
 //! The end of a history: the faults are over, and everything must end by itself.
 
-use super::{clock::Ms, state::World, tables::CallRow, transaction::CommitOutcome};
+use super::{clock::Ms, ids::ALL_TOOLS, state::World, tables::CallRow, transaction::CommitOutcome, worker::Worker};
 use crate::Invariant;
 
 /// Everything must end within this, in ms: some waits take five minutes, and several calls run one after another.
@@ -28,9 +28,11 @@ impl World {
             let due = self.next_due().clamp(self.now + 1, self.now + 10_000);
             self.advance_to(due);
             for d in 0..self.dispatchers.len() {
-                self.check_streams(d);
+                self.check_streams(d, CommitOutcome::Committed);
                 self.sweep(d, 0, CommitOutcome::Committed);
+                self.feed(d, 0, CommitOutcome::Committed);
             }
+            self.check_ready();
         }
     }
 
@@ -47,12 +49,23 @@ impl World {
                 self.resume(w);
             }
         }
+        self.serve_all_tools();
         for call in 0..self.setup.calls {
             self.submit_call(0, call, CommitOutcome::Committed);
         }
         for task in 0..self.setup.tasks {
             self.submit_task(0, task, CommitOutcome::Committed);
         }
+    }
+
+    /// If no worker has some tool, one more starts that has all.
+    fn serve_all_tools(&mut self) {
+        let had = self.workers.iter().filter(|worker| !worker.stopping).fold(0, |had, worker| had | worker.tools);
+        if had != ALL_TOOLS {
+            let process = self.new_process();
+            self.workers.push(Worker::new(process, ALL_TOOLS));
+        }
+        self.record_heartbeats();
     }
 
     /// Runs events until none is possible without time passing.
@@ -82,7 +95,8 @@ impl World {
         let tasks = || self.tables.tasks.iter().position(|row| row.exists && !row.state.is_terminal());
         if let Some(call) = open {
             let row = self.tables.calls[call];
-            self.report_violation(Invariant::EveryCallEnds, || format!("call {call} is still {}", row.state));
+            let invariant = if row.backlog.is_some() { Invariant::WaitsWithReason } else { Invariant::EveryCallEnds };
+            self.report_violation(invariant, || format!("call {call} is still {}", row.state));
         } else if let Some(task) = tasks() {
             let state = self.tables.tasks[task].state;
             self.report_violation(Invariant::EveryTaskEnds, || format!("task {task} is still {state}"));

@@ -5,7 +5,7 @@ use redial_proto::ErrorClass;
 use super::{
     clock::{ACK_WAIT, Ms},
     dispatcher::OperationKind,
-    messages::{Job, Outcome},
+    messages::{Job, JobMessage, Outcome},
     state::World,
     transaction::CommitOutcome,
     worker::{Held, Worker},
@@ -100,15 +100,16 @@ impl World {
         self.dispatchers[d].begin(OperationKind::Ingest(message));
     }
 
+    /// Attempts whose tool can go on. The tool of a paused process can have its effect, but not report its end. After the
+    /// faults, the tool of a worker that is cut off hangs, so that others take over.
     fn running(&self) -> impl Iterator<Item = (usize, usize, &Held)> {
-        let workers = self.workers.iter().enumerate();
+        let workers = self.workers.iter().enumerate().filter(|(_, worker)| !self.draining || !worker.cut);
         let held = workers.flat_map(|(w, worker)| worker.held.iter().enumerate().map(move |(n, held)| (w, n, held)));
         held.filter(|(.., held)| !held.reported)
     }
 
-    /// Attempts whose tool can go on. The tool of a paused process can have its effect, but not report its end.
     fn tools_that_run(&self) -> usize {
-        self.running().filter(|(w, ..)| !self.workers[*w].paused || !self.draining).count()
+        self.running().count()
     }
 
     /// A tool has its effect, or ends, or both.
@@ -155,15 +156,20 @@ impl World {
     }
 
     fn workers_that_can_pull(&self) -> usize {
-        let waits = || self.jobs.iter().any(|message| message.redeliver_at <= self.now);
-        if !self.nats_up || !waits() {
+        if !self.nats_up {
             return 0;
         }
-        self.workers.iter().filter(|worker| worker.free_permits() > 0).count()
+        self.workers.iter().filter(|worker| self.can_pull(worker)).count()
+    }
+
+    fn can_pull(&self, worker: &Worker) -> bool {
+        let waits =
+            |message: &JobMessage| message.redeliver_at <= self.now && Some(message.consumer) == worker.consumer;
+        worker.free_permits() > 0 && self.jobs.iter().any(waits)
     }
 
     fn next_pull(&mut self, n: usize) {
-        let found = (0..self.workers.len()).filter(|w| self.workers[*w].free_permits() > 0).nth(n);
+        let found = (0..self.workers.len()).filter(|w| self.can_pull(&self.workers[*w])).nth(n);
         if let Some(w) = found {
             self.pull(w);
         }
@@ -204,6 +210,8 @@ impl World {
             }
         }
         self.now = self.now.max(until);
+        self.drop_old_jobs();
+        self.record_heartbeats();
         for w in 0..self.workers.len() {
             self.replace_if_stopped(w);
         }

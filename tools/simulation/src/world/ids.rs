@@ -1,4 +1,4 @@
-//! Numbers of calls, claims and processes, and the ids by which the engine knows them.
+//! Numbers of calls, claims, processes, tools and consumers, and the ids and names by which the engine knows them.
 
 use redial_proto::{CallId, ClaimId, TaskId, WorkerId};
 use uuid::Uuid;
@@ -11,6 +11,37 @@ pub(crate) type Claim = u32;
 
 /// A call's position in the table.
 pub(crate) type CallNo = u8;
+
+/// The tools, as dispatchers and workers know them. The calls of tasks are spread over them, whatever their agents call
+/// their tools: which worker runs them is no concern of a task.
+pub(crate) const TOOLS: [&str; 2] = ["a", "b"];
+
+/// A position in [`TOOLS`].
+pub(crate) type ToolNo = u8;
+
+/// Tools, as bits.
+pub(crate) type ToolSet = u8;
+
+/// A consumer's position in the table.
+pub(crate) type ConsumerNo = u8;
+
+pub(crate) const ALL_TOOLS: ToolSet = (1 << TOOLS.len()) - 1;
+
+pub(crate) const fn has_tool(set: ToolSet, tool: ToolNo) -> bool {
+    set >> tool & 1 == 1
+}
+
+pub(crate) fn tool_no(name: &str) -> ToolNo {
+    TOOLS.iter().position(|known| *known == name).unwrap_or(0) as ToolNo
+}
+
+pub(crate) fn consumer_name(consumer: ConsumerNo) -> String {
+    consumer.to_string()
+}
+
+pub(crate) fn consumer_no(name: &str) -> ConsumerNo {
+    name.parse().unwrap_or(0)
+}
 
 pub(crate) fn call_id(call: CallNo) -> CallId {
     CallId(Uuid::from_u128(u128::from(call)))

@@ -16,6 +16,7 @@ use super::{
 use crate::{Invariant, Mutation};
 
 /// What a step did to an operation.
+#[expect(clippy::large_enum_variant, reason = "a box for each step would cost more than the copy")]
 enum Progress {
     /// The operation needs another step.
     More(Operation),
@@ -28,7 +29,8 @@ enum Progress {
 impl World {
     /// Runs one step of an operation of a dispatcher.
     pub(super) fn step(&mut self, d: usize, n: usize, commit: CommitOutcome) {
-        let operation = self.dispatchers[d].operations.remove(n);
+        // In no particular order, and after an outage the list is long.
+        let operation = self.dispatchers[d].operations.swap_remove(n);
         let process = self.dispatchers[d].process;
         let progress = match operation.kind {
             OperationKind::Ingest(message) => self.ingest(d, operation, &message, commit),

@@ -23,14 +23,18 @@ impl World {
         }
     }
 
-    /// Stops the tools whose lease has ended.
+    /// Stops the tools whose lease has ended, or whose timeout has passed.
     pub(super) fn expire(&mut self, w: usize) {
         let (now, mut n) = (self.now, 0);
         if self.has(Mutation::ToolOutlivesLease) {
-            return self.workers[w].held.iter_mut().for_each(|held| held.lease = Ms::MAX);
+            return self.workers[w].held.iter_mut().for_each(|held| (held.lease, held.ends_at) = (Ms::MAX, Ms::MAX));
         }
         while n < self.workers[w].held.len() {
             let held = self.workers[w].held[n];
+            if !held.reported && held.lease > now && held.ends_at <= now {
+                self.log(|| format!("worker {w} stops call {}: its timeout has passed", held.grant.job.call));
+                self.stop_tool(w, n, ErrorClass::Timeout);
+            }
             if held.reported || held.lease > now || !self.stop_and_release(w, n) {
                 n += 1;
             }

@@ -6,7 +6,7 @@ use redial_proto::ErrorClass;
 
 use super::{
     clock::Ms,
-    ids::{CallNo, Claim, Process},
+    ids::{CallNo, Claim, ConsumerNo, Process},
 };
 
 /// One attempt of one call.
@@ -68,6 +68,10 @@ pub(crate) struct Report {
 pub(crate) struct JobMessage {
     pub(crate) seq: u32,
     pub(crate) job: Job,
+    pub(crate) consumer: ConsumerNo,
+    pub(crate) stored_at: Ms,
+    /// It was published before and appeared again: no dispatcher accounts for it.
+    pub(crate) repeated: bool,
     pub(crate) deliveries: u32,
     /// It is not delivered before this.
     pub(crate) redeliver_at: Ms,

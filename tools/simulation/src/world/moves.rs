@@ -4,7 +4,7 @@ use redial_records::InboxItem;
 
 use super::{
     dispatcher::{Cancel, OperationKind},
-    ids::CallNo,
+    ids::{CallNo, TOOLS, consumer_name},
     messages::Job,
     state::World,
     transaction::CommitOutcome,
@@ -14,8 +14,8 @@ use crate::{
     plan::{Move, MoveKind},
 };
 
-/// Time that a move lets pass, in ms: mostly short, sometimes longer than a lease.
-const SPANS: [i64; 8] = [1_000, 20, 200, 3_000, 6_000, 20, 17_000, 40_000];
+/// Time that a move lets pass, in ms: mostly short, sometimes longer than a lease, or than a consumer is kept.
+const SPANS: [i64; 8] = [1_000, 20, 200, 3_000, 6_000, 130_000, 17_000, 40_000];
 
 impl World {
     pub(super) fn play(&mut self, one: Move) {
@@ -30,7 +30,8 @@ impl World {
             MoveKind::CancelCall => self.cancel_call(d, pick),
             MoveKind::CancelTask => self.cancel_task(d, pick),
             MoveKind::Sweep => self.sweep(d, pick, CommitOutcome::of(pick)),
-            MoveKind::CheckStreams => self.check_streams(d),
+            MoveKind::Feed => self.feed(d, pick, CommitOutcome::of(pick)),
+            MoveKind::CheckStreams => self.check_streams(d, CommitOutcome::of(pick)),
             MoveKind::KillDispatcher => self.kill_dispatcher(d),
             MoveKind::LoseControlMessage | MoveKind::DuplicateControlMessage => {
                 self.disturb_control_messages(one.kind, pick);
@@ -42,6 +43,7 @@ impl World {
             MoveKind::TogglePostgres => self.toggle_postgres(),
             _ => self.disturb_worker(one.kind, w, pick),
         }
+        self.check_ready();
         if self.has(Mutation::CommitNotDurable) && one.kind == MoveKind::Tick {
             self.durable.clone_from(&self.tables);
         }
@@ -73,10 +75,16 @@ impl World {
         }
         let row = self.row(call);
         self.log(|| format!("a client submits call {call} ({}, at most {} attempts)", row.effect, row.max_attempts));
-        let written = self.transaction(d, commit, |world| world.insert(call));
+        let consumer = self.admit(d, row.tool);
+        let written = self.transaction(d, commit, |world| world.insert(call, consumer));
+        if let Some(consumer) = consumer.filter(|_| written != Some(true)) {
+            let tool = TOOLS[usize::from(row.tool)];
+            self.dispatchers[d].feeder.windows.arrived(&consumer_name(consumer), tool);
+        }
         if let Some(new) = written {
-            if new {
-                self.publish(Job { call, attempt: 1 }, 1);
+            match consumer.filter(|_| new) {
+                Some(consumer) => self.publish(d, Job { call, attempt: 1 }, 1, consumer),
+                None => self.dispatchers[d].feeder.windows.waits(TOOLS[usize::from(row.tool)]),
             }
             self.ledger.calls |= 1 << call;
         } else if self.has(Mutation::ReplyBeforeCommit) {
@@ -151,9 +159,9 @@ impl World {
                 self.log(|| format!("the job for attempt {} of call {} is lost", lost.job.attempt, lost.job.call));
             }
             MoveKind::RepeatJob if !self.old_jobs.is_empty() => {
-                let job = self.old_jobs[nth(self.old_jobs.len())];
+                let (job, consumer) = self.old_jobs[nth(self.old_jobs.len())];
                 self.log(|| format!("the job for attempt {} of call {} appears again", job.attempt, job.call));
-                self.store_job(job);
+                self.store_job(job, consumer, true);
             }
             MoveKind::RepeatReport if !self.old_reports.is_empty() => {
                 let report = self.old_reports[nth(self.old_reports.len())];

@@ -1,8 +1,12 @@
 //! NATS: streams that can lose messages, and control messages that no stream stores.
 
+use redial_proto::CallState;
+use redial_records::Backlog;
+
 use super::{
+    clock::MAX_JOB_AGE,
     dispatcher::OperationKind,
-    ids::Process,
+    ids::{ConsumerNo, Process, TOOLS, ToolNo, consumer_name},
     messages::{ClaimRequest, ControlMessage, Heartbeat, HeartbeatReply, Job, JobMessage, Jobs, Report, ResultMessage},
     state::World,
     transaction::CommitOutcome,
@@ -10,10 +14,15 @@ use super::{
 use crate::Mutation;
 
 impl World {
-    /// Publishes a job after the commit. NATS drops a message whose id it has seen.
-    pub(super) fn publish(&mut self, job: Job, publish_no: u32) {
+    /// Publishes a job after the commit. NATS drops a message whose id it has seen. A call whose job cannot be published
+    /// goes back to the backlog.
+    pub(super) fn publish(&mut self, d: usize, job: Job, publish_no: u32, consumer: ConsumerNo) {
+        let tool = TOOLS[usize::from(self.tool_of_call(job.call))];
+        let feeder = &mut self.dispatchers[d].feeder;
+        feeder.windows.arrived(&consumer_name(consumer), tool);
+        feeder.published = true;
         if !self.nats_up {
-            return;
+            return self.requeue(job, publish_no);
         }
         let publish_no = if self.has(Mutation::SameMessageId) { 0 } else { publish_no };
         let attempt = if self.has(Mutation::SameMessageId) { 0 } else { job.attempt };
@@ -22,13 +31,37 @@ impl World {
             return;
         }
         self.seen.push(id);
-        self.old_jobs.push(job);
-        self.store_job(job);
+        self.old_jobs.push((job, consumer));
+        self.store_job(job, consumer, false);
+        self.check_publication(d, consumer, self.tool_of_call(job.call));
     }
 
-    pub(super) fn store_job(&mut self, job: Job) {
+    /// `requeue_jobs.sql`.
+    fn requeue(&mut self, job: Job, publish_no: u32) {
+        let row = &mut self.tables.calls[usize::from(job.call)];
+        let unclaimed = row.state == CallState::Ready && row.backlog.is_none();
+        if self.postgres_up && unclaimed && row.publish_no == publish_no {
+            row.put_back(Some(Backlog::Job));
+        }
+    }
+
+    pub(super) fn store_job(&mut self, job: Job, consumer: ConsumerNo, repeated: bool) {
         self.seq += 1;
-        self.jobs.push(JobMessage { seq: self.seq, job, deliveries: 0, redeliver_at: 0 });
+        let (seq, stored_at) = (self.seq, self.now);
+        self.jobs.push(JobMessage { seq, job, consumer, stored_at, repeated, deliveries: 0, redeliver_at: 0 });
+    }
+
+    /// The jobs of a tool on the stream that nobody has claimed, delivered or not.
+    pub(super) fn jobs_of(&self, consumer: ConsumerNo, tool: ToolNo) -> impl Iterator<Item = &JobMessage> {
+        self.jobs
+            .iter()
+            .filter(move |message| message.consumer == consumer && self.tool_of_call(message.job.call) == tool)
+    }
+
+    /// The stream drops jobs that nobody took.
+    pub(super) fn drop_old_jobs(&mut self) {
+        let oldest = self.now - MAX_JOB_AGE;
+        self.jobs.retain(|message| message.stored_at > oldest);
     }
 
     pub(super) fn store_report(&mut self, report: Report) {

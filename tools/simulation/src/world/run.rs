@@ -1,9 +1,13 @@
 //! Plays a plan from its first move to the check of the invariants.
 
+use redial_engine::health;
 use redial_proto::{CallState, TaskState};
+use redial_records::ToolHealth;
 
 use super::{
+    clock::time,
     dispatcher::Dispatcher,
+    ids::TOOLS,
     state::World,
     tables::{CallRow, TaskRow},
     worker::Worker,
@@ -68,7 +72,12 @@ impl World {
         (self.unlocked, self.violation, self.ids) = (None, None, 0);
         for call in 0..setup.calls {
             let deadline = if setup.is_urgent(call) { 60_000 } else { 7_200_000 };
-            self.tables.calls.push(CallRow::new(setup.effect(call), setup.max_attempts(call), deadline));
+            self.tables.calls.push(CallRow::new(
+                setup.tool(call),
+                setup.effect(call),
+                setup.max_attempts(call),
+                deadline,
+            ));
         }
         for _ in 0..setup.tasks {
             self.tables.tasks.push(TaskRow {
@@ -84,11 +93,19 @@ impl World {
         self.workers.clear();
         for _ in 0..setup.dispatchers {
             let process = self.new_process();
-            self.dispatchers.push(Dispatcher::new(process, 0));
+            self.dispatchers.push(Dispatcher::new(process, 0, setup.window()));
         }
         for _ in 0..setup.workers {
             let process = self.new_process();
-            self.workers.push(Worker::new(process));
+            self.workers.push(Worker::new(process, self.tools_of(process)));
+        }
+        for tool in TOOLS {
+            self.tables.health.push(ToolHealth { tokens: setup.tokens(), ..health::fresh(tool, time(0)) });
+        }
+        self.record_heartbeats();
+        for d in 0..self.dispatchers.len() {
+            self.look_at_workers(d);
+            self.look_at_stream(d);
         }
     }
 

@@ -1,11 +1,17 @@
 //! The end of a worker process: it is killed, or asked to stop.
 
-use super::{state::World, worker::Worker};
+use super::{
+    ids::{ALL_TOOLS, Process, ToolSet},
+    state::World,
+    worker::Worker,
+};
+use crate::random::mix;
 
 impl World {
     /// Replaces a process that has ended or was killed. The new one uses the memory of its lists.
     pub(super) fn replace_worker(&mut self, w: usize) {
         let process = self.new_process();
+        let tools = self.tools_of(process);
         let worker = &mut self.workers[w];
         let (mut held, mut claims, mut releases) = (
             std::mem::take(&mut worker.held),
@@ -15,7 +21,16 @@ impl World {
         held.clear();
         claims.clear();
         releases.clear();
-        *worker = Worker { held, claims, releases, ..Worker::new(process) };
+        *worker = Worker { held, claims, releases, ..Worker::new(process, tools) };
+    }
+
+    /// The tools of a new worker process: one in two lacks one of them.
+    pub(super) const fn tools_of(&self, process: Process) -> ToolSet {
+        match mix(self.setup.seed ^ process as u64) & 3 {
+            0 => 1,
+            1 => 2,
+            _ => ALL_TOOLS,
+        }
     }
 
     /// Asks a process to stop: it gives up its claims and, if `at_once`, stops its tools.

@@ -7,7 +7,7 @@ use redial_records::{CallFacts, Transition};
 use super::{
     clock::Ms,
     dispatcher::Dispatcher,
-    ids::{Claim, Process},
+    ids::{Claim, ConsumerNo, Process},
     invent,
     ledger::Ledger,
     messages::{ControlMessage, Job, JobMessage, Outcome, Report, ResultMessage},
@@ -28,7 +28,7 @@ pub(crate) struct World {
     pub(super) results: Vec<ResultMessage>,
     pub(super) control_messages: Vec<ControlMessage>,
     /// Everything that was ever published, to appear again.
-    pub(super) old_jobs: Vec<Job>,
+    pub(super) old_jobs: Vec<(Job, ConsumerNo)>,
     pub(super) old_reports: Vec<Report>,
     /// Message ids that NATS has seen: call, attempt, number of the publication.
     pub(super) seen: Vec<(Job, u32)>,

@@ -1,17 +1,21 @@
 //! Periodic checks of a dispatcher: what is due, and whether the streams still exist.
 
-use std::{collections::HashMap, time::Duration};
+use std::time::Duration;
 
 use redial_engine::{
-    Budget,
     outage::Observation,
-    publish::MAX_REPUBLISHED,
     sweep::{Conditions, plan_due},
 };
-use redial_proto::CallState;
-use redial_records::{CallRecord, RetryBucket, Transition};
+use redial_records::{CallRecord, Transition};
 
-use super::{clock::duration, ids::CallNo, state::World, tables::CallRow, transaction::CommitOutcome};
+use super::{
+    clock::{Ms, duration},
+    dispatcher::Dispatcher,
+    ids::{CallNo, call_no},
+    state::World,
+    tables::{CallRow, JobStream},
+    transaction::CommitOutcome,
+};
 use crate::Mutation;
 
 /// Jobs published up to this long before the last successful check may have been lost, in ms.
@@ -29,7 +33,7 @@ impl World {
         // Effects follow only if the transaction is committed and the dispatcher still lives.
         let mut written = std::mem::take(&mut self.written);
         let done = self.transaction(d, commit, |world| {
-            for transition in world.plan_due(pick, grace) {
+            for transition in world.plan_due(d, pick, grace) {
                 if let Some(facts) = world.apply(&transition) {
                     written.push((transition, facts));
                 }
@@ -62,26 +66,23 @@ impl World {
         self.tables.calls.iter().any(|row| row.is_open() && row.wake_at <= self.now)
     }
 
-    fn plan_due(&self, pick: u32, grace: Duration) -> Vec<Transition> {
+    fn plan_due(&self, d: usize, pick: u32, grace: Duration) -> Vec<Transition> {
         let due = |(_, row): &(usize, &CallRow)| row.is_open() && row.wake_at <= self.now;
         let rows = self.tables.calls.iter().enumerate().filter(due);
         let calls: Vec<CallRecord> = rows.map(|(call, row)| row.record(call as CallNo, self.now)).collect();
-        let retry_allowed = self.draining || pick & 7 != 7;
-        let tokens = Some(if retry_allowed { Budget::CAPACITY } else { 0.0 });
-        let queued = self.jobs.iter().any(|message| message.redeliver_at <= self.now);
+        let feeder = &self.dispatchers[d].feeder;
         let conditions = Conditions {
             tools: &self.tools,
-            buckets: &[RetryBucket { tool: String::new(), tokens, seconds: 0.0 }],
-            successes: &HashMap::new(),
             grace,
-            republish_limit: MAX_REPUBLISHED,
-            queued: &|_| queued,
+            job: &|call| feeder.job_state(&self.tables.calls[usize::from(call_no(call.id))]),
+            waiting: &|call| feeder.waiting(&self.tables.calls[usize::from(call_no(call.id))]),
         };
-        plan_due(&calls, &conditions, || f64::from(pick >> 3 & 15) / 16.0).transitions
+        plan_due(&calls, &conditions, || f64::from(pick >> 3 & 15) / 16.0)
     }
 
-    /// Checks the streams; if the job stream is new, the unclaimed jobs are published again.
-    pub(super) fn check_streams(&mut self, d: usize) {
+    /// Checks the streams. If jobs may be lost and no other dispatcher has dealt with that, the unclaimed calls go back to
+    /// the backlog.
+    pub(super) fn check_streams(&mut self, d: usize, commit: CommitOutcome) {
         let (now, stream, up) = (self.now, self.stream, self.nats_up && self.postgres_up);
         let dispatcher = &mut self.dispatchers[d];
         let had_failed = std::mem::replace(&mut dispatcher.check_failed, !up);
@@ -89,26 +90,38 @@ impl World {
         if !up {
             return;
         }
-        let after = match (dispatcher.stream == Some(stream), had_failed) {
-            (false, _) => Some(0),
-            (true, true) => Some(dispatcher.checked_at - BEFORE),
-            (true, false) => None,
-        };
-        (dispatcher.stream, dispatcher.checked_at) = (Some(stream), now);
-        if let Some(after) = after {
-            self.wake_unclaimed(after);
+        let queued = self.queued_consumers();
+        let Dispatcher { stream: known, checked_at, feeder, .. } = &mut self.dispatchers[d];
+        feeder.queued = queued;
+        let failed_after = checked_at.filter(|_| had_failed);
+        let from = failed_after.filter(|_| *known == Some(stream)).map_or(Ms::MIN, |at| at - BEFORE);
+        let adopted = self.transaction(d, commit, |world| world.adopt_job_stream(stream, failed_after));
+        if adopted == Some(true) {
+            self.log(|| format!("dispatcher {d} finds that jobs may be lost"));
+            self.requeue_lost(from, None);
+        }
+        if adopted.is_some() {
+            let dispatcher = &mut self.dispatchers[d];
+            (dispatcher.stream, dispatcher.checked_at) = (Some(stream), Some(now));
         }
     }
 
-    /// `wake_unclaimed.sql`: makes unclaimed calls due whose job was published after `after`.
-    fn wake_unclaimed(&mut self, after: i64) {
-        let now = self.now;
-        for row in self.tables.calls.iter_mut().filter(|row| row.is_open() && row.state == CallState::Ready) {
-            if row.published_at > after {
-                row.wake_at = now;
-                // In the distant past, so that the engine does not assume that the job is still queued.
-                row.published_at = -1_000_000;
-            }
+    /// The consumers whose jobs wait although none of their workers asks for one, as bits.
+    fn queued_consumers(&self) -> u8 {
+        let asks =
+            |consumer| self.workers.iter().any(|worker| worker.consumer == Some(consumer) && worker.free_permits() > 0);
+        let pending = self.jobs.iter().filter(|message| message.deliveries == 0 && !asks(message.consumer));
+        pending.fold(0, |queued, message| queued | 1 << message.consumer)
+    }
+
+    /// `adopt_job_stream.sql`: true if this dispatcher deals with a loss of jobs.
+    fn adopt_job_stream(&mut self, created: u32, lost_after: Option<Ms>) -> bool {
+        let on_record = self.tables.job_stream;
+        let adopts =
+            on_record.created != Some(created) || lost_after.is_some_and(|after| on_record.requeued_at < after);
+        if adopts {
+            self.tables.job_stream = JobStream { created: Some(created), requeued_at: self.now };
         }
+        adopts
     }
 }

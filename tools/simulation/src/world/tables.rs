@@ -1,12 +1,12 @@
 //! The tables of Postgres. Rows are small and copied where possible, because a run reads millions of them.
 
 use redial_proto::{CallId, CallState, ErrorClass, RetryOverride, StoredMessage, TaskState, TaskStep, ToolEffect};
-use redial_records::{CallFacts, CallRecord, InboxItem, TaskCall, TaskTransition};
+use redial_records::{Backlog, CallFacts, CallRecord, InboxItem, TaskCall, TaskTransition, ToolHealth};
 use uuid::Uuid;
 
 use super::{
-    clock::{Ms, time},
-    ids::{CallNo, Claim, Process, call_id, claim_id, worker_id},
+    clock::{Ms, TIMEOUT, time},
+    ids::{CallNo, Claim, ConsumerNo, Process, TOOLS, ToolNo, ToolSet, call_id, claim_id, worker_id},
     messages::Job,
 };
 
@@ -17,13 +17,20 @@ pub(crate) struct CallRow {
     pub(crate) exists: bool,
     pub(crate) state: CallState,
     pub(crate) attempt: u32,
+    pub(crate) tool: ToolNo,
     pub(crate) effect: ToolEffect,
     pub(crate) max_attempts: u32,
     pub(crate) deadline_ms: Ms,
+    pub(crate) submitted_at: Ms,
     pub(crate) deadline_at: Ms,
     pub(crate) wake_at: Ms,
     pub(crate) publish_no: u32,
-    pub(crate) published_at: Ms,
+    pub(crate) published_at: Option<Ms>,
+    /// Where its job was last published.
+    pub(crate) consumer: Option<ConsumerNo>,
+    /// The part of the backlog in which it waits, and its position there.
+    pub(crate) backlog: Option<Backlog>,
+    pub(crate) backlog_at: Ms,
     pub(crate) claim: Claim,
     pub(crate) worker: Process,
     pub(crate) started_at: Ms,
@@ -38,18 +45,23 @@ pub(crate) struct CallRow {
 
 impl CallRow {
     /// A call that has not been submitted yet.
-    pub(crate) const fn new(effect: ToolEffect, max_attempts: u32, deadline_ms: Ms) -> Self {
+    pub(crate) const fn new(tool: ToolNo, effect: ToolEffect, max_attempts: u32, deadline_ms: Ms) -> Self {
         Self {
             exists: false,
             state: CallState::Ready,
             attempt: 0,
+            tool,
             effect,
             max_attempts,
             deadline_ms,
+            submitted_at: 0,
             deadline_at: 0,
             wake_at: 0,
             publish_no: 0,
-            published_at: 0,
+            published_at: None,
+            consumer: None,
+            backlog: None,
+            backlog_at: 0,
             claim: 0,
             worker: 0,
             started_at: 0,
@@ -63,6 +75,11 @@ impl CallRow {
 
     pub(crate) fn is_open(&self) -> bool {
         self.exists && !self.state.is_terminal()
+    }
+
+    /// Puts it back into the backlog, behind the calls that were submitted before it.
+    pub(crate) const fn put_back(&mut self, backlog: Option<Backlog>) {
+        (self.backlog, self.backlog_at, self.wake_at) = (backlog, self.submitted_at, self.deadline_at);
     }
 
     /// The row as the engine reads it.
@@ -81,7 +98,7 @@ impl CallRow {
                 max_attempts: Some(self.max_attempts),
                 deadline_ms: None,
             },
-            timeout_ms: 1_000,
+            timeout_ms: TIMEOUT.unsigned_abs(),
             traceparent: None,
             deadline_at: time(self.deadline_at),
             worker: (self.worker != 0).then(|| worker_id(self.worker)),
@@ -89,7 +106,10 @@ impl CallRow {
             lease_until: (self.state == CallState::Running).then(|| time(self.lease_until)),
             cancel_requested: self.cancel_requested,
             publish_no: self.publish_no,
-            published_at: time(self.published_at),
+            published_at: self.published_at.map(time),
+            consumer: None,
+            backlog: self.backlog,
+            started_at: (self.attempt > 0).then(|| time(self.started_at)),
             origin: None,
             read_at: time(now),
         }
@@ -100,18 +120,32 @@ impl CallRow {
         CallFacts {
             call: call_id(call),
             attempt: self.attempt,
-            tool: String::new(),
-            pool: String::new(),
-            publish_no: self.publish_no,
+            tool: TOOLS[usize::from(self.tool)].to_owned(),
             traceparent: None,
             notify: false,
             worker: (self.worker != 0).then(|| worker_id(self.worker)),
             submitted_at: time(0),
             at: time(now),
-            bytes: 2,
             task: None,
         }
     }
+}
+
+/// A row of `workers`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WorkerRow {
+    pub(crate) process: Process,
+    pub(crate) consumer: ConsumerNo,
+    pub(crate) tools: ToolSet,
+    pub(crate) seen_at: Ms,
+    pub(crate) draining: bool,
+}
+
+/// The row of `job_stream`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct JobStream {
+    pub(crate) created: Option<u32>,
+    pub(crate) requeued_at: Ms,
 }
 
 /// A row of `attempts`.
@@ -148,6 +182,12 @@ pub(crate) struct InboxRow {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tables {
     pub(crate) calls: Vec<CallRow>,
+    pub(crate) workers: Vec<WorkerRow>,
+    /// The tools of each consumer.
+    pub(crate) consumers: Vec<ToolSet>,
+    pub(crate) job_stream: JobStream,
+    /// By tool.
+    pub(crate) health: Vec<ToolHealth>,
     pub(crate) attempts: Vec<AttemptRow>,
     /// Results that came too late: the attempt and the worker.
     pub(crate) late: Vec<(Job, Process)>,
@@ -164,6 +204,10 @@ pub(crate) struct Tables {
 impl Tables {
     pub(crate) fn clear(&mut self) {
         self.calls.clear();
+        self.workers.clear();
+        self.consumers.clear();
+        self.job_stream = JobStream::default();
+        self.health.clear();
         self.attempts.clear();
         self.late.clear();
         self.tasks.clear();

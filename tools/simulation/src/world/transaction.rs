@@ -68,6 +68,10 @@ impl World {
         // The process loses its unfinished operations; the list's memory is used again.
         let mut operations = std::mem::take(&mut self.dispatchers[d].operations);
         operations.clear();
-        self.dispatchers[d] = Dispatcher { outage, operations, ..Dispatcher::new(process, now) };
+        let window = self.setup.window();
+        self.dispatchers[d] = Dispatcher { outage, operations, ..Dispatcher::new(process, now, window) };
+        if self.postgres_up {
+            self.look_at_workers(d);
+        }
     }
 }

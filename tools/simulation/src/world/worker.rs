@@ -4,7 +4,7 @@ use redial_proto::ToolEffect;
 
 use super::{
     clock::Ms,
-    ids::{Claim, Process},
+    ids::{Claim, ConsumerNo, Process, ToolSet},
     messages::{Grant, Job, Jobs},
 };
 
@@ -14,6 +14,9 @@ pub(super) const PERMITS: usize = 2;
 #[derive(Clone, Debug)]
 pub(super) struct Worker {
     pub(super) process: Process,
+    pub(super) tools: ToolSet,
+    /// Where it pulls jobs, once it is registered.
+    pub(super) consumer: Option<ConsumerNo>,
     /// Stopped by a signal; its tools may go on.
     pub(super) paused: bool,
     /// It cannot reach anything.
@@ -36,6 +39,8 @@ pub(super) struct Held {
     pub(super) grant: Grant,
     pub(super) effect: ToolEffect,
     pub(super) lease: Ms,
+    /// When the timeout passes.
+    pub(super) ends_at: Ms,
     /// The index of its execution in the ledger.
     pub(super) execution: usize,
     /// The tool has ended or was stopped; its report is not yet on record.
@@ -54,9 +59,11 @@ pub(super) struct PendingClaim {
 }
 
 impl Worker {
-    pub(super) const fn new(process: Process) -> Self {
+    pub(super) const fn new(process: Process, tools: ToolSet) -> Self {
         Self {
             process,
+            tools,
+            consumer: None,
             paused: false,
             cut: false,
             stopping: false,
@@ -77,7 +84,7 @@ impl Worker {
     pub(super) fn free_permits(&self) -> usize {
         let running = self.held.iter().filter(|held| !held.reported).count();
         let pending: usize = self.claims.iter().map(|pending| pending.jobs.as_slice().len()).sum();
-        let full = self.paused || self.cut || self.stopping || self.held.len() >= Jobs::MAX;
+        let full = self.paused || self.cut || self.stopping || self.consumer.is_none() || self.held.len() >= Jobs::MAX;
         if full { 0 } else { PERMITS.saturating_sub(running + pending) }
     }
 
@@ -86,7 +93,7 @@ impl Worker {
         if self.paused || self.is_idle() {
             return Ms::MAX;
         }
-        let leases = self.held.iter().filter(|held| !held.reported).map(|held| held.lease);
+        let leases = self.held.iter().filter(|held| !held.reported).map(|held| held.lease.min(held.ends_at));
         leases.chain([self.renew_at, self.resend_at]).min().unwrap_or(Ms::MAX)
     }
 

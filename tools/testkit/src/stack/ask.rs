@@ -98,11 +98,16 @@ impl Stack {
 
     /// Cancels a call; where it stands then.
     pub async fn cancel(&self, call: CallId) -> CallState {
-        let reply: CancelReply = self.queue().request(subjects::CANCEL, &CancelRequest { call }, ANSWER).await.unwrap();
+        self.try_cancel(call).await.unwrap()
+    }
+
+    /// Stops a call, or says why not.
+    pub async fn try_cancel(&self, call: CallId) -> Result<CallState, QueueError> {
+        let reply: CancelReply = self.queue().request(subjects::CANCEL, &CancelRequest { call }, ANSWER).await?;
         if matches!(reply.state, CallState::Cancelled | CallState::Running) {
             self.claims().cancelled.push((call, Utc::now()));
         }
-        reply.state
+        Ok(reply.state)
     }
 
     /// Runs an ended call again.

@@ -220,9 +220,7 @@ mod tests {
     fn conversation() -> Conversation {
         let message = Message { call_id: Some("c1_1".to_owned()), ..Message::text(Role::Tool, "好".repeat(1000)) };
         let at = chrono::DateTime::UNIX_EPOCH;
-        let mut conversation = Conversation::default();
-        conversation.complete(vec![StoredMessage { seq: 3, task: TaskId::generate(), at, message }]);
-        conversation
+        Conversation::whole(vec![StoredMessage { seq: 3, task: TaskId::generate(), at, message }])
     }
 
     fn failure_of(verdict: Verdict) -> (Option<String>, Failure) {

@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use redial_proto::StoredMessage;
+use redial_records::{Reach, ReadConversation};
 
 /// What a plan needs to go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Needs {
-    /// All messages of the conversation.
-    Conversation,
+    /// The newest part of the conversation.
+    Conversation(Reach),
     /// The messages that answer these calls, by the calls' ids in the conversation.
     Results(Vec<String>),
 }
@@ -16,8 +16,8 @@ pub enum Needs {
 /// What was read for a plan.
 #[derive(Debug)]
 pub enum Known {
-    /// All messages of the conversation, in order.
-    Conversation(Vec<StoredMessage>),
+    /// The newest part of the conversation.
+    Conversation(ReadConversation),
     /// The contents of the messages that answer the needed calls, as far as there are any, by the calls' ids.
     Results(HashMap<String, String>),
 }

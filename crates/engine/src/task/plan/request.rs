@@ -1,6 +1,7 @@
 //! The request for a model turn.
 
-use redial_proto::{ErrorClass, Failure, Message, StoredMessage, ToolOffer, Trimmed, TurnRequest, limits};
+use redial_proto::{ErrorClass, Failure, Message, ToolOffer, Trimmed, TurnRequest, limits};
+use redial_records::{Reach, ReadConversation};
 
 use super::super::{
     inputs::TaskRun,
@@ -8,7 +9,7 @@ use super::super::{
 };
 use crate::{
     tools::{RegisteredTool, Tools},
-    view::{Limits, READ_RESULT, read_result_offer, view},
+    view::{self, Limits, READ_RESULT, read_result_offer, view_of},
 };
 
 /// Room for the rest of the request, and for what an estimate may be off.
@@ -19,7 +20,7 @@ const LEAST_FOR_MESSAGES: usize = 16 * 1024;
 /// The request for a turn, as JSON that fits the arguments of a call.
 pub(super) fn request(
     run: &TaskRun,
-    conversation: &[StoredMessage],
+    conversation: &ReadConversation,
     turn: &WantedTurn,
     tools: &Tools,
 ) -> Result<String, Failure> {
@@ -34,9 +35,8 @@ pub(super) fn request(
         )));
     }
     let agent = &run.agent;
-    let view_limits = Limits { context_tokens: agent.context_tokens, result_bytes: agent.result_bytes, bytes };
-    let (messages, trimmed) = view(conversation, run.task.pruned(), view_limits);
-    if turn.tools && (trimmed.shortened > 0 || has_read_on(conversation)) {
+    let (messages, trimmed) = view_of(conversation, run.task.pruned(), view_limits(run, bytes));
+    if turn.tools && (trimmed.shortened > 0 || run.task.has_read_on()) {
         offers.push(read_result_offer());
     }
     let request = TurnRequest {
@@ -50,6 +50,15 @@ pub(super) fn request(
         return Err(too_large(format!("the conversation takes {size} bytes even when shortened; allowed: {most}")));
     }
     Ok(text)
+}
+
+/// How much of the conversation the request for any turn of a task can need.
+pub(super) fn reach(run: &TaskRun) -> Reach {
+    view::reach(run.task.pruned(), view_limits(run, limits::MAX_ARGUMENTS))
+}
+
+fn view_limits(run: &TaskRun, bytes: usize) -> Limits {
+    Limits { context_tokens: run.agent.context_tokens, result_bytes: run.agent.result_bytes, bytes }
 }
 
 /// The record of a request that could not be made.
@@ -89,11 +98,6 @@ fn offer(tool: &RegisteredTool) -> ToolOffer {
         sequential: spec.sequential,
         repairs: spec.repairs,
     }
-}
-
-/// The model has used the built-in tool before: the tool must stay offered.
-fn has_read_on(messages: &[StoredMessage]) -> bool {
-    messages.iter().any(|stored| stored.message.calls.iter().any(|call| call.tool == READ_RESULT))
 }
 
 fn length<T: serde::Serialize>(value: &T) -> Result<usize, Failure> {

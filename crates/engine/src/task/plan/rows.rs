@@ -34,7 +34,10 @@ pub(super) fn turn(record: &TaskRecord, run: &TaskRun, wanted: &WantedTurn, tool
     let name = turn::tool_name(&wanted.model);
     let known = tools.get(&name).filter(|tool| tool.is_model());
     let request = match known {
-        Some(_) => request::request(run, run.conversation.whole().ok_or(Needs::Conversation)?, wanted, tools),
+        Some(_) => {
+            let conversation = run.conversation.for_view().ok_or_else(|| Needs::Conversation(request::reach(run)))?;
+            request::request(run, conversation, wanted, tools)
+        }
         None => Err(failed(ErrorClass::UnknownTool, format!("no worker serves the model {:?}", wanted.model))),
     };
     let (arguments, refusal) = match request {
@@ -84,6 +87,7 @@ impl Content {
             refusal: self.refusal.map(shortened),
             redrive_of: None,
             task: Some(TaskCall { task: record.id, turn: self.turn, call_index: self.call_index }),
+            consumer: None,
         }
     }
 }

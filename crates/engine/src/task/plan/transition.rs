@@ -3,8 +3,6 @@
 use redial_proto::{CallId, TaskNotice, Usage};
 use redial_records::{Effect, TaskRecord, TaskStatus, TaskTransition};
 
-use crate::call::submitted;
-
 /// The transition that changes nothing.
 pub(super) fn nothing(record: &TaskRecord) -> TaskTransition {
     TaskTransition {
@@ -24,10 +22,9 @@ pub(super) fn nothing(record: &TaskRecord) -> TaskTransition {
     }
 }
 
-/// What is to be done once a transition is on record.
+/// What is to be done once a transition is on record, besides what its new calls need: [`crate::call::submitted`].
 pub(super) fn effects(transition: &TaskTransition, cancel: Vec<CallId>) -> Vec<Effect> {
-    let mut effects: Vec<Effect> = transition.calls.iter().flat_map(submitted).collect();
-    effects.extend(cancel.into_iter().map(Effect::CancelCall));
+    let mut effects: Vec<Effect> = cancel.into_iter().map(Effect::CancelCall).collect();
     effects.extend(transition.steps.last().map(|last| {
         let (task, state) = (transition.task, transition.status.state());
         Effect::NotifyWatchers(TaskNotice { task, step: last.n, state })

@@ -3,14 +3,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use redial_proto::{ErrorClass, Failure, Message, Role, StoredMessage, TaskCode, TaskState};
-use redial_records::{TaskOutcome, TaskRecord, TaskStatus, TaskTransition};
+use redial_proto::{ErrorClass, Failure, Message, Role, TaskCode, TaskState};
+use redial_records::{Reach, ReadConversation, ReadMessage, TaskOutcome, TaskRecord, TaskStatus, TaskTransition};
 
 use super::transition::nothing;
-use crate::feedback::{Words, failed_call};
+use crate::{
+    feedback::{Words, failed_call},
+    view,
+};
+
+/// Nothing of the task can be read, so this does not depend on it. Open calls belong to the end of the conversation, which
+/// is always read, and only their ids are of interest.
+pub(super) fn reach() -> Reach {
+    view::reach(&BTreeSet::new(), view::Limits { context_tokens: 1_000, result_bytes: 0, bytes: 4_000 })
+}
 
 /// Ends the task. Calls of its own last assistant message that have no answer are answered now.
-pub(super) fn give_up(record: &TaskRecord, conversation: &[StoredMessage], why: &str) -> TaskTransition {
+pub(super) fn give_up(record: &TaskRecord, conversation: &ReadConversation, why: &str) -> TaskTransition {
     let outcome = TaskOutcome {
         state: TaskState::Failed,
         code: TaskCode::Internal,
@@ -24,11 +33,13 @@ pub(super) fn give_up(record: &TaskRecord, conversation: &[StoredMessage], why: 
     }
 }
 
-fn missing_answers(record: &TaskRecord, conversation: &[StoredMessage]) -> Vec<(u32, Message)> {
-    let taken: BTreeSet<u32> = conversation.iter().map(|stored| stored.seq).collect();
+fn missing_answers(record: &TaskRecord, conversation: &ReadConversation) -> Vec<(u32, Message)> {
+    let taken: BTreeSet<u32> = conversation.messages.iter().map(|read| read.stored.seq).collect();
     // Open calls of another task of the conversation are that task's to answer.
-    let asks = |stored: &&StoredMessage| stored.task == record.id && !stored.message.calls.is_empty();
-    let Some(last) = conversation.iter().rev().find(asks) else { return Vec::new() };
+    let asks = |read: &&ReadMessage| read.stored.task == record.id && !read.stored.message.calls.is_empty();
+    let Some(ReadMessage { stored: last, .. }) = conversation.messages.iter().rev().find(asks) else {
+        return Vec::new();
+    };
     let open = (last.seq + 1..).zip(&last.message.calls).filter(|(seq, _)| !taken.contains(seq));
     // Whether the calls did their work is unknown, so the effect is left possible.
     let failure = Failure::new(ErrorClass::Internal, "the task that asked for it was ended by a failure of Redial");

@@ -41,6 +41,7 @@ fn call(state: &str, attempts_made: Vec<AttemptRecord>) -> CallAudit {
         key: None,
     };
     CallAudit {
+        waits: None,
         line,
         task: None,
         tenant: "default".to_owned(),

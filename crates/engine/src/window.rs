@@ -1,0 +1,359 @@
+//! The short queue: which jobs are published now, and to which workers.
+//!
+//! NATS holds a window of unclaimed jobs for each tool of a consumer; Postgres holds the rest. The window is per tool, so
+//! that a tool whose calls do not move (its model has reached its limit, each takes an hour) keeps no other tool of the
+//! pool out. It is [`LEAST`] jobs, or what this dispatcher granted of the tool in two seconds when its workers were busiest:
+//! then a burst of a quick tool is published at once, and no other tool waits long behind it.
+//!
+//! A consumer belongs to the workers of one pool that have the same tools. So a job is published only where every worker
+//! can run it, and only while one of them lives.
+//!
+//! Each dispatcher has its own view: what it saw on the stream at its last check, and what it published since or what was
+//! under way to the stream then. Together
+//! three dispatchers publish at most twice a window, because each uses half of the room that it sees: one may fill the
+//! window by looking often, and each other one may add half a window, which it saw empty before that. A dispatcher that has
+//! not looked yet uses no room.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    ops::RangeInclusive,
+    time::Duration,
+};
+
+use redial_records::{Backlog, LiveConsumer};
+
+use crate::mutation::{self, Mutation};
+
+/// The least window: so many unclaimed jobs of one tool a consumer may have.
+pub const LEAST: u64 = 2_048;
+/// The largest window.
+pub const LARGEST: u64 = 32_768;
+/// No publication takes longer, and none of a submission begins later. Room that was kept for a job that is not published
+/// after all is free again after once or twice this time.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(15);
+/// The window holds what a tool claims in this time, in seconds.
+const SPAN: f64 = 2.0;
+/// Rates follow what is observed within about this time, in seconds.
+const SMOOTHING: f64 = 1.0;
+
+/// Jobs of one tool that a feeder should publish.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// The tool.
+    pub tool: String,
+    /// The part of its backlog.
+    pub backlog: Backlog,
+    /// Where to publish them.
+    pub consumer: String,
+    /// The pool of that consumer.
+    pub pool: String,
+    /// How many at most.
+    pub most: u32,
+}
+
+/// The windows as one dispatcher knows them.
+#[derive(Debug)]
+pub struct Windows {
+    /// The least and the largest window.
+    size: RangeInclusive<u64>,
+    consumers: BTreeMap<String, Consumer>,
+    tools: HashMap<String, Tool>,
+    checked_at: Duration,
+    forgot_at: Duration,
+}
+
+#[derive(Debug, Default)]
+struct Consumer {
+    pool: String,
+    slots: u32,
+    /// The stream was checked since it appeared. Before that, its depths are unknown.
+    checked: bool,
+    /// By tool.
+    depths: HashMap<String, Depth>,
+}
+
+/// How many unclaimed jobs of a tool a consumer has.
+#[derive(Clone, Copy, Debug, Default)]
+struct Depth {
+    /// At the last check.
+    seen: u64,
+    /// Of this dispatcher at the last check, and perhaps not seen: on their way, or arrived since the check before.
+    unseen: u64,
+    /// Published since the last check.
+    published: u64,
+    /// On their way to the stream: published, and not arrived.
+    under_way: u64,
+    /// Of those, the ones that have been for [`FORGOTTEN_AFTER`] or longer.
+    long_under_way: u64,
+    /// Arrived since the last check.
+    arrived: u64,
+}
+
+impl Depth {
+    fn publish(&mut self, count: u64) {
+        self.published += count;
+        self.under_way += count;
+    }
+
+    fn arrive(&mut self) {
+        self.under_way = self.under_way.saturating_sub(1);
+        self.long_under_way = self.long_under_way.saturating_sub(1);
+        self.arrived += 1;
+    }
+
+    fn check(&mut self, seen: u64) {
+        let unseen = self.under_way + std::mem::take(&mut self.arrived);
+        (self.seen, self.unseen, self.published) = (seen, unseen, 0);
+    }
+
+    /// What was under way already the last time is not published any more: a submission failed.
+    fn forget(&mut self) {
+        self.under_way -= self.long_under_way;
+        self.long_under_way = self.under_way;
+    }
+}
+
+#[derive(Debug, Default)]
+struct Tool {
+    /// The live consumers that have it.
+    consumers: Vec<String>,
+    /// First attempts of it wait, so that nothing new is published before them.
+    waits: bool,
+    /// Claimed since the last check.
+    claimed: u64,
+    /// Claims per second.
+    rate: f64,
+    /// Claims per second when its workers are busy: what the rate was while jobs waited for them, or the highest since.
+    capacity: f64,
+    /// Unclaimed jobs at the last check.
+    seen: u64,
+}
+
+impl Default for Windows {
+    fn default() -> Self {
+        Self::of_size(LEAST..=LARGEST)
+    }
+}
+
+impl Windows {
+    /// Windows with another least and largest size than the usual one.
+    pub fn of_size(size: RangeInclusive<u64>) -> Self {
+        let (consumers, tools) = (BTreeMap::new(), HashMap::new());
+        Self { size, consumers, tools, checked_at: Duration::ZERO, forgot_at: Duration::ZERO }
+    }
+
+    /// Takes note of the consumers that have live workers.
+    pub fn set_consumers(&mut self, live: &[LiveConsumer]) {
+        if mutation::is(Mutation::JobsForGoneWorkers) && live.is_empty() {
+            return;
+        }
+        let names: HashSet<&str> = live.iter().map(|one| one.name.as_str()).collect();
+        self.consumers.retain(|name, _| names.contains(name.as_str()));
+        for tool in self.tools.values_mut() {
+            tool.consumers.clear();
+        }
+        for one in live {
+            let consumer = self.consumers.entry(one.name.clone()).or_default();
+            (consumer.pool, consumer.slots) = (one.pool.clone(), one.slots.max(1));
+            consumer.depths.retain(|tool, _| one.tools.contains(tool));
+            for tool in &one.tools {
+                self.tools.entry(tool.clone()).or_default().consumers.push(one.name.clone());
+            }
+        }
+        self.tools.retain(|_, tool| !tool.consumers.is_empty());
+    }
+
+    /// Takes note of what is on the stream: unclaimed jobs by consumer and tool. `began`: when the stream was asked, as
+    /// the time since some fixed start.
+    pub fn set_depths(&mut self, depths: &HashMap<(String, String), u64>, began: Duration) {
+        let seconds = began.saturating_sub(self.checked_at).as_secs_f64().max(0.001);
+        self.checked_at = began;
+        let forgets = began.saturating_sub(self.forgot_at) >= FORGOTTEN_AFTER;
+        if forgets {
+            self.forgot_at = began;
+        }
+        for (name, tool) in depths.keys() {
+            if let Some(consumer) = self.consumers.get_mut(name) {
+                consumer.depths.entry(tool.clone()).or_default();
+            }
+        }
+        for (name, consumer) in &mut self.consumers {
+            consumer.checked = true;
+            for (tool, depth) in &mut consumer.depths {
+                if forgets {
+                    depth.forget();
+                }
+                depth.check(depths.get(&(name.clone(), tool.clone())).copied().unwrap_or(0));
+            }
+        }
+        let weight = (seconds / SMOOTHING).min(1.0);
+        let mut seen = HashMap::<&str, u64>::new();
+        for ((_, tool), count) in depths.iter().filter(|((of, _), _)| self.consumers.contains_key(of)) {
+            *seen.entry(tool).or_default() += count;
+        }
+        for (name, tool) in &mut self.tools {
+            #[expect(clippy::cast_precision_loss, reason = "claims of a second are far below 2^53")]
+            let rate = std::mem::take(&mut tool.claimed) as f64 / seconds;
+            tool.rate += (rate - tool.rate) * weight;
+            let seen_before = std::mem::replace(&mut tool.seen, seen.get(name.as_str()).copied().unwrap_or(0));
+            let is_busy = seen_before > 0 && tool.seen > 0;
+            tool.capacity = if is_busy { tool.rate } else { tool.rate.max(tool.capacity) };
+        }
+    }
+
+    /// Takes note of a granted claim. True if more of the tool waits and there is room for a good part of a window by now:
+    /// time for another check.
+    pub fn claimed(&mut self, tool: &str) -> bool {
+        let Some(entry) = self.tools.get_mut(tool) else { return false };
+        entry.claimed += 1;
+        entry.waits && entry.claimed.is_multiple_of(window(&self.size, entry.capacity).div_ceil(8))
+    }
+
+    /// Takes note of the tools whose backlogs hold first attempts; only tools with live workers matter.
+    pub fn set_waiting(&mut self, waiting: &BTreeSet<&str>) {
+        for (name, tool) in &mut self.tools {
+            tool.waits = waiting.contains(name.as_str());
+        }
+    }
+
+    /// A first attempt of this tool waits in the backlog.
+    pub fn waits(&mut self, tool: &str) {
+        if let Some(tool) = self.tools.get_mut(tool) {
+            tool.waits = true;
+        }
+    }
+
+    /// Where the job of a new call is published at once; `None` if the call waits: no live worker has the tool, the window
+    /// is full, or others wait before it.
+    pub fn admit(&mut self, tool: &str) -> Option<String> {
+        let entry = self.tools.get(tool).filter(|entry| !entry.waits)?;
+        let window = window(&self.size, entry.capacity);
+        let consumers = entry.consumers.iter().filter_map(|name| Some((name, self.consumers.get(name)?)));
+        let with_room = consumers.filter(|(_, consumer)| Self::room(consumer, tool, window) > 0);
+        let Some((name, _)) = with_room.min_by_key(|(_, consumer)| consumer.load(tool)) else {
+            self.waits(tool);
+            return None;
+        };
+        let name = name.clone();
+        self.publish(&name, tool, 1);
+        Some(name)
+    }
+
+    /// Whether less than half of the room that the last check left is left now: time for another check.
+    pub fn is_low(&self, tool: &str) -> bool {
+        let Some(entry) = self.tools.get(tool) else { return false };
+        let window = window(&self.size, entry.capacity);
+        let is_low = |name: &String| {
+            let Some(consumer) = self.consumers.get(name) else { return true };
+            let depth = consumer.depths.get(tool).copied().unwrap_or_default();
+            Self::room(consumer, tool, window).saturating_mul(2) <= usable(window, depth)
+        };
+        entry.consumers.iter().all(is_low)
+    }
+
+    /// What to publish now of what waits: for each tool as much as its windows have room for. The two parts of a backlog
+    /// share that room: what is published of one is noted before this is asked about the other.
+    pub fn orders(&self, waiting: &[(String, Backlog)]) -> Vec<Order> {
+        let mut orders = Vec::new();
+        for (tool, backlog) in waiting {
+            let Some(entry) = self.tools.get(tool) else { continue };
+            let window = window(&self.size, entry.capacity);
+            for name in &entry.consumers {
+                let Some(consumer) = self.consumers.get(name) else { continue };
+                let room = Self::room(consumer, tool, window);
+                if is_worth_it(room, window) {
+                    orders.push(Order {
+                        tool: tool.clone(),
+                        backlog: *backlog,
+                        consumer: name.clone(),
+                        pool: consumer.pool.clone(),
+                        most: u32::try_from(room).unwrap_or(u32::MAX),
+                    });
+                }
+            }
+        }
+        orders
+    }
+
+    /// Takes note of jobs that are about to be published.
+    pub fn publish(&mut self, consumer: &str, tool: &str, count: u64) {
+        let Some(consumer) = self.consumers.get_mut(consumer) else { return };
+        if let Some(depth) = consumer.depths.get_mut(tool) {
+            return depth.publish(count);
+        }
+        consumer.depths.entry(tool.to_owned()).or_default().publish(count);
+    }
+
+    /// Takes note of one of them that is on the stream, or will not be.
+    pub fn arrived(&mut self, consumer: &str, tool: &str) {
+        if let Some(depth) = self.consumers.get_mut(consumer).and_then(|consumer| consumer.depths.get_mut(tool)) {
+            depth.arrive();
+        }
+    }
+
+    /// Whether something of the tool would be published now.
+    pub fn has_room(&self, tool: &str) -> bool {
+        let Some(entry) = self.tools.get(tool) else { return false };
+        let window = window(&self.size, entry.capacity);
+        let consumers = entry.consumers.iter().filter_map(|name| self.consumers.get(name));
+        consumers.map(|consumer| Self::room(consumer, tool, window)).any(|room| is_worth_it(room, window))
+    }
+
+    /// Whether a live worker has the tool.
+    pub fn is_served(&self, tool: &str) -> bool {
+        self.tools.contains_key(tool)
+    }
+
+    /// Whether the live workers of a consumer have the tool.
+    pub fn has(&self, consumer: &str, tool: &str) -> bool {
+        self.tools.get(tool).is_some_and(|tool| tool.consumers.iter().any(|name| name == consumer))
+    }
+
+    /// The unclaimed jobs of a tool that a live consumer had at the last check.
+    pub fn seen(&self, consumer: &str, tool: &str) -> u64 {
+        self.consumers.get(consumer).and_then(|consumer| consumer.depths.get(tool)).map_or(0, |depth| depth.seen)
+    }
+
+    /// The tools that live workers have.
+    pub fn served(&self) -> impl Iterator<Item = &str> {
+        self.tools.keys().map(String::as_str)
+    }
+}
+
+impl Windows {
+    /// How many jobs of a tool this dispatcher may publish now.
+    fn room(consumer: &Consumer, tool: &str, window: u64) -> u64 {
+        if mutation::is(Mutation::WindowIgnored) {
+            return window;
+        }
+        if !consumer.checked && !mutation::is(Mutation::UnreadStreamIsEmpty) {
+            return 0;
+        }
+        let depth = consumer.depths.get(tool).copied().unwrap_or_default();
+        usable(window, depth).saturating_sub(depth.published)
+    }
+}
+
+impl Consumer {
+    /// Unclaimed jobs of a tool per worker's slot, in thousandths.
+    fn load(&self, tool: &str) -> u64 {
+        let depth = self.depths.get(tool).copied().unwrap_or_default();
+        (depth.seen + depth.unseen + depth.published) * 1_000 / u64::from(self.slots)
+    }
+}
+
+/// Room for a few jobs is left until there is more: a statement for each would cost more than they do.
+fn is_worth_it(room: u64, window: u64) -> bool {
+    room > 0 && room >= window / 16
+}
+
+/// What one dispatcher may publish between two checks.
+fn usable(window: u64, depth: Depth) -> u64 {
+    window.saturating_sub(depth.seen + depth.unseen).div_ceil(2)
+}
+
+fn window(size: &RangeInclusive<u64>, capacity: f64) -> u64 {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate is not negative")]
+    let span = (capacity * SPAN) as u64;
+    span.clamp(*size.start(), *size.end())
+}

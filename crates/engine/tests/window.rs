@@ -1,0 +1,228 @@
+//! The windows of the short queue, from what a dispatcher sees on the stream.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use redial_engine::window::{LEAST, Windows};
+use redial_records::{Backlog, LiveConsumer};
+
+fn consumer(name: &str, tools: &[&str]) -> LiveConsumer {
+    let tools = tools.iter().map(|tool| (*tool).to_owned()).collect();
+    LiveConsumer { name: name.to_owned(), pool: "default".to_owned(), tools, slots: 10 }
+}
+
+fn windows(consumers: &[LiveConsumer]) -> Windows {
+    let mut windows = Windows::default();
+    windows.set_consumers(consumers);
+    check(&mut windows, 0, &[]);
+    windows
+}
+
+fn check(windows: &mut Windows, second: u64, depths: &[(&str, &str, u64)]) {
+    let depths = depths.iter().map(|(of, tool, n)| (((*of).to_owned(), (*tool).to_owned()), *n)).collect();
+    windows.set_depths(&depths, Duration::from_secs(second));
+}
+
+/// What was published is on the stream.
+fn arrive(windows: &mut Windows, tool: &str, count: u64) {
+    (0..count).for_each(|_| windows.arrived("default", tool));
+}
+
+fn claim(windows: &mut Windows, tool: &str, count: usize) -> usize {
+    (0..count).filter(|_| windows.claimed(tool)).count()
+}
+
+/// How many calls of the tool are published at once, until one waits.
+fn admitted(windows: &mut Windows, tool: &str) -> u64 {
+    (0..1_000_000).take_while(|_| windows.admit(tool).is_some()).count() as u64
+}
+
+#[test]
+fn what_no_live_worker_has_is_not_published() {
+    let mut windows = windows(&[consumer("default", &["a"])]);
+    assert_eq!(windows.admit("a").as_deref(), Some("default"));
+    assert_eq!((windows.admit("b"), windows.is_served("b")), (None, false));
+    windows.set_consumers(&[]);
+    assert_eq!((windows.admit("a"), windows.is_served("a")), (None, false));
+}
+
+#[test]
+fn three_dispatchers_publish_at_most_twice_a_window() {
+    let mut three = [(); 3].map(|()| windows(&[consumer("default", &["a"])]));
+    let mut stream = 0;
+    for second in 1..20 {
+        let seen = stream;
+        for one in &mut three {
+            check(one, second, &[("default", "a", seen)]);
+            one.set_waiting(&BTreeSet::new());
+            let more = admitted(one, "a");
+            arrive(one, "a", more);
+            stream += more;
+        }
+        assert!(stream <= 2 * LEAST, "{stream}");
+    }
+    assert!(stream >= LEAST);
+}
+
+#[test]
+fn so_they_do_if_two_of_them_last_looked_when_the_stream_was_empty() {
+    let [mut busy, mut idle, mut late] = [(); 3].map(|()| windows(&[consumer("default", &["a"])]));
+    let mut stream = 0;
+    for second in 1..40 {
+        check(&mut busy, second, &[("default", "a", stream)]);
+        busy.set_waiting(&BTreeSet::new());
+        let more = admitted(&mut busy, "a");
+        arrive(&mut busy, "a", more);
+        stream += more;
+    }
+    assert_eq!(stream, LEAST);
+    stream += admitted(&mut idle, "a") + admitted(&mut late, "a");
+    assert_eq!(stream, 2 * LEAST);
+}
+
+#[test]
+fn nothing_is_published_to_a_consumer_before_the_stream_was_checked() {
+    let mut windows = windows(&[consumer("default", &["a"])]);
+    let both = [consumer("default", &["a"]), consumer("default+2", &["b"])];
+    windows.set_consumers(&both);
+    assert_eq!((windows.admit("b"), windows.is_served("b")), (None, true));
+    check(&mut windows, 1, &[("default+2", "b", LEAST - 400)]);
+    assert_eq!(windows.orders(&[("b".to_owned(), Backlog::Job)])[0].most, 200);
+    // Its workers vanish for a moment: what was published before is not forgotten.
+    windows.set_consumers(&both[..1]);
+    windows.set_consumers(&both);
+    assert_eq!(windows.orders(&[("b".to_owned(), Backlog::Job)]), []);
+}
+
+#[test]
+fn retries_and_first_attempts_share_the_room() {
+    let mut windows = windows(&[consumer("default", &["a"])]);
+    let part = |backlog| [("a".to_owned(), backlog)];
+    let [retries] = &windows.orders(&part(Backlog::Retry))[..] else { panic!("one consumer") };
+    let most = u64::from(retries.most);
+    windows.publish("default", "a", most - 200);
+    assert_eq!(windows.orders(&part(Backlog::Job))[0].most, 200);
+    windows.publish("default", "a", 200);
+    assert_eq!(windows.orders(&part(Backlog::Job)), []);
+}
+
+#[test]
+fn nothing_new_is_published_while_something_of_the_tool_waits() {
+    let mut windows = windows(&[consumer("default", &["a", "b"])]);
+    windows.set_waiting(&["a"].into());
+    assert_eq!(windows.admit("a"), None);
+    assert!(windows.admit("b").is_some());
+    let orders = windows.orders(&[("a".to_owned(), Backlog::Job), ("gone".to_owned(), Backlog::Job)]);
+    assert_eq!(orders.iter().map(|order| order.tool.as_str()).collect::<Vec<_>>(), ["a"]);
+    windows.set_waiting(&BTreeSet::new());
+    assert!(windows.admit("a").is_some());
+}
+
+#[test]
+fn a_tool_that_does_not_move_keeps_no_other_out() {
+    let mut windows = windows(&[consumer("models", &["slow", "quick"])]);
+    let slow = admitted(&mut windows, "slow");
+    assert!((LEAST / 2..LEAST).contains(&slow));
+    check(&mut windows, 1, &[("models", "slow", slow)]);
+    windows.set_waiting(&["slow"].into());
+    assert!(windows.admit("quick").is_some());
+}
+
+#[test]
+fn the_window_holds_two_seconds_of_what_busy_workers_claim() {
+    let mut windows = windows(&[consumer("default", &["a"])]);
+    for second in 1..10 {
+        claim(&mut windows, "a", 10_000);
+        check(&mut windows, second, &[]);
+    }
+    // Half of the window at once; the next check sees those, or not any more.
+    assert!((9_500..=10_000).contains(&admitted(&mut windows, "a")));
+    // A tool that is not called can do as much as before.
+    for second in 10..100 {
+        check(&mut windows, second, &[]);
+    }
+    windows.set_waiting(&BTreeSet::new());
+    assert!((9_500..=10_000).contains(&admitted(&mut windows, "a")));
+    // One whose jobs wait does what it does.
+    for second in 100..110 {
+        claim(&mut windows, "a", 100);
+        check(&mut windows, second, &[("default", "a", 1)]);
+    }
+    windows.set_waiting(&BTreeSet::new());
+    assert!(admitted(&mut windows, "a") <= LEAST);
+}
+
+/// Publishing may take longer than the time between two checks.
+#[test]
+fn what_is_under_way_takes_room_until_it_arrives() {
+    let mut windows = windows(&[consumer("default", &["a"])]);
+    assert_eq!(admitted(&mut windows, "a"), LEAST / 2);
+    for second in 1..5 {
+        check(&mut windows, second, &[]);
+    }
+    windows.set_waiting(&BTreeSet::new());
+    assert_eq!(admitted(&mut windows, "a"), LEAST / 4, "half of what is left");
+    arrive(&mut windows, "a", LEAST / 2 + LEAST / 4);
+    // It may have arrived after the check that is noted now.
+    check(&mut windows, 5, &[]);
+    windows.set_waiting(&BTreeSet::new());
+    assert_eq!(admitted(&mut windows, "a"), LEAST / 8);
+}
+
+#[test]
+fn room_that_was_kept_for_nothing_is_free_again() {
+    let mut windows = windows(&[consumer("default", &["a"])]);
+    assert_eq!(admitted(&mut windows, "a"), LEAST / 2);
+    for second in 1..60 {
+        check(&mut windows, second, &[]);
+    }
+    windows.set_waiting(&BTreeSet::new());
+    assert_eq!(admitted(&mut windows, "a"), LEAST / 2);
+}
+
+#[test]
+fn claims_of_a_tool_that_waits_ask_for_another_check() {
+    let mut windows = windows(&[consumer("default", &["a"])]);
+    let window = usize::try_from(LEAST).unwrap();
+    assert_eq!(claim(&mut windows, "a", window), 0);
+    windows.set_waiting(&["a"].into());
+    assert_eq!(claim(&mut windows, "a", window), 8);
+    assert_eq!(claim(&mut windows, "gone", window), 0);
+}
+
+#[test]
+fn room_for_a_few_jobs_is_left_until_there_is_more() {
+    let mut windows = windows(&[consumer("default", &["a"])]);
+    let waiting = [("a".to_owned(), Backlog::Job)];
+    check(&mut windows, 1, &[("default", "a", LEAST - 100)]);
+    assert_eq!((windows.orders(&waiting), windows.has_room("a")), (Vec::new(), false));
+    assert!(windows.admit("a").is_some());
+    check(&mut windows, 2, &[("default", "a", LEAST - 300)]);
+    assert_eq!((windows.orders(&waiting)[0].most, windows.has_room("a")), (150, true));
+}
+
+#[test]
+fn jobs_are_spread_by_the_slots_of_the_workers() {
+    let small = LiveConsumer { slots: 2, ..consumer("default+2", &["a"]) };
+    let mut windows = windows(&[consumer("default", &["a", "b"]), small]);
+    let mut counts = BTreeMap::<String, u32>::new();
+    for _ in 0..120 {
+        *counts.entry(windows.admit("a").unwrap()).or_default() += 1;
+    }
+    assert_eq!(counts.into_values().collect::<Vec<_>>(), [100, 20]);
+    assert!((0..50).all(|_| windows.admit("b").as_deref() == Some("default")));
+}
+
+#[test]
+fn a_check_is_wanted_before_the_window_is_used_up() {
+    let mut windows = windows(&[consumer("default", &["a"])]);
+    assert!(!windows.is_low("a"));
+    for _ in 0..LEAST / 3 {
+        windows.admit("a").unwrap();
+    }
+    assert!(windows.is_low("a") && windows.admit("a").is_some());
+    check(&mut windows, 1, &[]);
+    assert!(!windows.is_low("a"));
+}

@@ -1,0 +1,47 @@
+//! Tools and who serves them: rows of `retry_budgets` and `workers`.
+
+use std::collections::BTreeSet;
+
+use crate::Time;
+
+/// The health of a tool, as it is on record: see the engine's `health`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolHealth {
+    /// The tool's name.
+    pub tool: String,
+    /// Retries that may run now.
+    pub tokens: f64,
+    /// Retry tokens earned per second.
+    pub per_second: f64,
+    /// Successes per second while it does not fail.
+    pub usual_rate: f64,
+    /// Successes since `stepped_at`.
+    pub successes: f64,
+    /// Failures since `stepped_at`.
+    pub failures: f64,
+    /// The first failure since its last success; `None` while it succeeds.
+    pub failing_since: Option<Time>,
+    /// When it succeeded again after an outage; `None` ten minutes later, once no retry waits any more.
+    pub recovering_since: Option<Time>,
+    /// When the rate and the state were last decided.
+    pub stepped_at: Time,
+    /// Successes since `learned_since`.
+    pub learned: f64,
+    /// Since when successes are counted for the usual rate.
+    pub learned_since: Time,
+    /// When tokens were last earned.
+    pub updated_at: Time,
+}
+
+/// Live workers of one pool that have the same tools.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveConsumer {
+    /// Its name on the job stream.
+    pub name: String,
+    /// The pool.
+    pub pool: String,
+    /// The tools that all of these workers have.
+    pub tools: BTreeSet<String>,
+    /// Calls that they can run at once.
+    pub slots: u32,
+}

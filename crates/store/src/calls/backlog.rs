@@ -1,0 +1,223 @@
+//! The backlog: calls that are ready, and whose jobs are not published yet.
+
+use redial_proto::Job;
+use redial_records::{Backlog, OutgoingJob, Time};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::{
+    StoreError,
+    columns::{bigint, column, int, uint},
+    connect::Store,
+};
+
+/// One statement takes at most so many calls from a backlog.
+pub const MAX_FED: u32 = 1_000;
+
+/// A position in one part of a tool's backlog.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The tool.
+    pub tool: String,
+    /// The part of its backlog.
+    pub backlog: Backlog,
+    /// Nothing before this waits: the time of a submission, or when a retry began to wait.
+    pub since: Time,
+}
+
+/// Which jobs to publish, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Feed {
+    /// From where on to take calls.
+    pub from: Position,
+    /// The consumer whose workers have the tool.
+    pub consumer: String,
+    /// The pool of that consumer.
+    pub pool: String,
+    /// How many at most, up to [`MAX_FED`].
+    pub most: u32,
+    /// For retries of a tool whose outage has ended.
+    pub recovery: Option<Recovery>,
+}
+
+/// Retries that waited while their tool was down must not reach their deadline just when they are published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recovery {
+    /// When the tool succeeded again. Calls whose deadline was over before that get no more time.
+    pub since: Time,
+    /// How long those that waited at that time have at least once they are published, in ms.
+    pub least_ms: u64,
+}
+
+/// Calls whose jobs are to be published now.
+#[derive(Clone, Debug, Default)]
+pub struct Fed {
+    /// The jobs, in the order in which the calls waited.
+    pub jobs: Vec<OutgoingJob>,
+    /// The position of the last one; `None` if nothing waited.
+    pub until: Option<Time>,
+}
+
+/// When an unclaimed job is checked: for the first time, and at most this long after a later publication, in ms.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Checks {
+    first: i64,
+    longest: i64,
+}
+
+impl Store {
+    /// Which of these parts of backlogs hold something.
+    pub async fn waiting(&self, parts: &[Position]) -> Result<Vec<Position>, StoreError> {
+        if parts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let found = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let found = sqlx::query_file_scalar!(
+                    "sql/waiting.sql",
+                    &column(parts, |part| part.tool.as_str()) as &[&str],
+                    &column(parts, |part| part.backlog.is_retry()),
+                    &column(parts, |part| part.since),
+                )
+                .fetch_all(&mut *db)
+                .await?;
+                Ok(db.done(found))
+            })
+            .await?;
+        Ok(found.into_iter().filter_map(|n| parts.get(usize::try_from(n - 1).ok()?).cloned()).collect())
+    }
+
+    /// Takes calls from the backlog. Their jobs must be published now; if the process dies before that, the sweeper
+    /// finds them after `first_check_ms`, or after a wait that doubles with each publication up to `longest_check_ms`.
+    pub async fn feed(&self, feed: &Feed, first_check_ms: u64, longest_check_ms: u64) -> Result<Fed, StoreError> {
+        let checks = Checks::new(first_check_ms, longest_check_ms);
+        // Not tried again: what a lost answer took is found by the sweeper.
+        self.run(async {
+            let mut db = self.checkout().await?;
+            let taken = take(&mut db, feed, checks).await?;
+            Ok(db.done(taken))
+        })
+        .await
+    }
+
+    /// Puts calls back whose jobs could not be published.
+    pub async fn requeue(&self, jobs: &[OutgoingJob]) -> Result<u64, StoreError> {
+        let mut sorted: Vec<&OutgoingJob> = jobs.iter().collect();
+        sorted.sort_unstable_by_key(|job| job.job.call);
+        self.run_again(|| async {
+            let mut db = self.checkout().await?;
+            let done = sqlx::query_file!(
+                "sql/requeue_jobs.sql",
+                &column(&sorted, |job| job.job.call.0) as &[Uuid],
+                &column(&sorted, |job| int(job.publish_no)),
+            )
+            .execute(&mut *db)
+            .await?;
+            Ok(db.done(done.rows_affected()))
+        })
+        .await
+    }
+
+    /// Puts unclaimed calls back whose jobs were published in this time: those jobs may be lost. Returns how many.
+    pub async fn requeue_published(&self, after: Time, until: Time, longest_check_ms: u64) -> Result<u64, StoreError> {
+        self.requeue_lost(after, until, None, longest_check_ms).await
+    }
+
+    /// Puts unclaimed calls back whose jobs were published to a consumer that has no workers any more.
+    pub async fn requeue_consumer(&self, consumer: &str, longest_check_ms: u64) -> Result<u64, StoreError> {
+        self.requeue_lost(Time::UNIX_EPOCH, self.now().await?, Some(consumer), longest_check_ms).await
+    }
+
+    async fn requeue_lost(
+        &self,
+        after: Time,
+        until: Time,
+        consumer: Option<&str>,
+        longest_check_ms: u64,
+    ) -> Result<u64, StoreError> {
+        let mut requeued = 0;
+        loop {
+            let batch = self
+                .run_again(|| async {
+                    let mut db = self.checkout().await?;
+                    let (soon, most) = (bigint(longest_check_ms), i64::from(MAX_FED));
+                    let done = sqlx::query_file!("sql/requeue_lost.sql", after, until, consumer, soon, most)
+                        .execute(&mut *db)
+                        .await?;
+                    Ok(db.done(done.rows_affected()))
+                })
+                .await?;
+            requeued += batch;
+            if batch < u64::from(MAX_FED) {
+                return Ok(requeued);
+            }
+        }
+    }
+
+    /// Says that this dispatcher deals with a loss of jobs, if no other one has since `lost_after`: because the job
+    /// stream is not the one that was on record, or because messages of it may be lost. Returns since when it does.
+    pub async fn adopt_job_stream(&self, created: Time, lost_after: Option<Time>) -> Result<Option<Time>, StoreError> {
+        self.run_again(|| async {
+            let mut db = self.checkout().await?;
+            let adopted = sqlx::query_file_scalar!("sql/adopt_job_stream.sql", created, lost_after)
+                .fetch_optional(&mut *db)
+                .await?;
+            Ok(db.done(adopted))
+        })
+        .await
+    }
+
+    /// Says that the loss has been dealt with, unless another dispatcher has begun to deal with a later one. Until then another
+    /// dispatcher takes over after 15 s. `since`: what [`Store::adopt_job_stream`] returned.
+    pub async fn job_stream_adopted(&self, since: Time) -> Result<(), StoreError> {
+        let done = self.run_again(|| async {
+            let mut db = self.checkout().await?;
+            let done = sqlx::query!("UPDATE job_stream SET done = true WHERE requeued_at = $1", since)
+                .execute(&mut *db)
+                .await?;
+            Ok(db.done(done))
+        });
+        done.await.map(drop)
+    }
+}
+
+/// Takes calls for a feed, in a transaction or on their own.
+pub(crate) async fn take(db: &mut PgConnection, feed: &Feed, checks: Checks) -> Result<Fed, sqlx::Error> {
+    let mut rows = sqlx::query_file!(
+        "sql/feed.sql",
+        feed.from.tool,
+        feed.from.backlog.is_retry(),
+        feed.from.since,
+        i64::from(feed.most.min(MAX_FED)),
+        feed.pool,
+        feed.consumer,
+        checks.first,
+        checks.longest,
+        feed.recovery.map(|recovery| recovery.since),
+        feed.recovery.map_or(0, |recovery| bigint(recovery.least_ms)),
+    )
+    .fetch_all(db)
+    .await?;
+    rows.sort_unstable_by_key(|row| (row.backlog_at, row.id));
+    let until = rows.last().map(|row| row.backlog_at);
+    let job = |id, attempt, bytes| Job {
+        call: redial_proto::CallId(id),
+        attempt: uint(attempt) + 1,
+        tool: feed.from.tool.clone(),
+        bytes: uint(bytes),
+    };
+    let jobs = rows.into_iter().map(|row| OutgoingJob {
+        job: job(row.id, row.attempt, row.bytes),
+        consumer: feed.consumer.clone(),
+        publish_no: uint(row.publish_no),
+        traceparent: row.traceparent,
+    });
+    Ok(Fed { jobs: jobs.collect(), until })
+}
+
+impl Checks {
+    pub(crate) fn new(first_ms: u64, longest_ms: u64) -> Self {
+        Self { first: bigint(first_ms), longest: bigint(longest_ms) }
+    }
+}

@@ -1,0 +1,100 @@
+//! The health of tools, and the retries that it allows.
+
+use redial_records::{Time, ToolHealth};
+
+use crate::{
+    StoreError,
+    calls::{Checks, Fed, Feed, take},
+    columns::column,
+    connect::{Store, Transaction},
+};
+
+/// The health of tools, locked until the commit; dropping this instead leaves it as it was.
+#[derive(Debug)]
+pub struct LockedHealth {
+    transaction: Transaction,
+    health: Vec<ToolHealth>,
+    now: Time,
+}
+
+impl Store {
+    /// Locks the health of tools, as far as something is on record. Whoever calls this must not wait for anything until
+    /// the commit.
+    pub async fn lock_health(&self, tools: &[&str]) -> Result<LockedHealth, StoreError> {
+        let mut sorted = tools.to_vec();
+        sorted.sort_unstable();
+        self.run(async {
+            let mut transaction = self.begin().await?;
+            let health = sqlx::query_file_as!(ToolHealth, "sql/lock_tool_health.sql", &sorted as &[&str])
+                .fetch_all(&mut *transaction)
+                .await?;
+            let now = sqlx::query_scalar!(r#"SELECT clock_timestamp() AS "now!""#).fetch_one(&mut *transaction).await?;
+            Ok(LockedHealth { transaction, health, now })
+        })
+        .await
+    }
+}
+
+impl Store {
+    /// The health of the tools that fail or recover.
+    pub async fn unwell_tools(&self) -> Result<Vec<ToolHealth>, StoreError> {
+        self.run_again(|| async {
+            let mut db = self.checkout().await?;
+            let health = sqlx::query_file_as!(ToolHealth, "sql/unwell_tools.sql").fetch_all(&mut *db).await?;
+            Ok(db.done(health))
+        })
+        .await
+    }
+}
+
+impl LockedHealth {
+    /// What is on record; nothing of tools that have not been seen.
+    pub fn health(&self) -> &[ToolHealth] {
+        &self.health
+    }
+
+    /// The database's time.
+    pub const fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Takes retries from a backlog in the same transaction: see [`Store::feed`].
+    pub async fn feed(
+        &mut self,
+        store: &Store,
+        feed: &Feed,
+        first_check_ms: u64,
+        longest_check_ms: u64,
+    ) -> Result<Fed, StoreError> {
+        let checks = Checks::new(first_check_ms, longest_check_ms);
+        store.run_since(self.transaction.began(), take(&mut self.transaction, feed, checks)).await
+    }
+
+    /// Writes the health of tools, and commits.
+    pub async fn commit(mut self, store: &Store, health: &[ToolHealth]) -> Result<(), StoreError> {
+        let mut sorted: Vec<&ToolHealth> = health.iter().collect();
+        sorted.sort_unstable_by(|a, b| a.tool.cmp(&b.tool));
+        store
+            .run_since(self.transaction.began(), async move {
+                sqlx::query_file!(
+                    "sql/write_tool_health.sql",
+                    &column(&sorted, |one| one.tool.as_str()) as &[&str],
+                    &column(&sorted, |one| one.tokens),
+                    &column(&sorted, |one| one.per_second),
+                    &column(&sorted, |one| one.usual_rate),
+                    &column(&sorted, |one| one.successes),
+                    &column(&sorted, |one| one.failures),
+                    &column(&sorted, |one| one.failing_since) as &[Option<Time>],
+                    &column(&sorted, |one| one.recovering_since) as &[Option<Time>],
+                    &column(&sorted, |one| one.stepped_at),
+                    &column(&sorted, |one| one.learned),
+                    &column(&sorted, |one| one.learned_since),
+                    &column(&sorted, |one| one.updated_at),
+                )
+                .execute(&mut *self.transaction)
+                .await?;
+                self.transaction.commit().await
+            })
+            .await
+    }
+}

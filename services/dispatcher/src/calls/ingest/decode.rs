@@ -1,0 +1,109 @@
+//! Reads reports out of messages. What cannot be taken is kept with its message, as one dead letter.
+
+use std::collections::{BTreeMap, HashSet};
+
+use redial_proto::{ApiError, Code, ErrorClass, Failure, JobRef, Outcome, Report, ReportBatch, WorkerId, limits};
+use redial_queue::Delivery;
+use redial_store::{DeadLetter, Rejections, UnreadableCall};
+
+use crate::error;
+
+/// What a batch of messages holds.
+pub(super) struct Decoded {
+    pub(super) reports: Vec<Reported>,
+    /// What is wrong, by the position of its message in the batch.
+    pub(super) rejected: BTreeMap<usize, Rejections>,
+}
+
+/// One report, ready to be stored.
+#[derive(Clone)]
+pub(super) struct Reported {
+    pub(super) job: JobRef,
+    pub(super) worker: WorkerId,
+    pub(super) duration_ms: u64,
+    pub(super) outcome: Outcome,
+    pub(super) entry: Entry,
+}
+
+/// Where a report stands: its message in the batch, and its position in the message.
+#[derive(Clone, Copy)]
+pub(super) struct Entry {
+    message: usize,
+    position: usize,
+}
+
+pub(super) fn decode<'a>(payloads: impl Iterator<Item = &'a [u8]>) -> Decoded {
+    let mut decoded = Decoded { reports: Vec::new(), rejected: BTreeMap::new() };
+    let mut seen = HashSet::new();
+    for (message, payload) in payloads.enumerate() {
+        let batch: ReportBatch = match serde_json::from_slice(payload) {
+            Ok(batch) => batch,
+            Err(error) => {
+                decoded.reject(message, None, format!("not a batch of reports: {error}"));
+                continue;
+            }
+        };
+        for (position, raw) in batch.reports.iter().enumerate() {
+            match read_report(raw.get()) {
+                // Sent twice within one batch: the first counts.
+                Ok((job, ..)) if !seen.insert((job, batch.worker.clone())) => {}
+                Ok((job, duration_ms, outcome)) => {
+                    let (worker, entry) = (batch.worker.clone(), Entry { message, position });
+                    decoded.reports.push(Reported { job, worker, duration_ms, outcome, entry });
+                }
+                Err(error) => decoded.reject(message, Some(position), format!("not a report: {error}")),
+            }
+        }
+    }
+    decoded
+}
+
+impl Decoded {
+    fn reject(&mut self, message: usize, position: Option<usize>, why: String) {
+        self.rejected.entry(message).or_default().add(position, &ApiError::new(Code::InvalidMessage, why));
+    }
+
+    /// Rejects a report of a call whose row cannot be read.
+    pub(super) fn reject_unreadable(&mut self, entry: Entry, call: &UnreadableCall) {
+        let rejections = self.rejected.entry(entry.message).or_default();
+        rejections.add(Some(entry.position), &error::unreadable(call));
+    }
+
+    /// One dead letter for each message in which something was rejected.
+    pub(super) fn dead_letters(&self, batch: &[Delivery]) -> Vec<DeadLetter> {
+        let letter = |(message, rejections): (&usize, &Rejections)| DeadLetter {
+            source: "results",
+            rejections: rejections.clone(),
+            payload: batch[*message].payload.to_vec(),
+        };
+        self.rejected.iter().map(letter).collect()
+    }
+}
+
+fn read_report(raw: &str) -> Result<(JobRef, u64, Outcome), String> {
+    let report: Report = serde_json::from_str(raw).map_err(|error| error.to_string())?;
+    let (job, duration_ms) = (report.job_ref(), report.duration_ms);
+    Ok((job, duration_ms, within_limits(report.outcome()?)))
+}
+
+/// A worker in another language may not keep the limits: its attempt then ends with an error instead of a result that
+/// the database always refuses.
+fn within_limits(outcome: Outcome) -> Outcome {
+    let failure = |class, message| Outcome::Failure(Failure::new(class, message));
+    match outcome {
+        Outcome::Success(output) if output.get().len() > limits::MAX_OUTPUT => failure(
+            ErrorClass::OutputTooLarge,
+            format!("the result takes {} bytes; allowed: {}", output.get().len(), limits::MAX_OUTPUT),
+        ),
+        Outcome::Success(output) if limits::json_depth(output.get()) > limits::MAX_DEPTH => failure(
+            ErrorClass::OutputInvalid,
+            format!("the result nests deeper than {} arrays and objects", limits::MAX_DEPTH),
+        ),
+        Outcome::Failure(mut failure) => {
+            failure.message = limits::shorten(&failure.message, limits::MAX_ERROR_MESSAGE);
+            failure.details.truncate(limits::MAX_DETAILS);
+            Outcome::Failure(failure)
+        }
+        fits @ Outcome::Success(_) => fits,
+    }
+}

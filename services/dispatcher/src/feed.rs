@@ -1,0 +1,294 @@
+//! The feeder's loop: look at the workers, at the stream and at the backlog, then publish what there is room for.
+//!
+//! NATS holds a short queue, Postgres the rest. Below the window a submission is published at once and there is nothing
+//! to do here but to look at the stream twice a second. What no live worker can run is not published, and the health of a
+//! tool says how many of its retries may run.
+
+use std::{
+    collections::{BTreeSet, HashMap, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+
+use redial_engine::{
+    call::EXTENSION_MS,
+    health::{self, Observed},
+    publish::{FIRST_CHECK_MS, MAX_CHECK_MS},
+    window::Order,
+};
+use redial_records::{Backlog, Effect, ToolHealth};
+use redial_store::{Fed, Feed, MAX_FED, Position, Recovery, StoreError};
+use redial_telemetry::metrics;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::{context::Context, effects, error::DispatcherError, wait::until};
+
+/// Between two rounds at most: how soon calls start that another dispatcher put into the backlog.
+const INTERVAL: Duration = Duration::from_millis(500);
+/// From the beginning of a round to the next one at least.
+const SHORTEST: Duration = Duration::from_millis(20);
+/// After a round that failed.
+const PAUSE: Duration = Duration::from_millis(500);
+/// One round publishes first attempts for about so long.
+const LONGEST: Duration = Duration::from_millis(250);
+/// How often workers are looked at.
+const WORKERS: Duration = Duration::from_secs(1);
+/// How often the usual rates of tools are written, and read when tools were last served.
+const SLOW: Duration = Duration::from_secs(5);
+/// How often the backlogs are read from their beginning.
+const FROM_THE_BEGINNING: Duration = Duration::from_secs(15);
+/// Agents are offered a tool so long after its last worker was seen: a rolling restart takes a while.
+const OFFER_GRACE: Duration = Duration::from_mins(2);
+
+pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
+    let mut rounds = Rounds::default();
+    while !shutdown.is_cancelled() {
+        let began = Instant::now();
+        let next = rounds.round(&context, &shutdown).await;
+        let shortest = SHORTEST.saturating_sub(began.elapsed());
+        let pause = async {
+            match next {
+                Ok(true) => sleep(shortest).await,
+                Ok(false) => {
+                    let _elapsed = timeout(INTERVAL, context.feeder.wait()).await;
+                    sleep(shortest).await;
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "Failed to feed the queue; trying again");
+                    sleep(PAUSE).await;
+                }
+            }
+        };
+        if until(&shutdown, pause).await.is_none() {
+            return;
+        }
+    }
+}
+
+/// When the rarer parts of a round are due.
+#[derive(Default)]
+struct Rounds {
+    workers_at: Option<Instant>,
+    slow_at: Option<Instant>,
+    beginning_at: Option<Instant>,
+    /// Counts the rounds, so that each begins with another tool.
+    count: usize,
+}
+
+impl Rounds {
+    /// True if more may wait, and there may be room for it soon.
+    async fn round(&mut self, context: &Context, shutdown: &CancellationToken) -> Result<bool, DispatcherError> {
+        let workers = is_due(&mut self.workers_at, WORKERS);
+        let slow = workers && is_due(&mut self.slow_at, SLOW);
+        // Tools about which conclusions are due, even if nothing was observed.
+        let mut due = Vec::new();
+        if workers {
+            look_at_workers(context, slow).await?;
+            context.feeder.step_back();
+            due = context.feeder.unwell();
+        }
+        if is_due(&mut self.beginning_at, FROM_THE_BEGINNING) {
+            context.feeder.forget_positions();
+        }
+        let began = context.uptime();
+        context.feeder.set_depths(&context.queue.unclaimed_jobs().await?, began);
+        let waiting = context.store.waiting(&context.feeder.positions()).await?;
+        // Retries first: their tokens are few. What they leave of the room is for first attempts.
+        let retries = context.feeder.orders(&waiting, Backlog::Retry);
+        self.count = self.count.wrapping_add(1);
+        due.extend(waiting.iter().filter(|one| one.backlog.is_retry()).map(|one| one.tool.clone()));
+        let observed = context.feeder.take_observed(due, slow);
+        feed_retries(context, &waiting, &retries, observed, self.count).await;
+        let mut orders = context.feeder.orders(&waiting, Backlog::Job);
+        if !orders.is_empty() {
+            let first = self.count % orders.len();
+            orders.rotate_left(first);
+        }
+        Ok(feed_first_attempts(context, &waiting, orders, shutdown).await)
+    }
+}
+
+fn is_due(at: &mut Option<Instant>, interval: Duration) -> bool {
+    let now = Instant::now();
+    let due = at.is_none_or(|at| now >= at);
+    if due {
+        *at = Some(now + interval);
+    }
+    due
+}
+
+/// Learns which consumers have live workers. What was published for workers that are gone goes back to the backlog if
+/// others can take it now.
+pub(crate) async fn look_at_workers(context: &Context, slow: bool) -> Result<(), DispatcherError> {
+    // One at a time: what was read earlier must not replace what was read later.
+    let looking = context.feeder.looking.lock().await;
+    let consumers = context.store.working_consumers().await?;
+    let gone = context.feeder.set_consumers(consumers, !context.grace().is_zero());
+    if slow || !gone.is_empty() {
+        match context.store.tools_last_seen().await {
+            Ok(last_seen) => context.feeder.set_last_seen(last_seen),
+            // What is published does not depend on it.
+            Err(error) => tracing::debug!(%error, "Failed to read when tools were last served"),
+        }
+    }
+    let seen_after = context.store.now().await? - OFFER_GRACE;
+    context.registry.offer(|tool| context.feeder.is_offered(tool, seen_after));
+    drop(looking);
+    for consumer in gone {
+        match context.store.requeue_consumer(&consumer, MAX_CHECK_MS).await {
+            Ok(requeued) => {
+                context.feeder.requeued(&consumer);
+                context.feeder.recheck();
+                tracing::info!(
+                    consumer,
+                    requeued,
+                    "The last worker of a consumer is gone; its calls wait in the backlog"
+                );
+                metrics().jobs_requeued(requeued);
+            }
+            Err(error) if error.is_outage() => return Err(error.into()),
+            // The calls of the others go back meanwhile, and the queue is fed.
+            Err(error) => tracing::warn!(%error, consumer, "Failed to put calls back into the backlog; trying again"),
+        }
+    }
+    Ok(())
+}
+
+/// Publishes first attempts, of each tool in turn. True if more may wait.
+async fn feed_first_attempts(
+    context: &Context,
+    waiting: &[Position],
+    orders: Vec<Order>,
+    shutdown: &CancellationToken,
+) -> bool {
+    let (began, mut more) = (Instant::now(), false);
+    let mut orders = VecDeque::from(orders);
+    while let Some(mut order) = orders.pop_front() {
+        if shutdown.is_cancelled() {
+            return false;
+        }
+        if began.elapsed() > LONGEST {
+            return true;
+        }
+        let most = order.most.min(MAX_FED);
+        let Some(feed) = request(waiting, &order, most) else { continue };
+        match context.store.feed(&feed, FIRST_CHECK_MS, MAX_CHECK_MS).await {
+            Ok(taken) => {
+                let jobs = count(&taken);
+                publish(context, &order, taken).await;
+                order.most -= most;
+                match (jobs == most, order.most) {
+                    (false, _) => {}
+                    (true, 0) => more = true,
+                    (true, _) => orders.push_back(order),
+                }
+            }
+            // The other tools have their turn.
+            Err(error) => {
+                tracing::warn!(%error, tool = order.tool, "Failed to take calls from a backlog; trying again");
+            }
+        }
+    }
+    more
+}
+
+/// Credits what was observed of tools, and publishes as many retries as their health allows, of each tool in turn.
+async fn feed_retries(
+    context: &Context,
+    waiting: &[Position],
+    orders: &[Order],
+    mut observed: HashMap<String, Observed>,
+    turn: usize,
+) {
+    let mut waits: Vec<&str> =
+        waiting.iter().filter(|one| one.backlog.is_retry()).map(|one| one.tool.as_str()).collect();
+    if !waits.is_empty() {
+        let first = turn % waits.len();
+        waits.rotate_left(first);
+    }
+    let began = Instant::now();
+    for tool in waits {
+        let seen = HashMap::from([(tool.to_owned(), observed.remove(tool).unwrap_or_default())]);
+        if began.elapsed() > LONGEST {
+            context.feeder.put_back(seen);
+            continue;
+        }
+        let of_tool: Vec<&Order> = orders.iter().filter(|order| order.tool == tool).collect();
+        feed_and_credit(context, waiting, &of_tool, seen, true).await;
+    }
+    if !observed.is_empty() {
+        feed_and_credit(context, waiting, &[], observed, false).await;
+    }
+}
+
+/// Credits what was observed of these tools and publishes retries, or neither. `waits`: retries of the tools wait.
+async fn feed_and_credit(
+    context: &Context,
+    waiting: &[Position],
+    orders: &[&Order],
+    observed: HashMap<String, Observed>,
+    waits: bool,
+) {
+    match take_retries(context, waiting, orders, &observed, waits).await {
+        Ok((health, published)) => {
+            context.feeder.set_health(health);
+            for (order, taken) in published {
+                publish(context, order, taken).await;
+            }
+        }
+        Err(error) => {
+            tracing::warn!(%error, "Failed to write the health of tools; trying again");
+            context.feeder.put_back(observed);
+        }
+    }
+}
+
+/// Takes retries from the backlogs; returns the health of their tools, too. All of it is on record then.
+async fn take_retries<'a>(
+    context: &Context,
+    waiting: &[Position],
+    orders: &[&'a Order],
+    observed: &HashMap<String, Observed>,
+    waits: bool,
+) -> Result<(Vec<ToolHealth>, Vec<(&'a Order, Fed)>), StoreError> {
+    let tools: BTreeSet<&str> = observed.keys().map(String::as_str).collect();
+    let tools: Vec<&str> = tools.into_iter().collect();
+    let mut locked = context.store.lock_health(&tools).await?;
+    let now = locked.now();
+    let mut health: Vec<ToolHealth> = Vec::with_capacity(tools.len());
+    let mut published = Vec::new();
+    for tool in tools {
+        let on_record = locked.health().iter().find(|one| one.tool == tool).cloned();
+        let before = on_record.unwrap_or_else(|| health::fresh(tool, now));
+        let seen = observed.get(tool).copied().unwrap_or_default();
+        let mut after = health::after(&before, seen, waits, now);
+        for &order in orders {
+            let allowed = health::take(&mut after, order.most.min(MAX_FED));
+            let Some(feed) = request(waiting, order, allowed).filter(|_| allowed > 0) else { continue };
+            let recovery = after.recovering_since.map(|since| Recovery { since, least_ms: EXTENSION_MS });
+            let feed = Feed { recovery, ..feed };
+            let taken = locked.feed(&context.store, &feed, FIRST_CHECK_MS, MAX_CHECK_MS).await?;
+            // Tokens that were not used go back.
+            after.tokens += f64::from(allowed.saturating_sub(count(&taken)));
+            published.push((order, taken));
+        }
+        health.push(after);
+    }
+    locked.commit(&context.store, &health).await?;
+    Ok((health, published))
+}
+
+fn request(waiting: &[Position], order: &Order, most: u32) -> Option<Feed> {
+    let from = waiting.iter().find(|one| one.tool == order.tool && one.backlog == order.backlog)?.clone();
+    Some(Feed { from, consumer: order.consumer.clone(), pool: order.pool.clone(), most, recovery: None })
+}
+
+fn count(taken: &Fed) -> u32 {
+    u32::try_from(taken.jobs.len()).unwrap_or(u32::MAX)
+}
+
+async fn publish(context: &Context, order: &Order, taken: Fed) {
+    context.feeder.fed(order, count(&taken).into(), taken.until);
+    effects::carry_out(context, taken.jobs.into_iter().map(Effect::PublishJob).collect()).await;
+}

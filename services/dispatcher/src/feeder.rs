@@ -1,0 +1,395 @@
+//! What a dispatcher knows of the short queue: the windows, who serves which tool, the health of tools, and how far the
+//! backlogs are read. The loop that feeds the queue is in [`crate::feed`].
+
+mod counts;
+
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use chrono::TimeDelta;
+use redial_backoff::{Backoff, Waits};
+use redial_engine::{
+    call::{JobState, Waiting},
+    health::{self, Observed},
+    window::{Order, Windows},
+};
+use redial_proto::{ErrorClass, WaitReason, turn};
+use redial_queue::ConsumerDepth;
+use redial_records::{Backlog, CallRecord, LiveConsumer, Time, ToolHealth};
+use redial_store::{Granted, Position, WorkingConsumer};
+use tokio::sync::Notify;
+
+use self::counts::Counts;
+
+/// A call may become visible so long after the time that is its position: its transaction was still open.
+const LATE_COMMIT: TimeDelta = TimeDelta::seconds(2);
+/// Workers claim the jobs of a consumer in their order, but for those that are delivered again because a worker died: after
+/// 30 s. A job that is so much older than one that was claimed is lost.
+const OUT_OF_ORDER: TimeDelta = TimeDelta::seconds(60);
+/// Pauses after publications that failed.
+const PAUSES: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
+
+/// What a dispatcher knows of the short queue. Nothing of it outlives the process.
+#[derive(Default)]
+pub(crate) struct Feeder {
+    known: Mutex<Known>,
+    work: Notify,
+    /// Held while the workers are read and taken note of.
+    pub(crate) looking: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct Known {
+    windows: Windows,
+    /// The consumers that have live workers.
+    live: Vec<LiveConsumer>,
+    /// Consumers that have none any more, whose calls are not in the backlog yet.
+    gone: BTreeSet<String>,
+    /// Consumers whose jobs wait for workers: none of them asks for a job.
+    queued: BTreeSet<String>,
+    /// Consumers with jobs that workers gave back, to take them later. After a crash, nats-server may count some that it
+    /// does not have.
+    returned: BTreeSet<String>,
+    /// When a worker with the tool was last seen, by tool.
+    last_seen: HashMap<String, Time>,
+    /// The health of the tools that do not simply succeed.
+    health: HashMap<String, ToolHealth>,
+    /// What was observed since it was last written, by tool.
+    observed: HashMap<String, Counts>,
+    /// Nothing before these positions waits, as far as is known. An entry is removed if that is no longer so.
+    since: HashMap<(String, Backlog), Time>,
+    /// When the job was published that a worker claimed last, by consumer; of models not, whose jobs workers give back.
+    claimed: HashMap<String, Time>,
+    /// Nothing is published before this, because publishing failed.
+    paused_until: Option<Instant>,
+    /// The pauses after publications that failed one after another.
+    pauses: Option<Waits>,
+}
+
+impl Feeder {
+    /// The consumer to which the job of a new call is published at once; `None` if the call waits.
+    pub(crate) fn admit(&self, tool: &str) -> Option<String> {
+        let mut known = self.lock();
+        if known.is_paused() {
+            drop(known);
+            return self.hold(tool);
+        }
+        let admitted = known.windows.admit(tool)?;
+        let is_low = known.windows.is_low(tool);
+        drop(known);
+        if is_low {
+            self.work.notify_one();
+        }
+        Some(admitted)
+    }
+
+    /// Nothing can be published now: a new call of this tool waits, and those after it.
+    pub(crate) fn hold(&self, tool: &str) -> Option<String> {
+        self.lock().windows.waits(tool);
+        None
+    }
+
+    /// A call of this tool waits in the backlog. `came_back`: it was published before, and is perhaps before all others.
+    pub(crate) fn wake(&self, tool: &str, backlog: Backlog, came_back: bool) {
+        let mut known = self.lock();
+        if came_back {
+            known.since.remove(&(tool.to_owned(), backlog));
+        }
+        let runs_soon = match backlog {
+            Backlog::Job => {
+                known.windows.waits(tool);
+                true
+            }
+            // While the tool fails or recovers, retries are looked at in each round.
+            Backlog::Retry => !known.health.contains_key(tool),
+        };
+        if runs_soon && !known.is_paused() && known.windows.has_room(tool) {
+            drop(known);
+            self.work.notify_one();
+        }
+    }
+
+    /// These jobs, by consumer and tool, are on the stream, or will not be.
+    pub(crate) fn arrived<'a>(&self, jobs: impl Iterator<Item = (&'a str, &'a str)>) {
+        let mut known = self.lock();
+        jobs.for_each(|(consumer, tool)| known.windows.arrived(consumer, tool));
+    }
+
+    /// Jobs could not be published: for a while none is.
+    pub(crate) fn pause(&self) {
+        let mut known = self.lock();
+        if !known.is_paused() {
+            let pause = known.pauses.get_or_insert_with(|| PAUSES.waits()).next_wait();
+            known.paused_until = Some(Instant::now() + pause);
+        }
+    }
+
+    /// Jobs were published.
+    pub(crate) fn resume(&self) {
+        let mut known = self.lock();
+        (known.paused_until, known.pauses) = (None, None);
+    }
+
+    /// Calls may wait that were not known of.
+    pub(crate) fn recheck(&self) {
+        self.forget_positions();
+        self.work.notify_one();
+    }
+
+    /// Waits until there may be something to do.
+    pub(crate) async fn wait(&self) {
+        self.work.notified().await;
+    }
+
+    /// Takes note of granted claims.
+    pub(crate) fn claimed(&self, granted: &[Granted]) {
+        let mut known = self.lock();
+        let mut wakes = false;
+        for grant in granted {
+            wakes |= known.windows.claimed(&grant.tool);
+            let Some((consumer, published_at)) = grant.published.as_ref() else { continue };
+            if turn::model_name(&grant.tool).is_none() {
+                match known.claimed.get_mut(consumer) {
+                    Some(latest) => *latest = (*latest).max(*published_at),
+                    None => drop(known.claimed.insert(consumer.clone(), *published_at)),
+                }
+            }
+        }
+        drop(known);
+        if wakes {
+            self.work.notify_one();
+        }
+    }
+
+    /// Takes note of an attempt that ended.
+    pub(crate) fn count(&self, tool: &str, class: Option<ErrorClass>) {
+        let mut known = self.lock();
+        let counts = match known.observed.get_mut(tool) {
+            Some(counts) => counts,
+            None => known.observed.entry(tool.to_owned()).or_default(),
+        };
+        match class {
+            None => (counts.successes, counts.failing_since) = (counts.successes.saturating_add(1), None),
+            Some(class) if health::is_outage(class) => {
+                counts.failures = counts.failures.saturating_add(1);
+                counts.failing_since.get_or_insert_with(Instant::now);
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// What is known of the job of a call that is ready.
+    pub(crate) fn job_state(&self, call: &CallRecord) -> JobState {
+        let known = self.lock();
+        match &call.consumer {
+            Some(consumer)
+                if known.windows.has(consumer, &call.tool)
+                    && known.is_queued(consumer, &call.tool)
+                    && !known.was_passed(consumer, call) =>
+            {
+                JobState::Queued
+            }
+            _ => JobState::Lost,
+        }
+    }
+
+    /// Why a call waits.
+    pub(crate) fn waiting(&self, call: &CallRecord) -> Waiting {
+        let known = self.lock();
+        if !known.windows.is_served(&call.tool) {
+            return Waiting::ForWorker { last_seen: known.last_seen.get(&call.tool).copied() };
+        }
+        match (call.backlog, known.health.get(&call.tool)) {
+            (Some(Backlog::Retry), Some(health)) => Waiting::ForRetries { recovering_since: health.recovering_since },
+            _ => Waiting::InBacklog,
+        }
+    }
+
+    /// What a new call of this tool waits for that was not admitted.
+    pub(crate) fn wait_reason(&self, tool: &str) -> WaitReason {
+        if self.lock().windows.is_served(tool) { WaitReason::Backlog } else { WaitReason::Worker }
+    }
+
+    /// Whether a live worker has the tool.
+    pub(crate) fn is_served(&self, tool: &str) -> bool {
+        self.lock().windows.is_served(tool)
+    }
+
+    /// Whether agents may be offered the tool: live workers have it, or did not long ago.
+    pub(crate) fn is_offered(&self, tool: &str, seen_after: Time) -> bool {
+        let known = self.lock();
+        known.windows.is_served(tool) || known.last_seen.get(tool).is_some_and(|seen| *seen >= seen_after)
+    }
+
+    /// Takes note of the consumers with workers; returns those that had live ones before, have none now, and are not
+    /// [`Feeder::requeued`]. `keep`: silent workers that lived before still count, because after an outage they may not have had
+    /// the time to send a heartbeat.
+    pub(crate) fn set_consumers(&self, consumers: Vec<WorkingConsumer>, keep: bool) -> Vec<String> {
+        let mut known = self.lock();
+        let before: HashSet<String> = known.live.drain(..).map(|one| one.name).collect();
+        let counts = |one: &WorkingConsumer| one.is_live || (keep && before.contains(&one.consumer.name));
+        known.live = consumers.into_iter().filter(counts).map(|one| one.consumer).collect();
+        let Known { windows, live, gone, queued, returned, claimed, .. } = &mut *known;
+        let names: HashSet<&str> = live.iter().map(|one| one.name.as_str()).collect();
+        let is_live = |name: &String| names.contains(name.as_str());
+        gone.extend(before);
+        gone.retain(|name| !is_live(name));
+        queued.retain(is_live);
+        returned.retain(is_live);
+        claimed.retain(|name, _| is_live(name));
+        windows.set_consumers(live);
+        gone.iter().cloned().collect()
+    }
+
+    /// The calls of a consumer that is gone are in the backlog.
+    pub(crate) fn requeued(&self, consumer: &str) {
+        self.lock().gone.remove(consumer);
+    }
+
+    pub(crate) fn set_last_seen(&self, last_seen: HashMap<String, Time>) {
+        self.lock().last_seen = last_seen;
+    }
+
+    /// Takes note of the unclaimed jobs on the stream.
+    pub(crate) fn set_depths(&self, depths: &HashMap<(String, String), u64>, began: Duration) {
+        self.lock().windows.set_depths(depths, began);
+    }
+
+    /// Takes note of how the jobs of a consumer wait.
+    pub(crate) fn set_depth(&self, consumer: &str, depth: ConsumerDepth) {
+        let mut known = self.lock();
+        // While a worker waits for jobs, pending ones are about to be delivered.
+        note(&mut known.queued, consumer, depth.pending > 0 && depth.waiting_pulls == 0);
+        note(&mut known.returned, consumer, depth.redelivered > 0);
+    }
+
+    /// The names of the consumers with live workers.
+    pub(crate) fn live(&self) -> Vec<String> {
+        self.lock().live.iter().map(|one| one.name.clone()).collect()
+    }
+
+    /// The parts of the backlogs of the tools that live workers have, from where on something may wait.
+    pub(crate) fn positions(&self) -> Vec<Position> {
+        let mut known = self.lock();
+        let Known { windows, since, .. } = &mut *known;
+        let mut position = |tool: &str, backlog| {
+            let since = *since.entry((tool.to_owned(), backlog)).or_insert(Time::UNIX_EPOCH);
+            Position { tool: tool.to_owned(), backlog, since }
+        };
+        windows.served().flat_map(|tool| Backlog::ALL.map(|backlog| position(tool, backlog))).collect()
+    }
+
+    /// Takes note of what waits; returns what to publish of one part of the backlogs.
+    pub(crate) fn orders(&self, waiting: &[Position], part: Backlog) -> Vec<Order> {
+        let mut known = self.lock();
+        let first_attempts = waiting.iter().filter(|one| one.backlog == Backlog::Job);
+        known.windows.set_waiting(&first_attempts.map(|one| one.tool.as_str()).collect());
+        if known.is_paused() {
+            return Vec::new();
+        }
+        let of_part = waiting.iter().filter(|one| one.backlog == part);
+        known.windows.orders(&of_part.map(|one| (one.tool.clone(), part)).collect::<Vec<_>>())
+    }
+
+    /// Takes note of calls that were taken from the backlog.
+    pub(crate) fn fed(&self, order: &Order, jobs: u64, until: Option<Time>) {
+        let mut known = self.lock();
+        known.windows.publish(&order.consumer, &order.tool, jobs);
+        // Without an entry, a call came back since the positions were read.
+        if let (Some(until), Some(since)) = (until, known.since.get_mut(&(order.tool.clone(), order.backlog))) {
+            *since = until;
+        }
+    }
+
+    /// Calls may wait a little before the known positions: those whose transactions ended late.
+    pub(crate) fn step_back(&self) {
+        self.lock().since.values_mut().for_each(|since| *since -= LATE_COMMIT);
+    }
+
+    /// Calls may wait before the known positions: those that another dispatcher put back.
+    pub(crate) fn forget_positions(&self) {
+        self.lock().since.clear();
+    }
+
+    /// The tools that fail or recover.
+    pub(crate) fn unwell(&self) -> Vec<String> {
+        self.lock().health.keys().cloned().collect()
+    }
+
+    /// What was observed of these tools, if only that it was nothing, and of others that failed or are unwell; or of all.
+    pub(crate) fn take_observed(&self, tools: Vec<String>, all: bool) -> HashMap<String, Observed> {
+        let mut known = self.lock();
+        let Known { observed, health, .. } = &mut *known;
+        let mut taken: HashMap<String, Observed> = tools.into_iter().map(|tool| (tool, Observed::default())).collect();
+        for (tool, counts) in observed.iter_mut() {
+            let wanted = counts.failures > 0 || (counts.successes > 0 && (all || health.contains_key(tool)));
+            if wanted || taken.contains_key(tool) {
+                taken.insert(tool.clone(), counts.take());
+            }
+        }
+        observed.retain(|_, counts| *counts != Counts::default());
+        taken
+    }
+
+    /// What was taken could not be written.
+    pub(crate) fn put_back(&self, observed: HashMap<String, Observed>) {
+        let mut known = self.lock();
+        for (tool, taken) in observed {
+            let counts = known.observed.entry(tool).or_default();
+            counts.successes = counts.successes.saturating_add(taken.successes);
+            counts.failures = counts.failures.saturating_add(taken.failures);
+        }
+    }
+
+    /// Takes note of the health of tools. Those that simply succeed are not worth remembering.
+    pub(crate) fn set_health(&self, health: Vec<ToolHealth>) {
+        let mut known = self.lock();
+        for one in health {
+            if one.failing_since.is_none() && one.recovering_since.is_none() {
+                known.health.remove(&one.tool);
+            } else {
+                known.health.insert(one.tool.clone(), one);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn is_paused(&self) -> bool {
+        self.paused_until.is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Whether workers have claimed jobs that were published long after that of this call.
+    fn was_passed(&self, consumer: &str, call: &CallRecord) -> bool {
+        let latest = self.claimed.get(consumer).filter(|_| turn::model_name(&call.tool).is_none());
+        latest.zip(call.published_at).is_some_and(|(latest, published_at)| {
+            // The database's clock may have jumped back since.
+            published_at + OUT_OF_ORDER < *latest && *latest <= call.read_at
+        })
+    }
+
+    /// Whether a job of this tool likely waits for a worker. Only models have limits of their own, at which workers give
+    /// jobs back.
+    fn is_queued(&self, consumer: &str, tool: &str) -> bool {
+        let returned = turn::model_name(tool).is_some() && self.returned.contains(consumer);
+        self.queued.contains(consumer) || (returned && self.windows.seen(consumer, tool) > 0)
+    }
+}
+
+fn note(set: &mut BTreeSet<String>, consumer: &str, is_in: bool) {
+    if is_in {
+        set.insert(consumer.to_owned());
+    } else {
+        set.remove(consumer);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,24 @@
+//! What was observed of a tool.
+
+use std::time::Instant;
+
+use redial_engine::health::Observed;
+
+/// Attempts of a tool that ended since that was last written.
+#[derive(Clone, Copy, Default, PartialEq)]
+pub(super) struct Counts {
+    pub(super) successes: u32,
+    pub(super) failures: u32,
+    /// The first failure after its last success, also one that is written already.
+    pub(super) failing_since: Option<Instant>,
+}
+
+impl Counts {
+    pub(super) fn take(&mut self) -> Observed {
+        Observed {
+            successes: std::mem::take(&mut self.successes),
+            failures: std::mem::take(&mut self.failures),
+            failing_for: self.failing_since.map(|since| since.elapsed()),
+        }
+    }
+}

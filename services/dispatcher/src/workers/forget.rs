@@ -1,0 +1,46 @@
+//! Removes from the registry a tool that no live worker has.
+
+use std::sync::Arc;
+
+use redial_proto::{ApiError, Code, ForgetTool, ForgetToolReply, subjects, tool::check_name};
+use redial_store::Forgotten;
+
+use crate::{context::Context, error::store_failed, feed::look_at_workers};
+
+pub(crate) async fn forget(context: Arc<Context>, request: ForgetTool) -> Result<ForgetToolReply, ApiError> {
+    let tool = request.tool;
+    check_name("tool name", &tool).map_err(|what| ApiError::new(Code::InvalidValue, what))?;
+    if let Err(error) = look_at_workers(&context, false).await {
+        tracing::warn!(%error, "Failed to look at the workers");
+        return Err(ApiError::new(
+            Code::Unavailable,
+            "cannot tell at the moment whether a worker has the tool; try again",
+        ));
+    }
+    let forgotten = if context.feeder.is_served(&tool) {
+        Forgotten::Served
+    } else {
+        context.store.forget_tool(&tool).await.map_err(|error| store_failed(&error))?
+    };
+    let waiting = match forgotten {
+        Forgotten::Done { waiting } => waiting,
+        Forgotten::Served => {
+            let message = format!(
+                "a live worker has the tool {tool:?} and would register it again; stop the workers that have it, or remove \
+                 it from their manifests, first (`redial workers` lists them; one that was killed counts as live until its \
+                 lease ends)"
+            );
+            return Err(ApiError::new(Code::WrongState, message));
+        }
+        Forgotten::Unknown => {
+            let message = format!("no tool {tool:?} is registered; `redial tools` lists the tools");
+            return Err(ApiError::new(Code::UnknownTool, message));
+        }
+    };
+    tracing::info!(tool, waiting, "Removed a tool from the registry");
+    if let Err(error) = context.queue.publish(subjects::TOOLS_CHANGED, &()).await {
+        tracing::debug!(%error, "Failed to notify other dispatchers of a removed tool; they read the registry now and then");
+    }
+    context.registry.refresh(&context.store).await.map_err(|error| store_failed(&error))?;
+    Ok(ForgetToolReply { waiting })
+}

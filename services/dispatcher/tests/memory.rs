@@ -1,0 +1,78 @@
+//! How much memory a dispatcher takes: alone in this process, which is measured.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
+
+#[path = "tasks/script.rs"]
+#[expect(dead_code, reason = "shared with the tests of tasks")]
+mod script;
+
+use chrono::{DateTime, Utc};
+use redial_store::Purpose;
+use redial_testkit::{Stack, until_within};
+
+use crate::script::{Model, new_task, says};
+
+const CONVERSATIONS: usize = 64;
+/// Messages of 50 KB of each conversation. Read completely, they would be three times as many bytes as are allowed.
+const MESSAGES: i32 = 300;
+const MOST_BYTES: usize = 300 << 20;
+
+/// The most memory that this process has taken so far, in bytes.
+fn peak() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let kilobytes: usize = line.trim().strip_suffix(" kB").unwrap().parse().unwrap();
+    kilobytes * 1024
+}
+
+/// Exchanges with results of 50 KB, of a task that is long gone.
+async fn fill(stack: &Stack, conversation: &str) {
+    let add = "INSERT INTO messages (tenant, conversation, seq, task_id, at, role, content, calls, call_id, tool)
+        SELECT 'default', $1, n, gen_random_uuid(), now(), CASE WHEN is_result THEN 'tool' ELSE 'assistant' END,
+            repeat('x', 50000),
+            CASE WHEN NOT is_result THEN json_build_array(json_build_object('id', 'c' || n + 1, 'tool', 't', 'arguments', '{}')) END,
+            CASE WHEN is_result THEN 'c' || n END, CASE WHEN is_result THEN 't' END
+        FROM generate_series(1, $2) n, LATERAL (SELECT n % 2 = 0 AS is_result) x";
+    sqlx::query(add).bind(conversation).bind(MESSAGES).execute(stack.db()).await.unwrap();
+}
+
+#[tokio::test]
+async fn many_giant_conversations_at_once_take_little_memory_and_do_not_delay_others() {
+    let mut stack = Stack::start().await;
+    let model = Model::new("small", |_| Ok(says("never asked")));
+    stack.play_models(vec![model.tool()]).await;
+    stack.stop_workers().await;
+    stack.stop_dispatchers().await;
+    let mut tasks = Vec::new();
+    for n in 0..CONVERSATIONS {
+        let conversation = format!("giant {n}");
+        fill(&stack, &conversation).await;
+        tasks.push(new_task(&conversation));
+    }
+    let store = stack.store(Purpose::Dispatch).await;
+    store.submit_tasks(&tasks).await.unwrap();
+    store.submit_tasks(&[new_task("small")]).await.unwrap();
+    stack.dispatch().await;
+    let patience = std::time::Duration::from_mins(2);
+    until_within(patience, "every task asks its model", async || {
+        let waiting = "SELECT count(*) FROM tasks WHERE state = 'waiting'";
+        (sqlx::query_scalar::<_, i64>(waiting).fetch_one(stack.db()).await.unwrap() == 0).then_some(())
+    })
+    .await;
+    println!("{} MiB", peak() >> 20);
+    assert!(peak() < MOST_BYTES, "{} MiB", peak() >> 20);
+    let requests = "SELECT min(length(arguments::text)), max(length(arguments::text)) FROM calls
+                    WHERE conversation LIKE 'giant%'";
+    let (shortest, longest): (i32, i32) = sqlx::query_as(requests).fetch_one(stack.db()).await.unwrap();
+    assert!(shortest > 50_000 && longest < 256 * 1024, "{shortest} to {longest}");
+    let started = async |which: &'static str| -> DateTime<Utc> {
+        let statement = "SELECT max(started_at) FROM tasks WHERE conversation LIKE $1";
+        sqlx::query_scalar(statement).bind(which).fetch_one(stack.db()).await.unwrap()
+    };
+    let (small, giant) = (started("small").await, started("giant%").await);
+    assert!(small < giant, "it was submitted last, and did not wait for all others: {small}, {giant}");
+    // No task wrote the messages, so that there is nothing to check.
+    sqlx::raw_sql("TRUNCATE tasks, task_inbox, task_steps, messages, calls").execute(stack.db()).await.unwrap();
+    stack.leaves_calls();
+    stack.finish().await;
+}

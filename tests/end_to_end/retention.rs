@@ -1,0 +1,80 @@
+//! What nobody reads any more is deleted, and nothing else.
+
+use std::time::Duration;
+
+use redial_dispatcher::DispatcherConfig;
+use redial_proto::CallId;
+use redial_queue::QueueConfig;
+use redial_testkit::{Servers, Stack, until};
+use sqlx::AssertSqlSafe;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+async fn execute(stack: &Stack, statement: String) {
+    sqlx::raw_sql(AssertSqlSafe(statement)).execute(stack.db()).await.unwrap();
+}
+
+async fn texts(stack: &Stack, statement: &'static str) -> Vec<String> {
+    sqlx::query_scalar(statement).fetch_all(stack.db()).await.unwrap()
+}
+
+#[tokio::test]
+async fn without_a_retention_only_leftovers_are_deleted() {
+    let mut stack = Stack::on(Servers::start().await).await;
+    for (age, name) in [("25 hours", "gone"), ("23 hours", "silent")] {
+        let worker = format!(
+            "INSERT INTO workers (id, version, tools, started_at, slots, last_seen_at)
+             VALUES ('{name}', '1', '{{}}', now(), 1, now() - interval '{age}')"
+        );
+        execute(&stack, worker).await;
+    }
+    for (age, name) in [("31 days", "old"), ("29 days", "young")] {
+        let rows = format!(
+            "INSERT INTO late_reports (call_id, attempt, worker, received_at, output)
+             VALUES ('{}', 1, '{name}', now() - interval '{age}', '1');
+             INSERT INTO dead_letters (source, received_at, code, message, payload)
+             VALUES ('intake', now() - interval '{age}', 'invalid_message', '{name}', '')",
+            CallId::generate()
+        );
+        execute(&stack, rows).await;
+    }
+    stack.dispatch().await;
+    until("old rows are deleted", async || {
+        let workers = texts(&stack, "SELECT id FROM workers").await;
+        let reports = texts(&stack, "SELECT worker FROM late_reports").await;
+        let letters = texts(&stack, "SELECT message FROM dead_letters").await;
+        (workers == ["silent"] && reports == ["young"] && letters == ["young"]).then_some(())
+    })
+    .await;
+    execute(&stack, "DELETE FROM late_reports".to_owned()).await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn an_error_in_tasks_does_not_keep_calls_from_being_deleted() {
+    let stack = Stack::on(Servers::start().await).await;
+    // Its id says that it was submitted long ago.
+    let old = Uuid::from_u128(7 << 76 | 1);
+    let rows = format!(
+        "INSERT INTO calls (id, submitted_at, deadline_at, timeout_ms, notify, tool, pool, effect, tenant, arguments,
+                            published_at, finished_at, state)
+         VALUES ('{old}', 'epoch', 'epoch', 1, false, 't', 'default', 'read', 'default', '{{}}', 'epoch', 'epoch', 'failed');
+         INSERT INTO tasks (id, tenant, conversation, model, language, spec, input, state, submitted_at, finished_at, code)
+         VALUES ('{old}', 'default', 'c', 'm', 'en', '{{}}', 'i', 'failed', 'epoch', 'epoch', 'failed');
+         CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'on purpose'; END $$;
+         CREATE TRIGGER kept BEFORE DELETE ON tasks FOR EACH ROW EXECUTE FUNCTION refuse()"
+    );
+    execute(&stack, rows).await;
+    let queue = QueueConfig { url: stack.servers.nats_url().to_owned(), ..QueueConfig::default() };
+    let retention = Some(Duration::from_mins(1));
+    let config = DispatcherConfig { retention, ..DispatcherConfig::new(queue, stack.servers.database_url()) };
+    let shutdown = CancellationToken::new();
+    let running = tokio::spawn(redial_dispatcher::run(config, shutdown.clone(), || ()));
+    until("the call is deleted", async || texts(&stack, "SELECT id::text FROM calls").await.is_empty().then_some(()))
+        .await;
+    assert_eq!(texts(&stack, "SELECT id::text FROM tasks").await, [old.to_string()]);
+    shutdown.cancel();
+    running.await.unwrap().unwrap();
+    execute(&stack, "DROP TRIGGER kept ON tasks; DELETE FROM tasks".to_owned()).await;
+    stack.finish().await;
+}

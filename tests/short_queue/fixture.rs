@@ -1,0 +1,93 @@
+//! What the tests share.
+
+use std::{path::Path, time::Duration};
+
+use redial_proto::{CallId, RetryOverride, Submission, ToolEffect};
+use redial_testkit::{Stack, arguments, scripted_tool};
+use redial_worker::Tool;
+use serde_json::json;
+
+pub(crate) const LONG: Duration = Duration::from_mins(1);
+
+/// A tool that answers at once.
+pub(crate) fn tool(stack: &Stack, name: &str) -> Tool {
+    scripted_tool(name, ToolEffect::Read, &stack.ledger)
+}
+
+/// A tool in another pool.
+pub(crate) fn tool_in(stack: &Stack, pool: &str, name: &str) -> Tool {
+    tool(stack, name).pool(pool)
+}
+
+/// Calls of a tool.
+pub(crate) fn calls(tool: &str, count: u64) -> Vec<Submission> {
+    (0..count).map(|n| Submission::new(tool, arguments(json!({"n": n})))).collect()
+}
+
+/// Submits many calls of a tool, in as many messages as they need.
+pub(crate) async fn submit(stack: &Stack, tool: &str, count: u64) -> Vec<CallId> {
+    let mut submitted = Vec::new();
+    for batch in calls(tool, count).chunks(1_000) {
+        submitted.extend(stack.call_all(batch).await);
+    }
+    submitted
+}
+
+/// Waits until so many calls of a tool have this state.
+pub(crate) async fn count(stack: &Stack, tool: &str, state: &str, wanted: i64) {
+    redial_testkit::until_within(LONG, &format!("{wanted} calls of {tool} are {state}"), async || {
+        (states(stack, tool, state).await == wanted).then_some(())
+    })
+    .await;
+}
+
+/// How many calls of a tool have this state.
+pub(crate) async fn states(stack: &Stack, tool: &str, state: &str) -> i64 {
+    let count = sqlx::query_scalar("SELECT count(*) FROM calls WHERE tool = $1 AND state = $2").bind(tool).bind(state);
+    count.fetch_one(stack.db()).await.unwrap()
+}
+
+/// How many calls of a tool wait in the backlog.
+pub(crate) async fn waiting(stack: &Stack, tool: &str) -> i64 {
+    let count = sqlx::query_scalar("SELECT count(*) FROM calls WHERE tool = $1 AND backlog_at IS NOT NULL").bind(tool);
+    count.fetch_one(stack.db()).await.unwrap()
+}
+
+/// The unclaimed jobs of a tool on the stream, for all consumers.
+pub(crate) async fn jobs(stack: &Stack, tool: &str) -> u64 {
+    let jobs = stack.queue().unclaimed_jobs().await.unwrap();
+    jobs.into_iter().filter(|((_, of), _)| of == tool).map(|(_, count)| count).sum()
+}
+
+/// Submits calls that are unavailable while the file exists, with many attempts and so much time.
+pub(crate) async fn submit_down(stack: &Stack, down: &Path, count: u64, deadline: Duration) {
+    let retry = RetryOverride {
+        max_attempts: Some(100),
+        deadline_ms: Some(u64::try_from(deadline.as_millis()).unwrap()),
+        ..RetryOverride::default()
+    };
+    let call = |n| Submission {
+        retry: Some(retry),
+        ..Submission::new("down", arguments(json!({"n": n, "down_while": down})))
+    };
+    for batch in (0..count).map(call).collect::<Vec<_>>().chunks(1_000) {
+        stack.call_all(batch).await;
+    }
+}
+
+/// Starts a worker whose slots are all taken until the file exists.
+pub(crate) async fn busy(stack: &mut Stack, pool: &str, name: &str, release: &Path) {
+    stack.work(vec![tool_in(stack, pool, name)]).await;
+    let held = |_| Submission::new(name, arguments(json!({"hold": release})));
+    stack.call_all(&(0..64).map(held).collect::<Vec<_>>()).await;
+    count(stack, name, "running", 64).await;
+}
+
+/// Registers a tool, and leaves it without a worker; the dispatcher knows that.
+pub(crate) async fn without_workers(stack: &mut Stack, tool: impl Fn(&Stack) -> Tool) {
+    let tool = tool(stack);
+    stack.work(vec![tool]).await;
+    stack.stop_workers().await;
+    stack.stop_dispatchers().await;
+    stack.dispatch().await;
+}

@@ -1,0 +1,86 @@
+//! The window: NATS holds a few jobs, Postgres the rest.
+
+use redial_engine::window::LEAST;
+use redial_store::Purpose;
+use redial_testkit::{Servers, Stack, until_within};
+
+use crate::fixture::{LONG, busy, count, jobs, submit, tool, tool_in, waiting, without_workers};
+
+#[tokio::test]
+async fn a_pool_that_does_not_move_fills_its_window_and_no_more() {
+    let mut stack = Stack::start().await;
+    stack.dispatch().await;
+    stack.dispatch().await;
+    let release = redial_testkit::unique_path("release");
+    busy(&mut stack, "stuck", "slow", &release).await;
+    stack.work(vec![tool(&stack, "good")]).await;
+    submit(&stack, "slow", 3 * LEAST).await;
+    // Two dispatchers publish at most one and a half windows.
+    let bound = LEAST + LEAST / 2;
+    let published = jobs(&stack, "slow").await;
+    assert!(published <= bound && published > 0, "{published} jobs are on the stream");
+    assert!(waiting(&stack, "slow").await > 0);
+    // Others do not wait for it.
+    submit(&stack, "good", 500).await;
+    count(&stack, "good", "succeeded", 500).await;
+    assert!(jobs(&stack, "slow").await <= bound);
+    std::fs::write(&release, "").unwrap();
+    stack.drained(LONG).await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_pool_without_workers_has_nothing_on_the_stream() {
+    let mut stack = Stack::start().await;
+    without_workers(&mut stack, |stack| tool_in(stack, "scaled", "gone")).await;
+    stack.work(vec![tool(&stack, "good")]).await;
+    submit(&stack, "gone", 7_000).await;
+    submit(&stack, "good", 1_000).await;
+    count(&stack, "good", "succeeded", 1_000).await;
+    assert_eq!((waiting(&stack, "gone").await, jobs(&stack, "gone").await), (7_000, 0));
+    stack.work(vec![tool_in(&stack, "scaled", "gone")]).await;
+    stack.drained(LONG).await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn calls_run_in_the_order_in_which_they_were_submitted() {
+    let mut stack = Stack::start().await;
+    without_workers(&mut stack, |stack| tool(stack, "good")).await;
+    let calls = submit(&stack, "good", 3_000).await;
+    stack.work(vec![tool(&stack, "good")]).await;
+    stack.drained(LONG).await;
+    let [first, last] = [&calls[..500], &calls[2_500..]].map(|part| part.iter().map(|call| call.0).collect::<Vec<_>>());
+    let in_order = "SELECT (SELECT max(started_at) FROM calls WHERE id = ANY ($1))
+                         < (SELECT min(started_at) FROM calls WHERE id = ANY ($2))";
+    let in_order = sqlx::query_scalar::<_, bool>(in_order).bind(first).bind(last);
+    assert!(in_order.fetch_one(stack.db()).await.unwrap(), "the first 500 start before the last 500");
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_wiped_store_is_filled_again_by_one_dispatcher() {
+    let mut stack = Stack::on(Servers::start_own().await).await;
+    for _ in 0..3 {
+        stack.dispatch().await;
+    }
+    let release = redial_testkit::unique_path("release");
+    busy(&mut stack, "default", "slow", &release).await;
+    submit(&stack, "slow", 500).await;
+    until_within(LONG, "the jobs are on the stream", async || (jobs(&stack, "slow").await == 500).then_some(())).await;
+    stack.servers.kill_nats().await;
+    stack.servers.wipe_nats();
+    stack.servers.start_nats().await;
+    until_within(LONG, "the jobs are back", async || {
+        let jobs = stack.queue().unclaimed_jobs().await.ok()?;
+        (jobs.values().sum::<u64>() >= 500).then_some(())
+    })
+    .await;
+    // What every dispatcher asks before it puts calls back: one has done it for this stream.
+    let created = stack.queue().ensure_job_stream().await.unwrap().jobs_created;
+    assert_eq!(stack.store(Purpose::Dispatch).await.adopt_job_stream(created, None).await.unwrap(), None);
+    assert_eq!(jobs(&stack, "slow").await, 500, "each job is there once");
+    std::fs::write(&release, "").unwrap();
+    stack.drained(LONG).await;
+    stack.finish().await;
+}
