@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use server::Server;
 use tokio::time::timeout;
 
-const ANSWER: Duration = Duration::from_secs(5);
+const ANSWER: Duration = Duration::from_secs(25);
 
 /// A dispatcher that answers every request with `null`.
 async fn answering(dispatcher: &Queue) {

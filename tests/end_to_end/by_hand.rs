@@ -12,7 +12,7 @@ use redial_queue::{Delivery, Queue, Subscription};
 use redial_testkit::Stack;
 use serde_json::value::RawValue;
 
-const ANSWER: Duration = Duration::from_secs(10);
+const ANSWER: Duration = Duration::from_secs(25);
 /// Between two heartbeats: within the lease of a stack.
 const BEAT: Duration = Duration::from_millis(500);
 

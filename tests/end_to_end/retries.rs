@@ -81,8 +81,7 @@ async fn a_call_fails_after_its_last_attempt() {
 async fn a_call_fails_at_its_total_deadline() {
     let stack = with_tool(ToolEffect::Read).await;
     let deadline_ms = 600;
-    let retry =
-        RetryOverride { deadline_ms: Some(deadline_ms), max_attempts: Some(1000), ..RetryOverride::default() };
+    let retry = RetryOverride { deadline_ms: Some(deadline_ms), max_attempts: Some(1000), ..RetryOverride::default() };
     let call = stack.accepted(&submission(json!({"fail": "unavailable"}), retry)).await;
     let view = stack.ended(call).await;
     // The deadline ends it once its next attempt would be due too late, or while that waits for its turn.
@@ -93,7 +92,8 @@ async fn a_call_fails_at_its_total_deadline() {
     assert!(view.message.as_ref().unwrap().contains(message), "{view:?}");
     assert_eq!(view.state, CallState::Failed);
     let after = |started: DateTime<Utc>| (started - view.submitted_at).num_milliseconds();
-    let late = attempts(&stack, view.call).await.into_iter().filter(|a| after(a.0) > i64::try_from(deadline_ms).unwrap());
+    let late =
+        attempts(&stack, view.call).await.into_iter().filter(|a| after(a.0) > i64::try_from(deadline_ms).unwrap());
     assert_eq!(late.count(), 0, "no attempt starts after the deadline");
     // A Retry-After beyond the deadline ends the call at once.
     let order = json!({"fail": "rate_limited", "retry_after_ms": 3_600_000});

@@ -1,14 +1,14 @@
 //! Every call ends.
 
 use redial_proto::{CallState, ErrorClass, Submission, ToolEffect};
-use redial_testkit::{Stack, arguments, scripted_tool};
+use redial_testkit::{arguments, scripted_tool};
 use serde_json::json;
 
-use crate::fixture::{LONG, count, submit, submit_down, tool, without_workers};
+use crate::fixture::{LONG, count, steady, submit, submit_down, tool, without_workers};
 
 /// The worker does not end the attempt, and goes on renewing its lease.
 async fn overdue(effect: ToolEffect) -> redial_proto::CallView {
-    let mut stack = Stack::start().await;
+    let mut stack = steady().await;
     stack.work(vec![scripted_tool("stuck", effect, &stack.ledger)]).await;
     let never = redial_testkit::unique_path("never");
     let orders = arguments(json!({"hold": never}));
@@ -40,7 +40,7 @@ async fn an_attempt_that_its_worker_does_not_end_is_ended_by_the_dispatcher() {
 
 #[tokio::test]
 async fn what_is_due_does_not_wait_for_a_backlog_that_reached_its_deadline() {
-    let mut stack = Stack::start().await;
+    let mut stack = steady().await;
     without_workers(&mut stack, |stack| tool(stack, "gone")).await;
     stack.work(vec![tool(&stack, "down")]).await;
     let calls = submit(&stack, "gone", 15_000).await;

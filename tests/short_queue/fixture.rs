@@ -3,11 +3,25 @@
 use std::{path::Path, time::Duration};
 
 use redial_proto::{CallId, RetryOverride, Submission, ToolEffect};
-use redial_testkit::{Stack, arguments, scripted_tool};
+use redial_testkit::{Servers, Stack, arguments, scripted_tool};
 use redial_worker::Tool;
 use serde_json::json;
 
-pub(crate) const LONG: Duration = Duration::from_mins(1);
+pub(crate) const LONG: Duration = Duration::from_mins(3);
+
+/// One dispatcher, whose workers keep what they hold even if the machine stops for some seconds.
+pub(crate) async fn steady() -> Stack {
+    let mut stack = steady_on(Servers::start().await).await;
+    stack.dispatch().await;
+    stack
+}
+
+/// The same without a dispatcher.
+pub(crate) async fn steady_on(servers: Servers) -> Stack {
+    let mut stack = Stack::on(servers).await;
+    stack.lease = Duration::from_secs(20);
+    stack
+}
 
 /// A tool that answers at once.
 pub(crate) fn tool(stack: &Stack, name: &str) -> Tool {

@@ -4,11 +4,11 @@ use redial_proto::{CallState, ErrorClass, RetryOverride, Submission, ToolEffect}
 use redial_testkit::{Stack, arguments, scripted_tool, until_within};
 use serde_json::json;
 
-use crate::fixture::{LONG, count, jobs, states, submit, tool, tool_in, waiting, without_workers};
+use crate::fixture::{LONG, count, jobs, states, steady, submit, tool, tool_in, waiting, without_workers};
 
 #[tokio::test]
 async fn jobs_of_a_tool_that_nobody_has_are_in_nobodys_way() {
-    let mut stack = Stack::start().await;
+    let mut stack = steady().await;
     without_workers(&mut stack, |stack| tool(stack, "removed")).await;
     let removed = submit(&stack, "removed", 300).await;
     stack.work(vec![tool(&stack, "good")]).await;
@@ -26,7 +26,7 @@ async fn jobs_of_a_tool_that_nobody_has_are_in_nobodys_way() {
 
 #[tokio::test]
 async fn jobs_that_were_published_before_the_tool_was_removed_move_away() {
-    let mut stack = Stack::start().await;
+    let mut stack = steady().await;
     let release = redial_testkit::unique_path("release");
     let slow = tool(&stack, "slow");
     stack.work(vec![slow]).await;
@@ -36,7 +36,7 @@ async fn jobs_that_were_published_before_the_tool_was_removed_move_away() {
     stack.call_all(&held).await;
     count(&stack, "slow", "running", 64).await;
     submit(&stack, "slow", 100).await;
-    assert_eq!(waiting(&stack, "slow").await, 0);
+    until_within(LONG, "the jobs are on the stream", async || (jobs(&stack, "slow").await == 100).then_some(())).await;
     std::fs::write(&release, "").unwrap();
     stack.stop_workers().await;
     until_within(LONG, "what was not done waits in the backlog", async || {
@@ -59,7 +59,7 @@ async fn jobs_that_were_published_before_the_tool_was_removed_move_away() {
 
 #[tokio::test]
 async fn a_tool_that_only_some_workers_have_runs_there_and_the_others_stay_busy() {
-    let mut stack = Stack::start().await;
+    let mut stack = steady().await;
     let lacking = stack.work(vec![tool(&stack, "common")]).await;
     let having = stack.work(vec![tool(&stack, "common"), tool(&stack, "new")]).await;
     submit(&stack, "new", 1_000).await;
@@ -81,7 +81,7 @@ async fn a_tool_that_only_some_workers_have_runs_there_and_the_others_stay_busy(
 
 #[tokio::test]
 async fn a_call_of_a_tool_that_moved_to_another_pool_runs_there() {
-    let mut stack = Stack::start().await;
+    let mut stack = steady().await;
     without_workers(&mut stack, |stack| tool(stack, "moving")).await;
     let call = stack.call("moving", json!({})).await;
     stack.work(vec![tool_in(&stack, "elsewhere", "moving")]).await;
@@ -91,7 +91,7 @@ async fn a_call_of_a_tool_that_moved_to_another_pool_runs_there() {
 
 #[tokio::test]
 async fn a_call_without_a_worker_ends_at_its_deadline_and_says_why() {
-    let mut stack = Stack::start().await;
+    let mut stack = steady().await;
     without_workers(&mut stack, |stack| tool(stack, "removed")).await;
     let retry = Some(RetryOverride { deadline_ms: Some(1_000), ..RetryOverride::default() });
     let call = stack.accepted(&Submission { retry, ..Submission::new("removed", arguments(json!({}))) }).await;
@@ -105,7 +105,7 @@ async fn a_call_without_a_worker_ends_at_its_deadline_and_says_why() {
 
 #[tokio::test]
 async fn an_unsafe_call_whose_worker_left_before_it_started_still_runs() {
-    let mut stack = Stack::start().await;
+    let mut stack = steady().await;
     let tools = |stack: &Stack| vec![scripted_tool("pay", ToolEffect::Unsafe, &stack.ledger)];
     stack.work(tools(&stack)).await;
     stack.stop_workers().await;

@@ -48,8 +48,7 @@ async fn a_dispatcher_stops_before_its_backlog_is_empty_and_another_goes_on() {
 
     std::fs::remove_file(&down).unwrap();
     let second = dispatcher(&stack).await;
-    until_within(2 * LONG, "calls run", async || (states(&stack, "down", "succeeded").await > 1_000).then_some(()))
-        .await;
+    until_within(LONG, "calls run", async || (states(&stack, "down", "succeeded").await > 1_000).then_some(())).await;
     second.terminate();
     until("the other dispatcher ends", async || (!second.runs()).then_some(())).await;
     assert!(second.ended().await.success(), "{}", second.output());

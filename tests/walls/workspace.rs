@@ -28,7 +28,7 @@ pub(crate) struct Workspace {
 pub(crate) fn metadata() -> Value {
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml");
     let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version", "1", "--offline", "--locked", "--manifest-path", manifest])
+        .args(["metadata", "--format-version", "1", "--locked", "--manifest-path", manifest])
         .output()
         .unwrap();
     assert!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));

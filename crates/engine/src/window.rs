@@ -9,10 +9,10 @@
 //! can run it, and only while one of them lives.
 //!
 //! Each dispatcher has its own view: what it saw on the stream at its last check, and what it published since or what was
-//! under way to the stream then. Together
-//! three dispatchers publish at most twice a window, because each uses half of the room that it sees: one may fill the
-//! window by looking often, and each other one may add half a window, which it saw empty before that. A dispatcher that has
-//! not looked yet uses no room.
+//! under way to the stream then. Together three dispatchers publish at most twice a window, because each uses half of the
+//! room that it sees: one may fill the window by looking often, and each other one may add half a window, which it saw empty
+//! before that. While what they publish is so long on its way that the others look and do not see it, it is a window for
+//! each dispatcher. A dispatcher that has not looked yet uses no room.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},

@@ -10,7 +10,7 @@ use tokio::{
     net::TcpStream,
 };
 
-const ANSWER: Duration = Duration::from_secs(10);
+const ANSWER: Duration = Duration::from_secs(25);
 const INBOX: &str = "_INBOX.raw";
 
 /// A connection.

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use sqlx::{PgPool, postgres::PgPoolOptions};
 
 use crate::{
-    Claims, Disturbance, Evidence, Invariant, Ledger, RawNats, Servers, Violation, check, until, until_within,
+    Claims, Disturbance, Evidence, Invariant, Ledger, RawNats, Servers, Violation, check, until, wait::within,
 };
 use role::{Role, nats};
 
@@ -168,12 +168,11 @@ impl Stack {
 
     /// Waits until every call has ended. Panics, and says which have not, after `patience`.
     pub async fn drained(&self, patience: Duration) {
-        let drained = until_within(2 * patience, "", async || {
+        let drained = within(patience, async || {
             let live = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM calls WHERE wake_at IS NOT NULL");
             (live.fetch_one(&self.db).await.ok()? == 0).then_some(())
         });
-        let ended = tokio::time::timeout(patience, drained).await;
-        assert!(ended.is_ok(), "after {patience:?} these calls have not ended:\n{}", self.live().await);
+        assert!(drained.await.is_some(), "after {patience:?} these calls have not ended:\n{}", self.live().await);
     }
 
     /// The calls that have not ended, a line each, at most twenty: for a panic.
@@ -211,12 +210,12 @@ impl Stack {
     /// Waits until no message is left on any stream. For tests that stop their workers before they finish.
     pub async fn wait_until_empty(&self) {
         for (stream, consumer) in [("JOBS", "default"), ("RESULTS", "dispatchers"), ("INTAKE", "dispatchers")] {
-            let empty = until_within(2 * PATIENCE, "", async || {
+            let empty = within(PATIENCE, async || {
                 let left = self.raw_nats().await.messages(stream).await;
                 let dead = self.servers.nats_crashed() && self.is_delivered(stream, consumer).await;
                 (left == 0 || dead).then_some(())
             });
-            if tokio::time::timeout(PATIENCE, empty).await.is_err() {
+            if empty.await.is_none() {
                 let info = self.consumer(stream, consumer).await;
                 panic!("messages are left on {stream}, and consumer {consumer} reports: {info}");
             }
