@@ -43,7 +43,7 @@ const MAY_USE: [(&str, &[&str]); 22] = [
     ("redial-tools", &["redial-proto", "redial-redaction"]),
     ("redial-store", &["redial-proto", "redial-records", "redial-backoff"]),
     ("redial-queue", &["redial-proto", "redial-records", "redial-backoff"]),
-    ("redial-telemetry", &[]),
+    ("redial-telemetry", &["redial-proto"]),
     ("redial-servers", &["redial-backoff"]),
     (
         "redial-dispatcher",

@@ -4,6 +4,7 @@ use opentelemetry::{
     Context,
     trace::{SpanContext, SpanId, TraceContextExt, TraceFlags, TraceId, TraceState},
 };
+use redial_proto::traceparent;
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
@@ -33,34 +34,15 @@ pub fn set_parent(span: &Span, traceparent: &str) {
     }
 }
 
-/// True for a `traceparent` that [`set_parent`] would follow.
-pub(crate) fn is_valid(traceparent: &str) -> bool {
-    parse(traceparent).is_some()
-}
-
 fn write(span: &SpanContext) -> String {
     format!("00-{}-{}-{:02x}", span.trace_id(), span.span_id(), span.trace_flags() & TraceFlags::SAMPLED)
 }
 
-/// Version 00 is `00-<32 hex>-<16 hex>-<2 hex>`, lower case, ids not zero; later versions may have more after it and
-/// version `ff` is forbidden (W3C Trace Context, section 3.2.2).
 fn parse(text: &str) -> Option<SpanContext> {
-    let fields: Vec<&str> = text.splitn(5, '-').collect();
-    let &[version, trace, span, flags, ref rest @ ..] = fields.as_slice() else { return None };
-    let lengths_fit = [(version, 2), (trace, 32), (span, 16), (flags, 2)]
-        .into_iter()
-        .all(|(field, length)| field.len() == length && field.bytes().all(is_lower_hex));
-    if !lengths_fit || version == "ff" || (version == "00" && !rest.is_empty()) {
-        return None;
-    }
-    let flags = TraceFlags::new(u8::from_str_radix(flags, 16).ok()?) & TraceFlags::SAMPLED;
-    let (trace, span) = (TraceId::from_hex(trace).ok()?, SpanId::from_hex(span).ok()?);
-    let context = SpanContext::new(trace, span, flags, true, TraceState::NONE);
-    context.is_valid().then_some(context)
-}
-
-fn is_lower_hex(byte: u8) -> bool {
-    matches!(byte, b'0'..=b'9' | b'a'..=b'f')
+    let mut fields = traceparent::read(text)?.split('-').skip(1);
+    let (trace, span) = (TraceId::from_hex(fields.next()?).ok()?, SpanId::from_hex(fields.next()?).ok()?);
+    let flags = TraceFlags::new(u8::from_str_radix(fields.next()?, 16).ok()?) & TraceFlags::SAMPLED;
+    Some(SpanContext::new(trace, span, flags, true, TraceState::NONE))
 }
 
 #[cfg(test)]

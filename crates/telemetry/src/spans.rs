@@ -1,16 +1,17 @@
 //! The spans that several services share.
 
 use opentelemetry::{Array, StringValue, Value};
+use redial_proto::traceparent;
 use tracing::{Span, field::Empty, info_span};
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
-use crate::{context::is_valid, current_traceparent, is_exporting, names, set_parent};
+use crate::{current_traceparent, is_exporting, names, set_parent};
 
 /// The span of one submission, a child of the sender's span, and the trace context that the call keeps: the spans of all
 /// its attempts are children of it, whichever process runs them. When traces are not exported there is no span, and the
 /// call keeps the context that was sent with it. Text that is not a trace context is dropped.
 pub fn submit_call(tool: &str, traceparent: Option<String>) -> (Span, Option<String>) {
-    let traceparent = traceparent.filter(|text| is_valid(text));
+    let traceparent = traceparent.filter(|text| traceparent::read(text).is_some());
     if !is_exporting() {
         return (Span::none(), traceparent);
     }
@@ -32,7 +33,7 @@ pub fn submit_call(tool: &str, traceparent: Option<String>) -> (Span, Option<Str
 /// The span of one task's submission, as [`submit_call`]: the spans of all work on the task are children of it. Its name
 /// is that of the conventions for the work of an agent. `agent`: its declared name.
 pub fn submit_task(agent: Option<&str>, traceparent: Option<String>) -> (Span, Option<String>) {
-    let traceparent = traceparent.filter(|text| is_valid(text));
+    let traceparent = traceparent.filter(|text| traceparent::read(text).is_some());
     if !is_exporting() {
         return (Span::none(), traceparent);
     }
