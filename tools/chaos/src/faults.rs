@@ -196,13 +196,6 @@ fn is_outage(step: &Step) -> bool {
             | Fault::RepeatJobs
             | Fault::PoisonCall
             | Fault::ToolOutage
-            | Fault::RemoveTool
-            | Fault::ScaleToZero
-            | Fault::BackloggedOutage
-            | Fault::HalfAPool
-            | Fault::RejectedBatch
-            | Fault::GiantConversation
-            | Fault::HostileMessages
     );
-    !(alone && harmless)
+    !(alone && (harmless || step.fault.is_misuse()))
 }

@@ -133,14 +133,7 @@ fn step(kind: Fault, n: usize, random: &mut StdRng) -> Step {
             | Fault::PoisonCall
             | Fault::ToolOutage
             | Fault::RollingRestart
-            | Fault::RemoveTool
-            | Fault::ScaleToZero
-            | Fault::BackloggedOutage
-            | Fault::HalfAPool
-            | Fault::RejectedBatch
-            | Fault::GiantConversation
-            | Fault::HostileMessages
-    );
+    ) || kind.is_misuse();
     let kills_dispatcher = matches!(kind, Fault::Kill(Victim::Dispatcher(_)));
     let also = (!alone && random.random_range(0..6) == 0).then(|| match random.random_range(0..3) {
         0 if !kills_dispatcher => Victim::Dispatcher(random.random_range(0..DISPATCHERS)),

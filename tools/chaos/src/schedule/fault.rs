@@ -85,6 +85,20 @@ pub(crate) enum Damage {
 }
 
 impl Fault {
+    /// It breaks nothing: it is what happens when somebody deploys, scales or makes a mistake.
+    pub(crate) const fn is_misuse(self) -> bool {
+        matches!(
+            self,
+            Self::RemoveTool
+                | Self::ScaleToZero
+                | Self::BackloggedOutage
+                | Self::HalfAPool
+                | Self::RejectedBatch
+                | Self::GiantConversation
+                | Self::HostileMessages
+        )
+    }
+
     /// The name of the kind: a line of the report.
     pub(crate) fn kind(self) -> String {
         match self {
