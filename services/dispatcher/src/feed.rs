@@ -132,7 +132,7 @@ pub(crate) async fn look_at_workers(context: &Context, slow: bool) -> Result<(),
             Err(error) => tracing::debug!(%error, "Failed to read when tools were last served"),
         }
     }
-    let seen_after = context.store.now().await? - OFFER_GRACE;
+    let seen_after = context.feeder.seen_until(context.store.now().await?, context.grace().is_zero()) - OFFER_GRACE;
     context.registry.offer(|tool| context.feeder.is_offered(tool, seen_after));
     drop(looking);
     for consumer in gone {

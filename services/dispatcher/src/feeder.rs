@@ -55,6 +55,8 @@ struct Known {
     returned: BTreeSet<String>,
     /// When a worker with the tool was last seen, by tool.
     last_seen: HashMap<String, Time>,
+    /// See [`Feeder::seen_until`].
+    seen_until: Option<Time>,
     /// The health of the tools that do not simply succeed.
     health: HashMap<String, ToolHealth>,
     /// What was observed since it was last written, by tool.
@@ -247,6 +249,17 @@ impl Feeder {
     /// The calls of a consumer that is gone are in the backlog.
     pub(crate) fn requeued(&self, consumer: &str) {
         self.lock().gone.remove(consumer);
+    }
+
+    /// Until when workers could be heard: now, or, until they had the time to send a heartbeat after an outage, when it began;
+    /// at the start, when one was last seen.
+    pub(crate) fn seen_until(&self, now: Time, all_could_be_heard: bool) -> Time {
+        let mut known = self.lock();
+        if all_could_be_heard {
+            known.seen_until = Some(now);
+        }
+        let last_seen = known.last_seen.values().max().copied();
+        *known.seen_until.get_or_insert(last_seen.unwrap_or(now))
     }
 
     pub(crate) fn set_last_seen(&self, last_seen: HashMap<String, Time>) {
