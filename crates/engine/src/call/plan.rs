@@ -17,6 +17,8 @@ pub const TIMEOUT_MARGIN_MS: u64 = 30_000;
 /// A call that only waits because retries are held back after an outage gets so much more time, in ms, as often as it
 /// needs it; and so much time at least once it is published.
 pub const EXTENSION_MS: u64 = 60_000;
+/// A tool that recovers for longer has not recovered: it fails half of the time. Its retries end at their deadlines again.
+const LONGEST_RECOVERY_MS: u64 = 3_600_000;
 
 /// What can happen to a call, besides claims and heartbeats: see [`super::grants`].
 #[derive(Clone, Debug, PartialEq)]
@@ -236,7 +238,9 @@ impl Planner<'_> {
         let (waits, attempts) = (self.call.backlog.is_some(), self.call.attempt);
         let message = match waiting {
             Waiting::ForRetries { recovering_since: Some(since) }
-                if self.call.backlog == Some(Backlog::Retry) && since <= self.call.deadline_at =>
+                if self.call.backlog == Some(Backlog::Retry)
+                    && since <= self.call.deadline_at
+                    && self.now - since <= ms(LONGEST_RECOVERY_MS) =>
             {
                 return Change::Extend { deadline_at: self.now + ms(EXTENSION_MS) };
             }

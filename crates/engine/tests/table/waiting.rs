@@ -80,6 +80,8 @@ fn only_a_retry_that_waits_while_its_tool_recovers_gets_more_time() {
         (retry(), recovering(0), "60000 ms longer"),
         (retry(), recovering(1), ended),
         (retry(), Waiting::ForRetries { recovering_since: None }, ended),
+        (retry(), recovering(-3_599), "60000 ms longer"),
+        (retry(), recovering(-3_600), ended),
         (retry(), Waiting::InBacklog, ended),
         (late(waiting(Backlog::Job, 1)), recovering(0), ended),
         (late(call(CallState::RetryWait, 1)), recovering(0), ended),
