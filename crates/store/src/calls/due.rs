@@ -25,19 +25,14 @@ pub struct LockedCalls {
 
 impl Store {
     /// Locks due calls that no other dispatcher has locked, up to `limit` of those that wait in the backlog and up to
-    /// `limit` of the others; `None` if there are none. Calls whose rows cannot
-    /// be read are postponed by an hour instead, so that they keep no other call waiting. Whoever calls this
-    /// must not wait for anything until the commit.
+    /// `limit` of the others; `None` if there are none. Calls whose rows cannot be read are postponed by an hour instead, so
+    /// that they keep no other call waiting; if there are no others among these, it is `None` too, and more may be due.
+    /// Whoever calls this must not wait for anything until the commit.
     pub async fn lock_due_calls(&self, limit: u32) -> Result<Option<LockedCalls>, StoreError> {
         self.run(async {
             let mut transaction = self.begin().await?;
-            let calls = loop {
-                let Loaded { calls, unreadable } = lock_calls(&mut transaction, limit).await?;
-                set_aside(&mut transaction, &unreadable).await?;
-                if unreadable.is_empty() || !calls.is_empty() {
-                    break calls;
-                }
-            };
+            let Loaded { calls, unreadable } = lock_calls(&mut transaction, limit).await?;
+            set_aside(&mut transaction, &unreadable).await?;
             if calls.is_empty() {
                 transaction.commit().await?;
                 return Ok(None);
