@@ -9,12 +9,12 @@ use serde_json::json;
 use crate::fixture::{LONG, busy, count, jobs, states, steady, submit, submit_down, tool};
 
 #[tokio::test]
-async fn the_waiting_calls_of_a_tool_that_was_down_run_soon_after_it_is_back() {
+async fn the_waiting_calls_of_a_tool_that_was_down_all_succeed_once_it_is_back() {
     let mut stack = steady().await;
     stack.work(vec![tool(&stack, "down"), tool(&stack, "good")]).await;
     let down = unique_path("down");
     std::fs::write(&down, "").unwrap();
-    // Their deadline is over soon after the outage, but not before.
+    // At one retry a second, which is what a tool gets that is down, most would reach their deadline.
     submit_down(&stack, &down, 2_000, Duration::from_mins(2)).await;
     until_within(LONG, "most calls wait for a retry", async || (held_back(&stack, "down").await > 1_500).then_some(()))
         .await;

@@ -10,7 +10,6 @@ use crate::fixture::{LONG, busy, count, jobs, steady, steady_on, submit, tool, t
 async fn a_pool_that_does_not_move_fills_its_window_and_no_more() {
     let mut stack = steady().await;
     stack.dispatch().await;
-    stack.dispatch().await;
     let release = redial_testkit::unique_path("release");
     busy(&mut stack, "stuck", "slow", &release).await;
     stack.work(vec![tool(&stack, "good")]).await;

@@ -8,30 +8,35 @@ use tokio::time::Instant;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The pause between two checks.
 const PAUSE: Duration = Duration::from_millis(10);
-/// What a check and its pause count at most. On a machine that stands still for seconds, or is slow, they take longer.
+/// What a check and its pause count at most: a machine that stands still for seconds, or is slow, costs no patience.
 const CHECK: Duration = Duration::from_millis(50);
+/// So many times the patience may pass by the clock, if checks take long for another reason.
+const LONGEST: u32 = 10;
 
-/// Repeats a check until it has an answer. Panics with `what` after 30 s.
+/// Repeats a check until it has an answer. Panics with `what` after 30 s, of which each check counts 50 ms at most.
 pub async fn until<T>(what: &str, check: impl AsyncFnMut() -> Option<T>) -> T {
     until_within(PATIENCE, what, check).await
 }
 
 /// The same with a limit of its own.
 pub async fn until_within<T>(patience: Duration, what: &str, check: impl AsyncFnMut() -> Option<T>) -> T {
-    let Some(answer) = within(patience, check).await else { panic!("timed out after {patience:?}: {what}") };
+    let Some(answer) = within(patience, check).await else { panic!("no answer within {patience:?} of checks: {what}") };
     answer
 }
 
 /// The same without the panic: `None` if there was no answer in time.
 pub(crate) async fn within<T>(patience: Duration, mut check: impl AsyncFnMut() -> Option<T>) -> Option<T> {
-    let mut waited = Duration::ZERO;
-    while waited < patience {
-        let began = Instant::now();
-        if let Some(answer) = check().await {
-            return Some(answer);
+    let checks = async {
+        let mut waited = Duration::ZERO;
+        while waited < patience {
+            let began = Instant::now();
+            if let Some(answer) = check().await {
+                return Some(answer);
+            }
+            tokio::time::sleep(PAUSE).await;
+            waited += began.elapsed().min(CHECK);
         }
-        tokio::time::sleep(PAUSE).await;
-        waited += began.elapsed().min(CHECK);
-    }
-    None
+        None
+    };
+    tokio::time::timeout(LONGEST * patience, checks).await.ok().flatten()
 }
