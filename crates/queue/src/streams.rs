@@ -102,7 +102,7 @@ impl Queue {
         jobs
     }
 
-    /// A job stream of a version that set no age would keep for ever what nobody takes.
+    /// A job stream of a version that set no age would keep jobs that nobody takes forever.
     async fn limit_job_age(&self) {
         let limit = async {
             let found: StreamInfo = self.api(&format!("STREAM.INFO.{JOBS_STREAM}"), Vec::new()).await?;

@@ -180,7 +180,10 @@ impl Instruments {
                 "{result}",
                 "Results of attempts that no longer held their call",
             ),
-            queue_age: seconds("redial.queue.age", "Time that calls were ready before they were claimed"),
+            queue_age: seconds(
+                "redial.queue.age",
+                "Time from a submission, or from when a retry was due, to its claim",
+            ),
             batch_size: numbers("redial.batch.size", "{item}", "Items of one transaction or request"),
             tasks_submitted: counter("redial.tasks.submitted", "{task}", "Submitted tasks, by status"),
             tasks_finished: counter("redial.tasks.finished", "{task}", "Tasks that ended, by reason"),

@@ -1,8 +1,8 @@
 //! The attempts of this worker, from the grant until the report is on record.
 //!
 //! Several events can end an attempt: the tool finishes, the call is cancelled, the lease is lost, the tool blocks its thread
-//! past its timeout, the grace period ends. The first one takes the abort handle under the lock and decides how the attempt ended; the others then do
-//! nothing.
+//! past its timeout, the grace period ends. The first one takes the abort handle under the lock and decides how the attempt
+//! ended; the others then do nothing.
 
 use std::{
     collections::HashMap,

@@ -33,7 +33,8 @@ pub struct Granted {
     pub origin: CallId,
     /// How long the attempt may take, in ms, within the call's total deadline.
     pub timeout_ms: u64,
-    /// How long the call was ready, in ms: since its submission, or since its retry was due.
+    /// How long ago the call was submitted, or its retry due, in ms: how long it was ready, unless its worker released it or
+    /// asks again.
     pub ready_ms: u64,
     /// To which consumer the job was published, and when; `None` if it was published more than once for this attempt.
     pub published: Option<(String, Time)>,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use redial_testkit::Disturbance;
 
-/// Windows that are less than this apart are one: between them the machine only gasped.
+/// Windows that are less than this apart are one: between them the machine did not come back to itself.
 const APART: TimeDelta = TimeDelta::seconds(1);
 /// A run in which the machine stood still for more than this part proves nothing.
 const MOST: f64 = 0.1;
