@@ -20,7 +20,9 @@ pub const MAX_QUOTED: usize = 200;
 pub enum RepairKind {
     /// A Markdown fence around the object, with the text outside it.
     CodeFence,
-    /// A JSON string that held the object, array or whole arguments.
+    /// Words, a call's name or an end marker around the only object.
+    SurroundingText,
+    /// A JSON string that held the object, array or whole arguments; also one that lost its outer quotes.
     DoubleEncoded,
     /// White space that JSON does not know: byte order mark, no-break space.
     Whitespace,
@@ -40,6 +42,8 @@ pub enum RepairKind {
     Backslash,
     /// `True`, `False` or `None`.
     PythonLiteral,
+    /// `TRUE`, `FALSE`, `Null` or `NULL`.
+    LiteralCase,
     /// A number such as `.5` or `+1`.
     Number,
     /// The same member twice, with the same value.

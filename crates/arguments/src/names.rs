@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use redial_proto::{ErrorClass, Language, Repair, RepairKind, limits, repair::MAX_QUOTED};
+use redial_proto::{Language, Repair, RepairKind, limits, repair::MAX_QUOTED};
 
 use crate::{closest::closest, describe, language::pick, refusal::Refusal};
 
@@ -71,11 +71,7 @@ fn unknown(sent: &str, offered: &[&str], language: Language) -> Refusal {
             )
         }
     };
-    Refusal {
-        class: ErrorClass::UnknownTool,
-        message: limits::shorten(&message, limits::MAX_ERROR_MESSAGE),
-        details: Vec::new(),
-    }
+    Refusal::unknown_tool(&message)
 }
 
 /// A name without case and separators: `departureDate`, `departure_date` and `Departure-Date` fold to the same. A

@@ -7,17 +7,22 @@ use std::fmt;
 
 use redial_proto::{
     Language,
-    limits::{MAX_ARGUMENTS, MAX_DEPTH},
+    limits::{self, MAX_ARGUMENTS, MAX_DEPTH},
 };
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use crate::{language::pick, location::Location, refusal::Refusal};
+use crate::{
+    help::{Advice, Limited},
+    language::pick,
+    location::Location,
+    refusal::Refusal,
+};
 
 /// The JSON object in `raw`.
 pub(crate) fn parse(raw: &str, language: Language) -> Result<Value, Refusal> {
     let value = any_value(raw, language)?;
-    if value.is_object() { Ok(value) } else { Err(not_an_object(&value, language)) }
+    if value.is_object() { Ok(value) } else { Err(not_an_object(&value, language).quoting(raw, None, language)) }
 }
 
 /// The JSON value in `raw`, of any type.
@@ -27,37 +32,53 @@ pub(crate) fn any_value(raw: &str, language: Language) -> Result<Value, Refusal>
     Strict { location: &Location::root(), language }
         .deserialize(&mut deserializer)
         .and_then(|value| deserializer.end().map(|()| value))
-        .map_err(|error| invalid_json(&error, language))
+        .map_err(|error| invalid_json(raw, &error, language))
 }
 
 /// The parser's own message is English; the position is translated.
-fn invalid_json(error: &serde_json::Error, language: Language) -> Refusal {
+fn invalid_json(raw: &str, error: &serde_json::Error, language: Language) -> Refusal {
     let (line, column) = (error.line(), error.column());
     let words = error.to_string();
     let what = words.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&words);
-    Refusal::malformed(pick(
+    let message = pick(
         language,
         format!("the arguments are not valid JSON: {words}"),
         format!("参数不是有效的 JSON（第 {line} 行第 {column} 列）：{what}"),
-    ))
+    );
+    let advice = match (error.is_eof(), limits::json_depth(raw)) {
+        (true, _) => Advice::CutOff,
+        (false, depth) if depth > MAX_DEPTH && !error.is_syntax() => Advice::over(Limited::Levels, MAX_DEPTH, depth),
+        _ => Advice::Place,
+    };
+    Refusal::malformed(message, advice).quoting(raw, Some(offset(raw, line, column)), language)
+}
+
+/// The byte at a line and a column, both counted from 1, the column in bytes.
+fn offset(raw: &str, line: usize, column: usize) -> usize {
+    let start: usize = raw.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+    (start + column.saturating_sub(1)).min(raw.len())
 }
 
 /// Refuses text that is too long or empty, before it is parsed.
 pub(crate) fn check_size(raw: &str, language: Language) -> Result<(), Refusal> {
     let bytes = raw.len();
     if bytes > MAX_ARGUMENTS {
-        return Err(Refusal::malformed(pick(
+        let over = bytes - MAX_ARGUMENTS;
+        let message = pick(
             language,
-            format!("the arguments are {bytes} bytes; at most {MAX_ARGUMENTS} are allowed"),
-            format!("参数有 {bytes} 字节，最多允许 {MAX_ARGUMENTS} 字节"),
-        )));
+            format!("the arguments are {bytes} bytes, {over} too many; at most {MAX_ARGUMENTS} are allowed"),
+            format!("参数有 {bytes} 字节，超出 {over} 字节；最多允许 {MAX_ARGUMENTS} 字节"),
+        );
+        let advice = Advice::over(Limited::Bytes, MAX_ARGUMENTS, bytes);
+        return Err(Refusal::malformed(message, advice).quoting(raw, None, language));
     }
     if raw.trim().is_empty() {
-        return Err(Refusal::malformed(pick(
+        let message = pick(
             language,
             "the arguments are empty; a JSON object is needed, at least {}",
             "参数是空的；需要一个 JSON 对象，至少是 {}",
-        )));
+        );
+        return Err(Refusal::malformed(message, Advice::Form));
     }
     Ok(())
 }
@@ -72,11 +93,12 @@ pub(crate) fn not_an_object(value: &Value, language: Language) -> Refusal {
         Value::Array(_) => ("an array", "数组"),
         Value::Object(_) => ("an object", "对象"),
     };
-    Refusal::malformed(pick(
+    let message = pick(
         language,
         format!("the arguments are {english}; a JSON object such as {{\"name\": \"value\"}} is needed"),
         format!("参数是{chinese}；需要一个 JSON 对象，例如 {{\"name\": \"value\"}}"),
-    ))
+    );
+    Refusal::malformed(message, Advice::Form)
 }
 
 /// Builds a [`Value`]; refuses duplicate keys and deep nesting and says where they are.

@@ -3,12 +3,18 @@
 use redial_proto::{ErrorClass, Failure, FieldError, Language, limits};
 use serde_json::Value;
 
-use crate::language::{line, pick};
+use crate::{
+    excerpt::excerpt,
+    help::{Advice, Help},
+    language::{line, pick},
+};
 
 /// Longest quotation of a value in an error, in bytes.
 const MAX_SENT: usize = 300;
 
 /// Why a call must not reach a tool: class `malformed_arguments`, `invalid_arguments` or `unknown_tool`.
+///
+/// It holds all that is shown to a model, so that every caller shows the same.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
@@ -20,12 +26,13 @@ pub struct Refusal {
     /// Every field error, at most [`limits::MAX_DETAILS`], the message says how many more there were; only for invalid
     /// arguments.
     pub details: Vec<FieldError>,
+    /// What helps to correct it.
+    pub help: Box<Help>,
 }
 
 impl Refusal {
-    pub(crate) fn malformed(why: impl Into<String>) -> Self {
-        let message = limits::shorten(&why.into(), limits::MAX_ERROR_MESSAGE);
-        Self { class: ErrorClass::MalformedArguments, message, details: Vec::new() }
+    pub(crate) fn malformed(why: impl Into<String>, advice: Advice) -> Self {
+        Self::new(ErrorClass::MalformedArguments, &why.into(), advice)
     }
 
     /// `more`: the number of field errors that are not in `details`.
@@ -34,8 +41,23 @@ impl Refusal {
         if more > 0 {
             lines.push(pick(language, format!("and {more} more"), format!("以及另外 {more} 处")));
         }
-        let message = limits::shorten(&lines.join(pick(language, "; ", "；").as_str()), limits::MAX_ERROR_MESSAGE);
-        Self { class: ErrorClass::InvalidArguments, message, details }
+        let message = lines.join(pick(language, "; ", "；").as_str());
+        Self { details, ..Self::new(ErrorClass::InvalidArguments, &message, Advice::Values) }
+    }
+
+    pub(crate) fn unknown_tool(message: &str) -> Self {
+        Self::new(ErrorClass::UnknownTool, message, Advice::ToolName)
+    }
+
+    /// Quotes the text, with a mark at the place where it breaks, if there is one (in bytes).
+    pub(crate) fn quoting(mut self, text: &str, at: Option<usize>, language: Language) -> Self {
+        self.help.sent = Some(excerpt(text, at, language));
+        self
+    }
+
+    fn new(class: ErrorClass, message: &str, advice: Advice) -> Self {
+        let message = limits::shorten(message, limits::MAX_ERROR_MESSAGE);
+        Self { class, message, details: Vec::new(), help: Box::new(Help { advice, ..Help::default() }) }
     }
 }
 

@@ -1,11 +1,25 @@
 //! The pipeline: raw text → JSON → names → types → schema check.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashSet};
 
-use redial_proto::{Language, Repair, repair::MAX_REPAIRS};
+use redial_proto::{
+    Language, Repair, RepairKind,
+    limits::{self, MAX_ARGUMENTS},
+    repair::MAX_REPAIRS,
+};
 use serde_json::Value;
 
-use crate::{coerce, edit, edit::Fix, language::pick, parse, refusal::Refusal, schema::Schema, syntax};
+use crate::{
+    coerce, edit,
+    edit::Fix,
+    example::Example,
+    help::{Advice, Limited, MAX_LISTED_REPAIRS},
+    language::pick,
+    parse,
+    refusal::Refusal,
+    schema::Schema,
+    syntax::{self, Unreadable},
+};
 
 /// Each round unwraps one layer, such as a string that holds an object with keys of another case. Models do not nest deeper
 /// than this on purpose.
@@ -33,6 +47,26 @@ pub struct Resolved<'a> {
     pub undeclared: Vec<String>,
 }
 
+/// Arguments that must not run.
+struct Refused {
+    refusal: Refusal,
+    /// What was sent, repaired as far as possible; `None` if nothing of it could be read.
+    value: Option<Value>,
+}
+
+impl Refused {
+    /// A refusal of arguments that could be read.
+    fn of(refusal: Refusal, value: Value) -> Self {
+        Self { refusal, value: Some(value) }
+    }
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        Self { refusal, value: None }
+    }
+}
+
 impl Schema {
     /// Turns a model's raw text into arguments that fit the schema, with lossless repairs only, or says why it cannot.
     ///
@@ -44,43 +78,114 @@ impl Schema {
 
     /// [`Schema::resolve`] with the refusal in the model's language.
     pub fn resolve_in<'a>(&self, raw: &'a str, repairs: Repairs, language: Language) -> Result<Resolved<'a>, Refusal> {
-        if repairs == Repairs::Off {
-            return self.resolve_unrepaired(raw, language);
-        }
-        let parsed = parse::parse(raw, language);
-        let draft = match parsed {
-            Ok(value) => Draft { json: Cow::Borrowed(raw), value, repairs: Vec::new(), language },
-            Err(_) => Draft::repaired(raw, language)?,
+        let done = match repairs {
+            Repairs::On => self.resolve_repaired(raw, language),
+            Repairs::Off => self.resolve_unrepaired(raw, language),
         };
-        self.repair_values(draft)
+        done.map_err(|refused| self.with_help(refused))
     }
 
-    fn resolve_unrepaired<'a>(&self, raw: &'a str, language: Language) -> Result<Resolved<'a>, Refusal> {
-        let value = parse::parse(raw, language).map_err(|refusal| without_repairs(raw, &refusal, language))?;
-        if !self.is_valid(&value) {
-            return Err(self.refuse(&value, &[], language));
+    /// [`Schema::resolve`] of a JSON value that a program sends: an object, or a string that holds a model's text as the
+    /// model wrote it. With repairs off, it must be an object.
+    pub fn resolve_json<'a>(&self, json: &'a str, repairs: Repairs) -> Result<Resolved<'a>, Refusal> {
+        let is_string = repairs == Repairs::On && json.trim_start().starts_with('"') && json.len() <= MAX_ARGUMENTS;
+        let text = is_string.then(|| serde_json::from_str::<String>(json).ok()).flatten();
+        let Some(text) = text else { return self.resolve(json, repairs) };
+        let mut done = self.resolve(&text, repairs)?;
+        done.repairs.insert(0, syntax::change(RepairKind::DoubleEncoded, 0, json, &text));
+        Ok(Resolved { arguments: Cow::Owned(done.arguments.into_owned()), ..done })
+    }
+
+    fn resolve_repaired<'a>(&self, raw: &'a str, language: Language) -> Result<Resolved<'a>, Refused> {
+        parse::check_size(raw, language)?;
+        let draft = match parse::parse(raw, language) {
+            Ok(value) => Draft { json: Cow::Borrowed(raw), value, repairs: Vec::new(), language },
+            Err(_) => self.repaired_text(raw, language)?,
+        };
+        let was_object = matches!(draft.json, Cow::Borrowed(_));
+        self.repair_values(draft).map_err(|refused| match was_object {
+            true => refused,
+            // A conversation holds only JSON objects, so the model cannot see this text otherwise.
+            false => Refused { refusal: refused.refusal.quoting(raw, None, language), ..refused },
+        })
+    }
+
+    /// A draft from text that is not a JSON object without repairs.
+    fn repaired_text(&self, raw: &str, language: Language) -> Result<Draft<'static>, Refused> {
+        match syntax::repair(raw, language) {
+            Ok((json, repairs)) => {
+                let value = parse::parse(&json, language)?;
+                Ok(Draft { json: Cow::Owned(json), value, repairs, language })
+            }
+            Err(Unreadable { refusal, members }) => {
+                let value = Value::Object(members);
+                let draft = Draft { json: Cow::Owned(value.to_string()), value, repairs: Vec::new(), language };
+                Err(Refused::of(refusal, self.repaired_value(draft)))
+            }
         }
+    }
+
+    fn resolve_unrepaired<'a>(&self, raw: &'a str, language: Language) -> Result<Resolved<'a>, Refused> {
+        let value = match parse::parse(raw, language) {
+            Ok(value) => value,
+            Err(strict) => return Err(without_repairs(raw, strict, language)),
+        };
         let undeclared = self.shapes.inspect(&value).undeclared;
+        if !self.is_valid(&value) {
+            let refusal = with_undeclared(self.refuse(&value, &[], language), undeclared);
+            return Err(Refused::of(refusal, value));
+        }
         Ok(Resolved { arguments: Cow::Borrowed(raw), repairs: Vec::new(), undeclared })
     }
 
     /// Repairs names and values until the draft fits the schema or nothing more can be repaired.
-    fn repair_values<'a>(&self, mut draft: Draft<'a>) -> Result<Resolved<'a>, Refusal> {
+    fn repair_values<'a>(&self, mut draft: Draft<'a>) -> Result<Resolved<'a>, Refused> {
+        let fits = self.repair_draft(&mut draft)?;
+        let undeclared = self.shapes.inspect(&draft.value).undeclared;
+        let Draft { json, value, repairs, language } = draft;
+        if fits {
+            return Ok(Resolved { arguments: json, repairs, undeclared });
+        }
+        let mut refusal = with_undeclared(self.refuse(&value, &repairs, language), undeclared);
+        refusal.help.repairs = repairs;
+        refusal.help.repairs.truncate(MAX_LISTED_REPAIRS);
+        Err(Refused::of(refusal, value))
+    }
+
+    /// True if the draft fits the schema now.
+    fn repair_draft(&self, draft: &mut Draft<'_>) -> Result<bool, Refusal> {
         for _ in 0..MAX_ROUNDS {
             let findings = self.shapes.inspect(&draft.value);
             if draft.apply(&findings.fixes)? {
                 continue;
             }
             if self.is_valid(&draft.value) {
-                let Draft { json, repairs, .. } = draft;
-                return Ok(Resolved { arguments: json, repairs, undeclared: findings.undeclared });
+                return Ok(true);
             }
             let fixes = self.with_errors(&draft.value, |errors| coerce::fixes(errors));
             if !draft.apply(&fixes)? {
                 break;
             }
         }
-        Err(self.refuse(&draft.value, &draft.repairs, draft.language))
+        Ok(false)
+    }
+
+    /// What the draft holds once its names and values are repaired as far as possible.
+    fn repaired_value(&self, mut draft: Draft<'_>) -> Value {
+        // Without its last repairs it is a worse start for an example, not a wrong one.
+        let _ = self.repair_draft(&mut draft);
+        draft.value
+    }
+
+    /// The refusal with an example. Without a single value that was right, the form is what has to be shown.
+    fn with_help(&self, refused: Refused) -> Refusal {
+        let Refused { mut refusal, value } = refused;
+        let example = Example::of(self, value.as_ref());
+        if refusal.help.advice == Advice::Values && example.as_ref().is_some_and(|example| example.kept == 0) {
+            refusal.help.advice = Advice::Form;
+        }
+        refusal.help.example = example.map(|example| example.arguments);
+        refusal
     }
 }
 
@@ -95,13 +200,6 @@ struct Draft<'a> {
 }
 
 impl Draft<'_> {
-    /// A draft from text that is not a JSON object without repairs.
-    fn repaired(raw: &str, language: Language) -> Result<Self, Refusal> {
-        let (json, repairs) = syntax::repair(raw, language)?;
-        let value = parse::parse(&json, language)?;
-        Ok(Self { json: Cow::Owned(json), value, repairs, language })
-    }
-
     /// Makes changes; false if there was nothing to change.
     fn apply(&mut self, fixes: &[Fix]) -> Result<bool, Refusal> {
         if fixes.is_empty() {
@@ -112,11 +210,13 @@ impl Draft<'_> {
             return Ok(false);
         }
         if self.repairs.len() + made.len() > MAX_REPAIRS {
-            return Err(Refusal::malformed(pick(
+            let message = pick(
                 self.language,
                 format!("the arguments need more than {MAX_REPAIRS} repairs"),
                 format!("参数需要修复的地方超过 {MAX_REPAIRS} 处"),
-            )));
+            );
+            let advice = Advice::over(Limited::Repairs, MAX_REPAIRS, self.repairs.len() + made.len());
+            return Err(Refusal::malformed(message, advice));
         }
         self.value = parse::parse(&json, self.language)?;
         self.json = Cow::Owned(json);
@@ -125,15 +225,27 @@ impl Draft<'_> {
     }
 }
 
+/// Adds what the schema does not declare; what it forbids is among the broken rules.
+fn with_undeclared(mut refusal: Refusal, mut undeclared: Vec<String>) -> Refusal {
+    let forbidden: HashSet<&str> = refusal.details.iter().map(|error| error.path.as_str()).collect();
+    undeclared.retain(|path| !forbidden.contains(path.as_str()));
+    refusal.help.undeclared = undeclared;
+    refusal
+}
+
 /// The refusal of text that is not valid JSON, for a tool without repairs. Text that could not be repaired either is
 /// refused with the more exact reason: where it is cut off or ambiguous.
-fn without_repairs(raw: &str, strict: &Refusal, language: Language) -> Refusal {
+fn without_repairs(raw: &str, strict: Refusal, language: Language) -> Refused {
     match syntax::repair(raw, language) {
-        Err(refusal) => refusal,
-        Ok(_) => Refusal::malformed(pick(
-            language,
-            format!("{strict}; this tool accepts only valid JSON"),
-            format!("{strict}；这个工具只接受有效的 JSON"),
-        )),
+        Err(Unreadable { refusal, members }) => Refused::of(refusal, Value::Object(members)),
+        Ok((json, _)) => {
+            let message = pick(
+                language,
+                format!("{strict}; this tool accepts only valid JSON"),
+                format!("{strict}；这个工具只接受有效的 JSON"),
+            );
+            let refusal = Refusal { message: limits::shorten(&message, limits::MAX_ERROR_MESSAGE), ..strict };
+            Refused { refusal, value: serde_json::from_str(&json).ok() }
+        }
     }
 }

@@ -42,6 +42,11 @@ impl Schema {
         if self.is_valid(&arguments) { Ok(()) } else { Err(self.refuse(&arguments, &[], Language::En)) }
     }
 
+    /// The schema as it was written.
+    pub(crate) fn root(&self) -> &Value {
+        &self.root
+    }
+
     pub(crate) fn is_valid(&self, arguments: &Value) -> bool {
         self.validator.is_valid(arguments)
     }

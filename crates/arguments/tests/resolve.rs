@@ -8,6 +8,8 @@ mod damage;
 mod pipeline;
 #[path = "resolve/speed.rs"]
 mod speed;
+#[path = "resolve/surroundings.rs"]
+mod surroundings;
 #[path = "resolve/typed.rs"]
 mod typed;
 

@@ -2,7 +2,7 @@
 
 use redial_proto::{Language, Repair, RepairKind, limits::shorten, repair::MAX_QUOTED};
 
-use crate::{language::pick, refusal::Refusal};
+use crate::{help::Advice, language::pick, refusal::Refusal};
 
 /// A defect that cannot be repaired without a guess.
 #[derive(Debug)]
@@ -13,40 +13,42 @@ pub(super) struct SyntaxError {
     pub(super) inside: String,
     /// What is wrong, and what is expected instead.
     pub(super) what: String,
-    /// The text ends before the arguments do.
-    pub(super) cut_off: bool,
+    pub(super) advice: Advice,
 }
 
 impl SyntaxError {
     /// The refusal that the model gets. `unwrapped`: the text was the content of a JSON string.
     pub(super) fn refusal(&self, text: &str, unwrapped: bool, language: Language) -> Refusal {
-        match language {
+        let message = match language {
             Language::En => self.in_english(text, unwrapped),
             Language::Zh => self.in_chinese(text, unwrapped),
-        }
+        };
+        let at = Some(self.offset).filter(|_| self.advice != Advice::Form);
+        Refusal::malformed(message, self.advice).quoting(text, at, language)
     }
 
-    fn in_english(&self, text: &str, unwrapped: bool) -> Refusal {
+    fn in_english(&self, text: &str, unwrapped: bool) -> String {
         let subject = if unwrapped { "the arguments, sent as a JSON string," } else { "the arguments" };
-        let verb = if self.cut_off { "are cut off" } else { "are not valid JSON" };
+        let cut_off = self.advice == Advice::CutOff;
+        let verb = if cut_off { "are cut off" } else { "are not valid JSON" };
         let inside =
             if self.inside.is_empty() { String::new() } else { format!(", in {}", shorten(&self.inside, 300)) };
         let position = position(text, self.offset, Language::En);
-        let again = if self.cut_off { "; send the whole call again" } else { "" };
-        Refusal::malformed(format!("{subject} {verb} at {position}{inside}: {}{again}", self.what))
+        let again = if cut_off { "; send the whole call again" } else { "" };
+        format!("{subject} {verb} at {position}{inside}: {}{again}", self.what)
     }
 
-    fn in_chinese(&self, text: &str, unwrapped: bool) -> Refusal {
+    fn in_chinese(&self, text: &str, unwrapped: bool) -> String {
         let subject = if unwrapped { "参数（以 JSON 字符串的形式给出）" } else { "参数" };
         let position = position(text, self.offset, Language::Zh);
         let inside =
             if self.inside.is_empty() { String::new() } else { format!("、{} 之内", shorten(&self.inside, 300)) };
         let what = &self.what;
-        Refusal::malformed(if self.cut_off {
+        if self.advice == Advice::CutOff {
             format!("{subject}不完整，在{position}{inside}被截断：{what}；请重新发送完整的调用")
         } else {
             format!("{subject}不是有效的 JSON，问题在{position}{inside}：{what}")
-        })
+        }
     }
 }
 
@@ -59,7 +61,7 @@ pub(super) fn position(text: &str, offset: usize, language: Language) -> String 
 }
 
 /// The record of a change of the text.
-pub(super) fn change(kind: RepairKind, offset: usize, before: &str, after: &str) -> Repair {
+pub(crate) fn change(kind: RepairKind, offset: usize, before: &str, after: &str) -> Repair {
     Repair {
         kind,
         path: None,

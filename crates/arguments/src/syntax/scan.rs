@@ -1,12 +1,23 @@
 //! The structure of a document: objects, arrays, and the separators between their members.
 
-use redial_proto::{Language, Repair, RepairKind, limits::MAX_DEPTH, repair::MAX_REPAIRS};
+use std::ops::Range;
+
+use redial_proto::{
+    Language, Repair, RepairKind,
+    limits::{MAX_DEPTH, json_depth},
+    repair::MAX_REPAIRS,
+};
+use serde_json::{Map, Value};
 
 use super::{
     error::{SyntaxError, change, position},
     frame::{Frame, Next},
 };
-use crate::{language::pick, pointer};
+use crate::{
+    help::{Advice, Limited},
+    language::pick,
+    pointer,
+};
 
 /// Reads a text once and writes it as valid JSON.
 pub(super) struct Scan<'a> {
@@ -16,6 +27,10 @@ pub(super) struct Scan<'a> {
     pub(super) out: String,
     frames: Vec<Frame>,
     repairs: Vec<Repair>,
+    /// The range of the last comment that ends with its line, in the text.
+    pub(super) last_comment: Range<usize>,
+    /// Words around the object may be left out.
+    pub(super) takes_words: bool,
     /// The language of error messages.
     pub(super) language: Language,
 }
@@ -23,12 +38,33 @@ pub(super) struct Scan<'a> {
 impl<'a> Scan<'a> {
     /// `repairs`: the repairs that led to this text.
     pub(super) fn new(text: &'a str, repairs: Vec<Repair>, language: Language) -> Self {
-        Self { text, at: 0, out: String::with_capacity(text.len()), frames: Vec::new(), repairs, language }
+        Self {
+            text,
+            at: 0,
+            out: String::with_capacity(text.len()),
+            frames: Vec::new(),
+            repairs,
+            last_comment: 0..0,
+            takes_words: false,
+            language,
+        }
     }
 
     /// The output and every repair.
     pub(super) fn done(self) -> (String, Vec<Repair>) {
         (self.out.trim().to_owned(), self.repairs)
+    }
+
+    /// The members of the outermost object that were read for sure: each is followed by a comma, and its key appears
+    /// once. For a text that could not be read to its end.
+    pub(super) fn sure_members(&self) -> Map<String, Value> {
+        let Some(frame) = self.frames.first().filter(|frame| frame.is_object()) else { return Map::new() };
+        let before_comma = |range: &Range<usize>| range.end <= frame.comma.1;
+        let mut members: Vec<(&String, &Range<usize>)> =
+            frame.members.iter().filter(|(key, range)| before_comma(range) && **key != frame.key).collect();
+        members.sort_unstable_by_key(|(_, range)| range.start);
+        let value = |range: &Range<usize>| self.out.get(range.clone()).and_then(|json| serde_json::from_str(json).ok());
+        members.into_iter().filter_map(|(key, range)| Some((key.clone(), value(range)?))).collect()
     }
 
     /// Reads one value with all its members.
@@ -63,8 +99,10 @@ impl<'a> Scan<'a> {
             None => Err(self.cut_off()),
             Some(opener @ ('{' | '[')) => {
                 if self.frames.len() >= MAX_DEPTH {
-                    return Err(self
-                        .error(format!("nested deeper than {MAX_DEPTH} levels"), format!("嵌套超过 {MAX_DEPTH} 层")));
+                    let error = self
+                        .error(format!("nested deeper than {MAX_DEPTH} levels"), format!("嵌套超过 {MAX_DEPTH} 层"));
+                    let advice = Advice::over(Limited::Levels, MAX_DEPTH, json_depth(self.text));
+                    return Err(SyntaxError { advice, ..error });
                 }
                 self.frames.push(Frame::new(opener, self.at));
                 self.copy(opener.len_utf8());
@@ -179,10 +217,12 @@ impl<'a> Scan<'a> {
         after: &str,
     ) -> Result<(), SyntaxError> {
         if self.repairs.len() >= MAX_REPAIRS {
-            return Err(self.error(
+            let error = self.error(
                 format!("more than {MAX_REPAIRS} repairs would be needed"),
                 format!("需要修复的地方超过 {MAX_REPAIRS} 处"),
-            ));
+            );
+            let advice = Advice::over(Limited::Repairs, MAX_REPAIRS, MAX_REPAIRS + 1);
+            return Err(SyntaxError { advice, ..error });
         }
         self.repairs.push(change(kind, offset, before, after));
         Ok(())
@@ -199,12 +239,43 @@ impl<'a> Scan<'a> {
     /// An error at the current position.
     pub(super) fn error(&self, english: impl Into<String>, chinese: impl Into<String>) -> SyntaxError {
         let what = pick(self.language, english, chinese);
-        SyntaxError { offset: self.at, inside: self.pointer(), what, cut_off: false }
+        SyntaxError { offset: self.at, inside: self.pointer(), what, advice: Advice::Place }
     }
 
     /// The text ends before the document does.
     pub(super) fn cut_off(&self) -> SyntaxError {
-        let error = match self.frames.last() {
+        let comment = &self.last_comment;
+        if !comment.is_empty()
+            && self.text[comment.end..].trim().is_empty()
+            && let Some(error) = self.hidden_by(comment.start)
+        {
+            return error;
+        }
+        SyntaxError { offset: self.text.len(), advice: Advice::CutOff, ..self.unclosed() }
+    }
+
+    /// A comment without an end.
+    pub(super) fn endless_comment(&self) -> SyntaxError {
+        self.hidden_by(self.at).unwrap_or_else(|| self.cut_off())
+    }
+
+    /// The comment at this offset reaches up to the end of the text, and holds the bracket that is missing.
+    fn hidden_by(&self, comment: usize) -> Option<SyntaxError> {
+        let closer = self.frames.last()?.closer;
+        if !self.text[comment..].contains(closer) {
+            return None;
+        }
+        let hidden = self.unclosed().what;
+        let what = pick(
+            self.language,
+            format!("the comment that begins here hides the end, so {hidden}; send the arguments without comments"),
+            format!("从这里开始的注释把结尾也注释掉了，因此{hidden}；请不要在参数中写注释"),
+        );
+        Some(SyntaxError { offset: comment, what, inside: self.pointer(), advice: Advice::Comment })
+    }
+
+    fn unclosed(&self) -> SyntaxError {
+        match self.frames.last() {
             Some(frame) => {
                 let (begin, name) = (position(self.text, frame.opened, self.language), frame.name(self.language));
                 self.error(
@@ -213,8 +284,7 @@ impl<'a> Scan<'a> {
                 )
             }
             None => self.error("a JSON object is needed here", "这里需要一个 JSON 对象"),
-        };
-        SyntaxError { offset: self.text.len(), cut_off: true, ..error }
+        }
     }
 
     fn unexpected_after_value(&self, c: char) -> SyntaxError {

@@ -158,7 +158,8 @@ impl Scan<'_> {
     }
 }
 
-fn escaped(c: char) -> String {
+/// The escape of a control character.
+pub(super) fn escaped(c: char) -> String {
     match c {
         '\n' => "\\n".to_owned(),
         '\r' => "\\r".to_owned(),

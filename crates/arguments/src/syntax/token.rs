@@ -4,6 +4,9 @@ use redial_proto::RepairKind;
 
 use super::{error::SyntaxError, scan::Scan};
 
+/// Literals in capitals, with their JSON form. As keys they are plain names.
+const CAPITALS: [(&str, &str); 4] = [("TRUE", "true"), ("FALSE", "false"), ("Null", "null"), ("NULL", "null")];
+
 /// Literals of JSON and Python, with their JSON form.
 const LITERALS: [(&str, &str); 6] =
     [("true", "true"), ("false", "false"), ("null", "null"), ("True", "true"), ("False", "false"), ("None", "null")];
@@ -20,10 +23,11 @@ impl Scan<'_> {
             if unknown > 0 {
                 self.replace(RepairKind::Whitespace, unknown, "")?;
             } else if rest.starts_with("/*") {
-                let Some(end) = rest.find("*/") else { return Err(self.cut_off()) };
+                let Some(end) = rest.find("*/") else { return Err(self.endless_comment()) };
                 self.replace(RepairKind::Comment, end + 2, "")?;
             } else if rest.starts_with("//") || rest.starts_with('#') {
                 let end = rest.find('\n').unwrap_or(rest.len());
+                self.last_comment = self.at..self.at + end;
                 self.replace(RepairKind::Comment, end, "")?;
             } else if rest == "/" {
                 return Err(self.cut_off());
@@ -45,6 +49,10 @@ impl Scan<'_> {
                 })
             }
             Some(c) if c.is_alphabetic() || c == '_' || c == '$' => self.identifier(),
+            Some('\\') if self.rest().starts_with("\\\"") => Err(self.error(
+                "this quote is escaped; write the object as plain JSON, without backslashes before its own quotes",
+                "这个引号被转义了；请写成普通的 JSON 对象，对象自身的引号之前不要加反斜杠",
+            )),
             Some(c) => Err(self.error(
                 format!("a key in double quotes is needed, not {c:?}"),
                 format!("需要一个带双引号的键，而不是 {c:?}"),
@@ -82,6 +90,9 @@ impl Scan<'_> {
                 return Ok(());
             }
             return self.replace(RepairKind::PythonLiteral, word.len(), json);
+        }
+        if let Some((_, json)) = CAPITALS.iter().find(|(known, _)| *known == word) {
+            return self.replace(RepairKind::LiteralCase, word.len(), json);
         }
         match number(word) {
             Some(json) if json == word => {

@@ -11,6 +11,7 @@ pub(crate) struct Damage {
     pub(crate) encoded: bool,
     pub(crate) single_quotes: bool,
     pub(crate) python: bool,
+    pub(crate) capitals: bool,
     pub(crate) trailing_commas: bool,
     pub(crate) comments: bool,
     pub(crate) bare_keys: bool,
@@ -24,7 +25,7 @@ impl Arbitrary for Damage {
     type Strategy = BoxedStrategy<Self>;
 
     fn arbitrary_with((): ()) -> Self::Strategy {
-        prop::array::uniform10(any::<bool>())
+        prop::array::uniform11(any::<bool>())
             .prop_map(|yes| Self {
                 fence: yes[0],
                 encoded: yes[1],
@@ -36,6 +37,7 @@ impl Arbitrary for Damage {
                 raw_controls: yes[7],
                 full_width: yes[8],
                 twice: yes[9],
+                capitals: yes[10],
             })
             .boxed()
     }
@@ -66,6 +68,9 @@ impl Printer {
 
     fn value(&mut self, value: &Value) {
         match value {
+            Value::Null if self.damage.capitals => self.out.push_str("NULL"),
+            Value::Bool(true) if self.damage.capitals => self.out.push_str("TRUE"),
+            Value::Bool(false) if self.damage.capitals => self.out.push_str("FALSE"),
             Value::Null if self.damage.python => self.out.push_str("None"),
             Value::Bool(true) if self.damage.python => self.out.push_str("True"),
             Value::Bool(false) if self.damage.python => self.out.push_str("False"),

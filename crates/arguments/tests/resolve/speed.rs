@@ -31,6 +31,16 @@ fn hostile(bytes: usize) -> Vec<(&'static str, String)> {
         ("broken values", format!("{{\"list\":[{}\"x\"]}}", fill("\"x\","))),
         ("values to coerce", format!("{{\"list\":[{}\"1\"]}}", "\"1\",".repeat(900))),
         ("one key over many values", format!("{{\"{}\":[{}1]}}", "k".repeat(bytes / 2), "1,".repeat(bytes / 4))),
+        ("words with one object", format!("{}{{\"list\": 1}}{}", fill("word "), fill(" word"))),
+        ("tags", format!("{}{{}}{}", fill("<a>"), fill("</a>"))),
+        ("tags without an end", format!("{}{{}}{}", fill("<a"), fill("<a"))),
+        ("a long name of a call", format!("{}({{}})", fill("name"))),
+        ("escaped quotes", format!("{{{}}}", fill("\\\""))),
+        ("escaped members", format!("{{{}\\\"z\\\":1}}", fill("\\\"list\\\":1,"))),
+        ("backslashes alone", fill("\\")),
+        ("comments that hide", format!("{{\"list\":1 {}}}", fill("// "))),
+        ("angle brackets", fill("<")),
+        ("literals in capitals", format!("{{\"a\":[{}NULL]}}", fill("NULL,"))),
         ("strings in strings", (0..3).fold(fill("{"), |text, _| json!(text).to_string())),
     ]
 }

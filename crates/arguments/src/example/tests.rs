@@ -1,0 +1,198 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+fn example(schema: &Value, sent: &Value) -> Option<String> {
+    let compiled = Schema::compile(schema).unwrap();
+    let found = Example::of(&compiled, Some(sent))?;
+    assert!(compiled.is_valid(&found.arguments), "{schema}: {}", found.arguments);
+    Some(found.arguments.to_string())
+}
+
+/// The example of a call with one required property.
+fn value(property: &Value) -> Option<Value> {
+    let schema = json!({"properties": {"v": property}, "required": ["v"]});
+    let found = Example::of(&Schema::compile(&schema).unwrap(), None)?;
+    Some(found.arguments["v"].clone())
+}
+
+#[test]
+fn right_values_are_kept_and_wrong_ones_are_replaced() {
+    let schema = json!({
+        "properties": {
+            "city": {"type": "string", "minLength": 1}, "days": {"type": "integer", "minimum": 1, "maximum": 5},
+            "unit": {"enum": ["Celsius", "Kelvin"]}, "place": {"properties": {"lat": {"type": "number"}}, "required": ["lat"]}
+        },
+        "required": ["city", "days"]
+    });
+    for (sent, wanted) in [
+        (json!({"city": "Rome", "days": 9}), r#"{"city":"Rome","days":1}"#),
+        (json!({"days": "two"}), r#"{"days":1,"city":"text"}"#),
+        (json!({"city": "Rome", "days": 2, "unit": "C"}), r#"{"city":"Rome","days":2,"unit":"Celsius"}"#),
+        (json!({"city": "Rome", "days": 2, "place": {"lat": "x"}}), r#"{"city":"Rome","days":2,"place":{"lat":1}}"#),
+        (json!({"city": "Rome", "days": 9, "units": "C"}), r#"{"city":"Rome","days":1}"#),
+        (json!({}), r#"{"city":"text","days":1}"#),
+        (json!({"city": "x".repeat(5_000), "days": 2}), r#"{"days":2,"city":"text"}"#),
+    ] {
+        assert_eq!(example(&schema, &sent).as_deref(), Some(wanted), "{sent}");
+    }
+}
+
+#[test]
+fn values_that_the_author_wrote_down_come_first() {
+    for (property, wanted) in [
+        (json!({"type": "string", "default": "Paris", "examples": ["Rome"]}), json!("Paris")),
+        (json!({"type": "string", "examples": ["Rome"]}), json!("Rome")),
+        (json!({"type": "string", "example": "Oslo"}), json!("Oslo")),
+        (json!({"type": "string", "default": 5, "examples": [true, "Rome"]}), json!("Rome")),
+        (json!({"type": "string", "default": null}), json!("text")),
+        (json!({"const": {"a": 1}, "default": 2}), json!({"a": 1})),
+        (json!({"enum": ["b", "a"]}), json!("b")),
+        (json!({"type": "string", "enum": [1, "a"]}), json!("a")),
+    ] {
+        assert_eq!(value(&property), Some(wanted), "{property}");
+    }
+}
+
+#[test]
+fn values_are_made_by_type_format_and_bounds() {
+    let root = |property: Value| value(&property).map(|value| value.to_string()).unwrap_or_default();
+    let lines = [
+        json!({"type": "integer"}),
+        json!({"type": "integer", "minimum": 7, "multipleOf": 5}),
+        json!({"type": "integer", "exclusiveMaximum": -3}),
+        json!({"type": "integer", "exclusiveMinimum": 0, "maximum": 1}),
+        json!({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}),
+        json!({"type": "number", "multipleOf": 0.25, "minimum": 1.1}),
+        json!({"type": "number", "maximum": -0.5}),
+        json!({"minimum": 3}),
+        json!({"type": "boolean"}),
+        json!({"type": "null"}),
+        json!({"type": ["null", "integer"]}),
+        json!({}),
+        json!(true),
+        json!({"type": "string", "minLength": 10}),
+        json!({"type": "string", "maxLength": 2}),
+        json!({"type": "string", "format": "date-time"}),
+        json!({"type": "string", "format": "email", "minLength": 3}),
+        json!({"type": "string", "format": "unknown"}),
+        json!({"type": "string", "pattern": "^[A-Z]{3}-\\d{2,}$"}),
+        json!({"type": "string", "pattern": "^(cat|dog)\\.jpe?g$"}),
+        json!({"type": "string", "pattern": "^\\w+$", "minLength": 6}),
+        json!({"type": "string", "pattern": "[\u{4e00}-\u{9fff}]"}),
+        json!({"type": "array"}),
+        json!({"type": "array", "items": {"type": "integer"}, "minItems": 3, "uniqueItems": true}),
+        json!({"type": "array", "items": {"enum": ["a", "b"]}, "minItems": 2, "uniqueItems": true}),
+        json!({"type": "array", "prefixItems": [{"type": "number"}, {"type": "boolean"}], "minItems": 2}),
+        json!({"type": "array", "contains": {"const": 5}}),
+        json!({"type": "array", "maxItems": 0}),
+        json!({"type": "object"}),
+        json!({"type": "object", "properties": {"a": {"type": "integer"}, "b": {}}, "required": ["a"]}),
+        json!({"type": "object", "properties": {"a": {}, "b": {}}, "minProperties": 1}),
+        json!({"allOf": [{"type": "string"}, {"minLength": 6}]}),
+        json!({"anyOf": [{"type": "null"}, {"type": "integer", "minimum": 4}]}),
+        json!({"oneOf": [{"type": "integer", "default": "x"}, {"const": "y"}]}),
+    ]
+    .map(|property| format!("{property}\n    {}", root(property.clone())));
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn the_whole_schema_decides() {
+    let either = json!({
+        "properties": {"by": {"enum": ["card", "points"]}},
+        "oneOf": [
+            {"properties": {"by": {"const": "card"}, "number": {"type": "string"}}, "required": ["by", "number"]},
+            {"properties": {"by": {"const": "points"}, "points": {"type": "integer"}}, "required": ["by", "points"]}
+        ]
+    });
+    assert_eq!(example(&either, &json!({"by": "points"})).as_deref(), Some(r#"{"by":"points","points":2}"#));
+    assert_eq!(example(&either, &json!({})).as_deref(), Some(r#"{"by":"card","number":"text"}"#));
+    let closed = json!({"properties": {"a": {"type": "integer"}}, "additionalProperties": false});
+    assert_eq!(example(&closed, &json!({"a": 2, "b": 3})).as_deref(), Some(r#"{"a":2}"#));
+    let written = json!({"not": {"maxProperties": 3}, "examples": [{"a": 1, "b": 2, "c": 3, "d": 4}]});
+    assert_eq!(example(&written, &json!({})).as_deref(), Some(r#"{"a":1,"b":2,"c":3,"d":4}"#));
+}
+
+#[test]
+fn there_is_no_example_rather_than_a_wrong_one() {
+    for property in [
+        json!(false),
+        json!({"type": "integer", "minimum": 5, "maximum": 4}),
+        json!({"type": "string", "minLength": 1_000_000}),
+        json!({"type": "string", "pattern": "^a{1000}$"}),
+        json!({"type": "string", "pattern": "^((){900}){900}b{999}$"}),
+        json!({"type": "array", "minItems": 1_000_000}),
+        json!({"type": "string", "not": {}}),
+        json!({"const": "x".repeat(10_000)}),
+    ] {
+        assert_eq!(value(&property), None, "{property}");
+    }
+    let endless = json!({"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["next"]});
+    assert_eq!(example(&endless, &json!({"next": 1})), None);
+    let many: Vec<String> = (0..5_000).map(|n| format!("p{n}")).collect();
+    assert_eq!(example(&json!({"required": many}), &json!({})), None);
+}
+
+#[test]
+fn recursive_schemas_end() {
+    let tree = json!({
+        "properties": {"name": {"type": "string"}, "children": {"type": "array", "items": {"$ref": "#"}}},
+        "required": ["name", "children"]
+    });
+    let found = example(&tree, &json!({"name": "root", "children": 5})).unwrap();
+    assert!(found.starts_with(r#"{"name":"root","children":["#) && found.len() < 300, "{found}");
+    let wide: Map<String, Value> = (0..20).map(|n| (format!("p{n}"), json!({"$ref": "#"}))).collect();
+    let names: Vec<&String> = wide.keys().collect();
+    assert_eq!(example(&json!({"type": "object", "properties": wide, "required": names}), &json!({})), None);
+}
+
+/// A property's schema that some value fits.
+fn satisfiable() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        (-50..50_i64, 0..20_i64)
+            .prop_map(|(low, more)| json!({"type": "integer", "minimum": low, "maximum": low + more})),
+        (0..30_u32, 0..5_u32)
+            .prop_map(|(low, more)| json!({"type": "string", "minLength": low, "maxLength": low + more})),
+        prop::sample::select(vec!["date", "email", "uuid", "ipv4", "uri", "date-time"])
+            .prop_map(|format| json!({"type": "string", "format": format})),
+        prop::collection::vec("[a-z]{1,5}", 1..4).prop_map(|names| json!({"enum": names})),
+        (1..4_u32, "[a-z]{1,3}")
+            .prop_map(|(n, text)| json!({"type": "string", "pattern": format!("^{text}-[0-9]{{{n}}}$")})),
+        Just(json!({"type": "boolean"})),
+        (0.0..10.0_f64).prop_map(|low| json!({"type": "number", "exclusiveMinimum": low, "maximum": low + 0.5})),
+    ];
+    leaf.prop_recursive(3, 12, 3, |inner| {
+        prop_oneof![
+            (inner.clone(), 0..3_u32).prop_map(|(items, least)| json!({"type": "array", "items": items, "minItems": least})),
+            prop::collection::vec(inner.clone(), 1..3).prop_map(|parts| json!({"anyOf": parts})),
+            prop::collection::btree_map("[a-z]{1,3}", inner, 1..3).prop_map(|properties| {
+                let names: Vec<&String> = properties.keys().collect();
+                json!({"type": "object", "properties": properties.clone(), "required": names, "additionalProperties": false})
+            }),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn every_example_is_valid_and_there_is_one(
+        properties in prop::collection::btree_map("[a-z]{1,3}", satisfiable(), 1..5),
+        sent in prop::collection::btree_map("[a-z]{1,3}", prop_oneof![Just(json!(5)), Just(json!("x")), Just(json!([]))], 0..4)
+    ) {
+        let names: Vec<&String> = properties.keys().collect();
+        let schema = json!({"properties": properties.clone(), "required": names});
+        let compiled = Schema::compile(&schema).unwrap();
+        let found = Example::of(&compiled, Some(&json!(sent)));
+        let found = found.ok_or_else(|| TestCaseError::fail(format!("no example for {schema}")))?;
+        prop_assert!(compiled.is_valid(&found.arguments), "{} {}", schema, found.arguments);
+        for (name, value) in &sent {
+            let alone = Schema::compile(&json!({"properties": {name.as_str(): properties.get(name)}})).ok();
+            let is_right = alone.is_some_and(|alone| alone.is_valid(&json!({name.as_str(): value})));
+            if is_right && properties.contains_key(name) {
+                prop_assert_eq!(&found.arguments[name.as_str()], value, "{}", schema);
+            }
+        }
+    }
+}

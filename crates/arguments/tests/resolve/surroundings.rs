@@ -1,0 +1,208 @@
+//! One object that is escaped, fenced, or among words: the same value comes back, and the repair is recorded.
+
+use proptest::prelude::*;
+use redial_arguments::{Advice, Limited, Repairs, Schema};
+use redial_proto::RepairKind;
+use serde_json::{Value, json};
+
+use crate::{
+    any_object, anything,
+    damage::{Damage, Printer},
+};
+
+const BEFORE: [&str; 12] = [
+    "Here are the arguments: ",
+    "I'll call it now.\n\n",
+    "参数如下：",
+    "<tool_call>",
+    "Sure! <tool_call>\n",
+    "<|tool_call_begin|>",
+    "callback(",
+    "Now: functions.get_weather( ",
+    "**Arguments** ",
+    "- ",
+    "json\n",
+    "",
+];
+const AFTER: [&str; 10] = [
+    "",
+    ";",
+    "<|im_end|>",
+    "</tool_call>",
+    "\n</tool_call>\n<|im_end|>\n",
+    " Let's see.",
+    "。",
+    "\n\nThat is all!",
+    "</s>",
+    "<｜tool▁call▁end｜>",
+];
+
+/// The value that a text resolves to, and the kinds of repairs that were made.
+fn read(raw: &str) -> Result<(Value, Vec<RepairKind>), TestCaseError> {
+    let schema = anything();
+    let done = schema.resolve(raw, Repairs::On);
+    let done = done.map_err(|refusal| TestCaseError::fail(format!("{raw}\n{refusal}")))?;
+    prop_assert!(schema.resolve(raw, Repairs::Off).is_err(), "{}", raw);
+    let value = serde_json::from_str(&done.arguments).unwrap();
+    Ok((value, done.repairs.iter().map(|repair| repair.kind).collect()))
+}
+
+fn refused(raw: &str) -> Result<(), TestCaseError> {
+    let done = anything().resolve(raw, Repairs::On);
+    prop_assert!(done.is_err(), "{}\nran as {:?}", raw, done);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn one_object_among_words_is_restored(
+        object in any_object(), before in prop::sample::select(BEFORE.to_vec()),
+        after in prop::sample::select(AFTER.to_vec()), damage in any::<Damage>()
+    ) {
+        let text = Printer::new(Damage { fence: false, encoded: false, ..damage }).print(&object);
+        let closing = if before.trim_end().ends_with('(') { ")" } else { "" };
+        prop_assume!(!before.is_empty() || !after.is_empty());
+        let (value, kinds) = read(&format!("{before}{text}{closing}{after}"))?;
+        prop_assert_eq!(value, object);
+        prop_assert!(kinds.contains(&RepairKind::SurroundingText), "{:?}", kinds);
+    }
+
+    #[test]
+    fn two_objects_or_more_than_words_are_refused(
+        one in any_object(), two in any_object(), before in prop::sample::select(BEFORE.to_vec()),
+        between in prop::sample::select(vec!["", " and ", ", ", ";\n", "</tool_call><tool_call>"]),
+        aside in prop::sample::select(vec!["(see below) ", "[1] ", "\"", "days: 2, ", "days=2 ", "`x` ", "<think>", "「x」"])
+    ) {
+        refused(&format!("{before}{one}{between}{two}"))?;
+        refused(&format!("{aside}{one}"))?;
+        refused(&format!("{one} {aside}"))?;
+        refused(&format!("{one}</think>"))?;
+        refused(&json!(format!("Take {one} please")).to_string())?;
+    }
+
+    #[test]
+    fn a_text_that_was_escaped_once_too_often_is_restored(object in any_object(), pretty in any::<bool>()) {
+        prop_assume!(!object.as_object().unwrap().is_empty());
+        let text = if pretty { serde_json::to_string_pretty(&object).unwrap() } else { object.to_string() };
+        let escaped = json!(text).to_string();
+        let (value, kinds) = read(escaped.trim_matches('"'))?;
+        prop_assert_eq!(&value, &object);
+        prop_assert_eq!(&kinds, &[RepairKind::DoubleEncoded]);
+        if !text.contains('\\') {
+            // Only the quotes were escaped; line breaks were not.
+            let (value, _) = read(&text.replace('"', "\\\""))?;
+            prop_assert_eq!(&value, &object);
+        }
+    }
+
+    #[test]
+    fn a_fence_of_any_length_is_removed(object in any_object(), length in 3..8_usize, word in "(json|JSON5|)", closed in any::<bool>()) {
+        let fence = "`".repeat(length);
+        let end = if closed { format!("\n{fence}") } else { String::new() };
+        let (value, kinds) = read(&format!("{fence}{word}\n{object}{end}"))?;
+        prop_assert_eq!(value, object);
+        prop_assert_eq!(kinds.first(), Some(&RepairKind::CodeFence));
+    }
+
+    #[test]
+    fn literals_in_capitals_are_restored(flags in prop::collection::vec(prop::option::of(any::<bool>()), 1..5)) {
+        let text = |flag: &Option<bool>| match flag {
+            Some(true) => "TRUE",
+            Some(false) => "FALSE",
+            None => "Null",
+        };
+        let texts: Vec<&str> = flags.iter().map(text).collect();
+        let (value, kinds) = read(&format!("{{\"NULL\": [{}]}}", texts.join(", ")))?;
+        prop_assert_eq!(value, json!({"NULL": flags}));
+        prop_assert_eq!(kinds, vec![RepairKind::LiteralCase; flags.len()]);
+    }
+}
+
+#[test]
+fn a_string_that_a_program_sends_is_read_as_the_text_in_it() {
+    let schema = anything();
+    let sent = json!("Here are the arguments: {\"a\": 1}").to_string();
+    assert!(schema.resolve(&sent, Repairs::On).is_err(), "a sentence in a string");
+    let done = schema.resolve_json(&sent, Repairs::On).unwrap();
+    let kinds: Vec<RepairKind> = done.repairs.iter().map(|repair| repair.kind).collect();
+    assert_eq!(
+        (done.arguments.as_ref(), kinds.as_slice()),
+        (r#"{"a": 1}"#, [RepairKind::DoubleEncoded, RepairKind::SurroundingText].as_slice())
+    );
+    let refusal = schema.resolve_json(&json!("{\"a\": 1").to_string(), Repairs::On).unwrap_err();
+    assert_eq!(refusal.help.sent.as_deref(), Some("{\"a\": 1<<<HERE>>>"));
+    assert_eq!(schema.resolve_json("{\"a\": 1}", Repairs::Off).unwrap().arguments, "{\"a\": 1}");
+    assert!(schema.resolve_json("\"{}\"", Repairs::Off).is_err());
+}
+
+#[test]
+fn advice_fits_the_case() {
+    let schema = json!({
+        "properties": {"city": {"type": "string"}, "days": {"type": "integer", "minimum": 1}, "units": {"type": "string"}},
+        "required": ["city", "days"]
+    });
+    let schema = Schema::compile(&schema).unwrap();
+    let lines: Vec<String> = [
+        "",
+        "I do not know.",
+        "[1]",
+        r#"{"city": "Rome", "days": "#,
+        r#"{"city": "Rome", "days": 2 // two }"#,
+        r#"{"city": "Rome", "days": 007}"#,
+        r#"{"City": "Rome", "Days": "2", "extra": tru}"#,
+        r#"{'city': 'Rome', 'days': 0, 'note': 'x'}"#,
+        r#"{"city": "Rome", "days": 0, "note": "x"}"#,
+        r#"{"days": 0}"#,
+        r#"{"city": "Rome"} and {"days": 2}"#,
+    ]
+    .iter()
+    .map(|raw| {
+        let refusal = schema.resolve(raw, Repairs::On).unwrap_err();
+        format!("{raw}\n    {refusal}\n    {}", serde_json::to_string(&refusal.help).unwrap())
+    })
+    .collect();
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn whoever_exceeds_a_limit_is_told_by_how_much() {
+    let of = |raw: &str| match anything().resolve(raw, Repairs::On).unwrap_err().help.advice {
+        Advice::OverLimit(limit) => (limit.of, limit.allowed, limit.over),
+        advice => panic!("{advice:?}"),
+    };
+    assert_eq!(of(&format!("{{\"a\":\"{}\"}}", "x".repeat(262_144))), (Limited::Bytes, 262_144, 8));
+    assert_eq!(of(&format!("{{\"a\":{}1{}}}", "[".repeat(70), "]".repeat(70))), (Limited::Levels, 64, 7));
+    assert_eq!(of(&format!("{{'a':[{}]}}", "'x',".repeat(1_100))), (Limited::Repairs, 1_000, 1));
+    let refused =
+        anything().resolve(&format!("{{\"a\":{}1{}}}", "[".repeat(70), "]".repeat(70)), Repairs::Off).unwrap_err();
+    assert!(matches!(refused.help.advice, Advice::OverLimit(limit) if limit.over == 7), "{:?}", refused.help);
+}
+
+#[test]
+fn hostile_texts_have_short_help() {
+    let schema = json!({"properties": {"a": {"type": "string", "minLength": 3}}, "required": ["a"]});
+    let schema = Schema::compile(&schema).unwrap();
+    const BYTES: usize = 16 * 1024 * 1024;
+    let quarter = 60_000;
+    for raw in [
+        "[".repeat(BYTES),
+        "\\".repeat(BYTES),
+        format!("{} {{\"a\": 1}}", "word ".repeat(BYTES / 5)),
+        "[".repeat(quarter),
+        "{\"a\":".repeat(quarter / 5),
+        "\\".repeat(quarter),
+        "<".repeat(quarter),
+        format!("{{\"a\": \"{}", "\u{1}".repeat(quarter)),
+        format!("{{\"a\": 1, \"b\": \"{}\"}}", "x".repeat(quarter)),
+        format!("{{\"a\": [{}1]}}", "1,".repeat(quarter / 2)),
+    ] {
+        for repairs in [Repairs::On, Repairs::Off] {
+            let refusal = schema.resolve(&raw, repairs).unwrap_err();
+            let help = serde_json::to_string(&refusal.help).unwrap();
+            assert!(help.len() < 5_000, "{help}");
+            assert_eq!(refusal.help.example, Some(json!({"a": "text"})), "{}", &raw[..20]);
+        }
+    }
+}
