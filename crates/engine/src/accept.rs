@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use redial_arguments::{Refusal, Repairs, Resolved};
+use redial_arguments::{Repairs, Resolved};
 use redial_proto::{
     ApiError, CallId, Code, ErrorClass, Failure, Submission, ToolEffect, ToolSpec, limits,
     tool::{check_timeout, default_pool},
@@ -62,17 +62,12 @@ fn resolve<'a>(submission: &'a Submission, tools: &Tools) -> Result<Resolved<'a>
     let Some(tool) = tools.get(&submission.tool) else {
         return Err(unknown_tool(&submission.tool, tools));
     };
-    tool.schema.resolve(submission.arguments.get(), repairs(tool.spec.repairs)).map_err(refusal)
+    tool.schema.resolve_json(submission.arguments.get(), repairs(tool.spec.repairs)).map_err(Failure::from)
 }
 
 /// Whether a tool takes repaired arguments.
 pub const fn repairs(wanted: bool) -> Repairs {
     if wanted { Repairs::On } else { Repairs::Off }
-}
-
-/// A refused call never ran.
-fn refusal(refusal: Refusal) -> Failure {
-    Failure::new(refusal.class, refusal.message).with_details(refusal.details).without_effect()
 }
 
 fn check_fields(submission: &Submission) -> Result<(), ApiError> {

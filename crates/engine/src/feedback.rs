@@ -4,7 +4,9 @@
 //! The texts are in [`mod@texts`], one table for all of them; users replace them by key. What a tool or a service wrote
 //! goes through [`scrub`](fn@scrub::scrub) first.
 
+mod advice;
 mod compose;
+mod content;
 mod fill;
 pub mod scrub;
 pub mod texts;
@@ -13,7 +15,8 @@ use std::collections::BTreeMap;
 
 use redial_proto::{Language, TaskCode};
 
-pub use self::compose::{failed_call, failed_call_of, message, nudge, repeated};
+pub use self::compose::{CallFailure, call_failure, failed_call, message, nudge, repeated};
+pub use self::content::MAX_FEEDBACK;
 pub use self::fill::check_templates;
 
 /// The language, and the user's own words instead of ours.

@@ -18,7 +18,7 @@ use redial_proto::{Message, StoredMessage, Trimmed};
 use redial_records::ReadConversation;
 
 use self::draft::Draft;
-pub use self::limits::Limits;
+pub use self::limits::{Limits, whole_feedback};
 pub use self::reach::{reach, read};
 pub use self::read::{READ_RESULT, read_result, read_result_offer};
 

@@ -15,7 +15,7 @@ use redial_engine::view::{Limits, READ_RESULT, read_result, read_result_offer, v
 use redial_proto::{Message, Role, StoredMessage};
 use serde_json::Value;
 
-use conversation::{assistant, calling, result, store, system, user};
+use conversation::{assistant, calling, feedback, result, store, system, user};
 
 const ROOMY: Limits = Limits { context_tokens: 32_000, result_bytes: 16_384, bytes: 900_000 };
 
@@ -186,4 +186,24 @@ fn reading_says_what_cannot_be_read() {
     offset is 18446744073709551615; the result of c1 has 6 bytes
     "#);
     assert_eq!(read_result_offer().name, READ_RESULT);
+}
+
+#[test]
+fn the_newest_feedback_stays_whole() {
+    let told = format!("{{\"status\":\"error\",\"message\":\"{}\",\"guidance\":\"Call again.\"}}", "x".repeat(400));
+    let mut messages = vec![system(&"Be brief. ".repeat(400)), user(&"Weather in Paris? ".repeat(400))];
+    for n in 0..5 {
+        messages.push(calling("", &[(&format!("c{n}"), r#"{"city":"Paris"}"#), (&format!("r{n}"), "{}")]));
+        messages.push(feedback(&format!("c{n}"), &told));
+        messages.push(result(&format!("r{n}"), &told));
+    }
+    let limits = Limits { context_tokens: 1_000, result_bytes: 256, bytes: 10_000 };
+    let (seen, trimmed) = view(&store(messages), &BTreeSet::new(), limits);
+    assert!(trimmed.tokens <= 1_000, "{trimmed:?}");
+    let of = |id: &str| seen.iter().find(|message| message.call_id.as_deref() == Some(id)).unwrap().content.clone();
+    assert_eq!(of("c4"), told);
+    assert!(of("r4").len() <= 256 && of("r4").contains("left out"), "{}", of("r4"));
+    for message in seen.iter().filter(|message| message.role == Role::Tool && message.content.len() < told.len()) {
+        assert!(message.content.contains("bytes left out"), "a cut without its notice: {}", message.content);
+    }
 }

@@ -127,7 +127,7 @@ pub(crate) const FEEDBACK: &[(&str, &str)] = &[
     (r#"{"location":"Paris"} and then {"days":2}"#, "more text follows"),
     ("```json\n{\"location\":\"Paris\"}\n```\n```json\n{\"location\":\"Rome\"}\n```", "more text follows"),
     ("Either {\"location\":\"Rome\"} or\n```json\n{\"location\":\"Paris\"}\n```", "outside the code fence"),
-    ("I will look up the weather in Paris.", "may mean more than words"),
+    ("I will look up the weather in Paris.", "begins with '{'"),
     // Brackets and commas that are ambiguous.
     (r#"{"location":"Paris","place":{"lat":1},"place_name":"x"}}"#, "'}' closes nothing"),
     (r#"{"location":"Paris","tags":["a","b"}"#, "']' is needed"),

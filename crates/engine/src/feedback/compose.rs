@@ -1,31 +1,44 @@
 //! The texts for a model, composed.
 
+use redial_arguments::Help;
 use redial_proto::{ErrorClass, Failure, FieldError, Language, TaskCode, limits};
-use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    Nudge, Repeated, Words,
+    Nudge, Repeated, Words, advice,
+    content::{Content, MAX_FEEDBACK},
     fill::Values,
-    scrub::{Known, scrub},
+    scrub::{Known, reveals_secret, scrub},
 };
 
 /// Broken rules that are shown.
 const MAX_SHOWN_DETAILS: usize = 50;
 /// Bytes of one text in them.
 const MAX_TEXT: usize = 1000;
+/// Undeclared properties that are shown.
+const MAX_SHOWN_UNDECLARED: usize = 20;
 
-/// The content of a tool message.
-#[derive(Serialize)]
-struct Content<'a> {
-    status: &'static str,
-    class: ErrorClass,
-    message: &'a str,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    details: Vec<FieldError>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    corrections_left: Option<u32>,
-    guidance: String,
+/// A call that has no result, and what its model is told about it.
+#[derive(Clone, Copy, Debug)]
+pub struct CallFailure<'a> {
+    /// The tool's name.
+    pub tool: &'a str,
+    /// The arguments as the model wrote them: they are known to it and need not be hidden from it.
+    pub sent: &'a str,
+    /// Why it failed. Its `effect_possible` means here that the outcome is unknown: an unsafe tool may or may not have done
+    /// its work.
+    pub failure: &'a Failure,
+    /// What helps to correct refused arguments.
+    pub help: Option<&'a Help>,
+    /// How often the model may correct it; `None` where a correction would not help.
+    pub corrections_left: Option<u32>,
+}
+
+impl<'a> CallFailure<'a> {
+    /// A failure without anything that helps to correct it.
+    pub const fn new(tool: &'a str, failure: &'a Failure) -> Self {
+        Self { tool, sent: "", failure, help: None, corrections_left: None }
+    }
 }
 
 /// The failure of a call that is refused as a repetition.
@@ -47,44 +60,45 @@ pub fn repeated(words: Words<'_>, tool: &str, why: Repeated<'_>) -> Failure {
     Failure::new(ErrorClass::RepeatedCall, message).without_effect()
 }
 
-/// The content of the tool message of a call that has no result. `effect_possible` of its failure means here that the
-/// outcome is unknown: an unsafe tool may or may not have done its work. Where the text of the call is at hand,
-/// [`failed_call_of`] keeps more of what the model knows already.
+/// The content of the tool message of a call that has no result. Where the text of the call is at hand,
+/// [`call_failure`] keeps more of what the model knows already.
 pub fn failed_call(words: Words<'_>, tool: &str, failure: &Failure, corrections_left: Option<u32>) -> String {
-    failed_call_of(words, tool, "", failure, corrections_left)
+    call_failure(words, CallFailure { corrections_left, ..CallFailure::new(tool, failure) }, MAX_FEEDBACK)
 }
 
-/// The content of the tool message of a call that has no result.
+/// The content of the tool message of a call that has no result: complete JSON of at most `most` bytes, and of at most
+/// [`MAX_FEEDBACK`].
 ///
 /// What a tool wrote is scrubbed of secrets, addresses and traces; but what is in `sent`, the arguments as the
 /// model wrote them, is known to it and stays, so that it can see what was wrong with it.
-pub fn failed_call_of(
-    words: Words<'_>,
-    tool: &str,
-    sent: &str,
-    failure: &Failure,
-    corrections_left: Option<u32>,
-) -> String {
+pub fn call_failure(words: Words<'_>, failed: CallFailure<'_>, most: usize) -> String {
+    let CallFailure { tool, sent, failure, corrections_left, .. } = failed;
     let known = Known::new(sent, &failure.details);
+    let without_secrets =
+        failed.help.filter(|help| shows_secret(help, &known)).map(|help| Help { example: None, ..help.clone() });
+    let help = without_secrets.as_ref().or(failed.help);
+    let failed = CallFailure { help, ..failed };
     let message = error_text(words, tool, failure, &known);
     let class = failure.class.as_str();
     let values =
         Values { tool: Some(tool), class: Some(class), message: Some(&message), corrections_left, ..Values::default() };
-    let guidance = match corrections_left {
-        _ if failure.effect_possible => "unknown_outcome",
-        Some(0) => "no_corrections_left",
-        _ => class,
-    };
+    let guidance = advice::guidance(words, &failed, &values);
+    let details: Vec<FieldError> =
+        failure.details.iter().take(MAX_SHOWN_DETAILS).map(|detail| shown(detail, &known)).collect();
+    let undeclared = help.map_or(&[][..], |help| &help.undeclared);
     let content = Content {
         status: "error",
         class: failure.class,
-        message: &message,
-        details: failure.details.iter().take(MAX_SHOWN_DETAILS).map(|detail| shown(detail, &known)).collect(),
+        details_left_out: failure.details.len() - details.len(),
+        details,
+        undeclared: &undeclared[..undeclared.len().min(MAX_SHOWN_UNDECLARED)],
+        sent: help.and_then(|help| help.sent.as_deref()),
+        example: help.and_then(|help| help.example.as_ref()),
         corrections_left,
-        guidance: words.say(guidance, &values),
+        guidance,
+        message,
     };
-    // Maps have text keys only, so this cannot fail.
-    serde_json::to_string(&content).unwrap_or_default()
+    content.within(most.min(MAX_FEEDBACK))
 }
 
 /// The error in words, as a model gets it: what was said if the model can act on it, else our own words.
@@ -188,4 +202,17 @@ fn shown(detail: &FieldError, known: &Known<'_>) -> FieldError {
         allowed: text(&detail.allowed),
         hint: detail.hint.as_deref().map(text),
     }
+}
+
+/// A schema's own values may hold a secret; the model sees them with the tool, but nothing repeats them.
+fn shows_secret(help: &Help, known: &Known<'_>) -> bool {
+    fn holds(value: &Value, is_secret: &dyn Fn(&str) -> bool) -> bool {
+        match value {
+            Value::String(text) => is_secret(text),
+            Value::Array(items) => items.iter().any(|item| holds(item, is_secret)),
+            Value::Object(members) => members.values().any(|member| holds(member, is_secret)),
+            _ => false,
+        }
+    }
+    help.example.as_ref().is_some_and(|example| holds(example, &|text| reveals_secret(text, known)))
 }

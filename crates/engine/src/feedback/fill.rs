@@ -22,6 +22,9 @@ pub(super) struct Values<'a> {
     pub(super) problem: Option<&'a str>,
     pub(super) reason: Option<&'a str>,
     pub(super) code: Option<&'a str>,
+    pub(super) wrong: Option<&'a str>,
+    pub(super) limit: Option<&'a str>,
+    pub(super) over: Option<&'a str>,
 }
 
 impl Values<'_> {
@@ -36,6 +39,9 @@ impl Values<'_> {
             "problem" => self.problem,
             "reason" => self.reason,
             "code" => self.code,
+            "wrong" => self.wrong,
+            "limit" => self.limit,
+            "over" => self.over,
             "corrections_left" => return number(self.corrections_left),
             "times" => return number(self.times),
             _ => None,

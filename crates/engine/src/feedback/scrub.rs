@@ -14,7 +14,7 @@ mod trace;
 use redial_proto::limits;
 
 pub use self::known::Known;
-use self::rule::{Hit, Rule};
+use self::rule::{Hit, Kind, Rule};
 
 /// Longer texts are cut before they are searched for secrets; what is shown is shorter still.
 const MAX_BYTES: usize = 4 * limits::MAX_ERROR_MESSAGE;
@@ -27,6 +27,12 @@ pub fn scrub(text: &str, known: &Known<'_>) -> String {
         text = apply(rule, &text, known);
     }
     limits::shorten(text.trim(), limits::MAX_ERROR_MESSAGE)
+}
+
+/// True if a secret would be removed from this text.
+pub(super) fn reveals_secret(text: &str, known: &Known<'_>) -> bool {
+    let mark = Kind::Secret.mark();
+    scrub(text, known).matches(mark).count() > text.matches(mark).count()
 }
 
 /// The start of a text, not in the middle of a word: half a secret might not look like one.

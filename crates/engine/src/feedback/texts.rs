@@ -1,6 +1,7 @@
 //! Every text that Redial says to a model, by key and language. The keys are what users replace texts by, so they are
 //! stable; `docs/FEEDBACK.md` lists them.
 
+mod advice;
 mod guidance;
 mod messages;
 mod nudges;
@@ -11,12 +12,24 @@ use redial_proto::Language;
 pub use self::text::Text;
 
 /// Names in curly brackets that stand for something in a text, where it has it.
-pub const PLACEHOLDERS: [&str; 9] =
-    ["tool", "class", "message", "corrections_left", "times", "other", "problem", "reason", "code"];
+pub const PLACEHOLDERS: [&str; 12] = [
+    "tool",
+    "class",
+    "message",
+    "corrections_left",
+    "times",
+    "other",
+    "problem",
+    "reason",
+    "code",
+    "wrong",
+    "limit",
+    "over",
+];
 
 /// Every text.
 pub fn all() -> impl Iterator<Item = &'static Text> {
-    guidance::TEXTS.iter().chain(&messages::TEXTS).chain(&nudges::TEXTS)
+    guidance::TEXTS.iter().chain(&advice::TEXTS).chain(&messages::TEXTS).chain(&nudges::TEXTS)
 }
 
 /// The text of a key; empty if there is no such key.

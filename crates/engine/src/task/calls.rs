@@ -1,5 +1,6 @@
 //! Calls of a turn: which of them run, and what answers each.
 
+use redial_arguments::Help;
 use redial_proto::{CallId, ErrorClass, Failure, Message, Role, TaskCode, TaskDecision, limits};
 
 use super::{
@@ -9,7 +10,12 @@ use super::{
     step::{StepBuilder, WantedCall, failed},
     turn_call::{Arguments, Status, TurnCall},
 };
-use crate::{Route, feedback, route, view::READ_RESULT};
+use crate::{
+    Route,
+    feedback::{self, CallFailure},
+    route,
+    view::{self, READ_RESULT},
+};
 
 /// Bytes of a call's arguments that are remembered while it runs.
 const MAX_WRITTEN: usize = 4096;
@@ -17,8 +23,17 @@ const MAX_WRITTEN: usize = 4096;
 /// How a call is answered.
 struct Answer<'a> {
     result: Result<&'a str, &'a Failure>,
+    /// What helps to correct refused arguments.
+    help: Option<&'a Help>,
     /// A worker ran it.
     ran: bool,
+}
+
+/// Why a call does not run.
+#[derive(Clone, Copy)]
+struct Refusal<'a> {
+    failure: &'a Failure,
+    help: Option<&'a Help>,
 }
 
 impl StepBuilder<'_> {
@@ -39,20 +54,21 @@ impl StepBuilder<'_> {
         match proposed.verdict {
             Verdict::Answered { output, .. } => {
                 let n = calling.push(call);
-                self.record_answer(calling, n, &Answer { result: Ok(&output), ran: false });
+                self.record_answer(calling, n, &Answer { result: Ok(&output), help: None, ran: false });
             }
-            Verdict::Refused { failure, version, .. } => {
+            Verdict::Refused { failure, version, help, .. } => {
                 call.version = version;
                 let before = self.task.carried.memory.same_call(&call, self.context.now);
                 let before = before.map(|repeated| feedback::repeated(self.words(), &call.tool, repeated));
-                let arguments = Arguments { text: proposed.arguments, repairs: Vec::new() };
-                self.refuse(calling, call, arguments, &before.unwrap_or(failure));
+                let arguments = Arguments { text: proposed.arguments, ..Arguments::default() };
+                let refusal = Refusal { failure: &before.unwrap_or(failure), help: help.as_deref() };
+                self.refuse(calling, call, arguments, refusal);
             }
-            Verdict::Run { arguments, repairs, version, polling, sequential, .. } => {
+            Verdict::Run { arguments, repairs, undeclared, version, polling, sequential, .. } => {
                 call = TurnCall { version, polling, sequential, ..call };
-                let arguments = Arguments { text: arguments, repairs };
+                let arguments = Arguments { text: arguments, repairs, undeclared };
                 match self.objection(calling, &call) {
-                    Some(failure) => self.refuse(calling, call, arguments, &failure),
+                    Some(failure) => self.refuse(calling, call, arguments, Refusal { failure: &failure, help: None }),
                     None => self.run_or_queue(calling, call, arguments),
                 }
             }
@@ -73,10 +89,10 @@ impl StepBuilder<'_> {
         Some(feedback::repeated(self.words(), &call.tool, repeated))
     }
 
-    fn refuse(&mut self, calling: &mut Calling, call: TurnCall, arguments: Arguments, failure: &Failure) {
+    fn refuse(&mut self, calling: &mut Calling, call: TurnCall, arguments: Arguments, refusal: Refusal<'_>) {
         let n = calling.push(call);
-        self.write_call(calling, n, arguments, Some(failure.clone()));
-        self.record_answer(calling, n, &Answer { result: Err(failure), ran: false });
+        self.write_call(calling, n, arguments, Some(refusal.failure.clone()));
+        self.record_answer(calling, n, &Answer { result: Err(refusal.failure), help: refusal.help, ran: false });
     }
 
     fn run_or_queue(&mut self, calling: &mut Calling, call: TurnCall, arguments: Arguments) {
@@ -112,6 +128,7 @@ impl StepBuilder<'_> {
             tool: calling.calls[n].tool.clone(),
             arguments: arguments.text,
             repairs: arguments.repairs,
+            undeclared: arguments.undeclared,
             refusal,
         });
         id
@@ -123,7 +140,11 @@ impl StepBuilder<'_> {
         if calling.calls.get(n).is_none_or(|call| !matches!(call.status, Status::Running(_))) {
             return Phase::Calling(calling);
         }
-        self.record_answer(&mut calling, n, &Answer { result: end.as_ref().map(String::as_str), ran: true });
+        self.record_answer(
+            &mut calling,
+            n,
+            &Answer { result: end.as_ref().map(String::as_str), help: None, ran: true },
+        );
         self.run_next_in_line(&mut calling);
         self.go_on(calling)
     }
@@ -141,7 +162,7 @@ impl StepBuilder<'_> {
             };
             self.task.tool_calls = self.task.tool_calls.saturating_sub(1);
             self.write_call(calling, n, arguments, Some(failure.clone()));
-            self.record_answer(calling, n, &Answer { result: Err(&failure), ran: false });
+            self.record_answer(calling, n, &Answer { result: Err(&failure), help: None, ran: false });
         }
     }
 
@@ -151,7 +172,7 @@ impl StepBuilder<'_> {
             if matches!(calling.calls[n].status, Status::Queued(_)) {
                 self.task.tool_calls = self.task.tool_calls.saturating_sub(1);
                 let failure = self.stopped(calling.stop);
-                self.record_answer(calling, n, &Answer { result: Err(&failure), ran: false });
+                self.record_answer(calling, n, &Answer { result: Err(&failure), help: None, ran: false });
             }
         }
     }
@@ -165,7 +186,9 @@ impl StepBuilder<'_> {
         let content = match answer.result {
             Ok(output) => output.to_owned(),
             Err(failure) => {
-                feedback::failed_call_of(self.words(), &call.tool, &call.written, failure, corrections_left)
+                let (tool, sent) = (call.tool.as_str(), call.written.as_str());
+                let failed = CallFailure { tool, sent, failure, help: answer.help, corrections_left };
+                feedback::call_failure(self.words(), failed, view::whole_feedback(self.context.agent.result_bytes))
             }
         };
         self.out.decisions.push(TaskDecision::Answered {

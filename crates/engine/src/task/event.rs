@@ -1,5 +1,6 @@
 //! What can happen to a task.
 
+use redial_arguments::Help;
 use redial_proto::{Failure, Finish, Repair, Usage};
 
 /// Something that happens to a task.
@@ -81,6 +82,8 @@ pub enum Verdict {
         arguments: String,
         /// What was changed, without loss.
         repairs: Vec<Repair>,
+        /// JSON pointers to properties that the schema does not declare, at most 100: the tool may ignore them.
+        undeclared: Vec<String>,
         /// Fingerprint of the tool's spec.
         version: String,
         /// The tool may be called again and again.
@@ -96,6 +99,8 @@ pub enum Verdict {
         version: String,
         /// Why.
         failure: Failure,
+        /// What helps the model to correct its arguments.
+        help: Option<Box<Help>>,
     },
     /// Redial answers it itself, at once.
     Answered {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
-use redial_proto::{ErrorClass, Failure};
+use redial_proto::{ErrorClass, Failure, FieldError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -207,12 +207,12 @@ const fn is_passing(failure: &Failure) -> bool {
     !failure.effect_possible && matches!(failure.class, Lost | RateLimited | Timeout | Unavailable)
 }
 
-/// An error in words, with every broken rule.
-pub(super) fn in_words(mut message: String, failure: &Failure) -> String {
-    for detail in &failure.details {
-        message.push_str(&format!("; {detail}"));
-    }
-    redial_proto::limits::shorten(&message, 1000)
+/// An error in words, with every broken rule once: most messages name them already, in the model's language.
+pub(super) fn in_words(message: String, failure: &Failure) -> String {
+    let is_named = |detail: &FieldError| message.contains(&detail.path) && message.contains(&detail.allowed);
+    let others: Vec<String> =
+        failure.details.iter().filter(|detail| !is_named(detail)).map(|detail| format!("; {detail}")).collect();
+    redial_proto::limits::shorten(&(message + &others.concat()), 1000)
 }
 
 /// What makes two errors the same: not what was sent.

@@ -71,6 +71,8 @@ pub struct WantedCall {
     pub arguments: String,
     /// What was changed, without loss.
     pub repairs: Vec<Repair>,
+    /// JSON pointers to properties that the tool's schema does not declare, at most 100.
+    pub undeclared: Vec<String>,
     /// Why it does not run; it is on record only.
     pub refusal: Option<Failure>,
 }

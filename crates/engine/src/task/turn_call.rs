@@ -31,6 +31,9 @@ pub(super) struct Arguments {
     pub(super) text: String,
     /// What was changed in them, without loss.
     pub(super) repairs: Vec<Repair>,
+    /// JSON pointers to properties that the schema does not declare.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) undeclared: Vec<String>,
 }
 
 /// How far a call of a turn is.

@@ -8,7 +8,7 @@ use redial_records::{Cut, ReadConversation};
 use super::{
     cut::{self, Form, Text},
     groups::{Groups, Member, collect},
-    limits::{Limits, OLD_RESULT},
+    limits::{Limits, OLD_RESULT, whole_feedback},
     reach,
     size::Size,
 };
@@ -22,6 +22,8 @@ struct Entry {
     message: Message,
     /// The whole text, if the message holds less.
     whole: Option<Whole>,
+    /// Feedback at the end of the conversation: what the model has to act on now.
+    is_newest_feedback: bool,
     size: Size,
 }
 
@@ -45,12 +47,18 @@ impl Entry {
     fn new(member: Member<'_>) -> Self {
         let (read, message) = (member.read, member.message);
         let whole = read.cut.clone().map(|rest| Whole { head: message.content.clone(), rest: Some(rest) });
-        Self { seq: read.stored.seq, size: Size::of(&message), message, whole }
+        Self { seq: read.stored.seq, size: Size::of(&message), message, whole, is_newest_feedback: false }
     }
 
     /// What is said about the conversation before its first message.
     fn note(message: Message) -> Self {
-        Self { seq: 0, size: Size::of(&message), message, whole: None }
+        Self { seq: 0, size: Size::of(&message), message, whole: None, is_newest_feedback: false }
+    }
+
+    /// Feedback of at most so many bytes, which was read as a whole.
+    fn is_feedback(&self, most: usize) -> bool {
+        let is_failure = self.message.role == Role::Tool && self.message.class.is_some();
+        is_failure && self.whole.is_none() && self.message.content.len() <= most
     }
 
     /// Only the beginning of the text was read, because no more of it can be shown.
@@ -81,6 +89,7 @@ enum Part {
     Answers,
     Users,
     System,
+    NewestFeedback,
 }
 
 pub(super) struct Draft {
@@ -98,8 +107,11 @@ impl Draft {
     pub(super) fn new(read: &ReadConversation, pruned: &BTreeSet<String>, limits: Limits) -> Self {
         let Groups { system, groups } = collect(&read.messages, pruned);
         let system = system.map(Entry::new);
-        let groups: Vec<Vec<Entry>> =
+        let mut groups: Vec<Vec<Entry>> =
             groups.into_iter().map(|group| group.into_iter().map(Entry::new).collect()).collect();
+        for entry in groups.last_mut().into_iter().flatten() {
+            entry.is_newest_feedback = entry.is_feedback(whole_feedback(limits.result_bytes));
+        }
         let asked = groups.iter().flatten().rev().find(|entry| is_from_user(entry));
         let language = asked.map(|entry| Language::of(&entry.message.content)).unwrap_or_default();
         let mut draft = Self { system, groups, size: Size::default(), limits, language, left_out: 0 };
@@ -194,7 +206,7 @@ impl Draft {
 
     /// Shortens what is left until it fits, what can best be missed first.
     pub(super) fn shorten_rest(&mut self) {
-        for part in [Part::Results, Part::Thoughts, Part::Answers, Part::Users, Part::System] {
+        for part in [Part::Results, Part::Thoughts, Part::Answers, Part::Users, Part::System, Part::NewestFeedback] {
             let longest = self.entries().filter(|entry| part.holds(entry)).map(|entry| part.length(entry)).max();
             let mut most = longest.unwrap_or_default();
             while !self.fits() && most > LEAST {
@@ -246,7 +258,9 @@ impl Draft {
     }
 
     fn cut_results(&mut self, group: usize, form: Form) {
+        let whole = Form { most: form.most.max(whole_feedback(self.limits.result_bytes)), ..form };
         for entry in self.groups[group].iter_mut().filter(|entry| entry.message.role == Role::Tool) {
+            let form = if entry.is_newest_feedback { whole } else { form };
             self.size.subtract(entry.size);
             entry.cut(form);
             self.size.add(entry.size);
@@ -257,7 +271,8 @@ impl Draft {
 impl Part {
     fn holds(self, entry: &Entry) -> bool {
         match self {
-            Self::Results => entry.message.role == Role::Tool,
+            Self::Results => entry.message.role == Role::Tool && !entry.is_newest_feedback,
+            Self::NewestFeedback => entry.is_newest_feedback,
             Self::Thoughts => entry.message.thought.is_some(),
             Self::Answers => entry.message.role == Role::Assistant,
             Self::Users => entry.message.role == Role::User,
@@ -274,7 +289,7 @@ impl Part {
             Self::Answers => {
                 message.calls.iter().map(|call| call.arguments.len()).fold(message.content.len(), usize::max)
             }
-            Self::Results | Self::Users | Self::System => message.content.len(),
+            Self::Results | Self::Users | Self::System | Self::NewestFeedback => message.content.len(),
         }
     }
 
@@ -289,7 +304,7 @@ impl Part {
                 }
                 entry.cut(form);
             }
-            Self::Results | Self::Users | Self::System => entry.cut(form),
+            Self::Results | Self::Users | Self::System | Self::NewestFeedback => entry.cut(form),
         }
         entry.size = Size::of(&entry.message);
     }

@@ -86,7 +86,7 @@ fn page() -> String {
 
 #[test]
 fn the_examples_of_the_page_are_real() {
-    let mut real = BTreeSet::new();
+    let mut real: BTreeSet<(String, String)> = crate::refused::guidances();
     for (words, class) in [EN, ZH].into_iter().flat_map(|words| ErrorClass::ALL.map(|class| (words, class))) {
         for tool in ["book_flight", "get_weather", "pay"] {
             for unknown in [false, true] {

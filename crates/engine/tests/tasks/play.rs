@@ -30,6 +30,7 @@ pub(crate) fn run(change: impl Fn(&mut Settings)) -> Proposed {
         tool: "tool".into(),
         arguments: "{}".into(),
         repairs: Vec::new(),
+        undeclared: Vec::new(),
         version: settings.version,
         polling: settings.polling,
         sequential: settings.sequential,
@@ -46,7 +47,7 @@ pub(crate) fn runs(tool: &str, arguments: &str) -> Proposed {
 }
 
 pub(crate) fn refused(tool: &str, arguments: &str, failure: Failure) -> Proposed {
-    let verdict = Verdict::Refused { tool: Some(tool.to_owned()), version: "1".into(), failure };
+    let verdict = Verdict::Refused { tool: Some(tool.to_owned()), version: "1".into(), failure, help: None };
     Proposed { name: tool.to_owned(), arguments: arguments.to_owned(), verdict }
 }
 

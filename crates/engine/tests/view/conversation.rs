@@ -1,6 +1,6 @@
 //! Conversations to look at.
 
-use redial_proto::{Message, MessageCall, Role, StoredMessage, TaskId};
+use redial_proto::{ErrorClass, Message, MessageCall, Role, StoredMessage, TaskId};
 
 pub(crate) fn system(text: &str) -> Message {
     Message::text(Role::System, text)
@@ -27,6 +27,10 @@ pub(crate) fn calling(text: &str, calls: &[(&str, &str)]) -> Message {
 pub(crate) fn result(call_id: &str, text: &str) -> Message {
     let (call_id, tool) = (Some(call_id.to_owned()), Some("get_weather".to_owned()));
     Message { call_id, tool, ..Message::text(Role::Tool, text) }
+}
+
+pub(crate) fn feedback(call_id: &str, text: &str) -> Message {
+    Message { class: Some(ErrorClass::InvalidArguments), ..result(call_id, text) }
 }
 
 pub(crate) fn store(messages: Vec<Message>) -> Vec<StoredMessage> {

@@ -7,7 +7,7 @@ use redial_engine::view::{Limits, view};
 use redial_proto::{Message, Role, StoredMessage};
 use serde_json::{Map, Value};
 
-use crate::conversation::{assistant, calling, result, store, system, user};
+use crate::conversation::{assistant, calling, feedback, result, store, system, user};
 
 /// What can be stored: mostly as it should be, sometimes not.
 #[derive(Clone, Debug)]
@@ -66,7 +66,8 @@ fn conversation() -> impl Strategy<Value = (Vec<StoredMessage>, BTreeSet<String>
                 ids.iter().zip(&calls).map(|(id, (arguments, _))| (id.as_str(), arguments.as_str())).collect();
             messages.push(calling(&text, &asked));
             for (id, (_, answer)) in ids.iter().zip(&calls) {
-                messages.extend(answer.as_ref().map(|text| result(id, text)));
+                let answered = if n % 2 == 0 { result } else { feedback };
+                messages.extend(answer.as_ref().map(|text| answered(id, text)));
                 if prune >> (n % 64) & 1 == 1 && n.is_multiple_of(3) {
                     pruned.insert(id.clone());
                 }
@@ -159,7 +160,8 @@ proptest! {
         let whole = view(&stored, &pruned, ENDLESS).0;
         let (messages, trimmed) = view(&stored, &pruned, limits);
         for message in messages.iter().filter(|message| message.role == Role::Tool) {
-            prop_assert!(message.content.len() <= limits.result_bytes as usize);
+            let feedback = if message.class.is_some() { 2 } else { 1 };
+            prop_assert!(message.content.len() <= limits.result_bytes as usize * feedback);
         }
         // Every text can be cut to 200 bytes; the note about what is missing is a message, too.
         let stay = must_stay(&whole);

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use redial_engine::view::{Limits, reach, read, view, view_of};
 use redial_proto::{Message, Role, StoredMessage};
 
-use crate::conversation::{assistant, calling, result, store, system, user};
+use crate::conversation::{assistant, calling, feedback, result, store, system, user};
 
 /// What a task adds to its conversation.
 #[derive(Clone, Debug)]
@@ -49,7 +49,8 @@ fn conversation(turns: Vec<Turn>) -> Vec<StoredMessage> {
                 let arguments = serde_json::json!({"text": text(arguments)}).to_string();
                 let asked: Vec<(&str, &str)> = ids.iter().map(|id| (id.as_str(), arguments.as_str())).collect();
                 messages.push(calling(&text(beside), &asked));
-                messages.extend(ids.iter().zip(results).map(|(id, bytes)| result(id, &text(bytes))));
+                let answered = if n % 2 == 0 { result } else { feedback };
+                messages.extend(ids.iter().zip(results).map(|(id, bytes)| answered(id, &text(bytes))));
             }
         }
     }

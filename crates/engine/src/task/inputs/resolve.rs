@@ -5,8 +5,8 @@
 
 use std::{collections::HashMap, mem, sync::Arc};
 
-use redial_arguments::{Refusal, Repairs, Schema, tool_name_in};
-use redial_proto::{ErrorClass, Failure, Language, Repair, ReplyCall, ToolOffer, TurnReply, limits};
+use redial_arguments::{Help, Refusal, Repairs, Schema, tool_name_in};
+use redial_proto::{ErrorClass, Failure, Language, Repair, ReplyCall, ToolOffer, TurnReply};
 use serde::Deserialize;
 
 use super::conversation::Conversation;
@@ -88,13 +88,13 @@ impl<'a> Resolver<'a> {
         let offered = shown.offers.iter().map(|offer| offer.name.as_str());
         let (name, renamed) = match tool_name_in(&call.name, offered, shown.language) {
             Ok(found) => found,
-            Err(refusal) => return refused(None, failure(refusal)),
+            Err(refusal) => return refused(None, refusal.into()),
         };
         match shown.offers.iter().find(|offer| offer.name == name) {
             Some(offer) => {
-                self.run(call, renamed, offer, shown).unwrap_or_else(|failure| refused(Some(offer), failure))
+                self.run(call, renamed, offer, shown).unwrap_or_else(|refusal| refused(Some(offer), refusal))
             }
-            None => refused(None, self.internal("the offer is not on record")),
+            None => refused(None, self.internal("the offer is not on record").into()),
         }
     }
 
@@ -105,16 +105,11 @@ impl<'a> Resolver<'a> {
         renamed: Option<Repair>,
         offer: &ToolOffer,
         shown: Shown<'_>,
-    ) -> Result<Verdict, Failure> {
+    ) -> Result<Verdict, Refused> {
         let tool = offer.name.clone();
-        if call.arguments.len() > limits::MAX_ARGUMENTS {
-            let (size, most) = (call.arguments.len(), limits::MAX_ARGUMENTS);
-            let message = format!("the arguments take {size} bytes; allowed: {most}");
-            return Err(failed(ErrorClass::MalformedArguments, message));
-        }
         let schema = self.schema(offer).map_err(|error| self.internal(&error))?;
         let repairs = if offer.repairs { Repairs::On } else { Repairs::Off };
-        let resolved = schema.resolve_in(&call.arguments, repairs, shown.language).map_err(failure)?;
+        let resolved = schema.resolve_in(&call.arguments, repairs, shown.language)?;
         let arguments = resolved.arguments.into_owned();
         if tool == view::READ_RESULT {
             return Ok(Verdict::Answered { output: self.read_result(&arguments, shown)?, tool });
@@ -123,6 +118,7 @@ impl<'a> Resolver<'a> {
             tool,
             arguments,
             repairs: renamed.into_iter().chain(resolved.repairs).collect(),
+            undeclared: resolved.undeclared,
             version: offer.version.clone(),
             polling: offer.polling,
             sequential: offer.sequential,
@@ -169,17 +165,32 @@ impl<'a> Resolver<'a> {
     }
 }
 
-fn refused(offer: Option<&ToolOffer>, failure: Failure) -> Verdict {
+/// Why a call must not run.
+struct Refused {
+    failure: Failure,
+    help: Option<Box<Help>>,
+}
+
+impl From<Failure> for Refused {
+    fn from(failure: Failure) -> Self {
+        Self { failure, help: None }
+    }
+}
+
+impl From<Refusal> for Refused {
+    fn from(mut refusal: Refusal) -> Self {
+        let help = std::mem::take(&mut refusal.help);
+        Self { failure: refusal.into(), help: Some(help) }
+    }
+}
+
+fn refused(offer: Option<&ToolOffer>, Refused { failure, help }: Refused) -> Verdict {
     let (tool, version) = offer.map(|offer| (offer.name.clone(), offer.version.clone())).unzip();
-    Verdict::Refused { tool, version: version.unwrap_or_default(), failure }
+    Verdict::Refused { tool, version: version.unwrap_or_default(), failure, help }
 }
 
 fn is_version(tool: &RegisteredTool, offer: &ToolOffer) -> bool {
     !offer.version.is_empty() && tool.version == offer.version
-}
-
-fn failure(refusal: Refusal) -> Failure {
-    failed(refusal.class, refusal.message).with_details(refusal.details)
 }
 
 #[cfg(test)]
@@ -235,9 +246,10 @@ mod tests {
         let tool = weather();
         let offers = [offer(&tool)];
         let verdict = resolve("Get_Weather", r#"{"Location": "Paris", "days": "2",}"#, &offers, &Tools::new());
-        let Verdict::Run { tool: name, arguments, repairs, version, polling, sequential } = verdict else {
+        let Verdict::Run { tool: name, arguments, repairs, undeclared, version, polling, sequential } = verdict else {
             panic!("{verdict:?}")
         };
+        assert!(undeclared.is_empty(), "{undeclared:?}");
         assert_eq!((name.as_str(), arguments.as_str()), ("get_weather", r#"{"location": "Paris", "days": 2}"#));
         assert_eq!((version, polling, sequential), (tool.version, true, true));
         let kinds: Vec<RepairKind> = repairs.iter().map(|repair| repair.kind).collect();
@@ -260,8 +272,8 @@ mod tests {
         assert_eq!(failure.details.len(), 2, "every broken rule at once: {:?}", failure.details);
         let (_, failure) = refused("get_weather", r#"{"location":"Paris","days":2"#);
         assert_eq!(failure.class, ErrorClass::MalformedArguments);
-        let (_, failure) = refused("get_weather", &"[".repeat(limits::MAX_ARGUMENTS + 1));
-        assert!(failure.message.contains("allowed: 262144"), "{}", failure.message);
+        let (_, failure) = refused("get_weather", &"[".repeat(redial_proto::limits::MAX_ARGUMENTS + 1));
+        assert!(failure.message.contains("1 too many; at most 262144 are allowed"), "{}", failure.message);
     }
 
     #[test]
