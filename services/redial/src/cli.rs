@@ -222,7 +222,7 @@ pub(crate) struct ReplayArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct CheckArgs {
-    /// The arguments as the model wrote them; - reads one per line from standard input
+    /// The arguments as the model wrote them; - reads one per line from standard input, each as it is or as a JSON string
     pub(crate) arguments: String,
     /// Tool that the arguments are for
     #[arg(long, value_name = "NAME", required_unless_present = "schema")]

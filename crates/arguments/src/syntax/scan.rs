@@ -75,7 +75,7 @@ impl<'a> Scan<'a> {
             self.whitespace()?;
             let Some(c) = self.peek() else { return Err(self.cut_off()) };
             match (next, c) {
-                (_, '`') if self.rest().starts_with("```") => Err(SyntaxError { offset: self.at, ..self.cut_off() }),
+                (_, '`') if self.rest().starts_with("```") => Err(SyntaxError { offset: self.at, ..self.unclosed() }),
                 (Next::FirstOrEnd, c) if c == closer => self.close(),
                 (Next::Member, c) if c == closer => {
                     self.drop_comma()?;

@@ -140,7 +140,15 @@ impl Scan<'_> {
             format!("the string that begins at {begin} has no closing quote"),
             format!("从{begin}开始的文本没有右引号"),
         );
-        SyntaxError { what, ..self.cut_off() }
+        if !self.text.trim_end().ends_with('}') {
+            return SyntaxError { what, ..self.cut_off() };
+        }
+        // It looks as if the quote were missing, and not the rest of the text.
+        let error = self.error(
+            "the string that begins here has no closing quote, or the text is cut off",
+            "从这里开始的文本没有右引号，或者内容被截断了",
+        );
+        SyntaxError { offset: start, ..error }
     }
 
     fn mixed_quotes(&self, quote: char) -> SyntaxError {

@@ -113,7 +113,11 @@ pub(crate) const FEEDBACK: &[(&str, &str)] = &[
     (r#"{\"location\": "Paris"}"#, "this quote is escaped"),
     ("{\n\\\"location\\\": \\\"a\\\\nb\\\"}", "this quote is escaped"),
     (r#"{"location":"Paris","hourly":tRUE}"#, "is not quoted"),
-    ("```json\n{\"location\":\"Paris\"\n```", "cut off at line 3"),
+    (
+        "```json\n{\"location\":\"Paris\"\n```",
+        "line 3 column 1, in /location: the object that begins at line 2 column 1",
+    ),
+    (r#"{"location":"Paris","note":"x}"#, "the string that begins here has no closing quote"),
     (r#""{\"location\":\"Par""#, "sent as a JSON string, are cut off"),
     ("{'location':'Paris", "cut off"),
     // Not one object.

@@ -75,7 +75,7 @@ fn of_limit(limit: OverLimit, language: Language) -> (String, String) {
 fn wrong(details: &[FieldError], language: Language) -> String {
     let (whole, comma, and) = match language {
         Language::En => ("the arguments as a whole", ", ", " and "),
-        Language::Zh => ("整个参数", "、", "和"),
+        Language::Zh => ("整个参数", "、", " 和 "),
     };
     let mut paths: Vec<&str> = Vec::new();
     for detail in details {

@@ -7,7 +7,7 @@ use std::{
     process::ExitCode,
 };
 
-use redial_arguments::{Refusal, Repairs, Resolved, Schema, tool_name};
+use redial_arguments::{Help, Refusal, Repairs, Resolved, Schema, tool_name};
 use redial_proto::{ApiError, Code, FieldError, Repair, limits::MAX_ARGUMENTS};
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
@@ -24,8 +24,9 @@ pub(crate) fn run(settings: &Settings, args: &CheckArgs) -> anyhow::Result<ExitC
     };
     let repairs = if args.no_repairs || !allows_repairs { Repairs::Off } else { Repairs::On };
     let mut feedback = false;
+    let from_input = args.arguments == "-";
     let mut one = |line: u64, raw: &str| -> anyhow::Result<()> {
-        let done = schema.resolve(raw, repairs);
+        let done = if from_input { schema.resolve_json(raw, repairs) } else { schema.resolve(raw, repairs) };
         feedback |= done.is_err();
         if settings.json() {
             return output::json(&Verdict::new(line, &done)?);
@@ -33,7 +34,7 @@ pub(crate) fn run(settings: &Settings, args: &CheckArgs) -> anyhow::Result<ExitC
         output::line(text(line, &done));
         Ok(())
     };
-    if args.arguments == "-" {
+    if from_input {
         each_line(std::io::stdin().lock(), one)?;
     } else {
         one(1, &args.arguments)?;
@@ -97,8 +98,20 @@ fn each_line(mut input: impl BufRead, mut one: impl FnMut(u64, &str) -> anyhow::
 #[derive(Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 enum Verdict<'a> {
-    Run { line: u64, arguments: Box<RawValue>, repairs: &'a [Repair], undeclared: &'a [String] },
-    Feedback { line: u64, class: &'static str, message: &'a str, details: &'a [FieldError] },
+    Run {
+        line: u64,
+        arguments: Box<RawValue>,
+        repairs: &'a [Repair],
+        undeclared: &'a [String],
+    },
+    Feedback {
+        line: u64,
+        class: &'static str,
+        message: &'a str,
+        details: &'a [FieldError],
+        #[serde(flatten)]
+        help: &'a Help,
+    },
 }
 
 impl<'a> Verdict<'a> {
@@ -115,6 +128,7 @@ impl<'a> Verdict<'a> {
                 class: refusal.class.as_str(),
                 message: &refusal.message,
                 details: &refusal.details,
+                help: &refusal.help,
             },
         })
     }
@@ -130,18 +144,29 @@ fn text(line: u64, done: &Result<Resolved<'_>, Refusal>) -> String {
     match done {
         Ok(done) => {
             lines.push(format!("{line}: run {}", done.arguments.replace(['\n', '\r'], " ").trim()));
-            lines.extend(done.repairs.iter().map(|repair| format!("   repaired: {repair}")));
-            lines.extend(done.undeclared.iter().map(|path| format!("   not declared by the schema: {path}")));
-        }
-        Err(refusal) if refusal.details.is_empty() => {
-            lines.push(format!("{line}: feedback [{}]: {}", refusal.class, refusal.message));
+            lines.extend(changes(&done.repairs, &done.undeclared));
         }
         Err(refusal) => {
-            lines.push(format!("{line}: feedback [{}]", refusal.class));
-            lines.extend(refusal.details.iter().map(|error| format!("   {error}")));
+            if refusal.details.is_empty() {
+                lines.push(format!("{line}: feedback [{}]: {}", refusal.class, refusal.message));
+            } else {
+                lines.push(format!("{line}: feedback [{}]", refusal.class));
+                lines.extend(refusal.details.iter().map(|error| format!("   {error}")));
+            }
+            let help = &refusal.help;
+            lines.extend(help.sent.iter().map(|sent| format!("   sent: {}", sent.replace(['\n', '\r'], " "))));
+            lines.extend(changes(&help.repairs, &help.undeclared));
+            lines.extend(help.example.iter().map(|example| format!("   a valid call: {example}")));
         }
     }
     output::plain(&lines.join("\n"))
+}
+
+/// What was repaired, and what the schema does not declare.
+fn changes(repairs: &[Repair], undeclared: &[String]) -> Vec<String> {
+    let repairs = repairs.iter().map(|repair| format!("   repaired: {repair}"));
+    let undeclared = undeclared.iter().map(|path| format!("   not declared by the schema: {path}"));
+    repairs.chain(undeclared).collect()
 }
 
 #[cfg(test)]
@@ -164,6 +189,7 @@ mod tests {
         "{'Location': 'Paris', 'days': '2', 'units': 'C'}\r\n",
         "{\"location\": \"Paris\"\n",
         "{\"days\": 9}\n",
+        "{'location': 'Paris', 'days': 9, 'units': 'C'}\n",
         "\"```json\\n{\\\"location\\\":\\n\\\"Paris\\\"}\\n```\"",
     );
 
@@ -171,7 +197,7 @@ mod tests {
     fn the_result_of_each_line() {
         let (mut texts, mut json) = (Vec::new(), Vec::new());
         let check = |line, raw: &str| {
-            let done = schema().resolve(raw, Repairs::On);
+            let done = schema().resolve_json(raw, Repairs::On);
             texts.push(text(line, &done));
             json.push(serde_json::to_string(&Verdict::new(line, &done)?)?);
             Ok(())
