@@ -24,7 +24,11 @@ async fn arguments_are_checked_offline() {
     assert!(feedback.code == 1 && feedback.out.starts_with("1: feedback [malformed_arguments]"), "{}", feedback.out);
     let feedback = check(r#"{"days": "two"}"#, &[]).await;
     assert_eq!((feedback.code, feedback.err.as_str()), (1, ""));
-    assert_eq!(feedback.out, "1: feedback [invalid_arguments]\n   /days: \"two\" was sent; allowed: integer\n");
+    let told = "1: feedback [invalid_arguments]\n   /days: \"two\" was sent; allowed: integer\n   a valid call: {\"days\":1}\n";
+    assert_eq!(feedback.out, told);
+    let feedback = check(r#"{"days": 2"#, &["--json"]).await;
+    let line: Value = serde_json::from_str(&feedback.out).unwrap();
+    assert_eq!((line["sent"].as_str(), line["advice"].as_str()), (Some(r#"{"days": 2<<<HERE>>>"#), Some("cut_off")));
 
     let nothing = check("-", &[]).await;
     assert_eq!((nothing.code, nothing.out.as_str()), (0, ""));

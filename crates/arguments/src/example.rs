@@ -9,7 +9,7 @@ mod pattern;
 mod size;
 mod text;
 
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 
 use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
 use serde_json::{Map, Value};
@@ -143,7 +143,7 @@ impl<'s> Corrections<'s> {
 }
 
 fn remove(value: &mut Value, path: &str) {
-    let Some(last) = pointer::steps(path).last().map(|last| last.into_owned()) else { return };
+    let Some(last) = pointer::steps(path).last().map(Cow::into_owned) else { return };
     if let Some(Value::Object(object)) = value.pointer_mut(pointer::parent(path)) {
         object.shift_remove(&last);
     }

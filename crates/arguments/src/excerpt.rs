@@ -47,7 +47,7 @@ pub(crate) fn excerpt(text: &str, at: Option<usize>, language: Language) -> Stri
 /// What is quoted, in order and without overlaps. The last part ends with the text.
 fn parts(text: &str, at: Option<usize>) -> Vec<Range<usize>> {
     if text.chars().nth(WHOLE).is_none() {
-        return vec![0..text.len()];
+        return std::iter::once(0..text.len()).collect();
     }
     let around = at.map(|at| back(text, at, BEFORE)..forth(text, at, AFTER));
     let (start, end) = if around.is_some() { (START, END) } else { (START + BEFORE, END + AFTER) };

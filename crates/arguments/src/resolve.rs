@@ -51,13 +51,13 @@ pub struct Resolved<'a> {
 struct Refused {
     refusal: Refusal,
     /// What was sent, repaired as far as possible; `None` if nothing of it could be read.
-    value: Option<Value>,
+    value: Option<Box<Value>>,
 }
 
 impl Refused {
     /// A refusal of arguments that could be read.
     fn of(refusal: Refusal, value: Value) -> Self {
-        Self { refusal, value: Some(value) }
+        Self { refusal, value: Some(Box::new(value)) }
     }
 }
 
@@ -103,11 +103,12 @@ impl Schema {
             Err(_) => self.repaired_text(raw, language)?,
         };
         let was_object = matches!(draft.json, Cow::Borrowed(_));
-        self.repair_values(draft).map_err(|refused| match was_object {
-            true => refused,
-            // A conversation holds only JSON objects, so the model cannot see this text otherwise.
-            false => Refused { refusal: refused.refusal.quoting(raw, None, language), ..refused },
-        })
+        let done = self.repair_values(draft);
+        if was_object {
+            return done;
+        }
+        // A conversation holds only JSON objects, so the model cannot see this text otherwise.
+        done.map_err(|refused| Refused { refusal: refused.refusal.quoting(raw, None, language), ..refused })
     }
 
     /// A draft from text that is not a JSON object without repairs.
@@ -118,7 +119,7 @@ impl Schema {
                 Ok(Draft { json: Cow::Owned(json), value, repairs, language })
             }
             Err(Unreadable { refusal, members }) => {
-                let value = Value::Object(members);
+                let value = Value::Object(*members);
                 let draft = Draft { json: Cow::Owned(value.to_string()), value, repairs: Vec::new(), language };
                 Err(Refused::of(refusal, self.repaired_value(draft)))
             }
@@ -180,7 +181,7 @@ impl Schema {
     /// The refusal with an example. Without a single value that was right, the form is what has to be shown.
     fn with_help(&self, refused: Refused) -> Refusal {
         let Refused { mut refusal, value } = refused;
-        let example = Example::of(self, value.as_ref());
+        let example = Example::of(self, value.as_deref());
         if refusal.help.advice == Advice::Values && example.as_ref().is_some_and(|example| example.kept == 0) {
             refusal.help.advice = Advice::Form;
         }
@@ -237,7 +238,7 @@ fn with_undeclared(mut refusal: Refusal, mut undeclared: Vec<String>) -> Refusal
 /// refused with the more exact reason: where it is cut off or ambiguous.
 fn without_repairs(raw: &str, strict: Refusal, language: Language) -> Refused {
     match syntax::repair(raw, language) {
-        Err(Unreadable { refusal, members }) => Refused::of(refusal, Value::Object(members)),
+        Err(Unreadable { refusal, members }) => Refused::of(refusal, Value::Object(*members)),
         Ok((json, _)) => {
             let message = pick(
                 language,
@@ -245,7 +246,7 @@ fn without_repairs(raw: &str, strict: Refusal, language: Language) -> Refused {
                 format!("{strict}；这个工具只接受有效的 JSON"),
             );
             let refusal = Refusal { message: limits::shorten(&message, limits::MAX_ERROR_MESSAGE), ..strict };
-            Refused { refusal, value: serde_json::from_str(&json).ok() }
+            Refused { refusal, value: serde_json::from_str(&json).ok().map(Box::new) }
         }
     }
 }

@@ -32,12 +32,12 @@ const MAX_LAYERS: usize = 3;
 pub(crate) struct Unreadable {
     pub(crate) refusal: Refusal,
     /// The members of the object that could be read for sure.
-    pub(crate) members: Map<String, Value>,
+    pub(crate) members: Box<Map<String, Value>>,
 }
 
 impl From<Refusal> for Unreadable {
     fn from(refusal: Refusal) -> Self {
-        Self { refusal, members: Map::new() }
+        Self { refusal, members: Box::default() }
     }
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn repair(raw: &str, language: Language) -> Result<(String, Vec<Repai
         // A sentence in a string that holds an object is not arguments.
         scan.takes_words = layer == 0;
         if let Err(error) = scan.document() {
-            let members = scan.sure_members();
+            let members = Box::new(scan.sure_members());
             return Err(Unreadable { refusal: refusal(&error, &text, layer, language), members });
         }
         let (json, mut made) = scan.done();

@@ -6,7 +6,7 @@
 mod play;
 
 use chrono::TimeDelta;
-use play::{Play, agent, failure, refused, runs};
+use play::{Play, agent, failure, refused, refused_by, runs};
 use redial_engine::task::{Event, Reply};
 use redial_proto::{AgentSpec, Budgets, ErrorClass, Policy, TaskCode, TaskState};
 
@@ -29,6 +29,29 @@ fn a_wrong_call_is_corrected_and_answered() {
          succeeded answered"
     );
     assert_eq!((play.task.turns(), play.task.tool_calls(), play.task.corrections()), (3, 1, 1));
+}
+
+#[test]
+fn refused_arguments_are_shown_with_help_also_the_second_time() {
+    let schema = serde_json::json!({
+        "properties": {"to": {"type": "string"}, "day": {"type": "string", "format": "date"}}, "required": ["to", "day"]
+    });
+    let mut play = Play::new(agent());
+    play.start("book a flight");
+    let content = |play: &Play, seq| serde_json::from_str::<serde_json::Value>(&play.messages[&seq].content).unwrap();
+    for (seq, class) in [(3, "malformed_arguments"), (5, "repeated_call")] {
+        play.replies(vec![refused_by(&schema, "book", r#"{"to": "Rome", "day": tomorrow}"#)]);
+        let told = content(&play, seq);
+        assert_eq!(told["class"], class);
+        assert_eq!(told["sent"], r#"{"to": "Rome", "day": <<<HERE>>>tomorrow}"#);
+        assert_eq!(told["example"], serde_json::json!({"to": "Rome", "day": "2026-05-01"}));
+    }
+    for seq in [7, 9] {
+        play.replies(vec![refused_by(&schema, "book", r#"{"to": "Rome", "day": "tomorrow"}"#)]);
+        let message = content(&play, seq)["message"].as_str().unwrap().to_owned();
+        assert_eq!(message.matches("/day").count(), 1, "a broken rule is named once: {message}");
+        assert_eq!(message.contains("failed before"), seq == 9, "{message}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A short string that matches a regular expression.
 
-use regex_syntax::hir::{Class, Hir, HirKind};
+use regex_syntax::hir::{Class, ClassUnicodeRange, Hir, HirKind};
 
 /// Longest string that is made, in bytes.
 const MAX_LENGTH: usize = 200;
@@ -74,6 +74,6 @@ impl Builder {
 fn character(class: &Class) -> Option<char> {
     let Class::Unicode(class) = class else { return None };
     let has = |c: char| class.iter().any(|range| (range.start()..=range.end()).contains(&c));
-    let first = || class.iter().map(|range| range.start()).find(|c| !c.is_control());
+    let first = || class.iter().map(ClassUnicodeRange::start).find(|c| !c.is_control());
     READABLE.into_iter().find(|c| has(*c)).or_else(first)
 }

@@ -10,6 +10,9 @@ use super::{error::SyntaxError, scan::Scan};
 
 /// Tags around thoughts: an object in them is not a call.
 const THOUGHTS: [&str; 5] = ["think", "thinking", "thought", "thoughts", "reasoning"];
+/// Brackets of any kind, and quotes.
+const BRACKETS: &str = "{}[]()<>（）【】［］｛｝〈〉《》〔〕";
+const QUOTES: &str = "\"`“”„‘’«»「」『』";
 /// Longest name of a tag or of a call, in characters.
 const MAX_NAME: usize = 64;
 
@@ -99,11 +102,7 @@ fn are_words(text: &str) -> bool {
     while let Some(c) = characters.next() {
         let fits = match c {
             '\'' | '’' => before.is_alphabetic() && characters.peek().is_some_and(|next| next.is_alphabetic()),
-            '{' | '}' | '[' | ']' | '(' | ')' | '<' | '>' | '（' | '）' | '【' | '】' | '［' | '］' | '｛' | '｝'
-            | '〈' | '〉' | '《' | '》' | '〔' | '〕' => false,
-            '"' | '`' | '“' | '”' | '„' | '‘' | '«' | '»' | '「' | '」' | '『' | '』' => false,
-            ':' | '：' | '=' | '\\' => false,
-            _ => true,
+            c => !BRACKETS.contains(c) && !QUOTES.contains(c) && !matches!(c, ':' | '：' | '=' | '\\'),
         };
         if !fits {
             return false;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use redial_arguments::{Repairs, Schema};
 use redial_engine::{
     Time,
     task::{Event, Proposed, Reply, Step, StepContext, Task, Verdict, step},
@@ -49,6 +50,17 @@ pub(crate) fn runs(tool: &str, arguments: &str) -> Proposed {
 pub(crate) fn refused(tool: &str, arguments: &str, failure: Failure) -> Proposed {
     let verdict = Verdict::Refused { tool: Some(tool.to_owned()), version: "1".into(), failure, help: None };
     Proposed { name: tool.to_owned(), arguments: arguments.to_owned(), verdict }
+}
+
+/// A call of a tool with this schema, refused by it in English.
+pub(crate) fn refused_by(schema: &serde_json::Value, tool: &str, arguments: &str) -> Proposed {
+    let refusal = Schema::compile(schema).unwrap().resolve(arguments, Repairs::On).unwrap_err();
+    let help = Some(refusal.help.clone());
+    let mut call = refused(tool, arguments, refusal.into());
+    if let Verdict::Refused { help: shown, .. } = &mut call.verdict {
+        *shown = help;
+    }
+    call
 }
 
 pub(crate) struct Play {

@@ -66,7 +66,7 @@ fn conversation() -> impl Strategy<Value = (Vec<StoredMessage>, BTreeSet<String>
                 ids.iter().zip(&calls).map(|(id, (arguments, _))| (id.as_str(), arguments.as_str())).collect();
             messages.push(calling(&text, &asked));
             for (id, (_, answer)) in ids.iter().zip(&calls) {
-                let answered = if n % 2 == 0 { result } else { feedback };
+                let answered = if n.is_multiple_of(2) { result } else { feedback };
                 messages.extend(answer.as_ref().map(|text| answered(id, text)));
                 if prune >> (n % 64) & 1 == 1 && n.is_multiple_of(3) {
                     pruned.insert(id.clone());

@@ -49,7 +49,7 @@ fn conversation(turns: Vec<Turn>) -> Vec<StoredMessage> {
                 let arguments = serde_json::json!({"text": text(arguments)}).to_string();
                 let asked: Vec<(&str, &str)> = ids.iter().map(|id| (id.as_str(), arguments.as_str())).collect();
                 messages.push(calling(&text(beside), &asked));
-                let answered = if n % 2 == 0 { result } else { feedback };
+                let answered = if n.is_multiple_of(2) { result } else { feedback };
                 messages.extend(ids.iter().zip(results).map(|(id, bytes)| answered(id, &text(bytes))));
             }
         }

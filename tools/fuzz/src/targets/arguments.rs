@@ -1,6 +1,6 @@
 //! What a model wrote as the arguments and the name of a tool.
 
-use redial_arguments::{Repairs, Schema, tool_name_in};
+use redial_arguments::{Help, Repairs, Schema, tool_name_in};
 use redial_proto::Language;
 use serde_json::{Value, json};
 
@@ -26,7 +26,16 @@ fn arguments() -> Decoder {
         if let Ok(unchanged) = schema.resolve_in(&raw, Repairs::Off, language) {
             assert_eq!(unchanged.arguments, raw, "changed although repairs are off");
         }
-        let Ok(resolved) = schema.resolve_in(&raw, Repairs::On, language) else { return false };
+        let resolved = match schema.resolve_in(&raw, Repairs::On, language) {
+            Ok(resolved) => resolved,
+            Err(refusal) => {
+                let Help { sent, example, .. } = *refusal.help;
+                assert!(sent.is_none_or(|sent| sent.chars().count() < 600), "a long quotation");
+                let example = example.map(|example| example.to_string());
+                assert!(example.is_none_or(|example| schema.check(&example).is_ok()), "an example that is not valid");
+                return false;
+            }
+        };
         let checked = schema.check(&resolved.arguments);
         assert!(checked.is_ok(), "repaired into what breaks the schema: {}", resolved.arguments);
         assert_eq!(resolved.arguments == raw, resolved.repairs.is_empty(), "a repair that is not recorded");
