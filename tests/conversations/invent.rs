@@ -142,7 +142,7 @@ fn proposed(rng: &mut StdRng) -> Proposed {
         0 | 1 => {
             let name = ["nope", "get weather!", "", "订酒店"][rng.random_range(0..4)];
             let failure = failed(ErrorClass::UnknownTool, "no such tool");
-            (name.to_owned(), Verdict::Refused { tool: None, version: String::new(), failure })
+            (name.to_owned(), Verdict::Refused { tool: None, version: String::new(), failure, help: None })
         }
         2 => (tool.clone(), Verdict::Answered { tool, output: r#"{"content":"more"}"#.to_owned() }),
         3..=5 => {
@@ -154,15 +154,18 @@ fn proposed(rng: &mut StdRng) -> Proposed {
                 hint: None,
             }];
             let failure = failed(ErrorClass::InvalidArguments, "/a is wrong").with_details(details);
-            (tool.clone(), Verdict::Refused { tool: Some(tool), version, failure })
+            (tool.clone(), Verdict::Refused { tool: Some(tool), version, failure, help: None })
         }
         _ if !is_object => {
             let failure = failed(ErrorClass::MalformedArguments, "no JSON object");
-            (tool.clone(), Verdict::Refused { tool: Some(tool), version, failure })
+            (tool.clone(), Verdict::Refused { tool: Some(tool), version, failure, help: None })
         }
         _ => {
             let (arguments, repairs) = (written.to_owned(), Vec::new());
-            (tool.to_uppercase(), Verdict::Run { tool, arguments, repairs, version, polling, sequential })
+            (
+                tool.to_uppercase(),
+                Verdict::Run { tool, arguments, repairs, undeclared: Vec::new(), version, polling, sequential },
+            )
         }
     };
     Proposed { name, arguments: written.to_owned(), verdict }
