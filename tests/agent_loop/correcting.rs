@@ -52,6 +52,8 @@ async fn invalid_arguments_unknown_tools_and_malformed_text_are_refused() {
     assert!(second["message"].as_str().unwrap().contains("did you mean \"book\"?"), "{second}");
     let third = feedback(&fixture.seen(3));
     assert_eq!(third["class"], "malformed_arguments");
+    assert_eq!(third["sent"], r#"{"departure_city":"Rome","seats":1<<<HERE>>>"#);
+    assert_eq!(third["example"]["departure_city"], "Rome", "{third}");
     // Text that is not JSON is never sent back to a provider.
     for message in fixture.seen(3).iter().filter(|message| message["role"] == "assistant") {
         let arguments = message["tool_calls"][0]["function"]["arguments"].as_str().unwrap();

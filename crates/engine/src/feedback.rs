@@ -7,6 +7,7 @@
 mod advice;
 mod compose;
 mod content;
+mod failure;
 mod fill;
 pub mod scrub;
 pub mod texts;
@@ -15,8 +16,9 @@ use std::collections::BTreeMap;
 
 use redial_proto::{Language, TaskCode};
 
-pub use self::compose::{CallFailure, call_failure, failed_call, message, nudge, repeated};
+pub use self::compose::{call_failure, failed_call, message, nudge, repeated};
 pub use self::content::MAX_FEEDBACK;
+pub use self::failure::CallFailure;
 pub use self::fill::check_templates;
 
 /// The language, and the user's own words instead of ours.

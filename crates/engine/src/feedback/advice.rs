@@ -3,7 +3,7 @@
 use redial_arguments::{Advice, Limited, OverLimit};
 use redial_proto::{ErrorClass, FieldError, Language};
 
-use super::{Words, compose::CallFailure, fill::Values};
+use super::{Words, failure::CallFailure, fill::Values};
 
 /// Paths of wrong values that are named.
 const MAX_NAMED: usize = 5;
