@@ -47,7 +47,7 @@ pub(crate) const RUN: &[(&str, &str)] = &[
     ("<tool_call>\n{\"location\":\"Paris\"}\n</tool_call><|im_end|>\n", r#"{"location":"Paris"}"#),
     (r#"{"location":"Paris"};"#, r#"{"location":"Paris"}"#),
     (r#"callback({"location":"Paris"});"#, r#"{"location":"Paris"}"#),
-    (r#"functions.get_weather({'location':'Paris'})"#, r#"{"location":"Paris"}"#),
+    ("functions.get_weather({'location':'Paris'})", r#"{"location":"Paris"}"#),
     ("参数如下：{\"location\":\"巴黎\"}。", r#"{"location":"巴黎"}"#),
     ("````json\n{\"location\":\"Paris\",\"note\":\"```\"}\n````", r#"{"location":"Paris","note":"```"}"#),
     (
