@@ -46,4 +46,4 @@ pub use task::{
     TaskResult, TaskState, TaskStep, TaskSubmission, TaskView,
 };
 pub use tool::{RetryOverride, RetryPolicy, ToolEffect, ToolSpec};
-pub use turn::{Delta, Finish, Language, ReplyCall, ToolOffer, Trimmed, TurnReply, TurnRequest, Usage};
+pub use turn::{Delta, Finish, Language, ReplyCall, ToolOffer, Trimmed, TurnReply, TurnRequest, TurnUsage, Usage};

@@ -15,7 +15,7 @@ pub enum Api {
     Anthropic,
 }
 
-/// A streamed response; its events are assembled into the body of a response that is not streamed.
+/// A streamed response that is being put together.
 pub(crate) enum Stream {
     OpenAi(openai::Stream),
     Anthropic(anthropic::Stream),
@@ -104,11 +104,11 @@ impl Stream {
         }
     }
 
-    /// The assembled body.
-    pub(crate) fn body(self) -> Value {
+    /// The reply to a request whose response is complete.
+    pub(crate) fn reply(self, request: &TurnRequest) -> TurnReply {
         match self {
-            Self::OpenAi(stream) => stream.body(),
-            Self::Anthropic(stream) => stream.body(),
+            Self::OpenAi(stream) => stream.reply(request),
+            Self::Anthropic(stream) => stream.reply(request),
         }
     }
 }

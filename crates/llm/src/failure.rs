@@ -15,6 +15,8 @@ use redial_redaction::io_kind;
 use reqwest::{StatusCode, header::HeaderMap};
 use serde_json::Value;
 
+use crate::json::{self, halves};
+
 /// Bytes of a provider's message that are quoted.
 const SHOWN: usize = 1000;
 
@@ -102,7 +104,7 @@ fn status_of(error: &Value) -> Option<u16> {
 
 /// The provider's message. Of a 5xx response only the text of a structured error, because its pages contain host names.
 fn provider_message(status: StatusCode, body: &[u8]) -> Option<String> {
-    if let Ok(body) = serde_json::from_slice::<Value>(body) {
+    if let Ok(body) = json::read(body) {
         let error = body.get("error").unwrap_or(&body);
         return message_in(error).or_else(|| message_in(&body));
     }
@@ -118,7 +120,7 @@ fn message_in(error: &Value) -> Option<String> {
         list @ Value::Array(_) => list.to_string(),
         _ => return None,
     };
-    let message = message.trim().replace('\0', "\u{fffd}");
+    let message = halves::join(message).trim().replace('\0', "\u{fffd}");
     (!message.is_empty()).then(|| limits::shorten(&message, SHOWN))
 }
 

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use redial_proto::{Delta, Failure, ToolSpec, TurnReply, TurnRequest, Usage};
+use redial_proto::{Delta, Failure, ToolSpec, TurnReply, TurnRequest, TurnUsage};
 
 use crate::{
     api::Api,
@@ -105,11 +105,16 @@ impl ChatModel {
 
 impl Prices {
     /// The cost in millionths of a dollar. Dollars per million tokens equal millionths of a dollar per token.
-    fn cost_micros(self, usage: Usage) -> u64 {
+    /// Unknown if a number of tokens that has a price is unknown.
+    fn cost_micros(self, usage: TurnUsage) -> Option<u64> {
         #[expect(clippy::cast_precision_loss, reason = "numbers of tokens are far below 2^52")]
-        let cost = usage.input_tokens as f64 * self.input + usage.output_tokens as f64 * self.output;
+        let part = |tokens: Option<u64>, price: f64| match tokens {
+            Some(tokens) => Some(tokens as f64 * price),
+            None => (price == 0.0).then_some(0.0),
+        };
+        let cost = part(usage.input_tokens, self.input)? + part(usage.output_tokens, self.output)?;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative; `as` saturates")]
-        return cost.round() as u64;
+        return Some(cost.round() as u64);
     }
 }
 
@@ -119,8 +124,13 @@ mod tests {
 
     #[test]
     fn cost_is_in_millionths_of_a_dollar() {
-        let usage = Usage { input_tokens: 1000, output_tokens: 200, cost_micros: 0 };
-        assert_eq!(Prices { input: 2.5, output: 10.0 }.cost_micros(usage), 4500);
-        assert_eq!(Prices { input: 0.0, output: 0.0 }.cost_micros(usage), 0);
+        let usage = TurnUsage { input_tokens: Some(1000), output_tokens: Some(200), cost_micros: None };
+        let (priced, free) = (Prices { input: 2.5, output: 10.0 }, Prices { input: 0.0, output: 0.0 });
+        assert_eq!(priced.cost_micros(usage), Some(4500));
+        assert_eq!(free.cost_micros(usage), Some(0));
+        let unknown = TurnUsage { output_tokens: None, ..usage };
+        assert_eq!(priced.cost_micros(unknown), None);
+        assert_eq!(Prices { output: 0.0, ..priced }.cost_micros(unknown), Some(2500));
+        assert_eq!(free.cost_micros(TurnUsage::default()), Some(0));
     }
 }

@@ -1,5 +1,8 @@
 //! The chat completions interface: OpenAI, Qwen, vLLM, Ollama, llama.cpp and many more.
 
+mod calls;
+mod message;
+mod parts;
 mod reply;
 mod request;
 mod stream;

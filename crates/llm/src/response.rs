@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{
     api::{Api, Stream},
-    failure, limit,
+    failure, json, limit,
     piece::Piece,
     sse::Events,
 };
@@ -27,7 +27,7 @@ pub fn read(api: Api, request: &TurnRequest, body: &[u8], streamed: bool) -> Res
 
 /// Reads a response that is not streamed.
 pub(crate) fn whole(api: Api, request: &TurnRequest, body: &[u8]) -> Result<TurnReply, Failure> {
-    match serde_json::from_slice::<Value>(body) {
+    match json::read(body) {
         Ok(body) => of_body(api, request, &body),
         Err(_) if limits::json_depth(&String::from_utf8_lossy(body)) > MAX_DEPTH => Ok(too_deep()),
         Err(_) => Err(failure::not_json(body)),
@@ -44,7 +44,6 @@ fn events(api: Api, request: &TurnRequest, body: &[u8]) -> Result<TurnReply, Fai
 
 /// A streamed response that is being received.
 pub(crate) struct StreamedResponse {
-    api: Api,
     events: Events,
     stream: Stream,
     /// Bytes received so far.
@@ -58,7 +57,7 @@ pub(crate) struct StreamedResponse {
 impl StreamedResponse {
     pub(crate) fn new(api: Api) -> Self {
         let (events, stream) = (Events::default(), api.stream());
-        Self { api, events, stream, received: 0, text: String::new(), over_limit: None }
+        Self { events, stream, received: 0, text: String::new(), over_limit: None }
     }
 
     /// Takes the next bytes of the stream, split anywhere; breaks once no more are needed.
@@ -73,7 +72,7 @@ impl StreamedResponse {
             if data.trim() == "[DONE]" {
                 return Ok(ControlFlow::Break(()));
             }
-            let Ok(event) = serde_json::from_str::<Value>(&data) else {
+            let Ok(event) = json::read_event(&data) else {
                 if limits::json_depth(&data) > MAX_DEPTH {
                     self.over_limit = Some(too_deep());
                     return Ok(ControlFlow::Break(()));
@@ -101,7 +100,7 @@ impl StreamedResponse {
         let empty = self.stream.size() == 0;
         match why.or_else(|| empty.then(failure::incomplete)).filter(|_| !self.stream.complete()) {
             Some(failure) => Err(failure),
-            None => of_body(self.api, request, &self.stream.body()),
+            None => Ok(self.stream.reply(request)),
         }
     }
 }

@@ -103,10 +103,10 @@ pub struct ChatReply<'a> {
     pub model: &'a str,
     /// Why it stopped.
     pub finish: &'a str,
-    /// Tokens that the model read.
-    pub input_tokens: u64,
-    /// Tokens that it wrote.
-    pub output_tokens: u64,
+    /// Tokens that the model read, if the provider told them.
+    pub input_tokens: Option<u64>,
+    /// Tokens that it wrote, if the provider told them.
+    pub output_tokens: Option<u64>,
 }
 
 /// Adds the answer to the current span, which is one of [`chat`].
@@ -119,8 +119,11 @@ pub fn record_chat(reply: ChatReply<'_>) {
     let finish = Array::String(vec![StringValue::from(reply.finish.to_owned())]);
     span.set_attribute(names::RESPONSE_MODEL, reply.model.to_owned());
     span.set_attribute(names::FINISH_REASONS, Value::Array(finish));
-    span.set_attribute(names::INPUT_TOKENS, number(reply.input_tokens));
-    span.set_attribute(names::OUTPUT_TOKENS, number(reply.output_tokens));
+    for (name, count) in [(names::INPUT_TOKENS, reply.input_tokens), (names::OUTPUT_TOKENS, reply.output_tokens)] {
+        if let Some(count) = count {
+            span.set_attribute(name, number(count));
+        }
+    }
 }
 
 /// Adds to the call's trace that the result of an attempt is on record.

@@ -1,9 +1,10 @@
-//! Assembles the events of a streamed response into the body of one that is not streamed.
+//! Assembles the events of a streamed response into the blocks of one that is not streamed.
 
-use redial_proto::Failure;
+use redial_proto::{Failure, TurnReply, TurnRequest};
 use serde_json::{Map, Value, json};
 
-use crate::{failure, piece::Piece};
+use super::reply;
+use crate::{failure, json::halves, piece::Piece};
 
 /// The parts of the response so far.
 #[derive(Debug, Default)]
@@ -33,13 +34,17 @@ impl Stream {
             "error" => return Err(failure::reported(&event["error"])),
             "message_start" => {
                 self.model = event["message"]["model"].clone();
-                self.count(&event["message"]["usage"]);
+                // The tokens that were written so far are no count of the answer.
+                let usage = event["message"]["usage"].as_object().cloned().unwrap_or_default();
+                self.count(usage.into_iter().filter(|(field, _)| field != "output_tokens"));
             }
             "content_block_start" => self.begin(event),
             "content_block_delta" => return Ok(self.delta(event)),
             "message_delta" => {
-                self.stop_reason = event["delta"]["stop_reason"].clone();
-                self.count(&event["usage"]);
+                if event["delta"]["stop_reason"].is_string() {
+                    self.stop_reason = event["delta"]["stop_reason"].clone();
+                }
+                self.count(event["usage"].as_object().cloned().unwrap_or_default());
             }
             "message_stop" => self.stopped = true,
             _ => {}
@@ -47,23 +52,23 @@ impl Stream {
         Ok(Piece::default())
     }
 
-    pub(crate) const fn complete(&self) -> bool {
-        self.stopped
+    pub(crate) fn complete(&self) -> bool {
+        self.stopped || self.stop_reason.is_string()
     }
 
     pub(crate) const fn size(&self) -> usize {
         self.size
     }
 
-    pub(crate) fn body(self) -> Value {
-        let content: Vec<Value> = self.blocks.into_iter().map(Block::body).collect();
-        json!({"model": self.model, "content": content, "stop_reason": self.stop_reason, "usage": self.usage})
+    pub(crate) fn reply(self, request: &TurnRequest) -> TurnReply {
+        let blocks: Vec<Value> = self.blocks.into_iter().map(Block::body).collect();
+        let body = json!({"model": self.model, "stop_reason": self.stop_reason, "usage": self.usage});
+        reply::of(request, &blocks, &body)
     }
 
     /// Later counts replace earlier ones.
-    fn count(&mut self, usage: &Value) {
-        let counts = usage.as_object().into_iter().flatten().filter(|(_, count)| count.is_u64());
-        self.usage.extend(counts.map(|(field, count)| (field.clone(), count.clone())));
+    fn count(&mut self, usage: impl IntoIterator<Item = (String, Value)>) {
+        self.usage.extend(usage.into_iter().filter(|(_, count)| count.is_u64()));
     }
 
     fn begin(&mut self, event: &Value) {
@@ -74,25 +79,31 @@ impl Stream {
     }
 
     fn delta(&mut self, event: &Value) -> Piece {
-        let index = event["index"].as_u64().unwrap_or_default();
-        let Some(block) = self.blocks.iter_mut().rev().find(|block| block.index == index) else {
-            return Piece::default();
-        };
         let delta = &event["delta"];
         let text = |field: &str| delta[field].as_str().unwrap_or_default().to_owned();
-        let (mut piece, mut more) = (Piece::default(), String::new());
-        match delta["type"].as_str().unwrap_or_default() {
-            "text_delta" => piece.text = text("text"),
-            "thinking_delta" => piece.thought = text("thinking"),
-            "input_json_delta" => more = text("partial_json"),
-            "signature_delta" => more = text("signature"),
-            _ => {}
-        }
+        let piece = Piece { text: text("text"), thought: text("thinking") };
+        let more = text("partial_json") + &text("signature");
         self.size += piece.text.len() + piece.thought.len() + more.len();
+        let block = self.block(event);
         block.text.push_str(&piece.text);
         block.text.push_str(&piece.thought);
         block.more.push_str(&more);
-        piece
+        Piece { text: halves::join(piece.text), thought: halves::join(piece.thought) }
+    }
+
+    /// The block to which a delta belongs. A server that did not begin it has it begun here, so that nothing is lost.
+    fn block(&mut self, event: &Value) -> &mut Block {
+        let index = event["index"].as_u64().unwrap_or_default();
+        let position = self.blocks.iter().rposition(|block| block.index == index).unwrap_or_else(|| {
+            let kind = match event["delta"]["type"].as_str() {
+                Some("thinking_delta" | "signature_delta") => "thinking",
+                Some("input_json_delta") => "tool_use",
+                _ => "text",
+            };
+            self.begin(&json!({"index": index, "content_block": {"type": kind}}));
+            self.blocks.len() - 1
+        });
+        &mut self.blocks[position]
     }
 }
 
@@ -108,10 +119,11 @@ impl Block {
             _ => return block,
         };
         if !text_field.is_empty() {
-            block[text_field] = format!("{}{}", block[text_field].as_str().unwrap_or_default(), self.text).into();
+            let text = format!("{}{}", block[text_field].as_str().unwrap_or_default(), self.text);
+            block[text_field] = halves::join(text).into();
         }
         if let Some(field) = more_field.filter(|_| !self.more.is_empty()) {
-            block[field] = self.more.into();
+            block[field] = halves::join(self.more).into();
         }
         block
     }

@@ -2,7 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
-use redial_proto::{Failure, Usage, duration};
+use redial_proto::{Failure, TurnUsage, duration};
 use regex::Regex;
 use reqwest::StatusCode;
 use serde_json::Value;
@@ -60,7 +60,7 @@ fn build(entry: Entry, name: String, react: bool) -> Result<Rule, Mistake> {
     let (when, times) = (when(&entry.when)?, entry.times);
     let response = Response {
         content: content(entry, react)?,
-        usage: Usage { input_tokens: usage.input_tokens, output_tokens: usage.output_tokens, cost_micros: 0 },
+        usage: TurnUsage { input_tokens: usage.input_tokens, output_tokens: usage.output_tokens, cost_micros: None },
         delay: delay.unwrap_or(Duration::ZERO),
         chunks: usize::try_from(chunks).unwrap_or_default(),
     };

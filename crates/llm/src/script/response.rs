@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use redial_proto::{ErrorClass, Failure, Finish, ReplyCall, TurnReply, Usage};
+use redial_proto::{ErrorClass, Failure, Finish, ReplyCall, TurnReply, TurnUsage};
 use regex::Captures;
 use reqwest::{
     StatusCode,
@@ -21,7 +21,7 @@ use crate::{
 /// What a rule answers, and how it is delivered.
 pub(super) struct Response {
     pub(super) content: Content,
-    pub(super) usage: Usage,
+    pub(super) usage: TurnUsage,
     /// How long the response takes.
     pub(super) delay: Duration,
     /// Number of pieces that watchers receive; 0 means none.
@@ -75,7 +75,7 @@ impl Response {
             Content::Reply { .. } => self.said(context, captures).map_err(failure::configuration),
         };
         reply.map(|mut reply| {
-            if self.usage != Usage::default() {
+            if self.usage != TurnUsage::default() {
                 reply.usage = self.usage;
             }
             if reply.model.is_empty() {

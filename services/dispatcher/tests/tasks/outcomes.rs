@@ -158,7 +158,7 @@ async fn a_model_that_fails_hands_over_to_its_fallback() {
     let mut stack = Stack::start().await;
     let small = Model::new("small", |_| Err(failure(ErrorClass::Auth, "no key")));
     let usage = Usage { input_tokens: 3, output_tokens: 2, cost_micros: 7 };
-    let large = Model::new("large", move |_| Ok(redial_proto::TurnReply { usage, ..says("I can.") }));
+    let large = Model::new("large", move |_| Ok(redial_proto::TurnReply { usage: usage.into(), ..says("I can.") }));
     stack.play_models(vec![small.tool(), large.tool()]).await;
     let both = redial_proto::AgentSpec { fallback_model: Some("large".to_owned()), ..agent("small", &[]) };
     let report = stack.task_ended(stack.task(&task("Can you?", both)).await).await;

@@ -186,8 +186,9 @@ fn view(call: &CallAudit) -> Option<Entry> {
 
 fn usage(call: &CallAudit) -> Option<Entry> {
     let reply: TurnReply = serde_json::from_str(result(call)?.get()).ok()?;
-    let mut parts = vec![totals::tokens(&reply.usage)];
-    parts.extend(totals::dollars(reply.usage.cost_micros));
+    let usage = reply.usage.known();
+    let mut parts = vec![totals::tokens(&usage)];
+    parts.extend(totals::dollars(usage.cost_micros));
     parts.extend(Some(reply.model).filter(|model| !model.is_empty()).map(|model| output::plain(&model)));
     Some(Entry::new("usage", Ink::Dim, parts.join(", ")))
 }

@@ -50,7 +50,7 @@ pub(super) fn failures(class: ErrorClass) -> [Failure; 2] {
 pub(super) fn reply(seed: u64) -> String {
     let mut random = Random::new(seed);
     let usage = Usage { input_tokens: 10, output_tokens: 5, cost_micros: 1 };
-    let mut reply = TurnReply { finish: Finish::Stop, usage, ..TurnReply::default() };
+    let mut reply = TurnReply { finish: Finish::Stop, usage: usage.into(), ..TurnReply::default() };
     match random.below(8) {
         0..=2 => reply.text = Some("done".to_owned()),
         3 => {}

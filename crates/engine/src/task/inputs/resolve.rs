@@ -74,7 +74,7 @@ impl<'a> Resolver<'a> {
             thought: reply.thought,
             finish: reply.finish,
             problem,
-            usage: reply.usage,
+            usage: reply.usage.known(),
             provider: reply.provider,
         })
     }

@@ -224,7 +224,7 @@ fn model_call() -> CallAudit {
         trimmed: Trimmed { tokens: 900, shortened: 1, left_out: 2 },
     };
     let usage = Usage { input_tokens: 1_000, output_tokens: 50, cost_micros: 1_100 };
-    let reply = TurnReply { usage, model: "small-2026".to_owned(), ..TurnReply::default() };
+    let reply = TurnReply { usage: usage.into(), model: "small-2026".to_owned(), ..TurnReply::default() };
     let attempt = succeeded(1, (6, 813), &serde_json::to_string(&reply).unwrap());
     let mut record = call_in_task(1, 0, "model-small", vec![attempt]);
     record.arguments = raw(&serde_json::to_string(&request).unwrap());

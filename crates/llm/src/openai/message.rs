@@ -1,0 +1,100 @@
+//! The message of a response, whole or in pieces: one reader for both, so that they mean the same.
+
+use serde_json::Value;
+
+use super::{calls::Calls, parts};
+use crate::{json::halves, piece::Piece, thoughts};
+
+/// Fields with thoughts. Servers that send several send the same text in each, so only the first one counts.
+const THOUGHTS: [&str; 3] = ["reasoning_content", "reasoning", "thinking"];
+
+/// What was received of a message.
+#[derive(Debug, Default)]
+pub(super) struct Message {
+    text: String,
+    refusal: String,
+    /// Thoughts by the field from which they came; the last ones are from parts of the content.
+    thoughts: [String; THOUGHTS.len() + 1],
+    details: Vec<Value>,
+    calls: Calls,
+    /// The call in the older field `function_call`, which some servers send beside `tool_calls`.
+    older: Calls,
+    size: usize,
+}
+
+impl Message {
+    /// A message that is not streamed.
+    pub(super) fn whole(message: &Value) -> Self {
+        let mut read = Self::default();
+        read.add(message, true);
+        read
+    }
+
+    /// Adds a piece.
+    pub(super) fn piece(&mut self, delta: &Value) -> Piece {
+        self.add(delta, false)
+    }
+
+    pub(super) const fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The text, perhaps with thoughts in it.
+    pub(super) fn text(&self) -> String {
+        halves::join(self.text.clone())
+    }
+
+    pub(super) fn refusal(&self) -> Option<String> {
+        (!self.refusal.is_empty()).then(|| halves::join(self.refusal.clone()))
+    }
+
+    /// The thoughts outside of the text.
+    pub(super) fn thought(&self) -> Option<String> {
+        let [fields @ .., parts] = &self.thoughts;
+        let field = fields.iter().find(|thought| !thought.trim().is_empty());
+        let both = [field.filter(|field| field.trim() != parts.trim()), Some(parts)];
+        thoughts::join(both.into_iter().flatten().map(String::as_str), "\n\n").map(halves::join)
+    }
+
+    pub(super) fn calls(&self) -> &Calls {
+        if self.calls.is_empty() { &self.older } else { &self.calls }
+    }
+
+    pub(super) fn details(&self) -> &[Value] {
+        &self.details
+    }
+
+    fn add(&mut self, message: &Value, whole: bool) -> Piece {
+        let content = parts::read(&message["content"]);
+        let fields = THOUGHTS.map(|field| parts::thought(&message[field]));
+        let shown = fields.iter().find(|thought| !thought.is_empty()).unwrap_or(&content.thought).clone();
+        self.text.push_str(&content.text);
+        self.refusal.push_str(&content.refusal);
+        self.refusal.push_str(message["refusal"].as_str().unwrap_or_default());
+        for (all, more) in self.thoughts.iter_mut().zip(fields.iter().chain([&content.thought])) {
+            all.push_str(more);
+        }
+        self.size += content.text.len() + shown.len() + content.refusal.len();
+        self.size += message["refusal"].as_str().map_or(0, str::len);
+        match &message["reasoning_details"] {
+            Value::Null => {}
+            Value::Array(details) => self.details.extend(details.iter().cloned()),
+            other => self.details.push(other.clone()),
+        }
+        if !message["reasoning_details"].is_null() {
+            self.size += message["reasoning_details"].to_string().len();
+        }
+        let calls = match &message["tool_calls"] {
+            Value::Array(calls) => calls.as_slice(),
+            Value::Null => &[],
+            one => std::slice::from_ref(one),
+        };
+        for call in calls.iter().chain(content.calls) {
+            if whole { self.calls.whole(call) } else { self.size += self.calls.piece(call) }
+        }
+        if message["function_call"].is_object() {
+            self.size += self.older.piece(&message["function_call"]);
+        }
+        Piece { text: halves::join(content.text), thought: halves::join(shown) }
+    }
+}

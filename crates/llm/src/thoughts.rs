@@ -1,0 +1,173 @@
+//! Separates the thoughts of a reasoning model from the rest of its text.
+//!
+//! Servers with a parser send thoughts in a field of their own. Others leave them in the text, often without the tag that
+//! opens them, because the chat template wrote it. The rule, which all readers use:
+//!
+//! - Everything up to the last tag that closes thoughts is thoughts, also words and calls before the tag that opens them.
+//! - A tag that opens thoughts and is never closed makes everything thoughts: the model was cut off, or forgot to answer.
+//! - A tag in code, in a JSON object or between quotation marks is quoted. Only if thoughts are open and nothing else closes
+//!   them does such a tag close them.
+
+use std::ops::Range;
+
+use crate::quoted::Quoted;
+
+/// The words in tags such as `<think>`.
+const WORDS: [&str; 6] = ["think", "thinking", "thought", "thoughts", "reasoning", "seed:think"];
+/// Tags of another form: the one that opens thoughts, and the one that closes them.
+const OTHERS: [(&str, &str); 3] =
+    [("[THINK]", "[/THINK]"), ("<|START_THINKING|>", "<|END_THINKING|>"), ("◁think▷", "◁/think▷")];
+
+/// A text in two parts.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Split {
+    /// The thoughts without their tags.
+    pub(crate) thought: Option<String>,
+    /// The rest: an answer, calls, or nothing.
+    pub(crate) rest: String,
+}
+
+struct Tag {
+    range: Range<usize>,
+    opens: bool,
+    quoted: bool,
+}
+
+/// Separates thoughts from the rest. A text without thoughts stays as it is.
+pub(crate) fn split(text: String) -> Split {
+    let mut tags = tags(&text);
+    let Some(end) = end(&mut tags, text.len()) else { return Split { thought: None, rest: text } };
+    let mut thoughts = Vec::new();
+    let mut begin = 0;
+    for tag in tags.iter().filter(|tag| !tag.quoted && tag.range.start < end) {
+        thoughts.push(&text[begin..tag.range.start]);
+        begin = tag.range.end;
+    }
+    thoughts.push(&text[begin..end]);
+    Split { thought: join(thoughts, "\n"), rest: text[end..].trim_start().to_owned() }
+}
+
+/// Thoughts from several places, without empty ones.
+pub(crate) fn join<'a>(thoughts: impl IntoIterator<Item = &'a str>, between: &str) -> Option<String> {
+    let thoughts: Vec<&str> = thoughts.into_iter().map(str::trim).filter(|thought| !thought.is_empty()).collect();
+    (!thoughts.is_empty()).then(|| thoughts.join(between))
+}
+
+/// The offset at which the thoughts end; `None` if there are none. A quoted tag that closes the thoughts counts as not quoted
+/// afterwards.
+fn end(tags: &mut [Tag], length: usize) -> Option<usize> {
+    let last = |opens: bool, quoted: bool| {
+        let mut tags = tags.iter().enumerate().rev();
+        tags.find(|(_, tag)| tag.opens == opens && tag.quoted == quoted).map(|(index, tag)| (index, tag.range.end))
+    };
+    let closed = last(false, false);
+    let opened = last(true, false).filter(|(index, _)| closed.is_none_or(|(close, _)| close < *index));
+    match (opened, last(false, true)) {
+        (None, _) => closed.map(|(_, end)| end),
+        (Some((open, _)), Some((close, end))) if open < close => {
+            tags[close].quoted = false;
+            Some(end)
+        }
+        (Some(_), _) => Some(length),
+    }
+}
+
+/// The tags of a text, in order.
+fn tags(text: &str) -> Vec<Tag> {
+    let mut tags = Vec::new();
+    let mut at = 0;
+    while let Some(found) = text[at..].find(['<', '[', '◁']) {
+        let begin = at + found;
+        at = begin + text[begin..].chars().next().map_or(1, char::len_utf8);
+        if let Some((length, opens)) = tag_at(&text[begin..]) {
+            at = begin + length;
+            tags.push(Tag { range: begin..at, opens, quoted: false });
+        }
+    }
+    if !tags.is_empty() {
+        let quoted = Quoted::of(text);
+        tags.iter_mut().for_each(|tag| tag.quoted = quoted.contains(&tag.range));
+    }
+    tags
+}
+
+/// The length of the tag with which the text begins, and whether it opens thoughts.
+fn tag_at(text: &str) -> Option<(usize, bool)> {
+    let starts = |with: &str| text.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with));
+    for (open, close) in OTHERS {
+        match (starts(open), starts(close)) {
+            (true, _) => return Some((open.len(), true)),
+            (_, true) => return Some((close.len(), false)),
+            _ => {}
+        }
+    }
+    let inner = text.strip_prefix('<')?;
+    let (inner, opens) = inner.strip_prefix('/').map_or((inner, true), |inner| (inner, false));
+    let word = inner.split_once('>').map(|(word, _)| word)?;
+    let known = WORDS.iter().any(|known| word.trim_end().eq_ignore_ascii_case(known));
+    known.then_some((text.len() - inner.len() + word.len() + 1, opens))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn thoughts_end_at_the_last_closing_tag() {
+        for (text, thought, rest) in [
+            ("an answer", None, "an answer"),
+            ("  spaces stay ", None, "  spaces stay "),
+            ("<think>\nhm\n</think>\n\nyes", Some("hm"), "yes"),
+            ("<think></think>yes", None, "yes"),
+            ("hm\n</think>\nyes", Some("hm"), "yes"),
+            ("so <think>hm</think> yes", Some("so\nhm"), "yes"),
+            ("<think>a</think> b <think>c</think> d", Some("a\nb\nc"), "d"),
+            ("a</think>b</think>c", Some("a\nb"), "c"),
+            ("<think>hm, yes", Some("hm, yes"), ""),
+            ("no <think>hm", Some("no\nhm"), ""),
+            ("<think>a</think>b<think>c", Some("a\nb\nc"), ""),
+            ("<THINKING >a</Thinking>b", Some("a"), "b"),
+            ("[THINK]a[/THINK]b", Some("a"), "b"),
+            ("◁think▷a◁/think▷b", Some("a"), "b"),
+            ("<|START_THINKING|>a<|END_THINKING|>b", Some("a"), "b"),
+            ("<seed:think>a</seed:think>b", Some("a"), "b"),
+            ("a < b <thinker> </ think>", None, "a < b <thinker> </ think>"),
+            // Quoted tags are text.
+            ("Write `</think>` at the end.", None, "Write `</think>` at the end."),
+            ("The tag \"<think>\" opens.", None, "The tag \"<think>\" opens."),
+            ("```\n<think>x</think>\n```", None, "```\n<think>x</think>\n```"),
+            (r#"{"text": "</think>"}"#, None, r#"{"text": "</think>"}"#),
+            (r#"hm</think>{"text": "</think>"}"#, Some("hm"), r#"{"text": "</think>"}"#),
+            // Unless nothing else closes thoughts that are open.
+            ("<think>```\nx\n</think>\n```\nyes", Some("```\nx"), "```\nyes"),
+            (r#"<think>{"a": "</think>"} so</think>yes"#, Some(r#"{"a": "</think>"} so"#), "yes"),
+            ("<think>hm `</think>` yes", Some("hm `"), "` yes"),
+            // Code that does not end is no code.
+            ("```\nx\n</think>\nyes", Some("```\nx"), "yes"),
+        ] {
+            let split = split(text.to_owned());
+            assert_eq!((split.thought.as_deref(), split.rest.as_str()), (thought, rest), "{text}");
+        }
+    }
+
+    fn piece() -> impl Strategy<Value = String> {
+        let known = ["<think>", "</think>", "[THINK]", "[/THINK]", "`", "```\n", "\n", "{\"a\":\"", "\"}", "\"", "<", "◁"];
+        prop_oneof![proptest::sample::select(known.to_vec()).prop_map(str::to_owned), "\\PC{0,4}"]
+    }
+
+    proptest! {
+        /// No word is lost, and the rest has no more thoughts.
+        #[test]
+        fn nothing_is_lost(pieces in proptest::collection::vec(piece(), 0..12)) {
+            let text = pieces.concat();
+            let parts = split(text.clone());
+            let letters = |text: &str| text.chars().filter(|c| c.is_alphabetic()).count();
+            let tags: usize = tags(&text).iter().map(|tag| letters(&text[tag.range.clone()])).sum();
+            let kept = letters(&parts.rest) + letters(parts.thought.as_deref().unwrap_or_default());
+            prop_assert!(kept <= letters(&text) && kept + tags >= letters(&text), "{:?}", parts);
+            prop_assert!(text.trim_end().ends_with(parts.rest.trim_end()));
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Calls that a model wrote into its text, because its server does not know the form and left them there.
+//!
+//! | form | of |
+//! | --- | --- |
+//! | `<tool_call>{"name": …, "arguments": {…}}</tool_call>` | Hermes, Qwen and many more; `<function_call>` too |
+//! | `<function=name>{…}</function>` | Llama |
+//! | `<\|python_tag\|>{"name": …, "parameters": {…}}`, several with `;` | Llama |
+//! | `[TOOL_CALLS][{"name": …, "arguments": {…}}]`, `[TOOL_CALLS]name[ARGS]{…}` | Mistral |
+//! | the text is one such object, perhaps in a code fence | small models |
+//!
+//! A call counts only if it names an offered tool; any other text stays text. A damaged call of an offered tool becomes a call
+//! whose arguments cannot be read, so that the model is told. Markers in code, in JSON and between quotation marks are text.
+
+pub(crate) mod object;
+mod tags;
+
+use redial_proto::ReplyCall;
+
+use self::tags::MARKERS;
+use crate::{
+    json::extent::{self, Style},
+    offers::Offers,
+    quoted::{Quoted, unfenced},
+};
+
+/// What servers leave at the end of a text.
+const ENDS: [&str; 6] = ["<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end|>", "<|endoftext|>", "</s>"];
+
+/// A text with calls.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Written {
+    /// The text without the calls.
+    pub(crate) rest: String,
+    /// At least one.
+    pub(crate) calls: Vec<ReplyCall>,
+}
+
+/// The calls in a text that has no thoughts any more; `None` if there are none.
+pub(crate) fn read(text: &str, offers: &Offers) -> Option<Written> {
+    if offers.is_empty() || !text.contains(['{', '<', '[']) {
+        return None;
+    }
+    let text = without_end(unfenced(text));
+    if let Some(call) = whole(text, offers) {
+        return Some(Written { rest: String::new(), calls: vec![call] });
+    }
+    let quoted = Quoted::of(text);
+    let mut rest = String::new();
+    let mut calls = Vec::new();
+    let (mut at, mut copied) = (0, 0);
+    while let Some(found) = text[at..].find(['<', '[']) {
+        let begin = at + found;
+        at = begin + 1;
+        let marker = MARKERS.iter().find(|(marker, _)| text[begin..].starts_with(marker));
+        let Some((marker, form)) = marker.filter(|(marker, _)| !quoted.contains(&(begin..begin + marker.len()))) else {
+            continue;
+        };
+        let Some(found) = tags::read(*form, &text[begin + marker.len()..], offers) else { continue };
+        rest.push_str(&text[copied..begin]);
+        calls.extend(found.calls);
+        at = begin + marker.len() + found.length;
+        copied = at;
+    }
+    rest.push_str(&text[copied..]);
+    (!calls.is_empty()).then(|| Written { rest: rest.trim().to_owned(), calls })
+}
+
+/// The call, if the whole text is one: an object with a name and arguments and nothing else.
+fn whole(text: &str, offers: &Offers) -> Option<ReplyCall> {
+    if !text.starts_with('{') {
+        return None;
+    }
+    match extent::end(text, Style::Strict) {
+        Ok(end) if end == text.len() => {
+            let found = object::read(text)?;
+            let arguments = found.arguments.filter(|_| !found.has_more && offers.has(&found.name))?;
+            Some(ReplyCall { name: offers.own(&found.name), arguments })
+        }
+        Ok(_) => None,
+        Err(_) => {
+            let found = object::damaged(text, offers)?;
+            (object::begins_like_a_call(text) && found.end == text.len()).then_some(found.call)
+        }
+    }
+}
+
+fn without_end(text: &str) -> &str {
+    let mut text = text.trim();
+    while let Some(shorter) = ENDS.iter().find_map(|end| text.strip_suffix(end)) {
+        text = shorter.trim_end();
+    }
+    text
+}

@@ -1,0 +1,160 @@
+//! A call as a JSON object, under any of the keys that models and prompts use.
+
+use std::{fmt, sync::LazyLock};
+
+use redial_proto::ReplyCall;
+use regex::Regex;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::{
+    json::extent::{self, Style},
+    offers::Offers,
+};
+
+/// Keys of the tool's name.
+const NAMES: [&str; 5] = ["name", "tool", "tool_name", "action", "function"];
+/// Keys of the arguments.
+const ARGUMENTS: [&str; 6] = ["arguments", "parameters", "args", "input", "action_input", "tool_input"];
+/// Keys that say nothing about the call.
+const NEUTRAL: [&str; 4] = ["type", "id", "index", "call_id"];
+
+/// What an object says about a call.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// The tool's name as written.
+    pub(crate) name: String,
+    /// The arguments as written; a JSON string is unwrapped.
+    pub(crate) arguments: Option<String>,
+    /// The object has other keys as well.
+    pub(crate) has_more: bool,
+}
+
+/// Reads an object with exactly one name and at most one value for the arguments; `None` for any other text.
+pub(crate) fn read(text: &str) -> Option<Found> {
+    let Pairs(pairs) = serde_json::from_str(text).ok()?;
+    let of = |keys: &[&str]| -> Option<Option<&str>> {
+        let mut values = pairs.iter().filter(|(key, _)| keys.contains(&key.as_str())).map(|(_, value)| value.get());
+        let first = values.next();
+        values.next().is_none().then_some(first)
+    };
+    let name = of(&NAMES)??;
+    let arguments = of(&ARGUMENTS)?;
+    let known = |key: &str| NAMES.contains(&key) || ARGUMENTS.contains(&key) || NEUTRAL.contains(&key);
+    let has_more = pairs.iter().any(|(key, _)| !known(key));
+    if name.starts_with('{') {
+        // OpenAI's own form: {"type": "function", "function": {"name": …, "arguments": …}}.
+        let inner = read(name).filter(|_| arguments.is_none() && !name.contains("\"function\""))?;
+        return Some(Found { has_more: has_more || inner.has_more, ..inner });
+    }
+    let name: String = serde_json::from_str(name).ok()?;
+    let text = |value: &str| serde_json::from_str::<String>(value).unwrap_or_else(|_| value.to_owned());
+    Some(Found { name, arguments: arguments.filter(|value| *value != "null").map(text), has_more })
+}
+
+/// A call of an offered tool that was found in a text.
+pub(crate) struct Damaged {
+    pub(crate) call: ReplyCall,
+    /// The offset after it.
+    pub(crate) end: usize,
+}
+
+/// A call of an offered tool in an object that is no JSON. If the object has an end, its arguments are the text between their
+/// key and the bracket that closes the object. Otherwise the arguments are a text with too few or too many brackets, which no
+/// reader takes for arguments.
+pub(crate) fn damaged(text: &str, offers: &Offers) -> Option<Damaged> {
+    let begin = text.find('{')?;
+    let object = text[begin..].trim_end();
+    let name = NAME.captures(object)?;
+    let (whole, name) = (name.get(0)?, name.get(1)?.as_str());
+    let key = KEY.find(object);
+    if !offers.has(name) || key.is_some_and(|key| key.start() < whole.start()) {
+        return None;
+    }
+    let end = extent::end(object, Style::Loose).ok();
+    let arguments = match (key.map(|key| key.end()), end) {
+        (None, _) => "",
+        (Some(key), Some(end)) => object.get(key..end - 1)?,
+        (Some(key), None) => {
+            let missing = object.matches('{').count() > object.matches('}').count();
+            object[key..].strip_suffix('}').unwrap_or(if missing { object } else { &object[key..] })
+        }
+    };
+    let call = ReplyCall { name: offers.own(name), arguments: arguments.trim().to_owned() };
+    Some(Damaged { call, end: end.map_or(text.len(), |end| begin + end) })
+}
+
+/// Whether the first key of an object is one that a call begins with.
+pub(crate) fn begins_like_a_call(text: &str) -> bool {
+    let key = text.trim_start_matches(['{', ' ', '\t', '\r', '\n', '"', '\'']);
+    NAMES.iter().chain(&NEUTRAL).any(|known| key.starts_with(known)) && KEY.is_match(text)
+}
+
+static NAME: LazyLock<Regex> =
+    LazyLock::new(|| regex(r#"["']?\b(?:name|tool|tool_name|action|function)["']?\s*:\s*["']([^"'\n]{1,200})["']"#));
+static KEY: LazyLock<Regex> =
+    LazyLock::new(|| regex(r#"["']?\b(?:arguments|parameters|args|input|action_input|tool_input)["']?\s*:\s*"#));
+
+#[expect(clippy::expect_used, reason = "the patterns are constants, and tests use each of them")]
+fn regex(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("a valid pattern")
+}
+
+/// The pairs of an object, equal keys too.
+struct Pairs<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Pairs<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct All;
+
+        impl<'de> Visitor<'de> for All {
+            type Value = Pairs<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+
+        deserializer.deserialize_map(All)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(name: &str, arguments: Option<&str>, has_more: bool) -> Option<Found> {
+        Some(Found { name: name.to_owned(), arguments: arguments.map(str::to_owned), has_more })
+    }
+
+    #[test]
+    fn every_form_is_read_and_two_readings_are_none() {
+        for (text, wanted) in [
+            (r#"{"name": "f", "arguments": {"a": 1.50}}"#, found("f", Some(r#"{"a": 1.50}"#), false)),
+            (r#"{"name": "f", "arguments": "{\"a\": 1}"}"#, found("f", Some(r#"{"a": 1}"#), false)),
+            (r#"{"type": "function", "name": "f", "parameters": {}}"#, found("f", Some("{}"), false)),
+            (r#"{"id": "a", "function": {"name": "f", "arguments": {}}}"#, found("f", Some("{}"), false)),
+            (r#"{"function": "f", "args": {}}"#, found("f", Some("{}"), false)),
+            (r#"{"action": "f", "action_input": "x"}"#, found("f", Some("x"), false)),
+            (r#"{"name": "f"}"#, found("f", None, false)),
+            (r#"{"name": "f", "arguments": null}"#, found("f", None, false)),
+            (r#"{"name": "f", "arguments": {}, "why": 1}"#, found("f", Some("{}"), true)),
+            (r#"{"name": "f", "name": "g", "arguments": {}}"#, None),
+            (r#"{"name": "f", "arguments": {}, "parameters": {}}"#, None),
+            (r#"{"name": 1, "arguments": {}}"#, None),
+            (r#"{"arguments": {}}"#, None),
+            (r#"[{"name": "f"}]"#, None),
+            (r#"{"function": {"function": {"name": "f"}}}"#, None),
+        ] {
+            assert_eq!(read(text), wanted, "{text}");
+        }
+    }
+}
