@@ -6,7 +6,12 @@ use redial_proto::Finish;
 pub(crate) fn read(reason: Option<&str>, called: bool) -> Finish {
     match reason.map(str::to_ascii_lowercase).as_deref() {
         Some(
-            "length" | "max_tokens" | "max_output_tokens" | "max_length" | "model_length" | "token_limit"
+            "length"
+            | "max_tokens"
+            | "max_output_tokens"
+            | "max_length"
+            | "model_length"
+            | "token_limit"
             | "model_context_window_exceeded",
         ) => Finish::Length,
         Some("content_filter" | "refusal" | "safety" | "recitation" | "blocklist" | "prohibited_content") => {

@@ -4,9 +4,11 @@
 mod action;
 mod block;
 mod history;
+mod keywords;
 mod labels;
 mod parse;
 mod prompt;
+mod unlabelled;
 
 pub use history::chat;
 pub use parse::read;
@@ -14,7 +16,7 @@ pub use parse::read;
 use redial_proto::{Finish, TurnReply, TurnRequest};
 use serde_json::Value;
 
-use crate::{openai, settings::Settings};
+use crate::{openai, settings::Settings, thoughts};
 
 /// The text at which the model must stop, because it would invent the result after it.
 pub const STOP: [&str; 1] = ["Observation:"];
@@ -33,9 +35,12 @@ pub(crate) fn reply(request: &TurnRequest, chat: TurnReply) -> TurnReply {
     }
     let cut_off = chat.finish == Finish::Length;
     let read = read(chat.text.as_deref().unwrap_or_default(), request, cut_off);
-    let thoughts: Vec<String> = chat.thought.into_iter().chain(read.thought).collect();
+    // The provider's reason is kept if it is unknown: the text alone does not tell that it is complete.
+    let finish = if read.finish == Finish::Stop { chat.finish } else { read.finish };
+    let thoughts = [chat.thought, read.thought];
     TurnReply {
-        thought: (!thoughts.is_empty()).then(|| thoughts.join("\n\n")),
+        thought: thoughts::join(thoughts.iter().flatten().map(String::as_str), "\n\n"),
+        finish,
         usage: chat.usage,
         model: chat.model,
         provider: None,

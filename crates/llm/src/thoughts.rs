@@ -153,7 +153,8 @@ mod tests {
     }
 
     fn piece() -> impl Strategy<Value = String> {
-        let known = ["<think>", "</think>", "[THINK]", "[/THINK]", "`", "```\n", "\n", "{\"a\":\"", "\"}", "\"", "<", "◁"];
+        let known =
+            ["<think>", "</think>", "[THINK]", "[/THINK]", "`", "```\n", "\n", "{\"a\":\"", "\"}", "\"", "<", "◁"];
         prop_oneof![proptest::sample::select(known.to_vec()).prop_map(str::to_owned), "\\PC{0,4}"]
     }
 

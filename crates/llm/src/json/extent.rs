@@ -202,7 +202,8 @@ mod tests {
     }
 
     fn json() -> impl Strategy<Value = Value> {
-        let leaf = prop_oneof![Just(Value::Null), any::<i32>().prop_map(Value::from), "\\PC{0,8}".prop_map(Value::from)];
+        let leaf =
+            prop_oneof![Just(Value::Null), any::<i32>().prop_map(Value::from), "\\PC{0,8}".prop_map(Value::from)];
         let inner = leaf.prop_recursive(4, 20, 4, |inner| {
             prop_oneof![
                 proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),

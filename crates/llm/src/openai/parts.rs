@@ -8,7 +8,8 @@ const THOUGHTS: [&str; 6] =
 /// Kinds of parts that are calls.
 const CALLS: [&str; 4] = ["tool_use", "tool_call", "function_call", "function"];
 /// Fields with the text of a part; the first that is there counts.
-const TEXTS: [&str; 8] = ["text", "thinking", "reasoning", "reasoning_content", "content", "summary", "refusal", "value"];
+const TEXTS: [&str; 8] =
+    ["text", "thinking", "reasoning", "reasoning_content", "content", "summary", "refusal", "value"];
 
 /// What a content consists of.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -1,31 +1,80 @@
 //! Reads an action and its input as a call.
 
-use std::collections::HashMap;
-
 use redial_proto::ReplyCall;
-use serde_json::value::RawValue;
+use serde_json::Value;
 
-use super::block::Block;
+use super::{block::Block, keywords};
+use crate::{
+    json::extent::{self, Style},
+    offers::Offers,
+    written::object,
+};
 
 /// How models write that they need no tool.
 const NO_ACTION: [&str; 6] = ["none", "n/a", "null", "无", "没有", "不需要"];
+/// What separates a tool's name from a remark about it.
+const REMARKS: [&str; 7] = [" - ", " – ", " — ", " # ", " // ", ": ", "："];
 
-/// The call; `None` if the action says that no tool is needed. Without an input the arguments are empty.
-pub(super) fn read(action: &Block<'_>, input: Option<&Block<'_>>) -> Option<ReplyCall> {
+/// What an action says.
+pub(super) enum Action {
+    Call(ReplyCall),
+    /// No tool is needed.
+    None,
+    /// There is more than one reading, or none.
+    Unclear,
+}
+
+/// Reads an action. Without an input the arguments are empty, and the check of arguments says so.
+pub(super) fn read(action: &Block<'_>, input: Option<&Block<'_>>, offers: &Offers) -> Action {
     let text = action.text();
-    if let Some(call) = in_json(&text) {
-        return Some(call);
+    let input = input.map(Block::text);
+    if let Some(found) = in_json(&text, input.as_deref(), offers) {
+        return found;
     }
     let (line, more) = text.split_once('\n').unwrap_or((&text, ""));
     let name = bare(line);
     if NO_ACTION.iter().any(|word| name.eq_ignore_ascii_case(word)) || (name.is_empty() && input.is_none()) {
-        return None;
+        return Action::None;
     }
-    let input = input.map_or_else(|| more.to_owned(), Block::text);
-    if let Some((name, inside)) = in_brackets(name).filter(|_| input.trim().is_empty()) {
-        return Some(ReplyCall { name: bare(name).to_owned(), arguments: inside.to_owned() });
+    if !offers.has(name) {
+        let whole = if input.is_none() { bare(&text) } else { name };
+        if let Some(found) = in_brackets(whole, input.as_deref(), offers) {
+            return found;
+        }
+        if let Some((name, arguments)) = before_object(whole, offers).filter(|_| is_blank(input.as_deref())) {
+            return call(name, arguments.to_owned());
+        }
+        if let Some(name) = before_remark(name, offers) {
+            return call(name, arguments(input.as_deref().unwrap_or(more)));
+        }
     }
-    Some(ReplyCall { name: name.trim_end_matches("()").to_owned(), arguments: arguments(&input) })
+    call(name.trim_end_matches("()"), arguments(input.as_deref().unwrap_or(more)))
+}
+
+/// The arguments in an input. A JSON object is separated from the text around it; anything else is kept for the check of
+/// arguments.
+fn arguments(input: &str) -> String {
+    let text = without_fence(input);
+    let object = text.trim_start_matches(['*', '_', '`', '#', '>', '-', ' ', '\t', '\r', '\n']);
+    if !object.starts_with('{') {
+        return text.to_owned();
+    }
+    if let Ok(end) = extent::end(object, Style::Loose) {
+        let rest = object[end..].lines().next().unwrap_or_default();
+        // More text on the same line may belong to the arguments, so it is kept.
+        if rest.trim_matches(['`', '*', '_', ' ', '\t', '\r', '。', '.', ';']).is_empty() {
+            return object[..end].to_owned();
+        }
+    }
+    object.to_owned()
+}
+
+fn call(name: &str, arguments: String) -> Action {
+    Action::Call(ReplyCall { name: name.to_owned(), arguments })
+}
+
+fn is_blank(text: Option<&str>) -> bool {
+    text.is_none_or(|text| text.trim().is_empty())
 }
 
 /// A name without surrounding quotes, brackets and markup.
@@ -35,35 +84,65 @@ fn bare(line: &str) -> &str {
     line.trim_matches(around).trim_end_matches(['.', '。', ',', '，', ';']).trim_end_matches(around)
 }
 
-/// A call in the form `name({…})`.
-fn in_brackets(name: &str) -> Option<(&str, &str)> {
-    let (name, rest) = name.split_once('(')?;
-    let inside = rest.strip_suffix(')')?.trim();
-    inside.starts_with('{').then_some((name, inside))
-}
-
-/// A call in JSON: `{"action": …, "action_input": …}`, as other ReAct prompts ask for.
-fn in_json(text: &str) -> Option<ReplyCall> {
-    let object: HashMap<&str, &RawValue> = serde_json::from_str(without_fence(text)).ok()?;
-    let find = |names: [&str; 4]| names.iter().find_map(|name| object.get(name).map(|value| value.get()));
-    let name: String = serde_json::from_str(find(["action", "name", "tool", "tool_name"])?).ok()?;
-    let input = find(["action_input", "arguments", "input", "parameters"]).unwrap_or_default();
-    let arguments = serde_json::from_str::<String>(input).unwrap_or_else(|_| input.to_owned());
-    Some(ReplyCall { name, arguments })
-}
-
-/// The arguments. A JSON object is separated from the text around it; anything else is kept for the check of arguments.
-fn arguments(input: &str) -> String {
-    let text = without_fence(input);
-    let mut values = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
-    if let Some(Ok(first)) = values.next().filter(|_| text.starts_with('{')) {
-        let rest = text[values.byte_offset()..].lines().next().unwrap_or_default();
-        // More text on the same line may belong to the arguments, so it is kept.
-        if rest.trim_matches(['`', '*', ' ', '\t', '\r', '。', '.']).is_empty() {
-            return first.get().to_owned();
-        }
+/// `name({…})`, `name(a="x", b=2)`, `name()`, or a remark: `name (what it does)`. `None` for any other text.
+fn in_brackets(text: &str, input: Option<&str>, offers: &Offers) -> Option<Action> {
+    let (name, rest) = text.split_once(['(', '（'])?;
+    let inside = rest.trim_end_matches([';', '.', '`', '*', ' ']).strip_suffix([')', '）'])?.trim();
+    let name = bare(name);
+    if name.is_empty()
+        || !(offers.has(name) || name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.')))
+    {
+        return None;
     }
-    text.to_owned()
+    let given = match inside.starts_with('{') {
+        true => Some(inside.to_owned()),
+        false => keywords::read(inside),
+    };
+    let input = input.filter(|input| !input.trim().is_empty()).map(arguments);
+    Some(match (given, input) {
+        (Some(given), None) => call(name, given),
+        (Some(given), Some(input)) if same(&given, &input) => call(name, input),
+        (Some(_), Some(_)) => Action::Unclear,
+        (None, Some(input)) => call(name, input),
+        (None, None) if is_code(inside) => Action::Unclear,
+        (None, None) => call(name, String::new()),
+    })
+}
+
+/// Whether the text between brackets is meant as arguments, in a form that is not understood.
+fn is_code(inside: &str) -> bool {
+    inside.contains('=')
+        || inside.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '"' | '\'' | '[' | '-' | '+'))
+}
+
+fn same(one: &str, other: &str) -> bool {
+    let read = |text: &str| serde_json::from_str::<Value>(text).ok();
+    read(one).is_some_and(|one| Some(one) == read(other))
+}
+
+/// `name {…}`, where the name is offered.
+fn before_object<'a>(text: &'a str, offers: &Offers) -> Option<(&'a str, &'a str)> {
+    let (name, object) = text.split_at(text.find('{')?);
+    let name = bare(name).trim_end_matches([':', '：', ' ']);
+    offers.has(name).then_some((name, object.trim_end()))
+}
+
+/// The offered name before a remark, such as `name - what it does`.
+fn before_remark<'a>(line: &'a str, offers: &Offers) -> Option<&'a str> {
+    let names = REMARKS.iter().filter_map(|between| Some(bare(line.split_once(between)?.0)));
+    names.into_iter().find(|name| offers.has(name))
+}
+
+/// An action in JSON: `{"action": …, "action_input": …}`, as other ReAct prompts ask for.
+fn in_json(text: &str, input: Option<&str>, offers: &Offers) -> Option<Action> {
+    let text = without_fence(text);
+    if !text.starts_with('{') {
+        return None;
+    }
+    match object::read(text) {
+        Some(found) => Some(call(&found.name, found.arguments.unwrap_or_else(|| arguments(input.unwrap_or_default())))),
+        None => object::damaged(text, offers).map(|found| Action::Call(found.call)),
+    }
 }
 
 /// The content of a code fence, or of backticks.

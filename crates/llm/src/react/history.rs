@@ -2,8 +2,11 @@
 
 use redial_proto::{Message, Role, TurnRequest};
 
-use super::prompt;
-use crate::transcript::{self, Call, Part};
+use super::{labels, prompt};
+use crate::{
+    thoughts,
+    transcript::{self, Call, Part},
+};
 
 /// The request for a model without function calling: tools, format and the agent's instructions become one system
 /// message, calls and results become text.
@@ -43,16 +46,24 @@ fn instructions(parts: &[Part<'_>]) -> String {
 
 fn thought(message: &Message) -> Option<String> {
     let said = [message.thought.as_deref(), Some(message.content.as_str())];
-    let said: Vec<&str> = said.into_iter().flatten().map(str::trim).filter(|text| !text.is_empty()).collect();
-    (!said.is_empty()).then(|| said.join("\n"))
+    thoughts::join(said.into_iter().flatten(), "\n").map(|thought| quoted(&thought))
+}
+
+/// Thoughts with a mark before each label at the beginning of a line: there it is part of a thought, not an action.
+fn quoted(thought: &str) -> String {
+    let line = |line: &str| match labels::label(line) {
+        Some(_) => format!("| {line}"),
+        None => line.to_owned(),
+    };
+    thought.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn answer(message: &Message, usable: bool) -> String {
     if !usable {
         return message.content.clone();
     }
-    let thought = message.thought.as_deref().map(str::trim).filter(|thought| !thought.is_empty());
-    let thought = thought.map(|thought| format!("Thought: {thought}\n")).unwrap_or_default();
+    let thought = thoughts::join(message.thought.as_deref(), "");
+    let thought = thought.map(|thought| format!("Thought: {}\n", quoted(&thought))).unwrap_or_default();
     format!("{thought}Answer: {}", message.content)
 }
 

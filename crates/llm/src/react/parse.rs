@@ -6,20 +6,31 @@
 use redial_proto::{Finish, ReplyCall, TurnReply, TurnRequest};
 
 use super::{
-    action,
-    block::Block,
-    labels::{Label, label},
+    action::{self, Action},
+    block::{Block, blocks},
+    labels::Label,
     prompt,
+    unlabelled::{self, Found},
 };
+use crate::{offers::Offers, quoted::unfenced, thoughts};
 
-/// Reads a model's text. Damaged arguments are kept as they were written; `cut_off` says that the model reached its limit.
-/// If no tools were offered, any text is an answer.
+/// Reads a model's text. Thoughts in tags are set apart first, so nothing in them counts. Damaged arguments are kept as they
+/// were written; `cut_off` says that the model reached its limit. If no tools were offered, any text is an answer.
 pub fn read(text: &str, request: &TurnRequest, cut_off: bool) -> TurnReply {
-    let text = unfenced(text);
+    let split = thoughts::split(unfenced(text).to_owned());
+    let reply = read_rest(unfenced(&split.rest), request, cut_off);
+    let thoughts = [split.thought, reply.thought];
+    TurnReply { thought: thoughts::join(thoughts.iter().flatten().map(String::as_str), "\n\n"), ..reply }
+}
+
+fn read_rest(text: &str, request: &TurnRequest, cut_off: bool) -> TurnReply {
+    let offers = Offers::of(request);
     let blocks = blocks(text);
-    let found = decide(&blocks).or_else(|| decide(&self::blocks(&broken_into_lines(text)?)));
+    let (thought, end) = decide(&blocks, &offers)
+        .or_else(|| without_labels(text, &blocks, &offers))
+        .or_else(|| decide(&self::blocks(&broken_into_lines(text)?), &offers))
+        .unwrap_or((None, End::Answer(String::new())));
     let finish = |wanted| if cut_off { Finish::Length } else { wanted };
-    let (thought, end) = found.unwrap_or((None, End::Answer(String::new())));
     match end {
         End::Call(call) => {
             TurnReply { thought, calls: vec![call], finish: finish(Finish::ToolCalls), ..TurnReply::default() }
@@ -27,8 +38,14 @@ pub fn read(text: &str, request: &TurnRequest, cut_off: bool) -> TurnReply {
         End::Answer(answer) if !answer.is_empty() => {
             TurnReply { thought, text: Some(answer), finish: finish(Finish::Stop), ..TurnReply::default() }
         }
+        End::Unclear => TurnReply {
+            text: Some(text.to_owned()),
+            problem: Some(prompt::unclear(request.language).to_owned()),
+            finish: finish(Finish::Other),
+            ..TurnReply::default()
+        },
         End::Answer(_) => {
-            let text = thoughts(&blocks).unwrap_or_default();
+            let text = labelled_thoughts(&blocks).unwrap_or_default();
             let plain_answer = request.tools.is_empty() && !text.is_empty();
             TurnReply {
                 problem: (!plain_answer).then(|| prompt::problem(request.language, cut_off).to_owned()),
@@ -43,69 +60,48 @@ pub fn read(text: &str, request: &TurnRequest, cut_off: bool) -> TurnReply {
 enum End {
     Call(ReplyCall),
     Answer(String),
-}
-
-/// The parts of the text. An answer contains all the rest of the text.
-fn blocks(text: &str) -> Vec<Block<'_>> {
-    let mut blocks = vec![Block { label: None, first: "", more: "" }];
-    let (mut begin, mut at) = (0, 0);
-    let mut last = None;
-    for line in text.split_inclusive('\n') {
-        if last != Some(Label::Answer)
-            && let Some((found, first)) = label(line)
-        {
-            if let Some(block) = blocks.last_mut() {
-                block.more = &text[begin..at];
-            }
-            blocks.push(Block { label: Some(found), first, more: "" });
-            (last, begin) = (Some(found), at + line.len());
-        }
-        at += line.len();
-    }
-    if let Some(block) = blocks.last_mut() {
-        block.more = &text[begin..];
-    }
-    blocks
+    /// An action with more than one reading.
+    Unclear,
 }
 
 /// The first action or answer, with the thoughts before it.
-fn decide(blocks: &[Block<'_>]) -> Option<(Option<String>, End)> {
+fn decide(blocks: &[Block<'_>], offers: &Offers) -> Option<(Option<String>, End)> {
     let answered = blocks.last().is_some_and(|block| block.label == Some(Label::Answer));
     for (n, block) in blocks.iter().enumerate() {
         let end = match block.label {
             Some(Label::Answer) => End::Answer(block.text()),
             Some(Label::Action) => {
                 let input = blocks.get(n + 1).filter(|next| next.label == Some(Label::Input));
-                match action::read(block, input) {
+                match action::read(block, input, offers) {
                     // "Action: None" in front of an answer.
-                    None if answered => continue,
-                    None => return None,
-                    Some(call) => End::Call(call),
+                    Action::None if answered => continue,
+                    Action::None => return None,
+                    Action::Unclear => End::Unclear,
+                    Action::Call(call) => End::Call(call),
                 }
             }
             _ => continue,
         };
-        return Some((thoughts(&blocks[..n]), end));
+        return Some((labelled_thoughts(&blocks[..n]), end));
     }
     None
 }
 
+/// A call or an answer in a text without labels for them.
+fn without_labels(text: &str, blocks: &[Block<'_>], offers: &Offers) -> Option<(Option<String>, End)> {
+    let (before, found) = unlabelled::read(text, blocks, offers)?;
+    let end = match found {
+        Found::Call(call) => End::Call(call),
+        Found::Answer(answer) => End::Answer(answer),
+    };
+    Some((labelled_thoughts(&self::blocks(&before)), end))
+}
+
 /// The thoughts; text without a label is a thought as well.
-fn thoughts(blocks: &[Block<'_>]) -> Option<String> {
+fn labelled_thoughts(blocks: &[Block<'_>]) -> Option<String> {
     let thoughts = blocks.iter().filter(|block| matches!(block.label, None | Some(Label::Thought)));
     let thoughts: Vec<String> = thoughts.map(Block::text).filter(|text| !text.is_empty()).collect();
     (!thoughts.is_empty()).then(|| thoughts.join("\n"))
-}
-
-/// The text without a code fence around all of it.
-fn unfenced(text: &str) -> &str {
-    let text = text.trim();
-    let Some((fence, inner)) = text.split_once('\n') else { return text };
-    let is_fence = fence.strip_prefix("```").is_some_and(|kind| kind.trim().chars().all(char::is_alphanumeric));
-    if !is_fence {
-        return text;
-    }
-    inner.strip_suffix("```").unwrap_or(inner).trim()
 }
 
 /// The text with line breaks before labels in the middle of lines: an action with an input after it, or a final answer.

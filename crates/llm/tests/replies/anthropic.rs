@@ -1,0 +1,77 @@
+//! Replies of the messages interface.
+
+use redial_llm::Api;
+use redial_proto::TurnUsage;
+use serde_json::{Value, json};
+
+use crate::{check, short, streamed, whole};
+
+fn body(content: &Value, reason: &str) -> Value {
+    json!({"model": "m", "stop_reason": reason, "content": content, "usage": {"input_tokens": 7, "output_tokens": 3}})
+}
+
+#[test]
+fn blocks_of_every_kind() {
+    let thinking = json!({"type": "thinking", "thinking": "hm", "signature": "sig"});
+    let hidden = json!({"type": "redacted_thinking", "data": "xyz"});
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let call = json!({"type": "tool_use", "id": "a", "name": "add", "input": {"a": 1}});
+    for (name, content, reason, wanted) in [
+        ("a text", json!([text("hi")]), "end_turn", "\"hi\" stop"),
+        ("two texts", json!([text("a"), text("b")]), "end_turn", "\"ab\" stop"),
+        ("thinking", json!([thinking, text("hi")]), "end_turn", "[hm] \"hi\" stop"),
+        ("hidden thinking", json!([thinking, hidden, text("hi")]), "end_turn", "[hm] \"hi\" stop"),
+        ("thinking only", json!([thinking]), "end_turn", "[hm] stop"),
+        ("a call", json!([call]), "tool_use", "add({\"a\":1}) tool_calls"),
+        (
+            "text and a call",
+            json!([thinking, text("I look."), call]),
+            "tool_use",
+            "[hm] add({\"a\":1}) \"I look.\" tool_calls",
+        ),
+        ("a call and a text", json!([call, text("So.")]), "tool_use", "add({\"a\":1}) \"So.\" tool_calls"),
+        ("two calls", json!([call, call]), "tool_use", "add({\"a\":1}) add({\"a\":1}) tool_calls"),
+        (
+            "no arguments",
+            json!([{"type": "tool_use", "id": "a", "name": "add", "input": {}}]),
+            "tool_use",
+            "add({}) tool_calls",
+        ),
+        ("thoughts in the text", json!([thinking, text("so</think>hi")]), "end_turn", "[hm\n\nso] \"hi\" stop"),
+        ("cut off", json!([text("hi")]), "max_tokens", "\"hi\" length"),
+        ("a full window", json!([text("hi")]), "model_context_window_exceeded", "\"hi\" length"),
+        ("a cut call", json!([call]), "max_tokens", "add({\"a\":1}) length"),
+        ("a stop sequence", json!([text("hi")]), "stop_sequence", "\"hi\" stop"),
+        ("refused", json!([]), "refusal", "refused"),
+        ("a pause", json!([text("hi")]), "pause_turn", "\"hi\" other"),
+    ] {
+        check(Api::Anthropic, name, &body(&content, reason), wanted);
+    }
+    let kept = whole(Api::Anthropic, &body(&json!([thinking, hidden, text("hi")]), "end_turn")).provider.unwrap();
+    assert_eq!(kept["thinking"], json!([thinking, hidden]));
+    assert_eq!(short(&whole(Api::Anthropic, &body(&json!("hi"), "end_turn"))), "\"hi\" stop");
+}
+
+#[test]
+fn usage_that_is_not_told_is_unknown() {
+    let told = |usage: &Value| {
+        let body = json!({"model": "m", "stop_reason": "end_turn", "content": [{"type": "text", "text": "hi"}], "usage": usage});
+        check(Api::Anthropic, "usage", &body, "\"hi\" stop");
+        let TurnUsage { input_tokens, output_tokens, .. } = whole(Api::Anthropic, &body).usage;
+        (input_tokens, output_tokens)
+    };
+    assert_eq!(
+        told(&json!({"input_tokens": 7, "cache_read_input_tokens": 3, "output_tokens": 0})),
+        (Some(10), Some(0))
+    );
+    assert_eq!(told(&json!({"output_tokens": 3})), (None, Some(3)));
+    assert_eq!(told(&json!({"input_tokens": 3})), (Some(3), None));
+    assert_eq!(told(&json!(null)), (None, None));
+    // What was written when the stream began is no count of the answer.
+    let events = [
+        json!({"type": "message_start", "message": {"usage": {"input_tokens": 7, "output_tokens": 1}}}),
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "hi"}}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}}),
+    ];
+    assert_eq!(streamed(Api::Anthropic, &events).usage, TurnUsage { input_tokens: Some(7), ..TurnUsage::default() });
+}
