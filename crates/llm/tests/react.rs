@@ -4,6 +4,10 @@
 
 #[path = "common/request.rs"]
 mod common;
+#[path = "react/forms.rs"]
+mod forms;
+#[path = "react/history.rs"]
+mod history;
 #[path = "react/speed.rs"]
 mod speed;
 

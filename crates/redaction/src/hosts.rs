@@ -11,6 +11,9 @@ const MARK: &str = "[host]";
 const INTERNAL_SUFFIXES: [&str; 9] =
     [".internal", ".local", ".lan", ".corp", ".svc", ".localdomain", ".intranet", ".private", ".home.arpa"];
 
+/// Most parts between colons of a word that are read as an IPv6 address, and most parts before one.
+const MAX_COLONS: usize = 16;
+
 /// The failure without hosts, its message within the limit. `own` is the host that requests are sent to, which may be a
 /// public one. Values that were sent stay unchanged.
 #[must_use]
@@ -23,18 +26,20 @@ pub fn redact_failure(mut failure: Failure, own: Option<&str>) -> Failure {
     failure
 }
 
-/// The text without IP addresses, internal names, names with a port, and `own`. Other public names without a
-/// port stay.
+/// The text without IP addresses, internal names, names with a port, and `own`, also inside longer words. Other public names
+/// without a port stay.
 fn redact(text: &str, own: Option<&str>) -> String {
     let in_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
     let mut shown = String::with_capacity(text.len());
     for piece in text.split_inclusive(|c| !in_word(c)) {
         let word = piece.trim_end_matches(|c| !in_word(c));
-        let core = word.trim_matches(['.', ':', '-']);
-        if is_host(core, own) {
+        let core = word.trim_matches(['.', ':', '-', '_']);
+        if core.is_empty() {
+            shown.push_str(piece);
+        } else if is_host(core, own) {
             shown.push_str(&piece.replacen(core, MARK, 1));
         } else {
-            shown.push_str(piece);
+            shown.push_str(&piece.replacen(core, &inside(core, own), 1));
         }
     }
     shown
@@ -42,7 +47,7 @@ fn redact(text: &str, own: Option<&str>) -> String {
 
 fn is_host(word: &str, own: Option<&str>) -> bool {
     let (name, port) = match word.rsplit_once(':') {
-        Some((name, port)) if !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()) => (name, Some(port)),
+        Some((name, port)) if is_port(port) => (name, Some(port)),
         _ => (word, None),
     };
     let lower = name.to_ascii_lowercase();
@@ -52,8 +57,88 @@ fn is_host(word: &str, own: Option<&str>) -> bool {
         || own.is_some_and(|own| own.eq_ignore_ascii_case(name))
         || lower.parse::<Ipv4Addr>().is_ok()
         || word.parse::<Ipv6Addr>().is_ok()
-        || INTERNAL_SUFFIXES.iter().any(|suffix| lower.ends_with(suffix))
-        || port.is_some_and(|port| dotted || (named && (1000..=65535).contains(&port.parse().unwrap_or(0_u32))))
+        || (!name.contains(':') && INTERNAL_SUFFIXES.iter().any(|suffix| lower.ends_with(suffix)))
+        || (!name.contains(':') && port.is_some_and(|port| dotted || (named && is_service_port(port))))
+}
+
+fn is_port(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Whether a name with this port is a host even if it has no dot: smaller numbers are times, lines and states.
+fn is_service_port(port: &str) -> bool {
+    (1000..=65535).contains(&port.parse().unwrap_or(0_u32))
+}
+
+/// A word that is not a host, with the hosts that are parts of it replaced: `tcp:10.0.0.7:80:refused`.
+fn inside(word: &str, own: Option<&str>) -> String {
+    let parts: Vec<&str> = word.split(':').collect();
+    let mut shown: Vec<String> = Vec::new();
+    let mut n = 0;
+    while let Some(part) = parts.get(n) {
+        let port = parts.get(n + 1).filter(|port| is_port(port));
+        if n > 0 && n < MAX_COLONS && !part.is_empty() && !parts[n - 1].is_empty() && is_ipv6(&parts[n..]) {
+            shown.push(MARK.to_owned());
+            break;
+        }
+        let with_port = port.map(|port| format!("{part}:{port}")).filter(|pair| parts.len() > 2 && is_host(pair, own));
+        let redacted = if is_host(part, own) { MARK.to_owned() } else { parts_of_name(part, own) };
+        // The port of a host says nothing without it, but it belongs to the address.
+        let ends_with_host = redacted.ends_with(MARK);
+        n += 1 + usize::from(port.is_some() && (with_port.is_some() || ends_with_host));
+        shown.push(if with_port.is_some() { MARK.to_owned() } else { redacted });
+    }
+    shown.join(":")
+}
+
+fn is_ipv6(parts: &[&str]) -> bool {
+    parts.len() <= MAX_COLONS && parts.join(":").parse::<Ipv6Addr>().is_ok()
+}
+
+/// A word without colons, with the addresses and the internal names in it replaced: `db-10.0.0.7x`, `db.internal-refused`.
+fn parts_of_name(word: &str, own: Option<&str>) -> String {
+    let mut word = without_names(word, own);
+    let mut at = 0;
+    while let Some(found) = word[at..].find(|c: char| c.is_ascii_digit()) {
+        let begin = at + found;
+        let length = word[begin..].bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
+        let number = word[begin..begin + length].trim_end_matches('.');
+        at = begin + length;
+        if number.parse::<Ipv4Addr>().is_ok() {
+            let end = begin + number.len();
+            word.replace_range(begin..end, MARK);
+            at = begin + MARK.len();
+        }
+    }
+    word
+}
+
+/// The word with each name that ends in an internal suffix, `localhost` and the own host replaced up to that end, if a
+/// separator follows.
+fn without_names(word: &str, own: Option<&str>) -> String {
+    let lower = word.to_ascii_lowercase();
+    let own = own.map(str::to_ascii_lowercase).filter(|own| !own.is_empty());
+    let mut shown = String::new();
+    let mut begin = 0;
+    for (at, _) in word.char_indices().chain([(word.len(), ' ')]).skip(1) {
+        let ends = at == word.len() || matches!(word.as_bytes()[at], b'-' | b'_');
+        let name = &lower[begin..at];
+        let whole = |known: &str| {
+            let before = name.strip_suffix(known).map(|before| before.bytes().next_back());
+            before.is_some_and(|before| before.is_none_or(|byte| matches!(byte, b'-' | b'_' | b'.')))
+        };
+        let is_name = INTERNAL_SUFFIXES.iter().any(|suffix| name.len() > suffix.len() && name.ends_with(suffix));
+        if ends && is_name {
+            shown.push_str(MARK);
+            begin = at;
+        } else if ends && let Some(known) = ["localhost"].into_iter().chain(own.as_deref()).find(|known| whole(known)) {
+            shown.push_str(&word[begin..at - known.len()]);
+            shown.push_str(MARK);
+            begin = at;
+        }
+    }
+    shown.push_str(&word[begin..]);
+    shown
 }
 
 #[cfg(test)]
@@ -83,6 +168,25 @@ mod tests {
             ("connect to [fe80::7]:8000 or 2001::1234", "connect to [[host]]:8000 or [host]"),
             ("see platform.openai.com/docs; error: 4.5 of 10", "see platform.openai.com/docs; error: 4.5 of 10"),
             (" .: ..", " .: .."),
+            ("host=db.internal:5432, port=5432", "host=[host], port=5432"),
+            ("connect(10.0.0.7:80)failed", "connect([host])failed"),
+            ("tcp:10.0.0.7:80:refused", "tcp:[host]:refused"),
+            ("dial_tcp_10.0.0.7_failed", "dial_tcp_[host]_failed"),
+            ("failed10.0.0.7:5432x", "failed[host]:5432x"),
+            ("pool-10.0.0.7:5432", "[host]"),
+            ("ip%2F10.0.0.7", "ip%2F[host]"),
+            ("postgres://app@db-7.internal:5432/orders", "postgres://app@[host]/orders"),
+            ("error:db-7.internal:5432:refused", "error:[host]:refused"),
+            ("upstream:vllm:8000:refused", "upstream:[host]:refused"),
+            ("db.internal-refused", "[host]-refused"),
+            ("at_localhost_now", "at_[host]_now"),
+            ("tcp:localhost:80", "tcp:[host]"),
+            ("to-shop.example.org-now", "to-[host]-now"),
+            ("addr=fe80::7;tcp:fe80::7", "addr=[host];tcp:[host]"),
+            ("连接10.0.0.7失败", "连接[host]失败"),
+            ("std::fade::cafe serde::de", "std::fade::cafe serde::de"),
+            ("1.2.3.4.5 of v1.2.3 at 10:30:15", "1.2.3.4.5 of v1.2.3 at 10:30:15"),
+            ("localhosts internal. local-time", "localhosts internal. local-time"),
         ] {
             assert_eq!(redact(text, Some("shop.example.org")), shown);
         }

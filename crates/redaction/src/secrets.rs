@@ -7,6 +7,8 @@ use redial_proto::{ErrorClass, Failure};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, value::RawValue};
 
+use crate::keys;
+
 /// The replacement for a secret.
 const MARK: &str = "[secret]";
 
@@ -61,11 +63,11 @@ impl Secrets {
     /// The failure without secrets, in its message and its details. The message may still be over the limit.
     #[must_use]
     pub fn redact_failure(&self, mut failure: Failure) -> Failure {
-        failure.message = self.redact(&failure.message);
+        failure.message = self.redact_error(&failure.message);
         for error in &mut failure.details {
             error.path = self.redact(&error.path);
-            error.allowed = self.redact(&error.allowed);
-            error.hint = error.hint.take().map(|hint| self.redact(&hint));
+            error.allowed = self.redact_error(&error.allowed);
+            error.hint = error.hint.take().map(|hint| self.redact_error(&hint));
             error.sent = self.redact_value(error.sent.take());
         }
         failure
@@ -82,6 +84,12 @@ impl Secrets {
                 "the output contains a secret of the tool and is not valid JSON without it",
             )
         })
+    }
+
+    /// The text of an error without secrets, also where only a part of one is shown, and without keys of others.
+    fn redact_error(&self, text: &str) -> String {
+        let known = self.0.iter().map(ExposeSecret::expose_secret);
+        keys::without_keys(&keys::without_parts(&self.redact(text), known, MARK), MARK)
     }
 
     fn redact_value(&self, value: Value) -> Value {
@@ -121,6 +129,30 @@ mod tests {
         let text = r#"a pa"ss/wörd b pa\"ss/wörd c pa%22ss%2Fw%C3%B6rd d"#;
         assert_eq!(secrets.redact(text), "a [secret] b [secret] c [secret] d");
         assert!(!format!("{secrets:?}").contains("pa\""));
+    }
+
+    #[test]
+    fn errors_lose_parts_of_keys() {
+        let secrets = secrets(&["sk-proj-abcdefGH1234567890wxyz"]);
+        for (text, shown) in [
+            ("Incorrect API key provided: sk-proj-abc***wxyz.", "Incorrect API key provided: [secret]."),
+            ("key=sk-pr**************xyz, sorry", "key=[secret], sorry"),
+            ("your api key ****wxyz is invalid", "your api key [secret] is invalid"),
+            ("sk-proj-abc…wxyz and sk-proj-ab...", "[secret] and [secret]"),
+            ("'sk-proj-xxxxxxxxwxyz'", "'[secret]'"),
+            ("cut at sk-proj-abcdef… (cut)", "cut at [secret] (cut)"),
+            ("a key that begins with sk-proj-abcdefG", "a key that begins with [secret]"),
+            ("sk-proj-abcdefGH1234567890wxyz", "[secret]"),
+            ("**bold** text ... of 3 * 4", "**bold** text ... of 3 * 4"),
+            // Keys of others, such as those of a proxy.
+            ("upstream key sk-ant-api03-9876543210abcdefgh failed", "upstream key [secret] failed"),
+            ("gsk_***9876 and AIzaSyA1234567890abcdefg", "[secret] and [secret]"),
+            ("Authorization: Bearer abc123def456ghi", "Authorization: Bearer [secret]"),
+            ("Bearer authentication is needed; see sk-learn", "Bearer authentication is needed; see sk-learn"),
+        ] {
+            let failure = Failure::new(ErrorClass::Auth, text);
+            assert_eq!(secrets.redact_failure(failure).message, shown);
+        }
     }
 
     #[test]

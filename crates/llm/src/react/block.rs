@@ -54,12 +54,13 @@ pub(super) fn blocks(text: &str) -> Vec<Block<'_>> {
 fn end_of_object(text: &str, at: usize, search: &mut Search) -> Option<usize> {
     let mut begin = at;
     for (n, line) in text[at..].split_inclusive('\n').take(4).enumerate() {
-        if let Some(open) = line.find('{') {
-            return search.end(text, begin + open, Style::Loose);
-        }
-        let markup = line.trim_matches(['`', '*', '_', '>', '-', ' ', '\t', '\r', '\n']);
-        if n > 0 && !markup.is_empty() && !markup.eq_ignore_ascii_case("json") {
+        let open = line.find('{');
+        let before = line[..open.unwrap_or(line.len())].trim_matches(['`', '*', '_', '>', '-', ' ', '\t', '\r', '\n']);
+        if n > 0 && !before.is_empty() && !before.eq_ignore_ascii_case("json") {
             return None;
+        }
+        if let Some(open) = open {
+            return search.end(text, begin + open, Style::Loose);
         }
         begin += line.len();
     }

@@ -53,7 +53,10 @@ async fn an_openai_answer_at_once() {
     let reply = ask("openai", Reply::json(&body.to_string())).await.0.unwrap();
     assert_eq!(reply.calls, [call("get_weather", "{\"city\":\"Par"), call("订机票", "{\"city\":\"北京\"}")]);
     assert_eq!((reply.text, reply.thought.as_deref(), reply.finish), (None, Some("hm"), Finish::ToolCalls));
-    assert_eq!((reply.usage.input_tokens, reply.usage.output_tokens, reply.usage.cost_micros), (100, 7, 270));
+    assert_eq!(
+        (reply.usage.input_tokens, reply.usage.output_tokens, reply.usage.cost_micros),
+        (Some(100), Some(7), Some(270))
+    );
     assert_eq!((reply.model.as_str(), reply.problem, reply.provider), ("big-2026", None, None));
 }
 
@@ -79,7 +82,10 @@ async fn an_openai_answer_in_pieces() {
     let reply = reply.unwrap();
     assert_eq!(reply.calls, [call("get_weather", "{\"city\":\"Paris\"}"), call("get_weather", "{}")]);
     assert_eq!((reply.text.as_deref(), reply.thought.as_deref()), (Some("I look."), Some("hm")));
-    assert_eq!((reply.finish, reply.usage.cost_micros, reply.model.as_str()), (Finish::ToolCalls, 70, "big-2026"));
+    assert_eq!(
+        (reply.finish, reply.usage.cost_micros, reply.model.as_str()),
+        (Finish::ToolCalls, Some(70), "big-2026")
+    );
     assert!(deltas.iter().all(|delta| delta.turn == 3));
     let pieces: Vec<_> = deltas.iter().map(|delta| (delta.thought.as_str(), delta.text.as_str())).collect();
     assert_eq!(pieces, [("hm", ""), ("", "I "), ("", "look.")]);
@@ -130,7 +136,10 @@ async fn an_anthropic_answer_at_once() {
     let reply = ask("anthropic", Reply::json(&body.to_string())).await.0.unwrap();
     assert_eq!(reply.calls, [call("get_weather", "{\"city\":\"Paris\"}"), call("订机票", "{}")]);
     assert_eq!((reply.text.as_deref(), reply.thought.as_deref()), (Some("I look."), Some("hm")));
-    assert_eq!((reply.finish, reply.usage.input_tokens, reply.usage.cost_micros), (Finish::ToolCalls, 100, 270));
+    assert_eq!(
+        (reply.finish, reply.usage.input_tokens, reply.usage.cost_micros),
+        (Finish::ToolCalls, Some(100), Some(270))
+    );
     assert_eq!(reply.provider, Some(json!({"kind": "anthropic", "thinking": [thinking]})));
 }
 
@@ -154,7 +163,10 @@ async fn an_anthropic_answer_in_pieces() {
     let (reply, deltas) = ask("anthropic", stream(events)).await;
     let reply = reply.unwrap();
     assert_eq!(reply.calls, [call("get_weather", "{\"city\":\"Par"), call("get_weather", "{}")]);
-    assert_eq!((reply.text.as_deref(), reply.finish, reply.usage.cost_micros), (Some("I look."), Finish::Length, 70));
+    assert_eq!(
+        (reply.text.as_deref(), reply.finish, reply.usage.cost_micros),
+        (Some("I look."), Finish::Length, Some(70))
+    );
     let thinking = json!({"type": "thinking", "thinking": "hm", "signature": "sig"});
     assert_eq!(reply.provider, Some(json!({"kind": "anthropic", "thinking": [thinking]})));
     let pieces: Vec<_> = deltas.iter().map(|delta| (delta.thought.as_str(), delta.text.as_str())).collect();

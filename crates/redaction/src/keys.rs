@@ -1,0 +1,107 @@
+//! Keys that an error shows in part, and keys that nobody declared.
+
+use std::ops::Range;
+
+/// Most bytes of a secret that are compared with the text beside a mask.
+const MAX_PART: usize = 64;
+/// At least this many bytes of a secret beside a mask are a part of it.
+const MIN_PART: usize = 4;
+/// At least this many bytes of the beginning of a secret are a part of it, without a mask.
+const MIN_START: usize = 12;
+/// How keys of well-known services begin.
+const STARTS: [&str; 12] =
+    ["sk-", "pk-", "rk-", "gsk_", "hf_", "xai-", "nvapi-", "pplx-", "AIza", "ghp_", "github_pat_", "AKIA"];
+/// Shortest key that is recognized by its beginning alone.
+const MIN_KEY: usize = 20;
+/// Shortest token after `Bearer`.
+const MIN_TOKEN: usize = 12;
+
+/// The text without parts of secrets: beside a mask, as in `sk-abc***1234`, or the beginning of one.
+pub(crate) fn without_parts<'a>(text: &str, secrets: impl Iterator<Item = &'a str>, mark: &str) -> String {
+    let mut found = Vec::new();
+    for secret in secrets {
+        found.extend(masks(text).filter_map(|mask| part(text, &mask, secret)));
+        if let Some(start) = secret.get(..MIN_START).filter(|_| secret.len() > MIN_START) {
+            found.extend(text.match_indices(start).map(|(at, _)| {
+                let same = text[at..].chars().zip(secret.chars()).take_while(|(one, other)| one == other);
+                at..at + same.map(|(c, _)| c.len_utf8()).sum::<usize>()
+            }));
+        }
+    }
+    found.sort_by_key(|range| range.start);
+    replaced(text, found, mark)
+}
+
+/// The text without keys of well-known services and bearer tokens.
+pub(crate) fn without_keys(text: &str, mark: &str) -> String {
+    let in_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') || is_mask(c);
+    let (mut found, mut at, mut after_bearer) = (Vec::new(), 0, false);
+    for piece in text.split_inclusive(|c| !in_word(c)) {
+        let word = piece.trim_end_matches(|c| !in_word(c)).trim_end_matches('.');
+        let masked = masks(word).next().is_some();
+        let has_digit = word.bytes().any(|byte| byte.is_ascii_digit());
+        let known =
+            STARTS.iter().any(|start| word.starts_with(start)) && (masked || (has_digit && word.len() >= MIN_KEY));
+        if known || (after_bearer && (masked || has_digit) && word.len() >= MIN_TOKEN) {
+            found.push(at..at + word.len());
+        }
+        after_bearer = word.eq_ignore_ascii_case("bearer") || (after_bearer && word.is_empty());
+        at += piece.len();
+    }
+    replaced(text, found, mark)
+}
+
+/// Whether a run of this character stands for the hidden part of a key.
+const fn is_mask(c: char) -> bool {
+    matches!(c, '*' | '•' | '…' | '·' | '█')
+}
+
+/// The runs that stand for the hidden part of a key.
+fn masks(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let mut characters = text.char_indices().peekable();
+    std::iter::from_fn(move || {
+        loop {
+            let (begin, c) = characters.next()?;
+            let (mut end, mut count) = (begin + c.len_utf8(), 1);
+            while let Some((at, same)) = characters.next_if(|(_, next)| *next == c) {
+                (end, count) = (at + same.len_utf8(), count + 1);
+            }
+            let needed = match c {
+                '…' => 1,
+                '*' | '•' | '·' | '█' => 2,
+                '.' => 3,
+                'x' | 'X' => 4,
+                _ => continue,
+            };
+            if count >= needed {
+                return Some(begin..end);
+            }
+        }
+    })
+}
+
+/// The mask with the parts of the secret on both sides.
+fn part(text: &str, mask: &Range<usize>, secret: &str) -> Option<Range<usize>> {
+    let (before, after) = (&text[..mask.start], &text[mask.end..]);
+    let longest = secret.len().min(MAX_PART);
+    let left = (1..=longest).rev().find(|length| secret.get(..*length).is_some_and(|part| before.ends_with(part)));
+    let ends = |length: usize| secret.get(secret.len() - length..).is_some_and(|part| after.starts_with(part));
+    let right = (1..=longest).rev().find(|length| ends(*length));
+    let (left, right) = (left.unwrap_or_default(), right.unwrap_or_default());
+    (left + right >= MIN_PART).then(|| mask.start - left..mask.end + right)
+}
+
+/// The text with `mark` in place of each range. Ranges are in the order of their beginnings and may overlap.
+fn replaced(text: &str, ranges: Vec<Range<usize>>, mark: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut at = 0;
+    for range in ranges {
+        if range.start >= at {
+            shown.push_str(&text[at..range.start]);
+            shown.push_str(mark);
+        }
+        at = at.max(range.end);
+    }
+    shown.push_str(&text[at..]);
+    shown
+}
