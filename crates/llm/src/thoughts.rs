@@ -103,9 +103,11 @@ fn tag_at(text: &str) -> Option<(usize, bool)> {
     }
     let inner = text.strip_prefix('<')?;
     let (inner, opens) = inner.strip_prefix('/').map_or((inner, true), |inner| (inner, false));
-    let word = inner.split_once('>').map(|(word, _)| word)?;
-    let known = WORDS.iter().any(|known| word.trim_end().eq_ignore_ascii_case(known));
-    known.then_some((text.len() - inner.len() + word.len() + 1, opens))
+    let after = WORDS.iter().filter_map(|word| {
+        let same = inner.get(..word.len())?.eq_ignore_ascii_case(word);
+        inner[word.len()..].trim_start_matches(' ').strip_prefix('>').filter(|_| same)
+    });
+    after.into_iter().next().map(|after| (text.len() - after.len(), opens))
 }
 
 #[cfg(test)]

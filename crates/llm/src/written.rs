@@ -16,7 +16,7 @@ mod tags;
 
 use redial_proto::ReplyCall;
 
-use self::tags::MARKERS;
+use self::tags::{MARKERS, Reader};
 use crate::{
     json::extent::{self, Style},
     offers::Offers,
@@ -45,6 +45,7 @@ pub(crate) fn read(text: &str, offers: &Offers) -> Option<Written> {
         return Some(Written { rest: String::new(), calls: vec![call] });
     }
     let quoted = Quoted::of(text);
+    let mut reader = Reader::of(text, offers);
     let mut rest = String::new();
     let mut calls = Vec::new();
     let (mut at, mut copied) = (0, 0);
@@ -55,7 +56,7 @@ pub(crate) fn read(text: &str, offers: &Offers) -> Option<Written> {
         let Some((marker, form)) = marker.filter(|(marker, _)| !quoted.contains(&(begin..begin + marker.len()))) else {
             continue;
         };
-        let Some(found) = tags::read(*form, &text[begin + marker.len()..], offers) else { continue };
+        let Some(found) = reader.read(*form, &text[begin + marker.len()..]) else { continue };
         rest.push_str(&text[copied..begin]);
         calls.extend(found.calls);
         at = begin + marker.len() + found.length;

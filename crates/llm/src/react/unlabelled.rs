@@ -13,6 +13,9 @@ use crate::{
 /// The tool that stands for an answer in other prompts.
 const ANSWERS: [&str; 2] = ["final answer", "final_answer"];
 
+/// Damaged objects of one text that are looked at: each look reads the rest of the text.
+const MAX_DAMAGED: u32 = 4;
+
 /// What a text without labels says.
 pub(super) enum Found {
     Call(ReplyCall),
@@ -40,7 +43,7 @@ pub(super) fn read(text: &str, blocks: &[Block<'_>], offers: &Offers) -> Option<
 /// The object on lines of its own with which the text ends, if it is the only one that says something.
 fn object_at_end(text: &str, offers: &Offers) -> Option<(usize, Found)> {
     let mut search = Search::of(text);
-    let (mut at, mut object_end) = (0, 0);
+    let (mut at, mut object_end, mut damaged_left) = (0, 0, MAX_DAMAGED);
     for line in text.split_inclusive('\n') {
         let begin = at + line.len() - line.trim_start().len();
         at += line.len();
@@ -48,6 +51,10 @@ fn object_at_end(text: &str, offers: &Offers) -> Option<(usize, Found)> {
             continue;
         }
         let Some(end) = search.end(text, begin, Style::Strict) else {
+            if damaged_left == 0 {
+                continue;
+            }
+            damaged_left -= 1;
             let damaged = object::damaged(&text[begin..], offers)
                 .filter(|found| begin + found.end == text.len() && object::begins_like_a_call(&text[begin..]));
             match damaged {

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::object;
 use crate::{
-    json::extent::{self, Style},
+    json::extent::{Search, Style},
     offers::Offers,
 };
 
@@ -38,109 +38,122 @@ pub(super) struct Calls {
     pub(super) length: usize,
 }
 
-/// The calls in the text after a marker; `None` if it has none of an offered tool.
-pub(super) fn read(form: Form, text: &str, offers: &Offers) -> Option<Calls> {
-    match form {
-        Form::Tagged(close) => tagged(text, close, offers),
-        Form::Function => function(text, offers),
-        Form::List => list(text, offers).or_else(|| named(text, offers)),
-        Form::Objects => objects(text, offers),
-    }
+/// Reads the calls after the markers of one text.
+pub(super) struct Reader<'a> {
+    offers: &'a Offers,
+    search: Search,
 }
 
-fn tagged(text: &str, close: &str, offers: &Offers) -> Option<Calls> {
-    let begin = text.len() - text.trim_start().len();
-    let inner = &text[begin..];
-    if let Some(function) = inner.strip_prefix("<function=") {
-        let found = self::function(function, offers)?;
-        let end = text.len() - function.len() + found.length;
-        return Some(Calls { length: end + closing(&text[end..], close), ..found });
+impl<'a> Reader<'a> {
+    pub(super) fn of(text: &str, offers: &'a Offers) -> Self {
+        Self { offers, search: Search::of(text) }
     }
-    if let Ok(length) = extent::end(inner, Style::Strict)
-        && let Some(found) = object::read(&inner[..length])
-    {
-        let calls = vec![offered(found, offers)?];
-        let end = begin + length;
-        return Some(Calls { calls, length: end + closing(&text[end..], close) });
-    }
-    let (inner, _) = up_to(text, close);
-    let found = object::damaged(inner, offers)?;
-    Some(Calls { calls: vec![found.call], length: found.end + closing(&text[found.end..], close) })
-}
 
-fn function(text: &str, offers: &Offers) -> Option<Calls> {
-    const CLOSE: &str = "</function>";
-    let (name, inner) = text.split_at(text.find(['>', '{', '\n'])?);
-    let name = name.trim().trim_matches(['"', '\'']);
-    if !offers.has(name) {
-        return None;
-    }
-    let inner = inner.strip_prefix('>').unwrap_or(inner);
-    let begin = text.len() - inner.trim_start().len();
-    let arguments = &text[begin..];
-    let (arguments, length) = match extent::end(arguments, Style::Strict) {
-        Ok(length) => (&arguments[..length], begin + length + closing(&arguments[length..], CLOSE)),
-        Err(_) => {
-            let (arguments, length) = up_to(arguments, CLOSE);
-            (arguments, begin + length)
+    /// The calls in the text after a marker; `None` if it has none of an offered tool.
+    pub(super) fn read(&mut self, form: Form, text: &str) -> Option<Calls> {
+        match form {
+            Form::Tagged(close) => self.tagged(text, close),
+            Form::Function => self.function(text),
+            Form::List => self.list(text).or_else(|| self.named(text)),
+            Form::Objects => self.objects(text),
         }
-    };
-    Some(Calls { calls: vec![call(name, arguments.trim().to_owned(), offers)], length })
-}
-
-/// `[{"name": …, "arguments": …}, …]`. If one of them is a call of an offered tool, all of them are calls.
-fn list(text: &str, offers: &Offers) -> Option<Calls> {
-    let begin = text.len() - text.trim_start().len();
-    let inner = &text[begin..];
-    if !inner.starts_with('[') {
-        return None;
     }
-    let Ok(length) = extent::end(inner, Style::Strict) else {
-        let found = object::damaged(inner, offers)?;
-        return Some(Calls { calls: vec![found.call], length: begin + found.end });
-    };
-    let objects: Vec<&RawValue> = serde_json::from_str(&inner[..length]).ok()?;
-    let found: Vec<object::Found> = objects.iter().map(|object| object::read(object.get())).collect::<Option<_>>()?;
-    if !found.iter().any(|found| offers.has(&found.name)) {
-        return None;
-    }
-    let calls = found.into_iter().map(|found| call(&found.name, found.arguments.unwrap_or_default(), offers));
-    Some(Calls { calls: calls.collect(), length: begin + length })
-}
 
-/// `name[ARGS]{…}`, `name[CALL_ID]id[ARGS]{…}` or `name{…}`.
-fn named(text: &str, offers: &Offers) -> Option<Calls> {
-    let begin = text.find('{')?;
-    let name = text[..begin].split('[').next()?.trim();
-    if !offers.has(name) {
-        return None;
+    fn tagged(&mut self, text: &str, close: &str) -> Option<Calls> {
+        let begin = text.len() - text.trim_start().len();
+        let inner = &text[begin..];
+        if let Some(function) = inner.strip_prefix("<function=") {
+            let found = self.function(function)?;
+            let end = text.len() - function.len() + found.length;
+            return Some(Calls { length: end + closing(&text[end..], close), ..found });
+        }
+        if let Some(length) = self.search.end(inner, 0, Style::Strict)
+            && let Some(found) = object::read(&inner[..length])
+        {
+            let calls = vec![offered(found, self.offers)?];
+            let end = begin + length;
+            return Some(Calls { calls, length: end + closing(&text[end..], close) });
+        }
+        let (inner, _) = up_to(text, close);
+        let found = object::damaged(inner, self.offers)?;
+        Some(Calls { calls: vec![found.call], length: found.end + closing(&text[found.end..], close) })
     }
-    let inner = &text[begin..];
-    let length = extent::end(inner, Style::Strict).unwrap_or_else(|_| up_to(inner, "[TOOL_CALLS]").0.len());
-    let calls = vec![call(name, inner[..length].trim().to_owned(), offers)];
-    Some(Calls { calls, length: begin + length })
-}
 
-fn objects(text: &str, offers: &Offers) -> Option<Calls> {
-    let mut calls = Vec::new();
-    let (mut at, mut length) = (0, 0);
-    loop {
-        at += text[at..].len() - text[at..].trim_start().len();
-        let inner = &text[at..];
-        let found = match extent::end(inner, Style::Strict) {
-            Ok(end) => object::read(&inner[..end]).and_then(|found| Some((offered(found, offers)?, end))),
-            Err(_) => object::damaged(inner, offers).map(|found| (found.call, found.end)),
+    fn function(&mut self, text: &str) -> Option<Calls> {
+        const CLOSE: &str = "</function>";
+        let (name, inner) = text.split_at(near(text).find(['>', '{', '\n'])?);
+        let name = name.trim().trim_matches(['"', '\'']);
+        if !self.offers.has(name) {
+            return None;
+        }
+        let inner = inner.strip_prefix('>').unwrap_or(inner);
+        let begin = text.len() - inner.trim_start().len();
+        let arguments = &text[begin..];
+        let (arguments, length) = match self.search.end(arguments, 0, Style::Strict) {
+            Some(length) => (&arguments[..length], begin + length + closing(&arguments[length..], CLOSE)),
+            None => {
+                let (arguments, length) = up_to(arguments, CLOSE);
+                (arguments, begin + length)
+            }
         };
-        let Some((call, end)) = found else { break };
-        calls.push(call);
-        at += end;
-        length = at;
-        match text[at..].trim_start().strip_prefix(';') {
-            Some(next) => at = text.len() - next.len(),
-            None => break,
-        }
+        Some(Calls { calls: vec![call(name, arguments.trim().to_owned(), self.offers)], length })
     }
-    (!calls.is_empty()).then_some(Calls { calls, length })
+
+    /// `[{"name": …, "arguments": …}, …]`. If one of them is a call of an offered tool, all of them are calls.
+    fn list(&mut self, text: &str) -> Option<Calls> {
+        let begin = text.len() - text.trim_start().len();
+        let inner = &text[begin..];
+        if !inner.starts_with('[') {
+            return None;
+        }
+        let Some(length) = self.search.end(inner, 0, Style::Strict) else {
+            let found = object::damaged(near(inner), self.offers)?;
+            return Some(Calls { calls: vec![found.call], length: begin + found.end });
+        };
+        let objects: Vec<&RawValue> = serde_json::from_str(&inner[..length]).ok()?;
+        let found: Vec<object::Found> =
+            objects.iter().map(|object| object::read(object.get())).collect::<Option<_>>()?;
+        if !found.iter().any(|found| self.offers.has(&found.name)) {
+            return None;
+        }
+        let calls = found.into_iter().map(|found| call(&found.name, found.arguments.unwrap_or_default(), self.offers));
+        Some(Calls { calls: calls.collect(), length: begin + length })
+    }
+
+    /// `name[ARGS]{…}`, `name[CALL_ID]id[ARGS]{…}` or `name{…}`.
+    fn named(&mut self, text: &str) -> Option<Calls> {
+        let begin = near(text).find('{')?;
+        let name = text[..begin].split('[').next()?.trim();
+        if !self.offers.has(name) {
+            return None;
+        }
+        let inner = &text[begin..];
+        let length = self.search.end(inner, 0, Style::Strict).unwrap_or_else(|| up_to(inner, "[TOOL_CALLS]").0.len());
+        let calls = vec![call(name, inner[..length].trim().to_owned(), self.offers)];
+        Some(Calls { calls, length: begin + length })
+    }
+
+    fn objects(&mut self, text: &str) -> Option<Calls> {
+        let mut calls = Vec::new();
+        let (mut at, mut length) = (0, 0);
+        loop {
+            at += text[at..].len() - text[at..].trim_start().len();
+            let inner = &text[at..];
+            let found = match self.search.end(inner, 0, Style::Strict) {
+                Some(end) => object::read(&inner[..end]).and_then(|found| Some((offered(found, self.offers)?, end))),
+                None => object::damaged(near(inner), self.offers).map(|found| (found.call, found.end)),
+            };
+            let Some((call, end)) = found else { break };
+            calls.push(call);
+            at += end;
+            length = at;
+            match text[at..].trim_start().strip_prefix(';') {
+                Some(next) => at = text.len() - next.len(),
+                None => break,
+            }
+        }
+        (!calls.is_empty()).then_some(Calls { calls, length })
+    }
 }
 
 fn offered(found: object::Found, offers: &Offers) -> Option<ReplyCall> {
@@ -157,7 +170,15 @@ fn closing(text: &str, close: &str) -> usize {
     if rest.starts_with(close) { text.len() - rest.len() + close.len() } else { 0 }
 }
 
-/// The text up to a tag or to its end, and the length with the tag.
+/// The text up to a tag, or to the next marker, or to its end; and the length with the tag.
 fn up_to<'a>(text: &'a str, close: &str) -> (&'a str, usize) {
+    let text = near(text);
     text.find(close).map_or((text, text.len()), |at| (&text[..at], at + close.len()))
+}
+
+/// The text up to the next marker. What is looked for only here is looked for once in each part of a text.
+fn near(text: &str) -> &str {
+    let mut places = text.match_indices(['<', '[']).map(|(at, _)| at);
+    let next = places.find(|at| MARKERS.iter().any(|(marker, _)| text[*at..].starts_with(marker)));
+    &text[..next.unwrap_or(text.len())]
 }

@@ -28,6 +28,30 @@ fn hostile(bytes: usize) -> Vec<(&'static str, String)> {
         ("Chinese", fill("行动：思考\n")),
         ("numbers", format!("Action {}: a", fill("1"))),
         ("an answer", format!("Answer: {}", fill("Action: a\n"))),
+        ("opening tags", fill("<think>")),
+        ("closing tags", fill("</think>")),
+        ("brackets of tags", fill("<")),
+        ("tags without an end", fill("<think ")),
+        ("open objects with tags", fill("<think>{\"a\":")),
+        ("strings with tags", fill("</think>{\"a\":\"")),
+        ("backticks", fill("`</think>``")),
+        ("runs of backticks", fill("`</think>``</think>```\n````\n")),
+        ("inputs without an end", fill("Action Input: {/*\n")),
+        ("inputs with a string", fill("Action: a\nAction Input: {\"a\": \"\n")),
+        ("objects on lines", fill("{\n")),
+        ("objects with a key", fill("{\"action\n")),
+        ("calls without an end", fill("<tool_call>{")),
+        ("calls with a name", fill("<tool_call>{\"name\":\"get_weather\"")),
+        ("calls of an unknown tool", fill("<tool_call>{\"name\":\"x\",\"arguments\":{}}</tool_call>")),
+        ("calls of a tool", fill("<tool_call>{\"name\":\"get_weather\",\"arguments\":{}}</tool_call>")),
+        ("lists of calls", fill("[TOOL_CALLS]")),
+        ("lists of calls with brackets", fill("[TOOL_CALLS][{")),
+        ("functions", fill("<function=")),
+        ("functions with a name", fill("<function=get_weather>")),
+        ("functions with arguments", fill("<function=get_weather>{")),
+        ("Python tags", fill("<|python_tag|>{\"name\":")),
+        ("Python tags with semicolons", format!("<|python_tag|>{}", fill("{\"name\":\"get_weather\"};"))),
+        ("a call with names", format!("Action: get_weather({})", fill("a=1,"))),
     ]
 }
 
@@ -39,9 +63,11 @@ fn cpu() -> Duration {
 
 fn fastest(text: &str) -> Duration {
     let asked = asked();
+    let body = serde_json::json!({"choices": [{"message": {"content": text}}]});
     let run = |_| {
         let began = cpu();
         let _ = react::read(text, &asked, false);
+        let _ = redial_llm::openai::reply(&asked, &body);
         cpu().saturating_sub(began)
     };
     (0..3).map(run).min().unwrap()
