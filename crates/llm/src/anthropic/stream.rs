@@ -116,15 +116,15 @@ impl Block {
             "text" => ("text", None),
             "thinking" => ("thinking", Some("signature")),
             "tool_use" => ("", Some("input")),
-            _ => return block,
+            _ => return halves::join_all(block),
         };
         if !text_field.is_empty() {
             let text = format!("{}{}", block[text_field].as_str().unwrap_or_default(), self.text);
-            block[text_field] = halves::join(text).into();
+            block[text_field] = text.into();
         }
         if let Some(field) = more_field.filter(|_| !self.more.is_empty()) {
-            block[field] = halves::join(self.more).into();
+            block[field] = self.more.into();
         }
-        block
+        halves::join_all(block)
     }
 }

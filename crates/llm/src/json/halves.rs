@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use serde_json::Value;
+
 /// Begins a half that was put aside; the three characters after it are its digits. Both are characters that Unicode
 /// reserves for the use inside a program.
 const MARK: char = '\u{fdef}';
@@ -47,6 +49,16 @@ pub(crate) fn join(text: String) -> String {
         joined.push(if half.is_some() { LOST } else { c });
     }
     joined
+}
+
+/// The value with [`join`] applied to every text in it.
+pub(crate) fn join_all(value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(join(text)),
+        Value::Array(items) => items.into_iter().map(join_all).collect(),
+        Value::Object(object) => object.into_iter().map(|(key, value)| (join(key), join_all(value))).collect(),
+        other => other,
+    }
 }
 
 /// The half that a mark at the beginning of the text stands for, and the mark's length.

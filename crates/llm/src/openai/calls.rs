@@ -91,7 +91,7 @@ impl Calls {
         call.name.add(sent.name);
         call.arguments.push_str(&sent.arguments);
         if !piece["extra_content"].is_null() {
-            call.extra = piece["extra_content"].clone();
+            call.extra = halves::join_all(piece["extra_content"].clone());
         }
         sent.name.len() + id.len() + sent.arguments.len()
     }

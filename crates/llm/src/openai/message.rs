@@ -78,8 +78,8 @@ impl Message {
         self.size += message["refusal"].as_str().map_or(0, str::len);
         match &message["reasoning_details"] {
             Value::Null => {}
-            Value::Array(details) => self.details.extend(details.iter().cloned()),
-            other => self.details.push(other.clone()),
+            Value::Array(details) => self.details.extend(details.iter().cloned().map(halves::join_all)),
+            other => self.details.push(halves::join_all(other.clone())),
         }
         if !message["reasoning_details"].is_null() {
             self.size += message["reasoning_details"].to_string().len();

@@ -17,7 +17,7 @@ pub(super) struct Response<'a> {
 /// Reads a response body; `None` if it has no `choices` at all. The arguments of calls are kept as they were written.
 pub fn reply(request: &TurnRequest, body: &Value) -> Option<TurnReply> {
     body.get("choices")?.as_array()?;
-    let choice = choice(body);
+    let choice = Some(choice(body)).filter(|choice| !choice.is_null()).unwrap_or(&body["choices"][0]);
     let model = body["model"].as_str().unwrap_or_default();
     let usage = Some(&body["usage"]).filter(|usage| usage.is_object()).unwrap_or(&choice["usage"]);
     if !choice["message"].is_object() {

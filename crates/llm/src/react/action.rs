@@ -38,7 +38,9 @@ pub(super) fn read(action: &Block<'_>, input: Option<&Block<'_>>, offers: &Offer
     }
     if !offers.has(name) {
         let whole = if input.is_none() { bare(&text) } else { name };
-        if let Some(found) = in_brackets(whole, input.as_deref(), offers) {
+        let below = input.as_deref().or_else(|| Some(more).filter(|more| without_fence(more).starts_with('{')));
+        let in_brackets = in_brackets(whole, input.as_deref(), offers).or_else(|| in_brackets(name, below, offers));
+        if let Some(found) = in_brackets {
             return found;
         }
         if let Some((name, arguments)) = before_object(whole, offers).filter(|_| is_blank(input.as_deref())) {
@@ -46,6 +48,9 @@ pub(super) fn read(action: &Block<'_>, input: Option<&Block<'_>>, offers: &Offer
         }
         if let Some(name) = before_remark(name, offers) {
             return call(name, arguments(input.as_deref().unwrap_or(more)));
+        }
+        if name.find(['(', '（', '{', '[', '=']).is_some_and(|end| offers.has(bare(&name[..end]))) {
+            return Action::Unclear;
         }
     }
     call(name.trim_end_matches("()"), arguments(input.as_deref().unwrap_or(more)))

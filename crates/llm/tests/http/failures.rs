@@ -39,6 +39,29 @@ async fn every_status_has_a_class() {
 }
 
 #[tokio::test]
+async fn a_key_that_is_shown_in_part_is_removed() {
+    for (text, shown) in [
+        (
+            "Incorrect API key provided: cana***5f1c. See the docs.",
+            "Incorrect API key provided: [secret]. See the docs.",
+        ),
+        ("Your api key: ****5f1c is invalid", "Your api key: [secret] is invalid"),
+        ("key=canary… at tcp:10.0.0.7:80:x", "key=[secret] at tcp:[host]:x"),
+        ("upstream key sk-1234567890abcdefghij", "upstream key [secret]"),
+    ] {
+        let body = json!({"error": {"message": text}}).to_string();
+        let whole = failure("openai", Reply::status(401).body(body.clone())).await;
+        assert_eq!(whole.message, format!("the provider answered 401 Unauthorized: {shown}"));
+        let event = failure("openai", stream(&body)).await;
+        assert_eq!(event.message, format!("the provider reported an error: {shown}"));
+    }
+    // A message that is cut in the middle of the key.
+    let long = format!("{}{KEY} is wrong", "x".repeat(984));
+    let cut = failure("openai", Reply::status(401).body(json!({"error": {"message": long}}).to_string())).await;
+    assert!(!cut.message.contains("cana"), "{}", cut.message);
+}
+
+#[tokio::test]
 async fn an_unusable_response_is_retried() {
     let half = r#"{"choices":[{"delta":{"content":"I "}}]}"#;
     for reply in [

@@ -97,6 +97,8 @@ const CORPUS: &[(&str, &str, &str)] = &[
     ("a call of an unknown tool", "Action: fly(to=\"Paris\")", "fly({\"to\":\"Paris\"})"),
     ("a call and no input", "Action: get_weather({\"a\":1})\nAction Input:", "get_weather({\"a\":1})"),
     ("a call and the same input", "Action: get_weather(a=1)\nAction Input: {\"a\": 1}", "get_weather({\"a\": 1})"),
+    ("a call and words after it", "Action: get_weather(city=\"Paris\")\nI wait.", "get_weather({\"city\":\"Paris\"})"),
+    ("a remark and an input without its label", "Action: get_weather (it)\n{\"a\":1}", "get_weather({\"a\":1})"),
     ("a name and an object", "Action: get_weather {\"a\":1}", "get_weather({\"a\":1})"),
     ("an object with a name", "Action: {\"name\":\"get_weather\"}\nAction Input: {\"a\":1}", "get_weather({\"a\":1})"),
     ("an object, damaged", "Action: {'name':'get_weather','arguments':{'a':1}}", "get_weather({'a':1})"),
@@ -151,6 +153,9 @@ fn what_has_no_single_reading_is_not_run() {
         "Action: get_weather(city=Paris)",
         "Action: get_weather(a=1)\nAction Input: {\"a\": 2}",
         "Action: get_weather(a=1, a=2)",
+        "Action: get_weather({\"a\":1}) // look",
+        "Action: get_weather(a=1)\n{\"a\": 2}",
+        "Action: get_weather = Paris",
     ] {
         let reply = read(text);
         assert!(reply.calls.is_empty() && reply.text.as_deref() == Some(text), "{reply:?}");
