@@ -13,7 +13,7 @@ pub(crate) struct Read {
 }
 
 /// Reads a text. `thought` and `calls` came in fields of their own; calls in the text count only if there are none.
-pub(crate) fn read(text: String, thought: Option<String>, calls: Vec<ReplyCall>, offers: &Offers) -> Read {
+pub(crate) fn read(text: &str, thought: Option<String>, calls: Vec<ReplyCall>, offers: &Offers) -> Read {
     let split = thoughts::split(text);
     let thought = thoughts::join([thought, split.thought].iter().flatten().map(String::as_str), "\n\n");
     let written = if calls.is_empty() { written::read(&split.rest, offers) } else { None };

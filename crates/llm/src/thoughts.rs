@@ -34,9 +34,11 @@ struct Tag {
 }
 
 /// Separates thoughts from the rest. A text without thoughts stays as it is.
-pub(crate) fn split(text: String) -> Split {
-    let mut tags = tags(&text);
-    let Some(end) = end(&mut tags, text.len()) else { return Split { thought: None, rest: text } };
+pub(crate) fn split(text: &str) -> Split {
+    let mut tags = tags(text);
+    let Some(end) = end(&mut tags, text.len()) else {
+        return Split { thought: None, rest: text.to_owned() };
+    };
     let mut thoughts = Vec::new();
     let mut begin = 0;
     for tag in tags.iter().filter(|tag| !tag.quoted && tag.range.start < end) {
@@ -86,7 +88,9 @@ fn tags(text: &str) -> Vec<Tag> {
     }
     if !tags.is_empty() {
         let quoted = Quoted::of(text);
-        tags.iter_mut().for_each(|tag| tag.quoted = quoted.contains(&tag.range));
+        for tag in &mut tags {
+            tag.quoted = quoted.contains(&tag.range);
+        }
     }
     tags
 }
@@ -149,7 +153,7 @@ mod tests {
             // Code that does not end is no code.
             ("```\nx\n</think>\nyes", Some("```\nx"), "yes"),
         ] {
-            let split = split(text.to_owned());
+            let split = split(text);
             assert_eq!((split.thought.as_deref(), split.rest.as_str()), (thought, rest), "{text}");
         }
     }
@@ -165,7 +169,7 @@ mod tests {
         #[test]
         fn nothing_is_lost(pieces in proptest::collection::vec(piece(), 0..12)) {
             let text = pieces.concat();
-            let parts = split(text.clone());
+            let parts = split(&text);
             let letters = |text: &str| text.chars().filter(|c| c.is_alphabetic()).count();
             let tags: usize = tags(&text).iter().map(|tag| letters(&text[tag.range.clone()])).sum();
             let kept = letters(&parts.rest) + letters(parts.thought.as_deref().unwrap_or_default());

@@ -40,13 +40,14 @@ fn streamed(api: Api, events: &[Value]) -> TurnReply {
 }
 
 fn lines(events: &[Value]) -> String {
-    events.iter().map(|event| format!("data: {event}\n\n")).collect()
+    events.iter().map(|event| format!("data: {event}\n\n")).collect::<Vec<_>>().concat()
 }
 
 /// A reply in short: `[thought] name(arguments) "text" finish`.
 fn short(reply: &TurnReply) -> String {
     let thought = reply.thought.as_ref().map(|thought| format!("[{thought}] ")).unwrap_or_default();
-    let calls: String = reply.calls.iter().map(|call| format!("{}({}) ", call.name, call.arguments)).collect();
+    let calls: Vec<_> = reply.calls.iter().map(|call| format!("{}({}) ", call.name, call.arguments)).collect();
+    let calls = calls.concat();
     let text = reply.text.as_ref().map(|text| format!("{text:?} ")).unwrap_or_default();
     let finish = serde_json::to_value(reply.finish).unwrap();
     let problem = reply.problem.as_ref().map(|problem| format!(" problem: {problem}")).unwrap_or_default();

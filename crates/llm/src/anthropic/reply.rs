@@ -22,7 +22,7 @@ pub(super) fn of(request: &TurnRequest, blocks: &[Value], body: &Value) -> TurnR
     let calls: Vec<ReplyCall> = of_kind("tool_use").map(|block| read_call(block, &offers)).collect();
     let text: String = of_kind("text").filter_map(|block| block["text"].as_str()).collect();
     let thought: String = of_kind("thinking").filter_map(|block| block["thinking"].as_str()).collect();
-    let read = text::read(text, Some(thought), calls, &offers);
+    let read = text::read(&text, Some(thought), calls, &offers);
     TurnReply {
         text: read.text,
         thought: read.thought,

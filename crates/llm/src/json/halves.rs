@@ -131,23 +131,25 @@ mod tests {
         }
     }
 
+    /// A JSON string with an escape for each unit.
+    fn json(units: &[u16]) -> String {
+        let escapes: Vec<_> = units.iter().map(|unit| format!("\\u{unit:04x}")).collect();
+        format!("\"{}\"", escapes.concat())
+    }
+
     proptest! {
         /// Text cut between UTF-16 units and put together again is the text.
         #[test]
         fn halves_find_each_other(text in "\\PC{0,12}", cut in 0_usize..20) {
             let units: Vec<u16> = text.encode_utf16().collect();
             let (left, right) = units.split_at(cut.min(units.len()));
-            let json = |units: &[u16]| units.iter().map(|unit| format!("\\u{unit:04x}")).collect::<String>();
-            let read = |units: &[u16]| {
-                let json = format!("\"{}\"", json(units));
-                serde_json::from_str::<String>(&marked(&json)).unwrap()
-            };
+            let read = |units: &[u16]| serde_json::from_str::<String>(&marked(&json(units))).unwrap();
             prop_assert_eq!(join(read(left) + &read(right)), text);
         }
 
         #[test]
         fn any_halves_are_readable(units in proptest::collection::vec(0xd7f0_u16..0xe010, 0..10)) {
-            let json = format!("\"{}\"", units.iter().map(|unit| format!("\\u{unit:04x}")).collect::<String>());
+            let json = json(&units);
             let wanted = String::from_utf16_lossy(&units);
             prop_assert_eq!(&serde_json::from_str::<String>(&replaced(&json)).unwrap(), &wanted);
             prop_assert_eq!(join(serde_json::from_str::<String>(&marked(&json)).unwrap()), wanted);

@@ -41,7 +41,7 @@ pub(super) fn of(request: &TurnRequest, response: &Response<'_>) -> TurnReply {
     let offers = Offers::of(request);
     let refusal = message.refusal();
     let calls = message.calls().replies(&offers);
-    let read = text::read(message.text(), message.thought(), calls, &offers);
+    let read = text::read(&message.text(), message.thought(), calls, &offers);
     let finish = match &refusal {
         Some(_) => Finish::Refused,
         None => finish::read(response.finish, !read.calls.is_empty()),

@@ -99,10 +99,7 @@ fn in_brackets(text: &str, input: Option<&str>, offers: &Offers) -> Option<Actio
     {
         return None;
     }
-    let given = match inside.starts_with('{') {
-        true => Some(inside.to_owned()),
-        false => keywords::read(inside),
-    };
+    let given = if inside.starts_with('{') { Some(inside.to_owned()) } else { keywords::read(inside) };
     let input = input.filter(|input| !input.trim().is_empty()).map(arguments);
     Some(match (given, input) {
         (Some(given), None) => call(name, given),

@@ -17,7 +17,7 @@ use crate::{offers::Offers, quoted::unfenced, thoughts};
 /// Reads a model's text. Thoughts in tags are set apart first, so nothing in them counts. Damaged arguments are kept as they
 /// were written; `cut_off` says that the model reached its limit. If no tools were offered, any text is an answer.
 pub fn read(text: &str, request: &TurnRequest, cut_off: bool) -> TurnReply {
-    let split = thoughts::split(unfenced(text).to_owned());
+    let split = thoughts::split(unfenced(text));
     let reply = read_rest(unfenced(&split.rest), request, cut_off);
     let thoughts = [split.thought, reply.thought];
     TurnReply { thought: thoughts::join(thoughts.iter().flatten().map(String::as_str), "\n\n"), ..reply }

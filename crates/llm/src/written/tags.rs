@@ -89,12 +89,11 @@ impl<'a> Reader<'a> {
         let inner = inner.strip_prefix('>').unwrap_or(inner);
         let begin = text.len() - inner.trim_start().len();
         let arguments = &text[begin..];
-        let (arguments, length) = match self.search.end(arguments, 0, Style::Strict) {
-            Some(length) => (&arguments[..length], begin + length + closing(&arguments[length..], CLOSE)),
-            None => {
-                let (arguments, length) = up_to(arguments, CLOSE);
-                (arguments, begin + length)
-            }
+        let (arguments, length) = if let Some(length) = self.search.end(arguments, 0, Style::Strict) {
+            (&arguments[..length], begin + length + closing(&arguments[length..], CLOSE))
+        } else {
+            let (arguments, length) = up_to(arguments, CLOSE);
+            (arguments, begin + length)
         };
         Some(Calls { calls: vec![call(name, arguments.trim().to_owned(), self.offers)], length })
     }

@@ -43,9 +43,10 @@ fn inside() -> impl Strategy<Value = String> {
 
 fn body(text: &str, parts: bool) -> Value {
     let half = text.floor_char_boundary(text.len() / 2);
-    let content = match parts {
-        true => json!([{"type": "text", "text": &text[..half]}, {"type": "text", "text": &text[half..]}]),
-        false => json!(text),
+    let content = if parts {
+        json!([{"type": "text", "text": &text[..half]}, {"type": "text", "text": &text[half..]}])
+    } else {
+        json!(text)
     };
     json!({"choices": [{"message": {"content": content}, "finish_reason": "stop"}]})
 }
