@@ -5,6 +5,8 @@ use redial_proto::{
     limits::{self, MAX_DEPTH, MAX_OUTPUT},
 };
 
+use crate::thoughts;
+
 /// Bytes of an answer over the limit that are kept.
 const SHOWN: usize = 2000;
 const TOO_LONG: &str = "The answer was too long and was cut off. Answer again, much shorter.";
@@ -22,14 +24,21 @@ pub(crate) fn reply(mut reply: TurnReply) -> TurnReply {
     if fits(&reply) {
         return reply;
     }
-    let start = reply.text.or(reply.thought).unwrap_or_default();
-    TurnReply { usage: reply.usage, model: reply.model, ..too_long(&start) }
+    let (text, thought) = (reply.text.unwrap_or_default(), reply.thought.unwrap_or_default());
+    TurnReply { usage: reply.usage, model: reply.model, ..shortened(&text, &thought) }
 }
 
-/// The reply for an answer over the limit that starts with `start`.
-pub(crate) fn too_long(start: &str) -> TurnReply {
+/// The reply for an answer over the limit that starts with this text, perhaps with thoughts.
+pub(crate) fn too_long(text: &str) -> TurnReply {
+    let split = thoughts::split(text);
+    shortened(&split.rest, &split.thought.unwrap_or_default())
+}
+
+fn shortened(text: &str, thought: &str) -> TurnReply {
+    let start = |text: &str| Some(limits::shorten(text, SHOWN)).filter(|text| !text.trim().is_empty());
     TurnReply {
-        text: Some(limits::shorten(start, SHOWN)).filter(|text| !text.trim().is_empty()),
+        text: start(text),
+        thought: start(thought),
         finish: Finish::Length,
         problem: Some(TOO_LONG.to_owned()),
         ..TurnReply::default()

@@ -83,6 +83,9 @@ impl Stream {
         let text = |field: &str| delta[field].as_str().unwrap_or_default().to_owned();
         let piece = Piece { text: text("text"), thought: text("thinking") };
         let more = text("partial_json") + &text("signature");
+        if piece == Piece::default() && more.is_empty() {
+            return piece;
+        }
         self.size += piece.text.len() + piece.thought.len() + more.len();
         let block = self.block(event);
         block.text.push_str(&piece.text);
@@ -91,15 +94,17 @@ impl Stream {
         Piece { text: halves::join(piece.text), thought: halves::join(piece.thought) }
     }
 
-    /// The block to which a delta belongs. A server that did not begin it has it begun here, so that nothing is lost.
+    /// The block to which a delta belongs. If the server did not begin one of this kind, it begins here, so that nothing is lost.
     fn block(&mut self, event: &Value) -> &mut Block {
         let index = event["index"].as_u64().unwrap_or_default();
-        let position = self.blocks.iter().rposition(|block| block.index == index).unwrap_or_else(|| {
-            let kind = match event["delta"]["type"].as_str() {
-                Some("thinking_delta" | "signature_delta") => "thinking",
-                Some("input_json_delta") => "tool_use",
-                _ => "text",
-            };
+        let delta = &event["delta"];
+        let kind = match (delta.get("partial_json"), delta.get("thinking").or(delta.get("signature"))) {
+            (Some(_), _) => "tool_use",
+            (None, Some(_)) => "thinking",
+            (None, None) => "text",
+        };
+        let fits = |block: &Block| block.index == index && block.start["type"] == kind;
+        let position = self.blocks.iter().rposition(fits).unwrap_or_else(|| {
             self.begin(&json!({"index": index, "content_block": {"type": kind}}));
             self.blocks.len() - 1
         });

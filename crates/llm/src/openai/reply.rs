@@ -4,7 +4,7 @@ use redial_proto::{Finish, TurnReply, TurnRequest, TurnUsage};
 use serde_json::{Value, json};
 
 use super::{KIND, message::Message};
-use crate::{finish, json as provider_json, offers::Offers, text};
+use crate::{finish, json as provider_json, offers::Offers, text, thoughts};
 
 /// A response, received whole or in pieces.
 pub(super) struct Response<'a> {
@@ -62,9 +62,11 @@ pub(super) fn of(request: &TurnRequest, response: &Response<'_>) -> TurnReply {
 pub(crate) fn failed_generation(body: &[u8]) -> Option<TurnReply> {
     let body: Value = provider_json::read(body).ok()?;
     let error = body.get("error").filter(|error| error["code"] == "tool_use_failed")?;
-    let written = error["failed_generation"].as_str().unwrap_or_default().trim();
+    let written = thoughts::split(error["failed_generation"].as_str().unwrap_or_default());
+    let text = written.rest.trim();
     Some(TurnReply {
-        text: (!written.is_empty()).then(|| written.to_owned()),
+        text: (!text.is_empty()).then(|| text.to_owned()),
+        thought: written.thought,
         finish: Finish::Other,
         problem: Some("The call was not in the required format, so nothing was run.".to_owned()),
         ..TurnReply::default()

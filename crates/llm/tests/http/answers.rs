@@ -223,6 +223,9 @@ async fn a_call_that_the_provider_could_not_parse_goes_back_to_the_model() {
     let reply = ask("openai", Reply::status(400).body(body.to_string())).await.0.unwrap();
     assert_eq!(reply.text.as_deref(), Some("<function=f{}>"));
     assert!(reply.problem.is_some());
+    let body = json!({"error": {"code": "tool_use_failed", "failed_generation": "<think>hm</think><function=f{}>"}});
+    let reply = ask("openai", Reply::status(400).body(body.to_string())).await.0.unwrap();
+    assert_eq!((reply.thought.as_deref(), reply.text.as_deref()), (Some("hm"), Some("<function=f{}>")));
 }
 
 #[tokio::test]
@@ -231,6 +234,13 @@ async fn an_endless_answer_is_cut_off() {
     let whole = json!({"choices": [{"message": {"content": text}}]}).to_string();
     let chunk = json!({"choices": [{"delta": {"content": "y".repeat(MAX_OUTPUT / 4)}}]}).to_string();
     let deep = format!("{{\"choices\":{}{}}}", "[".repeat(1000), "]".repeat(1000));
+    let thoughts =
+        json!({"choices": [{"delta": {"content": format!("<think>{}", "z".repeat(MAX_OUTPUT))}}]}).to_string();
+    let thinking = ask("openai", stream(&[thoughts.as_str(), &chunk].join("\n"))).await.0.unwrap();
+    assert!(thinking.text.is_none() && thinking.thought.unwrap().starts_with("zz") && thinking.problem.is_some());
+    let thoughts = json!({"choices": [{"message": {"content": "", "reasoning_content": text}}]}).to_string();
+    let thinking = ask("openai", Reply::json(&thoughts)).await.0.unwrap();
+    assert!(thinking.text.is_none() && thinking.thought.unwrap().starts_with("xx") && thinking.problem.is_some());
     for reply in [Reply::json(&whole), stream(&[chunk.as_str(); 6].join("\n")), Reply::json(&deep)] {
         let reply = ask("openai", reply).await.0.unwrap();
         assert!(reply.problem.is_some() && serde_json::to_string(&reply).unwrap().len() < 5000, "{reply:?}");

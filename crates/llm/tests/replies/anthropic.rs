@@ -53,6 +53,25 @@ fn blocks_of_every_kind() {
 }
 
 #[test]
+fn pieces_without_a_block_of_their_kind_are_kept() {
+    let delta = |index: u64, delta: Value| json!({"type": "content_block_delta", "index": index, "delta": delta});
+    let start = json!({"type": "content_block_start", "index": 0,
+        "content_block": {"type": "tool_use", "id": "a", "name": "add", "input": {}}});
+    let end = json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}});
+    let events = [
+        delta(0, json!({"type": "thinking_delta", "thinking": "hm"})),
+        delta(0, json!({"type": "text_delta", "text": "I "})),
+        start,
+        delta(0, json!({"type": "input_json_delta", "partial_json": "{\"a\""})),
+        delta(0, json!({"type": "text_delta", "text": "look."})),
+        delta(0, json!({"type": "input_json_delta", "partial_json": ":1}"})),
+        delta(0, json!({"type": "citations_delta", "citation": {}})),
+        end,
+    ];
+    assert_eq!(short(&streamed(Api::Anthropic, &events)), "[hm] add({\"a\":1}) \"I look.\" tool_calls");
+}
+
+#[test]
 fn usage_that_is_not_told_is_unknown() {
     let told = |usage: &Value| {
         let body = json!({"model": "m", "stop_reason": "end_turn", "content": [{"type": "text", "text": "hi"}], "usage": usage});
