@@ -48,8 +48,8 @@ pub(crate) fn unfenced(text: &str) -> &str {
     inner.strip_suffix("```").unwrap_or(inner).trim()
 }
 
-/// Code blocks and code in backticks. If the fences of a text do not pair up, it is unclear what is code, so nothing in fences
-/// is; the same holds for the backticks of a line.
+/// Code blocks and code in backticks. If the fences of a text do not pair up, it is unclear what is code, so nothing
+/// in fences is; the same holds for the backticks of a line.
 fn code(text: &str) -> Vec<Range<usize>> {
     let mut blocks = Vec::new();
     let mut spans = Vec::new();

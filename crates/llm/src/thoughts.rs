@@ -1,12 +1,14 @@
 //! Separates the thoughts of a reasoning model from the rest of its text.
 //!
-//! Servers with a parser send thoughts in a field of their own. Others leave them in the text, often without the tag that
-//! opens them, because the chat template wrote it. The rule, which all readers use:
+//! Servers with a parser send thoughts in a field of their own. Others leave them in the text, often without the tag
+//! that opens them, because the chat template wrote it. The rule, which all readers use:
 //!
-//! - Everything up to the last tag that closes thoughts is thoughts, also words and calls before the tag that opens them.
-//! - A tag that opens thoughts and is never closed makes everything thoughts: the model was cut off, or forgot to answer.
-//! - A tag in code, in a JSON object or between quotation marks is quoted. Only if thoughts are open and nothing else closes
-//!   them does such a tag close them.
+//! - Everything up to the last tag that closes thoughts is thoughts, also words and calls before the tag that opens
+//!   them.
+//! - A tag that opens thoughts and is never closed makes everything thoughts: the model was cut off, or forgot to
+//!   answer.
+//! - A tag in code, in a JSON object or between quotation marks is quoted. Only if thoughts are open and nothing else
+//!   closes them does such a tag close them.
 
 use std::ops::Range;
 
@@ -55,8 +57,8 @@ pub(crate) fn join<'a>(thoughts: impl IntoIterator<Item = &'a str>, between: &st
     (!thoughts.is_empty()).then(|| thoughts.join(between))
 }
 
-/// The offset at which the thoughts end; `None` if there are none. A quoted tag that closes the thoughts counts as not quoted
-/// afterwards.
+/// The offset at which the thoughts end; `None` if there are none. A quoted tag that closes the thoughts counts as not
+/// quoted afterwards.
 fn end(tags: &mut [Tag], length: usize) -> Option<usize> {
     let last = |opens: bool, quoted: bool| {
         let mut tags = tags.iter().enumerate().rev();

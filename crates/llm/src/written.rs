@@ -8,8 +8,9 @@
 //! | `[TOOL_CALLS][{"name": …, "arguments": {…}}]`, `[TOOL_CALLS]name[ARGS]{…}` | Mistral |
 //! | the text is one such object, perhaps in a code fence | small models |
 //!
-//! A call counts only if it names an offered tool; any other text stays text. A damaged call of an offered tool becomes a call
-//! whose arguments cannot be read, so that the model is told. Markers in code, in JSON and between quotation marks are text.
+//! A call counts only if it names an offered tool; any other text stays text. A damaged call of an offered tool
+//! becomes a call with its arguments as written: their check repairs them, or tells the model what is wrong. Markers in
+//! code, in JSON and between quotation marks are text.
 
 pub(crate) mod object;
 mod tags;

@@ -26,8 +26,8 @@ pub fn redact_failure(mut failure: Failure, own: Option<&str>) -> Failure {
     failure
 }
 
-/// The text without IP addresses, internal names, names with a port, and `own`, also inside longer words. Other public names
-/// without a port stay.
+/// The text without IP addresses, internal names, names with a port, and `own`, also inside longer words. Other public
+/// names without a port stay.
 fn redact(text: &str, own: Option<&str>) -> String {
     let in_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
     let mut shown = String::with_capacity(text.len());
@@ -95,7 +95,8 @@ fn is_ipv6(parts: &[&str]) -> bool {
     parts.len() <= MAX_COLONS && parts.join(":").parse::<Ipv6Addr>().is_ok()
 }
 
-/// A word without colons, with the addresses and the internal names in it replaced: `db-10.0.0.7x`, `db.internal-refused`.
+/// A word without colons, with the addresses and the internal names in it replaced: `db-10.0.0.7x`,
+/// `db.internal-refused`.
 fn parts_of_name(word: &str, own: Option<&str>) -> String {
     let mut word = without_names(word, own);
     let mut at = 0;

@@ -94,7 +94,8 @@ impl Stream {
         Piece { text: halves::join(piece.text), thought: halves::join(piece.thought) }
     }
 
-    /// The block to which a delta belongs. If the server did not begin one of this kind, it begins here, so that nothing is lost.
+    /// The block to which a delta belongs. If the server did not begin one of this kind, it begins here, so that
+    /// nothing is lost.
     fn block(&mut self, event: &Value) -> &mut Block {
         let index = event["index"].as_u64().unwrap_or_default();
         let delta = &event["delta"];
@@ -113,8 +114,8 @@ impl Stream {
 }
 
 impl Block {
-    /// The block as in a response that is not streamed, except that arguments stay text, because they may be cut off and
-    /// then are not JSON.
+    /// The block as in a response that is not streamed, except that arguments stay text, because they may be cut off
+    /// and then are not JSON.
     fn body(self) -> Value {
         let mut block = self.start;
         let (text_field, more_field) = match block["type"].as_str().unwrap_or_default() {

@@ -20,8 +20,8 @@ enum Next {
     CommaOrEnd,
 }
 
-/// The offset after the object or array with which the text begins; otherwise the offset up to which it was read. One pass
-/// without recursion.
+/// The offset after the object or array with which the text begins; otherwise the offset up to which it was read. One
+/// pass without recursion.
 pub(crate) fn end(text: &str, style: Style) -> Result<usize, usize> {
     let mut scan = Scan { bytes: text.as_bytes(), at: 0, style };
     let mut open = Vec::new();

@@ -1,5 +1,5 @@
-//! Lone halves of surrogate pairs, such as `"\ud83d"`: JSON allows to write them, but no text contains them. A provider that
-//! cuts a text between UTF-16 units sends one half in an event and the other half in the next.
+//! Lone halves of surrogate pairs, such as `"\ud83d"`: JSON allows to write them, but no text contains them. A
+//! provider that cuts a text between UTF-16 units sends one half in an event and the other half in the next.
 
 use std::borrow::Cow;
 
@@ -72,7 +72,8 @@ fn mark_at(text: &str) -> Option<(u16, usize)> {
     Some((half, MARK.len_utf8() + digits.iter().map(|digit| digit.len_utf8()).sum::<usize>()))
 }
 
-/// Copies the JSON text and calls `lone` for each lone half, with its number from 0 to 0x7ff. Borrowed if there is none.
+/// Copies the JSON text and calls `lone` for each lone half, with its number from 0 to 0x7ff. Borrowed if there is
+/// none.
 fn with(json: &str, lone: impl Fn(u16, &mut String)) -> Cow<'_, str> {
     let mut copy = String::new();
     let (mut at, mut copied) = (0, 0);

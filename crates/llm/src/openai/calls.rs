@@ -124,7 +124,8 @@ impl Name {
         self.joined.push_str(piece);
     }
 
-    /// OpenAI sends a name once. Some servers send it in pieces, some repeat it, some send what they have of it each time.
+    /// OpenAI sends a name once. Some servers send it in pieces, some repeat it, some send what they have of it each
+    /// time.
     fn read(&self, offers: &Offers) -> String {
         let known = |name: &str| offers.has(name);
         let name = if known(&self.joined) {

@@ -56,8 +56,8 @@ pub(super) fn read(action: &Block<'_>, input: Option<&Block<'_>>, offers: &Offer
     call(name.trim_end_matches("()"), arguments(input.as_deref().unwrap_or(more)))
 }
 
-/// The arguments in an input. A JSON object is separated from the text around it; anything else is kept for the check of
-/// arguments.
+/// The arguments in an input. A JSON object is separated from the text around it; anything else is kept for the check
+/// of arguments.
 fn arguments(input: &str) -> String {
     let text = without_fence(input);
     let object = text.trim_start_matches(['*', '_', '`', '#', '>', '-', ' ', '\t', '\r', '\n']);

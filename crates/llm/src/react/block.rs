@@ -20,8 +20,8 @@ impl Block<'_> {
     }
 }
 
-/// The parts of the text. An answer contains all the rest of the text. A label inside the JSON object of an action or its input
-/// is text.
+/// The parts of the text. An answer contains all the rest of the text. A label inside the JSON object of an action or
+/// its input is text.
 pub(super) fn blocks(text: &str) -> Vec<Block<'_>> {
     let mut blocks = vec![Block { label: None, begin: 0, first: "", more: "" }];
     let mut search = Search::of(text);

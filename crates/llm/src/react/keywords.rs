@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Number, Value};
 
-/// The JSON object that the text means. Only `name=literal` counts, where a literal is a string in either quotes, a number, a
-/// boolean, or nothing; each name once.
+/// The JSON object that the text means. Only `name=literal` counts, where a literal is a string in either quotes, a
+/// number, a boolean, or nothing; each name once.
 pub(super) fn read(text: &str) -> Option<String> {
     let mut object = Map::new();
     let mut rest = text.trim();
@@ -43,7 +43,8 @@ fn literal(text: &str) -> Option<(Value, &str)> {
     Some((value, rest))
 }
 
-/// The string up to its closing quote, and the text after that. Escapes whose meaning differs between languages are refused.
+/// The string up to its closing quote, and the text after that. Escapes whose meaning differs between languages are
+/// refused.
 fn string(text: &str, quote: char) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut characters = text.char_indices();

@@ -1,7 +1,7 @@
 //! Parses a model's text as a thought and one action, or an answer.
 //!
-//! Only the first action counts: the model wrote everything after it, such as a second action or an invented observation,
-//! without knowing the result.
+//! Only the first action counts: the model wrote everything after it, such as a second action or an invented
+//! observation, without knowing the result.
 
 use redial_proto::{Finish, ReplyCall, TurnReply, TurnRequest};
 
@@ -14,8 +14,9 @@ use super::{
 };
 use crate::{offers::Offers, quoted::unfenced, thoughts};
 
-/// Reads a model's text. Thoughts in tags are set apart first, so nothing in them counts. Damaged arguments are kept as they
-/// were written; `cut_off` says that the model reached its limit. If no tools were offered, any text is an answer.
+/// Reads a model's text. Thoughts in tags are set apart first, so nothing in them counts. Damaged arguments are kept
+/// as they were written; `cut_off` says that the model reached its limit. If no tools were offered, any text is an
+/// answer.
 pub fn read(text: &str, request: &TurnRequest, cut_off: bool) -> TurnReply {
     let split = thoughts::split(unfenced(text));
     let reply = read_rest(unfenced(&split.rest), request, cut_off);

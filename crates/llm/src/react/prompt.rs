@@ -45,8 +45,9 @@ pub(super) const fn problem(language: Language, cut_off: bool) -> &'static str {
 pub(super) const fn unclear(language: Language) -> &'static str {
     match language {
         Language::En => {
-            "It is unclear which arguments the action has, so nothing was run. Write \"Action:\" with only the name of a tool, \
-             and on the next line \"Action Input:\" with its arguments as one JSON object, such as {\"name\": \"value\"}."
+            "It is unclear which arguments the action has, so nothing was run. Write \"Action:\" with only the name of a \
+             tool, and on the next line \"Action Input:\" with its arguments as one JSON object, such as \
+             {\"name\": \"value\"}."
         }
         Language::Zh => {
             "无法确定行动的参数，因此没有执行。请在 \"Action:\" 之后只写工具名，在下一行的 \"Action Input:\" 之后用一个 JSON 对象写参数，\

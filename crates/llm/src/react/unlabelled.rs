@@ -1,5 +1,5 @@
-//! Calls and answers without labels: `{"action": …, "action_input": …}`, as other ReAct prompts ask for, and calls in the
-//! forms of function calling.
+//! Calls and answers without labels: `{"action": …, "action_input": …}`, as other ReAct prompts ask for, and calls in
+//! the forms of function calling.
 
 use redial_proto::ReplyCall;
 
@@ -22,8 +22,8 @@ pub(super) enum Found {
     Answer(String),
 }
 
-/// Reads a text without an action or an answer, as the thoughts before what was found, and what was found. Only one reading may
-/// exist: the text ends with the object, and no other object of it is a call.
+/// Reads a text without an action or an answer, as the thoughts before what was found, and what was found. Only one
+/// reading may exist: the text ends with the object, and no other object of it is a call.
 pub(super) fn read(text: &str, blocks: &[Block<'_>], offers: &Offers) -> Option<(String, Found)> {
     if offers.is_empty() || blocks.iter().any(|block| matches!(block.label, Some(Label::Action | Label::Input))) {
         return None;

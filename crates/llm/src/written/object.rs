@@ -59,9 +59,9 @@ pub(crate) struct Damaged {
     pub(crate) end: usize,
 }
 
-/// A call of an offered tool in an object that is no JSON. If the object has an end, its arguments are the text between their
-/// key and the bracket that closes the object. Otherwise the arguments are a text with too few or too many brackets, which no
-/// reader takes for arguments.
+/// A call of an offered tool in an object that is no JSON. If the object has an end, its arguments are the text
+/// between their key and the bracket that closes the object. Otherwise the arguments are a text with too few or too
+/// many brackets, which no reader takes for arguments.
 pub(crate) fn damaged(text: &str, offers: &Offers) -> Option<Damaged> {
     let begin = text.find('{')?;
     let object = text[begin..].trim_end();

@@ -74,7 +74,8 @@ fn pieces_without_a_block_of_their_kind_are_kept() {
 #[test]
 fn usage_that_is_not_told_is_unknown() {
     let told = |usage: &Value| {
-        let body = json!({"model": "m", "stop_reason": "end_turn", "content": [{"type": "text", "text": "hi"}], "usage": usage});
+        let content = json!([{"type": "text", "text": "hi"}]);
+        let body = json!({"model": "m", "stop_reason": "end_turn", "content": content, "usage": usage});
         check(Api::Anthropic, "usage", &body, "\"hi\" stop");
         let TurnUsage { input_tokens, output_tokens, .. } = whole(Api::Anthropic, &body).usage;
         (input_tokens, output_tokens)

@@ -237,7 +237,10 @@ fn a_whole_message_in_a_chunk_counts_once() {
 
 #[test]
 fn calls_that_take_turns_stay_apart() {
-    let piece = |index: u64, id: &str, arguments: &str| json!({"choices": [{"delta": {"tool_calls": [{"index": index, "id": id, "function": {"name": "add", "arguments": arguments}}]}}]});
+    let piece = |index: u64, id: &str, arguments: &str| {
+        let call = json!({"index": index, "id": id, "function": {"name": "add", "arguments": arguments}});
+        json!({"choices": [{"delta": {"tool_calls": [call]}}]})
+    };
     let end = json!({"choices": [{"delta": {}, "finish_reason": "tool_calls"}]});
     for second in [0, 1] {
         let events = [
