@@ -7,6 +7,8 @@
 mod conversations;
 #[path = "agent_loop/correcting.rs"]
 mod correcting;
+#[path = "agent_loop/failing_programs.rs"]
+mod failing_programs;
 #[path = "agent_loop/faults.rs"]
 mod faults;
 #[path = "agent_loop/fixture.rs"]

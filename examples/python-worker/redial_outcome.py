@@ -16,7 +16,8 @@ PREVIEW = 500
 
 class ToolError(Exception):
     """A tool's failure. The class decides what happens next: `invalid_arguments` and `business_rule` go back to the
-    caller, `unavailable` and `rate_limited` are retried, `auth` and `configuration` need an operator."""
+    caller, `unavailable` and `rate_limited` are retried, `auth` and `configuration` need an operator, and `tool_failed`
+    says only that it failed."""
 
     def __init__(self, error_class, message, details=(), retry_after=None, effect_possible=True):
         """`retry_after` is in seconds. Pass `effect_possible=False` only if the tool certainly did nothing: an `unsafe`
@@ -52,7 +53,8 @@ def result(tool):
 
 
 def classified(error):
-    """The error of an exception. The text of an unknown exception goes only to the log: models read the report."""
+    """The error of an exception. The text of an unknown exception goes only to the log: the report is stored, and models
+    read its message."""
     if isinstance(error, ToolError):
         return error.error
     if isinstance(error, (ConnectionError, asyncio.TimeoutError, TimeoutError)):
@@ -60,7 +62,7 @@ def classified(error):
         message = "the connection was refused" if refused else "the connection failed"
         return failure("unavailable", message)["error"] | {"effect_possible": not refused}
     log.error("Tool raised an exception", exc_info=error)
-    return failure("internal", f"the tool raised {type(error).__name__}")["error"]
+    return failure("tool_failed", f"the tool raised {type(error).__name__}")["error"]
 
 
 def checked(output):

@@ -46,6 +46,8 @@ pub enum ErrorClass {
     BudgetExhausted,
     /// The user cancelled.
     Cancelled,
+    /// The tool failed and did not say why: a program that ended with exit code 1, an exception.
+    ToolFailed,
     /// A bug of Redial or a panic of a tool.
     Internal,
 }
@@ -87,8 +89,13 @@ impl fmt::Display for FieldError {
 pub struct Failure {
     /// Decides what happens next.
     pub class: ErrorClass,
-    /// The reason in words; [`Failure::within_limits`] keeps it to [`limits::MAX_ERROR_MESSAGE`] bytes.
+    /// The reason in words, for callers and, in some classes, for models; [`Failure::within_limits`] keeps it to
+    /// [`limits::MAX_ERROR_MESSAGE`] bytes.
     pub message: String,
+    /// What only operators may read, such as the end of a program's standard error. The record of the attempt keeps it
+    /// after the message; the error of the call, which callers and models get, is without it. As long as a message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diagnostics: Option<String>,
     /// Broken rules of the arguments, for `invalid_arguments`; at most [`limits::MAX_DETAILS`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<FieldError>,
@@ -104,7 +111,14 @@ pub struct Failure {
 impl Failure {
     /// A failure whose effect on the world is uncertain.
     pub fn new(class: ErrorClass, message: impl Into<String>) -> Self {
-        Self { class, message: message.into(), details: Vec::new(), retry_after_ms: None, effect_possible: true }
+        Self {
+            class,
+            message: message.into(),
+            diagnostics: None,
+            details: Vec::new(),
+            retry_after_ms: None,
+            effect_possible: true,
+        }
     }
 
     /// States that the tool certainly did not do its work.
@@ -128,10 +142,28 @@ impl Failure {
         self
     }
 
-    /// The same failure, small enough to be stored and shown: the message is cut, surplus details are dropped.
+    /// Adds what only operators may read. An empty text adds nothing.
+    #[must_use]
+    pub fn with_diagnostics(mut self, text: impl Into<String>) -> Self {
+        self.diagnostics = Some(text.into()).filter(|text| !text.is_empty());
+        self
+    }
+
+    /// The message as the record of the attempt keeps it: followed by what only operators may read.
+    pub fn for_the_record(&self) -> String {
+        match &self.diagnostics {
+            Some(diagnostics) => {
+                limits::shorten(&format!("{}: {diagnostics}", self.message), limits::MAX_ERROR_MESSAGE)
+            }
+            None => self.message.clone(),
+        }
+    }
+
+    /// The same failure, small enough to be stored and shown: texts are cut, surplus details are dropped.
     #[must_use]
     pub fn within_limits(mut self) -> Self {
         self.message = limits::shorten(&self.message, limits::MAX_ERROR_MESSAGE);
+        self.diagnostics = self.diagnostics.map(|text| limits::shorten(&text, limits::MAX_ERROR_MESSAGE));
         self.details.truncate(limits::MAX_DETAILS);
         self
     }
@@ -165,5 +197,19 @@ mod tests {
         let cut = Failure::new(ErrorClass::InvalidArguments, message).with_details(vec![rule; 101]).within_limits();
         assert!(cut.message.len() <= limits::MAX_ERROR_MESSAGE && cut.message.ends_with("(cut)"));
         assert_eq!(cut.details.len(), 100);
+        let long = Failure::new(ErrorClass::ToolFailed, "no").with_diagnostics("x".repeat(10_000)).within_limits();
+        assert_eq!(long.diagnostics.as_ref().unwrap().len(), limits::MAX_ERROR_MESSAGE);
+        assert!(long.for_the_record().len() <= limits::MAX_ERROR_MESSAGE);
+    }
+
+    #[test]
+    fn the_record_keeps_what_only_operators_may_read() {
+        let failure = Failure::new(ErrorClass::ToolFailed, "the tool failed").with_diagnostics("db-7 is down");
+        assert_eq!(
+            (failure.message.as_str(), failure.for_the_record().as_str()),
+            ("the tool failed", "the tool failed: db-7 is down")
+        );
+        let without = Failure::new(ErrorClass::ToolFailed, "the tool failed").with_diagnostics("");
+        assert_eq!((without.diagnostics.as_ref(), without.for_the_record().as_str()), (None, "the tool failed"));
     }
 }

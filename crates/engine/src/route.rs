@@ -15,6 +15,9 @@ pub enum Route {
     Operator,
     /// The user or a limit ended it.
     End,
+    /// The tool failed without saying why, most likely in the same way again: the call fails, and the caller learns only
+    /// that it failed. The effect of an `unsafe` tool is uncertain.
+    Unexplained,
     /// A bug: the call fails loudly; an `unsafe` tool's effect is uncertain.
     Bug,
 }
@@ -34,6 +37,7 @@ pub const fn route(class: ErrorClass) -> Route {
         | ErrorClass::Rejected => Route::Feedback,
         ErrorClass::Auth | ErrorClass::Configuration => Route::Operator,
         ErrorClass::BudgetExhausted | ErrorClass::Cancelled => Route::End,
+        ErrorClass::ToolFailed => Route::Unexplained,
         ErrorClass::Internal => Route::Bug,
     }
 }

@@ -11,8 +11,9 @@ mod templates;
 
 use std::collections::BTreeMap;
 
-use redial_engine::feedback::{
-    CallFailure, MAX_FEEDBACK, Nudge, Repeated, Words, call_failure, failed_call, message, nudge, repeated,
+use redial_engine::{
+    Route,
+    feedback::{CallFailure, MAX_FEEDBACK, Nudge, Repeated, Words, call_failure, failed_call, message, nudge, repeated},
 };
 use redial_proto::{ErrorClass, Failure, FieldError, Language, TaskCode};
 use serde_json::{Value, json};
@@ -59,7 +60,7 @@ fn every_class(words: Words<'_>) -> String {
         ErrorClass::InvalidArguments => flight(words.language),
         class => failure(class, "what the tool or the pipeline said"),
     };
-    let corrections = |class| redial_engine::route(class) == redial_engine::Route::Feedback;
+    let corrections = |class| matches!(redial_engine::route(class), Route::Feedback | Route::Unexplained);
     let lines = ErrorClass::ALL.map(|class| {
         let left = corrections(class).then_some(2);
         pretty(&failed_call(words, "book_flight", &said(class), left))
@@ -122,6 +123,22 @@ fn words_about_a_service_are_our_own() {
             }
         }
     }
+}
+
+#[test]
+fn what_only_operators_may_read_is_in_no_feedback() {
+    for class in ErrorClass::ALL {
+        for unknown in [false, true] {
+            let failure = failure(class, "the program ended with exit code 1").with_diagnostics("canary-5ecret");
+            let failure = Failure { effect_possible: unknown, ..failure };
+            for words in [EN, ZH] {
+                let content = failed_call(words, "get_weather", &failure, Some(1));
+                assert!(!content.contains("canary") && !message(words, "t", &failure).contains("canary"), "{content}");
+            }
+        }
+    }
+    let failure = failure(ErrorClass::ToolFailed, "the program ended with exit code 1");
+    assert_eq!(message(EN, "get_weather", &failure), "get_weather failed: the program ended with exit code 1");
 }
 
 #[test]

@@ -67,6 +67,7 @@ fn every_class_by_every_effect() {
         (ErrorClass::Rejected, "failed/rejected", "failed/rejected"),
         (ErrorClass::BudgetExhausted, "failed/budget_exhausted", "failed/budget_exhausted"),
         (ErrorClass::Cancelled, "failed/cancelled", "failed/cancelled"),
+        (ErrorClass::ToolFailed, "failed/tool_failed", "unknown/tool_failed"),
         (ErrorClass::Internal, "failed/internal", "unknown/internal"),
     ];
     assert_eq!(rows.len(), ErrorClass::ALL.len());
@@ -77,6 +78,24 @@ fn every_class_by_every_effect() {
             assert_eq!(next(&CallRecord { effect, ..running() }, &failed(&failure)), *wanted, "{class} {effect}");
         }
     }
+}
+
+#[test]
+fn a_tool_that_just_fails_is_not_retried_and_its_words_stay_in_the_record() {
+    let failure = Failure::new(ErrorClass::ToolFailed, "exit code 1").with_diagnostics("db-7 is down");
+    for effect in ToolEffect::ALL {
+        let call = CallRecord { effect, ..running() };
+        let Some(Change::End { state, failure: Some(told), attempt: Some(attempt) }) = change(&call, &failed(&failure))
+        else {
+            panic!("{effect}: the call goes on")
+        };
+        let is_unsafe = effect == ToolEffect::Unsafe;
+        assert_eq!(state, if is_unsafe { CallState::Unknown } else { CallState::Failed });
+        assert!(told.diagnostics.is_none() && !told.message.contains("db-7"), "{told:?}");
+        assert_eq!(attempt.result.unwrap_err().for_the_record(), "exit code 1: db-7 is down");
+    }
+    let harmless = CallRecord { effect: ToolEffect::Unsafe, ..running() };
+    assert_eq!(next(&harmless, &failed(&failure.without_effect())), "failed/tool_failed");
 }
 
 #[test]

@@ -106,6 +106,25 @@ fn a_refusal_by_another_tool_may_have_passed_after_a_change() {
 }
 
 #[test]
+fn a_failure_without_a_reason_is_a_correction_and_passes_sooner_than_a_refusal() {
+    let mut play = Play::new(agent());
+    play.start("go");
+    play.replies(vec![runs("report", "{}")]);
+    play.ends(1, Err(failure(ErrorClass::ToolFailed, "exit code 1")));
+    assert!(play.log().contains("tool c2_1 tool_failed left 3"), "{}", play.log());
+    play.replies(vec![runs("report", "{}")]);
+    assert_eq!(play.runs, 1, "the same call at once");
+    play.replies(vec![runs("install", "{}")]);
+    play.ends(1, Ok("1"));
+    play.replies(vec![runs("report", "{}")]);
+    assert_eq!(play.runs, 3, "another tool may have changed the world");
+    play.ends(1, Err(failure(ErrorClass::ToolFailed, "exit code 1")));
+    play.now += TimeDelta::minutes(2);
+    play.replies(vec![runs("report", "{}")]);
+    assert_eq!(play.runs, 4, "what it needs may be there again");
+}
+
+#[test]
 fn a_new_version_of_a_tool_and_polling_tools_are_not_repetitions() {
     let mut play = Play::new(agent());
     play.start("go");

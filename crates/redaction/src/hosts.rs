@@ -14,11 +14,13 @@ const INTERNAL_SUFFIXES: [&str; 9] =
 /// Most parts between colons of a word that are read as an IPv6 address, and most parts before one.
 const MAX_COLONS: usize = 16;
 
-/// The failure without hosts, its message within the limit. `own` is the host that requests are sent to, which may be a
-/// public one. Values that were sent stay unchanged.
+/// The failure without hosts, its message and diagnostics within the limit. `own` is the host that requests are sent to,
+/// which may be a public one. Values that were sent stay unchanged.
 #[must_use]
 pub fn redact_failure(mut failure: Failure, own: Option<&str>) -> Failure {
     failure.message = limits::shorten(&redact(&failure.message, own), limits::MAX_ERROR_MESSAGE);
+    failure.diagnostics =
+        failure.diagnostics.map(|text| limits::shorten(&redact(&text, own), limits::MAX_ERROR_MESSAGE));
     for error in &mut failure.details {
         error.allowed = redact(&error.allowed, own);
         error.hint = error.hint.take().map(|hint| redact(&hint, own));

@@ -60,10 +60,11 @@ impl Secrets {
         }
     }
 
-    /// The failure without secrets, in its message and its details. The message may still be over the limit.
+    /// The failure without secrets, in its message, diagnostics and details. The message may still be over the limit.
     #[must_use]
     pub fn redact_failure(&self, mut failure: Failure) -> Failure {
         failure.message = self.redact_error(&failure.message);
+        failure.diagnostics = failure.diagnostics.map(|text| self.redact_error(&text));
         for error in &mut failure.details {
             error.path = self.redact(&error.path);
             error.allowed = self.redact_error(&error.allowed);

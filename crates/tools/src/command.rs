@@ -23,6 +23,8 @@ use crate::{
 
 pub use killer::wait_for_kills;
 
+pub(crate) use classify::{ExitRule, FailureRules};
+
 /// Variables that every program inherits from the worker; all others must be declared.
 pub(crate) const PASSED_ON: [&str; 4] = ["PATH", "HOME", "LANG", "TZ"];
 /// How long processes that a program left behind may hold its output open before they are killed.
@@ -39,6 +41,8 @@ pub(crate) struct CommandTool {
     /// Variables of the worker's environment when the manifest was loaded.
     pub(crate) inherited: BTreeMap<String, String>,
     pub(crate) environment: Vec<(String, Template)>,
+    /// What its failures mean, and what of them a model may read.
+    pub(crate) failures: FailureRules,
     pub(crate) secrets: Secrets,
 }
 
@@ -78,7 +82,7 @@ impl CommandTool {
             tree.kill_leftovers();
             pipes.await?
         };
-        classify::ended(status, &stdout, &stderr)
+        classify::ended(status, &stdout, &stderr, &self.failures)
     }
 
     fn program(&self, context: &Context, arguments: &RawValue) -> Result<launch::Program, Failure> {

@@ -89,6 +89,14 @@ impl ToolError {
         Self::of(ErrorClass::Configuration, message).without_effect()
     }
 
+    /// The tool failed, and nothing better is known, such as after an error of a library. Not retried: it would most likely
+    /// fail again. The attempt may have had an effect, so an `unsafe` tool's call ends `unknown`, except after
+    /// [`ToolError::without_effect`]. Models read the message; put what they should not read into
+    /// [`ToolError::diagnostics`].
+    pub fn tool_failed(message: impl Into<String>) -> Self {
+        Self::of(ErrorClass::ToolFailed, message)
+    }
+
     /// A bug in the tool. Not retried.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::of(ErrorClass::Internal, message)
@@ -105,6 +113,14 @@ impl ToolError {
     #[must_use]
     pub fn without_effect(mut self) -> Self {
         self.0.effect_possible = false;
+        self
+    }
+
+    /// Adds what only operators may read, such as the text of a library's error: the record of the attempt keeps it, and
+    /// the error that callers and models get is without it.
+    #[must_use]
+    pub fn diagnostics(mut self, text: impl Into<String>) -> Self {
+        self.0 = self.0.with_diagnostics(text);
         self
     }
 
@@ -164,6 +180,7 @@ impl std::error::Error for ToolError {}
 impl From<ToolError> for Failure {
     fn from(error: ToolError) -> Self {
         let message = limits::shorten(&error.0.message, limits::MAX_ERROR_MESSAGE);
-        Self { message, ..error.0 }
+        let diagnostics = error.0.diagnostics.map(|text| limits::shorten(&text, limits::MAX_ERROR_MESSAGE));
+        Self { message, diagnostics, ..error.0 }
     }
 }

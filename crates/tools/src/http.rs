@@ -49,6 +49,8 @@ pub(crate) struct HttpTool {
     pub(crate) headers: Vec<(HeaderName, Template)>,
     pub(crate) body: Body,
     pub(crate) effect: ToolEffect,
+    /// Whether the plain text of an error may be part of its message, which models read.
+    pub(crate) error_text_to_model: bool,
     pub(crate) secrets: Secrets,
 }
 
@@ -72,7 +74,8 @@ impl HttpTool {
         }
         let (status, headers) = (response.status(), response.headers().clone());
         let body = read_up_to(response, MAX_ERROR_BODY).await;
-        Err(classify::response(status, &headers, &body, SystemTime::now()))
+        let failed = classify::FailedResponse { status, headers: &headers, body: &body };
+        Err(classify::response(&failed, self.error_text_to_model, SystemTime::now()))
     }
 
     fn request(&self, context: &Context, arguments: &RawValue) -> Result<Request, Failure> {

@@ -24,4 +24,4 @@ pub use error::{Rules, ToolError};
 pub use handler::{Handler, ToolResult};
 pub use manifest::{ManifestError, load, load_with};
 pub use native::{IntoToolResult, NativeTool};
-pub use tool::{Tool, ToolConflict, check_compatible, check_reserved};
+pub use tool::{COMMANDS_POOL, Tool, ToolConflict, check_compatible, check_reserved};

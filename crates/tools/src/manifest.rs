@@ -1,10 +1,11 @@
 //! `tools.toml`: HTTP and command tools, declared.
 //!
-//! Every mistake in a manifest is found when it is loaded, before the first call, and reported with file, line, tool and
-//! field.
+//! Every mistake in a manifest is found when it is loaded, before the first call, and reported with file, line, column, tool
+//! and field.
 
 mod build;
 mod error;
+mod exit_codes;
 mod file;
 mod location;
 

@@ -72,22 +72,21 @@ fn location(loc: &Value) -> String {
     })
 }
 
-/// The class, if a tool may claim it; only Redial itself assigns the others.
+/// The classes that a tool may claim for its failures; only Redial itself assigns the others.
+pub(crate) const CLAIMABLE: [ErrorClass; 9] = [
+    ErrorClass::InvalidArguments,
+    ErrorClass::BusinessRule,
+    ErrorClass::RateLimited,
+    ErrorClass::Unavailable,
+    ErrorClass::Timeout,
+    ErrorClass::Auth,
+    ErrorClass::Configuration,
+    ErrorClass::ToolFailed,
+    ErrorClass::Internal,
+];
+
 fn claimable_class(name: &str) -> Option<ErrorClass> {
-    use ErrorClass as Class;
-    let class: Class = name.parse().ok()?;
-    let allowed = matches!(
-        class,
-        Class::InvalidArguments
-            | Class::BusinessRule
-            | Class::RateLimited
-            | Class::Unavailable
-            | Class::Timeout
-            | Class::Auth
-            | Class::Configuration
-            | Class::Internal
-    );
-    allowed.then_some(class)
+    name.parse().ok().filter(|class| CLAIMABLE.contains(class))
 }
 
 fn text(object: &Map<String, Value>, name: &str) -> Option<String> {
@@ -137,6 +136,7 @@ mod tests {
         let class =
             |name: &str| read(format!(r#"{{"error":{{"class":"{name}","message":"m"}}}}"#).as_bytes()).unwrap().class;
         assert_eq!(class("rate_limited"), Some(ErrorClass::RateLimited));
+        assert_eq!(class("tool_failed"), Some(ErrorClass::ToolFailed));
         assert_eq!(class("cancelled"), None);
         assert_eq!(class("lost"), None);
         assert_eq!(class("nonsense"), None);

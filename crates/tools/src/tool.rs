@@ -23,6 +23,9 @@ use crate::{
     output,
 };
 
+/// The pool of tools that start programs, unless they name another one.
+pub const COMMANDS_POOL: &str = "commands";
+
 /// A tool that a worker can run. Cheap to clone.
 ///
 /// ```
@@ -55,6 +58,9 @@ pub struct Tool {
     /// Attempts that one worker runs at the same time in this tool's pool, or, in the pool of models, of this tool alone.
     /// `None` means as many as the worker has permits.
     pub concurrency: Option<u32>,
+    /// True for a tool whose attempts each start a program on the worker's machine, as command tools do. Such programs have
+    /// a limit of their own in each worker.
+    pub starts_programs: bool,
     handler: Arc<dyn Handler>,
     secrets: Secrets,
 }
@@ -71,7 +77,13 @@ impl Tool {
 
     /// A tool from a spec and a handler.
     pub fn from_handler(spec: ToolSpec, handler: impl Handler) -> Self {
-        Self { spec, concurrency: None, handler: Arc::new(handler), secrets: Secrets::default() }
+        Self {
+            spec,
+            concurrency: None,
+            starts_programs: false,
+            handler: Arc::new(handler),
+            secrets: Secrets::default(),
+        }
     }
 
     /// Sets the description that people and models read: what the tool does, when to use it, and what it returns.
@@ -109,13 +121,25 @@ impl Tool {
         self
     }
 
-    /// Limits the attempts that one worker runs at the same time. Limits belong to pools, so a tool of the default pool
-    /// moves to its own pool, named after it. Only in the pool of models does each model have its own limit.
+    /// Limits the attempts that one worker runs at the same time. Limits belong to pools, so a tool of the pool `default`
+    /// or `commands` moves to its own pool, named after it. Only in the pool of models does each model have its own limit.
     #[must_use]
     pub fn concurrency(mut self, limit: u32) -> Self {
         self.concurrency = Some(limit);
-        if self.spec.pool == default_pool() {
+        if self.spec.pool == default_pool() || self.spec.pool == COMMANDS_POOL {
             self.spec.pool.clone_from(&self.spec.name);
+        }
+        self
+    }
+
+    /// Declares that each attempt starts a program on the worker's machine, so that it counts for the worker's limit of
+    /// programs. A tool of the default pool moves to the pool `commands`: tools that start no programs then never wait for
+    /// it.
+    #[must_use]
+    pub fn starts_programs(mut self) -> Self {
+        self.starts_programs = true;
+        if self.spec.pool == default_pool() {
+            COMMANDS_POOL.clone_into(&mut self.spec.pool);
         }
         self
     }
@@ -173,8 +197,9 @@ fn checked(result: ToolResult, secrets: &Secrets) -> ToolResult {
 fn redact(call: CallId, failure: Failure, secrets: &Secrets) -> Failure {
     let failure = secrets.redact_failure(failure);
     let redacted = hosts::redact_failure(failure.clone(), None);
-    if redacted.message != failure.message {
-        let error = limits::shorten(&failure.message, limits::MAX_ERROR_MESSAGE);
+    let error = failure.for_the_record();
+    if redacted.for_the_record() != error {
+        let error = limits::shorten(&error, limits::MAX_ERROR_MESSAGE);
         tracing::debug!(%call, error, "Removed host names from an error");
     }
     redacted

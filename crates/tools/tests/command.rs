@@ -110,21 +110,59 @@ async fn the_environment_is_clean() {
 #[tokio::test]
 async fn exit_codes_and_structured_errors() {
     let failed = failure("echo no such city >&2; exit 65").await;
-    assert_eq!(failed.class, ErrorClass::InvalidArguments);
-    assert_eq!(failed.message, "the program ended with exit code 65: no such city");
-    let limited =
-        failure(r#"echo '{"error":{"class":"rate_limited","message":"later","retry_after_ms":70}}'; exit 1"#).await;
+    assert_eq!((failed.class, failed.effect_possible), (ErrorClass::InvalidArguments, true));
+    assert_eq!(failed.message, "the program refused the arguments, with exit code 65");
+    assert_eq!(failed.diagnostics.as_deref(), Some("no such city"));
+    let limited = failure(
+        r#"echo noise >&2; echo '{"error":{"class":"rate_limited","message":"later","retry_after_ms":70}}'; exit 1"#,
+    )
+    .await;
     assert_eq!((limited.class, limited.retry_after_ms), (ErrorClass::RateLimited, Some(70)));
+    assert_eq!((limited.message.as_str(), limited.diagnostics), ("later", None));
     assert_eq!(failure("kill -SEGV $$").await.class, ErrorClass::Internal);
+}
+
+#[tokio::test]
+async fn a_program_that_just_fails_tells_a_model_nothing_but_its_exit_code() {
+    let text = "echo 'Traceback (most recent call last):' >&2
+        echo 'ConnectionError: db-7.prod.internal (10.0.3.17) refused' >&2
+        exit 1";
+    let failed = failure(text).await;
+    assert_eq!((failed.class, failed.effect_possible), (ErrorClass::ToolFailed, true));
+    assert_eq!(failed.message, "the program ended with exit code 1");
+    let record = failed.for_the_record();
+    assert!(record.starts_with("the program ended with exit code 1: Traceback"), "{record}");
+    assert!(record.ends_with("ConnectionError: [host] ([host]) refused"), "{record}");
+}
+
+/// How a script fails whose manifest has these lines as well.
+async fn failure_with(lines: &str, text: &str) -> Failure {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("script.sh"), text).unwrap();
+    let tool = manifest(folder.path(), &format!("argv = [\"sh\", \"script.sh\"]\n{lines}"));
+    run(&tool, &json!({})).await.unwrap_err()
+}
+
+#[tokio::test]
+async fn the_manifest_says_what_an_exit_code_means_and_what_a_model_may_read() {
+    let codes = "exit_codes = { 2 = \"invalid_arguments\", 75 = { class = \"unavailable\", effect_possible = false } }";
+    let failed = failure_with(codes, "echo no such option >&2; exit 2").await;
+    assert_eq!((failed.class, failed.effect_possible), (ErrorClass::InvalidArguments, true));
+    assert_eq!(failed.message, "the program refused the arguments, with exit code 2");
+    let failed = failure_with(codes, "exit 75").await;
+    assert_eq!((failed.class, failed.effect_possible), (ErrorClass::Unavailable, false));
+    let shown = failure_with("stderr_to_model = true", "echo no city $TOKEN at db-7.internal >&2; exit 1").await;
+    assert_eq!(shown.message, "the program ended with exit code 1: no city *********** at [host]");
+    assert_eq!((shown.class, shown.diagnostics), (ErrorClass::ToolFailed, None));
 }
 
 #[tokio::test]
 async fn secrets_and_hosts_are_kept_out() {
     let failed = failure("echo \"login $TOKEN at db-7.internal failed\" >&2; exit 69").await;
-    assert_eq!(
-        failed.message,
-        "the program ended with exit code 69: login [secret] at [host] failed".replace("[secret]", "***********")
-    );
+    let written = "login [secret] at [host] failed".replace("[secret]", "***********");
+    assert_eq!((failed.message.as_str(), failed.diagnostics), ("the program ended with exit code 69", Some(written)));
+    let stdout = failure("echo \"login $TOKEN at db-7.internal failed\"; exit 1").await;
+    assert_eq!(stdout.diagnostics.as_deref(), Some("login [secret] at [host] failed"));
     assert_eq!(shell("echo \"\\\"$TOKEN\\\"\"").await.unwrap().get(), "\"[secret]\"");
 }
 

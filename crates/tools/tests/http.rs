@@ -153,6 +153,20 @@ async fn an_echoed_secret_is_redacted() {
 }
 
 #[tokio::test]
+async fn text_of_an_error_is_for_operators_unless_the_manifest_allows_it() {
+    let answer = || reply("404 Not Found", "content-type: text/plain\r\n", "no city at db-7.internal");
+    let (kept, _) = exchange("method = \"GET\"", r#"{"city":"a"}"#, answer()).await;
+    let kept = kept.unwrap_err();
+    assert_eq!((kept.class, kept.message.as_str()), (ErrorClass::BusinessRule, "the service answered 404 Not Found"));
+    assert_eq!(kept.diagnostics.as_deref(), Some("no city at [host]"));
+    let allowed = "method = \"GET\"\nerror_text_to_model = true";
+    let (shown, _) = exchange(allowed, r#"{"city":"a"}"#, answer()).await;
+    let shown = shown.unwrap_err();
+    assert_eq!(shown.message, "the service answered 404 Not Found: no city at [host]");
+    assert_eq!(shown.diagnostics, None);
+}
+
+#[tokio::test]
 async fn failures_are_classified() {
     let limited = failure(reply("429 Too Many Requests", "retry-after: 2\r\n", "")).await;
     assert_eq!(

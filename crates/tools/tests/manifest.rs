@@ -49,6 +49,8 @@ parameters = { type = "object", properties = { file = { type = "string" } }, req
 argv = ["convert", "--size", "10", "--", "{{arguments.file}}"]
 inherit = ["MAGICK_HOME"]
 env = { TOKEN = "{{secret.WEATHER_KEY}}" }
+exit_codes = { 2 = "invalid_arguments", 75 = { class = "unavailable", effect_possible = false } }
+stderr_to_model = true
 "#;
 
 fn load(text: &str) -> Result<Vec<Tool>, String> {
@@ -115,6 +117,7 @@ fn every_mistake_is_reported_with_its_line() {
         entry("", "inherit = [\"A B\"]"),
         entry("", "env = { TOKEN = \"{{secret.NOT_SET}}\" }"),
         entry("", "shell = true"),
+        entry("", "stderr_to_model = \"yes\""),
         entry("", "[tool.http]\nmethod = \"GET\"\nurl = \"http://example.com\""),
         entry("", "").replace("[\"true\"]", "[]"),
         entry("", "").replace("true", "{{arguments.city}}"),
@@ -126,6 +129,7 @@ fn every_mistake_is_reported_with_its_line() {
         http("method = \"POST\"\nheaders = { Host = \"x\" }"),
         http("method = \"POST\"\nheaders = { \"a b\" = \"x\" }"),
         http("method = \"POST\"\nheaders = { A = \"{{arguments.city}}\" }"),
+        http("method = \"POST\"\nerror_text_to_model = 1"),
         http("method = \"POST\"\nconnect_timeout = \"0s\""),
         http("method = \"POST\"").replace("example.com/", "example.com/?k={{secret.WEATHER_KEY}}"),
         entry("", "") + &entry("", ""),
@@ -134,6 +138,44 @@ fn every_mistake_is_reported_with_its_line() {
     ];
     let lines: Vec<_> = bad.iter().map(|text| load(text).unwrap_err()).collect();
     insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn every_mistake_in_exit_codes_is_reported_with_its_position() {
+    let bad = [
+        entry("", "exit_codes = \"none\""),
+        entry("", "exit_codes = { 0 = \"unavailable\" }"),
+        entry("", "exit_codes = { 256 = \"unavailable\" }"),
+        entry("", "exit_codes = { 075 = \"unavailable\" }"),
+        entry("", "exit_codes = { EX_USAGE = \"unavailable\" }"),
+        entry("", "exit_codes = { 75 = \"unavailabel\" }"),
+        entry("", "exit_codes = { 75 = \"lost\" }"),
+        entry("", "exit_codes = { 75 = 3 }"),
+        entry("", "exit_codes = { 75 = { effect_possible = false } }"),
+        entry("", "exit_codes = { 75 = { class = \"unavailable\", effect_possible = 0 } }"),
+        entry("", "exit_codes = { 75 = { class = \"unavailable\", effect = true } }"),
+        entry("", "[tool.command.exit_codes]\n2 = \"invalid_arguments\"\n75 = \"cancelled\""),
+    ];
+    let lines: Vec<_> = bad.iter().map(|text| load(text).unwrap_err()).collect();
+    insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn command_tools_have_a_pool_of_their_own_unless_they_name_one() {
+    let pool = |fields: &str| load(&entry(fields, "")).unwrap().remove(0).spec.pool;
+    assert_eq!(pool(""), "commands");
+    assert_eq!(pool("pool = \"default\""), "default");
+    assert_eq!(pool("concurrency = 2"), "a");
+    assert_eq!(pool("pool = \"commands\"\nconcurrency = 2"), "commands");
+    let tools = load(&(entry("", "") + &http("method = \"GET\"").replace("name = \"a\"", "name = \"b\""))).unwrap();
+    let starts_programs: Vec<_> = tools.iter().map(|tool| tool.starts_programs).collect();
+    assert_eq!((starts_programs, tools[1].spec.pool.as_str()), (vec![true, false], "default"));
+}
+
+#[test]
+fn a_column_counts_characters() {
+    let error = load("[[tool]]\nname = \"北京\"\n[tool.command]\nargv = [\"true\"]\nfolder = \"上海\"\n").unwrap_err();
+    assert!(error.starts_with("tools.toml:5:10: tool \"北京\": command.folder: "), "{error}");
 }
 
 #[test]
@@ -152,5 +194,5 @@ fn the_examples_of_the_guide_load() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tools.toml");
     fs::write(&path, blocks.collect::<String>()).unwrap();
-    assert_eq!(load_with(&path, &|_| Some("value".to_owned())).unwrap().len(), 3);
+    assert_eq!(load_with(&path, &|_| Some("value".to_owned())).unwrap().len(), 4);
 }

@@ -143,6 +143,17 @@ async fn errors_hide_hosts_except_in_what_was_sent() {
 }
 
 #[tokio::test]
+async fn what_only_operators_may_read_is_apart_from_the_message() {
+    let tool = Tool::new("export", async |_: Vec<i64>| -> Result<(), ToolError> {
+        Err(ToolError::tool_failed("the export failed").diagnostics("canary-1 refused by db-7.internal"))
+    });
+    let failed = run(&tool.secret("canary-1"), "[]").await.unwrap_err();
+    assert_eq!((failed.class, failed.effect_possible), (ErrorClass::ToolFailed, true));
+    assert_eq!(failed.message, "the export failed");
+    assert_eq!(failed.diagnostics.as_deref(), Some("[secret] refused by [host]"));
+}
+
+#[tokio::test]
 async fn a_secret_is_in_no_result_and_no_error() {
     let tool = Tool::new("repeat", repeat).secret("canary-1").secret("other \"2\"");
     let answer = run(&tool, r#""ok canary-1 other \"2\" canary%2D1""#).await.unwrap();

@@ -68,8 +68,8 @@ class Outcomes(unittest.TestCase):
             (ConnectionRefusedError("secret-host"), "unavailable", False),
             (ConnectionResetError("secret-host"), "unavailable", True),
             (asyncio.TimeoutError(), "unavailable", True),
-            (KeyError("secret"), "internal", None),
-            (FileNotFoundError("/secret"), "internal", None),
+            (KeyError("secret"), "tool_failed", None),
+            (FileNotFoundError("/secret"), "tool_failed", None),
             (asyncio.CancelledError(), "internal", None),
             (ToolError("business_rule", "sold out"), "business_rule", True),
         ]:

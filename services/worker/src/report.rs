@@ -235,7 +235,8 @@ fn without_details(report: Report) -> Box<RawValue> {
 }
 
 fn shortened(failure: Failure) -> Failure {
-    Failure { message: shorten(&failure.message, MAX_ERROR_MESSAGE), ..failure }
+    let diagnostics = failure.diagnostics.map(|text| shorten(&text, MAX_ERROR_MESSAGE));
+    Failure { message: shorten(&failure.message, MAX_ERROR_MESSAGE), diagnostics, ..failure }
 }
 
 #[cfg(test)]

@@ -161,6 +161,7 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
+    /// Only the record of the attempt keeps the failure's diagnostics: the call's own failure reaches callers and models.
     fn after_failure(&self, duration_ms: Option<u64>, mut failure: Failure) -> Change {
         failure.message = limits::shorten(&failure.message, limits::MAX_ERROR_MESSAGE);
         let next = self.next(&failure);
@@ -175,7 +176,7 @@ impl Planner<'_> {
         let retried_anyway = failure.class == ErrorClass::Lost && mutation::is(Mutation::UnsafeRetriedOnLost);
         let uncertain = self.call.effect == ToolEffect::Unsafe && failure.effect_possible && !retried_anyway;
         match route(failure.class) {
-            Route::Retry | Route::Uncertain | Route::Bug if uncertain => Next::end(
+            Route::Retry | Route::Uncertain | Route::Unexplained | Route::Bug if uncertain => Next::end(
                 CallState::Unknown,
                 failure.class,
                 format!(
@@ -187,7 +188,7 @@ impl Planner<'_> {
                 Next::end(CallState::Cancelled, ErrorClass::Cancelled, cancelled_while_running(failure))
             }
             Route::Retry | Route::Uncertain => self.retry_or_end(failure),
-            Route::Feedback | Route::Operator | Route::End | Route::Bug => {
+            Route::Feedback | Route::Unexplained | Route::Operator | Route::End | Route::Bug => {
                 Next::end(CallState::Failed, failure.class, failure.message.as_str())
             }
         }

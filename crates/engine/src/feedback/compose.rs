@@ -141,8 +141,9 @@ fn broken_rules(language: Language, failure: &Failure) -> Option<String> {
     Some(joined("；", |rule| format!("{} 收到的是 {}，允许的是：{}", rule.path, rule.sent, rule.allowed)))
 }
 
-/// The words of these come from the arguments' pipeline, from the tool as an answer to the model, or from a person. All
-/// others are about the service, and are for operators.
+/// The words of these come from the arguments' pipeline, from the tool as an answer to the model, or from a person; what
+/// a tool wrote without meaning it as an answer is not in a message, but in diagnostics. All others are about the service,
+/// and are for operators.
 const fn is_for_the_model(class: ErrorClass) -> bool {
     match class {
         ErrorClass::MalformedArguments
@@ -152,7 +153,8 @@ const fn is_for_the_model(class: ErrorClass) -> bool {
         | ErrorClass::BusinessRule
         | ErrorClass::OutputInvalid
         | ErrorClass::OutputTooLarge
-        | ErrorClass::Rejected => true,
+        | ErrorClass::Rejected
+        | ErrorClass::ToolFailed => true,
         ErrorClass::RateLimited
         | ErrorClass::Unavailable
         | ErrorClass::Timeout

@@ -236,9 +236,9 @@ fn status(answer: &Answer<'_>) -> Status {
     }
 }
 
-/// The model can do something about it.
+/// The model can do something about it, or may at least try something else.
 fn is_correctable(failure: &Failure) -> bool {
-    !failure.effect_possible && route(failure.class) == Route::Feedback
+    !failure.effect_possible && matches!(route(failure.class), Route::Feedback | Route::Unexplained)
 }
 
 fn number(n: usize) -> u32 {

@@ -169,9 +169,10 @@ impl Memory {
 
     pub(super) fn succeeded(&mut self, call: &TurnCall, output: &str, turn: u32) {
         let key = CallKey::of(call);
-        // The world may have changed since another tool said no.
+        // The world may have changed since another tool said no, or failed without saying why.
         let may_have_passed = |known: &Remembered| {
-            known.class == ErrorClass::BusinessRule && known.call.tool != call.tool && known.turn < turn
+            let may_pass = matches!(known.class, ErrorClass::BusinessRule | ErrorClass::ToolFailed);
+            may_pass && known.call.tool != call.tool && known.turn < turn
         };
         self.failures.retain(|known| known.call != key && !may_have_passed(known));
         self.streaks.remove(&call.tool);
@@ -203,8 +204,8 @@ pub(super) const fn is_memorable(failure: &Failure) -> bool {
 }
 
 const fn is_passing(failure: &Failure) -> bool {
-    use ErrorClass::{Lost, RateLimited, Timeout, Unavailable};
-    !failure.effect_possible && matches!(failure.class, Lost | RateLimited | Timeout | Unavailable)
+    use ErrorClass::{Lost, RateLimited, Timeout, ToolFailed, Unavailable};
+    !failure.effect_possible && matches!(failure.class, Lost | RateLimited | Timeout | ToolFailed | Unavailable)
 }
 
 /// An error in words, with every broken rule once: most messages name them already, in the model's language.

@@ -51,7 +51,8 @@ pub(super) async fn apply(db: &mut PgConnection, transitions: &[Transition]) -> 
         &column(&rows, |row| row.ended.is_some()),
         &column(&rows, |row| row.ended.and_then(|ended| ended.duration_ms).map(bigint)) as &[Option<i64>],
         &column(&rows, |row| row.ended_failure().map(|failure| failure.class.as_str())) as &[Option<&str>],
-        &column(&rows, |row| row.ended_failure().map(|failure| clean(&failure.message))) as &[Option<String>],
+        &column(&rows, |row| row.ended_failure().map(|failure| clean(&failure.for_the_record())))
+            as &[Option<String>],
         &column(&rows, |row| row.ended_failure().and_then(|failure| json_list(&failure.details)))
             as &[Option<String>],
         &column(&rows, |row| row.retry_at) as &[Option<Time>],

@@ -29,7 +29,7 @@ impl Store {
         let workers: Vec<&str> = reports.iter().map(|r| r.worker.as_str()).collect();
         let failures: Vec<Option<&Failure>> = reports.iter().map(|r| r.result.as_ref().err()).collect();
         let classes: Vec<Option<&str>> = failures.iter().map(|f| f.map(|f| f.class.as_str())).collect();
-        let messages: Vec<Option<String>> = failures.iter().map(|f| f.map(|f| clean(&f.message))).collect();
+        let messages: Vec<Option<String>> = failures.iter().map(|f| f.map(|f| clean(&f.for_the_record()))).collect();
         let outputs: Vec<Option<&str>> = reports.iter().map(|r| r.result.as_deref().ok()).collect();
         let rows = self
             .run_again(|| async {

@@ -15,8 +15,9 @@
 //! | connection lost, incomplete response | `unavailable` | yes |
 //! | response that cannot be decoded | `output_invalid` | yes |
 //!
-//! A message never contains the URL, and of a 5xx response only the text of a structured error, because its pages contain
-//! stack traces and host names.
+//! A message never contains the URL, and of the response only the text of a structured error: models read it, and pages
+//! contain stack traces and host names. Other text is kept for operators; the plain text of a 4xx becomes part of the message
+//! if the manifest says so.
 
 use std::{io, time::SystemTime};
 
@@ -29,23 +30,36 @@ use reqwest::{
 
 use crate::structured::{self, ReportedError};
 
-/// Bytes of a plain-text body that a message quotes.
+/// Bytes of an unstructured body that are kept.
 const SHOWN: usize = 500;
 
-/// The failure for a response whose status is not a success.
-pub(super) fn response(status: StatusCode, headers: &HeaderMap, body: &[u8], now: SystemTime) -> Failure {
-    let reported = structured::read(body).unwrap_or_default();
+/// A response whose status is not a success, and the start of its body.
+#[derive(Clone, Copy)]
+pub(super) struct FailedResponse<'a> {
+    pub(super) status: StatusCode,
+    pub(super) headers: &'a HeaderMap,
+    pub(super) body: &'a [u8],
+}
+
+/// The failure for a response whose status is not a success. `text_to_model` lets the plain text of a 4xx be part of the
+/// message.
+pub(super) fn response(response: &FailedResponse<'_>, text_to_model: bool, now: SystemTime) -> Failure {
+    let FailedResponse { status, headers, body } = *response;
+    let structured = structured::read(body);
+    let written = if structured.is_some() { String::new() } else { written(body) };
+    let reported = structured.unwrap_or_default();
     let (class, effect_possible) = class_of(status.as_u16());
-    let text = reported.message.clone().or_else(|| plain_text(status, headers, body));
-    let answered = format!("the service answered {}", describe(status));
-    let message = text.map_or_else(|| answered.clone(), |text| format!("{answered}: {text}"));
-    let mut failure = Failure::new(class, message);
+    let mut failure = Failure::new(class, format!("the service answered {}", describe(status)));
+    let shown = !written.is_empty() && text_to_model && is_plain_text(status, headers, &written);
+    if let Some(text) = reported.message.as_ref().or(shown.then_some(&written)) {
+        failure.message = format!("{}: {text}", failure.message);
+    }
     failure.effect_possible = effect_possible;
     failure.retry_after_ms = pause(class, headers, &reported, now);
     if class == ErrorClass::InvalidArguments {
         failure.details = reported.details;
     }
-    failure
+    failure.with_diagnostics(if shown { String::new() } else { written })
 }
 
 /// The failure for a missing or incomplete response.
@@ -101,12 +115,23 @@ fn describe(status: StatusCode) -> String {
     format!("{}{reason}{redirect}", status.as_u16())
 }
 
-/// The body of a 4xx, if it is plain text.
-fn plain_text(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Option<String> {
-    let is_text = headers.get(CONTENT_TYPE).is_none_or(|kind| kind.as_bytes().starts_with(b"text/plain"));
-    let text = std::str::from_utf8(body).ok()?.trim();
-    let shown = status.is_client_error() && is_text && !text.is_empty() && !text.starts_with(['<', '{', '[']);
-    shown.then(|| limits::shorten(&text.replace('\0', "\u{fffd}"), SHOWN))
+/// The start of a body, as text; empty for a body that is no text.
+fn written(body: &[u8]) -> String {
+    let text = match std::str::from_utf8(body) {
+        Ok(text) => text,
+        // The body may have been cut within a character.
+        Err(error) if error.error_len().is_none() => {
+            std::str::from_utf8(&body[..error.valid_up_to()]).unwrap_or_default()
+        }
+        Err(_) => return String::new(),
+    };
+    limits::shorten(text.trim(), SHOWN).replace('\0', "\u{fffd}")
+}
+
+/// True for the plain text of a 4xx: what else a service writes without a form is no answer to its caller.
+fn is_plain_text(status: StatusCode, headers: &HeaderMap, text: &str) -> bool {
+    let declared = headers.get(CONTENT_TYPE).is_none_or(|kind| kind.as_bytes().starts_with(b"text/plain"));
+    status.is_client_error() && declared && !text.starts_with(['<', '{', '['])
 }
 
 #[cfg(test)]
@@ -114,8 +139,14 @@ mod tests {
     use super::*;
 
     fn failure(status: u16, headers: &[(&str, &str)], body: &str) -> Failure {
+        failure_with(false, status, headers, body)
+    }
+
+    fn failure_with(text_to_model: bool, status: u16, headers: &[(&str, &str)], body: &str) -> Failure {
         let headers = headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
-        response(StatusCode::from_u16(status).unwrap(), &headers, body.as_bytes(), SystemTime::UNIX_EPOCH)
+        let status = StatusCode::from_u16(status).unwrap();
+        let failed = FailedResponse { status, headers: &headers, body: body.as_bytes() };
+        response(&failed, text_to_model, SystemTime::UNIX_EPOCH)
     }
 
     #[test]
@@ -155,25 +186,46 @@ mod tests {
     }
 
     #[test]
-    fn messages_quote_the_service() {
-        let text = ("content-type", "text/plain; charset=utf-8");
-        for (status, headers, body, message) in [
-            (404, &[][..], "", "the service answered 404 Not Found"),
-            (404, &[text], "no such city\n", "the service answered 404 Not Found: no such city"),
-            (404, &[("content-type", "text/html")], "<h1>no</h1>", "the service answered 404 Not Found"),
-            (503, &[text], "db-7.internal is down", "the service answered 503 Service Unavailable"),
-            (503, &[], r#"{"error":{"message":"busy"}}"#, "the service answered 503 Service Unavailable: busy"),
-            (
-                409,
-                &[],
-                r#"{"title":"Sold out","detail":"seat 3"}"#,
-                "the service answered 409 Conflict: Sold out: seat 3",
-            ),
-            (307, &[], "", "the service answered 307 Temporary Redirect (redirects are not followed)"),
-            (599, &[], "", "the service answered 599"),
+    fn messages_quote_only_what_has_a_form() {
+        for (status, body, message) in [
+            (404, "", "the service answered 404 Not Found"),
+            (503, r#"{"error":{"message":"busy"}}"#, "the service answered 503 Service Unavailable: busy"),
+            (409, r#"{"title":"Sold out","detail":"seat 3"}"#, "the service answered 409 Conflict: Sold out: seat 3"),
+            (307, "", "the service answered 307 Temporary Redirect (redirects are not followed)"),
+            (599, "", "the service answered 599"),
         ] {
-            assert_eq!(failure(status, headers, body).message, message);
+            for allowed in [false, true] {
+                let failure = failure_with(allowed, status, &[], body);
+                assert_eq!((failure.message.as_str(), failure.diagnostics), (message, None));
+            }
         }
+    }
+
+    #[test]
+    fn text_without_a_form_is_for_operators_unless_the_manifest_allows_it() {
+        let (text, html) = (("content-type", "text/plain; charset=utf-8"), ("content-type", "text/html"));
+        for (status, headers, body, allowed) in [
+            (404, &[text][..], "no such city\n", true),
+            (404, &[], "no such city", true),
+            (404, &[html], "<h1>no</h1>", false),
+            (404, &[], "<h1>no</h1>", false),
+            (409, &[], r#"{"ok":false}"#, false),
+            (503, &[text], "db-7.internal is down", false),
+        ] {
+            let kept = failure(status, headers, body);
+            assert_eq!(kept.diagnostics.as_deref(), Some(body.trim()));
+            assert!(!kept.message.contains(body.trim()), "{}", kept.message);
+            let shown = failure_with(true, status, headers, body);
+            let wanted = if allowed { format!("{}: {}", kept.message, body.trim()) } else { kept.message };
+            assert_eq!((shown.message, shown.diagnostics.is_none()), (wanted, allowed), "{status} {body}");
+        }
+        assert_eq!(failure(404, &[], &"好".repeat(1000)).diagnostics.unwrap().len(), SHOWN - 2);
+    }
+
+    #[test]
+    fn a_body_that_is_no_text_is_not_kept() {
+        assert_eq!(written(b"\xff\xfe\x00"), "");
+        assert_eq!(written("no 北京".as_bytes().split_last().unwrap().1), "no 北", "cut within a character");
     }
 
     #[test]

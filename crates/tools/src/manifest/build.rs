@@ -14,6 +14,7 @@ use toml::Spanned;
 use super::{
     Loader,
     error::ManifestError,
+    exit_codes::failure_rules,
     file::{Command, Entry, Http, Retry},
     location::Location,
 };
@@ -32,6 +33,7 @@ const METHODS: [Method; 5] = [Method::GET, Method::POST, Method::PUT, Method::PA
 impl Loader<'_> {
     pub(super) fn tool(&mut self, mut entry: Entry, location: &Location<'_>) -> Result<Tool, ManifestError> {
         let spec = self.spec(&mut entry, location)?;
+        let is_command = entry.command.is_some();
         let mut tool = match (entry.http, entry.command) {
             (Some(http), None) => {
                 let handler = self.http(http.get_ref(), &spec, location)?;
@@ -57,9 +59,13 @@ impl Loader<'_> {
                 let message = format!("{} is not allowed; allowed: 1 to {MAX_CONCURRENCY}", limit.get_ref());
                 return Err(location.field_error(&limit, "concurrency", message));
             }
-            let pool = entry.pool.map(Spanned::into_inner);
             tool = tool.concurrency(limit.into_inner());
-            tool.spec.pool = pool.unwrap_or(tool.spec.pool);
+        }
+        if is_command {
+            tool = tool.starts_programs();
+        }
+        if let Some(pool) = entry.pool {
+            tool.spec.pool = pool.into_inner();
         }
         Ok(tool)
     }
@@ -121,7 +127,8 @@ impl Loader<'_> {
         };
         let client = self.client(connect_timeout).map_err(|message| location.error("http", message))?;
         let secrets = Secrets::new(headers.iter().flat_map(|(_, value)| value.secrets()));
-        Ok(HttpTool { client, method, url, headers, body, effect: spec.effect, secrets })
+        let (effect, error_text_to_model) = (spec.effect, http.error_text_to_model);
+        Ok(HttpTool { client, method, url, headers, body, effect, error_text_to_model, secrets })
     }
 
     fn header(
@@ -180,8 +187,9 @@ impl Loader<'_> {
         let environment: Vec<(String, Template)> = environment.collect::<Result<_, ManifestError>>()?;
         let secrets = Secrets::new(environment.iter().flat_map(|(_, value)| value.secrets()));
         let inherited = self.inherited(&command.inherit, location)?;
+        let failures = failure_rules(command, location)?;
         let program = program.get_ref().clone();
-        Ok(CommandTool { program, arguments, folder, inherited, environment, secrets })
+        Ok(CommandTool { program, arguments, folder, inherited, environment, failures, secrets })
     }
 
     fn inherited(

@@ -11,7 +11,9 @@ pub struct ManifestError {
     /// The manifest.
     pub file: PathBuf,
     /// Counted from 1.
-    pub line: Option<usize>,
+    pub line: Option<u32>,
+    /// The character of the line, counted from 1.
+    pub column: Option<u32>,
     /// The tool's name.
     pub tool: Option<String>,
     /// The field with its table, such as `http.url`.
@@ -25,6 +27,9 @@ impl fmt::Display for ManifestError {
         write!(f, "{}", self.file.display())?;
         if let Some(line) = self.line {
             write!(f, ":{line}")?;
+        }
+        if let Some(column) = self.column {
+            write!(f, ":{column}")?;
         }
         if let Some(tool) = &self.tool {
             write!(f, ": tool {tool:?}")?;
@@ -40,15 +45,15 @@ impl std::error::Error for ManifestError {}
 
 impl ManifestError {
     pub(super) fn of_file(file: &Path, message: String) -> Self {
-        Self { file: file.to_owned(), line: None, tool: None, field: None, message }
+        Self { file: file.to_owned(), line: None, column: None, tool: None, field: None, message }
     }
 
     /// The error for text that is not TOML, or for a field with the wrong name or type.
     pub(super) fn of_syntax(file: &Path, text: &str, error: &toml::de::Error) -> Self {
-        let line = error.span().map(|span| line_of(text, span.start));
+        let (line, column) = error.span().map(|span| position_of(text, span.start)).unzip();
         let message = error.message().lines().collect::<Vec<_>>().join("; ");
         let tool = error.span().and_then(|span| tool_at(text, span.start));
-        Self { line, tool, ..Self::of_file(file, message) }
+        Self { line, column, tool, ..Self::of_file(file, message) }
     }
 }
 
@@ -60,6 +65,10 @@ fn tool_at(text: &str, at: usize) -> Option<String> {
     tool.get("name")?.as_str().map(str::to_owned)
 }
 
-pub(super) fn line_of(text: &str, at: usize) -> usize {
-    text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count() + 1
+/// Line and column of the byte `at`, both counted from 1; a column is a character.
+pub(super) fn position_of(text: &str, at: usize) -> (u32, u32) {
+    let before = &text[..text.floor_char_boundary(at)];
+    let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+    let number = |count: usize| u32::try_from(count + 1).unwrap_or(u32::MAX);
+    (number(before.matches('\n').count()), number(before[line_start..].chars().count()))
 }

@@ -57,6 +57,8 @@ pub(super) struct Http {
     pub(super) headers: BTreeMap<Spanned<String>, Spanned<String>>,
     pub(super) body: Option<Spanned<Value>>,
     pub(super) connect_timeout: Option<Spanned<String>>,
+    #[serde(default)]
+    pub(super) error_text_to_model: bool,
 }
 
 #[derive(Deserialize)]
@@ -68,4 +70,9 @@ pub(super) struct Command {
     pub(super) inherit: Vec<Spanned<String>>,
     #[serde(default)]
     pub(super) env: BTreeMap<Spanned<String>, Spanned<String>>,
+    /// A class, or a table with `class` and `effect_possible`.
+    #[serde(default)]
+    pub(super) exit_codes: BTreeMap<Spanned<String>, Spanned<Value>>,
+    #[serde(default)]
+    pub(super) stderr_to_model: bool,
 }

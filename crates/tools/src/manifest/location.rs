@@ -4,7 +4,7 @@ use std::path::Path;
 
 use toml::Spanned;
 
-use super::error::{ManifestError, line_of};
+use super::error::{ManifestError, position_of};
 
 /// The tool that is being read, and its file.
 pub(super) struct Location<'a> {
@@ -21,15 +21,17 @@ impl Location<'_> {
         self.error_at(self.at, field, message)
     }
 
-    /// An error of a field, with the line of its value.
+    /// An error of a field, with the position of its value.
     pub(super) fn field_error<T>(&self, value: &Spanned<T>, field: &str, message: impl Into<String>) -> ManifestError {
         self.error_at(value.span().start, field, message)
     }
 
     fn error_at(&self, at: usize, field: &str, message: impl Into<String>) -> ManifestError {
+        let (line, column) = position_of(self.text, at);
         ManifestError {
             file: self.file.to_owned(),
-            line: Some(line_of(self.text, at)),
+            line: Some(line),
+            column: Some(column),
             tool: Some(self.tool.clone()),
             field: (!field.is_empty()).then(|| field.to_owned()),
             message: message.into(),

@@ -6,7 +6,7 @@ const fn text(key: &'static str, en: &'static str, zh: &'static str) -> Text {
     Text { key, en, zh }
 }
 
-pub(super) const TEXTS: [Text; 19] = [
+pub(super) const TEXTS: [Text; 20] = [
     text(
         "malformed_arguments",
         "Send the whole call again. Its arguments must be one complete JSON object.",
@@ -90,6 +90,12 @@ pub(super) const TEXTS: [Text; 19] = [
         "不要再调用工具。请用已有的信息回答，并说明还缺什么。",
     ),
     text("cancelled", "Do not call it again unless the user asks for it.", "除非用户要求，不要再次调用。"),
+    text(
+        "tool_failed",
+        "The same call would most likely fail again. Call {tool} again only with something else that may avoid the \
+         failure; otherwise go on without it, or tell the user that it failed.",
+        "同样的调用很可能会再次失败。只有换成可能避免失败的内容时才再次调用 {tool}；否则请在没有它的情况下继续，或者告诉用户它失败了。",
+    ),
     text(
         "internal",
         "This is no mistake of yours. Do not call {tool} again; tell the user that it failed for a technical reason.",

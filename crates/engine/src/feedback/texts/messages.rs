@@ -12,7 +12,7 @@ const fn said(key: &'static str) -> Text {
     Text { key, en: "{message}", zh: "{message}" }
 }
 
-pub(super) const TEXTS: [Text; 23] = [
+pub(super) const TEXTS: [Text; 24] = [
     said("malformed_arguments.message"),
     said("unknown_tool.message"),
     said("invalid_arguments.message"),
@@ -38,6 +38,7 @@ pub(super) const TEXTS: [Text; 23] = [
         "{tool} 没有运行：任务已达到上限。",
     ),
     text("cancelled.message", "{tool} was cancelled.", "{tool} 已被取消。"),
+    text("tool_failed.message", "{tool} failed: {message}", "{tool} 执行失败：{message}"),
     text("internal.message", "{tool} failed because of an internal error.", "{tool} 因内部错误而失败。"),
     text(
         "unknown_outcome.message",

@@ -99,11 +99,7 @@ fn within_limits(outcome: Outcome) -> Outcome {
             ErrorClass::OutputInvalid,
             format!("the result nests deeper than {} arrays and objects", limits::MAX_DEPTH),
         ),
-        Outcome::Failure(mut failure) => {
-            failure.message = limits::shorten(&failure.message, limits::MAX_ERROR_MESSAGE);
-            failure.details.truncate(limits::MAX_DETAILS);
-            Outcome::Failure(failure)
-        }
+        Outcome::Failure(failure) => Outcome::Failure(failure.within_limits()),
         fits @ Outcome::Success(_) => fits,
     }
 }
