@@ -19,13 +19,14 @@ struct Invalid {
     allowed: &'static str,
 }
 
-const INVALID: [Invalid; 8] = [
+const INVALID: [Invalid; 9] = [
     Invalid { role: "dispatcher", name: "lease", value: "1ms", allowed: "300ms to 1h" },
     Invalid { role: "dispatcher", name: "lease", value: "soon", allowed: "300ms to 1h" },
     Invalid { role: "dispatcher", name: "retention", value: "5s", allowed: "1m and more, such as 30days" },
     Invalid { role: "dispatcher", name: "database_connections", value: "3", allowed: "4 to 1000" },
     Invalid { role: "worker", name: "slots", value: "0", allowed: "1 to 100000" },
     Invalid { role: "worker", name: "slots", value: "-1", allowed: "1 to 100000" },
+    Invalid { role: "worker", name: "command_slots", value: "0", allowed: "1 to 100000" },
     Invalid { role: "worker", name: "drain_grace", value: "5", allowed: "a duration such as 30s" },
     Invalid { role: "worker", name: "log_format", value: "xml", allowed: "auto, text, json" },
 ];

@@ -75,6 +75,9 @@ pub(crate) struct WorkerFlags {
     /// Calls that run at the same time in each pool and for each model [default: 64]
     #[arg(long, value_name = "N")]
     pub(crate) slots: Option<String>,
+    /// Programs that command tools run at the same time, in all pools together [default: two for each core]
+    #[arg(long, value_name = "N")]
+    pub(crate) command_slots: Option<String>,
     /// First part of the worker's id [default: the host's name]
     #[arg(long, value_name = "NAME")]
     pub(crate) worker_name: Option<String>,
@@ -223,10 +226,11 @@ impl Settings {
         let mut config = WorkerConfig { nats: queue, ..WorkerConfig::new("", name) };
         let within = WorkerConfig::SLOTS;
         let allowed = format!("{} to {}", within.start(), within.end());
-        let slots = self.parse("slots", flags.slots.as_ref(), &allowed, |text| {
-            text.parse().ok().filter(|slots| within.contains(slots))
-        })?;
+        let number = |text: &str| text.parse().ok().filter(|slots| within.contains(slots));
+        let slots = self.parse("slots", flags.slots.as_ref(), &allowed, number)?;
         config.slots = slots.unwrap_or(config.slots);
+        let command_slots = self.parse("command_slots", flags.command_slots.as_ref(), &allowed, number)?;
+        config.command_slots = command_slots.unwrap_or(config.command_slots);
         let allowed = "a duration such as 30s";
         let grace = self.parse("drain_grace", flags.drain_grace.as_ref(), allowed, duration)?;
         config.drain_grace = grace.unwrap_or(config.drain_grace);

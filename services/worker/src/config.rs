@@ -14,6 +14,8 @@ pub struct WorkerConfig {
     pub name: String,
     /// How many calls each pool runs at once, unless its tools set a [`crate::Tool::concurrency`]. Default: 64.
     pub slots: u32,
+    /// How many programs all command tools together run at once. Default: two for each core.
+    pub command_slots: u32,
     /// The grace period: how long running calls may take to finish after the shutdown began. Default: 30 s.
     pub drain_grace: Duration,
     /// Ends the grace period at once when it is cancelled, for example on a second SIGTERM.
@@ -21,7 +23,7 @@ pub struct WorkerConfig {
 }
 
 impl WorkerConfig {
-    /// What `slots`, and the concurrency of a tool or a model, may be.
+    /// What `slots` and `command_slots`, and the concurrency of a tool or a model, may be.
     pub const SLOTS: RangeInclusive<u32> = 1..=100_000;
 
     /// The defaults, with the address of NATS and a name.
@@ -41,8 +43,15 @@ impl Default for WorkerConfig {
             nats: QueueConfig::default(),
             name: "worker".to_owned(),
             slots: 64,
+            command_slots: default_command_slots(),
             drain_grace: Duration::from_secs(30),
             kill: CancellationToken::new(),
         }
     }
+}
+
+/// Programs compute, in contrast to requests, which mostly wait: more than two for each core would only slow one another.
+fn default_command_slots() -> u32 {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    u32::try_from(cores).unwrap_or(u32::MAX).saturating_mul(2).min(*WorkerConfig::SLOTS.end())
 }

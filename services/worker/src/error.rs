@@ -13,9 +13,11 @@ pub enum WorkerError {
     /// The worker has neither tools nor models.
     #[error("the worker has no tools and no models; at least one is needed: a function, a tools.toml, a models.toml")]
     NoTools,
-    /// [`crate::WorkerConfig::slots`] is out of range.
-    #[error("slots is {slots}; allowed: 1 to {max}")]
+    /// [`crate::WorkerConfig::slots`] or [`crate::WorkerConfig::command_slots`] is out of range.
+    #[error("{setting} is {slots}; allowed: 1 to {max}")]
     Slots {
+        /// The name of the setting.
+        setting: &'static str,
         /// The configured number.
         slots: u32,
         /// The largest allowed number.

@@ -24,7 +24,7 @@
 //!
 //! A worker can also ask models, see [`Worker::models`]: a model's turn is a call like any other.
 //!
-//! Each step of a job is one file: `pull.rs` takes jobs from a pool, `claim.rs` asks for permission to run them,
+//! Each step of a job is one file: `pull.rs` takes jobs from a pool (`pool.rs`), `claim.rs` asks for permission to run them,
 //! `run.rs` runs one, and `report.rs` sends the result until it is on record. In the background `heartbeat.rs` renews
 //! the leases, `control.rs` handles messages from the dispatchers, and `register.rs` tells them which tools this worker
 //! runs. `cancel.rs`, `release.rs` and `drain.rs` end attempts early. `models.rs` turns models into tools, and

@@ -1,23 +1,27 @@
-//! A pool's permits, and the jobs that hold them.
+//! Pools, their permits, and the jobs that hold them.
 
 use std::{collections::HashMap, sync::Arc};
 
-use redial_proto::{Job, JobRef};
+use redial_proto::{Job, JobRef, turn};
 use redial_queue::Delivery;
+use redial_tools::Tool;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The calls of one pool that this worker may run at once.
 pub(crate) struct Pool {
     pub(crate) name: String,
     pub(crate) permits: Arc<Semaphore>,
-    /// Additional limits, by tool: each model has one.
+    /// Additional limits, by tool: each model has one, and all command tools of the worker share one.
     pub(crate) tool_permits: HashMap<String, Arc<Semaphore>>,
+    /// The shared limit of the command tools, if the pool has no other tools: there is nothing to pull without a permit.
+    pub(crate) commands: Option<Arc<Semaphore>>,
 }
 
-/// The permission to run one call at a time; returned to its pool when dropped.
+/// The permission to run one call at a time; returned to its pool when dropped. The tool's permit is dropped first, because
+/// the pool's wakes the loop that pulls the next job.
 pub(crate) struct Permit {
-    _pool: OwnedSemaphorePermit,
     _tool: Option<OwnedSemaphorePermit>,
+    _pool: OwnedSemaphorePermit,
 }
 
 /// Which limit leaves no permit for a call.
@@ -35,17 +39,166 @@ pub(crate) struct PulledJob {
 }
 
 impl Pool {
+    /// Waits until a job of the pool may be able to run.
+    pub(crate) async fn wait_for_permit(&self) {
+        for permits in self.commands.iter().chain([&self.permits]) {
+            drop(permits.acquire().await);
+        }
+    }
+
     /// A permit for a call of this tool, without waiting for one.
     pub(crate) fn try_acquire(&self, tool: &str) -> Result<Permit, LimitReached> {
         let acquire = |permits: &Arc<Semaphore>| Arc::clone(permits).try_acquire_owned().ok();
         let tool_permit =
             self.tool_permits.get(tool).map(|permits| acquire(permits).ok_or(LimitReached::Tool)).transpose()?;
-        Ok(Permit { _pool: acquire(&self.permits).ok_or(LimitReached::Pool)?, _tool: tool_permit })
+        Ok(Permit { _tool: tool_permit, _pool: acquire(&self.permits).ok_or(LimitReached::Pool)? })
     }
 }
 
 impl PulledJob {
     pub(crate) fn job_ref(&self) -> JobRef {
         JobRef { call: self.job.call, attempt: self.job.attempt }
+    }
+}
+
+/// What a worker may run at once, by its settings.
+#[derive(Clone, Copy)]
+pub(crate) struct Limits {
+    /// Calls of a pool, unless its tools set a concurrency, and of a model that sets none.
+    pub(crate) slots: u32,
+    /// Programs of all command tools.
+    pub(crate) command_slots: u32,
+}
+
+/// The pools of these tools, and how many calls all of them run at once. A tool's limit applies to its pool, but each
+/// model has its own limit: providers count requests per model, and no model waits for another. Command tools, whatever
+/// their pools, also share one limit, because they share the machine's cores.
+pub(crate) fn pools(tools: &[Tool], limits: Limits) -> (Vec<Pool>, u32) {
+    let mut by_pool: HashMap<&str, Vec<&Tool>> = HashMap::new();
+    for tool in tools {
+        by_pool.entry(tool.spec.pool.as_str()).or_default().push(tool);
+    }
+    let commands = permits(limits.command_slots);
+    let (mut all, mut programs) = (0_u32, 0_u32);
+    let mut pools = Vec::with_capacity(by_pool.len());
+    for (name, tools) in by_pool {
+        let only_commands = tools.iter().all(|tool| tool.starts_programs);
+        let limit = if name == turn::POOL {
+            tools.iter().map(|model| model.concurrency.unwrap_or(limits.slots)).sum()
+        } else {
+            tools.iter().find_map(|tool| tool.concurrency).unwrap_or(limits.slots)
+        };
+        let limit = if only_commands { limit.min(limits.command_slots) } else { limit };
+        let count = if only_commands { &mut programs } else { &mut all };
+        *count = count.saturating_add(limit);
+        let own_limit = |tool: &&Tool| match tool.spec.pool.as_str() {
+            turn::POOL => Some(permits(tool.concurrency.unwrap_or(limits.slots))),
+            _ => tool.starts_programs.then(|| Arc::clone(&commands)),
+        };
+        pools.push(Pool {
+            name: name.to_owned(),
+            permits: permits(limit),
+            tool_permits: tools.iter().filter_map(|tool| Some((tool.spec.name.clone(), own_limit(tool)?))).collect(),
+            commands: only_commands.then(|| Arc::clone(&commands)),
+        });
+    }
+    (pools, all.saturating_add(programs.min(limits.command_slots)))
+}
+
+fn permits(limit: u32) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(usize::try_from(limit).unwrap_or(usize::MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models;
+
+    const LIMITS: Limits = Limits { slots: 64, command_slots: 4 };
+
+    fn named(name: &str) -> Tool {
+        let mut tool = Tool::echo();
+        tool.spec.name = name.to_owned();
+        tool
+    }
+
+    fn command(name: &str) -> Tool {
+        named(name).starts_programs()
+    }
+
+    /// Name and size of each pool, in the order of names, and the number of calls of all.
+    fn sizes(tools: &[Tool]) -> (Vec<(String, usize)>, u32) {
+        let (pools, all) = pools(tools, LIMITS);
+        let mut sizes: Vec<_> =
+            pools.iter().map(|pool| (pool.name.clone(), pool.permits.available_permits())).collect();
+        sizes.sort();
+        (sizes, all)
+    }
+
+    fn size(name: &str, permits: usize) -> (String, usize) {
+        (name.to_owned(), permits)
+    }
+
+    #[test]
+    fn the_limit_of_a_tool_applies_to_its_pool() {
+        let quick = Tool::echo();
+        let slow = |name| named(name).pool("slow");
+        for tools in
+            [[quick.clone(), slow("a"), slow("b").concurrency(2)], [slow("b").concurrency(2), slow("a"), quick]]
+        {
+            assert_eq!(sizes(&tools), (vec![size("default", 64), size("slow", 2)], 66));
+        }
+    }
+
+    #[test]
+    fn each_model_has_its_own_limit() {
+        let model = |name, limit| {
+            let mut model = models::from_tool(named(name));
+            model.concurrency = limit;
+            model
+        };
+        let (pools, all) = pools(&[model("small", Some(2)), model("large", None), Tool::echo()], LIMITS);
+        let pool = pools.iter().find(|pool| pool.name == turn::POOL).unwrap();
+        assert_eq!((pool.permits.available_permits(), all), (66, 130));
+        let small: Vec<_> = (0..2).map(|_| pool.try_acquire("model-small").ok().unwrap()).collect();
+        assert_eq!(pool.try_acquire("model-small").err(), Some(LimitReached::Tool));
+        let large: Vec<_> = (0..64).map(|_| pool.try_acquire("model-large").ok().unwrap()).collect();
+        assert_eq!(pool.try_acquire("model-large").err(), Some(LimitReached::Tool));
+        drop((small, large));
+        assert!(pool.try_acquire("model-small").is_ok());
+    }
+
+    #[test]
+    fn command_tools_have_a_pool_of_their_own_with_their_limit() {
+        let tools = [Tool::echo(), command("a"), command("b"), command("few").concurrency(1)];
+        assert_eq!(sizes(&tools), (vec![size("commands", 4), size("default", 64), size("few", 1)], 68));
+        let many = command("many").concurrency(50);
+        assert_eq!(sizes(&[many]), (vec![size("many", 4)], 4));
+    }
+
+    #[test]
+    fn command_tools_of_all_pools_share_their_limit() {
+        let tools = [command("a"), command("few").concurrency(3), command("mixed").pool("default"), Tool::echo()];
+        let (pools, all) = pools(&tools, LIMITS);
+        assert_eq!(all, 68);
+        let pool = |name| pools.iter().find(|pool| pool.name == name).unwrap();
+        let (commands, few, mixed) = (pool("commands"), pool("few"), pool("default"));
+        let held = [
+            commands.try_acquire("a").ok().unwrap(),
+            few.try_acquire("few").ok().unwrap(),
+            few.try_acquire("few").ok().unwrap(),
+            mixed.try_acquire("mixed").ok().unwrap(),
+        ];
+        for (pool, tool) in [(commands, "a"), (few, "few"), (mixed, "mixed")] {
+            assert_eq!(pool.try_acquire(tool).err(), Some(LimitReached::Tool), "{tool}");
+        }
+        assert!(mixed.try_acquire("echo").is_ok(), "tools that start no programs do not wait for those that do");
+        drop(held);
+        assert!(commands.try_acquire("a").is_ok());
+    }
+
+    #[test]
+    fn a_mixed_pool_keeps_its_slots() {
+        assert_eq!(sizes(&[command("mixed").pool("default"), Tool::echo()]), (vec![size("default", 64)], 64));
     }
 }

@@ -77,8 +77,9 @@ struct PullHistory {
 /// The next jobs. Cancel-safe: the future owns no delivery while it waits.
 async fn next(state: &WorkerState, pool: &Pool, stream: &mut Jobs, history: &mut PullHistory) -> Vec<PulledJob> {
     state.reports.wait_for_capacity().await;
-    // Only this loop acquires permits of the pool, so the free ones are still free when the jobs arrive.
-    drop(pool.permits.acquire().await);
+    // Only this loop acquires permits of the pool, so the free ones are still free when the jobs arrive. A permit that
+    // command tools of several pools share may be gone by then; such a job goes back to the stream.
+    pool.wait_for_permit().await;
     let free = pool.permits.available_permits().min(MAX_CLAIM);
     match stream.pull(free, WAIT).await {
         Ok(deliveries) => {

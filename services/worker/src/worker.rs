@@ -1,12 +1,12 @@
 //! The worker: its tools and models, and the background tasks that run them.
 
-use std::{collections::HashMap, path::Path, sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use redial_loops::Loops;
-use redial_proto::{WorkerId, turn};
+use redial_proto::WorkerId;
 use redial_queue::{Queue, QueueError};
 use redial_tools::{NativeTool, Tool, check_compatible, check_reserved};
-use tokio::{sync::Semaphore, task::JoinHandle};
+use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     drain::drain,
     error::WorkerError,
     heartbeat, models,
-    pool::Pool,
+    pool::{Limits, pools},
     pull, register,
     report::{ReportSender, Reporter},
     state::WorkerState,
@@ -118,7 +118,8 @@ impl Worker {
             return Ok(());
         };
         let queue = queue?;
-        let (pools, slots) = pools(&self.tools, self.config.slots);
+        let limits = Limits { slots: self.config.slots, command_slots: self.config.command_slots };
+        let (pools, slots) = pools(&self.tools, limits);
         let (reports, reporter) = ReportSender::new(queue.clone(), self.id.clone());
         let state = Arc::new(WorkerState::new(queue, self.id, self.tools, slots, reports));
         let control_messages = control::subscribe(&state).await?;
@@ -175,8 +176,10 @@ impl Worker {
                 return Err(invalid(tool, format!("concurrency is {limit}; allowed: 1 to {max}")));
             }
         }
-        if !WorkerConfig::SLOTS.contains(&self.config.slots) {
-            return Err(WorkerError::Slots { slots: self.config.slots, max: *WorkerConfig::SLOTS.end() });
+        for (setting, slots) in [("slots", self.config.slots), ("command_slots", self.config.command_slots)] {
+            if !WorkerConfig::SLOTS.contains(&slots) {
+                return Err(WorkerError::Slots { setting, slots, max: *WorkerConfig::SLOTS.end() });
+            }
         }
         Ok(check_compatible(&all)?)
     }
@@ -200,41 +203,12 @@ fn invalid(tool: &Tool, reason: String) -> WorkerError {
     WorkerError::Tool { tool: tool.spec.name.clone(), reason }
 }
 
-/// The pools of these tools, and how many calls all of them run at once. A tool's limit applies to its pool, but each
-/// model has its own limit: providers count requests per model, and no model waits for another.
-fn pools(tools: &[Tool], default: u32) -> (Vec<Pool>, u32) {
-    let mut limits: HashMap<&str, u32> = HashMap::new();
-    let (models, tools): (Vec<&Tool>, Vec<&Tool>) = tools.iter().partition(|tool| tool.spec.pool == turn::POOL);
-    for tool in tools {
-        let limit = limits.entry(tool.spec.pool.as_str()).or_insert(default);
-        *limit = tool.concurrency.unwrap_or(*limit);
-    }
-    let model_limit = |model: &&Tool| (model.spec.name.clone(), model.concurrency.unwrap_or(default));
-    let model_limits: HashMap<String, u32> = models.iter().map(model_limit).collect();
-    if !model_limits.is_empty() {
-        limits.insert(turn::POOL, model_limits.values().sum());
-    }
-    let pool = |(name, limit): (&&str, &u32)| Pool {
-        name: (*name).to_owned(),
-        permits: permits(*limit),
-        tool_permits: (model_limits.iter().filter(|_| *name == turn::POOL))
-            .map(|(model, limit)| (model.clone(), permits(*limit)))
-            .collect(),
-    };
-    (limits.iter().map(pool).collect(), limits.values().sum())
-}
-
-fn permits(limit: u32) -> Arc<Semaphore> {
-    Arc::new(Semaphore::new(usize::try_from(limit).unwrap_or(usize::MAX)))
-}
-
 #[cfg(test)]
 mod tests {
     use redial_proto::subjects;
     use redial_servers::{Nats, NatsConfig};
 
     use super::*;
-    use crate::pool::LimitReached;
 
     fn worker(tools: Vec<Tool>) -> Worker {
         tools.into_iter().fold(Worker::new(WorkerConfig::new("nats://127.0.0.1:1", "test")), Worker::add)
@@ -244,39 +218,6 @@ mod tests {
         let mut tool = Tool::echo();
         tool.spec.name = name.to_owned();
         tool
-    }
-
-    #[test]
-    fn the_limit_of_a_tool_applies_to_its_pool() {
-        let quick = Tool::echo();
-        let slow = |name| named(name).pool("slow");
-        for tools in
-            [[quick.clone(), slow("a"), slow("b").concurrency(2)], [slow("b").concurrency(2), slow("a"), quick]]
-        {
-            let (mut pools, all) = pools(&tools, 64);
-            pools.sort_by(|a, b| a.name.cmp(&b.name));
-            let permits: Vec<_> =
-                pools.iter().map(|pool| (pool.name.as_str(), pool.permits.available_permits())).collect();
-            assert_eq!((permits, all), (vec![("default", 64), ("slow", 2)], 66));
-        }
-    }
-
-    #[test]
-    fn each_model_has_its_own_limit() {
-        let model = |name, limit| {
-            let mut model = models::from_tool(named(name));
-            model.concurrency = limit;
-            model
-        };
-        let (pools, all) = pools(&[model("small", Some(2)), model("large", None), Tool::echo()], 64);
-        let pool = pools.iter().find(|pool| pool.name == turn::POOL).unwrap();
-        assert_eq!((pool.permits.available_permits(), all), (66, 130));
-        let small: Vec<_> = (0..2).map(|_| pool.try_acquire("model-small").ok().unwrap()).collect();
-        assert_eq!(pool.try_acquire("model-small").err(), Some(LimitReached::Tool));
-        let large: Vec<_> = (0..64).map(|_| pool.try_acquire("model-large").ok().unwrap()).collect();
-        assert_eq!(pool.try_acquire("model-large").err(), Some(LimitReached::Tool));
-        drop((small, large));
-        assert!(pool.try_acquire("model-small").is_ok());
     }
 
     #[test]
@@ -303,7 +244,10 @@ mod tests {
         assert!(missing.to_string().contains("/nowhere/tools.toml"), "{missing}");
         let mut without_slots = worker(vec![Tool::echo()]);
         without_slots.config.slots = 0;
-        assert!(error(without_slots).contains("slots is 0; allowed: 1 to 100000"));
+        assert_eq!(error(without_slots), "slots is 0; allowed: 1 to 100000");
+        let mut without_programs = worker(vec![Tool::echo()]);
+        without_programs.config.command_slots = 100_001;
+        assert_eq!(error(without_programs), "command_slots is 100001; allowed: 1 to 100000");
         assert!(error(worker(vec![named("a.b")])).contains("a.b"));
     }
 

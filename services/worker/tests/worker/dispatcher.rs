@@ -231,6 +231,7 @@ async fn ensure(queue: &Queue) {
             queue.ensure_jobs("default").await?;
             queue.ensure_jobs("limited").await?;
             queue.ensure_jobs("models").await?;
+            queue.ensure_jobs("commands").await?;
             queue.ensure_jobs("default+2").await
         };
         if made.await.is_ok() {
