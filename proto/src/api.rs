@@ -141,12 +141,13 @@ pub enum WaitReason {
 
 named!(WaitReason, "a reason to wait");
 
-/// What a call that is ready waits for, and since when.
+/// What a call that is ready waits for, since when, and until about when; also what a retry will wait for that is not due
+/// yet.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Waiting {
     /// What it waits for.
     pub reason: WaitReason,
-    /// Since its submission, or since its retry was due.
+    /// Since its submission, or since its retry was due: not yet, in state `retry_wait`.
     pub since: DateTime<Utc>,
     /// For `worker`: when one that has the tool was last seen, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -160,6 +161,12 @@ pub struct Waiting {
     /// For `retries`: how many of them the tool gets per second now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries_per_second: Option<f64>,
+    /// For `retries`: how many retries of the tool are before it; absent if there are more than 100,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retries_before: Option<u64>,
+    /// For `retries`: about when it has its turn, at the present rate; absent if that cannot be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_about: Option<DateTime<Utc>>,
 }
 
 /// A call as users see it.
@@ -175,10 +182,11 @@ pub struct CallView {
     pub attempts: u32,
     /// When it was accepted.
     pub submitted_at: DateTime<Utc>,
-    /// When the next attempt is due, in state `retry_wait`.
+    /// When the next attempt starts: in state `retry_wait` when it is due; while retries of the tool are held back, about
+    /// when it has its turn. Absent if that cannot be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_attempt_at: Option<DateTime<Utc>>,
-    /// What it waits for, in state `ready`.
+    /// What it waits for, in state `ready`; in state `retry_wait` only if it will be held back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits: Option<Waiting>,
     /// When it ended.

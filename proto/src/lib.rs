@@ -45,5 +45,5 @@ pub use task::{
     AgentRef, TaskCancel, TaskCancelReply, TaskCode, TaskDecision, TaskGet, TaskInput, TaskNotice, TaskReport,
     TaskResult, TaskState, TaskStep, TaskSubmission, TaskView,
 };
-pub use tool::{RetryOverride, RetryPolicy, ToolEffect, ToolSpec};
+pub use tool::{RetryBudget, RetryOverride, RetryPolicy, ToolEffect, ToolSpec};
 pub use turn::{Delta, Finish, Language, ReplyCall, ToolOffer, Trimmed, TurnReply, TurnRequest, TurnUsage, Usage};

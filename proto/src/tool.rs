@@ -105,6 +105,47 @@ pub struct RetryOverride {
     pub deadline_ms: Option<u64>,
 }
 
+/// How many retries of a tool run, over all of its calls, so that retrying does not amplify an outage: a bucket of tokens
+/// that all dispatchers share. A retry costs one; without a token it waits and uses no attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RetryBudget {
+    /// Tokens of a full bucket, which is what a new tool starts with: so many retries may run at once.
+    pub burst: f64,
+    /// Tokens that a success earns.
+    pub per_success: f64,
+    /// Tokens earned per second by time alone: the retries that find out when an outage is over.
+    pub per_second: f64,
+}
+
+impl Default for RetryBudget {
+    fn default() -> Self {
+        Self { burst: 100.0, per_success: 0.1, per_second: 1.0 }
+    }
+}
+
+impl RetryBudget {
+    /// Says which field is out of its range, and what is allowed.
+    pub fn check(&self) -> Result<(), String> {
+        let fields = [
+            ("burst", self.burst, 1.0..=1_000_000.0),
+            ("per_success", self.per_success, 0.0..=1.0),
+            ("per_second", self.per_second, 0.001..=100_000.0),
+        ];
+        for (name, value, allowed) in fields {
+            if !allowed.contains(&value) {
+                let (least, most) = (allowed.start(), allowed.end());
+                return Err(format!("retry_budget.{name} is {value}; allowed: {least} to {most}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// A tool as a worker registers it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -129,6 +170,9 @@ pub struct ToolSpec {
     /// When a failed attempt is repeated.
     #[serde(default)]
     pub retry: RetryPolicy,
+    /// How many retries run, over all of its calls.
+    #[serde(default, skip_serializing_if = "RetryBudget::is_default")]
+    pub retry_budget: RetryBudget,
     /// True for a tool that a model calls repeatedly until something changes: the same call is never refused as a
     /// repetition.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -168,6 +212,7 @@ impl ToolSpec {
             pool: default_pool(),
             timeout_ms: default_timeout_ms(),
             retry: RetryPolicy::default(),
+            retry_budget: RetryBudget::default(),
             polling: false,
             sequential: false,
             repairs: true,
@@ -182,7 +227,8 @@ impl ToolSpec {
         if !self.parameters.is_object() {
             return Err("parameters: a JSON Schema object is needed".to_owned());
         }
-        self.retry.check()
+        self.retry.check()?;
+        self.retry_budget.check()
     }
 }
 
@@ -222,6 +268,8 @@ mod tests {
         assert!(spec.check().unwrap_err().contains("timeout_ms is 0; allowed: 1 to"));
         assert!(ToolSpec::named("a.b").check().unwrap_err().contains("\"a.b\""));
         assert!(ToolSpec::named("").check().is_err());
+        spec = ToolSpec { retry_budget: RetryBudget { burst: 0.5, ..RetryBudget::default() }, ..ToolSpec::named("a") };
+        assert_eq!(spec.check().unwrap_err(), "retry_budget.burst is 0.5; allowed: 1 to 1000000");
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The health of a tool: how many retries it gets, so that retrying does not amplify an outage, and a tool that has
 //! recovered gets its waiting calls back quickly, but not all at once.
 //!
-//! A success earns a tenth of a retry token, a retry costs one. A full bucket lets a burst of [`CAPACITY`] retries
-//! through; after that a tool that only fails gets [`PROBES_PER_SECOND`] retries per second. Once it succeeds while
-//! retries wait, the rate doubles each second up to what the tool did before (a slow start), then grows by a tenth; it
+//! A success earns a part of a retry token, a retry costs one. A full bucket lets a burst of retries through; after that
+//! a tool that only fails gets a few retries per second, its probes: how many of each is the tool's [`RetryBudget`]. Once
+//! it succeeds while retries wait, the rate doubles each second up to what the tool did before (a slow start), then grows by a tenth; it
 //! halves while failures prevail. A retry without a token is not lost and costs no attempt: it waits in the backlog.
 //!
 //! All dispatchers add to the same counts on record, and whoever finds them a second old draws the conclusions. So it
@@ -12,17 +12,10 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use redial_proto::ErrorClass;
+use redial_proto::{ErrorClass, RetryBudget};
 use redial_records::{Time, ToolHealth};
 
 use crate::mutation::{self, Mutation};
-
-/// Tokens of a full bucket, which is also what a new tool starts with.
-pub const CAPACITY: f64 = 100.0;
-/// Tokens earned by a success.
-pub const PER_SUCCESS: f64 = 0.1;
-/// Tokens earned per second by time alone: the probes that find out when an outage is over.
-pub const PROBES_PER_SECOND: f64 = 1.0;
 
 /// A tool that did less than this per second before an outage still gets its slow start up to here.
 const LEAST_USUAL_RATE: f64 = 10.0;
@@ -55,11 +48,11 @@ pub const fn is_outage(class: ErrorClass) -> bool {
 }
 
 /// A tool of which nothing is on record.
-pub fn fresh(tool: impl Into<String>, now: Time) -> ToolHealth {
+pub fn fresh(tool: impl Into<String>, budget: &RetryBudget, now: Time) -> ToolHealth {
     ToolHealth {
         tool: tool.into(),
-        tokens: CAPACITY,
-        per_second: PROBES_PER_SECOND,
+        tokens: budget.burst,
+        per_second: budget.per_second,
         usual_rate: 0.0,
         successes: 0.0,
         failures: 0.0,
@@ -74,7 +67,7 @@ pub fn fresh(tool: impl Into<String>, now: Time) -> ToolHealth {
 
 /// The health after what was observed. `waiting`: retries of the tool wait in the backlog.
 #[must_use]
-pub fn after(health: &ToolHealth, observed: Observed, waiting: bool, now: Time) -> ToolHealth {
+pub fn after(health: &ToolHealth, budget: &RetryBudget, observed: Observed, waiting: bool, now: Time) -> ToolHealth {
     // The database's clock may jump back.
     let seconds = (now - health.updated_at).as_seconds_f64().max(0.0);
     let mut next = ToolHealth {
@@ -87,18 +80,18 @@ pub fn after(health: &ToolHealth, observed: Observed, waiting: bool, now: Time) 
         ..health.clone()
     };
     if next.successes + next.failures > 0.0 && now - next.stepped_at >= STEP {
-        step(&mut next, observed.failing_for, waiting, now);
+        step(&mut next, budget, observed.failing_for, waiting, now);
     }
     if !waiting {
-        next.per_second = PROBES_PER_SECOND;
+        next.per_second = budget.per_second;
     }
     let has_its_rate = !waiting || next.per_second >= next.usual_rate.max(LEAST_USUAL_RATE);
     if has_its_rate && next.recovering_since.is_some_and(|since| now - since > RECOVERED_AFTER) {
         next.recovering_since = None;
     }
     learn(&mut next, now);
-    let earned = f64::from(observed.successes) * PER_SUCCESS + seconds * next.per_second;
-    next.tokens = (health.tokens + earned).min(CAPACITY.max(next.per_second));
+    let earned = f64::from(observed.successes) * budget.per_success + seconds * next.per_second;
+    next.tokens = (health.tokens + earned).min(budget.burst.max(next.per_second));
     next
 }
 
@@ -112,11 +105,11 @@ pub fn take(health: &mut ToolHealth, most: u32) -> u32 {
 }
 
 /// Draws the conclusions from what was counted since the last step.
-fn step(health: &mut ToolHealth, failing_for: Option<Duration>, waiting: bool, now: Time) {
+fn step(health: &mut ToolHealth, budget: &RetryBudget, failing_for: Option<Duration>, waiting: bool, now: Time) {
     let (successes, failures) = (std::mem::take(&mut health.successes), std::mem::take(&mut health.failures));
     let (stepped_at, span) = (health.stepped_at, now - health.stepped_at);
     health.stepped_at = now;
-    let falters = health.recovering_since.is_some() && health.per_second > PROBES_PER_SECOND;
+    let falters = health.recovering_since.is_some() && health.per_second > budget.per_second;
     if successes > 0.0 {
         // Retries may wait for their time still, and come later.
         if health.failing_since.take().is_some() {
@@ -129,21 +122,21 @@ fn step(health: &mut ToolHealth, failing_for: Option<Duration>, waiting: bool, n
         health.recovering_since = None;
     }
     if health.failing_since.is_some() {
-        health.per_second = PROBES_PER_SECOND;
+        health.per_second = budget.per_second;
     } else if waiting {
-        health.per_second = rate_after(health, failures > successes);
+        health.per_second = rate_after(health, budget, failures > successes);
     }
 }
 
 /// The tokens earned per second from now on.
-fn rate_after(health: &ToolHealth, failures_prevail: bool) -> f64 {
+fn rate_after(health: &ToolHealth, budget: &RetryBudget, failures_prevail: bool) -> f64 {
     let (rate, usual) = (health.per_second, health.usual_rate.max(LEAST_USUAL_RATE));
     let next = match rate {
         _ if failures_prevail => rate.min(usual) / 2.0,
         rate if rate < usual => (rate * 2.0).min(usual),
         rate => rate * 1.1,
     };
-    next.clamp(PROBES_PER_SECOND, (usual * MOST).max(MOST_OF_A_SLOW_TOOL))
+    next.clamp(budget.per_second, (usual * MOST).max(MOST_OF_A_SLOW_TOOL).max(budget.per_second))
 }
 
 /// Learns the usual rate, while the tool neither fails nor recovers.
@@ -170,6 +163,12 @@ fn learn(health: &mut ToolHealth, now: Time) {
 mod tests {
     use super::*;
 
+    const BUDGET: RetryBudget = RetryBudget { burst: 100.0, per_success: 0.1, per_second: 1.0 };
+
+    fn new(tool: &str) -> ToolHealth {
+        fresh(tool, &BUDGET, start())
+    }
+
     fn start() -> Time {
         Time::default()
     }
@@ -179,12 +178,12 @@ mod tests {
     }
 
     fn later(health: &ToolHealth, ms: i64, seen: Observed, waiting: bool) -> ToolHealth {
-        after(health, seen, waiting, health.updated_at + TimeDelta::milliseconds(ms))
+        after(health, &BUDGET, seen, waiting, health.updated_at + TimeDelta::milliseconds(ms))
     }
 
     #[test]
     fn an_outage_gets_a_burst_and_then_probes() {
-        let mut health = fresh("look", start());
+        let mut health = new("look");
         assert_eq!(take(&mut health, 1_000), 100);
         for _ in 0..60 {
             health = later(&health, 1_000, observed(0, 1), true);
@@ -194,19 +193,35 @@ mod tests {
     }
 
     #[test]
+    fn the_budget_of_a_tool_decides_how_many_retries_there_are() {
+        let budget = RetryBudget { burst: 5.0, per_success: 0.5, per_second: 0.2 };
+        let mut health = fresh("look", &budget, start());
+        assert_eq!(take(&mut health, 1_000), 5);
+        let mut probes = 0;
+        for second in 1..=60 {
+            health = after(&health, &budget, observed(0, 1), true, start() + TimeDelta::seconds(second));
+            probes += take(&mut health, 1_000);
+        }
+        assert_eq!(probes, 12, "a fifth of a retry each second");
+        let late = start() + TimeDelta::minutes(1);
+        health = after(&ToolHealth { tokens: 0.0, ..health }, &budget, observed(4, 0), false, late);
+        assert!((health.tokens - 2.0).abs() < 1e-9, "{health:?}");
+    }
+
+    #[test]
     fn successes_earn_a_tenth_up_to_the_capacity() {
-        let mut health = ToolHealth { tokens: 0.0, ..fresh("look", start()) };
+        let mut health = ToolHealth { tokens: 0.0, ..new("look") };
         health = later(&health, 0, observed(50, 0), false);
         assert!((health.tokens - 5.0).abs() < 1e-9);
-        assert!((later(&health, 0, observed(u32::MAX, 0), false).tokens - CAPACITY).abs() < 1e-9);
-        let back = after(&health, Observed::default(), false, start() - TimeDelta::hours(1));
+        assert!((later(&health, 0, observed(u32::MAX, 0), false).tokens - BUDGET.burst).abs() < 1e-9);
+        let back = after(&health, &BUDGET, Observed::default(), false, start() - TimeDelta::hours(1));
         assert!((back.tokens - health.tokens).abs() < 1e-9, "a clock that jumps back");
     }
 
     /// 50,000 retries wait for a tool that did 1,000 calls a second: how many seconds until all have run.
     #[test]
     fn a_tool_that_recovers_gets_its_rate_back_within_seconds() {
-        let mut health = fresh("look", start());
+        let mut health = new("look");
         for _ in 0..300 {
             health = later(&health, 1_000, observed(1_000, 0), false);
         }
@@ -236,7 +251,7 @@ mod tests {
 
     /// How long until a tool that did 1,000 calls a second gets as many retries, if so many reports a second come in.
     fn seconds_to_the_usual_rate(reports: i64, each: impl Fn(i64) -> Observed) -> i64 {
-        let mut health = ToolHealth { usual_rate: 1_000.0, failing_since: Some(start()), ..fresh("look", start()) };
+        let mut health = ToolHealth { usual_rate: 1_000.0, failing_since: Some(start()), ..new("look") };
         for n in 1.. {
             health = later(&health, 1_000 / reports, each(n), true);
             if health.per_second >= 1_000.0 {
@@ -261,7 +276,7 @@ mod tests {
 
     #[test]
     fn the_usual_rate_is_that_of_all_dispatchers() {
-        let mut health = fresh("look", start());
+        let mut health = new("look");
         // One reports 1.2 s after the other, each what it saw in 5 s.
         for _ in 0..100 {
             health = later(&health, 3_800, observed(500, 0), false);
@@ -272,12 +287,8 @@ mod tests {
 
     #[test]
     fn a_rate_that_the_tool_cannot_bear_halves_and_only_at_the_end_it_fails_again() {
-        let recovering = ToolHealth {
-            per_second: 64.0,
-            usual_rate: 1_000.0,
-            recovering_since: Some(start()),
-            ..fresh("look", start())
-        };
+        let recovering =
+            ToolHealth { per_second: 64.0, usual_rate: 1_000.0, recovering_since: Some(start()), ..new("look") };
         assert!((later(&recovering, 1_000, observed(10, 20), true).per_second - 32.0).abs() < 1e-9);
         let mut down = recovering;
         for rate in [32.0, 16.0, 8.0, 4.0, 2.0, 1.0] {
@@ -293,19 +304,19 @@ mod tests {
     fn a_tool_fails_since_its_first_failure_as_far_as_no_success_is_known() {
         let failure = |failing_for| Observed { failures: 1, failing_for: Some(failing_for), ..Observed::default() };
         // Reported twice before a second was over: the first failure counts.
-        let first = later(&fresh("look", start()), 900, failure(Duration::from_millis(200)), false);
+        let first = later(&new("look"), 900, failure(Duration::from_millis(200)), false);
         assert_eq!(first.failing_since, None);
         let second = later(&first, 500, failure(Duration::from_millis(700)), false);
         assert_eq!(second.failing_since, Some(start() + TimeDelta::milliseconds(700)));
         // Another dispatcher saw a success a second ago; this one did not.
-        let seen = later(&fresh("look", start()), 5_000, observed(1, 0), false);
+        let seen = later(&new("look"), 5_000, observed(1, 0), false);
         let failed = later(&seen, 1_000, failure(Duration::from_mins(1)), false);
         assert_eq!(failed.failing_since, Some(seen.stepped_at));
     }
 
     #[test]
     fn conclusions_are_drawn_when_nothing_more_is_observed() {
-        let failing = later(&fresh("look", start()), 1_000, observed(0, 1), true);
+        let failing = later(&new("look"), 1_000, observed(0, 1), true);
         let succeeded = later(&failing, 500, observed(1, 0), false);
         assert!(succeeded.failing_since.is_some(), "judged once a second");
         let judged = later(&succeeded, 500, Observed::default(), false);
@@ -314,9 +325,9 @@ mod tests {
 
     #[test]
     fn a_clock_that_jumps_stops_no_probes() {
-        let down = ToolHealth { tokens: 0.0, failing_since: Some(start()), ..fresh("look", start()) };
+        let down = ToolHealth { tokens: 0.0, failing_since: Some(start()), ..new("look") };
         let ahead = later(&down, 3_600_000, Observed::default(), true);
-        let back = after(&ahead, Observed::default(), true, start() + TimeDelta::seconds(1));
+        let back = after(&ahead, &BUDGET, Observed::default(), true, start() + TimeDelta::seconds(1));
         let mut spent = ToolHealth { tokens: 0.0, ..back };
         spent = later(&spent, 1_000, observed(0, 1), true);
         assert!((spent.tokens - 1.0).abs() < 1e-9 && spent.failures == 0.0, "{spent:?}");
@@ -324,7 +335,7 @@ mod tests {
 
     #[test]
     fn retries_that_always_wait_neither_keep_a_tool_recovering_nor_let_an_outage_through() {
-        let recovering = ToolHealth { usual_rate: 200.0, recovering_since: Some(start()), ..fresh("look", start()) };
+        let recovering = ToolHealth { usual_rate: 200.0, recovering_since: Some(start()), ..new("look") };
         let mut health = recovering;
         for _ in 0..1_200 {
             health = later(&health, 500, observed(100, 5), true);
@@ -333,6 +344,6 @@ mod tests {
         health = later(&health, 2_000, observed(400, 20), true);
         assert_eq!(health.recovering_since, None);
         health = later(&health, 1_000, observed(0, 200), true);
-        assert!((health.per_second - PROBES_PER_SECOND).abs() < 1e-9 && health.tokens <= CAPACITY);
+        assert!((health.per_second - BUDGET.per_second).abs() < 1e-9 && health.tokens <= BUDGET.burst);
     }
 }

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use redial_arguments::{Schema, SchemaError};
-use redial_proto::{RetryPolicy, ToolSpec, turn};
+use redial_proto::{RetryBudget, RetryPolicy, ToolSpec, turn};
 
 use crate::fingerprint::fingerprint;
 
@@ -59,4 +59,9 @@ pub fn compile(specs: Vec<ToolSpec>, known: &Tools, mut report: impl FnMut(&str,
 /// retried by the defaults.
 pub fn retry_policy(tools: &Tools, tool: &str) -> RetryPolicy {
     tools.get(tool).map_or_else(RetryPolicy::default, |tool| tool.spec.retry)
+}
+
+/// How many retries of a tool run.
+pub fn retry_budget(tools: &Tools, tool: &str) -> RetryBudget {
+    tools.get(tool).map_or_else(RetryBudget::default, |tool| tool.spec.retry_budget)
 }

@@ -6,11 +6,8 @@ SELECT
     (SELECT n.id FROM calls n WHERE n.redrive_of = h.call) AS redriven_as,
     c.deadline_at, c.cancel_requested, c.publish_no,
     h.arguments::text AS "arguments!", h.details::text AS details,
-    h.repairs::text AS repairs, h.task, h.turn, h.call_index, h.waits_for, h.waits_since,
-    health.failing_since AS "failing_since?", health.recovering_since AS "recovering_since?",
-    health.per_second AS "retries_per_second?"
+    h.repairs::text AS repairs, h.task, h.turn, h.call_index, h.waits_for, h.waits_since
 FROM call_history h
 JOIN calls c ON c.id = h.call
-LEFT JOIN retry_budgets health ON h.waits_for = 'retries' AND health.tool = h.tool
 WHERE h.task = $1
 ORDER BY h.turn, h.call_index

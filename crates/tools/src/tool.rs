@@ -11,7 +11,8 @@ use std::{
 
 use futures_util::{FutureExt, future::BoxFuture};
 use redial_proto::{
-    CallId, ErrorClass, Failure, RetryPolicy, ToolEffect, ToolSpec, duration, limits, tool::default_pool, turn,
+    CallId, ErrorClass, Failure, RetryBudget, RetryPolicy, ToolEffect, ToolSpec, duration, limits, tool::default_pool,
+    turn,
 };
 use redial_redaction::{Secrets, hosts};
 use serde_json::value::RawValue;
@@ -118,6 +119,13 @@ impl Tool {
     #[must_use]
     pub fn retry(mut self, retry: RetryPolicy) -> Self {
         self.spec.retry = retry;
+        self
+    }
+
+    /// Sets how many retries run, over all calls of the tool.
+    #[must_use]
+    pub fn retry_budget(mut self, budget: RetryBudget) -> Self {
+        self.spec.retry_budget = budget;
         self
     }
 

@@ -14,6 +14,7 @@ use redial_engine::{
     call::EXTENSION_MS,
     health::{self, Observed},
     publish::{FIRST_CHECK_MS, MAX_CHECK_MS},
+    tools::retry_budget,
     window::Order,
 };
 use redial_records::{Backlog, Effect, ToolHealth};
@@ -255,14 +256,15 @@ async fn take_retries<'a>(
     let tools: BTreeSet<&str> = observed.keys().map(String::as_str).collect();
     let tools: Vec<&str> = tools.into_iter().collect();
     let mut locked = context.store.lock_health(&tools).await?;
-    let now = locked.now();
+    let (now, registered) = (locked.now(), context.registry.tools());
     let mut health: Vec<ToolHealth> = Vec::with_capacity(tools.len());
     let mut published = Vec::new();
     for tool in tools {
         let on_record = locked.health().iter().find(|one| one.tool == tool).cloned();
-        let before = on_record.unwrap_or_else(|| health::fresh(tool, now));
+        let budget = retry_budget(&registered, tool);
+        let before = on_record.unwrap_or_else(|| health::fresh(tool, &budget, now));
         let seen = observed.get(tool).copied().unwrap_or_default();
-        let mut after = health::after(&before, seen, waits, now);
+        let mut after = health::after(&before, &budget, seen, waits, now);
         for &order in orders {
             let allowed = health::take(&mut after, order.most.min(MAX_FED));
             let Some(feed) = request(waiting, order, allowed).filter(|_| allowed > 0) else { continue };

@@ -52,7 +52,9 @@ mod state;
 mod worker;
 
 pub use redial_llm::ModelsError;
-pub use redial_proto::{Delta, ErrorClass, RetryPolicy, ToolEffect, ToolSpec, TurnReply, TurnRequest, WorkerId};
+pub use redial_proto::{
+    Delta, ErrorClass, RetryBudget, RetryPolicy, ToolEffect, ToolSpec, TurnReply, TurnRequest, WorkerId,
+};
 pub use redial_queue::QueueConfig;
 pub use redial_tools::{
     Context, Handler, IntoToolResult, ManifestError, NativeTool, Rules, Tool, ToolConflict, ToolError, ToolResult,

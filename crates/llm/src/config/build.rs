@@ -189,6 +189,7 @@ fn spec(entry: &Entry, location: &Location<'_>) -> Result<ToolSpec, ModelsError>
     turn::POOL.clone_into(&mut spec.pool);
     spec.timeout_ms = milliseconds(entry.timeout.as_ref(), "timeout", TIMEOUT_MS, location)?;
     spec.retry = retry(&entry.retry, location)?;
+    spec.retry_budget = entry.retry_budget;
     spec.check().map_err(|message| location.error("", message))?;
     Ok(spec)
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use redial_proto::RetryBudget;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use toml::Spanned;
@@ -56,6 +57,8 @@ pub(super) struct Entry {
     pub(super) timeout: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) retry: Retry,
+    #[serde(default)]
+    pub(super) retry_budget: RetryBudget,
     pub(super) concurrency: Option<Spanned<u32>>,
     pub(super) script: Option<Spanned<String>>,
 }

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use redial_proto::{CallId, WaitReason, Waiting};
+use chrono::TimeDelta;
+use redial_proto::{CallId, CallState, WaitReason, Waiting};
 use uuid::Uuid;
 
 use super::{AttemptRecord, CallAudit, CallLine, LateRecord, raw};
@@ -38,10 +39,22 @@ pub(super) struct RawRecord {
     pub(super) call_index: Option<i32>,
     pub(super) waits_for: Option<String>,
     pub(super) waits_since: Option<Time>,
-    pub(super) failing_since: Option<Time>,
-    pub(super) recovering_since: Option<Time>,
-    pub(super) retries_per_second: Option<f64>,
 }
+
+/// The retry of a call that waits for a token or for its time.
+struct HeldRetry {
+    call: Uuid,
+    failing_since: Option<Time>,
+    recovering_since: Option<Time>,
+    per_second: f64,
+    before: i64,
+    until_about: Time,
+}
+
+/// A retry that has its turn so long after it is due is held back.
+const HELD: TimeDelta = TimeDelta::seconds(1);
+/// More retries than this are not counted.
+const COUNTED: i64 = 100_000;
 
 impl Store {
     /// One call with all that is known of it.
@@ -64,6 +77,12 @@ impl Store {
         let ids: Vec<Uuid> = heads.iter().map(|head| head.call).collect();
         let mut attempts = self.attempts(&ids).await?;
         let mut late = self.late_reports(&ids).await?;
+        let may_be_held = |head: &&RawRecord| {
+            head.waits_for.as_deref() == Some(WaitReason::Retries.as_str())
+                || head.state == CallState::RetryWait.as_str()
+        };
+        let held: Vec<Uuid> = heads.iter().filter(may_be_held).map(|head| head.call).collect();
+        let mut held = self.held_retries(&held).await?;
         // Asked only if a call waits for a worker.
         let last_seen = if heads.iter().any(|head| head.waits_for.as_deref() == Some(WaitReason::Worker.as_str())) {
             self.tools_last_seen().await?
@@ -75,9 +94,28 @@ impl Store {
             .map(|head| {
                 let id = head.call;
                 let seen = last_seen.get(&head.tool).copied();
-                head.whole(seen, attempts.remove(&id).unwrap_or_default(), late.remove(&id).unwrap_or_default())
+                head.whole(
+                    seen,
+                    held.remove(&id),
+                    attempts.remove(&id).unwrap_or_default(),
+                    late.remove(&id).unwrap_or_default(),
+                )
             })
             .collect()
+    }
+
+    async fn held_retries(&self, ids: &[Uuid]) -> Result<HashMap<Uuid, HeldRetry>, StoreError> {
+        if ids.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let held = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let held = sqlx::query_file_as!(HeldRetry, "sql/held_retries.sql", ids).fetch_all(&mut *db).await?;
+                Ok(db.done(held))
+            })
+            .await?;
+        Ok(held.into_iter().map(|one| (one.call, one)).collect())
     }
 
     async fn attempts(&self, ids: &[Uuid]) -> Result<HashMap<Uuid, Vec<AttemptRecord>>, StoreError> {
@@ -146,9 +184,20 @@ impl RawRecord {
     fn whole(
         self,
         worker_last_seen_at: Option<Time>,
+        held: Option<HeldRetry>,
         attempts_made: Vec<AttemptRecord>,
         late_reports: Vec<LateRecord>,
     ) -> Result<CallAudit, StoreError> {
+        let waits = self.waits_for.as_deref().map(str::parse).transpose().map_err(StoreError::BadData)?;
+        let due_at = self.next_attempt_at;
+        // A retry that is not due yet waits for its time, unless it will have to wait for longer.
+        let held = held.filter(|held| due_at.is_none_or(|due| held.until_about - due > HELD));
+        let waits = match (waits.zip(self.waits_since), due_at.zip(held.as_ref())) {
+            (Some((reason, since)), _) => Some((reason, since)),
+            (None, Some((due, _))) => Some((WaitReason::Retries, due)),
+            (None, None) => None,
+        };
+        let until_about = held.as_ref().filter(|held| held.before <= COUNTED).map(|held| held.until_about);
         let line = CallLine {
             call: self.call,
             tool: self.tool,
@@ -159,18 +208,20 @@ impl RawRecord {
             submitted_at: self.submitted_at,
             finished_at: self.finished_at,
             total_ms: self.total_ms,
-            next_attempt_at: self.next_attempt_at,
+            next_attempt_at: if held.is_some() { until_about } else { due_at },
             conversation: self.conversation,
             key: self.key,
         };
-        let waits = self.waits_for.as_deref().map(str::parse).transpose().map_err(StoreError::BadData)?;
-        let waits = waits.zip(self.waits_since).map(|(reason, since)| Waiting {
+        let held = held.as_ref();
+        let waits = waits.map(|(reason, since)| Waiting {
             reason,
             since,
             worker_last_seen_at: worker_last_seen_at.filter(|_| reason == WaitReason::Worker),
-            failing_since: self.failing_since,
-            recovering_since: self.recovering_since,
-            retries_per_second: self.retries_per_second,
+            failing_since: held.and_then(|held| held.failing_since),
+            recovering_since: held.and_then(|held| held.recovering_since),
+            retries_per_second: held.map(|held| held.per_second),
+            retries_before: held.filter(|held| held.before <= COUNTED).and_then(|held| held.before.try_into().ok()),
+            until_about,
         });
         Ok(CallAudit {
             waits,

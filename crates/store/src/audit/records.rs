@@ -68,7 +68,8 @@ pub struct CallLine {
     pub finished_at: Option<Time>,
     /// From submission to end, in ms.
     pub total_ms: Option<i64>,
-    /// When the next attempt is due, in state `retry_wait`.
+    /// When the next attempt starts: in state `retry_wait` when it is due; while retries of the tool are held back, about
+    /// when it has its turn. Unknown in a list of calls, but for the time when it is due.
     pub next_attempt_at: Option<Time>,
     /// The caller's conversation.
     pub conversation: Option<String>,
@@ -82,7 +83,7 @@ pub struct CallAudit {
     /// The line of the history.
     #[serde(flatten)]
     pub line: CallLine,
-    /// What it waits for, in state `ready`.
+    /// What it waits for, in state `ready`; in state `retry_wait` only if it will be held back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits: Option<Waiting>,
     /// Its position in the task that asked for it; `None` for a bare call.

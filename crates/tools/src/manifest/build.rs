@@ -82,6 +82,7 @@ impl Loader<'_> {
             spec.timeout_ms = milliseconds(timeout, "timeout", location)?;
         }
         spec.retry = retry(&entry.retry, location)?;
+        spec.retry_budget = entry.retry_budget;
         spec.polling = entry.polling;
         spec.sequential = entry.sequential;
         spec.repairs = entry.repairs.unwrap_or(spec.repairs);

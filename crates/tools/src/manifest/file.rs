@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use redial_proto::ToolEffect;
+use redial_proto::{RetryBudget, ToolEffect};
 use serde::Deserialize;
 use serde_json::Value;
 use toml::Spanned;
@@ -26,6 +26,8 @@ pub(super) struct Entry {
     pub(super) timeout: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) retry: Retry,
+    #[serde(default)]
+    pub(super) retry_budget: RetryBudget,
     pub(super) concurrency: Option<Spanned<u32>>,
     #[serde(default)]
     pub(super) polling: bool,

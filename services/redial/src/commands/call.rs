@@ -106,12 +106,14 @@ fn print_progress(view: &CallView, last: &mut Option<Progress>) {
     if last.replace(progress) == Some(progress) {
         return;
     }
-    if let Some(waits) = waits {
-        output::note(format!("waiting {}", text::waiting(&waits, &view.tool, "", now)));
-    }
-    if let (CallState::RetryWait, Some(at)) = (view.state, view.next_attempt_at) {
+    // If it will be held back, the time of its turn is another one.
+    let due = waits.map(|waits| waits.since).or(view.next_attempt_at);
+    if let (CallState::RetryWait, Some(at)) = (view.state, due) {
         let class = view.class.map(ErrorClass::as_str);
         output::note(text::retry(view.attempts, class, view.message.as_deref(), at, now));
+    }
+    if let Some(waits) = waits {
+        output::note(format!("waiting {}", text::waiting(&waits, &view.tool, "", now)));
     }
 }
 

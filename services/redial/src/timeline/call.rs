@@ -1,6 +1,6 @@
 //! The text of each event of a call.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use redial_proto::{CallState, FieldError, Repair, TurnReply, TurnRequest, limits, turn};
 use redial_store::audit::{AttemptRecord, CallAudit, LateRecord};
 use serde_json::value::RawValue;
@@ -14,6 +14,8 @@ use crate::{json_text, output};
 
 /// Arguments up to this many bytes are shown on one line.
 const SHORT: usize = 90;
+/// An attempt that starts so long after it was due was held back, or waited for a worker.
+const LATE: TimeDelta = TimeDelta::seconds(1);
 /// Arguments beyond this many bytes are cut.
 const HUGE: usize = 4000;
 
@@ -65,9 +67,13 @@ fn repairs(record: &CallAudit, page: Page) -> String {
 /// what it waits for.
 pub(crate) fn events(record: &CallAudit, now: DateTime<Utc>) -> Vec<Event> {
     let mut entries = vec![(record.line.submitted_at, Entry::new("submitted", Ink::Bold, ""))];
+    let mut due = None;
     for attempt in &record.attempts_made {
         let label = format!("attempt {}", attempt.attempt);
-        let started = format!("started on worker {}", attempt.worker);
+        let late = due.map(|due| attempt.started_at - due).filter(|late| *late >= LATE);
+        let late = late.map(|late| format!(", {} after it was due", text::span(late))).unwrap_or_default();
+        let started = format!("started on worker {}{late}", attempt.worker);
+        due = attempt.retry_at;
         entries.push((attempt.started_at, Entry::new(label.as_str(), Ink::Dim, started)));
         entries.extend(attempt.ended_at.map(|at| (at, Entry::new(label, ink(attempt), attempt_end(attempt, at)))));
     }
@@ -116,7 +122,11 @@ pub(crate) fn waiting(record: &CallAudit, now: DateTime<Utc>) -> Option<String> 
                 Some(at) => format!("at {}", text::time_and_span(at, now)),
                 None => "now".to_owned(),
             };
-            Some(format!("for its next attempt, due {due}\n{deadline}"))
+            let reason = record.waits.map_or_else(
+                || format!("for its next attempt, due {due}"),
+                |waits| text::waiting(&waits, &record.line.tool, &record.pool, now),
+            );
+            Some(format!("{reason}\n{deadline}"))
         }
         CallState::Running => {
             let AttemptRecord { attempt, worker, started_at, .. } = record.attempts_made.last()?;
@@ -131,7 +141,7 @@ pub(crate) fn waiting(record: &CallAudit, now: DateTime<Utc>) -> Option<String> 
 fn attempt_end(attempt: &AttemptRecord, at: DateTime<Utc>) -> String {
     let mut lines = vec![outcome(attempt)];
     lines.extend(field_errors(attempt.details.as_deref()));
-    lines.extend(attempt.retry_at.map(|next| text::next_attempt(next, at)));
+    lines.extend(attempt.retry_at.map(|next| text::retry_due(next, at)));
     lines.join("\n")
 }
 

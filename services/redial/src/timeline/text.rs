@@ -51,7 +51,7 @@ pub(crate) fn because(class: Option<&str>, message: Option<&str>) -> String {
     parts.into_iter().flatten().fold(String::new(), |text, part| text + ": " + &part)
 }
 
-/// An attempt that failed, and when the next one starts; with the error's first line only, because `redial show CALL`
+/// An attempt that failed, and when its retry is due; with the error's first line only, because `redial show CALL`
 /// prints all of it.
 pub(crate) fn retry(
     attempt: u32,
@@ -62,12 +62,12 @@ pub(crate) fn retry(
 ) -> String {
     let message = message.map(|message| limits::shorten(message.trim().lines().next().unwrap_or_default(), SHORT));
     let failed = ended("failed", None, class, message.as_deref());
-    format!("attempt {attempt} {failed}\n{}", next_attempt(next, now))
+    format!("attempt {attempt} {failed}\n{}", retry_due(next, now))
 }
 
-/// When the next attempt starts.
-pub(crate) fn next_attempt(next: DateTime<Utc>, now: DateTime<Utc>) -> String {
-    format!("next attempt at {}", time_and_span(next, now))
+/// When a retry is due. It starts later if retries of its tool are held back, or no worker is free.
+pub(crate) fn retry_due(due: DateTime<Utc>, now: DateTime<Utc>) -> String {
+    format!("retry due at {}", time_and_span(due, now))
 }
 
 /// A point in time after `now`, and the time until then.
@@ -93,23 +93,49 @@ pub(crate) fn waiting(waits: &Waiting, tool: &str, pool: &str, now: DateTime<Utc
         WaitReason::Queue => format!("for a free worker of pool {pool}"),
         WaitReason::Backlog => format!("in the backlog: other calls of {tool} are before it"),
         WaitReason::Worker => format!("for a worker that has the tool {tool}"),
-        WaitReason::Retries => {
-            format!("for its retry: {tool} gets {}", retries(waits.retries_per_second.unwrap_or(1.0)))
-        }
+        WaitReason::Retries => format!("for its retry: {}", held_back(waits, tool, now)),
     };
-    let why = match (waits.reason, waits.failing_since, waits.recovering_since) {
-        (WaitReason::Retries, Some(at), _) => format!(" while it fails, {}", since(at)),
-        (WaitReason::Retries, None, Some(at)) => format!(" while it recovers, {}", since(at)),
-        (WaitReason::Worker, ..) => match waits.worker_last_seen_at {
-            Some(at) => format!(" (one was last seen at {})", output::time(at)),
-            None => String::new(),
-        },
+    let seen = match (waits.reason, waits.worker_last_seen_at) {
+        (WaitReason::Worker, Some(at)) => format!(" (one was last seen at {})", output::time(at)),
         _ => String::new(),
     };
-    format!("{reason}{why}; it has waited {}", since(waits.since))
+    if waits.since > now {
+        return format!("{reason}{seen}; it is due at {}", time_and_span(waits.since, now));
+    }
+    format!("{reason}{seen}; it has waited {}", since(waits.since))
+}
+
+/// What holds a retry back, since when, and until about when.
+fn held_back(waits: &Waiting, tool: &str, now: DateTime<Utc>) -> String {
+    let since = |at: DateTime<Utc>| format!("since {} ({})", output::time(at), span(now - at));
+    let rate = waits.retries_per_second.map_or_else(|| "a few retries".to_owned(), retries);
+    let why = match (waits.failing_since, waits.recovering_since) {
+        (Some(at), _) => format!(" while it fails, {}", since(at)),
+        (None, Some(at)) => format!(" while it recovers, {}", since(at)),
+        (None, None) => String::new(),
+    };
+    let before = match waits.retries_before {
+        Some(0) => String::new(),
+        Some(1) => "; 1 retry is before it".to_owned(),
+        Some(count) => format!("; {count} retries are before it"),
+        None => "; how many are before it is unknown".to_owned(),
+    };
+    let turn =
+        waits.until_about.filter(|at| *at > now).map(|at| format!("; its turn is about {}", time_and_span(at, now)));
+    format!("{tool} gets {rate}{why}{before}{}", turn.unwrap_or_default())
 }
 
 /// A rate of retries.
 pub(crate) fn retries(per_second: f64) -> String {
-    if per_second < 1.5 { "1 retry/s".to_owned() } else { format!("{per_second:.0} retries/s") }
+    match per_second {
+        rate if rate < 0.95 => format!("1 retry every {}", output::span(as_ms(1.0 / rate))),
+        rate if rate < 1.5 => "1 retry/s".to_owned(),
+        rate => format!("{rate:.0} retries/s"),
+    }
+}
+
+fn as_ms(seconds: f64) -> i64 {
+    #[expect(clippy::cast_possible_truncation, reason = "a cast saturates")]
+    let ms = (seconds * 1_000.0) as i64;
+    ms
 }

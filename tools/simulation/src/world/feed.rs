@@ -7,7 +7,7 @@ use redial_engine::{
     publish::{FIRST_CHECK_MS, MAX_CHECK_MS},
     window::Order,
 };
-use redial_proto::CallState;
+use redial_proto::{CallState, RetryBudget};
 use redial_records::Backlog;
 
 use super::{
@@ -162,7 +162,8 @@ impl World {
             if observed == Observed::default() && !waiting {
                 continue;
             }
-            let mut after = health::after(&self.tables.health[n], observed, waiting, time(now));
+            let mut after =
+                health::after(&self.tables.health[n], &RetryBudget::default(), observed, waiting, time(now));
             for order in orders.iter().filter(|order| tool_no(&order.tool) == tool) {
                 let tokens = after.tokens;
                 let allowed = health::take(&mut after, order.most);

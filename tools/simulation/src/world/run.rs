@@ -1,7 +1,7 @@
 //! Plays a plan from its first move to the check of the invariants.
 
 use redial_engine::health;
-use redial_proto::{CallState, TaskState};
+use redial_proto::{CallState, RetryBudget, TaskState};
 use redial_records::ToolHealth;
 
 use super::{
@@ -100,7 +100,9 @@ impl World {
             self.workers.push(Worker::new(process, self.tools_of(process)));
         }
         for tool in TOOLS {
-            self.tables.health.push(ToolHealth { tokens: setup.tokens(), ..health::fresh(tool, time(0)) });
+            self.tables
+                .health
+                .push(ToolHealth { tokens: setup.tokens(), ..health::fresh(tool, &RetryBudget::default(), time(0)) });
         }
         self.record_heartbeats();
         for d in 0..self.dispatchers.len() {
