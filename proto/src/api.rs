@@ -71,6 +71,10 @@ pub struct SubmitBatch {
 pub struct SubmitBatchReply {
     /// One for each call.
     pub results: Vec<SubmitResult>,
+    /// The database's time, in the answer to an empty batch. A client that must send a batch again can tell by it which of
+    /// the calls that exist its own first try wrote: those that were submitted later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<DateTime<Utc>>,
 }
 
 /// What became of a submission.
@@ -82,7 +86,8 @@ pub enum SubmitStatus {
     Accepted,
     /// A submission with this key and content exists; the reply names its call.
     Existing,
-    /// On record as `refused`: it will never run.
+    /// On record as `refused`: it will never run. The same submission under the same key is on record once; it may be
+    /// submitted again once it would not be refused any more.
     Refused,
     /// Not on record: the message was wrong or could not be stored.
     Rejected,
@@ -101,6 +106,9 @@ pub struct SubmitResult {
     /// The call's state, unless the submission was rejected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<CallState>,
+    /// When it was submitted, if it exists already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub submitted_at: Option<DateTime<Utc>>,
     /// What it waits for, if it is new and its job is not published at once: `worker` if no live worker has the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<WaitReason>,
@@ -112,7 +120,14 @@ pub struct SubmitResult {
 impl SubmitResult {
     /// A submission that is not on record, and why.
     pub fn rejected(error: ApiError) -> Self {
-        Self { status: SubmitStatus::Rejected, call: None, state: None, waits_for: None, error: Some(error) }
+        Self {
+            status: SubmitStatus::Rejected,
+            call: None,
+            state: None,
+            submitted_at: None,
+            waits_for: None,
+            error: Some(error),
+        }
     }
 }
 

@@ -176,6 +176,54 @@ async fn a_refused_call_is_on_record_and_does_not_hold_its_key() {
     assert_eq!(evidence.calls[&refused.call.unwrap()].class.as_deref(), Some("invalid_arguments"));
 }
 
+/// A file or a batch that is sent again finds what was refused, and writes it no second time.
+#[tokio::test]
+async fn the_same_refusal_is_on_record_once_and_runs_once_it_is_valid() {
+    let mut stack = with_echo().await;
+    let strict =
+        |key: &str, value| Submission { key: Some(key.to_owned()), ..Submission::new("strict", arguments(value)) };
+    let batch = [
+        strict("unknown-tool", json!({"count": 1})),
+        keyed("not-an-object", "7"),
+        keyed("not-an-object", "8"),
+        keyed("good", "{}"),
+        keyed("not-an-object", "7"),
+    ];
+    let first = stack.try_submit_all(&batch).await.unwrap();
+    assert_eq!(statuses(&first), [Refused, Refused, Refused, Accepted, Refused]);
+    assert_eq!(first[1].call, first[4].call, "the same refusal in one batch");
+    assert_ne!(first[1].call, first[2].call, "other content");
+    for _ in 0..3 {
+        let again = stack.try_submit_all(&batch).await.unwrap();
+        assert_eq!(statuses(&again), [Refused, Refused, Refused, SubmitStatus::Existing, Refused]);
+        for (before, after) in first.iter().zip(&again) {
+            assert_eq!((before.call, &before.error), (after.call, &after.error));
+        }
+    }
+    assert_eq!(on_record(&stack, "strict").await, 1);
+    assert_eq!(on_record(&stack, "echo").await, 3);
+    // It is valid by now: the same submission runs under its key.
+    stack.work(vec![Tool::new("strict", |args: Strict| async move { args.count })]).await;
+    let valid = stack.accepted(&batch[0]).await;
+    assert_eq!(stack.output(valid).await, "1");
+    // The tool is gone again. What was accepted stays so; other content is refused.
+    stack.stop_workers().await;
+    sqlx::query("DELETE FROM tools WHERE name = 'strict'").execute(stack.db()).await.unwrap();
+    stack.stop_dispatchers().await;
+    stack.dispatch().await;
+    let known = stack.submit(&batch[0]).await;
+    assert_eq!((known.status, known.call), (SubmitStatus::Existing, Some(valid)));
+    assert!(known.submitted_at.is_some());
+    let other = stack.submit(&strict("unknown-tool", json!({"count": 2}))).await;
+    assert_eq!(other.status, Refused);
+    let evidence = stack.finish().await;
+    assert_eq!(evidence.count(CallState::Refused), 4);
+}
+
+fn statuses(results: &[SubmitResult]) -> Vec<SubmitStatus> {
+    results.iter().map(|result| result.status).collect()
+}
+
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Strict {
     count: u32,

@@ -32,12 +32,10 @@ pub fn accept(
     let tool = tools.get(&submission.tool);
     let spec = tool.map_or_else(|| unknown_spec(&submission.tool), |tool| tool.spec.clone());
     let policy = spec.retry.with(&submission.retry.unwrap_or_default());
-    // A refused call does not hold its key: the corrected submission may use it.
-    let key = submission.key.clone().filter(|_| refusal.is_none());
     Ok(NewCall {
         id,
-        content: key.as_ref().map(|_| content_of(&submission)),
-        key,
+        content: submission.key.as_ref().map(|_| content_of(&submission)),
+        key: submission.key,
         tool: spec.name,
         pool: spec.pool,
         effect: spec.effect,

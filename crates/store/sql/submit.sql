@@ -1,9 +1,10 @@
 -- New calls. A call that is on record already, by id (this batch was sent before) or by key, stays unchanged. One without
--- a consumer waits in the backlog, and need not be looked at before its deadline.
+-- a consumer waits in the backlog, and need not be looked at before its deadline. A refused one does not hold its key; it is
+-- on record once for each content, and not at all if the same submission was accepted before.
 INSERT INTO calls (
     id, state, wake_at, tool, pool, effect, tenant, key, content, conversation, arguments, timeout_ms, retry, notify,
     traceparent, submitted_at, published_at, deadline_at, finished_at, class, message, details, redrive_of, origin_id, repairs,
-    task_id, turn, call_index, consumer, publish_no, backlog_at)
+    task_id, turn, call_index, consumer, publish_no, backlog_at, refused)
 SELECT
     i.id,
     CASE WHEN i.class IS NULL THEN 'ready' ELSE 'refused' END,
@@ -14,7 +15,7 @@ SELECT
     CASE WHEN i.class IS NOT NULL THEN t.now END,
     i.class, i.message, i.details::json, i.redrive_of, i.origin_id, i.repairs::json,
     i.task_id, i.turn, i.call_index, i.consumer, (i.consumer IS NOT NULL)::int,
-    CASE WHEN i.class IS NULL AND i.consumer IS NULL THEN t.now END
+    CASE WHEN i.class IS NULL AND i.consumer IS NULL THEN t.now END, i.class IS NOT NULL
 FROM UNNEST(
     $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::uuid[], $9::text[], $10::text[],
     $11::text[], $12::bigint[], $13::text[], $14::boolean[], $15::text[], $16::bigint[],
@@ -23,5 +24,8 @@ FROM UNNEST(
         repairs, timeout_ms, retry, notify, traceparent, deadline_ms,
         class, message, details, redrive_of, origin_id, task_id, turn, call_index, consumer),
     (SELECT clock_timestamp() AS now) t
+WHERE i.class IS NULL OR i.key IS NULL OR NOT EXISTS (
+    SELECT FROM calls c
+    WHERE c.tenant = i.tenant AND c.key = i.key AND c.key IS NOT NULL AND NOT c.refused AND c.content = i.content)
 ON CONFLICT DO NOTHING
 RETURNING id

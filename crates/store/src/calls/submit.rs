@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::load::UnreadableCall;
 use crate::{
-    StoreError,
+    StoreError, Time,
     columns::{bigint, clean, column, int, json_list},
     connect::Store,
 };
@@ -27,6 +27,8 @@ pub enum Submitted {
         state: CallState,
         /// Its fingerprint.
         content: Option<Uuid>,
+        /// When it was submitted.
+        submitted_at: Time,
     },
     /// Such a call was there before, but this version cannot read its row.
     Unreadable(UnreadableCall),
@@ -71,6 +73,8 @@ impl Store {
         let tenants: Vec<&str> = met.iter().map(|(_, c)| c.tenant.as_str()).collect();
         let keys: Vec<Option<&str>> = met.iter().map(|(_, c)| c.key.as_deref()).collect();
         let redrives: Vec<Option<Uuid>> = met.iter().map(|(_, c)| c.redrive_of.map(|redrive| redrive.call.0)).collect();
+        let refused: Vec<bool> = met.iter().map(|(_, c)| c.refusal.is_some()).collect();
+        let contents: Vec<Option<Uuid>> = met.iter().map(|(_, c)| c.content).collect();
         let rows = self
             .run_again(|| async {
                 let mut db = self.checkout().await?;
@@ -81,6 +85,8 @@ impl Store {
                     &tenants as &[&str],
                     &keys as &[Option<&str>],
                     &redrives as &[Option<Uuid>],
+                    &refused,
+                    &contents as &[Option<Uuid>],
                 )
                 .fetch_all(&mut *db)
                 .await?;
@@ -90,7 +96,9 @@ impl Store {
         let existing = rows.into_iter().map(|row| {
             let call = CallId(row.id);
             let existing = match row.state.parse() {
-                Ok(state) => Submitted::Existing { id: call, state, content: row.content },
+                Ok(state) => {
+                    Submitted::Existing { id: call, state, content: row.content, submitted_at: row.submitted_at }
+                }
                 Err(reason) => Submitted::Unreadable(UnreadableCall { call, reason }),
             };
             (usize::try_from(row.n).unwrap_or(usize::MAX), existing)

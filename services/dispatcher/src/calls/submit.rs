@@ -82,8 +82,13 @@ impl Submitter {
                         request.reply(&result).await;
                     }
                 }
+                Ok((0, true)) => match self.context.store.now().await {
+                    Ok(now) => request.reply(&SubmitBatchReply { results: Vec::new(), time: Some(now) }).await,
+                    Err(error) => request.reply(&SubmitResult::rejected(store_failed(&error))).await,
+                },
                 Ok((count, true)) => {
-                    request.reply(&SubmitBatchReply { results: results.by_ref().take(count).collect() }).await;
+                    let results = results.by_ref().take(count).collect();
+                    request.reply(&SubmitBatchReply { results, time: None }).await;
                 }
                 Err(error) => request.reply(&SubmitResult::rejected(error)).await,
             }
@@ -170,11 +175,14 @@ pub(crate) fn metric_tool(call: &NewCall) -> &str {
 
 fn answer(context: &Context, call: &NewCall, written: &Submitted) -> SubmitResult {
     use redial_proto::CallState::{Ready, Refused};
-    let (status, id, state, error) = match (written, &call.refusal) {
-        (Submitted::Written, None) => (SubmitStatus::Accepted, call.id, Ready, None),
-        (Submitted::Written, Some(refusal)) => (SubmitStatus::Refused, call.id, Refused, Some(refused(refusal))),
-        (Submitted::Existing { id, state, content }, _) if *content == call.content => {
-            (SubmitStatus::Existing, *id, *state, None)
+    let (status, id, state, submitted_at, error) = match (written, &call.refusal) {
+        (Submitted::Written, None) => (SubmitStatus::Accepted, call.id, Ready, None, None),
+        (Submitted::Written, Some(refusal)) => (SubmitStatus::Refused, call.id, Refused, None, Some(refused(refusal))),
+        (Submitted::Existing { id, state: Refused, submitted_at, .. }, Some(refusal)) => {
+            (SubmitStatus::Refused, *id, Refused, Some(*submitted_at), Some(refused(refusal)))
+        }
+        (Submitted::Existing { id, state, content, submitted_at }, _) if *content == call.content => {
+            (SubmitStatus::Existing, *id, *state, Some(*submitted_at), None)
         }
         (Submitted::Existing { id, .. }, _) => {
             let message = format!(
@@ -187,7 +195,7 @@ fn answer(context: &Context, call: &NewCall, written: &Submitted) -> SubmitResul
     };
     let waits = status == SubmitStatus::Accepted && call.consumer.is_none();
     let waits_for = waits.then(|| context.feeder.wait_reason(&call.tool));
-    SubmitResult { status, call: Some(id), state: Some(state), waits_for, error }
+    SubmitResult { status, call: Some(id), state: Some(state), submitted_at, waits_for, error }
 }
 
 fn refused(refusal: &Failure) -> ApiError {

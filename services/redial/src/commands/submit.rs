@@ -7,14 +7,17 @@ use std::{
     io::{BufRead, BufReader, IsTerminal, Read},
     path::Path,
     process::ExitCode,
+    time::Duration,
 };
 
+use chrono::{DateTime, Utc};
 use futures_util::{StreamExt, stream::FuturesOrdered};
 use indicatif::{ProgressBar, ProgressStyle};
-use redial_proto::{ApiError, Code, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, SubmitStatus, subjects};
+use redial_proto::{ApiError, Code, Submission, SubmitBatch, SubmitBatchReply, SubmitStatus, subjects};
 use redial_queue::Queue;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     cli::SubmitArgs,
@@ -27,43 +30,57 @@ use crate::{
 const PENDING: usize = 8;
 /// Bytes of lines in one request; NATS accepts 1 MiB.
 const MAX_BYTES: usize = 700 * 1024;
+/// After an interruption, answers that are under way are waited for so long.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
 /// A longer line cannot be a submission.
 const LONGEST_LINE: u64 = 1024 * 1024;
 
 pub(crate) async fn run(settings: &Settings, args: &SubmitArgs) -> anyhow::Result<ExitCode> {
-    let mut lines = Lines::open(&args.file, args.name.as_deref())?;
-    let queue = connect::queue(settings).await?;
     let interrupted = connect::shutdown()?;
+    let mut lines = Lines::open(&args.file, args.name.as_deref())?;
+    let sender = Sender { queue: connect::queue(settings).await?, interrupted };
+    // Whatever is on record since then in a batch that had to be sent again, its own first try wrote.
+    let Some(Answer { reply: SubmitBatchReply { time: began, .. }, .. }) = sender.send(Vec::new()).await? else {
+        return report(settings, &Tally::default(), true);
+    };
     let bar = progress(lines.bytes);
-    let mut tally = Tally::default();
+    let mut tally = Tally { json: settings.json(), began, ..Tally::default() };
     let mut pending = FuturesOrdered::new();
     loop {
-        while pending.len() < PENDING && !interrupted.is_cancelled() {
+        while pending.len() < PENDING && !sender.interrupted.is_cancelled() {
             let batch = lines.batch(args.batch as usize, &mut tally, &bar)?;
             if batch.is_empty() {
                 break;
             }
-            pending.push_back(send(&queue, batch));
+            let (numbers, calls): (Vec<u64>, Vec<Box<RawValue>>) = batch.into_iter().unzip();
+            let sender = &sender;
+            pending.push_back(async move { (numbers, sender.send(calls).await) });
         }
-        let Some(done) = pending.next().await else { break };
-        let (numbers, results) = done?;
-        tally.count(&numbers, &results, &bar);
+        let Some((numbers, answer)) = pending.next().await else { break };
+        match answer? {
+            Some(answer) => tally.count(&numbers, &answer, &bar)?,
+            None => tally.unanswered += numbers.len(),
+        }
     }
     bar.finish_and_clear();
-    report(settings, &tally, interrupted.is_cancelled())
+    report(settings, &tally, sender.interrupted.is_cancelled())
 }
 
 fn report(settings: &Settings, tally: &Tally, interrupted: bool) -> anyhow::Result<ExitCode> {
-    let Tally { accepted, existing, refused, rejected } = tally;
+    let Tally { accepted, existing, refused, rejected, unanswered, .. } = tally;
     if settings.json() {
         output::json(&serde_json::json!({
             "accepted": accepted, "existing": existing, "refused": refused, "rejected": rejected,
-            "interrupted": interrupted,
+            "unanswered": unanswered, "interrupted": interrupted,
         }))?;
     } else {
+        let unanswered = match unanswered {
+            0 => String::new(),
+            count => format!(", {count} without an answer"),
+        };
         output::line(format!(
             "{accepted} accepted, {existing} already on record, {refused} refused (on record, never run), \
-             {rejected} rejected"
+             {rejected} rejected{unanswered}"
         ));
     }
     if interrupted {
@@ -73,33 +90,49 @@ fn report(settings: &Settings, tally: &Tally, interrupted: bool) -> anyhow::Resu
     Ok(if refused + rejected == 0 { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
 }
 
+/// What became of the lines of the file.
 #[derive(Default)]
 struct Tally {
     accepted: u64,
     existing: u64,
     refused: u64,
     rejected: u64,
+    /// Sent, and interrupted before an answer came: perhaps on record.
+    unanswered: usize,
+    /// The database's time when the command began.
+    began: Option<DateTime<Utc>>,
+    json: bool,
 }
 
 impl Tally {
-    fn count(&mut self, numbers: &[u64], results: &[SubmitResult], bar: &ProgressBar) {
-        for (number, result) in numbers.iter().zip(results) {
+    fn count(&mut self, numbers: &[u64], answer: &Answer, bar: &ProgressBar) -> anyhow::Result<()> {
+        for (number, result) in numbers.iter().zip(&answer.reply.results) {
             match result.status {
                 SubmitStatus::Accepted => self.accepted += 1,
+                SubmitStatus::Existing if answer.sent_again && result.submitted_at >= self.began => self.accepted += 1,
                 SubmitStatus::Existing => self.existing += 1,
                 SubmitStatus::Refused => self.refused += 1,
                 SubmitStatus::Rejected => self.rejected += 1,
             }
             if let Some(error) = &result.error {
-                bar.suspend(|| output::note(format!("line {number}: {error}")));
+                self.problem(*number, result.status, error, bar)?;
             }
         }
         bar.set_message(format!("{} accepted", self.accepted));
+        Ok(())
     }
 
-    fn bad_line(&mut self, number: u64, error: &str, bar: &ProgressBar) {
+    fn bad_line(&mut self, number: u64, error: String, bar: &ProgressBar) -> anyhow::Result<()> {
         self.rejected += 1;
-        bar.suspend(|| output::note(format!("line {number}: {error} [{}]", Code::InvalidMessage)));
+        self.problem(number, SubmitStatus::Rejected, &ApiError::new(Code::InvalidMessage, error), bar)
+    }
+
+    fn problem(&self, line: u64, status: SubmitStatus, error: &ApiError, bar: &ProgressBar) -> anyhow::Result<()> {
+        if self.json {
+            return output::json(&serde_json::json!({"line": line, "status": status, "error": error}));
+        }
+        bar.suspend(|| output::note(format!("line {line}: {error}")));
+        Ok(())
     }
 }
 
@@ -184,13 +217,13 @@ impl Lines {
             self.number += 1;
             if read as u64 == LONGEST_LINE && line.last() != Some(&b'\n') {
                 self.reader.skip_until(b'\n')?;
-                tally.bad_line(self.number, "longer than 1 MiB", bar);
+                tally.bad_line(self.number, "longer than 1 MiB".to_owned(), bar)?;
                 continue;
             }
             match self.submission(line.trim_ascii()) {
                 Ok(Some(line)) => return Ok(Some((self.number, line))),
                 Ok(None) => {}
-                Err(error) => tally.bad_line(self.number, &error, bar),
+                Err(error) => tally.bad_line(self.number, error, bar)?,
             }
         }
     }
@@ -219,21 +252,51 @@ impl Lines {
     }
 }
 
-/// Sends a batch until it is answered. The keys make retries safe.
-async fn send(queue: &Queue, batch: Batch) -> anyhow::Result<(Vec<u64>, Vec<SubmitResult>)> {
-    let (numbers, calls): (Vec<u64>, Vec<Box<RawValue>>) = batch.into_iter().unzip();
-    let message = SubmitBatch { calls };
-    let mut outage = Outage::new();
-    loop {
-        let error = match queue.request::<_, SubmitBatchReply>(subjects::SUBMIT, &message, REQUEST).await {
-            Ok(reply) if reply.results.iter().any(connect::is_retryable) => {
-                ApiError::new(Code::Unavailable, "the database is not available")
+struct Sender {
+    queue: Queue,
+    interrupted: CancellationToken,
+}
+
+struct Answer {
+    reply: SubmitBatchReply,
+    /// An earlier try had no answer, or none for all of its calls: it may have written some of them.
+    sent_again: bool,
+}
+
+impl Sender {
+    /// Sends a batch until it is answered; the keys make that safe. `None`: interrupted before.
+    async fn send(&self, calls: Vec<Box<RawValue>>) -> anyhow::Result<Option<Answer>> {
+        let message = SubmitBatch { calls };
+        let (mut outage, mut sent_again) = (Outage::new(), false);
+        loop {
+            let request = self.queue.request::<_, SubmitBatchReply>(subjects::SUBMIT, &message, REQUEST);
+            let Some(answer) = self.unless_interrupted(request).await else { return Ok(None) };
+            let error = match answer {
+                Ok(reply) if reply.results.iter().any(connect::is_retryable) => {
+                    ApiError::new(Code::Unavailable, "the database is not available")
+                }
+                Ok(reply) => return Ok(Some(Answer { reply, sent_again })),
+                Err(error) if error.is_retryable() => error.into_api(),
+                Err(error) => return Err(connect::api(error)),
+            };
+            sent_again = true;
+            match self.unless_interrupted(outage.wait(error)).await {
+                Some(waited) => waited?,
+                None => return Ok(None),
             }
-            Ok(reply) => return Ok((numbers, reply.results)),
-            Err(error) if error.is_retryable() => error.into_api(),
-            Err(error) => return Err(connect::api(error)),
+        }
+    }
+
+    /// Waits for something, but not for long after an interruption.
+    async fn unless_interrupted<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let patience = async {
+            self.interrupted.cancelled().await;
+            tokio::time::sleep(LAST_ANSWERS).await;
         };
-        outage.wait(error).await?;
+        tokio::select! {
+            done = work => Some(done),
+            () = patience => None,
+        }
     }
 }
 

@@ -151,7 +151,14 @@ mod tests {
     }
 
     fn accepted(n: u128) -> SubmitResult {
-        SubmitResult { status: SubmitStatus::Accepted, call: Some(id(n)), state: None, waits_for: None, error: None }
+        SubmitResult {
+            status: SubmitStatus::Accepted,
+            call: Some(id(n)),
+            state: None,
+            submitted_at: None,
+            waits_for: None,
+            error: None,
+        }
     }
 
     fn rejected(code: Code) -> SubmitResult {
