@@ -7,3 +7,5 @@ ALTER TABLE calls ENABLE TRIGGER ended_calls_never_change;
 CREATE UNIQUE INDEX calls_key ON calls (tenant, key) WHERE key IS NOT NULL;
 ALTER TABLE calls DROP COLUMN refused;
 COMMENT ON COLUMN call_history.key IS 'Idempotency key of the submission.';
+COMMENT ON COLUMN call_history.next_attempt_at IS 'When the next attempt is due, in state retry_wait.';
+COMMENT ON COLUMN attempt_history.retry_at IS 'When the next attempt was planned.';

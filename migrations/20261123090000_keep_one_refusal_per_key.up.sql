@@ -10,3 +10,5 @@ CREATE UNIQUE INDEX calls_key ON calls (tenant, key) WHERE key IS NOT NULL AND N
 CREATE UNIQUE INDEX calls_refused ON calls (tenant, key, content) WHERE key IS NOT NULL AND refused;
 
 COMMENT ON COLUMN call_history.key IS 'Idempotency key of the submission. A refused call does not hold it: another call may have the same.';
+COMMENT ON COLUMN call_history.next_attempt_at IS 'When the retry is due, in state retry_wait. The retry budget of its tool may then hold it back: see waits_for.';
+COMMENT ON COLUMN attempt_history.retry_at IS 'When the retry was due.';

@@ -2,9 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use chrono::{DateTime, Utc};
-use redial_proto::{CallId, CallState, ErrorClass, RetryOverride, Submission, ToolEffect, ToolSpec};
-use redial_testkit::{Reply, ScriptedHttp, Stack, ToolEvent, arguments, unique_path, until};
+use chrono::{DateTime, TimeDelta, Utc};
+use redial_proto::{
+    CallId, CallState, ErrorClass, RetryBudget, RetryOverride, Submission, ToolEffect, ToolSpec, WaitReason,
+};
+use redial_testkit::{Reply, ScriptedHttp, Stack, ToolEvent, arguments, scripted_tool, unique_path, until};
 use serde_json::json;
 
 use crate::{by_hand::Hand, fixture::with_tool};
@@ -137,6 +139,53 @@ async fn an_outage_of_a_tool_is_not_amplified() {
     for call in calls {
         // It may be running for a moment.
         until("the call is cancelled", async || (stack.cancel(call).await == CallState::Cancelled).then_some(())).await;
+    }
+    stack.finish().await;
+}
+
+/// What holds a retry is named, and the time that is shown is the one that is meant.
+#[tokio::test]
+async fn a_retry_that_the_budget_holds_back_tells_about_when_it_has_its_turn() {
+    let mut stack = Stack::start().await;
+    let budget = RetryBudget { burst: 1.0, per_success: 0.0, per_second: 0.5 };
+    let tool = scripted_tool("tool", ToolEffect::Read, &stack.ledger).retry_budget(budget);
+    stack.work(vec![tool]).await;
+    let retry =
+        RetryOverride { initial_ms: Some(1), cap_ms: Some(1), max_attempts: Some(2), ..RetryOverride::default() };
+    let calls = stack.call_all(&vec![submission(json!({"fail": "unavailable"}), retry); 6]).await;
+    let held = until("some retries are held back", async || {
+        let mut held = Vec::new();
+        for call in &calls {
+            let view = stack.get(*call).await;
+            let waits = view.waits.filter(|waits| waits.reason == WaitReason::Retries && waits.failing_since.is_some());
+            if let (Some(waits), CallState::Ready) = (waits, view.state) {
+                assert_eq!(
+                    (waits.retries_per_second, view.next_attempt_at),
+                    (Some(0.5), waits.until_about),
+                    "{waits:?}"
+                );
+                held.push((waits.retries_before.unwrap(), waits.until_about.unwrap(), *call));
+            }
+        }
+        (held.len() >= 3).then_some(held)
+    })
+    .await;
+    for one in &held {
+        stack.ended(one.2).await;
+    }
+    let mut turns = Vec::new();
+    for (before, turn, call) in held {
+        let started = attempts(&stack, call).await[1].0;
+        assert!(started > turn - TimeDelta::milliseconds(1_500), "{started} is long before {turn}, after {before}");
+        turns.push((before, turn, started));
+    }
+    turns.sort();
+    assert!(turns.is_sorted_by_key(|(_, _, started)| *started), "{turns:?}");
+    for pair in turns.windows(2).filter(|pair| pair[0].0 > 0) {
+        let (before, seconds) = (pair[1].0 - pair[0].0, (pair[1].1 - pair[0].1).as_seconds_f64());
+        #[expect(clippy::cast_precision_loss, reason = "a few retries")]
+        let wanted = before as f64 * 2.0;
+        assert!((seconds - wanted).abs() < 1.0, "{turns:?}");
     }
     stack.finish().await;
 }

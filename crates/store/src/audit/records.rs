@@ -136,7 +136,7 @@ pub struct AttemptRecord {
     pub class: Option<String>,
     /// The same in words.
     pub message: Option<String>,
-    /// When the next attempt was planned.
+    /// When the retry was due.
     pub retry_at: Option<Time>,
     /// Broken rules.
     pub details: Option<Box<RawValue>>,

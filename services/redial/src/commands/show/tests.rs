@@ -1,7 +1,7 @@
 //! The text of calls and tasks of every kind.
 
 use chrono::TimeDelta;
-use redial_proto::{AgentSpec, Language, Trimmed, TurnReply, TurnRequest, Usage};
+use redial_proto::{AgentSpec, Language, Trimmed, TurnReply, TurnRequest, Usage, WaitReason, Waiting};
 use redial_store::{
     TaskCall,
     audit::{AttemptRecord, CallLine, LateRecord},
@@ -180,6 +180,49 @@ fn what_a_call_waits_for() {
     runs.cancel_requested = true;
     let stopping = text(&runs, at(2_500));
     insta::assert_snapshot!([ready, early, late, running, stopping].join("\n\n----\n\n"));
+}
+
+#[test]
+fn what_holds_a_retry_back() {
+    let failed_once = || vec![failed(1, (12, 112), "unavailable", "HTTP 503")];
+    let waits = Waiting {
+        reason: WaitReason::Retries,
+        since: at(283),
+        worker_last_seen_at: None,
+        failing_since: Some(at(-200_000)),
+        recovering_since: None,
+        retries_per_second: Some(1.0),
+        retries_before: Some(93),
+        until_about: Some(at(94_112)),
+    };
+    let mut held = call("ready", failed_once());
+    held.attempts_made[0].retry_at = Some(at(283));
+    held.line.next_attempt_at = Some(at(94_112));
+    held.waits = Some(waits);
+    let now = text(&held, at(2_500));
+    let mut due = held.clone();
+    due.line.state = "retry_wait".to_owned();
+    let before = text(&due, at(150));
+    held.waits = Some(Waiting {
+        failing_since: None,
+        recovering_since: Some(at(1_000)),
+        retries_per_second: Some(0.2),
+        retries_before: None,
+        until_about: None,
+        ..waits
+    });
+    let unknown = text(&held, at(2_500));
+    held.attempts_made.push(succeeded(2, (94_500, 94_600), "{}"));
+    let started = text(&ended_with(held), at(100_000));
+    insta::assert_snapshot!([before, now, unknown, started].join("\n\n----\n\n"));
+}
+
+fn ended_with(mut record: CallAudit) -> CallAudit {
+    record.line.state = "succeeded".to_owned();
+    record.line.attempts = 2;
+    (record.line.finished_at, record.line.total_ms) = (Some(at(94_600)), Some(94_600));
+    (record.waits, record.line.next_attempt_at) = (None, None);
+    record
 }
 
 #[test]
