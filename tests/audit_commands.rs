@@ -61,7 +61,7 @@ async fn timeline(fixture: &Fixture, book: &str) {
         "attempt 1     started on worker host-",
         "attempt 1     failed after ",
         "unavailable: ",
-        "next attempt at 20",
+        "retry due at 20",
         "(in ",
         "attempt 2     started on worker host-",
         "attempt 2     succeeded after ",

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use strum::{VariantArray, VariantNames};
 
-use crate::{ApiError, CallId, CallState, ErrorClass, RetryOverride, names::named};
+use crate::{ApiError, CallId, CallState, ErrorClass, FieldError, Language, Repair, RetryOverride, names::named};
 
 /// One tool call to make durable. Sent to `redial.api.calls.submit`, or to the intake subject.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -96,7 +96,7 @@ pub enum SubmitStatus {
 named!(SubmitStatus, "a status of a submission");
 
 /// The answer to one submission. It is sent after the commit: `accepted` is a promise.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SubmitResult {
     /// What became of it.
     pub status: SubmitStatus,
@@ -115,6 +115,10 @@ pub struct SubmitResult {
     /// Why it was refused or rejected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ApiError>,
+    /// What a model gets as the result of a refused call: see [`CallView::feedback`].
+    #[serde(default, deserialize_with = "crate::fields::present", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub feedback: Option<Box<RawValue>>,
 }
 
 impl SubmitResult {
@@ -127,6 +131,7 @@ impl SubmitResult {
             submitted_at: None,
             waits_for: None,
             error: Some(error),
+            feedback: None,
         }
     }
 }
@@ -137,6 +142,9 @@ impl SubmitResult {
 pub struct GetRequest {
     /// The call to show.
     pub call: CallId,
+    /// The language of [`CallView::feedback`].
+    #[serde(default)]
+    pub language: Language,
 }
 
 /// What a call that is ready waits for.
@@ -217,6 +225,47 @@ pub struct CallView {
     /// The same in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// The rules that its arguments break: of the end, or of the last attempt. This list and `repairs` end where they
+    /// take more than 64 KiB.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub details: Vec<FieldError>,
+    /// Lossless changes that made the arguments fit the schema.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repairs: Vec<Repair>,
+    /// Its last 20 attempts, oldest first, the running one included.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attempts_made: Vec<AttemptView>,
+    /// What a model gets as the result of a call that ended without one: the same JSON object that the model of a task
+    /// gets, to be its tool message.
+    #[serde(default, deserialize_with = "crate::fields::present", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub feedback: Option<Box<RawValue>>,
+}
+
+/// One attempt of a call as users see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AttemptView {
+    /// Its number, from 1.
+    pub attempt: u32,
+    /// The worker that ran it.
+    pub worker: String,
+    /// When it was granted.
+    pub started_at: DateTime<Utc>,
+    /// When its end was committed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<DateTime<Utc>>,
+    /// How long the tool ran, in ms, by the worker's clock; absent if the worker was lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<ErrorClass>,
+    /// The same in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// When its retry was due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_at: Option<DateTime<Utc>>,
 }
 
 /// Asks to stop a call. Sent to `redial.api.calls.cancel`.
@@ -245,7 +294,7 @@ pub struct RedriveRequest {
 }
 
 /// The answer to a redrive, in its order.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RedriveReply {
     /// For each call: `accepted` with the new call, `existing` if it was redriven before, else why not.
     pub results: Vec<SubmitResult>,

@@ -28,8 +28,8 @@ pub mod turn;
 
 pub use agent::{AgentSpec, Budgets, Policy};
 pub use api::{
-    CallView, CancelReply, CancelRequest, ForgetTool, ForgetToolReply, GetRequest, RedriveReply, RedriveRequest,
-    Submission, SubmitBatch, SubmitBatchReply, SubmitResult, SubmitStatus, WaitReason, Waiting,
+    AttemptView, CallView, CancelReply, CancelRequest, ForgetTool, ForgetToolReply, GetRequest, RedriveReply,
+    RedriveRequest, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, SubmitStatus, WaitReason, Waiting,
 };
 pub use call::CallState;
 pub use error::{ApiError, Code};

@@ -76,11 +76,13 @@ async fn a_dispatcher_without_notice_of_a_changed_tool_learns_of_it() {
     let _worker = Hand::new(&stack, vec![ToolSpec::named("tool")]).await;
     let submission = Submission { key: Some("key".to_owned()), ..Submission::new("tool", arguments(json!({}))) };
     stack.accepted(&submission).await;
+    // Under a key that is taken: other content is a conflict for now.
+    let other = Submission { arguments: arguments(json!({"n": 1})), ..submission };
     let spec = ToolSpec { parameters: json!({"required": ["city"]}), ..ToolSpec::named("tool") };
     let change = "UPDATE tools SET spec = $1::json WHERE name = 'tool'";
     sqlx::query(change).bind(serde_json::to_string(&spec).unwrap()).execute(stack.db()).await.unwrap();
     redial_testkit::until("its new schema applies", async || {
-        let result = stack.submit(&submission).await;
+        let result = stack.submit(&other).await;
         (result.status == SubmitStatus::Refused).then_some(())
     })
     .await;

@@ -1,17 +1,21 @@
 //! A key makes a submission safe to retry. An invalid one gets an error and affects no other.
 
-use std::{collections::HashSet, time::Instant};
+use std::{
+    collections::HashSet,
+    time::{Duration, Instant},
+};
 
 use futures_util::future::join_all;
 use redial_proto::{
-    CallState, Code, Repair, Submission, SubmitBatchReply, SubmitResult,
+    CallState, CallView, Code, ErrorClass, GetRequest, Language, Repair, RepairKind, Submission, SubmitBatchReply,
+    SubmitResult,
     SubmitStatus::{self, Accepted, Refused, Rejected},
-    TaskSubmission, ToolSpec, subjects,
+    TaskSubmission, ToolEffect, ToolSpec, subjects,
 };
 use redial_store::Purpose;
-use redial_testkit::{Stack, arguments, until};
-use redial_tools::Tool;
-use serde_json::{json, value::RawValue};
+use redial_testkit::{Stack, arguments, scripted_tool, until};
+use redial_tools::{Tool, ToolError};
+use serde_json::{Value, json, value::RawValue};
 
 use crate::by_hand::Hand;
 
@@ -222,6 +226,57 @@ async fn the_same_refusal_is_on_record_once_and_runs_once_it_is_valid() {
 
 fn statuses(results: &[SubmitResult]) -> Vec<SubmitStatus> {
     results.iter().map(|result| result.status).collect()
+}
+
+/// Who keeps the loop itself learns as much as the model of a task.
+#[tokio::test]
+async fn every_answer_about_a_call_tells_what_a_model_must_know() {
+    let mut stack = Stack::start().await;
+    let strict = Tool::new("strict", |args: Strict| async move {
+        if args.count > 1 { Err(ToolError::business_rule("sold out at 10.0.0.7")) } else { Ok(args.count) }
+    });
+    let flaky = scripted_tool("flaky", ToolEffect::Read, &stack.ledger);
+    stack.work(vec![strict, flaky]).await;
+    let of = |value: &RawValue| serde_json::from_str::<Value>(value.get()).unwrap();
+
+    // Refused: in the answer to the submission and in the view.
+    let refused = stack.submit(&Submission::new("strict", arguments(json!({"count": "two"})))).await;
+    let view = stack.get(refused.call.unwrap()).await;
+    let feedback = of(refused.feedback.as_deref().unwrap());
+    assert_eq!((&feedback["status"], &feedback["class"]), (&json!("error"), &json!("invalid_arguments")));
+    assert_eq!(feedback["details"][0]["path"], "/count");
+    assert_eq!(of(view.feedback.as_deref().unwrap()), feedback);
+    assert_eq!((view.details.len(), view.details[0].path.as_str()), (1, "/count"));
+
+    // Failed by the tool: in the event and in the view, in both languages.
+    let mut submission = Submission::new("strict", RawValue::from_string(r#""{'count': 2}""#.to_owned()).unwrap());
+    submission.notify = true;
+    let mut events = stack.queue().subscribe("redial.events.calls.*").await.unwrap();
+    let call = stack.accepted(&submission).await;
+    let event: CallView = serde_json::from_slice(&events.next().await.unwrap()).unwrap();
+    let view = stack.ended(call).await;
+    for view in [&event, &view] {
+        assert_eq!((view.call, view.state, view.attempts), (call, CallState::Failed, 1));
+        assert!(view.message.as_ref().unwrap().starts_with("sold out"));
+        let feedback = of(view.feedback.as_deref().unwrap());
+        let message = feedback["message"].as_str().unwrap();
+        assert!(message.starts_with("sold out") && !message.contains("10.0.0.7"), "{feedback}");
+        assert!(view.repairs.iter().any(|repair| repair.kind == RepairKind::Quotes), "{:?}", view.repairs);
+        assert_eq!((view.attempts_made.len(), view.attempts_made[0].class), (1, view.class));
+    }
+    let request = GetRequest { call, language: Language::Zh };
+    let chinese: CallView = stack.queue().request(subjects::GET, &request, Duration::from_secs(25)).await.unwrap();
+    let guidance = |view: &CallView| of(view.feedback.as_deref().unwrap())["guidance"].clone();
+    assert!(!guidance(&chinese).as_str().unwrap().is_ascii() && guidance(&view).as_str().unwrap().is_ascii());
+
+    // Retried: each attempt with its reason, and no feedback for a success.
+    let retried = stack.call("flaky", json!({"fail": "unavailable", "times": 2})).await;
+    let view = stack.ended(retried).await;
+    let classes: Vec<_> = view.attempts_made.iter().map(|one| (one.attempt, one.class)).collect();
+    let unavailable = Some(ErrorClass::Unavailable);
+    assert_eq!(classes, [(1, unavailable), (2, unavailable), (3, None)]);
+    assert!(view.attempts_made[0].retry_at.is_some() && view.feedback.is_none() && view.output.is_some());
+    stack.finish().await;
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]

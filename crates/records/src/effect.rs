@@ -1,6 +1,6 @@
 //! Effects: what has to be done once a transition is on record.
 
-use redial_proto::{CallId, CallView, Job, JobRef, TaskId, TaskNotice, WorkerId};
+use redial_proto::{CallId, Job, JobRef, TaskId, TaskNotice, WorkerId};
 
 use crate::Backlog;
 
@@ -20,7 +20,7 @@ pub enum Effect {
         attempt: JobRef,
     },
     /// Notify the submitter of a call that it ended.
-    NotifySubmitter(Box<CallView>),
+    NotifySubmitter(CallId),
     /// Notify watchers of a task of its new step.
     NotifyWatchers(TaskNotice),
     /// Advance a task: its inbox got an item.

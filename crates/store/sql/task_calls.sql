@@ -1,4 +1,4 @@
--- The calls of a task in order, each as in record.sql.
+-- The calls of a task in order, each as in records.sql.
 SELECT
     h.call AS "call!", h.tool AS "tool!", h.state AS "state!", h.class, h.message, h.attempts AS "attempts!",
     h.submitted_at AS "submitted_at!", h.finished_at, h.total_ms, h.next_attempt_at, h.conversation, h.key,

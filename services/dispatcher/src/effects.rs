@@ -6,14 +6,18 @@
 
 use std::collections::VecDeque;
 
-use redial_proto::{CallId, CallView, ControlMessage, JobRef, TaskNotice, WorkerId, subjects};
+use redial_proto::{CallId, CallView, ControlMessage, JobRef, Language, TaskNotice, WorkerId, subjects};
 use redial_records::Effect;
 
-use crate::{context::Context, transitions};
+use crate::{calls::get::views, context::Context, transitions};
+
+/// Ended calls whose records are read at once; each may hold half a megabyte.
+const NOTIFIED: usize = 32;
 
 /// Carries out effects in their order.
 pub(crate) async fn carry_out(context: &Context, effects: Vec<Effect>) {
     let mut pending = VecDeque::from(effects);
+    let mut ended = Vec::new();
     while let Some(effect) = pending.pop_front() {
         match effect {
             Effect::PublishJob(job) => context.publish(job).await,
@@ -22,12 +26,15 @@ pub(crate) async fn carry_out(context: &Context, effects: Vec<Effect>) {
                 cancel(context, call).await.into_iter().rev().for_each(|effect| pending.push_front(effect));
             }
             Effect::StopWorker { worker, attempt } => stop_worker(context, &worker, attempt).await,
-            Effect::NotifySubmitter(view) => notify_submitter(context, &view).await,
+            Effect::NotifySubmitter(call) => ended.push(call),
             Effect::NotifyWatchers(notice) => notify_watchers(context, &notice).await,
             Effect::WakeTask(task) => context.wake_set.wake(task),
             Effect::WakeSweeper => context.due.notify_one(),
             Effect::WakeFeeder { tool, backlog, came_back } => context.feeder.wake(&tool, backlog, came_back),
         }
+    }
+    for ended in ended.chunks(NOTIFIED) {
+        notify_submitters(context, ended).await;
     }
 }
 
@@ -46,6 +53,20 @@ async fn stop_worker(context: &Context, worker: &WorkerId, attempt: JobRef) {
     let message = ControlMessage { ingested: Vec::new(), cancelled: vec![attempt] };
     if let Err(error) = context.queue.publish(&subjects::worker(worker), &message).await {
         tracing::warn!(%error, %worker, "Failed to notify a worker of a cancelled call; the reply to its next heartbeat names it");
+    }
+}
+
+/// Publishes what is on record of calls that ended: all that a client would get if it asked.
+async fn notify_submitters(context: &Context, calls: &[CallId]) {
+    let views = match views(context, calls, Language::default()).await {
+        Ok(views) => views,
+        Err(error) => {
+            tracing::warn!(%error, calls = calls.len(), "Failed to read calls that ended; their submitters ask again");
+            return;
+        }
+    };
+    for view in views {
+        notify_submitter(context, &view).await;
     }
 }
 

@@ -1,8 +1,7 @@
 //! What has to be done once a transition of a call is on record.
 
-use redial_proto::{CallView, ErrorClass, Job, JobRef};
+use redial_proto::{ErrorClass, Job, JobRef};
 use redial_records::{Backlog, CallFacts, Change, Effect, EndedAttempt, NewCall, OutgoingJob, Transition};
-use serde_json::value::RawValue;
 
 /// The effects of a committed transition, in the order in which they are to be carried out.
 pub fn effects(transition: &Transition, facts: &CallFacts) -> Vec<Effect> {
@@ -19,7 +18,7 @@ pub fn effects(transition: &Transition, facts: &CallFacts) -> Vec<Effect> {
         }
         Change::End { attempt, .. } => {
             let stopped = attempt.as_ref().is_some_and(overdue).then(|| stop_worker(facts)).flatten();
-            let notice = facts.notify.then(|| Effect::NotifySubmitter(Box::new(ended_view(transition, facts))));
+            let notice = facts.notify.then(|| Effect::NotifySubmitter(facts.call));
             facts.task.map(Effect::WakeTask).into_iter().chain(notice).chain(stopped).collect()
         }
     }
@@ -50,25 +49,4 @@ pub fn submitted(call: &NewCall) -> Vec<Effect> {
         publish_no: 1,
         traceparent: call.traceparent.clone(),
     })]
-}
-
-fn ended_view(transition: &Transition, facts: &CallFacts) -> CallView {
-    let (failure, attempt) = match &transition.change {
-        Change::End { failure, attempt, .. } => (failure.as_ref(), attempt.as_ref()),
-        _ => (None, None),
-    };
-    let output = attempt.and_then(|EndedAttempt { result, .. }| result.as_ref().ok());
-    CallView {
-        call: facts.call,
-        tool: facts.tool.clone(),
-        state: transition.state(),
-        attempts: facts.attempt,
-        submitted_at: facts.submitted_at,
-        next_attempt_at: None,
-        waits: None,
-        finished_at: Some(facts.at),
-        output: output.and_then(|output| RawValue::from_string(output.clone()).ok()),
-        class: failure.map(|failure| failure.class),
-        message: failure.map(|failure| failure.message.clone()),
-    }
 }

@@ -59,14 +59,20 @@ const COUNTED: i64 = 100_000;
 impl Store {
     /// One call with all that is known of it.
     pub async fn record(&self, id: CallId) -> Result<Option<CallAudit>, StoreError> {
-        let head = self
+        Ok(self.records_of(&[id]).await?.pop())
+    }
+
+    /// Calls with all that is known of them, in no order; those that are not on record are left out.
+    pub async fn records_of(&self, ids: &[CallId]) -> Result<Vec<CallAudit>, StoreError> {
+        let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+        let heads = self
             .run_again(|| async {
                 let mut db = self.checkout().await?;
-                let done = sqlx::query_file_as!(RawRecord, "sql/record.sql", id.0).fetch_all(&mut *db).await?;
+                let done = sqlx::query_file_as!(RawRecord, "sql/records.sql", &ids).fetch_all(&mut *db).await?;
                 Ok(db.done(done))
             })
             .await?;
-        Ok(self.records(head).await?.pop())
+        self.records(heads).await
     }
 
     /// Adds to calls their attempts and late reports.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use redial_engine::{accept::accept, call, publish::FIRST_CHECK_MS};
 use redial_proto::{
-    ApiError, CallId, Code, ErrorClass, Failure, Submission, SubmitBatchReply, SubmitResult, SubmitStatus, limits,
-    subjects,
+    ApiError, CallId, Code, ErrorClass, Failure, Language, Submission, SubmitBatchReply, SubmitResult, SubmitStatus,
+    limits, subjects,
 };
 use redial_queue::{QueueError, Request};
 use redial_records::NewCall;
@@ -13,7 +13,7 @@ use redial_store::Submitted;
 use redial_telemetry::{metrics, names, submit_call};
 use tokio::sync::mpsc;
 
-use super::message::Message;
+use super::{get::feedback, message::Message};
 use crate::{
     batcher::{self, BatchWork, Batching},
     context::Context,
@@ -193,9 +193,11 @@ fn answer(context: &Context, call: &NewCall, written: &Submitted) -> SubmitResul
         }
         (Submitted::Unreadable(call), _) => return SubmitResult::rejected(unreadable(call)),
     };
+    let refusal = call.refusal.as_ref().filter(|_| status == SubmitStatus::Refused);
+    let feedback = refusal.map(|refusal| feedback(&call.tool, &call.arguments, refusal, Language::default()));
     let waits = status == SubmitStatus::Accepted && call.consumer.is_none();
     let waits_for = waits.then(|| context.feeder.wait_reason(&call.tool));
-    SubmitResult { status, call: Some(id), state: Some(state), submitted_at, waits_for, error }
+    SubmitResult { status, call: Some(id), state: Some(state), submitted_at, waits_for, error, feedback }
 }
 
 fn refused(refusal: &Failure) -> ApiError {

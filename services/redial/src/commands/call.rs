@@ -70,7 +70,14 @@ async fn wait(settings: &Settings, queue: &Queue, call: CallId) -> anyhow::Resul
     let mut events = queue.subscribe(&subjects::call_events(call)).await?;
     let mut last = None;
     loop {
-        let view = match queue.request::<_, CallView>(subjects::GET, &GetRequest { call }, REQUEST).await {
+        let view = match queue
+            .request::<_, CallView>(
+                subjects::GET,
+                &GetRequest { call, language: redial_proto::Language::default() },
+                REQUEST,
+            )
+            .await
+        {
             Ok(view) => Some(view),
             Err(error) if error.is_retryable() => None,
             Err(error) => return Err(connect::api(error)),

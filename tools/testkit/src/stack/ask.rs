@@ -71,7 +71,10 @@ impl Stack {
 
     /// The state of a call.
     pub async fn get(&self, call: CallId) -> CallView {
-        self.queue().request(subjects::GET, &GetRequest { call }, ANSWER).await.unwrap()
+        self.queue()
+            .request(subjects::GET, &GetRequest { call, language: redial_proto::Language::default() }, ANSWER)
+            .await
+            .unwrap()
     }
 
     /// Waits until a call has ended.

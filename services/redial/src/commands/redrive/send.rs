@@ -158,6 +158,7 @@ mod tests {
             submitted_at: None,
             waits_for: None,
             error: None,
+            feedback: None,
         }
     }
 
@@ -171,7 +172,8 @@ mod tests {
         let results = vec![accepted(11), rejected(Code::Unavailable), rejected(Code::WrongState)];
         let mut answers = Vec::new();
         assert_eq!(keep_final(&calls, results, &mut answers), Ok(vec![id(2)]));
-        assert_eq!(answers, [(id(1), accepted(11)), (id(3), rejected(Code::WrongState))]);
+        let kept: Vec<_> = answers.iter().map(|(call, answer)| (*call, answer.status, answer.call)).collect();
+        assert_eq!(kept, [(id(1), SubmitStatus::Accepted, Some(id(11))), (id(3), SubmitStatus::Rejected, None)]);
         let mut tally = Tally::default();
         for (_, answer) in &answers {
             tally.count(answer);

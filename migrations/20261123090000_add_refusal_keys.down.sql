@@ -1,4 +1,3 @@
-DROP INDEX calls_refused;
 DROP INDEX calls_key;
 -- Ended calls never change, but a refused call must not hold its key.
 ALTER TABLE calls DISABLE TRIGGER ended_calls_never_change;

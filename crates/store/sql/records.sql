@@ -1,4 +1,4 @@
--- One call, without its attempts.
+-- Calls, without their attempts.
 SELECT
     h.call AS "call!", h.tool AS "tool!", h.state AS "state!", h.class, h.message, h.attempts AS "attempts!",
     h.submitted_at AS "submitted_at!", h.finished_at, h.total_ms, h.next_attempt_at, h.conversation, h.key,
@@ -9,4 +9,4 @@ SELECT
     h.repairs::text AS repairs, h.task, h.turn, h.call_index, h.waits_for, h.waits_since
 FROM call_history h
 JOIN calls c ON c.id = h.call
-WHERE h.call = $1
+WHERE h.call = ANY ($1)
