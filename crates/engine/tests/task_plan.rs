@@ -112,7 +112,7 @@ impl Fixture {
         self.record = TaskRecord {
             state: transition.status.state(),
             progress: Some(transition.progress.clone()),
-            last_step: transition.steps.last().map_or(self.record.last_step, |step| step.n),
+            last_step: transition.steps.last().map_or(self.record.last_step, |step| step.step),
             wake_at: wake_at(&transition),
             inbox: next(&transition),
             start: None,

@@ -5,7 +5,8 @@ SELECT
     c.submitted_at AS "submitted_at!", c.finished_at,
     round(extract(epoch FROM (c.finished_at - c.submitted_at)) * 1000)::bigint AS total_ms,
     CASE WHEN c.state = 'retry_wait' THEN c.wake_at END AS next_attempt_at,
-    c.conversation, c.key
+    c.conversation, c.key,
+    (SELECT n.id FROM calls n WHERE n.redrive_of = c.id AND n.redrive_of IS NOT NULL) AS redriven_as
 FROM calls c
 WHERE ($1::text IS NULL OR c.tool = $1)
     AND ($2::text IS NULL OR c.state = $2)

@@ -83,8 +83,8 @@ pub struct TaskGet {
     /// The task to show.
     pub task: TaskId,
     /// Only steps after this one. Default: all.
-    #[serde(default)]
-    pub after: u32,
+    #[serde(default, alias = "after")]
+    pub after_step: u32,
 }
 
 /// A task as users see it.

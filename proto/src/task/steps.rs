@@ -12,8 +12,9 @@ use crate::{CallId, ErrorClass, Repair};
 /// carries them out, and can be replayed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskStep {
-    /// From 1, without gaps.
-    pub n: u32,
+    /// Its number, from 1, without gaps.
+    #[serde(alias = "n")]
+    pub step: u32,
     /// When, by the database's clock.
     pub at: DateTime<Utc>,
     /// What happened.

@@ -32,7 +32,7 @@ impl TaskAudit {
         let Some(origin) = store.task_origin(id).await? else { return Ok(None) };
         let (mut steps, mut messages) = (Vec::new(), Vec::new());
         let task = loop {
-            let after = steps.last().map_or(0, |step: &TaskStep| step.n);
+            let after = steps.last().map_or(0, |step: &TaskStep| step.step);
             // Without a limit: this goes to a terminal or a file, not into a message.
             let Some(report) = store.task_report(id, after, usize::MAX).await? else { return Ok(None) };
             let read = report.steps.len();

@@ -185,7 +185,7 @@ impl Planner<'_> {
                 ),
             ),
             Route::End if failure.class == ErrorClass::Cancelled && self.call.cancel_requested => {
-                Next::end(CallState::Cancelled, ErrorClass::Cancelled, cancelled_while_running(failure))
+                Next::end(CallState::Cancelled, ErrorClass::Cancelled, self.cancelled_while_running(failure))
             }
             Route::Retry | Route::Uncertain => self.retry_or_end(failure),
             Route::Feedback | Route::Unexplained | Route::Operator | Route::End | Route::Bug => {
@@ -197,7 +197,7 @@ impl Planner<'_> {
     fn retry_or_end(&self, failure: &Failure) -> Next {
         let (attempt, most) = (self.call.attempt, self.policy.max_attempts);
         if self.call.cancel_requested {
-            return Next::end(CallState::Cancelled, ErrorClass::Cancelled, cancelled_while_running(failure));
+            return Next::end(CallState::Cancelled, ErrorClass::Cancelled, self.cancelled_while_running(failure));
         }
         if attempt >= most && !mutation::is(Mutation::RetriesWithoutCap) {
             let message = format!("{} (attempt {attempt} of {most})", failure.message);
@@ -210,6 +210,14 @@ impl Planner<'_> {
             return Next::end(CallState::Failed, failure.class, message);
         }
         Next::Retry { due_at }
+    }
+
+    fn cancelled_while_running(&self, failure: &Failure) -> &'static str {
+        match self.call.effect {
+            _ if !failure.effect_possible => "cancelled before the tool did its work",
+            ToolEffect::Read => "cancelled while it ran; the tool changes nothing",
+            _ => "cancelled while it ran; the tool may have done its work",
+        }
     }
 
     fn after_release(&self) -> Change {
@@ -296,12 +304,4 @@ fn no_worker(tool: &str, last_seen: Option<Time>) -> String {
 fn failure_of(state: CallState, class: ErrorClass, message: impl Into<String>) -> Failure {
     let message = limits::shorten(&message.into(), limits::MAX_ERROR_MESSAGE);
     Failure { effect_possible: state == CallState::Unknown, ..Failure::new(class, message) }
-}
-
-fn cancelled_while_running(failure: &Failure) -> &'static str {
-    if failure.effect_possible {
-        "cancelled while it ran; the tool may have done its work"
-    } else {
-        "cancelled before the tool did its work"
-    }
 }

@@ -212,8 +212,8 @@ impl Planner {
         let transition = &mut self.transition;
         // A wake that only asks again is not a step.
         if !matches!(input, TaskInput::Woken) || !step.decisions.is_empty() {
-            let n = transition.steps.last().map_or(transition.last_step, |last| last.n) + 1;
-            transition.steps.push(TaskStep { n, at: now, input: input.clone(), decisions: step.decisions });
+            let number = transition.steps.last().map_or(transition.last_step, |last| last.step) + 1;
+            transition.steps.push(TaskStep { step: number, at: now, input: input.clone(), decisions: step.decisions });
         }
         transition.messages.extend(step.messages);
         self.cancel.extend(step.cancel);

@@ -87,7 +87,7 @@ pub fn replay(recorded: &Recorded<'_>) -> Vec<Difference> {
         let again = replayed.unwrap_or_default();
         compare_decisions(step, &again.decisions, &mut differences);
         for (seq, message) in again.messages {
-            compare(step.n, written.get(&seq).copied(), Some(&clean(message)), &mut differences);
+            compare(step.step, written.get(&seq).copied(), Some(&clean(message)), &mut differences);
         }
     }
     differences
@@ -102,7 +102,7 @@ fn call_of(input: &TaskInput) -> Option<CallId> {
 
 fn compare_decisions(step: &TaskStep, again: &[TaskDecision], differences: &mut Vec<Difference>) {
     for n in 0..step.decisions.len().max(again.len()) {
-        compare(step.n, step.decisions.get(n), again.get(n), differences);
+        compare(step.step, step.decisions.get(n), again.get(n), differences);
     }
 }
 

@@ -217,6 +217,7 @@ impl RawRecord {
             next_attempt_at: if held.is_some() { until_about } else { due_at },
             conversation: self.conversation,
             key: self.key,
+            redriven_as: self.redriven_as,
         };
         let held = held.as_ref();
         let waits = waits.map(|(reason, since)| Waiting {
@@ -237,7 +238,6 @@ impl RawRecord {
             pool: self.pool,
             effect: self.effect,
             redrive_of: self.redrive_of,
-            redriven_as: self.redriven_as,
             deadline_at: self.deadline_at,
             cancel_requested: self.cancel_requested,
             publish_no: self.publish_no,

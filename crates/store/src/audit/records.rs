@@ -75,6 +75,9 @@ pub struct CallLine {
     pub conversation: Option<String>,
     /// The idempotency key.
     pub key: Option<String>,
+    /// The call that runs this one again.
+    #[serde(default)]
+    pub redriven_as: Option<Uuid>,
 }
 
 /// One call with its attempts.
@@ -97,8 +100,6 @@ pub struct CallAudit {
     pub effect: String,
     /// The ended call that this one runs again.
     pub redrive_of: Option<Uuid>,
-    /// The call that runs this one again.
-    pub redriven_as: Option<Uuid>,
     /// No attempt starts later.
     pub deadline_at: Time,
     /// The user asked to stop it while it ran.

@@ -42,7 +42,7 @@ async fn write_steps(db: &mut PgConnection, commit: &Commit<'_>) -> Result<(), s
     sqlx::query_file!(
         "sql/write_steps.sql",
         &column(&steps, |(task, _)| task.0),
-        &column(&steps, |(_, step)| int(step.n)),
+        &column(&steps, |(_, step)| int(step.step)),
         &column(&steps, |(_, step)| step.at),
         &column(&steps, |(_, step)| serde_json::json!(step.input).to_string()),
         &column(&steps, |(_, step)| serde_json::json!(step.decisions).to_string()),
@@ -85,7 +85,7 @@ async fn write_tasks(db: &mut PgConnection, commit: &Commit<'_>) -> Result<Vec<T
         &column(&rows, |row| row.progress.as_str()) as &[&str],
         &column(&rows, |row| wake_at(row)) as &[Option<Time>],
         &column(&rows, |row| int(row.last_step)),
-        &column(&rows, |row| int(row.steps.last().map_or(row.last_step, |step| step.n))),
+        &column(&rows, |row| int(row.steps.last().map_or(row.last_step, |step| step.step))),
         &column(&rows, |row| row.starts),
         &column(&outcomes, Option::is_some),
         &column(&outcomes, |ended| ended.map(|ended| TaskCode::as_str(ended.code))) as &[Option<&str>],

@@ -65,8 +65,8 @@ impl Store {
             .run_again(|| async {
                 let mut db = self.checkout().await?;
                 let done = sqlx::query!(
-                    r#"SELECT n, at, input::text AS "input!", decisions::text AS "decisions!"
-                       FROM task_steps WHERE task_id = $1 AND n > $2 ORDER BY n LIMIT $3"#,
+                    r#"SELECT step, at, input::text AS "input!", decisions::text AS "decisions!"
+                       FROM task_steps WHERE task_id = $1 AND step > $2 ORDER BY step LIMIT $3"#,
                     task.0,
                     int(after),
                     STEPS + 1,
@@ -76,7 +76,7 @@ impl Store {
                 Ok(db.done(done))
             })
             .await?;
-        rows.into_iter().map(|row| step(task.0, row.n, row.at, &row.input, &row.decisions)).collect()
+        rows.into_iter().map(|row| step(task.0, row.step, row.at, &row.input, &row.decisions)).collect()
     }
 
     async fn messages_of(
@@ -108,7 +108,7 @@ const ENVELOPE: usize = 64;
 fn step(task: Uuid, n: i32, at: Time, input: &str, decisions: &str) -> Result<TaskStep, StoreError> {
     let bad = |error: serde_json::Error| StoreError::BadData(format!("task {task}, step {n}: {error}"));
     Ok(TaskStep {
-        n: uint(n),
+        step: uint(n),
         at,
         input: serde_json::from_str(input).map_err(bad)?,
         decisions: serde_json::from_str(decisions).map_err(bad)?,

@@ -236,7 +236,7 @@ pub(crate) fn new_task(conversation: &str) -> NewTask {
 /// A task continues unchanged, with one step.
 pub(crate) fn stepped(task: &Locked, messages: Vec<(u32, Message)>) -> TaskTransition {
     let decisions = messages.iter().map(|(seq, _)| TaskDecision::Message { seq: *seq }).collect();
-    let step = TaskStep { n: task.last_step + 1, at: task.read_at, input: TaskInput::Woken, decisions };
+    let step = TaskStep { step: task.last_step + 1, at: task.read_at, input: TaskInput::Woken, decisions };
     TaskTransition {
         task: task.id,
         last_step: task.last_step,

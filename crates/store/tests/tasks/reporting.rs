@@ -27,7 +27,7 @@ async fn a_report_is_split_into_fitting_pieces_and_stays_complete() {
         let report = fixture.store.task_report(task, after, 4_000).await.unwrap().unwrap();
         assert!(serde_json::to_vec(&report).unwrap().len() <= 4_000);
         let written: Vec<u32> = report.messages.iter().map(|stored| stored.seq).collect();
-        let steps: Vec<u32> = report.steps.iter().map(|step| step.n).collect();
+        let steps: Vec<u32> = report.steps.iter().map(|step| step.step).collect();
         assert_eq!(written, steps, "each step with what it wrote");
         seqs.extend(written);
         pieces += 1;
@@ -53,14 +53,14 @@ async fn more_steps_than_are_read_at_once_are_reported() {
     let decide = |task: Locked| {
         let transition = stepped(&task, Vec::new());
         let step = transition.steps[0].clone();
-        let steps = (1..=150).map(|n| redial_proto::TaskStep { n, ..step.clone() }).collect();
+        let steps = (1..=150).map(|number| redial_proto::TaskStep { step: number, ..step.clone() }).collect();
         Some(redial_records::TaskTransition { steps, ..transition })
     };
     fixture.advance([task], decide).await.unwrap();
     let first = fixture.store.task_report(task, 0, 1_000_000).await.unwrap().unwrap();
     assert_eq!((first.steps.len(), first.more), (100, true));
     let rest = fixture.store.task_report(task, 100, 1_000_000).await.unwrap().unwrap();
-    assert_eq!((rest.steps.len(), rest.more, rest.steps[0].n), (50, false, 101));
+    assert_eq!((rest.steps.len(), rest.more, rest.steps[0].step), (50, false, 101));
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use redial_proto::{ApiError, Code, TaskGet, TaskId, TaskReport, limits};
 use crate::{context::Context, error::store_failed};
 
 pub(crate) async fn get(context: Arc<Context>, request: TaskGet) -> Result<TaskReport, ApiError> {
-    let report = context.store.task_report(request.task, request.after, limits::MAX_MESSAGE).await;
+    let report = context.store.task_report(request.task, request.after_step, limits::MAX_MESSAGE).await;
     report.map_err(|error| store_failed(&error))?.ok_or_else(|| not_found(request.task))
 }
 

@@ -81,7 +81,7 @@ async fn parallel_calls_are_answered_in_order_and_a_retry_is_a_step() {
     assert_eq!(tools[2].message.content, "3");
     let retries = report.steps.iter().filter(|step| matches!(step.input, TaskInput::Retrying { call_index: 1, .. }));
     assert_eq!(retries.count(), 2);
-    let numbers: Vec<u32> = report.steps.iter().map(|step| step.n).collect();
+    let numbers: Vec<u32> = report.steps.iter().map(|step| step.step).collect();
     assert!(numbers.iter().copied().eq(1..=u32::try_from(numbers.len()).unwrap()), "{numbers:?}");
     stack.finish().await;
 }

@@ -56,7 +56,7 @@ async fn a_replay_finds_nothing_unless_the_record_was_changed() {
         let is_fallback = |decision: &TaskDecision| matches!(decision, TaskDecision::Fallback { .. });
         let changed = report.steps.iter_mut().find(|step| step.decisions.iter().any(is_fallback)).unwrap();
         changed.decisions.retain(|decision| !is_fallback(decision));
-        let n = changed.n;
+        let n = changed.step;
         let found = differences(&report);
         assert!(!found.is_empty() && found.iter().all(|difference| difference.step == n), "{found:?}");
     }

@@ -80,7 +80,7 @@ async fn agents_come_from_a_file_that_may_change() {
 #[tokio::test]
 async fn an_unknown_task_is_an_error() {
     let stack = Stack::start().await;
-    let get = TaskGet { task: redial_proto::TaskId::generate(), after: 0 };
+    let get = TaskGet { task: redial_proto::TaskId::generate(), after_step: 0 };
     let raw = stack.raw_nats().await.request(subjects::TASK_GET, &serde_json::to_vec(&get).unwrap()).await;
     let error: redial_proto::ApiError = serde_json::from_slice(&raw).unwrap();
     assert_eq!(error.code, Code::TaskNotFound);

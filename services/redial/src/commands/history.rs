@@ -105,6 +105,7 @@ mod tests {
             next_attempt_at: rest["next"].as_str().map(|time| time.parse().unwrap()),
             conversation: None,
             key: None,
+            redriven_as: None,
         };
         let lines = [
             line(

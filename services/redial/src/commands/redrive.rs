@@ -11,6 +11,10 @@ use redial_proto::CallId;
 use self::select::Selection;
 use crate::{cli::RedriveArgs, connect, exit, output, settings::Settings};
 
+/// Nothing matched, which may be because unknown outcomes need an operator's decision.
+const NOTHING: &str = "no failed or cancelled call on record matches; --state unknown selects calls whose tool may have \
+                       done its work";
+
 pub(crate) async fn run(settings: &Settings, args: RedriveArgs) -> anyhow::Result<ExitCode> {
     let selection = Selection::new(args.calls, args.filter)?;
     if args.dry_run {
@@ -32,7 +36,7 @@ pub(crate) async fn run(settings: &Settings, args: RedriveArgs) -> anyhow::Resul
         }
     };
     if calls.is_empty() {
-        output::note("no call on record matches");
+        output::note(NOTHING);
         return Ok(ExitCode::SUCCESS);
     }
     let tally = send::redrive(&connect::queue(settings).await?, &calls, print).await?;

@@ -38,7 +38,7 @@ pub(crate) fn head(record: &CallAudit, page: Page) -> String {
         ("key", line.key.as_ref().map(|key| format!("{key}{tenant}"))),
         ("conversation", line.conversation.clone()),
         ("redrive of", record.redrive_of.map(|id| id.to_string())),
-        ("redriven as", record.redriven_as.map(|id| id.to_string())),
+        ("redriven as", line.redriven_as.map(|id| id.to_string())),
     ];
     let set = fields.into_iter().filter_map(|(name, value)| Some((name, value?)));
     let head: String = set.map(|(name, value)| page.field(name, &value)).collect();

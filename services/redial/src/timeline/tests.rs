@@ -59,7 +59,7 @@ fn what_was_printed_live_is_not_printed_again() {
 #[test]
 fn rare_events() {
     let mut report = sample::report();
-    let step = |n, input, decisions| TaskStep { n, at: report.task.submitted_at, input, decisions };
+    let step = |step, input, decisions| TaskStep { step, at: report.task.submitted_at, input, decisions };
     let started = TaskInput::Started { first_seq: 12, system: false, carried: serde_json::Value::Null };
     let read = TaskDecision::Answered {
         turn: 4,

@@ -235,7 +235,7 @@ impl World {
             TaskStatus::Running { wake_at } => wake_at.map(since),
             TaskStatus::Ended(_) => None,
         };
-        row.last_step = transition.steps.last().map_or(transition.last_step, |step| step.n);
+        row.last_step = transition.steps.last().map_or(transition.last_step, |step| step.step);
         self.tables.steps.extend(transition.steps.iter().map(|step| (decision.task, step.clone())));
         self.tables.inbox.retain(|item| !decision.received.contains(&item.id));
         for call in transition.calls.iter().filter(|call| call.refusal.is_none()) {

@@ -131,7 +131,7 @@ impl World {
     fn check_steps(&mut self) {
         for task in 0..self.tables.tasks.len() {
             let steps =
-                self.tables.steps.iter().filter(|(owner, _)| usize::from(*owner) == task).map(|(_, step)| step.n);
+                self.tables.steps.iter().filter(|(owner, _)| usize::from(*owner) == task).map(|(_, step)| step.step);
             if !steps.eq(1..=self.tables.tasks[task].last_step) {
                 self.report_violation(Invariant::StepsWithoutGaps, || format!("the steps of task {task} have gaps"));
             }

@@ -141,7 +141,7 @@ impl Stack {
     /// A task with all its steps and messages.
     pub async fn task_report(&self, task: TaskId) -> TaskReport {
         let report: TaskReport =
-            self.queue().request(subjects::TASK_GET, &TaskGet { task, after: 0 }, ANSWER).await.unwrap();
+            self.queue().request(subjects::TASK_GET, &TaskGet { task, after_step: 0 }, ANSWER).await.unwrap();
         assert!(!report.more, "the task is too long for one message");
         report
     }

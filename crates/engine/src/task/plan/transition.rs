@@ -27,7 +27,7 @@ pub(super) fn effects(transition: &TaskTransition, cancel: Vec<CallId>) -> Vec<E
     let mut effects: Vec<Effect> = cancel.into_iter().map(Effect::CancelCall).collect();
     effects.extend(transition.steps.last().map(|last| {
         let (task, state) = (transition.task, transition.status.state());
-        Effect::NotifyWatchers(TaskNotice { task, step: last.n, state })
+        Effect::NotifyWatchers(TaskNotice { task, step: last.step, state })
     }));
     effects
 }

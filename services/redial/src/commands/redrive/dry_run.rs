@@ -10,7 +10,7 @@ use redial_store::{
 };
 
 use super::select::{Selection, matching};
-use crate::{connect, exit, output, settings::Settings};
+use crate::{connect, exit, output, settings::Settings, timeline::totals};
 
 const HEAD: [&str; 4] = ["tool", "state", "class", "calls"];
 
@@ -25,9 +25,14 @@ pub(super) async fn run(settings: &Settings, selection: Selection) -> anyhow::Re
             }
         }
         Selection::Filtered(filters) => {
-            matching(&store, filters, |line| counts.add(&line)).await?;
-            if counts.total() > 0 {
-                output::note("the count includes calls that were already redriven; those do not run again");
+            let mut redriven = 0;
+            matching(&store, filters, |line| match line.redriven_as {
+                Some(_) => redriven += 1,
+                None => counts.add(&line),
+            })
+            .await?;
+            if redriven > 0 {
+                output::note(format!("already redriven, and not counted: {}", totals::count(redriven, "call")));
             }
         }
     }
@@ -68,7 +73,7 @@ fn redrivable(call: CallId, record: Option<&CallAudit>) -> Result<&CallLine, Obs
         let message = format!("the call is {state}; allowed: failed, cancelled, unknown");
         return Err(rejected(Code::WrongState, message));
     }
-    match record.redriven_as {
+    match record.line.redriven_as {
         Some(by) => Err(Obstacle::Redriven(by)),
         None => Ok(&record.line),
     }
@@ -140,6 +145,7 @@ mod tests {
                 next_attempt_at: None,
                 conversation: None,
                 key: None,
+                redriven_as: None,
             });
         }
         insta::assert_snapshot!(counts.render());

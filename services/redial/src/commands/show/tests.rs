@@ -39,6 +39,7 @@ fn call(state: &str, attempts_made: Vec<AttemptRecord>) -> CallAudit {
         next_attempt_at: None,
         conversation: None,
         key: None,
+        redriven_as: None,
     };
     CallAudit {
         waits: None,
@@ -48,7 +49,6 @@ fn call(state: &str, attempts_made: Vec<AttemptRecord>) -> CallAudit {
         pool: "default".to_owned(),
         effect: "keyed".to_owned(),
         redrive_of: None,
-        redriven_as: None,
         deadline_at: at(3_600_000),
         cancel_requested: false,
         publish_no: 1,
@@ -147,7 +147,7 @@ fn a_call_that_failed_with_field_errors() {
     ));
     let mut call = ended(call("failed", vec![attempt]), "invalid_arguments", "the tool refused its arguments");
     call.redrive_of = Some(OTHER);
-    call.redriven_as = Some(OTHER);
+    call.line.redriven_as = Some(OTHER);
     insta::assert_snapshot!(text(&call, at(100_000)));
 }
 

@@ -77,7 +77,7 @@ impl Follower<'_> {
     /// and counted without one in between.
     async fn catch_up(&mut self) -> anyhow::Result<Option<TaskView>> {
         loop {
-            let get = TaskGet { task: self.task, after: self.after };
+            let get = TaskGet { task: self.task, after_step: self.after };
             let report: TaskReport = match self.queue.request(subjects::TASK_GET, &get, REQUEST).await {
                 Ok(report) => report,
                 Err(error) if error.is_retryable() => {
@@ -87,7 +87,7 @@ impl Follower<'_> {
                 Err(error) => return Err(connect::api(error)),
             };
             self.printer.report(&report)?;
-            self.after = report.steps.last().map_or(self.after, |step| step.n);
+            self.after = report.steps.last().map_or(self.after, |step| step.step);
             if report.more && !report.steps.is_empty() {
                 continue;
             }

@@ -278,7 +278,7 @@ mod tests {
         let report = sample::report();
         let lines: Vec<_> = lines(&report).map(|line| serde_json::to_value(&line).unwrap()).collect();
         assert_eq!(lines.len(), report.steps.len());
-        assert_eq!((&lines[0]["n"], &lines[0]["input"]["event"]), (&1.into(), &"started".into()));
+        assert_eq!((&lines[0]["step"], &lines[0]["input"]["event"]), (&1.into(), &"started".into()));
         let seqs = |line: usize| -> Vec<_> {
             lines[line]["messages"].as_array().unwrap().iter().map(|message| message["seq"].as_u64().unwrap()).collect()
         };

@@ -1,0 +1,1 @@
+ALTER TABLE task_steps RENAME COLUMN step TO n;
