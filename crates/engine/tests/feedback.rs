@@ -13,7 +13,9 @@ use std::collections::BTreeMap;
 
 use redial_engine::{
     Route,
-    feedback::{CallFailure, MAX_FEEDBACK, Nudge, Repeated, Words, call_failure, failed_call, message, nudge, repeated},
+    feedback::{
+        CallFailure, MAX_FEEDBACK, Nudge, Repeated, Words, call_failure, failed_call, message, nudge, repeated,
+    },
 };
 use redial_proto::{ErrorClass, Failure, FieldError, Language, TaskCode};
 use serde_json::{Value, json};

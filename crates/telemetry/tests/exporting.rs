@@ -77,7 +77,12 @@ async fn model_worker() {
             tokio::task::yield_now().await;
             match attempt {
                 1 => record_error(&tracing::Span::current(), "rate_limited"),
-                _ => record_chat(ChatReply { model: "small-2", finish: "stop", input_tokens: Some(7), output_tokens: Some(3) }),
+                _ => record_chat(ChatReply {
+                    model: "small-2",
+                    finish: "stop",
+                    input_tokens: Some(7),
+                    output_tokens: Some(3),
+                }),
             }
         }
         .instrument(span)

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, str::FromStr, sync::Arc};
 
-use redial_engine::feedback::{self, Words};
+use redial_engine::feedback::{self, CallFailure, MAX_FEEDBACK, Words};
 use redial_proto::{
     ApiError, AttemptView, CallId, CallState, CallView, ErrorClass, Failure, GetRequest, Language, Repair,
 };
@@ -77,7 +77,7 @@ fn view(record: CallAudit, language: Language) -> Result<CallView, StoreError> {
 /// What a model gets as the result of a call that failed.
 pub(crate) fn feedback(tool: &str, sent: &str, failure: &Failure, language: Language) -> Box<RawValue> {
     let words = Words { language, templates: &BTreeMap::new() };
-    let content = feedback::failed_call_of(words, tool, sent, failure, None);
+    let content = feedback::call_failure(words, CallFailure { sent, ..CallFailure::new(tool, failure) }, MAX_FEEDBACK);
     // It is JSON; nothing else could be shown of it.
     RawValue::from_string(content).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
