@@ -225,13 +225,16 @@ pub struct CallView {
     /// The same in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The rules that its arguments break: of the end, or of the last attempt. This list and `repairs` end where they
-    /// take more than 64 KiB.
+    /// The rules that its arguments break: of the end, or of the last attempt. This list, `repairs` and `undeclared` end
+    /// where they take more than 64 KiB.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<FieldError>,
-    /// Lossless changes that made the arguments fit the schema.
+    /// Lossless changes that made the arguments fit the schema, or that were made before they were refused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repairs: Vec<Repair>,
+    /// JSON pointers to properties that were sent and that the tool's schema does not declare, at most 100.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undeclared: Vec<String>,
     /// Its last 20 attempts, oldest first, the running one included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts_made: Vec<AttemptView>,

@@ -11,6 +11,7 @@ pub mod call;
 pub mod duration;
 pub mod error;
 mod fields;
+pub mod help;
 pub mod ids;
 pub mod limits;
 pub mod message;
@@ -33,6 +34,7 @@ pub use api::{
 };
 pub use call::CallState;
 pub use error::{ApiError, Code};
+pub use help::{Advice, Help, Limited, OverLimit};
 pub use ids::{CallId, ClaimId, TaskId, WorkerId};
 pub use message::{Message, MessageCall, Role, StoredMessage};
 pub use outcome::{ErrorClass, Failure, FieldError, Outcome};

@@ -240,16 +240,21 @@ async fn every_answer_about_a_call_tells_what_a_model_must_know() {
     let of = |value: &RawValue| serde_json::from_str::<Value>(value.get()).unwrap();
 
     // Refused: in the answer to the submission and in the view.
-    let refused = stack.submit(&Submission::new("strict", arguments(json!({"count": "two"})))).await;
+    let refused = stack.submit(&Submission::new("strict", arguments(json!({"count": "two", "extra": 1})))).await;
     let view = stack.get(refused.call.unwrap()).await;
     let feedback = of(refused.feedback.as_deref().unwrap());
     assert_eq!((&feedback["status"], &feedback["class"]), (&json!("error"), &json!("invalid_arguments")));
     assert_eq!(feedback["details"][0]["path"], "/count");
     assert_eq!(of(view.feedback.as_deref().unwrap()), feedback);
     assert_eq!((view.details.len(), view.details[0].path.as_str()), (1, "/count"));
+    // What helps a task's model is there, too: an example, and what the schema does not declare.
+    assert!(feedback["example"]["count"].is_u64(), "{feedback}");
+    assert_eq!(view.undeclared, ["/extra"]);
+    assert!(feedback.to_string().contains("/extra"), "{feedback}");
 
     // Failed by the tool: in the event and in the view, in both languages.
-    let mut submission = Submission::new("strict", RawValue::from_string(r#""{'count': 2}""#.to_owned()).unwrap());
+    let sent = RawValue::from_string(r#""{'count': 2, 'extra': 1}""#.to_owned()).unwrap();
+    let mut submission = Submission::new("strict", sent);
     submission.notify = true;
     let mut events = stack.queue().subscribe("redial.events.calls.*").await.unwrap();
     let call = stack.accepted(&submission).await;
@@ -262,6 +267,7 @@ async fn every_answer_about_a_call_tells_what_a_model_must_know() {
         let message = feedback["message"].as_str().unwrap();
         assert!(message.starts_with("sold out") && !message.contains("10.0.0.7"), "{feedback}");
         assert!(view.repairs.iter().any(|repair| repair.kind == RepairKind::Quotes), "{:?}", view.repairs);
+        assert_eq!(view.undeclared, ["/extra"], "on record also of a call that runs");
         assert_eq!((view.attempts_made.len(), view.attempts_made[0].class), (1, view.class));
     }
     let request = GetRequest { call, language: Language::Zh };

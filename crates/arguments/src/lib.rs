@@ -13,7 +13,6 @@ mod example;
 mod excerpt;
 mod expansion;
 mod explain;
-mod help;
 mod hints;
 mod language;
 mod location;
@@ -28,7 +27,6 @@ mod shape;
 mod syntax;
 
 pub use closest::closest;
-pub use help::{Advice, Help, Limited, OverLimit};
 pub use names::{tool_name, tool_name_in};
 pub use refusal::Refusal;
 pub use resolve::{Repairs, Resolved};

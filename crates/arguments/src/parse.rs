@@ -6,18 +6,13 @@
 use std::fmt;
 
 use redial_proto::{
-    Language,
+    Advice, Language, Limited,
     limits::{self, MAX_ARGUMENTS, MAX_DEPTH},
 };
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use crate::{
-    help::{Advice, Limited},
-    language::pick,
-    location::Location,
-    refusal::Refusal,
-};
+use crate::{language::pick, location::Location, refusal::Refusal};
 
 /// The JSON object in `raw`.
 pub(crate) fn parse(raw: &str, language: Language) -> Result<Value, Refusal> {

@@ -1,11 +1,10 @@
 //! Why arguments were refused.
 
-use redial_proto::{ErrorClass, Failure, FieldError, Language, limits};
+use redial_proto::{Advice, ErrorClass, Failure, FieldError, Help, Language, limits};
 use serde_json::Value;
 
 use crate::{
     excerpt::excerpt,
-    help::{Advice, Help},
     language::{line, pick},
 };
 

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::HashSet};
 
 use redial_proto::{
-    Language, Repair, RepairKind,
+    Advice, Language, Limited, Repair, RepairKind,
     limits::{self, MAX_ARGUMENTS},
     repair::MAX_REPAIRS,
 };
@@ -13,7 +13,6 @@ use crate::{
     coerce, edit,
     edit::Fix,
     example::Example,
-    help::{Advice, Limited, MAX_LISTED_REPAIRS},
     language::pick,
     parse,
     refusal::Refusal,
@@ -24,6 +23,9 @@ use crate::{
 /// Each round unwraps one layer, such as a string that holds an object with keys of another case. Models do not nest deeper
 /// than this on purpose.
 const MAX_ROUNDS: usize = 8;
+
+/// Repairs that are listed with a refusal.
+const MAX_LISTED_REPAIRS: usize = 100;
 
 /// Whether arguments may be repaired. Off is for tools that must run exactly what the model wrote, even if that costs
 /// one more turn.

@@ -13,13 +13,12 @@ mod string;
 mod surroundings;
 mod token;
 
-use redial_proto::{Language, Repair, RepairKind};
+use redial_proto::{Advice, Language, Repair, RepairKind};
 use serde_json::{Map, Value};
 
 pub(crate) use self::error::change;
 use self::{error::SyntaxError, scan::Scan};
 use crate::{
-    help::Advice,
     language::pick,
     parse::{any_value, check_size, not_an_object},
     refusal::Refusal,

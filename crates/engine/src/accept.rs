@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use crate::{
     fingerprint::{fingerprint, with_sorted_keys},
+    refused::{Checked, Refused},
     tools::Tools,
 };
 
@@ -25,9 +26,11 @@ pub fn accept(
     traceparent: Option<String>,
 ) -> Result<NewCall, ApiError> {
     check_fields(&submission)?;
-    let (arguments, repairs, refusal) = match resolve(&submission, tools) {
-        Ok(resolved) => (resolved.arguments.into_owned(), resolved.repairs, None),
-        Err(refusal) => (submission.arguments.get().to_owned(), Vec::new(), Some(refusal)),
+    let checked = match resolve(&submission, tools) {
+        Ok(Resolved { arguments, repairs, undeclared }) => {
+            Checked { arguments: arguments.into_owned(), repairs, undeclared, ..Checked::default() }
+        }
+        Err(refused) => Checked::refused(submission.arguments.get().to_owned(), refused),
     };
     let tool = tools.get(&submission.tool);
     let spec = tool.map_or_else(|| unknown_spec(&submission.tool), |tool| tool.spec.clone());
@@ -46,9 +49,11 @@ pub fn accept(
         notify: submission.notify,
         traceparent,
         deadline_ms: policy.deadline_ms,
-        arguments,
-        repairs,
-        refusal,
+        arguments: checked.arguments,
+        repairs: checked.repairs,
+        undeclared: checked.undeclared,
+        help: checked.help,
+        refusal: checked.refusal,
         redrive_of: None,
         task: None,
         consumer: None,
@@ -56,11 +61,11 @@ pub fn accept(
 }
 
 /// The arguments as the tool gets them; or why the call is refused.
-fn resolve<'a>(submission: &'a Submission, tools: &Tools) -> Result<Resolved<'a>, Failure> {
+fn resolve<'a>(submission: &'a Submission, tools: &Tools) -> Result<Resolved<'a>, Refused> {
     let Some(tool) = tools.get(&submission.tool) else {
-        return Err(unknown_tool(&submission.tool, tools));
+        return Err(unknown_tool(&submission.tool, tools).into());
     };
-    tool.schema.resolve_json(submission.arguments.get(), repairs(tool.spec.repairs)).map_err(Failure::from)
+    Ok(tool.schema.resolve_json(submission.arguments.get(), repairs(tool.spec.repairs))?)
 }
 
 /// Whether a tool takes repaired arguments.

@@ -14,6 +14,7 @@ pub mod health;
 pub mod mutation;
 pub mod outage;
 pub mod publish;
+mod refused;
 pub mod retry;
 pub mod route;
 mod span;

@@ -1,6 +1,8 @@
 //! Calls: rows of the table `calls`.
 
-use redial_proto::{CallId, CallState, ClaimId, Failure, JobRef, Repair, RetryOverride, TaskId, ToolEffect, WorkerId};
+use redial_proto::{
+    CallId, CallState, ClaimId, Failure, Help, JobRef, Repair, RetryOverride, TaskId, ToolEffect, WorkerId,
+};
 use uuid::Uuid;
 
 use crate::Time;
@@ -103,8 +105,12 @@ pub struct NewCall {
     pub conversation: Option<String>,
     /// Valid JSON, as the tool gets it.
     pub arguments: String,
-    /// What was changed in the arguments that were sent.
+    /// What was changed in the arguments that were sent; if it was refused, before they were found wrong.
     pub repairs: Vec<Repair>,
+    /// JSON pointers to properties that the tool's schema does not declare, at most 100.
+    pub undeclared: Vec<String>,
+    /// What helps to correct it if it is refused, without repairs and undeclared properties.
+    pub help: Option<Box<Help>>,
     /// Timeout of an attempt, in ms.
     pub timeout_ms: u64,
     /// Retry settings of the call that override its tool's.

@@ -1,8 +1,8 @@
 //! Why a text cannot be repaired, and where.
 
-use redial_proto::{Language, Repair, RepairKind, limits::shorten, repair::MAX_QUOTED};
+use redial_proto::{Advice, Language, Repair, RepairKind, limits::shorten, repair::MAX_QUOTED};
 
-use crate::{help::Advice, language::pick, refusal::Refusal};
+use crate::{language::pick, refusal::Refusal};
 
 /// A defect that cannot be repaired without a guess.
 #[derive(Debug)]

@@ -1,9 +1,8 @@
 //! The document around the arguments: whitespace, comments, and a Markdown code fence with prose outside it.
 
-use redial_proto::RepairKind;
+use redial_proto::{Advice, RepairKind};
 
 use super::{error::SyntaxError, scan::Scan, surroundings::Opening};
-use crate::help::Advice;
 
 const FENCE: &str = "```";
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use redial_proto::{
-    Language, Repair, RepairKind,
+    Advice, Language, Limited, Repair, RepairKind,
     limits::{MAX_DEPTH, json_depth},
     repair::MAX_REPAIRS,
 };
@@ -13,11 +13,7 @@ use super::{
     error::{SyntaxError, change, position},
     frame::{Frame, Next},
 };
-use crate::{
-    help::{Advice, Limited},
-    language::pick,
-    pointer,
-};
+use crate::{language::pick, pointer};
 
 /// Reads a text once and writes it as valid JSON.
 pub(super) struct Scan<'a> {

@@ -1,8 +1,8 @@
 //! One object that is escaped, fenced, or among words: the same value comes back, and the repair is recorded.
 
 use proptest::prelude::*;
-use redial_arguments::{Advice, Limited, Repairs, Schema};
-use redial_proto::RepairKind;
+use redial_arguments::{Repairs, Schema};
+use redial_proto::{Advice, Limited, RepairKind};
 use serde_json::{Value, json};
 
 use crate::{

@@ -34,6 +34,8 @@ pub fn redriven(call: &CallRecord, content: CallContent, policy: &RetryPolicy, i
         deadline_ms: policy.with(&call.retry).deadline_ms,
         arguments: content.arguments,
         repairs: Vec::new(),
+        undeclared: Vec::new(),
+        help: None,
         refusal: None,
         task: None,
         consumer: None,

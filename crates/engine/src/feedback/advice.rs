@@ -1,7 +1,6 @@
 //! What to do now: the text that fits the case.
 
-use redial_arguments::{Advice, Limited, OverLimit};
-use redial_proto::{ErrorClass, FieldError, Language};
+use redial_proto::{Advice, ErrorClass, FieldError, Language, Limited, OverLimit};
 
 use super::{Words, failure::CallFailure, fill::Values};
 

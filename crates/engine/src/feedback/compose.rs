@@ -1,7 +1,6 @@
 //! The texts for a model, composed.
 
-use redial_arguments::Help;
-use redial_proto::{ErrorClass, Failure, FieldError, Language, TaskCode, limits};
+use redial_proto::{ErrorClass, Failure, FieldError, Help, Language, TaskCode, limits};
 use serde_json::Value;
 
 use super::{

@@ -1,7 +1,6 @@
 //! A call that has no result.
 
-use redial_arguments::Help;
-use redial_proto::Failure;
+use redial_proto::{Failure, Help};
 
 /// A call that has no result, and what its model is told about it.
 #[derive(Clone, Copy, Debug)]

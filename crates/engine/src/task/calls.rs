@@ -1,7 +1,6 @@
 //! Calls of a turn: which of them run, and what answers each.
 
-use redial_arguments::Help;
-use redial_proto::{CallId, ErrorClass, Failure, Message, Role, TaskCode, TaskDecision, limits};
+use redial_proto::{CallId, ErrorClass, Failure, Help, Message, Role, TaskCode, TaskDecision, limits};
 
 use super::{
     event::{Proposed, Verdict},
@@ -60,7 +59,11 @@ impl StepBuilder<'_> {
                 call.version = version;
                 let before = self.task.carried.memory.same_call(&call, self.context.now);
                 let before = before.map(|repeated| feedback::repeated(self.words(), &call.tool, repeated));
-                let arguments = Arguments { text: proposed.arguments, ..Arguments::default() };
+                let (repairs, undeclared) = match help.as_deref() {
+                    Some(help) => (help.repairs.clone(), help.undeclared.clone()),
+                    None => Default::default(),
+                };
+                let arguments = Arguments { text: proposed.arguments, repairs, undeclared };
                 let refusal = Refusal { failure: &before.unwrap_or(failure), help: help.as_deref() };
                 self.refuse(calling, call, arguments, refusal);
             }
@@ -91,7 +94,7 @@ impl StepBuilder<'_> {
 
     fn refuse(&mut self, calling: &mut Calling, call: TurnCall, arguments: Arguments, refusal: Refusal<'_>) {
         let n = calling.push(call);
-        self.write_call(calling, n, arguments, Some(refusal.failure.clone()));
+        self.write_call(calling, n, arguments, Some(refusal));
         self.record_answer(calling, n, &Answer { result: Err(refusal.failure), help: refusal.help, ran: false });
     }
 
@@ -119,7 +122,13 @@ impl StepBuilder<'_> {
         calling.calls[n].status = Status::Running(id);
     }
 
-    fn write_call(&mut self, calling: &Calling, n: usize, arguments: Arguments, refusal: Option<Failure>) -> CallId {
+    fn write_call(
+        &mut self,
+        calling: &Calling,
+        n: usize,
+        arguments: Arguments,
+        refusal: Option<Refusal<'_>>,
+    ) -> CallId {
         let id = (self.context.new_id)();
         self.out.calls.push(WantedCall {
             id,
@@ -129,7 +138,8 @@ impl StepBuilder<'_> {
             arguments: arguments.text,
             repairs: arguments.repairs,
             undeclared: arguments.undeclared,
-            refusal,
+            help: refusal.and_then(|refusal| refusal.help).map(|help| Box::new(help.without_lists())),
+            refusal: refusal.map(|refusal| refusal.failure.clone()),
         });
         id
     }
@@ -161,7 +171,7 @@ impl StepBuilder<'_> {
                 return self.run(calling, n, arguments);
             };
             self.task.tool_calls = self.task.tool_calls.saturating_sub(1);
-            self.write_call(calling, n, arguments, Some(failure.clone()));
+            self.write_call(calling, n, arguments, Some(Refusal { failure: &failure, help: None }));
             self.record_answer(calling, n, &Answer { result: Err(&failure), help: None, ran: false });
         }
     }

@@ -1,7 +1,6 @@
 //! What can happen to a task.
 
-use redial_arguments::Help;
-use redial_proto::{Failure, Finish, Repair, Usage};
+use redial_proto::{Failure, Finish, Help, Repair, Usage};
 
 /// Something that happens to a task.
 #[derive(Clone, Debug)]

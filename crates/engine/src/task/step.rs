@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use redial_proto::{
-    AgentSpec, CallId, ErrorClass, Failure, Language, Message, Repair, Role, TaskCode, TaskDecision, TaskState,
+    AgentSpec, CallId, ErrorClass, Failure, Help, Language, Message, Repair, Role, TaskCode, TaskDecision, TaskState,
 };
 use redial_records::TaskOutcome;
 use serde_json::Value;
@@ -73,6 +73,8 @@ pub struct WantedCall {
     pub repairs: Vec<Repair>,
     /// JSON pointers to properties that the tool's schema does not declare, at most 100.
     pub undeclared: Vec<String>,
+    /// What helps to correct it if it is refused, without repairs and undeclared properties.
+    pub help: Option<Box<Help>>,
     /// Why it does not run; it is on record only.
     pub refusal: Option<Failure>,
 }

@@ -34,6 +34,8 @@ pub(super) struct RawRecord {
     pub(super) arguments: String,
     pub(super) details: Option<String>,
     pub(super) repairs: Option<String>,
+    pub(super) undeclared: Option<String>,
+    pub(super) help: Option<String>,
     pub(super) task: Option<Uuid>,
     pub(super) turn: Option<i32>,
     pub(super) call_index: Option<i32>,
@@ -244,6 +246,8 @@ impl RawRecord {
             arguments: raw(self.arguments)?,
             details: self.details.map(raw).transpose()?,
             repairs: self.repairs.map(raw).transpose()?,
+            undeclared: self.undeclared.map(raw).transpose()?,
+            help: self.help.map(raw).transpose()?,
             attempts_made,
             late_reports,
         })

@@ -110,6 +110,12 @@ pub struct CallAudit {
     pub arguments: Box<RawValue>,
     /// What was changed in them, without loss: a list of [`redial_proto::Repair`].
     pub repairs: Option<Box<RawValue>>,
+    /// Properties in them that the tool's schema does not declare: a list of JSON pointers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undeclared: Option<Box<RawValue>>,
+    /// What helps to correct it, for refused calls: a [`redial_proto::Help`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub help: Option<Box<RawValue>>,
     /// Broken rules, for refused calls.
     pub details: Option<Box<RawValue>>,
     /// Its attempts, the running one included.

@@ -140,6 +140,8 @@ pub(crate) async fn insert(
         &column(calls, |c| c.task.map(|task| int(task.turn))) as &[Option<i32>],
         &column(calls, |c| c.task.map(|task| int(task.call_index))) as &[Option<i32>],
         &column(calls, |c| c.consumer.as_deref()) as &[Option<&str>],
+        &column(calls, |c| json_list(&c.undeclared)) as &[Option<String>],
+        &column(calls, |c| c.help.as_ref().and_then(|help| serde_json::to_string(help).ok())) as &[Option<String>],
     )
     .fetch_all(db)
     .await?;

@@ -298,6 +298,8 @@ pub(crate) fn bare_call() -> NewCall {
         conversation: Some("c".to_owned()),
         arguments: r#"{"city": "Paris"}"#.to_owned(),
         repairs: Vec::new(),
+        undeclared: Vec::new(),
+        help: None,
         timeout_ms: 1_000,
         retry: None,
         notify: false,

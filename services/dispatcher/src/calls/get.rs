@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, str::FromStr, sync::Arc};
 
 use redial_engine::feedback::{self, CallFailure, MAX_FEEDBACK, Words};
 use redial_proto::{
-    ApiError, AttemptView, CallId, CallState, CallView, ErrorClass, Failure, GetRequest, Language, Repair,
+    ApiError, AttemptView, CallId, CallState, CallView, ErrorClass, Failure, GetRequest, Help, Language, Repair,
 };
 use redial_store::{
     StoreError,
@@ -40,7 +40,11 @@ pub(crate) async fn views(
 fn view(record: CallAudit, language: Language) -> Result<CallView, StoreError> {
     let state: CallState = read(&record.line.state)?;
     let attempts_made = attempts(&record.attempts_made)?;
-    let CallAudit { line, arguments, details, repairs, waits, attempts_made: made, .. } = record;
+    let CallAudit { line, arguments, details, repairs, undeclared, help, waits, attempts_made: made, .. } = record;
+    let (repairs, undeclared) = (list::<Repair>(repairs.as_deref())?, list::<String>(undeclared.as_deref())?);
+    // The help of a newer version, which this one cannot read, would only make the feedback better.
+    let help = help.and_then(|help| serde_json::from_str::<Help>(help.get()).ok());
+    let help = help.map(|help| help.with_lists(repairs.clone(), undeclared.clone()));
     let last = made.into_iter().rev().find(|attempt| attempt.ended_at.is_some());
     let (last_class, last_message, last_details, output) =
         last.map_or((None, None, None, None), |last| (last.class, last.message, last.details, last.output));
@@ -53,7 +57,8 @@ fn view(record: CallAudit, language: Language) -> Result<CallView, StoreError> {
             details: details.clone(),
             ..Failure::new(class, message.clone().unwrap_or_default())
         };
-        feedback(&line.tool, arguments.get(), &failure, language)
+        let help = help.as_ref();
+        feedback(CallFailure { sent: arguments.get(), help, ..CallFailure::new(&line.tool, &failure) }, language)
     });
     Ok(CallView {
         call: CallId(line.call),
@@ -68,16 +73,17 @@ fn view(record: CallAudit, language: Language) -> Result<CallView, StoreError> {
         class,
         message,
         details,
-        repairs: list::<Repair>(repairs.as_deref())?,
+        repairs,
+        undeclared,
         attempts_made,
         feedback,
     })
 }
 
 /// What a model gets as the result of a call that failed.
-pub(crate) fn feedback(tool: &str, sent: &str, failure: &Failure, language: Language) -> Box<RawValue> {
+pub(crate) fn feedback(failed: CallFailure<'_>, language: Language) -> Box<RawValue> {
     let words = Words { language, templates: &BTreeMap::new() };
-    let content = feedback::call_failure(words, CallFailure { sent, ..CallFailure::new(tool, failure) }, MAX_FEEDBACK);
+    let content = feedback::call_failure(words, failed, MAX_FEEDBACK);
     // It is JSON; nothing else could be shown of it.
     RawValue::from_string(content).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }

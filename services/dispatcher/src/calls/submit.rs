@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use redial_engine::{accept::accept, call, publish::FIRST_CHECK_MS};
+use redial_engine::{accept::accept, call, feedback::CallFailure, publish::FIRST_CHECK_MS};
 use redial_proto::{
     ApiError, CallId, Code, ErrorClass, Failure, Language, Submission, SubmitBatchReply, SubmitResult, SubmitStatus,
     limits, subjects,
@@ -194,7 +194,11 @@ fn answer(context: &Context, call: &NewCall, written: &Submitted) -> SubmitResul
         (Submitted::Unreadable(call), _) => return SubmitResult::rejected(unreadable(call)),
     };
     let refusal = call.refusal.as_ref().filter(|_| status == SubmitStatus::Refused);
-    let feedback = refusal.map(|refusal| feedback(&call.tool, &call.arguments, refusal, Language::default()));
+    let help = call.help.as_ref().map(|help| help.with_lists(call.repairs.clone(), call.undeclared.clone()));
+    let feedback = refusal.map(|refusal| {
+        let (sent, help) = (call.arguments.as_str(), help.as_ref());
+        feedback(CallFailure { sent, help, ..CallFailure::new(&call.tool, refusal) }, Language::default())
+    });
     let waits = status == SubmitStatus::Accepted && call.consumer.is_none();
     let waits_for = waits.then(|| context.feeder.wait_reason(&call.tool));
     SubmitResult { status, call: Some(id), state: Some(state), submitted_at, waits_for, error, feedback }

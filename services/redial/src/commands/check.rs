@@ -7,8 +7,8 @@ use std::{
     process::ExitCode,
 };
 
-use redial_arguments::{Help, Refusal, Repairs, Resolved, Schema, tool_name};
-use redial_proto::{ApiError, Code, FieldError, Repair, limits::MAX_ARGUMENTS};
+use redial_arguments::{Refusal, Repairs, Resolved, Schema, tool_name};
+use redial_proto::{ApiError, Code, FieldError, Help, Repair, limits::MAX_ARGUMENTS};
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 

@@ -3,6 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use redial_proto::{CallState, FieldError, Repair, TurnReply, TurnRequest, limits, turn};
 use redial_store::audit::{AttemptRecord, CallAudit, LateRecord};
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use super::{
@@ -42,7 +43,7 @@ pub(crate) fn head(record: &CallAudit, page: Page) -> String {
     ];
     let set = fields.into_iter().filter_map(|(name, value)| Some((name, value?)));
     let head: String = set.map(|(name, value)| page.field(name, &value)).collect();
-    head + &arguments(record.arguments.get(), page) + &repairs(record, page)
+    head + &arguments(record.arguments.get(), page) + &changes(record, page)
 }
 
 fn arguments(json: &str, page: Page) -> String {
@@ -57,10 +58,16 @@ fn arguments(json: &str, page: Page) -> String {
     format!("arguments\n{}\n{} bytes in all; --json prints them\n", limits::shorten(&text, HUGE), json.len())
 }
 
-fn repairs(record: &CallAudit, page: Page) -> String {
-    let repairs = record.repairs.as_ref().map(|repairs| serde_json::from_str::<Vec<Repair>>(repairs.get()));
-    let repairs = repairs.and_then(Result::ok).unwrap_or_default();
-    repairs.iter().map(|repair| page.field("repaired", &repair.to_string())).collect()
+fn changes(record: &CallAudit, page: Page) -> String {
+    let repairs: Vec<Repair> = list(record.repairs.as_deref());
+    let repairs = repairs.iter().map(|repair| page.field("repaired", &repair.to_string()));
+    let undeclared: Vec<String> = list(record.undeclared.as_deref());
+    let undeclared = undeclared.iter().map(|path| page.field("undeclared", &format!("{path} is not in the schema")));
+    repairs.chain(undeclared).collect()
+}
+
+fn list<T: DeserializeOwned>(json: Option<&RawValue>) -> Vec<T> {
+    json.and_then(|json| serde_json::from_str(json.get()).ok()).unwrap_or_default()
 }
 
 /// What happened to the call, in the order of time; what happened at the same time in the order of a call's life. Last,

@@ -1,7 +1,7 @@
 //! What a model wrote as the arguments and the name of a tool.
 
-use redial_arguments::{Help, Repairs, Schema, tool_name_in};
-use redial_proto::Language;
+use redial_arguments::{Repairs, Schema, tool_name_in};
+use redial_proto::{Help, Language};
 use serde_json::{Value, json};
 
 use super::target::{Decoder, Target, texts};

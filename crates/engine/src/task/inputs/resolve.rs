@@ -5,12 +5,13 @@
 
 use std::{collections::HashMap, mem, sync::Arc};
 
-use redial_arguments::{Help, Refusal, Repairs, Schema, tool_name_in};
+use redial_arguments::{Repairs, Schema, tool_name_in};
 use redial_proto::{ErrorClass, Failure, Language, Repair, ReplyCall, ToolOffer, TurnReply};
 use serde::Deserialize;
 
 use super::conversation::Conversation;
 use crate::{
+    refused::Refused,
     task::{
         event::{Proposed, Reply, Verdict},
         step::failed,
@@ -162,25 +163,6 @@ impl<'a> Resolver<'a> {
     fn internal(&mut self, what: &str) -> Failure {
         self.bugs.push(format!("a call of a model cannot be resolved: {what}"));
         failed(ErrorClass::Internal, format!("Redial failed: {what}"))
-    }
-}
-
-/// Why a call must not run.
-struct Refused {
-    failure: Failure,
-    help: Option<Box<Help>>,
-}
-
-impl From<Failure> for Refused {
-    fn from(failure: Failure) -> Self {
-        Self { failure, help: None }
-    }
-}
-
-impl From<Refusal> for Refused {
-    fn from(mut refusal: Refusal) -> Self {
-        let help = std::mem::take(&mut refusal.help);
-        Self { failure: refusal.into(), help: Some(help) }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The calls that a task asks for, as rows to write.
 
-use redial_proto::{CallId, CallState, ErrorClass, Failure, Repair, ToolSpec, limits, turn};
+use redial_proto::{CallId, CallState, ErrorClass, Failure, Help, Repair, ToolSpec, limits, turn};
 use redial_records::{EndedCall, NewCall, TaskCall, TaskRecord};
 use serde_json::Value;
 
@@ -25,7 +25,8 @@ pub(super) fn tool(record: &TaskRecord, call: WantedCall, tools: &Tools) -> NewC
         None => call.arguments,
     };
     let (id, turn, call_index) = (call.id, call.turn, call.call_index);
-    let call = Content { id, turn, call_index, repairs: call.repairs, spec, arguments, refusal };
+    let WantedCall { repairs, undeclared, help, .. } = call;
+    let call = Content { id, turn, call_index, repairs, undeclared, help, spec, arguments, refusal };
     call.row(record)
 }
 
@@ -47,7 +48,8 @@ pub(super) fn turn(record: &TaskRecord, run: &TaskRun, wanted: &WantedTurn, tool
     let unserved = || ToolSpec { pool: turn::POOL.to_owned(), ..ToolSpec::named(name) };
     let spec = known.map_or_else(unserved, |tool| tool.spec.clone());
     let (id, turn) = (wanted.id, wanted.turn);
-    Ok(Content { id, turn, call_index: 0, repairs: Vec::new(), spec, arguments, refusal }.row(record))
+    let (repairs, undeclared) = (Vec::new(), Vec::new());
+    Ok(Content { id, turn, call_index: 0, repairs, undeclared, help: None, spec, arguments, refusal }.row(record))
 }
 
 /// What distinguishes a call from the others of its task.
@@ -56,6 +58,8 @@ struct Content {
     turn: u32,
     call_index: u32,
     repairs: Vec<Repair>,
+    undeclared: Vec<String>,
+    help: Option<Box<Help>>,
     spec: ToolSpec,
     /// Valid JSON.
     arguments: String,
@@ -79,6 +83,8 @@ impl Content {
             conversation: Some(record.conversation.clone()),
             arguments: self.arguments,
             repairs: self.repairs,
+            undeclared: self.undeclared,
+            help: self.help,
             timeout_ms: self.spec.timeout_ms,
             retry: None,
             notify: false,

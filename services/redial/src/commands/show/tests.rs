@@ -55,6 +55,8 @@ fn call(state: &str, attempts_made: Vec<AttemptRecord>) -> CallAudit {
         arguments: raw(r#"{"from":"PEK","to":"SHA"}"#),
         details: None,
         repairs: None,
+        undeclared: None,
+        help: None,
         attempts_made,
         late_reports: Vec::new(),
     }

@@ -1,36 +1,34 @@
 //! What helps a model, or a person, to correct refused arguments.
 
-use redial_proto::Repair;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Repairs that are listed with a refusal.
-pub(crate) const MAX_LISTED_REPAIRS: usize = 100;
+use crate::Repair;
 
 /// What is shown with a refusal, besides the broken rules. Bounded: at most a few KB whatever was sent.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Help {
     /// What kind of correction is needed.
     pub advice: Advice,
     /// The text as it was sent, if it was not a JSON object by itself: at most about 400 characters of it. `<<<HERE>>>`
     /// marks where it breaks, and `<<<123 characters left out>>>` a cut; the marks have more angle brackets if the text
     /// has as many. If the text was a JSON string, this is what the string holds.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<String>,
     /// Arguments that the schema allows, with the values of the sender that were right; `None` if none were found. At most
     /// 2,000 bytes of JSON.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub example: Option<Value>,
     /// JSON pointers to properties that were sent and that the schema allows but does not declare. At most 100.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undeclared: Vec<String>,
     /// Lossless repairs that were made before the arguments were refused. At most 100.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repairs: Vec<Repair>,
 }
 
 /// What kind of correction is needed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Advice {
     /// Nothing that was sent can be used: the form has to be shown.
@@ -51,7 +49,7 @@ pub enum Advice {
 }
 
 /// A limit, and by how much it was exceeded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OverLimit {
     /// What is limited.
     pub of: Limited,
@@ -62,7 +60,7 @@ pub struct OverLimit {
 }
 
 /// What is limited in arguments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limited {
     /// Bytes of the text.
@@ -73,9 +71,24 @@ pub enum Limited {
     Repairs,
 }
 
+impl Help {
+    /// The same, without repairs and undeclared properties: of a call that is on record, these are in fields of their own.
+    #[must_use]
+    pub fn without_lists(&self) -> Self {
+        self.with_lists(Vec::new(), Vec::new())
+    }
+
+    /// The same, with these repairs and undeclared properties.
+    #[must_use]
+    pub fn with_lists(&self, repairs: Vec<Repair>, undeclared: Vec<String>) -> Self {
+        let Self { advice, sent, example, .. } = self.clone();
+        Self { advice, sent, example, undeclared, repairs }
+    }
+}
+
 impl Advice {
     /// Advice to someone who sent more than is allowed.
-    pub(crate) const fn over(of: Limited, allowed: usize, sent: usize) -> Self {
+    pub const fn over(of: Limited, allowed: usize, sent: usize) -> Self {
         let over = sent.saturating_sub(allowed);
         Self::OverLimit(OverLimit { of, allowed, over: if over == 0 { 1 } else { over } })
     }

@@ -1,0 +1,2 @@
+ALTER TABLE calls DROP COLUMN help;
+ALTER TABLE calls DROP COLUMN undeclared;
