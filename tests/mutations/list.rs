@@ -243,8 +243,8 @@ pub(crate) static MUTATIONS: [Mutation; 21] = [
     Mutation {
         name: "a step is not recorded",
         statements: &[(
-            "AS i (task_id, n, at, input, decisions)",
-            "AS i (task_id, n, at, input, decisions) WHERE n <> 2",
+            "AS i (task_id, step, at, input, decisions)",
+            "AS i (task_id, step, at, input, decisions) WHERE step <> 2",
         )],
         caught_by: I::StepsWithoutGaps,
         scenario: Scenario::OneCall,
@@ -253,8 +253,8 @@ pub(crate) static MUTATIONS: [Mutation; 21] = [
     Mutation {
         name: "the last step is not recorded",
         statements: &[(
-            "AS i (task_id, n, at, input, decisions)",
-            "AS i (task_id, n, at, input, decisions) WHERE n < 4",
+            "AS i (task_id, step, at, input, decisions)",
+            "AS i (task_id, step, at, input, decisions) WHERE step < 4",
         )],
         caught_by: I::StepsWithoutGaps,
         scenario: Scenario::OneCall,

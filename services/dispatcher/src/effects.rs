@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use redial_proto::{CallId, CallView, ControlMessage, JobRef, Language, TaskNotice, WorkerId, subjects};
 use redial_records::Effect;
 
-use crate::{calls::get::views, context::Context, transitions};
+use crate::{call_view::views, context::Context, transitions};
 
 /// Ended calls whose records are read at once; each may hold half a megabyte.
 const NOTIFIED: usize = 32;

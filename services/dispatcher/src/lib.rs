@@ -7,6 +7,7 @@
 
 mod agents;
 mod batcher;
+mod call_view;
 mod calls;
 mod config;
 mod context;

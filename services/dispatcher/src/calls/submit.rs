@@ -13,9 +13,10 @@ use redial_store::Submitted;
 use redial_telemetry::{metrics, names, submit_call};
 use tokio::sync::mpsc;
 
-use super::{get::feedback, message::Message};
+use super::message::Message;
 use crate::{
     batcher::{self, BatchWork, Batching},
+    call_view::feedback,
     context::Context,
     effects,
     error::{store_failed, unreadable},
