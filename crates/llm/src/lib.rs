@@ -14,6 +14,7 @@ mod failure;
 mod finish;
 mod http;
 mod ids;
+mod invented;
 mod json;
 mod limit;
 mod model;

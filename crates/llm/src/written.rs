@@ -8,9 +8,11 @@
 //! | `[TOOL_CALLS][{"name": …, "arguments": {…}}]`, `[TOOL_CALLS]name[ARGS]{…}` | Mistral |
 //! | the text is one such object, perhaps in a code fence | small models |
 //!
-//! A call counts only if it names an offered tool; any other text stays text. A damaged call of an offered tool
-//! becomes a call with its arguments as written: their check repairs them, or tells the model what is wrong. Markers in
-//! code, in JSON and between quotation marks are text.
+//! A call counts only if it names an offered tool; any other text stays text. A call of another tool counts behind a
+//! marker, beside a call of an offered tool or if the text has nothing but such calls: nobody who only explains the form
+//! writes that, and the model must hear that there is no such tool. A damaged call of an offered tool becomes a call with
+//! its arguments as written: their check repairs them, or tells the model what is wrong. Markers in code, in JSON and
+//! between quotation marks are text.
 
 pub(crate) mod object;
 mod tags;
@@ -46,7 +48,13 @@ pub(crate) fn read(text: &str, offers: &Offers) -> Option<Written> {
         return Some(Written { rest: String::new(), calls: vec![call] });
     }
     let quoted = Quoted::of(text);
-    let mut reader = Reader::of(text, offers);
+    let written = marked(text, &quoted, Reader::of(text, offers))?;
+    let known = written.rest.is_empty() || written.calls.iter().any(|call| offers.has(&call.name));
+    known.then_some(written)
+}
+
+/// The calls behind markers, and the text without them; `None` if there are none.
+fn marked(text: &str, quoted: &Quoted<'_>, mut reader: Reader<'_>) -> Option<Written> {
     let mut rest = String::new();
     let mut calls = Vec::new();
     let (mut at, mut copied) = (0, 0);

@@ -22,13 +22,13 @@ pub(super) fn of(request: &TurnRequest, blocks: &[Value], body: &Value) -> TurnR
     let calls: Vec<ReplyCall> = of_kind("tool_use").map(|block| read_call(block, &offers)).collect();
     let text: String = of_kind("text").filter_map(|block| block["text"].as_str()).collect();
     let thought: String = of_kind("thinking").filter_map(|block| block["thinking"].as_str()).collect();
-    let read = text::read(&text, Some(thought), calls, &offers);
+    let read = text::read(&text, Some(thought), calls, &offers, request.language);
     TurnReply {
         text: read.text,
         thought: read.thought,
         finish: finish::read(body["stop_reason"].as_str(), !read.calls.is_empty()),
         calls: read.calls,
-        problem: None,
+        problem: read.problem,
         usage: usage(&body["usage"]),
         model: body["model"].as_str().unwrap_or_default().to_owned(),
         provider: kept(blocks),

@@ -41,7 +41,7 @@ pub(super) fn of(request: &TurnRequest, response: &Response<'_>) -> TurnReply {
     let offers = Offers::of(request);
     let refusal = message.refusal();
     let calls = message.calls().replies(&offers);
-    let read = text::read(&message.text(), message.thought(), calls, &offers);
+    let read = text::read(&message.text(), message.thought(), calls, &offers, request.language);
     let finish = match &refusal {
         Some(_) => Finish::Refused,
         None => finish::read(response.finish, !read.calls.is_empty()),
@@ -51,7 +51,7 @@ pub(super) fn of(request: &TurnRequest, response: &Response<'_>) -> TurnReply {
         thought: read.thought,
         calls: read.calls,
         finish,
-        problem: None,
+        problem: read.problem,
         usage: told(response.usage),
         model: response.model.to_owned(),
         provider: kept(message),

@@ -5,6 +5,7 @@ use redial_proto::ReplyCall;
 
 use super::{block::Block, labels::Label};
 use crate::{
+    invented,
     json::extent::{Search, Style},
     offers::Offers,
     written::{self, object},
@@ -30,7 +31,8 @@ pub(super) fn read(text: &str, blocks: &[Block<'_>], offers: &Offers) -> Option<
     }
     // What follows an observation was written without knowing it.
     let invented = blocks.iter().skip(1).find(|block| block.label == Some(Label::Observation));
-    let text = text[..invented.map_or(text.len(), |block| block.begin)].trim_end();
+    let text = &text[..invented.map_or(text.len(), |block| block.begin)];
+    let text = text[..invented::begin(text).unwrap_or(text.len())].trim_end();
     let body = text.strip_suffix("```").unwrap_or(text).trim_end();
     if let Some((begin, found)) = object_at_end(body, offers) {
         return Some((before(&body[..begin]).to_owned(), found));

@@ -49,7 +49,7 @@ impl<'a> Reader<'a> {
         Self { offers, search: Search::of(text) }
     }
 
-    /// The calls in the text after a marker; `None` if it has none of an offered tool.
+    /// The calls in the text after a marker; `None` if it has none. Only valid objects may name a tool that is not offered.
     pub(super) fn read(&mut self, form: Form, text: &str) -> Option<Calls> {
         match form {
             Form::Tagged(close) => self.tagged(text, close),
@@ -70,7 +70,7 @@ impl<'a> Reader<'a> {
         if let Some(length) = self.search.end(inner, 0, Style::Strict)
             && let Some(found) = object::read(&inner[..length])
         {
-            let calls = vec![offered(found, self.offers)?];
+            let calls = vec![of(found, self.offers)];
             let end = begin + length;
             return Some(Calls { calls, length: end + closing(&text[end..], close) });
         }
@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
         Some(Calls { calls: vec![call(name, arguments.trim().to_owned(), self.offers)], length })
     }
 
-    /// `[{"name": …, "arguments": …}, …]`. If one of them is a call of an offered tool, all of them are calls.
+    /// `[{"name": …, "arguments": …}, …]`.
     fn list(&mut self, text: &str) -> Option<Calls> {
         let begin = text.len() - text.trim_start().len();
         let inner = &text[begin..];
@@ -112,11 +112,8 @@ impl<'a> Reader<'a> {
         let objects: Vec<&RawValue> = serde_json::from_str(&inner[..length]).ok()?;
         let found: Vec<object::Found> =
             objects.iter().map(|object| object::read(object.get())).collect::<Option<_>>()?;
-        if !found.iter().any(|found| self.offers.has(&found.name)) {
-            return None;
-        }
-        let calls = found.into_iter().map(|found| call(&found.name, found.arguments.unwrap_or_default(), self.offers));
-        Some(Calls { calls: calls.collect(), length: begin + length })
+        let calls: Vec<ReplyCall> = found.into_iter().map(|found| of(found, self.offers)).collect();
+        (!calls.is_empty()).then_some(Calls { calls, length: begin + length })
     }
 
     /// `name[ARGS]{…}`, `name[CALL_ID]id[ARGS]{…}` or `name{…}`.
@@ -139,7 +136,7 @@ impl<'a> Reader<'a> {
             at += text[at..].len() - text[at..].trim_start().len();
             let inner = &text[at..];
             let found = match self.search.end(inner, 0, Style::Strict) {
-                Some(end) => object::read(&inner[..end]).and_then(|found| Some((offered(found, self.offers)?, end))),
+                Some(end) => object::read(&inner[..end]).map(|found| (of(found, self.offers), end)),
                 None => object::damaged(near(inner), self.offers).map(|found| (found.call, found.end)),
             };
             let Some((call, end)) = found else { break };
@@ -155,8 +152,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn offered(found: object::Found, offers: &Offers) -> Option<ReplyCall> {
-    offers.has(&found.name).then(|| call(&found.name, found.arguments.unwrap_or_default(), offers))
+fn of(found: object::Found, offers: &Offers) -> ReplyCall {
+    call(&found.name, found.arguments.unwrap_or_default(), offers)
 }
 
 fn call(name: &str, arguments: String, offers: &Offers) -> ReplyCall {

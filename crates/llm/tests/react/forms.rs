@@ -170,6 +170,8 @@ fn what_has_no_single_reading_is_not_run() {
         "One could send {\"action\":\"get_weather\",\"action_input\":{}}",
         "{\"action\":\"get_weather\",\"action\":\"fly\",\"action_input\":{}}",
         "It has\n{\"degrees\": 30}",
+        "<tool_response>3</tool_response><tool_call>{\"name\":\"get_weather\",\"arguments\":{}}</tool_call>",
+        "<tool_response>3</tool_response>\n{\"action\":\"get_weather\",\"action_input\":{}}",
     ] {
         let reply = read(text);
         assert!(reply.calls.is_empty(), "{reply:?}");

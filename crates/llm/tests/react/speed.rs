@@ -44,6 +44,7 @@ fn hostile(bytes: usize) -> Vec<(&'static str, String)> {
         ("calls with a name", fill("<tool_call>{\"name\":\"get_weather\"")),
         ("calls of an unknown tool", fill("<tool_call>{\"name\":\"x\",\"arguments\":{}}</tool_call>")),
         ("calls of a tool", fill("<tool_call>{\"name\":\"get_weather\",\"arguments\":{}}</tool_call>")),
+        ("invented results", fill("<tool_response>")),
         ("lists of calls", fill("[TOOL_CALLS]")),
         ("lists of calls with brackets", fill("[TOOL_CALLS][{")),
         ("functions", fill("<function=")),

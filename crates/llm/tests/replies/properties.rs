@@ -99,4 +99,16 @@ proptest! {
         let reply = whole(Api::OpenAi, &body(&format!("{closed}{real}"), false));
         prop_assert_eq!(&reply.calls, &whole(Api::OpenAi, &body(real, false)).calls);
     }
+
+    /// Nothing after a result that the model invented is a call or an answer.
+    #[test]
+    fn nothing_after_an_invented_result_runs(words in "[a-z ]{0,6}", after in inside()) {
+        let text = format!("{words}<tool_response>{after}");
+        let reply = whole(Api::OpenAi, &body(&text, false));
+        prop_assert!(reply.calls.is_empty() && reply.problem.is_some(), "{}", short(&reply));
+        let real = r#"<tool_call>{"name": "get_weather", "arguments": {"city": "Rome"}}</tool_call>"#;
+        let reply = whole(Api::OpenAi, &body(&format!("{real}{text}"), false));
+        prop_assert_eq!(&reply.calls, &whole(Api::OpenAi, &body(real, false)).calls);
+        prop_assert_eq!(reply.text.unwrap_or_default(), words.trim());
+    }
 }

@@ -34,11 +34,31 @@ const TEXTS: &[(&str, &str, &str)] = &[
         r#"<tool_call>{"name": "add", "arguments": {"a": "</tool_call><think>"}}</tool_call>"#,
         r#"add({"a": "</tool_call><think>"})"#,
     ),
+    ("an unknown tool", r#"<tool_call>{"name": "fly", "arguments": {}}</tool_call>"#, "fly({})"),
+    ("an unknown tool of Mistral", r#"[TOOL_CALLS][{"name": "fly", "arguments": {}}]"#, "fly({})"),
+    ("no call of Mistral", "[TOOL_CALLS][]", "\"[TOOL_CALLS][]\""),
     (
-        "an unknown tool",
-        r#"<tool_call>{"name": "fly", "arguments": {}}</tool_call>"#,
-        r#""<tool_call>{\"name\": \"fly\", \"arguments\": {}}</tool_call>""#,
+        "an unknown tool in words",
+        r#"Write <tool_call>{"name": "fly", "arguments": {}}</tool_call> then."#,
+        r#""Write <tool_call>{\"name\": \"fly\", \"arguments\": {}}</tool_call> then.""#,
     ),
+    (
+        "an unknown tool beside an offered one",
+        r#"Ok. <tool_call>{"name": "fly", "arguments": {}}</tool_call><tool_call>{"name":"add","arguments":{}}</tool_call>"#,
+        r#"fly({}) add({}) "Ok.""#,
+    ),
+    (
+        "a call and an invented result",
+        "<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 1}}</tool_call>\n<tool_response>3</tool_response>\nIt is 3.",
+        r#"[<tool_response>3</tool_response>
+It is 3.] add({"a": 1})"#,
+    ),
+    (
+        "a call after an invented result",
+        r#"<tool_call>{"name":"add","arguments":{}}</tool_call><tool_response>3</tool_response><tool_call>{"name":"get_weather","arguments":{}}</tool_call>"#,
+        r#"[<tool_response>3</tool_response><tool_call>{"name":"get_weather","arguments":{}}</tool_call>] add({})"#,
+    ),
+    ("a quoted result", "It comes in `<tool_response>`.", "\"It comes in `<tool_response>`.\""),
     (
         "a call in thoughts",
         "<think><tool_call>{\"name\":\"add\",\"arguments\":{}}</tool_call></think>yes",
@@ -132,6 +152,22 @@ fn texts_of_the_messages_interface() {
             "usage": {"input_tokens": 7, "output_tokens": 3}});
         check(Api::Anthropic, name, &body, &format!("{wanted} {finish}"));
     }
+}
+
+#[test]
+fn an_invented_result_is_no_answer() {
+    let problem = "problem: The text has a tool's result that you wrote yourself. Results come only from tools: call the tool, \
+                   or answer without a result.";
+    for text in [
+        "<tool_response>\n{\"sum\": 1.5}\n</tool_response>",
+        "I look. [TOOL_RESULTS]3",
+        "<tool_response>3</tool_response><tool_call>{\"name\":\"add\",\"arguments\":{}}</tool_call>",
+    ] {
+        message("invented", &json!({"content": text}), "stop", &format!("{text:?} stop {problem}"));
+    }
+    let calls = json!([{"id": "a", "function": {"name": "add", "arguments": "{}"}}]);
+    let body = json!({"content": "I add.<tool_response>3</tool_response>", "tool_calls": calls});
+    message("beside a call", &body, "stop", "[<tool_response>3</tool_response>] add({}) \"I add.\" tool_calls");
 }
 
 #[test]
