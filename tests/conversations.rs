@@ -54,7 +54,7 @@ fn ten_thousand_random_histories_are_valid() {
 
 /// Everything that the histories must reach often.
 fn reached() -> Vec<String> {
-    let decisions = "message turn run answered nudged fallback returned last_answer stopping ended";
+    let decisions = "message turn run answered nudged accepted fallback returned last_answer stopping ended";
     let mut all: Vec<String> = decisions.split(' ').map(|kind| format!("decision {kind}")).collect();
     // A dispatcher that cannot continue decides this, not the engine.
     let codes = TaskCode::ALL.into_iter().filter(|code| *code != TaskCode::Internal);
@@ -62,6 +62,7 @@ fn reached() -> Vec<String> {
     all.extend(ErrorClass::ALL.map(|class| format!("ran with {class}")));
     let not_run = ["malformed_arguments", "unknown_tool", "invalid_arguments", "repeated_call", "budget_exhausted"];
     all.extend(not_run.map(|class| format!("did not run with {class}")));
+    all.extend(["Answer", "Form", "Shorter", "Rest"].map(|asked| format!("asked for {asked}")));
     all.extend(["view pruned", "view shortened", "view left out", "crash before the commit"].map(str::to_owned));
     all
 }

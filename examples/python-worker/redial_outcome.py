@@ -29,14 +29,23 @@ class ToolError(Exception):
             self.error["retry_after_ms"] = int(retry_after * 1000)
 
 
+NOT_SENT = object()
+"""What was sent, if nothing was: `None` says that `null` was sent."""
+
+
 def field_error(path, rule, sent, allowed, hint=None):
     """A rule that an argument breaks. `path` is a JSON pointer into the arguments."""
-    return {"path": path, "rule": rule, "sent": sent, "allowed": allowed, "hint": hint}
+    error = {"path": path, "rule": rule, "allowed": allowed, "hint": hint}
+    return error if sent is NOT_SENT else error | {"sent": sent}
 
 
 def invalid(errors):
     """An error for arguments that break the tool's own rules. List all of them, so that one correction is enough."""
-    message = "; ".join(f"{error['path']}: {error['sent']!r} was sent; allowed: {error['allowed']}" for error in errors)
+    def what(error):
+        sent = f"{error['sent']!r}" if "sent" in error else "nothing"
+        return f"{error['path']}: {sent} was sent; allowed: {error['allowed']}"
+
+    message = "; ".join(map(what, errors))
     return ToolError("invalid_arguments", message, errors, effect_possible=False)
 
 

@@ -19,6 +19,26 @@ pub enum Policy {
     Fallback,
 }
 
+/// What happens when a model's answer is cut off at its limit of tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CutOff {
+    /// The model is asked for a shorter one, as a correction; the last one is taken if it is still cut off then.
+    #[default]
+    Shorter,
+    /// The model is asked for the rest, a few times; the parts become one answer.
+    Continue,
+    /// It is taken as it is.
+    Accept,
+}
+
+impl CutOff {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// The limits of a task. When one is reached, the model is asked once for a last answer without tools.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -29,10 +49,10 @@ pub struct Budgets {
     pub corrections: u32,
     /// Tool calls, refused ones not counted. Default 50.
     pub tool_calls: u32,
-    /// Tokens that models read and wrote. Default: no limit.
+    /// Tokens that models read and wrote; estimated where the provider does not tell them. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// US dollars. Default: no limit.
+    /// US dollars. Models without a price cannot be held to it: see [`crate::TaskCode::CostUnknown`]. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
     /// Seconds since the task began. Default 3,600.
@@ -70,6 +90,10 @@ pub struct AgentSpec {
     /// Default 1.
     #[serde(default = "one")]
     pub fallback_after: u32,
+    /// What happens when an answer is cut off at the model's limit of tokens. However it ends, an answer that is not
+    /// complete is marked: [`crate::TaskCode::AnswerCutOff`].
+    #[serde(default, skip_serializing_if = "CutOff::is_default")]
+    pub cut_off: CutOff,
     /// The limits of a task.
     #[serde(default)]
     pub budgets: Budgets,
@@ -117,6 +141,7 @@ impl AgentSpec {
             policy: Policy::Feedback,
             max_corrections: three(),
             fallback_after: one(),
+            cut_off: CutOff::default(),
             budgets: Budgets::default(),
             language: None,
             context_tokens: context_tokens(),

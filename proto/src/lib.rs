@@ -10,6 +10,7 @@ pub mod api;
 pub mod call;
 pub mod duration;
 pub mod error;
+pub mod estimate;
 mod fields;
 pub mod help;
 pub mod ids;
@@ -26,8 +27,9 @@ pub mod task;
 pub mod tool;
 pub mod traceparent;
 pub mod turn;
+pub mod usage;
 
-pub use agent::{AgentSpec, Budgets, Policy};
+pub use agent::{AgentSpec, Budgets, CutOff, Policy};
 pub use api::{
     AttemptView, CallView, CancelReply, CancelRequest, ForgetTool, ForgetToolReply, GetRequest, RedriveReply,
     RedriveRequest, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, SubmitStatus, WaitReason, Waiting,
@@ -44,8 +46,9 @@ pub use queue::{
 };
 pub use repair::{Repair, RepairKind};
 pub use task::{
-    AgentRef, TaskCancel, TaskCancelReply, TaskCode, TaskDecision, TaskGet, TaskInput, TaskNotice, TaskReport,
+    AgentRef, Nudged, TaskCancel, TaskCancelReply, TaskCode, TaskDecision, TaskGet, TaskInput, TaskNotice, TaskReport,
     TaskResult, TaskState, TaskStep, TaskSubmission, TaskView,
 };
 pub use tool::{RetryBudget, RetryOverride, RetryPolicy, ToolEffect, ToolSpec};
-pub use turn::{Delta, Finish, Language, ReplyCall, ToolOffer, Trimmed, TurnReply, TurnRequest, TurnUsage, Usage};
+pub use turn::{Delta, Finish, Language, ReplyCall, ToolOffer, Trimmed, TurnReply, TurnRequest};
+pub use usage::{TurnUsage, Usage};

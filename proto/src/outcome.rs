@@ -3,7 +3,7 @@
 use std::fmt;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, value::RawValue};
 use strum::{VariantArray, VariantNames};
 
@@ -61,9 +61,9 @@ pub struct FieldError {
     pub path: String,
     /// The broken rule, by its JSON Schema keyword where it has one: `type`, `required`, `format`.
     pub rule: String,
-    /// What was sent there; `null` if nothing was.
-    #[serde(default)]
-    pub sent: Value,
+    /// What was sent there; absent if nothing was. `null` means that `null` was sent.
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub sent: Option<Value>,
     /// What the rule allows, as text.
     pub allowed: String,
     /// A likely correction.
@@ -73,12 +73,7 @@ pub struct FieldError {
 
 impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = if self.path.is_empty() { "the arguments" } else { &self.path };
-        if self.rule == "required" {
-            write!(f, "{path} is missing; allowed: {}", self.allowed)?;
-        } else {
-            write!(f, "{path}: {} was sent; allowed: {}", self.sent, self.allowed)?;
-        }
+        f.write_str(&self.without_hint())?;
         self.hint.iter().try_for_each(|hint| write!(f, " ({hint})"))
     }
 }
@@ -169,6 +164,29 @@ impl Failure {
     }
 }
 
+impl FieldError {
+    /// In English words, without the hint.
+    pub fn without_hint(&self) -> String {
+        let path = if self.path.is_empty() { "the arguments" } else { &self.path };
+        let allowed = &self.allowed;
+        match self.was_sent() {
+            Some(sent) => format!("{path}: {sent} was sent; allowed: {allowed}"),
+            None if self.rule == "required" => format!("{path} is missing; allowed: {allowed}"),
+            None => format!("{path}: nothing was sent; allowed: {allowed}"),
+        }
+    }
+
+    /// What was sent there, if anything was. Older reports say `null` of a missing property.
+    pub fn was_sent(&self) -> Option<&Value> {
+        self.sent.as_ref().filter(|sent| !(sent.is_null() && self.rule == "required"))
+    }
+}
+
+/// A field that is there, `null` included.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
 /// How an attempt ended.
 #[derive(Clone, Debug)]
 pub enum Outcome {
@@ -187,7 +205,7 @@ mod tests {
         let rule = FieldError {
             path: "/a".to_owned(),
             rule: "type".to_owned(),
-            sent: Value::Null,
+            sent: None,
             allowed: "a number".to_owned(),
             hint: None,
         };
@@ -200,6 +218,24 @@ mod tests {
         let long = Failure::new(ErrorClass::ToolFailed, "no").with_diagnostics("x".repeat(10_000)).within_limits();
         assert_eq!(long.diagnostics.as_ref().unwrap().len(), limits::MAX_ERROR_MESSAGE);
         assert!(long.for_the_record().len() <= limits::MAX_ERROR_MESSAGE);
+    }
+
+    #[test]
+    fn what_was_not_sent_is_absent_and_null_is_null() {
+        let read = |json: &str| serde_json::from_str::<FieldError>(json).unwrap();
+        let absent = r#"{"path":"/a","rule":"type","allowed":"a number"}"#;
+        let null = r#"{"path":"/a","rule":"type","sent":null,"allowed":"a number"}"#;
+        for (json, sent, words) in [
+            (absent, None, "/a: nothing was sent; allowed: a number"),
+            (null, Some(Value::Null), "/a: null was sent; allowed: a number"),
+        ] {
+            let error = read(json);
+            assert_eq!(error.sent, sent);
+            assert_eq!(serde_json::to_string(&error).unwrap(), json);
+            assert_eq!(error.to_string(), words);
+        }
+        let older = read(&null.replace("type", "required"));
+        assert_eq!((older.was_sent(), older.to_string().as_str()), (None, "/a is missing; allowed: a number"));
     }
 
     #[test]

@@ -8,4 +8,4 @@ pub use messages::{
     AgentRef, TaskCancel, TaskCancelReply, TaskGet, TaskNotice, TaskReport, TaskResult, TaskSubmission, TaskView,
 };
 pub use state::{TaskCode, TaskState};
-pub use steps::{TaskDecision, TaskInput, TaskStep};
+pub use steps::{Nudged, TaskDecision, TaskInput, TaskStep};

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use strum::{VariantArray, VariantNames};
 
-use crate::{Message, TaskId, names::named};
+use crate::{Message, TaskId, TurnUsage, names::named};
 
 /// The pool of workers that ask models. No tool may name it.
 pub const POOL: &str = "models";
@@ -133,55 +133,6 @@ pub enum Finish {
     Other,
 }
 
-/// What a turn cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Usage {
-    /// Tokens that the model read.
-    #[serde(default)]
-    pub input_tokens: u64,
-    /// Tokens that it wrote.
-    #[serde(default)]
-    pub output_tokens: u64,
-    /// Price in millionths of a US dollar, if the model's prices are known.
-    #[serde(default)]
-    pub cost_micros: u64,
-}
-
-/// What a provider told about the cost of one turn. `None` is unknown, which is not zero.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct TurnUsage {
-    /// Tokens that the model read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub input_tokens: Option<u64>,
-    /// Tokens that it wrote.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_tokens: Option<u64>,
-    /// Price in millionths of a US dollar; unknown if a number of tokens that has a price is unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost_micros: Option<u64>,
-}
-
-impl TurnUsage {
-    /// What is known; what is unknown counts as zero.
-    pub fn known(self) -> Usage {
-        Usage {
-            input_tokens: self.input_tokens.unwrap_or_default(),
-            output_tokens: self.output_tokens.unwrap_or_default(),
-            cost_micros: self.cost_micros.unwrap_or_default(),
-        }
-    }
-}
-
-impl From<Usage> for TurnUsage {
-    fn from(usage: Usage) -> Self {
-        Self {
-            input_tokens: Some(usage.input_tokens),
-            output_tokens: Some(usage.output_tokens),
-            cost_micros: Some(usage.cost_micros),
-        }
-    }
-}
-
 /// What a model answered: the output of its call. A malformed answer is an answer too.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TurnReply {
@@ -200,7 +151,10 @@ pub struct TurnReply {
     /// What is wrong with the form of the answer, in words for the model, which is asked to answer again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// Its cost, as far as the provider told it.
+    /// The last call is cut off, although its arguments look complete: the provider closed what the model left open.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub call_cut_off: bool,
+    /// Its cost, as far as the provider told it, and an estimate of the rest.
     #[serde(default)]
     pub usage: TurnUsage,
     /// The model, by the provider's own name.

@@ -14,8 +14,8 @@ pub(crate) fn check(step: &Step) -> Verdict {
             TaskDecision::Message { seq } => seqs.push(*seq),
             TaskDecision::Answered { id, class, .. } => answered.push((Some(id), *class)),
             TaskDecision::Run { turn, call_index, tool, .. } => runs.push((*turn, *call_index, tool)),
-            TaskDecision::Turn { turn, model, last } => {
-                turns.push((*turn, model.clone(), !last));
+            TaskDecision::Turn { turn, model, last, continues } => {
+                turns.push((*turn, model.clone(), !last && !continues));
             }
             TaskDecision::Ended { state, code, .. } => ends.push((*state, *code)),
             _ => {}

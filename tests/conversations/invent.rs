@@ -2,7 +2,7 @@
 
 use rand::{Rng, rngs::StdRng, seq::IndexedRandom};
 use redial_engine::task::{Proposed, Reply, Verdict};
-use redial_proto::{AgentSpec, Budgets, ErrorClass, Failure, FieldError, Finish, Language, Policy, ToolOffer, Usage};
+use redial_proto::{AgentSpec, Budgets, CutOff, ErrorClass, Failure, FieldError, Finish, Language, Policy, ToolOffer, TurnUsage, Usage};
 use serde_json::json;
 
 /// A simulated tool: name, polling, sequential.
@@ -59,6 +59,7 @@ pub(crate) fn agent(rng: &mut StdRng) -> AgentSpec {
         cost_usd: rng.random_bool(0.2).then(|| rng.random_range(0.0001..0.01)),
         seconds: rng.random_range(1..2000),
     };
+    agent.cut_off = [CutOff::Shorter, CutOff::Continue, CutOff::Accept][rng.random_range(0..3)];
     agent.result_bytes = rng.random_range(256..4000);
     agent.check().expect("a valid agent");
     agent
@@ -105,14 +106,23 @@ fn reply(rng: &mut StdRng) -> Reply {
         thought: rng.random_bool(0.2).then(|| text(rng)),
         finish: finish[rng.random_range(0..finish.len())],
         problem: rng.random_bool(0.1).then(|| "the answer is cut off".to_owned()),
-        usage: Usage {
-            input_tokens: rng.random_range(0..1000),
-            output_tokens: rng.random_range(0..200),
-            cost_micros: rng.random_range(0..2000),
-        },
+        usage: usage(rng),
         provider: rng.random_bool(0.1).then(|| provider(rng)),
         calls: (0..calls).map(|_| proposed(rng)).collect(),
     }
+}
+
+/// What a provider told, or nothing; the model may have no price.
+fn usage(rng: &mut StdRng) -> Usage {
+    let mut usage = TurnUsage {
+        input_tokens: rng.random_bool(0.8).then(|| rng.random_range(0..1000)),
+        output_tokens: rng.random_bool(0.8).then(|| rng.random_range(0..200)),
+        cost_micros: rng.random_bool(0.8).then(|| rng.random_range(0..2000)),
+        ..TurnUsage::default()
+    };
+    usage.estimate(|| 500, || 100);
+    usage.estimated_cost_micros = rng.random_bool(0.7).then_some(1000);
+    usage.counted()
 }
 
 /// Opaque data of a provider, maybe not of the one that is asked next.
@@ -149,7 +159,7 @@ fn proposed(rng: &mut StdRng) -> Proposed {
             let details = vec![FieldError {
                 path: "/a".to_owned(),
                 rule: "type".to_owned(),
-                sent: json!(written),
+                sent: Some(json!(written)),
                 allowed: "an integer".to_owned(),
                 hint: None,
             }];

@@ -37,9 +37,7 @@ impl Promises {
     /// A reply that counts.
     pub(crate) fn replied(&mut self, event: &Event) {
         let Event::TurnEnded { end: Ok(reply), .. } = event else { return };
-        self.usage.input_tokens += reply.usage.input_tokens;
-        self.usage.output_tokens += reply.usage.output_tokens;
-        self.usage.cost_micros += reply.usage.cost_micros;
+        self.usage.add(&reply.usage);
         let known = |verdict: &Verdict| match verdict {
             Verdict::Run { version, polling, .. } => (version.clone(), *polling),
             _ => (String::new(), false),

@@ -20,6 +20,7 @@ impl Tally {
             self.note(format!("decision {}", kind(decision)));
             match decision {
                 TaskDecision::Ended { code, .. } => self.note(format!("code {code}")),
+                TaskDecision::Nudged { asked: Some(asked), .. } => self.note(format!("asked for {asked:?}")),
                 TaskDecision::LastAnswer { code } => self.note(format!("last answer {code}")),
                 TaskDecision::Answered { class: Some(class), ran, .. } => {
                     self.note(format!("{} with {class}", if *ran { "ran" } else { "did not run" }));
@@ -51,6 +52,7 @@ fn kind(decision: &TaskDecision) -> &'static str {
         TaskDecision::Run { .. } => "run",
         TaskDecision::Answered { .. } => "answered",
         TaskDecision::Nudged { .. } => "nudged",
+        TaskDecision::Accepted { .. } => "accepted",
         TaskDecision::Fallback { .. } => "fallback",
         TaskDecision::Returned { .. } => "returned",
         TaskDecision::LastAnswer { .. } => "last_answer",

@@ -89,7 +89,7 @@ impl<'a> Explanation<'a> {
         let hint = hints::for_extra_key(key, object, declared, self.language);
         self.found.push(FieldError {
             path: pointer::join(path(error), key),
-            sent: object.get(key).map_or(Value::Null, quoted),
+            sent: object.get(key).map(quoted),
             rule: match error.kind() {
                 Kind::FalseSchema => "additionalProperties".to_owned(),
                 kind => kind.keyword().to_owned(),
@@ -104,7 +104,7 @@ impl<'a> Explanation<'a> {
         let allowed = describe::schema(self.schema, declared.get(property).unwrap_or(&Value::Null), self.language);
         let hint = hints::for_missing(property, self.sent_at(error), declared, self.language);
         let path = pointer::join(path(error), property);
-        self.found.push(FieldError { path, rule: "required".to_owned(), sent: Value::Null, allowed, hint });
+        self.found.push(FieldError { path, rule: "required".to_owned(), sent: None, allowed, hint });
     }
 
     /// The field error for a rule that concerns one value alone.
@@ -154,7 +154,7 @@ pub(crate) fn quote_as_sent(details: &mut [FieldError], repairs: &[Repair]) {
         let first = repairs.iter().find(|made| retyped(made.kind) && made.path.as_ref() == Some(&error.path));
         if let Some(made) = first {
             let sent = serde_json::from_str(&made.before);
-            error.sent = sent.unwrap_or_else(|_| Value::String(made.before.clone()));
+            error.sent = Some(sent.unwrap_or_else(|_| Value::String(made.before.clone())));
         }
     }
 }
@@ -178,7 +178,7 @@ pub(crate) fn intended_branch<'b>(
 
 fn field_error(error: &Error<'_>, allowed: String, hint: Option<String>) -> FieldError {
     let rule = error.kind().keyword().to_owned();
-    FieldError { path: path(error).to_owned(), rule, sent: quoted(error.instance()), allowed, hint }
+    FieldError { path: path(error).to_owned(), rule, sent: Some(quoted(error.instance())), allowed, hint }
 }
 
 fn path<'e>(error: &'e Error<'_>) -> &'e str {

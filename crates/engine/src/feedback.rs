@@ -64,6 +64,15 @@ pub enum Nudge<'a> {
     Problem(&'a str),
     /// The answer was empty.
     Empty,
+    /// The answer was cut off at the limit of tokens: a shorter one.
+    CutOff,
+    /// The reply was cut off at the limit of tokens, and all of it was thoughts.
+    CutOffBeforeAnswer,
+    /// The answer was cut off at the limit of tokens: the rest of it.
+    Continue {
+        /// Its last words.
+        ending: &'a str,
+    },
     /// A limit is reached: answer now, without tools.
     LastAnswer {
         /// Which limit.

@@ -8,6 +8,8 @@ mod answers;
 mod asking;
 mod calls;
 mod chains;
+mod continued;
+mod cut_off;
 mod event;
 mod inputs;
 mod memory;
@@ -21,6 +23,6 @@ pub use self::{
     event::{Event, Proposed, Reply, Verdict},
     plan::{Known, Needs, Paused, PlanContext, Planned, Planning, plan},
     replay::{Difference, Recorded, replay},
-    state::Task,
+    state::{RULES, Task},
     step::{Step, StepContext, WantedCall, WantedTurn, step},
 };

@@ -97,7 +97,7 @@ async fn read_whole(api: Api, request: &TurnRequest, mut response: Response) -> 
     while let Some(chunk) = response.chunk().await.map_err(|error| failure::transport(&error))? {
         body.extend_from_slice(&chunk);
         if body.len() > MAX_BODY {
-            return Ok(limit::too_long(""));
+            return Ok(limit::too_long("", body.len()));
         }
     }
     response::whole(api, request, &body)

@@ -1,7 +1,7 @@
 //! Keeps a reply within the limits of a call's output.
 
 use redial_proto::{
-    Finish, TurnReply,
+    Finish, TurnReply, estimate,
     limits::{self, MAX_DEPTH, MAX_OUTPUT},
 };
 
@@ -29,9 +29,12 @@ pub(crate) fn reply(mut reply: TurnReply) -> TurnReply {
 }
 
 /// The reply for an answer over the limit that starts with this text, perhaps with thoughts.
-pub(crate) fn too_long(text: &str) -> TurnReply {
+/// `size`: bytes of everything that was received of it, to estimate its tokens.
+pub(crate) fn too_long(text: &str, size: usize) -> TurnReply {
     let split = thoughts::split(text);
-    shortened(&split.rest, &split.thought.unwrap_or_default())
+    let mut reply = shortened(&split.rest, &split.thought.unwrap_or_default());
+    reply.usage.estimated_output_tokens = u64::try_from(estimate::of_bytes(size)).ok();
+    reply
 }
 
 fn shortened(text: &str, thought: &str) -> TurnReply {

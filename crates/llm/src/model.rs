@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use redial_proto::{Delta, Failure, ToolSpec, TurnReply, TurnRequest, TurnUsage};
+use redial_proto::{Delta, Failure, ToolSpec, TurnReply, TurnRequest, TurnUsage, estimate};
 
 use crate::{
     api::Api,
@@ -20,11 +20,12 @@ pub struct Model {
     pub(crate) name: String,
     pub(crate) spec: ToolSpec,
     pub(crate) concurrency: Option<u32>,
-    pub(crate) prices: Prices,
+    /// None: what a turn costs is unknown.
+    pub(crate) prices: Option<Prices>,
     pub(crate) backend: Arc<Backend>,
 }
 
-/// US dollars per million tokens; 0 where unknown.
+/// US dollars per million tokens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prices {
     pub(crate) input: f64,
@@ -69,12 +70,24 @@ impl Model {
         let mut watch = |piece: Piece| watch(Delta { turn, text: piece.text, thought: piece.thought });
         let reply = match &*self.backend {
             Backend::Chat(chat) => chat.ask(request, &mut watch).await,
-            Backend::Script(script) => script.ask(request, &mut watch).await,
+            Backend::Script(script) => {
+                script.ask(request, &mut watch).await.map(|reply| with_estimates(request, reply))
+            }
         };
         reply.map(|mut reply| {
-            reply.usage.cost_micros = self.prices.cost_micros(reply.usage);
+            reply.usage = self.priced(reply.usage);
             limit::reply(reply)
         })
+    }
+
+    /// With what the turn cost, as far as it can be known.
+    fn priced(&self, usage: TurnUsage) -> TurnUsage {
+        let cost = |input, output| self.prices.and_then(|prices| prices.cost_micros(input, output));
+        let cost_micros = cost(usage.input_tokens, usage.output_tokens);
+        let input = usage.input_tokens.or(usage.estimated_input_tokens);
+        let output = usage.output_tokens.or(usage.estimated_output_tokens);
+        let estimated_cost_micros = if cost_micros.is_some() { None } else { cost(input, output) };
+        TurnUsage { cost_micros, estimated_cost_micros, ..usage }
     }
 }
 
@@ -95,7 +108,8 @@ impl ChatModel {
         if self.react {
             body[self.api.stop_field()] = react::STOP.into();
         }
-        let mut reply = self.endpoint.ask(self.api, chat, &body, watch).await?;
+        // Before the text is read as ReAct: what is left out of it was written, too.
+        let mut reply = with_estimates(chat, self.endpoint.ask(self.api, chat, &body, watch).await?);
         if reply.model.is_empty() {
             reply.model.clone_from(&self.settings.model);
         }
@@ -103,16 +117,24 @@ impl ChatModel {
     }
 }
 
+/// The reply with estimates of the tokens that the provider did not tell.
+fn with_estimates(request: &TurnRequest, mut reply: TurnReply) -> TurnReply {
+    let mut usage = reply.usage;
+    usage.estimate(|| estimate::of_request(request), || estimate::of_reply(&reply));
+    reply.usage = usage;
+    reply
+}
+
 impl Prices {
     /// The cost in millionths of a dollar. Dollars per million tokens equal millionths of a dollar per token.
     /// Unknown if a number of tokens that has a price is unknown.
-    fn cost_micros(self, usage: TurnUsage) -> Option<u64> {
+    fn cost_micros(self, input: Option<u64>, output: Option<u64>) -> Option<u64> {
         #[expect(clippy::cast_precision_loss, reason = "numbers of tokens are far below 2^52")]
         let part = |tokens: Option<u64>, price: f64| match tokens {
             Some(tokens) => Some(tokens as f64 * price),
             None => (price == 0.0).then_some(0.0),
         };
-        let cost = part(usage.input_tokens, self.input)? + part(usage.output_tokens, self.output)?;
+        let cost = part(input, self.input)? + part(output, self.output)?;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative; `as` saturates")]
         return Some(cost.round() as u64);
     }
@@ -124,13 +146,11 @@ mod tests {
 
     #[test]
     fn cost_is_in_millionths_of_a_dollar() {
-        let usage = TurnUsage { input_tokens: Some(1000), output_tokens: Some(200), cost_micros: None };
         let (priced, free) = (Prices { input: 2.5, output: 10.0 }, Prices { input: 0.0, output: 0.0 });
-        assert_eq!(priced.cost_micros(usage), Some(4500));
-        assert_eq!(free.cost_micros(usage), Some(0));
-        let unknown = TurnUsage { output_tokens: None, ..usage };
-        assert_eq!(priced.cost_micros(unknown), None);
-        assert_eq!(Prices { output: 0.0, ..priced }.cost_micros(unknown), Some(2500));
-        assert_eq!(free.cost_micros(TurnUsage::default()), Some(0));
+        assert_eq!(priced.cost_micros(Some(1000), Some(200)), Some(4500));
+        assert_eq!(free.cost_micros(Some(1000), Some(200)), Some(0));
+        assert_eq!(priced.cost_micros(Some(1000), None), None);
+        assert_eq!(Prices { output: 0.0, ..priced }.cost_micros(Some(1000), None), Some(2500));
+        assert_eq!(free.cost_micros(None, None), Some(0));
     }
 }

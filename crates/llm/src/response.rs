@@ -86,7 +86,7 @@ impl StreamedResponse {
             }
         }
         if self.received > MAX_STREAM || self.stream.size() > MAX_OUTPUT || self.events.pending() > MAX_OUTPUT * 2 {
-            self.over_limit = Some(limit::too_long(&self.text));
+            self.over_limit = Some(limit::too_long(&self.text, self.stream.size()));
             return Ok(ControlFlow::Break(()));
         }
         Ok(ControlFlow::Continue(()))

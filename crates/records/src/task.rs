@@ -185,7 +185,7 @@ pub struct TaskOutcome {
     pub state: TaskState,
     /// Why.
     pub code: TaskCode,
-    /// The same in words, unless it succeeded.
+    /// The same in words, unless it was simply answered.
     pub message: Option<String>,
     /// The model's last answer.
     pub answer: Option<String>,

@@ -69,7 +69,7 @@ impl Secrets {
             error.path = self.redact(&error.path);
             error.allowed = self.redact_error(&error.allowed);
             error.hint = error.hint.take().map(|hint| self.redact_error(&hint));
-            error.sent = self.redact_value(error.sent.take());
+            error.sent = error.sent.take().map(|sent| self.redact_value(sent));
         }
         failure
     }

@@ -18,13 +18,18 @@ WITH changed AS (
         corrections = i.corrections,
         input_tokens = i.input_tokens,
         output_tokens = i.output_tokens,
-        cost_micros = i.cost_micros
+        cost_micros = i.cost_micros,
+        estimated_input_tokens = i.estimated_input_tokens,
+        estimated_output_tokens = i.estimated_output_tokens,
+        estimated_cost_micros = i.estimated_cost_micros,
+        turns_without_price = i.turns_without_price
     FROM UNNEST(
         $3::uuid[], $4::text[], $5::text[], $6::timestamptz[], $7::int[], $8::int[], $9::boolean[], $10::boolean[],
         $11::text[], $12::text[], $13::text[], $14::int[], $15::int[], $16::int[], $17::bigint[], $18::bigint[],
-        $19::bigint[]
+        $19::bigint[], $20::bigint[], $21::bigint[], $22::bigint[], $23::int[]
     ) AS i (id, state, progress, wake_at, was_step, last_step, starts, ends, code, message, answer, turns, tool_calls,
-            corrections, input_tokens, output_tokens, cost_micros)
+            corrections, input_tokens, output_tokens, cost_micros, estimated_input_tokens, estimated_output_tokens,
+            estimated_cost_micros, turns_without_price)
     WHERE t.id = ANY (ARRAY[i.id]) AND t.last_step = i.was_step
     RETURNING t.id, t.tenant, t.conversation, i.ends
 ), over AS (

@@ -41,10 +41,8 @@ impl ToolError {
     /// Adds another wrong argument, so that all of them can be corrected at once.
     #[must_use]
     pub fn and_invalid(mut self, path: &str, rule: &str, sent: impl Serialize, allowed: &str) -> Self {
-        let sent = serde_json::to_value(sent).unwrap_or(Value::Null);
-        let line = format!("{path}: {sent} was sent; allowed: {allowed}");
-        self.0.message = if self.0.message.is_empty() { line } else { format!("{}; {line}", self.0.message) };
-        self.0.details.push(FieldError {
+        let sent = Some(serde_json::to_value(sent).unwrap_or(Value::Null));
+        self.add(FieldError {
             path: path.to_owned(),
             rule: rule.to_owned(),
             sent,
@@ -52,6 +50,25 @@ impl ToolError {
             hint: None,
         });
         self
+    }
+
+    /// An argument that was not sent, although the tool needs it here. Goes back to the sender and is not retried.
+    pub fn missing(path: &str, allowed: &str) -> Self {
+        Self(Failure::new(ErrorClass::InvalidArguments, String::new()).without_effect()).and_missing(path, allowed)
+    }
+
+    /// Adds another argument that was not sent.
+    #[must_use]
+    pub fn and_missing(mut self, path: &str, allowed: &str) -> Self {
+        let (path, rule, allowed) = (path.to_owned(), "required".to_owned(), allowed.to_owned());
+        self.add(FieldError { path, rule, sent: None, allowed, hint: None });
+        self
+    }
+
+    fn add(&mut self, error: FieldError) {
+        let line = error.without_hint();
+        self.0.message = if self.0.message.is_empty() { line } else { format!("{}; {line}", self.0.message) };
+        self.0.details.push(error);
     }
 
     /// Adds a likely correction of the last argument: `did you mean "上海"?`

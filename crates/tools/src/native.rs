@@ -120,7 +120,7 @@ fn located<A: DeserializeOwned>(text: &str) -> Result<A, Failure> {
     serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = pointer(error.path());
         let whole: Value = serde_json::from_str(text).unwrap_or(Value::Null);
-        let sent = whole.pointer(&path).cloned().unwrap_or(Value::Null);
+        let sent = whole.pointer(&path).cloned();
         let allowed = without_position(&error.inner().to_string());
         let message = limits::shorten(&format!("{path}: {allowed}"), limits::MAX_ERROR_MESSAGE);
         let field_error = FieldError { path, rule: "deserialize".to_owned(), sent, allowed, hint: None };

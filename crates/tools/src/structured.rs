@@ -53,7 +53,7 @@ fn field_error(item: &Value) -> Option<FieldError> {
     Some(FieldError {
         path: path.or_else(|| item.get("loc").map(location)).unwrap_or_default(),
         rule: any(&["rule", "type", "code"]).unwrap_or_else(|| "service".to_owned()),
-        sent: item.get("sent").or_else(|| item.get("input")).cloned().unwrap_or(Value::Null),
+        sent: item.get("sent").or_else(|| item.get("input")).cloned(),
         allowed,
         hint: text(item, "hint"),
     })

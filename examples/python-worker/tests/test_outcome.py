@@ -9,7 +9,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import redial_outcome
-from redial_outcome import ToolError, checked, depth, field_error, invalid, message_of, result, shorten
+from redial_outcome import NOT_SENT, ToolError, checked, depth, field_error, invalid, message_of, result, shorten
 
 redial_outcome.log.disabled = True
 
@@ -85,6 +85,10 @@ class Outcomes(unittest.TestCase):
         error = error_for(invalid(broken))
         self.assertEqual((error["class"], error["details"]), ("invalid_arguments", broken))
         self.assertIn("/date: '明天' was sent; allowed: YYYY-MM-DD", error["message"])
+        missing = field_error("/date", "required", NOT_SENT, "YYYY-MM-DD")
+        self.assertNotIn("sent", missing)
+        self.assertIn("/date: nothing was sent", error_for(invalid([missing]))["message"])
+        self.assertIsNone(field_error("/date", "type", None, "text")["sent"])
         self.assertEqual(error_for(ToolError("rate_limited", "slower", retry_after=1.5))["retry_after_ms"], 1500)
         self.assertEqual(len(error_for(invalid(broken * 100))["details"]), 100)
 

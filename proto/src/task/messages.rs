@@ -106,7 +106,7 @@ pub struct TaskView {
     /// Why it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<TaskCode>,
-    /// The reason in words, unless it succeeded.
+    /// The reason in words, unless it was simply answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// The model's last answer.
@@ -118,7 +118,7 @@ pub struct TaskView {
     pub tool_calls: u32,
     /// Corrections that the model made.
     pub corrections: u32,
-    /// The cost of all turns.
+    /// The cost of all turns: what providers told, and estimates of the rest.
     pub usage: Usage,
     /// When it was accepted.
     pub submitted_at: DateTime<Utc>,

@@ -39,6 +39,8 @@ impl TaskState {
 pub enum TaskCode {
     /// The model answered.
     Answered,
+    /// The model answered, and the answer is cut off at its limit of tokens.
+    AnswerCutOff,
     /// The corrections of one tool, or of the task, are used up.
     CorrectionsExhausted,
     /// The turns are used up.
@@ -49,6 +51,8 @@ pub enum TaskCode {
     TokensExhausted,
     /// The money is used up.
     CostExhausted,
+    /// There is a limit of money, and a model whose turns have no price: whether the limit is kept is unknown.
+    CostUnknown,
     /// The time is used up.
     TimeExhausted,
     /// Neither the model nor its fallback, if there is one, could be asked.

@@ -33,6 +33,9 @@ pub enum TaskInput {
         first_seq: u32,
         /// True if the agent's instructions must be written, because they are new to the conversation.
         system: bool,
+        /// The version of the rules by which the task is decided, also when it is replayed; 0 for the first ones.
+        #[serde(default, skip_serializing_if = "is_first")]
+        rules: u32,
         /// What the engine remembers of the conversation's earlier tasks, in the engine's own form.
         #[serde(default)]
         carried: Value,
@@ -95,6 +98,9 @@ pub enum TaskDecision {
         model: String,
         /// True if it must answer and gets no tools.
         last: bool,
+        /// True if it is asked for the rest of an answer that was cut off, without tools.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        continues: bool,
     },
     /// A tool runs.
     Run {
@@ -132,10 +138,23 @@ pub enum TaskDecision {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         corrections_left: Option<u32>,
     },
-    /// The model was asked to answer again, because its answer had no usable form.
+    /// The model's answer was not taken: the model was asked to answer again, or to continue.
     Nudged {
-        /// What is wrong with the form.
+        /// What is wrong with the answer.
         problem: String,
+        /// What was asked for; absent in older records.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asked: Option<Nudged>,
+        /// Which time in a row, from 1; absent in older records.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        time: Option<u32>,
+    },
+    /// An answer was taken although it has a fault, because the model had been asked often enough.
+    Accepted {
+        /// What is wrong with the answer.
+        problem: String,
+        /// How many answers in a row were not taken before.
+        refused: u32,
     },
     /// The fallback model takes over.
     Fallback {
@@ -167,8 +186,27 @@ pub enum TaskDecision {
         state: TaskState,
         /// Why it ended.
         code: TaskCode,
-        /// The reason in words, unless it succeeded.
+        /// The reason in words, unless it was simply answered.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
     },
+}
+
+/// What a model is asked for whose answer was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Nudged {
+    /// Any answer: it was empty.
+    Answer,
+    /// An answer of the right form.
+    Form,
+    /// A shorter answer: it was cut off at the limit of tokens.
+    Shorter,
+    /// The rest of an answer that was cut off.
+    Rest,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_first(rules: &u32) -> bool {
+    *rules == 0
 }

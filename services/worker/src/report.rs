@@ -283,7 +283,7 @@ mod tests {
         let field_error = FieldError {
             path: "/a".into(),
             rule: "type".into(),
-            sent: "x".repeat(MAX_REPORT).into(),
+            sent: Some("x".repeat(MAX_REPORT).into()),
             allowed: "a number".into(),
             hint: None,
         };

@@ -91,6 +91,11 @@ pub fn nudge(words: Words<'_>, nudge: Nudge<'_>) -> String {
             return words.say("nudge.problem", &Values { problem: Some(problem), ..Values::default() });
         }
         Nudge::Empty => return words.say("nudge.empty", &Values::default()),
+        Nudge::CutOff => return words.say("nudge.cut_off", &Values::default()),
+        Nudge::CutOffBeforeAnswer => return words.say("nudge.cut_off_before_answer", &Values::default()),
+        Nudge::Continue { ending } => {
+            return words.say("nudge.continue", &Values { ending: Some(ending), ..Values::default() });
+        }
         Nudge::LastAnswer { code, tool } => (code, tool),
     };
     let values = Values { tool, code: Some(code.as_str()), ..Values::default() };
@@ -106,8 +111,9 @@ const fn limit(code: TaskCode, of_one_tool: bool) -> &'static str {
         TaskCode::ToolCallsExhausted => "last_answer.tool_calls_exhausted",
         TaskCode::TokensExhausted => "last_answer.tokens_exhausted",
         TaskCode::CostExhausted => "last_answer.cost_exhausted",
+        TaskCode::CostUnknown => "last_answer.cost_unknown",
         TaskCode::TimeExhausted => "last_answer.time_exhausted",
-        TaskCode::Answered | TaskCode::ModelFailed | TaskCode::NoAnswer | TaskCode::Cancelled | TaskCode::Internal => {
+        TaskCode::Answered | TaskCode::AnswerCutOff | TaskCode::ModelFailed | TaskCode::NoAnswer | TaskCode::Cancelled | TaskCode::Internal => {
             "last_answer.other"
         }
     }
@@ -133,11 +139,17 @@ fn broken_rules(language: Language, failure: &Failure) -> Option<String> {
     let joined = |separator, line: fn(&FieldError) -> String| {
         failure.details.iter().map(line).collect::<Vec<_>>().join(separator)
     };
-    let english = joined("; ", |rule| format!("{}: {} was sent; allowed: {}", rule.path, rule.sent, rule.allowed));
+    let english = joined("; ", FieldError::without_hint);
     if language == Language::En || failure.details.is_empty() || failure.message != english {
         return None;
     }
-    Some(joined("；", |rule| format!("{} 收到的是 {}，允许的是：{}", rule.path, rule.sent, rule.allowed)))
+    Some(joined("；", |rule| {
+        let (path, allowed) = (&rule.path, &rule.allowed);
+        match rule.was_sent() {
+            Some(sent) => format!("{path} 收到的是 {sent}，允许的是：{allowed}"),
+            None => format!("缺少 {path}，允许的是：{allowed}"),
+        }
+    }))
 }
 
 /// The words of these come from the arguments' pipeline, from the tool as an answer to the model, or from a person; what
@@ -169,15 +181,17 @@ const fn is_for_the_model(class: ErrorClass) -> bool {
 /// A broken rule, scrubbed. What was sent stays as it was.
 fn shown(detail: &FieldError, known: &Known<'_>) -> FieldError {
     let text = |text: &str| limits::shorten(&scrub(text, known), MAX_TEXT);
-    let sent = detail.sent.to_string();
+    let sent = |sent: &Value| match sent {
+        Value::String(sent) => Value::String(limits::shorten(sent, MAX_TEXT)),
+        other => {
+            let json = other.to_string();
+            if json.len() > MAX_TEXT { Value::String(limits::shorten(&json, MAX_TEXT)) } else { other.clone() }
+        }
+    };
     FieldError {
         path: limits::shorten(&detail.path, MAX_TEXT),
         rule: text(&detail.rule),
-        sent: match &detail.sent {
-            Value::String(sent) => Value::String(limits::shorten(sent, MAX_TEXT)),
-            _ if sent.len() > MAX_TEXT => Value::String(limits::shorten(&sent, MAX_TEXT)),
-            small => small.clone(),
-        },
+        sent: detail.was_sent().map(sent),
         allowed: text(&detail.allowed),
         hint: detail.hint.as_deref().map(text),
     }

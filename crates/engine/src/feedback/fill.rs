@@ -25,6 +25,7 @@ pub(super) struct Values<'a> {
     pub(super) wrong: Option<&'a str>,
     pub(super) limit: Option<&'a str>,
     pub(super) over: Option<&'a str>,
+    pub(super) ending: Option<&'a str>,
 }
 
 impl Values<'_> {
@@ -42,6 +43,7 @@ impl Values<'_> {
             "wrong" => self.wrong,
             "limit" => self.limit,
             "over" => self.over,
+            "ending" => self.ending,
             "corrections_left" => return number(self.corrections_left),
             "times" => return number(self.times),
             _ => None,

@@ -12,7 +12,7 @@ use redial_proto::Language;
 pub use self::text::Text;
 
 /// Names in curly brackets that stand for something in a text, where it has it.
-pub const PLACEHOLDERS: [&str; 12] = [
+pub const PLACEHOLDERS: [&str; 13] = [
     "tool",
     "class",
     "message",
@@ -25,6 +25,7 @@ pub const PLACEHOLDERS: [&str; 12] = [
     "wrong",
     "limit",
     "over",
+    "ending",
 ];
 
 /// Every text.

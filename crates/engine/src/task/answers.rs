@@ -1,6 +1,6 @@
 //! The consequences of the end of a model turn.
 
-use redial_proto::{ErrorClass, Failure, Finish, Message, MessageCall, Role, TaskCode, TaskDecision, TaskState};
+use redial_proto::{ErrorClass, Failure, Finish, Message, MessageCall, Nudged, Role, TaskCode, TaskDecision, TaskState};
 
 use super::{
     event::{Proposed, Reply},
@@ -15,14 +15,17 @@ const MAX_NUDGES: u32 = 2;
 impl StepBuilder<'_> {
     pub(super) fn turn_ended(&mut self, asking: &Asking, end: Result<Reply, Failure>) -> Phase {
         if let Ok(reply) = &end {
-            let (sum, usage) = (&mut self.task.usage, &reply.usage);
-            sum.input_tokens = sum.input_tokens.saturating_add(usage.input_tokens);
-            sum.output_tokens = sum.output_tokens.saturating_add(usage.output_tokens);
-            sum.cost_micros = sum.cost_micros.saturating_add(usage.cost_micros);
+            self.task.usage.add(&reply.usage);
         }
         match (asking.stop, end) {
             (Some(Stop::Cancel), _) => self.end_cancelled(),
+            (_, Ok(reply)) if asking.continues => self.continued(asking, reply),
             (_, Ok(reply)) => self.replied(asking, reply),
+            (_, Err(failure)) if asking.continues && failure.class != ErrorClass::Cancelled => {
+                let why = format!("its rest could not be asked for: {}: {}", failure.class, failure.message);
+                self.answer_in_part(&why)
+            }
+            (Some(Stop::Limit(code)), Err(_)) if asking.continues => self.answer_in_part(&self.limit(code)),
             (Some(Stop::Limit(code)), Err(_)) if asking.last.is_some() => self.end_without_answer(code, None),
             (Some(Stop::Limit(code)), Err(_)) => self.ask_for_last_answer(asking.turn + 1, code, None),
             (None, Err(failure)) => self.model_failed(asking, &failure),
@@ -66,30 +69,45 @@ impl StepBuilder<'_> {
             };
         }
         if !reply.calls.is_empty() {
-            self.task.nudges = 0;
+            (self.task.nudges, self.task.cut_offs) = (0, 0);
             return self.run_calls(asking, reply);
         }
         let asked_enough = self.task.nudges >= MAX_NUDGES;
         match text {
-            Some(text) if reply.problem.is_none() || asked_enough => self.answer(&reply, text, TaskCode::Answered),
+            Some(text) if reply.problem.is_none() => self.answered(asking, &reply, text),
+            Some(text) if asked_enough => self.accept(&reply, text),
             None if reply.finish == Finish::Refused => {
                 let message = "the model or its provider refused to answer".to_owned();
                 self.end(TaskState::Failed, TaskCode::NoAnswer, Some(message), None)
             }
             None if asked_enough => {
-                let message = format!("the model gave {} answers without any text or call", self.task.nudges + 1);
+                let cut = if self.is_cut_off(&reply) { "; the last one was cut off at its limit of tokens" } else { "" };
+                let message = format!("the model gave {} answers without any text or call{cut}", self.task.nudges + 1);
                 self.end(TaskState::Failed, TaskCode::NoAnswer, Some(message), None)
             }
             text => self.nudge(asking, &reply, text),
         }
     }
 
+    /// Takes an answer although its form has a fault: the model was asked often enough for another one.
+    fn accept(&mut self, reply: &Reply, text: String) -> Phase {
+        if self.task.rules > 0 {
+            let problem = reply.problem.clone().unwrap_or_default();
+            self.out.decisions.push(TaskDecision::Accepted { problem, refused: self.task.nudges });
+        }
+        if self.is_cut_off(reply) {
+            return self.answer_cut_off(reply, text, None);
+        }
+        self.answer(reply, text, TaskCode::Answered)
+    }
+
     /// Ends the task: an answer of the model's own accord is a success, one that a limit forced is not.
-    fn answer(&mut self, reply: &Reply, text: String, code: TaskCode) -> Phase {
+    pub(super) fn answer(&mut self, reply: &Reply, text: String, code: TaskCode) -> Phase {
         self.say(assistant(reply, text.clone()));
+        let cut = if self.is_cut_off(reply) { "; the last answer is cut off at the model's limit of tokens" } else { "" };
         let (state, message) = match code {
             TaskCode::Answered => (TaskState::Succeeded, None),
-            limit => (TaskState::Failed, Some(self.limit(limit))),
+            limit => (TaskState::Failed, Some(self.limit(limit) + cut)),
         };
         self.end(state, code, message, Some(text))
     }
@@ -100,15 +118,30 @@ impl StepBuilder<'_> {
         if let Some(text) = text {
             self.say(assistant(reply, text));
         }
-        let problem = reply.problem.as_deref().map_or(Nudge::Empty, Nudge::Problem);
-        let said = feedback::nudge(self.words(), problem);
-        let problem = reply.problem.clone().unwrap_or_else(|| "the answer was empty".to_owned());
-        self.out.decisions.push(TaskDecision::Nudged { problem });
+        let cut_off = self.is_cut_off(reply);
+        let (nudge, asked) = match reply.problem.as_deref() {
+            Some(problem) if cut_off => (Nudge::Problem(problem), Nudged::Shorter),
+            Some(problem) => (Nudge::Problem(problem), Nudged::Form),
+            None if cut_off => (Nudge::CutOffBeforeAnswer, Nudged::Shorter),
+            None => (Nudge::Empty, Nudged::Answer),
+        };
+        let said = feedback::nudge(self.words(), nudge);
+        let problem = reply.problem.clone().unwrap_or_else(|| match asked {
+            Nudged::Shorter => "the reply was cut off at its limit of tokens before any answer or call".to_owned(),
+            _ => "the answer was empty".to_owned(),
+        });
+        self.nudged(problem, asked, self.task.nudges);
         self.say_to_model(said);
         match asking.stop {
             Some(Stop::Limit(code)) => self.ask_for_last_answer(asking.turn + 1, code, None),
             _ => self.ask(asking.turn + 1),
         }
+    }
+
+    /// Records that an answer was not taken, and what the model is asked for instead.
+    pub(super) fn nudged(&mut self, problem: String, asked: Nudged, time: u32) {
+        let (asked, time) = if self.task.rules == 0 { (None, None) } else { (Some(asked), Some(time)) };
+        self.out.decisions.push(TaskDecision::Nudged { problem, asked, time });
     }
 
     /// Writes the assistant's message, reserves a sequence number for the answer to each of its calls, and starts them.
@@ -135,6 +168,6 @@ impl StepBuilder<'_> {
     }
 }
 
-fn assistant(reply: &Reply, text: String) -> Message {
+pub(super) fn assistant(reply: &Reply, text: String) -> Message {
     Message { thought: reply.thought.clone(), provider: reply.provider.clone(), ..Message::text(Role::Assistant, text) }
 }

@@ -31,11 +31,26 @@ impl StepBuilder<'_> {
     }
 
     pub(super) fn ask_model(&mut self, turn: u32, last: Option<LastAnswer>) -> Phase {
-        let call = (self.context.new_id)();
-        let model = self.model().to_owned();
-        self.out.decisions.push(TaskDecision::Turn { turn, model: model.clone(), last: last.is_some() });
-        self.out.turn = Some(WantedTurn { id: call, turn, model, tools: last.is_none() });
-        Phase::Asking(Asking { turn, call, last, stop: None })
+        let asking = self.asking();
+        self.ask_model_for(Asking { turn, last, ..asking })
+    }
+
+    /// Asks for the rest of an answer, without tools.
+    pub(super) fn ask_to_continue(&mut self, turn: u32) -> Phase {
+        let asking = self.asking();
+        self.ask_model_for(Asking { turn, continues: true, ..asking })
+    }
+
+    fn asking(&mut self) -> Asking {
+        Asking { turn: 0, call: (self.context.new_id)(), last: None, continues: false, stop: None }
+    }
+
+    fn ask_model_for(&mut self, asking: Asking) -> Phase {
+        let Asking { turn, call, continues, .. } = asking;
+        let (model, last) = (self.model().to_owned(), asking.last.is_some());
+        self.out.decisions.push(TaskDecision::Turn { turn, model: model.clone(), last, continues });
+        self.out.turn = Some(WantedTurn { id: call, turn, model, tools: !last && !continues });
+        Phase::Asking(asking)
     }
 
     pub(super) fn say_to_model(&mut self, text: String) {
@@ -52,11 +67,12 @@ impl StepBuilder<'_> {
     }
 
     /// The first limit of the task that is reached before a turn.
-    fn reached(&self) -> Option<TaskCode> {
+    pub(super) fn reached(&self) -> Option<TaskCode> {
         let (task, budgets) = (&*self.task, &self.context.agent.budgets);
-        let tokens = task.usage.input_tokens.saturating_add(task.usage.output_tokens);
+        let tokens = task.counted_tokens();
         #[expect(clippy::cast_precision_loss, reason = "2^53 millionths are nine billion dollars")]
-        let cost = task.usage.cost_micros as f64 / 1e6;
+        let cost = task.counted_cost() as f64 / 1e6;
+        let is_cost_unknown = task.rules > 0 && task.usage.turns_without_price > 0;
         let time = self.context.now - task.started_at;
         if task.turns >= budgets.turns {
             Some(TaskCode::TurnsExhausted)
@@ -64,6 +80,8 @@ impl StepBuilder<'_> {
             Some(TaskCode::TokensExhausted)
         } else if budgets.cost_usd.is_some_and(|most| cost >= most) {
             Some(TaskCode::CostExhausted)
+        } else if budgets.cost_usd.is_some() && is_cost_unknown {
+            Some(TaskCode::CostUnknown)
         } else if time >= TimeDelta::seconds(i64::from(budgets.seconds)) {
             Some(TaskCode::TimeExhausted)
         } else {
@@ -83,6 +101,11 @@ impl StepBuilder<'_> {
             TaskCode::CostExhausted => {
                 format!("the task's {} US dollars are used up", budgets.cost_usd.unwrap_or_default())
             }
+            TaskCode::CostUnknown => format!(
+                "a model of the task has no price, so it is unknown whether the task's {} US dollars are used up: give the \
+                 model input_price and output_price in models.toml, or the agent no budgets.cost_usd",
+                budgets.cost_usd.unwrap_or_default()
+            ),
             TaskCode::TimeExhausted => format!("the task's {} seconds are over", budgets.seconds),
             TaskCode::CorrectionsExhausted => "the corrections are used up".to_owned(),
             TaskCode::ModelFailed => "the model could not be asked".to_owned(),
@@ -90,6 +113,7 @@ impl StepBuilder<'_> {
             TaskCode::Cancelled => "the task was cancelled".to_owned(),
             TaskCode::Internal => "Redial failed".to_owned(),
             TaskCode::Answered => "the model answered".to_owned(),
+            TaskCode::AnswerCutOff => "the answer is cut off".to_owned(),
         }
     }
 

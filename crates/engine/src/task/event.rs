@@ -15,6 +15,8 @@ pub enum Event {
         system: bool,
         /// What the conversation's earlier tasks left behind: [`super::Task::carried`] of the last one, or null.
         carried: serde_json::Value,
+        /// The version of the rules: [`super::RULES`] for a new task.
+        rules: u32,
     },
     /// A model turn ended.
     TurnEnded {
@@ -51,7 +53,7 @@ pub struct Reply {
     pub finish: Finish,
     /// What is wrong with the form of the answer.
     pub problem: Option<String>,
-    /// What it cost.
+    /// What it cost: what the provider told, and estimates of the rest.
     pub usage: Usage,
     /// What the provider wants back unchanged.
     pub provider: Option<serde_json::Value>,

@@ -2,10 +2,12 @@
 //! replayed.
 
 mod conversation;
+mod cut_off;
 mod resolve;
 
 use redial_proto::{
     AgentSpec, CallId, CallState, ErrorClass, Failure, Language, TaskId, TaskInput, TurnReply, TurnRequest,
+    estimate,
 };
 use redial_records::EndedCall;
 
@@ -62,7 +64,8 @@ impl TaskRun {
     fn event(&self, pending: &PendingInput, resolver: &mut Resolver<'_>) -> Result<Event, MissingResults> {
         let ended = pending.ended.as_ref();
         Ok(match &pending.input {
-            TaskInput::Started { first_seq, system, carried } => Event::Started {
+            TaskInput::Started { first_seq, system, rules, carried } => Event::Started {
+                rules: *rules,
                 input: self.input.clone(),
                 first_seq: *first_seq,
                 system: *system,
@@ -88,15 +91,19 @@ impl TaskRun {
     /// A model's reply, resolved against what the model was offered.
     fn resolve(
         &self,
-        reply: TurnReply,
+        mut reply: TurnReply,
         request: &TurnRequest,
         resolver: &mut Resolver<'_>,
     ) -> Result<Reply, MissingResults> {
+        // Workers estimate what a provider does not tell; an older one may not have.
+        let written = estimate::of_reply(&reply);
+        reply.usage.estimate(|| estimate::of_request(request), || written);
         let shown = Shown {
             offers: &request.tools,
             conversation: &self.conversation,
             result_bytes: self.agent.result_bytes,
             language: request.language,
+            rules: self.task.rules(),
         };
         resolver.reply(reply, shown)
     }

@@ -22,7 +22,7 @@ pub use self::needs::{Known, Needs};
 use self::transition::{effects, nothing};
 use super::{
     inputs::{Conversation, PendingInput, Resolver, TaskRun},
-    state::Task,
+    state::{RULES, Task},
     step::WantedTurn,
 };
 use crate::{Time, tools::Tools};
@@ -276,7 +276,7 @@ fn started(start: &StartInfo, agent: &AgentSpec) -> TaskInput {
     // What another version wrote and this one cannot read is not worth failing for.
     let before = start.carried.as_deref().and_then(|progress| serde_json::from_str::<Task>(progress).ok());
     let carried = before.map_or(Value::Null, |task| task.carried());
-    TaskInput::Started { first_seq: start.next_seq, system, carried }
+    TaskInput::Started { first_seq: start.next_seq, system, rules: RULES, carried }
 }
 
 /// `None` for a start: whether the task may start is decided elsewhere, and is in its record.

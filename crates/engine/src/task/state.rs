@@ -9,11 +9,22 @@ use serde_json::Value;
 use super::{memory::Memory, turn_call::TurnCall};
 use crate::Time;
 
+/// The version of the rules by which new tasks are decided. It is on record, and each task keeps its own until it ends, so
+/// that an update changes nothing for open tasks, and older records replay as they were.
+///
+/// | version | since then |
+/// | --- | --- |
+/// | 1 | answers and calls that are cut off are told; estimated tokens, and turns without a price, count for budgets |
+pub const RULES: u32 = 1;
+
 /// A task between two events. Stored as JSON; only [`super::step`] changes it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Task {
     pub(super) phase: Phase,
+    /// See [`RULES`].
+    #[serde(skip_serializing_if = "is_first")]
+    pub(super) rules: u32,
     pub(super) started_at: Time,
     /// The sequence number of the next message.
     pub(super) next_seq: u32,
@@ -24,6 +35,12 @@ pub struct Task {
     pub(super) usage: Usage,
     /// Answers without usable form in a row.
     pub(super) nudges: u32,
+    /// Answers in a row that were cut off, and for which a shorter one was asked.
+    #[serde(skip_serializing_if = "is_first")]
+    pub(super) cut_offs: u32,
+    /// The answer so far, of which the rest is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) partial: Option<Partial>,
     /// Tools whose last calls failed and can be corrected; the empty name stands for tools that do not exist.
     pub(super) chains: BTreeMap<String, Chain>,
     pub(super) model: Model,
@@ -45,6 +62,15 @@ pub(super) enum Phase {
     Ended(TaskState),
 }
 
+/// An answer that was cut off, while its rest is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Partial {
+    /// What was said so far.
+    pub(super) text: String,
+    /// How often the rest was asked for.
+    pub(super) asked: u32,
+}
+
 /// A model turn under way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Asking {
@@ -55,6 +81,9 @@ pub(super) struct Asking {
     /// Set if this is the last answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) last: Option<LastAnswer>,
+    /// Set if it is asked for the rest of an answer: [`Task::partial`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) continues: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) stop: Option<Stop>,
 }
@@ -169,6 +198,23 @@ impl Task {
         self.usage
     }
 
+    /// The version of the rules by which it is decided.
+    pub const fn rules(&self) -> u32 {
+        self.rules
+    }
+
+    /// The tokens that count for its budget.
+    pub(super) const fn counted_tokens(&self) -> u64 {
+        let all = self.usage.tokens();
+        if self.rules == 0 { all.saturating_sub(self.usage.estimated_tokens()) } else { all }
+    }
+
+    /// The cost that counts for its budget, in millionths of a US dollar.
+    pub(super) fn counted_cost(&self) -> u64 {
+        let all = self.usage.cost_micros.unwrap_or_default();
+        if self.rules == 0 { all.saturating_sub(self.usage.estimated_cost_micros) } else { all }
+    }
+
     /// Calls that models do not see any more, by their ids in the conversation.
     pub const fn pruned(&self) -> &BTreeSet<String> {
         &self.carried.pruned
@@ -184,6 +230,11 @@ impl Task {
         // Maps have text keys only, so this cannot fail.
         serde_json::to_value(&self.carried).unwrap_or_default()
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_first(number: &u32) -> bool {
+    *number == 0
 }
 
 impl Phase {

@@ -88,7 +88,7 @@ pub struct WantedTurn {
     pub turn: u32,
     /// The model, by its name in `models.toml`.
     pub model: String,
-    /// False for the last answer: the model gets no tools.
+    /// False for a last answer, and for the rest of an answer: the model gets no tools.
     pub tools: bool,
 }
 
@@ -111,7 +111,8 @@ impl<'a> StepBuilder<'a> {
 
     fn next_phase(&mut self, phase: Phase, event: Event) -> Phase {
         match (phase, event) {
-            (Phase::Waiting, Event::Started { input, first_seq, system, carried }) => {
+            (Phase::Waiting, Event::Started { input, first_seq, system, carried, rules }) => {
+                self.task.rules = rules;
                 self.start(input, first_seq, system, carried)
             }
             (Phase::Waiting, Event::CancelRequested) => {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use redial_arguments::{Repairs, Schema};
 use redial_engine::{
     Time,
-    task::{Event, Proposed, Reply, Step, StepContext, Task, Verdict, step},
+    task::{Event, Proposed, RULES, Reply, Step, StepContext, Task, Verdict, step},
 };
 use redial_proto::{AgentSpec, CallId, ErrorClass, Failure, Language, Message, Role, TaskCode, TaskState, Usage};
 
@@ -113,7 +113,7 @@ impl Play {
         let carried = self.task.carried();
         self.task = Task::default();
         self.ended = None;
-        self.event(Event::Started { input: input.to_owned(), first_seq, system: false, carried });
+        self.event(Event::Started { input: input.to_owned(), first_seq, system: false, carried, rules: RULES });
     }
 
     pub(crate) fn follow_up(&mut self, input: &str) {
@@ -122,7 +122,7 @@ impl Play {
     }
 
     pub(crate) fn reply(&mut self, mut reply: Reply) {
-        reply.usage = Usage { input_tokens: 10, output_tokens: 5, cost_micros: 20 };
+        reply.usage = Usage { input_tokens: 10, output_tokens: 5, cost_micros: Some(20), ..Usage::default() };
         self.event(Event::TurnEnded { turn: self.turn, end: Ok(reply) });
     }
 

@@ -27,12 +27,19 @@ pub(super) fn of(request: &TurnRequest, blocks: &[Value], body: &Value) -> TurnR
         text: read.text,
         thought: read.thought,
         finish: finish::read(body["stop_reason"].as_str(), !read.calls.is_empty()),
+        call_cut_off: is_closed_too_early(blocks, body),
         calls: read.calls,
         problem: read.problem,
         usage: usage(&body["usage"]),
         model: body["model"].as_str().unwrap_or_default().to_owned(),
         provider: kept(blocks),
     }
+}
+
+/// A response that is not streamed has objects only: the provider closes what the model had not finished.
+fn is_closed_too_early(blocks: &[Value], body: &Value) -> bool {
+    let is_object = |block: &Value| block["type"] == "tool_use" && block["input"].is_object();
+    body["stop_reason"] == "max_tokens" && blocks.last().is_some_and(is_object)
 }
 
 fn read_call(block: &Value, offers: &Offers) -> ReplyCall {
@@ -53,7 +60,7 @@ fn usage(usage: &Value) -> TurnUsage {
     TurnUsage {
         input_tokens: told.then(|| input.into_iter().flatten().fold(0, u64::saturating_add)),
         output_tokens: tokens("output_tokens"),
-        cost_micros: None,
+        ..TurnUsage::default()
     }
 }
 

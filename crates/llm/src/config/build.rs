@@ -203,17 +203,20 @@ fn concurrency(entry: &Entry, location: &Location<'_>) -> Result<Option<u32>, Mo
     Ok(Some(*limit.get_ref()))
 }
 
-fn prices(entry: &Entry, location: &Location<'_>) -> Result<Prices, ModelsError> {
+fn prices(entry: &Entry, location: &Location<'_>) -> Result<Option<Prices>, ModelsError> {
     let price = |value: &Option<Spanned<f64>>, field: &str| match value {
         Some(price) if !(0.0..=1_000_000.0).contains(price.get_ref()) => {
             let message =
                 format!("{} is not allowed; allowed: US dollars per million tokens, 0 or more", price.get_ref());
             Err(location.field_error(price, field, message))
         }
-        Some(price) => Ok(*price.get_ref()),
-        None => Ok(0.0),
+        Some(price) => Ok(Some(*price.get_ref())),
+        None => Ok(None),
     };
-    Ok(Prices { input: price(&entry.input_price, "input_price")?, output: price(&entry.output_price, "output_price")? })
+    let (input, output) = (price(&entry.input_price, "input_price")?, price(&entry.output_price, "output_price")?);
+    let is_free = *entry.provider.get_ref() == Provider::Script;
+    let has_price = is_free || input.is_some() || output.is_some();
+    Ok(has_price.then(|| Prices { input: input.unwrap_or_default(), output: output.unwrap_or_default() }))
 }
 
 fn retry(retry: &Retry, location: &Location<'_>) -> Result<RetryPolicy, ModelsError> {

@@ -51,6 +51,7 @@ pub(super) fn of(request: &TurnRequest, response: &Response<'_>) -> TurnReply {
         thought: read.thought,
         calls: read.calls,
         finish,
+        call_cut_off: false,
         problem: read.problem,
         usage: told(response.usage),
         model: response.model.to_owned(),
@@ -78,7 +79,7 @@ fn told(usage: &Value) -> TurnUsage {
     TurnUsage {
         input_tokens: tokens(["prompt_tokens", "input_tokens"]),
         output_tokens: tokens(["completion_tokens", "output_tokens"]),
-        cost_micros: None,
+        ..TurnUsage::default()
     }
 }
 

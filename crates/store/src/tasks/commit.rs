@@ -96,7 +96,11 @@ async fn write_tasks(db: &mut PgConnection, commit: &Commit<'_>) -> Result<Vec<T
         &column(&rows, |row| int(row.corrections)),
         &column(&rows, |row| bigint(row.usage.input_tokens)),
         &column(&rows, |row| bigint(row.usage.output_tokens)),
-        &column(&rows, |row| bigint(row.usage.cost_micros)),
+        &column(&rows, |row| bigint(row.usage.cost_micros.unwrap_or_default())),
+        &column(&rows, |row| bigint(row.usage.estimated_input_tokens)),
+        &column(&rows, |row| bigint(row.usage.estimated_output_tokens)),
+        &column(&rows, |row| bigint(row.usage.estimated_cost_micros)),
+        &column(&rows, |row| int(row.usage.turns_without_price)),
     )
     .fetch_all(db)
     .await?;

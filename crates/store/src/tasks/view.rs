@@ -23,6 +23,10 @@ pub(crate) struct RawView {
     pub(crate) input_tokens: i64,
     pub(crate) output_tokens: i64,
     pub(crate) cost_micros: i64,
+    pub(crate) estimated_input_tokens: i64,
+    pub(crate) estimated_output_tokens: i64,
+    pub(crate) estimated_cost_micros: i64,
+    pub(crate) turns_without_price: i32,
     pub(crate) submitted_at: Time,
     pub(crate) started_at: Option<Time>,
     pub(crate) finished_at: Option<Time>,
@@ -32,8 +36,8 @@ impl TryFrom<RawView> for TaskView {
     type Error = StoreError;
 
     fn try_from(raw: RawView) -> Result<Self, StoreError> {
+        let cost_micros = cost(&raw);
         let bad = |error: String| StoreError::BadData(format!("task {}: {error}", raw.id));
-        let number = |count: i64| u64::try_from(count).unwrap_or(0);
         Ok(Self {
             task: TaskId(raw.id),
             conversation: raw.conversation,
@@ -50,11 +54,25 @@ impl TryFrom<RawView> for TaskView {
             usage: Usage {
                 input_tokens: number(raw.input_tokens),
                 output_tokens: number(raw.output_tokens),
-                cost_micros: number(raw.cost_micros),
+                cost_micros,
+                estimated_input_tokens: number(raw.estimated_input_tokens),
+                estimated_output_tokens: number(raw.estimated_output_tokens),
+                estimated_cost_micros: number(raw.estimated_cost_micros),
+                turns_without_price: uint(raw.turns_without_price),
             },
             submitted_at: raw.submitted_at,
             started_at: raw.started_at,
             finished_at: raw.finished_at,
         })
     }
+}
+
+fn number(count: i64) -> u64 {
+    u64::try_from(count).unwrap_or(0)
+}
+
+/// Zero is a price only if every turn has one.
+fn cost(raw: &RawView) -> Option<u64> {
+    let is_known = raw.cost_micros > 0 || (raw.turns > 0 && raw.turns_without_price == 0);
+    is_known.then(|| number(raw.cost_micros))
 }

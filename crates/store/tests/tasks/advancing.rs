@@ -54,7 +54,9 @@ async fn the_whole_state_is_written_and_read_again() {
     assert_eq!((view.message.as_deref(), view.answer.as_deref()), (Some("why\u{fffd}"), Some("so\u{fffd}")));
     assert_eq!((view.turns, view.tool_calls, view.corrections), (1, 2, 3));
     let usage = view.usage;
-    assert_eq!((usage.input_tokens, usage.output_tokens, usage.cost_micros), (4, 5, 6));
+    assert_eq!((usage.input_tokens, usage.output_tokens, usage.cost_micros), (4, 5, Some(6)));
+    let estimated = (usage.estimated_input_tokens, usage.estimated_output_tokens, usage.estimated_cost_micros);
+    assert_eq!((estimated, usage.turns_without_price), ((1, 2, 3), 1));
 }
 
 #[tokio::test]

@@ -63,15 +63,16 @@ impl<'a> Values<'a> {
     /// The failure of an attempt with a refused value.
     pub(crate) fn failure(&self, refused: RefusedValue) -> Failure {
         let RefusedValue { argument, rule, allowed } = refused;
-        let sent = self.json(&argument).map_or(Value::Null, |json| {
+        let sent = self.arguments.get(&argument).map(|raw| {
+            let json = raw.get();
             serde_json::from_str(json).unwrap_or_else(|_| Value::String(limits::shorten(json, 300)))
         });
         let path = match argument.as_str() {
             "" => String::new(),
             name => format!("/{}", name.replace('~', "~0").replace('/', "~1")),
         };
-        let message = limits::shorten(&format!("{path}: {sent} was sent; allowed: {allowed}"), 1000);
         let error = FieldError { path, rule: rule.to_owned(), sent, allowed: allowed.to_owned(), hint: None };
+        let message = limits::shorten(&error.without_hint(), 1000);
         Failure::new(ErrorClass::InvalidArguments, message).without_effect().with_details(vec![error])
     }
 }

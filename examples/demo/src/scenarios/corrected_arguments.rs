@@ -104,7 +104,7 @@ fn check_corrected(task: &Task) -> anyhow::Result<Feedback> {
         feedback.corrections_left
     );
     ensure!(Language::of(&feedback.guidance) == Language::Zh, "the feedback is not in Chinese: {feedback:?}");
-    let complete = feedback.details.iter().all(|detail| !detail.sent.is_null() && !detail.allowed.is_empty());
+    let complete = feedback.details.iter().all(|detail| detail.sent.is_some() && !detail.allowed.is_empty());
     ensure!(complete, "a detail does not say what was sent and what is allowed: {feedback:?}");
     Ok(feedback)
 }

@@ -2,7 +2,7 @@
 
 use redial_proto::{
     CallState, ErrorClass, Role, TaskCode, TaskDecision, TaskInput, TaskReport, TaskState, TaskSubmission, ToolEffect,
-    ToolSpec, Usage,
+    ToolSpec, TurnUsage,
 };
 use redial_testkit::{Stack, scripted_tool, until};
 use redial_tools::Tool;
@@ -157,12 +157,17 @@ async fn one_call_of_a_task_can_be_cancelled() {
 async fn a_model_that_fails_hands_over_to_its_fallback() {
     let mut stack = Stack::start().await;
     let small = Model::new("small", |_| Err(failure(ErrorClass::Auth, "no key")));
-    let usage = Usage { input_tokens: 3, output_tokens: 2, cost_micros: 7 };
-    let large = Model::new("large", move |_| Ok(redial_proto::TurnReply { usage: usage.into(), ..says("I can.") }));
+    let usage = TurnUsage {
+        input_tokens: Some(3),
+        output_tokens: Some(2),
+        cost_micros: Some(7),
+        ..TurnUsage::default()
+    };
+    let large = Model::new("large", move |_| Ok(redial_proto::TurnReply { usage, ..says("I can.") }));
     stack.play_models(vec![small.tool(), large.tool()]).await;
     let both = redial_proto::AgentSpec { fallback_model: Some("large".to_owned()), ..agent("small", &[]) };
     let report = stack.task_ended(stack.task(&task("Can you?", both)).await).await;
-    assert_eq!((report.task.answer.as_deref(), report.task.usage), (Some("I can."), usage));
+    assert_eq!((report.task.answer.as_deref(), report.task.usage), (Some("I can."), usage.counted()));
     let report = stack.task_ended(stack.task(&task("Can you?", agent("small", &[]))).await).await;
     assert_eq!((report.task.state, report.task.code), (TaskState::Failed, Some(TaskCode::ModelFailed)));
     assert!(report.task.message.unwrap().contains("no key"));

@@ -6,7 +6,7 @@ mod tests;
 use std::process::ExitCode;
 
 use chrono::{DateTime, Utc};
-use redial_proto::{ApiError, CallId, Code, TaskId, TaskInput, TaskState, TaskStep};
+use redial_proto::{ApiError, CallId, Code, TaskCode, TaskId, TaskInput, TaskState, TaskStep};
 use redial_store::audit::CallAudit;
 use uuid::Uuid;
 
@@ -54,7 +54,8 @@ fn task_text(record: &TaskAudit, page: Page, now: DateTime<Utc>) -> String {
     text.extend(task_events(record, |step| call_of(record, step)).map(|event| page.event(&event)));
     text.push_str(&page.event(&waiting(record, now)));
     if let Some(answer) = &record.task.answer {
-        text.push_str(&format!("\nanswer\n{}", output::plain(answer)));
+        let cut = if record.task.code == Some(TaskCode::AnswerCutOff) { " (cut off)" } else { "" };
+        text.push_str(&format!("\nanswer{cut}\n{}", output::plain(answer)));
     }
     text.trim_end().to_owned()
 }

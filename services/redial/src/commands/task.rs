@@ -4,7 +4,7 @@ mod agent_file;
 
 use std::process::ExitCode;
 
-use redial_proto::{AgentRef, ApiError, Code, SubmitStatus, TaskId, TaskResult, TaskSubmission, TaskView, subjects};
+use redial_proto::{AgentRef, ApiError, Code, SubmitStatus, TaskCode, TaskId, TaskResult, TaskSubmission, TaskView, subjects};
 use redial_queue::Queue;
 
 use crate::{
@@ -77,6 +77,9 @@ fn print(settings: &Settings, view: &TaskView) -> anyhow::Result<()> {
     }
     if let Some(answer) = &view.answer {
         output::line(output::plain(answer));
+    }
+    if view.code == Some(TaskCode::AnswerCutOff) {
+        output::note(view.message.as_deref().unwrap_or("the answer is cut off"));
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The text of each event of a call.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use redial_proto::{CallState, FieldError, Repair, TurnReply, TurnRequest, limits, turn};
+use redial_proto::{CallState, FieldError, Finish, Repair, TurnReply, TurnRequest, limits, turn};
 use redial_store::audit::{AttemptRecord, CallAudit, LateRecord};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -102,6 +102,7 @@ pub(crate) fn summary(record: &CallAudit) -> Vec<Entry> {
     if turn::model_name(&record.line.tool).is_some() {
         entries.extend(view(record));
         entries.extend(usage(record));
+        entries.extend(cut_off(record));
     }
     // Without the field errors: the feedback has them.
     entries.extend(record.attempts_made.iter().map(|attempt| {
@@ -203,11 +204,18 @@ fn view(call: &CallAudit) -> Option<Entry> {
 
 fn usage(call: &CallAudit) -> Option<Entry> {
     let reply: TurnReply = serde_json::from_str(result(call)?.get()).ok()?;
-    let usage = reply.usage.known();
+    let usage = reply.usage.counted();
     let mut parts = vec![totals::tokens(&usage)];
-    parts.extend(totals::dollars(usage.cost_micros));
+    parts.extend(totals::cost(&usage));
     parts.extend(Some(reply.model).filter(|model| !model.is_empty()).map(|model| output::plain(&model)));
     Some(Entry::new("usage", Ink::Dim, parts.join(", ")))
+}
+
+/// Says that a reply ended at the model's limit of tokens.
+fn cut_off(call: &CallAudit) -> Option<Entry> {
+    let reply: TurnReply = serde_json::from_str(result(call)?.get()).ok()?;
+    let text = "the reply ended at the model's limit of tokens; its end is missing";
+    (reply.finish == Finish::Length).then(|| Entry::new("cut off", Ink::Yellow, text))
 }
 
 /// The result of the last attempt that has one.

@@ -1,6 +1,6 @@
 //! The text of each event of a task.
 
-use redial_proto::{FieldError, Message, Repair, Role, TaskDecision, TaskInput, TaskState, TaskStep, turn};
+use redial_proto::{FieldError, Message, Nudged, Repair, Role, TaskCode, TaskDecision, TaskInput, TaskState, TaskStep, turn};
 use serde::Deserialize;
 
 use super::{
@@ -201,15 +201,38 @@ fn repeats(message: &str, details: &[FieldError]) -> bool {
     !details.is_empty() && details.iter().all(|detail| message.contains(&detail.to_string()))
 }
 
+/// What a model is asked for whose answer was not taken.
+const fn asked_for(asked: Nudged) -> &'static str {
+    match asked {
+        Nudged::Answer => "for an answer",
+        Nudged::Form => "for the right form",
+        Nudged::Shorter => "for a shorter answer",
+        Nudged::Rest => "for the rest",
+    }
+}
+
 fn change_of_course(decision: &TaskDecision) -> Option<Entry> {
     let note = |label: &str, ink, text: String| Entry::new(label, ink, text).drawn(Drawing::Note);
     Some(match decision {
-        TaskDecision::Turn { turn, model, last } => {
-            let last = if *last { " for a last answer, without tools" } else { "" };
-            let entry = Entry::new(format!("turn {turn}"), Ink::Cyan, format!("asks {model}{last}"));
+        TaskDecision::Turn { turn, model, last, continues } => {
+            let what = match (last, continues) {
+                (true, _) => " for a last answer, without tools",
+                (false, true) => " for the rest of the answer, without tools",
+                (false, false) => "",
+            };
+            let entry = Entry::new(format!("turn {turn}"), Ink::Cyan, format!("asks {model}{what}"));
             entry.drawn(Drawing::To(Party::Model(model.clone())))
         }
-        TaskDecision::Nudged { problem } => note("asks again", Ink::Yellow, text::excerpt(problem)),
+        TaskDecision::Nudged { problem, asked, time } => {
+            let what = asked.map(asked_for).unwrap_or_default();
+            let time = time.filter(|time| *time > 1).map(|time| format!(" (time {time} in a row)")).unwrap_or_default();
+            note("asks again", Ink::Yellow, format!("{what}{time}{}{}", if asked.is_some() { ": " } else { "" }, text::excerpt(problem)))
+        }
+        TaskDecision::Accepted { problem, refused } => {
+            let refused = totals::count((*refused).into(), "answer");
+            let text = format!("this answer after {refused} in a row that were not, although: {}", text::excerpt(problem));
+            note("accepts", Ink::Yellow, text)
+        }
         TaskDecision::Fallback { model, because, pruned } => {
             let mut text = format!("to {model}: {}", text::excerpt(because));
             if !pruned.is_empty() {
@@ -226,7 +249,11 @@ fn change_of_course(decision: &TaskDecision) -> Option<Entry> {
         }
         TaskDecision::Ended { state, code, message } => {
             let message = message.as_deref().map(|message| format!("; {}", text::excerpt(message))).unwrap_or_default();
-            let ink = if *state == TaskState::Succeeded { Ink::Green } else { Ink::Red };
+            let ink = match state {
+                TaskState::Succeeded if *code == TaskCode::AnswerCutOff => Ink::Yellow,
+                TaskState::Succeeded => Ink::Green,
+                _ => Ink::Red,
+            };
             note(state.as_str(), ink, format!("{code}{message}"))
         }
         TaskDecision::Message { .. } | TaskDecision::Run { .. } | TaskDecision::Answered { .. } => return None,

@@ -29,11 +29,14 @@ pub(crate) fn json(text: &str) -> String {
 
 /// A field error on one line.
 pub(crate) fn field_error(error: &FieldError) -> String {
-    let FieldError { path, rule, sent, allowed, hint } = error;
+    let FieldError { path, rule, allowed, hint, .. } = error;
     let path = if path.is_empty() { "the arguments" } else { path };
-    let problem = match rule.as_str() {
-        "required" => "missing".to_owned(),
-        rule => format!("{rule}; sent {}", limits::shorten(&json_text::one_line(&sent.to_string()), SHORT)),
+    let problem = match (error.was_sent(), rule.as_str()) {
+        (Some(sent), rule) => {
+            format!("{rule}; sent {}", limits::shorten(&json_text::one_line(&sent.to_string()), SHORT))
+        }
+        (None, "required") => "missing".to_owned(),
+        (None, rule) => format!("{rule}; nothing was sent"),
     };
     let hint = hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
     output::plain(&format!("{path}: {problem}; allowed: {allowed}{hint}"))

@@ -39,7 +39,8 @@ pub(crate) fn last(task: &TaskView) -> Event {
     Event { time: String::new(), entries: vec![Entry::new("totals", Ink::Dim, totals(task))] }
 }
 
-/// `3 turns, 2 calls, 1 correction, 1,234 tokens (1,000 read, 234 written), $0.0012, 4.0 s`.
+/// `3 turns, 2 calls, 1 correction, 1,234 tokens (1,000 read, 234 written), $0.0012, 4.0 s`. An estimate says so, and so does
+/// a cost that is unknown.
 fn totals(task: &TaskView) -> String {
     let mut parts = vec![
         count(task.turns.into(), "turn"),
@@ -47,26 +48,49 @@ fn totals(task: &TaskView) -> String {
         count(task.corrections.into(), "correction"),
         tokens(&task.usage),
     ];
-    parts.extend(dollars(task.usage.cost_micros));
+    parts.extend(cost(&task.usage));
     parts.extend(task.finished_at.map(|end| text::span(end - task.submitted_at)));
     parts.join(", ")
 }
 
-/// `1,234 tokens (1,000 read, 234 written)`.
+/// `1,234 tokens (1,000 read, 234 written)`, or `≈ 1,234 tokens (estimated: 1,000 read, 234 written)`.
 pub(crate) fn tokens(usage: &Usage) -> String {
-    let (read, written) = (usage.input_tokens, usage.output_tokens);
-    let all = count(read.saturating_add(written), "token");
-    format!("{all} ({} read, {} written)", thousands(read), thousands(written))
+    let (read, written) = (thousands(usage.input_tokens), thousands(usage.output_tokens));
+    let all = count(usage.tokens(), "token");
+    match usage.estimated_tokens() {
+        0 => format!("{all} ({read} read, {written} written)"),
+        estimated if estimated == usage.tokens() => format!("≈ {all} (estimated: {read} read, {written} written)"),
+        estimated => {
+            format!("≈ {all} ({read} read, {written} written; {} of them estimated)", thousands(estimated))
+        }
+    }
 }
 
-/// A price; `None` if it is not known.
-pub(crate) fn dollars(micros: u64) -> Option<String> {
-    if micros == 0 {
-        return None;
+/// What turns cost: `$0.0012`, `≈ $0.0012 (estimated)`, `at least $0.0012 (2 turns have no price)`, `cost unknown`. `None`
+/// before the first turn.
+pub(crate) fn cost(usage: &Usage) -> Option<String> {
+    let about = if usage.estimated_cost_micros > 0 { "≈ " } else { "" };
+    let estimated = |micros| match usage.estimated_cost_micros {
+        0 => String::new(),
+        all if all == micros => " (estimated)".to_owned(),
+        part => format!(" ({} of it estimated)", dollars(part)),
+    };
+    match (usage.cost_micros, usage.turns_without_price) {
+        (None, 0) => None,
+        (None, _) => Some("cost unknown: the model has no price".to_owned()),
+        (Some(micros), 0) => Some(format!("{about}{}{}", dollars(micros), estimated(micros))),
+        (Some(micros), turns) => {
+            let have = if turns == 1 { "has" } else { "have" };
+            let without = format!(" ({} {have} no price)", count(turns.into(), "turn"));
+            Some(format!("at least {about}{}{}{without}", dollars(micros), estimated(micros)))
+        }
     }
+}
+
+fn dollars(micros: u64) -> String {
     let fraction = format!("{:06}", micros % 1_000_000);
     let kept = fraction.trim_end_matches('0').len().max(2);
-    Some(format!("${}.{}", thousands(micros / 1_000_000), &fraction[..kept]))
+    format!("${}.{}", thousands(micros / 1_000_000), &fraction[..kept])
 }
 
 /// `1 call`, `2 calls`.
@@ -96,8 +120,32 @@ mod tests {
         assert_eq!(count(1, "turn"), "1 turn");
         assert_eq!(count(0, "turn"), "0 turns");
         let prices = [0, 1, 1_200, 500_000, 1_234_000_000].map(dollars);
-        let shown = ["$0.000001", "$0.0012", "$0.50", "$1,234.00"].map(|text| Some(text.to_owned()));
-        assert_eq!(prices[0], None);
-        assert_eq!(prices[1..], shown);
+        assert_eq!(prices, ["$0.00", "$0.000001", "$0.0012", "$0.50", "$1,234.00"]);
+    }
+
+    #[test]
+    fn what_is_unknown_or_estimated_is_called_so() {
+        let told = Usage { input_tokens: 1_000, output_tokens: 234, cost_micros: Some(1_200), ..Usage::default() };
+        let part = Usage { estimated_output_tokens: 234, estimated_cost_micros: 200, ..told };
+        let all = Usage { estimated_input_tokens: 1_000, estimated_cost_micros: 1_200, ..part };
+        for (usage, shown) in [
+            (Usage::default(), "0 tokens (0 read, 0 written)"),
+            (told, "1,234 tokens (1,000 read, 234 written), $0.0012"),
+            (
+                part,
+                "≈ 1,234 tokens (1,000 read, 234 written; 234 of them estimated), ≈ $0.0012 ($0.0002 of it estimated)",
+            ),
+            (all, "≈ 1,234 tokens (estimated: 1,000 read, 234 written), ≈ $0.0012 (estimated)"),
+            (
+                Usage { turns_without_price: 1, ..told },
+                "1,234 tokens (1,000 read, 234 written), at least $0.0012 (1 turn has no price)",
+            ),
+            (
+                Usage { cost_micros: None, turns_without_price: 2, ..told },
+                "1,234 tokens (1,000 read, 234 written), cost unknown: the model has no price",
+            ),
+        ] {
+            assert_eq!([Some(tokens(&usage)), cost(&usage)].into_iter().flatten().collect::<Vec<_>>().join(", "), shown);
+        }
     }
 }

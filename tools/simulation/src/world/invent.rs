@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use redial_engine::tools::{RegisteredTool, Tools};
-use redial_proto::{AgentSpec, Budgets, ErrorClass, Failure, Finish, ReplyCall, ToolSpec, TurnReply, Usage, turn};
+use redial_proto::{AgentSpec, Budgets, ErrorClass, Failure, Finish, ReplyCall, ToolSpec, TurnReply, TurnUsage, turn};
 use serde_json::json;
 
 use crate::random::Random;
@@ -49,8 +49,13 @@ pub(super) fn failures(class: ErrorClass) -> [Failure; 2] {
 /// What a model replies in a turn, as JSON: always the same for the same seed.
 pub(super) fn reply(seed: u64) -> String {
     let mut random = Random::new(seed);
-    let usage = Usage { input_tokens: 10, output_tokens: 5, cost_micros: 1 };
-    let mut reply = TurnReply { finish: Finish::Stop, usage: usage.into(), ..TurnReply::default() };
+    let usage = TurnUsage {
+        input_tokens: Some(10),
+        output_tokens: Some(5),
+        cost_micros: Some(1),
+        ..TurnUsage::default()
+    };
+    let mut reply = TurnReply { finish: Finish::Stop, usage, ..TurnReply::default() };
     match random.below(8) {
         0..=2 => reply.text = Some("done".to_owned()),
         3 => {}

@@ -78,8 +78,9 @@ impl<'a> Known<'a> {
         for detail in self.details {
             texts.sent.push(detail.path.as_str().into());
             match &detail.sent {
-                Value::String(text) => texts.sent.push(text.as_str().into()),
-                other => {
+                None => {}
+                Some(Value::String(text)) => texts.sent.push(text.as_str().into()),
+                Some(other) => {
                     texts.sent.push(other.to_string().into());
                     strings(other, &mut |text| texts.sent.push(text.to_owned().into()));
                 }

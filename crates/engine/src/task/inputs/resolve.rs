@@ -6,10 +6,10 @@
 use std::{collections::HashMap, mem, sync::Arc};
 
 use redial_arguments::{Repairs, Schema, tool_name_in};
-use redial_proto::{ErrorClass, Failure, Language, Repair, ReplyCall, ToolOffer, TurnReply};
+use redial_proto::{ErrorClass, Failure, Finish, Language, Repair, ReplyCall, ToolOffer, TurnReply};
 use serde::Deserialize;
 
-use super::conversation::Conversation;
+use super::{conversation::Conversation, cut_off};
 use crate::{
     refused::Refused,
     task::{
@@ -33,6 +33,8 @@ pub(crate) struct Shown<'a> {
     pub(crate) result_bytes: u32,
     /// Language of the texts for it.
     pub(crate) language: Language,
+    /// The version of the task's rules: [`crate::task::RULES`].
+    pub(crate) rules: u32,
 }
 
 /// Resolves replies.
@@ -64,7 +66,10 @@ impl<'a> Resolver<'a> {
             let verdict = self.verdict(&call, shown);
             Proposed { name: call.name, arguments: call.arguments, verdict }
         });
-        let calls = calls.collect();
+        let mut calls: Vec<Proposed> = calls.collect();
+        if shown.rules > 0 && reply.finish == Finish::Length {
+            cut_off::refuse_last(&mut calls, reply.call_cut_off, shown.language);
+        }
         if !self.missing.is_empty() {
             self.bugs.clear();
             return Err(mem::take(&mut self.missing));
@@ -75,7 +80,7 @@ impl<'a> Resolver<'a> {
             thought: reply.thought,
             finish: reply.finish,
             problem,
-            usage: reply.usage.known(),
+            usage: reply.usage.counted(),
             provider: reply.provider,
         })
     }
@@ -206,7 +211,7 @@ mod tests {
     fn resolve(name: &str, arguments: &str, offers: &[ToolOffer], tools: &Tools) -> Verdict {
         let call = ReplyCall { name: name.to_owned(), arguments: arguments.to_owned() };
         let reply = TurnReply { calls: vec![call], ..TurnReply::default() };
-        let shown = Shown { offers, conversation: &conversation(), result_bytes: 300, language: Language::En };
+        let shown = Shown { offers, conversation: &conversation(), result_bytes: 300, language: Language::En, rules: 1 };
         Resolver::new(tools).reply(reply, shown).unwrap().calls.remove(0).verdict
     }
 
@@ -299,7 +304,7 @@ mod tests {
         let tools = Tools::new();
         let mut resolver = Resolver::new(&tools);
         let mut resolve = |conversation: &Conversation| {
-            let shown = Shown { offers: &offers, conversation, result_bytes: 300, language: Language::En };
+            let shown = Shown { offers: &offers, conversation, result_bytes: 300, language: Language::En, rules: 1 };
             resolver.reply(reply.clone(), shown)
         };
         let missing = resolve(&conversation).unwrap_err();
@@ -319,7 +324,7 @@ mod tests {
         let reply = TurnReply { calls: vec![call; MAX_CALLS + 1], ..TurnReply::default() };
         let tools = Tools::new();
         let conversation = Conversation::default();
-        let shown = Shown { offers: &[], conversation: &conversation, result_bytes: 300, language: Language::En };
+        let shown = Shown { offers: &[], conversation: &conversation, result_bytes: 300, language: Language::En, rules: 1 };
         let resolved = Resolver::new(&tools).reply(reply, shown).unwrap();
         assert!(resolved.calls.is_empty());
         assert_eq!(resolved.problem.as_deref(), Some("129 calls were asked for at once; allowed: 128"));

@@ -1,7 +1,7 @@
 //! The text of calls and tasks of every kind.
 
 use chrono::TimeDelta;
-use redial_proto::{AgentSpec, Language, Trimmed, TurnReply, TurnRequest, Usage, WaitReason, Waiting};
+use redial_proto::{AgentSpec, Language, Trimmed, TurnReply, TurnRequest, TurnUsage, WaitReason, Waiting};
 use redial_store::{
     TaskCall,
     audit::{AttemptRecord, CallLine, LateRecord},
@@ -268,8 +268,13 @@ fn model_call() -> CallAudit {
         temperature: None,
         trimmed: Trimmed { tokens: 900, shortened: 1, left_out: 2 },
     };
-    let usage = Usage { input_tokens: 1_000, output_tokens: 50, cost_micros: 1_100 };
-    let reply = TurnReply { usage: usage.into(), model: "small-2026".to_owned(), ..TurnReply::default() };
+    let usage = TurnUsage {
+        input_tokens: Some(1_000),
+        output_tokens: Some(50),
+        cost_micros: Some(1_100),
+        ..TurnUsage::default()
+    };
+    let reply = TurnReply { usage, model: "small-2026".to_owned(), ..TurnReply::default() };
     let attempt = succeeded(1, (6, 813), &serde_json::to_string(&reply).unwrap());
     let mut record = call_in_task(1, 0, "model-small", vec![attempt]);
     record.arguments = raw(&serde_json::to_string(&request).unwrap());
