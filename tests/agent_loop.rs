@@ -7,6 +7,8 @@
 mod conversations;
 #[path = "agent_loop/correcting.rs"]
 mod correcting;
+#[path = "agent_loop/cut_off.rs"]
+mod cut_off;
 #[path = "agent_loop/failing_programs.rs"]
 mod failing_programs;
 #[path = "agent_loop/faults.rs"]

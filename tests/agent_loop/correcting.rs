@@ -29,7 +29,7 @@ async fn a_wrong_call_is_corrected_after_feedback() {
     assert_eq!(calls, [("failed".to_owned(), 1), ("succeeded".to_owned(), 1)]);
     assert_eq!((report.task.turns, report.task.tool_calls, report.task.corrections), (3, 2, 1));
     let usage = report.task.usage;
-    assert_eq!((usage.input_tokens, usage.output_tokens, usage.cost_micros), (300, 60, 3 * (100 + 200)));
+    assert_eq!((usage.input_tokens, usage.output_tokens, usage.cost_micros), (300, 60, Some(3 * (100 + 200))));
     fixture.close().await;
 }
 

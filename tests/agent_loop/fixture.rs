@@ -30,6 +30,12 @@ pub(crate) fn calls(calls: &[(&str, &str)]) -> Reply {
     completion(&json!({"role": "assistant", "content": null, "tool_calls": calls}), "tool_calls")
 }
 
+/// A model's answer that ended at its limit of tokens, without a word about what it cost.
+pub(crate) fn cut_off(message: &Value) -> Reply {
+    let choice = json!({"index": 0, "message": message, "finish_reason": "length"});
+    Reply::json(&json!({"id": "1", "model": "scripted-1", "choices": [choice]}).to_string())
+}
+
 fn completion(message: &Value, finish: &str) -> Reply {
     let body = json!({
         "id": "1", "object": "chat.completion", "model": "scripted-1",

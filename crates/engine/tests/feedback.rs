@@ -192,6 +192,7 @@ fn repetitions_quote_the_earlier_error() {
 fn nudges_say_who_speaks_and_what_to_do() {
     let last = |code| Nudge::LastAnswer { code, tool: None };
     let mut all = vec![Nudge::Empty, Nudge::Problem("neither Action nor Answer was found.")];
+    all.extend([Nudge::CutOff, Nudge::CutOffBeforeAnswer, Nudge::Continue { ending: "and on the plain" }]);
     all.push(Nudge::LastAnswer { code: TaskCode::CorrectionsExhausted, tool: Some("book_flight") });
     all.extend(TaskCode::ALL.map(last));
     let lines = [EN, ZH].map(|words| all.iter().map(|one| nudge(words, *one)).collect::<Vec<_>>().join("\n"));

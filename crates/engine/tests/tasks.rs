@@ -2,13 +2,21 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
 
+#[path = "tasks/cut_off.rs"]
+mod cut_off;
 #[path = "tasks/play.rs"]
 mod play;
+#[path = "tasks/spending.rs"]
+mod spending;
 
 use chrono::TimeDelta;
 use play::{Play, agent, failure, refused, refused_by, runs};
 use redial_engine::task::{Event, Reply};
-use redial_proto::{AgentSpec, Budgets, ErrorClass, Policy, TaskCode, TaskState};
+use redial_proto::{
+    AgentSpec, Budgets, ErrorClass, Nudged as Asked, Policy, TaskCode,
+    TaskDecision::{Accepted, Nudged},
+    TaskState,
+};
 
 #[test]
 fn a_wrong_call_is_corrected_and_answered() {
@@ -294,6 +302,16 @@ fn answers_without_form_are_asked_for_again_and_then_taken() {
     play.reply(Reply::default());
     play.reply(odd("the answer"));
     assert_eq!(play.end(), (TaskState::Succeeded, TaskCode::Answered));
+    let problem = "no Action".to_owned();
+    let told: Vec<_> = play.decisions.iter().filter(|told| matches!(told, Nudged { .. } | Accepted { .. })).collect();
+    assert_eq!(
+        told,
+        [
+            &Nudged { problem: problem.clone(), asked: Some(Asked::Form), time: Some(1) },
+            &Nudged { problem: "the answer was empty".to_owned(), asked: Some(Asked::Answer), time: Some(2) },
+            &Accepted { problem, refused: 2 },
+        ]
+    );
     let mut play = Play::new(agent());
     play.start("go");
     for _ in 0..3 {

@@ -7,7 +7,8 @@ use redial_engine::{
     Time,
     task::{Event, Proposed, RULES, Reply, Step, StepContext, Task, Verdict, step},
 };
-use redial_proto::{AgentSpec, CallId, ErrorClass, Failure, Language, Message, Role, TaskCode, TaskState, Usage};
+use redial_proto::{AgentSpec, CallId, ErrorClass, Failure, Language, Message, Role, TaskCode, TaskDecision, TaskState, Usage};
+use redial_records::TaskOutcome;
 
 pub(crate) fn agent() -> AgentSpec {
     AgentSpec { tools: vec!["*".into()], ..AgentSpec::new("small") }
@@ -76,13 +77,38 @@ pub(crate) struct Play {
     /// Turn and index of every call that was asked for.
     calls: HashMap<CallId, (u32, u32)>,
     ended: Option<(TaskState, TaskCode)>,
+    /// How it ended, with its words.
+    pub(crate) outcome: Option<TaskOutcome>,
+    /// Every decision so far.
+    pub(crate) decisions: Vec<TaskDecision>,
+    /// The version of the rules of tasks that start.
+    pub(crate) rules: u32,
+    /// What each reply costs.
+    pub(crate) usage: Usage,
 }
 
 impl Play {
     pub(crate) fn new(agent: AgentSpec) -> Self {
         let (task, step) = (Task::default(), Step::default());
         let now = Time::default();
-        Self { agent, task, now, step, messages: BTreeMap::new(), runs: 0, turn: 0, calls: HashMap::new(), ended: None }
+        let (messages, calls) = (BTreeMap::new(), HashMap::new());
+        let (ended, outcome, decisions) = (None, None, Vec::new());
+        let usage = Usage { input_tokens: 10, output_tokens: 5, cost_micros: Some(20), ..Usage::default() };
+        Self {
+            agent,
+            task,
+            now,
+            step,
+            messages,
+            runs: 0,
+            turn: 0,
+            calls,
+            ended,
+            outcome,
+            decisions,
+            rules: RULES,
+            usage,
+        }
     }
 
     pub(crate) fn event(&mut self, event: Event) {
@@ -102,7 +128,9 @@ impl Play {
             assert!(self.messages.keys().copied().eq(1..=u32::try_from(self.messages.len()).unwrap()), "a gap");
             self.turn = turn.turn;
         }
+        self.decisions.extend(self.step.decisions.clone());
         if let Some(end) = &self.step.ended {
+            self.outcome = Some(end.clone());
             assert!(self.ended.replace((end.state, end.code)).is_none(), "ended twice");
         }
         assert_eq!(self.step.wake_at.is_none(), self.ended.is_some());
@@ -113,7 +141,7 @@ impl Play {
         let carried = self.task.carried();
         self.task = Task::default();
         self.ended = None;
-        self.event(Event::Started { input: input.to_owned(), first_seq, system: false, carried, rules: RULES });
+        self.event(Event::Started { input: input.to_owned(), first_seq, system: false, carried, rules: self.rules });
     }
 
     pub(crate) fn follow_up(&mut self, input: &str) {
@@ -122,7 +150,7 @@ impl Play {
     }
 
     pub(crate) fn reply(&mut self, mut reply: Reply) {
-        reply.usage = Usage { input_tokens: 10, output_tokens: 5, cost_micros: Some(20), ..Usage::default() };
+        reply.usage = self.usage;
         self.event(Event::TurnEnded { turn: self.turn, end: Ok(reply) });
     }
 

@@ -53,3 +53,65 @@ const fn message(language: Language) -> &'static str {
 const fn nothing() -> Verdict {
     Verdict::Answered { tool: String::new(), output: String::new() }
 }
+
+#[cfg(test)]
+mod tests {
+    use redial_proto::Failure;
+
+    use super::*;
+
+    fn runs(arguments: &str) -> Proposed {
+        let verdict = Verdict::Run {
+            tool: "pay".to_owned(),
+            arguments: "{}".to_owned(),
+            repairs: Vec::new(),
+            undeclared: Vec::new(),
+            version: "1".to_owned(),
+            polling: false,
+            sequential: false,
+        };
+        Proposed { name: "pay".to_owned(), arguments: arguments.to_owned(), verdict }
+    }
+
+    fn refused(class: ErrorClass, arguments: &str) -> Proposed {
+        let failure: Failure = failed(class, "no");
+        let verdict = Verdict::Refused { tool: None, version: String::new(), failure, help: None };
+        Proposed { verdict, ..runs(arguments) }
+    }
+
+    /// The class of the last of two calls, if it does not run.
+    fn class(last: Proposed, cut_off: bool, language: Language) -> Option<ErrorClass> {
+        let mut calls = [runs(""), last];
+        refuse_last(&mut calls, cut_off, language);
+        assert!(matches!(calls[0].verdict, Verdict::Run { .. }), "only the last call can be cut off");
+        match &calls[1].verdict {
+            Verdict::Refused { failure, help, .. } => {
+                let told = help.as_ref().is_some_and(|help| help.advice == Advice::CutOff);
+                assert_eq!(told, failure.message == message(language));
+                Some(failure.class)
+            }
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn half_a_call_never_runs_and_a_whole_one_does() {
+        use ErrorClass::{InvalidArguments, MalformedArguments, UnknownTool};
+        let cases = [
+            (runs(r#"{"a": 1}"#), false, None),
+            (runs("{}"), false, None),
+            (runs(" "), false, Some(MalformedArguments)),
+            (runs(r#"{"a": 1}"#), true, Some(MalformedArguments)),
+            (refused(UnknownTool, ""), false, Some(MalformedArguments)),
+            (refused(InvalidArguments, r#"{"a": 1}"#), false, Some(InvalidArguments)),
+            (refused(InvalidArguments, ""), false, Some(MalformedArguments)),
+            (refused(MalformedArguments, r#"{"a": "#), false, Some(MalformedArguments)),
+        ];
+        for (call, cut_off, expected) in cases {
+            for language in [Language::En, Language::Zh] {
+                assert_eq!(class(call.clone(), cut_off, language), expected, "{call:?}");
+            }
+        }
+        refuse_last(&mut [], true, Language::En);
+    }
+}
