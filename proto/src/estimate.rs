@@ -38,10 +38,7 @@ pub fn of_message(message: &Message) -> usize {
 /// The tokens that a model reads: its messages and its tools.
 pub fn of_request(request: &TurnRequest) -> u64 {
     let tool = |tool: &ToolOffer| {
-        TOKENS_PER_CALL
-            + tokens(&tool.name)
-            + tokens(&tool.description)
-            + tokens(&tool.parameters.to_string())
+        TOKENS_PER_CALL + tokens(&tool.name) + tokens(&tool.description) + tokens(&tool.parameters.to_string())
     };
     let messages: usize = request.messages.iter().map(of_message).sum();
     wide(messages + request.tools.iter().map(tool).sum::<usize>())
@@ -99,7 +96,8 @@ mod tests {
         assert_eq!(of_request(&request(hello.clone(), Vec::new())), 8 + 4);
         assert!(of_request(&request(hello, vec![tool])) > 8 + 4 + 24);
         let call = ReplyCall { name: "book".to_owned(), arguments: "{}".to_owned() };
-        let said = TurnReply { text: Some("明天".to_owned()), thought: Some("好".to_owned()), ..TurnReply::default() };
+        let said =
+            TurnReply { text: Some("明天".to_owned()), thought: Some("好".to_owned()), ..TurnReply::default() };
         assert_eq!(of_reply(&said), 8 + 2 + 1);
         assert_eq!(of_reply(&TurnReply { calls: vec![call], ..said }), 8 + 2 + 1 + 24 + 2 + 1);
     }

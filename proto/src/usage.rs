@@ -128,12 +128,8 @@ mod tests {
 
     #[test]
     fn what_is_unknown_is_estimated_and_never_zero() {
-        let told = TurnUsage {
-            input_tokens: Some(100),
-            output_tokens: Some(0),
-            cost_micros: Some(7),
-            ..TurnUsage::default()
-        };
+        let told =
+            TurnUsage { input_tokens: Some(100), output_tokens: Some(0), cost_micros: Some(7), ..TurnUsage::default() };
         let mut half = TurnUsage { output_tokens: None, cost_micros: None, ..told };
         half.estimate(|| 1, || 40);
         half.estimated_cost_micros = Some(9);

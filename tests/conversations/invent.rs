@@ -2,7 +2,9 @@
 
 use rand::{Rng, rngs::StdRng, seq::IndexedRandom};
 use redial_engine::task::{Proposed, Reply, Verdict};
-use redial_proto::{AgentSpec, Budgets, CutOff, ErrorClass, Failure, FieldError, Finish, Language, Policy, ToolOffer, TurnUsage, Usage};
+use redial_proto::{
+    AgentSpec, Budgets, CutOff, ErrorClass, Failure, FieldError, Finish, Language, Policy, ToolOffer, TurnUsage, Usage,
+};
 use serde_json::json;
 
 /// A simulated tool: name, polling, sequential.

@@ -202,7 +202,7 @@ impl Record {
         let said = self.messages.values().rev().filter(|message| message.role == Role::Assistant);
         let mut said = said.map(|message| message.content.trim());
         let last = said.next().unwrap_or_default();
-        let in_parts = || said.any(|part| answer.contains(part));
+        let mut in_parts = || said.any(|part| answer.contains(part));
         must(last == answer.trim() || in_parts(), || format!("{answer:?} is the answer, and {last:?} was said last"))
     }
 

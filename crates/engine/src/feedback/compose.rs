@@ -113,9 +113,12 @@ const fn limit(code: TaskCode, of_one_tool: bool) -> &'static str {
         TaskCode::CostExhausted => "last_answer.cost_exhausted",
         TaskCode::CostUnknown => "last_answer.cost_unknown",
         TaskCode::TimeExhausted => "last_answer.time_exhausted",
-        TaskCode::Answered | TaskCode::AnswerCutOff | TaskCode::ModelFailed | TaskCode::NoAnswer | TaskCode::Cancelled | TaskCode::Internal => {
-            "last_answer.other"
-        }
+        TaskCode::Answered
+        | TaskCode::AnswerCutOff
+        | TaskCode::ModelFailed
+        | TaskCode::NoAnswer
+        | TaskCode::Cancelled
+        | TaskCode::Internal => "last_answer.other",
     }
 }
 

@@ -1,6 +1,8 @@
 //! The consequences of the end of a model turn.
 
-use redial_proto::{ErrorClass, Failure, Finish, Message, MessageCall, Nudged, Role, TaskCode, TaskDecision, TaskState};
+use redial_proto::{
+    ErrorClass, Failure, Finish, Message, MessageCall, Nudged, Role, TaskCode, TaskDecision, TaskState,
+};
 
 use super::{
     event::{Proposed, Reply},
@@ -81,7 +83,8 @@ impl StepBuilder<'_> {
                 self.end(TaskState::Failed, TaskCode::NoAnswer, Some(message), None)
             }
             None if asked_enough => {
-                let cut = if self.is_cut_off(&reply) { "; the last one was cut off at its limit of tokens" } else { "" };
+                let cut =
+                    if self.is_cut_off(&reply) { "; the last one was cut off at its limit of tokens" } else { "" };
                 let message = format!("the model gave {} answers without any text or call{cut}", self.task.nudges + 1);
                 self.end(TaskState::Failed, TaskCode::NoAnswer, Some(message), None)
             }
@@ -104,7 +107,8 @@ impl StepBuilder<'_> {
     /// Ends the task: an answer of the model's own accord is a success, one that a limit forced is not.
     pub(super) fn answer(&mut self, reply: &Reply, text: String, code: TaskCode) -> Phase {
         self.say(assistant(reply, text.clone()));
-        let cut = if self.is_cut_off(reply) { "; the last answer is cut off at the model's limit of tokens" } else { "" };
+        let cut =
+            if self.is_cut_off(reply) { "; the last answer is cut off at the model's limit of tokens" } else { "" };
         let (state, message) = match code {
             TaskCode::Answered => (TaskState::Succeeded, None),
             limit => (TaskState::Failed, Some(self.limit(limit) + cut)),

@@ -28,7 +28,13 @@ pub(super) fn join(answer: &str, next: &str) -> Joined {
     let rest = match overlap(answer, trimmed) {
         // The end may have been shown without the white space behind it.
         0 => match overlap(answer.trim_end(), trimmed) {
-            0 => return if trimmed.trim().is_empty() { Joined::Nothing } else { Joined::Longer(format!("{answer}{next}")) },
+            0 => {
+                return if trimmed.trim().is_empty() {
+                    Joined::Nothing
+                } else {
+                    Joined::Longer(format!("{answer}{next}"))
+                };
+            }
             shared => return longer(answer.trim_end(), &trimmed[shared..]),
         },
         shared => &trimmed[shared..],
@@ -93,7 +99,10 @@ mod tests {
         ] {
             assert_eq!(longer_than(answer, next), format!("{answer}{whole}"), "{next}");
         }
-        assert_eq!(longer_than("北京到上海的航班有三个：第一个", "航班有三个：第一个是早上"), "北京到上海的航班有三个：第一个是早上");
+        assert_eq!(
+            longer_than("北京到上海的航班有三个：第一个", "航班有三个：第一个是早上"),
+            "北京到上海的航班有三个：第一个是早上"
+        );
     }
 
     #[test]

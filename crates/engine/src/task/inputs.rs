@@ -6,8 +6,7 @@ mod cut_off;
 mod resolve;
 
 use redial_proto::{
-    AgentSpec, CallId, CallState, ErrorClass, Failure, Language, TaskId, TaskInput, TurnReply, TurnRequest,
-    estimate,
+    AgentSpec, CallId, CallState, ErrorClass, Failure, Language, TaskId, TaskInput, TurnReply, TurnRequest, estimate,
 };
 use redial_records::EndedCall;
 

@@ -93,7 +93,9 @@ fn the_rest_is_asked_for_and_the_parts_become_one_answer() {
     assert_eq!(answer(&play), (format!("{POEM}, and on the mountains high above.").as_str(), ""));
     assert_eq!((play.task.turns(), play.task.corrections()), (3, 0));
     assert_eq!(asked(&play), [(Nudged::Rest, 1), (Nudged::Rest, 2)]);
-    assert!(play.decisions.iter().any(|decision| matches!(decision, TaskDecision::Turn { turn: 2, continues: true, .. })));
+    assert!(
+        play.decisions.iter().any(|decision| matches!(decision, TaskDecision::Turn { turn: 2, continues: true, .. }))
+    );
 }
 
 #[test]
@@ -171,7 +173,11 @@ fn a_last_answer_that_is_cut_off_says_so() {
     play.replies(vec![runs("a", "{}")]);
     play.reply(cut(POEM));
     assert_eq!(play.end(), (TaskState::Failed, TaskCode::ToolCallsExhausted));
-    assert!(answer(&play).1.ends_with("the last answer is cut off at the model's limit of tokens"), "{:?}", answer(&play));
+    assert!(
+        answer(&play).1.ends_with("the last answer is cut off at the model's limit of tokens"),
+        "{:?}",
+        answer(&play)
+    );
 }
 
 #[test]

@@ -7,7 +7,9 @@ use redial_engine::{
     Time,
     task::{Event, Proposed, RULES, Reply, Step, StepContext, Task, Verdict, step},
 };
-use redial_proto::{AgentSpec, CallId, ErrorClass, Failure, Language, Message, Role, TaskCode, TaskDecision, TaskState, Usage};
+use redial_proto::{
+    AgentSpec, CallId, ErrorClass, Failure, Language, Message, Role, TaskCode, TaskDecision, TaskState, Usage,
+};
 use redial_records::TaskOutcome;
 
 pub(crate) fn agent() -> AgentSpec {

@@ -16,9 +16,7 @@ fn estimates_count_for_the_budgets() {
         turns_without_price: 0,
     };
     let (tokens, cost) = (Some(100), Some(0.005));
-    for (tokens, cost_usd, code) in
-        [(tokens, None, TaskCode::TokensExhausted), (None, cost, TaskCode::CostExhausted)]
-    {
+    for (tokens, cost_usd, code) in [(tokens, None, TaskCode::TokensExhausted), (None, cost, TaskCode::CostExhausted)] {
         let mut agent = agent();
         (agent.budgets.tokens, agent.budgets.cost_usd) = (tokens, cost_usd);
         let mut play = Play::new(agent.clone());

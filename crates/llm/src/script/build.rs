@@ -60,7 +60,11 @@ fn build(entry: Entry, name: String, react: bool) -> Result<Rule, Mistake> {
     let (when, times) = (when(&entry.when)?, entry.times);
     let response = Response {
         content: content(entry, react)?,
-        usage: TurnUsage { input_tokens: usage.input_tokens, output_tokens: usage.output_tokens, ..TurnUsage::default() },
+        usage: TurnUsage {
+            input_tokens: usage.input_tokens,
+            output_tokens: usage.output_tokens,
+            ..TurnUsage::default()
+        },
         delay: delay.unwrap_or(Duration::ZERO),
         chunks: usize::try_from(chunks).unwrap_or_default(),
     };

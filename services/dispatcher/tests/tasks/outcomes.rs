@@ -157,12 +157,8 @@ async fn one_call_of_a_task_can_be_cancelled() {
 async fn a_model_that_fails_hands_over_to_its_fallback() {
     let mut stack = Stack::start().await;
     let small = Model::new("small", |_| Err(failure(ErrorClass::Auth, "no key")));
-    let usage = TurnUsage {
-        input_tokens: Some(3),
-        output_tokens: Some(2),
-        cost_micros: Some(7),
-        ..TurnUsage::default()
-    };
+    let usage =
+        TurnUsage { input_tokens: Some(3), output_tokens: Some(2), cost_micros: Some(7), ..TurnUsage::default() };
     let large = Model::new("large", move |_| Ok(redial_proto::TurnReply { usage, ..says("I can.") }));
     stack.play_models(vec![small.tool(), large.tool()]).await;
     let both = redial_proto::AgentSpec { fallback_model: Some("large".to_owned()), ..agent("small", &[]) };

@@ -4,7 +4,9 @@ mod agent_file;
 
 use std::process::ExitCode;
 
-use redial_proto::{AgentRef, ApiError, Code, SubmitStatus, TaskCode, TaskId, TaskResult, TaskSubmission, TaskView, subjects};
+use redial_proto::{
+    AgentRef, ApiError, Code, SubmitStatus, TaskCode, TaskId, TaskResult, TaskSubmission, TaskView, subjects,
+};
 use redial_queue::Queue;
 
 use crate::{

@@ -1,6 +1,8 @@
 //! The text of each event of a task.
 
-use redial_proto::{FieldError, Message, Nudged, Repair, Role, TaskCode, TaskDecision, TaskInput, TaskState, TaskStep, turn};
+use redial_proto::{
+    FieldError, Message, Nudged, Repair, Role, TaskCode, TaskDecision, TaskInput, TaskState, TaskStep, turn,
+};
 use serde::Deserialize;
 
 use super::{
@@ -226,11 +228,16 @@ fn change_of_course(decision: &TaskDecision) -> Option<Entry> {
         TaskDecision::Nudged { problem, asked, time } => {
             let what = asked.map(asked_for).unwrap_or_default();
             let time = time.filter(|time| *time > 1).map(|time| format!(" (time {time} in a row)")).unwrap_or_default();
-            note("asks again", Ink::Yellow, format!("{what}{time}{}{}", if asked.is_some() { ": " } else { "" }, text::excerpt(problem)))
+            note(
+                "asks again",
+                Ink::Yellow,
+                format!("{what}{time}{}{}", if asked.is_some() { ": " } else { "" }, text::excerpt(problem)),
+            )
         }
         TaskDecision::Accepted { problem, refused } => {
             let refused = totals::count((*refused).into(), "answer");
-            let text = format!("this answer after {refused} in a row that were not, although: {}", text::excerpt(problem));
+            let text =
+                format!("this answer after {refused} in a row that were not, although: {}", text::excerpt(problem));
             note("accepts", Ink::Yellow, text)
         }
         TaskDecision::Fallback { model, because, pruned } => {

@@ -77,7 +77,11 @@ fn rare_events() {
         TaskDecision::Ended { state: TaskState::Cancelled, code: redial_proto::TaskCode::Cancelled, message: None };
     report.steps = vec![
         step(1, started, vec![nudged(None, None), nudged(Some(Nudged::Form), Some(2))]),
-        step(2, TaskInput::TurnEnded { turn: 9, call: redial_proto::CallId(uuid::Uuid::nil()) }, vec![read, nudged(Some(Nudged::Shorter), Some(1)), nudged(Some(Nudged::Rest), Some(1)), accepted]),
+        step(
+            2,
+            TaskInput::TurnEnded { turn: 9, call: redial_proto::CallId(uuid::Uuid::nil()) },
+            vec![read, nudged(Some(Nudged::Shorter), Some(1)), nudged(Some(Nudged::Rest), Some(1)), accepted],
+        ),
         step(3, TaskInput::Woken, vec![]),
         step(4, TaskInput::CancelRequested, vec![TaskDecision::Stopping { calls: 1 }]),
         step(5, TaskInput::Woken, vec![TaskDecision::Message { seq: 14 }, ended]),

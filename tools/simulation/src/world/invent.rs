@@ -49,12 +49,8 @@ pub(super) fn failures(class: ErrorClass) -> [Failure; 2] {
 /// What a model replies in a turn, as JSON: always the same for the same seed.
 pub(super) fn reply(seed: u64) -> String {
     let mut random = Random::new(seed);
-    let usage = TurnUsage {
-        input_tokens: Some(10),
-        output_tokens: Some(5),
-        cost_micros: Some(1),
-        ..TurnUsage::default()
-    };
+    let usage =
+        TurnUsage { input_tokens: Some(10), output_tokens: Some(5), cost_micros: Some(1), ..TurnUsage::default() };
     let mut reply = TurnReply { finish: Finish::Stop, usage, ..TurnReply::default() };
     match random.below(8) {
         0..=2 => reply.text = Some("done".to_owned()),

@@ -44,7 +44,9 @@ fn is_object(text: &str) -> bool {
 
 const fn message(language: Language) -> &'static str {
     match language {
-        Language::En => "The reply was cut off at the limit of tokens before this call was complete, so it was not run.",
+        Language::En => {
+            "The reply was cut off at the limit of tokens before this call was complete, so it was not run."
+        }
         Language::Zh => "回复达到词元（token）上限而被截断，这个调用没有写完，因此没有运行。",
     }
 }

@@ -211,7 +211,8 @@ mod tests {
     fn resolve(name: &str, arguments: &str, offers: &[ToolOffer], tools: &Tools) -> Verdict {
         let call = ReplyCall { name: name.to_owned(), arguments: arguments.to_owned() };
         let reply = TurnReply { calls: vec![call], ..TurnReply::default() };
-        let shown = Shown { offers, conversation: &conversation(), result_bytes: 300, language: Language::En, rules: 1 };
+        let shown =
+            Shown { offers, conversation: &conversation(), result_bytes: 300, language: Language::En, rules: 1 };
         Resolver::new(tools).reply(reply, shown).unwrap().calls.remove(0).verdict
     }
 
@@ -324,7 +325,8 @@ mod tests {
         let reply = TurnReply { calls: vec![call; MAX_CALLS + 1], ..TurnReply::default() };
         let tools = Tools::new();
         let conversation = Conversation::default();
-        let shown = Shown { offers: &[], conversation: &conversation, result_bytes: 300, language: Language::En, rules: 1 };
+        let shown =
+            Shown { offers: &[], conversation: &conversation, result_bytes: 300, language: Language::En, rules: 1 };
         let resolved = Resolver::new(&tools).reply(reply, shown).unwrap();
         assert!(resolved.calls.is_empty());
         assert_eq!(resolved.problem.as_deref(), Some("129 calls were asked for at once; allowed: 128"));
