@@ -37,7 +37,7 @@ pub(crate) const SUBMISSIONS: [&str; 3] = [
 
 pub(crate) const TASKS: [&str; 3] = [
     r#"{"input":"订一张机票","agent":{"model":"small","fallback_model":"large","system":"be brief",
-        "tools":["get_*","book_flight","*a*b*"],"policy":"fallback","max_corrections":3,"fallback_after":0,"language":"zh",
+        "tools":["get_*","book_flight","*a*b*"],"policy":"fallback","max_corrections":3,"fallback_after":0,"cut_off":"continue","language":"zh",
         "budgets":{"turns":5,"corrections":2,"tool_calls":9,"tokens":1000,"cost_usd":0.5,"seconds":60},
         "context_tokens":2000,"result_bytes":300,"max_tokens":100,"temperature":0.5,"templates":{"timeout.message":"{tool} is slow"}},
         "conversation":"c-1","key":"k","tenant":"t"}"#,
@@ -45,7 +45,7 @@ pub(crate) const TASKS: [&str; 3] = [
     r#"{"model":"m","tools":["*"]}"#,
 ];
 
-pub(crate) const TURNS: [&str; 3] = [
+pub(crate) const TURNS: [&str; 4] = [
     r#"{"text":"I look","thought":"hm","calls":[{"name":"get_weather","arguments":"{\"city\":1"}],
         "finish":"tool_calls","problem":"cut off","usage":{"input_tokens":3,"output_tokens":4,"cost_micros":5},
         "model":"m","provider":{"kind":"anthropic","thinking":[]}}"#,
@@ -56,6 +56,8 @@ pub(crate) const TURNS: [&str; 3] = [
         "tools":[{"name":"t","parameters":{"type":"object"},"polling":true,"repairs":false}],
         "language":"zh","max_tokens":9,"temperature":1.0,"trimmed":{"tokens":1,"shortened":2,"left_out":3}}"#,
     r#"{"turn":2,"text":"a","thought":"b"}"#,
+    r#"{"calls":[{"name":"t","arguments":"{}"}],"finish":"length","call_cut_off":true,
+        "usage":{"output_tokens":4,"estimated_input_tokens":9,"estimated_cost_micros":5}}"#,
 ];
 
 pub(crate) const TO_WORKERS: [&str; 3] = [

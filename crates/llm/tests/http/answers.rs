@@ -174,6 +174,25 @@ async fn an_anthropic_answer_in_pieces() {
 }
 
 #[tokio::test]
+async fn what_is_not_told_is_estimated() {
+    for kind in ["openai", "react", "anthropic"] {
+        let body = match kind {
+            "anthropic" => json!({"content": [{"type": "text", "text": "Answer: It rains."}]}),
+            _ => json!({"choices": [{"message": {"content": "Answer: It rains."}}]}),
+        };
+        let usage = ask(kind, Reply::json(&body.to_string())).await.0.unwrap().usage;
+        assert_eq!((usage.input_tokens, usage.output_tokens, usage.cost_micros), (None, None, None));
+        assert_eq!(usage.estimated_output_tokens, Some(8 + 5), "17 bytes, and the message");
+        assert!(usage.estimated_input_tokens > Some(20), "{usage:?}");
+        assert!(usage.estimated_cost_micros.is_some(), "the model has prices: {usage:?}");
+        assert_eq!(usage.counted().turns_without_price, 0);
+    }
+    let endless = json!({"choices": [{"message": {"content": "x".repeat(7 * MAX_OUTPUT / 2)}}]}).to_string();
+    let usage = ask("openai", Reply::json(&endless)).await.0.unwrap().usage;
+    assert!(usage.estimated_output_tokens >= Some(100_000), "what was left out was paid for: {usage:?}");
+}
+
+#[tokio::test]
 async fn a_react_answer() {
     let text = "Thought: look\nAction: 订机票\nAction Input: {\"city\": \"Par";
     let body = json!({"choices": [{"message": {"content": text}, "finish_reason": "length"}]});

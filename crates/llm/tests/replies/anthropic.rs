@@ -72,6 +72,27 @@ fn pieces_without_a_block_of_their_kind_are_kept() {
 }
 
 #[test]
+fn a_call_that_the_provider_closed_is_not_taken_for_a_whole_one() {
+    let call = json!({"type": "tool_use", "id": "a", "name": "add", "input": {}});
+    let text = json!({"type": "text", "text": "hi"});
+    for (content, reason, cut_off) in [
+        (json!([text, call]), "max_tokens", true),
+        (json!([text, call]), "tool_use", false),
+        (json!([call, text]), "max_tokens", false),
+    ] {
+        let body = json!({"model": "m", "stop_reason": reason, "content": content});
+        assert_eq!(whole(Api::Anthropic, &body).call_cut_off, cut_off, "{body}");
+    }
+    // In a stream the text itself tells; but nothing was written of this one.
+    let begun = [
+        json!({"type": "content_block_start", "index": 0, "content_block": call}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "max_tokens"}}),
+    ];
+    let reply = streamed(Api::Anthropic, &begun);
+    assert!(reply.call_cut_off || reply.calls[0].arguments.is_empty(), "{reply:?}");
+}
+
+#[test]
 fn usage_that_is_not_told_is_unknown() {
     let told = |usage: &Value| {
         let content = json!([{"type": "text", "text": "hi"}]);

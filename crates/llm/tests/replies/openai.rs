@@ -196,7 +196,7 @@ fn reasons_and_usage() {
         (json!(null), None, None),
     ] {
         let body = json!({"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}], "usage": usage});
-        let told = TurnUsage { input_tokens: input, output_tokens: output, cost_micros: None };
+        let told = TurnUsage { input_tokens: input, output_tokens: output, ..TurnUsage::default() };
         assert_eq!(whole(Api::OpenAi, &body).usage, told);
         check(Api::OpenAi, "usage", &body, "\"hi\" stop");
     }

@@ -236,8 +236,7 @@ fn change_of_course(decision: &TaskDecision) -> Option<Entry> {
         }
         TaskDecision::Accepted { problem, refused } => {
             let refused = totals::count((*refused).into(), "answer");
-            let text =
-                format!("this answer after {refused} in a row that were not, although: {}", text::excerpt(problem));
+            let text = format!("the answer as it is, after {refused} that were not taken: {}", text::excerpt(problem));
             note("accepts", Ink::Yellow, text)
         }
         TaskDecision::Fallback { model, because, pruned } => {

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use redial_proto::{AgentSpec, ApiError, Code};
 
 /// Fields of an agent.
-const FIELDS: [&str; 14] = [
+const FIELDS: [&str; 15] = [
     "model",
     "fallback_model",
     "system",
@@ -13,6 +13,7 @@ const FIELDS: [&str; 14] = [
     "policy",
     "max_corrections",
     "fallback_after",
+    "cut_off",
     "budgets",
     "language",
     "context_tokens",
