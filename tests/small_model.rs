@@ -4,7 +4,6 @@
 //! Optional, because the model is a download of 90 MB and needs minutes: `./dev small-model` installs it and runs this.
 
 #![expect(clippy::expect_used, clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
-#![expect(clippy::print_stdout, reason = "the table is what it is for")]
 
 #[path = "small_model/fixture.rs"]
 mod fixture;

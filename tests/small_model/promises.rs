@@ -24,7 +24,7 @@ pub(crate) fn broken(fixture: &Fixture, way: Way, record: &Record, exchanges: &[
     }
     let turns = record.turns();
     for call in record.tool_calls() {
-        let turn = turns.iter().find(|turn| turn.turn == call.turn);
+        let turn = turns.iter().find(|turn| turn.number == call.turn);
         broken
             .extend(turn.map_or_else(|| vec!["a call of no turn".to_owned()], |turn| guessed(turn, &call, exchanges)));
     }

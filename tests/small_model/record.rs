@@ -15,12 +15,14 @@ pub(crate) struct Record {
 
 /// A turn of the model that has an answer.
 pub(crate) struct Turn {
-    pub(crate) turn: u32,
+    /// From 1.
+    pub(crate) number: u32,
     pub(crate) offered: Vec<ToolOffer>,
     pub(crate) reply: TurnReply,
 }
 
 /// A call of a tool.
+#[derive(Clone, Copy)]
 pub(crate) struct ToolCall<'a> {
     pub(crate) turn: u32,
     /// From 1.
@@ -57,7 +59,7 @@ impl Turn {
         let request: TurnRequest = serde_json::from_str(call.audit.arguments.get()).unwrap();
         let output = call.audit.attempts_made.last().and_then(|attempt| attempt.output.as_deref());
         let reply = serde_json::from_str(output.expect("an output").get()).unwrap();
-        Self { turn: call.turn, offered: request.tools, reply }
+        Self { number: call.turn, offered: request.tools, reply }
     }
 
     /// The call of that index as the model wrote it.

@@ -74,7 +74,7 @@ impl fmt::Display for Table {
             }
             let times =
                 |(call, times): &(String, u32)| if *times == 1 { call.clone() } else { format!("{times} x {call}") };
-            let calls: Vec<String> = line.calls.iter().map(times).collect();
+            let answered: Vec<String> = line.calls.iter().map(times).collect();
             let cells = [
                 format!("  {}", line.task),
                 format!("{} {}", line.state, line.code),
@@ -82,7 +82,7 @@ impl fmt::Display for Table {
                 line.corrections.to_string(),
                 format!("{:.1}", line.seconds),
             ];
-            row(f, &cells, &calls.join(", "))?;
+            row(f, &cells, &answered.join(", "))?;
         }
         self.summary(f)
     }
@@ -111,7 +111,9 @@ impl Table {
         for way in Way::ALL {
             let lines: Vec<&Line> = self.0.iter().filter(|line| line.way == way.name()).collect();
             let mut codes: BTreeMap<&str, usize> = BTreeMap::new();
-            lines.iter().for_each(|line| *codes.entry(&line.code).or_default() += 1);
+            for line in &lines {
+                *codes.entry(&line.code).or_default() += 1;
+            }
             let codes: Vec<String> = codes.iter().map(|(code, times)| format!("{times} {code}")).collect();
             let calls = lines.iter().flat_map(|line| &line.calls).filter(|(call, _)| !call.starts_with('('));
             let (mut all, mut good) = (0, 0);

@@ -32,11 +32,11 @@ pub(crate) fn read(
         None if calls.is_empty() => (split.rest.clone(), calls),
         None => (said.to_owned(), calls),
     };
-    let unused = Some(invented.trim()).filter(|_| !calls.is_empty());
-    let thoughts = [thought.as_deref(), split.thought.as_deref(), unused];
+    let unused = Some(invented.trim().to_owned()).filter(|_| !calls.is_empty());
+    let thoughts = [thought, split.thought, unused];
     Read {
         text: Some(text).filter(|text| !text.trim().is_empty()),
-        thought: thoughts::join(thoughts.into_iter().flatten(), "\n\n"),
+        thought: thoughts::join(thoughts.iter().flatten().map(String::as_str), "\n\n"),
         problem: result.filter(|_| calls.is_empty()).map(|_| invented::problem(language).to_owned()),
         calls,
     }
