@@ -116,7 +116,7 @@ async fn every_error_is_handled_by_its_class() {
     assert_eq!(rules, [("/last", "order"), ("/first", "minimum")]);
     assert_eq!(
         (&broken[0].sent, broken[0].hint.as_deref()),
-        (&json!("1999-12-24"), Some("the two dates may be swapped"))
+        (&Some(json!("1999-12-24")), Some("the two dates may be swapped"))
     );
 
     // A refused connection is retried until a server listens.

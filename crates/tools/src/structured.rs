@@ -103,7 +103,8 @@ mod tests {
 
     fn summary(body: &str) -> Option<(Option<String>, Vec<String>)> {
         let error = read(body.as_bytes())?;
-        let details = error.details.iter().map(|v| format!("{} {} {} {}", v.path, v.rule, v.sent, v.allowed)).collect();
+        let sent = |v: &FieldError| v.sent.clone().unwrap_or_default();
+        let details = error.details.iter().map(|v| format!("{} {} {} {}", v.path, v.rule, sent(v), v.allowed)).collect();
         Some((error.message, details))
     }
 

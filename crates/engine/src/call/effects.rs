@@ -18,7 +18,7 @@ pub fn effects(transition: &Transition, facts: &CallFacts) -> Vec<Effect> {
         }
         Change::End { attempt, .. } => {
             let stopped = attempt.as_ref().is_some_and(overdue).then(|| stop_worker(facts)).flatten();
-            let notice = facts.notify.then(|| Effect::NotifySubmitter(facts.call));
+            let notice = facts.notify.then_some(Effect::NotifySubmitter(facts.call));
             facts.task.map(Effect::WakeTask).into_iter().chain(notice).chain(stopped).collect()
         }
     }

@@ -46,6 +46,7 @@ impl StepBuilder<'_> {
             version: String::new(),
             polling: false,
             sequential: false,
+            unknown_tool: matches!(proposed.verdict, Verdict::Refused { tool: None, .. }),
             // Replaced before the event is over: by what the verdict leads to.
             status: Status::Failed,
         };
@@ -219,7 +220,7 @@ impl StepBuilder<'_> {
         };
         self.write(calling.base_seq + number(n), message);
         self.remember(calling.turn, call, answer);
-        calling.calls[n].status = status(answer);
+        calling.calls[n].status = status(call, answer);
     }
 
     fn remember(&mut self, turn: u32, call: &TurnCall, answer: &Answer<'_>) {
@@ -236,11 +237,11 @@ impl StepBuilder<'_> {
     }
 }
 
-fn status(answer: &Answer<'_>) -> Status {
+fn status(call: &TurnCall, answer: &Answer<'_>) -> Status {
     match answer.result {
         Ok(_) => Status::Succeeded,
         Err(failure) if is_correctable(failure) => {
-            Status::Correctable { unknown_tool: failure.class == ErrorClass::UnknownTool }
+            Status::Correctable { unknown_tool: call.is_of_unknown_tool(failure) }
         }
         Err(_) => Status::Failed,
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use redial_proto::{ErrorClass, Failure, Policy, TaskCode, TaskDecision};
+use redial_proto::{Failure, Policy, TaskCode, TaskDecision};
 
 use super::{
     event::Proposed,
@@ -17,7 +17,7 @@ const UNKNOWN_TOOLS: &str = "";
 impl StepBuilder<'_> {
     /// How often the model may correct a call that has just failed.
     pub(super) fn corrections_left(&self, failure: &Failure, call: &TurnCall) -> u32 {
-        let chain = if failure.class == ErrorClass::UnknownTool { UNKNOWN_TOOLS } else { &call.tool };
+        let chain = if call.is_of_unknown_tool(failure) { UNKNOWN_TOOLS } else { &call.tool };
         let before = self.task.chains.get(chain).map_or(0, |chain| chain.failures);
         let of_task = self.context.agent.budgets.corrections.saturating_sub(self.task.corrections);
         self.context.agent.max_corrections.saturating_sub(before).min(of_task)

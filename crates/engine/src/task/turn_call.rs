@@ -1,6 +1,6 @@
 //! One call of a model turn.
 
-use redial_proto::{CallId, Repair};
+use redial_proto::{CallId, ErrorClass, Failure, Repair};
 use serde::{Deserialize, Serialize};
 
 /// One call that a model asked for in a turn.
@@ -21,6 +21,9 @@ pub(super) struct TurnCall {
     pub(super) polling: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) sequential: bool,
+    /// There is no such tool.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) unknown_tool: bool,
     pub(super) status: Status,
 }
 
@@ -56,6 +59,11 @@ pub(super) enum Status {
 }
 
 impl TurnCall {
+    /// Whether it failed because there is no such tool; a repetition of such a call fails as a repeated one.
+    pub(super) fn is_of_unknown_tool(&self, failure: &Failure) -> bool {
+        self.unknown_tool || failure.class == ErrorClass::UnknownTool
+    }
+
     pub(super) const fn is_open(&self) -> bool {
         matches!(self.status, Status::Queued(_) | Status::Running(_))
     }

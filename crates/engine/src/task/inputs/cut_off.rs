@@ -1,7 +1,6 @@
 //! The last call of a reply that ended at the model's limit of tokens.
 
-use redial_arguments::{Advice, Help};
-use redial_proto::{ErrorClass, Language};
+use redial_proto::{Advice, ErrorClass, Help, Language};
 use serde::de::IgnoredAny;
 
 use crate::task::{
