@@ -42,7 +42,7 @@ fn ended(record: &Record) -> Vec<String> {
     let mut must = |holds: bool, what: String| broken.extend((!holds).then_some(what));
     must(task.state.is_terminal(), format!("the state is {}", task.state));
     must(task.code.is_some() && task.code != Some(TaskCode::Internal), format!("the code is {:?}", task.code));
-    let answered = task.code == Some(TaskCode::Answered);
+    let answered = matches!(task.code, Some(TaskCode::Answered | TaskCode::AnswerCutOff));
     must(answered == (task.state == TaskState::Succeeded), format!("{:?} ends {}", task.code, task.state));
     must(!answered || task.answer.as_ref().is_some_and(|text| !text.trim().is_empty()), "the answer is empty".into());
     must(answered || task.message.is_some(), "nothing says why it failed".into());

@@ -11,7 +11,7 @@ mod spending;
 
 use chrono::TimeDelta;
 use play::{Play, agent, failure, refused, refused_by, runs};
-use redial_engine::task::{Event, Reply};
+use redial_engine::task::{Event, Reply, Verdict};
 use redial_proto::{
     AgentSpec, Budgets, ErrorClass, Nudged as Asked, Policy, TaskCode,
     TaskDecision::{Accepted, Nudged},
@@ -189,6 +189,25 @@ fn corrections_run_out_and_the_model_answers_without_tools() {
     play.says("I could not book it.");
     assert_eq!(play.end(), (TaskState::Failed, TaskCode::CorrectionsExhausted));
     assert_eq!(play.task.corrections(), 3);
+}
+
+#[test]
+fn a_repeated_call_of_an_unknown_tool_is_one_correction() {
+    let mut play = Play::new(agent());
+    play.start("go");
+    let unknown = || {
+        let mut call = refused("bock", "{}", failure(ErrorClass::UnknownTool, "no such tool"));
+        if let Verdict::Refused { tool, version, .. } = &mut call.verdict {
+            (*tool, *version) = (None, String::new());
+        }
+        call
+    };
+    for left in (0..4).rev() {
+        play.replies(vec![unknown()]);
+        assert!(play.log().lines().last().unwrap().ends_with(&format!("left {left}")) || left == 0, "{}", play.log());
+    }
+    play.says("There is no such tool.");
+    assert_eq!((play.end(), play.task.corrections()), ((TaskState::Failed, TaskCode::CorrectionsExhausted), 3));
 }
 
 #[test]
