@@ -107,7 +107,7 @@ fn reply(rng: &mut StdRng) -> Reply {
         text: rng.random_bool(0.6).then(|| text(rng)),
         thought: rng.random_bool(0.2).then(|| text(rng)),
         finish: finish[rng.random_range(0..finish.len())],
-        problem: rng.random_bool(0.1).then(|| "the answer is cut off".to_owned()),
+        problem: rng.random_bool(if calls == 0 { 0.5 } else { 0.1 }).then(|| "the answer is cut off".to_owned()),
         usage: usage(rng),
         provider: rng.random_bool(0.1).then(|| provider(rng)),
         calls: (0..calls).map(|_| proposed(rng)).collect(),
