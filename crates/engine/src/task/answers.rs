@@ -21,7 +21,7 @@ impl StepBuilder<'_> {
         }
         match (asking.stop, end) {
             (Some(Stop::Cancel), _) => self.end_cancelled(),
-            (_, Ok(reply)) if asking.continues => self.continued(asking, reply),
+            (_, Ok(reply)) if asking.continues => self.continued(asking, &reply),
             (_, Ok(reply)) => self.replied(asking, reply),
             (_, Err(failure)) if asking.continues && failure.class != ErrorClass::Cancelled => {
                 let why = format!("its rest could not be asked for: {}: {}", failure.class, failure.message);

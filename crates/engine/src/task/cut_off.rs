@@ -73,16 +73,16 @@ impl StepBuilder<'_> {
     }
 
     /// The model sent the rest of an answer, or what it took for it.
-    pub(super) fn continued(&mut self, asking: &Asking, reply: Reply) -> Phase {
+    pub(super) fn continued(&mut self, asking: &Asking, reply: &Reply) -> Phase {
         let partial = self.task.partial.clone().unwrap_or_default();
         let Some(rest) = reply.text.clone().filter(|text| !text.trim().is_empty()) else {
             return self.answer_in_part("the model was asked for the rest and sent nothing");
         };
-        self.say(assistant(&reply, rest.trim().to_owned()));
-        let is_complete = !self.is_cut_off(&reply);
+        self.say(assistant(reply, rest.trim().to_owned()));
+        let is_complete = !self.is_cut_off(reply);
         match join(&partial.text, &rest) {
-            Joined::Again(text) | Joined::Longer(text) if is_complete => self.end_with(text),
-            Joined::Nothing if is_complete => self.end_with(partial.text),
+            Joined::Again(text) | Joined::Longer(text) if is_complete => self.end_with(&text),
+            Joined::Nothing if is_complete => self.end_with(&partial.text),
             Joined::Longer(text) => {
                 let asked = partial.asked;
                 let may_ask = asking.stop.is_none() && self.reached().is_none() && text.len() <= MAX_PARTS;
@@ -100,7 +100,7 @@ impl StepBuilder<'_> {
     }
 
     /// Ends the task with an answer that was put together.
-    fn end_with(&mut self, text: String) -> Phase {
+    fn end_with(&mut self, text: &str) -> Phase {
         self.task.partial = None;
         self.end(TaskState::Succeeded, TaskCode::Answered, None, Some(text.trim().to_owned()))
     }

@@ -1,6 +1,6 @@
 //! Maps the body of a response to a reply.
 
-use redial_proto::{ReplyCall, TurnReply, TurnRequest, TurnUsage};
+use redial_proto::{Finish, ReplyCall, TurnReply, TurnRequest, TurnUsage};
 use serde_json::{Value, json};
 
 use super::KIND;
@@ -23,11 +23,12 @@ pub(super) fn of(request: &TurnRequest, blocks: &[Value], body: &Value) -> TurnR
     let text: String = of_kind("text").filter_map(|block| block["text"].as_str()).collect();
     let thought: String = of_kind("thinking").filter_map(|block| block["thinking"].as_str()).collect();
     let read = text::read(&text, Some(thought), calls, &offers, request.language);
+    let finish = finish::read(body["stop_reason"].as_str(), !read.calls.is_empty());
     TurnReply {
         text: read.text,
         thought: read.thought,
-        finish: finish::read(body["stop_reason"].as_str(), !read.calls.is_empty()),
-        call_cut_off: is_closed_too_early(blocks, body),
+        finish,
+        call_cut_off: is_cut_off_in_call(blocks, finish),
         calls: read.calls,
         problem: read.problem,
         usage: usage(&body["usage"]),
@@ -36,10 +37,10 @@ pub(super) fn of(request: &TurnRequest, blocks: &[Value], body: &Value) -> TurnR
     }
 }
 
-/// A response that is not streamed has objects only: the provider closes what the model had not finished.
-fn is_closed_too_early(blocks: &[Value], body: &Value) -> bool {
-    let is_object = |block: &Value| block["type"] == "tool_use" && block["input"].is_object();
-    body["stop_reason"] == "max_tokens" && blocks.last().is_some_and(is_object)
+/// After a whole call the reason is `tool_use`. A response that is not streamed has objects only: the provider closes what
+/// the model had not finished, so the arguments do not tell.
+fn is_cut_off_in_call(blocks: &[Value], finish: Finish) -> bool {
+    finish == Finish::Length && blocks.last().is_some_and(|block| block["type"] == "tool_use")
 }
 
 fn read_call(block: &Value, offers: &Offers) -> ReplyCall {
