@@ -45,6 +45,8 @@ pub enum Code {
     InvalidManifest,
     /// A program that Redial needs is not installed.
     MissingProgram,
+    /// A command could not write all of its output.
+    OutputIncomplete,
 }
 
 named!(Code, "an error code");

@@ -1,12 +1,8 @@
 -- The newest calls that match a filter. The two lines on class and wake_at repeat what a state implies, so that
 -- its index can be used.
 SELECT
-    c.id AS "call!", c.tool AS "tool!", c.state AS "state!", c.class, c.message, c.attempt AS "attempts!",
-    c.submitted_at AS "submitted_at!", c.finished_at,
-    round(extract(epoch FROM (c.finished_at - c.submitted_at)) * 1000)::bigint AS total_ms,
-    CASE WHEN c.state = 'retry_wait' THEN c.wake_at END AS next_attempt_at,
-    c.conversation, c.key,
-    (SELECT n.id FROM calls n WHERE n.redrive_of = c.id AND n.redrive_of IS NOT NULL) AS redriven_as
+    c.id AS "call!", c.submitted_at AS "submitted_at!",
+    round(extract(epoch FROM (c.finished_at - c.submitted_at)) * 1000)::bigint AS total_ms
 FROM calls c
 WHERE ($1::text IS NULL OR c.tool = $1)
     AND ($2::text IS NULL OR c.state = $2)
@@ -19,5 +15,8 @@ WHERE ($1::text IS NULL OR c.tool = $1)
     AND ($7::text IS NULL OR (c.tenant = $10 AND c.key = $7))
     AND ($8::uuid IS NULL OR c.id < $8)
     AND ($11::uuid IS NULL OR c.task_id = $11)
+    AND ($12::timestamptz IS NULL OR c.submitted_at < $12)
+    AND ($13::uuid IS NULL OR c.id < $13)
+    AND ($14::uuid[] IS NULL OR c.id = ANY ($14))
 ORDER BY c.id DESC
 LIMIT $9

@@ -6,7 +6,8 @@ SELECT
     (SELECT n.id FROM calls n WHERE n.redrive_of = h.call) AS redriven_as,
     c.deadline_at, c.cancel_requested, c.publish_no,
     h.arguments::text AS "arguments!", h.details::text AS details,
-    h.repairs::text AS repairs, c.undeclared::text AS undeclared, c.help::text AS help, h.task, h.turn, h.call_index, h.waits_for, h.waits_since
+    h.last_worker, h.repairs::text AS repairs, c.undeclared::text AS undeclared, c.help::text AS help,
+    h.task, h.turn, h.call_index, h.waits_for, h.waits_since
 FROM call_history h
 JOIN calls c ON c.id = h.call
 WHERE h.call = ANY ($1)

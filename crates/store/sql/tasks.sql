@@ -10,5 +10,7 @@ WHERE ($1::text IS NULL OR state = $1)
     AND ($5::timestamptz IS NULL OR submitted_at >= $5)
     AND ($6::uuid IS NULL OR id >= $6)
     AND ($7::uuid IS NULL OR id < $7)
+    AND ($9::timestamptz IS NULL OR submitted_at < $9)
+    AND ($10::uuid IS NULL OR id < $10)
 ORDER BY id DESC
 LIMIT $8

@@ -1,55 +1,30 @@
 //! Queries of the history: lists of calls, one call with its attempts, tools, workers, dead letters.
 
-use redial_proto::{CallState, ErrorClass};
 use serde_json::value::RawValue;
 
 use crate::{
     Rejection, Store, StoreError,
     columns::{bigint, uint},
-    retention::first_id_after,
 };
 
 mod ended;
+mod history;
+mod ids;
 mod record;
 mod records;
+mod search;
+mod statements;
 mod tasks;
 
+pub use history::{Found, FoundCall};
+pub use ids::Named;
 pub use records::{
     AttemptRecord, CallAudit, CallLine, DeadLetterRecord, Filter, LateRecord, TaskFilter, ToolRecord, WorkerRecord,
 };
+pub use search::{Payload, Texts};
+pub use statements::STATEMENTS;
 
 impl Store {
-    /// The newest calls that a filter lets through.
-    ///
-    /// Every filter has its index: `class` is set on all that ended without success, `wake_at` on all that has not
-    /// ended, and ids sort by time.
-    pub async fn history(&self, filter: &Filter, limit: u32) -> Result<Vec<CallLine>, StoreError> {
-        // The bound of ids is generous by ten minutes on either side; submitted_at decides.
-        let since_id = filter.since.map(|since| first_id_after(since - chrono::TimeDelta::minutes(20)));
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
-            let done = sqlx::query_file_as!(
-                CallLine,
-                "sql/history.sql",
-                filter.tool.as_deref(),
-                filter.state.map(CallState::as_str),
-                filter.class.map(ErrorClass::as_str),
-                filter.since,
-                since_id,
-                filter.conversation.as_deref(),
-                filter.key.as_deref(),
-                filter.before.map(|before| before.0),
-                i64::from(limit),
-                filter.tenant.as_deref().unwrap_or("default"),
-                filter.task.map(|task| task.0),
-            )
-            .fetch_all(&mut *db)
-            .await?;
-            Ok(db.done(done))
-        })
-        .await
-    }
-
     /// The registry, by name. `longest_check_ms`: a call that is checked later than this has no job on the stream.
     pub async fn tool_records(&self, longest_check_ms: u64) -> Result<Vec<ToolRecord>, StoreError> {
         let rows = self
@@ -73,7 +48,9 @@ impl Store {
                     waiting_retries: row.waiting_retries,
                     failing_since: row.failing_since,
                     recovering_since: row.recovering_since,
-                    retries_per_second: row.per_second,
+                    retries_per_second: row
+                        .per_second
+                        .filter(|_| row.failing_since.is_some() || row.recovering_since.is_some()),
                 })
             })
             .collect()

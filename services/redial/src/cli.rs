@@ -4,11 +4,24 @@ use std::path::PathBuf;
 
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use clap::{Args, Parser, Subcommand};
-use redial_proto::{CallId, CallState, ErrorClass, TaskId, TaskState};
+use redial_proto::{CallState, ErrorClass, TaskState};
 use redial_store::audit::Filter;
-use uuid::Uuid;
 
-use crate::settings::{DispatcherFlags, Flags, WorkerFlags};
+use crate::{
+    ids::IdText,
+    json_search::Condition,
+    settings::{DispatcherFlags, Flags, WorkerFlags},
+};
+
+/// Below the help of the program.
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    done; with --wait: it succeeded
+  1    it failed, or the output could not be written
+  2    a wrong flag, id, setting or file
+  130  ended by Ctrl-C
+  141  the reader of the output closed the pipe
+";
 
 /// Durable tool calls for LLM agents.
 ///
@@ -22,7 +35,8 @@ use crate::settings::{DispatcherFlags, Flags, WorkerFlags};
     verbatim_doc_comment,
     max_term_width = 110,
     subcommand_required = true,
-    arg_required_else_help = true
+    arg_required_else_help = true,
+    after_help = EXIT_CODES
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -53,8 +67,8 @@ pub(crate) enum Command {
     ///
     /// Prints its turns, calls, repairs, feedback, retries and the answer.
     Watch {
-        /// The task's id
-        task: TaskId,
+        /// The task's id, or its first characters
+        task: IdText,
     },
     /// List tasks, newest first
     Tasks(TasksArgs),
@@ -68,8 +82,8 @@ pub(crate) enum Command {
     ///
     /// Prints its decisions, attempts, errors, retries and the answer.
     Show {
-        /// The task's or the call's id
-        id: Uuid,
+        /// The task's or the call's id, or its first characters
+        id: IdText,
         /// Print a task as a Mermaid sequence diagram
         #[arg(long, conflicts_with = "json")]
         mermaid: bool,
@@ -78,6 +92,9 @@ pub(crate) enum Command {
     Replay(ReplayArgs),
     /// List the tools that workers registered, with their workers and the calls that wait
     Tools {
+        /// Print all columns, exact times and whole texts, however long lines get
+        #[arg(long)]
+        wide: bool,
         #[command(subcommand)]
         command: Option<ToolsCommand>,
     },
@@ -86,17 +103,23 @@ pub(crate) enum Command {
         /// Include dead workers: no heartbeat for a lease, or for 15 s if leases are shorter
         #[arg(long)]
         all: bool,
+        /// Print all columns, exact times and whole texts, however long lines get
+        #[arg(long)]
+        wide: bool,
     },
     /// List messages that could not be processed, each with the reason
     DeadLetters {
         /// Maximum number of entries
         #[arg(long, default_value_t = 50)]
         limit: u32,
+        /// Print all columns, exact times and whole texts, however long lines get
+        #[arg(long)]
+        wide: bool,
     },
     /// Cancel a task or a call
     Cancel {
-        /// The task's or the call's id
-        id: Uuid,
+        /// The task's or the call's id, or its first characters
+        id: IdText,
     },
     /// Run ended calls again, each as a new call
     Redrive(RedriveArgs),
@@ -201,20 +224,26 @@ pub(crate) struct TasksArgs {
     /// Only tasks submitted within this time (2h, 3days) or since then (2026-11-20, 2026-11-20T08:00:00Z)
     #[arg(long, value_name = "TIME", value_parser = since)]
     pub(crate) since: Option<DateTime<Utc>>,
+    /// Only tasks submitted longer ago than this (2h, 3days) or before then (2026-11-20, 2026-11-20T08:00:00Z)
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    pub(crate) until: Option<DateTime<Utc>>,
     /// Maximum number of entries
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: u32,
     /// Only tasks submitted before this one: the next page
     #[arg(long, value_name = "TASK")]
-    pub(crate) before: Option<TaskId>,
+    pub(crate) before: Option<IdText>,
+    /// Print all columns, whole ids and exact times, however long lines get
+    #[arg(long)]
+    pub(crate) wide: bool,
 }
 
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("record").required(true))]
 pub(crate) struct ReplayArgs {
-    /// The task's id
+    /// The task's id, or its first characters
     #[arg(group = "record")]
-    pub(crate) task: Option<TaskId>,
+    pub(crate) task: Option<IdText>,
     /// File with the output of `redial show TASK --json`; needs no server
     #[arg(long, value_name = "FILE", group = "record")]
     pub(crate) file: Option<PathBuf>,
@@ -264,6 +293,9 @@ pub(crate) struct FilterArgs {
     /// Only calls submitted within this time (2h, 3days) or since then (2026-11-20, 2026-11-20T08:00:00Z)
     #[arg(long, value_name = "TIME", value_parser = since)]
     pub(crate) since: Option<DateTime<Utc>>,
+    /// Only calls submitted longer ago than this (2h, 3days) or before then (2026-11-20, 2026-11-20T08:00:00Z)
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    pub(crate) until: Option<DateTime<Utc>>,
     /// Only calls of this conversation
     #[arg(long)]
     pub(crate) conversation: Option<String>,
@@ -281,19 +313,48 @@ pub(crate) struct HistoryArgs {
     pub(crate) filter: FilterArgs,
     /// Only calls of this task: tool calls and model turns
     #[arg(long)]
-    pub(crate) task: Option<TaskId>,
-    /// Maximum number of entries
-    #[arg(long, default_value_t = 50)]
-    pub(crate) limit: u32,
+    pub(crate) task: Option<IdText>,
+    /// Only turns of this model
+    #[arg(long, value_name = "NAME", conflicts_with = "tool")]
+    pub(crate) model: Option<String>,
+    /// Only calls of which this worker ran an attempt, or runs one
+    #[arg(long, value_name = "ID")]
+    pub(crate) worker: Option<String>,
+    /// Only calls with this value in their arguments: /city=Paris, /items/0/id=17; may be repeated
+    ///
+    /// This and the next two look at the newest 100,000 calls and say how far they came; --all looks at all of them.
+    #[arg(long, value_name = "POINTER=VALUE")]
+    pub(crate) argument: Vec<Condition>,
+    /// Only calls with this value in their result; may be repeated
+    #[arg(long, value_name = "POINTER=VALUE")]
+    pub(crate) output: Vec<Condition>,
+    /// Only calls with this text in their arguments or their result
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) contains: Option<String>,
+    /// List those that took longest, of the newest 100,000 ended calls that match; --all: of all
+    #[arg(long)]
+    pub(crate) slowest: bool,
+    /// Maximum number of entries [default: 50, or no maximum with --all]
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u32>,
+    /// List all that match, and look at all calls
+    #[arg(long)]
+    pub(crate) all: bool,
     /// Only calls submitted before this one: the next page
     #[arg(long, value_name = "CALL")]
-    pub(crate) before: Option<CallId>,
+    pub(crate) before: Option<IdText>,
+    /// Print all columns, whole ids and exact times, however long lines get
+    #[arg(long)]
+    pub(crate) wide: bool,
+    /// Print CSV with arguments, results and attempts; --json prints a line of JSON for each call with the same
+    #[arg(long)]
+    pub(crate) csv: bool,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct RedriveArgs {
-    /// Ids of calls. A filter matches `unknown` calls, which may have done their work, only with --state unknown
-    pub(crate) calls: Vec<CallId>,
+    /// Ids of calls, or their first characters. A filter matches `unknown` calls, which may have done their work, only with --state unknown
+    pub(crate) calls: Vec<IdText>,
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
     /// Only count the calls that would run again
@@ -303,8 +364,8 @@ pub(crate) struct RedriveArgs {
 
 impl From<FilterArgs> for Filter {
     fn from(args: FilterArgs) -> Self {
-        let FilterArgs { tool, state, class, since, conversation, key, tenant } = args;
-        Self { tool, state, class, since, conversation, key, tenant, task: None, before: None }
+        let FilterArgs { tool, state, class, since, until, conversation, key, tenant } = args;
+        Self { tool, state, class, since, until, conversation, key, tenant, ..Self::default() }
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::settings::Settings;
+use crate::{ids::Of, settings::Settings};
 
 /// Longest wait for a server that does not answer.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -96,9 +96,23 @@ pub(crate) fn api(error: QueueError) -> anyhow::Error {
     error.into_api().into()
 }
 
+/// What to do about an id that is not on record.
+const FIND: &str = "redial tasks and redial history list what is; retention deletes what ended long ago";
+
 /// The error for an id that neither a task nor a call has.
 pub(crate) fn not_found(id: Uuid) -> anyhow::Error {
-    ApiError::new(Code::CallNotFound, format!("no task or call {id} is on record")).into()
+    ApiError::new(Code::CallNotFound, format!("no task or call {id} is on record; {FIND}")).into()
+}
+
+/// The error for an id that no task has.
+pub(crate) fn task_not_found(id: Uuid) -> anyhow::Error {
+    ApiError::new(Code::TaskNotFound, format!("no task {id} is on record; {FIND}")).into()
+}
+
+/// The error for the beginning of an id that no id on record begins with.
+pub(crate) fn none_begins_with(text: &str, of: Of) -> anyhow::Error {
+    let code = if of == Of::Task { Code::TaskNotFound } else { Code::CallNotFound };
+    ApiError::new(code, format!("the id of no {} on record begins with {text}; {FIND}", of.name())).into()
 }
 
 /// A token that Ctrl-C and SIGTERM cancel.

@@ -9,26 +9,47 @@ use redial_servers::ServerError;
 use redial_store::StoreError;
 use redial_worker::WorkerError;
 
-use crate::timeline::text;
+use crate::{
+    output::{self, WriteError},
+    timeline::{Page, text},
+};
 
 /// A call, a line or a check failed.
 pub(crate) const FAILED: u8 = 1;
 /// A usage error: an invalid flag, setting or file.
 pub(crate) const USAGE: u8 = 2;
+/// The reader of the output closed the pipe; what a shell reports of a program that this ends.
+const CLOSED_PIPE: u8 = 141;
+
+/// Prints the help that was asked for, or what is wrong with the command line; returns the exit code.
+pub(crate) fn help(help: &clap::Error) -> ExitCode {
+    let text = help.render();
+    if help.use_stderr() {
+        output::note_text(&if Page::of_stderr().form().1 { text.ansi().to_string() } else { text.to_string() });
+        return ExitCode::from(USAGE);
+    }
+    let text = if Page::of_stdout().form().1 { text.ansi().to_string() } else { text.to_string() };
+    match output::write(&text) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => report(&error.into(), false),
+    }
+}
 
 /// Prints the error with its code, and returns the exit code.
-#[expect(clippy::print_stderr, reason = "errors of the program go to standard error")]
 pub(crate) fn report(error: &anyhow::Error, json: bool) -> ExitCode {
+    if error.downcast_ref().is_some_and(WriteError::is_closed_pipe) {
+        return ExitCode::from(CLOSED_PIPE);
+    }
     let api = to_api(error);
     if json {
-        eprintln!("{}", serde_json::json!({ "error": api }));
+        output::note(serde_json::json!({ "error": api }).to_string());
     } else {
         // The message repeats all field errors in one line.
         let message =
             if api.details.is_empty() { api.message.as_str() } else { "the arguments break the tool's rules" };
-        eprintln!("error: {message} [{}]", api.code);
+        output::note(format!("error: {message} [{}]", api.code));
         for detail in &api.details {
-            eprintln!("  {}", text::field_error(detail));
+            output::note(format!("  {}", text::field_error(detail)));
         }
     }
     ExitCode::from(match api.code {
@@ -66,6 +87,8 @@ fn to_api(error: &anyhow::Error) -> ApiError {
         error.code()
     } else if error.downcast_ref::<WorkerError>().is_some() {
         Code::InvalidConfiguration
+    } else if error.downcast_ref::<WriteError>().is_some() {
+        Code::OutputIncomplete
     } else if error.downcast_ref::<std::io::Error>().is_some() {
         Code::InvalidValue
     } else {

@@ -50,7 +50,7 @@ fn closes(token: &str) -> bool {
 }
 
 /// Brackets, commas, colons, whole strings, numbers and words.
-fn tokens(json: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn tokens(json: &str) -> impl Iterator<Item = &str> {
     let mut rest = json;
     std::iter::from_fn(move || {
         rest = rest.trim_ascii_start();

@@ -1,45 +1,56 @@
-//! Output: tables and lines of text, or lines of JSON.
+//! Output: the one place that writes to standard output and standard error, and the forms of times and texts.
 
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, Write};
 
-use chrono::{DateTime, Utc};
-use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets::NOTHING};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 
-/// Writes a line to standard output. A closed pipe, as with `| head`, is not an error.
-pub(crate) fn line(text: impl AsRef<str>) {
-    let _ = writeln!(std::io::stdout(), "{}", text.as_ref());
+/// Standard output could not be written: what a reader has is incomplete. It ends every command.
+#[derive(Debug, thiserror::Error)]
+#[error("standard output could not be written: {0}; what was written is incomplete")]
+pub(crate) struct WriteError(#[from] std::io::Error);
+
+impl WriteError {
+    /// True if the reader closed the pipe, as `head` does: it has what it wanted.
+    pub(crate) fn is_closed_pipe(&self) -> bool {
+        self.0.kind() == ErrorKind::BrokenPipe
+    }
+}
+
+/// Writes text to standard output as it is.
+pub(crate) fn write(text: &str) -> Result<(), WriteError> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+/// Writes a line to standard output.
+pub(crate) fn line(text: impl AsRef<str>) -> Result<(), WriteError> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_ref().as_bytes())?;
+    // The newline ends what the library buffers.
+    Ok(out.write_all(b"\n")?)
 }
 
 /// Writes a value as one line of JSON.
 pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
-    line(serde_json::to_string(value)?);
-    Ok(())
+    Ok(line(serde_json::to_string(value)?)?)
 }
 
-/// Writes a line to standard error, for what is not part of the result.
+/// Writes a line to standard output, and goes on if nobody can read it: a service does not end for that.
+pub(crate) fn announce(text: impl AsRef<str>) {
+    let _unread = line(text);
+}
+
+/// Writes a line to standard error, for what is not part of the result. If that cannot be written, there is nowhere left to
+/// say so.
 pub(crate) fn note(text: impl AsRef<str>) {
-    let _ = writeln!(std::io::stderr(), "{}", text.as_ref());
+    note_text(&format!("{}\n", text.as_ref()));
 }
 
-/// Columns up to this width are never wrapped, so that ids and times stay whole. An id has 36 characters.
-const UNBROKEN: u16 = 40;
-
-/// A table with a header and no borders. On a terminal long texts are wrapped to its width.
-pub(crate) fn table(head: &[&str], rows: Vec<Vec<String>>) -> String {
-    let mut table = Table::new();
-    table.load_style(NOTHING).set_header(head.iter().copied());
-    for row in rows {
-        table.add_row(row);
-    }
-    if std::io::stdout().is_terminal() {
-        table.set_content_arrangement(ContentArrangement::Dynamic);
-        let widths = table.column_max_content_widths();
-        for (column, _) in table.column_iter_mut().zip(widths).filter(|(_, width)| *width <= UNBROKEN) {
-            column.set_constraint(ColumnConstraint::ContentWidth);
-        }
-    }
-    table.trim_fmt()
+/// Writes text to standard error as it is.
+pub(crate) fn note_text(text: &str) {
+    let _nowhere_to_say = std::io::stderr().write_all(text.as_bytes());
 }
 
 /// A point in time, to the millisecond.
@@ -47,14 +58,35 @@ pub(crate) fn time(time: DateTime<Utc>) -> String {
     time.format("%Y-%m-%d %H:%M:%S%.3fZ").to_string()
 }
 
-/// A number of ms for people.
+/// A number of ms for people, rounded to the smallest unit that is shown.
 pub(crate) fn span(ms: i64) -> String {
+    let (tenths, seconds, minutes) = (rounded(ms, 100), rounded(ms, 1_000), rounded(ms, 60_000));
     match ms {
         ..1_000 => format!("{ms} ms"),
-        1_000..60_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
-        60_000..3_600_000 => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1000),
-        _ => format!("{} h {} min", ms / 3_600_000, ms % 3_600_000 / 60_000),
+        _ if tenths < 600 => format!("{}.{} s", tenths / 10, tenths % 10),
+        _ if seconds < 3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", minutes / 60, minutes % 60),
     }
+}
+
+/// How long ago something was, or how soon it will be, in one unit, rounded to it: of the unit there are always at least
+/// two, or it is seconds. After two weeks the day.
+pub(crate) fn ago(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
+    let since = now - at;
+    let ms = since.num_milliseconds().saturating_abs();
+    let text = match [1_000, 60_000, 3_600_000, 86_400_000].map(|unit| rounded(ms, unit)) {
+        [0, ..] => return "now".to_owned(),
+        [seconds @ ..120, ..] => format!("{seconds} s"),
+        [_, minutes @ ..120, ..] => format!("{minutes} min"),
+        [_, _, hours @ ..48, _] => format!("{hours} h"),
+        [.., days @ ..14] => format!("{days} d"),
+        _ => return at.format("%Y-%m-%d").to_string(),
+    };
+    if since < TimeDelta::zero() { format!("in {text}") } else { format!("{text} ago") }
+}
+
+fn rounded(ms: i64, unit: i64) -> i64 {
+    ms.saturating_add(unit / 2) / unit
 }
 
 /// Escapes control characters in text from outside, because a terminal would obey them. Newlines stay.
@@ -86,6 +118,40 @@ mod tests {
     #[test]
     fn control_characters_are_escaped() {
         assert_eq!(plain("a\x1b[31mb\r\u{9b}c\td\ne"), "a\\u{1b}[31mb\\r\\u{9b}c d\ne");
+    }
+
+    #[test]
+    fn spans_are_rounded_to_what_is_shown() {
+        let spans = [0, 999, 1_000, 1_049, 1_050, 59_949, 59_950, 83_456, 83_500, 3_599_499, 3_599_500, 3_629_999, 3_630_000];
+        let shown = [
+            "0 ms", "999 ms", "1.0 s", "1.0 s", "1.1 s", "59.9 s", "1 min 0 s", "1 min 23 s", "1 min 24 s", "59 min 59 s",
+            "1 h 0 min", "1 h 0 min", "1 h 1 min",
+        ];
+        assert_eq!(spans.map(span), shown);
+    }
+
+    #[test]
+    fn an_age_is_rounded_to_one_unit() {
+        let at: DateTime<Utc> = "2026-11-20T08:00:00Z".parse().unwrap();
+        let ages = [-90_400, 0, 499, 500, 119_499, 119_500, 200_000, 7_169_999, 7_170_000, 170_999_999, 171_000_000];
+        let shown = [
+            "in 90 s", "now", "now", "1 s ago", "119 s ago", "2 min ago", "3 min ago", "119 min ago", "2 h ago", "47 h ago",
+            "2 d ago",
+        ];
+        assert_eq!(ages.map(|ms| ago(at, at + TimeDelta::milliseconds(ms))), shown);
+        assert_eq!(ago(at, at + TimeDelta::days(14)), "2026-11-20");
+        for ms in 0..200_000_i64 {
+            let (ms, text) = (ms * 997, ago(at, at + TimeDelta::milliseconds(ms * 997)));
+            let Some((count, unit)) = text.strip_suffix(" ago").and_then(|text| text.split_once(' ')) else { continue };
+            let unit = match unit {
+                "s" => 1_000,
+                "min" => 60_000,
+                "h" => 3_600_000,
+                _ => 86_400_000,
+            };
+            let said = count.parse::<i64>().unwrap() * unit;
+            assert!((said - ms).abs() * 2 <= unit, "{ms} ms: {text}");
+        }
     }
 
     #[test]

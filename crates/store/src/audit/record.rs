@@ -23,6 +23,7 @@ pub(super) struct RawRecord {
     pub(super) next_attempt_at: Option<Time>,
     pub(super) conversation: Option<String>,
     pub(super) key: Option<String>,
+    pub(super) last_worker: Option<String>,
     pub(super) tenant: String,
     pub(super) pool: String,
     pub(super) effect: String,
@@ -219,6 +220,7 @@ impl RawRecord {
             next_attempt_at: if held.is_some() { until_about } else { due_at },
             conversation: self.conversation,
             key: self.key,
+            last_worker: self.last_worker,
             redriven_as: self.redriven_as,
         };
         let held = held.as_ref();

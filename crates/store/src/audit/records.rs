@@ -18,6 +18,10 @@ pub struct Filter {
     pub class: Option<ErrorClass>,
     /// Submitted then or later.
     pub since: Option<Time>,
+    /// Submitted before.
+    pub until: Option<Time>,
+    /// A worker that ran an attempt of them, or runs one.
+    pub worker: Option<String>,
     /// The caller's conversation.
     pub conversation: Option<String>,
     /// The idempotency key, of tenant `default` unless `tenant` names another.
@@ -43,6 +47,8 @@ pub struct TaskFilter {
     pub agent: Option<String>,
     /// Submitted then or later.
     pub since: Option<Time>,
+    /// Submitted before.
+    pub until: Option<Time>,
     /// Only tasks submitted before this one, to page on.
     pub before: Option<TaskId>,
 }
@@ -75,6 +81,9 @@ pub struct CallLine {
     pub conversation: Option<String>,
     /// The idempotency key.
     pub key: Option<String>,
+    /// The worker that ran, or runs, its last attempt.
+    #[serde(default)]
+    pub last_worker: Option<String>,
     /// The call that runs this one again.
     #[serde(default)]
     pub redriven_as: Option<Uuid>,
@@ -193,7 +202,8 @@ pub struct ToolRecord {
     pub failing_since: Option<Time>,
     /// When it succeeded again after an outage: for ten minutes at least, and until no retry waits.
     pub recovering_since: Option<Time>,
-    /// Retries that it gets per second while some wait.
+    /// Retries that it gets per second while it fails or recovers.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub retries_per_second: Option<f64>,
 }
 
@@ -208,9 +218,9 @@ pub struct WorkerRecord {
     pub tools: Vec<String>,
     /// By its own clock.
     pub started_at: Time,
-    /// Calls it can run at once.
+    /// Calls it can run at once: the sum over its pools and models.
     pub slots: i32,
-    /// Calls it runs.
+    /// Calls it runs, in all its pools together.
     pub running: i32,
     /// It takes no more jobs.
     pub draining: bool,

@@ -2,14 +2,16 @@
 
 use redial_proto::{TaskId, TaskState, TaskView};
 
-use super::{CallAudit, TaskFilter, record::RawRecord};
-use crate::{Store, StoreError, retention::first_id_after, tasks::RawView};
+use super::{
+    CallAudit, TaskFilter,
+    history::{since_id, until_id},
+    record::RawRecord,
+};
+use crate::{Store, StoreError, tasks::RawView};
 
 impl Store {
     /// The newest tasks that a filter lets through.
     pub async fn tasks(&self, filter: &TaskFilter, limit: u32) -> Result<Vec<TaskView>, StoreError> {
-        // The bound of ids is generous by ten minutes on either side; submitted_at decides.
-        let since_id = filter.since.map(|since| first_id_after(since - chrono::TimeDelta::minutes(20)));
         let rows = self
             .run_again(|| async {
                 let mut db = self.checkout().await?;
@@ -21,9 +23,11 @@ impl Store {
                     filter.tenant.as_deref().unwrap_or("default"),
                     filter.agent.as_deref(),
                     filter.since,
-                    since_id,
+                    since_id(filter.since),
                     filter.before.map(|before| before.0),
                     i64::from(limit),
+                    filter.until,
+                    until_id(filter.until),
                 )
                 .fetch_all(&mut *db)
                 .await?;

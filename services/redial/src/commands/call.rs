@@ -41,7 +41,7 @@ pub(crate) async fn run(settings: &Settings, args: CallArgs) -> anyhow::Result<E
         if settings.json() {
             output::json(&result)?;
         } else {
-            output::line(call.to_string());
+            output::line(call.to_string())?;
             if result.waits_for == Some(WaitReason::Worker) {
                 output::note("no live worker has the tool: the call waits for one, until its deadline (redial tools)");
             }
@@ -138,7 +138,7 @@ fn print(settings: &Settings, view: &CallView) -> anyhow::Result<ExitCode> {
     if settings.json() {
         output::json(view)?;
     } else if succeeded {
-        output::line(view.output.as_ref().map_or("null", |output| output.get()));
+        output::line(view.output.as_ref().map_or("null", |output| output.get()))?;
     } else {
         let class = view.class.map(ErrorClass::as_str).unwrap_or_default();
         let message = view.message.as_deref().unwrap_or_default();

@@ -11,11 +11,14 @@ use uuid::Uuid;
 
 use crate::{
     connect::{self, api, request},
-    exit, output,
+    exit,
+    ids::{self, IdText, Of},
+    output,
     settings::Settings,
 };
 
-pub(crate) async fn run(settings: &Settings, id: Uuid) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(settings: &Settings, id: &IdText) -> anyhow::Result<ExitCode> {
+    let id = ids::resolve(settings, id, Of::Any).await?;
     let queue = connect::queue(settings).await?;
     let (answer, text, stopped) = match task(&queue, TaskId(id)).await {
         Ok(TaskCancelReply { state }) => {
@@ -30,7 +33,7 @@ pub(crate) async fn run(settings: &Settings, id: Uuid) -> anyhow::Result<ExitCod
     if settings.json() {
         output::json(&answer)?;
     } else {
-        output::line(text);
+        output::line(text)?;
     }
     Ok(if stopped { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
 }

@@ -31,7 +31,7 @@ pub(crate) fn run(settings: &Settings, args: &CheckArgs) -> anyhow::Result<ExitC
         if settings.json() {
             return output::json(&Verdict::new(line, &done)?);
         }
-        output::line(text(line, &done));
+        output::line(text(line, &done))?;
         Ok(())
     };
     if from_input {

@@ -2,18 +2,39 @@
 
 use std::process::ExitCode;
 
+use chrono::{DateTime, Utc};
 use redial_proto::{ApiError, Code};
 use redial_store::audit::DeadLetterRecord;
 
-use crate::{connect, output, settings::Settings};
+use crate::{
+    connect, output,
+    settings::Settings,
+    table::{Cell, Column, Paper, Table},
+};
 
-const HEAD: [&str; 7] = ["id", "source", "received", "errors", "code", "message", "payload"];
-/// Characters of a reason in the table.
-const MESSAGE: usize = 100;
-/// Characters of a payload in the table.
-const PAYLOAD: usize = 60;
+const NARROW: [Column; 7] = [
+    Column::whole("id"),
+    Column::whole("source"),
+    Column::whole("received"),
+    Column::whole("errors"),
+    Column::shortened("code", 8),
+    Column::shortened("message", 10),
+    Column::shortened("payload", 8),
+];
+const WIDE: [Column; 7] = [
+    Column::whole("id"),
+    Column::whole("source"),
+    Column::whole("received"),
+    Column::whole("errors"),
+    Column::whole("code"),
+    Column::whole("message"),
+    Column::whole("payload"),
+];
+/// Characters of a reason, and of a payload, in the table and in the wide one.
+const TEXT: usize = 100;
+const LONG_TEXT: usize = 1000;
 
-pub(crate) async fn run(settings: &Settings, limit: u32) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(settings: &Settings, limit: u32, wide: bool) -> anyhow::Result<ExitCode> {
     if limit == 0 {
         return Err(ApiError::new(Code::InvalidValue, "--limit is 0; allowed: 1 and more").into());
     }
@@ -26,7 +47,7 @@ pub(crate) async fn run(settings: &Settings, limit: u32) -> anyhow::Result<ExitC
     } else if settings.json() {
         messages.iter().try_for_each(output::json)?;
     } else {
-        output::line(render(&messages));
+        output::line(render(&messages, wide, Paper::of_stdout(wide), store.now().await?))?;
     }
     if more {
         output::note(format!("there are older ones: --limit {} shows more", limit.saturating_mul(10)));
@@ -34,19 +55,22 @@ pub(crate) async fn run(settings: &Settings, limit: u32) -> anyhow::Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-fn render(messages: &[DeadLetterRecord]) -> String {
-    let row = |message: &DeadLetterRecord| {
+fn render(messages: &[DeadLetterRecord], wide: bool, paper: Paper, now: DateTime<Utc>) -> String {
+    let most = if wide { LONG_TEXT } else { TEXT };
+    let row = |message: &DeadLetterRecord| -> Vec<Cell> {
+        let received = message.received_at;
         vec![
-            message.id.to_string(),
-            message.source.clone(),
-            output::time(message.received_at),
-            message.error_count.to_string(),
-            message.code.clone(),
-            output::one_line(&first_error(message), MESSAGE),
-            output::one_line(&message.payload, PAYLOAD),
+            message.id.to_string().into(),
+            message.source.clone().into(),
+            if wide { output::time(received) } else { output::ago(received, now) }.into(),
+            message.error_count.to_string().into(),
+            message.code.clone().into(),
+            output::one_line(&first_error(message), most).into(),
+            output::one_line(&message.payload, most).into(),
         ]
     };
-    output::table(&HEAD, messages.iter().map(row).collect())
+    let rows: Vec<_> = messages.iter().map(row).collect();
+    Table::new(paper, if wide { &WIDE } else { &NARROW }).part(&rows)
 }
 
 /// The first error, with the position of its entry if the message is a batch; `--json` lists the others.
@@ -80,10 +104,13 @@ mod tests {
             DeadLetterRecord { error_count: 640, errors: errors.collect(), ..message }
         };
         let long = format!("{{\"tool\": \"echo\", \"arguments\": {{\"text\": \"{}\"}}}}", "x".repeat(200));
-        insta::assert_snapshot!(render(&[
+        let messages = [
             batch(3, message(13, "intake", "invalid_message", "missing field `arguments`", "{\"calls\": []}")),
             message(12, "intake", "invalid_message", "unknown field `argument`", &long),
             message(11, "results", "invalid_message", "expected value at line 1 column 1", "\u{1b}[2J\u{0}\n\u{fffd}"),
-        ]));
+        ];
+        let now = "2026-11-20T08:05:00Z".parse().unwrap();
+        insta::assert_snapshot!("narrow", render(&messages, false, Paper::test(Some(80)), now));
+        insta::assert_snapshot!("wide", render(&messages, true, Paper::test(None), now));
     }
 }

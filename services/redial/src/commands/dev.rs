@@ -124,14 +124,14 @@ impl Greeting {
         let Self { nats_url, database_url, folder, .. } = self;
         if self.json {
             let ready = serde_json::json!({ "ready_ms": ready_ms, "nats_url": nats_url, "database_url": database_url });
-            return output::line(ready.to_string());
+            return output::announce(ready.to_string());
         }
-        output::line(format!("redial dev is ready after {ready_ms} ms"));
-        output::line(format!("  Postgres  {database_url}"));
-        output::line(format!("  NATS      {nats_url}"));
-        output::line(format!("  data      {}", folder.display()));
-        output::line("In another terminal, in this folder: redial call echo '{\"hello\": \"world\"}' --wait");
-        output::line("Ctrl-C stops everything.");
+        output::announce(format!("redial dev is ready after {ready_ms} ms"));
+        output::announce(format!("  Postgres  {database_url}"));
+        output::announce(format!("  NATS      {nats_url}"));
+        output::announce(format!("  data      {}", folder.display()));
+        output::announce("In another terminal, in this folder: redial call echo '{\"hello\": \"world\"}' --wait");
+        output::announce("Ctrl-C stops everything.");
     }
 }
 

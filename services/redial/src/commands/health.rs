@@ -20,7 +20,7 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
         output::json(&serde_json::json!({ "healthy": healthy, "checks": checks }))?;
     } else {
         for (name, verdict) in checks {
-            output::line(format!("{name}: {verdict}"));
+            output::line(format!("{name}: {verdict}"))?;
         }
     }
     Ok(if healthy { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })

@@ -1,52 +1,182 @@
-//! `redial history`: calls, newest first.
+//! `redial history`: calls, newest first, or the slowest of them.
+
+mod csv;
+mod print;
+mod walk;
 
 use std::process::ExitCode;
 
-use redial_proto::{ApiError, CallId, Code};
+use redial_proto::{ApiError, CallId, Code, turn};
 use redial_store::{
     Store, StoreError,
-    audit::{CallLine, Filter},
+    audit::{CallLine, Filter, FoundCall},
 };
+use tokio_util::sync::CancellationToken;
 
-use crate::{cli::HistoryArgs, connect, output, settings::Settings};
+use self::{
+    print::{Form, Printer},
+    walk::{Inside, Walk},
+};
+use crate::{cli::HistoryArgs, connect, ids, output, settings::Settings, timeline::totals};
 
-/// Calls in one query.
-const PAGE: u32 = 1000;
-const HEAD: [&str; 8] = ["call", "tool", "state", "class", "attempts", "submitted", "total", "next attempt"];
+/// Calls in one step.
+const PAGE: usize = 1000;
+/// Calls in one step that only compares how long they took.
+const PAGE_OF_TIMES: usize = 10_000;
+/// Calls that a search, or a look for the slowest, looks at before it asks whether to go on.
+const LOOK: usize = 100_000;
+/// Calls that are listed unless a limit is set.
+const LIMIT: usize = 50;
+/// Exit code after Ctrl-C.
+const INTERRUPTED: u8 = 130;
 
 pub(crate) async fn run(settings: &Settings, args: HistoryArgs) -> anyhow::Result<ExitCode> {
-    if args.limit == 0 {
-        return Err(ApiError::new(Code::InvalidValue, "--limit is 0; allowed: 1 and more").into());
+    let form = match (args.csv, settings.json()) {
+        (true, true) => return Err(wrong("--csv and --json are both set; allowed: one of them")),
+        (true, false) => Form::Csv,
+        (false, true) => Form::Json,
+        (false, false) => Form::Text { wide: args.wide },
+    };
+    if args.limit == Some(0) {
+        return Err(wrong("--limit is 0; allowed: 1 and more"));
     }
     let store = connect::store(settings).await?;
-    let filter = Filter { before: args.before, task: args.task, ..args.filter.into() };
-    let mut pages = Pages::new(&store, filter);
-    let (mut left, mut lines, mut last) = (args.limit, Vec::new(), None);
-    while left > 0 {
-        let page = pages.next(left.min(PAGE)).await?;
-        let Some(end) = page.last() else { break };
-        last = Some(end.call);
-        left -= u32::try_from(page.len())?;
-        if settings.json() {
-            page.iter().try_for_each(output::json)?;
-        } else {
-            lines.extend(page);
-        }
+    let limit = args.limit.map_or(if args.all { usize::MAX } else { LIMIT }, |limit| limit as usize);
+    let (slowest, most) = (args.slowest, if args.all { usize::MAX } else { LOOK });
+    let inside = Inside { arguments: args.argument.clone(), output: args.output.clone(), text: args.contains.clone() };
+    // A search ends by Ctrl-C with what it found; a list simply ends.
+    let searches = slowest || !inside.is_empty();
+    let interrupted = if searches { connect::shutdown()? } else { CancellationToken::new() };
+    let walk = Walk::new(&store, filter(&store, args).await?, inside);
+    let printer = Printer::new(&store, form).await?;
+    let mut question = Question { walk, printer, limit, most, interrupted };
+    let stop = if slowest { question.slowest().await? } else { question.newest(searches).await? };
+    let Question { mut walk, printer, .. } = question;
+    if searches {
+        output::note(how_far(&walk, printer.printed(), stop, slowest));
+    } else if printer.printed() == 0 {
+        output::note("no call on record matches");
+    } else if stop == Stop::Limit
+        && let Some((last, _)) = walk.last()
+        && !walk.next(1).await?.is_empty()
+    {
+        output::note(format!("there are more: add --before {last}, or --all"));
     }
-    if !lines.is_empty() {
-        output::line(render(&lines));
-    }
-    match last {
-        None => output::note("no call on record matches"),
-        Some(last) if left == 0 && !pages.next(1).await?.is_empty() => {
-            output::note(format!("there are more: add --before {last}"));
-        }
-        Some(_) => {}
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(if stop == Stop::Interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
-/// The calls that match a filter, page by page.
+fn wrong(message: &str) -> anyhow::Error {
+    ApiError::new(Code::InvalidValue, message).into()
+}
+
+async fn filter(store: &Store, args: HistoryArgs) -> anyhow::Result<Filter> {
+    let before = ids::call(store, args.before.as_ref()).await?;
+    let task = ids::task(store, args.task.as_ref()).await?;
+    let filter = Filter::from(args.filter);
+    let tool = filter.tool.or_else(|| args.model.as_deref().map(turn::tool_name));
+    Ok(Filter { tool, before, task, worker: args.worker, ..filter })
+}
+
+/// Why nothing more is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stop {
+    /// So many calls were wanted.
+    Limit,
+    /// So many calls were looked at.
+    Looked,
+    /// All calls were looked at.
+    Ended,
+    /// Ctrl-C.
+    Interrupted,
+}
+
+struct Question<'a> {
+    walk: Walk<'a>,
+    printer: Printer<'a>,
+    /// Calls that are printed at most.
+    limit: usize,
+    /// Calls that a search looks at at most.
+    most: usize,
+    interrupted: CancellationToken,
+}
+
+impl Question<'_> {
+    /// Prints the calls that match, newest first, step by step.
+    async fn newest(&mut self, searches: bool) -> anyhow::Result<Stop> {
+        loop {
+            let left = self.limit - self.printer.printed();
+            if left == 0 {
+                return Ok(Stop::Limit);
+            }
+            let step = if searches { PAGE.min(self.most - self.walk.looked()) } else { left.min(PAGE) };
+            let Some(mut found) = self.step(step).await? else { return Ok(Stop::Interrupted) };
+            if found.len() > left {
+                found.truncate(left);
+                self.walk.back_to(found.last());
+            }
+            self.printer.print(&found).await?;
+            if self.walk.ended() {
+                return Ok(Stop::Ended);
+            }
+            if searches && self.walk.looked() >= self.most {
+                return Ok(Stop::Looked);
+            }
+        }
+    }
+
+    /// Prints those of the calls that took longest.
+    async fn slowest(&mut self) -> anyhow::Result<Stop> {
+        let mut slowest: Vec<FoundCall> = Vec::new();
+        let page = if self.walk.looks_inside() { PAGE } else { PAGE_OF_TIMES };
+        let stop = loop {
+            let Some(found) = self.step(page.min(self.most - self.walk.looked())).await? else {
+                break Stop::Interrupted;
+            };
+            slowest.extend(found.iter().filter(|found| found.total_ms.is_some()));
+            slowest.sort_by_key(|found| std::cmp::Reverse((found.total_ms, found.call)));
+            slowest.truncate(self.limit);
+            if self.walk.ended() {
+                break Stop::Ended;
+            }
+            if self.walk.looked() >= self.most {
+                break Stop::Looked;
+            }
+        };
+        for part in slowest.chunks(PAGE) {
+            self.printer.print(part).await?;
+        }
+        Ok(stop)
+    }
+
+    /// The calls that match among the next ones; `None` after Ctrl-C.
+    async fn step(&mut self, calls: usize) -> anyhow::Result<Option<Vec<FoundCall>>> {
+        tokio::select! {
+            biased;
+            () = self.interrupted.cancelled() => Ok(None),
+            found = self.walk.next(calls) => found.map(Some),
+        }
+    }
+}
+
+/// What a search looked at, and how it goes on.
+fn how_far(walk: &Walk<'_>, printed: usize, stop: Stop, slowest: bool) -> String {
+    let count = |count: usize, what| totals::count(count as u64, what);
+    let interrupted = if stop == Stop::Interrupted { "interrupted: " } else { "" };
+    let Some((last, at)) = walk.last() else {
+        return format!("{interrupted}no call on record has this tool, state, time and so on: none was searched");
+    };
+    let looked = count(walk.looked(), "call");
+    let verb = if slowest { "these are the slowest of" } else { "looked at" };
+    let all = if stop == Stop::Ended { "all " } else { "" };
+    let matched = if slowest { String::new() } else { format!("; {printed} match") };
+    let looked = format!("{interrupted}{verb} {all}{looked}, back to {}{matched}", output::time(at));
+    match stop {
+        Stop::Ended => looked,
+        _ => format!("{looked}. To go on: add --before {last}, or --all"),
+    }
+}
+
+/// Reads whole pages of lines: what a filter selects for another command.
 pub(super) struct Pages<'a> {
     store: &'a Store,
     filter: Filter,
@@ -54,7 +184,7 @@ pub(super) struct Pages<'a> {
 }
 
 impl<'a> Pages<'a> {
-    pub(super) fn new(store: &'a Store, filter: Filter) -> Self {
+    pub(super) const fn new(store: &'a Store, filter: Filter) -> Self {
         Self { store, filter, ended: false }
     }
 
@@ -67,59 +197,5 @@ impl<'a> Pages<'a> {
         self.ended = page.len() < most as usize;
         self.filter.before = page.last().map(|line| CallId(line.call)).or(self.filter.before);
         Ok(page)
-    }
-}
-
-fn render(lines: &[CallLine]) -> String {
-    let row = |line: &CallLine| {
-        vec![
-            line.call.to_string(),
-            line.tool.clone(),
-            line.state.clone(),
-            line.class.clone().unwrap_or_default(),
-            line.attempts.to_string(),
-            output::time(line.submitted_at),
-            line.total_ms.map(output::span).unwrap_or_default(),
-            line.next_attempt_at.map(output::time).unwrap_or_default(),
-        ]
-    };
-    output::table(&HEAD, lines.iter().map(row).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_line_for_each_call() {
-        let line = |call: &str, state: &str, rest: serde_json::Value| CallLine {
-            call: call.parse().unwrap(),
-            tool: "订机票".to_owned(),
-            state: state.to_owned(),
-            class: rest["class"].as_str().map(str::to_owned),
-            message: rest["message"].as_str().map(str::to_owned),
-            attempts: 2,
-            submitted_at: "2026-11-20T08:00:00.250Z".parse().unwrap(),
-            finished_at: None,
-            total_ms: rest["total_ms"].as_i64(),
-            next_attempt_at: rest["next"].as_str().map(|time| time.parse().unwrap()),
-            conversation: None,
-            key: None,
-            redriven_as: None,
-        };
-        let lines = [
-            line(
-                "01936b1c-0000-7000-8000-000000000003",
-                "retry_wait",
-                serde_json::json!({"next": "2026-11-20T08:00:03.5Z"}),
-            ),
-            line(
-                "01936b1c-0000-7000-8000-000000000002",
-                "failed",
-                serde_json::json!({"class": "business_rule", "message": "sold out", "total_ms": 83_456}),
-            ),
-            line("01936b1c-0000-7000-8000-000000000001", "succeeded", serde_json::json!({"total_ms": 12})),
-        ];
-        insta::assert_snapshot!(render(&lines));
     }
 }

@@ -12,7 +12,7 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
         output::line(match applied {
             0 => "the tables are up to date".to_owned(),
             n => format!("applied {n} migrations"),
-        });
+        })?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -9,14 +9,20 @@ use std::process::ExitCode;
 use redial_proto::CallId;
 
 use self::select::Selection;
-use crate::{cli::RedriveArgs, connect, exit, output, settings::Settings};
+use crate::{
+    cli::RedriveArgs,
+    connect, exit,
+    ids::{self, IdText, Of},
+    output,
+    settings::Settings,
+};
 
 /// Nothing matched, which may be because unknown outcomes need an operator's decision.
 const NOTHING: &str = "no failed or cancelled call on record matches; --state unknown selects calls whose tool may have \
                        done its work";
 
 pub(crate) async fn run(settings: &Settings, args: RedriveArgs) -> anyhow::Result<ExitCode> {
-    let selection = Selection::new(args.calls, args.filter)?;
+    let selection = Selection::new(calls(settings, &args.calls).await?, args.filter)?;
     if args.dry_run {
         return dry_run::run(settings, selection).await;
     }
@@ -43,7 +49,16 @@ pub(crate) async fn run(settings: &Settings, args: RedriveArgs) -> anyhow::Resul
     if settings.json() {
         output::note(tally.to_string());
     } else {
-        output::line(tally.to_string());
+        output::line(tally.to_string())?;
     }
     Ok(if tally.rejected == 0 { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
+}
+
+/// The whole ids. One that is not of a single call ends the command before any call runs again.
+async fn calls(settings: &Settings, texts: &[IdText]) -> anyhow::Result<Vec<CallId>> {
+    let mut calls = Vec::with_capacity(texts.len());
+    for text in texts {
+        calls.push(CallId(ids::resolve(settings, text, Of::Call).await?));
+    }
+    Ok(calls)
 }

@@ -9,10 +9,17 @@ use redial_store::audit::CallAudit;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{cli::ReplayArgs, connect, exit, output, settings::Settings, task_audit::TaskAudit};
+use crate::{
+    cli::ReplayArgs,
+    connect, exit,
+    ids::{self, IdText, Of},
+    output,
+    settings::Settings,
+    task_audit::TaskAudit,
+};
 
 pub(crate) async fn run(settings: &Settings, args: &ReplayArgs) -> anyhow::Result<ExitCode> {
-    let saved = match (&args.file, args.task) {
+    let saved = match (&args.file, &args.task) {
         (Some(file), _) => from_file(file)?,
         (None, Some(task)) => from_database(settings, task).await?,
         (None, None) => anyhow::bail!("neither a task nor a file is given"),
@@ -21,15 +28,17 @@ pub(crate) async fn run(settings: &Settings, args: &ReplayArgs) -> anyhow::Resul
     if settings.json() {
         output::json(&saved.as_json(&differences))?;
     } else {
-        output::line(saved.text(&differences));
+        output::line(saved.text(&differences))?;
     }
     Ok(if differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
 }
 
 /// Converts the record like one in a file, so that a file is never incomplete.
-async fn from_database(settings: &Settings, task: TaskId) -> anyhow::Result<Saved> {
-    let Some(record) = TaskAudit::load(&connect::store(settings).await?, task).await? else {
-        return Err(ApiError::new(Code::TaskNotFound, format!("no task {task} is on record")).into());
+async fn from_database(settings: &Settings, task: &IdText) -> anyhow::Result<Saved> {
+    let store = connect::store(settings).await?;
+    let task = ids::in_store(&store, task, Of::Task).await?;
+    let Some(record) = TaskAudit::load(&store, TaskId(task)).await? else {
+        return Err(connect::task_not_found(task));
     };
     Ok(serde_json::from_str(&serde_json::to_string(&record)?)?)
 }

@@ -8,25 +8,27 @@ use std::process::ExitCode;
 use chrono::{DateTime, Utc};
 use redial_proto::{ApiError, CallId, Code, TaskCode, TaskId, TaskInput, TaskState, TaskStep};
 use redial_store::audit::CallAudit;
-use uuid::Uuid;
 
 use crate::{
-    connect, json_text, output,
+    connect,
+    ids::{self, IdText, Of},
+    json_text, output,
     settings::Settings,
     task_audit::TaskAudit,
     timeline::{Entry, Event, Ink, Page, Printed, TaskTimeline, call, diagram, totals},
 };
 
-pub(crate) async fn run(settings: &Settings, id: Uuid, mermaid: bool) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(settings: &Settings, id: &IdText, mermaid: bool) -> anyhow::Result<ExitCode> {
     let store = connect::store(settings).await?;
+    let id = ids::in_store(&store, id, Of::Any).await?;
     let now = Utc::now();
     if let Some(record) = TaskAudit::load(&store, TaskId(id)).await? {
         if mermaid {
-            output::line(task_diagram(&record));
+            output::line(task_diagram(&record))?;
         } else if settings.json() {
             output::json(&record)?;
         } else {
-            output::line(task_text(&record, Page::of_stdout(), now));
+            output::line(task_text(&record, Page::of_stdout(), now))?;
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -38,7 +40,7 @@ pub(crate) async fn run(settings: &Settings, id: Uuid, mermaid: bool) -> anyhow:
     if settings.json() {
         output::json(&record)?;
     } else {
-        output::line(call_text(&record, Page::of_stdout(), now));
+        output::line(call_text(&record, Page::of_stdout(), now))?;
     }
     Ok(ExitCode::SUCCESS)
 }

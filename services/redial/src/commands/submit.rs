@@ -81,7 +81,7 @@ fn report(settings: &Settings, tally: &Tally, interrupted: bool) -> anyhow::Resu
         output::line(format!(
             "{accepted} accepted, {existing} already on record, {refused} refused (on record, never run), \
              {rejected} rejected{unanswered}"
-        ));
+        ))?;
     }
     if interrupted {
         output::note("interrupted: run the same command again to submit the rest");

@@ -39,7 +39,7 @@ pub(crate) async fn run(settings: &Settings, args: TaskArgs) -> anyhow::Result<E
     if settings.json() {
         output::json(&result)?;
     } else {
-        output::line(task.to_string());
+        output::line(task.to_string())?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -78,7 +78,7 @@ fn print(settings: &Settings, view: &TaskView) -> anyhow::Result<()> {
         return output::json(view);
     }
     if let Some(answer) = &view.answer {
-        output::line(output::plain(answer));
+        output::line(output::plain(answer))?;
     }
     if view.code == Some(TaskCode::AnswerCutOff) {
         output::note(view.message.as_deref().unwrap_or("the answer is cut off"));

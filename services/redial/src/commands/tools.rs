@@ -6,25 +6,54 @@ use chrono::{DateTime, Utc};
 use redial_engine::publish::MAX_CHECK_MS;
 use redial_proto::{ForgetTool, ForgetToolReply, ToolSpec, subjects};
 use redial_store::audit::ToolRecord;
+use serde::Serialize;
 
 use crate::{
     connect, output,
     settings::Settings,
+    table::{self, Cell, Column, Paper, Table},
     timeline::{text, totals},
 };
 
-const HEAD: [&str; 8] = ["tool", "effect", "pool", "timeout", "workers", "waiting", "state", "description"];
+const NARROW: [Column; 6] = [
+    Column::shortened("tool", 12),
+    Column::whole("effect"),
+    Column::whole("workers"),
+    Column::whole("waiting"),
+    Column::whole("state"),
+    Column::shortened("description", 8),
+];
+const WIDE: [Column; 9] = [
+    Column::whole("tool"),
+    Column::whole("effect"),
+    Column::whole("pool"),
+    Column::whole("timeout"),
+    Column::whole("workers"),
+    Column::whole("waiting"),
+    Column::whole("state"),
+    Column::whole("since"),
+    Column::whole("description"),
+];
 /// Characters of a description in the table.
-const DESCRIPTION: usize = 60;
+const DESCRIPTION: usize = 200;
 
-pub(crate) async fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
-    let tools = connect::store(settings).await?.tool_records(MAX_CHECK_MS).await?;
+/// A line of `--json`.
+#[derive(Serialize)]
+struct Line<'a> {
+    #[serde(flatten)]
+    tool: &'a ToolRecord,
+    state: &'static str,
+}
+
+pub(crate) async fn run(settings: &Settings, wide: bool) -> anyhow::Result<ExitCode> {
+    let store = connect::store(settings).await?;
+    let tools = store.tool_records(MAX_CHECK_MS).await?;
     if tools.is_empty() {
         output::note("no worker has registered a tool yet");
     } else if settings.json() {
-        tools.iter().try_for_each(output::json)?;
+        tools.iter().try_for_each(|tool| output::json(&Line { tool, state: state(tool) }))?;
     } else {
-        output::line(render(&tools, Utc::now()));
+        output::line(render(&tools, wide, Paper::of_stdout(wide), store.now().await?))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -39,7 +68,7 @@ pub(crate) async fn forget(settings: &Settings, tool: String) -> anyhow::Result<
         output::json(&serde_json::json!({ "tool": request.tool, "waiting": reply.waiting }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    output::line(format!("tool {} is forgotten: new calls of it are refused", request.tool));
+    output::line(format!("tool {} is forgotten: new calls of it are refused", request.tool))?;
     if reply.waiting > 0 {
         output::note(format!(
             "still waiting for a worker until the deadline: {}; redial history --tool {} --state ready",
@@ -50,25 +79,34 @@ pub(crate) async fn forget(settings: &Settings, tool: String) -> anyhow::Result<
     Ok(ExitCode::SUCCESS)
 }
 
-fn render(tools: &[ToolRecord], now: DateTime<Utc>) -> String {
-    output::table(&HEAD, tools.iter().map(|tool| row(tool, now)).collect())
+fn render(tools: &[ToolRecord], wide: bool, paper: Paper, now: DateTime<Utc>) -> String {
+    let row = |tool: &ToolRecord| if wide { wide_row(tool, now) } else { narrow_row(tool) };
+    let rows: Vec<_> = tools.iter().map(row).collect();
+    Table::new(paper, if wide { &WIDE } else { &NARROW }).part(&rows)
 }
 
-/// Whether its calls run now, and if not, why and since when.
-fn state(tool: &ToolRecord, now: DateTime<Utc>) -> String {
-    let since = |at: DateTime<Utc>| format!("since {} ({})", output::time(at), text::span(now - at));
-    let rate = tool.retries_per_second.unwrap_or(1.0);
+/// Whether its calls run now.
+const fn state(tool: &ToolRecord) -> &'static str {
+    match (tool.workers, tool.failing_since, tool.recovering_since) {
+        (0, ..) => "no worker",
+        (_, Some(_), _) => "failing",
+        (_, _, Some(_)) => "recovering",
+        _ => "served",
+    }
+}
+
+/// Since when it has its state, and what becomes of its retries.
+fn since(tool: &ToolRecord, now: DateTime<Utc>) -> String {
+    let since = |at: DateTime<Utc>| format!("{} ({})", output::time(at), text::span(now - at));
+    let retries = tool.retries_per_second.filter(|_| tool.waiting_retries > 0).map(text::retries);
+    let retries = retries.map(|rate| format!("; {rate}")).unwrap_or_default();
     match (tool.workers, tool.failing_since, tool.recovering_since) {
         (0, ..) => match tool.last_seen_at {
-            Some(at) => format!("no worker, last seen {} ({} ago)", output::time(at), text::span(now - at)),
-            None => "no worker; last seen: unknown".to_owned(),
+            Some(at) => format!("last seen {}", since(at)),
+            None => "last seen: unknown".to_owned(),
         },
-        (_, Some(at), _) if tool.waiting_retries > 0 => {
-            format!("failing {}; {} to probe it", since(at), text::retries(rate))
-        }
-        (_, Some(at), _) => format!("failing {}", since(at)),
-        (_, _, Some(at)) if tool.waiting_retries > 0 => format!("recovering {}; {}", since(at), text::retries(rate)),
-        _ => "served".to_owned(),
+        (_, Some(at), _) | (_, _, Some(at)) => since(at) + &retries,
+        _ => String::new(),
     }
 }
 
@@ -80,26 +118,47 @@ fn waiting(tool: &ToolRecord) -> String {
     }
 }
 
-fn row(tool: &ToolRecord, now: DateTime<Utc>) -> Vec<String> {
-    let workers = tool.workers.to_string();
-    let (waiting, state) = (waiting(tool), state(tool, now));
-    match serde_json::from_str::<ToolSpec>(tool.spec.get()) {
-        Ok(spec) => vec![
-            spec.name,
-            spec.effect.to_string(),
-            spec.pool,
-            output::span(i64::try_from(spec.timeout_ms).unwrap_or(i64::MAX)),
-            workers,
-            waiting,
-            state,
-            output::one_line(&spec.description, DESCRIPTION),
-        ],
-        // A worker of another version registered it.
-        Err(error) => {
-            let unreadable = output::one_line(&format!("not readable: {error}"), DESCRIPTION);
-            vec![tool.name.clone(), "?".to_owned(), "?".to_owned(), "?".to_owned(), workers, waiting, state, unreadable]
+fn narrow_row(tool: &ToolRecord) -> Vec<Cell> {
+    let (effect, description) = match spec(tool) {
+        Ok(spec) => (spec.effect.to_string(), output::one_line(&spec.description, DESCRIPTION)),
+        Err(unreadable) => ("?".to_owned(), unreadable),
+    };
+    vec![
+        tool.name.clone().into(),
+        effect.into(),
+        tool.workers.to_string().into(),
+        waiting(tool).into(),
+        table::state(state(tool)),
+        description.into(),
+    ]
+}
+
+fn wide_row(tool: &ToolRecord, now: DateTime<Utc>) -> Vec<Cell> {
+    let unknown = || "?".to_owned();
+    let (effect, pool, timeout, description) = match spec(tool) {
+        Ok(spec) => {
+            let timeout = output::span(i64::try_from(spec.timeout_ms).unwrap_or(i64::MAX));
+            (spec.effect.to_string(), spec.pool, timeout, output::one_line(&spec.description, DESCRIPTION))
         }
-    }
+        Err(unreadable) => (unknown(), unknown(), unknown(), unreadable),
+    };
+    vec![
+        tool.name.clone().into(),
+        effect.into(),
+        pool.into(),
+        timeout.into(),
+        tool.workers.to_string().into(),
+        waiting(tool).into(),
+        table::state(state(tool)),
+        since(tool, now).into(),
+        description.into(),
+    ]
+}
+
+/// As registered; a worker of another version may have registered what this one cannot read.
+fn spec(tool: &ToolRecord) -> Result<ToolSpec, String> {
+    serde_json::from_str(tool.spec.get())
+        .map_err(|error| output::one_line(&format!("not readable: {error}"), DESCRIPTION))
 }
 
 #[cfg(test)]
@@ -121,7 +180,7 @@ mod tests {
             waiting_retries: if name == "echo" { 3 } else { 0 },
             failing_since: (name == "echo").then(|| "2026-11-20T07:58:00Z".parse().unwrap()),
             recovering_since: None,
-            retries_per_second: None,
+            retries_per_second: (name == "echo").then_some(1.0),
         };
         let long =
             "Books a flight.\nNeeds a date, an origin and a destination, and answers with the number of the booking.";
@@ -135,6 +194,8 @@ mod tests {
             tool("gone", 0, json!({"name": "gone"})),
             tool("tomorrow", 0, json!({"name": "tomorrow", "streams": true})),
         ];
-        insta::assert_snapshot!(render(&tools, "2026-11-20T08:00:00Z".parse().unwrap()));
+        let now = "2026-11-20T08:00:00Z".parse().unwrap();
+        insta::assert_snapshot!("narrow", render(&tools, false, Paper::test(Some(80)), now));
+        insta::assert_snapshot!("wide", render(&tools, true, Paper::test(None), now));
     }
 }

@@ -12,9 +12,15 @@ pub(super) use self::{
     follow::follow,
     printer::{Out, Printer},
 };
-use crate::{connect, exit, output, settings::Settings};
+use crate::{
+    connect, exit,
+    ids::{self, IdText, Of},
+    output,
+    settings::Settings,
+};
 
-pub(crate) async fn run(settings: &Settings, task: TaskId) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(settings: &Settings, task: &IdText) -> anyhow::Result<ExitCode> {
+    let task = TaskId(ids::resolve(settings, task, Of::Task).await?);
     let queue = connect::queue(settings).await?;
     let printer = if settings.json() { Printer::Json } else { Printer::text(Out::Stdout) };
     Ok(match follow(&queue, task, printer).await? {

@@ -2,16 +2,40 @@
 
 use std::process::ExitCode;
 
+use chrono::{DateTime, Utc};
 use redial_store::audit::WorkerRecord;
 
-use crate::{connect, output, settings::Settings};
+use crate::{
+    connect, output,
+    settings::Settings,
+    table::{self, Cell, Column, Paper, Table},
+};
 
-const HEAD: [&str; 6] = ["worker", "state", "running", "last seen", "version", "tools"];
-/// Characters of the list of tools in the table.
-const TOOLS: usize = 60;
+/// A worker has slots of its own in each pool, and for each model: it reports their sum.
+const RUNNING: &str = "running, all pools";
+const NARROW: [Column; 5] = [
+    Column::shortened("worker", 20),
+    Column::whole("state"),
+    Column::whole(RUNNING),
+    Column::whole("last seen"),
+    Column::shortened("tools", 8),
+];
+const WIDE: [Column; 7] = [
+    Column::whole("worker"),
+    Column::whole("state"),
+    Column::whole(RUNNING),
+    Column::whole("started"),
+    Column::whole("last seen"),
+    Column::whole("version"),
+    Column::whole("tools"),
+];
+/// Characters of the list of tools in the table, and in the wide one.
+const TOOLS: usize = 200;
+const ALL_TOOLS: usize = 4000;
 
-pub(crate) async fn run(settings: &Settings, all: bool) -> anyhow::Result<ExitCode> {
-    let workers = connect::store(settings).await?.worker_records(all).await?;
+pub(crate) async fn run(settings: &Settings, all: bool, wide: bool) -> anyhow::Result<ExitCode> {
+    let store = connect::store(settings).await?;
+    let workers = store.worker_records(all).await?;
     if workers.is_empty() {
         output::note(if all {
             "no worker has registered yet"
@@ -21,23 +45,41 @@ pub(crate) async fn run(settings: &Settings, all: bool) -> anyhow::Result<ExitCo
     } else if settings.json() {
         workers.iter().try_for_each(output::json)?;
     } else {
-        output::line(render(&workers));
+        output::line(render(&workers, wide, Paper::of_stdout(wide), store.now().await?))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn render(workers: &[WorkerRecord]) -> String {
-    let row = |worker: &WorkerRecord| {
-        vec![
-            worker.id.clone(),
-            state(worker).to_owned(),
-            format!("{} of {}", worker.running, worker.slots),
-            output::time(worker.last_seen_at),
-            output::one_line(&worker.version, TOOLS),
-            output::one_line(&worker.tools.join(" "), TOOLS),
-        ]
-    };
-    output::table(&HEAD, workers.iter().map(row).collect())
+fn render(workers: &[WorkerRecord], wide: bool, paper: Paper, now: DateTime<Utc>) -> String {
+    let row = |worker: &WorkerRecord| if wide { wide_row(worker) } else { narrow_row(worker, now) };
+    let rows: Vec<_> = workers.iter().map(row).collect();
+    Table::new(paper, if wide { &WIDE } else { &NARROW }).part(&rows)
+}
+
+fn narrow_row(worker: &WorkerRecord, now: DateTime<Utc>) -> Vec<Cell> {
+    vec![
+        worker.id.clone().into(),
+        table::state(state(worker)),
+        running(worker),
+        output::ago(worker.last_seen_at, now).into(),
+        output::one_line(&worker.tools.join(" "), TOOLS).into(),
+    ]
+}
+
+fn wide_row(worker: &WorkerRecord) -> Vec<Cell> {
+    vec![
+        worker.id.clone().into(),
+        table::state(state(worker)),
+        running(worker),
+        output::time(worker.started_at).into(),
+        output::time(worker.last_seen_at).into(),
+        output::one_line(&worker.version, TOOLS).into(),
+        output::one_line(&worker.tools.join(" "), ALL_TOOLS).into(),
+    ]
+}
+
+fn running(worker: &WorkerRecord) -> Cell {
+    format!("{} of {} slots", worker.running, worker.slots).into()
 }
 
 fn state(worker: &WorkerRecord) -> &'static str {
@@ -65,10 +107,13 @@ mod tests {
             last_seen_at: "2026-11-20T08:00:00.5Z".parse().unwrap(),
             alive,
         };
-        insta::assert_snapshot!(render(&[
+        let workers = [
             worker("host-0123456789ab", 12, false, true),
             worker("host-123456789abc", 1, true, true),
             worker("host-23456789abcd", 0, true, false),
-        ]));
+        ];
+        let now = "2026-11-20T08:00:02Z".parse().unwrap();
+        insta::assert_snapshot!("narrow", render(&workers, false, Paper::test(Some(80)), now));
+        insta::assert_snapshot!("wide", render(&workers, true, Paper::test(None), now));
     }
 }

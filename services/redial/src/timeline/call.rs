@@ -2,7 +2,10 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use redial_proto::{CallState, FieldError, Finish, Repair, TurnReply, TurnRequest, limits, turn};
-use redial_store::audit::{AttemptRecord, CallAudit, LateRecord};
+use redial_store::{
+    TaskCall,
+    audit::{AttemptRecord, CallAudit, LateRecord},
+};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
@@ -38,12 +41,19 @@ pub(crate) fn head(record: &CallAudit, page: Page) -> String {
         ("state", Some(format!("{}, {attempts}", line.state))),
         ("key", line.key.as_ref().map(|key| format!("{key}{tenant}"))),
         ("conversation", line.conversation.clone()),
+        ("task", record.task.map(of_task)),
         ("redrive of", record.redrive_of.map(|id| id.to_string())),
         ("redriven as", line.redriven_as.map(|id| id.to_string())),
     ];
     let set = fields.into_iter().filter_map(|(name, value)| Some((name, value?)));
     let head: String = set.map(|(name, value)| page.field(name, &value)).collect();
     head + &arguments(record.arguments.get(), page) + &changes(record, page)
+}
+
+/// The task that asked for a call.
+fn of_task(of: TaskCall) -> String {
+    let what = if of.call_index == 0 { "the request to the model".to_owned() } else { format!("call {}", of.call_index) };
+    format!("{} (turn {}, {what})", of.task, of.turn)
 }
 
 fn arguments(json: &str, page: Page) -> String {

@@ -57,6 +57,21 @@ pub(crate) enum Party {
     Tool(String),
 }
 
+impl Ink {
+    /// The text in this colour, as terminals understand it.
+    pub(crate) fn paint(self, text: &str) -> String {
+        let code = match self {
+            Self::Dim => "2",
+            Self::Bold => "1",
+            Self::Green => "32",
+            Self::Yellow => "33",
+            Self::Red => "31",
+            Self::Cyan => "36",
+        };
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    }
+}
+
 impl Entry {
     pub(crate) fn new(label: impl Into<String>, ink: Ink, text: impl Into<String>) -> Self {
         Self { label: label.into(), ink, text: text.into(), drawing: Drawing::Hidden }

@@ -55,6 +55,11 @@ impl Page {
         Self { width, colours, time: OFFSET }
     }
 
+    /// Its columns and whether it has colours.
+    pub(crate) const fn form(self) -> (Option<usize>, bool) {
+        (self.width, self.colours)
+    }
+
     /// The same with room for points in time beside the offsets.
     pub(crate) fn with_points_in_time(self) -> Self {
         Self { time: TIME_AND_OFFSET, ..self }
@@ -113,14 +118,6 @@ impl Page {
         if !self.colours || text.trim().is_empty() {
             return text.to_owned();
         }
-        let code = match ink {
-            Ink::Dim => "2",
-            Ink::Bold => "1",
-            Ink::Green => "32",
-            Ink::Yellow => "33",
-            Ink::Red => "31",
-            Ink::Cyan => "36",
-        };
-        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        ink.paint(text)
     }
 }

@@ -10,9 +10,15 @@ use redial_store::{
 };
 
 use super::select::{Selection, matching};
-use crate::{connect, exit, output, settings::Settings, timeline::totals};
+use crate::{
+    connect, exit, output,
+    settings::Settings,
+    table::{self, Cell, Column, Paper, Table},
+    timeline::totals,
+};
 
-const HEAD: [&str; 4] = ["tool", "state", "class", "calls"];
+const COLUMNS: [Column; 4] =
+    [Column::shortened("tool", 20), Column::whole("state"), Column::whole("class"), Column::whole("calls")];
 
 pub(super) async fn run(settings: &Settings, selection: Selection) -> anyhow::Result<ExitCode> {
     let store = connect::store(settings).await?;
@@ -39,7 +45,7 @@ pub(super) async fn run(settings: &Settings, selection: Selection) -> anyhow::Re
     if settings.json() {
         counts.groups().try_for_each(|group| output::json(&group))?;
     } else {
-        output::line(counts.render());
+        output::line(counts.render(Paper::of_stdout(false)))?;
     }
     Ok(if rejected { ExitCode::from(exit::FAILED) } else { ExitCode::SUCCESS })
 }
@@ -104,7 +110,7 @@ impl Counts {
         self.0.iter().map(|((tool, state, class), calls)| Group { tool, state, class: class.as_deref(), calls: *calls })
     }
 
-    fn render(&self) -> String {
+    fn render(&self, paper: Paper) -> String {
         let summary = match self.total() {
             0 => return "no call would run again".to_owned(),
             1 => "1 call would run again".to_owned(),
@@ -112,9 +118,10 @@ impl Counts {
         };
         let row = |group: Group<'_>| {
             let class = group.class.unwrap_or_default();
-            vec![group.tool.to_owned(), group.state.to_owned(), class.to_owned(), group.calls.to_string()]
+            vec![Cell::from(group.tool), table::state(group.state), class.into(), group.calls.to_string().into()]
         };
-        format!("{}\n{summary}", output::table(&HEAD, self.groups().map(row).collect()))
+        let rows: Vec<_> = self.groups().map(row).collect();
+        format!("{}\n{summary}", Table::new(paper, &COLUMNS).part(&rows))
     }
 }
 
@@ -125,7 +132,7 @@ mod tests {
     #[test]
     fn counts_by_tool_state_and_class() {
         let mut counts = Counts::default();
-        assert_eq!(counts.render(), "no call would run again");
+        assert_eq!(counts.render(Paper::test(None)), "no call would run again");
         for (tool, state, class) in [
             ("echo", "failed", Some("timeout")),
             ("echo", "cancelled", Some("cancelled")),
@@ -145,9 +152,10 @@ mod tests {
                 next_attempt_at: None,
                 conversation: None,
                 key: None,
+                last_worker: None,
                 redriven_as: None,
             });
         }
-        insta::assert_snapshot!(counts.render());
+        insta::assert_snapshot!(counts.render(Paper::test(None)));
     }
 }

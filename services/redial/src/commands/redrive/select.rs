@@ -34,7 +34,7 @@ impl Selection {
         if !filtered && calls.is_empty() {
             return wrong(
                 "no calls are selected; allowed: ids of calls, or a filter: --tool, --state, --class, \
-             --since, --conversation, --key",
+             --since, --until, --conversation, --key",
             );
         }
         if !filtered {
@@ -53,8 +53,10 @@ impl Selection {
 }
 
 fn is_set(filter: &Filter) -> bool {
-    let Filter { tool, state, class, since, conversation, key, tenant: _, task: _, before: _ } = filter;
-    tool.is_some() || state.is_some() || class.is_some() || since.is_some() || conversation.is_some() || key.is_some()
+    let Filter { tool, state, class, since, until, worker, conversation, key, tenant: _, task: _, before: _ } = filter;
+    let texts = [tool, worker, conversation, key];
+    let times = since.is_some() || until.is_some();
+    texts.into_iter().any(Option::is_some) || times || state.is_some() || class.is_some()
 }
 
 /// Reads all calls that match.

@@ -88,7 +88,7 @@ fn print_result(print: Print, call: CallId, answer: &SubmitResult) -> anyhow::Re
         output::note(format!("call {call}: {error}"));
     } else if let Some(new) = answer.call {
         let what = if answer.status == SubmitStatus::Existing { "was already redriven as" } else { "runs again as" };
-        output::line(format!("call {call} {what} {new}"));
+        output::line(format!("call {call} {what} {new}"))?;
     }
     Ok(())
 }

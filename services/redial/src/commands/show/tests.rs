@@ -7,6 +7,7 @@ use redial_store::{
     audit::{AttemptRecord, CallLine, LateRecord},
 };
 use serde_json::value::RawValue;
+use uuid::Uuid;
 
 use super::*;
 use crate::timeline::sample;
@@ -39,6 +40,7 @@ fn call(state: &str, attempts_made: Vec<AttemptRecord>) -> CallAudit {
         next_attempt_at: None,
         conversation: None,
         key: None,
+        last_worker: None,
         redriven_as: None,
     };
     CallAudit {

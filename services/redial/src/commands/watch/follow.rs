@@ -48,7 +48,7 @@ pub(crate) async fn follow(queue: &Queue, task: TaskId, printer: Printer) -> any
         () = interrupted.cancelled() => None,
     };
     if ended.is_none() {
-        follower.printer.interrupt();
+        follower.printer.interrupt()?;
     }
     Ok(ended)
 }
@@ -81,7 +81,7 @@ impl Follower<'_> {
             let report: TaskReport = match self.queue.request(subjects::TASK_GET, &get, REQUEST).await {
                 Ok(report) => report,
                 Err(error) if error.is_retryable() => {
-                    self.printer.unreachable(&error);
+                    self.printer.unreachable(&error)?;
                     return Ok(None);
                 }
                 Err(error) => return Err(connect::api(error)),
@@ -92,7 +92,7 @@ impl Follower<'_> {
                 continue;
             }
             if report.task.state.is_terminal() {
-                self.printer.end(&report.task);
+                self.printer.end(&report.task)?;
                 return Ok(Some(report.task));
             }
             return Ok(None);
@@ -106,7 +106,7 @@ impl Follower<'_> {
         {
             return Ok(Some(view));
         }
-        self.printer.delta(delta);
+        self.printer.delta(delta)?;
         Ok(None)
     }
 }

@@ -1,7 +1,5 @@
 //! The output of a command that follows a task: text, JSON or nothing.
 
-use std::io::Write;
-
 use redial_proto::{Delta, StoredMessage, TaskDecision, TaskReport, TaskState, TaskStep, TaskView};
 use redial_queue::QueueError;
 use serde::Serialize;
@@ -27,13 +25,12 @@ impl Out {
         }
     }
 
-    /// A closed pipe is not an error.
-    fn write(self, text: &str) {
-        let bytes = text.as_bytes();
-        let _ = match self {
-            Self::Stdout => std::io::stdout().write_all(bytes).and_then(|()| std::io::stdout().flush()),
-            Self::Stderr => std::io::stderr().write_all(bytes),
-        };
+    fn write(self, text: &str) -> anyhow::Result<()> {
+        match self {
+            Self::Stdout => output::write(text)?,
+            Self::Stderr => output::note_text(text),
+        }
+        Ok(())
     }
 }
 
@@ -54,10 +51,7 @@ impl Printer {
 
     pub(super) fn report(&mut self, report: &TaskReport) -> anyhow::Result<()> {
         match self {
-            Self::Text(printer) => {
-                printer.print(|printer| printer.report(report));
-                Ok(())
-            }
+            Self::Text(printer) => printer.print(|printer| printer.report(report)),
             Self::Json => lines(report).try_for_each(|line| output::json(&line)),
             Self::Silent => Ok(()),
         }
@@ -68,30 +62,29 @@ impl Printer {
         matches!(self, Self::Text(printer) if delta.turn > printer.last_turn)
     }
 
-    pub(super) fn delta(&mut self, delta: &Delta) {
-        if let Self::Text(printer) = self {
-            printer.print(|printer| printer.delta(delta));
-        }
+    pub(super) fn delta(&mut self, delta: &Delta) -> anyhow::Result<()> {
+        self.text_only(|printer| printer.delta(delta))
     }
 
-    pub(super) fn end(&mut self, task: &TaskView) {
-        if let Self::Text(printer) = self {
-            printer.print(|printer| printer.page.event(&totals::last(task)));
-        }
+    pub(super) fn end(&mut self, task: &TaskView) -> anyhow::Result<()> {
+        self.text_only(|printer| printer.page.event(&totals::last(task)))
     }
 
     /// Reports once that no dispatcher answers, until one does.
-    pub(super) fn unreachable(&mut self, error: &QueueError) {
-        if let Self::Text(printer) = self {
-            let note = format!("waiting for a dispatcher: {error}");
-            printer.print(|printer| printer.break_off() + &printer.note(Pause::Unreachable, &note));
-        }
+    pub(super) fn unreachable(&mut self, error: &QueueError) -> anyhow::Result<()> {
+        let note = format!("waiting for a dispatcher: {error}");
+        self.text_only(|printer| printer.break_off() + &printer.note(Pause::Unreachable, &note))
     }
 
     /// Ends the line that is being printed.
-    pub(super) fn interrupt(&mut self) {
-        if let Self::Text(printer) = self {
-            printer.print(TextPrinter::break_off);
+    pub(super) fn interrupt(&mut self) -> anyhow::Result<()> {
+        self.text_only(TextPrinter::break_off)
+    }
+
+    fn text_only(&mut self, text: impl FnOnce(&mut TextPrinter) -> String) -> anyhow::Result<()> {
+        match self {
+            Self::Text(printer) => printer.print(text),
+            Self::Json | Self::Silent => Ok(()),
         }
     }
 }
@@ -122,9 +115,9 @@ impl TextPrinter {
         Self { out, page, timeline: None, live: None, pause: None, last_turn: 0 }
     }
 
-    fn print(&mut self, text: impl FnOnce(&mut Self) -> String) {
+    fn print(&mut self, text: impl FnOnce(&mut Self) -> String) -> anyhow::Result<()> {
         let text = text(self);
-        self.out.write(&text);
+        self.out.write(&text)
     }
 
     fn report(&mut self, report: &TaskReport) -> String {

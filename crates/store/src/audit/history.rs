@@ -1,0 +1,155 @@
+//! Lists of calls, newest first.
+
+use redial_proto::{CallId, CallState, ErrorClass};
+use uuid::Uuid;
+
+use super::{CallLine, Filter};
+use crate::{Store, StoreError, Time, retention::first_id_after};
+
+/// Ids may have been made up to ten minutes before or after the time of submission, which decides.
+const SPREAD: chrono::TimeDelta = chrono::TimeDelta::minutes(20);
+
+/// One step through the calls, newest first.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// The calls that match.
+    pub calls: Vec<FoundCall>,
+    /// How many calls were looked at.
+    pub looked: usize,
+    /// The last call that was looked at: the next step begins before it. `None` if there was none.
+    pub last: Option<CallId>,
+    /// No call is left before it.
+    pub ended: bool,
+}
+
+/// A call that matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FoundCall {
+    /// Its id.
+    pub call: CallId,
+    /// When it was accepted.
+    pub submitted_at: Time,
+    /// From submission to end, in ms; `None` if it has not ended.
+    pub total_ms: Option<i64>,
+}
+
+/// A call that matches, as its query returns it.
+struct RawFound {
+    call: Uuid,
+    submitted_at: Time,
+    total_ms: Option<i64>,
+}
+
+impl Store {
+    /// Looks at the next `limit` calls and returns those that match.
+    ///
+    /// Every field of a filter has its index: `class` is set on all that ended without success, `wake_at` on all that has
+    /// not ended, workers are in the attempts, and ids sort by time.
+    pub async fn find_calls(&self, filter: &Filter, limit: u32) -> Result<Found, StoreError> {
+        let Some(worker) = &filter.worker else {
+            let calls = self.matching(filter, None, limit).await?;
+            let last = calls.last().map(|found| found.call);
+            return Ok(Found { looked: calls.len(), ended: calls.len() < limit as usize, last, calls });
+        };
+        let looked = self.calls_of_worker(worker, filter, limit).await?;
+        let last = looked.last().copied().map(CallId);
+        let calls = if looked.is_empty() { Vec::new() } else { self.matching(filter, Some(&looked), limit).await? };
+        Ok(Found { looked: looked.len(), ended: looked.len() < limit as usize, last, calls })
+    }
+
+    /// Lines of the history, newest first; calls that are not on record are left out.
+    pub async fn call_lines(&self, calls: &[CallId]) -> Result<Vec<CallLine>, StoreError> {
+        if calls.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids = uuids(calls);
+        self.run_again(|| async {
+            let mut db = self.checkout().await?;
+            let lines = sqlx::query_file_as!(CallLine, "sql/history_lines.sql", &ids).fetch_all(&mut *db).await?;
+            Ok(db.done(lines))
+        })
+        .await
+    }
+
+    /// The newest calls that a filter lets through.
+    pub async fn history(&self, filter: &Filter, limit: u32) -> Result<Vec<CallLine>, StoreError> {
+        let (mut filter, mut calls) = (filter.clone(), Vec::new());
+        loop {
+            let left = limit.saturating_sub(u32::try_from(calls.len()).unwrap_or(limit));
+            let found = self.find_calls(&filter, left).await?;
+            calls.extend(found.calls.iter().map(|found| found.call));
+            if found.ended || calls.len() >= limit as usize {
+                return self.call_lines(&calls).await;
+            }
+            filter.before = found.last;
+        }
+    }
+
+    async fn matching(
+        &self,
+        filter: &Filter,
+        among: Option<&[Uuid]>,
+        limit: u32,
+    ) -> Result<Vec<FoundCall>, StoreError> {
+        let rows = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let rows = sqlx::query_file_as!(
+                    RawFound,
+                    "sql/history.sql",
+                    filter.tool.as_deref(),
+                    filter.state.map(CallState::as_str),
+                    filter.class.map(ErrorClass::as_str),
+                    filter.since,
+                    since_id(filter.since),
+                    filter.conversation.as_deref(),
+                    filter.key.as_deref(),
+                    filter.before.map(|before| before.0),
+                    i64::from(limit),
+                    filter.tenant.as_deref().unwrap_or("default"),
+                    filter.task.map(|task| task.0),
+                    filter.until,
+                    until_id(filter.until),
+                    among,
+                )
+                .fetch_all(&mut *db)
+                .await?;
+                Ok(db.done(rows))
+            })
+            .await?;
+        let found = |RawFound { call, submitted_at, total_ms }| FoundCall { call: CallId(call), submitted_at, total_ms };
+        Ok(rows.into_iter().map(found).collect())
+    }
+
+    async fn calls_of_worker(&self, worker: &str, filter: &Filter, limit: u32) -> Result<Vec<Uuid>, StoreError> {
+        self.run_again(|| async {
+            let mut db = self.checkout().await?;
+            let calls = sqlx::query_file_scalar!(
+                "sql/calls_of_worker.sql",
+                worker,
+                filter.before.map(|before| before.0),
+                since_id(filter.since),
+                until_id(filter.until),
+                i64::from(limit),
+            )
+            .fetch_all(&mut *db)
+            .await?;
+            Ok(db.done(calls))
+        })
+        .await
+    }
+}
+
+/// No call that was submitted then or later has a smaller id.
+pub(super) fn since_id(since: Option<Time>) -> Option<Uuid> {
+    since.map(|since| first_id_after(since - SPREAD))
+}
+
+/// No call that was submitted before has this id or a greater one.
+pub(super) fn until_id(until: Option<Time>) -> Option<Uuid> {
+    until.map(first_id_after)
+}
+
+pub(super) fn uuids(calls: &[CallId]) -> Vec<Uuid> {
+    calls.iter().map(|call| call.0).collect()
+}

@@ -1,0 +1,123 @@
+//! Arguments and results of calls: which of them may contain a text, how large they are, and what they are. Sizes come
+//! first, so that what is read at once stays bounded, whatever a call holds.
+
+use redial_proto::CallId;
+use uuid::Uuid;
+
+use super::history::uuids;
+use crate::{Store, StoreError};
+
+/// Bytes of payloads that are read at once. A single call may have more: 16 MiB of arguments, and as much of a result.
+const AT_ONCE: i64 = 8 * 1024 * 1024;
+/// Calls whose payloads are read at once.
+const CALLS_AT_ONCE: usize = 500;
+
+/// Texts that a call must contain, as far as its JSON can be compared without parsing it.
+#[derive(Clone, Debug, Default)]
+pub struct Texts {
+    /// In its arguments, each of them.
+    pub arguments: Vec<String>,
+    /// In its result, each of them.
+    pub output: Vec<String>,
+    /// In either, each of them.
+    pub anywhere: Vec<String>,
+}
+
+/// What a call was asked and what it answered.
+#[derive(Clone, Debug)]
+pub struct Payload {
+    /// Its id.
+    pub call: CallId,
+    /// As the tool gets them: JSON.
+    pub arguments: String,
+    /// The result of a call that succeeded: JSON.
+    pub output: Option<String>,
+}
+
+struct Sized {
+    call: Uuid,
+    bytes: i64,
+}
+
+struct RawPayload {
+    call: Uuid,
+    arguments: String,
+    output: Option<String>,
+}
+
+impl Store {
+    /// Those of these calls that may contain the texts, newest first, in groups that [`Store::payloads`] may read at once.
+    /// JSON can write a text with escapes, so the caller must look itself.
+    pub async fn may_contain(&self, calls: &[CallId], texts: &Texts) -> Result<Vec<Vec<CallId>>, StoreError> {
+        let ids = uuids(calls);
+        let Texts { arguments, output, anywhere } = texts;
+        let rows = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let rows = sqlx::query_file_as!(Sized, "sql/search.sql", &ids, arguments, output, anywhere)
+                    .fetch_all(&mut *db)
+                    .await?;
+                Ok(db.done(rows))
+            })
+            .await?;
+        Ok(groups(&rows))
+    }
+
+    /// Arguments and results of calls, newest first.
+    pub async fn payloads(&self, calls: &[CallId]) -> Result<Vec<Payload>, StoreError> {
+        let ids = uuids(calls);
+        let rows = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let rows = sqlx::query_file_as!(RawPayload, "sql/payloads.sql", &ids).fetch_all(&mut *db).await?;
+                Ok(db.done(rows))
+            })
+            .await?;
+        let payload = |RawPayload { call, arguments, output }| Payload { call: CallId(call), arguments, output };
+        Ok(rows.into_iter().map(payload).collect())
+    }
+
+    /// These calls, newest first, in groups that [`Store::records_of`] may read at once.
+    pub async fn record_groups(&self, calls: &[CallId]) -> Result<Vec<Vec<CallId>>, StoreError> {
+        let ids = uuids(calls);
+        let rows = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let rows = sqlx::query_file_as!(Sized, "sql/record_sizes.sql", &ids).fetch_all(&mut *db).await?;
+                Ok(db.done(rows))
+            })
+            .await?;
+        Ok(groups(&rows))
+    }
+}
+
+fn groups(calls: &[Sized]) -> Vec<Vec<CallId>> {
+    let (mut groups, mut bytes) = (Vec::<Vec<CallId>>::new(), 0);
+    for call in calls {
+        bytes += call.bytes;
+        match groups.last_mut().filter(|group| bytes <= AT_ONCE && group.len() < CALLS_AT_ONCE) {
+            Some(group) => group.push(CallId(call.call)),
+            None => {
+                groups.push(vec![CallId(call.call)]);
+                bytes = call.bytes;
+            }
+        }
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_bounded_by_bytes_and_by_calls() {
+        let sizes = |bytes: &[i64]| -> Vec<usize> {
+            let calls: Vec<_> = bytes.iter().map(|bytes| Sized { call: Uuid::nil(), bytes: *bytes }).collect();
+            groups(&calls).iter().map(Vec::len).collect()
+        };
+        assert_eq!(sizes(&[]), [0_usize; 0]);
+        assert_eq!(sizes(&[AT_ONCE / 2, AT_ONCE / 2, 1, AT_ONCE * 4, 1, 1]), [2, 1, 1, 2]);
+        assert_eq!(sizes(&[1; CALLS_AT_ONCE + 1]), [CALLS_AT_ONCE, 1]);
+    }
+}

@@ -1,0 +1,2 @@
+DROP INDEX calls_unsuccessful;
+DROP INDEX attempts_worker;

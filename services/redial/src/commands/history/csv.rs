@@ -1,0 +1,84 @@
+//! Calls as CSV (RFC 4180), a line for each: JSON stands in its cells as it is.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use redial_store::audit::CallAudit;
+
+use crate::timeline::call;
+
+/// The columns.
+pub(super) const HEAD: [&str; 24] = [
+    "call",
+    "tool",
+    "state",
+    "class",
+    "message",
+    "attempts",
+    "submitted_at",
+    "finished_at",
+    "total_ms",
+    "next_attempt_at",
+    "conversation",
+    "tenant",
+    "key",
+    "pool",
+    "effect",
+    "last_worker",
+    "task",
+    "turn",
+    "call_index",
+    "redrive_of",
+    "redriven_as",
+    "arguments",
+    "output",
+    "attempts_made",
+];
+
+/// The cells of a call, without the end of the line.
+pub(super) fn row(record: &CallAudit) -> anyhow::Result<String> {
+    let line = &record.line;
+    let time = |at: DateTime<Utc>| at.to_rfc3339_opts(SecondsFormat::Micros, true);
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let number = |number: Option<String>| number.unwrap_or_default();
+    let cells = [
+        line.call.to_string(),
+        line.tool.clone(),
+        line.state.clone(),
+        text(&line.class),
+        text(&line.message),
+        line.attempts.to_string(),
+        time(line.submitted_at),
+        line.finished_at.map(time).unwrap_or_default(),
+        number(line.total_ms.map(|ms| ms.to_string())),
+        line.next_attempt_at.map(time).unwrap_or_default(),
+        text(&line.conversation),
+        record.tenant.clone(),
+        text(&line.key),
+        record.pool.clone(),
+        record.effect.clone(),
+        text(&line.last_worker),
+        number(record.task.map(|of| of.task.to_string())),
+        number(record.task.map(|of| of.turn.to_string())),
+        number(record.task.map(|of| of.call_index.to_string())),
+        number(record.redrive_of.map(|id| id.to_string())),
+        number(line.redriven_as.map(|id| id.to_string())),
+        record.arguments.get().to_owned(),
+        call::result(record).map(|output| output.get().to_owned()).unwrap_or_default(),
+        serde_json::to_string(&record.attempts_made)?,
+    ];
+    Ok(cells.map(cell).join(","))
+}
+
+fn cell(text: String) -> String {
+    if text.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_with_commas_quotes_or_lines_are_quoted() {
+        let cells = ["", "a b", "a,b", "say \"hi\"", "a\nb", "订"].map(|text| cell(text.to_owned()));
+        assert_eq!(cells, ["", "a b", "\"a,b\"", "\"say \"\"hi\"\"\"", "\"a\nb\"", "订"]);
+    }
+}

@@ -1,0 +1,205 @@
+//! Prints calls as text, as lines of JSON, or as CSV.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+use redial_proto::CallId;
+use redial_store::{
+    Store,
+    audit::{CallAudit, CallLine, FoundCall},
+};
+use uuid::Uuid;
+
+use super::csv;
+use crate::{
+    ids::Short,
+    output,
+    table::{self, Cell, Column, Paper, Table},
+};
+
+/// How calls are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Text { wide: bool },
+    Json,
+    Csv,
+}
+
+const NARROW: [Column; 6] = [
+    Column::whole("call"),
+    Column::shortened("tool", 5),
+    Column::whole("state"),
+    Column::shortened("class", 5),
+    Column::whole("submitted"),
+    Column::whole("total"),
+];
+const WIDE: [Column; 13] = [
+    Column::whole("call"),
+    Column::whole("tool"),
+    Column::whole("state"),
+    Column::whole("class"),
+    Column::whole("attempts"),
+    Column::whole("submitted"),
+    Column::whole("total"),
+    Column::whole("next attempt"),
+    Column::whole("last worker"),
+    Column::whole("conversation"),
+    Column::whole("key"),
+    Column::whole("redriven as"),
+    Column::whole("message"),
+];
+/// Characters of a text in a wide table.
+const TEXT: usize = 200;
+
+pub(super) struct Printer<'a> {
+    store: &'a Store,
+    form: Form,
+    table: Table,
+    /// By the database's clock, as the times of calls are.
+    now: DateTime<Utc>,
+    printed: usize,
+}
+
+impl<'a> Printer<'a> {
+    pub(super) async fn new(store: &'a Store, form: Form) -> anyhow::Result<Self> {
+        if form == Form::Csv {
+            output::line(csv::HEAD.join(","))?;
+        }
+        let wide = form == Form::Text { wide: true };
+        let table = Table::new(Paper::of_stdout(wide), if wide { &WIDE } else { &NARROW });
+        Ok(Self { store, form, table, now: store.now().await?, printed: 0 })
+    }
+
+    /// Calls that were printed.
+    pub(super) const fn printed(&self) -> usize {
+        self.printed
+    }
+
+    /// Prints calls in this order.
+    pub(super) async fn print(&mut self, calls: &[FoundCall]) -> anyhow::Result<()> {
+        if calls.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<CallId> = calls.iter().map(|found| found.call).collect();
+        match self.form {
+            Form::Text { wide } => self.text(&ids, wide).await?,
+            Form::Json => self.records(&ids, |record| output::json(record)).await?,
+            Form::Csv => self.records(&ids, |record| Ok(output::line(csv::row(record)?)?)).await?,
+        }
+        self.printed += calls.len();
+        Ok(())
+    }
+
+    async fn text(&mut self, ids: &[CallId], wide: bool) -> anyhow::Result<()> {
+        let lines = in_order(ids, self.store.call_lines(ids).await?, |line| line.call);
+        let raw: Vec<Uuid> = lines.iter().map(|line| line.call).collect();
+        let short = if wide { Short::whole() } else { Short::of(self.store, &raw).await? };
+        let row = |line: &CallLine| if wide { wide_row(line) } else { narrow_row(line, &short, self.now) };
+        let rows: Vec<_> = lines.iter().map(row).collect();
+        Ok(output::line(self.table.part(&rows))?)
+    }
+
+    /// Reads what is on record of them, a bounded amount at a time.
+    async fn records(&self, ids: &[CallId], print: impl Fn(&CallAudit) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        for group in self.store.record_groups(ids).await? {
+            let records = self.store.records_of(&group).await?;
+            in_order(&group, records, |record| record.line.call).iter().try_for_each(&print)?;
+        }
+        Ok(())
+    }
+}
+
+fn in_order<T>(ids: &[CallId], mut items: Vec<T>, id: impl Fn(&T) -> Uuid) -> Vec<T> {
+    let positions: HashMap<Uuid, usize> = ids.iter().enumerate().map(|(at, call)| (call.0, at)).collect();
+    items.sort_by_key(|item| positions.get(&id(item)).copied());
+    items
+}
+
+fn narrow_row(line: &CallLine, short: &Short, now: DateTime<Utc>) -> Vec<Cell> {
+    vec![
+        short.text(line.call).into(),
+        output::one_line(&line.tool, TEXT).into(),
+        table::state(&line.state),
+        line.class.clone().unwrap_or_default().into(),
+        output::ago(line.submitted_at, now).into(),
+        line.total_ms.map(output::span).unwrap_or_default().into(),
+    ]
+}
+
+fn wide_row(line: &CallLine) -> Vec<Cell> {
+    let text = |text: &Option<String>| output::one_line(text.as_deref().unwrap_or_default(), TEXT).into();
+    vec![
+        line.call.to_string().into(),
+        output::one_line(&line.tool, TEXT).into(),
+        table::state(&line.state),
+        text(&line.class),
+        line.attempts.to_string().into(),
+        output::time(line.submitted_at).into(),
+        line.total_ms.map(output::span).unwrap_or_default().into(),
+        line.next_attempt_at.map(output::time).unwrap_or_default().into(),
+        text(&line.last_worker),
+        text(&line.conversation),
+        text(&line.key),
+        line.redriven_as.map(|id| id.to_string()).unwrap_or_default().into(),
+        text(&line.message),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn lines() -> Vec<CallLine> {
+        let line = |call: &str, state: &str, rest: serde_json::Value| CallLine {
+            call: call.parse().unwrap(),
+            tool: "订机票".to_owned(),
+            state: state.to_owned(),
+            class: rest["class"].as_str().map(str::to_owned),
+            message: rest["message"].as_str().map(str::to_owned),
+            attempts: 2,
+            submitted_at: "2026-11-20T08:00:00.250Z".parse().unwrap(),
+            finished_at: None,
+            total_ms: rest["total_ms"].as_i64(),
+            next_attempt_at: rest["next"].as_str().map(|time| time.parse().unwrap()),
+            conversation: None,
+            key: None,
+            last_worker: Some("host-0123456789ab".to_owned()),
+            redriven_as: None,
+        };
+        vec![
+            line("01936b1c-0000-7000-8000-000000000003", "retry_wait", json!({"next": "2026-11-20T08:00:03.5Z"})),
+            line(
+                "01936b1c-0000-7000-8000-000000000002",
+                "failed",
+                json!({"class": "business_rule", "message": "sold\nout", "total_ms": 83_456}),
+            ),
+            line("01936b1c-0000-7000-8000-000000000001", "succeeded", json!({"total_ms": 12})),
+        ]
+    }
+
+    #[test]
+    fn one_line_for_each_call() {
+        let (now, lines) = ("2026-11-20T08:03:00Z".parse().unwrap(), lines());
+        let narrow: Vec<_> = lines.iter().map(|line| narrow_row(line, &Short::whole(), now)).collect();
+        insta::assert_snapshot!("narrow", Table::new(Paper::test(Some(80)), &NARROW).part(&narrow));
+        let wide: Vec<_> = lines.iter().map(wide_row).collect();
+        insta::assert_snapshot!("wide", Table::new(Paper::test(None), &WIDE).part(&wide));
+    }
+
+    #[test]
+    fn the_longest_line_fits_80_columns() {
+        let (now, mut lines) = ("2026-11-20T09:59:00Z".parse().unwrap(), lines());
+        for line in &mut lines {
+            line.tool = "a_tool_whose_name_is_as_long_as_a_name_may_be_which_is_64_chars".to_owned();
+            line.class = Some("malformed_arguments".to_owned());
+            line.total_ms = Some(9_999 * 3_600_000 - 60_000);
+        }
+        let rows: Vec<_> = lines.iter().map(|line| narrow_row(line, &Short::whole(), now)).collect();
+        let text = Table::new(Paper::test(Some(80)), &NARROW).part(&rows);
+        let widest = text.lines().map(unicode_width::UnicodeWidthStr::width).max();
+        // Whole ids are the worst case: calls of one millisecond have 28 characters.
+        assert!(widest.is_some_and(|widest| widest <= 80 + 36 - 28), "{text}");
+    }
+}
