@@ -13,7 +13,7 @@ const REDIAL: &str = env!("CARGO_BIN_EXE_redial");
 pub(crate) struct Fixture {
     pub(crate) http: ScriptedHttp,
     pub(crate) nats_url: String,
-    database_url: String,
+    pub(crate) database_url: String,
     _dev: Process,
     folder: TempDir,
 }
@@ -49,14 +49,17 @@ impl Fixture {
         Self { http, nats_url: url("nats_url"), database_url: url("database_url"), _dev: dev, folder }
     }
 
-    /// Runs a command to its end.
-    pub(crate) async fn run(&self, arguments: &[&str]) -> Done {
+    /// A command that knows the servers.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(REDIAL);
         command.args(arguments).current_dir(self.folder.path()).stdin(Stdio::null()).kill_on_drop(true);
         command.env("REDIAL_NATS_URL", &self.nats_url).env("REDIAL_DATABASE_URL", &self.database_url);
-        let output = command.output().await.unwrap();
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        Done { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
+        command
+    }
+
+    /// Runs a command to its end.
+    pub(crate) async fn run(&self, arguments: &[&str]) -> Done {
+        ended(self.command(arguments)).await
     }
 
     /// Runs a command that must succeed, and returns its output.
@@ -72,6 +75,12 @@ impl Fixture {
         out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
+    /// The ids of the calls that `redial history --json` lists. Its lines may hold JSON that libraries refuse.
+    pub(crate) async fn calls(&self, question: &[&str]) -> Vec<String> {
+        let out = self.out(&[&["history", "--json"], question].concat()).await;
+        out.lines().map(|line| line[r#"{"call":""#.len()..][..36].to_owned()).collect()
+    }
+
     /// Writes a file; its path.
     pub(crate) fn file(&self, name: &str, text: &str) -> String {
         let path = self.folder.path().join(name);
@@ -85,6 +94,13 @@ impl Fixture {
         let view: CallView = serde_json::from_str(&done.out).unwrap_or_else(|error| panic!("{error}: {done:?}"));
         view.call.to_string()
     }
+}
+
+/// Runs a command to its end. Output that goes elsewhere is not read.
+pub(crate) async fn ended(mut command: Command) -> Done {
+    let output = command.output().await.unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Done { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
 }
 
 fn entry(name: &str, effect: &str, url: &str) -> String {

@@ -19,7 +19,7 @@ async fn a_usage_error_names_what_is_allowed() {
         (&["history", "--state", "asleep"], "allowed: ready, running, retry_wait, succeeded, failed"),
         (&["history", "--class", "bad"], "allowed: malformed_arguments, unknown_tool"),
         (&["history", "--since", "yesterday"], "allowed: 30m, 2h, 3days"),
-        (&["show", "17"], "invalid value '17' for '<ID>'"),
+        (&["show", "call 17"], "invalid value 'call 17' for '<ID>': this is no id; allowed: an id such as 01a20236-"),
         (&["submit", "file", "--batch", "1001"], "1001 is not in 1..=1000"),
         (&["cancel", call, call], "unexpected argument"),
     ];

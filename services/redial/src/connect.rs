@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{ids::Of, settings::Settings};
+use crate::settings::Settings;
 
 /// Longest wait for a server that does not answer.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -97,7 +97,7 @@ pub(crate) fn api(error: QueueError) -> anyhow::Error {
 }
 
 /// What to do about an id that is not on record.
-const FIND: &str = "redial tasks and redial history list what is; retention deletes what ended long ago";
+pub(crate) const FIND: &str = "redial tasks and redial history list what is; retention deletes what ended long ago";
 
 /// The error for an id that neither a task nor a call has.
 pub(crate) fn not_found(id: Uuid) -> anyhow::Error {
@@ -107,12 +107,6 @@ pub(crate) fn not_found(id: Uuid) -> anyhow::Error {
 /// The error for an id that no task has.
 pub(crate) fn task_not_found(id: Uuid) -> anyhow::Error {
     ApiError::new(Code::TaskNotFound, format!("no task {id} is on record; {FIND}")).into()
-}
-
-/// The error for the beginning of an id that no id on record begins with.
-pub(crate) fn none_begins_with(text: &str, of: Of) -> anyhow::Error {
-    let code = if of == Of::Task { Code::TaskNotFound } else { Code::CallNotFound };
-    ApiError::new(code, format!("the id of no {} on record begins with {text}; {FIND}", of.name())).into()
 }
 
 /// A token that Ctrl-C and SIGTERM cancel.

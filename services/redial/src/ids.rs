@@ -63,7 +63,7 @@ pub(crate) enum Of {
 }
 
 impl Of {
-    pub(crate) const fn name(self) -> &'static str {
+    const fn name(self) -> &'static str {
         match self {
             Self::Any => "task or call",
             Self::Call => "call",
@@ -106,7 +106,7 @@ pub(crate) async fn in_store(store: &Store, id: &IdText, of: Of) -> anyhow::Resu
     let (fitting, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|named| of.fits(named));
     match (fitting.as_slice(), others.as_slice()) {
         ([one], _) => Ok(one.id),
-        ([], []) => Err(connect::none_begins_with(text, of)),
+        ([], []) => Err(none_begins_with(text, of).into()),
         ([], [other, ..]) => Err(wrong_kind(text, other, of).into()),
         (several, _) => Err(ambiguous(text, several).into()),
     }
@@ -124,6 +124,11 @@ pub(crate) async fn task(store: &Store, id: Option<&IdText>) -> anyhow::Result<O
     in_store(store, id, Of::Task).await.map(|id| Some(TaskId(id)))
 }
 
+fn none_begins_with(text: &str, of: Of) -> ApiError {
+    let code = if of == Of::Task { Code::TaskNotFound } else { Code::CallNotFound };
+    ApiError::new(code, format!("the id of no {} on record begins with {text}; {}", of.name(), connect::FIND))
+}
+
 fn wrong_kind(text: &str, other: &Named, of: Of) -> ApiError {
     let kind = if other.is_task { Of::Task } else { Of::Call }.name();
     ApiError::new(Code::InvalidValue, format!("{text} is a {kind}: {}; allowed: a {}", other.id, of.name()))
@@ -138,7 +143,13 @@ fn ambiguous(text: &str, several: &[Named]) -> ApiError {
     };
     let listed: String = several.iter().take(LISTED as usize).map(line).collect();
     let more = if several.len() > LISTED as usize { "\n  and more" } else { "" };
-    ApiError::new(Code::InvalidValue, format!("several ids begin with {text}; allowed: one more character of\n{}{more}", listed.trim_start_matches('\n')))
+    ApiError::new(
+        Code::InvalidValue,
+        format!(
+            "several ids begin with {text}; allowed: one more character of\n{}{more}",
+            listed.trim_start_matches('\n')
+        ),
+    )
 }
 
 /// Ids as short as they can be while no other call or task on record begins like them. All digits that say when an id was
@@ -189,7 +200,9 @@ mod tests {
 
     #[test]
     fn text_that_is_no_id_is_told_so() {
-        for text in ["", "-", "xyz", "0193-6b1c", "01936b1c_0000", "订", &format!("{ID}0"), "01936b1c--0000", "0193 6b1c"] {
+        for text in
+            ["", "-", "xyz", "0193-6b1c", "01936b1c_0000", "订", &format!("{ID}0"), "01936b1c--0000", "0193 6b1c"]
+        {
             let error = text.parse::<IdText>().unwrap_err();
             assert!(error.starts_with("this is no id; allowed: "), "{text}: {error}");
         }

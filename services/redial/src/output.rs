@@ -60,12 +60,13 @@ pub(crate) fn time(time: DateTime<Utc>) -> String {
 
 /// A number of ms for people, rounded to the smallest unit that is shown.
 pub(crate) fn span(ms: i64) -> String {
-    let (tenths, seconds, minutes) = (rounded(ms, 100), rounded(ms, 1_000), rounded(ms, 60_000));
+    let [tenths, seconds, minutes, hours] = [100, 1_000, 60_000, 3_600_000].map(|unit| rounded(ms, unit));
     match ms {
         ..1_000 => format!("{ms} ms"),
         _ if tenths < 600 => format!("{}.{} s", tenths / 10, tenths % 10),
         _ if seconds < 3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
-        _ => format!("{} h {} min", minutes / 60, minutes % 60),
+        _ if minutes < 48 * 60 => format!("{} h {} min", minutes / 60, minutes % 60),
+        _ => format!("{} d {} h", hours / 24, hours % 24),
     }
 }
 
@@ -122,12 +123,26 @@ mod tests {
 
     #[test]
     fn spans_are_rounded_to_what_is_shown() {
-        let spans = [0, 999, 1_000, 1_049, 1_050, 59_949, 59_950, 83_456, 83_500, 3_599_499, 3_599_500, 3_629_999, 3_630_000];
+        let spans =
+            [0, 999, 1_000, 1_049, 1_050, 59_949, 59_950, 83_456, 83_500, 3_599_499, 3_599_500, 3_629_999, 3_630_000];
         let shown = [
-            "0 ms", "999 ms", "1.0 s", "1.0 s", "1.1 s", "59.9 s", "1 min 0 s", "1 min 23 s", "1 min 24 s", "59 min 59 s",
-            "1 h 0 min", "1 h 0 min", "1 h 1 min",
+            "0 ms",
+            "999 ms",
+            "1.0 s",
+            "1.0 s",
+            "1.1 s",
+            "59.9 s",
+            "1 min 0 s",
+            "1 min 23 s",
+            "1 min 24 s",
+            "59 min 59 s",
+            "1 h 0 min",
+            "1 h 0 min",
+            "1 h 1 min",
         ];
         assert_eq!(spans.map(span), shown);
+        let days = [172_769_999, 172_770_000, 9_999 * 3_600_000].map(span);
+        assert_eq!(days, ["47 h 59 min", "2 d 0 h", "416 d 15 h"]);
     }
 
     #[test]
@@ -135,7 +150,16 @@ mod tests {
         let at: DateTime<Utc> = "2026-11-20T08:00:00Z".parse().unwrap();
         let ages = [-90_400, 0, 499, 500, 119_499, 119_500, 200_000, 7_169_999, 7_170_000, 170_999_999, 171_000_000];
         let shown = [
-            "in 90 s", "now", "now", "1 s ago", "119 s ago", "2 min ago", "3 min ago", "119 min ago", "2 h ago", "47 h ago",
+            "in 90 s",
+            "now",
+            "now",
+            "1 s ago",
+            "119 s ago",
+            "2 min ago",
+            "3 min ago",
+            "119 min ago",
+            "2 h ago",
+            "47 h ago",
             "2 d ago",
         ];
         assert_eq!(ages.map(|ms| ago(at, at + TimeDelta::milliseconds(ms))), shown);

@@ -111,7 +111,8 @@ impl Table {
         let widths = self.measure(rows);
         let mut lines = Vec::with_capacity(rows.len() + 1);
         if has_head {
-            let head: Vec<Cell> = self.columns.iter().map(|column| Cell::new(column.head.to_owned(), Ink::Bold)).collect();
+            let head: Vec<Cell> =
+                self.columns.iter().map(|column| Cell::new(column.head.to_owned(), Ink::Bold)).collect();
             lines.push(self.row(&head, &widths));
         }
         lines.extend(rows.iter().map(|row| self.row(row, &widths)));

@@ -117,7 +117,8 @@ impl Store {
                 Ok(db.done(rows))
             })
             .await?;
-        let found = |RawFound { call, submitted_at, total_ms }| FoundCall { call: CallId(call), submitted_at, total_ms };
+        let found =
+            |RawFound { call, submitted_at, total_ms }| FoundCall { call: CallId(call), submitted_at, total_ms };
         Ok(rows.into_iter().map(found).collect())
     }
 

@@ -73,8 +73,13 @@ mod tests {
     fn an_id_is_as_long_as_its_closest_neighbour_asks() {
         let id = |text: &str| Some(text.parse::<Uuid>().unwrap());
         let mine = "01936b1c-0000-7000-8000-000000000001";
-        let alone =
-            Neighbours { id: id(mine).unwrap(), call_before: None, call_after: None, task_before: None, task_after: None };
+        let alone = Neighbours {
+            id: id(mine).unwrap(),
+            call_before: None,
+            call_after: None,
+            task_before: None,
+            task_after: None,
+        };
         assert_eq!(alone.digits(), 1);
         let second = Neighbours { call_before: id("01936b1b-ffff-7000-8000-000000000001"), ..alone };
         assert_eq!(second.digits(), 8);

@@ -163,12 +163,15 @@ fn how_far(walk: &Walk<'_>, printed: usize, stop: Stop, slowest: bool) -> String
     let count = |count: usize, what| totals::count(count as u64, what);
     let interrupted = if stop == Stop::Interrupted { "interrupted: " } else { "" };
     let Some((last, at)) = walk.last() else {
-        return format!("{interrupted}no call on record has this tool, state, time and so on: none was searched");
+        return match stop {
+            Stop::Interrupted => "interrupted before a call was looked at".to_owned(),
+            _ => "no call on record has this tool, state, time and so on: none was searched".to_owned(),
+        };
     };
     let looked = count(walk.looked(), "call");
     let verb = if slowest { "these are the slowest of" } else { "looked at" };
     let all = if stop == Stop::Ended { "all " } else { "" };
-    let matched = if slowest { String::new() } else { format!("; {printed} match") };
+    let matched = if slowest { String::new() } else { format!("; matches: {printed}") };
     let looked = format!("{interrupted}{verb} {all}{looked}, back to {}{matched}", output::time(at));
     match stop {
         Stop::Ended => looked,

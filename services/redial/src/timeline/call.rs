@@ -52,7 +52,8 @@ pub(crate) fn head(record: &CallAudit, page: Page) -> String {
 
 /// The task that asked for a call.
 fn of_task(of: TaskCall) -> String {
-    let what = if of.call_index == 0 { "the request to the model".to_owned() } else { format!("call {}", of.call_index) };
+    let what =
+        if of.call_index == 0 { "the request to the model".to_owned() } else { format!("call {}", of.call_index) };
     format!("{} (turn {}, {what})", of.task, of.turn)
 }
 

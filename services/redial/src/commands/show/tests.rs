@@ -156,6 +156,19 @@ fn a_call_that_failed_with_field_errors() {
 }
 
 #[test]
+fn a_call_names_the_task_that_asked_for_it() {
+    let task = redial_proto::TaskId(OTHER);
+    let of = |call_index| TaskCall { task, turn: 2, call_index };
+    let shown = |call_index| text(&CallAudit { task: Some(of(call_index)), ..call("ready", vec![]) }, at(10));
+    assert!(shown(1).contains(&format!("\ntask          {OTHER} (turn 2, call 1)\n")), "{}", shown(1));
+    assert!(
+        shown(0).contains(&format!("\ntask          {OTHER} (turn 2, the request to the model)\n")),
+        "{}",
+        shown(0)
+    );
+}
+
+#[test]
 fn a_refused_call_never_ran() {
     let mut call = ended(call("refused", vec![]), "invalid_arguments", "the arguments break the schema of the tool");
     call.details = Some(raw(r#"[{"path":"/days","rule":"type","sent":1e999,"allowed":"integer"}]"#));

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use redial_proto::{Delta, TaskGet, TaskId, TaskNotice, TaskReport, TaskView, subjects};
-use redial_queue::{Queue, Subscription};
+use redial_proto::{ApiError, Code, Delta, TaskGet, TaskId, TaskNotice, TaskReport, TaskView, subjects};
+use redial_queue::{Queue, QueueError, Subscription};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
@@ -83,6 +83,9 @@ impl Follower<'_> {
                 Err(error) if error.is_retryable() => {
                     self.printer.unreachable(&error)?;
                     return Ok(None);
+                }
+                Err(QueueError::Api(ApiError { code: Code::TaskNotFound, .. })) => {
+                    return Err(connect::task_not_found(self.task.0));
                 }
                 Err(error) => return Err(connect::api(error)),
             };

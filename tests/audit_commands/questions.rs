@@ -1,0 +1,166 @@
+//! Questions to the record: by worker, by values inside calls, by time taken; as CSV and as JSON.
+
+use std::process::Stdio;
+
+use redial_testkit::{Reply, until};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::{assert_in_order, fixture::Fixture};
+
+#[tokio::test]
+async fn calls_are_found_by_what_they_hold() {
+    let fixture = Fixture::start(&[("weather", "read"), ("book", "read")]).await;
+    fixture
+        .http
+        .script("/weather", [Reply::json(r#"{"sky":"Z\u00fcrich is sunny","odd":"\u0000\ud800","huge":1e400000}"#)]);
+    fixture.http.script("/book", [Reply::status(409).body("sold out")]);
+    let paris = fixture.ended("weather", &[r#"{"city": "Paris", "of": [{"days": 3}]}"#]).await;
+    let rome = fixture.ended("weather", &[r#"{"city": "Rome", "of": [{"days": 3.0}]}"#]).await;
+    let book = fixture.ended("book", &[r#"{"city": "Paris"}"#]).await;
+    let worker = fixture.json(&["workers"]).await[0]["id"].as_str().unwrap().to_owned();
+
+    let questions: [(&[&str], &[&str]); 13] = [
+        (&["--argument", "/city=Paris"], &[&book, &paris]),
+        (&["--argument", "/city=Paris", "--tool", "weather"], &[&paris]),
+        (&["--argument", "/of/0/days=3"], &[&rome, &paris]),
+        (&["--argument", "/of/0/days=3", "--argument", "/city=Rome"], &[&rome]),
+        (&["--argument", "/city=Berlin"], &[]),
+        (&["--output", "/sky=Zürich is sunny"], &[&rome, &paris]),
+        (&["--output", "/huge=1e400000", "--limit", "1"], &[&rome]),
+        (&["--contains", "Zürich"], &[&rome, &paris]),
+        (&["--contains", "Par"], &[&book, &paris]),
+        (&["--worker", &worker], &[&book, &rome, &paris]),
+        (&["--worker", &worker, "--class", "business_rule"], &[&book]),
+        (&["--worker", "nobody"], &[]),
+        (&["--until", "1h"], &[]),
+    ];
+    for (question, wanted) in questions {
+        assert_eq!(fixture.calls(question).await, wanted, "{question:?}");
+    }
+    let searched = fixture.run(&["history", "--argument", "/city=Rome"]).await;
+    assert!(searched.out.contains(&rome[..13]), "{searched:?}");
+    assert_in_order(&searched.err, &["looked at all 3 calls, back to 20", "; matches: 1\n"]);
+    let limited = fixture.run(&["history", "--argument", "/city=Paris", "--limit", "1"]).await;
+    assert_in_order(&limited.err, &["back to 20", "; matches: 1. To go on: add --before ", &book, ", or --all\n"]);
+    let model = fixture.run(&["history", "--model", "qwen"]).await;
+    assert_eq!((model.code, model.err.as_str()), (0, "no call on record matches\n"));
+
+    wrong_questions(&fixture).await;
+    exports(&fixture, &paris, &book).await;
+}
+
+async fn wrong_questions(fixture: &Fixture) {
+    let wrong: [(&[&str], &str); 5] = [
+        (
+            &["--argument", "city=Paris"],
+            "the pointer does not begin with /; allowed: POINTER=VALUE, such as /city=Paris",
+        ),
+        (&["--argument", "/city"], "no = is in it; allowed: POINTER=VALUE"),
+        (&["--csv", "--json"], "allowed: one of them"),
+        (&["--model", "qwen", "--tool", "book"], "cannot be used with"),
+        (&["--before", "yesterday"], "this is no id; allowed: an id such as "),
+    ];
+    for (question, told) in wrong {
+        let done = fixture.run(&[&["history"], question].concat()).await;
+        assert!(done.code == 2 && done.err.contains(told), "{question:?}: {done:?}");
+    }
+}
+
+async fn exports(fixture: &Fixture, paris: &str, book: &str) {
+    let lines = fixture.json(&["history", "--tool", "book"]).await;
+    assert_eq!(
+        (&lines[0]["arguments"], &lines[0]["attempts_made"][0]["class"]),
+        (&json!({"city": "Paris"}), &json!("business_rule"))
+    );
+    let raw = fixture.out(&["history", "--json", "--argument", "/city=Paris", "--tool", "weather"]).await;
+    assert_in_order(&raw, &[paris, r#""output":{"sky":"#, "1e400000"]);
+
+    let csv = fixture.out(&["history", "--csv"]).await;
+    let rows: Vec<&str> = csv.lines().collect();
+    assert_eq!(rows.len(), 4, "{csv}");
+    assert!(rows[0].starts_with("call,tool,state,class,message,attempts,submitted_at,"), "{csv}");
+    assert!(rows[1].starts_with(&format!("{book},book,failed,business_rule,")), "{csv}");
+    assert!(rows[3].starts_with(paris) && rows[3].contains(r#""{""city"": ""Paris"", ""of"""#), "{csv}");
+    let none = fixture.run(&["history", "--csv", "--tool", "nothing"]).await;
+    assert_eq!((none.code, none.out.lines().count(), none.err.as_str()), (0, 1, "no call on record matches\n"));
+}
+
+/// So many calls of an hour ago and before, one a second, the newest with the greatest `n`; `n` ms each.
+async fn fill(fixture: &Fixture, calls: i32) -> sqlx::PgPool {
+    let db = sqlx::PgPool::connect(&fixture.database_url).await.unwrap();
+    sqlx::query(
+        "INSERT INTO calls (id, state, attempt, tool, pool, effect, tenant, arguments, timeout_ms, notify, submitted_at,
+                            deadline_at, published_at, finished_at)
+         SELECT (lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || '7' || lpad(to_hex(n), 19, '0'))::uuid,
+                'succeeded', 1, 'old', 'default', 'read', 'default', json_build_object('n', n), 1000, false, at, at, at,
+                at + n * interval '1 ms'
+         FROM (SELECT n, now() - interval '1 hour' - ($1 - n) * interval '1 s' AS at FROM generate_series(1, $1) AS n) m",
+    )
+    .bind(calls)
+    .execute(&db)
+    .await
+    .unwrap();
+    sqlx::query(
+        "INSERT INTO attempts (call_id, attempt, worker, started_at, ended_at, output)
+         SELECT id, 1, 'w', submitted_at, finished_at, '1' FROM calls WHERE tool = 'old'",
+    )
+    .execute(&db)
+    .await
+    .unwrap();
+    sqlx::query("ANALYZE").execute(&db).await.unwrap();
+    db
+}
+
+#[tokio::test]
+async fn a_search_says_how_far_it_looked_and_goes_on() {
+    const CALLS: i32 = 100_500;
+    let fixture = Fixture::start(&[("book", "read")]).await;
+    let db = fill(&fixture, CALLS).await;
+    let n =
+        |lines: &[Value]| -> Vec<i64> { lines.iter().map(|line| line["arguments"]["n"].as_i64().unwrap()).collect() };
+
+    let first = fixture.run(&["history", "--argument", "/n=7", "--json"]).await;
+    assert_eq!((first.code, first.out.as_str()), (0, ""), "{first:?}");
+    assert_in_order(&first.err, &["looked at 100,000 calls, back to 20", "; matches: 0. To go on: add --before "]);
+    let before = first.err.split("--before ").nth(1).unwrap().split(',').next().unwrap();
+    assert_eq!(n(&fixture.json(&["history", "--argument", "/n=7", "--before", before]).await), [7]);
+    let all = fixture.run(&["history", "--argument", "/n=7", "--all"]).await;
+    assert_in_order(&all.err, &["looked at all 100,500 calls, back to 20", "; matches: 1\n"]);
+
+    let slowest = fixture.json(&["history", "--slowest", "--until", "1h", "--limit", "3"]).await;
+    assert_eq!(n(&slowest), [100_500, 100_499, 100_498]);
+    let older = fixture.run(&["history", "--slowest", "--limit", "3"]).await;
+    assert_in_order(
+        &older.err,
+        &["these are the slowest of 100,000 calls, back to 20", "To go on: add --before ", "--all"],
+    );
+    let of_worker = fixture.json(&["history", "--worker", "w", "--limit", "2500"]).await;
+    assert_eq!(n(&of_worker), (0..2500).map(|back| i64::from(CALLS - back)).collect::<Vec<_>>());
+
+    let csv = fixture.out(&["history", "--csv", "--all"]).await;
+    assert_eq!(csv.lines().count(), 100_501, "all calls and the head");
+    let ambiguous = fixture.run(&["show", "0"]).await;
+    assert_eq!(ambiguous.err.lines().count(), 12, "a bounded number of ids is listed: {ambiguous:?}");
+
+    interrupted(&fixture, &db).await;
+}
+
+/// Ctrl-C while a statement waits for a lock.
+async fn interrupted(fixture: &Fixture, db: &sqlx::PgPool) {
+    let mut lock = db.begin().await.unwrap();
+    sqlx::query("LOCK TABLE attempts IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
+    let mut command = fixture.command(&["history", "--contains", "x", "--all"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = Pid::from_raw(i32::try_from(child.id().unwrap()).unwrap()).unwrap();
+    until("the search waits", async || {
+        let waits = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'attempts'::regclass";
+        (sqlx::query_scalar::<_, i64>(waits).fetch_one(db).await.unwrap() > 0).then_some(())
+    })
+    .await;
+    kill_process(pid, Signal::INT).unwrap();
+    let done = child.wait_with_output().await.unwrap();
+    lock.rollback().await.unwrap();
+    let told = String::from_utf8(done.stderr).unwrap();
+    assert_eq!((done.status.code(), told.as_str()), (Some(130), "interrupted before a call was looked at\n"));
+}
