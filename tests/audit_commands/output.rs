@@ -61,7 +61,8 @@ async fn lists_fit_80_columns() {
     let fixture = Fixture::start(&[(long, "read"), ("book", "keyed")]).await;
     fixture.http.script(&format!("/{long}"), [Reply::status(409).body("sold out")]);
     fixture.http.script("/book", [Reply::json("1")]);
-    let lines: String = (0..20).map(|n| format!("{{\"tool\":\"{long}\",\"arguments\":{{\"n\":{n}}}}}\n")).collect();
+    let lines = (0..20).map(|n| format!("{{\"tool\":\"{long}\",\"arguments\":{{\"n\":{n}}}}}\n"));
+    let lines = lines.collect::<Vec<_>>().concat();
     let file = fixture.file("calls.jsonl", &lines);
     fixture.out(&["submit", &file]).await;
     let book = fixture.ended("book", &["--conversation", "trip-9"]).await;

@@ -135,6 +135,9 @@ async fn a_search_says_how_far_it_looked_and_goes_on() {
         &older.err,
         &["these are the slowest of 100,000 calls, back to 20", "To go on: add --before ", "--all"],
     );
+    let of_all = fixture.run(&["history", "--slowest", "--all"]).await;
+    assert_eq!(of_all.out.lines().count(), 51, "the slowest of all calls are not all calls");
+    assert_in_order(&of_all.err, &["these are the slowest of all 100,500 calls, back to 20"]);
     let of_worker = fixture.json(&["history", "--worker", "w", "--limit", "2500"]).await;
     assert_eq!(n(&of_worker), (0..2500).map(|back| i64::from(CALLS - back)).collect::<Vec<_>>());
 
@@ -163,4 +166,39 @@ async fn interrupted(fixture: &Fixture, db: &sqlx::PgPool) {
     lock.rollback().await.unwrap();
     let told = String::from_utf8(done.stderr).unwrap();
     assert_eq!((done.status.code(), told.as_str()), (Some(130), "interrupted before a call was looked at\n"));
+}
+
+#[tokio::test]
+async fn tasks_are_listed_page_by_page() {
+    let fixture = Fixture::start(&[("book", "read")]).await;
+    let db = sqlx::PgPool::connect(&fixture.database_url).await.unwrap();
+    sqlx::query(
+        "INSERT INTO tasks (id, tenant, conversation, agent, model, language, spec, input, state, submitted_at, started_at,
+                            finished_at, code, message)
+         SELECT (lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || '7' || lpad(to_hex(n), 19, '0'))::uuid,
+                'default', 'c-' || n, 'travel', 'm', 'en', '{}', repeat('Book a flight. ', 9), 'failed', at, at, at,
+                'turns_exhausted', 'no turn is left'
+         FROM (SELECT n, now() - (150 - n) * interval '1 min' AS at FROM generate_series(1, 150) AS n) m",
+    )
+    .execute(&db)
+    .await
+    .unwrap();
+    let all = fixture.json(&["tasks", "--limit", "1000"]).await;
+    assert_eq!(all.len(), 150);
+    let (newest, oldest) = (all[0]["task"].as_str().unwrap(), all[149]["task"].as_str().unwrap());
+    assert!(newest > oldest, "newest first");
+    let page = fixture.run(&["tasks", "--limit", "120"]).await;
+    assert!(page.out.lines().all(|line| line.chars().count() <= 80), "{}", page.out);
+    assert_in_order(&page.out, &["task", "submitted", &newest[..13], "failed", "turns_ex", "travel", " ago", "Book"]);
+    assert_eq!(page.out.lines().count(), 121);
+    let last = page.err.split("--before ").nth(1).unwrap().split(',').next().unwrap();
+    let rest = fixture.json(&["tasks", "--before", &last[..20], "--limit", "120"]).await;
+    assert_eq!((rest.len(), rest[29]["task"].as_str()), (30, Some(oldest)));
+    let old = fixture.json(&["tasks", "--until", "100min", "--limit", "1000"]).await;
+    assert!((45..=50).contains(&old.len()), "{}", old.len());
+    let wide = fixture.out(&["tasks", "--wide", "--limit", "1"]).await;
+    assert_in_order(&wide, &["conversation", newest, "c-150", "20", "no turn is left"]);
+    let task = fixture.run(&["redrive", &newest[..20]]).await;
+    assert_eq!(task.code, 2, "{task:?}");
+    assert_in_order(&task.err, &[&newest[..20], "is a task: ", newest, "allowed: a call"]);
 }

@@ -308,6 +308,7 @@ pub(crate) struct FilterArgs {
 }
 
 #[derive(Args, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct HistoryArgs {
     #[command(flatten)]
     pub(crate) filter: FilterArgs,

@@ -95,12 +95,12 @@ fn groups(calls: &[Sized]) -> Vec<Vec<CallId>> {
     let (mut groups, mut bytes) = (Vec::<Vec<CallId>>::new(), 0);
     for call in calls {
         bytes += call.bytes;
-        match groups.last_mut().filter(|group| bytes <= AT_ONCE && group.len() < CALLS_AT_ONCE) {
-            Some(group) => group.push(CallId(call.call)),
-            None => {
-                groups.push(vec![CallId(call.call)]);
-                bytes = call.bytes;
-            }
+        let has_room = |group: &&mut Vec<CallId>| bytes <= AT_ONCE && group.len() < CALLS_AT_ONCE;
+        if let Some(group) = groups.last_mut().filter(has_room) {
+            group.push(CallId(call.call));
+        } else {
+            groups.push(vec![CallId(call.call)]);
+            bytes = call.bytes;
         }
     }
     groups

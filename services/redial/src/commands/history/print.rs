@@ -83,7 +83,7 @@ impl<'a> Printer<'a> {
         let ids: Vec<CallId> = calls.iter().map(|found| found.call).collect();
         match self.form {
             Form::Text { wide } => self.text(&ids, wide).await?,
-            Form::Json => self.records(&ids, |record| output::json(record)).await?,
+            Form::Json => self.records(&ids, output::json).await?,
             Form::Csv => self.records(&ids, |record| Ok(output::line(csv::row(record)?)?)).await?,
         }
         self.printed += calls.len();
