@@ -332,7 +332,7 @@ pub(crate) struct HistoryArgs {
     /// Only calls with this text in their arguments or their result
     #[arg(long, value_name = "TEXT")]
     pub(crate) contains: Option<String>,
-    /// List those that took longest, of the newest 100,000 ended calls that match; --all: of all
+    /// List those that took longest, of the newest 100,000 calls that match; --all: of all
     #[arg(long)]
     pub(crate) slowest: bool,
     /// Maximum number of entries [default: 50, or no maximum with --all]
