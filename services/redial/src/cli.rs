@@ -335,7 +335,7 @@ pub(crate) struct HistoryArgs {
     /// List those that took longest, of the newest 100,000 calls that match; --all: of all
     #[arg(long)]
     pub(crate) slowest: bool,
-    /// Maximum number of entries [default: 50, or no maximum with --all]
+    /// Maximum number of entries [default: 50; with --all no maximum, except for --slowest]
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u32>,
     /// List all that match, and look at all calls

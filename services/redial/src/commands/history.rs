@@ -41,7 +41,9 @@ pub(crate) async fn run(settings: &Settings, args: HistoryArgs) -> anyhow::Resul
         return Err(wrong("--limit is 0; allowed: 1 and more"));
     }
     let store = connect::store(settings).await?;
-    let limit = args.limit.map_or(if args.all { usize::MAX } else { LIMIT }, |limit| limit as usize);
+    // Without a limit the slowest calls would be all calls, in memory.
+    let unless_set = if args.all && !args.slowest { usize::MAX } else { LIMIT };
+    let limit = args.limit.map_or(unless_set, |limit| limit as usize);
     let (slowest, most) = (args.slowest, if args.all { usize::MAX } else { LOOK });
     let inside = Inside { arguments: args.argument.clone(), output: args.output.clone(), text: args.contains.clone() };
     // A search ends by Ctrl-C with what it found; a list simply ends.
