@@ -4,6 +4,8 @@
 
 #[path = "processes/checking.rs"]
 mod checking;
+#[path = "processes/dev.rs"]
+mod dev;
 #[path = "processes/draining.rs"]
 mod draining;
 #[path = "processes/exit_codes.rs"]
@@ -12,6 +14,8 @@ mod exit_codes;
 mod forgetting;
 #[path = "processes/one_trace.rs"]
 mod one_trace;
+#[path = "processes/readme.rs"]
+mod readme;
 #[path = "processes/settings.rs"]
 mod settings;
 #[path = "processes/supervision.rs"]

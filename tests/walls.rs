@@ -31,16 +31,17 @@ const MUTATIONS: (&str, &str) = ("redial-engine", "mutations");
 const MUTATED: &str = "redial-simulation";
 
 /// Every crate of the workspace, with the crates of the workspace that it may be built with.
-const MAY_USE: [(&str, &[&str]); 22] = [
+const MAY_USE: [(&str, &[&str]); 23] = [
     ("redial-proto", &[]),
     ("redial-backoff", &[]),
     ("redial-loops", &[]),
+    ("redial-files", &[]),
     ("redial-records", &["redial-proto"]),
     ("redial-arguments", &["redial-proto"]),
     ("redial-engine", &["redial-proto", "redial-records", "redial-arguments"]),
     ("redial-redaction", &["redial-proto"]),
-    ("redial-llm", &["redial-proto", "redial-redaction"]),
-    ("redial-tools", &["redial-proto", "redial-redaction"]),
+    ("redial-llm", &["redial-proto", "redial-redaction", "redial-files"]),
+    ("redial-tools", &["redial-proto", "redial-redaction", "redial-files"]),
     ("redial-store", &["redial-proto", "redial-records", "redial-backoff"]),
     ("redial-queue", &["redial-proto", "redial-records", "redial-backoff"]),
     ("redial-telemetry", &["redial-proto"]),
@@ -53,6 +54,7 @@ const MAY_USE: [(&str, &[&str]); 22] = [
             "redial-records",
             "redial-arguments",
             "redial-engine",
+            "redial-files",
             "redial-store",
             "redial-queue",
             "redial-telemetry",
@@ -80,6 +82,7 @@ const MAY_USE: [(&str, &[&str]); 22] = [
             "redial-tools",
             "redial-records",
             "redial-engine",
+            "redial-files",
             "redial-store",
             "redial-queue",
             "redial-telemetry",

@@ -38,7 +38,7 @@ impl Fixture {
         fs::write(&manifest, entries.collect::<String>()).unwrap();
         let dev = Process::start(Path::new(REDIAL), |command| {
             command
-                .args(["dev", "--json", "--log-format", "json", "--worker-name", "host", "--folder"])
+                .args(["dev", "--json", "--log", "info", "--log-format", "json", "--worker-name", "host", "--folder"])
                 .arg(folder.path().join("dev"));
             command.arg("--tools").arg(&manifest);
         });

@@ -79,7 +79,11 @@ fn redial_commands() -> BTreeMap<String, BTreeSet<String>> {
     let overview = help(&[]);
     let name = Regex::new(r"(?m)^  ([a-z][a-z-]+)(?:  |$)").unwrap();
     let names = name.captures_iter(&overview).map(|found| found[1].to_owned());
-    let commands: BTreeMap<_, _> = names.map(|name| (name.clone(), flags(&help(&[&name])))).collect();
+    // Every command has them, and the help of one explains them.
+    let common = flags(&help(&["settings"]));
+    assert!(common.contains("--nats-url"), "{common:?}");
+    let own = |name: &String| flags(&help(&[name])).union(&common).cloned().collect();
+    let commands: BTreeMap<_, _> = names.map(|name| (name.clone(), own(&name))).collect();
     assert!(commands.len() > 15, "{overview}");
     commands
 }

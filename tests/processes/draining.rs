@@ -38,6 +38,8 @@ async fn a_stopped_worker_loses_nothing_and_uses_up_no_attempt() {
     let ended: i64 =
         sqlx::query_scalar("SELECT count(*) FROM calls WHERE state = 'succeeded'").fetch_one(stack.db()).await.unwrap();
     assert_eq!(ended, 8, "what was quick is on record when the process ends");
+    let live = sqlx::query_scalar("SELECT bool_or(live_until > clock_timestamp()) FROM workers").fetch_one(stack.db());
+    assert_eq!(live.await.ok(), Some(Some(false)), "a worker that has ended is not listed as draining");
     stack.ledger.reaches(ToolEvent::Stopped, SLOTS - 8).await;
     std::fs::write(&slow, "").unwrap();
     let second = worker(Duration::from_mins(1));

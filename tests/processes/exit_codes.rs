@@ -16,8 +16,8 @@ async fn a_usage_error_names_what_is_allowed() {
         (&["call"], "<TOOL>"),
         (&["call", "echo", "--wiat"], "'--wait'"),
         (&["call", "echo", "{}", "--timeout", "5"], "invalid value '5' for '--timeout"),
-        (&["history", "--state", "asleep"], "allowed: ready, running, retry_wait, succeeded, failed"),
-        (&["history", "--class", "bad"], "allowed: malformed_arguments, unknown_tool"),
+        (&["history", "--state", "asleep"], "possible values: ready, running, retry_wait, succeeded, failed"),
+        (&["history", "--class", "bad"], "possible values: malformed_arguments, unknown_tool"),
         (&["history", "--since", "yesterday"], "allowed: 30m, 2h, 3days"),
         (&["show", "call 17"], "invalid value 'call 17' for '<ID>': this is no id; allowed: an id such as 01a20236-"),
         (&["submit", "file", "--batch", "1001"], "1001 is not in 1..=1000"),
@@ -37,7 +37,10 @@ async fn arguments_that_are_not_json_are_refused_without_a_server() {
     let folder = tempfile::tempdir().unwrap();
     let run = redial(folder.path(), &[], &["call", "echo", "{\"a\": }", "--nats-url", "nats://127.0.0.1:1"]).await;
     assert_eq!(run.code, 2);
-    assert_eq!(run.err, "error: the arguments are not JSON: expected value at line 1 column 7 [invalid_message]\n");
+    assert_eq!(
+        run.err,
+        "error: the arguments are not JSON: column 7: found \"}\"; expected a value [invalid_message]\n"
+    );
 }
 
 #[tokio::test]
@@ -78,4 +81,33 @@ async fn unreachable_servers_are_a_failure() {
     let run = redial(folder.path(), &[], &[&["health"], nowhere.as_slice()].concat()).await;
     assert_eq!(run.code, 1);
     assert!(run.out.contains("nats: ") && run.out.contains("postgres: ") && !run.out.contains(": ok"), "{}", run.out);
+    assert!(run.out.contains("Connection refused") && run.out.contains("dispatcher: "), "the cause: {}", run.out);
+    let call = redial(folder.path(), &[], &[&["call", "echo"], &nowhere[..2]].concat()).await;
+    assert!(call.code == 1 && call.err.contains("Connection refused"), "{}", call.err);
+    assert!(call.err.contains("is it running?") && !call.err.contains("error: error"), "{}", call.err);
+}
+
+#[tokio::test]
+async fn without_a_dispatcher_commands_say_so_and_what_to_do() {
+    let servers = redial_testkit::Servers::start().await;
+    redial_store::admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
+    redial_store::admin::migrate(servers.database_url()).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let addresses = ["--nats-url", servers.nats_url(), "--database-url", servers.database_url()];
+    let call = "01936b1c-0000-7000-8000-000000000001";
+    for arguments in [
+        ["call", "echo", "--wait"].as_slice(),
+        &["task", "hello", "--agent", "a", "--wait"],
+        &["cancel", call],
+        &["tools", "forget", "echo"],
+    ] {
+        let run = redial(folder.path(), &[], &[arguments, &addresses].concat()).await;
+        assert_eq!((run.code, run.out.as_str()), (1, ""), "{arguments:?}: {}", run.err);
+        assert!(run.err.contains("no dispatcher is running") && run.err.contains("`redial dev`"), "{}", run.err);
+        assert!(!run.err.contains("redial.api") && run.err.lines().count() == 1, "{arguments:?}: {}", run.err);
+    }
+    for arguments in [["workers"].as_slice(), &["tools"]] {
+        let run = redial(folder.path(), &[], &[arguments, &addresses].concat()).await;
+        assert!(run.code == 0 && run.err.contains("no dispatcher is running"), "{arguments:?}: {}", run.err);
+    }
 }

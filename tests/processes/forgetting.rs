@@ -28,6 +28,7 @@ async fn a_tool_that_no_worker_has_is_forgotten() {
     let unknown = forget("remove", &["--json"]).await;
     let error: Value = serde_json::from_str(&unknown.err).unwrap_or_else(|_| panic!("{}", unknown.err));
     assert_eq!((unknown.code, error["error"]["code"].as_str()), (1, Some("unknown_tool")));
+    assert!(unknown.err.contains("did you mean \\\"removed\\\"?"), "{}", unknown.err);
 
     let done = forget("removed", &[]).await;
     assert_eq!((done.code, done.out.as_str()), (0, "tool removed is forgotten: new calls of it are refused\n"));

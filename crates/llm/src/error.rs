@@ -5,26 +5,49 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A file that cannot be used.
+use redial_files::{TomlMistake, position_of};
+
+/// A mistake in a file, which cannot be used because of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelsError {
     /// The file: `models.toml`, or a script that it names.
     pub file: PathBuf,
     /// Counted from 1.
-    pub line: Option<usize>,
+    pub line: Option<u32>,
+    /// The character of the line, counted from 1.
+    pub column: Option<u32>,
     /// The model's name.
     pub model: Option<String>,
     /// The field with its table, such as `headers.X-Team`.
     pub field: Option<String>,
     /// What is wrong, and what is allowed.
     pub message: String,
+    /// The byte of the file, for the order of errors.
+    pub(crate) at: Option<u32>,
 }
+
+/// Everything that is wrong in a file of models and its scripts, in the order of the file; at least one error, and at
+/// most [`redial_files::LIMIT`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelsErrors(pub Vec<ModelsError>);
+
+impl fmt::Display for ModelsErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+impl std::error::Error for ModelsErrors {}
 
 impl fmt::Display for ModelsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.file.display())?;
         if let Some(line) = self.line {
             write!(f, ":{line}")?;
+        }
+        if let Some(column) = self.column {
+            write!(f, ":{column}")?;
         }
         if let Some(model) = &self.model {
             write!(f, ": model {model:?}")?;
@@ -40,31 +63,23 @@ impl std::error::Error for ModelsError {}
 
 impl ModelsError {
     pub(crate) fn of_file(file: &Path, message: String) -> Self {
-        Self { file: file.to_owned(), line: None, model: None, field: None, message }
+        Self { file: file.to_owned(), line: None, column: None, model: None, field: None, message, at: None }
+    }
+
+    /// An error at a byte of the file.
+    pub(crate) fn of_place(file: &Path, text: &str, at: usize, message: String) -> Self {
+        let position = position_of(text, at);
+        let (line, column) = (Some(position.line), Some(position.column));
+        Self { line, column, at: u32::try_from(at).ok(), ..Self::of_file(file, message) }
     }
 
     /// The error for text that is not TOML, or for a field with the wrong name or type.
-    pub(crate) fn of_syntax(file: &Path, text: &str, error: &toml::de::Error) -> Self {
-        let line = error.span().map(|span| line_of(text, span.start));
-        let model = error.span().and_then(|span| model_at(text, span.start));
-        let message = error.message().lines().collect::<Vec<_>>().join("; ");
-        Self { line, model, ..Self::of_file(file, message) }
+    pub(crate) fn of_mistake(file: &Path, text: &str, mistake: TomlMistake, model: Option<String>) -> Self {
+        let TomlMistake { at, message } = mistake;
+        let error = match at {
+            Some(at) => Self::of_place(file, text, at, message),
+            None => Self::of_file(file, message),
+        };
+        Self { model, ..error }
     }
-}
-
-/// The model whose table contains the offset `at`: the last table header before it names the model.
-fn model_at(text: &str, at: usize) -> Option<String> {
-    let line_end = text.get(at..)?.find('\n').map_or(text.len(), |length| at + length);
-    let mut headers = text.get(..line_end)?.lines().rev().filter_map(|line| line.trim().strip_prefix("[models."));
-    let header = headers.next()?.split(']').next()?;
-    let name = match header.strip_prefix(['"', '\'']) {
-        Some(quoted) => quoted.split(['"', '\'']).next()?,
-        None => header.split('.').next()?,
-    };
-    Some(name.trim().to_owned())
-}
-
-/// The line of an offset, counted from 1.
-pub(crate) fn line_of(text: &str, at: usize) -> usize {
-    text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count() + 1
 }

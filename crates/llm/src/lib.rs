@@ -38,7 +38,7 @@ mod written;
 
 pub use api::Api;
 pub use config::{load, load_with};
-pub use error::ModelsError;
+pub use error::{ModelsError, ModelsErrors};
 pub use model::Model;
 pub use profile::{Arguments, Calls, EmptyContent, Ids, Limit, Overrides, Profile, System};
 pub use response::read as read_response;

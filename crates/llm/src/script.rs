@@ -40,7 +40,8 @@ impl Script {
     pub(crate) fn load(path: &Path) -> Result<Self, ModelsError> {
         let text = fs::read_to_string(path)
             .map_err(|error| ModelsError::of_file(path, format!("the file cannot be read: {error}")))?;
-        let file: File = toml::from_str(&text).map_err(|error| ModelsError::of_syntax(path, &text, &error))?;
+        let file: File = toml::from_str(&text)
+            .map_err(|error| ModelsError::of_mistake(path, &text, redial_files::toml_mistake(&error), None))?;
         let rules = build::rules(file, path, &text)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Ok(Self { name, rules, answered: Mutex::default() })

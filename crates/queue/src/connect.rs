@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -50,15 +50,37 @@ impl Queue {
     /// Connects. Tries until the server can be reached, with jittered waits: bound it with your own timeout. Fails only if
     /// trying again would not help: a wrong URL, credentials that the server refuses.
     pub async fn connect(config: &QueueConfig) -> Result<Self, QueueError> {
+        let address = config.address();
+        let report = |error: QueueError, wait: Duration| {
+            tracing::warn!(%address, wait_ms = wait.as_millis(), %error, "Failed to connect to NATS; trying again");
+        };
+        Self::connect_and_report(config, report).await
+    }
+
+    /// The same, but tries for so long only. The error is that of the last try, so it says why.
+    pub async fn connect_within(config: &QueueConfig, limit: Duration) -> Result<Self, QueueError> {
+        let last = Mutex::new(None);
+        let keep = |error: QueueError, _| {
+            *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        };
+        if let Ok(done) = tokio::time::timeout(limit, Self::connect_and_report(config, keep)).await {
+            return done;
+        }
+        let last = last.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let what = format!("NATS at {}", config.address());
+        Err(last.unwrap_or(QueueError::Timeout { what, after: limit }))
+    }
+
+    async fn connect_and_report(
+        config: &QueueConfig,
+        report: impl FnMut(QueueError, Duration),
+    ) -> Result<Self, QueueError> {
         let servers = config.servers()?;
         let watcher = Watcher::default();
         let address = config.address();
         let connect = || async {
             let options = options(config, &watcher).await?;
             options.connect(servers.as_slice()).await.map_err(|error| connect_error(&error, &address))
-        };
-        let report = |error: QueueError, wait: Duration| {
-            tracing::warn!(%address, wait_ms = wait.as_millis(), %error, "Failed to connect to NATS; trying again");
         };
         // Boxed, because it would make the futures of all callers large.
         let client = Box::pin(RECONNECT.retry(connect, QueueError::is_retryable, report)).await?;

@@ -10,15 +10,18 @@ use std::{
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// A program is not on this machine, or not at the path that the environment sets.
-    #[error("{program} was not found; looked at: {looked}. {remedy}")]
+    #[error("{program} is not installed: it is not in {looked}. {remedy}")]
     MissingProgram {
         /// Its name.
         program: &'static str,
-        /// The paths that were tried, separated by commas.
+        /// Where it was searched.
         looked: String,
         /// What the user can do.
-        remedy: &'static str,
+        remedy: String,
     },
+    /// Several programs are missing.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    MissingPrograms(Vec<ServerError>),
     /// Postgres refuses to run as root, and the user it would run as cannot reach it.
     #[error(
         "{} cannot be run by user {user} (Postgres refuses to run as root): a folder above it is closed to that user. \

@@ -11,10 +11,12 @@ use std::{
 
 use uuid::Uuid;
 
-use crate::{ServerError, port, process};
+use crate::{ServerError, port, process, remains};
 
 /// A log above this is renamed to `.old` at the next start.
 const LOG_BYTES: u64 = 16 * 1024 * 1024;
+/// Processes whose owner died are killed by the kernel, or notice it themselves; after this time they are asked to end.
+const BY_THEMSELVES: Duration = Duration::from_secs(1);
 /// How much of a log an error quotes.
 const QUOTED_LINES: usize = 12;
 const QUOTED_BYTES: u64 = 4096;
@@ -40,13 +42,15 @@ impl Folder {
 
     /// Takes the folder's lock. The server gets it as its standard input, so it is held until the last process of that
     /// server has ended, so its holder knows that none is left. Waits for the remaining processes of a server
-    /// whose owner died or was this process; refuses at once if the owner is alive.
+    /// whose owner died or was this process, and then asks them to end; refuses at once if the owner is alive.
     pub(crate) fn lock(&self, patience: Duration) -> Result<File, ServerError> {
         let path = self.join("lock");
         let io = |action| ServerError::io(action, &path);
         let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).to_owned();
         let mut file = options.open(&path).map_err(io("open"))?;
-        let deadline = Instant::now() + patience;
+        let begin = Instant::now();
+        let deadline = begin + patience;
+        let mut asked = false;
         loop {
             match file.try_lock() {
                 Ok(()) => break,
@@ -56,6 +60,10 @@ impl Folder {
                     if Instant::now() > deadline || is_another(&owner) {
                         let owner = if owner.is_empty() { "?".to_owned() } else { owner };
                         return Err(ServerError::FolderInUse { folder: self.0.clone(), owner });
+                    }
+                    if !asked && begin.elapsed() > BY_THEMSELVES && process::living(&owner).is_none() {
+                        asked = true;
+                        remains::stop(&path);
                     }
                     thread::sleep(Duration::from_millis(5));
                 }

@@ -5,7 +5,7 @@
 //!
 //! What holds for both:
 //! - a folder belongs to one server: a lock that the server's own processes hold excludes a second one, and makes a
-//!   restart after a crash wait for the remaining processes of the first;
+//!   restart after a crash wait for the remaining processes of the first, and end those that do not end by themselves;
 //! - port and password are chosen once and stored in the folder, so a restarted server keeps its address;
 //! - the processes die with this one, even if it is killed by SIGKILL (Linux; elsewhere only on an orderly end);
 //! - output goes to a log file in the folder, and a failed start quotes its last lines.
@@ -17,6 +17,7 @@ mod port;
 mod postgres;
 mod process;
 mod programs;
+mod remains;
 mod running;
 mod supervise;
 mod user;
@@ -25,6 +26,7 @@ pub use error::ServerError;
 pub use nats::{Nats, NatsConfig};
 pub use postgres::{Postgres, PostgresConfig};
 pub use process::Process;
+pub use programs::check_programs;
 pub use rustix::process::Signal;
 pub use supervise::{Server, Supervised};
 

@@ -40,23 +40,45 @@ impl Surroundings {
     }
 }
 
-/// Finds Postgres; the error lists the paths that were tried.
+/// Fails if a program that a server needs is missing; names all of them.
+pub fn check_programs() -> Result<(), ServerError> {
+    let found = [postgres().map(drop), nats_server().map(drop), check_setpriv()];
+    let mut missing: Vec<ServerError> = found.into_iter().filter_map(Result::err).collect();
+    match missing.pop() {
+        None => Ok(()),
+        Some(only) if missing.is_empty() => Err(only),
+        Some(last) => {
+            missing.push(last);
+            Err(ServerError::MissingPrograms(missing))
+        }
+    }
+}
+
+fn check_setpriv() -> Result<(), ServerError> {
+    if cfg!(target_os = "linux") { setpriv().map(drop) } else { Ok(()) }
+}
+
+/// Finds Postgres; the error says where it was searched.
 pub(crate) fn postgres() -> Result<PostgresPrograms, ServerError> {
-    let found = search_postgres(Surroundings::read("REDIAL_POSTGRES_BIN", debian_postgres("/usr/lib/postgresql")));
-    found.map_err(|looked| ServerError::MissingProgram {
+    const VARIABLE: &str = "REDIAL_POSTGRES_BIN";
+    let around = Surroundings::read(VARIABLE, debian_postgres("/usr/lib/postgresql"));
+    let named = around.named.is_some();
+    search_postgres(around).map_err(|looked| ServerError::MissingProgram {
         program: "Postgres (initdb and postgres)",
-        looked: listed(&looked),
-        remedy: "Run ./dev once, install the package postgresql, or set REDIAL_POSTGRES_BIN to the folder with both",
+        looked: if named { named_place(VARIABLE, &looked) } else { usual_places("/usr/lib/postgresql") },
+        remedy: remedy("postgresql", VARIABLE, "the folder with both programs"),
     })
 }
 
-/// Finds nats-server; the error lists the paths that were tried.
+/// Finds nats-server; the error says where it was searched.
 pub(crate) fn nats_server() -> Result<PathBuf, ServerError> {
-    let usual = ["/usr/sbin", "/usr/local/bin"].map(PathBuf::from).to_vec();
-    search_nats_server(Surroundings::read("REDIAL_NATS_SERVER", usual)).map_err(|looked| ServerError::MissingProgram {
+    const VARIABLE: &str = "REDIAL_NATS_SERVER";
+    let around = Surroundings::read(VARIABLE, ["/usr/sbin", "/usr/local/bin"].map(PathBuf::from).to_vec());
+    let named = around.named.is_some();
+    search_nats_server(around).map_err(|looked| ServerError::MissingProgram {
         program: "nats-server",
-        looked: listed(&looked),
-        remedy: "Run ./dev once, install the package nats-server, or set REDIAL_NATS_SERVER to the file",
+        looked: if named { named_place(VARIABLE, &looked) } else { usual_places("/usr/sbin, /usr/local/bin") },
+        remedy: remedy("nats-server", VARIABLE, "the program"),
     })
 }
 
@@ -65,11 +87,29 @@ pub(crate) fn setpriv() -> Result<PathBuf, ServerError> {
     let mut folders = path_folders();
     folders.extend(["/usr/bin", "/bin"].map(PathBuf::from));
     let files: Vec<PathBuf> = folders.iter().map(|folder| folder.join("setpriv")).collect();
-    first_file(files).map_err(|looked| ServerError::MissingProgram {
+    first_file(files).map_err(|_| ServerError::MissingProgram {
         program: "setpriv",
-        looked: listed(&looked),
-        remedy: "Install the package util-linux",
+        looked: usual_places("/usr/bin, /bin"),
+        remedy: "Install the package util-linux".to_owned(),
     })
+}
+
+fn named_place(variable: &str, looked: &[PathBuf]) -> String {
+    let place = looked.first().map(|path| path.display().to_string()).unwrap_or_default();
+    format!("{place}, which {variable} names")
+}
+
+/// The folders of PATH are counted, because a user knows them and a list would hide the rest.
+fn usual_places(others: &str) -> String {
+    format!("the {} folders of PATH, {others}", path_folders().len())
+}
+
+/// `./dev setup` helps only who has the sources.
+fn remedy(package: &str, variable: &str, what: &str) -> String {
+    let sources = env::current_dir().is_ok_and(|here| here.ancestors().any(|folder| folder.join("dev").is_file()));
+    let setup = if sources { "run ./dev setup, " } else { "" };
+    let text = format!("{setup}install the package {package} (Debian, Ubuntu, Homebrew), or set {variable} to {what}");
+    text[..1].to_uppercase() + &text[1..]
 }
 
 fn search_postgres(around: Surroundings) -> Result<PostgresPrograms, Vec<PathBuf>> {
@@ -122,10 +162,6 @@ fn debian_postgres(root: &str) -> Vec<PathBuf> {
     let mut versions: Vec<u32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     versions.sort_unstable_by(|a, b| b.cmp(a));
     versions.iter().map(|version| Path::new(root).join(version.to_string()).join("bin")).collect()
-}
-
-fn listed(paths: &[PathBuf]) -> String {
-    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

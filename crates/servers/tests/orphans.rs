@@ -70,3 +70,28 @@ async fn the_servers_die_with_a_killed_parent() {
     assert!(!lives(&facts[0]) && !lives(&facts[1]));
     assert_eq!([postgres.url(), nats.url()], facts[2..4]);
 }
+
+/// As left behind where the kernel does not kill it with its owner.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_server_that_outlived_its_owner_is_stopped() {
+    let temp = tempfile::tempdir().unwrap();
+    let nats = Nats::start(NatsConfig::new(temp.path())).await.unwrap();
+    let (url, program) = (nats.url(), fs::read_link(format!("/proc/{}/exe", nats.pid())).unwrap());
+    nats.stop().await;
+    let lock = temp.path().join("lock");
+    let held = fs::OpenOptions::new().read(true).write(true).open(&lock).unwrap();
+    held.lock().unwrap();
+    let mut left = {
+        let mut command = Command::new(program);
+        command.arg("--config").arg(temp.path().join("nats.conf")).stdin(held);
+        // The command holds the lock as well, and must not outlive this.
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    fs::write(&lock, "999999999").unwrap();
+
+    let next = Nats::start(NatsConfig::new(temp.path())).await.unwrap();
+    assert_eq!(next.url(), url, "it has the same address, which is free again");
+    assert!(left.try_wait().unwrap().is_some(), "the old one still runs");
+    next.stop().await;
+}

@@ -1,6 +1,8 @@
 //! What a process says about itself and its logs.
 
-use crate::LogFormat;
+use std::path::PathBuf;
+
+use crate::format::LogFormat;
 
 /// How this process logs, and who it is.
 #[derive(Clone, Debug)]
@@ -14,11 +16,31 @@ pub struct TelemetryConfig {
     /// What is logged, as directives of `EnvFilter`: `info`, or `info,redial_worker=debug`. Default: `info`. Traces do
     /// not depend on it.
     pub filter: String,
+    /// Show a warning that comes again and again only once a minute, with the number of those that were left out.
+    pub quiet: bool,
+    /// A file that gets log lines, too. Default: none.
+    pub file: Option<LogFileConfig>,
+}
+
+/// A log file; at 16 MiB it is renamed to `.old`.
+#[derive(Clone, Debug)]
+pub struct LogFileConfig {
+    /// Continued if it exists.
+    pub path: PathBuf,
+    /// What is logged, as in [`TelemetryConfig::filter`].
+    pub filter: String,
 }
 
 impl TelemetryConfig {
     /// Info level, text on a terminal and JSON elsewhere.
     pub fn new(service: &'static str, instance: impl Into<String>) -> Self {
-        Self { service, instance: instance.into(), format: LogFormat::Auto, filter: "info".to_owned() }
+        Self {
+            service,
+            instance: instance.into(),
+            format: LogFormat::Auto,
+            filter: "info".to_owned(),
+            quiet: false,
+            file: None,
+        }
     }
 }

@@ -43,6 +43,14 @@ pub enum TelemetryError {
         /// The exporter's message.
         reason: String,
     },
+    /// The log file cannot be opened.
+    #[error("log file {}: {reason}", path.display())]
+    File {
+        /// The file.
+        path: std::path::PathBuf,
+        /// The system's message.
+        reason: String,
+    },
     /// Telemetry can be started once in a process.
     #[error("telemetry was started twice in this process")]
     AlreadyStarted,

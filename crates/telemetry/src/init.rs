@@ -36,12 +36,11 @@ pub struct Telemetry {
 /// inside or outside of a runtime.
 pub fn init(config: &TelemetryConfig) -> Result<Telemetry, TelemetryError> {
     install_crypto();
-    let logs = logs::layer(config.format, &config.filter)?;
+    let mut layers = logs::layers(config)?;
     let signals = settings::signals(|name| std::env::var(name).ok())?;
     let traces = signals.traces.then(|| otlp::tracer_provider(config)).transpose()?;
     let metrics = signals.metrics.then(|| otlp::meter_provider(config)).transpose()?;
-    let spans = traces.as_ref().map(spans);
-    let layers: Vec<_> = [Some(logs), spans].into_iter().flatten().collect();
+    layers.extend(traces.as_ref().map(spans));
     tracing_subscriber::registry().with(layers).try_init().map_err(|_| TelemetryError::AlreadyStarted)?;
     TRACING.store(traces.is_some(), Ordering::Relaxed);
     if let Some(provider) = &metrics {

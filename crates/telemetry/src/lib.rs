@@ -1,6 +1,6 @@
 //! Logs, traces and metrics of Redial's processes.
 //!
-//! Logs go to stderr, always. Traces and metrics leave the process over OTLP (HTTP, protobuf) only when one of the
+//! Logs go to stderr, always, and to a file if the configuration names one. Traces and metrics leave the process over OTLP (HTTP, protobuf) only when one of the
 //! standard `OTEL_EXPORTER_OTLP_*ENDPOINT` variables is set; otherwise nothing is collected and each call here costs one
 //! check. `docs/OPERATIONS.md` lists the instruments.
 
@@ -8,19 +8,22 @@ mod config;
 mod context;
 mod crypto;
 mod error;
+mod format;
 mod init;
+mod log_file;
 mod logs;
 mod metrics;
 pub mod names;
 mod otlp;
+mod quiet;
 mod settings;
 mod spans;
 
-pub use config::TelemetryConfig;
+pub use config::{LogFileConfig, TelemetryConfig};
 pub use context::{current_traceparent, set_parent};
 pub use crypto::install_crypto;
 pub use error::TelemetryError;
+pub use format::LogFormat;
 pub use init::{Telemetry, init, is_exporting};
-pub use logs::LogFormat;
 pub use metrics::{Metrics, metrics};
 pub use spans::{ChatReply, chat, execute_tool, ingest_result, record_chat, record_error, submit_call, submit_task};

@@ -1,45 +1,34 @@
-//! Structured logs on stderr: text for people on a terminal, one JSON object per line for machines.
+//! Structured logs on stderr: text for people on a terminal, one JSON object per line for machines. On demand also in a file.
 
-use std::{io::IsTerminal, str::FromStr};
+use std::{io::IsTerminal, sync::Mutex};
 
-use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, fmt::MakeWriter};
+use tracing_subscriber::{EnvFilter, Layer, Registry, filter::FilterExt as _, fmt, fmt::MakeWriter};
 
-use crate::TelemetryError;
+use crate::{
+    TelemetryError,
+    config::{LogFileConfig, TelemetryConfig},
+    format::LogFormat,
+    log_file::LogFile,
+    quiet::{Counted, Quiet},
+};
 
-/// The format of log lines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LogFormat {
-    /// Text if stderr is a terminal, JSON otherwise.
-    #[default]
-    Auto,
-    /// One readable line per event.
-    Text,
-    /// One JSON object per event: `timestamp`, `level`, `target`, `fields`, `span`.
-    Json,
-}
-
-impl FromStr for LogFormat {
-    type Err = TelemetryError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            "text" => Ok(Self::Text),
-            "json" => Ok(Self::Json),
-            other => Err(TelemetryError::Format(other.to_owned())),
-        }
-    }
-}
-
-/// The layer that writes logs to stderr.
-pub(crate) fn layer(format: LogFormat, filter: &str) -> Result<Box<dyn Layer<Registry> + Send + Sync>, TelemetryError> {
+/// The layers that write logs: to stderr, and to a file if the configuration names one.
+pub(crate) fn layers(config: &TelemetryConfig) -> Result<Vec<Box<dyn Layer<Registry> + Send + Sync>>, TelemetryError> {
     let terminal = std::io::stderr().is_terminal();
-    let json = match format {
+    let json = match config.format {
         LogFormat::Auto => !terminal,
         LogFormat::Text => false,
         LogFormat::Json => true,
     };
-    Ok(writing_to(std::io::stderr, json, terminal && std::env::var_os("NO_COLOR").is_none(), parse(filter)?))
+    let color = terminal && std::env::var_os("NO_COLOR").is_none();
+    let quiet = config.quiet.then(Quiet::default);
+    let mut layers = vec![writing_to(std::io::stderr, json, color, parse(&config.filter)?, quiet)];
+    if let Some(LogFileConfig { path, filter }) = &config.file {
+        let file = LogFile::open(path)
+            .map_err(|error| TelemetryError::File { path: path.clone(), reason: error.to_string() })?;
+        layers.push(writing_to(Mutex::new(file), false, false, parse(filter)?, None));
+    }
+    Ok(layers)
 }
 
 fn parse(filter: &str) -> Result<EnvFilter, TelemetryError> {
@@ -48,15 +37,26 @@ fn parse(filter: &str) -> Result<EnvFilter, TelemetryError> {
         .map_err(|error| TelemetryError::Filter { filter: filter.to_owned(), reason: error.to_string() })
 }
 
-fn writing_to<W>(writer: W, json: bool, color: bool, filter: EnvFilter) -> Box<dyn Layer<Registry> + Send + Sync>
+fn writing_to<W>(
+    writer: W,
+    json: bool,
+    color: bool,
+    filter: EnvFilter,
+    quiet: Option<Quiet>,
+) -> Box<dyn Layer<Registry> + Send + Sync>
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
     let layer = fmt::layer().with_writer(writer).with_ansi(color);
-    if json {
-        layer.json().with_span_list(false).with_filter(filter).boxed()
-    } else {
-        layer.with_filter(filter).boxed()
+    match (json, quiet) {
+        (true, None) => layer.json().with_span_list(false).with_filter(filter).boxed(),
+        (true, Some(quiet)) => layer.json().with_span_list(false).with_filter(filter.and(quiet)).boxed(),
+        (false, None) => layer.with_filter(filter).boxed(),
+        (false, Some(quiet)) => {
+            let counted = quiet.clone();
+            let layer = layer.map_event_format(|format| Counted { format: format.with_ansi(color), quiet: counted });
+            layer.with_filter(filter.and(quiet)).boxed()
+        }
     }
 }
 
@@ -87,7 +87,7 @@ mod tests {
     fn written(json: bool, filter: &str) -> String {
         let buffer = Buffer::default();
         let writer = buffer.clone();
-        let layer = writing_to(move || writer.clone(), json, false, parse(filter).unwrap());
+        let layer = writing_to(move || writer.clone(), json, false, parse(filter).unwrap(), None);
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
             let span = tracing::info_span!("claim", pool = "default");
             let _entered = span.enter();

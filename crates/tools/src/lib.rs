@@ -22,6 +22,6 @@ pub use command::wait_for_kills;
 pub use context::{Context, Watchers};
 pub use error::{Rules, ToolError};
 pub use handler::{Handler, ToolResult};
-pub use manifest::{ManifestError, load, load_with};
+pub use manifest::{ManifestError, ManifestErrors, load, load_with};
 pub use native::{IntoToolResult, NativeTool};
 pub use tool::{COMMANDS_POOL, Tool, ToolConflict, check_compatible, check_reserved};

@@ -34,17 +34,26 @@ struct Args {
     /// Environment variable with the API key of the real model
     #[arg(long, value_name = "VARIABLE", requires = "model_url")]
     key_env: Option<String>,
+    /// Longest time of one scenario with a real model, in seconds; what has not ended then is cancelled
+    #[arg(long, value_name = "SECONDS", requires = "model_url", default_value_t = 300)]
+    scene_seconds: u64,
 }
 
 impl Args {
-    fn real_model(self) -> Option<RealModel> {
-        Some(RealModel { url: self.model_url?, model: self.model?, key_env: self.key_env })
+    fn real_model(self) -> anyhow::Result<Option<RealModel>> {
+        let limit = scenarios::check_limit(self.scene_seconds)?;
+        let (Some(url), Some(model)) = (self.model_url, self.model) else { return Ok(None) };
+        Ok(Some(RealModel { url, model, key_env: self.key_env, limit }))
     }
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match run(Args::parse().real_model()).await {
+    let done = match Args::parse().real_model() {
+        Ok(model) => run(model).await,
+        Err(error) => Err(error),
+    };
+    match done {
         Ok(code) => code,
         Err(error) => {
             output::error_line(format!("demo: {error:#}"));

@@ -57,6 +57,7 @@ impl Stack {
         folder.write_tools(http_service.address())?;
         if let Some(model) = &real_model {
             folder.write_models(model)?;
+            folder.write_agents(model)?;
         }
         Ok(Self {
             cli: Cli::new(cli::program("redial")?, folder.log("cli")?),
@@ -79,6 +80,16 @@ impl Stack {
     /// True if the models are scripted, so that their behaviour is known.
     pub(crate) fn is_scripted(&self) -> bool {
         self.real_model.is_none()
+    }
+
+    /// How long a scenario may wait for a real model.
+    pub(crate) fn scene_limit(&self) -> Option<Duration> {
+        self.real_model.as_ref().map(|model| model.limit)
+    }
+
+    /// The record of a task.
+    pub(crate) async fn show_task(&self, id: TaskId) -> anyhow::Result<Task> {
+        self.cli.json(&["show", &id.to_string()]).await
     }
 
     /// Which models the tasks use, for the output.
@@ -149,7 +160,7 @@ impl Stack {
     /// Waits for the end of a task, checks what must hold for every task, and replays its record.
     pub(crate) async fn wait_for_task(&self, id: TaskId) -> anyhow::Result<Task> {
         let ended = async || {
-            let task: Task = self.cli.json(&["show", &id.to_string()]).await?;
+            let task = self.show_task(id).await?;
             Ok(Some(task).filter(Task::has_ended))
         };
         let task = until("the task ends", ended).await?;

@@ -4,8 +4,8 @@ use std::collections::{HashSet, VecDeque};
 
 use anyhow::{Context, ensure};
 use redial_proto::{
-    CallId, ErrorClass, FieldError, Message, Role, StoredMessage, TaskCode, TaskDecision, TaskInput, TaskState,
-    TaskStep, TaskView, limits,
+    CallId, ErrorClass, FieldError, Message, Role, StoredMessage, TaskDecision, TaskInput, TaskState, TaskStep,
+    TaskView, limits,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -102,11 +102,9 @@ impl Task {
         results.map(|message| serde_json::from_str(&message.content).context("a result is not JSON")).collect()
     }
 
-    /// Checks what holds for every task: it has ended, its model could be reached, and its conversation is valid.
+    /// Checks what holds for every task: it has ended, and its conversation is valid.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         ensure!(self.has_ended(), "the task is {}", self.view.state);
-        let why = self.view.message.as_deref().unwrap_or_default();
-        ensure!(self.view.code != Some(TaskCode::ModelFailed), "task {}: {why}", self.view.task);
         check_conversation(&self.messages)
     }
 
@@ -130,9 +128,18 @@ impl Task {
         let calls: Vec<String> = self.messages_of(Role::Tool).into_iter().map(call).collect();
         let task = &self.view;
         let code = task.code.map_or("no code", |code| code.as_str());
-        let answer = self.answer().split_whitespace().collect::<Vec<_>>().join(" ");
-        let answer = limits::shorten(&answer, MAX_ANSWER);
-        format!("{} ({code}), {} turns: [{}] {answer:?}", task.state, task.turns, calls.join(", "))
+        let short = |text: &str| {
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            limits::shorten(&text, MAX_ANSWER)
+        };
+        let said = match (self.answer(), task.message.as_deref()) {
+            ("", Some(why)) => format!("no answer: {}", short(why)),
+            ("", None) => "no answer".to_owned(),
+            (answer, _) => format!("answered {:?}", short(answer)),
+        };
+        let called =
+            if calls.is_empty() { "called nothing".to_owned() } else { format!("called {}", calls.join(", ")) };
+        format!("{} ({code}), {} turns: {called}; {said}", task.state, task.turns)
     }
 }
 

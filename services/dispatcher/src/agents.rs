@@ -1,5 +1,7 @@
 //! The agents that a file declares. The file is read again when it has changed.
 
+mod file;
+
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
@@ -9,9 +11,10 @@ use std::{
 };
 
 use redial_engine::feedback::check_templates;
-use redial_proto::{AgentSpec, ApiError, Code, tool::check_name};
-use serde::Deserialize;
+use redial_proto::{AgentSpec, ApiError, Code};
 use tokio::{fs, sync::Mutex};
+
+pub use self::file::{AgentsFile, Reference, check_agents_file};
 
 /// Minimum time between two reads of the file's metadata.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -139,70 +142,13 @@ async fn read(path: &Path) -> Result<BTreeMap<String, AgentSpec>, ApiError> {
     let text = fs::read_to_string(path).await.map_err(|error| {
         ApiError::new(Code::InvalidConfiguration, format!("{file}: the agents cannot be read: {error}"))
     })?;
-    parse(&file, &text)
-}
-
-/// The agents in a text of TOML.
-fn parse(file: &str, text: &str) -> Result<BTreeMap<String, AgentSpec>, ApiError> {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct File {
-        #[serde(default)]
-        agents: BTreeMap<String, toml::Value>,
-    }
-    let wrong = |what: String| ApiError::new(Code::InvalidAgent, format!("{file}: {what}"));
-    let tables: File = toml::from_str(text).map_err(|error| wrong(error.to_string().trim_end().to_owned()))?;
-    let agent = |(name, table): (String, toml::Value)| {
-        let wrong = |what: String| wrong(format!("agent {name:?}: {what}"));
-        check_name("name", &name).map_err(wrong)?;
-        let spec = AgentSpec::deserialize(table).map_err(|error| wrong(one_line(&error.to_string())))?;
-        check(&spec).map_err(wrong)?;
-        Ok((name, spec))
-    };
-    tables.agents.into_iter().map(agent).collect()
-}
-
-/// The TOML reader says on a second line in which field it is.
-fn one_line(error: &str) -> String {
-    error.trim().replace('\n', " ")
+    let wrong = |mistakes: Vec<String>| ApiError::new(Code::InvalidAgent, mistakes.join("\n"));
+    file::parse(&file, &text).map(|read| read.agents).map_err(wrong)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn wrong(text: &str) -> String {
-        let error = parse("agents.toml", text).unwrap_err();
-        assert_eq!(error.code, Code::InvalidAgent);
-        error.message
-    }
-
-    #[test]
-    fn an_agent_has_defaults_for_everything_but_its_model() {
-        let agents =
-            parse("agents.toml", "[agents.\"订票\"]\nmodel = \"small\"\n[agents.b]\nmodel = \"m\"\ntools = [\"a_*\"]")
-                .unwrap();
-        assert_eq!(agents["订票"], AgentSpec::new("small"));
-        assert_eq!(agents["b"].tools, ["a_*"]);
-        assert!(parse("agents.toml", "").unwrap().is_empty());
-    }
-
-    #[test]
-    fn a_bad_file_is_named_with_the_agent_the_field_and_what_is_allowed() {
-        let bad = [
-            "[agents.a]\nmodle = \"m\"",
-            "[agents.a]\ntools = []",
-            "[agents.a]\nmodel = \"m\"\npolicy = \"fallback\"",
-            "[agents.a]\nmodel = \"m\"\npolicy = \"fall\"",
-            "[agents.a]\nmodel = \"m\"\nbudgets.turns = \"many\"",
-            "[agents.a]\nmodel = \"m\"\nbudgets = {turn = 3}",
-            "[agents.a]\nmodel = \"m\"\ntemplates = {\"nudge.empty\" = \"\"}",
-            "[agents.\"a b\"]\nmodel = \"m\"",
-            "[agent.a]\nmodel = \"m\"",
-            "[agents.a\n",
-        ];
-        insta::assert_snapshot!(bad.map(wrong).join("\n\n"));
-    }
 
     #[tokio::test]
     async fn a_changed_file_is_read_again_and_a_bad_one_changes_nothing() {

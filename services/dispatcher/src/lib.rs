@@ -36,7 +36,11 @@ use redial_proto::subjects;
 use redial_queue::QueueError;
 use tokio_util::sync::CancellationToken;
 
-pub use crate::{config::DispatcherConfig, error::DispatcherError};
+pub use crate::{
+    agents::{AgentsFile, Reference, check_agents_file},
+    config::DispatcherConfig,
+    error::DispatcherError,
+};
 
 use crate::{
     context::Context,

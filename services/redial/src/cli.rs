@@ -1,5 +1,7 @@
 //! The command line.
 
+pub(crate) mod values;
+
 use std::path::PathBuf;
 
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
@@ -25,7 +27,7 @@ Exit codes:
 
 /// Durable tool calls for LLM agents.
 ///
-/// Start everything on this machine with `redial dev`. Then, in another terminal:
+/// Start everything on this machine with `redial dev`. Then, in another terminal and the same folder:
 ///
 ///   redial call echo '{"hello": "world"}' --wait
 ///   redial task "What is the weather in Paris?" --agent NAME --wait
@@ -55,7 +57,7 @@ pub(crate) enum Command {
     Worker(WorkerFlags),
     /// Migrate the database to this version
     Migrate,
-    /// Check that NATS and Postgres answer; exit code 1 if not
+    /// Check that NATS, a dispatcher and Postgres answer; exit code 1 if not
     Health,
     /// Submit one tool call
     Call(CallArgs),
@@ -122,8 +124,14 @@ pub(crate) enum Command {
         id: IdText,
     },
     /// Run ended calls again, each as a new call
+    ///
+    /// It accepts calls that failed, were cancelled, or ended unknown; not ones that succeeded, were refused or have not ended.
     Redrive(RedriveArgs),
+    /// List the settings that every command has, and the ways to set them
+    Settings,
     /// Print a completion script for a shell
+    ///
+    /// It completes commands, flags, files, and the values of states and error classes; not names of tools, agents or ids.
     Completions {
         /// Shell
         shell: clap_complete::Shell,
@@ -144,7 +152,7 @@ pub(crate) enum ToolsCommand {
 #[derive(Args, Debug)]
 pub(crate) struct DevArgs {
     /// Folder for the servers' data and logs
-    #[arg(long, default_value = crate::settings::DEV_FOLDER, value_name = "FOLDER")]
+    #[arg(long, default_value = crate::dev_folder::DEV_FOLDER, value_name = "FOLDER")]
     pub(crate) folder: PathBuf,
     /// Start no worker
     #[arg(long)]
@@ -152,6 +160,9 @@ pub(crate) struct DevArgs {
     /// Start only Postgres and NATS
     #[arg(long)]
     pub(crate) only_servers: bool,
+    /// Only check the settings and files; start nothing
+    #[arg(long)]
+    pub(crate) check: bool,
     #[command(flatten)]
     pub(crate) dispatcher: DispatcherFlags,
     #[command(flatten)]
@@ -209,8 +220,8 @@ pub(crate) struct TaskArgs {
 
 #[derive(Args, Debug, Default)]
 pub(crate) struct TasksArgs {
-    /// Only tasks in this state: waiting, running, succeeded, failed, cancelled
-    #[arg(long)]
+    /// Only tasks in this state
+    #[arg(long, value_parser = values::task_state())]
     pub(crate) state: Option<TaskState>,
     /// Only tasks of this conversation
     #[arg(long, value_name = "ID")]
@@ -284,11 +295,11 @@ pub(crate) struct FilterArgs {
     /// Only calls of this tool
     #[arg(long)]
     pub(crate) tool: Option<String>,
-    /// Only calls in this state: ready, running, retry_wait, succeeded, failed, unknown, cancelled, refused
-    #[arg(long)]
+    /// Only calls in this state
+    #[arg(long, value_parser = values::call_state())]
     pub(crate) state: Option<CallState>,
     /// Only calls that ended with this error class
-    #[arg(long)]
+    #[arg(long, value_parser = values::error_class())]
     pub(crate) class: Option<ErrorClass>,
     /// Only calls submitted within this time (2h, 3days) or since then (2026-11-20, 2026-11-20T08:00:00Z)
     #[arg(long, value_name = "TIME", value_parser = since)]

@@ -13,6 +13,7 @@ mod redrive;
 mod replay;
 mod roles;
 mod show;
+mod start_files;
 mod submit;
 mod task;
 mod tasks;
@@ -29,15 +30,20 @@ use crate::{
 
 /// Runs a command and returns its exit code.
 pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result<ExitCode> {
-    let (service, filter) = match &command {
-        Command::Dev(_) => ("redial-dev", "info"),
-        Command::Dispatcher(_) => ("redial-dispatcher", "info"),
-        Command::Worker(_) => ("redial-worker", "info"),
-        _ => ("redial-cli", "warn"),
+    if let Command::Dev(args) = &command {
+        // Its log is in its folder, so it starts its logs itself.
+        return Box::pin(dev::run(settings, args)).await;
+    }
+    let telemetry = match &command {
+        Command::Dispatcher(_) => settings.telemetry("redial-dispatcher", "info")?,
+        Command::Worker(_) => settings.telemetry("redial-worker", "info")?,
+        _ => {
+            settings.check()?;
+            settings.command_telemetry()?
+        }
     };
-    let telemetry = settings.telemetry(service, filter)?;
     let done = match command {
-        Command::Dev(args) => Box::pin(dev::run(settings, &args)).await,
+        Command::Dev(_) => Ok(ExitCode::SUCCESS),
         Command::Dispatcher(flags) => roles::dispatcher(settings, &flags).await,
         Command::Worker(flags) => roles::worker(settings, &flags).await,
         Command::Migrate => migrate::run(settings).await,
@@ -57,6 +63,10 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Cancel { id } => cancel::run(settings, &id).await,
         Command::Check(args) => check::run(settings, &args),
         Command::Redrive(args) => redrive::run(settings, args).await,
+        Command::Settings => {
+            crate::output::line(crate::help::settings_text());
+            Ok(ExitCode::SUCCESS)
+        }
         Command::Completions { shell } => completions::run(shell),
     };
     telemetry.shutdown().await;

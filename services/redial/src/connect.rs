@@ -3,18 +3,25 @@
 use std::time::Duration;
 
 use redial_backoff::{Backoff, Waits};
-use redial_proto::{ApiError, Code, SubmitResult};
+use redial_proto::{ApiError, CallId, CallView, Code, GetRequest, SubmitResult, subjects};
 use redial_queue::{Queue, QueueError};
 use redial_store::{Purpose, Store, StoreConfig};
 use serde::{Serialize, de::DeserializeOwned};
-use tokio::time::Instant;
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::settings::Settings;
+use crate::{output, settings::Settings};
 
 /// Longest wait for a server that does not answer.
 const CONNECT: Duration = Duration::from_secs(10);
+/// Longest wait for an answer that only helps to explain something.
+const LOOK: Duration = Duration::from_secs(2);
+/// Wait before a request is sent a second time.
+const AGAIN: Duration = Duration::from_millis(500);
 /// Longest wait for the reply to one request.
 pub(crate) const REQUEST: Duration = Duration::from_secs(10);
 /// Longest outage of the dispatchers that a command with many requests waits for.
@@ -22,14 +29,24 @@ const OUTAGE: Duration = Duration::from_mins(2);
 /// Waits between the retries of a request.
 const RETRY: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2));
 
-/// Connects to NATS; fails instead of retrying without end.
+/// What to do when nobody answers requests.
+pub(crate) const NO_DISPATCHER: &str = "no dispatcher is running: NATS answers, but nobody serves requests. Start one: `redial dev` (everything on this \
+     machine) or `redial dispatcher`";
+/// What a role says after the first Ctrl-C.
+pub(crate) const STOPPING: &str = "stopping once the running calls have ended; Ctrl-C again ends at once";
+
+/// Connects to NATS; fails instead of retrying without end, and says why.
 pub(crate) async fn queue(settings: &Settings) -> anyhow::Result<Queue> {
+    queue_within(settings, CONNECT).await
+}
+
+/// The same with another limit.
+pub(crate) async fn queue_within(settings: &Settings, limit: Duration) -> anyhow::Result<Queue> {
     let config = settings.queue("redial-cli")?;
-    let address = config.address();
-    match tokio::time::timeout(CONNECT, Queue::connect(&config)).await {
-        Ok(queue) => Ok(queue?),
-        Err(_) => Err(unreachable("NATS", &address)),
-    }
+    Queue::connect_within(&config, limit).await.map_err(|error| match error {
+        error if error.is_retryable() => unreachable(&error.to_string()),
+        error => error.into(),
+    })
 }
 
 /// Connects to Postgres, to read records.
@@ -39,14 +56,33 @@ pub(crate) async fn store(settings: &Settings) -> anyhow::Result<Store> {
     let config = StoreConfig { url, connections: 2, purpose: Purpose::Audit };
     match tokio::time::timeout(CONNECT, Store::connect(&config)).await {
         Ok(store) => Ok(store?),
-        Err(_) => Err(unreachable("Postgres", &address)),
+        Err(_) => Err(unreachable(&format!("Postgres does not answer at {address}"))),
     }
 }
 
-fn unreachable(server: &str, address: &str) -> anyhow::Error {
-    let message =
-        format!("{server} does not answer at {address}; is it running? `redial dev` starts everything on this machine");
+fn unreachable(why: &str) -> anyhow::Error {
+    let message = format!("{why}; is it running? `redial dev` starts everything on this machine");
     ApiError::new(Code::Unavailable, message).into()
+}
+
+/// Whether a dispatcher serves requests; an error if NATS cannot be asked.
+pub(crate) async fn dispatcher_answers(queue: &Queue) -> Result<bool, QueueError> {
+    // An id that no call has, so that nothing but the answer matters.
+    let nobody = GetRequest { call: CallId(Uuid::nil()), language: redial_proto::Language::default() };
+    match queue.request::<_, CallView>(subjects::GET, &nobody, LOOK).await {
+        // An error is an answer, too: that no such call is known, or that its database is not available.
+        Ok(_) | Err(QueueError::Api(_)) => Ok(true),
+        Err(QueueError::NoResponders { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Tells a user who reads records that nobody keeps them up to date. Says nothing if NATS cannot be asked.
+pub(crate) async fn note_missing_dispatcher(settings: &Settings) {
+    let Ok(queue) = queue_within(settings, LOOK).await else { return };
+    if matches!(dispatcher_answers(&queue).await, Ok(false)) {
+        output::note(format!("{NO_DISPATCHER}. This is what was known when the last one stopped"));
+    }
 }
 
 /// Sends an idempotent request, a second time if the first reply did not come.
@@ -57,7 +93,8 @@ pub(crate) async fn request<R: DeserializeOwned>(
 ) -> Result<R, QueueError> {
     match queue.request(subject, request, REQUEST).await {
         Err(error) if error.is_retryable() => {
-            tracing::warn!(%error, subject, "Request failed; trying again");
+            tracing::debug!(%error, subject, "Request failed; trying again");
+            tokio::time::sleep(AGAIN).await;
             queue.request(subject, request, REQUEST).await
         }
         done => done,
@@ -68,11 +105,13 @@ pub(crate) async fn request<R: DeserializeOwned>(
 pub(crate) struct Outage {
     began: Instant,
     waits: Waits,
+    /// The user was told.
+    told: bool,
 }
 
 impl Outage {
     pub(crate) fn new() -> Self {
-        Self { began: Instant::now(), waits: RETRY.waits() }
+        Self { began: Instant::now(), waits: RETRY.waits(), told: false }
     }
 
     /// Waits before the next retry; fails with the request's error after [`OUTAGE`].
@@ -80,7 +119,9 @@ impl Outage {
         if self.began.elapsed() > OUTAGE {
             return Err(error);
         }
-        tracing::warn!(%error, "Request failed; trying again");
+        if !std::mem::replace(&mut self.told, true) {
+            output::note(format!("{}; trying again for up to {} s", error.message, OUTAGE.as_secs()));
+        }
         tokio::time::sleep(self.waits.next_wait()).await;
         Ok(())
     }
@@ -93,7 +134,22 @@ pub(crate) fn is_retryable(result: &SubmitResult) -> bool {
 
 /// The error of a request as users get it.
 pub(crate) fn api(error: QueueError) -> anyhow::Error {
-    error.into_api().into()
+    user_error(error).into()
+}
+
+/// The error of a request in the user's terms: who does not answer, rather than on which subject.
+pub(crate) fn user_error(error: QueueError) -> ApiError {
+    match error {
+        QueueError::NoResponders { .. } => ApiError::new(Code::Unavailable, NO_DISPATCHER),
+        QueueError::Timeout { after, .. } => {
+            let message = format!(
+                "no answer within {} s; the servers or the dispatcher are overloaded or stopped: see `redial health`",
+                after.as_secs()
+            );
+            ApiError::new(Code::Unavailable, message)
+        }
+        error => error.into_api(),
+    }
 }
 
 /// What to do about an id that is not on record.
@@ -111,7 +167,6 @@ pub(crate) fn task_not_found(id: Uuid) -> anyhow::Error {
 
 /// A token that Ctrl-C and SIGTERM cancel.
 pub(crate) fn shutdown() -> anyhow::Result<CancellationToken> {
-    use tokio::signal::unix::{SignalKind, signal};
     let token = CancellationToken::new();
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let cancel = token.clone();
@@ -121,6 +176,28 @@ pub(crate) fn shutdown() -> anyhow::Result<CancellationToken> {
             _ = terminate.recv() => {}
         }
         cancel.cancel();
+    });
+    Ok(token)
+}
+
+/// The same for a role, which finishes its work after the first signal and says so: a second Ctrl-C ends the process at
+/// once. Nothing on record is lost by that; what runs counts as lost, as after a crash.
+pub(crate) fn shutdown_at_once_if_repeated(stopping: &'static str) -> anyhow::Result<CancellationToken> {
+    let token = CancellationToken::new();
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let cancel = token.clone();
+    tokio::spawn(async move {
+        let asked = tokio::select! {
+            _ = interrupt.recv() => true,
+            _ = terminate.recv() => false,
+        };
+        cancel.cancel();
+        if asked {
+            output::note(stopping);
+        }
+        interrupt.recv().await;
+        output::note("stopped at once");
+        std::process::exit(130);
     });
     Ok(token)
 }

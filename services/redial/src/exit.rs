@@ -11,7 +11,7 @@ use redial_worker::WorkerError;
 
 use crate::{
     output::{self, WriteError},
-    timeline::{Page, text},
+    timeline::{Page, text as timeline_text},
 };
 
 /// A call, a line or a check failed.
@@ -44,22 +44,48 @@ pub(crate) fn report(error: &anyhow::Error, json: bool) -> ExitCode {
     if json {
         output::note(serde_json::json!({ "error": api }).to_string());
     } else {
-        // The message repeats all field errors in one line.
-        let message =
-            if api.details.is_empty() { api.message.as_str() } else { "the arguments break the tool's rules" };
-        output::note(format!("error: {message} [{}]", api.code));
-        for detail in &api.details {
-            output::note(format!("  {}", text::field_error(detail)));
-        }
+        output::note(text(&api));
     }
     ExitCode::from(match api.code {
         Code::InvalidConfiguration
         | Code::InvalidManifest
         | Code::InvalidAgent
         | Code::InvalidMessage
-        | Code::InvalidValue => USAGE,
+        | Code::InvalidValue
+        | Code::UnknownAgent
+        | Code::UnknownModel => USAGE,
         _ => FAILED,
     })
+}
+
+/// An error as people read it. Several mistakes, and the rules that arguments break, have a line each.
+fn text(api: &ApiError) -> String {
+    if !api.details.is_empty() {
+        // The message repeats all field errors in one line.
+        let mut lines = vec![format!("error: the arguments break the tool's rules [{}]", api.code)];
+        lines.extend(api.details.iter().map(|detail| format!("  {}", timeline_text::field_error(detail))));
+        return lines.join("\n");
+    }
+    // Whatever made the message may have begun it in the same way.
+    let message = api.message.trim_start_matches("error: ").trim_end();
+    let mistakes: Vec<&str> = message.lines().collect();
+    if mistakes.len() < 2 || !is_a_list(api.code) {
+        return format!("error: {message} [{}]", api.code);
+    }
+    let lines = mistakes.iter().map(|line| format!("  {line}"));
+    std::iter::once(format!("error: {} problems [{}]", mistakes.len(), api.code))
+        .chain(lines)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+const fn is_a_list(code: Code) -> bool {
+    matches!(code, Code::InvalidConfiguration | Code::InvalidManifest | Code::InvalidAgent | Code::MissingProgram)
+}
+
+/// True if something could not be reached, which is no mistake of the user.
+pub(crate) fn is_unavailable(error: &anyhow::Error) -> bool {
+    to_api(error).code == Code::Unavailable
 }
 
 /// Maps each error to its code; unknown errors are internal.
@@ -79,8 +105,8 @@ fn to_api(error: &anyhow::Error) -> ApiError {
             DispatcherError::Queue(error) => error.code(),
             DispatcherError::Panicked(_) => Code::Internal,
         }
-    } else if let Some(ServerError::MissingProgram { .. }) = error.downcast_ref::<ServerError>() {
-        Code::MissingProgram
+    } else if let Some(error) = error.downcast_ref::<ServerError>() {
+        server_code(error)
     } else if let Some(WorkerError::Panicked(_)) = error.downcast_ref::<WorkerError>() {
         Code::Internal
     } else if let Some(WorkerError::Queue(error @ QueueError::Ended)) = error.downcast_ref::<WorkerError>() {
@@ -94,7 +120,30 @@ fn to_api(error: &anyhow::Error) -> ApiError {
     } else {
         Code::Internal
     };
-    ApiError::new(code, format!("{error:#}"))
+    ApiError::new(code, message(error))
+}
+
+/// The causes of an error, each once: some errors already quote their causes.
+fn message(error: &anyhow::Error) -> String {
+    let mut message = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !message.contains(&cause) {
+            message = format!("{message}: {cause}");
+        }
+    }
+    message
+}
+
+const fn server_code(error: &ServerError) -> Code {
+    match error {
+        ServerError::MissingProgram { .. } | ServerError::MissingPrograms(_) => Code::MissingProgram,
+        ServerError::FolderInUse { .. } | ServerError::PortTaken { .. } => Code::WrongState,
+        ServerError::UnreachableProgram { .. }
+        | ServerError::NoUnprivilegedUser
+        | ServerError::PasswordLost { .. }
+        | ServerError::Io { .. } => Code::InvalidConfiguration,
+        ServerError::NoPort { .. } | ServerError::Ended { .. } | ServerError::NotReady { .. } => Code::Unavailable,
+    }
 }
 
 fn store_code(error: &StoreError) -> Code {
@@ -105,5 +154,28 @@ fn store_code(error: &StoreError) -> Code {
         | StoreError::OtherVersion(_) => Code::InvalidConfiguration,
         StoreError::BadData(_) | StoreError::Migrate(_) => Code::Internal,
         StoreError::Timeout(_) | StoreError::Sql(_) => Code::Unavailable,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_mistakes_have_a_line_each() {
+        let error = |code, message: &str| text(&ApiError::new(code, message));
+        let shown = [
+            error(Code::InvalidConfiguration, "redial.toml:1:1: unknown setting \"x\""),
+            error(Code::InvalidManifest, "tools.toml:1:1: a\ntools.toml:2:1: b"),
+            error(Code::Unavailable, "error: Postgres ended; its log:\nno space left\n"),
+        ];
+        insta::assert_snapshot!(shown.join("\n\n"));
+    }
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let error = anyhow::anyhow!("inner").context("outer: inner");
+        assert_eq!(message(&error), "outer: inner");
+        assert_eq!(message(&anyhow::anyhow!("inner").context("outer")), "outer: inner");
     }
 }

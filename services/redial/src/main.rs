@@ -3,7 +3,9 @@
 mod cli;
 mod commands;
 mod connect;
+mod dev_folder;
 mod exit;
+mod help;
 mod ids;
 mod json_search;
 mod json_text;
@@ -15,22 +17,26 @@ mod timeline;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::FromArgMatches;
 
 use crate::{cli::Cli, settings::Settings};
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    // The derived command line, with examples and without repetitions; it parses the same.
+    let parsed = help::command().try_get_matches().and_then(|found| Cli::from_arg_matches(&found));
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(help) => return exit::help(&help),
     };
     let json = cli.settings.json;
-    let done = Settings::read(&cli.settings).map_err(anyhow::Error::from).and_then(|settings| {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        runtime.block_on(commands::run(cli.command, &settings))
-    });
-    match done {
+    match run(cli) {
         Ok(code) => code,
         Err(error) => exit::report(&error, json),
     }
+}
+
+fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    let settings = Settings::read(&cli.settings);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(commands::run(cli.command, &settings))
 }

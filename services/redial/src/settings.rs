@@ -1,6 +1,9 @@
 //! Reads and checks all settings at the start. A flag wins over an environment variable, that over the file, and that over
 //! a running `redial dev` in this folder.
 
+mod file;
+mod problems;
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -12,9 +15,12 @@ use humantime::format_duration;
 use redial_dispatcher::DispatcherConfig;
 use redial_proto::{ApiError, Code};
 use redial_queue::QueueConfig;
-use redial_telemetry::{LogFormat, TelemetryConfig};
+use redial_telemetry::{LogFileConfig, LogFormat, TelemetryConfig};
 use redial_worker::WorkerConfig;
-use serde::{Deserialize, Serialize};
+
+use self::file::SettingsFile;
+pub(crate) use self::problems::Problems;
+use crate::dev_folder::{self, DEV_FOLDER, DevAddresses, DevState};
 
 /// Settings as flags. Each can also be set in the environment as `REDIAL_NAME` and in the file as `name`.
 #[derive(Args, Clone, Debug, Default)]
@@ -38,7 +44,7 @@ pub(crate) struct Flags {
     /// Log filter, such as info or redial=debug [default: info for services, warn for commands]
     #[arg(long, global = true, value_name = "FILTER")]
     pub(crate) log: Option<String>,
-    /// Log format: auto, text or json [default: auto]
+    /// Log format: auto (text on a terminal, else json), text or json [default: auto]
     #[arg(long, global = true, value_name = "FORMAT")]
     pub(crate) log_format: Option<String>,
     /// Print JSON instead of text
@@ -49,16 +55,16 @@ pub(crate) struct Flags {
 /// Settings of a dispatcher as flags.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct DispatcherFlags {
-    /// How long a worker holds a call without a heartbeat [default: 15s]
+    /// How long a worker holds a call without a heartbeat, such as 15s; 300ms to 1h [default: 15s]
     #[arg(long, value_name = "DURATION")]
     pub(crate) lease: Option<String>,
-    /// Delete calls and tasks that ended longer ago than this [default: never]
+    /// Delete calls and tasks that ended longer ago than this, such as 30days; 1m or more [default: never]
     #[arg(long, value_name = "DURATION")]
     pub(crate) retention: Option<String>,
     /// File that declares agents [default: agents.toml, if it exists]
     #[arg(long, value_name = "FILE")]
     pub(crate) agents: Option<String>,
-    /// Connections to Postgres [default: 16]
+    /// Connections to Postgres, a number [default: 16]
     #[arg(long, value_name = "N")]
     pub(crate) database_connections: Option<String>,
 }
@@ -72,7 +78,7 @@ pub(crate) struct WorkerFlags {
     /// File that declares models; only workers with models need API keys [default: models.toml, if it exists]
     #[arg(long, value_name = "FILE")]
     pub(crate) models: Option<String>,
-    /// Calls that run at the same time in each pool and for each model [default: 64]
+    /// Calls that run at the same time in each pool and for each model, a number [default: 64]
     #[arg(long, value_name = "N")]
     pub(crate) slots: Option<String>,
     /// Programs that command tools run at the same time, in all pools together [default: two for each core]
@@ -81,37 +87,18 @@ pub(crate) struct WorkerFlags {
     /// First part of the worker's id [default: the host's name]
     #[arg(long, value_name = "NAME")]
     pub(crate) worker_name: Option<String>,
-    /// How long running calls may continue after SIGTERM [default: 30s]
+    /// How long running calls may continue after SIGTERM or Ctrl-C, such as 30s [default: 30s]
     #[arg(long, value_name = "DURATION")]
     pub(crate) drain_grace: Option<String>,
-}
-
-/// Where `redial dev` writes its addresses.
-pub(crate) const DEV_FOLDER: &str = ".redial";
-const DEV_FILE: &str = "dev.json";
-
-/// The addresses of a running `redial dev`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct DevAddresses {
-    pub(crate) pid: u32,
-    pub(crate) nats_url: String,
-    pub(crate) nats_pid: Option<u32>,
-    pub(crate) database_url: String,
-    pub(crate) postgres_pid: Option<u32>,
-}
-
-impl DevAddresses {
-    pub(crate) fn path(folder: &Path) -> PathBuf {
-        folder.join(DEV_FILE)
-    }
 }
 
 /// Settings and their sources.
 pub(crate) struct Settings {
     flags: Flags,
-    file: toml::Table,
-    file_name: String,
-    dev: Option<DevAddresses>,
+    file: SettingsFile,
+    /// What is wrong in the file.
+    problems: Problems,
+    dev: DevState,
 }
 
 /// A value and its source.
@@ -121,11 +108,22 @@ struct Found {
 }
 
 impl Settings {
-    pub(crate) fn read(flags: &Flags) -> Result<Self, ApiError> {
-        let (file, file_name) = read_file(flags.config.as_deref())?;
-        let dev = fs::read(DevAddresses::path(Path::new(DEV_FOLDER))).ok();
-        let dev = dev.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        Ok(Self { flags: flags.clone(), file, file_name, dev })
+    /// Reads the file and looks for a `redial dev` in this folder. What is wrong in the file is told by [`Settings::check`].
+    pub(crate) fn read(flags: &Flags) -> Self {
+        let mut problems = Problems::default();
+        let file = settings_path(flags).map(|path| SettingsFile::read(&path, &names(), &mut problems));
+        let dev = dev_folder::state(Path::new(DEV_FOLDER));
+        Self { flags: flags.clone(), file: file.unwrap_or_default(), problems, dev }
+    }
+
+    /// What is wrong in the settings file.
+    pub(crate) fn problems(&self) -> Problems {
+        self.problems.clone()
+    }
+
+    /// Fails if the settings file is wrong.
+    pub(crate) fn check(&self) -> Result<(), ApiError> {
+        self.problems().into_result()
     }
 
     pub(crate) fn json(&self) -> bool {
@@ -141,11 +139,8 @@ impl Settings {
             let value = value.to_string_lossy().into_owned();
             return Some(Found { value, source: format!("environment variable {variable}") });
         }
-        let value = match self.file.get(name)? {
-            toml::Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        Some(Found { value, source: self.file_name.clone() })
+        let (value, source) = self.file.get(name)?;
+        Some(Found { value, source })
     }
 
     fn text(&self, name: &str, flag: Option<&String>) -> Option<String> {
@@ -166,11 +161,19 @@ impl Settings {
         }
     }
 
+    /// The `redial dev` that runs in this folder.
+    fn dev(&self) -> Option<&DevAddresses> {
+        match &self.dev {
+            DevState::Running(addresses) => addresses.as_ref(),
+            DevState::None | DevState::Stale(_) => None,
+        }
+    }
+
     /// NATS, under this connection name.
     pub(crate) fn queue(&self, name: &str) -> Result<QueueConfig, ApiError> {
-        let dev = self.dev.as_ref().map(|dev| dev.nats_url.clone());
+        let dev = self.dev().map(|dev| dev.nats_url.clone());
         let Some(url) = self.text("nats_url", self.flags.nats_url.as_ref()).or(dev) else {
-            return Err(unset("nats_url", "nats://user:password@host:port"));
+            return Err(self.unset("nats_url", "nats://user:password@host:port"));
         };
         Ok(QueueConfig {
             url,
@@ -182,9 +185,9 @@ impl Settings {
 
     /// Postgres.
     pub(crate) fn database_url(&self) -> Result<String, ApiError> {
-        let dev = self.dev.as_ref().map(|dev| dev.database_url.clone());
+        let dev = self.dev().map(|dev| dev.database_url.clone());
         let url = self.text("database_url", self.flags.database_url.as_ref()).or(dev);
-        url.ok_or_else(|| unset("database_url", "postgres://user:password@host:port/name"))
+        url.ok_or_else(|| self.unset("database_url", "postgres://user:password@host:port/name"))
     }
 
     /// Postgres, if it is set or a `redial dev` runs here.
@@ -199,42 +202,44 @@ impl Settings {
         database_url: String,
     ) -> Result<DispatcherConfig, ApiError> {
         let mut config = DispatcherConfig::new(queue, database_url);
+        let mut problems = Problems::default();
         let within = DispatcherConfig::CONNECTIONS;
         let allowed = format!("{} to {}", within.start(), within.end());
-        let connections =
-            self.parse("database_connections", flags.database_connections.as_ref(), &allowed, |text| {
-                text.parse().ok().filter(|connections| within.contains(connections))
-            })?;
-        config.connections = connections.unwrap_or(config.connections);
+        let connections = self.parse("database_connections", flags.database_connections.as_ref(), &allowed, |text| {
+            text.parse().ok().filter(|connections| within.contains(connections))
+        });
+        config.connections = problems.keep(connections).flatten().unwrap_or(config.connections);
         let within = DispatcherConfig::LEASE;
         let allowed = format!("{} to {}", format_duration(*within.start()), format_duration(*within.end()));
         let lease = self.parse("lease", flags.lease.as_ref(), &allowed, |text| {
             duration(text).filter(|lease| within.contains(lease))
-        })?;
-        config.lease = lease.unwrap_or(config.lease);
-        config.agents = self.path("agents", flags.agents.as_ref());
+        });
+        config.lease = problems.keep(lease).flatten().unwrap_or(config.lease);
+        config.agents = self.agents(flags);
         let within = DispatcherConfig::RETENTION;
         let allowed = format!("{} and more, such as 30days", format_duration(within.start));
-        config.retention = self.parse("retention", flags.retention.as_ref(), &allowed, |text| {
+        let retention = self.parse("retention", flags.retention.as_ref(), &allowed, |text| {
             duration(text).filter(|age| within.contains(age))
-        })?;
-        Ok(config)
+        });
+        config.retention = problems.keep(retention).flatten();
+        problems.into_result().map(|()| config)
     }
 
     pub(crate) fn worker(&self, flags: &WorkerFlags, queue: QueueConfig) -> Result<WorkerConfig, ApiError> {
         let name = self.text("worker_name", flags.worker_name.as_ref()).unwrap_or_else(host_name);
         let mut config = WorkerConfig { nats: queue, ..WorkerConfig::new("", name) };
+        let mut problems = Problems::default();
         let within = WorkerConfig::SLOTS;
         let allowed = format!("{} to {}", within.start(), within.end());
         let number = |text: &str| text.parse().ok().filter(|slots| within.contains(slots));
-        let slots = self.parse("slots", flags.slots.as_ref(), &allowed, number)?;
-        config.slots = slots.unwrap_or(config.slots);
-        let command_slots = self.parse("command_slots", flags.command_slots.as_ref(), &allowed, number)?;
-        config.command_slots = command_slots.unwrap_or(config.command_slots);
+        let slots = self.parse("slots", flags.slots.as_ref(), &allowed, number);
+        config.slots = problems.keep(slots).flatten().unwrap_or(config.slots);
+        let command_slots = self.parse("command_slots", flags.command_slots.as_ref(), &allowed, number);
+        config.command_slots = problems.keep(command_slots).flatten().unwrap_or(config.command_slots);
         let allowed = "a duration such as 30s";
-        let grace = self.parse("drain_grace", flags.drain_grace.as_ref(), allowed, duration)?;
-        config.drain_grace = grace.unwrap_or(config.drain_grace);
-        Ok(config)
+        let grace = self.parse("drain_grace", flags.drain_grace.as_ref(), allowed, duration);
+        config.drain_grace = problems.keep(grace).flatten().unwrap_or(config.drain_grace);
+        problems.into_result().map(|()| config)
     }
 
     /// The tool manifest, if there is one.
@@ -247,47 +252,78 @@ impl Settings {
         self.path("models", flags.models.as_ref())
     }
 
+    /// The file of agents, if there is one.
+    pub(crate) fn agents(&self, flags: &DispatcherFlags) -> Option<PathBuf> {
+        self.path("agents", flags.agents.as_ref())
+    }
+
     /// A file: as set, else `<name>.toml` if it exists.
     fn path(&self, name: &str, flag: Option<&String>) -> Option<PathBuf> {
         let set = self.text(name, flag).map(PathBuf::from);
         set.or_else(|| Some(PathBuf::from(format!("{name}.toml"))).filter(|file| file.exists()))
     }
 
-    /// Starts logs and, where the standard OTEL variables ask for it, traces and metrics.
+    /// Starts the logs of a service and, where the standard OTEL variables ask for it, traces and metrics.
     pub(crate) fn telemetry(&self, service: &'static str, filter: &str) -> anyhow::Result<redial_telemetry::Telemetry> {
+        start(&self.telemetry_config(service, filter)?)
+    }
+
+    /// The same for a command: its warnings are text even if they go to a file, because its user reads them, and one that
+    /// comes again and again is not repeated.
+    pub(crate) fn command_telemetry(&self) -> anyhow::Result<redial_telemetry::Telemetry> {
+        let mut config = self.telemetry_config("redial-cli", "warn")?;
+        config.quiet = true;
+        if self.find("log_format", self.flags.log_format.as_ref()).is_none() {
+            config.format = LogFormat::Text;
+        }
+        start(&config)
+    }
+
+    /// The same for `redial dev`: its log goes to a file, and only warnings to the terminal, unless the user asks for more.
+    pub(crate) fn dev_telemetry(&self, file: PathBuf) -> anyhow::Result<redial_telemetry::Telemetry> {
+        let mut config = self.telemetry_config("redial-dev", "warn")?;
+        let asked = self.text("log", self.flags.log.as_ref());
+        config.quiet = asked.is_none();
+        config.file = Some(LogFileConfig { path: file, filter: asked.unwrap_or_else(|| "info".to_owned()) });
+        start(&config)
+    }
+
+    /// Checks the settings of logs.
+    pub(crate) fn telemetry_config(&self, service: &'static str, filter: &str) -> Result<TelemetryConfig, ApiError> {
         let format: Option<LogFormat> =
             self.parse("log_format", self.flags.log_format.as_ref(), "auto, text, json", |text| text.parse().ok())?;
         let mut config = TelemetryConfig::new(service, format!("{}-{}", host_name(), std::process::id()));
-        // The warnings of a command are text even if they go to a file: its user reads them.
-        let default = if service == "redial-cli" { LogFormat::Text } else { config.format };
-        config.format = format.unwrap_or(default);
+        config.format = format.unwrap_or(config.format);
         config.filter = self.text("log", self.flags.log.as_ref()).unwrap_or_else(|| filter.to_owned());
-        redial_telemetry::init(&config).map_err(|error| invalid(error.to_string()).into())
+        Ok(config)
+    }
+
+    fn unset(&self, name: &str, form: &str) -> ApiError {
+        let (flag, variable) = (name.replace('_', "-"), name.to_uppercase());
+        let here = match &self.dev {
+            DevState::None => "no `redial dev` runs in this folder".to_owned(),
+            DevState::Running(_) => "the `redial dev` in this folder is still starting; try again, or".to_owned(),
+            DevState::Stale(addresses) => format!(
+                "the `redial dev` of this folder ({}) has ended without cleaning up: start it again, or",
+                addresses.who(chrono::Utc::now())
+            ),
+        };
+        let here = if here.ends_with("or") { here } else { format!("{here}; start one, or") };
+        invalid(format!(
+            "{name} is not set and {here} set --{flag} or REDIAL_{variable}, or {name} in redial.toml, to {form}"
+        ))
     }
 }
 
-fn read_file(path: Option<&Path>) -> Result<(toml::Table, String), ApiError> {
-    let default = Path::new("redial.toml");
+fn start(config: &TelemetryConfig) -> anyhow::Result<redial_telemetry::Telemetry> {
+    redial_telemetry::init(config).map_err(|error| invalid(error.to_string()).into())
+}
+
+/// The settings file: as set, else `redial.toml` if it exists.
+fn settings_path(flags: &Flags) -> Option<PathBuf> {
     let variable = std::env::var_os("REDIAL_CONFIG").map(PathBuf::from);
-    let path = match path.or(variable.as_deref()) {
-        Some(path) => path,
-        None if default.exists() => default,
-        None => return Ok((toml::Table::new(), String::new())),
-    };
-    let name = path.display().to_string();
-    let text = fs::read_to_string(path).map_err(|error| invalid(format!("settings file {name}: {error}")))?;
-    let table: toml::Table =
-        text.parse().map_err(|error: toml::de::Error| invalid(format!("settings file {name}: {error}")))?;
-    let names = names();
-    if let Some(key) = table.keys().find(|key| !names.contains(key)) {
-        let closest = names.iter().max_by(|a, b| strsim::jaro(a, key).total_cmp(&strsim::jaro(b, key)));
-        let closest = closest.map(String::as_str).unwrap_or_default();
-        let all = names.join(", ");
-        return Err(invalid(format!(
-            "settings file {name}: unknown setting {key:?}, did you mean {closest:?}? allowed: {all}"
-        )));
-    }
-    Ok((table, name))
+    let default = PathBuf::from("redial.toml");
+    flags.config.clone().or(variable).or_else(|| default.exists().then_some(default))
 }
 
 /// Settings that the file may have: all flags except those that are about one command.
@@ -311,14 +347,6 @@ fn host_name() -> String {
 
 fn invalid(message: String) -> ApiError {
     ApiError::new(Code::InvalidConfiguration, message)
-}
-
-fn unset(name: &str, form: &str) -> ApiError {
-    let (flag, variable) = (name.replace('_', "-"), name.to_uppercase());
-    invalid(format!(
-        "{name} is not set and no `redial dev` runs in this folder; set --{flag} or REDIAL_{variable}, or {name} in \
-         redial.toml, to {form}"
-    ))
 }
 
 #[cfg(test)]

@@ -3,12 +3,15 @@
 use std::{sync::Arc, time::Duration};
 
 use redial_loops::Loops;
+use redial_proto::{Heartbeat, HeartbeatReply, subjects};
 use tokio_util::sync::CancellationToken;
 
 use crate::{release::release_stopped, state::WorkerState};
 
 /// How long the last reports may take to be on record.
 const FLUSH: Duration = Duration::from_secs(10);
+/// How long a dispatcher may take to answer the last heartbeat.
+const GOODBYE: Duration = Duration::from_secs(1);
 /// How long a stopped tool may take to end.
 const STOP: Duration = Duration::from_secs(2);
 
@@ -39,7 +42,18 @@ pub(crate) async fn drain(state: &Arc<WorkerState>, pulls: &Loops, grace: Durati
         );
     }
     state.queue.flush().await;
+    say_goodbye(state).await;
     tracing::info!("Drained");
+}
+
+/// Tells the dispatchers that this worker has ended, with a heartbeat without slots. If that fails, they notice it when its
+/// heartbeats stay away.
+async fn say_goodbye(state: &WorkerState) {
+    let last = Heartbeat { worker: state.id.clone(), running: Vec::new(), slots: 0, draining: true };
+    let sent = state.request::<_, HeartbeatReply>(subjects::HEARTBEAT, &last, 0);
+    if !matches!(tokio::time::timeout(GOODBYE, sent).await, Ok(Ok(_))) {
+        tracing::debug!("No dispatcher answered the last heartbeat");
+    }
 }
 
 /// Stops the tools that still run after the grace period, and releases their attempts.

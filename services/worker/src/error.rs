@@ -1,11 +1,11 @@
 //! Why a worker stops. All other errors, such as an unreachable dispatcher or a failed tool, are logged, and the worker
 //! continues.
 
-use redial_llm::ModelsError;
+use redial_llm::ModelsErrors;
 use redial_loops::LoopPanic;
 use redial_proto::ApiError;
 use redial_queue::QueueError;
-use redial_tools::{ManifestError, ToolConflict};
+use redial_tools::{ManifestErrors, ToolConflict};
 
 /// The reason why a worker cannot start, or cannot continue.
 #[derive(Debug, thiserror::Error)]
@@ -36,10 +36,10 @@ pub enum WorkerError {
     Conflict(#[from] ToolConflict),
     /// A tool manifest (`tools.toml`) cannot be loaded.
     #[error(transparent)]
-    Manifest(#[from] ManifestError),
+    Manifest(#[from] ManifestErrors),
     /// A file of models (`models.toml`) cannot be loaded.
     #[error(transparent)]
-    Models(#[from] ModelsError),
+    Models(#[from] ModelsErrors),
     /// NATS rejects the worker: wrong credentials, missing permissions, or a message over its size limit. Or its client
     /// failed ([`QueueError::Ended`]): the worker has stopped, and must be started again.
     #[error(transparent)]

@@ -51,14 +51,15 @@ mod run;
 mod state;
 mod worker;
 
-pub use redial_llm::ModelsError;
+pub use models::model_names;
+pub use redial_llm::{ModelsError, ModelsErrors};
 pub use redial_proto::{
     Delta, ErrorClass, RetryBudget, RetryPolicy, ToolEffect, ToolSpec, TurnReply, TurnRequest, WorkerId,
 };
 pub use redial_queue::QueueConfig;
 pub use redial_tools::{
-    Context, Handler, IntoToolResult, ManifestError, NativeTool, Rules, Tool, ToolConflict, ToolError, ToolResult,
-    Watchers,
+    Context, Handler, IntoToolResult, ManifestError, ManifestErrors, NativeTool, Rules, Tool, ToolConflict, ToolError,
+    ToolResult, Watchers,
 };
 pub use tokio_util::sync::CancellationToken;
 

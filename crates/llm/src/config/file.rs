@@ -9,13 +9,6 @@ use toml::Spanned;
 
 use crate::profile::Overrides;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct File {
-    #[serde(default)]
-    pub(super) models: BTreeMap<Spanned<String>, Entry>,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Provider {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use toml::Spanned;
 
-use crate::error::{ModelsError, line_of};
+use crate::error::ModelsError;
 
 /// The model that is being read, and its file.
 pub(super) struct Location<'a> {
@@ -21,18 +21,16 @@ impl Location<'_> {
         self.error_at(self.at, field, message)
     }
 
-    /// An error of a field, with the line of its value.
+    /// An error of a field, with the position of its value.
     pub(super) fn field_error<T>(&self, value: &Spanned<T>, field: &str, message: impl Into<String>) -> ModelsError {
         self.error_at(value.span().start, field, message)
     }
 
     fn error_at(&self, at: usize, field: &str, message: impl Into<String>) -> ModelsError {
         ModelsError {
-            file: self.file.to_owned(),
-            line: Some(line_of(self.text, at)),
             model: Some(self.model.clone()),
             field: (!field.is_empty()).then(|| field.to_owned()),
-            message: message.into(),
+            ..ModelsError::of_place(self.file, self.text, at, message.into())
         }
     }
 }

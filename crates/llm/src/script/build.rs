@@ -15,10 +15,7 @@ use super::{
     template::Template,
     when::When,
 };
-use crate::{
-    api::Api,
-    error::{ModelsError, line_of},
-};
+use crate::{api::Api, error::ModelsError};
 
 /// Most pieces of one answer.
 const MAX_CHUNKS: u32 = 10_000;
@@ -31,15 +28,14 @@ type Mistake = (&'static str, String);
 pub(super) fn rules(file: File, path: &Path, text: &str) -> Result<Vec<Rule>, ModelsError> {
     let react = file.style == Some(Style::React);
     let rule = |(index, entry): (usize, Spanned<Entry>)| {
-        let line = line_of(text, entry.span().start);
+        let at = entry.span().start;
         let name = match &entry.get_ref().name {
             Some(name) => format!("rule {name:?}"),
             None => format!("rule {}", index + 1),
         };
         let wrong = |(field, message): Mistake| ModelsError {
-            line: Some(line),
             field: Some(if field.is_empty() { name.clone() } else { format!("{name}: {field}") }),
-            ..ModelsError::of_file(path, message)
+            ..ModelsError::of_place(path, text, at, message)
         };
         build(entry.into_inner(), name.clone(), react).map_err(wrong)
     };

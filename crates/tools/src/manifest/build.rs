@@ -104,7 +104,9 @@ impl Loader<'_> {
                 let wrong =
                     |why: String| location.field_error(&file, "parameters_file", format!("{}: {why}", path.display()));
                 let text = fs::read_to_string(&path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
-                serde_json::from_str(&text).map(Some).map_err(|error| wrong(format!("is not valid JSON: {error}")))
+                serde_json::from_str(&text)
+                    .map(Some)
+                    .map_err(|error| wrong(format!("is not JSON: {}", redial_files::json_mistake(&text, &error))))
             }
             (None, None) => Ok(None),
         }

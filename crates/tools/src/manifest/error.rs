@@ -5,7 +5,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A manifest that cannot be used.
+use redial_files::{TomlMistake, position_of};
+
+/// A mistake in a manifest, which cannot be used because of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManifestError {
     /// The manifest.
@@ -20,7 +22,23 @@ pub struct ManifestError {
     pub field: Option<String>,
     /// What is wrong, and what is allowed.
     pub message: String,
+    /// The byte of the file, for the order of errors.
+    pub(super) at: Option<u32>,
 }
+
+/// Everything that is wrong in a manifest, in the order of the file; at least one error, and at most
+/// [`redial_files::LIMIT`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ManifestErrors(pub Vec<ManifestError>);
+
+impl fmt::Display for ManifestErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+impl std::error::Error for ManifestErrors {}
 
 impl fmt::Display for ManifestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -45,30 +63,18 @@ impl std::error::Error for ManifestError {}
 
 impl ManifestError {
     pub(super) fn of_file(file: &Path, message: String) -> Self {
-        Self { file: file.to_owned(), line: None, column: None, tool: None, field: None, message }
+        Self { file: file.to_owned(), line: None, column: None, tool: None, field: None, message, at: None }
     }
 
     /// The error for text that is not TOML, or for a field with the wrong name or type.
-    pub(super) fn of_syntax(file: &Path, text: &str, error: &toml::de::Error) -> Self {
-        let (line, column) = error.span().map(|span| position_of(text, span.start)).unzip();
-        let message = error.message().lines().collect::<Vec<_>>().join("; ");
-        let tool = error.span().and_then(|span| tool_at(text, span.start));
-        Self { line, column, tool, ..Self::of_file(file, message) }
+    pub(super) fn of_mistake(file: &Path, text: &str, mistake: TomlMistake, tool: Option<String>) -> Self {
+        let TomlMistake { at, message } = mistake;
+        let (line, column) = at.map(|at| position_of(text, at)).map(|found| (found.line, found.column)).unzip();
+        Self { line, column, tool, at: at.map(byte), ..Self::of_file(file, message) }
     }
 }
 
-/// The name of the tool whose table contains the offset `at`, if the text is valid TOML.
-fn tool_at(text: &str, at: usize) -> Option<String> {
-    let headers = text.get(..at)?.lines().filter(|line| line.trim_start().starts_with("[[tool]]")).count();
-    let file: toml::Table = text.parse().ok()?;
-    let tool = file.get("tool")?.get(headers.checked_sub(1)?)?;
-    tool.get("name")?.as_str().map(str::to_owned)
-}
-
-/// Line and column of the byte `at`, both counted from 1; a column is a character.
-pub(super) fn position_of(text: &str, at: usize) -> (u32, u32) {
-    let before = &text[..text.floor_char_boundary(at)];
-    let line_start = before.rfind('\n').map_or(0, |end| end + 1);
-    let number = |count: usize| u32::try_from(count + 1).unwrap_or(u32::MAX);
-    (number(before.matches('\n').count()), number(before[line_start..].chars().count()))
+/// A byte of a file; a manifest is far smaller than 4 GiB.
+pub(super) fn byte(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
 }

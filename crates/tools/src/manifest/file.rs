@@ -9,13 +9,6 @@ use toml::Spanned;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct File {
-    #[serde(default)]
-    pub(super) tool: Vec<Entry>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Entry {
     pub(super) name: Spanned<String>,
     #[serde(default)]

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use redial_files::{Position, position_of};
 use toml::Spanned;
 
-use super::error::{ManifestError, position_of};
+use super::error::{ManifestError, byte};
 
 /// The tool that is being read, and its file.
 pub(super) struct Location<'a> {
@@ -27,7 +28,7 @@ impl Location<'_> {
     }
 
     fn error_at(&self, at: usize, field: &str, message: impl Into<String>) -> ManifestError {
-        let (line, column) = position_of(self.text, at);
+        let Position { line, column } = position_of(self.text, at);
         ManifestError {
             file: self.file.to_owned(),
             line: Some(line),
@@ -35,6 +36,7 @@ impl Location<'_> {
             tool: Some(self.tool.clone()),
             field: (!field.is_empty()).then(|| field.to_owned()),
             message: message.into(),
+            at: Some(byte(at)),
         }
     }
 }

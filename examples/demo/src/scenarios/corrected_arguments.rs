@@ -34,9 +34,6 @@ pub(super) async fn run(stack: &mut Stack) -> anyhow::Result<String> {
     }
     stack.shown_task = ids.get(1).copied();
     let bookings = check_booked_once(stack, &tasks)?;
-    if !stack.is_scripted() {
-        return Ok(tasks.iter().map(Task::summary).collect::<Vec<_>>().join("; "));
-    }
     let mut problems = Vec::new();
     for (task, request) in tasks.iter().zip(&requests) {
         let feedback = check_corrected(task)?;
@@ -48,6 +45,11 @@ pub(super) async fn run(stack: &mut Stack) -> anyhow::Result<String> {
         problems.join(", "),
         bookings.join(" ")
     ))
+}
+
+/// The agent, and what users ask of it.
+pub(super) fn requests_of_users(dates: &Dates) -> (&'static str, Vec<String>) {
+    (AGENT, requests(dates).into_iter().map(|request| request.input).collect())
 }
 
 fn requests(Dates { today, spoken, .. }: &Dates) -> [Request; 4] {
@@ -74,7 +76,7 @@ fn requests(Dates { today, spoken, .. }: &Dates) -> [Request; 4] {
 
 /// Checks, for any model, that the airline has exactly the bookings of the conversations, each once. Returns their
 /// numbers.
-fn check_booked_once(stack: &Stack, tasks: &[Task]) -> anyhow::Result<Vec<String>> {
+pub(super) fn check_booked_once(stack: &Stack, tasks: &[Task]) -> anyhow::Result<Vec<String>> {
     let mut bookings = Vec::new();
     for task in tasks {
         for result in task.results("book_flight")? {

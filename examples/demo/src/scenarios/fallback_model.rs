@@ -6,11 +6,11 @@ use redial_proto::{ErrorClass, TaskDecision, TurnRequest};
 
 use crate::{stack::Stack, task::Task};
 
+pub(super) const AGENT: &str = "poet";
+pub(super) const INPUT: &str = "Write a haiku about an old pine in the evening.";
+
 pub(super) async fn run(stack: &Stack) -> anyhow::Result<String> {
-    let task = stack.run_task("poet", "Write a haiku about an old pine in the evening.").await?;
-    if !stack.is_scripted() {
-        return Ok(task.summary());
-    }
+    let task = stack.run_task(AGENT, INPUT).await?;
     task.expect(3, 1, 0)?;
     let models: Vec<&str> = task.decisions().filter_map(asked_model).collect();
     ensure!(models == ["small-poet", "great-poet", "small-poet"], "the turns went to {models:?}");

@@ -4,19 +4,13 @@
 use anyhow::ensure;
 use redial_proto::{ErrorClass, Role, TaskDecision};
 
-use crate::{stack::Stack, task::Task};
+use crate::{dates::Dates, stack::Stack, task::Task};
 
+pub(super) const AGENT: &str = "planner";
 const TOOLS: [&str; 3] = ["reserve_room", "train_times", "weekday"];
 
 pub(super) async fn run(stack: &Stack) -> anyhow::Result<String> {
-    let input = format!(
-        "I want to go to Chengdu on {}: reserve a room, find a train, and tell me what day of the week that is.",
-        stack.dates.later
-    );
-    let task = stack.run_task("planner", &input).await?;
-    if !stack.is_scripted() {
-        return Ok(task.summary());
-    }
+    let task = stack.run_task(AGENT, &input(&stack.dates)).await?;
     task.expect(2, 3, 0)?;
     let answers = task.messages_of(Role::Tool);
     let tools: Vec<&str> = answers.iter().filter_map(|message| message.tool.as_deref()).collect();
@@ -41,6 +35,14 @@ pub(super) async fn run(stack: &Stack) -> anyhow::Result<String> {
         TOOLS[2],
         order.join(" ")
     ))
+}
+
+/// What the user asks.
+pub(super) fn input(dates: &Dates) -> String {
+    format!(
+        "I want to go to Chengdu on {}: reserve a room, find a train, and tell me what day of the week that is.",
+        dates.later
+    )
 }
 
 /// The call indexes in the order in which the calls ended.

@@ -20,8 +20,6 @@ use crate::poll::until;
 /// How long a worker may be silent before the dispatcher treats its attempts as lost; short, to keep the demo short.
 pub(crate) const LEASE: Duration = Duration::from_secs(2);
 
-const AGENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/agents.toml");
-
 /// A running `redial dev`.
 #[derive(Debug)]
 pub(super) struct Dev {
@@ -52,7 +50,13 @@ impl Dev {
     pub(super) fn start(folder: &Folder) -> anyhow::Result<Self> {
         let mut command = cli::command(&cli::program("redial")?)?;
         command.arg("dev").arg("--folder").arg(folder.path());
-        command.arg("--tools").arg(folder.tools()).arg("--models").arg(folder.models()).arg("--agents").arg(AGENTS);
+        command
+            .arg("--tools")
+            .arg(folder.tools())
+            .arg("--models")
+            .arg(folder.models())
+            .arg("--agents")
+            .arg(folder.agents());
         command
             .args(["--worker-name", "redial-dev", "--drain-grace", "5s", "--lease"])
             .arg(format!("{}ms", LEASE.as_millis()))

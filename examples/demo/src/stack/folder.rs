@@ -19,6 +19,8 @@ const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tools");
 const DECLARED_ADDRESS: &str = "127.0.0.1:8080";
 /// The scripted models.
 const MODELS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/models.toml");
+/// The agents.
+const AGENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/agents.toml");
 /// Where Postgres keeps its data if its user may not access the folder, which then contains a link to it.
 const ELSEWHERE: &str = "/var/lib/redial";
 /// How long the servers of a killed run may take to end.
@@ -66,6 +68,18 @@ impl Folder {
     pub(super) fn write_models(&self, model: &RealModel) -> anyhow::Result<()> {
         let models = model.models_toml(&fs::read_to_string(MODELS).context(MODELS)?)?;
         Ok(fs::write(self.path.join("models.toml"), models)?)
+    }
+
+    /// The file of agents.
+    pub(super) fn agents(&self) -> PathBuf {
+        let real = self.path.join("agents.toml");
+        if real.exists() { real } else { PathBuf::from(AGENTS) }
+    }
+
+    /// Gives the agents limits that fit a real model, whatever it does.
+    pub(super) fn write_agents(&self, model: &RealModel) -> anyhow::Result<()> {
+        let agents = model.agents_toml(&fs::read_to_string(AGENTS).context(AGENTS)?)?;
+        Ok(fs::write(self.path.join("agents.toml"), agents)?)
     }
 
     /// Copies the tools, with the address of the HTTP service of this run.

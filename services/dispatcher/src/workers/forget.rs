@@ -5,7 +5,7 @@ use std::sync::Arc;
 use redial_proto::{ApiError, Code, ForgetTool, ForgetToolReply, subjects, tool::check_name};
 use redial_store::Forgotten;
 
-use crate::{context::Context, error::store_failed, feed::look_at_workers};
+use crate::{agents::closest, context::Context, error::store_failed, feed::look_at_workers};
 
 pub(crate) async fn forget(context: Arc<Context>, request: ForgetTool) -> Result<ForgetToolReply, ApiError> {
     let tool = request.tool;
@@ -33,7 +33,10 @@ pub(crate) async fn forget(context: Arc<Context>, request: ForgetTool) -> Result
             return Err(ApiError::new(Code::WrongState, message));
         }
         Forgotten::Unknown => {
-            let message = format!("no tool {tool:?} is registered; `redial tools` lists the tools");
+            let tools = context.registry.tools();
+            let close = closest(&tool, tools.values().map(|tool| tool.spec.name.as_str()));
+            let close = close.map(|names| format!("did you mean {names}? ")).unwrap_or_default();
+            let message = format!("no tool {tool:?} is registered; {close}`redial tools` lists the tools");
             return Err(ApiError::new(Code::UnknownTool, message));
         }
     };

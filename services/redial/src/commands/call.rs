@@ -52,9 +52,12 @@ pub(crate) async fn run(settings: &Settings, args: CallArgs) -> anyhow::Result<E
 }
 
 fn submission(args: CallArgs) -> anyhow::Result<Submission> {
+    let place = if args.arguments == "-" { "standard input is" } else { "the arguments are" };
     let text = cli::argument_or_stdin(args.arguments)?;
-    let arguments: Box<RawValue> = serde_json::from_str(&text)
-        .map_err(|error| ApiError::new(Code::InvalidMessage, format!("the arguments are not JSON: {error}")))?;
+    let arguments: Box<RawValue> = serde_json::from_str(&text).map_err(|error| {
+        let mistake = redial_files::json_mistake(&text, &error);
+        ApiError::new(Code::InvalidMessage, format!("{place} not JSON: {mistake}"))
+    })?;
     let mut submission = Submission::new(&args.tool, arguments);
     // A generated key makes it safe to retry the request when the reply was lost.
     submission.key = Some(args.key.unwrap_or_else(|| format!("cli-{}", uuid::Uuid::new_v4())));
@@ -68,7 +71,7 @@ fn submission(args: CallArgs) -> anyhow::Result<Submission> {
 async fn wait(settings: &Settings, queue: &Queue, call: CallId) -> anyhow::Result<ExitCode> {
     let interrupted = connect::shutdown()?;
     let mut events = queue.subscribe(&subjects::call_events(call)).await?;
-    let mut last = None;
+    let (mut last, mut unanswered, mut looks) = (None, false, 0_u32);
     loop {
         let view = match queue
             .request::<_, CallView>(
@@ -79,14 +82,22 @@ async fn wait(settings: &Settings, queue: &Queue, call: CallId) -> anyhow::Resul
             .await
         {
             Ok(view) => Some(view),
-            Err(error) if error.is_retryable() => None,
+            Err(error) if error.is_retryable() => {
+                if !std::mem::replace(&mut unanswered, true) {
+                    let why = connect::user_error(error).message;
+                    output::note(format!("{why}. The call is on record; still waiting for it"));
+                }
+                None
+            }
             Err(error) => return Err(connect::api(error)),
         };
         if let Some(view) = view {
+            unanswered = false;
             if view.state.is_terminal() {
                 return print(settings, &view);
             }
-            print_progress(&view, &mut last);
+            print_progress(&view, &mut last, looks);
+            looks += 1;
         }
         tokio::select! {
             event = events.next() => {
@@ -106,7 +117,12 @@ async fn wait(settings: &Settings, queue: &Queue, call: CallId) -> anyhow::Resul
 /// What was printed last: the same is not printed twice.
 type Progress = (CallState, u32, Option<WaitReason>);
 
-fn print_progress(view: &CallView, last: &mut Option<Progress>) {
+/// `looks` is how often the call was looked at before.
+fn print_progress(view: &CallView, last: &mut Option<Progress>, looks: u32) {
+    if looks == 0 && view.state == CallState::Running {
+        // Most calls end before the next look.
+        return;
+    }
     let now = Utc::now();
     let waits = view.waits.filter(|waits| !is_usual(waits, now));
     let progress = (view.state, view.attempts, waits.map(|waits| waits.reason));
@@ -122,13 +138,15 @@ fn print_progress(view: &CallView, last: &mut Option<Progress>) {
     if let Some(waits) = waits {
         output::note(format!("waiting {}", text::waiting(&waits, &view.tool, "", now)));
     }
+    if view.state == CallState::Running {
+        output::note(format!("attempt {} runs", view.attempts));
+    }
 }
 
-/// Waiting for a free worker is what happens to every call, and a moment in the backlog to the first ones of a tool.
+/// Every call waits for a free worker for a moment, and the first ones of a tool in the backlog.
 fn is_usual(waits: &Waiting, now: DateTime<Utc>) -> bool {
     match waits.reason {
-        WaitReason::Queue => true,
-        WaitReason::Backlog => now - waits.since < TimeDelta::seconds(1),
+        WaitReason::Queue | WaitReason::Backlog => now - waits.since < TimeDelta::seconds(1),
         WaitReason::Worker | WaitReason::Retries => false,
     }
 }

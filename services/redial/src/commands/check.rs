@@ -45,7 +45,8 @@ pub(crate) fn run(settings: &Settings, args: &CheckArgs) -> anyhow::Result<ExitC
 fn schema_of_file(file: &Path) -> Result<Schema, ApiError> {
     let wrong = |what: String| ApiError::new(Code::InvalidValue, format!("{}: {what}", file.display()));
     let text = fs::read_to_string(file).map_err(|error| wrong(format!("the file cannot be read: {error}")))?;
-    let schema: Value = serde_json::from_str(&text).map_err(|error| wrong(format!("not JSON: {error}")))?;
+    let schema: Value = serde_json::from_str(&text)
+        .map_err(|error| wrong(format!("not JSON: {}", redial_files::json_mistake(&text, &error))))?;
     Schema::compile(&schema).map_err(|error| wrong(error.to_string()))
 }
 

@@ -1,5 +1,7 @@
 //! `redial dev`: private servers, a dispatcher and a worker on this machine, in one process besides the servers.
 
+mod greeting;
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -7,41 +9,128 @@ use std::{
     time::Instant,
 };
 
+use chrono::{DateTime, Utc};
 use redial_proto::{ApiError, Code};
 use redial_queue::QueueConfig;
 use redial_servers::{Nats, NatsConfig, Postgres, PostgresConfig, Supervised};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
+use self::greeting::{Greeting, Next};
 use crate::{
     cli::DevArgs,
-    commands::roles,
-    connect, output,
-    settings::{DevAddresses, Settings},
+    commands::{
+        roles,
+        start_files::{self, Found},
+    },
+    connect::{self, STOPPING},
+    dev_folder::{self, DevAddresses, DevState, public},
+    output,
+    settings::Settings,
 };
+
+/// The log, in the folder.
+const LOG: &str = "redial.log";
 
 pub(crate) async fn run(settings: &Settings, args: &DevArgs) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
-    let shutdown = connect::shutdown()?;
-    fs::create_dir_all(&args.folder).map_err(|error| {
-        let message = format!("--folder {}: {error}", args.folder.display());
-        ApiError::new(Code::InvalidConfiguration, message)
-    })?;
-    let folder = fs::canonicalize(&args.folder)?;
-    let (postgres, nats) = tokio::try_join!(
-        Supervised::start::<Postgres>(PostgresConfig::new(folder.join("postgres"))),
-        Supervised::start::<Nats>(NatsConfig::new(folder.join("nats"))),
-    )?;
-    let stack = Stack { settings, args, folder, postgres, nats, began };
-    let done = Box::pin(stack.run(&shutdown)).await;
+    let found = check_files(settings, args)?;
+    let notes = if args.no_worker || args.only_servers { Vec::new() } else { found.unknown_names() };
+    for note in notes {
+        output::note(format!("warning: {note}"));
+    }
+    if args.check {
+        let declared = found.summary().unwrap_or_else(|| "no files".to_owned());
+        output::line(format!("settings and files are right: {declared}"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let folder = create(&args.folder)?;
+    let left = dev_folder::state(&folder);
+    let Some(lock) = dev_folder::take(&folder).map_err(|error| wrong_folder(&args.folder, &error))? else {
+        return Err(runs_already(&args.folder, dev_folder::state(&folder)).into());
+    };
+    redial_servers::check_programs()?;
+    let telemetry = settings.dev_telemetry(folder.join(LOG))?;
+    let shutdown = connect::shutdown_at_once_if_repeated(STOPPING)?;
+    if let DevState::Stale(addresses) = &left {
+        let who = addresses.who(Utc::now());
+        output::note(format!("the last redial dev here ({who}) ended without cleaning up; nothing on record is lost"));
+        let _ = fs::remove_file(DevAddresses::path(&folder));
+    }
+    let done = Box::pin(start(settings, args, found.summary(), (folder, began), &shutdown)).await;
+    telemetry.shutdown().await;
+    drop(lock);
+    done.map(|()| ExitCode::SUCCESS)
+}
+
+/// Checks the settings and files of the roles that will run.
+fn check_files(settings: &Settings, args: &DevArgs) -> Result<Found, ApiError> {
+    let (mut problems, mut found) = (settings.problems(), Found::default());
+    problems.keep(settings.telemetry_config("redial-dev", "info"));
+    if !args.only_servers {
+        start_files::dispatcher(settings, &args.dispatcher, &mut problems, &mut found);
+        if !args.no_worker {
+            start_files::worker(settings, &args.worker, &mut problems, &mut found);
+        }
+    }
+    problems.into_result().map(|()| found)
+}
+
+fn create(folder: &Path) -> Result<PathBuf, ApiError> {
+    fs::create_dir_all(folder).and_then(|()| fs::canonicalize(folder)).map_err(|error| wrong_folder(folder, &error))
+}
+
+fn wrong_folder(folder: &Path, error: &std::io::Error) -> ApiError {
+    ApiError::new(Code::InvalidConfiguration, format!("--folder {}: {error}", folder.display()))
+}
+
+/// Says who runs in the folder, and how to use or stop it.
+fn runs_already(folder: &Path, state: DevState) -> ApiError {
+    let folder = folder.display();
+    let message = match state {
+        DevState::Running(Some(addresses)) => format!(
+            "redial dev already runs on {folder}: {}; NATS {}, Postgres {}. Use it from this folder, such as `redial health`; \
+             stop it with Ctrl-C in its terminal or `kill {}`; or start another one with --folder",
+            addresses.who(Utc::now()),
+            public(&addresses.nats_url),
+            public(&addresses.database_url),
+            addresses.pid,
+        ),
+        _ => format!(
+            "another redial dev is starting or stopping on {folder}; wait a moment, or start one with another --folder"
+        ),
+    };
+    ApiError::new(Code::WrongState, message)
+}
+
+async fn start(
+    settings: &Settings,
+    args: &DevArgs,
+    files: Option<String>,
+    (folder, began): (PathBuf, Instant),
+    shutdown: &CancellationToken,
+) -> anyhow::Result<()> {
+    let servers = async {
+        tokio::try_join!(
+            Supervised::start::<Postgres>(PostgresConfig::new(folder.join("postgres"))),
+            Supervised::start::<Nats>(NatsConfig::new(folder.join("nats"))),
+        )
+    };
+    let (postgres, nats) = tokio::select! {
+        started = servers => started?,
+        () = shutdown.cancelled() => return Ok(()),
+    };
+    let stack = Stack { settings, args, files, folder, postgres, nats, began };
+    let done = Box::pin(stack.run(shutdown)).await;
     let _ = fs::remove_file(DevAddresses::path(&stack.folder));
     tokio::join!(stack.postgres.stop(), stack.nats.stop());
-    done.map(|()| ExitCode::SUCCESS)
+    done
 }
 
 struct Stack<'a> {
     settings: &'a Settings,
     args: &'a DevArgs,
+    files: Option<String>,
     folder: PathBuf,
     postgres: Supervised,
     nats: Supervised,
@@ -54,7 +143,7 @@ impl Stack<'_> {
     async fn run(&self, shutdown: &CancellationToken) -> anyhow::Result<()> {
         redial_store::admin::migrate(self.postgres.url()).await?;
         let keep = tokio::spawn(keep_addresses(
-            self.folder.clone(),
+            (self.folder.clone(), Utc::now()),
             (self.postgres.url().to_owned(), self.postgres.pid()),
             (self.nats.url().to_owned(), self.nats.pid()),
         ));
@@ -94,6 +183,9 @@ impl Stack<'_> {
             nats_url: self.nats.url().to_owned(),
             database_url: self.postgres.url().to_owned(),
             folder: self.args.folder.clone(),
+            log: self.args.folder.join(LOG),
+            files: self.files.clone(),
+            next: Next::of(self.args),
         };
         if self.args.only_servers || self.args.no_worker {
             greeting.print();
@@ -109,47 +201,22 @@ impl Stack<'_> {
     }
 }
 
-/// What `redial dev` prints once it accepts calls.
-struct Greeting {
-    json: bool,
-    began: Instant,
-    nats_url: String,
-    database_url: String,
-    folder: PathBuf,
-}
-
-impl Greeting {
-    fn print(self) {
-        let ready_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let Self { nats_url, database_url, folder, .. } = self;
-        if self.json {
-            let ready = serde_json::json!({ "ready_ms": ready_ms, "nats_url": nats_url, "database_url": database_url });
-            return output::announce(ready.to_string());
-        }
-        output::announce(format!("redial dev is ready after {ready_ms} ms"));
-        output::announce(format!("  Postgres  {database_url}"));
-        output::announce(format!("  NATS      {nats_url}"));
-        output::announce(format!("  data      {}", folder.display()));
-        output::announce("In another terminal, in this folder: redial call echo '{\"hello\": \"world\"}' --wait");
-        output::announce("Ctrl-C stops everything.");
-    }
-}
-
 /// Writes the addresses for other commands, and again after each restart of a server.
 async fn keep_addresses(
-    folder: PathBuf,
+    (folder, started_at): (PathBuf, DateTime<Utc>),
     (database_url, mut postgres): (String, watch::Receiver<Option<u32>>),
     (nats_url, mut nats): (String, watch::Receiver<Option<u32>>),
 ) {
     loop {
         let addresses = DevAddresses {
             pid: std::process::id(),
+            started_at: Some(started_at),
             nats_url: nats_url.clone(),
             nats_pid: *nats.borrow_and_update(),
             database_url: database_url.clone(),
             postgres_pid: *postgres.borrow_and_update(),
         };
-        if let Err(error) = write_private(&DevAddresses::path(&folder), &addresses) {
+        if let Err(error) = addresses.write(&folder) {
             tracing::warn!(%error, "Failed to write the addresses for other commands");
         }
         let changed = tokio::select! {
@@ -160,13 +227,4 @@ async fn keep_addresses(
             return;
         }
     }
-}
-
-/// Only this user may read the file, because it contains passwords. It is replaced atomically.
-fn write_private(path: &Path, addresses: &DevAddresses) -> std::io::Result<()> {
-    use std::{io::Write, os::unix::fs::OpenOptionsExt};
-    let draft = path.with_extension("draft");
-    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-    file.write_all(serde_json::to_string_pretty(addresses)?.as_bytes())?;
-    fs::rename(draft, path)
 }

@@ -6,19 +6,22 @@ use redial_worker::{Worker, WorkerConfig};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    connect::shutdown,
+    commands::start_files,
+    connect::{STOPPING, shutdown_at_once_if_repeated},
     settings::{DispatcherFlags, Settings, WorkerFlags},
 };
 
 pub(crate) async fn dispatcher(settings: &Settings, flags: &DispatcherFlags) -> anyhow::Result<ExitCode> {
+    start_files::check_dispatcher(settings, flags)?;
     let config = settings.dispatcher(flags, settings.queue("redial-dispatcher")?, settings.database_url()?)?;
-    redial_dispatcher::run(config, shutdown()?, || {}).await?;
+    redial_dispatcher::run(config, shutdown_at_once_if_repeated(STOPPING)?, || {}).await?;
     Ok(ExitCode::SUCCESS)
 }
 
 pub(crate) async fn worker(settings: &Settings, flags: &WorkerFlags) -> anyhow::Result<ExitCode> {
+    start_files::check_worker(settings, flags)?;
     let config = settings.worker(flags, settings.queue("redial-worker")?)?;
-    run_worker(settings, flags, config, shutdown()?, || ()).await?;
+    run_worker(settings, flags, config, shutdown_at_once_if_repeated(STOPPING)?, || ()).await?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -37,16 +40,10 @@ pub(crate) async fn run_worker(
         tracing::info!("Found no tools.toml and no models.toml; this worker has only the tool echo");
     }
     if let Some(manifest) = manifest {
-        for tool in redial_tools::load(&manifest).map_err(|error| invalid_manifest(&error))? {
-            worker = worker.add(tool);
-        }
+        worker = worker.manifest(manifest)?;
     }
     if let Some(models) = models {
         worker = worker.models(models)?;
     }
     Ok(worker.run(shutdown).await?)
-}
-
-fn invalid_manifest(error: &redial_tools::ManifestError) -> redial_proto::ApiError {
-    redial_proto::ApiError::new(redial_proto::Code::InvalidManifest, error.to_string())
 }

@@ -220,7 +220,7 @@ impl Lines {
                 tally.bad_line(self.number, "longer than 1 MiB".to_owned(), bar)?;
                 continue;
             }
-            match self.submission(line.trim_ascii()) {
+            match self.submission(line.trim_ascii_end()) {
                 Ok(Some(line)) => return Ok(Some((self.number, line))),
                 Ok(None) => {}
                 Err(error) => tally.bad_line(self.number, error, bar)?,
@@ -230,10 +230,13 @@ impl Lines {
 
     /// The line as a submission with a key; `None` for an empty line.
     fn submission(&self, line: &[u8]) -> Result<Option<Box<RawValue>>, String> {
-        if line.is_empty() {
+        if line.trim_ascii().is_empty() {
             return Ok(None);
         }
-        let mut submission: Submission = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        let text = std::str::from_utf8(line)
+            .map_err(|error| format!("byte {} is not UTF-8; expected JSON in UTF-8", error.valid_up_to() + 1))?;
+        let mut submission: Submission =
+            serde_json::from_str(text).map_err(|error| redial_files::json_mistake(text, &error).to_string())?;
         if submission.key.is_none() {
             submission.key = Some(self.key(line));
         }
@@ -246,7 +249,7 @@ impl Lines {
         hash.update(name.as_bytes());
         hash.update([0]);
         hash.update(self.number.to_le_bytes());
-        hash.update(line);
+        hash.update(line.trim_ascii());
         let digest = hash.finalize();
         format!("file-{}", uuid::Uuid::from_slice(&digest[..16]).unwrap_or_default().simple())
     }
@@ -276,7 +279,7 @@ impl Sender {
                     ApiError::new(Code::Unavailable, "the database is not available")
                 }
                 Ok(reply) => return Ok(Some(Answer { reply, sent_again })),
-                Err(error) if error.is_retryable() => error.into_api(),
+                Err(error) if error.is_retryable() => connect::user_error(error),
                 Err(error) => return Err(connect::api(error)),
             };
             sent_again = true;

@@ -68,7 +68,7 @@ fn input(argument: String) -> std::io::Result<String> {
 /// Waits for the end. The timeline goes to standard error, so that standard output has nothing but the answer.
 async fn answer(settings: &Settings, queue: &Queue, task: TaskId) -> anyhow::Result<ExitCode> {
     let printer = if settings.json() { Printer::Silent } else { Printer::text(Out::Stderr) };
-    let Some(view) = watch::follow(queue, task, printer).await? else { return Ok(watch::interrupted(task)) };
+    let Some(view) = watch::follow(settings, queue, task, printer).await? else { return Ok(watch::interrupted(task)) };
     print(settings, &view)?;
     Ok(watch::exit_code(&view))
 }

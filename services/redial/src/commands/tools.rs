@@ -19,7 +19,7 @@ const NARROW: [Column; 6] = [
     Column::shortened("tool", 12),
     Column::whole("effect"),
     Column::whole("workers"),
-    Column::whole("waiting"),
+    Column::whole("waiting calls"),
     Column::whole("state"),
     Column::shortened("description", 8),
 ];
@@ -29,7 +29,7 @@ const WIDE: [Column; 9] = [
     Column::whole("pool"),
     Column::whole("timeout"),
     Column::whole("workers"),
-    Column::whole("waiting"),
+    Column::whole("waiting calls"),
     Column::whole("state"),
     Column::whole("since"),
     Column::whole("description"),
@@ -48,6 +48,7 @@ struct Line<'a> {
 pub(crate) async fn run(settings: &Settings, wide: bool) -> anyhow::Result<ExitCode> {
     let store = connect::store(settings).await?;
     let tools = store.tool_records(MAX_CHECK_MS).await?;
+    connect::note_missing_dispatcher(settings).await;
     if tools.is_empty() {
         output::note("no worker has registered a tool yet");
     } else if settings.json() {

@@ -3,6 +3,7 @@
 mod follow;
 mod live;
 mod printer;
+mod waits;
 
 use std::process::ExitCode;
 
@@ -23,7 +24,7 @@ pub(crate) async fn run(settings: &Settings, task: &IdText) -> anyhow::Result<Ex
     let task = TaskId(ids::resolve(settings, task, Of::Task).await?);
     let queue = connect::queue(settings).await?;
     let printer = if settings.json() { Printer::Json } else { Printer::text(Out::Stdout) };
-    Ok(match follow(&queue, task, printer).await? {
+    Ok(match follow(settings, &queue, task, printer).await? {
         Some(view) => exit_code(&view),
         None => interrupted(task),
     })

@@ -36,6 +36,7 @@ const ALL_TOOLS: usize = 4000;
 pub(crate) async fn run(settings: &Settings, all: bool, wide: bool) -> anyhow::Result<ExitCode> {
     let store = connect::store(settings).await?;
     let workers = store.worker_records(all).await?;
+    connect::note_missing_dispatcher(settings).await;
     if workers.is_empty() {
         output::note(if all {
             "no worker has registered yet"

@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use redial_proto::{CallState, FieldError, Finish, Repair, TurnReply, TurnRequest, limits, turn};
 use redial_store::{
     TaskCall,
-    audit::{AttemptRecord, CallAudit, LateRecord},
+    audit::{AttemptRecord, CallAudit, CallLine, LateRecord},
 };
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -45,7 +45,8 @@ pub(crate) fn head(record: &CallAudit, page: Page) -> String {
         ("redrive of", record.redrive_of.map(|id| id.to_string())),
         ("redriven as", line.redriven_as.map(|id| id.to_string())),
     ];
-    let set = fields.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    let fields = fields.into_iter().chain([("operator", operator(line))]);
+    let set = fields.filter_map(|(name, value)| Some((name, value?)));
     let head: String = set.map(|(name, value)| page.field(name, &value)).collect();
     head + &arguments(record.arguments.get(), page) + &changes(record, page)
 }
@@ -55,6 +56,18 @@ fn of_task(of: TaskCall) -> String {
     let what =
         if of.call_index == 0 { "the request to the model".to_owned() } else { format!("call {}", of.call_index) };
     format!("{} (turn {}, {what})", of.task, of.turn)
+}
+
+/// What an operator can do about a call whose tool may have done its work.
+fn operator(line: &CallLine) -> Option<String> {
+    let open = line.state == CallState::Unknown.as_str() && line.redriven_as.is_none();
+    open.then(|| {
+        format!(
+            "inspect what {} did. If it did nothing: redial redrive {}, which runs it again as a new call. If it did its work, \
+             leave it",
+            line.tool, line.call
+        )
+    })
 }
 
 fn arguments(json: &str, page: Page) -> String {

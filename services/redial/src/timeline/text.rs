@@ -93,6 +93,7 @@ pub(crate) fn span(span: TimeDelta) -> String {
 pub(crate) fn waiting(waits: &Waiting, tool: &str, pool: &str, now: DateTime<Utc>) -> String {
     let since = |at: DateTime<Utc>| format!("since {} ({})", output::time(at), span(now - at));
     let reason = match waits.reason {
+        WaitReason::Queue if pool.is_empty() => format!("in the queue for a free worker that has the tool {tool}"),
         WaitReason::Queue => format!("for a free worker of pool {pool}"),
         WaitReason::Backlog => format!("in the backlog: other calls of {tool} are before it"),
         WaitReason::Worker => format!("for a worker that has the tool {tool}"),

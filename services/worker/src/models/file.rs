@@ -3,15 +3,24 @@
 use std::{path::Path, sync::Arc};
 
 use futures_util::{FutureExt as _, future::BoxFuture};
-use redial_llm::{Model, ModelsError};
+use redial_llm::{Model, ModelsErrors};
 use redial_proto::{Delta, ErrorClass, Failure, Finish, TurnReply, TurnRequest};
 use redial_telemetry::{ChatReply, record_chat};
 use redial_tools::{Context, Handler, Tool, ToolResult};
 use serde_json::value::{RawValue, to_raw_value};
 
 /// Loads the models of a file.
-pub(crate) fn load(path: &Path) -> Result<Vec<Tool>, ModelsError> {
+pub(crate) fn load(path: &Path) -> Result<Vec<Tool>, ModelsErrors> {
     Ok(redial_llm::load(path)?.into_iter().map(tool).collect())
+}
+
+/// Loads the models of a file, to check it; returns their names.
+pub fn model_names(path: &Path) -> Result<Vec<String>, ModelsErrors> {
+    let name = |model: Model| {
+        let spec = model.spec();
+        redial_proto::turn::model_name(&spec.name).unwrap_or(&spec.name).to_owned()
+    };
+    Ok(redial_llm::load(path)?.into_iter().map(name).collect())
 }
 
 fn tool(model: Model) -> Tool {

@@ -33,8 +33,8 @@ impl Selection {
         }
         if !filtered && calls.is_empty() {
             return wrong(
-                "no calls are selected; allowed: ids of calls, or a filter: --tool, --state, --class, \
-             --since, --until, --conversation, --key",
+                "no calls are selected; allowed: ids of calls, or a filter: --tool, --state (failed, cancelled, unknown), \
+                 --class, --since, --until, --conversation, --key. `redial history --state failed` lists what could run again",
             );
         }
         if !filtered {

@@ -109,7 +109,7 @@ async fn send(queue: &Queue, mut calls: Vec<CallId>) -> anyhow::Result<Vec<(Call
             }
             Err(error) if error.is_retryable() => {
                 calls = request.calls;
-                error.into_api()
+                connect::user_error(error)
             }
             Err(error) => return Err(connect::api(error)),
         };

@@ -2,6 +2,7 @@
 
 use std::{fs, path::Path};
 
+use redial_files::{json_mistake, position_of, toml_mistake};
 use redial_proto::{AgentSpec, ApiError, Code};
 
 /// Fields of an agent.
@@ -34,10 +35,15 @@ pub(super) fn read(file: &Path) -> Result<AgentSpec, ApiError> {
 }
 
 fn parse(text: &str, json: bool) -> Result<AgentSpec, String> {
-    let invalid = |error: toml::de::Error| error.to_string().trim_end().to_owned();
+    let invalid = |error: toml::de::Error| {
+        let mistake = toml_mistake(&error);
+        let at = mistake.at.map(|at| position_of(text, at));
+        at.map_or_else(String::new, |at| format!("line {}, column {}: ", at.line, at.column)) + &mistake.message
+    };
     if json {
-        check_fields(&serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))?)?;
-        return serde_json::from_str(text).map_err(|error| error.to_string());
+        let wrong = |error: &serde_json::Error| json_mistake(text, error).to_string();
+        check_fields(&serde_json::from_str(text).map_err(|error| format!("not a JSON object: {}", wrong(&error)))?)?;
+        return serde_json::from_str(text).map_err(|error| wrong(&error));
     }
     check_fields(&toml::from_str(text).map_err(invalid)?)?;
     toml::from_str(text).map_err(invalid)

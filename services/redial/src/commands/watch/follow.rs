@@ -8,18 +8,27 @@ use redial_queue::{Queue, QueueError, Subscription};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
-use super::printer::Printer;
-use crate::connect::{self, REQUEST};
+use super::{printer::Printer, waits::Waits};
+use crate::{
+    connect::{self, REQUEST},
+    settings::Settings,
+};
 
 /// Notices can get lost; the task is read again after this.
 const READ_AGAIN: Duration = Duration::from_secs(2);
 
 /// Prints what happened and what happens in a task until it ends; `None` if the user interrupted this.
-pub(crate) async fn follow(queue: &Queue, task: TaskId, printer: Printer) -> anyhow::Result<Option<TaskView>> {
+pub(crate) async fn follow(
+    settings: &Settings,
+    queue: &Queue,
+    task: TaskId,
+    printer: Printer,
+) -> anyhow::Result<Option<TaskView>> {
     let interrupted = connect::shutdown()?;
     let mut notices = queue.subscribe(&subjects::task_events(task)).await?;
     let mut deltas = queue.subscribe(&subjects::task_deltas(task)).await?;
     let mut follower = Follower { queue, task, after: 0, printer };
+    let mut waits = Waits::new(settings);
     let following = async {
         loop {
             if let Some(view) = follower.catch_up().await? {
@@ -38,7 +47,12 @@ pub(crate) async fn follow(queue: &Queue, task: TaskId, printer: Printer) -> any
                             return Ok(view);
                         }
                     }
-                    () = tokio::time::sleep_until(read_again) => break,
+                    () = tokio::time::sleep_until(read_again) => {
+                        if follower.printer.tells_waits() {
+                            follower.printer.waits(&waits.news(task).await);
+                        }
+                        break;
+                    }
                 }
             }
         }
@@ -81,7 +95,7 @@ impl Follower<'_> {
             let report: TaskReport = match self.queue.request(subjects::TASK_GET, &get, REQUEST).await {
                 Ok(report) => report,
                 Err(error) if error.is_retryable() => {
-                    self.printer.unreachable(&error)?;
+                    self.printer.unreachable(&connect::user_error(error))?;
                     return Ok(None);
                 }
                 Err(QueueError::Api(ApiError { code: Code::TaskNotFound, .. })) => {

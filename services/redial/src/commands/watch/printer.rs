@@ -1,7 +1,6 @@
 //! The output of a command that follows a task: text, JSON or nothing.
 
-use redial_proto::{Delta, StoredMessage, TaskDecision, TaskReport, TaskState, TaskStep, TaskView};
-use redial_queue::QueueError;
+use redial_proto::{ApiError, Delta, StoredMessage, TaskDecision, TaskReport, TaskState, TaskStep, TaskView};
 use serde::Serialize;
 
 use super::live::LiveMessage;
@@ -71,9 +70,22 @@ impl Printer {
     }
 
     /// Reports once that no dispatcher answers, until one does.
-    pub(super) fn unreachable(&mut self, error: &QueueError) -> anyhow::Result<()> {
-        let note = format!("waiting for a dispatcher: {error}");
+    pub(super) fn unreachable(&mut self, error: &ApiError) -> anyhow::Result<()> {
+        let note = format!("still waiting: {}", error.message);
         self.text_only(|printer| printer.break_off() + &printer.note(Pause::Unreachable, &note))
+    }
+
+    /// Whether a user reads along.
+    pub(super) const fn tells_waits(&self) -> bool {
+        matches!(self, Self::Text(_))
+    }
+
+    /// What holds the task up.
+    pub(super) fn waits(&mut self, lines: &[String]) -> anyhow::Result<()> {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        self.text_only(|printer| printer.break_off() + &lines.join("\n") + "\n")
     }
 
     /// Ends the line that is being printed.

@@ -1,0 +1,16 @@
+//! Mistakes in files and texts that people write: where each is, what was found, and what is allowed.
+//!
+//! A reader that stops at the first mistake makes its user start it once for each. These helpers find all of them, and
+//! say them without the words of a parsing library. Pure: nothing here reads a file.
+
+mod json;
+mod position;
+mod toml;
+mod words;
+
+pub use crate::{
+    json::{JsonMistake, json_mistake},
+    position::{Position, position_of},
+    toml::{Entries, LIMIT, TomlMistake, entries, field_at, read_entry, syntax_mistakes, toml_mistake},
+    words::did_you_mean,
+};

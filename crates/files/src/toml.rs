@@ -1,0 +1,265 @@
+//! All mistakes of a TOML file, not only the first.
+
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue, Error},
+};
+
+use crate::{position::position_of, words};
+
+/// So many mistakes of one file are told; who has more is better served by the first ones.
+pub const LIMIT: usize = 20;
+
+/// A mistake in a text of TOML.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TomlMistake {
+    /// The byte of the text where it is; `None` if it is about the whole.
+    pub at: Option<usize>,
+    /// What was found, and what is allowed.
+    pub message: String,
+}
+
+/// The mistake that a reader reports, in plain words.
+pub fn toml_mistake(error: &Error) -> TomlMistake {
+    let message = error.message().lines().next().unwrap_or_default();
+    let field = error.message().lines().nth(1).and_then(|line| line.strip_prefix("in `")?.strip_suffix('`'));
+    let mut message = words::data_message(message).unwrap_or_else(|| message.replace('`', "\""));
+    if let Some(field) = field {
+        message = format!("{field}: {message}");
+    }
+    TomlMistake { at: error.span().map(|span| span.start), message }
+}
+
+/// What keeps a text from being TOML: one mistake for each line, because what follows one is most often its consequence.
+pub fn syntax_mistakes(text: &str, errors: &[Error]) -> Vec<TomlMistake> {
+    let mut found: Vec<TomlMistake> = errors.iter().map(toml_mistake).collect();
+    found.sort_by_key(|mistake| mistake.at);
+    found.dedup_by_key(|mistake| mistake.at.map(|at| position_of(text, at).line));
+    found.truncate(LIMIT);
+    found
+}
+
+/// The tables of a file: of `[name.a]` and `[name.b]`, or of `[[name]]`.
+#[derive(Debug)]
+pub struct Entries<'t> {
+    /// Each with its name, if it has one.
+    pub tables: Vec<(Option<Spanned<String>>, Spanned<DeTable<'t>>)>,
+    /// What is wrong outside of them.
+    pub mistakes: Vec<TomlMistake>,
+}
+
+/// Parses a file whose only entry is `name`: a table of tables, or an array of tables.
+pub fn entries<'t>(text: &'t str, name: &str) -> Entries<'t> {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let mut found = Entries { tables: Vec::new(), mistakes: syntax_mistakes(text, &errors) };
+    if !found.mistakes.is_empty() {
+        // What could be read of a text that is not TOML is a guess.
+        return found;
+    }
+    for (key, value) in table.into_inner() {
+        if key.get_ref() == name {
+            found.take(name, value);
+        } else {
+            let message = format!("unknown table {:?}; allowed: {name}", key.get_ref());
+            found.mistake(key.span().start, message);
+        }
+    }
+    found
+}
+
+impl<'t> Entries<'t> {
+    fn take(&mut self, name: &str, value: Spanned<DeValue<'t>>) {
+        let at = value.span().start;
+        match value.into_inner() {
+            DeValue::Table(tables) => {
+                for (key, value) in tables {
+                    let key = Spanned::new(key.span(), key.into_inner().into_owned());
+                    self.push(name, Some(key), value);
+                }
+            }
+            DeValue::Array(tables) => tables.into_iter().for_each(|value| self.push(name, None, value)),
+            other => self.mistake(at, format!("{name} is a {}; a table is needed", other.type_str())),
+        }
+    }
+
+    fn push(&mut self, name: &str, key: Option<Spanned<String>>, value: Spanned<DeValue<'t>>) {
+        let span = value.span();
+        match value.into_inner() {
+            DeValue::Table(table) => self.tables.push((key, Spanned::new(span, table))),
+            other => {
+                let (what, at) = match &key {
+                    Some(key) => (format!("{name}.{}", key.get_ref()), key.span().start),
+                    None => (name.to_owned(), span.start),
+                };
+                self.mistake(at, format!("{what} is a {}; a table is needed", other.type_str()));
+            }
+        }
+    }
+
+    fn mistake(&mut self, at: usize, message: String) {
+        if self.mistakes.len() < LIMIT {
+            self.mistakes.push(TomlMistake { at: Some(at), message });
+        }
+    }
+}
+
+/// Reads one table. If a part of it is wrong, the mistake is kept and the table is read again without that part, so that
+/// the next mistake is found too. What is missing then is missing because it was taken out, and not a mistake.
+///
+/// `at` says where an error is. Other parts may depend on an entry whose key is in `needed`: nothing is read without it.
+pub fn read_entry<'t, T, E>(
+    mut table: Spanned<DeTable<'t>>,
+    needed: &[&str],
+    at: impl Fn(&E) -> Option<usize>,
+    mut read: impl FnMut(Spanned<DeTable<'t>>) -> Result<T, E>,
+) -> Result<T, Vec<E>> {
+    let mut found: Vec<E> = Vec::new();
+    loop {
+        let error = match read(table.clone()) {
+            Ok(value) if found.is_empty() => return Ok(value),
+            Ok(_) => return Err(found),
+            Err(error) => error,
+        };
+        let removed = at(&error).and_then(|at| remove(table.get_mut(), at));
+        match removed {
+            Some(key) if !needed.contains(&key.as_str()) => found.push(error),
+            Some(_) => {
+                found.push(error);
+                return Err(found);
+            }
+            None => {
+                if found.is_empty() {
+                    found.push(error);
+                }
+                return Err(found);
+            }
+        }
+        if found.len() >= LIMIT {
+            return Err(found);
+        }
+    }
+}
+
+/// Removes the innermost entry at a byte; returns its key.
+fn remove(table: &mut DeTable<'_>, at: usize) -> Option<String> {
+    for (_, value) in table.iter_mut() {
+        if let DeValue::Table(inner) = value.get_mut()
+            && let Some(removed) = remove(inner, at)
+        {
+            return Some(removed);
+        }
+    }
+    let is_here = |key: &Spanned<_>, value: &Spanned<DeValue<'_>>| {
+        key.span().contains(&at) || (value.span().contains(&at) && !matches!(value.get_ref(), DeValue::Table(_)))
+    };
+    let key = table.iter().find(|(key, value)| is_here(key, value))?.0.clone();
+    table.remove(&key);
+    Some(key.into_inner().into_owned())
+}
+
+/// Where a field of a table is, by its path such as `budgets.turns`; of the longest part of the path that is there.
+pub fn field_at(table: &DeTable<'_>, path: &str) -> Option<usize> {
+    let (first, rest) = path.split_once('.').map_or((path, ""), |(first, rest)| (first, rest));
+    let (key, value) = table.iter().find(|(key, _)| key.get_ref() == first)?;
+    let inner = value.get_ref().as_table().filter(|_| !rest.is_empty()).and_then(|inner| field_at(inner, rest));
+    let of_value = if value.get_ref().is_table() { key.span().start } else { value.span().start };
+    Some(inner.unwrap_or(of_value))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+    use crate::position_of;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only its reader is used")]
+    struct Tool {
+        name: String,
+        attempts: Option<u32>,
+        http: Option<Http>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only its reader is used")]
+    struct Http {
+        url: String,
+        method: Option<String>,
+    }
+
+    fn mistakes(text: &str) -> Vec<String> {
+        let found = entries(text, "tool");
+        let mut all = found.mistakes;
+        for (_, table) in found.tables {
+            let read = read_entry(
+                table,
+                &["name"],
+                |error: &TomlMistake| error.at,
+                |table| Tool::deserialize(toml::de::Deserializer::from(table)).map_err(|error| toml_mistake(&error)),
+            );
+            all.extend(read.err().unwrap_or_default());
+        }
+        let shown = |mistake: &TomlMistake| match mistake.at {
+            Some(at) => format!("{}: {}", position_of(text, at), mistake.message),
+            None => mistake.message.clone(),
+        };
+        all.iter().map(shown).collect()
+    }
+
+    #[test]
+    fn all_mistakes_of_all_tables_are_found() {
+        let text = "\
+[[tool]]
+name = \"a\"
+atempts = 3
+[tool.http]
+url = 5
+methode = \"GET\"
+
+[[tool]]
+name = \"good\"
+
+[[tool]]
+attempts = \"many\"
+
+[[tool]]
+name = 3
+attempts = -1
+
+[tools]
+x = 1
+";
+        insta::assert_snapshot!(mistakes(text).join("\n"));
+    }
+
+    #[test]
+    fn a_text_that_is_not_toml_is_not_guessed_at() {
+        insta::assert_snapshot!(mistakes("[[tool]\nname = \nattempts = \"x\n").join("\n"));
+        assert_eq!(mistakes("tool = 3"), ["1:8: tool is a integer; a table is needed"]);
+        assert_eq!(mistakes(""), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_number_of_mistakes_is_bounded() {
+        let lines: Vec<String> = (0..1000).map(|n| format!("[wrong{n}]")).collect();
+        let text = lines.join("\n");
+        assert_eq!(mistakes(&text).len(), LIMIT);
+        let fields: Vec<String> = (0..1000).map(|n| format!("wrong{n} = 1")).collect();
+        let fields = fields.join("\n");
+        assert_eq!(mistakes(&format!("[[tool]]\nname = \"a\"\n{fields}")).len(), LIMIT);
+    }
+
+    #[test]
+    fn fields_are_found_by_their_paths() {
+        let text = "model = 3\n[budgets]\nturns = 5\n";
+        let table = DeTable::parse(text).unwrap();
+        let at = |path| field_at(table.get_ref(), path).map(|at| position_of(text, at).to_string());
+        assert_eq!(at("model").as_deref(), Some("1:9"));
+        assert_eq!(at("budgets.turns").as_deref(), Some("3:9"));
+        assert_eq!(at("budgets.none").as_deref(), Some("2:2"));
+        assert_eq!(at("none"), None);
+    }
+}

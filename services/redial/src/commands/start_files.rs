@@ -1,0 +1,129 @@
+//! Checks every file that the roles read, before any server starts. All mistakes of all files are told at once.
+
+use std::path::Path;
+
+use redial_arguments::Schema;
+use redial_dispatcher::AgentsFile;
+use redial_files::{did_you_mean, entries, field_at, position_of};
+use redial_proto::{ApiError, Code};
+use redial_queue::QueueConfig;
+use redial_tools::Tool;
+
+use crate::settings::{DispatcherFlags, Problems, Settings, WorkerFlags};
+
+/// What the files declare.
+#[derive(Default)]
+pub(crate) struct Found {
+    tools: Option<Vec<String>>,
+    models: Option<Vec<String>>,
+    agents: Option<AgentsFile>,
+    agents_file: String,
+}
+
+/// Checks the settings and files of a dispatcher.
+pub(crate) fn dispatcher(settings: &Settings, flags: &DispatcherFlags, problems: &mut Problems, found: &mut Found) {
+    let config = problems.keep(settings.dispatcher(flags, QueueConfig::default(), String::new()));
+    let Some(file) = config.map_or_else(|| settings.agents(flags), |config| config.agents) else { return };
+    found.agents_file = file.display().to_string();
+    match redial_dispatcher::check_agents_file(&file) {
+        Ok(agents) => found.agents = Some(agents),
+        Err(wrong) => {
+            let code = if file.exists() { Code::InvalidAgent } else { Code::InvalidConfiguration };
+            problems.add_all(code, wrong);
+        }
+    }
+}
+
+/// Checks the settings and files of a worker.
+pub(crate) fn worker(settings: &Settings, flags: &WorkerFlags, problems: &mut Problems, found: &mut Found) {
+    problems.keep(settings.worker(flags, QueueConfig::default()));
+    if let Some(file) = settings.manifest(flags) {
+        match redial_tools::load(&file) {
+            Ok(tools) => {
+                problems.add_all(Code::InvalidManifest, schemas(&file, &tools));
+                found.tools = Some(tools.into_iter().map(|tool| tool.spec.name).collect());
+            }
+            Err(errors) => problems.add_all(Code::InvalidManifest, errors.0.iter().map(ToString::to_string)),
+        }
+    }
+    if let Some(file) = settings.models(flags) {
+        match redial_worker::model_names(&file) {
+            Ok(models) => found.models = Some(models),
+            Err(errors) => problems.add_all(Code::InvalidConfiguration, errors.0.iter().map(ToString::to_string)),
+        }
+    }
+}
+
+/// Schemas that a dispatcher would refuse.
+fn schemas(file: &Path, tools: &[Tool]) -> Vec<String> {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let wrong = |tool: &Tool| {
+        let error = Schema::compile(&tool.spec.parameters).err()?;
+        let name = tool.spec.name.as_str();
+        let tables = entries(&text, "tool").tables;
+        let at = tables.iter().find_map(|(_, table)| {
+            let fields = table.get_ref();
+            let is_it = fields.get("name").and_then(|value| value.get_ref().as_str()) == Some(name);
+            is_it.then(|| field_at(fields, "parameters").or_else(|| field_at(fields, "parameters_file"))).flatten()
+        });
+        let position = at.map(|at| format!(":{}", position_of(&text, at))).unwrap_or_default();
+        Some(format!("{}{position}: tool {name:?}: parameters: {error}", file.display()))
+    };
+    tools.iter().filter_map(wrong).collect()
+}
+
+impl Found {
+    /// How many tools, models and agents the files declare; `None` without files.
+    pub(crate) fn summary(&self) -> Option<String> {
+        let count = |count: usize, what: &str| match count {
+            1 => format!("1 {what}"),
+            n => format!("{n} {what}s"),
+        };
+        let parts = [
+            self.tools.as_ref().map(|tools| count(tools.len(), "tool")),
+            self.models.as_ref().map(|models| count(models.len(), "model")),
+            self.agents.as_ref().map(|agents| count(agents.agents.len(), "agent")),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
+
+    /// One line for each model or tool that an agent names and none of these files declares. That is no mistake if
+    /// another worker brings it, but most often it is one.
+    pub(crate) fn unknown_names(&self) -> Vec<String> {
+        let Some(agents) = &self.agents else { return Vec::new() };
+        let echo = ["echo"];
+        let tools: Vec<&str> = self.tools.iter().flatten().map(String::as_str).chain(echo).collect();
+        let models: Vec<&str> = self.models.iter().flatten().map(String::as_str).collect();
+        let unknown = |reference: &redial_dispatcher::Reference| {
+            let (what, known) = if reference.field == "tools" { ("tool", &tools) } else { ("model", &models) };
+            let name = reference.name.as_str();
+            if known.contains(&name) {
+                return None;
+            }
+            let close = did_you_mean(name, known.iter().copied());
+            let close = close.map(|close| format!("; did you mean {close:?}?")).unwrap_or_default();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            Some(format!(
+                "{}:{reference}: no {what} {name:?} is declared here{close} (declared: {known}); until a worker brings it, \
+                 tasks of this agent are refused",
+                self.agents_file
+            ))
+        };
+        agents.references.iter().filter_map(unknown).collect()
+    }
+}
+
+/// Checks the files of one role.
+pub(crate) fn check_dispatcher(settings: &Settings, flags: &DispatcherFlags) -> Result<(), ApiError> {
+    let mut problems = settings.problems();
+    dispatcher(settings, flags, &mut problems, &mut Found::default());
+    problems.into_result()
+}
+
+/// Checks the files of one role.
+pub(crate) fn check_worker(settings: &Settings, flags: &WorkerFlags) -> Result<(), ApiError> {
+    let mut problems = settings.problems();
+    worker(settings, flags, &mut problems, &mut Found::default());
+    problems.into_result()
+}

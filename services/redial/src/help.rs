@@ -1,0 +1,183 @@
+//! What the derived command line does not say by itself: examples, where the common settings are, and exit codes.
+
+use clap::{Arg, Args, Command, CommandFactory};
+use redial_proto::CallState;
+
+use crate::{
+    cli::{Cli, values},
+    settings::Flags,
+};
+
+/// The name of the command that explains the settings.
+const SETTINGS: &str = "settings";
+/// What every command ends its help with.
+const MORE: &str = "Common settings (addresses, --json, logs): redial help settings. Exit codes: redial help.";
+
+/// At the end of `redial help`.
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    done; with --wait also: the call or task succeeded
+  1    it failed: the call, the task, some lines of a file, or a server that cannot be reached
+  2    a mistake of the command line, of a setting, or of a file such as tools.toml
+  130  ended by Ctrl-C
+
+Settings: redial help settings. Completion for your shell: redial help completions.";
+
+/// Examples of each command.
+const EXAMPLES: [(&str, &[&str]); 15] = [
+    (
+        "dev",
+        &[
+            "redial dev                               everything, with tools.toml, models.toml and agents.toml of this folder",
+            "redial dev --check                       only check the settings and files",
+            "redial dev --only-servers --folder /tmp/redial",
+        ],
+    ),
+    ("dispatcher", &["redial dispatcher --agents agents.toml --lease 15s"]),
+    ("worker", &["redial worker --tools tools.toml --slots 16", "redial worker --models models.toml"]),
+    (
+        "call",
+        &[
+            "redial call echo '{\"hello\": \"world\"}' --wait",
+            "redial call book_flight - --key order-17 < arguments.json",
+        ],
+    ),
+    ("submit", &["redial submit calls.jsonl", "generate | redial submit - --name nightly"]),
+    ("task", &["redial task \"Say hello with the tool.\" --agent helper --wait"]),
+    ("tasks", &["redial tasks --state failed --since 2h"]),
+    (
+        "check",
+        &["redial check '{\"city\": \"Paris\"}' --tool get_weather", "redial check - --schema schema.json < lines.txt"],
+    ),
+    ("history", &["redial history --tool book_flight --class unavailable --since 2h"]),
+    ("replay", &["redial replay --file task.json"]),
+    ("tools", &["redial tools", "redial tools forget old_tool"]),
+    ("workers", &["redial workers --all"]),
+    ("cancel", &["redial cancel 01a20236-ac46-7781-a3d0-49c0fb4d6170"]),
+    (
+        "redrive",
+        &[
+            "redial redrive 01a20236-ac46-7781-a3d0-49c0fb4d6170",
+            "redial redrive --tool book_flight --class unavailable --dry-run",
+            "redial redrive --tool charge_card --state unknown      after you checked that nothing happened",
+        ],
+    ),
+    (
+        "completions",
+        &[
+            "redial completions bash > ~/.local/share/bash-completion/completions/redial",
+            "redial completions zsh > ~/.zfunc/_redial      with ~/.zfunc in fpath",
+            "redial completions fish > ~/.config/fish/completions/redial.fish",
+        ],
+    ),
+];
+
+/// The command line with everything that its help says.
+pub(crate) fn command() -> Command {
+    let hide = |command: Command, flag: Arg| {
+        command.mut_arg(flag.get_id().as_str(), |flag| flag.hide_short_help(true).hide_long_help(true))
+    };
+    let command = common().fold(Cli::command(), hide).after_help(EXIT_CODES);
+    let command = command.mut_subcommand("redrive", |redrive| redrive.mut_arg("state", redrivable));
+    let command = command.mut_subcommand(SETTINGS, |settings| settings.after_help(settings_text()));
+    command.mut_subcommands(|command| {
+        let name = command.get_name().to_owned();
+        if name == SETTINGS { command } else { command.after_help(after(&name)) }
+    })
+}
+
+/// The states of calls that may be redriven.
+fn redrivable(arg: Arg) -> Arg {
+    let states = CallState::ALL.into_iter().filter(|state| redial_engine::call::may_redrive(*state).is_ok());
+    let states: Vec<CallState> = states.collect();
+    arg.value_parser(values::call_states(&states)).help(
+        "Only calls in this state; without it, failed and cancelled ones. unknown: the tool may have done its work, so check \
+         first",
+    )
+}
+
+fn after(name: &str) -> String {
+    let examples = EXAMPLES.iter().find(|(command, _)| *command == name).map_or(&[][..], |(_, lines)| lines);
+    if examples.is_empty() {
+        return MORE.to_owned();
+    }
+    format!("Examples:\n  {}\n\n{MORE}", examples.join("\n  "))
+}
+
+/// The flags that every command has.
+fn common() -> impl Iterator<Item = Arg> {
+    let flags = Flags::augment_args(Command::new("redial"));
+    flags.get_arguments().cloned().collect::<Vec<_>>().into_iter()
+}
+
+/// The settings that every command has, with each way to set them.
+pub(crate) fn settings_text() -> String {
+    let mut text = "\
+A flag wins over an environment variable, that over the settings file, and that over a running `redial dev` in this folder.
+Durations have a unit: 500ms, 15s, 1h 30m, 30days.
+
+"
+    .to_owned();
+    for flag in common() {
+        let name = flag.get_id().to_string();
+        let value = flag.get_value_names().and_then(|names| names.first()).map(|name| format!(" <{name}>"));
+        let value = value.filter(|_| flag.get_action().takes_values()).unwrap_or_default();
+        let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
+        let elsewhere = match name.as_str() {
+            "json" => String::new(),
+            "config" => "      REDIAL_CONFIG\n".to_owned(),
+            name => format!("      REDIAL_{} · {name} in redial.toml\n", name.to_uppercase()),
+        };
+        text.push_str(&format!("  --{}{value}\n      {help}\n{elsewhere}", name.replace('_', "-")));
+    }
+    text + "\nThe settings of roles are in `redial help dispatcher` and `redial help worker`; they can be set in the same ways."
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_example_is_valid() {
+        for (name, lines) in EXAMPLES {
+            for line in lines {
+                // What follows several spaces explains the example; what a shell does is not ours.
+                let line = line.split("  ").next().unwrap_or_default().rsplit("| ").next().unwrap_or_default();
+                let line =
+                    line.split([' ']).take_while(|word| !matches!(*word, "<" | ">")).collect::<Vec<_>>().join(" ");
+                let words: Vec<String> = words(&line);
+                let parsed = command().try_get_matches_from(&words);
+                assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+                assert_eq!(words[1], name);
+            }
+        }
+    }
+
+    /// Words of a shell, for the quotes that the examples have.
+    fn words(line: &str) -> Vec<String> {
+        let (mut words, mut quote) = (vec![String::new()], None);
+        for c in line.chars() {
+            match (quote, c) {
+                (None, '\'' | '"') => quote = Some(c),
+                (Some(open), c) if c == open => quote = None,
+                (None, ' ') => words.push(String::new()),
+                (_, c) => words.last_mut().unwrap().push(c),
+            }
+        }
+        words
+    }
+
+    #[test]
+    fn the_help_of_a_command() {
+        let help = |words: &[&str]| command().try_get_matches_from(words).unwrap_err().to_string();
+        insta::assert_snapshot!(
+            [
+                help(&["redial", "call", "--help"]),
+                help(&["redial", "redrive", "-h"]),
+                help(&["redial", "help", "settings"]),
+                help(&["redial", "--help"]),
+            ]
+            .join("\n--------\n")
+        );
+    }
+}

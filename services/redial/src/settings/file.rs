@@ -1,0 +1,108 @@
+//! The settings file.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use redial_files::{Position, TomlMistake, did_you_mean, position_of, syntax_mistakes};
+use redial_proto::{ApiError, Code};
+use toml::{
+    Value,
+    de::{DeTable, Deserializer},
+};
+
+use super::problems::Problems;
+
+/// The settings of a file, each with its position.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SettingsFile {
+    name: String,
+    values: BTreeMap<String, (String, Position)>,
+}
+
+impl SettingsFile {
+    /// Reads a file. What is wrong in it is added to the problems, and the rest is used.
+    pub(super) fn read(path: &Path, known: &[String], problems: &mut Problems) -> Self {
+        let name = path.display().to_string();
+        match fs::read_to_string(path) {
+            Ok(text) => Self::parse(name, &text, known, problems),
+            Err(error) => {
+                problems.add(invalid(format!("settings file {name}: {error}")));
+                Self::default()
+            }
+        }
+    }
+
+    fn parse(name: String, text: &str, known: &[String], problems: &mut Problems) -> Self {
+        let (table, errors) = DeTable::parse_recoverable(text);
+        if !errors.is_empty() {
+            let line = |mistake: TomlMistake| {
+                let at = mistake.at.map(|at| format!(":{}", position_of(text, at))).unwrap_or_default();
+                format!("{name}{at}: {}", mistake.message)
+            };
+            problems.add_all(Code::InvalidConfiguration, syntax_mistakes(text, &errors).into_iter().map(line));
+            return Self::default();
+        }
+        let mut values = BTreeMap::new();
+        for (key, value) in table.get_ref() {
+            let setting = key.get_ref().as_ref();
+            if known.iter().any(|known| known == setting) {
+                let text_of = value_text(setting, text);
+                values.insert(setting.to_owned(), (text_of, position_of(text, value.span().start)));
+                continue;
+            }
+            let close = did_you_mean(setting, known.iter().map(String::as_str));
+            let close = close.map(|close| format!(" did you mean {close:?}?")).unwrap_or_default();
+            let position = position_of(text, key.span().start);
+            let message =
+                format!("{name}:{position}: unknown setting {setting:?};{close} allowed: {}", known.join(", "));
+            problems.add(invalid(message));
+        }
+        Self { name, values }
+    }
+
+    /// A setting's value as text, and where it is.
+    pub(super) fn get(&self, setting: &str) -> Option<(String, String)> {
+        let (value, position) = self.values.get(setting)?;
+        Some((value.clone(), format!("{}:{position}", self.name)))
+    }
+}
+
+/// A value as a user would write it for a flag.
+fn value_text(setting: &str, text: &str) -> String {
+    let table = Deserializer::parse(text).and_then(<toml::Table as serde::Deserialize>::deserialize);
+    match table.ok().and_then(|mut table| table.remove(setting)) {
+        Some(Value::String(text)) => text,
+        Some(other) => other.to_string(),
+        None => String::new(),
+    }
+}
+
+fn invalid(message: String) -> ApiError {
+    ApiError::new(Code::InvalidConfiguration, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> (SettingsFile, String) {
+        let known = ["lease", "slots", "nats_url"].map(str::to_owned);
+        let mut problems = Problems::default();
+        let file = SettingsFile::parse("redial.toml".to_owned(), text, &known, &mut problems);
+        (file, problems.into_result().err().map(|error| error.message).unwrap_or_default())
+    }
+
+    #[test]
+    fn values_have_their_positions() {
+        let (file, problems) = read("# a comment\nlease = \"5s\"\nslots = 3\n");
+        assert_eq!(problems, "");
+        assert_eq!(file.get("lease"), Some(("5s".to_owned(), "redial.toml:2:9".to_owned())));
+        assert_eq!(file.get("slots"), Some(("3".to_owned(), "redial.toml:3:9".to_owned())));
+        assert_eq!(file.get("nats_url"), None);
+    }
+
+    #[test]
+    fn all_unknown_settings_are_named() {
+        let wrong = [read("leese = \"5s\"\nslots = 3\n[xyz]\na = 1\n").1, read("lease = \nslots = = 3").1];
+        insta::assert_snapshot!(wrong.join("\n\n"));
+    }
+}

@@ -1,0 +1,49 @@
+//! Collects mistakes, so that a user is told all of them at once.
+
+use redial_proto::{ApiError, Code};
+
+/// Mistakes in settings and files, in the order in which they were found.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Problems(Vec<ApiError>);
+
+impl Problems {
+    /// The value, or nothing if there is an error, which is kept.
+    pub(crate) fn keep<T>(&mut self, done: Result<T, ApiError>) -> Option<T> {
+        done.map_err(|error| self.add(error)).ok()
+    }
+
+    pub(crate) fn add(&mut self, error: ApiError) {
+        self.0.push(error);
+    }
+
+    /// Adds the same code with several messages.
+    pub(crate) fn add_all(&mut self, code: Code, messages: impl IntoIterator<Item = String>) {
+        self.0.extend(messages.into_iter().map(|message| ApiError::new(code, message)));
+    }
+
+    /// One error with a line for each mistake. Its code is that of the mistakes if they have the same one.
+    pub(crate) fn into_result(self) -> Result<(), ApiError> {
+        let Some(first) = self.0.first() else { return Ok(()) };
+        let same = self.0.iter().all(|error| error.code == first.code);
+        let code = if same { first.code } else { Code::InvalidConfiguration };
+        let lines: Vec<&str> = self.0.iter().map(|error| error.message.as_str()).collect();
+        Err(ApiError::new(code, lines.join("\n")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistakes_of_different_kinds_are_one_error() {
+        assert_eq!(Problems::default().into_result(), Ok(()));
+        let mut problems = Problems::default();
+        assert_eq!(problems.keep(Ok(3)), Some(3));
+        problems.add_all(Code::InvalidAgent, ["a".to_owned(), "b".to_owned()]);
+        let error = problems.clone().into_result().unwrap_err();
+        assert_eq!((error.code, error.message.as_str()), (Code::InvalidAgent, "a\nb"));
+        assert_eq!(problems.keep::<()>(Err(ApiError::new(Code::InvalidManifest, "c"))), None);
+        assert_eq!(problems.into_result().unwrap_err().code, Code::InvalidConfiguration);
+    }
+}
