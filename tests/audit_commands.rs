@@ -49,6 +49,7 @@ async fn a_call_and_its_surroundings_can_be_read() {
 
     timeline(&fixture, &book).await;
     history(&fixture, &book, &sold_out).await;
+    statistics(&fixture).await;
     an_unknown_id_is_not_found(&fixture).await;
     tools_and_workers(&fixture).await;
     dead_letters(&fixture).await;
@@ -99,6 +100,30 @@ async fn history(fixture: &Fixture, book: &str, sold_out: &str) {
 
     let none = fixture.run(&["history", "--limit", "0"]).await;
     assert_eq!(none.code, 2, "{none:?}");
+}
+
+async fn statistics(fixture: &Fixture) {
+    let tools = fixture.json(&["stats"]).await;
+    let mut told: Vec<_> = tools
+        .iter()
+        .map(|tool| (tool["tool"].as_str().unwrap(), &tool["calls"], &tool["failed"], &tool["retries"]))
+        .collect();
+    told.sort_unstable_by_key(|tool| tool.0);
+    assert_eq!(told, [("book", &json!(1), &json!(0), &json!(1)), ("sold_out", &json!(1), &json!(1), &json!(0))]);
+    assert!(tools[0]["p50_ms"].is_u64() && tools[0]["cost_usd"].is_null(), "{tools:?}");
+    let shown = fixture.run(&["stats", "--by", "class"]).await;
+    assert_in_order(&shown.out, &["class", "calls", "p50", "p95", "business_rule", "succeeded", "all"]);
+    assert!(
+        shown.err.starts_with("calls that ended from 20") && shown.out.lines().all(|line| line.len() <= 80),
+        "{shown:?}"
+    );
+    let workers = fixture.out(&["stats", "--by", "worker", "--csv", "--tool", "book"]).await;
+    assert_in_order(&workers, &["worker,attempts,failed,p50_ms,p95_ms\n", "host-", ",2,1,"]);
+    let none = fixture.run(&["stats", "--by", "model"]).await;
+    assert_eq!((none.code, none.out.as_str()), (0, ""));
+    assert!(none.err.starts_with("no call that matches ended from "), "{none:?}");
+    let wrong = fixture.run(&["stats", "--since", "1h", "--until", "2h"]).await;
+    assert_eq!(wrong.code, 2, "{wrong:?}");
 }
 
 async fn an_unknown_id_is_not_found(fixture: &Fixture) {

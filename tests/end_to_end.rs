@@ -29,5 +29,7 @@ mod reports;
 mod retention;
 #[path = "end_to_end/retries.rs"]
 mod retries;
+#[path = "end_to_end/statistics.rs"]
+mod statistics;
 #[path = "end_to_end/submitting.rs"]
 mod submitting;

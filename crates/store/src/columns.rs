@@ -20,6 +20,11 @@ pub(crate) fn uint(number: i32) -> u32 {
     u32::try_from(number).unwrap_or(0)
 }
 
+/// Postgres's `bigint` as Rust's; Redial's own columns are never negative.
+pub(crate) fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
 /// A list as JSON; none if it is empty. Lists of Redial's own types always have JSON.
 pub(crate) fn json_list<T: serde::Serialize>(list: &[T]) -> Option<String> {
     (!list.is_empty()).then(|| serde_json::to_string(list).ok()).flatten()

@@ -6,7 +6,8 @@
 //!
 //! One verb, one file; for calls [`submit`](Store::submit), [`claim`](Store::claim), [`renew`](Store::renew),
 //! [`load`](Store::load), [`apply`](Store::apply), [`lock_due_calls`](Store::lock_due_calls); for tasks
-//! [`submit_tasks`](Store::submit_tasks), [`lock_tasks`](Store::lock_tasks). Questions over the history are in [`audit`].
+//! [`submit_tasks`](Store::submit_tasks), [`lock_tasks`](Store::lock_tasks). Questions over the history are in [`audit`],
+//! sums over it in [`stats`].
 
 pub mod admin;
 pub mod audit;
@@ -19,6 +20,7 @@ mod health;
 mod migrations;
 mod registry;
 mod retention;
+pub mod stats;
 mod tasks;
 
 pub use calls::{

@@ -3,7 +3,8 @@
 //! Any number of dispatchers run side by side; none holds state that another needs. Each verb has its file, by what it
 //! is about: `calls`, `tasks`, `workers`. Every decision is the engine's: a verb reads records, lets the engine plan,
 //! writes the transition, and hands its effects to `effects`, which alone carries them out. `intake` takes submissions
-//! without a reply, `watch` notices streams that were lost, `unreadable` sets aside what NATS cannot deliver, `retention` prunes what ended long ago.
+//! without a reply, `watch` notices streams that were lost, `unreadable` sets aside what NATS cannot deliver, `retention` prunes what ended long ago,
+//! `roll_up` keeps the statistics.
 
 mod agents;
 mod batcher;
@@ -19,6 +20,7 @@ mod intake;
 mod publish;
 mod registry;
 mod retention;
+mod roll_up;
 mod running;
 mod serve;
 mod tasks;
@@ -151,6 +153,7 @@ fn start_loops(running: &Running) {
     running.spawn("watch the streams", watch::run);
     running.spawn("set unreadable messages aside", unreadable::run);
     running.spawn("prune", retention::run);
+    running.spawn("roll up the statistics", roll_up::run);
 }
 
 /// Waits for everything that has begun. Batchers end when the last handle of the context is gone.

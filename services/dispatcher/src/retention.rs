@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use redial_store::{Pruned, StoreError};
+use redial_store::{Pruned, Store, StoreError, Time};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -29,6 +29,8 @@ const ROWS: u32 = 1_000;
 const GONE: Duration = Duration::from_hours(24);
 /// Late reports and dead letters are kept for so long if no retention is set.
 const KEPT: Duration = Duration::from_hours(30 * 24);
+/// What is not in the statistics yet is kept for so much longer at most.
+const UNCOUNTED: Duration = Duration::from_hours(1);
 
 pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
     loop {
@@ -53,6 +55,7 @@ async fn clean(context: &Context, shutdown: &CancellationToken) -> Result<(), St
     repeat("workers", shutdown, || store.delete_gone_workers(gone, ROWS)).await;
     repeat("late reports", shutdown, || store.delete_late_reports(kept, ROWS)).await;
     repeat("dead letters", shutdown, || store.delete_dead_letters(kept, ROWS)).await;
+    repeat("statistics", shutdown, || store.delete_old_stats(now, ROWS)).await;
     Ok(())
 }
 
@@ -78,16 +81,23 @@ where
 
 /// Deletes what ended before this age: conversations, and bare calls. A failure of one half does not keep the other.
 async fn prune(context: &Context, shutdown: &CancellationToken, age: Duration) {
-    let cutoff = match context.store.now().await {
-        Ok(now) => now - age,
+    let store = &context.store;
+    let cutoff = match cutoff(store, age).await {
+        Ok(cutoff) => cutoff,
         Err(error) => return tracing::warn!(%error, "Failed to prune"),
     };
-    let store = &context.store;
     let tasks =
         pass(TASKS, shutdown, |after, limit| store.prune_tasks(cutoff, after, limit), |after| store.next_task(after));
     report("tasks", tasks.await);
     let calls = pass(CALLS, shutdown, |after, limit| store.prune_calls(cutoff, after, limit), |_| ready(Ok(None)));
     report("calls", calls.await);
+}
+
+/// What ended before this time is deleted. It waits for the statistics, but not for long: they may be held up by anything.
+async fn cutoff(store: &Store, age: Duration) -> Result<Time, StoreError> {
+    let cutoff = store.now().await? - age;
+    let counted = store.rolled_until().await?;
+    Ok(counted.map_or(cutoff - UNCOUNTED, |counted| counted.clamp(cutoff - UNCOUNTED, cutoff)))
 }
 
 fn report(what: &str, pass: (u64, Option<StoreError>)) {

@@ -80,6 +80,11 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// List calls, newest first
     History(HistoryArgs),
+    /// Count calls by tool, class, model, worker or hour
+    ///
+    /// Prints how many ended and how, retries, corrections, what models cost, and how long calls took from submission to end.
+    /// By worker it counts attempts. Hours are whole, in UTC.
+    Stats(StatsArgs),
     /// Show everything on record about a task or a call
     ///
     /// Prints its decisions, attempts, errors, retries and the answer.
@@ -361,6 +366,46 @@ pub(crate) struct HistoryArgs {
     /// Print CSV with arguments, results and attempts; --json prints a line of JSON for each call with the same
     #[arg(long)]
     pub(crate) csv: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct StatsArgs {
+    /// What to group by
+    #[arg(long, value_enum, default_value_t = StatsBy::Tool)]
+    pub(crate) by: StatsBy,
+    /// Only calls that ended within this time (2h, 3days) or since then (2026-11-20, 2026-11-20T08:00:00Z)
+    #[arg(long, value_name = "TIME", value_parser = since, default_value = "24h")]
+    pub(crate) since: DateTime<Utc>,
+    /// Only calls that ended before then [default: now]
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    pub(crate) until: Option<DateTime<Utc>>,
+    /// Only calls of this tool
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tool: Option<String>,
+    /// Only turns of this model
+    #[arg(long, value_name = "NAME", conflicts_with = "tool")]
+    pub(crate) model: Option<String>,
+    /// Only calls of this tenant
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tenant: Option<String>,
+    /// Print comma-separated values
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) csv: bool,
+}
+
+/// What figures are grouped by.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum StatsBy {
+    /// Tools; models as model-NAME
+    Tool,
+    /// Error classes, and how calls ended that have none
+    Class,
+    /// Models
+    Model,
+    /// Workers
+    Worker,
+    /// Hours, in UTC
+    Hour,
 }
 
 #[derive(Args, Debug)]

@@ -14,6 +14,7 @@ mod replay;
 mod roles;
 mod show;
 mod start_files;
+mod stats;
 mod submit;
 mod task;
 mod tasks;
@@ -54,6 +55,7 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Task(args) => task::run(settings, args).await,
         Command::Watch { task } => watch::run(settings, &task).await,
         Command::Tasks(args) => tasks::run(settings, args).await,
+        Command::Stats(args) => stats::run(settings, args).await,
         Command::Show { id, mermaid } => show::run(settings, &id, mermaid).await,
         Command::Replay(args) => replay::run(settings, &args).await,
         Command::Tools { wide, command: None } => tools::run(settings, wide).await,

@@ -1,0 +1,34 @@
+-- The first $3 calls that ended from $1 on and before $2, with those that ended at the same time as the last of them. A call
+-- of a task corrects an earlier one, if its tool's calls in the turn that called it last failed in a way that the model could
+-- correct; of a turn only the first such call of each tool. Tools that do not exist are corrected by the first call of the next turn.
+SELECT
+    c.id AS "id!", c.finished_at AS "finished_at!", c.tenant AS "tenant!", c.tool AS "tool!", c.state AS "state!", c.class,
+    c.attempt AS "attempts!",
+    (extract(epoch FROM c.finished_at - c.submitted_at) * 1000)::bigint AS "total_ms!",
+    CASE WHEN c.call_index > 0 AND c.turn > 1 THEN
+        (NOT EXISTS (
+            SELECT FROM calls s
+            WHERE s.task_id = c.task_id AND s.turn = c.turn AND s.call_index > 0 AND s.call_index < c.call_index
+                AND s.tool = c.tool)
+        AND EXISTS (
+            SELECT FROM calls p
+            WHERE p.task_id = c.task_id
+                AND p.turn = (
+                    SELECT q.turn FROM calls q
+                    WHERE q.task_id = c.task_id AND q.turn < c.turn AND q.call_index > 0 AND q.tool = c.tool
+                    ORDER BY q.turn DESC LIMIT 1)
+                AND p.call_index > 0 AND p.tool = c.tool AND p.state IN ('failed', 'refused') AND p.class = ANY ($4)
+                AND p.class <> 'unknown_tool'))::int
+        + (c.call_index = 1 AND EXISTS (
+            SELECT FROM calls p
+            WHERE p.task_id = c.task_id
+                AND p.turn = (
+                    SELECT q.turn FROM calls q
+                    WHERE q.task_id = c.task_id AND q.turn < c.turn AND q.call_index > 0
+                    ORDER BY q.turn DESC LIMIT 1)
+                AND p.call_index > 0 AND p.class = 'unknown_tool'))::int
+    ELSE 0 END AS "corrections!"
+FROM calls c
+WHERE c.finished_at >= $1 AND c.finished_at < $2
+ORDER BY c.finished_at
+FETCH FIRST $3 ROWS WITH TIES

@@ -1,0 +1,118 @@
+//! What `redial stats` asks for, and the answer.
+
+use std::collections::BTreeMap;
+
+use chrono::TimeDelta;
+use redial_proto::turn::model_name;
+
+use super::{
+    slice::hour_of,
+    tally::{AttemptSums, CallKey, CallSums},
+};
+use crate::Time;
+
+/// What figures are grouped by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// The tool's name; model turns by their registered name.
+    Tool,
+    /// The error class, or how calls ended that have none.
+    Class,
+    /// The model, for model turns only.
+    Model,
+    /// The worker, by attempts.
+    Worker,
+    /// The hour in which calls ended.
+    Hour,
+}
+
+/// Which figures.
+#[derive(Clone, Debug)]
+pub struct StatsQuestion {
+    /// How to group them.
+    pub by: By,
+    /// Calls that ended in the hour of this time or later.
+    pub since: Time,
+    /// Calls that ended before the end of the hour of this time; `None`: until now.
+    pub until: Option<Time>,
+    /// Only calls of this tool, or of this model's registered name.
+    pub tool: Option<String>,
+    /// Only calls of this tenant.
+    pub tenant: Option<String>,
+}
+
+/// What a group has in common.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Group {
+    /// A tool, a class, a model or a worker.
+    Name(String),
+    /// The begin of an hour.
+    Hour(Time),
+}
+
+/// The figures of one group.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GroupSums {
+    /// Its calls by how they ended: `succeeded`, `failed`, `unknown`, `cancelled`, `refused`. None of workers.
+    pub states: BTreeMap<String, u64>,
+    /// Its calls; none of workers.
+    pub calls: CallSums,
+    /// Its attempts; only of workers.
+    pub attempts: AttemptSums,
+}
+
+/// The answer.
+#[derive(Clone, Debug)]
+pub struct Stats {
+    /// The begin of the first hour.
+    pub since: Time,
+    /// The figures are complete for calls that ended before this.
+    pub until: Time,
+    /// False if there are later calls that would take too long to count now.
+    pub is_complete: bool,
+    /// In no order.
+    pub groups: Vec<(Group, GroupSums)>,
+}
+
+impl GroupSums {
+    /// Adds others.
+    pub fn add(&mut self, other: &Self) {
+        for (state, calls) in &other.states {
+            let all = self.states.entry(state.clone()).or_default();
+            *all = all.saturating_add(*calls);
+        }
+        self.calls.add(&other.calls);
+        self.attempts.add(&other.attempts);
+    }
+
+    /// Its calls that ended in this state.
+    pub fn ended_as(&self, state: &str) -> u64 {
+        self.states.get(state).copied().unwrap_or(0)
+    }
+}
+
+impl StatsQuestion {
+    pub(super) fn takes(&self, tenant: &str, tool: &str) -> bool {
+        self.tenant.as_deref().is_none_or(|wanted| wanted == tenant)
+            && self.tool.as_deref().is_none_or(|wanted| wanted == tool)
+    }
+
+    /// The group of a call; `None` if it is in none.
+    pub(super) fn group_of_call(&self, key: &CallKey) -> Option<Group> {
+        let name = match self.by {
+            By::Tool => key.tool.clone(),
+            By::Class if key.class.is_empty() => key.state.clone(),
+            By::Class => key.class.clone(),
+            By::Model => model_name(&key.tool)?.to_owned(),
+            By::Worker => return None,
+            By::Hour => return Some(Group::Hour(key.hour)),
+        };
+        Some(Group::Name(name))
+    }
+
+    /// The end of the last hour, if it is before `now`.
+    pub(super) fn end(&self, now: Time) -> Time {
+        let end = self.until.map(|until| hour_of(until - TimeDelta::microseconds(1)) + TimeDelta::hours(1));
+        end.map_or(now, |end| end.min(now))
+    }
+}

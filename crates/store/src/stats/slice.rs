@@ -1,0 +1,167 @@
+//! A slice: the calls that ended in a short time, read from the history and counted.
+
+use std::collections::HashMap;
+
+use chrono::{DurationRound, TimeDelta};
+use redial_proto::{ErrorClass, TurnUsage, turn::model_name};
+use serde::Deserialize;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::tally::{AttemptKey, CallKey, CallSums, Tally, UNKNOWN_TOOL, UsageSums};
+use crate::Time;
+
+/// Answers of models that are read at once: each may have 256 KiB.
+const REPLIES: usize = 64;
+
+/// The classes of failures that a model can correct. `redial_engine::route` decides that for tasks; a test compares both.
+const CORRECTABLE: [ErrorClass; 9] = [
+    ErrorClass::MalformedArguments,
+    ErrorClass::UnknownTool,
+    ErrorClass::InvalidArguments,
+    ErrorClass::RepeatedCall,
+    ErrorClass::BusinessRule,
+    ErrorClass::OutputInvalid,
+    ErrorClass::OutputTooLarge,
+    ErrorClass::Rejected,
+    ErrorClass::ToolFailed,
+];
+
+/// Whether a model that is told of a failure of this class may correct it, and so whether its next call counts as a correction.
+pub fn is_correctable(class: ErrorClass) -> bool {
+    CORRECTABLE.contains(&class)
+}
+
+/// The end of the calls that a slice was asked of, and how many of them it may hold.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Range {
+    /// Calls that ended then or later.
+    pub(super) from: Time,
+    /// Calls that ended earlier.
+    pub(super) until: Time,
+    /// About how many; more that ended in the same microsecond as the last one are added.
+    pub(super) limit: u32,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Slice {
+    pub(super) tally: Tally,
+    /// How many calls it holds.
+    pub(super) calls: usize,
+    /// Every call of the range that ended before this is counted.
+    pub(super) until: Time,
+}
+
+/// An ended call.
+struct Row {
+    id: Uuid,
+    finished_at: Time,
+    tenant: String,
+    tool: String,
+    state: String,
+    class: Option<String>,
+    attempts: i32,
+    total_ms: i64,
+    corrections: i32,
+}
+
+/// Reads and counts calls that ended in a range. Ended calls never change, so a range that is safely over gives the same again.
+pub(super) async fn read(db: &mut PgConnection, range: Range) -> Result<Slice, sqlx::Error> {
+    let correctable = CORRECTABLE.map(|class| class.as_str().to_owned());
+    let rows =
+        sqlx::query_file_as!(Row, "sql/stats_slice.sql", range.from, range.until, i64::from(range.limit), &correctable)
+            .fetch_all(&mut *db)
+            .await?;
+    let is_full = rows.len() >= range.limit as usize;
+    let last = rows.last().filter(|_| is_full).map(|last| last.finished_at + TimeDelta::microseconds(1));
+    let mut tally = Tally::default();
+    let usages = usages(db, &rows).await?;
+    for row in &rows {
+        let sums = row.sums(usages.get(&row.id));
+        tally.calls.entry(row.key()).or_default().add(&sums);
+    }
+    count_attempts(db, &rows, &mut tally).await?;
+    Ok(Slice { tally, calls: rows.len(), until: last.unwrap_or(range.until) })
+}
+
+/// The begin of the hour.
+pub(super) fn hour_of(time: Time) -> Time {
+    // Only a time beyond the year 200,000 has none.
+    time.duration_trunc(TimeDelta::hours(1)).unwrap_or(time)
+}
+
+/// What the models' answers cost, by call.
+async fn usages(db: &mut PgConnection, rows: &[Row]) -> Result<HashMap<Uuid, UsageSums>, sqlx::Error> {
+    let turns: Vec<Uuid> = rows.iter().filter(|row| row.is_answer()).map(|row| row.id).collect();
+    let mut usages = HashMap::with_capacity(turns.len());
+    for turns in turns.chunks(REPLIES) {
+        let replies = sqlx::query_file!("sql/stats_replies.sql", turns).fetch_all(&mut *db).await?;
+        usages
+            .extend(replies.into_iter().map(|row| (row.call_id, UsageSums::of(row.reply.as_deref().and_then(usage)))));
+    }
+    Ok(usages)
+}
+
+/// The usage that an answer tells; `None` if it is no answer that this version can read.
+fn usage(reply: &str) -> Option<TurnUsage> {
+    /// Only what is needed of a [`redial_proto::TurnReply`].
+    #[derive(Deserialize)]
+    struct Reply {
+        #[serde(default)]
+        usage: TurnUsage,
+    }
+    serde_json::from_str(reply).ok().map(|reply: Reply| reply.usage)
+}
+
+async fn count_attempts(db: &mut PgConnection, rows: &[Row], tally: &mut Tally) -> Result<(), sqlx::Error> {
+    let tried: HashMap<Uuid, &Row> = rows.iter().filter(|row| row.attempts > 0).map(|row| (row.id, row)).collect();
+    let ids: Vec<Uuid> = tried.keys().copied().collect();
+    for attempt in sqlx::query_file!("sql/stats_attempts.sql", &ids).fetch_all(db).await? {
+        let Some(row) = tried.get(&attempt.call_id) else { continue };
+        let CallKey { hour, tenant, tool, .. } = row.key();
+        let sums = tally.attempts.entry(AttemptKey { hour, tenant, worker: attempt.worker, tool }).or_default();
+        sums.attempts += 1;
+        sums.failed += u64::from(attempt.failed);
+        if let Some(ms) = attempt.duration_ms {
+            sums.durations.add(ms);
+        }
+    }
+    Ok(())
+}
+
+impl Row {
+    fn key(&self) -> CallKey {
+        let class = self.class.clone().unwrap_or_default();
+        let unknown = class == ErrorClass::UnknownTool.as_str();
+        CallKey {
+            hour: hour_of(self.finished_at),
+            tenant: self.tenant.clone(),
+            tool: if unknown { UNKNOWN_TOOL.to_owned() } else { self.tool.clone() },
+            state: self.state.clone(),
+            class,
+        }
+    }
+
+    /// A model answered.
+    fn is_answer(&self) -> bool {
+        self.state == "succeeded" && model_name(&self.tool).is_some()
+    }
+
+    fn sums(&self, usage: Option<&UsageSums>) -> CallSums {
+        let count = |number: i32| u64::try_from(number).unwrap_or(0);
+        let mut sums = CallSums {
+            calls: 1,
+            retries: count(self.attempts - 1),
+            corrections: count(self.corrections),
+            ..CallSums::default()
+        };
+        if self.attempts > 0 {
+            sums.durations.add(self.total_ms);
+        }
+        if self.is_answer() {
+            sums.usage = usage.copied().unwrap_or_else(|| UsageSums::of(None));
+        }
+        sums
+    }
+}

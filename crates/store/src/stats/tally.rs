@@ -1,0 +1,200 @@
+//! Sums of calls and attempts by hour and name.
+
+use std::collections::BTreeMap;
+
+use redial_proto::TurnUsage;
+
+use super::histogram::Histogram;
+use crate::Time;
+
+/// What calls of one kind are counted under.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct CallKey {
+    pub(crate) hour: Time,
+    pub(crate) tenant: String,
+    pub(crate) tool: String,
+    pub(crate) state: String,
+    /// Empty for calls that succeeded.
+    pub(crate) class: String,
+}
+
+/// Sums over calls.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallSums {
+    /// Calls.
+    pub calls: u64,
+    /// Attempts beyond the first of each.
+    pub retries: u64,
+    /// Calls that correct an earlier one of their task.
+    pub corrections: u64,
+    /// From submission to end, of those that had an attempt.
+    pub durations: Histogram,
+    /// What models read and wrote and cost, as far as it is known.
+    pub usage: UsageSums,
+}
+
+/// Sums over the answers of models.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UsageSums {
+    /// Answers.
+    pub answers: u64,
+    /// Tokens that they read.
+    pub input_tokens: u64,
+    /// Tokens that they wrote.
+    pub output_tokens: u64,
+    /// Price in millionths of a US dollar.
+    pub cost_micros: u64,
+    /// Answers of which a number of tokens is not known.
+    pub tokens_unknown: u64,
+    /// Answers of which the price is not known.
+    pub cost_unknown: u64,
+}
+
+/// What attempts of one kind are counted under.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct AttemptKey {
+    pub(crate) hour: Time,
+    pub(crate) tenant: String,
+    pub(crate) worker: String,
+    pub(crate) tool: String,
+}
+
+/// Sums over attempts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AttemptSums {
+    /// Attempts.
+    pub attempts: u64,
+    /// Those that did not succeed.
+    pub failed: u64,
+    /// How long their tools ran, as far as their workers told it.
+    pub durations: Histogram,
+}
+
+/// Sums by key.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) calls: BTreeMap<CallKey, CallSums>,
+    pub(crate) attempts: BTreeMap<AttemptKey, AttemptSums>,
+}
+
+/// Counted under this name: what an hour has no more room for.
+pub(crate) const OTHER: &str = "(other)";
+/// Counted under this name: calls of tools that are not registered. Models and clients invent such names without end.
+pub(crate) const UNKNOWN_TOOL: &str = "(unknown tool)";
+
+impl CallSums {
+    /// Adds others.
+    pub fn add(&mut self, other: &Self) {
+        let Self { calls, retries, corrections, durations, usage } = other;
+        self.calls = self.calls.saturating_add(*calls);
+        self.retries = self.retries.saturating_add(*retries);
+        self.corrections = self.corrections.saturating_add(*corrections);
+        self.durations.merge(durations);
+        self.usage.add(*usage);
+    }
+}
+
+impl UsageSums {
+    /// Of one answer; `None` is an answer of which nothing is known.
+    pub(crate) fn of(usage: Option<TurnUsage>) -> Self {
+        let told = usage.unwrap_or_default();
+        let known = told.known();
+        let tokens_unknown = told.input_tokens.is_none() || told.output_tokens.is_none();
+        Self {
+            answers: 1,
+            input_tokens: known.input_tokens,
+            output_tokens: known.output_tokens,
+            cost_micros: known.cost_micros,
+            tokens_unknown: tokens_unknown.into(),
+            cost_unknown: told.cost_micros.is_none().into(),
+        }
+    }
+
+    fn add(&mut self, other: Self) {
+        let Self { answers, input_tokens, output_tokens, cost_micros, tokens_unknown, cost_unknown } = other;
+        self.answers = self.answers.saturating_add(answers);
+        self.input_tokens = self.input_tokens.saturating_add(input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(output_tokens);
+        self.cost_micros = self.cost_micros.saturating_add(cost_micros);
+        self.tokens_unknown = self.tokens_unknown.saturating_add(tokens_unknown);
+        self.cost_unknown = self.cost_unknown.saturating_add(cost_unknown);
+    }
+}
+
+impl AttemptSums {
+    /// Adds others.
+    pub fn add(&mut self, other: &Self) {
+        let Self { attempts, failed, durations } = other;
+        self.attempts = self.attempts.saturating_add(*attempts);
+        self.failed = self.failed.saturating_add(*failed);
+        self.durations.merge(durations);
+    }
+}
+
+impl Tally {
+    /// Adds a slice to the sums of its hour, which `self` holds, and returns the sums that changed. A key that has no more room
+    /// counts as [`OTHER`]; `most` is the room for calls, and that for attempts.
+    pub(crate) fn merge(&mut self, slice: Self, most: usize) -> Self {
+        let mut changed = Self::default();
+        for (key, sums) in slice.calls {
+            let full = self.calls.len() >= most && !self.calls.contains_key(&key);
+            let key = if full { CallKey { tenant: OTHER.into(), tool: OTHER.into(), ..key } } else { key };
+            let all = self.calls.entry(key.clone()).or_default();
+            all.add(&sums);
+            changed.calls.insert(key, all.clone());
+        }
+        for (key, sums) in slice.attempts {
+            let full = self.attempts.len() >= most && !self.attempts.contains_key(&key);
+            let other = |hour| AttemptKey { hour, tenant: OTHER.into(), worker: OTHER.into(), tool: OTHER.into() };
+            let key = if full { other(key.hour) } else { key };
+            let all = self.attempts.entry(key.clone()).or_default();
+            all.add(&sums);
+            changed.attempts.insert(key, all.clone());
+        }
+        changed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_hour_has_a_limited_number_of_rows_and_counts_every_call() {
+        let key = |n: u32, state: &str| CallKey {
+            hour: Time::UNIX_EPOCH,
+            tenant: format!("tenant {n}"),
+            tool: "t".to_owned(),
+            state: state.to_owned(),
+            class: String::new(),
+        };
+        let worker = |n: u32| AttemptKey {
+            hour: Time::UNIX_EPOCH,
+            tenant: "default".to_owned(),
+            worker: format!("w{n}"),
+            tool: "t".to_owned(),
+        };
+        let mut hour = Tally::default();
+        for n in (0..100).chain(0..5) {
+            let mut slice = Tally::default();
+            for state in ["succeeded", "failed"] {
+                slice.calls.insert(key(n, state), CallSums { calls: 1, ..CallSums::default() });
+            }
+            slice.attempts.insert(worker(n), AttemptSums { attempts: 1, ..AttemptSums::default() });
+            hour.merge(slice, 10);
+        }
+        assert_eq!((hour.calls.len(), hour.attempts.len()), (10 + 2, 10 + 1));
+        assert_eq!(hour.calls.values().map(|sums| sums.calls).sum::<u64>(), 210);
+        assert_eq!(hour.attempts.values().map(|sums| sums.attempts).sum::<u64>(), 105);
+        assert_eq!(hour.calls[&key(3, "failed")].calls, 2, "what has a row keeps it");
+    }
+
+    #[test]
+    fn what_a_provider_does_not_tell_is_unknown_and_not_zero() {
+        let unknown = UsageSums::of(None);
+        assert_eq!((unknown.tokens_unknown, unknown.cost_unknown, unknown.cost_micros), (1, 1, 0));
+        let part = TurnUsage { input_tokens: Some(5), output_tokens: None, cost_micros: Some(0) };
+        let sums = UsageSums::of(Some(part));
+        assert_eq!((sums.input_tokens, sums.tokens_unknown, sums.cost_unknown), (5, 1, 0));
+    }
+}

@@ -1,0 +1,183 @@
+//! Rolling up: exactly once, whatever is interrupted, comes late, or is deleted.
+
+use std::time::Duration;
+
+use chrono::{TimeDelta, Utc};
+use rand::{Rng, SeedableRng, rngs::StdRng};
+use redial_store::{
+    Purpose,
+    stats::{By, RolledUp},
+};
+use redial_testkit::until;
+
+use crate::{
+    fixture::{Fixture, roll_up},
+    made::Made,
+};
+
+#[tokio::test]
+async fn figures_are_those_of_the_calls_before_during_and_after_the_roll_up() {
+    let fixture = Fixture::filled(1, 700).await;
+    let store = fixture.store(Purpose::Dispatch).await;
+    assert_eq!(store.rolled_until().await.unwrap(), None);
+    fixture.assert_answers("live").await;
+    let middle = fixture.begin + TimeDelta::minutes(80);
+    let before = roll_up(&store, middle, 60).await;
+    assert_eq!(before, fixture.calls.iter().filter(|made| made.finished_at < middle).count());
+    assert_eq!(store.rolled_until().await.unwrap(), Some(middle));
+    fixture.assert_answers("half rolled up").await;
+    let after = roll_up(&store, fixture.end(), 60).await;
+    assert_eq!(before + after, 700);
+    fixture.assert_answers("rolled up").await;
+    let tables = fixture.tables().await;
+    assert_eq!(store.roll_up(fixture.end(), 60).await.unwrap(), RolledUp::Done);
+    assert_eq!(store.roll_up(middle, 60).await.unwrap(), RolledUp::Done, "an earlier bound takes nothing back");
+    assert_eq!(store.rolled_until().await.unwrap(), Some(fixture.end()));
+    assert_eq!(fixture.tables().await, tables);
+    store.close().await;
+}
+
+#[tokio::test]
+async fn the_size_of_steps_changes_nothing() {
+    let fixture = Fixture::filled(2, 300).await;
+    let store = fixture.store(Purpose::Dispatch).await;
+    let mut seen = Vec::new();
+    for limit in [1, 7, 5_000] {
+        sqlx::raw_sql("TRUNCATE call_stats, attempt_stats; UPDATE stats_progress SET rolled_until = NULL")
+            .execute(&fixture.db)
+            .await
+            .unwrap();
+        assert_eq!(roll_up(&store, fixture.end(), limit).await, 300);
+        seen.push(fixture.tables().await);
+    }
+    assert!(seen.iter().all(|tables| *tables == seen[0]), "{seen:#?}");
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_step_that_is_cut_off_counts_once_or_not_at_all() {
+    let fixture = Fixture::filled(3, 400).await;
+    let mut random = StdRng::seed_from_u64(3);
+    let store = fixture.store(Purpose::Dispatch).await;
+    let mut cut = 0;
+    for _ in 0..60 {
+        // Dropped, it closes its connection, as the end of the process does.
+        let patience = Duration::from_micros(random.random_range(100..20_000));
+        let step = tokio::time::timeout(patience, store.roll_up(fixture.end(), 9)).await;
+        cut += usize::from(step.is_err());
+    }
+    assert!(cut > 5, "only {cut} steps were cut off");
+    roll_up(&store, fixture.end(), 50).await;
+    fixture.assert_answers("after interruptions").await;
+    store.close().await;
+}
+
+#[tokio::test]
+async fn dispatchers_that_roll_up_at_the_same_time_count_every_call_once() {
+    let fixture = Fixture::filled(4, 600).await;
+    let stores = [
+        fixture.store(Purpose::Dispatch).await,
+        fixture.store(Purpose::Dispatch).await,
+        fixture.store(Purpose::Dispatch).await,
+    ];
+    let [one, two, three] = &stores;
+    let end = fixture.end();
+    let (one, two, three) = tokio::join!(roll_up(one, end, 20), roll_up(two, end, 20), roll_up(three, end, 20));
+    assert_eq!(one + two + three, 600);
+    fixture.assert_answers("rolled up by three").await;
+    for store in stores {
+        store.close().await;
+    }
+}
+
+#[tokio::test]
+async fn one_that_is_at_it_keeps_the_others_away_and_none_waiting() {
+    let fixture = Fixture::filled(5, 10).await;
+    let mut other = fixture.db.begin().await.unwrap();
+    sqlx::query("SELECT FROM stats_progress FOR UPDATE").execute(&mut *other).await.unwrap();
+    let store = fixture.store(Purpose::Dispatch).await;
+    assert_eq!(store.roll_up(fixture.end(), 5).await.unwrap(), RolledUp::Busy);
+    fixture.assert_answers("locked").await;
+    other.rollback().await.unwrap();
+    assert_eq!(roll_up(&store, fixture.end(), 5).await, 10);
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_fence_is_passed_once_the_transactions_before_it_are_over() {
+    let mut fixture = Fixture::empty().await;
+    let store = fixture.store(Purpose::Dispatch).await;
+    let late = Made::new("late", fixture.begin + TimeDelta::minutes(1));
+    let mut transaction = fixture.db.begin().await.unwrap();
+    late.write(&mut transaction).await;
+    let fence = store.fence().await.unwrap();
+    assert!(fence.at <= Utc::now() + TimeDelta::minutes(1));
+    for _ in 0..3 {
+        // Later transactions come and go.
+        fixture.add(Made::new("early", fixture.begin)).await;
+        assert!(!fence.is_passed_by(&store.fence().await.unwrap()), "a call of before may still appear");
+    }
+    transaction.commit().await.unwrap();
+    fixture.calls.push(late);
+    // One that begins later holds nothing up.
+    let mut later = fixture.db.begin().await.unwrap();
+    sqlx::query("SELECT pg_current_xact_id()").execute(&mut *later).await.unwrap();
+    // Transactions of other tests on this server hold it up, too.
+    until("the fence is passed", async || fence.is_passed_by(&store.fence().await.unwrap()).then_some(())).await;
+    assert_eq!(roll_up(&store, fixture.end(), 100).await, 4);
+    fixture.assert_answers("with the late one").await;
+    later.rollback().await.unwrap();
+    store.close().await;
+}
+
+#[tokio::test]
+async fn what_was_rolled_up_outlives_its_calls() {
+    let fixture = Fixture::filled(6, 200).await;
+    let store = fixture.store(Purpose::Dispatch).await;
+    roll_up(&store, fixture.end(), 50).await;
+    fixture.delete_calls().await;
+    assert_eq!(roll_up(&store, fixture.end() + TimeDelta::hours(1), 50).await, 0);
+    fixture.assert_answers("deleted").await;
+    store.close().await;
+}
+
+#[tokio::test]
+async fn old_statistics_are_deleted_and_those_of_workers_earlier() {
+    let mut fixture = Fixture::empty().await;
+    let store = fixture.store(Purpose::Dispatch).await;
+    for days in [0, 36, 399, 401] {
+        fixture.add(Made::new(&format!("days_{days}"), fixture.begin - TimeDelta::days(days))).await;
+    }
+    let now = fixture.begin + TimeDelta::hours(1);
+    sqlx::query("UPDATE stats_progress SET rolled_until = $1")
+        .bind(now - TimeDelta::days(500))
+        .execute(&fixture.db)
+        .await
+        .unwrap();
+    assert_eq!(roll_up(&store, now, 50).await, 3, "what would be deleted at once is not counted");
+    let later = now + TimeDelta::days(2);
+    while store.delete_old_stats(later, 1).await.unwrap() > 0 {}
+    let tools = async |table: &str| -> Vec<String> {
+        let query = format!("SELECT tool FROM {table} ORDER BY hour");
+        sqlx::query_scalar(sqlx::AssertSqlSafe(query)).fetch_all(&fixture.db).await.unwrap()
+    };
+    assert_eq!(tools("call_stats").await, ["days_36", "days_0"]);
+    assert_eq!(tools("attempt_stats").await, ["days_0"]);
+    store.close().await;
+}
+
+#[tokio::test]
+async fn calls_that_cannot_be_read_in_time_can_be_left_out() {
+    let mut fixture = Fixture::empty().await;
+    let store = fixture.store(Purpose::Dispatch).await;
+    let first = Made::new("first", fixture.begin);
+    let at = first.finished_at;
+    fixture.add(first).await;
+    fixture.add(Made::new("second", fixture.begin + TimeDelta::seconds(1))).await;
+    assert_eq!(store.leave_out_of_stats(fixture.begin).await.unwrap(), None, "nothing ended before");
+    assert_eq!(store.leave_out_of_stats(fixture.end()).await.unwrap(), Some(at));
+    assert_eq!(roll_up(&store, fixture.end(), 50).await, 1);
+    let groups = fixture.ask(&fixture.question(By::Tool)).await.groups;
+    assert_eq!(groups.len(), 1, "{groups:?}");
+    store.close().await;
+}

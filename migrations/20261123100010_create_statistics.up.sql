@@ -1,0 +1,67 @@
+-- Statistics: figures of the calls that ended in each hour, for `redial stats`.
+--
+-- Why the tables have this shape:
+-- * A background loop of the dispatchers adds ended calls to them, a few thousand at a time, in the order of their ends. One
+--   transaction adds a slice and moves `rolled_until` behind it, so a slice counts exactly once whatever dies in between.
+--   No transaction that accepts, claims or ends a call writes here.
+-- * A slice is a range of calls_finished. The index holds ended calls only, and no column that a claim changes. Ends are
+--   written in batches with one time, so most of its entries share a key.
+-- * `durations` counts by logarithmic buckets, so that hours can be added up: see crates/store/src/stats/histogram.rs.
+-- * Sums of the current hour are replaced every 15 s; fillfactor leaves room for that on their page (HOT updates).
+-- * Names in the keys come from outside, so the number of rows for an hour is limited: what is beyond counts as '(other)'.
+
+CREATE INDEX calls_finished ON calls (finished_at) WHERE finished_at IS NOT NULL;
+
+CREATE TABLE call_stats (
+    hour           timestamptz NOT NULL,
+    tenant         text        NOT NULL,
+    tool           text        NOT NULL,
+    state          text        NOT NULL,
+    class          text        NOT NULL,
+    calls          bigint      NOT NULL,
+    retries        bigint      NOT NULL,
+    corrections    bigint      NOT NULL,
+    durations      int[]       NOT NULL,
+    answers        bigint      NOT NULL,
+    input_tokens   bigint      NOT NULL,
+    output_tokens  bigint      NOT NULL,
+    cost_micros    bigint      NOT NULL,
+    tokens_unknown bigint      NOT NULL,
+    cost_unknown   bigint      NOT NULL,
+    PRIMARY KEY (hour, tenant, tool, state, class)
+) WITH (fillfactor = 70);
+
+CREATE TABLE attempt_stats (
+    hour      timestamptz NOT NULL,
+    tenant    text        NOT NULL,
+    worker    text        NOT NULL,
+    tool      text        NOT NULL,
+    attempts  bigint      NOT NULL,
+    failed    bigint      NOT NULL,
+    durations int[]       NOT NULL,
+    PRIMARY KEY (hour, tenant, worker, tool)
+) WITH (fillfactor = 70);
+
+-- One row. Whoever adds a slice holds its lock.
+CREATE TABLE stats_progress (
+    only_row     boolean     PRIMARY KEY DEFAULT true CHECK (only_row),
+    rolled_until timestamptz
+);
+INSERT INTO stats_progress DEFAULT VALUES;
+
+COMMENT ON TABLE call_stats IS 'Calls by the hour in which they ended. Complete as far as stats_progress says.';
+COMMENT ON COLUMN call_stats.hour IS 'Its begin.';
+COMMENT ON COLUMN call_stats.tool IS 'Name of the tool; model-NAME for model turns; (unknown tool), (other).';
+COMMENT ON COLUMN call_stats.class IS 'Error class; empty for calls that succeeded.';
+COMMENT ON COLUMN call_stats.retries IS 'Attempts beyond the first of each call.';
+COMMENT ON COLUMN call_stats.corrections IS 'Calls that a model made after a call of the same tool had failed in a way that it could correct.';
+COMMENT ON COLUMN call_stats.durations IS 'Calls that had an attempt, by their time from submission to end: element 1 is below 1 ms, element n + 2 begins at 2^(n/4) ms.';
+COMMENT ON COLUMN call_stats.answers IS 'Model turns that succeeded.';
+COMMENT ON COLUMN call_stats.input_tokens IS 'Tokens that models read, as far as their providers told it.';
+COMMENT ON COLUMN call_stats.output_tokens IS 'Tokens that models wrote, as far as their providers told it.';
+COMMENT ON COLUMN call_stats.cost_micros IS 'Price of model turns in millionths of a US dollar, as far as it is known.';
+COMMENT ON COLUMN call_stats.tokens_unknown IS 'Answers of models of which a number of tokens is not known.';
+COMMENT ON COLUMN call_stats.cost_unknown IS 'Answers of models of which the price is not known.';
+COMMENT ON TABLE attempt_stats IS 'Attempts by worker, in the hour in which their calls ended.';
+COMMENT ON COLUMN attempt_stats.durations IS 'Attempts by the time that the tool ran, as call_stats.durations; without those whose worker was lost.';
+COMMENT ON TABLE stats_progress IS 'The calls that ended before rolled_until are in call_stats and attempt_stats.';

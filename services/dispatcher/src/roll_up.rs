@@ -1,0 +1,109 @@
+//! Adds ended calls to the statistics, in steps, oldest first. No step touches what accepts, claims or ends calls.
+//!
+//! After an outage or an upgrade it catches up in the same way, at half of one connection's time. Any number of dispatchers
+//! may do so: each step is locked, and one that dies half-way leaves nothing behind.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use redial_store::{
+    Store, StoreError, Time,
+    stats::{Fence, RolledUp},
+};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::{context::Context, wait::until};
+
+/// Between two passes.
+const INTERVAL: Duration = Duration::from_secs(15);
+/// Between the first two, which only begin to know which transactions are over.
+const FIRST_INTERVAL: Duration = Duration::from_secs(1);
+/// Calls of one step.
+const CALLS: u32 = 5_000;
+/// A statement takes the time of an end when it begins, and enters the transactions that a fence sees when it first writes.
+/// Postgres ends a dispatcher's statement after 8 s.
+const STATEMENT: Duration = Duration::from_secs(15);
+/// A transaction that runs for longer is worth a warning: until it ends, nothing new is added.
+const HELD_UP: Duration = Duration::from_mins(10);
+
+pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
+    let mut bounds = Bounds::default();
+    loop {
+        let is_first = bounds.waiting.is_none();
+        match context.store.fence().await {
+            Ok(fence) => {
+                if let Some(bound) = bounds.next(fence) {
+                    add(&context.store, &shutdown, bound).await;
+                }
+            }
+            Err(error) => tracing::warn!(%error, "Failed to roll up statistics"),
+        }
+        let pause = if is_first { FIRST_INTERVAL } else { INTERVAL };
+        if until(&shutdown, sleep(pause)).await.is_none() {
+            return;
+        }
+    }
+}
+
+/// Adds everything that ended before `bound`.
+async fn add(store: &Store, shutdown: &CancellationToken, bound: Time) {
+    let (mut limit, mut added) = (CALLS, 0);
+    while !shutdown.is_cancelled() {
+        let began = Instant::now();
+        match store.roll_up(bound, limit).await {
+            Ok(RolledUp::Added { calls }) => added += calls,
+            Ok(RolledUp::Busy | RolledUp::Done) => break,
+            Err(error) if error.is_timeout() && limit > 1 => limit /= 2,
+            Err(error) if error.is_timeout() => {
+                if let Err(error) = leave_out(store, bound, &error).await {
+                    return tracing::warn!(%error, "Failed to roll up statistics");
+                }
+            }
+            Err(error) => return tracing::warn!(%error, "Failed to roll up statistics; the next pass goes on there"),
+        }
+        if until(shutdown, sleep(began.elapsed())).await.is_none() {
+            return;
+        }
+    }
+    if added > 0 {
+        tracing::debug!(calls = added, "Added calls to the statistics");
+    }
+}
+
+async fn leave_out(store: &Store, bound: Time, why: &StoreError) -> Result<(), StoreError> {
+    if let Some(ended_at) = store.leave_out_of_stats(bound).await? {
+        tracing::warn!(error = %why, %ended_at, "Left calls out of the statistics: reading them takes too long");
+    }
+    Ok(())
+}
+
+/// Finds times before which no end of a call can appear any more.
+#[derive(Default)]
+struct Bounds {
+    /// The last fence that was not passed when it was compared.
+    waiting: Option<Fence>,
+    warned: bool,
+}
+
+impl Bounds {
+    /// The latest such time that is known, once a fence was passed.
+    fn next(&mut self, now: Fence) -> Option<Time> {
+        let Some(waiting) = self.waiting else {
+            self.waiting = Some(now);
+            return None;
+        };
+        if waiting.is_passed_by(&now) {
+            (self.waiting, self.warned) = (Some(now), false);
+            return Some(waiting.at - STATEMENT);
+        }
+        let held_up = (now.at - waiting.at).to_std().is_ok_and(|held_up| held_up > HELD_UP);
+        if held_up && !self.warned {
+            tracing::warn!(since = %waiting.at, "A long transaction holds the statistics up; see pg_stat_activity");
+            self.warned = true;
+        }
+        None
+    }
+}

@@ -1,0 +1,71 @@
+//! `redial stats`: figures of the calls that ended, by tool, class, model, worker or hour.
+
+mod csv;
+mod figures;
+mod table;
+
+use std::{cmp::Reverse, process::ExitCode};
+
+use redial_proto::{ApiError, Code};
+use redial_store::stats::{By, Group, Stats, StatsQuestion};
+
+use crate::{cli::StatsArgs, connect, output, settings::Settings};
+use figures::Figures;
+
+pub(crate) async fn run(settings: &Settings, args: StatsArgs) -> anyhow::Result<ExitCode> {
+    let StatsArgs { by, since, until, tool, model, tenant, csv } = args;
+    let tool = model.map(|model| redial_proto::turn::tool_name(&model)).or(tool);
+    if until.is_some_and(|until| until <= since) {
+        return Err(ApiError::new(Code::InvalidValue, "--until is not later than --since").into());
+    }
+    let question = StatsQuestion { by: by.into(), since, until, tool, tenant };
+    let mut stats = connect::store(settings).await?.stats(&question).await?;
+    sort(&mut stats.groups);
+    let figures: Vec<Figures> =
+        stats.groups.iter().map(|(group, sums)| Figures::new(question.by, group, sums)).collect();
+    if settings.json() {
+        figures.iter().try_for_each(output::json)?;
+    } else if csv {
+        output::line(csv::render(question.by, &figures));
+    } else if !figures.is_empty() {
+        output::line(table::render(question.by, &stats));
+    }
+    output::note(about(&stats));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Hours from the latest on; everything else from the most calls on.
+fn sort(groups: &mut [(Group, redial_store::stats::GroupSums)]) {
+    groups.sort_by_cached_key(|(group, sums)| match group {
+        Group::Hour(hour) => (Reverse(hour.timestamp()), Reverse(0), String::new()),
+        Group::Name(name) => (Reverse(0), Reverse(sums.calls.calls.max(sums.attempts.attempts)), name.clone()),
+    });
+}
+
+/// What the figures are about, as far as the table does not say it.
+fn about(stats: &Stats) -> String {
+    let since = stats.since.format("%Y-%m-%d %H:%MZ");
+    let until = stats.until.format("%Y-%m-%d %H:%M:%SZ");
+    if stats.groups.is_empty() && stats.is_complete {
+        return format!("no call that matches ended from {since} to {until}");
+    }
+    let mut about = format!("calls that ended from {since} to {until}; p50 and p95 within 10 %");
+    if !stats.is_complete {
+        about +=
+            "\nlater calls are not counted yet: ask again in a few minutes. If it stays so, see the dispatchers' logs";
+    }
+    about
+}
+
+impl From<crate::cli::StatsBy> for By {
+    fn from(by: crate::cli::StatsBy) -> Self {
+        use crate::cli::StatsBy;
+        match by {
+            StatsBy::Tool => Self::Tool,
+            StatsBy::Class => Self::Class,
+            StatsBy::Model => Self::Model,
+            StatsBy::Worker => Self::Worker,
+            StatsBy::Hour => Self::Hour,
+        }
+    }
+}
