@@ -46,9 +46,18 @@ pub(crate) struct RunArgs {
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum Role {
+    /// Ask every documented question of a long history, and print the plans; exit code 1 if one scans a table
+    Plans(PlansArgs),
     /// The worker with slow calls
     #[command(hide = true)]
     SlowWorker(SlowWorkerArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct PlansArgs {
+    /// Calls of the history; five million need about 10 GB of disk while it runs
+    #[arg(long, default_value_t = 5_000_000, value_name = "N", value_parser = clap::value_parser!(u32).range(10_000..=100_000_000))]
+    pub(crate) calls: u32,
 }
 
 #[derive(Args, Debug)]

@@ -9,6 +9,7 @@ use sqlx::{
     ConnectOptions, Executor, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
+use uuid::Uuid;
 
 /// Calls that one statement of [`Database::fill_history`] writes.
 const CHUNK: i64 = 250_000;
@@ -18,6 +19,16 @@ const CHUNK: i64 = 250_000;
 pub(crate) struct Database {
     pub(crate) url: String,
     pool: PgPool,
+}
+
+/// A varied history.
+#[derive(Debug)]
+pub(crate) struct Past {
+    pub(crate) end: DateTime<Utc>,
+    /// Calls an hour.
+    pub(crate) an_hour: i64,
+    /// All calls.
+    pub(crate) calls: i64,
 }
 
 /// Connects with the planner settings of a dispatcher, whatever the statistics of a new table say.
@@ -171,6 +182,58 @@ impl Database {
         self.pool.execute("VACUUM ANALYZE calls").await?;
         self.pool.execute("VACUUM ANALYZE attempts").await?;
         self.vacuum().await
+    }
+
+    /// Runs a statement that writes entries with these numbers of a varied history.
+    pub(crate) async fn fill_varied(
+        &self,
+        statement: &'static str,
+        numbers: Range<i64>,
+        past: &Past,
+    ) -> anyhow::Result<()> {
+        let fill = sqlx::query(statement).bind(numbers.start).bind(numbers.end);
+        fill.bind(past.end).bind(past.an_hour).bind(past.calls).execute(&self.pool).await?;
+        Ok(())
+    }
+
+    /// Writes the attempts of the varied history's calls that were submitted in this time.
+    pub(crate) async fn fill_varied_attempts(&self, from: DateTime<Utc>, until: DateTime<Utc>) -> anyhow::Result<()> {
+        let fill = sqlx::query(include_str!("../sql/fill_varied_attempts.sql")).bind(from).bind(until);
+        fill.execute(&self.pool).await?;
+        Ok(())
+    }
+
+    /// Vacuums and analyses every table.
+    pub(crate) async fn vacuum_analyze(&self) -> anyhow::Result<()> {
+        self.pool.execute("VACUUM ANALYZE").await?;
+        self.pool.execute("CHECKPOINT").await?;
+        Ok(())
+    }
+
+    /// Ids of a call and of a task in the middle of the history.
+    pub(crate) async fn middle(&self) -> anyhow::Result<(Uuid, Uuid)> {
+        let middle =
+            "SELECT id FROM calls WHERE task_id IS NULL AND finished_at >= clock_timestamp() - interval '15 days'
+                      ORDER BY finished_at LIMIT 1";
+        let call = sqlx::query_scalar(middle).fetch_one(&self.pool).await?;
+        let task = "SELECT id FROM tasks WHERE id > $1 ORDER BY id LIMIT 1";
+        Ok((call, sqlx::query_scalar(task).bind(call).fetch_one(&self.pool).await?))
+    }
+
+    /// From now on, every statement of new connections writes its plan to the server's log.
+    pub(crate) async fn explain_everything(&self) -> anyhow::Result<()> {
+        for setting in [
+            "session_preload_libraries = 'auto_explain'",
+            "auto_explain.log_min_duration = 0",
+            "auto_explain.log_analyze = on",
+            "auto_explain.log_buffers = on",
+            "auto_explain.log_timing = off",
+            "auto_explain.log_format = 'json'",
+        ] {
+            let statement = format!("ALTER DATABASE redial_plans SET {setting}");
+            self.pool.execute(sqlx::raw_sql(sqlx::AssertSqlSafe(statement))).await?;
+        }
+        Ok(())
     }
 
     async fn fill(

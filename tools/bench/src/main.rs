@@ -15,6 +15,7 @@
 //! | `baseline.rs` | runs the baseline |
 //! | `database.rs`, `meter.rs` | asks Postgres; reads processor time, memory and bytes written |
 //! | `samples.rs`, `report.rs` | computes medians, ratios and targets; prints the table |
+//! | `plans.rs` | asks documented questions of a long history, and prints their plans |
 //! | `history.rs` | keeps recorded runs, and compares a run with the last of them |
 
 mod baseline;
@@ -27,6 +28,7 @@ mod load;
 mod meter;
 mod output;
 mod plan;
+mod plans;
 mod report;
 mod rounds;
 mod run;
@@ -44,12 +46,13 @@ use crate::cli::{Cli, Role};
 fn main() -> anyhow::Result<()> {
     let cli = Cli::parse();
     // The fleet waits for a line of level info in the log of a worker.
-    let level = if cli.role.is_some() { LevelFilter::INFO } else { LevelFilter::WARN };
+    let level = if matches!(cli.role, Some(Role::SlowWorker(_))) { LevelFilter::INFO } else { LevelFilter::WARN };
     tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).with_ansi(false).init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         match cli.role {
             Some(Role::SlowWorker(args)) => slow_worker::run(&args).await,
+            Some(Role::Plans(args)) => plans::run(&args).await,
             None => run::run(&cli.run).await,
         }
     })
