@@ -3,6 +3,8 @@
 //!
 //! Needs the program `redial` beside it: `cargo build -p redial`, if this test runs alone.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
+
 use std::process::Command;
 
 #[test]
