@@ -104,7 +104,8 @@ mod tests {
     fn summary(body: &str) -> Option<(Option<String>, Vec<String>)> {
         let error = read(body.as_bytes())?;
         let sent = |v: &FieldError| v.sent.clone().unwrap_or_default();
-        let details = error.details.iter().map(|v| format!("{} {} {} {}", v.path, v.rule, sent(v), v.allowed)).collect();
+        let details =
+            error.details.iter().map(|v| format!("{} {} {} {}", v.path, v.rule, sent(v), v.allowed)).collect();
         Some((error.message, details))
     }
 

@@ -66,7 +66,7 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Check(args) => check::run(settings, &args),
         Command::Redrive(args) => redrive::run(settings, args).await,
         Command::Settings => {
-            crate::output::line(crate::help::settings_text());
+            crate::output::line(crate::help::settings_text())?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Completions { shell } => completions::run(shell),

@@ -95,16 +95,15 @@ impl CallSums {
 }
 
 impl UsageSums {
-    /// Of one answer; `None` is an answer of which nothing is known.
+    /// Of one answer; `None` is an answer of which nothing is known. Estimates are not counted: the sum is a lower bound then.
     pub(crate) fn of(usage: Option<TurnUsage>) -> Self {
         let told = usage.unwrap_or_default();
-        let known = told.known();
         let tokens_unknown = told.input_tokens.is_none() || told.output_tokens.is_none();
         Self {
             answers: 1,
-            input_tokens: known.input_tokens,
-            output_tokens: known.output_tokens,
-            cost_micros: known.cost_micros,
+            input_tokens: told.input_tokens.unwrap_or_default(),
+            output_tokens: told.output_tokens.unwrap_or_default(),
+            cost_micros: told.cost_micros.unwrap_or_default(),
             tokens_unknown: tokens_unknown.into(),
             cost_unknown: told.cost_micros.is_none().into(),
         }
@@ -193,7 +192,8 @@ mod tests {
     fn what_a_provider_does_not_tell_is_unknown_and_not_zero() {
         let unknown = UsageSums::of(None);
         assert_eq!((unknown.tokens_unknown, unknown.cost_unknown, unknown.cost_micros), (1, 1, 0));
-        let part = TurnUsage { input_tokens: Some(5), output_tokens: None, cost_micros: Some(0) };
+        let part =
+            TurnUsage { input_tokens: Some(5), output_tokens: None, cost_micros: Some(0), ..TurnUsage::default() };
         let sums = UsageSums::of(Some(part));
         assert_eq!((sums.input_tokens, sums.tokens_unknown, sums.cost_unknown), (5, 1, 0));
     }

@@ -41,7 +41,7 @@ pub(crate) async fn run(settings: &Settings, args: &DevArgs) -> anyhow::Result<E
     }
     if args.check {
         let declared = found.summary().unwrap_or_else(|| "no files".to_owned());
-        output::line(format!("settings and files are right: {declared}"));
+        output::line(format!("settings and files are right: {declared}"))?;
         return Ok(ExitCode::SUCCESS);
     }
     let folder = create(&args.folder)?;

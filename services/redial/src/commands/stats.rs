@@ -26,9 +26,9 @@ pub(crate) async fn run(settings: &Settings, args: StatsArgs) -> anyhow::Result<
     if settings.json() {
         figures.iter().try_for_each(output::json)?;
     } else if csv {
-        output::line(csv::render(question.by, &figures));
+        output::line(csv::render(question.by, &figures))?;
     } else if !figures.is_empty() {
-        output::line(table::render(question.by, &stats));
+        output::line(table::render(question.by, &stats))?;
     }
     output::note(about(&stats));
     Ok(ExitCode::SUCCESS)

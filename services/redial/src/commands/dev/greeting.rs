@@ -47,9 +47,9 @@ impl Greeting {
             let ready = serde_json::json!({
                 "ready_ms": ready_ms, "nats_url": self.nats_url, "database_url": self.database_url, "log": self.log,
             });
-            return output::line(ready.to_string());
+            return output::announce(ready.to_string());
         }
-        output::line(self.text(ready_ms));
+        output::announce(self.text(ready_ms));
     }
 
     fn text(&self, ready_ms: u64) -> String {

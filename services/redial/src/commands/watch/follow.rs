@@ -49,7 +49,7 @@ pub(crate) async fn follow(
                     }
                     () = tokio::time::sleep_until(read_again) => {
                         if follower.printer.tells_waits() {
-                            follower.printer.waits(&waits.news(task).await);
+                            follower.printer.waits(&waits.news(task).await)?;
                         }
                         break;
                     }
