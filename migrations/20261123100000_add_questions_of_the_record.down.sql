@@ -1,2 +1,3 @@
-DROP INDEX calls_unsuccessful;
+DROP INDEX calls_ended_as;
+ALTER TABLE calls DROP COLUMN ended_as;
 DROP INDEX attempts_worker;

@@ -1,4 +1,4 @@
--- The newest calls that match a filter. The two lines on class and wake_at repeat what a state implies, so that
+-- The newest calls that match a filter. The two lines on ended_as and wake_at repeat what a state implies, so that
 -- its index can be used.
 SELECT
     c.id AS "call!", c.submitted_at AS "submitted_at!",
@@ -6,7 +6,7 @@ SELECT
 FROM calls c
 WHERE ($1::text IS NULL OR c.tool = $1)
     AND ($2::text IS NULL OR c.state = $2)
-    AND ($2::text IS NULL OR $2 NOT IN ('failed', 'unknown', 'cancelled', 'refused') OR c.class IS NOT NULL)
+    AND ($2::text IS NULL OR $2 NOT IN ('failed', 'unknown', 'cancelled', 'refused') OR c.ended_as = $2)
     AND ($2::text IS NULL OR $2 NOT IN ('ready', 'running', 'retry_wait') OR c.wake_at IS NOT NULL)
     AND ($3::text IS NULL OR c.class = $3)
     AND ($4::timestamptz IS NULL OR c.submitted_at >= $4)
