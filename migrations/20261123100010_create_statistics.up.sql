@@ -42,7 +42,7 @@ CREATE TABLE attempt_stats (
     PRIMARY KEY (hour, tenant, worker, tool)
 ) WITH (fillfactor = 70);
 
--- One row. Whoever adds a slice holds its lock.
+-- One row. The transaction that adds a slice locks it.
 CREATE TABLE stats_progress (
     only_row     boolean     PRIMARY KEY DEFAULT true CHECK (only_row),
     rolled_until timestamptz
@@ -50,7 +50,7 @@ CREATE TABLE stats_progress (
 INSERT INTO stats_progress DEFAULT VALUES;
 
 COMMENT ON TABLE call_stats IS 'Calls by the hour in which they ended. Complete as far as stats_progress says.';
-COMMENT ON COLUMN call_stats.hour IS 'Its begin.';
+COMMENT ON COLUMN call_stats.hour IS 'Start of the hour.';
 COMMENT ON COLUMN call_stats.tool IS 'Name of the tool; model-NAME for model turns; (unknown tool), (other).';
 COMMENT ON COLUMN call_stats.class IS 'Error class; empty for calls that succeeded.';
 COMMENT ON COLUMN call_stats.retries IS 'Attempts beyond the first of each call.';

@@ -18,9 +18,9 @@ pub(crate) fn read_event(data: &str) -> serde_json::Result<Value> {
     parse(data, halves::marked)
 }
 
-fn parse(text: &str, mend: fn(&str) -> Cow<'_, str>) -> serde_json::Result<Value> {
-    serde_json::from_str(text).or_else(|error| match mend(text) {
+fn parse(text: &str, repair: fn(&str) -> Cow<'_, str>) -> serde_json::Result<Value> {
+    serde_json::from_str(text).or_else(|error| match repair(text) {
         Cow::Borrowed(_) => Err(error),
-        Cow::Owned(mended) => serde_json::from_str(&mended),
+        Cow::Owned(repaired) => serde_json::from_str(&repaired),
     })
 }

@@ -13,7 +13,6 @@ mod ids;
 mod record;
 mod records;
 mod search;
-mod statements;
 mod tasks;
 
 pub use history::{Found, FoundCall};
@@ -22,7 +21,6 @@ pub use records::{
     AttemptRecord, CallAudit, CallLine, DeadLetterRecord, Filter, LateRecord, TaskFilter, ToolRecord, WorkerRecord,
 };
 pub use search::{Payload, Texts};
-pub use statements::STATEMENTS;
 
 impl Store {
     /// The registry, by name. `longest_check_ms`: a call that is checked later than this has no job on the stream.

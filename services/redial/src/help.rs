@@ -13,18 +13,20 @@ const SETTINGS: &str = "settings";
 /// What every command ends its help with.
 const MORE: &str = "Common settings (addresses, --json, logs): redial help settings. Exit codes: redial help.";
 
-/// At the end of `redial help`.
+/// At the end of `redial help`. `docs/OPERATIONS.md` has the same.
 const EXIT_CODES: &str = "\
 Exit codes:
   0    done; with --wait also: the call or task succeeded
-  1    it failed: the call, the task, some lines of a file, or a server that cannot be reached
+  1    it failed: the call, the task, a check, some lines of a file, or a server that cannot be
+       reached; or the output could not be written
   2    a mistake of the command line, of a setting, or of a file such as tools.toml
   130  ended by Ctrl-C
+  141  the reader of the output closed the pipe, as head does
 
 Settings: redial help settings. Completion for your shell: redial help completions.";
 
-/// Examples of each command.
-const EXAMPLES: [(&str, &[&str]); 15] = [
+/// Examples of each command but the one that lists settings, in the order of the commands.
+const EXAMPLES: [(&str, &[&str]); 21] = [
     (
         "dev",
         &[
@@ -35,6 +37,8 @@ const EXAMPLES: [(&str, &[&str]); 15] = [
     ),
     ("dispatcher", &["redial dispatcher --agents agents.toml --lease 15s"]),
     ("worker", &["redial worker --tools tools.toml --slots 16", "redial worker --models models.toml"]),
+    ("migrate", &["redial migrate", "redial migrate --database-url postgres://redial_owner@db.example.com/redial"]),
+    ("health", &["redial health", "redial health --json || echo \"not healthy\""]),
     (
         "call",
         &[
@@ -44,15 +48,29 @@ const EXAMPLES: [(&str, &[&str]); 15] = [
     ),
     ("submit", &["redial submit calls.jsonl", "generate | redial submit - --name nightly"]),
     ("task", &["redial task \"Say hello with the tool.\" --agent helper --wait"]),
+    ("watch", &["redial watch 01a20236-ac46", "redial watch 01a20236-ac46 --json"]),
     ("tasks", &["redial tasks --state failed --since 2h"]),
     (
         "check",
         &["redial check '{\"city\": \"Paris\"}' --tool get_weather", "redial check - --schema schema.json < lines.txt"],
     ),
     ("history", &["redial history --tool book_flight --class unavailable --since 2h"]),
-    ("replay", &["redial replay --file task.json"]),
+    (
+        "stats",
+        &["redial stats", "redial stats --by hour --since 3days --tool book_flight", "redial stats --by worker --csv"],
+    ),
+    (
+        "show",
+        &[
+            "redial show 01a20236-ac46",
+            "redial show 01a20236-ac46 --json > task.json",
+            "redial show 01a20236-ac46 --mermaid",
+        ],
+    ),
+    ("replay", &["redial replay 01a20236-ac46", "redial replay --file task.json"]),
     ("tools", &["redial tools", "redial tools forget old_tool"]),
     ("workers", &["redial workers --all"]),
+    ("dead-letters", &["redial dead-letters --limit 10", "redial dead-letters --json"]),
     ("cancel", &["redial cancel 01a20236-ac46-7781-a3d0-49c0fb4d6170"]),
     (
         "redrive",
@@ -79,10 +97,9 @@ pub(crate) fn command() -> Command {
     };
     let command = common().fold(Cli::command(), hide).after_help(EXIT_CODES);
     let command = command.mut_subcommand("redrive", |redrive| redrive.mut_arg("state", redrivable));
-    let command = command.mut_subcommand(SETTINGS, |settings| settings.after_help(settings_text()));
     command.mut_subcommands(|command| {
-        let name = command.get_name().to_owned();
-        if name == SETTINGS { command } else { command.after_help(after(&name)) }
+        let after = if command.get_name() == SETTINGS { settings_text() } else { after(command.get_name()) };
+        command.after_help(after)
     })
 }
 
@@ -136,6 +153,15 @@ Durations have a unit: 500ms, 15s, 1h 30m, 30days.
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_command_has_examples() {
+        let commands = command();
+        let names: Vec<&str> =
+            commands.get_subcommands().map(Command::get_name).filter(|name| *name != SETTINGS).collect();
+        assert_eq!(EXAMPLES.map(|(name, _)| name).as_slice(), names);
+        assert!(EXAMPLES.iter().all(|(_, lines)| !lines.is_empty()));
+    }
 
     #[test]
     fn every_example_is_valid() {

@@ -3,6 +3,7 @@
 mod cli;
 mod commands;
 mod connect;
+mod csv;
 mod dev_folder;
 mod exit;
 mod help;

@@ -197,16 +197,11 @@ impl RawRecord {
         attempts_made: Vec<AttemptRecord>,
         late_reports: Vec<LateRecord>,
     ) -> Result<CallAudit, StoreError> {
-        let waits = self.waits_for.as_deref().map(str::parse).transpose().map_err(StoreError::BadData)?;
-        let due_at = self.next_attempt_at;
         // A retry that is not due yet waits for its time, unless it will have to wait for longer.
+        let due_at = self.next_attempt_at;
         let held = held.filter(|held| due_at.is_none_or(|due| held.until_about - due > HELD));
-        let waits = match (waits.zip(self.waits_since), due_at.zip(held.as_ref())) {
-            (Some((reason, since)), _) => Some((reason, since)),
-            (None, Some((due, _))) => Some((WaitReason::Retries, due)),
-            (None, None) => None,
-        };
-        let until_about = held.as_ref().filter(|held| held.before <= COUNTED).map(|held| held.until_about);
+        let waits = self.waits(worker_last_seen_at, held.as_ref())?;
+        let next_attempt_at = self.next_attempt(held.as_ref());
         let line = CallLine {
             call: self.call,
             tool: self.tool,
@@ -217,23 +212,12 @@ impl RawRecord {
             submitted_at: self.submitted_at,
             finished_at: self.finished_at,
             total_ms: self.total_ms,
-            next_attempt_at: if held.is_some() { until_about } else { due_at },
+            next_attempt_at,
             conversation: self.conversation,
             key: self.key,
             last_worker: self.last_worker,
             redriven_as: self.redriven_as,
         };
-        let held = held.as_ref();
-        let waits = waits.map(|(reason, since)| Waiting {
-            reason,
-            since,
-            worker_last_seen_at: worker_last_seen_at.filter(|_| reason == WaitReason::Worker),
-            failing_since: held.and_then(|held| held.failing_since),
-            recovering_since: held.and_then(|held| held.recovering_since),
-            retries_per_second: held.map(|held| held.per_second),
-            retries_before: held.filter(|held| held.before <= COUNTED).and_then(|held| held.before.try_into().ok()),
-            until_about,
-        });
         Ok(CallAudit {
             waits,
             line,
@@ -253,5 +237,43 @@ impl RawRecord {
             attempts_made,
             late_reports,
         })
+    }
+    /// What the call waits for, with what is known of its retry if that is held back.
+    fn waits(
+        &self,
+        worker_last_seen_at: Option<Time>,
+        held: Option<&HeldRetry>,
+    ) -> Result<Option<Waiting>, StoreError> {
+        let waits = self.waits_for.as_deref().map(str::parse).transpose().map_err(StoreError::BadData)?;
+        let (reason, since) = match (waits.zip(self.waits_since), self.next_attempt_at.zip(held)) {
+            (Some(waits), _) => waits,
+            (None, Some((due, _))) => (WaitReason::Retries, due),
+            (None, None) => return Ok(None),
+        };
+        Ok(Some(Waiting {
+            reason,
+            since,
+            worker_last_seen_at: worker_last_seen_at.filter(|_| reason == WaitReason::Worker),
+            failing_since: held.and_then(|held| held.failing_since),
+            recovering_since: held.and_then(|held| held.recovering_since),
+            retries_per_second: held.map(|held| held.per_second),
+            retries_before: held.filter(|held| held.before <= COUNTED).and_then(|held| held.before.try_into().ok()),
+            until_about: held.and_then(HeldRetry::until_about),
+        }))
+    }
+
+    /// When the next attempt may begin; `None` also if too many retries are before it.
+    fn next_attempt(&self, held: Option<&HeldRetry>) -> Option<Time> {
+        match held {
+            Some(held) => held.until_about(),
+            None => self.next_attempt_at,
+        }
+    }
+}
+
+impl HeldRetry {
+    /// When it has its turn; `None` if too many are before it.
+    fn until_about(&self) -> Option<Time> {
+        (self.before <= COUNTED).then_some(self.until_about)
     }
 }

@@ -46,7 +46,7 @@ pub struct StatsQuestion {
 pub enum Group {
     /// A tool, a class, a model or a worker.
     Name(String),
-    /// The begin of an hour.
+    /// The start of an hour.
     Hour(Time),
 }
 
@@ -64,7 +64,7 @@ pub struct GroupSums {
 /// The answer.
 #[derive(Clone, Debug)]
 pub struct Stats {
-    /// The begin of the first hour.
+    /// The start of the first hour.
     pub since: Time,
     /// The figures are complete for calls that ended before this.
     pub until: Time,

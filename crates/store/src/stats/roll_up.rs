@@ -25,7 +25,7 @@ const WORKERS_KEPT: TimeDelta = TimeDelta::days(35);
 /// What one step did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RolledUp {
-    /// Another dispatcher is at it.
+    /// Another dispatcher holds the lock.
     Busy,
     /// Calls were added; there may be more.
     Added {

@@ -85,7 +85,7 @@ pub(super) async fn read(db: &mut PgConnection, range: Range) -> Result<Slice, s
     Ok(Slice { tally, calls: rows.len(), until: last.unwrap_or(range.until) })
 }
 
-/// The begin of the hour.
+/// The start of the hour.
 pub(super) fn hour_of(time: Time) -> Time {
     // Only a time beyond the year 200,000 has none.
     time.duration_trunc(TimeDelta::hours(1)).unwrap_or(time)

@@ -18,7 +18,7 @@ pub(crate) const BYS: [By; 5] = [By::Tool, By::Class, By::Model, By::Worker, By:
 
 pub(crate) struct Fixture {
     pub(crate) db: PgPool,
-    /// The begin of an hour some hours ago.
+    /// The start of an hour some hours ago.
     pub(crate) begin: Time,
     pub(crate) calls: Vec<Made>,
     servers: Servers,

@@ -1,5 +1,6 @@
-//! Parsers of values that completion scripts and error messages can list.
+//! Parsers of values: of those that completion scripts and error messages can list, and of times.
 
+use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use redial_proto::{CallState, ErrorClass, TaskState};
 
@@ -22,4 +23,15 @@ pub(crate) fn task_state() -> impl TypedValueParser<Value = TaskState> {
 /// A class of an error.
 pub(crate) fn error_class() -> impl TypedValueParser<Value = ErrorClass> {
     PossibleValuesParser::new(ErrorClass::ALL.map(ErrorClass::as_str)).try_map(|name| name.parse::<ErrorClass>())
+}
+
+/// A duration before now, a date, or a point in time.
+pub(crate) fn since(text: &str) -> Result<DateTime<Utc>, String> {
+    if let Ok(ago) = redial_proto::duration::parse(text) {
+        return Ok(Utc::now() - ago);
+    }
+    if let Ok(day) = text.parse::<NaiveDate>() {
+        return Ok(day.and_time(NaiveTime::MIN).and_utc());
+    }
+    text.parse().map_err(|_| "allowed: 30m, 2h, 3days, 2026-11-20, 2026-11-20T08:00:00Z".to_owned())
 }

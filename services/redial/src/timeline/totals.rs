@@ -87,7 +87,8 @@ pub(crate) fn cost(usage: &Usage) -> Option<String> {
     }
 }
 
-fn dollars(micros: u64) -> String {
+/// `$1,234.0012`: at least cents, at most millionths.
+pub(crate) fn dollars(micros: u64) -> String {
     let fraction = format!("{:06}", micros % 1_000_000);
     let kept = fraction.trim_end_matches('0').len().max(2);
     format!("${}.{}", thousands(micros / 1_000_000), &fraction[..kept])
@@ -98,7 +99,8 @@ pub(crate) fn count(n: u64, what: &str) -> String {
     format!("{} {what}{}", thousands(n), if n == 1 { "" } else { "s" })
 }
 
-fn thousands(n: u64) -> String {
+/// `1,234,567`.
+pub(crate) fn thousands(n: u64) -> String {
     let digits = n.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
     for (at, digit) in digits.chars().enumerate() {

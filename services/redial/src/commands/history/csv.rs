@@ -1,9 +1,9 @@
-//! Calls as CSV (RFC 4180), a line for each: JSON stands in its cells as it is.
+//! Calls as CSV, a line for each: JSON stands in its cells as it is.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use redial_store::audit::CallAudit;
 
-use crate::timeline::call;
+use crate::{csv::cell, timeline::call};
 
 /// The columns.
 pub(super) const HEAD: [&str; 24] = [
@@ -65,20 +65,5 @@ pub(super) fn row(record: &CallAudit) -> anyhow::Result<String> {
         call::result(record).map(|output| output.get().to_owned()).unwrap_or_default(),
         serde_json::to_string(&record.attempts_made)?,
     ];
-    Ok(cells.map(cell).join(","))
-}
-
-fn cell(text: String) -> String {
-    if text.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cells_with_commas_quotes_or_lines_are_quoted() {
-        let cells = ["", "a b", "a,b", "say \"hi\"", "a\nb", "订"].map(|text| cell(text.to_owned()));
-        assert_eq!(cells, ["", "a b", "\"a,b\"", "\"say \"\"hi\"\"\"", "\"a\nb\"", "订"]);
-    }
+    Ok(cells.each_ref().map(|text| cell(text)).join(","))
 }

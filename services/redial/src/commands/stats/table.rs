@@ -4,7 +4,10 @@ use comfy_table::{CellAlignment, Table, presets::NOTHING};
 use redial_store::stats::{By, Group, GroupSums, Histogram, Stats, UsageSums};
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::output;
+use crate::{
+    output,
+    timeline::totals::{dollars, thousands},
+};
 
 const WIDTH: usize = 80;
 /// A name is not cut to less.
@@ -17,7 +20,7 @@ struct Column {
 }
 
 const CALLS: &[Column] = &[
-    Column { head: "calls", cell: |sums| Some(sums.calls.calls.to_string()) },
+    Column { head: "calls", cell: |sums| Some(thousands(sums.calls.calls)) },
     Column { head: "failed", cell: |sums| some(sums.ended_as("failed").saturating_add(sums.ended_as("unknown"))) },
     Column { head: "refused", cell: |sums| some(sums.ended_as("refused")) },
     Column { head: "retries", cell: |sums| some(sums.calls.retries) },
@@ -27,7 +30,7 @@ const CALLS: &[Column] = &[
     Column { head: "cost", cell: |sums| cost(&sums.calls.usage) },
 ];
 const CLASSES: &[Column] = &[
-    Column { head: "calls", cell: |sums| Some(sums.calls.calls.to_string()) },
+    Column { head: "calls", cell: |sums| Some(thousands(sums.calls.calls)) },
     Column { head: "retries", cell: |sums| some(sums.calls.retries) },
     Column { head: "corrected", cell: |sums| some(sums.calls.corrections) },
     Column { head: "p50", cell: |sums| quantile(&sums.calls.durations, 0.5) },
@@ -35,7 +38,7 @@ const CLASSES: &[Column] = &[
     Column { head: "cost", cell: |sums| cost(&sums.calls.usage) },
 ];
 const MODELS: &[Column] = &[
-    Column { head: "turns", cell: |sums| Some(sums.calls.calls.to_string()) },
+    Column { head: "turns", cell: |sums| Some(thousands(sums.calls.calls)) },
     Column { head: "failed", cell: |sums| some(sums.ended_as("failed").saturating_add(sums.ended_as("unknown"))) },
     Column { head: "retries", cell: |sums| some(sums.calls.retries) },
     Column { head: "p50", cell: |sums| quantile(&sums.calls.durations, 0.5) },
@@ -45,7 +48,7 @@ const MODELS: &[Column] = &[
     Column { head: "cost", cell: |sums| cost(&sums.calls.usage) },
 ];
 const ATTEMPTS: &[Column] = &[
-    Column { head: "attempts", cell: |sums| Some(sums.attempts.attempts.to_string()) },
+    Column { head: "attempts", cell: |sums| Some(thousands(sums.attempts.attempts)) },
     Column { head: "failed", cell: |sums| some(sums.attempts.failed) },
     Column { head: "p50", cell: |sums| quantile(&sums.attempts.durations, 0.5) },
     Column { head: "p95", cell: |sums| quantile(&sums.attempts.durations, 0.95) },
@@ -106,46 +109,20 @@ fn name(group: &Group) -> String {
 }
 
 fn some(number: u64) -> Option<String> {
-    (number > 0).then(|| number.to_string())
+    (number > 0).then(|| thousands(number))
 }
 
 fn quantile(durations: &Histogram, share: f64) -> Option<String> {
-    durations.quantile(share).map(|ms| format!("≈{}", duration(ms)))
-}
-
-/// Two significant digits are more than such a figure has.
-fn duration(ms: u64) -> String {
-    match ms {
-        ..1_000 => format!("{ms} ms"),
-        1_000..10_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
-        10_000..120_000 => format!("{} s", ms / 1_000),
-        120_000..7_200_000 => format!("{} min", ms / 60_000),
-        7_200_000..172_800_000 => format!("{} h", ms / 3_600_000),
-        _ => format!("{} d", ms / 86_400_000),
-    }
+    durations.quantile(share).map(|ms| format!("≈{}", output::span(i64::try_from(ms).unwrap_or(i64::MAX))))
 }
 
 fn tokens(usage: &UsageSums, sum: u64) -> Option<String> {
-    let text = match sum {
-        ..100_000 => sum.to_string(),
-        100_000..100_000_000 => format!("{}k", sum / 1_000),
-        _ => format!("{}M", sum / 1_000_000),
-    };
-    known(usage.answers, usage.tokens_unknown, sum, text)
+    known(usage.answers, usage.tokens_unknown, sum, thousands(sum))
 }
 
+/// A price of 0 is that of models that are free.
 fn cost(usage: &UsageSums) -> Option<String> {
-    let micros = usage.cost_micros;
-    let text = match micros {
-        ..10_000 => format!("${}.{:06}", micros / 1_000_000, micros % 1_000_000).trim_end_matches('0').to_owned(),
-        10_000..100_000_000 => format!("${}.{:04}", micros / 1_000_000, micros % 1_000_000 / 100),
-        _ => format!("${}", micros / 1_000_000),
-    };
-    // A price of 0 is that of models without prices.
-    if micros == 0 && usage.cost_unknown == 0 {
-        return None;
-    }
-    known(usage.answers, usage.cost_unknown, micros, text)
+    known(usage.answers, usage.cost_unknown, usage.cost_micros, dollars(usage.cost_micros))
 }
 
 /// A sum of which parts may be unknown.

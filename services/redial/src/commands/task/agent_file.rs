@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use redial_files::{json_mistake, position_of, toml_mistake};
+use redial_files::{did_you_mean, json_mistake, position_of, toml_mistake};
 use redial_proto::{AgentSpec, ApiError, Code};
 
 /// Fields of an agent.
@@ -58,9 +58,8 @@ fn check_fields(fields: &serde_json::Map<String, serde_json::Value>) -> Result<(
         );
     }
     let Some(field) = fields.keys().find(|field| !FIELDS.contains(&field.as_str())) else { return Ok(()) };
-    let closest = FIELDS.iter().max_by(|a, b| strsim::jaro(a, field).total_cmp(&strsim::jaro(b, field)));
-    let closest = closest.copied().unwrap_or_default();
-    Err(format!("unknown field {field:?}, did you mean {closest:?}? allowed: {}", FIELDS.join(", ")))
+    let question = did_you_mean(field, FIELDS).map(|close| format!("did you mean {close:?}? ")).unwrap_or_default();
+    Err(format!("unknown field {field:?}; {question}allowed: {}", FIELDS.join(", ")))
 }
 
 #[cfg(test)]
@@ -83,6 +82,7 @@ mod tests {
     fn errors_name_the_problem() {
         let wrong = [
             ("modle = \"small\"", false),
+            ("zzz = 1", false),
             ("model = ", false),
             ("model = \"small\"\npolicy = \"feedbak\"", false),
             ("model = \"small\"\n[budgets]\nturn = 5", false),

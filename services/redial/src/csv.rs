@@ -1,0 +1,24 @@
+//! Cells of comma-separated values (RFC 4180).
+
+use std::borrow::Cow;
+
+/// A text as a cell: in quotes if it must be. Models write such texts, so one that a spreadsheet would take for a formula gets
+/// a `'` before it.
+pub(crate) fn cell(text: &str) -> Cow<'_, str> {
+    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    let text = if is_formula { Cow::Owned(format!("'{text}")) } else { Cow::Borrowed(text) };
+    if text.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")).into() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_quoted_where_they_must_be_and_no_formula_is_one() {
+        let cells = ["", "a b", "a,b", "say \"hi\"", "a\nb", "订", "=1+1", "-1,5", "@sum", "\rx"].map(cell);
+        let expected =
+            ["", "a b", "\"a,b\"", "\"say \"\"hi\"\"\"", "\"a\nb\"", "订", "'=1+1", "\"'-1,5\"", "'@sum", "\"'\rx\""];
+        assert_eq!(cells, expected);
+    }
+}
