@@ -75,15 +75,28 @@ pub(crate) fn span(ms: i64) -> String {
 pub(crate) fn ago(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     let since = now - at;
     let ms = since.num_milliseconds().saturating_abs();
-    let text = match [1_000, 60_000, 3_600_000, 86_400_000].map(|unit| rounded(ms, unit)) {
-        [0, ..] => return "now".to_owned(),
+    if rounded(ms, 1_000) == 0 {
+        return "now".to_owned();
+    }
+    if rounded(ms, 86_400_000) >= 14 {
+        return at.format("%Y-%m-%d").to_string();
+    }
+    let text = in_one_unit(ms);
+    if since < TimeDelta::zero() { format!("in {text}") } else { format!("{text} ago") }
+}
+
+/// A number of ms that is itself not exact, for people: up to a minute as [`span`], then in one unit, rounded to it.
+pub(crate) fn about(ms: i64) -> String {
+    if rounded(ms, 100) < 600 { span(ms) } else { in_one_unit(ms) }
+}
+
+fn in_one_unit(ms: i64) -> String {
+    match [1_000, 60_000, 3_600_000, 86_400_000].map(|unit| rounded(ms, unit)) {
         [seconds @ ..120, ..] => format!("{seconds} s"),
         [_, minutes @ ..120, ..] => format!("{minutes} min"),
         [_, _, hours @ ..48, _] => format!("{hours} h"),
-        [.., days @ ..14] => format!("{days} d"),
-        _ => return at.format("%Y-%m-%d").to_string(),
-    };
-    if since < TimeDelta::zero() { format!("in {text}") } else { format!("{text} ago") }
+        [.., days] => format!("{days} d"),
+    }
 }
 
 fn rounded(ms: i64, unit: i64) -> i64 {
@@ -143,6 +156,13 @@ mod tests {
         assert_eq!(spans.map(span), shown);
         let days = [172_769_999, 172_770_000, 9_999 * 3_600_000].map(span);
         assert_eq!(days, ["47 h 59 min", "2 d 0 h", "416 d 15 h"]);
+    }
+
+    #[test]
+    fn what_is_not_exact_has_one_unit() {
+        let shown = [999, 1_990, 59_949, 59_950, 85_400, 119_500, 7_170_000, i64::MAX].map(about);
+        assert_eq!(shown[..7], ["999 ms", "2.0 s", "59.9 s", "60 s", "85 s", "2 min", "2 h"]);
+        assert!(shown[7].ends_with(" d"), "{shown:?}");
     }
 
     #[test]

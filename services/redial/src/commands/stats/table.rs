@@ -113,16 +113,23 @@ fn some(number: u64) -> Option<String> {
 }
 
 fn quantile(durations: &Histogram, share: f64) -> Option<String> {
-    durations.quantile(share).map(|ms| format!("≈{}", output::span(i64::try_from(ms).unwrap_or(i64::MAX))))
+    durations.quantile(share).map(|ms| format!("≈{}", output::about(i64::try_from(ms).unwrap_or(i64::MAX))))
 }
 
 fn tokens(usage: &UsageSums, sum: u64) -> Option<String> {
     known(usage.answers, usage.tokens_unknown, sum, thousands(sum))
 }
 
-/// A price of 0 is that of models that are free.
+/// Rounded to what matters of it; below a cent not at all. A price of 0 is that of models that are free.
 fn cost(usage: &UsageSums) -> Option<String> {
-    known(usage.answers, usage.cost_unknown, usage.cost_micros, dollars(usage.cost_micros))
+    let micros = usage.cost_micros;
+    let unit = match micros {
+        ..10_000 => 1,
+        10_000..100_000_000 => 100,
+        _ => 10_000,
+    };
+    let shown = dollars(micros.saturating_add(unit / 2) / unit * unit);
+    known(usage.answers, usage.cost_unknown, micros, shown)
 }
 
 /// A sum of which parts may be unknown.
