@@ -159,7 +159,8 @@ async fn an_id_is_found_by_a_range_of_the_primary_key() {
     stack.finish().await;
 }
 
-/// But for `wake_at`: a claim sets it to the end of the lease if that is earlier, which with the default lease changes nothing.
+/// But for `wake_at`: a claim sets it to the end of the lease if that is earlier, which with the default lease changes
+/// nothing.
 #[tokio::test]
 async fn no_index_of_calls_has_a_column_that_every_claim_changes() {
     let stack = filled().await;
