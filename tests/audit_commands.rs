@@ -10,6 +10,10 @@ mod ids;
 mod output;
 #[path = "audit_commands/questions.rs"]
 mod questions;
+#[path = "audit_commands/resending.rs"]
+mod resending;
+#[path = "audit_commands/waiting.rs"]
+mod waiting;
 
 use std::{collections::HashSet, fmt::Write, time::Duration};
 

@@ -14,7 +14,7 @@ pub(crate) struct Fixture {
     pub(crate) http: ScriptedHttp,
     pub(crate) nats_url: String,
     pub(crate) database_url: String,
-    _dev: Process,
+    pub(crate) dev: Process,
     folder: TempDir,
 }
 
@@ -46,7 +46,7 @@ impl Fixture {
         // Its worker has registered its tools.
         dev.line(r#""fields":{"message":"Worker started","worker":"host-"#).await;
         let url = |name: &str| ready[name].as_str().unwrap().to_owned();
-        Self { http, nats_url: url("nats_url"), database_url: url("database_url"), _dev: dev, folder }
+        Self { http, nats_url: url("nats_url"), database_url: url("database_url"), dev, folder }
     }
 
     /// A command that knows the servers.

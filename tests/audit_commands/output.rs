@@ -26,10 +26,18 @@ async fn into_a_closed_pipe(fixture: &Fixture, arguments: &[&str]) -> Done {
 
 #[tokio::test]
 async fn output_that_cannot_be_written_is_a_failure() {
-    let fixture = Fixture::start(&[("book", "read")]).await;
+    let fixture = Fixture::start(&[("book", "read"), ("refused", "read")]).await;
     fixture.http.script("/book", [Reply::json("1")]);
     let call = fixture.ended("book", &[]).await;
-    let commands: [&[&str]; 15] = [
+    fixture.http.script("/refused", [Reply::status(404)]);
+    let failed = fixture.ended("refused", &[]).await;
+    let file = fixture.file("calls.jsonl", "{\"tool\":\"book\",\"arguments\":{}}\n");
+    let agent = fixture.file("agent.toml", "model = \"nobody\"\n");
+    let commands: [&[&str]; 19] = [
+        &["stats"],
+        &["submit", &file],
+        &["redrive", &failed, "--dry-run"],
+        &["task", "Go there.", "--agent-file", &agent],
         &["history"],
         &["history", "--json"],
         &["history", "--csv", "--all"],
@@ -53,6 +61,8 @@ async fn output_that_cannot_be_written_is_a_failure() {
         let closed = into_a_closed_pipe(&fixture, arguments).await;
         assert_eq!((closed.code, closed.err.as_str()), (141, ""), "{arguments:?}");
     }
+    let script = fixture.out(&["completions", "bash"]).await;
+    assert!(script.contains("retry_wait") && script.contains("tool_failed"), "the values of options are completed");
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use std::process::Stdio;
 use redial_testkit::{Reply, until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use tokio::{io::AsyncReadExt, process::Command};
 
 use crate::{assert_in_order, fixture::Fixture};
 
@@ -143,10 +144,34 @@ async fn a_search_says_how_far_it_looked_and_goes_on() {
 
     let csv = fixture.out(&["history", "--csv", "--all"]).await;
     assert_eq!(csv.lines().count(), 100_501, "all calls and the head");
+    exports_that_end_early(&fixture).await;
     let ambiguous = fixture.run(&["show", "0"]).await;
     assert_eq!(ambiguous.err.lines().count(), 12, "a bounded number of ids is listed: {ambiguous:?}");
 
     interrupted(&fixture, &db).await;
+}
+
+/// An export of many pages whose reader leaves after the first lines, and one for which the disk is too small.
+async fn exports_that_end_early(fixture: &Fixture) {
+    for form in ["--csv", "--json"] {
+        let mut command = fixture.command(&["history", form, "--all"]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut read = [0; 200_000];
+        child.stdout.take().unwrap().read_exact(&mut read).await.unwrap();
+        let done = child.wait_with_output().await.unwrap();
+        assert_eq!((done.status.code(), done.stderr), (Some(141), Vec::new()), "{form}");
+
+        let path = fixture.file("export", "");
+        let mut shell = Command::new("sh");
+        // At most 1,000 blocks; the signal for more is ignored, so the write fails.
+        shell.args(["-c", r#"trap "" XFSZ; ulimit -f 1000; exec "$@" > "$0""#, &path, env!("CARGO_BIN_EXE_redial")]);
+        shell.args(["history", form, "--all", "--database-url", &fixture.database_url]);
+        let done = shell.output().await.unwrap();
+        let told = String::from_utf8(done.stderr).unwrap();
+        assert_eq!(done.status.code(), Some(1), "{form}: {told}");
+        assert_in_order(&told, &["standard output could not be written: File too large", "incomplete"]);
+        assert!(std::fs::metadata(&path).unwrap().len() > 200_000, "it ended in the middle");
+    }
 }
 
 /// Ctrl-C while a statement waits for a lock.

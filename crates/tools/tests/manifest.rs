@@ -173,6 +173,16 @@ fn command_tools_have_a_pool_of_their_own_unless_they_name_one() {
 }
 
 #[test]
+fn a_tool_has_the_retry_budget_of_its_entry() {
+    let tools = load(&entry("retry_budget = { burst = 5, per_second = 0.5 }", "")).unwrap();
+    let budget = tools[0].spec.retry_budget;
+    assert_eq!((budget.burst, budget.per_success, budget.per_second), (5.0, 0.1, 0.5));
+    let error = load(&entry("retry_budget = { per_success = 2 }", "")).unwrap_err();
+    assert!(error.starts_with("tools.toml:"), "{error}");
+    assert!(error.contains("retry_budget.per_success is 2; allowed: 0 to 1"), "{error}");
+}
+
+#[test]
 fn a_column_counts_characters() {
     let error = load("[[tool]]\nname = \"北京\"\n[tool.command]\nargv = [\"true\"]\nfolder = \"上海\"\n").unwrap_err();
     assert!(error.starts_with("tools.toml:5:10: tool \"北京\": command.folder: "), "{error}");

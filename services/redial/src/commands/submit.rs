@@ -4,6 +4,7 @@
 //! submitted again after a crash, a Ctrl-C or an outage: calls that are on record are found by their keys.
 
 use std::{
+    collections::HashSet,
     io::{BufRead, BufReader, IsTerminal, Read},
     path::Path,
     process::ExitCode,
@@ -13,7 +14,9 @@ use std::{
 use chrono::{DateTime, Utc};
 use futures_util::{StreamExt, stream::FuturesOrdered};
 use indicatif::{ProgressBar, ProgressStyle};
-use redial_proto::{ApiError, Code, Submission, SubmitBatch, SubmitBatchReply, SubmitStatus, subjects};
+use redial_proto::{
+    ApiError, CallId, Code, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, SubmitStatus, subjects,
+};
 use redial_queue::Queue;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
@@ -95,6 +98,8 @@ fn report(settings: &Settings, tally: &Tally, interrupted: bool) -> anyhow::Resu
 struct Tally {
     accepted: u64,
     existing: u64,
+    /// The calls that are counted as accepted, so that two lines with one key count once.
+    new: HashSet<CallId>,
     refused: u64,
     rejected: u64,
     /// Sent, and interrupted before an answer came: perhaps on record.
@@ -108,8 +113,11 @@ impl Tally {
     fn count(&mut self, numbers: &[u64], answer: &Answer, bar: &ProgressBar) -> anyhow::Result<()> {
         for (number, result) in numbers.iter().zip(&answer.reply.results) {
             match result.status {
-                SubmitStatus::Accepted => self.accepted += 1,
-                SubmitStatus::Existing if answer.sent_again && result.submitted_at >= self.began => self.accepted += 1,
+                SubmitStatus::Accepted => {
+                    self.new.extend(result.call);
+                    self.accepted += 1;
+                }
+                SubmitStatus::Existing if self.wrote_it_before(answer, result) => self.accepted += 1,
                 SubmitStatus::Existing => self.existing += 1,
                 SubmitStatus::Refused => self.refused += 1,
                 SubmitStatus::Rejected => self.rejected += 1,
@@ -120,6 +128,12 @@ impl Tally {
         }
         bar.set_message(format!("{} accepted", self.accepted));
         Ok(())
+    }
+
+    /// True if a lost try of this command wrote the call, and no line was counted for it yet.
+    fn wrote_it_before(&mut self, answer: &Answer, result: &SubmitResult) -> bool {
+        let since_begin = answer.sent_again && result.submitted_at >= self.began;
+        since_begin && result.call.is_some_and(|call| self.new.insert(call))
     }
 
     fn bad_line(&mut self, number: u64, error: String, bar: &ProgressBar) -> anyhow::Result<()> {

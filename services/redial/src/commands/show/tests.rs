@@ -324,6 +324,21 @@ fn a_task_with_the_attempts_of_its_calls() {
 }
 
 #[test]
+fn what_is_cut_off_and_what_no_schema_declares_is_told() {
+    let mut record = task();
+    record.task.code = Some(TaskCode::AnswerCutOff);
+    record.task.answer = Some("The trips that can be booked".to_owned());
+    let reply = TurnReply { finish: redial_proto::Finish::Length, ..TurnReply::default() };
+    record.calls[0].attempts_made = vec![succeeded(1, (6, 813), &serde_json::to_string(&reply).unwrap())];
+    let shown = task_text(&record, Page::test(None, false), at(20_000));
+    assert!(shown.contains("the reply ended at the model's limit of tokens; its end is missing"), "{shown}");
+    assert!(shown.ends_with("\nanswer (cut off)\nThe trips that can be booked"), "{shown}");
+    let mut record = call("ready", vec![]);
+    record.undeclared = Some(raw(r#"["/seats/0/color"]"#));
+    assert!(text(&record, at(0)).contains("/seats/0/color is not in the schema"));
+}
+
+#[test]
 fn what_a_task_waits_for() {
     let page = Page::test(None, false);
     let mut record = task();
