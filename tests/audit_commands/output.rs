@@ -24,6 +24,15 @@ async fn into_a_closed_pipe(fixture: &Fixture, arguments: &[&str]) -> Done {
     Done { code: child.status.code().unwrap(), out: String::new(), err: String::from_utf8(child.stderr).unwrap() }
 }
 
+/// A full disk is an error, and a reader who left is none that is told.
+pub(crate) async fn fails_if_nobody_can_read_it(fixture: &Fixture, arguments: &[&str]) {
+    let full = on_a_full_disk(fixture, arguments).await;
+    let told = full.err.contains("standard output could not be written: No space left");
+    assert!(full.code == 1 && told && full.err.contains("output_incomplete"), "{arguments:?}: {full:?}");
+    let closed = into_a_closed_pipe(fixture, arguments).await;
+    assert_eq!((closed.code, closed.err.as_str()), (141, ""), "{arguments:?}");
+}
+
 #[tokio::test]
 async fn output_that_cannot_be_written_is_a_failure() {
     let fixture = Fixture::start(&[("book", "read"), ("refused", "read")]).await;
@@ -32,12 +41,10 @@ async fn output_that_cannot_be_written_is_a_failure() {
     fixture.http.script("/refused", [Reply::status(404)]);
     let failed = fixture.ended("refused", &[]).await;
     let file = fixture.file("calls.jsonl", "{\"tool\":\"book\",\"arguments\":{}}\n");
-    let agent = fixture.file("agent.toml", "model = \"nobody\"\n");
-    let commands: [&[&str]; 19] = [
+    let commands: [&[&str]; 18] = [
         &["stats"],
         &["submit", &file],
         &["redrive", &failed, "--dry-run"],
-        &["task", "Go there.", "--agent-file", &agent],
         &["history"],
         &["history", "--json"],
         &["history", "--csv", "--all"],
@@ -55,11 +62,7 @@ async fn output_that_cannot_be_written_is_a_failure() {
         &["--help"],
     ];
     for arguments in commands {
-        let full = on_a_full_disk(&fixture, arguments).await;
-        let told = full.err.contains("standard output could not be written: No space left");
-        assert!(full.code == 1 && told && full.err.contains("output_incomplete"), "{arguments:?}: {full:?}");
-        let closed = into_a_closed_pipe(&fixture, arguments).await;
-        assert_eq!((closed.code, closed.err.as_str()), (141, ""), "{arguments:?}");
+        fails_if_nobody_can_read_it(&fixture, arguments).await;
     }
     let script = fixture.out(&["completions", "bash"]).await;
     assert!(script.contains("retry_wait") && script.contains("tool_failed"), "the values of options are completed");

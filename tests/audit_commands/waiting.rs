@@ -5,7 +5,7 @@ use std::process::Stdio;
 use redial_testkit::{Process, Reply};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use crate::{assert_in_order, fixture::Fixture};
+use crate::{assert_in_order, fixture::Fixture, output::fails_if_nobody_can_read_it};
 
 #[tokio::test]
 async fn who_waits_learns_that_no_worker_has_the_tool() {
@@ -25,7 +25,7 @@ async fn who_waits_learns_that_no_worker_has_the_tool() {
     fixture.ended("gone", &[]).await;
     let answer = fixture.out(&["task", "Go there.", "--agent-file", &agent, "--wait"]).await;
     assert_eq!(answer, "It is done.\n");
-    an_ended_task_is_found(&fixture).await;
+    an_ended_task_is_found(&fixture, &agent).await;
     worker.terminate();
     assert!(worker.ended().await.success());
 
@@ -47,16 +47,20 @@ async fn who_waits_learns_that_no_worker_has_the_tool() {
 }
 
 /// By its first characters, and its turn by the model.
-async fn an_ended_task_is_found(fixture: &Fixture) {
+async fn an_ended_task_is_found(fixture: &Fixture, agent: &str) {
     let tasks = fixture.json(&["tasks"]).await;
     let task = tasks[0]["task"].as_str().unwrap();
     // Ids of one moment share less than this.
     let short = &task[..23];
     assert_in_order(&fixture.out(&["show", short]).await, &[task, "answer\nIt is done."]);
-    assert_eq!(fixture.run(&["watch", short]).await.out, "It is done.\n");
+    assert_in_order(&fixture.out(&["watch", short]).await, &[task, "It is done.", "answered"]);
     let replayed = fixture.run(&["replay", short]).await;
     assert!(replayed.code == 0 && (replayed.out + &replayed.err).contains("step"), "{task}");
     let turns = fixture.calls(&["--task", short]).await;
     assert_eq!(turns.len(), 1);
     assert_eq!(fixture.calls(&["--model", "absent"]).await, turns);
+    let submit: &[&str] = &["task", "Go there.", "--agent-file", agent];
+    for arguments in [submit, &["tasks"], &["replay", short], &["watch", short]] {
+        fails_if_nobody_can_read_it(fixture, arguments).await;
+    }
 }

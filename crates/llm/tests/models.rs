@@ -121,7 +121,7 @@ fn every_mistake_is_reported_with_its_line() {
 #[test]
 fn a_model_has_the_retry_budget_of_its_entry() {
     let models = load(&openai("retry_budget = { burst = 5, per_second = 0.5 }")).unwrap();
-    let budget = models[0].tool.spec.retry_budget;
+    let budget = models[0].spec().retry_budget;
     assert_eq!((budget.burst, budget.per_success, budget.per_second), (5.0, 0.1, 0.5));
     let error = load(&openai("retry_budget = { per_second = 0 }")).unwrap_err();
     assert!(error.starts_with("models.toml:"), "{error}");
