@@ -11,7 +11,7 @@ use tokio::{
 use crate::fixture::Fixture;
 
 /// So many requests are under way at once, so `redial submit` sends none before it has read so many lines.
-const FIRST: usize = 8;
+const FIRST: i64 = 8;
 
 #[tokio::test]
 async fn a_file_is_counted_once_however_often_it_was_sent() {
@@ -33,7 +33,7 @@ async fn a_file_is_counted_once_however_often_it_was_sent() {
     let mut submit = submit.spawn().unwrap();
     let mut input = submit.stdin.take().unwrap();
     input.write_all(first.as_bytes()).await.unwrap();
-    until("the first lines are on record", async || (rows(&db).await.0 == FIRST as i64).then_some(())).await;
+    until("the first lines are on record", async || (rows(&db).await.0 == FIRST).then_some(())).await;
     // What is sent now waits for the dispatcher, which answers when nobody listens any more.
     fixture.dev.pause();
     input.write_all(rest.as_bytes()).await.unwrap();
