@@ -184,6 +184,34 @@ fn without_tools_any_text_is_an_answer() {
     assert!(react::read("", &request(), false).problem.is_some());
 }
 
+#[test]
+fn without_tools_nothing_is_a_call_and_no_line_is_lost() {
+    for (text, wanted) in [
+        ("and then:\n**Action:** restart the pod\nand wait.", "and then:\n**Action:** restart the pod\nand wait."),
+        ("Action: get_weather\nAction Input: {\"a\":1}", "Action: get_weather\nAction Input: {\"a\":1}"),
+        ("Do this. Action: look Action Input: {}", "Do this. Action: look Action Input: {}"),
+        ("The log says:\nError: disk full\nSo free some.", "The log says:\nError: disk full\nSo free some."),
+        ("Observation: 3 of 4 pods run.", "Observation: 3 of 4 pods run."),
+        ("Action: None", "Action: None"),
+        ("Action: get_weather(1)", "Action: get_weather(1)"),
+        ("{\"action\": \"get_weather\", \"action_input\": {}}", "{\"action\": \"get_weather\", \"action_input\": {}}"),
+        ("```\nAction: restart\n```", "```\nAction: restart\n```"),
+        ("<think>\nAction: x\n</think>\nError: y", "[Action: x] Error: y"),
+        ("Thought: x\nAnswer: Try this:\nAction: restart", "[x] Try this:\nAction: restart"),
+        ("```\nThought: x\nAnswer: y\n```", "[x] y"),
+        ("I know it. Final Answer: 42", "[I know it.] 42"),
+        ("Thought: x\nAnswer:", "x"),
+        ("Answer:", "problem: "),
+    ] {
+        for cut_off in [false, true] {
+            let reply = react::read(text, &request(), cut_off);
+            assert_eq!(short(&reply), wanted, "{text}");
+            assert!(reply.calls.is_empty(), "{reply:?}");
+            assert_eq!(reply.finish == Finish::Length, cut_off, "{reply:?}");
+        }
+    }
+}
+
 /// Pieces of strange texts.
 fn piece() -> impl Strategy<Value = String> {
     prop_oneof![

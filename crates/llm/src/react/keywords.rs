@@ -1,11 +1,13 @@
 //! Arguments as in a call of a programming language: `a="x", b=2`.
 
-use serde_json::{Map, Number, Value};
+use std::collections::HashSet;
+
+use serde_json::{Number, Value};
 
 /// The JSON object that the text means. Only `name=literal` counts, where a literal is a string in either quotes, a
-/// number, a boolean, or nothing; each name once.
+/// number, a boolean, or nothing; each name once. Numbers stay as they are written, with every digit.
 pub(super) fn read(text: &str) -> Option<String> {
-    let mut object = Map::new();
+    let (mut names, mut members) = (HashSet::new(), Vec::new());
     let mut rest = text.trim();
     while !rest.is_empty() {
         let (name, after) = rest.split_once('=')?;
@@ -14,9 +16,10 @@ pub(super) fn read(text: &str) -> Option<String> {
             return None;
         }
         let (value, after) = literal(after.trim_start())?;
-        if object.insert(name.to_owned(), value).is_some() {
+        if !names.insert(name) {
             return None;
         }
+        members.push(format!("{}:{value}", Value::from(name)));
         let after = after.trim_start();
         rest = match after.strip_prefix(',') {
             Some(next) => next.trim_start(),
@@ -24,23 +27,23 @@ pub(super) fn read(text: &str) -> Option<String> {
             None => return None,
         };
     }
-    (!object.is_empty()).then(|| Value::Object(object).to_string())
+    (!members.is_empty()).then(|| format!("{{{}}}", members.join(",")))
 }
 
-/// The literal at the beginning of the text, and the text after it.
-fn literal(text: &str) -> Option<(Value, &str)> {
+/// The literal at the beginning of the text as JSON, and the text after it.
+fn literal(text: &str) -> Option<(String, &str)> {
     if let Some(quote) = text.chars().next().filter(|c| matches!(c, '"' | '\'')) {
         let (value, rest) = string(&text[1..], quote)?;
-        return Some((Value::String(value), rest));
+        return Some((Value::from(value).to_string(), rest));
     }
     let (word, rest) = text.split_at(text.find([',', ' ', '\t', '\n', '\r']).unwrap_or(text.len()));
     let value = match word {
-        "true" | "True" | "TRUE" => Value::Bool(true),
-        "false" | "False" | "FALSE" => Value::Bool(false),
-        "none" | "None" | "null" | "Null" => Value::Null,
-        number => Value::Number(serde_json::from_str::<Number>(number).ok()?),
+        "true" | "True" | "TRUE" => "true",
+        "false" | "False" | "FALSE" => "false",
+        "none" | "None" | "null" | "Null" => "null",
+        number => serde_json::from_str::<Number>(number).ok().map(|_| number)?,
     };
-    Some((value, rest))
+    Some((value.to_owned(), rest))
 }
 
 /// The string up to its closing quote, and the text after that. Escapes whose meaning differs between languages are
@@ -75,7 +78,10 @@ mod tests {
     fn literals_become_json() {
         for (text, json) in [
             (r#"a="x", b=2"#, Some(r#"{"a":"x","b":2}"#)),
-            (r"a='it\'s', b = -1.5e3,", Some(r#"{"a":"it's","b":-1500.0}"#)),
+            (r"a='it\'s', b = -1.5e3,", Some(r#"{"a":"it's","b":-1.5e3}"#)),
+            ("id=940011189922385512345678", Some(r#"{"id":940011189922385512345678}"#)),
+            ("x=0.10000000000000000001", Some(r#"{"x":0.10000000000000000001}"#)),
+            ("x=1e999", None),
             ("a=True, b=false, c=None, d=null", Some(r#"{"a":true,"b":false,"c":null,"d":null}"#)),
             ("城市=\"北京, 上海=x\"", Some(r#"{"城市":"北京, 上海=x"}"#)),
             (r#"a="C:\\new\n""#, Some(r#"{"a":"C:\\new\n"}"#)),

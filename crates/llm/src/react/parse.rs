@@ -16,10 +16,14 @@ use crate::{offers::Offers, quoted::unfenced, thoughts};
 
 /// Reads a model's text. Thoughts in tags are set apart first, so nothing in them counts. Damaged arguments are kept
 /// as they were written; `cut_off` says that the model reached its limit. If no tools were offered, any text is an
-/// answer.
+/// answer: all of it, or what stands after the label of an answer.
 pub fn read(text: &str, request: &TurnRequest, cut_off: bool) -> TurnReply {
     let split = thoughts::split(unfenced(text));
-    let reply = read_rest(unfenced(&split.rest), request, cut_off);
+    let reply = match (request.tools.is_empty(), &split.thought) {
+        (false, _) => read_rest(unfenced(&split.rest), request, cut_off),
+        (true, None) => plain(text, request, cut_off),
+        (true, Some(_)) => plain(&split.rest, request, cut_off),
+    };
     let thoughts = [split.thought, reply.thought];
     TurnReply { thought: thoughts::join(thoughts.iter().flatten().map(String::as_str), "\n\n"), ..reply }
 }
@@ -45,17 +49,39 @@ fn read_rest(text: &str, request: &TurnRequest, cut_off: bool) -> TurnReply {
             finish: finish(Finish::Other),
             ..TurnReply::default()
         },
-        End::Answer(_) => {
-            let text = labelled_thoughts(&blocks).unwrap_or_default();
-            let plain_answer = request.tools.is_empty() && !text.is_empty();
-            TurnReply {
-                problem: (!plain_answer).then(|| prompt::problem(request.language, cut_off).to_owned()),
-                text: (!text.is_empty()).then_some(text),
-                finish: finish(if plain_answer { Finish::Stop } else { Finish::Other }),
-                ..TurnReply::default()
-            }
-        }
+        End::Answer(_) => TurnReply {
+            problem: Some(prompt::problem(request.language, cut_off).to_owned()),
+            text: labelled_thoughts(&blocks),
+            finish: finish(Finish::Other),
+            ..TurnReply::default()
+        },
     }
+}
+
+/// The reply of a model without tools. Actions and observations are words of its answer.
+fn plain(text: &str, request: &TurnRequest, cut_off: bool) -> TurnReply {
+    let inner = unfenced(text);
+    let labelled = labelled_answer(inner).or_else(|| labelled_answer(&broken_into_lines(inner)?));
+    let (thought, answer) = match labelled {
+        Some((thought, answer)) if answer.is_empty() => (None, thought.unwrap_or_default()),
+        Some(found) => found,
+        None => (None, text.trim().to_owned()),
+    };
+    let answer = (!answer.is_empty()).then_some(answer);
+    let finish = match answer {
+        _ if cut_off => Finish::Length,
+        Some(_) => Finish::Stop,
+        None => Finish::Other,
+    };
+    let problem = answer.is_none().then(|| prompt::problem(request.language, cut_off).to_owned());
+    TurnReply { thought, text: answer, problem, finish, ..TurnReply::default() }
+}
+
+/// The answer after its label, with the thoughts before it.
+fn labelled_answer(text: &str) -> Option<(Option<String>, String)> {
+    let blocks = blocks(text);
+    let (last, before) = blocks.split_last()?;
+    (last.label == Some(Label::Answer)).then(|| (labelled_thoughts(before), last.text()))
 }
 
 enum End {
