@@ -2,7 +2,11 @@
 
 use redial_proto::{Advice, RepairKind};
 
-use super::{error::SyntaxError, scan::Scan, surroundings::Opening};
+use super::{
+    error::SyntaxError,
+    scan::Scan,
+    surroundings::{Opening, has_thoughts},
+};
 
 const FENCE: &str = "```";
 
@@ -40,6 +44,12 @@ impl Scan<'_> {
                 "代码块之外也有参数；只需要一个对象",
             ));
         }
+        if has_thoughts(&rest[..prose]) {
+            return Err(self.error(
+                "the code fence may stand in thoughts; send only the object",
+                "代码块可能在思考内容之中；请只发送这个对象",
+            ));
+        }
         let after = rest[prose..].trim_start_matches('`');
         let language = after.trim_start_matches(|c: char| c.is_alphanumeric() || "+-_".contains(c));
         self.replace(RepairKind::CodeFence, rest.len() - language.len(), "")?;
@@ -60,7 +70,8 @@ impl Scan<'_> {
         let prose = rest.trim_start_matches('`');
         let is_fenced = matches!(around, Around::Fence);
         let no_text = matches!(around, Around::Text(opening) if *opening == Opening::default());
-        if prose.len() < rest.len() && !has_brackets(prose) && (is_fenced || (no_text && prose.trim().is_empty())) {
+        let is_prose = !has_brackets(prose) && !has_thoughts(prose);
+        if prose.len() < rest.len() && is_prose && (is_fenced || (no_text && prose.trim().is_empty())) {
             return self.replace(RepairKind::CodeFence, rest.len(), "");
         }
         if let Around::Text(opening) = around

@@ -8,10 +8,11 @@ use redial_proto::RepairKind;
 
 use super::{error::SyntaxError, scan::Scan};
 
-/// Tags around thoughts: an object in them is not a call.
-const THOUGHTS: [&str; 5] = ["think", "thinking", "thought", "thoughts", "reasoning"];
+/// A tag whose name contains one of these, in any case, is around thoughts: an object in them is not a call. So every
+/// tag that is read as thoughts in a model's reply is one, and more.
+const THOUGHTS: [&str; 4] = ["think", "thought", "reason", "reflect"];
 /// Brackets of any kind, and quotes.
-const BRACKETS: &str = "{}[]()<>（）【】［］｛｝〈〉《》〔〕";
+const BRACKETS: &str = "{}[]()<>（）【】［］｛｝〈〉《》〔〕◁▷";
 const QUOTES: &str = "\"`“”„‘’«»「」『』";
 /// Longest name of a tag or of a call, in characters.
 const MAX_NAME: usize = 64;
@@ -86,7 +87,18 @@ fn is_tag(text: &str) -> bool {
     let is_name = !name.is_empty()
         && name.chars().count() <= MAX_NAME
         && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '▁' | '.'));
-    is_name && !THOUGHTS.contains(&name.to_ascii_lowercase().as_str())
+    is_name && !is_of_thoughts(name)
+}
+
+fn is_of_thoughts(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    THOUGHTS.iter().any(|word| lower.contains(word))
+}
+
+/// Whether a text, in which square brackets are refused anyway, has a tag around thoughts.
+pub(super) fn has_thoughts(text: &str) -> bool {
+    let mut tags = text.split('<').skip(1).filter_map(|rest| rest.split_once('>'));
+    text.contains(['◁', '▷']) || tags.any(|(name, _)| is_of_thoughts(name))
 }
 
 fn are_words_before(words: &str, takes_words: bool) -> bool {
@@ -123,7 +135,9 @@ mod tests {
         {
             assert!(are_words(text), "{text}");
         }
-        for text in ["(as asked)", "a [1]", "say \"x\"", "'x'", "days: 2", "days=2", "`x`", "<b>", "「x」", "C:\\"] {
+        for text in
+            ["(as asked)", "a [1]", "say \"x\"", "'x'", "days: 2", "days=2", "`x`", "<b>", "「x」", "◁x▷", "C:\\"]
+        {
             assert!(!are_words(text), "{text}");
         }
     }
@@ -135,6 +149,9 @@ mod tests {
             assert!(is_tag(tag), "{tag}");
         }
         for tag in ["<>", "<a b>", "</think>", "<THINK>", "<|thinking|>", "<a", "a>", "<<a>>"] {
+            assert!(!is_tag(tag), "{tag}");
+        }
+        for tag in ["<|START_THINKING|>", "<|begin_of_thought|>", "<Reflection>", "</reasoning>", "<reason>"] {
             assert!(!is_tag(tag), "{tag}");
         }
     }

@@ -120,6 +120,38 @@ proptest! {
     }
 }
 
+/// The forms of tags that the reader of replies knows, and some that it does not know.
+#[test]
+fn an_object_in_thoughts_is_refused() {
+    let words = ["think", "thinking", "thought", "thoughts", "reasoning", "seed:think", "reflection", "Think_Step-1"];
+    let mut tags: Vec<(String, String)> =
+        words.iter().map(|word| (format!("<{word}>"), format!("</{word}>"))).collect();
+    tags.extend(words.iter().map(|word| (format!("<|{}|>", word.to_uppercase()), format!("<|/{word}|>"))));
+    for (open, close) in [
+        ("[THINK]", "[/THINK]"),
+        ("<|START_THINKING|>", "<|END_THINKING|>"),
+        ("◁think▷", "◁/think▷"),
+        ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ] {
+        tags.push((open.to_owned(), close.to_owned()));
+    }
+    let object = json!({"amount": 5});
+    for (open, close) in &tags {
+        for text in [
+            format!("{open}{object}"),
+            format!("{open} maybe {object}"),
+            format!("Ok. {open}\n```json\n{object}\n```"),
+            format!("```json\n{object}\n```\n{close}"),
+            format!("{open}{object}{close}"),
+            format!("{object}{close}"),
+            format!("{object} maybe {close}"),
+            format!("{open}<tool_call>{object}</tool_call>{close}"),
+        ] {
+            assert!(anything().resolve(&text, Repairs::On).is_err(), "{text}");
+        }
+    }
+}
+
 #[test]
 fn a_string_that_a_program_sends_is_read_as_the_text_in_it() {
     let schema = anything();
