@@ -40,10 +40,14 @@ impl Calls {
         self.0.is_empty()
     }
 
-    /// Adds a whole call.
-    pub(super) fn whole(&mut self, call: &Value) {
-        self.0.push(Call::default());
-        self.extend(self.0.len() - 1, call);
+    pub(super) const fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Adds a whole call; returns its size in bytes.
+    pub(super) fn whole(&mut self, call: &Value) -> usize {
+        self.0.push(Call { index: call["index"].as_u64(), ..Call::default() });
+        self.extend(self.0.len() - 1, call)
     }
 
     /// Adds a piece; returns its size in bytes.

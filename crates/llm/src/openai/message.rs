@@ -35,6 +35,28 @@ impl Message {
         self.add(delta, false)
     }
 
+    /// Adds what was not received yet of a message that is sent whole; returns what is new. A text of which the
+    /// beginning was received is completed, and more calls than were received replace them.
+    pub(super) fn complete(&mut self, message: &Value) -> Piece {
+        let whole = Self::whole(message);
+        let size = whole.size;
+        let shown = whole.thought().unwrap_or_default();
+        let thought = if self.thoughts.iter().all(String::is_empty) { shown } else { String::new() };
+        let text = append(&mut self.text, &whole.text).to_owned();
+        append(&mut self.refusal, &whole.refusal);
+        if self.thoughts.iter().all(String::is_empty) {
+            self.thoughts = whole.thoughts;
+        }
+        if self.details.is_empty() {
+            self.details = whole.details;
+        }
+        if whole.calls.len().max(whole.older.len()) > self.calls.len().max(self.older.len()) {
+            (self.calls, self.older) = (whole.calls, whole.older);
+        }
+        self.size = self.size.max(size);
+        Piece { text: halves::join(text), thought }
+    }
+
     pub(super) const fn size(&self) -> usize {
         self.size
     }
@@ -90,11 +112,18 @@ impl Message {
             one => std::slice::from_ref(one),
         };
         for call in calls.iter().chain(content.calls) {
-            if whole { self.calls.whole(call) } else { self.size += self.calls.piece(call) }
+            self.size += if whole { self.calls.whole(call) } else { self.calls.piece(call) };
         }
         if message["function_call"].is_object() {
             self.size += self.older.piece(&message["function_call"]);
         }
         Piece { text: halves::join(content.text), thought: halves::join(shown) }
     }
+}
+
+/// Appends what the whole text has after the part that was received; nothing if that part is not its beginning.
+fn append<'a>(received: &mut String, whole: &'a str) -> &'a str {
+    let more = whole.strip_prefix(received.as_str()).unwrap_or_default();
+    received.push_str(more);
+    more
 }

@@ -35,14 +35,14 @@ impl Stream {
         if let Some(reason) = choice["finish_reason"].as_str() {
             self.finish = Some(reason.to_owned());
         }
+        let mut piece = self.message.piece(&choice["delta"]);
         // Some servers send the whole message in one chunk, alone or after its pieces.
-        if choice["message"].is_object() && !choice["delta"].is_object() {
-            return Ok(match self.message.size() {
-                0 => self.message.piece(&choice["message"]),
-                _ => Piece::default(),
-            });
+        if choice["message"].is_object() {
+            let more = self.message.complete(&choice["message"]);
+            piece.text.push_str(&more.text);
+            piece.thought.push_str(&more.thought);
         }
-        Ok(self.message.piece(&choice["delta"]))
+        Ok(piece)
     }
 
     pub(crate) const fn complete(&self) -> bool {

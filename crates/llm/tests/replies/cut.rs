@@ -19,9 +19,15 @@ pub(crate) enum Cut {
     Repeated,
     /// As `Half`; lists of parts come as one list.
     Together,
+    /// The whole message is in one chunk.
+    Message,
+    /// Thoughts are streamed; then the whole message is in one chunk.
+    MessageAfterThoughts,
+    /// Everything is streamed, as `Half`; then the whole message is in one chunk.
+    MessageAtEnd,
 }
 
-pub(crate) const ALL: [Cut; 8] = [
+pub(crate) const ALL: [Cut; 11] = [
     Cut::Field,
     Cut::Half,
     Cut::Character,
@@ -30,13 +36,16 @@ pub(crate) const ALL: [Cut; 8] = [
     Cut::SameIndex,
     Cut::Repeated,
     Cut::Together,
+    Cut::Message,
+    Cut::MessageAfterThoughts,
+    Cut::MessageAtEnd,
 ];
 
 impl Cut {
     pub(crate) fn text(self, text: &str) -> Vec<String> {
         match self {
-            Self::Field | Self::SameIndex => vec![text.to_owned()],
-            Self::Half | Self::WithoutIndex | Self::Repeated | Self::Together => {
+            Self::Field | Self::SameIndex | Self::Message | Self::MessageAfterThoughts => vec![text.to_owned()],
+            Self::Half | Self::WithoutIndex | Self::Repeated | Self::Together | Self::MessageAtEnd => {
                 let (left, right) = text.split_at(text.floor_char_boundary(text.len() / 2));
                 vec![left.to_owned(), right.to_owned()]
             }

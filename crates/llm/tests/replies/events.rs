@@ -17,6 +17,10 @@ fn chunks(body: &Value, cut: Cut) -> Vec<Value> {
     let chunk = |delta: Value| json!({"model": body["model"], "choices": [{"index": 0, "delta": delta}]});
     let mut chunks = vec![chunk(json!({"role": "assistant"}))];
     for (field, value) in choice["message"].as_object().unwrap() {
+        let is_thought = ["reasoning_content", "reasoning", "thinking"].contains(&field.as_str());
+        if cut == Cut::Message || (cut == Cut::MessageAfterThoughts && !is_thought) {
+            continue;
+        }
         match field.as_str() {
             "tool_calls" => {
                 let calls = value.as_array().cloned().unwrap_or_else(|| vec![value.clone()]);
@@ -32,6 +36,9 @@ fn chunks(body: &Value, cut: Cut) -> Vec<Value> {
             "role" => {}
             _ => chunks.extend(content_pieces(value, cut).into_iter().map(|piece| chunk(json!({field: piece})))),
         }
+    }
+    if matches!(cut, Cut::Message | Cut::MessageAfterThoughts | Cut::MessageAtEnd) {
+        chunks.push(json!({"choices": [{"message": choice["message"]}]}));
     }
     chunks.push(json!({"choices": [{"delta": {}, "finish_reason": choice["finish_reason"]}]}));
     if choice["finish_reason"].is_null() {

@@ -236,6 +236,44 @@ fn a_whole_message_in_a_chunk_counts_once() {
 }
 
 #[test]
+fn a_whole_message_in_a_chunk_is_read_as_a_whole_one() {
+    for (first, wanted) in [("", "add() add({}) tool_calls"), ("{\"a\": ", "add({\"a\": ) add({}) tool_calls")] {
+        let call = |arguments: &str| json!({"function": {"name": "add", "arguments": arguments}});
+        let said = json!({"content": null, "tool_calls": [call(first), call("{}")]});
+        let reply = whole(Api::OpenAi, &body(&said, "tool_calls"));
+        assert_eq!(crate::short(&reply), wanted);
+        let message = json!({"model": "m", "choices": [{"message": said, "finish_reason": "tool_calls"}]});
+        for delta in [json!({"role": "assistant"}), json!({"reasoning": "hm"}), json!({"tool_calls": [call(first)]})] {
+            let thought = if delta["reasoning"].is_null() { "" } else { "[hm] " };
+            let events = [json!({"choices": [{"delta": delta}]}), message.clone()];
+            assert_eq!(crate::short(&crate::streamed(Api::OpenAi, &events)), format!("{thought}{wanted}"));
+        }
+    }
+}
+
+#[test]
+fn a_whole_message_adds_what_was_not_received() {
+    let message = json!({"content": "hello", "reasoning": "hm"});
+    for (delta, wanted) in [
+        (json!({"reasoning": "hm"}), "[hm] \"hello\" stop"),
+        (json!({"content": "he"}), "[hm] \"hello\" stop"),
+        (json!({"content": " hello"}), "[hm] \" hello\" stop"),
+        (json!({"content": "hello", "reasoning": "hm"}), "[hm] \"hello\" stop"),
+    ] {
+        for together in [false, true] {
+            let mut last = json!({"message": message, "finish_reason": "stop"});
+            let mut events = vec![json!({"choices": [{"delta": delta}]})];
+            if together {
+                last["delta"] = delta.clone();
+                events.clear();
+            }
+            events.push(json!({"choices": [last]}));
+            assert_eq!(crate::short(&crate::streamed(Api::OpenAi, &events)), wanted, "{events:?}");
+        }
+    }
+}
+
+#[test]
 fn calls_that_take_turns_stay_apart() {
     let piece = |index: u64, id: &str, arguments: &str| {
         let call = json!({"index": index, "id": id, "function": {"name": "add", "arguments": arguments}});
