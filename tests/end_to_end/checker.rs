@@ -57,7 +57,7 @@ const TASK: &str = r#"
     VALUES ('{call}', 't', 'c', 'm', 'en', '{}', 'go', 'succeeded', now(), now(), now(), 'answered', 2),
            ('00000000-0000-0000-0000-000000000001', 't', 'c', 'm', 'en', '{}', 'before', 'succeeded', now(), now(), now(),
             'answered', 0);
-    INSERT INTO task_steps (task_id, step, at, input, decisions)
+    INSERT INTO task_steps (task_id, n, at, input, decisions)
     VALUES ('{call}', 1, now(), '{}', '[]'), ('{call}', 2, now(), '{}', '[]');
     INSERT INTO messages (tenant, conversation, seq, task_id, at, role, content, calls, call_id) VALUES
         ('t', 'c', 1, '{call}', now(), 'user', 'go', NULL, NULL),
@@ -75,7 +75,7 @@ const TASK_MUTATIONS: [(&str, Option<Invariant>); 10] = [
         "UPDATE tasks SET state = 'running', finished_at = NULL, code = NULL WHERE id = '{call}'",
         Some(Invariant::EveryTaskEnds),
     ),
-    ("DELETE FROM task_steps WHERE task_id = '{call}' AND step = 1", Some(Invariant::StepsWithoutGaps)),
+    ("DELETE FROM task_steps WHERE task_id = '{call}' AND n = 1", Some(Invariant::StepsWithoutGaps)),
     ("UPDATE tasks SET last_step = 3 WHERE id = '{call}'", Some(Invariant::StepsWithoutGaps)),
     ("UPDATE tasks SET finished_at = now() + interval '1 s' WHERE id <> '{call}'", Some(Invariant::OneTaskAtATime)),
     ("DELETE FROM messages WHERE task_id = '{call}' AND seq = 1", Some(Invariant::MessagesWithoutGaps)),

@@ -83,7 +83,7 @@ impl StepBuilder<'_> {
         match join(&partial.text, &rest) {
             Joined::Again(text) | Joined::Longer(text) if is_complete => self.end_with(&text),
             Joined::Nothing if is_complete => self.end_with(&partial.text),
-            Joined::Longer(text) => {
+            Joined::Longer(text) | Joined::Again(text) if text.len() > partial.text.len() => {
                 let asked = partial.asked;
                 let may_ask = asking.stop.is_none() && self.reached().is_none() && text.len() <= MAX_PARTS;
                 let partial = Partial { text, asked };
@@ -93,9 +93,7 @@ impl StepBuilder<'_> {
                 self.task.partial = Some(partial);
                 self.answer_in_part(&format!("its rest was asked for {}", times(asked)))
             }
-            Joined::Again(_) | Joined::Nothing => {
-                self.answer_in_part("the model was asked for the rest and repeated what it had said")
-            }
+            _ => self.answer_in_part("the model was asked for the rest and repeated what it had said"),
         }
     }
 

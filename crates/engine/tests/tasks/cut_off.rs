@@ -125,6 +125,16 @@ fn a_model_that_repeats_itself_is_not_asked_again() {
 }
 
 #[test]
+fn what_is_begun_again_and_comes_further_is_kept() {
+    let mut play = play(CutOff::Continue);
+    play.reply(cut("The rain in"));
+    play.reply(cut("The rain in Spain falls mainly, as everyone knows,"));
+    play.says(" on the plain.");
+    let whole = "The rain in Spain falls mainly, as everyone knows, on the plain.";
+    assert_eq!((play.end(), answer(&play).0), (DONE, whole));
+}
+
+#[test]
 fn a_part_survives_whatever_happens_to_the_rest() {
     let mut failed = play(CutOff::Continue);
     failed.reply(cut(POEM));

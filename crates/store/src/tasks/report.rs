@@ -65,8 +65,8 @@ impl Store {
             .run_again(|| async {
                 let mut db = self.checkout().await?;
                 let done = sqlx::query!(
-                    r#"SELECT step, at, input::text AS "input!", decisions::text AS "decisions!"
-                       FROM task_steps WHERE task_id = $1 AND step > $2 ORDER BY step LIMIT $3"#,
+                    r#"SELECT n AS step, at, input::text AS "input!", decisions::text AS "decisions!"
+                       FROM task_steps WHERE task_id = $1 AND n > $2 ORDER BY n LIMIT $3"#,
                     task.0,
                     int(after),
                     STEPS + 1,

@@ -51,13 +51,11 @@ impl TaskFacts {
             let (steps, messages) = (Vec::new(), Vec::new());
             found.insert(id, Self { id, conversation, state, worked_on, last_step, steps, messages });
         }
-        for row in sqlx::query("SELECT task_id, step FROM task_steps ORDER BY task_id, step")
-            .fetch_all(&mut *db)
-            .await
-            .unwrap()
+        for row in
+            sqlx::query("SELECT task_id, n FROM task_steps ORDER BY task_id, n").fetch_all(&mut *db).await.unwrap()
         {
             let id = TaskId(row.get::<Uuid, _>("task_id"));
-            found.get_mut(&id).unwrap().steps.push(row.get::<i32, _>("step").try_into().unwrap());
+            found.get_mut(&id).unwrap().steps.push(row.get::<i32, _>("n").try_into().unwrap());
         }
         let messages =
             sqlx::query("SELECT task_id, seq, calls::text AS calls, call_id FROM messages ORDER BY task_id, seq");

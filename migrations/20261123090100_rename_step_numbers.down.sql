@@ -1,1 +1,0 @@
-ALTER TABLE task_steps RENAME COLUMN step TO n;
