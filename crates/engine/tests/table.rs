@@ -142,6 +142,9 @@ fn an_attempt_ends_a_margin_after_its_timeout_however_its_lease_is_renewed() {
     for (call, wanted) in rows {
         assert_eq!(next(&call, &DUE), wanted);
     }
+    // As after a time without dispatchers in which its worker died.
+    let abandoned = CallRecord { lease_until: Some(now()), ..started(limit) };
+    assert_eq!(failure_of(&abandoned, &DUE).class, ErrorClass::Lost, "nobody knows whether it ended in time");
 }
 
 #[test]

@@ -54,7 +54,13 @@ async fn add(store: &Store, shutdown: &CancellationToken, bound: Time) {
     while !shutdown.is_cancelled() {
         let began = Instant::now();
         match store.roll_up(bound, limit).await {
-            Ok(RolledUp::Added { calls }) => added += calls,
+            Ok(RolledUp::Added { calls }) => {
+                added += calls;
+                limit = (limit * 2).min(CALLS);
+            }
+            Ok(RolledUp::SetBack { to }) => {
+                tracing::warn!(%to, "The database's clock was set back; counting the statistics again from this hour");
+            }
             Ok(RolledUp::Busy | RolledUp::Done) => break,
             Err(error) if error.is_timeout() && limit > 1 => limit /= 2,
             Err(error) if error.is_timeout() => {
@@ -95,6 +101,10 @@ impl Bounds {
             self.waiting = Some(now);
             return None;
         };
+        if now.is_of_another_cluster(&waiting) {
+            (self.waiting, self.warned) = (Some(now), false);
+            return None;
+        }
         if waiting.is_passed_by(&now) {
             (self.waiting, self.warned) = (Some(now), false);
             return Some(waiting.at - STATEMENT);

@@ -228,19 +228,20 @@ impl Planner<'_> {
         self.wait(self.call.attempt.saturating_sub(1), Backlog::Job)
     }
 
-    /// A lease that is renewed does not keep an attempt alive that should have ended long ago.
+    /// A lease that is renewed does not keep an attempt alive that should have ended long ago. Of a worker that does not
+    /// renew, it is not known what became of the attempt, also if its time is over.
     fn running(&self, grace_until: Time) -> Change {
+        let lease_ends = self.call.lease_until.map_or(grace_until, |lease| lease.max(grace_until));
+        if self.now >= lease_ends {
+            return self.after_failure(None, Failure::new(ErrorClass::Lost, "the worker was lost: its lease expired"));
+        }
         let limit = self.call.started_at.map(|at| at + ms(self.call.timeout_ms.saturating_add(TIMEOUT_MARGIN_MS)));
         let limit = limit.map(|limit| limit.max(grace_until));
         if limit.is_some_and(|limit| limit <= self.now) {
             let message = format!("it did not end within {} ms, and its worker did not stop it", self.call.timeout_ms);
             return self.after_failure(None, Failure::new(ErrorClass::Timeout, message));
         }
-        let lease_ends = self.call.lease_until.map_or(grace_until, |lease| lease.max(grace_until));
-        if self.now < lease_ends {
-            return Change::Postpone { wake_at: limit.map_or(lease_ends, |limit| limit.min(lease_ends)) };
-        }
-        self.after_failure(None, Failure::new(ErrorClass::Lost, "the worker was lost: its lease expired"))
+        Change::Postpone { wake_at: limit.map_or(lease_ends, |limit| limit.min(lease_ends)) }
     }
 
     fn deadline_passed(&self, waiting: Waiting) -> Change {

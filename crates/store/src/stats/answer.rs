@@ -48,7 +48,9 @@ impl Store {
             }
             let until = groups.add_live(&mut db, rolled, end).await?;
             db.commit().await?;
-            Ok(Stats { since, until, is_complete: until >= end, groups: groups.groups.into_iter().collect() })
+            // Ahead of the clock, it may lack calls that ended since: the next roll-up sets it back.
+            let is_complete = until >= end && row.rolled_until.is_none_or(|rolled| rolled <= row.now);
+            Ok(Stats { since, until, is_complete, groups: groups.groups.into_iter().collect() })
         })
         .await
     }

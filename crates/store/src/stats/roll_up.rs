@@ -34,6 +34,11 @@ pub enum RolledUp {
     },
     /// Everything up to the bound is in the statistics.
     Done,
+    /// The statistics were ahead of the database's clock, which was set back: they are counted again from here.
+    SetBack {
+        /// The start of the hour before the clock's.
+        to: Time,
+    },
 }
 
 /// A moment, and the transactions that may still write before it.
@@ -54,6 +59,11 @@ impl Fence {
     /// True if every transaction that ran when `earlier` was made is over.
     pub const fn is_passed_by(&self, later: &Self) -> bool {
         later.oldest > self.number
+    }
+
+    /// True if `earlier` was made in another cluster: numbers only rise in one, and a restored copy may begin lower.
+    pub const fn is_of_another_cluster(&self, earlier: &Self) -> bool {
+        self.number < earlier.number
     }
 }
 
@@ -86,6 +96,10 @@ impl Store {
                 transaction.commit().await?;
                 return Ok(RolledUp::Busy);
             };
+            if let Some(to) = set_back(&mut transaction, rolled).await? {
+                transaction.commit().await?;
+                return Ok(RolledUp::SetBack { to });
+            }
             let oldest = bound - KEPT;
             let from = rolled.map_or(oldest, |rolled| rolled.max(oldest));
             let next = first_end(&mut transaction, from).await?.filter(|next| *next < bound);
@@ -159,6 +173,21 @@ async fn lock_progress(db: &mut PgConnection) -> Result<Option<Option<Time>>, sq
 
 async fn set_progress(db: &mut PgConnection, until: Time) -> Result<(), sqlx::Error> {
     sqlx::query!("UPDATE stats_progress SET rolled_until = $1", until).execute(db).await.map(|_| ())
+}
+
+/// Undoes what was rolled up of times that have not come yet. A clock that went ahead for a while leaves such a progress, and
+/// calls that end after it was set right would never be counted. Whole hours are counted again, so no call counts twice: this
+/// one and the one before, in which calls may have ended since.
+async fn set_back(db: &mut PgConnection, rolled: Option<Time>) -> Result<Option<Time>, sqlx::Error> {
+    let now = sqlx::query_scalar!(r#"SELECT clock_timestamp() AS "now!""#).fetch_one(&mut *db).await?;
+    if rolled.is_none_or(|rolled| rolled <= now) {
+        return Ok(None);
+    }
+    let to = hour_of(now) - TimeDelta::hours(1);
+    sqlx::query!("DELETE FROM call_stats WHERE hour >= $1", to).execute(&mut *db).await?;
+    sqlx::query!("DELETE FROM attempt_stats WHERE hour >= $1", to).execute(&mut *db).await?;
+    set_progress(db, to).await?;
+    Ok(Some(to))
 }
 
 /// The first end of a call at this time or later.
@@ -265,4 +294,18 @@ async fn write(db: &mut PgConnection, tally: &Tally) -> Result<(), sqlx::Error> 
     .execute(&mut *db)
     .await
     .map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fence_of_a_restored_cluster_is_known_by_its_lower_number() {
+        let fence = |number, oldest| Fence { at: Time::UNIX_EPOCH, number, oldest };
+        let (before, after) = (fence(9_000_000, 9_000_000), fence(800, 800));
+        assert!(!before.is_passed_by(&after), "and would not be for millions of transactions");
+        assert!(after.is_of_another_cluster(&before));
+        assert!(!fence(9_000_001, 9_000_000).is_of_another_cluster(&before));
+    }
 }

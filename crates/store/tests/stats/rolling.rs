@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chrono::{TimeDelta, Utc};
+use chrono::{DurationRound, TimeDelta, Utc};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use redial_store::{
     Purpose,
@@ -179,5 +179,31 @@ async fn calls_that_cannot_be_read_in_time_can_be_left_out() {
     assert_eq!(roll_up(&store, fixture.end(), 50).await, 1);
     let groups = fixture.ask(&fixture.question(By::Tool)).await.groups;
     assert_eq!(groups.len(), 1, "{groups:?}");
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_clock_that_went_ahead_for_a_while_hides_and_doubles_no_call() {
+    let mut fixture = Fixture::filled(7, 100).await;
+    let store = fixture.store(Purpose::Dispatch).await;
+    fixture.begin = Utc::now().duration_trunc(TimeDelta::hours(1)).unwrap() - TimeDelta::hours(1);
+    let ahead = Utc::now() + TimeDelta::days(2);
+    fixture.add(Made::new("while_ahead", ahead)).await;
+    let rolled = async || store.rolled_until().await.unwrap().unwrap_or(fixture.begin);
+    while rolled().await < ahead {
+        store.roll_up(ahead + TimeDelta::hours(1), 50).await.unwrap();
+    }
+    // The clock is right again.
+    fixture.add(Made::new("afterwards", Utc::now())).await;
+    assert!(!fixture.ask(&fixture.question(By::Tool)).await.is_complete);
+    let bound = Utc::now();
+    assert!(matches!(store.roll_up(bound, 50).await.unwrap(), RolledUp::SetBack { .. }));
+    let stats = fixture.ask(&fixture.question(By::Tool)).await;
+    assert!(stats.is_complete);
+    assert_eq!(stats.groups.iter().map(|(_, sums)| sums.calls.calls).sum::<u64>(), 1, "{stats:?}");
+    assert_eq!(roll_up(&store, bound, 50).await, 1);
+    let counted = "SELECT sum(calls)::bigint FROM call_stats";
+    let counted: i64 = sqlx::query_scalar(counted).fetch_one(&fixture.db).await.unwrap();
+    assert_eq!(counted, 101, "the one of the future counts when its time has come");
     store.close().await;
 }
