@@ -156,7 +156,7 @@ async fn exports_that_end_early(fixture: &Fixture) {
     for form in ["--csv", "--json"] {
         let mut command = fixture.command(&["history", form, "--all"]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut read = [0; 200_000];
+        let mut read = vec![0; 200_000];
         child.stdout.take().unwrap().read_exact(&mut read).await.unwrap();
         let done = child.wait_with_output().await.unwrap();
         assert_eq!((done.status.code(), done.stderr), (Some(141), Vec::new()), "{form}");

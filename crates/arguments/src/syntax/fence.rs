@@ -39,6 +39,10 @@ impl Scan<'_> {
         let fence = if rest.starts_with('`') && !rest.starts_with(FENCE) { "`" } else { FENCE };
         let Some(prose) = rest.find(fence) else { return self.open_text() };
         if has_brackets(&rest[..prose]) {
+            if !rest[..prose].trim_end_matches([' ', '\t']).ends_with('\n') {
+                // It may stand in a string of an object among words; a fence behind an object is more than words.
+                return self.open_text();
+            }
             return Err(self.error(
                 "there are arguments outside the code fence as well; send only one object",
                 "代码块之外也有参数；只需要一个对象",

@@ -80,6 +80,8 @@ proptest! {
         refused(&format!("{one} {aside}"))?;
         refused(&format!("{one}</think>"))?;
         refused(&json!(format!("Take {one} please")).to_string())?;
+        refused(&format!("Take {one}\n```json\n{two}\n```"))?;
+        refused(&format!("```json\n{one}\n```\nor {two}"))?;
     }
 
     #[test]
