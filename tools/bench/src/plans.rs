@@ -112,15 +112,19 @@ impl Answer {
     }
 
     fn cells(&self) -> Vec<String> {
-        // What read the most rows says most.
-        let main = self.statements.iter().max_by(|a, b| a.rows.total_cmp(&b.rows));
+        let mut nodes: Vec<&str> = Vec::new();
+        for node in self.statements.iter().flat_map(|statement| &statement.nodes) {
+            if !nodes.contains(&node.as_str()) {
+                nodes.push(node);
+            }
+        }
         let rows: f64 = self.statements.iter().map(|statement| statement.rows).sum();
         let pages: f64 = self.statements.iter().map(|statement| statement.pages).sum();
         let ms = |took: Duration| format!("{:.1}", took.as_secs_f64() * 1000.0);
         let mark = if self.scans_a_table() { "SCANS " } else { "" };
         vec![
             self.name.clone(),
-            format!("{mark}{}", main.map(|main| main.nodes.join(", ")).unwrap_or_default()),
+            format!("{mark}{}", nodes.join(", ")),
             self.statements.len().to_string(),
             format!("{rows:.0}{}", if rows > MANY { "!" } else { "" }),
             self.found.to_string(),
