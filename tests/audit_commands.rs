@@ -95,7 +95,7 @@ async fn history(fixture: &Fixture, book: &str, sold_out: &str) {
     let first = fixture.run(&["history", "--limit", "1"]).await;
     let parts = ["call", "tool", "state", &sold_out[..13], "sold_out", "failed", "business_rule", " ago"];
     assert_in_order(&first.out, &parts);
-    assert_eq!(first.err, format!("there are more: add --before {sold_out}, or --all\n"));
+    assert_eq!(first.err, format!("there are more: --before {sold_out}, or raise --limit\n"));
     let second = fixture.run(&["history", "--limit", "1", "--before", sold_out]).await;
     assert!(second.out.contains(&book[..13]) && !second.out.contains(&sold_out[..13]), "{second:?}");
     let wide = fixture.out(&["history", "--wide"]).await;

@@ -16,9 +16,10 @@ async fn calls_are_found_by_what_they_hold() {
         .http
         .script("/weather", [Reply::json(r#"{"sky":"Z\u00fcrich is sunny","odd":"\u0000\ud800","huge":1e400000}"#)]);
     fixture.http.script("/book", [Reply::status(409).body("sold out")]);
-    let paris = fixture.ended("weather", &[r#"{"city": "Paris", "of": [{"days": 3}]}"#]).await;
+    let paris =
+        fixture.ended("weather", &[r#"{"city": "Paris", "of": [{"days": 3}]}"#, "--conversation", "trip"]).await;
     let rome = fixture.ended("weather", &[r#"{"city": "Rome", "of": [{"days": 3.0}]}"#]).await;
-    let book = fixture.ended("book", &[r#"{"city": "Paris"}"#]).await;
+    let book = fixture.ended("book", &[r#"{"city": "Paris"}"#, "--conversation", "trip"]).await;
     let worker = fixture.json(&["workers"]).await[0]["id"].as_str().unwrap().to_owned();
 
     let questions: [(&[&str], &[&str]); 13] = [
@@ -43,12 +44,30 @@ async fn calls_are_found_by_what_they_hold() {
     assert!(searched.out.contains(&rome[..13]), "{searched:?}");
     assert_in_order(&searched.err, &["looked at all 3 calls, back to 20", "; matches: 1\n"]);
     let limited = fixture.run(&["history", "--argument", "/city=Paris", "--limit", "1"]).await;
-    assert_in_order(&limited.err, &["back to 20", "; matches: 1. To go on: add --before ", &book, ", or --all\n"]);
+    // What is behind the last one that is printed does not count as looked at: the next page begins there.
+    assert_in_order(
+        &limited.err,
+        &["looked at 1 call, back to 20", "; matches: 1\nto go on: --before ", &book, ", or raise"],
+    );
+    assert!(limited.err.lines().all(|line| line.len() <= 80), "{limited:?}");
+    let submitted_at =
+        fixture.json(&["history", "--limit", "1"]).await[0]["submitted_at"].as_str().unwrap()[..19].to_owned();
+    assert_in_order(&limited.err, &[&submitted_at.replace('T', " ")]);
+    more_of_a_worker(&fixture, &worker, &book, &paris).await;
     let model = fixture.run(&["history", "--model", "qwen"]).await;
     assert_eq!((model.code, model.err.as_str()), (0, "no call on record matches\n"));
 
     wrong_questions(&fixture).await;
     exports(&fixture, &paris, &book).await;
+}
+
+/// Of the calls that a worker ran, the next one that matches may come behind others.
+async fn more_of_a_worker(fixture: &Fixture, worker: &str, book: &str, paris: &str) {
+    let question = ["history", "--worker", worker, "--conversation", "trip", "--limit", "1"];
+    let first = fixture.run(&question).await;
+    assert_eq!(first.err, format!("there are more: --before {book}, or raise --limit\n"));
+    let second = fixture.run(&[&question[..], &["--before", book]].concat()).await;
+    assert!(second.out.contains(&paris[..13]) && second.err.is_empty(), "{second:?}");
 }
 
 async fn wrong_questions(fixture: &Fixture) {
@@ -123,7 +142,7 @@ async fn a_search_says_how_far_it_looked_and_goes_on() {
 
     let first = fixture.run(&["history", "--argument", "/n=7", "--json"]).await;
     assert_eq!((first.code, first.out.as_str()), (0, ""), "{first:?}");
-    assert_in_order(&first.err, &["looked at 100,000 calls, back to 20", "; matches: 0. To go on: add --before "]);
+    assert_in_order(&first.err, &["looked at 100,000 calls, back to 20", "; matches: 0\nto go on: --before "]);
     let before = first.err.split("--before ").nth(1).unwrap().split(',').next().unwrap();
     assert_eq!(n(&fixture.json(&["history", "--argument", "/n=7", "--before", before]).await), [7]);
     let all = fixture.run(&["history", "--argument", "/n=7", "--all"]).await;
@@ -134,7 +153,7 @@ async fn a_search_says_how_far_it_looked_and_goes_on() {
     let older = fixture.run(&["history", "--slowest", "--limit", "3"]).await;
     assert_in_order(
         &older.err,
-        &["these are the slowest of 100,000 calls, back to 20", "To go on: add --before ", "--all"],
+        &["these are the slowest of 100,000 calls, back to 20", "\nto go on: --before ", ", or --all\n"],
     );
     let of_all = fixture.run(&["history", "--slowest", "--all"]).await;
     assert_eq!(of_all.out.lines().count(), 51, "the slowest of all calls are not all calls");

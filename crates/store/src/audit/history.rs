@@ -14,8 +14,8 @@ const SPREAD: chrono::TimeDelta = chrono::TimeDelta::minutes(20);
 pub struct Found {
     /// The calls that match.
     pub calls: Vec<FoundCall>,
-    /// How many calls were looked at.
-    pub looked: usize,
+    /// The calls that were looked at, newest first.
+    pub looked: Vec<CallId>,
     /// The last call that was looked at: the next step begins before it. `None` if there was none.
     pub last: Option<CallId>,
     /// No call is left before it.
@@ -49,12 +49,14 @@ impl Store {
         let Some(worker) = &filter.worker else {
             let calls = self.matching(filter, None, limit).await?;
             let last = calls.last().map(|found| found.call);
-            return Ok(Found { looked: calls.len(), ended: calls.len() < limit as usize, last, calls });
+            let looked = calls.iter().map(|found| found.call).collect();
+            return Ok(Found { looked, ended: calls.len() < limit as usize, last, calls });
         };
         let looked = self.calls_of_worker(worker, filter, limit).await?;
         let last = looked.last().copied().map(CallId);
         let calls = if looked.is_empty() { Vec::new() } else { self.matching(filter, Some(&looked), limit).await? };
-        Ok(Found { looked: looked.len(), ended: looked.len() < limit as usize, last, calls })
+        let ended = looked.len() < limit as usize;
+        Ok(Found { looked: looked.into_iter().map(CallId).collect(), ended, last, calls })
     }
 
     /// Lines of the history, newest first; calls that are not on record are left out.

@@ -75,7 +75,7 @@ pub struct CallLine {
     /// From submission to end, in ms.
     pub total_ms: Option<i64>,
     /// When the next attempt starts: in state `retry_wait` when it is due; while retries of the tool are held back, about
-    /// when it has its turn. Unknown in a list of calls, but for the time when it is due.
+    /// when it has its turn. A line that was read without its record has the time when it is due in either case.
     pub next_attempt_at: Option<Time>,
     /// The caller's conversation.
     pub conversation: Option<String>,

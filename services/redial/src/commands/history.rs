@@ -8,8 +8,8 @@ use std::process::ExitCode;
 
 use redial_proto::{ApiError, CallId, Code, turn};
 use redial_store::{
-    Store, StoreError,
-    audit::{CallLine, Filter, FoundCall},
+    Store, StoreError, Time,
+    audit::{CallLine, Filter, Found, FoundCall},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -45,6 +45,7 @@ pub(crate) async fn run(settings: &Settings, args: HistoryArgs) -> anyhow::Resul
     let unless_set = if args.all && !args.slowest { usize::MAX } else { LIMIT };
     let limit = args.limit.map_or(unless_set, |limit| limit as usize);
     let (slowest, most) = (args.slowest, if args.all { usize::MAX } else { LOOK });
+    let more = More { all: args.all, limited: args.limit.is_some() };
     let inside = Inside { arguments: args.argument.clone(), output: args.output.clone(), text: args.contains.clone() };
     // A search ends by Ctrl-C with what it found; a list simply ends.
     let searches = slowest || !inside.is_empty();
@@ -55,14 +56,17 @@ pub(crate) async fn run(settings: &Settings, args: HistoryArgs) -> anyhow::Resul
     let stop = if slowest { question.slowest().await? } else { question.newest(searches).await? };
     let Question { mut walk, printer, .. } = question;
     if searches {
-        output::note(how_far(&walk, printer.printed(), stop, slowest));
+        let at = walk.last_submitted_at().await?;
+        let looked = walk.looked();
+        let matches = (!slowest).then_some(printer.printed());
+        output::note(how_far(&HowFar { stop, looked, matches, last: walk.last().zip(at), more }));
     } else if printer.printed() == 0 {
         output::note("no call on record matches");
     } else if stop == Stop::Limit
-        && let Some((last, _)) = walk.last()
-        && !walk.next(1).await?.is_empty()
+        && let Some(last) = walk.last()
+        && walk.any_left().await?
     {
-        output::note(format!("there are more: add --before {last}, or --all"));
+        output::note(format!("there are more: {}", more.after(last, stop)));
     }
     Ok(if stop == Stop::Interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
@@ -160,47 +164,101 @@ impl Question<'_> {
     }
 }
 
-/// What a search looked at, and how it goes on.
-fn how_far(walk: &Walk<'_>, printed: usize, stop: Stop, slowest: bool) -> String {
-    let count = |count: usize, what| totals::count(count as u64, what);
-    let interrupted = if stop == Stop::Interrupted { "interrupted: " } else { "" };
-    let Some((last, at)) = walk.last() else {
-        return match stop {
+/// How a user gets the rest.
+#[derive(Clone, Copy)]
+struct More {
+    /// `--all` is set.
+    all: bool,
+    /// `--limit` is set.
+    limited: bool,
+}
+
+impl More {
+    /// The flags with which the next run goes on after this call; those that are set already would change nothing.
+    fn after(self, last: CallId, stop: Stop) -> String {
+        let or = match stop {
+            Stop::Limit if self.limited => ", or raise --limit",
+            _ if self.all => "",
+            _ => ", or --all",
+        };
+        format!("--before {last}{or}")
+    }
+}
+
+/// What a search did until it ended.
+struct HowFar {
+    stop: Stop,
+    /// Calls that it looked at.
+    looked: usize,
+    /// Calls that it printed; `None` for the slowest, which are those of all that it looked at.
+    matches: Option<usize>,
+    /// The last call that it looked at, and when that was submitted.
+    last: Option<(CallId, Time)>,
+    more: More,
+}
+
+/// What a search looked at, and how it goes on: lines of 80 columns at most.
+fn how_far(far: &HowFar) -> String {
+    let Some((last, at)) = far.last else {
+        return match far.stop {
             Stop::Interrupted => "interrupted before a call was looked at".to_owned(),
             _ => "no call on record has this tool, state, time and so on: none was searched".to_owned(),
         };
     };
-    let looked = count(walk.looked(), "call");
-    let verb = if slowest { "these are the slowest of" } else { "looked at" };
-    let all = if stop == Stop::Ended { "all " } else { "" };
-    let matched = if slowest { String::new() } else { format!("; matches: {printed}") };
-    let looked = format!("{interrupted}{verb} {all}{looked}, back to {}{matched}", output::time(at));
-    match stop {
+    let all = if far.stop == Stop::Ended { "all " } else { "" };
+    let looked = totals::count(far.looked as u64, "call");
+    let (verb, matches) = match far.matches {
+        Some(matches) => ("looked at", format!("; matches: {}", totals::thousands(matches as u64))),
+        None => ("these are the slowest of", String::new()),
+    };
+    let looked = format!("{verb} {all}{looked}, back to {}{matches}", at.format("%Y-%m-%d %H:%M:%SZ"));
+    match far.stop {
         Stop::Ended => looked,
-        _ => format!("{looked}. To go on: add --before {last}, or --all"),
+        Stop::Interrupted => format!("{looked}\ninterrupted; to go on: {}", far.more.after(last, far.stop)),
+        Stop::Limit | Stop::Looked => format!("{looked}\nto go on: {}", far.more.after(last, far.stop)),
     }
 }
 
-/// Reads whole pages of lines: what a filter selects for another command.
+/// Reads lines page by page: what a filter selects for another command.
 pub(super) struct Pages<'a> {
     store: &'a Store,
+    position: Position,
+}
+
+/// Where a reader of pages is.
+struct Position {
     filter: Filter,
     ended: bool,
 }
 
+impl Position {
+    /// Goes on behind what was found. Whether that was the end is known from the question itself: calls that were pruned
+    /// before their lines were read make a page shorter, too.
+    fn advance(&mut self, found: &Found) {
+        self.ended = found.ended;
+        self.filter.before = found.last.or(self.filter.before);
+    }
+}
+
 impl<'a> Pages<'a> {
     pub(super) const fn new(store: &'a Store, filter: Filter) -> Self {
-        Self { store, filter, ended: false }
+        Self { store, position: Position { filter, ended: false } }
     }
 
     /// The next calls, at most `most`; empty after the last page.
     pub(super) async fn next(&mut self, most: u32) -> Result<Vec<CallLine>, StoreError> {
-        if self.ended {
-            return Ok(Vec::new());
+        while !self.position.ended {
+            let found = self.store.find_calls(&self.position.filter, most).await?;
+            self.position.advance(&found);
+            let calls: Vec<CallId> = found.calls.iter().map(|found| found.call).collect();
+            let page = self.store.call_lines(&calls).await?;
+            if !page.is_empty() {
+                return Ok(page);
+            }
         }
-        let page = self.store.history(&self.filter, most).await?;
-        self.ended = page.len() < most as usize;
-        self.filter.before = page.last().map(|line| CallId(line.call)).or(self.filter.before);
-        Ok(page)
+        Ok(Vec::new())
     }
 }
+
+#[cfg(test)]
+mod tests;

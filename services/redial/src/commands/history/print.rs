@@ -41,7 +41,7 @@ const WIDE: [Column; 13] = [
     Column::whole("attempts"),
     Column::whole("submitted"),
     Column::whole("total"),
-    Column::whole("next attempt"),
+    Column::whole("retry due"),
     Column::whole("last worker"),
     Column::whole("conversation"),
     Column::whole("key"),

@@ -49,14 +49,19 @@ pub(super) struct Walk<'a> {
     filter: Filter,
     inside: Inside,
     looked: usize,
-    /// The last call that was looked at, and when it was submitted.
-    last: Option<(CallId, Time)>,
+    /// The calls that the last step looked at.
+    step: Vec<CallId>,
+    /// The last call that was looked at.
+    last: Option<CallId>,
     ended: bool,
 }
 
+/// Calls in one step that only looks whether one is left.
+const STEP: usize = 1000;
+
 impl<'a> Walk<'a> {
     pub(super) const fn new(store: &'a Store, filter: Filter, inside: Inside) -> Self {
-        Self { store, filter, inside, looked: 0, last: None, ended: false }
+        Self { store, filter, inside, looked: 0, step: Vec::new(), last: None, ended: false }
     }
 
     /// Looks at the next calls, and returns those that match. Nothing has changed if it is dropped half-way.
@@ -66,14 +71,26 @@ impl<'a> Walk<'a> {
         }
         let found = self.store.find_calls(&self.filter, u32::try_from(calls).unwrap_or(u32::MAX)).await?;
         let calls = if self.looks_inside() { self.search(&found.calls).await? } else { found.calls.clone() };
-        self.looked += found.looked;
+        self.looked += found.looked.len();
+        self.step = found.looked;
         self.ended = found.ended;
         if let Some(last) = found.last {
-            let submitted_at = found.calls.last().filter(|found| found.call == last).map(|found| found.submitted_at);
             self.filter.before = Some(last);
-            self.last = Some((last, submitted_at.unwrap_or_else(|| made_at(last))));
+            self.last = Some(last);
         }
         Ok(calls)
+    }
+
+    /// True if one more call matches. A step may hold none that does.
+    pub(super) async fn any_left(&mut self) -> anyhow::Result<bool> {
+        let mut step = 1;
+        while !self.ended {
+            if !self.next(step).await?.is_empty() {
+                return Ok(true);
+            }
+            step = STEP;
+        }
+        Ok(false)
     }
 
     /// Those whose arguments and results have what is wanted.
@@ -89,11 +106,15 @@ impl<'a> Walk<'a> {
         Ok(calls.iter().filter(|found| matching.next_if_eq(&found.call).is_some()).copied().collect())
     }
 
-    /// Goes back to a call: those before it are looked at again.
+    /// Goes back to a call of the last step: those before it are looked at again, and do not count yet.
     pub(super) fn back_to(&mut self, call: Option<&FoundCall>) {
-        let Some(call) = call else { return };
-        self.filter.before = Some(call.call);
-        (self.last, self.ended) = (Some((call.call, call.submitted_at)), false);
+        let Some(call) = call.map(|found| found.call) else { return };
+        // Newest first.
+        let kept = self.step.partition_point(|looked| *looked >= call);
+        self.looked -= self.step.len() - kept;
+        self.step.truncate(kept);
+        self.filter.before = Some(call);
+        (self.last, self.ended) = (Some(call), false);
     }
 
     pub(super) fn looks_inside(&self) -> bool {
@@ -109,8 +130,16 @@ impl<'a> Walk<'a> {
     }
 
     /// The last call that was looked at: the walk goes on before it.
-    pub(super) const fn last(&self) -> Option<(CallId, Time)> {
+    pub(super) const fn last(&self) -> Option<CallId> {
         self.last
+    }
+
+    /// When that was submitted.
+    pub(super) async fn last_submitted_at(&self) -> anyhow::Result<Option<Time>> {
+        let Some(last) = self.last else { return Ok(None) };
+        let line = self.store.call_lines(&[last]).await?.pop();
+        // Retention may have deleted it meanwhile.
+        Ok(Some(line.map_or_else(|| made_at(last), |line| line.submitted_at)))
     }
 }
 
