@@ -78,9 +78,10 @@ impl Store {
         let (mut filter, mut calls) = (filter.clone(), Vec::new());
         loop {
             let left = limit.saturating_sub(u32::try_from(calls.len()).unwrap_or(limit));
-            let found = self.find_calls(&filter, left).await?;
+            let found = self.find_calls(&filter, filter.step(left)).await?;
             calls.extend(found.calls.iter().map(|found| found.call));
             if found.ended || calls.len() >= limit as usize {
+                calls.truncate(limit as usize);
                 return self.call_lines(&calls).await;
             }
             filter.before = found.last;

@@ -7,6 +7,9 @@ use uuid::Uuid;
 
 use crate::{Rejection, TaskCall, Time};
 
+/// Calls of a worker that are looked at in one step.
+const CALLS_OF_WORKER: u32 = 1_000;
+
 /// Which calls to list. Every field narrows.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
@@ -32,6 +35,13 @@ pub struct Filter {
     pub task: Option<TaskId>,
     /// Only calls submitted before this one, to page on.
     pub before: Option<CallId>,
+}
+
+impl Filter {
+    /// Calls to look at in one step, to find `wanted`: those of a worker are found first, and those that match among them.
+    pub fn step(&self, wanted: u32) -> u32 {
+        if self.worker.is_some() { wanted.max(CALLS_OF_WORKER) } else { wanted }
+    }
 }
 
 /// Which tasks to list. Every field narrows.

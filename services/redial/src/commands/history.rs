@@ -114,7 +114,7 @@ impl Question<'_> {
             if left == 0 {
                 return Ok(Stop::Limit);
             }
-            let step = if searches { PAGE.min(self.most - self.walk.looked()) } else { left.min(PAGE) };
+            let step = if searches { PAGE.min(self.most - self.walk.looked()) } else { self.walk.step(left).min(PAGE) };
             let Some(mut found) = self.step(step).await? else { return Ok(Stop::Interrupted) };
             if found.len() > left {
                 found.truncate(left);

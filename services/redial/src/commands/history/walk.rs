@@ -64,6 +64,11 @@ impl<'a> Walk<'a> {
         Self { store, filter, inside, looked: 0, step: Vec::new(), last: None, ended: false }
     }
 
+    /// Calls to look at in one step of a list, to find so many that match.
+    pub(super) fn step(&self, wanted: usize) -> usize {
+        self.filter.step(u32::try_from(wanted).unwrap_or(u32::MAX)) as usize
+    }
+
     /// Looks at the next calls, and returns those that match. Nothing has changed if it is dropped half-way.
     pub(super) async fn next(&mut self, calls: usize) -> anyhow::Result<Vec<FoundCall>> {
         if self.ended {
