@@ -3,8 +3,13 @@
 -- statement.
 SELECT c.id AS "call!", (octet_length(t.arguments) + octet_length(t.output))::bigint AS "bytes!"
 FROM calls c
-LEFT JOIN attempts a ON a.call_id = c.id AND a.attempt = c.attempt AND c.state = 'succeeded'
-CROSS JOIN LATERAL (SELECT c.arguments::text AS arguments, COALESCE(a.output::text, '') AS output OFFSET 0) t
+CROSS JOIN LATERAL (
+    SELECT c.arguments::text AS arguments,
+        COALESCE(
+            (SELECT a.output::text FROM attempts a
+            WHERE a.call_id = c.id AND a.attempt = c.attempt AND c.state = 'succeeded'),
+            '') AS output
+    OFFSET 0) t
 WHERE c.id = ANY ($1)
     AND NOT EXISTS (
         SELECT FROM UNNEST($2::text[]) AS wanted
