@@ -6,6 +6,8 @@
 mod fixture;
 #[path = "audit_commands/ids.rs"]
 mod ids;
+#[path = "audit_commands/logins.rs"]
+mod logins;
 #[path = "audit_commands/output.rs"]
 mod output;
 #[path = "audit_commands/questions.rs"]

@@ -19,7 +19,7 @@ struct Invalid {
     allowed: &'static str,
 }
 
-const INVALID: [Invalid; 9] = [
+const INVALID: [Invalid; 11] = [
     Invalid { role: "dispatcher", name: "lease", value: "1ms", allowed: "300ms to 1h" },
     Invalid { role: "dispatcher", name: "lease", value: "soon", allowed: "300ms to 1h" },
     Invalid { role: "dispatcher", name: "retention", value: "5s", allowed: "1m and more, such as 30days" },
@@ -29,6 +29,8 @@ const INVALID: [Invalid; 9] = [
     Invalid { role: "worker", name: "command_slots", value: "0", allowed: "1 to 100000" },
     Invalid { role: "worker", name: "drain_grace", value: "5", allowed: "a duration such as 30s" },
     Invalid { role: "worker", name: "log_format", value: "xml", allowed: "auto, text, json" },
+    Invalid { role: "worker", name: "log", value: "loud", allowed: redial_telemetry::ALLOWED_FILTERS },
+    Invalid { role: "dispatcher", name: "log", value: "info,redial=loud", allowed: redial_telemetry::ALLOWED_FILTERS },
 ];
 
 #[tokio::test]
@@ -115,10 +117,21 @@ async fn an_invalid_address_is_named_without_its_password() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, part) in [
         (["call", "echo", "--nats-url", "http://me:secret-canary@host:1"].as_slice(), "http://host:1"),
-        (["migrate", "--database-url", "postgres://me:secret-canary@host:port/x"].as_slice(), "port"),
+        (&["migrate", "--database-url", "postgres://me:secret-canary@host:port/x"], "port"),
+        (&["call", "echo", "--nats-url", "foo"], "allowed: nats://host:port or tls://host:port"),
+        (&["health", "--nats-url", "me:secret-canary@foo"], "NATS URL \"foo\": it does not begin with nats://"),
+        (
+            &["migrate", "--database-url", "mysql://me:secret-canary@127.0.0.1:1/x"],
+            "it begins with mysql://; allowed: postgres://",
+        ),
+        (
+            &["history", "--database-url", "me:secret-canary@foo"],
+            "it does not begin with postgres://; allowed: postgres://",
+        ),
     ] {
         let run = redial(folder.path(), &[], arguments).await;
         assert!(run.code == 2 && run.err.contains(part), "{arguments:?}: {} {}", run.code, run.err);
+        assert_eq!(run.err.lines().count(), 1, "it is told at once, without a try to connect: {}", run.err);
         assert!(!run.err.contains("secret-canary"), "{}", run.err);
     }
 }

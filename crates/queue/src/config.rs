@@ -35,6 +35,10 @@ impl QueueConfig {
     fn parse(&self, prepare: impl Fn(&str) -> String) -> Result<Vec<ServerAddr>, QueueError> {
         let parse = |url: &str| {
             let wrong = |error: std::io::Error| QueueError::Url { url: redact(url), reason: error.to_string() };
+            if !has_scheme(url) {
+                let reason = "it does not begin with nats:// or tls://".to_owned();
+                return Err(QueueError::Url { url: redact(url), reason });
+            }
             prepare(url).parse().map_err(wrong)
         };
         self.url.split(',').map(|url| parse(url.trim())).collect()
@@ -56,6 +60,12 @@ impl fmt::Debug for QueueConfig {
             .field("inbox_prefix", &self.inbox_prefix)
             .finish()
     }
+}
+
+/// The library takes anything else for the name of a host, and would look for it without end.
+fn has_scheme(url: &str) -> bool {
+    let scheme = url.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+    matches!(scheme.as_deref(), Some("nats" | "tls"))
 }
 
 /// A URL without the part before its last `@`.
@@ -99,8 +109,17 @@ mod tests {
 
     #[test]
     fn a_wrong_url_is_named_without_its_password() {
-        let config = QueueConfig { url: "http://me:s3cret@host:1".into(), ..QueueConfig::default() };
-        let error = config.servers().unwrap_err().to_string();
-        assert!(error.contains("http://host:1") && !error.contains("s3cret"), "{error}");
+        let wrong = [
+            ("http://me:s3cret@host:1", "http://host:1"),
+            ("me:s3cret@foo", "foo"),
+            ("nats://a:1,me:s3cret@b:2", "b:2"),
+            ("", ""),
+        ];
+        for (url, shown) in wrong {
+            let config = QueueConfig { url: url.into(), ..QueueConfig::default() };
+            let error = config.servers().unwrap_err().to_string();
+            assert!(error.starts_with(&format!("NATS URL {shown:?}: it does not begin with nats://")), "{error}");
+            assert!(error.contains("; allowed: nats://host:port") && !error.contains("s3cret"), "{error}");
+        }
     }
 }

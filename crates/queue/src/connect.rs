@@ -80,7 +80,7 @@ impl Queue {
         let address = config.address();
         let connect = || async {
             let options = options(config, &watcher).await?;
-            options.connect(servers.as_slice()).await.map_err(|error| connect_error(&error, &address))
+            options.connect(servers.as_slice()).await.map_err(|error| connect_error(&error, config, &address))
         };
         // Boxed, because it would make the futures of all callers large.
         let client = Box::pin(RECONNECT.retry(connect, QueueError::is_retryable, report)).await?;
@@ -252,11 +252,13 @@ async fn options(config: &QueueConfig, watcher: &Watcher) -> Result<ConnectOptio
     Ok(options)
 }
 
-fn connect_error(error: &async_nats::ConnectError, address: &str) -> QueueError {
+fn connect_error(error: &async_nats::ConnectError, config: &QueueConfig, address: &str) -> QueueError {
     let reason = error.to_string();
+    // A user alone is a token, which is a secret.
+    let user = || config.login().ok().flatten().and_then(|(user, password)| password.map(|_| user));
     match error.kind() {
         ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
-            QueueError::Refused { address: address.to_owned(), reason }
+            QueueError::Refused { address: address.to_owned(), user: user() }
         }
         ConnectErrorKind::ServerParse => QueueError::Url { url: address.to_owned(), reason },
         _ => QueueError::nats(format!("NATS at {address}"), &reason),

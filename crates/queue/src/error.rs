@@ -24,13 +24,14 @@ pub enum QueueError {
         /// What is wrong with it.
         reason: String,
     },
-    /// The server refused user, password or certificate. Trying again would not help.
-    #[error("NATS at {address} refused the connection: {reason}")]
+    /// The server refused user, password or credentials. Trying again would not help.
+    #[error("NATS at {address} refused the login{}; set the right user and password in nats_url, or the right file in \
+             nats_credentials", of(.user.as_deref()))]
     Refused {
         /// Without the password.
         address: String,
-        /// The server's message.
-        reason: String,
+        /// The user in the URL.
+        user: Option<String>,
     },
     /// There is no connection; the client is reconnecting.
     #[error("NATS is not connected")]
@@ -110,6 +111,10 @@ pub enum QueueError {
         /// The answer.
         reason: String,
     },
+}
+
+fn of(user: Option<&str>) -> String {
+    user.map(|user| format!(" of user {user:?}")).unwrap_or_default()
 }
 
 impl QueueError {

@@ -1,17 +1,17 @@
 //! Setting up databases: migrations and, for private servers, databases.
 
-use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use sqlx::{AssertSqlSafe, Connection};
 
 use crate::{
     StoreError,
-    connect::{Purpose, Store, StoreConfig},
+    connect::{Purpose, Store, StoreConfig, connect_once, options},
     migrations::{MIGRATIONS, applied},
 };
 
 /// Brings the tables up to this version. Several processes may do so at once: one works, the others wait.
 /// Returns how many migrations were applied.
 pub async fn migrate(url: &str) -> Result<usize, StoreError> {
-    let mut connection = PgConnection::connect(url).await?;
+    let mut connection = connect_once(url).await?;
     let before = applied(&mut connection).await?.len();
     MIGRATIONS.run_direct(None, &mut connection, false).await?;
     let after = applied(&mut connection).await?.len();
@@ -21,7 +21,7 @@ pub async fn migrate(url: &str) -> Result<usize, StoreError> {
 
 /// Takes back every migration, and with it all data. For tests of the migrations.
 pub async fn revert_all(url: &str) -> Result<(), StoreError> {
-    let mut connection = PgConnection::connect(url).await?;
+    let mut connection = connect_once(url).await?;
     MIGRATIONS.undo(&mut connection, 0).await?;
     Ok(connection.close().await?)
 }
@@ -32,7 +32,7 @@ pub async fn create_database(server_url: &str, name: &str) -> Result<(), StoreEr
     if name.is_empty() || !name.chars().all(fits) {
         return Err(StoreError::BadAddress(format!("database name {name:?}: ASCII letters, digits and '_'")));
     }
-    let mut connection = PgConnection::connect(server_url).await?;
+    let mut connection = connect_once(server_url).await?;
     let exists: bool = sqlx::query_scalar("SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)")
         .bind(name)
         .fetch_one(&mut connection)
@@ -47,5 +47,9 @@ pub async fn create_database(server_url: &str, name: &str) -> Result<(), StoreEr
 /// Is there a server, and does it answer?
 pub async fn ping(url: &str) -> Result<(), StoreError> {
     let config = StoreConfig { url: url.to_owned(), connections: 1, purpose: Purpose::Dispatch };
-    Store::open(&config)?.now().await.map(|_| ())
+    let now = Store::open(&config)?.now().await;
+    match now {
+        Ok(_) => Ok(()),
+        Err(error) => Err(error.of_connection(&options(url)?)),
+    }
 }

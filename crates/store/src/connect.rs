@@ -74,13 +74,16 @@ impl Store {
             tracing::warn!(%error, wait_ms = wait.as_millis(), "Failed to connect to Postgres; trying again");
         };
         // Boxed, because it would make the futures of all callers large.
-        Box::pin(RECONNECT.retry(|| store.check(), StoreError::is_transient, report)).await?;
-        Ok(store)
+        let checked = Box::pin(RECONNECT.retry(|| store.check(), StoreError::is_transient, report)).await;
+        match checked {
+            Ok(()) => Ok(store),
+            Err(error) => Err(error.of_connection(&options(&config.url)?)),
+        }
     }
 
     /// Opens the database without checking anything; connections are made when they are needed.
     pub(crate) fn open(config: &StoreConfig) -> Result<Self, StoreError> {
-        let options: PgConnectOptions = config.url.parse()?;
+        let options = options(&config.url)?;
         // The library would ask the log filter for each statement.
         let options = options.application_name("redial").options(settings(config.purpose)).disable_statement_logging();
         let pool = PgPoolOptions::new()
@@ -217,6 +220,26 @@ impl Purpose {
             Self::Audit => Duration::from_mins(2),
         }
     }
+}
+
+/// The options that an address names. The library would take any scheme for its own.
+pub(crate) fn options(url: &str) -> Result<PgConnectOptions, StoreError> {
+    let scheme = url.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+    match scheme.as_deref() {
+        Some("postgres" | "postgresql") => Ok(url.parse()?),
+        // What stands before :// is no secret if it is one word.
+        Some(other) if other.chars().all(|c| c.is_ascii_alphanumeric()) => {
+            Err(StoreError::BadAddress(format!("it begins with {other}://")))
+        }
+        _ => Err(StoreError::BadAddress("it does not begin with postgres://".to_owned())),
+    }
+}
+
+/// Opens a connection of its own.
+pub(crate) async fn connect_once(url: &str) -> Result<PgConnection, StoreError> {
+    let options = options(url)?;
+    let connection = PgConnection::connect_with(&options).await;
+    connection.map_err(|error| StoreError::from(error).of_connection(&options))
 }
 
 /// An open transaction. Dropped without a commit, it closes its connection, which rolls it back.

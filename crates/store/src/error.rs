@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sqlx::migrate::MigrateError;
+use sqlx::{migrate::MigrateError, postgres::PgConnectOptions};
 
 /// What went wrong in the database.
 #[derive(Debug, thiserror::Error)]
@@ -10,6 +10,18 @@ pub enum StoreError {
     /// The address cannot be used.
     #[error("database address: {0}; allowed: postgres://user:password@host:port/name")]
     BadAddress(String),
+    /// The server refused the login, or has no such database. Trying again would not help.
+    #[error("Postgres at {address} refused the login of user {user:?}: {reason}; {remedy}")]
+    Refused {
+        /// `host:port/database`.
+        address: String,
+        /// Who logged in.
+        user: String,
+        /// The server's message.
+        reason: String,
+        /// What to set.
+        remedy: &'static str,
+    },
     /// A setting of the server breaks a promise of Redial.
     #[error("Postgres has {name} = {value}: {why}")]
     UnsafeSetting {
@@ -39,8 +51,16 @@ pub enum StoreError {
     #[error("migration: {0}")]
     Migrate(MigrateError),
     /// Anything that Postgres or the connection said.
-    #[error("Postgres: {0}")]
+    #[error("Postgres: {}", message(.0))]
     Sql(sqlx::Error),
+}
+
+/// The library would add the line of the server's source code.
+fn message(error: &sqlx::Error) -> String {
+    match error {
+        sqlx::Error::Database(db) => db.message().to_owned(),
+        other => other.to_string(),
+    }
 }
 
 impl From<MigrateError> for StoreError {
@@ -64,6 +84,24 @@ impl From<sqlx::Error> for StoreError {
 }
 
 impl StoreError {
+    /// The error of a connection: whether the server refused it, and whose login that was.
+    pub(crate) fn of_connection(self, options: &PgConnectOptions) -> Self {
+        let Self::Sql(sqlx::Error::Database(db)) = &self else { return self };
+        let remedy = match db.code().as_deref() {
+            Some(NO_DATABASE) => "set the right database in database_url, or create this one",
+            Some(code) if code.starts_with(LOGIN) => "set the right user and password in database_url",
+            _ => return self,
+        };
+        let (user, database) = (options.get_username(), options.get_database());
+        Self::Refused {
+            // Without a name, the database is that of the user.
+            address: format!("{}:{}/{}", options.get_host(), options.get_port(), database.unwrap_or(user)),
+            user: user.to_owned(),
+            reason: db.message().to_owned(),
+            remedy,
+        }
+    }
+
     /// True if the same statement may succeed when tried again: the connection broke, the server restarts, or the
     /// statement lost a deadlock. Whether a broken one took effect is unknown; guards and keys make that harmless.
     pub fn is_transient(&self) -> bool {
@@ -99,6 +137,10 @@ impl StoreError {
     }
 }
 
+/// SQLSTATE class: invalid authorization.
+const LOGIN: &str = "28";
+/// SQLSTATE: the database does not exist.
+const NO_DATABASE: &str = "3D000";
 const STATEMENT_TIMEOUT: &str = "57014";
 const LOCK_TIMEOUT: &str = "55P03";
 

@@ -1,13 +1,13 @@
 //! Why telemetry could not be set up. All of these are settings that an operator must change: stop the process and show
 //! the text. No text contains a header, a password or the query of a URL.
 
+use crate::filter::ALLOWED_FILTERS;
+
 /// A setting is wrong, or telemetry was started twice.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
     /// The log filter cannot be parsed.
-    #[error(
-        "log filter {filter:?}: {reason}; allowed: a level (error, warn, info, debug, trace, off) or directives like info,redial_worker=debug"
-    )]
+    #[error("log filter {filter:?}: {reason}; allowed: {ALLOWED_FILTERS}")]
     Filter {
         /// The filter as it was set.
         filter: String,

@@ -7,6 +7,7 @@ use tracing_subscriber::{EnvFilter, Layer, Registry, filter::FilterExt as _, fmt
 use crate::{
     TelemetryError,
     config::{LogFileConfig, TelemetryConfig},
+    filter::parse,
     format::LogFormat,
     log_file::LogFile,
     quiet::{Counted, Quiet},
@@ -29,12 +30,6 @@ pub(crate) fn layers(config: &TelemetryConfig) -> Result<Vec<Box<dyn Layer<Regis
         layers.push(writing_to(Mutex::new(file), false, false, parse(filter)?, None));
     }
     Ok(layers)
-}
-
-fn parse(filter: &str) -> Result<EnvFilter, TelemetryError> {
-    EnvFilter::builder()
-        .parse(filter)
-        .map_err(|error| TelemetryError::Filter { filter: filter.to_owned(), reason: error.to_string() })
 }
 
 fn writing_to<W>(

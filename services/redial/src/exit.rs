@@ -149,6 +149,7 @@ const fn server_code(error: &ServerError) -> Code {
 fn store_code(error: &StoreError) -> Code {
     match error {
         StoreError::BadAddress(_)
+        | StoreError::Refused { .. }
         | StoreError::UnsafeSetting { .. }
         | StoreError::NotMigrated(_)
         | StoreError::OtherVersion(_) => Code::InvalidConfiguration,

@@ -271,7 +271,8 @@ impl Settings {
     /// The same for a command: its warnings are text even if they go to a file, because its user reads them, and one that
     /// comes again and again is not repeated.
     pub(crate) fn command_telemetry(&self) -> anyhow::Result<redial_telemetry::Telemetry> {
-        let mut config = self.telemetry_config("redial-cli", "warn")?;
+        // Why a connection failed is told once, by the command.
+        let mut config = self.telemetry_config("redial-cli", "warn,async_nats::connector=off")?;
         config.quiet = true;
         if self.find("log_format", self.flags.log_format.as_ref()).is_none() {
             config.format = LogFormat::Text;
@@ -294,7 +295,10 @@ impl Settings {
             self.parse("log_format", self.flags.log_format.as_ref(), "auto, text, json", |text| text.parse().ok())?;
         let mut config = TelemetryConfig::new(service, format!("{}-{}", host_name(), std::process::id()));
         config.format = format.unwrap_or(config.format);
-        config.filter = self.text("log", self.flags.log.as_ref()).unwrap_or_else(|| filter.to_owned());
+        let set = self.parse("log", self.flags.log.as_ref(), redial_telemetry::ALLOWED_FILTERS, |text| {
+            redial_telemetry::is_filter(text).then(|| text.to_owned())
+        });
+        config.filter = set?.unwrap_or_else(|| filter.to_owned());
         Ok(config)
     }
 

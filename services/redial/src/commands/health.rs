@@ -29,7 +29,10 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
     }
     if let Some(url) = settings.database_url_if_set() {
         let ping = async { anyhow::Ok(redial_store::admin::ping(&url).await?) };
-        checks.push(("postgres", verdict(tokio::time::timeout(LIMIT, ping).await)));
+        match tokio::time::timeout(LIMIT, ping).await {
+            Ok(Err(error)) if !exit::is_unavailable(&error) => return Err(error),
+            done => checks.push(("postgres", verdict(done))),
+        }
     }
     // A user who may not send requests cannot ask a dispatcher, which says nothing about it.
     let healthy = checks.iter().all(|(_, verdict)| verdict == "ok" || verdict.starts_with(NOT_ASKED));
