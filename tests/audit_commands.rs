@@ -120,7 +120,8 @@ async fn statistics(fixture: &Fixture) {
     let shown = fixture.run(&["stats", "--by", "class"]).await;
     assert_in_order(&shown.out, &["class", "calls", "p50", "p95", "business_rule", "succeeded", "all"]);
     assert!(
-        shown.err.starts_with("calls that ended from 20") && shown.out.lines().all(|line| line.len() <= 80),
+        shown.err.starts_with("calls that ended from 20")
+            && shown.out.lines().chain(shown.err.lines()).all(|line| line.chars().count() <= 80),
         "{shown:?}"
     );
     let workers = fixture.out(&["stats", "--by", "worker", "--csv", "--tool", "book"]).await;
@@ -135,8 +136,7 @@ async fn statistics(fixture: &Fixture) {
 async fn an_unknown_id_is_not_found(fixture: &Fixture) {
     let done = fixture.run(&["show", NO_CALL]).await;
     assert_eq!((done.code, done.out.as_str()), (1, ""));
-    let wanted =
-        format!("error: no task or call {NO_CALL} is on record; redial tasks and redial history list what is; ");
+    let wanted = format!("error: no task or call {NO_CALL} is on record\nsee redial tasks and redial history; ");
     assert!(done.err.starts_with(&wanted) && done.err.ends_with(" [call_not_found]\n"), "{done:?}");
     let done = fixture.run(&["cancel", NO_CALL, "--json"]).await;
     let error = done.err.lines().find(|line| line.starts_with(r#"{"error":"#)).unwrap_or_else(|| panic!("{done:?}"));
@@ -217,7 +217,10 @@ async fn ended_calls_run_again() {
     fixture.http.script("/risky", [Reply::hang_up()]);
 
     let failed = fixture.ended("book", &[r#"{"n": 0}"#]).await;
-    let unknown = fixture.ended("risky", &[]).await;
+    let told = fixture.run(&["call", "risky", "--wait"]).await;
+    let unknown = told.err.trim_end().rsplit(' ').next().unwrap().to_owned();
+    let look = "\nwhether it took effect is unknown, see redial show ";
+    assert_in_order(&told.err, &["call ", &unknown, " ended unknown after 1 attempt: ", look, &unknown]);
     usage(&fixture, &failed).await;
     one_by_its_id(&fixture, &failed, &unknown).await;
     many_by_a_filter(&fixture).await;
@@ -231,7 +234,14 @@ async fn usage(fixture: &Fixture, failed: &str) {
         assert!(done.err.contains("allowed: ") && done.err.ends_with("[invalid_value]\n"), "{arguments:?}: {done:?}");
     }
     let state = fixture.run(&["redrive", "--state", "succeeded"]).await;
-    assert!(state.code == 2 && state.err.contains("[possible values: failed, unknown, cancelled]"), "{state:?}");
+    assert!(
+        state.code == 2
+            && state.err.contains(
+                "the call succeeded; submit it again if you want it twice; allowed: failed, unknown, cancelled\n"
+            )
+            && !state.err.contains("tip:"),
+        "{state:?}"
+    );
     let none = fixture.run(&["redrive", "--tool", "nothing"]).await;
     assert!(none.code == 0 && none.err.starts_with("no failed or cancelled call on record matches"), "{none:?}");
 }
@@ -247,10 +257,7 @@ async fn one_by_its_id(fixture: &Fixture, failed: &str, unknown: &str) {
     assert_eq!((&lines[0]["redrive_of"], &lines[0]["status"]), (&json!(failed), &json!("accepted")), "{lines:?}");
     let new = lines[0]["call"].as_str().unwrap();
     let again = fixture.out(&["redrive", failed]).await;
-    assert_eq!(
-        again,
-        format!("call {failed} was already redriven as {new}\n0 run again, 1 already redriven, 0 rejected\n")
-    );
+    assert_eq!(again, format!("{failed} → {new} (already redriven)\n0 run again, 1 already redriven, 0 rejected\n"));
     assert_in_order(&fixture.out(&["show", failed]).await, &[&format!("redriven as   {new}")]);
     assert_in_order(&fixture.out(&["show", new]).await, &[&format!("redrive of    {failed}"), r#"{"n": 0}"#]);
     let dry = fixture.run(&["redrive", failed, "--dry-run"]).await;
@@ -258,7 +265,7 @@ async fn one_by_its_id(fixture: &Fixture, failed: &str, unknown: &str) {
 
     let mixed = fixture.run(&["redrive", NO_CALL, unknown]).await;
     assert_eq!(mixed.code, 1, "{mixed:?}");
-    assert_in_order(&mixed.out, &[unknown, "runs again as", "1 run again, 0 already redriven, 1 rejected"]);
+    assert_in_order(&mixed.out, &[unknown, " → ", "1 run again, 0 already redriven, 1 rejected"]);
     assert!(mixed.err.contains("[call_not_found]"), "{mixed:?}");
 }
 
@@ -285,8 +292,16 @@ async fn many_by_a_filter(fixture: &Fixture) {
     let filter = ["redrive", "--conversation", "many", "--class", "business_rule"];
     let dry = fixture.run(&[&filter[..], &["--dry-run"]].concat()).await;
     assert_in_order(&dry.out, &["book", "failed", "business_rule", "1010", "1010 calls would run again"]);
+    let first = fixture.run(&filter).await;
+    assert_eq!(first.out.lines().count(), 51, "the first 50 and the sum: {}", first.out);
+    assert_in_order(&first.out, &[" → ", "\n1010 run again, 0 already redriven, 0 rejected\n"]);
+    assert_eq!(first.err, "and 960 more calls: run it again with --json to list all; nothing runs twice\n");
     let lines = fixture.json(&filter).await;
-    assert!(lines.iter().all(|line| line["status"] == "accepted"), "{:?}", lines.first());
+    assert!(lines.iter().all(|line| line["status"] == "existing"), "{:?}", lines.first());
+    for listed in first.out.lines().take(50) {
+        let (old, new) = listed.split_once(" → ").unwrap();
+        assert!(lines.iter().any(|line| line["redrive_of"] == old && line["call"] == new), "{listed}");
+    }
     let redriven: Vec<&str> = lines.iter().map(|line| line["redrive_of"].as_str().unwrap()).collect();
     assert!(redriven.is_sorted(), "in the order of submission");
     assert_eq!(redriven.into_iter().map(str::to_owned).collect::<HashSet<_>>(), ended);

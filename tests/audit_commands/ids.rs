@@ -39,8 +39,10 @@ async fn ambiguous(fixture: &Fixture, shared: &str, ids: [&str; 2]) {
     for command in ["show", "cancel", "redrive"] {
         let done = fixture.run(&[command, shared]).await;
         assert_eq!((done.code, done.out.as_str()), (2, ""), "{command}: {done:?}");
-        let parts = ["several ids begin with ", shared, ids[0], "call book, failed", ids[1], "[invalid_value]"];
+        let parts =
+            ["several ids begin with ", shared, ids[0], "call book, failed", ids[1], "allowed: as many characters"];
         assert_in_order(&done.err, &parts);
+        assert!(done.err.lines().all(|line| line.chars().count() <= 80), "{done:?}");
     }
 }
 
@@ -52,11 +54,18 @@ async fn unknown(fixture: &Fixture, call: &str) {
     ] {
         let done = fixture.run(&arguments).await;
         assert_eq!(done.code, 1, "{arguments:?}: {done:?}");
-        assert_in_order(&done.err, &["on record", "redial tasks and redial history list what is", code]);
+        assert_in_order(&done.err, &["on record", "\nsee redial tasks and redial history", code]);
+        assert!(done.err.lines().all(|line| line.chars().count() <= 80), "{done:?}");
     }
     let done = fixture.run(&["watch", call]).await;
     assert_eq!(done.code, 2, "{done:?}");
-    assert_in_order(&done.err, &[call, "is a call: ", "allowed: a task"]);
+    assert_in_order(&done.err, &[call, "is a call\n", "allowed: a task"]);
+    let done = fixture.run(&["history", "--task", "0"]).await;
+    assert_eq!(done.code, 2, "{done:?}");
+    assert_in_order(
+        &done.err,
+        &["the ids of several calls begin with 0\n", "and that of no task; allowed: the id of a task"],
+    );
 }
 
 async fn without_a_database(fixture: &Fixture, id: &str) {

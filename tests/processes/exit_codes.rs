@@ -11,7 +11,7 @@ use crate::{Run, redial};
 async fn a_usage_error_names_what_is_allowed() {
     let folder = tempfile::tempdir().unwrap();
     let call = "01936b1c-0000-7000-8000-000000000001";
-    let cases: [(&[&str], &str); 10] = [
+    let cases: [(&[&str], &str); 17] = [
         (&["nonsense"], "unrecognized subcommand 'nonsense'"),
         (&["call"], "<TOOL>"),
         (&["call", "echo", "--wiat"], "'--wait'"),
@@ -19,8 +19,15 @@ async fn a_usage_error_names_what_is_allowed() {
         (&["history", "--state", "asleep"], "possible values: ready, running, retry_wait, succeeded, failed"),
         (&["history", "--class", "bad"], "possible values: malformed_arguments, unknown_tool"),
         (&["history", "--since", "yesterday"], "allowed: 30m, 2h, 3days"),
-        (&["show", "call 17"], "invalid value 'call 17' for '<ID>': this is no id; allowed: an id such as 01a20236-"),
-        (&["submit", "file", "--batch", "1001"], "1001 is not in 1..=1000"),
+        (&["show", "call 17"], "invalid value 'call 17' for '<ID>': this is no id\nallowed: an id such as 01a20236-"),
+        (&["submit", "file", "--batch", "1001"], "'1001' for '--batch <BATCH>': allowed: a number, 1 to 1000\n"),
+        (&["history", "--limit", "many"], "'many' for '--limit <N>': allowed: a number, 1 or more\n"),
+        (&["tasks", "--limit", "0"], "allowed: a number, 1 or more\n"),
+        (&["dead-letters", "--limit", "4294967296"], "allowed: a number, 1 or more\n"),
+        (&["call", "echo", "--max-attempts", "1e3"], "allowed: a number, 1 to 1000\n"),
+        (&["redrive", "--state", "ready"], "cancel it first; allowed: failed, unknown, cancelled\n"),
+        (&["redrive", "--state", "fialed"], "no such state; allowed: failed, unknown, cancelled\n"),
+        (&["stats", "--since", "9000-01-01"], "this is in the future; allowed: 30m, 2h, 3days"),
         (&["cancel", call, call], "unexpected argument"),
     ];
     for (arguments, wanted) in cases {
@@ -63,6 +70,14 @@ async fn the_exit_code_of_a_call_depends_on_its_end() {
     let unknown = call("ehco", "{}", &["--json"]).await;
     let result: Value = serde_json::from_str(&unknown.out).unwrap();
     assert_eq!((unknown.code, result["status"].as_str()), (1, Some("refused")));
+    // The code is the same with --json.
+    for (arguments, wanted) in [(["task", "Hello.", "--agent", "nobody"], 2), (["task", "Hello.", "--agent", ""], 2)] {
+        for more in [[].as_slice(), &["--json"]] {
+            let line = [arguments.as_slice(), more, &["--nats-url", stack.servers.nats_url()]].concat();
+            let run = redial(folder.path(), &[], &line).await;
+            assert_eq!(run.code, wanted, "{line:?}: {} {}", run.out, run.err);
+        }
+    }
     let list = call("echo", "[]", &[]).await;
     assert!(list.code == 1 && list.err.contains("[invalid_arguments]"), "{} {}", list.code, list.err);
     let first = call("echo", r#"{"n":1}"#, &["--key", "k"]).await;

@@ -227,3 +227,18 @@ async fn errors_are_json_with_json_output() {
     let error: Value = serde_json::from_str(&run.err).unwrap_or_else(|_| panic!("{}", run.err));
     assert_eq!((run.code, error["error"]["code"].as_str()), (2, Some("invalid_message")));
 }
+
+#[tokio::test]
+async fn settings_are_listed_as_json_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = redial(folder.path(), &[("REDIAL_NATS_URL", NATS)], &["settings", "--json"]).await;
+    assert!(run.code == 0 && !run.out.contains("canary"), "{} {}", run.out, run.err);
+    let lines: Vec<Value> = run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let nats = lines.iter().find(|line| line["flag"] == "--nats-url").unwrap();
+    assert_eq!(
+        (&nats["value"], &nats["environment"], &nats["file"]),
+        (&"URL".into(), &"REDIAL_NATS_URL".into(), &"nats_url".into())
+    );
+    let text = redial(folder.path(), &[], &["settings"]).await.out;
+    assert!(lines.len() > 5 && lines.iter().all(|line| text.contains(line["flag"].as_str().unwrap())), "{text}");
+}

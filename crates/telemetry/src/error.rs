@@ -1,7 +1,9 @@
 //! Why telemetry could not be set up. All of these are settings that an operator must change: stop the process and show
 //! the text. No text contains a header, a password or the query of a URL.
 
-use crate::filter::ALLOWED_FILTERS;
+/// What a filter may be.
+pub const ALLOWED_FILTERS: &str =
+    "a level (off, error, warn, info, debug, trace), or levels of targets too, such as info,redial_worker=debug";
 
 /// A setting is wrong, or telemetry was started twice.
 #[derive(Debug, thiserror::Error)]

@@ -48,6 +48,8 @@ pub(crate) enum Command {
     /// Migrate the database to this version
     Migrate,
     /// Check that NATS, a dispatcher and Postgres answer; exit code 1 if not
+    ///
+    /// Exit code 2 if a setting is wrong: an address, a user, a password.
     Health,
     /// Submit one tool call
     Call(CallArgs),
@@ -107,7 +109,7 @@ pub(crate) enum Command {
     /// List messages that could not be processed, each with the reason
     DeadLetters {
         /// Maximum number of entries
-        #[arg(long, default_value_t = 50)]
+        #[arg(long, default_value_t = 50, value_parser = values::number(1..=u32::MAX))]
         limit: u32,
         /// Print all columns, exact times and whole texts, however long lines get
         #[arg(long)]
@@ -120,9 +122,12 @@ pub(crate) enum Command {
     },
     /// Run ended calls again, each as a new call
     ///
+    /// Prints the id of each call and that of the new one; of calls that a filter selects the first 50, with --json all.
     /// It accepts calls that failed, were cancelled, or ended unknown; not ones that succeeded, were refused or have not ended.
     Redrive(RedriveArgs),
     /// List the settings that every command has, and the ways to set them
+    ///
+    /// With --json a line for each. No values are printed: some are passwords.
     Settings,
     /// Print a completion script for a shell
     ///
@@ -184,7 +189,7 @@ pub(crate) struct CallArgs {
     #[arg(long, value_name = "DURATION", value_parser = redial_proto::duration::parse)]
     pub(crate) timeout: Option<std::time::Duration>,
     /// Maximum number of attempts [default: the tool's]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = values::number(1..=1000))]
     pub(crate) max_attempts: Option<u32>,
 }
 
@@ -231,10 +236,10 @@ pub(crate) struct TasksArgs {
     #[arg(long, value_name = "TIME", value_parser = values::since)]
     pub(crate) since: Option<DateTime<Utc>>,
     /// Only tasks submitted longer ago than this (2h, 3days) or before then (2026-11-20, 2026-11-20T08:00:00Z)
-    #[arg(long, value_name = "TIME", value_parser = values::since)]
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
     pub(crate) until: Option<DateTime<Utc>>,
     /// Maximum number of entries
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 50, value_parser = values::number(1..=u32::MAX))]
     pub(crate) limit: u32,
     /// Only tasks submitted before this one: the next page
     #[arg(long, value_name = "TASK")]
@@ -278,7 +283,7 @@ pub(crate) struct SubmitArgs {
     /// File with one JSON submission per line: {"tool": …, "arguments": {…}}; - reads standard input
     pub(crate) file: PathBuf,
     /// Maximum number of lines in one request
-    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, default_value_t = 500, value_parser = values::number(1..=1000))]
     pub(crate) batch: u32,
     /// Name that identifies this submission in a second run [default: the file's path]
     #[arg(long, value_name = "NAME")]

@@ -12,6 +12,7 @@ mod migrate;
 mod redrive;
 mod replay;
 mod roles;
+mod settings;
 mod show;
 mod start_files;
 mod stats;
@@ -65,10 +66,7 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Cancel { id } => cancel::run(settings, &id).await,
         Command::Check(args) => check::run(settings, &args),
         Command::Redrive(args) => redrive::run(settings, args).await,
-        Command::Settings => {
-            crate::output::line(crate::help::settings_text())?;
-            Ok(ExitCode::SUCCESS)
-        }
+        Command::Settings => settings::run(settings),
         Command::Completions { shell } => completions::run(shell),
     };
     telemetry.shutdown().await;

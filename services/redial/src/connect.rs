@@ -152,17 +152,17 @@ pub(crate) fn user_error(error: QueueError) -> ApiError {
     }
 }
 
-/// What to do about an id that is not on record.
-pub(crate) const FIND: &str = "redial tasks and redial history list what is; retention deletes what ended long ago";
+/// What to do about an id that is not on record; a line of its own, since one with the id would be too long.
+pub(crate) const FIND: &str = "see redial tasks and redial history; retention deletes old ones";
 
 /// The error for an id that neither a task nor a call has.
 pub(crate) fn not_found(id: Uuid) -> anyhow::Error {
-    ApiError::new(Code::CallNotFound, format!("no task or call {id} is on record; {FIND}")).into()
+    ApiError::new(Code::CallNotFound, format!("no task or call {id} is on record\n{FIND}")).into()
 }
 
 /// The error for an id that no task has.
 pub(crate) fn task_not_found(id: Uuid) -> anyhow::Error {
-    ApiError::new(Code::TaskNotFound, format!("no task {id} is on record; {FIND}")).into()
+    ApiError::new(Code::TaskNotFound, format!("no task {id} is on record\n{FIND}")).into()
 }
 
 /// A token that Ctrl-C and SIGTERM cancel.

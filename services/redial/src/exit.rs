@@ -46,7 +46,12 @@ pub(crate) fn report(error: &anyhow::Error, json: bool) -> ExitCode {
     } else {
         output::note(text(&api));
     }
-    ExitCode::from(match api.code {
+    of(api.code)
+}
+
+/// What the user wrote is wrong: [`USAGE`]; else [`FAILED`]. The same with and without `--json`.
+pub(crate) fn of(code: Code) -> ExitCode {
+    ExitCode::from(match code {
         Code::InvalidConfiguration
         | Code::InvalidManifest
         | Code::InvalidAgent

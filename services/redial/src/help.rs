@@ -1,7 +1,6 @@
 //! What the derived command line does not say by itself: examples, where the common settings are, and exit codes.
 
 use clap::{Arg, Args, Command, CommandFactory};
-use redial_proto::CallState;
 
 use crate::{
     cli::{Cli, values},
@@ -105,9 +104,7 @@ pub(crate) fn command() -> Command {
 
 /// The states of calls that may be redriven.
 fn redrivable(arg: Arg) -> Arg {
-    let states = CallState::ALL.into_iter().filter(|state| redial_engine::call::may_redrive(*state).is_ok());
-    let states: Vec<CallState> = states.collect();
-    arg.value_parser(values::call_states(&states)).help(
+    arg.value_parser(values::Redrivable).help(
         "Only calls in this state; without it, failed and cancelled ones. unknown: the tool may have done its work, so check \
          first",
     )
@@ -127,7 +124,35 @@ fn common() -> impl Iterator<Item = Arg> {
     flags.get_arguments().cloned().collect::<Vec<_>>().into_iter()
 }
 
-/// The settings that every command has, with each way to set them.
+/// A setting, with each way to set it. Its value is not here: some are passwords.
+#[derive(serde::Serialize)]
+pub(crate) struct Setting {
+    flag: String,
+    /// What stands for its value; `None` if it has none.
+    value: Option<String>,
+    environment: Option<String>,
+    /// Its name in redial.toml.
+    file: Option<String>,
+    help: String,
+}
+
+/// The settings that every command has.
+pub(crate) fn common_settings() -> Vec<Setting> {
+    let setting = |flag: Arg| {
+        let name = flag.get_id().to_string();
+        let value = flag.get_value_names().and_then(|names| names.first()).map(ToString::to_string);
+        Setting {
+            flag: format!("--{}", name.replace('_', "-")),
+            value: value.filter(|_| flag.get_action().takes_values()),
+            environment: (name != "json").then(|| format!("REDIAL_{}", name.to_uppercase())),
+            help: flag.get_help().map(ToString::to_string).unwrap_or_default(),
+            file: (name != "json" && name != "config").then_some(name),
+        }
+    };
+    common().map(setting).collect()
+}
+
+/// The same as text.
 pub(crate) fn settings_text() -> String {
     let mut text = "\
 A flag wins over an environment variable, that over the settings file, and that over a running `redial dev` in this folder.
@@ -135,17 +160,14 @@ Durations have a unit: 500ms, 15s, 1h 30m, 30days.
 
 "
     .to_owned();
-    for flag in common() {
-        let name = flag.get_id().to_string();
-        let value = flag.get_value_names().and_then(|names| names.first()).map(|name| format!(" <{name}>"));
-        let value = value.filter(|_| flag.get_action().takes_values()).unwrap_or_default();
-        let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
-        let elsewhere = match name.as_str() {
-            "json" => String::new(),
-            "config" => "      REDIAL_CONFIG\n".to_owned(),
-            name => format!("      REDIAL_{} · {name} in redial.toml\n", name.to_uppercase()),
+    for Setting { flag, value, environment, file, help } in common_settings() {
+        let value = value.map(|value| format!(" <{value}>")).unwrap_or_default();
+        let elsewhere = match (environment, file) {
+            (None, _) => String::new(),
+            (Some(variable), None) => format!("      {variable}\n"),
+            (Some(variable), Some(name)) => format!("      {variable} · {name} in redial.toml\n"),
         };
-        text.push_str(&format!("  --{}{value}\n      {help}\n{elsewhere}", name.replace('_', "-")));
+        text.push_str(&format!("  {flag}{value}\n      {help}\n{elsewhere}"));
     }
     text + "\nThe settings of roles are in `redial help dispatcher` and `redial help worker`; they can be set in the same ways."
 }

@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, str::FromStr};
 
+use chrono::{DateTime, Utc};
 use redial_proto::{ApiError, CallId, Code, TaskId};
 use redial_store::{Store, StoreError, audit::Named};
 use uuid::Uuid;
@@ -16,7 +17,9 @@ const TIME: usize = 12;
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 /// Ids that an ambiguous prefix lists.
 const LISTED: u32 = 10;
-const ALLOWED: &str = "allowed: an id such as 01a20236-ac46-7781-a3d0-49c0fb4d6170, or its first characters";
+/// Characters of a name in that list.
+const NAME: usize = 10;
+const ALLOWED: &str = "allowed: an id such as 01a20236-ac46-7781-a3d0-49c0fb4d6170, or how it begins";
 
 /// An id as a user wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +40,7 @@ impl FromStr for IdText {
         if let Ok(id) = text.parse() {
             return Ok(Self::Whole(id));
         }
-        let no_id = || Err(format!("this is no id; {ALLOWED}"));
+        let no_id = || Err(format!("this is no id\n{ALLOWED}"));
         let digits: String = text.chars().filter(|c| *c != '-').collect();
         let hyphens: Vec<usize> = text.match_indices('-').map(|(at, _)| at).collect();
         if digits.is_empty() || digits.len() >= DIGITS || !digits.chars().all(|c| c.is_ascii_hexdigit()) {
@@ -87,10 +90,8 @@ pub(crate) async fn resolve(settings: &Settings, id: &IdText, of: Of) -> anyhow:
         IdText::Prefix { text, .. } => text,
     };
     if settings.database_url_if_set().is_none() {
-        let message = format!(
-            "{text} is the beginning of an id, which is looked up in the database, and no database_url is set; allowed \
-             without it: a whole id"
-        );
+        let message =
+            format!("{text} is the beginning of an id\nno database_url is set to look it up; allowed then: a whole id");
         return Err(ApiError::new(Code::InvalidValue, message).into());
     }
     in_store(&connect::store(settings).await?, id, of).await
@@ -107,8 +108,9 @@ pub(crate) async fn in_store(store: &Store, id: &IdText, of: Of) -> anyhow::Resu
     match (fitting.as_slice(), others.as_slice()) {
         ([one], _) => Ok(one.id),
         ([], []) => Err(none_begins_with(text, of).into()),
-        ([], [other, ..]) => Err(wrong_kind(text, other, of).into()),
-        (several, _) => Err(ambiguous(text, several).into()),
+        ([], [other]) => Err(wrong_kind(other, of).into()),
+        ([], [other, ..]) => Err(only_others(text, other, of).into()),
+        (several, _) => Err(ambiguous(text, several, store.now().await?).into()),
     }
 }
 
@@ -124,32 +126,41 @@ pub(crate) async fn task(store: &Store, id: Option<&IdText>) -> anyhow::Result<O
     in_store(store, id, Of::Task).await.map(|id| Some(TaskId(id)))
 }
 
+// The errors have no line of more than 80 columns, with the word and the code that stand around them.
+
 fn none_begins_with(text: &str, of: Of) -> ApiError {
     let code = if of == Of::Task { Code::TaskNotFound } else { Code::CallNotFound };
-    ApiError::new(code, format!("the id of no {} on record begins with {text}; {}", of.name(), connect::FIND))
+    ApiError::new(code, format!("no {} on record begins with {text}\n{}", of.name(), connect::FIND))
 }
 
-fn wrong_kind(text: &str, other: &Named, of: Of) -> ApiError {
-    let kind = if other.is_task { Of::Task } else { Of::Call }.name();
-    ApiError::new(Code::InvalidValue, format!("{text} is a {kind}: {}; allowed: a {}", other.id, of.name()))
+/// The text stands for one id, and that is of the other kind.
+fn wrong_kind(other: &Named, of: Of) -> ApiError {
+    ApiError::new(Code::InvalidValue, format!("{} is a {}\nallowed: a {}", other.id, kind(other), of.name()))
 }
 
-fn ambiguous(text: &str, several: &[Named]) -> ApiError {
+fn only_others(text: &str, other: &Named, of: Of) -> ApiError {
+    let message = format!(
+        "the ids of several {}s begin with {text}\nand that of no {}; allowed: the id of a {}",
+        kind(other),
+        of.name(),
+        of.name()
+    );
+    ApiError::new(Code::InvalidValue, message)
+}
+
+fn ambiguous(text: &str, several: &[Named], now: DateTime<Utc>) -> ApiError {
     let line = |named: &Named| {
-        let kind = if named.is_task { "task" } else { "call" };
-        let name = output::one_line(named.name.as_deref().unwrap_or_default(), 40);
-        let submitted = output::time(named.submitted_at);
-        format!("\n  {}  {kind} {name}, {}, submitted {submitted}", named.id, named.state)
+        let name = output::one_line(named.name.as_deref().unwrap_or_default(), NAME);
+        format!("\n  {}  {} {name}, {}, {}", named.id, kind(named), named.state, output::ago(named.submitted_at, now))
     };
     let listed: String = several.iter().take(LISTED as usize).map(line).collect();
     let more = if several.len() > LISTED as usize { "\n  and more" } else { "" };
-    ApiError::new(
-        Code::InvalidValue,
-        format!(
-            "several ids begin with {text}; allowed: one more character of\n{}{more}",
-            listed.trim_start_matches('\n')
-        ),
-    )
+    let allowed = "allowed: as many characters as only one of them begins with";
+    ApiError::new(Code::InvalidValue, format!("several ids begin with {text}{listed}{more}\n{allowed}"))
+}
+
+const fn kind(named: &Named) -> &'static str {
+    if named.is_task { Of::Task.name() } else { Of::Call.name() }
 }
 
 /// Ids as short as they can be while no other call or task on record begins like them. All digits that say when an id was
@@ -204,8 +215,35 @@ mod tests {
             ["", "-", "xyz", "0193-6b1c", "01936b1c_0000", "订", &format!("{ID}0"), "01936b1c--0000", "0193 6b1c"]
         {
             let error = text.parse::<IdText>().unwrap_err();
-            assert!(error.starts_with("this is no id; allowed: "), "{text}: {error}");
+            assert!(error.starts_with("this is no id\nallowed: "), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn errors_are_true_of_every_prefix_and_fit_80_columns() {
+        let now = "2026-11-20T09:59:00Z".parse().unwrap();
+        let named = |is_task, state: &str| Named {
+            id: ID.parse().unwrap(),
+            is_task,
+            name: Some("a_tool_whose_name_is_long".to_owned()),
+            state: state.to_owned(),
+            submitted_at: "2026-11-20T08:00:30Z".parse().unwrap(),
+        };
+        let several: Vec<Named> = (0..=LISTED).map(|_| named(false, "retry_wait")).collect();
+        let longest = &ID[..ID.len() - 1];
+        let errors = [
+            ambiguous("0", &several, now),
+            ambiguous(longest, &several[..2], now),
+            only_others("0", &several[0], Of::Task),
+            only_others(longest, &several[0], Of::Task),
+            wrong_kind(&named(true, "succeeded"), Of::Call),
+            none_begins_with(longest, Of::Any),
+            none_begins_with(longest, Of::Task),
+        ];
+        let texts = errors.map(|error| format!("error: {} [{}]", error.message, error.code));
+        let widest = texts.iter().flat_map(|text| text.lines()).map(unicode_width::UnicodeWidthStr::width).max();
+        assert!(widest.is_some_and(|widest| widest <= 80), "{widest:?}: {texts:#?}");
+        insta::assert_snapshot!(texts.join("\n\n"));
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub(crate) struct FilterArgs {
     #[arg(long, value_name = "TIME", value_parser = values::since)]
     pub(crate) since: Option<DateTime<Utc>>,
     /// Only calls submitted longer ago than this (2h, 3days) or before then (2026-11-20, 2026-11-20T08:00:00Z)
-    #[arg(long, value_name = "TIME", value_parser = values::since)]
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
     pub(crate) until: Option<DateTime<Utc>>,
     /// Only calls of this conversation
     #[arg(long)]
@@ -65,7 +65,7 @@ pub(crate) struct HistoryArgs {
     #[arg(long)]
     pub(crate) slowest: bool,
     /// Maximum number of entries [default: 50; with --all no maximum, except for --slowest]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = values::number(1..=u32::MAX))]
     pub(crate) limit: Option<u32>,
     /// List all that match, and look at all calls
     #[arg(long)]
@@ -90,7 +90,7 @@ pub(crate) struct StatsArgs {
     #[arg(long, value_name = "TIME", value_parser = values::since, default_value = "24h")]
     pub(crate) since: DateTime<Utc>,
     /// Only calls that ended before then [default: now]
-    #[arg(long, value_name = "TIME", value_parser = values::since)]
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
     pub(crate) until: Option<DateTime<Utc>>,
     /// Only calls of this tool
     #[arg(long, value_name = "NAME")]

@@ -29,7 +29,7 @@ pub(crate) async fn run(settings: &Settings, args: CallArgs) -> anyhow::Result<E
     if !matches!(result.status, SubmitStatus::Accepted | SubmitStatus::Existing) {
         if settings.json() {
             output::json(&result)?;
-            return Ok(ExitCode::from(exit::FAILED));
+            return Ok(exit::of(result.error.map_or(Code::Internal, |error| error.code)));
         }
         if let Some(call) = result.call {
             output::note(format!("call {call} is on record as refused"));
@@ -89,7 +89,10 @@ async fn wait(settings: &Settings, queue: &Queue, call: CallId) -> anyhow::Resul
                 }
                 None
             }
-            Err(error) => return Err(connect::api(error)),
+            Err(error) => {
+                output::note(format!("the call is on record, its end is not known: redial show {call}"));
+                return Err(connect::api(error));
+            }
         };
         if let Some(view) = view {
             unanswered = false;
@@ -162,6 +165,9 @@ fn print(settings: &Settings, view: &CallView) -> anyhow::Result<ExitCode> {
         let message = view.message.as_deref().unwrap_or_default();
         let attempts = totals::count(view.attempts.into(), "attempt");
         output::note(format!("call {} ended {} after {attempts}: {message} [{class}]", view.call, view.state));
+        if view.state == CallState::Unknown {
+            output::note(format!("whether it took effect is unknown, see redial show {}", view.call));
+        }
     }
     Ok(if succeeded { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
 }

@@ -37,9 +37,6 @@ pub(crate) async fn run(settings: &Settings, args: HistoryArgs) -> anyhow::Resul
         (false, true) => Form::Json,
         (false, false) => Form::Text { wide: args.wide },
     };
-    if args.limit == Some(0) {
-        return Err(wrong("--limit is 0; allowed: 1 and more"));
-    }
     let store = connect::store(settings).await?;
     // Without a limit the slowest calls would be all calls, in memory.
     let unless_set = if args.all && !args.slowest { usize::MAX } else { LIMIT };

@@ -17,6 +17,8 @@ use crate::{
     settings::Settings,
 };
 
+/// New ids that are listed of calls that a filter selects.
+const LISTED: u64 = 50;
 /// Nothing matched, which may be because unknown outcomes need an operator's decision.
 const NOTHING: &str = "no failed or cancelled call on record matches; --state unknown selects calls whose tool may have \
                        done its work";
@@ -28,8 +30,8 @@ pub(crate) async fn run(settings: &Settings, args: RedriveArgs) -> anyhow::Resul
     }
     let print = match (&selection, settings.json()) {
         (_, true) => send::Print::Json,
-        (Selection::Named(_), false) => send::Print::Lines,
-        (Selection::Filtered(_), false) => send::Print::Errors,
+        (Selection::Named(_), false) => send::Print::Lines { most: u64::MAX },
+        (Selection::Filtered(_), false) => send::Print::Lines { most: LISTED },
     };
     let calls = match selection {
         Selection::Named(calls) => calls,
@@ -46,6 +48,9 @@ pub(crate) async fn run(settings: &Settings, args: RedriveArgs) -> anyhow::Resul
         return Ok(ExitCode::SUCCESS);
     }
     let tally = send::redrive(&connect::queue(settings).await?, &calls, print).await?;
+    if tally.unlisted > 0 {
+        output::note(format!("and {}: run it again with --json to list all; nothing runs twice", tally.unlisted()));
+    }
     if settings.json() {
         output::note(tally.to_string());
     } else {

@@ -49,10 +49,10 @@ fn about(stats: &Stats) -> String {
     if stats.groups.is_empty() && stats.is_complete {
         return format!("no call that matches ended from {since} to {until}");
     }
-    let mut about = format!("calls that ended from {since} to {until}; p50 and p95 within 10 %");
+    let mut about = format!("calls that ended from {since} to {until}\np50 and p95 are within 10 %");
     if !stats.is_complete {
-        about +=
-            "\nlater calls are not counted yet: ask again in a few minutes. If it stays so, see the dispatchers' logs";
+        about += "\nlater calls are not counted yet: ask again in a few minutes.\n\
+                  If it stays so, see the dispatchers' logs";
     }
     about
 }

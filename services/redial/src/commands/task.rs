@@ -25,7 +25,7 @@ pub(crate) async fn run(settings: &Settings, args: TaskArgs) -> anyhow::Result<E
     if !matches!(result.status, SubmitStatus::Accepted | SubmitStatus::Existing) {
         if settings.json() {
             output::json(&result)?;
-            return Ok(ExitCode::from(exit::FAILED));
+            return Ok(exit::of(result.error.map_or(Code::Internal, |error| error.code)));
         }
         return Err(result.error.unwrap_or_else(|| ApiError::new(Code::Internal, "rejected without a reason")).into());
     }

@@ -9,6 +9,7 @@ use redial_queue::Queue;
 use crate::{
     connect::{self, Outage},
     output,
+    timeline::totals,
 };
 
 /// Calls in one request.
@@ -21,10 +22,8 @@ const REPLY: Duration = Duration::from_mins(1);
 pub(super) enum Print {
     /// Its result as a line of JSON.
     Json,
-    /// Its result as text.
-    Lines,
-    /// Only an error.
-    Errors,
+    /// Its error, or its id and that of the new call, of these so many.
+    Lines { most: u64 },
 }
 
 /// How many calls had which result.
@@ -33,11 +32,13 @@ pub(super) struct Tally {
     accepted: u64,
     existing: u64,
     pub(super) rejected: u64,
+    /// New ids that were not printed.
+    pub(super) unlisted: u64,
 }
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { accepted, existing, rejected } = self;
+        let Self { accepted, existing, rejected, unlisted: _ } = self;
         write!(f, "{accepted} run again, {existing} already redriven, {rejected} rejected")
     }
 }
@@ -53,7 +54,7 @@ pub(super) async fn redrive(queue: &Queue, calls: &[CallId], print: Print) -> an
         })?;
         for (call, answer) in answers {
             tally.count(&answer);
-            if print != Print::Errors || answer.error.is_some() {
+            if tally.lists(print, &answer) {
                 bar.suspend(|| print_result(print, call, &answer))?;
             }
         }
@@ -64,6 +65,22 @@ pub(super) async fn redrive(queue: &Queue, calls: &[CallId], print: Print) -> an
 }
 
 impl Tally {
+    /// Whether this answer, which is counted already, is printed.
+    fn lists(&mut self, print: Print, answer: &SubmitResult) -> bool {
+        match print {
+            Print::Lines { most } if answer.error.is_none() && self.accepted + self.existing > most => {
+                self.unlisted += 1;
+                false
+            }
+            Print::Json | Print::Lines { .. } => true,
+        }
+    }
+
+    /// `960 more calls`.
+    pub(super) fn unlisted(&self) -> String {
+        totals::count(self.unlisted, "more call")
+    }
+
     fn count(&mut self, answer: &SubmitResult) {
         match answer.status {
             SubmitStatus::Accepted => self.accepted += 1,
@@ -87,8 +104,8 @@ fn print_result(print: Print, call: CallId, answer: &SubmitResult) -> anyhow::Re
     if let Some(error) = &answer.error {
         output::note(format!("call {call}: {error}"));
     } else if let Some(new) = answer.call {
-        let what = if answer.status == SubmitStatus::Existing { "was already redriven as" } else { "runs again as" };
-        output::line(format!("call {call} {what} {new}"))?;
+        let already = if answer.status == SubmitStatus::Existing { " (already redriven)" } else { "" };
+        output::line(format!("{call} → {new}{already}"))?;
     }
     Ok(())
 }
