@@ -5,7 +5,7 @@ use toml::{
     de::{DeTable, DeValue, Error},
 };
 
-use crate::{position::position_of, words};
+use crate::words;
 
 /// So many mistakes of one file are told; who has more is better served by the first ones.
 pub const LIMIT: usize = 20;
@@ -32,11 +32,16 @@ pub fn toml_mistake(error: &Error) -> TomlMistake {
 
 /// What keeps a text from being TOML: one mistake for each line, because what follows one is most often its consequence.
 pub fn syntax_mistakes(text: &str, errors: &[Error]) -> Vec<TomlMistake> {
-    let mut found: Vec<TomlMistake> = errors.iter().map(toml_mistake).collect();
-    found.sort_by_key(|mistake| mistake.at);
-    found.dedup_by_key(|mistake| mistake.at.map(|at| position_of(text, at).line));
+    let mut found: Vec<(Option<usize>, &Error)> =
+        errors.iter().map(|error| (error.span().map(|span| span.start), error)).collect();
+    found.sort_by_key(|(at, _)| *at);
+    let mut last = None;
+    found.retain(|(at, _)| match (last.replace(*at), at) {
+        (Some(Some(before)), Some(at)) => text.as_bytes()[before..*at].contains(&b'\n'),
+        (before, at) => before != Some(*at),
+    });
     found.truncate(LIMIT);
-    found
+    found.into_iter().map(|(_, error)| toml_mistake(error)).collect()
 }
 
 /// The tables of a file: of `[name.a]` and `[name.b]`, or of `[[name]]`.
