@@ -154,22 +154,28 @@ impl AgentSpec {
 
     /// Says which field is out of its range, and what is allowed.
     pub fn check(&self) -> Result<(), String> {
-        for model in [Some(&self.model), self.fallback_model.as_ref()].into_iter().flatten() {
-            check_name("model", model)?;
-        }
-        if self.policy == Policy::Fallback && self.fallback_model.is_none() {
-            return Err("policy is \"fallback\", which needs a fallback_model".to_owned());
-        }
-        if self.system.len() > 64 * 1024 {
-            return Err(format!("system takes {} bytes; allowed: 65536", self.system.len()));
-        }
-        if self.tools.len() > 200 {
-            return Err(format!("tools holds {} patterns; allowed: 200", self.tools.len()));
-        }
-        self.check_numbers()
+        self.mistakes().into_iter().next().map_or(Ok(()), Err)
     }
 
-    fn check_numbers(&self) -> Result<(), String> {
+    /// Everything that is out of its range. Each message begins with the path of its field and says what is allowed.
+    pub fn mistakes(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        found.extend(check_name("model", &self.model).err());
+        found.extend(self.fallback_model.as_ref().and_then(|model| check_name("fallback_model", model).err()));
+        if self.policy == Policy::Fallback && self.fallback_model.is_none() {
+            found.push("policy is \"fallback\", which needs a fallback_model".to_owned());
+        }
+        if self.system.len() > 64 * 1024 {
+            found.push(format!("system takes {} bytes; allowed: 65536", self.system.len()));
+        }
+        if self.tools.len() > 200 {
+            found.push(format!("tools holds {} patterns; allowed: 200", self.tools.len()));
+        }
+        found.extend(self.wrong_numbers());
+        found
+    }
+
+    fn wrong_numbers(&self) -> Vec<String> {
         let budgets = &self.budgets;
         let ranges = [
             ("max_corrections", self.max_corrections, 0, 100),
@@ -182,20 +188,13 @@ impl AgentSpec {
             ("budgets.tool_calls", budgets.tool_calls, 0, 10_000),
             ("budgets.seconds", budgets.seconds, 1, 366 * 24 * 3600),
         ];
-        for (name, value, least, most) in ranges {
-            if !(least..=most).contains(&value) {
-                return Err(format!("{name} is {value}; allowed: {least} to {most}"));
-            }
-        }
-        match (budgets.cost_usd, self.temperature) {
-            (Some(cost), _) if !(cost > 0.0 && cost.is_finite()) => {
-                Err(format!("budgets.cost_usd is {cost}; allowed: more than 0"))
-            }
-            (_, Some(temperature)) if !(0.0..=2.0).contains(&temperature) => {
-                Err(format!("temperature is {temperature}; allowed: 0 to 2"))
-            }
-            _ => Ok(()),
-        }
+        let wrong = ranges.into_iter().filter(|(_, value, least, most)| !(least..=most).contains(&value));
+        let wrong = wrong.map(|(name, value, least, most)| format!("{name} is {value}; allowed: {least} to {most}"));
+        let cost = budgets.cost_usd.filter(|cost| !(*cost > 0.0 && cost.is_finite()));
+        let cost = cost.map(|cost| format!("budgets.cost_usd is {cost}; allowed: more than 0"));
+        let temperature = self.temperature.filter(|temperature| !(0.0..=2.0).contains(temperature));
+        let temperature = temperature.map(|temperature| format!("temperature is {temperature}; allowed: 0 to 2"));
+        wrong.chain(cost).chain(temperature).collect()
     }
 
     /// True if the agent may use this tool.
@@ -258,7 +257,11 @@ mod tests {
         };
         assert_eq!(wrong(|a| a.context_tokens = 3), "context_tokens is 3; allowed: 1000 to 2000000");
         assert!(wrong(|a| a.policy = Policy::Fallback).contains("fallback_model"));
-        assert!(wrong(|a| a.model = "a.b".into()).contains("model \"a.b\""));
+        assert!(wrong(|a| a.model = "a.b".into()).starts_with("model \"a.b\""));
+        assert!(wrong(|a| a.fallback_model = Some("a.b".into())).starts_with("fallback_model \"a.b\""));
+        let mut agent = AgentSpec { temperature: Some(3.0), max_tokens: Some(0), ..AgentSpec::new("") };
+        (agent.budgets.turns, agent.budgets.cost_usd) = (0, Some(-1.0));
+        assert_eq!(agent.mistakes().len(), 5, "{:?}", agent.mistakes());
         assert!(wrong(|a| a.temperature = Some(f64::NAN)).contains("temperature is NaN"));
         assert_eq!(AgentSpec::new("gpt-4o").check(), Ok(()));
     }

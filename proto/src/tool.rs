@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use strum::{VariantArray, VariantNames};
 
-use crate::names::named;
+use crate::{duration, names::named};
 
 /// What running a tool does to the world. It decides what happens when it is not known how an attempt ended.
 #[derive(
@@ -66,7 +66,6 @@ impl RetryPolicy {
 
     /// Says which field is out of its range, and what is allowed.
     pub fn check(&self) -> Result<(), String> {
-        const YEAR_MS: u64 = 366 * 24 * 3600 * 1000;
         if !(1.0..=100.0).contains(&self.factor) {
             return Err(format!("retry.factor is {}; allowed: 1 to 100", self.factor));
         }
@@ -232,9 +231,28 @@ impl ToolSpec {
     }
 }
 
+/// Longest timeout of an attempt: 24 h.
+const DAY_MS: u64 = 24 * 3600 * 1000;
+/// Longest time between attempts, and longest total deadline: a year.
+const YEAR_MS: u64 = 366 * 24 * 3600 * 1000;
+
+/// Reads the timeout of an attempt as people write it, in ms.
+pub fn parse_timeout(text: &str) -> Result<u64, String> {
+    up_to(text, DAY_MS, "24h")
+}
+
+/// Reads a time of a [`RetryPolicy`] as people write it, in ms.
+pub fn parse_retry_time(text: &str) -> Result<u64, String> {
+    up_to(text, YEAR_MS, "366d")
+}
+
+fn up_to(text: &str, most: u64, shown: &str) -> Result<u64, String> {
+    let ms = duration::parse_ms(text)?;
+    if ms <= most { Ok(ms) } else { Err(format!("{text:?} is too long; allowed: 1ms to {shown}")) }
+}
+
 /// An attempt's timeout is 1 ms to 24 h.
 pub fn check_timeout(timeout_ms: u64) -> Result<(), String> {
-    const DAY_MS: u64 = 24 * 3600 * 1000;
     if (1..=DAY_MS).contains(&timeout_ms) {
         Ok(())
     } else {
@@ -270,6 +288,14 @@ mod tests {
         assert!(ToolSpec::named("").check().is_err());
         spec = ToolSpec { retry_budget: RetryBudget { burst: 0.5, ..RetryBudget::default() }, ..ToolSpec::named("a") };
         assert_eq!(spec.check().unwrap_err(), "retry_budget.burst is 0.5; allowed: 1 to 1000000");
+    }
+
+    #[test]
+    fn times_are_read_within_their_limits() {
+        assert_eq!((parse_timeout("24h"), parse_retry_time("366d")), (Ok(DAY_MS), Ok(YEAR_MS)));
+        assert_eq!(parse_timeout("25h").unwrap_err(), "\"25h\" is too long; allowed: 1ms to 24h");
+        assert_eq!(parse_retry_time("367d").unwrap_err(), "\"367d\" is too long; allowed: 1ms to 366d");
+        assert!(parse_timeout("0s").is_err() && parse_timeout("soon").is_err());
     }
 
     #[test]

@@ -3,14 +3,16 @@
 //! A reader that stops at the first mistake makes its user start it once for each. These helpers find all of them, and
 //! say them without the words of a parsing library. Pure: nothing here reads a file.
 
+mod entry;
 mod json;
 mod position;
 mod toml;
 mod words;
 
 pub use crate::{
+    entry::{Rules, fill_missing, read_entry},
     json::{JsonMistake, json_mistake},
     position::{Position, position_of},
-    toml::{Entries, LIMIT, TomlMistake, entries, field_at, read_entry, syntax_mistakes, toml_mistake},
+    toml::{Entries, LIMIT, TomlMistake, entries, entries_beside, field_at, syntax_mistakes, toml_mistake},
     words::did_you_mean,
 };

@@ -49,14 +49,21 @@ pub fn syntax_mistakes(text: &str, errors: &[Error]) -> Vec<TomlMistake> {
 pub struct Entries<'t> {
     /// Each with its name, if it has one.
     pub tables: Vec<(Option<Spanned<String>>, Spanned<DeTable<'t>>)>,
+    /// The values of other entries that are allowed.
+    pub others: Vec<(&'static str, Spanned<DeValue<'t>>)>,
     /// What is wrong outside of them.
     pub mistakes: Vec<TomlMistake>,
 }
 
 /// Parses a file whose only entry is `name`: a table of tables, or an array of tables.
 pub fn entries<'t>(text: &'t str, name: &str) -> Entries<'t> {
+    entries_beside(text, name, &[])
+}
+
+/// The same for a file that may have other entries, too.
+pub fn entries_beside<'t>(text: &'t str, name: &str, others: &[&'static str]) -> Entries<'t> {
     let (table, errors) = DeTable::parse_recoverable(text);
-    let mut found = Entries { tables: Vec::new(), mistakes: syntax_mistakes(text, &errors) };
+    let mut found = Entries { tables: Vec::new(), others: Vec::new(), mistakes: syntax_mistakes(text, &errors) };
     if !found.mistakes.is_empty() {
         // What could be read of a text that is not TOML is a guess.
         return found;
@@ -64,8 +71,11 @@ pub fn entries<'t>(text: &'t str, name: &str) -> Entries<'t> {
     for (key, value) in table.into_inner() {
         if key.get_ref() == name {
             found.take(name, value);
+        } else if let Some(other) = others.iter().find(|other| key.get_ref() == **other) {
+            found.others.push((other, value));
         } else {
-            let message = format!("unknown table {:?}; allowed: {name}", key.get_ref());
+            let allowed: Vec<&str> = others.iter().copied().chain([name]).collect();
+            let message = format!("unknown table {:?}; allowed: {}", key.get_ref(), allowed.join(", "));
             found.mistake(key.span().start, message);
         }
     }
@@ -108,60 +118,6 @@ impl<'t> Entries<'t> {
     }
 }
 
-/// Reads one table. If a part of it is wrong, the mistake is kept and the table is read again without that part, so that
-/// the next mistake is found too. What is missing then is missing because it was taken out, and not a mistake.
-///
-/// `at` says where an error is. Other parts may depend on an entry whose key is in `needed`: nothing is read without it.
-pub fn read_entry<'t, T, E>(
-    mut table: Spanned<DeTable<'t>>,
-    needed: &[&str],
-    at: impl Fn(&E) -> Option<usize>,
-    mut read: impl FnMut(Spanned<DeTable<'t>>) -> Result<T, E>,
-) -> Result<T, Vec<E>> {
-    let mut found: Vec<E> = Vec::new();
-    loop {
-        let error = match read(table.clone()) {
-            Ok(value) if found.is_empty() => return Ok(value),
-            Ok(_) => return Err(found),
-            Err(error) => error,
-        };
-        let removed = at(&error).and_then(|at| remove(table.get_mut(), at));
-        match removed {
-            Some(key) if !needed.contains(&key.as_str()) => found.push(error),
-            Some(_) => {
-                found.push(error);
-                return Err(found);
-            }
-            None => {
-                if found.is_empty() {
-                    found.push(error);
-                }
-                return Err(found);
-            }
-        }
-        if found.len() >= LIMIT {
-            return Err(found);
-        }
-    }
-}
-
-/// Removes the innermost entry at a byte; returns its key.
-fn remove(table: &mut DeTable<'_>, at: usize) -> Option<String> {
-    for (_, value) in table.iter_mut() {
-        if let DeValue::Table(inner) = value.get_mut()
-            && let Some(removed) = remove(inner, at)
-        {
-            return Some(removed);
-        }
-    }
-    let is_here = |key: &Spanned<_>, value: &Spanned<DeValue<'_>>| {
-        key.span().contains(&at) || (value.span().contains(&at) && !matches!(value.get_ref(), DeValue::Table(_)))
-    };
-    let key = table.iter().find(|(key, value)| is_here(key, value))?.0.clone();
-    table.remove(&key);
-    Some(key.into_inner().into_owned())
-}
-
 /// Where a field of a table is, by its path such as `budgets.turns`; of the longest part of the path that is there.
 pub fn field_at(table: &DeTable<'_>, path: &str) -> Option<usize> {
     let (first, rest) = path.split_once('.').map_or((path, ""), |(first, rest)| (first, rest));
@@ -176,7 +132,7 @@ mod tests {
     use serde::Deserialize;
 
     use super::*;
-    use crate::position_of;
+    use crate::{Rules, position_of, read_entry};
 
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -201,7 +157,7 @@ mod tests {
         for (_, table) in found.tables {
             let read = read_entry(
                 table,
-                &["name"],
+                &Rules { needed: &["name"], stand_ins: &[("http.url", "\"http://a\"")] },
                 |error: &TomlMistake| error.at,
                 |table| Tool::deserialize(toml::de::Deserializer::from(table)).map_err(|error| toml_mistake(&error)),
             );

@@ -1,7 +1,7 @@
 //! `models.toml`: the models that a worker can ask.
 //!
 //! Every mistake in the file is found when it is loaded, before the first turn, and all are reported at once, each with file,
-//! line, column, model and field. Only a variable that is not set is reported later, when the model is asked: the other models work without it.
+//! line, column, model and field, once. Only a variable that is not set is reported later, when the model is asked: the other models work without it.
 
 mod build;
 mod endpoint;
@@ -11,7 +11,8 @@ mod variables;
 
 use std::{fs, path::Path};
 
-use redial_files::{Entries, LIMIT, entries, read_entry, toml_mistake};
+use redial_files::{Entries, LIMIT, Rules, entries, fill_missing, read_entry, toml_mistake};
+use redial_proto::{tool::check_name, turn};
 use serde::Deserialize;
 use toml::{Spanned, de::DeTable};
 
@@ -21,8 +22,11 @@ use crate::{
     model::Model,
 };
 
-/// What a model may do depends on this, so nothing is said about a model without it.
-const NEEDED: [&str; 1] = ["provider"];
+/// What a model may do depends on its provider, so nothing more is said about a model without one. The values stand in for
+/// wrong ones of fields that other parts need.
+const RULES: Rules<'static> = Rules { needed: &["provider"], stand_ins: &[MODEL, BASE_URL] };
+const MODEL: (&str, &str) = ("model", "\"model\"");
+const BASE_URL: (&str, &str) = ("base_url", "\"http://localhost\"");
 
 /// The models of a file. Secrets are read from the environment of this process.
 pub fn load(path: &Path) -> Result<Vec<Model>, ModelsErrors> {
@@ -34,29 +38,62 @@ pub fn load_with(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Resu
     let one = |message: String| ModelsErrors(vec![ModelsError::of_file(path, message)]);
     let text = fs::read_to_string(path).map_err(|error| one(format!("the file cannot be read: {error}")))?;
     let builder = Builder::new(path.parent().unwrap_or(Path::new(".")), variable).map_err(one)?;
-    let Entries { tables, mistakes } = entries(&text, "models");
+    let Entries { tables, mistakes, .. } = entries(&text, "models");
     let mut errors: Vec<ModelsError> =
         mistakes.into_iter().map(|mistake| ModelsError::of_mistake(path, &text, mistake, None)).collect();
     let mut models = Vec::with_capacity(tables.len());
-    for (name, table) in tables {
+    for (name, mut table) in tables {
         let Some(name) = name else {
             let message = "[[models]] has no name; allowed: [models.NAME]".to_owned();
             errors.push(ModelsError::of_place(path, &text, table.span().start, message));
             continue;
         };
-        // Only an error in this file can be found by its position; a script has other ones.
-        let at = |error: &ModelsError| error.at.filter(|_| error.file == path).map(|at| at as usize);
-        match read_entry(table, &NEEDED, at, |table| model(&builder, &name, table, path, &text)) {
+        let begin = name.span().start;
+        let wrong = |field: &str, message: String| ModelsError {
+            model: Some(name.get_ref().clone()),
+            field: (!field.is_empty()).then(|| field.to_owned()),
+            ..ModelsError::of_place(path, &text, begin, message)
+        };
+        let name_error = check_name("tool name", &turn::tool_name(name.get_ref())).err();
+        errors.extend(name_error.map(|message| wrong("", message)));
+        if table.get_ref().get("provider").is_none() {
+            errors.push(wrong("", "the field \"provider\" is missing".to_owned()));
+            continue;
+        }
+        errors.extend(missing(table.get_mut()).into_iter().map(|(field, message)| wrong(field, message)));
+        let at = |error: &ModelsError| error.at.filter(|_| !error.whole).map(|at| at as usize);
+        match read_entry(table, &RULES, at, |table| model(&builder, &name, table, path, &text)) {
             Ok(model) => models.push(model),
             Err(found) => errors.extend(found),
         }
     }
+    errors.sort_by_key(|error| error.at);
+    errors.extend(builder.script_errors());
     if errors.is_empty() {
         return Ok(models);
     }
-    errors.sort_by_key(|error| error.at.filter(|_| error.file == path));
     errors.truncate(LIMIT);
     Err(ModelsErrors(errors))
+}
+
+/// The fields that are missing, each with what is needed. Values stand in for them, so that the others are read.
+fn missing(table: &mut DeTable<'_>) -> Vec<(&'static str, String)> {
+    let provider = table.get("provider").and_then(|provider| provider.get_ref().as_str()).unwrap_or_default();
+    if provider == "script" {
+        let is_missing = table.get("script").is_none();
+        let message = "is missing; the path of a file of rules is needed".to_owned();
+        return is_missing.then_some(("script", message)).into_iter().collect();
+    }
+    let required = match provider {
+        "openai" | "anthropic" => vec![MODEL],
+        "react" => vec![MODEL, BASE_URL],
+        _ => Vec::new(),
+    };
+    let message = |field| match field {
+        "model" => "is missing; the provider's own name of the model is needed".to_owned(),
+        _ => "is missing; the address of a chat endpoint is needed".to_owned(),
+    };
+    fill_missing(table, &required).into_iter().map(|field| (field, message(field))).collect()
 }
 
 fn model(
@@ -66,7 +103,8 @@ fn model(
     file: &Path,
     text: &str,
 ) -> Result<Model, ModelsError> {
-    let location = Location { file, text, at: name.span().start, model: name.get_ref().clone() };
+    let fields = table.get_ref().clone();
+    let location = Location { file, text, at: name.span().start, model: name.get_ref().clone(), fields: &fields };
     let entry = Entry::deserialize(toml::de::Deserializer::from(table)).map_err(|error| {
         let mut mistake = toml_mistake(&error);
         // What is missing is missing in the whole table.

@@ -24,6 +24,8 @@ pub struct ModelsError {
     pub message: String,
     /// The byte of the file, for the order of errors.
     pub(crate) at: Option<u32>,
+    /// It is about the whole model or rule: no part of it is wrong by itself.
+    pub(crate) whole: bool,
 }
 
 /// Everything that is wrong in a file of models and its scripts, in the order of the file; at least one error, and at
@@ -63,7 +65,16 @@ impl std::error::Error for ModelsError {}
 
 impl ModelsError {
     pub(crate) fn of_file(file: &Path, message: String) -> Self {
-        Self { file: file.to_owned(), line: None, column: None, model: None, field: None, message, at: None }
+        Self {
+            file: file.to_owned(),
+            line: None,
+            column: None,
+            model: None,
+            field: None,
+            message,
+            at: None,
+            whole: false,
+        }
     }
 
     /// An error at a byte of the file.

@@ -5,6 +5,7 @@ mod context;
 mod file;
 mod response;
 mod rule;
+mod rules;
 mod template;
 mod when;
 
@@ -19,7 +20,7 @@ use chrono::{NaiveDate, Utc};
 use redial_proto::{Failure, TaskId, TurnReply, TurnRequest, limits};
 use regex::Captures;
 
-use self::{context::Context, file::File, response::Response, rule::Rule};
+use self::{context::Context, response::Response, rule::Rule};
 use crate::{error::ModelsError, failure, piece::Watch};
 
 /// Counts of rules with `times` are kept for this many combinations of turn and rule.
@@ -28,6 +29,7 @@ const REMEMBERED: usize = 10_000;
 const QUOTED: usize = 500;
 
 /// The rules of one file.
+#[derive(Default)]
 pub(crate) struct Script {
     /// The file's name, for messages.
     name: String,
@@ -37,12 +39,11 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    pub(crate) fn load(path: &Path) -> Result<Self, ModelsError> {
+    /// Reads a file; the errors are everything that is wrong in it, at most [`redial_files::LIMIT`].
+    pub(crate) fn load(path: &Path) -> Result<Self, Vec<ModelsError>> {
         let text = fs::read_to_string(path)
-            .map_err(|error| ModelsError::of_file(path, format!("the file cannot be read: {error}")))?;
-        let file: File = toml::from_str(&text)
-            .map_err(|error| ModelsError::of_mistake(path, &text, redial_files::toml_mistake(&error), None))?;
-        let rules = build::rules(file, path, &text)?;
+            .map_err(|error| vec![ModelsError::of_file(path, format!("the file cannot be read: {error}"))])?;
+        let rules = rules::read(path, &text)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Ok(Self { name, rules, answered: Mutex::default() })
     }

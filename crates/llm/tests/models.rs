@@ -160,6 +160,58 @@ fn every_mistake_in_a_script_is_reported_with_its_line() {
 }
 
 #[test]
+fn all_mistakes_of_all_models_and_scripts_are_told_at_once() {
+    let models = r#"
+[models."a.b"]
+provider = "openai"
+model = 3
+base_url = "example.com"
+input_price = -1
+output_price = "free"
+retry = { factor = 0.5, max_attempts = 0, cap = "soon" }
+timeout = "25h"
+
+[models.b]
+provider = "react"
+temperature = 3
+
+[models.c]
+provider = "script"
+script = "rules.toml"
+model = "m"
+temperature = 1
+
+[models.d]
+provider = "script"
+script = "rules.toml"
+
+[models.e]
+provider = "script"
+retry_budget = { burst = 0 }
+
+[models.f]
+model = 3
+"#;
+    let script = r#"
+style = "json"
+other = 1
+
+[[rule]]
+times = 0
+text = "{{tomorrow}}"
+thought = "{{date"
+when = { matches = "[", last = "robot" }
+delay = "1"
+
+[[rule]]
+error = { status = 200 }
+chunks = 20000
+txt = "a"
+"#;
+    insta::assert_snapshot!(load_script(models, script).unwrap_err());
+}
+
+#[test]
 fn a_missing_file_is_reported() {
     let error = load_with(std::path::Path::new("/no/such/models.toml"), &|_| None).unwrap_err();
     assert_eq!(

@@ -59,6 +59,14 @@ impl Handler for Arc<CommandTool> {
 }
 
 impl CommandTool {
+    /// Says that the program is not there, as far as that is known before a call: its `PATH` may come from arguments.
+    pub(crate) fn missing_program(&self) -> Option<String> {
+        if self.environment.iter().any(|(name, _)| name == "PATH") && !self.program.contains('/') {
+            return None;
+        }
+        launch::find(&self.program, &self.folder, &self.inherited).err().map(|failure| failure.message)
+    }
+
     /// Runs the program. Dropping the future at any point kills the whole process tree.
     async fn attempt(&self, context: &Context, arguments: &RawValue) -> ToolResult {
         let mut tree = launch::launch(self.program(context, arguments)?).await?;

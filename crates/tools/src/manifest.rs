@@ -9,9 +9,14 @@ mod exit_codes;
 mod file;
 mod location;
 
-use std::{collections::HashMap, fs, path::Path, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    fs,
+    path::Path,
+    time::Duration,
+};
 
-use redial_files::{Entries, LIMIT, entries, read_entry};
+use redial_files::{Entries, LIMIT, Rules, entries, field_at, fill_missing, read_entry};
 use reqwest::Client;
 use serde::Deserialize;
 use toml::{Spanned, de::DeTable};
@@ -19,13 +24,20 @@ use toml::{Spanned, de::DeTable};
 use self::{file::Entry, location::Location};
 use crate::{
     http,
-    tool::{Tool, check_compatible},
+    tool::{Tool, ToolConflict, check_compatible},
 };
 
 pub use error::{ManifestError, ManifestErrors};
 
-/// Other fields refer to these, so nothing is said about a tool without them.
-const NEEDED: [&str; 3] = ["name", "parameters", "parameters_file"];
+/// Other fields refer to `parameters`, so nothing more is said about a tool whose parameters are wrong.
+const RULES: Rules<'static> = Rules { needed: &["parameters", "parameters_file"], stand_ins: &REQUIRED };
+/// Fields without which a tool cannot be read, each with a value that stands in for a missing or wrong one.
+const REQUIRED: [(&str, &str); 4] = [
+    ("name", "\"tool\""),
+    ("http.method", "\"POST\""),
+    ("http.url", "\"http://localhost\""),
+    ("command.argv", "[\"true\"]"),
+];
 
 /// The tools of a manifest. Secrets are read from the environment of this process.
 pub fn load(path: &Path) -> Result<Vec<Tool>, ManifestErrors> {
@@ -37,23 +49,32 @@ pub fn load_with(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Resu
     let text = fs::read_to_string(path).map_err(|error| {
         ManifestErrors(vec![ManifestError::of_file(path, format!("the file cannot be read: {error}"))])
     })?;
-    let Entries { tables, mistakes } = entries(&text, "tool");
+    let Entries { tables, mistakes, .. } = entries(&text, "tool");
     let mut errors: Vec<ManifestError> =
         mistakes.into_iter().map(|mistake| ManifestError::of_mistake(path, &text, mistake, None)).collect();
     let mut loader = Loader { folder: path.parent().unwrap_or(Path::new(".")), variable, clients: HashMap::new() };
     let mut tools = Vec::with_capacity(tables.len());
-    for (_, table) in tables {
-        match read_entry(
-            table,
-            &NEEDED,
-            |error: &ManifestError| error.at.map(|at| at as usize),
-            |table| loader.entry(table, path, &text),
-        ) {
-            Ok((tool, at)) => {
+    let mut names = HashSet::new();
+    for (_, mut table) in tables {
+        let name = Name::of(&table);
+        if name.text.as_ref().is_some_and(|text| !names.insert(text.clone())) {
+            let twice = ToolConflict::Name(name.text.clone().unwrap_or_default());
+            errors.push(name.error(path, &text, twice.to_string()));
+        }
+        for field in fill_missing(table.get_mut(), &REQUIRED) {
+            let at = field.rsplit_once('.').and_then(|(parent, _)| field_at(table.get_ref(), parent));
+            let place = Name { at: at.unwrap_or(name.at), ..name.clone() };
+            errors.push(place.error(path, &text, format!("the field {field:?} is missing")));
+        }
+        let at = |error: &ManifestError| error.at.filter(|_| !error.whole).map(|at| at as usize);
+        match read_entry(table, &RULES, at, |table| loader.entry(table, &name, path, &text)) {
+            Ok(tool) => {
                 tools.push(tool);
                 if let Err(conflict) = check_compatible(&tools) {
-                    errors.push(at.error(path, &text, conflict.to_string()));
                     tools.pop();
+                    if !matches!(conflict, ToolConflict::Name(_)) {
+                        errors.push(name.error(path, &text, conflict.to_string()));
+                    }
                 }
             }
             Err(found) => errors.extend(found),
@@ -67,15 +88,24 @@ pub fn load_with(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Resu
     Err(ManifestErrors(errors))
 }
 
-/// Where the tool of an entry is named.
-struct Named {
-    tool: String,
+/// What a tool is called, and where.
+#[derive(Clone)]
+struct Name {
+    /// `None` if it has no name, or one that is no text.
+    text: Option<String>,
+    /// Offset of the name in the manifest, in bytes; of the tool's table without one.
     at: usize,
 }
 
-impl Named {
-    fn error(self, file: &Path, text: &str, message: String) -> ManifestError {
-        Location { file, text, tool: self.tool, at: self.at }.error("", message)
+impl Name {
+    fn of(table: &Spanned<DeTable<'_>>) -> Self {
+        let value = table.get_ref().get("name");
+        let text = value.and_then(|value| value.get_ref().as_str()).map(str::to_owned);
+        Self { text, at: value.map_or(table.span().start, |value| value.span().start) }
+    }
+
+    fn error(&self, file: &Path, text: &str, message: String) -> ManifestError {
+        ManifestError { tool: self.text.clone(), ..ManifestError::at(file, text, self.at, message) }
     }
 }
 
@@ -89,13 +119,18 @@ struct Loader<'a> {
 }
 
 impl Loader<'_> {
-    fn entry(&mut self, table: Spanned<DeTable<'_>>, file: &Path, text: &str) -> Result<(Tool, Named), ManifestError> {
-        let name = table.get_ref().get("name").and_then(|name| name.get_ref().as_str()).map(str::to_owned);
-        let entry = Entry::deserialize(toml::de::Deserializer::from(table))
-            .map_err(|error| ManifestError::of_mistake(file, text, redial_files::toml_mistake(&error), name))?;
-        let (tool, at) = (entry.name.get_ref().clone(), entry.name.span().start);
-        let location = Location { file, text, tool: tool.clone(), at };
-        Ok((self.tool(entry, &location)?, Named { tool, at }))
+    fn entry(
+        &mut self,
+        table: Spanned<DeTable<'_>>,
+        name: &Name,
+        file: &Path,
+        text: &str,
+    ) -> Result<Tool, ManifestError> {
+        let fields = table.get_ref().clone();
+        let entry = Entry::deserialize(toml::de::Deserializer::from(table)).map_err(|error| {
+            ManifestError::of_mistake(file, text, redial_files::toml_mistake(&error), name.text.clone())
+        })?;
+        self.tool(entry, &Location { file, text, name, fields: &fields })
     }
 
     fn client(&mut self, connect_timeout: Duration) -> Result<Client, String> {

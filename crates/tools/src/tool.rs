@@ -62,6 +62,8 @@ pub struct Tool {
     /// True for a tool whose attempts each start a program on the worker's machine, as command tools do. Such programs have
     /// a limit of their own in each worker.
     pub starts_programs: bool,
+    /// Why calls would fail now although nothing is wrong with the tool; what an operator should read at the start.
+    pub warning: Option<String>,
     handler: Arc<dyn Handler>,
     secrets: Secrets,
 }
@@ -82,6 +84,7 @@ impl Tool {
             spec,
             concurrency: None,
             starts_programs: false,
+            warning: None,
             handler: Arc::new(handler),
             secrets: Secrets::default(),
         }

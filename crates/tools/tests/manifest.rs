@@ -141,6 +141,57 @@ fn every_mistake_is_reported_with_its_line() {
 }
 
 #[test]
+fn all_mistakes_of_all_tools_are_told_at_once() {
+    let text = r#"
+[[tool]]
+name = "a b"
+timeout = 5
+pool = "models"
+retry = { factor = 0.5, cap = "367d", max_attempts = 0 }
+[tool.http]
+method = "get"
+url = "example.com"
+connect_timeout = 3
+headers = { A = "{{secret.FIRST}}", B = "{{secret.SECOND}}" }
+
+[[tool]]
+name = "twice"
+timeout = "25h"
+[tool.command]
+argv = 3
+env = { C = "{{secret.THIRD}}" }
+
+[[tool]]
+name = "twice"
+concurrency = 0
+[tool.command]
+folder = "nowhere"
+
+[[tool]]
+effect = "red"
+
+[[tool]]
+name = "good"
+[tool.command]
+argv = ["true"]
+"#;
+    insta::assert_snapshot!(load(text).unwrap_err());
+}
+
+#[test]
+fn a_program_that_is_not_there_is_a_warning() {
+    let warning = |argv: &str, more: &str| load(&entry("", more).replace("\"true\"", argv)).unwrap().remove(0).warning;
+    let missing = warning("\"no-such-program\"", "").unwrap();
+    assert!(missing.starts_with("tools.toml:"), "{missing}");
+    let text = "tool \"a\": command.argv[0]: the program \"no-such-program\" does not exist or is not executable; until it is \
+                there, calls of this tool fail";
+    assert!(missing.ends_with(text), "{missing}");
+    assert!(warning("\"./no/such\"", "").is_some());
+    assert_eq!(warning("\"/bin/sh\"", ""), None);
+    assert_eq!(warning("\"no-such-program\"", "env = { PATH = \"/elsewhere\" }"), None, "its PATH is another one");
+}
+
+#[test]
 fn every_mistake_in_exit_codes_is_reported_with_its_position() {
     let bad = [
         entry("", "exit_codes = \"none\""),

@@ -14,7 +14,7 @@ use redial_engine::feedback::check_templates;
 use redial_proto::{AgentSpec, ApiError, Code};
 use tokio::{fs, sync::Mutex};
 
-pub use self::file::{AgentsFile, Reference, check_agents_file};
+pub use self::file::{AgentsFile, Reference, check_agent_file, check_agents_file};
 
 /// Minimum time between two reads of the file's metadata.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);

@@ -39,7 +39,7 @@ use redial_queue::QueueError;
 use tokio_util::sync::CancellationToken;
 
 pub use crate::{
-    agents::{AgentsFile, Reference, check_agents_file},
+    agents::{AgentsFile, Reference, check_agent_file, check_agents_file},
     config::DispatcherConfig,
     error::DispatcherError,
 };

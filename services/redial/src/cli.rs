@@ -54,6 +54,9 @@ pub(crate) enum Command {
     /// Submit one tool call
     Call(CallArgs),
     /// Submit the tool calls of a file; a second run submits nothing twice
+    ///
+    /// A line without a key gets one of the file's path, its text and how many equal lines came before it. So other lines
+    /// may be added, removed or moved between two runs, and two equal lines are two calls.
     Submit(SubmitArgs),
     /// Submit one task, which a model works on with tools
     Task(TaskArgs),
@@ -186,7 +189,7 @@ pub(crate) struct CallArgs {
     #[arg(long)]
     pub(crate) conversation: Option<String>,
     /// Timeout of one attempt, such as 30s [default: the tool's]
-    #[arg(long, value_name = "DURATION", value_parser = redial_proto::duration::parse)]
+    #[arg(long, value_name = "DURATION", value_parser = values::timeout)]
     pub(crate) timeout: Option<std::time::Duration>,
     /// Maximum number of attempts [default: the tool's]
     #[arg(long, value_name = "N", value_parser = values::number(1..=1000))]

@@ -1,8 +1,16 @@
 //! Builds a model from an entry of the file.
 
-use std::path::Path;
+use std::{
+    cell::RefCell,
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
-use redial_proto::{RetryPolicy, ToolEffect, ToolSpec, duration::parse_ms, turn};
+use redial_proto::{
+    RetryPolicy, ToolEffect, ToolSpec,
+    tool::{parse_retry_time, parse_timeout},
+    turn,
+};
 use reqwest::{Client, Url};
 use toml::Spanned;
 
@@ -33,12 +41,25 @@ pub(super) struct Builder<'a> {
     folder: &'a Path,
     pub(super) variable: &'a dyn Fn(&str) -> Option<String>,
     pub(super) client: Client,
+    /// What is wrong in the scripts, which are read once however many models name them.
+    scripts: RefCell<WrongScripts>,
+}
+
+#[derive(Default)]
+struct WrongScripts {
+    files: BTreeSet<PathBuf>,
+    errors: Vec<ModelsError>,
 }
 
 impl<'a> Builder<'a> {
     pub(super) fn new(folder: &'a Path, variable: &'a dyn Fn(&str) -> Option<String>) -> Result<Self, String> {
         let client = http::client().map_err(|error| format!("the HTTP client could not be created: {error}"))?;
-        Ok(Self { folder, variable, client })
+        Ok(Self { folder, variable, client, scripts: RefCell::default() })
+    }
+
+    /// What is wrong in the scripts of the models that were built.
+    pub(super) fn script_errors(self) -> Vec<ModelsError> {
+        self.scripts.into_inner().errors
     }
 
     pub(super) fn model(&self, entry: &Entry, location: &Location<'_>) -> Result<Model, ModelsError> {
@@ -56,15 +77,23 @@ impl<'a> Builder<'a> {
         })
     }
 
+    /// The script; one without rules for a file with mistakes, which are kept, so that the model's other fields are
+    /// checked as well.
     fn script(&self, entry: &Entry, location: &Location<'_>) -> Result<Script, ModelsError> {
-        let Some(file) = &entry.script else {
-            return Err(location.error("script", "is missing; the path of a file of rules is needed"));
-        };
+        let Some(file) = &entry.script else { return Ok(Script::default()) };
         let path = self.folder.join(file.get_ref());
         if !path.is_file() {
             return Err(location.field_error(file, "script", format!("{} is not a file", path.display())));
         }
-        Script::load(&path)
+        if self.scripts.borrow().files.contains(&path) {
+            return Ok(Script::default());
+        }
+        Ok(Script::load(&path).unwrap_or_else(|errors| {
+            let mut wrong = self.scripts.borrow_mut();
+            wrong.files.insert(path);
+            wrong.errors.extend(errors);
+            Script::default()
+        }))
     }
 
     fn chat(&self, entry: &Entry, location: &Location<'_>) -> Result<ChatModel, ModelsError> {
@@ -183,14 +212,20 @@ fn profile(entry: &Entry, location: &Location<'_>) -> Result<Profile, ModelsErro
 }
 
 fn spec(entry: &Entry, location: &Location<'_>) -> Result<ToolSpec, ModelsError> {
-    let mut spec = ToolSpec::named(turn::tool_name(&location.model));
+    let mut spec = ToolSpec::named("model");
     spec.description.clone_from(&entry.description);
     spec.effect = ToolEffect::Idempotent;
     turn::POOL.clone_into(&mut spec.pool);
-    spec.timeout_ms = milliseconds(entry.timeout.as_ref(), "timeout", TIMEOUT_MS, location)?;
+    spec.timeout_ms = TIMEOUT_MS;
+    if let Some(timeout) = &entry.timeout {
+        let read = parse_timeout(timeout.get_ref());
+        spec.timeout_ms = read.map_err(|message| location.field_error(timeout, "timeout", message))?;
+    }
     spec.retry = retry(&entry.retry, location)?;
     spec.retry_budget = entry.retry_budget;
-    spec.check().map_err(|message| location.error("", message))?;
+    spec.check().map_err(|message| location.path_error(message))?;
+    // The file's reader checks the name.
+    spec.name = turn::tool_name(&location.model);
     Ok(spec)
 }
 
@@ -237,5 +272,5 @@ fn milliseconds(
     location: &Location<'_>,
 ) -> Result<u64, ModelsError> {
     let Some(text) = text else { return Ok(default) };
-    parse_ms(text.get_ref()).map_err(|message| location.field_error(text, field, message))
+    parse_retry_time(text.get_ref()).map_err(|message| location.field_error(text, field, message))
 }

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use toml::Spanned;
+use redial_files::field_at;
+use toml::{Spanned, de::DeTable};
 
 use crate::error::ModelsError;
 
@@ -13,12 +14,26 @@ pub(super) struct Location<'a> {
     pub(super) model: String,
     /// Offset of the model's name in the text, in bytes.
     pub(super) at: usize,
+    /// The model's table.
+    pub(super) fields: &'a DeTable<'a>,
 }
 
 impl Location<'_> {
-    /// An error of the model as a whole, or of a missing field.
+    /// An error of a field, with the position of its value; of the model as a whole if the field is not there.
     pub(super) fn error(&self, field: &str, message: impl Into<String>) -> ModelsError {
-        self.error_at(self.at, field, message)
+        match field_at(self.fields, field) {
+            Some(at) => self.error_at(at, field, message),
+            None => ModelsError { whole: true, ..self.error_at(self.at, field, message) },
+        }
+    }
+
+    /// An error whose message begins with the path of its field.
+    pub(super) fn path_error(&self, message: String) -> ModelsError {
+        let path = message.split([' ', ':']).next().unwrap_or_default();
+        match field_at(self.fields, path) {
+            Some(at) => self.error_at(at, "", message),
+            None => ModelsError { whole: true, ..self.error_at(self.at, "", message) },
+        }
     }
 
     /// An error of a field, with the position of its value.

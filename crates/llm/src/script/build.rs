@@ -1,48 +1,31 @@
 //! Builds rules from the entries of a script.
 
-use std::{path::Path, time::Duration};
+use std::time::Duration;
 
 use redial_proto::{Failure, TurnUsage, duration};
 use regex::Regex;
 use reqwest::StatusCode;
 use serde_json::Value;
-use toml::Spanned;
 
 use super::{
-    file::{BodyFormat, CallEntry, Entry, ErrorEntry, File, Style, Texts, WhenEntry},
+    file::{BodyFormat, CallEntry, Entry, ErrorEntry, Texts, WhenEntry},
     response::{Arguments, Content, Response},
     rule::Rule,
     template::Template,
     when::When,
 };
-use crate::{api::Api, error::ModelsError};
+use crate::api::Api;
 
 /// Most pieces of one answer.
 const MAX_CHUNKS: u32 = 10_000;
 /// The key under which the TOML reader returns a date without quotes.
 const TOML_DATE: &str = "$__toml_private_datetime";
 
-/// A field, and what is wrong with it.
-type Mistake = (&'static str, String);
+/// The path of a field, and what is wrong with it; an empty path means the whole rule.
+pub(super) type Mistake = (&'static str, String);
 
-pub(super) fn rules(file: File, path: &Path, text: &str) -> Result<Vec<Rule>, ModelsError> {
-    let react = file.style == Some(Style::React);
-    let rule = |(index, entry): (usize, Spanned<Entry>)| {
-        let at = entry.span().start;
-        let name = match &entry.get_ref().name {
-            Some(name) => format!("rule {name:?}"),
-            None => format!("rule {}", index + 1),
-        };
-        let wrong = |(field, message): Mistake| ModelsError {
-            field: Some(if field.is_empty() { name.clone() } else { format!("{name}: {field}") }),
-            ..ModelsError::of_place(path, text, at, message)
-        };
-        build(entry.into_inner(), name.clone(), react).map_err(wrong)
-    };
-    file.rule.into_iter().enumerate().map(rule).collect()
-}
-
-fn build(entry: Entry, name: String, react: bool) -> Result<Rule, Mistake> {
+/// The rule of an entry; `react` is the style of the whole script.
+pub(super) fn build(entry: Entry, name: String, react: bool) -> Result<Rule, Mistake> {
     if entry.times == Some(0) {
         return Err(("times", "0 is not allowed; allowed: 1 or more".to_owned()));
     }

@@ -3,15 +3,6 @@
 use redial_proto::{ErrorClass, Finish, Language, Role};
 use serde::Deserialize;
 use serde_json::Value;
-use toml::Spanned;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct File {
-    pub(super) style: Option<Style>,
-    #[serde(default)]
-    pub(super) rule: Vec<Spanned<Entry>>,
-}
 
 /// The style of all texts of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

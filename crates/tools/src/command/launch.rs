@@ -41,7 +41,7 @@ struct Request {
 
 /// Starts a program in a process group of its own. If this future is dropped, the program is killed or never starts.
 pub(super) async fn launch(program: Program) -> Result<Tree, Failure> {
-    let path = find(&program)?;
+    let path = find(&program.name, &program.folder, &program.environment)?;
     let (reply, started) = oneshot::channel();
     let request = Request { program, path, runtime: Handle::current(), reply };
     let ended = || io::Error::other("the thread that starts programs has ended");
@@ -51,20 +51,20 @@ pub(super) async fn launch(program: Program) -> Result<Tree, Failure> {
 }
 
 /// The program's file, searched as a shell would, so that "not found" is distinguished from a failure of the tool.
-fn find(program: &Program) -> Result<PathBuf, Failure> {
+pub(super) fn find(name: &str, folder: &Path, environment: &BTreeMap<String, String>) -> Result<PathBuf, Failure> {
     let wrong = |message: String| Failure::new(ErrorClass::Configuration, message).without_effect();
-    if !program.folder.is_dir() {
-        return Err(wrong(format!("the tool's folder {} does not exist", program.folder.display())));
+    if !folder.is_dir() {
+        return Err(wrong(format!("the tool's folder {} does not exist", folder.display())));
     }
     let runs =
         |path: &PathBuf| fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
-    let found = if program.name.contains('/') {
-        Some(program.folder.join(&program.name)).filter(runs)
+    let found = if name.contains('/') {
+        Some(folder.join(name)).filter(runs)
     } else {
-        let folders = program.environment.get("PATH").map(String::as_str).unwrap_or_default();
-        std::env::split_paths(folders).map(|folder| folder.join(&program.name)).find(runs)
+        let folders = environment.get("PATH").map(String::as_str).unwrap_or_default();
+        std::env::split_paths(folders).map(|folder| folder.join(name)).find(runs)
     };
-    found.ok_or_else(|| wrong(format!("the program {:?} does not exist or is not executable", program.name)))
+    found.ok_or_else(|| wrong(format!("the program {:?} does not exist or is not executable", name)))
 }
 
 fn launcher() -> io::Result<&'static Sender<Request>> {

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, fs, sync::Arc, time::Duration};
 
-use redial_proto::{RetryPolicy, ToolSpec, duration};
+use redial_proto::{
+    RetryPolicy, ToolSpec, duration,
+    tool::{check_name, parse_retry_time, parse_timeout},
+};
 use redial_redaction::Secrets;
 use reqwest::{
     Method,
@@ -32,7 +35,13 @@ const METHODS: [Method; 5] = [Method::GET, Method::POST, Method::PUT, Method::PA
 
 impl Loader<'_> {
     pub(super) fn tool(&mut self, mut entry: Entry, location: &Location<'_>) -> Result<Tool, ManifestError> {
-        let spec = self.spec(&mut entry, location)?;
+        let mut spec = self.spec(&mut entry, location)?;
+        spec.name.clone_from(entry.name.get_ref());
+        if let Some(limit) = entry.concurrency.as_ref().filter(|limit| !(1..=MAX_CONCURRENCY).contains(limit.get_ref()))
+        {
+            let message = format!("{} is not allowed; allowed: 1 to {MAX_CONCURRENCY}", limit.get_ref());
+            return Err(location.field_error(limit, "concurrency", message));
+        }
         let is_command = entry.command.is_some();
         let mut tool = match (entry.http, entry.command) {
             (Some(http), None) => {
@@ -41,7 +50,14 @@ impl Loader<'_> {
             }
             (None, Some(command)) => {
                 let handler = self.command(command.get_ref(), &spec, location)?;
-                Tool::from_handler(spec, Arc::new(handler))
+                let warning = handler.missing_program().map(|missing| {
+                    let argv = command.get_ref().argv.get_ref();
+                    let missing = format!("{missing}; until it is there, calls of this tool fail");
+                    argv.first().map(|first| location.field_error(first, "command.argv[0]", missing).to_string())
+                });
+                let mut tool = Tool::from_handler(spec, Arc::new(handler));
+                tool.warning = warning.flatten();
+                tool
             }
             (Some(_), Some(command)) => {
                 return Err(location.field_error(
@@ -54,11 +70,11 @@ impl Loader<'_> {
                 return Err(location.error("", "[tool.http] or [tool.command] is needed; neither is present"));
             }
         };
+        // Last, so that everything else is checked also for a tool with a wrong name.
+        check_name("tool name", &tool.spec.name)
+            .and_then(|()| check_reserved(&tool.spec))
+            .map_err(|message| location.name_error(message))?;
         if let Some(limit) = entry.concurrency {
-            if !(1..=MAX_CONCURRENCY).contains(limit.get_ref()) {
-                let message = format!("{} is not allowed; allowed: 1 to {MAX_CONCURRENCY}", limit.get_ref());
-                return Err(location.field_error(&limit, "concurrency", message));
-            }
             tool = tool.concurrency(limit.into_inner());
         }
         if is_command {
@@ -70,8 +86,9 @@ impl Loader<'_> {
         Ok(tool)
     }
 
+    /// The spec without its name, which is checked last.
     fn spec(&self, entry: &mut Entry, location: &Location<'_>) -> Result<ToolSpec, ManifestError> {
-        let mut spec = ToolSpec::named(entry.name.get_ref().as_str());
+        let mut spec = ToolSpec::named("tool");
         spec.description = std::mem::take(&mut entry.description);
         spec.effect = entry.effect;
         spec.parameters = self.parameters(entry, location)?.unwrap_or(spec.parameters);
@@ -79,14 +96,15 @@ impl Loader<'_> {
             spec.pool.clone_from(pool.get_ref());
         }
         if let Some(timeout) = &entry.timeout {
-            spec.timeout_ms = milliseconds(timeout, "timeout", location)?;
+            spec.timeout_ms = parse_timeout(timeout.get_ref())
+                .map_err(|message| location.field_error(timeout, "timeout", message))?;
         }
         spec.retry = retry(&entry.retry, location)?;
         spec.retry_budget = entry.retry_budget;
         spec.polling = entry.polling;
         spec.sequential = entry.sequential;
         spec.repairs = entry.repairs.unwrap_or(spec.repairs);
-        spec.check().and_then(|()| check_reserved(&spec)).map_err(|message| location.error("", message))?;
+        spec.check().and_then(|()| check_reserved(&spec)).map_err(|message| location.path_error(message))?;
         Ok(spec)
     }
 
@@ -266,7 +284,7 @@ fn body(
 fn retry(retry: &Retry, location: &Location<'_>) -> Result<RetryPolicy, ManifestError> {
     let default = RetryPolicy::default();
     let ms = |value: &Option<Spanned<String>>, field: &str, default: u64| match value {
-        Some(text) => milliseconds(text, field, location),
+        Some(text) => parse_retry_time(text.get_ref()).map_err(|message| location.field_error(text, field, message)),
         None => Ok(default),
     };
     Ok(RetryPolicy {
@@ -276,8 +294,4 @@ fn retry(retry: &Retry, location: &Location<'_>) -> Result<RetryPolicy, Manifest
         max_attempts: retry.max_attempts.unwrap_or(default.max_attempts),
         deadline_ms: ms(&retry.deadline, "retry.deadline", default.deadline_ms)?,
     })
-}
-
-fn milliseconds(text: &Spanned<String>, field: &str, location: &Location<'_>) -> Result<u64, ManifestError> {
-    duration::parse_ms(text.get_ref()).map_err(|message| location.field_error(text, field, message))
 }

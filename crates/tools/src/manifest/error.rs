@@ -24,6 +24,8 @@ pub struct ManifestError {
     pub message: String,
     /// The byte of the file, for the order of errors.
     pub(super) at: Option<u32>,
+    /// It is about the whole tool: no part of the tool is wrong by itself.
+    pub(super) whole: bool,
 }
 
 /// Everything that is wrong in a manifest, in the order of the file; at least one error, and at most
@@ -63,18 +65,37 @@ impl std::error::Error for ManifestError {}
 
 impl ManifestError {
     pub(super) fn of_file(file: &Path, message: String) -> Self {
-        Self { file: file.to_owned(), line: None, column: None, tool: None, field: None, message, at: None }
+        Self {
+            file: file.to_owned(),
+            line: None,
+            column: None,
+            tool: None,
+            field: None,
+            message,
+            at: None,
+            whole: false,
+        }
+    }
+
+    /// An error at a byte of the file.
+    pub(super) fn at(file: &Path, text: &str, at: usize, message: String) -> Self {
+        let position = position_of(text, at);
+        let (line, column) = (Some(position.line), Some(position.column));
+        Self { line, column, at: Some(byte(at)), ..Self::of_file(file, message) }
     }
 
     /// The error for text that is not TOML, or for a field with the wrong name or type.
     pub(super) fn of_mistake(file: &Path, text: &str, mistake: TomlMistake, tool: Option<String>) -> Self {
         let TomlMistake { at, message } = mistake;
-        let (line, column) = at.map(|at| position_of(text, at)).map(|found| (found.line, found.column)).unzip();
-        Self { line, column, tool, at: at.map(byte), ..Self::of_file(file, message) }
+        let error = match at {
+            Some(at) => Self::at(file, text, at, message),
+            None => Self::of_file(file, message),
+        };
+        Self { tool, ..error }
     }
 }
 
 /// A byte of a file; a manifest is far smaller than 4 GiB.
-pub(super) fn byte(at: usize) -> u32 {
+fn byte(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }

@@ -2,24 +2,29 @@
 
 use std::path::Path;
 
-use redial_files::{Position, position_of};
-use toml::Spanned;
+use redial_files::field_at;
+use toml::{Spanned, de::DeTable};
 
-use super::error::{ManifestError, byte};
+use super::{Name, error::ManifestError};
 
 /// The tool that is being read, and its file.
 pub(super) struct Location<'a> {
     pub(super) file: &'a Path,
     pub(super) text: &'a str,
-    pub(super) tool: String,
-    /// Offset of the tool's name in the text, in bytes.
-    pub(super) at: usize,
+    pub(super) name: &'a Name,
+    /// The tool's table.
+    pub(super) fields: &'a DeTable<'a>,
 }
 
 impl Location<'_> {
-    /// An error of the tool as a whole, or of a missing field.
+    /// An error of the tool as a whole.
     pub(super) fn error(&self, field: &str, message: impl Into<String>) -> ManifestError {
-        self.error_at(self.at, field, message)
+        ManifestError { whole: true, ..self.error_at(self.name.at, field, message) }
+    }
+
+    /// An error of the tool's name.
+    pub(super) fn name_error(&self, message: impl Into<String>) -> ManifestError {
+        self.error_at(self.name.at, "", message)
     }
 
     /// An error of a field, with the position of its value.
@@ -27,16 +32,20 @@ impl Location<'_> {
         self.error_at(value.span().start, field, message)
     }
 
+    /// An error whose message begins with the path of its field.
+    pub(super) fn path_error(&self, message: String) -> ManifestError {
+        let path = message.split([' ', ':']).next().unwrap_or_default();
+        match field_at(self.fields, path) {
+            Some(at) => self.error_at(at, "", message),
+            None => self.error("", message),
+        }
+    }
+
     fn error_at(&self, at: usize, field: &str, message: impl Into<String>) -> ManifestError {
-        let Position { line, column } = position_of(self.text, at);
         ManifestError {
-            file: self.file.to_owned(),
-            line: Some(line),
-            column: Some(column),
-            tool: Some(self.tool.clone()),
+            tool: self.name.text.clone(),
             field: (!field.is_empty()).then(|| field.to_owned()),
-            message: message.into(),
-            at: Some(byte(at)),
+            ..ManifestError::at(self.file, self.text, at, message.into())
         }
     }
 }

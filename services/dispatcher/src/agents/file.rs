@@ -3,10 +3,17 @@
 use std::{collections::BTreeMap, fmt, path::Path};
 
 use redial_engine::feedback::check_templates;
-use redial_files::{Entries, LIMIT, Position, TomlMistake, entries, field_at, position_of, read_entry, toml_mistake};
+use redial_files::{
+    Entries, LIMIT, Position, Rules, TomlMistake, entries, field_at, fill_missing, position_of, read_entry,
+    syntax_mistakes, toml_mistake,
+};
 use redial_proto::{AgentSpec, tool::check_name};
 use serde::Deserialize;
 use toml::{Spanned, de::DeTable};
+
+/// Values that stand in for wrong ones of fields that others need.
+const RULES: Rules<'static> =
+    Rules { needed: &[], stand_ins: &[("model", "\"model\""), ("fallback_model", "\"model\"")] };
 
 /// A valid file.
 #[derive(Debug, Default)]
@@ -45,9 +52,24 @@ pub fn check_agents_file(path: &Path) -> Result<AgentsFile, Vec<String>> {
     parse(&file, &text)
 }
 
+/// Reads and checks a file that declares a single agent: it has the fields of one. The error has one line for each
+/// mistake, with the file, its line and column.
+pub fn check_agent_file(file: &str, text: &str) -> Result<AgentSpec, Vec<String>> {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let mut mistakes = syntax_mistakes(text, &errors);
+    if mistakes.is_empty() {
+        match agent(0, table) {
+            Ok(spec) => return Ok(spec),
+            Err(wrong) => mistakes = wrong,
+        }
+    }
+    mistakes.sort_by_key(|mistake| mistake.at);
+    Err(mistakes.into_iter().map(|mistake| line(file, text, &mistake, None)).collect())
+}
+
 /// The agents in a text of TOML.
 pub(super) fn parse(file: &str, text: &str) -> Result<AgentsFile, Vec<String>> {
-    let Entries { tables, mistakes } = entries(text, "agents");
+    let Entries { tables, mistakes, .. } = entries(text, "agents");
     let mut found = AgentsFile::default();
     let mut mistakes: Vec<(TomlMistake, Option<String>)> =
         mistakes.into_iter().map(|mistake| (mistake, None)).collect();
@@ -57,8 +79,11 @@ pub(super) fn parse(file: &str, text: &str) -> Result<AgentsFile, Vec<String>> {
             mistakes.push((TomlMistake { at: Some(table.span().start), message }, None));
             continue;
         };
-        let references = references(&name, table.get_ref(), text);
-        match read_entry(table, &[], |mistake: &TomlMistake| mistake.at, |table| agent(&name, table)) {
+        let (begin, references) = (name.span().start, references(&name, table.get_ref(), text));
+        if let Err(message) = check_name("name", name.get_ref()) {
+            mistakes.push((TomlMistake { at: Some(begin), message }, Some(name.get_ref().clone())));
+        }
+        match agent(begin, table) {
             Ok(spec) => {
                 found.agents.insert(name.into_inner(), spec);
                 found.references.extend(references);
@@ -76,9 +101,24 @@ pub(super) fn parse(file: &str, text: &str) -> Result<AgentsFile, Vec<String>> {
     Err(mistakes.into_iter().take(LIMIT).map(|(mistake, agent)| line(file, text, &mistake, agent)).collect())
 }
 
-fn agent(name: &Spanned<String>, table: Spanned<DeTable<'_>>) -> Result<AgentSpec, TomlMistake> {
-    let begin = name.span().start;
-    check_name("name", name.get_ref()).map_err(|message| TomlMistake { at: Some(begin), message })?;
+/// The agent of a table, or everything that is wrong with it. `begin` is where the table is named.
+fn agent(begin: usize, mut table: Spanned<DeTable<'_>>) -> Result<AgentSpec, Vec<TomlMistake>> {
+    let missing = fill_missing(table.get_mut(), &[("model", "\"model\"")]);
+    let missing = missing.into_iter().map(|field| {
+        let message = format!("the field {field:?} is missing; allowed: the name of a model");
+        TomlMistake { at: Some(begin), message }
+    });
+    let mut mistakes: Vec<TomlMistake> = missing.collect();
+    let at = |mistake: &TomlMistake| mistake.at;
+    match read_entry(table, &RULES, at, |table| spec(begin, table)) {
+        Ok(spec) if mistakes.is_empty() => return Ok(spec),
+        Ok(_) => {}
+        Err(wrong) => mistakes.extend(wrong),
+    }
+    Err(mistakes)
+}
+
+fn spec(begin: usize, table: Spanned<DeTable<'_>>) -> Result<AgentSpec, TomlMistake> {
     let fields = table.clone();
     let spec = AgentSpec::deserialize(toml::de::Deserializer::from(table)).map_err(|error| {
         let mistake = toml_mistake(&error);
@@ -157,6 +197,18 @@ mod tests {
         let text =
             "[agents.a]\nmodel = 3\npolicy = \"fall\"\nsytem = \"x\"\n\n[agents.b]\nmodel = \"m\"\nmax_tokens = 0\n";
         insta::assert_snapshot!(parse("agents.toml", text).unwrap_err().join("\n"));
+    }
+
+    #[test]
+    fn the_mistakes_of_one_agent_hide_no_others() {
+        let text = "[agents.\"a b\"]\nfallback_model = 3\npolicy = \"fallback\"\ntemperature = 3\nmax_tokens = 0\n\
+                    context_tokens = \"many\"\n[agents.\"a b\".budgets]\nturns = 0\ncost_usd = -1\nsecond = 3\n\
+                    [agents.b]\nmodel = \"x y\"\n";
+        insta::assert_snapshot!(parse("agents.toml", text).unwrap_err().join("\n"));
+        let alone = "temperature = 3\nmodel = 1\nbudgets.turns = 0\n";
+        insta::assert_snapshot!(check_agent_file("agent.toml", alone).unwrap_err().join("\n"));
+        assert_eq!(check_agent_file("agent.toml", "model = \"m\""), Ok(AgentSpec::new("m")));
+        assert_eq!(check_agent_file("agent.toml", "model = \n").unwrap_err().len(), 1);
     }
 
     #[test]

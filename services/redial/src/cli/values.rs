@@ -1,6 +1,6 @@
 //! Parsers of values: of those that completion scripts and error messages can list, and of times.
 
-use std::{ffi::OsStr, ops::RangeInclusive};
+use std::{ffi::OsStr, ops::RangeInclusive, time::Duration};
 
 use chrono::{DateTime, Datelike as _, NaiveDate, NaiveTime, TimeDelta, Utc};
 use clap::{
@@ -69,6 +69,11 @@ pub(crate) fn task_state() -> impl TypedValueParser<Value = TaskState> {
 /// A class of an error.
 pub(crate) fn error_class() -> impl TypedValueParser<Value = ErrorClass> {
     PossibleValuesParser::new(ErrorClass::ALL.map(ErrorClass::as_str)).try_map(|name| name.parse::<ErrorClass>())
+}
+
+/// The timeout of one attempt.
+pub(crate) fn timeout(text: &str) -> Result<Duration, String> {
+    redial_proto::tool::parse_timeout(text).map(Duration::from_millis)
 }
 
 /// The earliest of points in time, for which it must have happened already.

@@ -35,7 +35,7 @@ const LOG: &str = "redial.log";
 pub(crate) async fn run(settings: &Settings, args: &DevArgs) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     let found = check_files(settings, args)?;
-    let notes = if args.no_worker || args.only_servers { Vec::new() } else { found.unknown_names() };
+    let notes = if args.no_worker || args.only_servers { Vec::new() } else { found.warnings() };
     for note in notes {
         output::note(format!("warning: {note}"));
     }

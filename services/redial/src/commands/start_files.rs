@@ -9,7 +9,10 @@ use redial_proto::{ApiError, Code};
 use redial_queue::QueueConfig;
 use redial_tools::Tool;
 
-use crate::settings::{DispatcherFlags, Problems, Settings, WorkerFlags};
+use crate::{
+    output,
+    settings::{DispatcherFlags, Problems, Settings, WorkerFlags},
+};
 
 /// What the files declare.
 #[derive(Default)]
@@ -18,6 +21,8 @@ pub(crate) struct Found {
     models: Option<Vec<String>>,
     agents: Option<AgentsFile>,
     agents_file: String,
+    /// What would fail now although nothing is wrong in the files.
+    warnings: Vec<String>,
 }
 
 /// Checks the settings and files of a dispatcher.
@@ -41,6 +46,7 @@ pub(crate) fn worker(settings: &Settings, flags: &WorkerFlags, problems: &mut Pr
         match redial_tools::load(&file) {
             Ok(tools) => {
                 problems.add_all(Code::InvalidManifest, schemas(&file, &tools));
+                found.warnings.extend(tools.iter().filter_map(|tool| tool.warning.clone()));
                 found.tools = Some(tools.into_iter().map(|tool| tool.spec.name).collect());
             }
             Err(errors) => problems.add_all(Code::InvalidManifest, errors.0.iter().map(ToString::to_string)),
@@ -88,9 +94,13 @@ impl Found {
         (!parts.is_empty()).then(|| parts.join(", "))
     }
 
-    /// One line for each model or tool that an agent names and none of these files declares. That is no mistake if
-    /// another worker brings it, but most often it is one.
-    pub(crate) fn unknown_names(&self) -> Vec<String> {
+    /// One line for each thing that may fail: a program of a tool that is not there; and a model or tool that an agent
+    /// names and none of these files declares. That is no mistake if another worker has it, but most often it is one.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        self.warnings.iter().cloned().chain(self.unknown_names()).collect()
+    }
+
+    fn unknown_names(&self) -> Vec<String> {
         let Some(agents) = &self.agents else { return Vec::new() };
         let echo = ["echo"];
         let tools: Vec<&str> = self.tools.iter().flatten().map(String::as_str).chain(echo).collect();
@@ -105,8 +115,8 @@ impl Found {
             let close = close.map(|close| format!("; did you mean {close:?}?")).unwrap_or_default();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             Some(format!(
-                "{}:{reference}: no {what} {name:?} is declared here{close} (declared: {known}); until a worker brings it, \
-                 tasks of this agent are refused",
+                "{}:{reference}: no file here declares a {what} {name:?}{close} (declared: {known}); this agent can use it \
+                 only while another worker has it",
                 self.agents_file
             ))
         };
@@ -124,6 +134,9 @@ pub(crate) fn check_dispatcher(settings: &Settings, flags: &DispatcherFlags) -> 
 /// Checks the files of one role.
 pub(crate) fn check_worker(settings: &Settings, flags: &WorkerFlags) -> Result<(), ApiError> {
     let mut problems = settings.problems();
-    worker(settings, flags, &mut problems, &mut Found::default());
-    problems.into_result()
+    let mut found = Found::default();
+    worker(settings, flags, &mut problems, &mut found);
+    problems.into_result()?;
+    found.warnings().iter().for_each(|warning| output::note(format!("warning: {warning}")));
+    Ok(())
 }

@@ -2,8 +2,10 @@
 
 use std::{fs, path::Path};
 
-use redial_files::{did_you_mean, json_mistake, position_of, toml_mistake};
+use redial_engine::feedback::check_templates;
+use redial_files::{Position, did_you_mean, json_mistake, position_of};
 use redial_proto::{AgentSpec, ApiError, Code};
+use serde_json::{Map, Value};
 
 /// Fields of an agent.
 const FIELDS: [&str; 15] = [
@@ -24,42 +26,84 @@ const FIELDS: [&str; 15] = [
     "templates",
 ];
 
-/// Reads and checks the file.
+/// Reads and checks the file. The error has a line for each mistake, with the file and the position in it.
 pub(super) fn read(file: &Path) -> Result<AgentSpec, ApiError> {
-    let name = file.display();
-    let text = fs::read_to_string(file)
-        .map_err(|error| ApiError::new(Code::InvalidValue, format!("--agent-file {name}: {error}")))?;
+    let name = file.display().to_string();
+    let text = fs::read_to_string(file).map_err(|error| {
+        let message = format!("--agent-file {name}: {error}; allowed: a file with the fields of one agent");
+        ApiError::new(Code::InvalidValue, message)
+    })?;
     let json = file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
-    let agent = parse(&text, json).and_then(|agent| agent.check().map(|()| agent));
-    agent.map_err(|what| ApiError::new(Code::InvalidAgent, format!("{name}: {what}")))
+    parse(&name, &text, json).map_err(|mistakes| ApiError::new(Code::InvalidAgent, mistakes.join("\n")))
 }
 
-fn parse(text: &str, json: bool) -> Result<AgentSpec, String> {
-    let invalid = |error: toml::de::Error| {
-        let mistake = toml_mistake(&error);
-        let at = mistake.at.map(|at| position_of(text, at));
-        at.map_or_else(String::new, |at| format!("line {}, column {}: ", at.line, at.column)) + &mistake.message
-    };
+fn parse(file: &str, text: &str, json: bool) -> Result<AgentSpec, Vec<String>> {
     if json {
-        let wrong = |error: &serde_json::Error| json_mistake(text, error).to_string();
-        check_fields(&serde_json::from_str(text).map_err(|error| format!("not a JSON object: {}", wrong(&error)))?)?;
-        return serde_json::from_str(text).map_err(|error| wrong(&error));
+        return from_json(text).map_err(|mistakes| {
+            let line = |(position, message): (Option<Position>, String)| {
+                let position = position.map(|position| format!(":{position}")).unwrap_or_default();
+                format!("{file}{position}: {message}")
+            };
+            mistakes.into_iter().map(line).collect()
+        });
     }
-    check_fields(&toml::from_str(text).map_err(invalid)?)?;
-    toml::from_str(text).map_err(invalid)
+    if toml::from_str::<toml::Table>(text).is_ok_and(|table| table.contains_key("agents")) {
+        return Err(vec![format!("{file}: {BY_NAME}")]);
+    }
+    redial_dispatcher::check_agent_file(file, text)
 }
 
-fn check_fields(fields: &serde_json::Map<String, serde_json::Value>) -> Result<(), String> {
+/// Why a file of agents is not a file of one agent.
+const BY_NAME: &str = "declares agents by name, for a dispatcher; allowed here: the fields of one agent, or --agent NAME for \
+                       an agent of the dispatcher";
+
+/// A mistake, and where it is if that is known.
+type Mistake = (Option<Position>, String);
+
+fn from_json(text: &str) -> Result<AgentSpec, Vec<Mistake>> {
+    let wrong = |error: &serde_json::Error| json_mistake(text, error);
+    let fields: Map<String, Value> = serde_json::from_str(text).map_err(|error| {
+        let mistake = wrong(&error);
+        vec![(mistake.position, format!("not a JSON object: {}", mistake.message))]
+    })?;
     if fields.contains_key("agents") {
-        return Err(
-            "declares agents by name, for a dispatcher; allowed here: the fields of one agent, or --agent NAME \
-                    for an agent of the dispatcher"
-                .to_owned(),
-        );
+        return Err(vec![(None, BY_NAME.to_owned())]);
     }
-    let Some(field) = fields.keys().find(|field| !FIELDS.contains(&field.as_str())) else { return Ok(()) };
-    let question = did_you_mean(field, FIELDS).map(|close| format!("did you mean {close:?}? ")).unwrap_or_default();
-    Err(format!("unknown field {field:?}; {question}allowed: {}", FIELDS.join(", ")))
+    let unknown: Vec<Mistake> = fields
+        .keys()
+        .filter(|field| !FIELDS.contains(&field.as_str()))
+        .map(|field| {
+            let close = did_you_mean(field, FIELDS);
+            let question = close.map(|close| format!("did you mean {close:?}? ")).unwrap_or_default();
+            let message = format!("unknown field {field:?}; {question}allowed: {}", FIELDS.join(", "));
+            (position_of_key(text, field), message)
+        })
+        .collect();
+    if !unknown.is_empty() {
+        return Err(unknown);
+    }
+    let agent: AgentSpec = serde_json::from_str(text).map_err(|error| {
+        let mistake = wrong(&error);
+        vec![(mistake.position, mistake.message)]
+    })?;
+    let mut mistakes = agent.mistakes();
+    mistakes.extend(check_templates(&agent.templates).err());
+    if mistakes.is_empty() {
+        return Ok(agent);
+    }
+    let with_position = |message: String| {
+        let path = message.split([' ', ':']).next().unwrap_or_default();
+        let key = path.rsplit('.').next().unwrap_or_default();
+        (position_of_key(text, key), message)
+    };
+    Err(mistakes.into_iter().map(with_position).collect())
+}
+
+/// Where a key of an object is. Within texts its quotes would be escaped.
+fn position_of_key(text: &str, key: &str) -> Option<Position> {
+    let key = Value::from(key).to_string();
+    let is_key = |at: &usize| text[at + key.len()..].trim_start().starts_with(':');
+    text.match_indices(&key).map(|(at, _)| at).find(is_key).map(|at| position_of(text, at))
 }
 
 #[cfg(test)]
@@ -72,10 +116,10 @@ mod tests {
     fn an_agent_is_read_from_toml_or_json() {
         let toml = "model = \"small\"\nfallback_model = \"large\"\npolicy = \"fallback\"\ntools = [\"get_*\"]\n\
                     [budgets]\nturns = 5\n";
-        let agent = parse(toml, false).unwrap();
+        let agent = parse("agent", toml, false).unwrap();
         assert_eq!((agent.model.as_str(), agent.policy, agent.budgets.turns), ("small", Policy::Fallback, 5));
         assert_eq!(agent.budgets.corrections, 10);
-        assert_eq!(parse(&serde_json::to_string(&agent).unwrap(), true), Ok(agent));
+        assert_eq!(parse("agent", &serde_json::to_string(&agent).unwrap(), true), Ok(agent));
     }
 
     #[test]
@@ -90,8 +134,11 @@ mod tests {
             ("[agents.weather]\nmodel = \"small\"", false),
             ("[1]", true),
             ("{}", true),
+            ("model = \"small\"\ntemperature = 3\nmodle = 1\nbudgets.turns = 0\npolicy = \"fallback\"", false),
+            ("{\"model\": \"turns\",\n \"budgets\": {\"turns\": 0},\n \"temperature\": 3}", true),
+            ("{\"modl\": \"small\",\n \"tool\": []}", true),
         ];
-        let shown = wrong.map(|(text, json)| parse(text, json).unwrap_err());
+        let shown = wrong.map(|(text, json)| parse("agent", text, json).unwrap_err().join("\n"));
         insta::assert_snapshot!(shown.join("\n----\n"));
     }
 
@@ -103,7 +150,7 @@ mod tests {
         fs::write(&file, "model = \"small\"\ncontext_tokens = 3").unwrap();
         let error = read(&file).unwrap_err();
         assert_eq!(error.code, Code::InvalidAgent);
-        assert!(error.message.ends_with("agent.toml: context_tokens is 3; allowed: 1000 to 2000000"), "{error}");
+        assert!(error.message.ends_with("agent.toml:2:18: context_tokens is 3; allowed: 1000 to 2000000"), "{error}");
     }
 
     #[test]
