@@ -11,7 +11,7 @@ use crate::{Run, redial};
 async fn a_usage_error_names_what_is_allowed() {
     let folder = tempfile::tempdir().unwrap();
     let call = "01936b1c-0000-7000-8000-000000000001";
-    let cases: [(&[&str], &str); 17] = [
+    let cases: [(&[&str], &str); 18] = [
         (&["nonsense"], "unrecognized subcommand 'nonsense'"),
         (&["call"], "<TOOL>"),
         (&["call", "echo", "--wiat"], "'--wait'"),
@@ -25,6 +25,7 @@ async fn a_usage_error_names_what_is_allowed() {
         (&["tasks", "--limit", "0"], "allowed: a number, 1 or more\n"),
         (&["dead-letters", "--limit", "4294967296"], "allowed: a number, 1 or more\n"),
         (&["call", "echo", "--max-attempts", "1e3"], "allowed: a number, 1 to 1000\n"),
+        (&["call", "echo", "--timeout", "25h"], "'--timeout <DURATION>': \"25h\" is too long; allowed: 1ms to 24h"),
         (&["redrive", "--state", "ready"], "cancel it first; allowed: failed, unknown, cancelled\n"),
         (&["redrive", "--state", "fialed"], "no such state; allowed: failed, unknown, cancelled\n"),
         (&["stats", "--since", "9000-01-01"], "this is in the future; allowed: 30m, 2h, 3days"),

@@ -98,7 +98,12 @@ fn check_allows_objects(schema: &Value) -> Result<(), SchemaError> {
         Some(Value::Array(types)) => types.iter().any(|name| name == "object"),
         Some(name) => name == "object",
     };
-    if fits { Ok(()) } else { Err(SchemaError::new("/type", "arguments are an object; only \"object\" is allowed")) }
+    if fits {
+        return Ok(());
+    }
+    let found = object.get("type").map(ToString::to_string).unwrap_or_default();
+    let found = redial_proto::limits::shorten(&found, 100);
+    Err(SchemaError::new("/type", format!("found {found}; allowed: \"object\", because arguments are an object")))
 }
 
 fn schema_error(schema: &Value, error: &ValidationError<'_>) -> SchemaError {
@@ -131,6 +136,7 @@ mod tests {
         let bad = [
             json!(true),
             json!({"type": "string"}),
+            json!({"type": "objct"}),
             json!({"properties": {"a": {"type": "strnig"}}}),
             json!({"properties": {"a": {"minimum": "1"}}}),
             json!({"properties": {"a": {"pattern": "(?=x)"}}}),

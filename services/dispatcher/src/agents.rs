@@ -110,7 +110,12 @@ impl Declared {
         // Writing to a String cannot fail.
         let _ = match (&self.file, closest(name, self.agents.keys().map(String::as_str))) {
             (None, _) => {
-                write!(message, "; the dispatcher has no file of agents: set `agents`, or send the whole agent")
+                write!(
+                    message,
+                    "; the dispatcher has no file of agents: at its start it found no agents.toml in its folder, and the \
+                     setting `agents` named none. If there is one now, restart it (`redial dev` or `redial dispatcher`); or \
+                     send the whole agent (`redial task --agent-file`)"
+                )
             }
             (Some(_), Some(names)) => write!(message, "; did you mean {names}?"),
             (Some(file), None) => {

@@ -88,10 +88,11 @@ fn unknown_model(model: &str, tools: &Tools) -> ApiError {
     models.sort_unstable();
     let what = match closest(model, models.iter().copied()) {
         Some(names) => format!("did you mean {names}?"),
-        None if models.is_empty() => "no model is known at all: is a worker running that has a models.toml?".to_owned(),
+        None if models.is_empty() => "no model is known at all".to_owned(),
         None => "no known model has a similar name, `redial tools` lists them".to_owned(),
     };
-    ApiError::new(Code::UnknownModel, format!("no worker serves a model {model:?}; {what}"))
+    let remedy = "a worker reads its models.toml only when it starts: restart it (or `redial dev`) after a change";
+    ApiError::new(Code::UnknownModel, format!("no worker serves a model {model:?}; {what} ({remedy})"))
 }
 
 fn not_offered(name: &str, is_model: bool, tools: &Tools) -> String {
@@ -104,7 +105,10 @@ fn not_offered(name: &str, is_model: bool, tools: &Tools) -> String {
         Some(names) => format!("did you mean {names}?"),
         None => "`redial tools` lists the known ones; a pattern with * may match nothing yet".to_owned(),
     };
-    format!("tools: no worker has registered a tool {shown:?}; {what}")
+    format!(
+        "tools: no worker has registered a tool {shown:?}; {what} (a worker reads its tools.toml only when it starts: restart \
+         it, or `redial dev`, after a change)"
+    )
 }
 
 /// Distinguishes a repeated submission from another one under the same key.

@@ -18,6 +18,8 @@ use crate::{
     timeline::{text, totals},
 };
 
+/// What to do about a tool that is declared, and not known.
+const READ_AT_START: &str = "a worker reads its tools.toml only when it starts: restart it (or `redial dev`) if the tool was declared since then";
 /// Events can get lost; the call is read again after this.
 const READ_AGAIN: Duration = Duration::from_secs(2);
 
@@ -33,6 +35,9 @@ pub(crate) async fn run(settings: &Settings, args: CallArgs) -> anyhow::Result<E
         }
         if let Some(call) = result.call {
             output::note(format!("call {call} is on record as refused"));
+        }
+        if result.error.as_ref().is_some_and(|error| error.code == Code::UnknownTool) {
+            output::note(READ_AT_START);
         }
         return Err(result.error.unwrap_or_else(|| ApiError::new(Code::Internal, "refused without a reason")).into());
     }
