@@ -45,6 +45,23 @@ async fn all_mistakes_of_all_files_are_told_before_a_server_starts() {
     let run = redial(folder.path(), &[], &["dev", "--check"]).await;
     assert!(run.code == 2 && run.err.contains("tools.toml:3:1: tool \"a\": parameters"), "{}", run.err);
     assert!(run.err.ends_with("[invalid_manifest]\n"), "{}", run.err);
+
+    // It hides nothing else, and nothing else hides it; it shows the wrong word.
+    write(
+        "tools.toml",
+        "[[tool]]\nname = \"a\"\ntimeout = \"soon\"\nparameters = { type = \"objct\" }\n[tool.command]\nargv = [\"true\"]\n",
+    );
+    let run = redial(folder.path(), &[], &["dev", "--check"]).await;
+    let parts =
+        ["error: 2 problems", "tools.toml:3:11: tool \"a\": timeout", "tools.toml:4:1: tool \"a\"", "found \"objct\""];
+    assert!(parts.iter().all(|part| run.err.contains(part)), "{}", run.err);
+
+    // A program may come later.
+    write("tools.toml", "[[tool]]\nname = \"a\"\n[tool.command]\nargv = [\"no-such-program\"]\n");
+    let run = redial(folder.path(), &[], &["dev", "--check"]).await;
+    let told =
+        run.err.contains("warning: tools.toml:4:9: tool \"a\": command.argv[0]: the program \"no-such-program\"");
+    assert!(run.code == 0 && told, "{}", run.err);
 }
 
 #[tokio::test]

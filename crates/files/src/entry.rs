@@ -61,6 +61,12 @@ pub fn fill_missing<'r>(table: &mut DeTable<'_>, required: &[(&'r str, &'static 
     missing.into_iter().map(|(path, _)| *path).collect()
 }
 
+/// Whether one of these messages is about another name that was meant to be this field: then it is not missing as well.
+pub fn is_misspelt<'m>(field: &str, mut messages: impl Iterator<Item = &'m str>) -> bool {
+    let name = field.rsplit('.').next().unwrap_or(field);
+    messages.any(|message| message.contains(&format!("did you mean {name:?}?")))
+}
+
 fn is_missing(table: &DeTable<'_>, path: &str) -> bool {
     match path.split_once('.') {
         Some((first, rest)) => {

@@ -75,7 +75,9 @@ pub fn entries_beside<'t>(text: &'t str, name: &str, others: &[&'static str]) ->
             found.others.push((other, value));
         } else {
             let allowed: Vec<&str> = others.iter().copied().chain([name]).collect();
-            let message = format!("unknown table {:?}; allowed: {}", key.get_ref(), allowed.join(", "));
+            let close = words::did_you_mean(key.get_ref(), allowed.iter().copied());
+            let question = close.map(|close| format!("did you mean {close:?}? ")).unwrap_or_default();
+            let message = format!("unknown table {:?}; {question}allowed: {}", key.get_ref(), allowed.join(", "));
             found.mistake(key.span().start, message);
         }
     }

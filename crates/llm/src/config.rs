@@ -11,7 +11,7 @@ mod variables;
 
 use std::{fs, path::Path};
 
-use redial_files::{Entries, LIMIT, Rules, entries, fill_missing, read_entry, toml_mistake};
+use redial_files::{Entries, LIMIT, Rules, entries, fill_missing, is_misspelt, read_entry, toml_mistake};
 use redial_proto::{tool::check_name, turn};
 use serde::Deserialize;
 use toml::{Spanned, de::DeTable};
@@ -60,12 +60,19 @@ pub fn load_with(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Resu
             errors.push(wrong("", "the field \"provider\" is missing".to_owned()));
             continue;
         }
-        errors.extend(missing(table.get_mut()).into_iter().map(|(field, message)| wrong(field, message)));
+        let missing = missing(table.get_mut());
         let at = |error: &ModelsError| error.at.filter(|_| !error.whole).map(|at| at as usize);
+        let mut own = Vec::new();
         match read_entry(table, &RULES, at, |table| model(&builder, &name, table, path, &text)) {
             Ok(model) => models.push(model),
-            Err(found) => errors.extend(found),
+            Err(found) => own = found,
         }
+        for (field, message) in missing {
+            if !is_misspelt(field, own.iter().map(|error| error.message.as_str())) {
+                errors.push(wrong(field, message));
+            }
+        }
+        errors.extend(own);
     }
     errors.sort_by_key(|error| error.at);
     errors.extend(builder.script_errors());

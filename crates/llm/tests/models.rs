@@ -177,13 +177,13 @@ temperature = 3
 
 [models.c]
 provider = "script"
-script = "rules.toml"
+script = "none.toml"
 model = "m"
 temperature = 1
 
 [models.d]
-provider = "script"
-script = "rules.toml"
+provider = "openai"
+modle = "m"
 
 [models.e]
 provider = "script"
@@ -191,6 +191,21 @@ retry_budget = { burst = 0 }
 
 [models.f]
 model = 3
+"#;
+    insta::assert_snapshot!(load(models).unwrap_err());
+}
+
+#[test]
+fn all_mistakes_of_a_script_are_told_once_however_many_models_have_it() {
+    let models = r#"
+[models.c]
+provider = "script"
+script = "rules.toml"
+
+[models.d]
+provider = "script"
+script = "rules.toml"
+temperature = 1
 "#;
     let script = r#"
 style = "json"

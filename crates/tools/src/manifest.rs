@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use redial_files::{Entries, LIMIT, Rules, entries, field_at, fill_missing, read_entry};
+use redial_files::{Entries, LIMIT, Rules, entries, field_at, fill_missing, is_misspelt, read_entry};
 use reqwest::Client;
 use serde::Deserialize;
 use toml::{Spanned, de::DeTable};
@@ -61,12 +61,13 @@ pub fn load_with(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Resu
             let twice = ToolConflict::Name(name.text.clone().unwrap_or_default());
             errors.push(name.error(path, &text, twice.to_string()));
         }
-        for field in fill_missing(table.get_mut(), &REQUIRED) {
-            let at = field.rsplit_once('.').and_then(|(parent, _)| field_at(table.get_ref(), parent));
-            let place = Name { at: at.unwrap_or(name.at), ..name.clone() };
-            errors.push(place.error(path, &text, format!("the field {field:?} is missing")));
-        }
+        let missing = fill_missing(table.get_mut(), &REQUIRED);
+        let missing: Vec<(&str, Option<usize>)> = missing
+            .into_iter()
+            .map(|field| (field, field.rsplit_once('.').and_then(|(parent, _)| field_at(table.get_ref(), parent))))
+            .collect();
         let at = |error: &ManifestError| error.at.filter(|_| !error.whole).map(|at| at as usize);
+        let mut own = Vec::new();
         match read_entry(table, &RULES, at, |table| loader.entry(table, &name, path, &text)) {
             Ok(tool) => {
                 tools.push(tool);
@@ -77,8 +78,15 @@ pub fn load_with(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Resu
                     }
                 }
             }
-            Err(found) => errors.extend(found),
+            Err(found) => own = found,
         }
+        for (field, at) in missing {
+            if !is_misspelt(field, own.iter().map(|error| error.message.as_str())) {
+                let place = Name { at: at.unwrap_or(name.at), ..name.clone() };
+                errors.push(place.error(path, &text, format!("the field {field:?} is missing")));
+            }
+        }
+        errors.extend(own);
     }
     if errors.is_empty() {
         return Ok(tools);

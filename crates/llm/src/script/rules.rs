@@ -22,6 +22,8 @@ const RULES: Rules<'static> = Rules {
         ("body", "\"\""),
         ("api", "\"react\""),
         ("error", "{ status = 500 }"),
+        ("error.class", "\"internal\""),
+        ("error.status", "500"),
     ],
 };
 

@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, fmt, path::Path};
 
 use redial_engine::feedback::check_templates;
 use redial_files::{
-    Entries, LIMIT, Position, Rules, TomlMistake, entries, field_at, fill_missing, position_of, read_entry,
-    syntax_mistakes, toml_mistake,
+    Entries, LIMIT, Position, Rules, TomlMistake, entries, field_at, fill_missing, is_misspelt, position_of,
+    read_entry, syntax_mistakes, toml_mistake,
 };
 use redial_proto::{AgentSpec, tool::check_name};
 use serde::Deserialize;
@@ -104,17 +104,22 @@ pub(super) fn parse(file: &str, text: &str) -> Result<AgentsFile, Vec<String>> {
 /// The agent of a table, or everything that is wrong with it. `begin` is where the table is named.
 fn agent(begin: usize, mut table: Spanned<DeTable<'_>>) -> Result<AgentSpec, Vec<TomlMistake>> {
     let missing = fill_missing(table.get_mut(), &[("model", "\"model\"")]);
-    let missing = missing.into_iter().map(|field| {
-        let message = format!("the field {field:?} is missing; allowed: the name of a model");
-        TomlMistake { at: Some(begin), message }
-    });
-    let mut mistakes: Vec<TomlMistake> = missing.collect();
     let at = |mistake: &TomlMistake| mistake.at;
-    match read_entry(table, &RULES, at, |table| spec(begin, table)) {
-        Ok(spec) if mistakes.is_empty() => return Ok(spec),
-        Ok(_) => {}
-        Err(wrong) => mistakes.extend(wrong),
-    }
+    let mut mistakes = match read_entry(table, &RULES, at, |table| spec(begin, table)) {
+        Ok(spec) if missing.is_empty() => return Ok(spec),
+        Ok(_) => Vec::new(),
+        Err(wrong) => wrong,
+    };
+    let misspelt = |field: &str| is_misspelt(field, mistakes.iter().map(|mistake| mistake.message.as_str()));
+    let missing: Vec<TomlMistake> = missing
+        .into_iter()
+        .filter(|field| !misspelt(field))
+        .map(|field| {
+            let message = format!("the field {field:?} is missing; allowed: the name of a model");
+            TomlMistake { at: Some(begin), message }
+        })
+        .collect();
+    mistakes.extend(missing);
     Err(mistakes)
 }
 

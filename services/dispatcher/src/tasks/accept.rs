@@ -91,7 +91,7 @@ fn unknown_model(model: &str, tools: &Tools) -> ApiError {
         None if models.is_empty() => "no model is known at all".to_owned(),
         None => "no known model has a similar name, `redial tools` lists them".to_owned(),
     };
-    let remedy = "a worker reads its models.toml only when it starts: restart it (or `redial dev`) after a change";
+    let remedy = "a worker reads its models.toml only when it starts: restart it, or `redial dev`, after a change";
     ApiError::new(Code::UnknownModel, format!("no worker serves a model {model:?}; {what} ({remedy})"))
 }
 

@@ -7,7 +7,9 @@ use redial_dispatcher::AgentsFile;
 use redial_files::{did_you_mean, entries, field_at, position_of};
 use redial_proto::{ApiError, Code};
 use redial_queue::QueueConfig;
-use redial_tools::Tool;
+use serde::Deserialize;
+use serde_json::Value;
+use toml::de::{DeTable, ValueDeserializer};
 
 use crate::{
     output,
@@ -43,13 +45,13 @@ pub(crate) fn dispatcher(settings: &Settings, flags: &DispatcherFlags, problems:
 pub(crate) fn worker(settings: &Settings, flags: &WorkerFlags, problems: &mut Problems, found: &mut Found) {
     problems.keep(settings.worker(flags, QueueConfig::default()));
     if let Some(file) = settings.manifest(flags) {
-        match redial_tools::load(&file) {
-            Ok(tools) => {
-                problems.add_all(Code::InvalidManifest, schemas(&file, &tools));
-                found.warnings.extend(tools.iter().filter_map(|tool| tool.warning.clone()));
-                found.tools = Some(tools.into_iter().map(|tool| tool.spec.name).collect());
-            }
-            Err(errors) => problems.add_all(Code::InvalidManifest, errors.0.iter().map(ToString::to_string)),
+        let loaded = redial_tools::load(&file);
+        let wrong = loaded.as_ref().err().map(|errors| errors.0.iter().map(ToString::to_string).collect::<Vec<_>>());
+        problems.add_all(Code::InvalidManifest, wrong.unwrap_or_default());
+        problems.add_all(Code::InvalidManifest, schemas(&file));
+        if let Ok(tools) = loaded {
+            found.warnings.extend(tools.iter().filter_map(|tool| tool.warning.clone()));
+            found.tools = Some(tools.into_iter().map(|tool| tool.spec.name).collect());
         }
     }
     if let Some(file) = settings.models(flags) {
@@ -60,22 +62,30 @@ pub(crate) fn worker(settings: &Settings, flags: &WorkerFlags, problems: &mut Pr
     }
 }
 
-/// Schemas that a dispatcher would refuse.
-fn schemas(file: &Path, tools: &[Tool]) -> Vec<String> {
+/// Schemas that a dispatcher would refuse, also of tools that have other mistakes.
+fn schemas(file: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
-    let wrong = |tool: &Tool| {
-        let error = Schema::compile(&tool.spec.parameters).err()?;
-        let name = tool.spec.name.as_str();
-        let tables = entries(&text, "tool").tables;
-        let at = tables.iter().find_map(|(_, table)| {
-            let fields = table.get_ref();
-            let is_it = fields.get("name").and_then(|value| value.get_ref().as_str()) == Some(name);
-            is_it.then(|| field_at(fields, "parameters").or_else(|| field_at(fields, "parameters_file"))).flatten()
-        });
-        let position = at.map(|at| format!(":{}", position_of(&text, at))).unwrap_or_default();
-        Some(format!("{}{position}: tool {name:?}: parameters: {error}", file.display()))
+    let wrong = |table: &DeTable<'_>| {
+        let (field, schema) = schema(file, table)?;
+        let error = Schema::compile(&schema).err()?;
+        let position = field_at(table, field).map(|at| format!(":{}", position_of(&text, at))).unwrap_or_default();
+        let name = table.get("name").and_then(|name| name.get_ref().as_str());
+        let tool = name.map(|name| format!(": tool {name:?}")).unwrap_or_default();
+        Some(format!("{}{position}{tool}: parameters: {error}", file.display()))
     };
-    tools.iter().filter_map(wrong).collect()
+    entries(&text, "tool").tables.iter().filter_map(|(_, table)| wrong(table.get_ref())).collect()
+}
+
+/// The schema of a tool and the field that has it; `None` if there is none or no object, which the manifest's reader tells.
+fn schema(file: &Path, table: &DeTable<'_>) -> Option<(&'static str, Value)> {
+    let (field, schema) = if let Some(inline) = table.get("parameters") {
+        ("parameters", Value::deserialize(ValueDeserializer::from(inline.clone())).ok()?)
+    } else {
+        let name = table.get("parameters_file")?.get_ref().as_str()?;
+        let text = std::fs::read_to_string(file.parent()?.join(name)).ok()?;
+        ("parameters_file", serde_json::from_str(&text).ok()?)
+    };
+    schema.is_object().then_some((field, schema))
 }
 
 impl Found {

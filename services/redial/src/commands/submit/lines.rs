@@ -173,7 +173,7 @@ mod tests {
     fn lines_are_told_in_their_order_with_what_is_wrong() {
         let long = "x".repeat(1024 * 1024 + 5);
         let found = keys("f", &format!("{{\n{}\n\n{long}\nx\n", "{\"tool\":\"a\",\"arguments\":{},\"key\":\"mine\"}"));
-        let wanted = ["1: the text ends", "mine", "4: longer than 1 MiB", "5: column 1: found \"x\""];
+        let wanted = ["1: column 1: the text ends", "mine", "4: longer than 1 MiB", "5: column 1: found \"x\""];
         assert!(found.iter().zip(wanted).all(|(line, wanted)| line.starts_with(wanted)), "{found:?}");
         assert_eq!(found.len(), wanted.len());
     }
