@@ -57,7 +57,9 @@ pub fn read_entry<'t, T, E>(
 /// the table is there.
 pub fn fill_missing<'r>(table: &mut DeTable<'_>, required: &[(&'r str, &'static str)]) -> Vec<&'r str> {
     let missing: Vec<_> = required.iter().filter(|(path, _)| is_missing(table, path)).collect();
-    missing.iter().for_each(|(path, value)| stand_in(table, path, value));
+    for (path, value) in &missing {
+        stand_in(table, path, value);
+    }
     missing.into_iter().map(|(path, _)| *path).collect()
 }
 

@@ -21,7 +21,10 @@ use reqwest::Client;
 use serde::Deserialize;
 use toml::{Spanned, de::DeTable};
 
-use self::{file::Entry, location::Location};
+use self::{
+    file::Entry,
+    location::{Location, Name},
+};
 use crate::{
     http,
     tool::{Tool, ToolConflict, check_compatible},
@@ -94,27 +97,6 @@ pub fn load_with(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Resu
     errors.sort_by_key(|error| error.at);
     errors.truncate(LIMIT);
     Err(ManifestErrors(errors))
-}
-
-/// What a tool is called, and where.
-#[derive(Clone)]
-struct Name {
-    /// `None` if it has no name, or one that is no text.
-    text: Option<String>,
-    /// Offset of the name in the manifest, in bytes; of the tool's table without one.
-    at: usize,
-}
-
-impl Name {
-    fn of(table: &Spanned<DeTable<'_>>) -> Self {
-        let value = table.get_ref().get("name");
-        let text = value.and_then(|value| value.get_ref().as_str()).map(str::to_owned);
-        Self { text, at: value.map_or(table.span().start, |value| value.span().start) }
-    }
-
-    fn error(&self, file: &Path, text: &str, message: String) -> ManifestError {
-        ManifestError { tool: self.text.clone(), ..ManifestError::at(file, text, self.at, message) }
-    }
 }
 
 /// Builds the tools of one manifest.

@@ -52,7 +52,7 @@ pub(super) fn build(entry: Entry, name: String, react: bool) -> Result<Rule, Mis
 
 fn when(entry: &WhenEntry) -> Result<When, Mistake> {
     let pattern = |field: &'static str, text: &Option<String>| {
-        text.as_deref().map(Regex::new).transpose().map_err(|error| (field, error.to_string()))
+        text.as_deref().map(Regex::new).transpose().map_err(|error| (field, not_a_pattern(text, &error)))
     };
     Ok(When {
         last: entry.last,
@@ -73,6 +73,14 @@ fn when(entry: &WhenEntry) -> Result<When, Mistake> {
         turn: entry.turn,
         language: entry.language,
     })
+}
+
+/// A mistake is one line, so only the reason of a long explanation is told.
+fn not_a_pattern(text: &Option<String>, error: &regex::Error) -> String {
+    let error = error.to_string();
+    let reason = error.lines().last().unwrap_or_default();
+    let text = text.as_deref().unwrap_or_default();
+    format!("{text:?} is not a regular expression: {}", reason.trim_start_matches("error: "))
 }
 
 fn texts(texts: Option<&Texts>) -> Vec<String> {

@@ -5,7 +5,29 @@ use std::path::Path;
 use redial_files::field_at;
 use toml::{Spanned, de::DeTable};
 
-use super::{Name, error::ManifestError};
+use super::error::ManifestError;
+
+/// What a tool is called, and where.
+#[derive(Clone)]
+pub(super) struct Name {
+    /// `None` if it has no name, or one that is no text.
+    pub(super) text: Option<String>,
+    /// Offset of the name in the manifest, in bytes; of the tool's table without one.
+    pub(super) at: usize,
+}
+
+impl Name {
+    pub(super) fn of(table: &Spanned<DeTable<'_>>) -> Self {
+        let value = table.get_ref().get("name");
+        let text = value.and_then(|value| value.get_ref().as_str()).map(str::to_owned);
+        Self { text, at: value.map_or(table.span().start, |value| value.span().start) }
+    }
+
+    /// An error of the tool at its name.
+    pub(super) fn error(&self, file: &Path, text: &str, message: String) -> ManifestError {
+        ManifestError { tool: self.text.clone(), ..ManifestError::at(file, text, self.at, message) }
+    }
+}
 
 /// The tool that is being read, and its file.
 pub(super) struct Location<'a> {

@@ -147,6 +147,8 @@ pub(crate) fn check_worker(settings: &Settings, flags: &WorkerFlags) -> Result<(
     let mut found = Found::default();
     worker(settings, flags, &mut problems, &mut found);
     problems.into_result()?;
-    found.warnings().iter().for_each(|warning| output::note(format!("warning: {warning}")));
+    for warning in found.warnings() {
+        output::note(format!("warning: {warning}"));
+    }
     Ok(())
 }

@@ -32,7 +32,9 @@ impl Keys {
 
 fn digest(parts: &[&[u8]]) -> [u8; 16] {
     let mut hash = Sha256::new();
-    parts.iter().for_each(|part| hash.update(part));
+    for part in parts {
+        hash.update(part);
+    }
     let whole: [u8; 32] = hash.finalize().into();
     let mut half = [0; 16];
     half.copy_from_slice(&whole[..16]);
