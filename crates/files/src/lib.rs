@@ -12,7 +12,7 @@ mod words;
 pub use crate::{
     entry::{Rules, fill_missing, is_misspelt, read_entry},
     json::{JsonMistake, json_mistake},
-    position::{Position, position_of},
+    position::{Place, Position, position_of},
     toml::{Entries, LIMIT, TomlMistake, entries, entries_beside, field_at, syntax_mistakes, toml_mistake},
     words::did_you_mean,
 };

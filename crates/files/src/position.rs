@@ -25,6 +25,44 @@ pub fn position_of(text: &str, at: usize) -> Position {
     Position { line: number(before.matches('\n').count()), column: number(before[line_start..].chars().count()) }
 }
 
+/// What of a file a mistake is about. In the order of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// No part of it.
+    File,
+    /// What is at a byte.
+    At {
+        /// The byte; a file that people write is smaller than 4 GiB.
+        byte: u32,
+        /// It is about a whole table that is named there: no part of the table is wrong by itself.
+        whole: bool,
+    },
+}
+
+impl Place {
+    /// The part of a file at this byte.
+    pub fn part(byte: usize) -> Self {
+        Self::At { byte: u32::try_from(byte).unwrap_or(u32::MAX), whole: false }
+    }
+
+    /// The same place, for a mistake of a whole table.
+    #[must_use]
+    pub const fn of_whole(self) -> Self {
+        match self {
+            Self::File => self,
+            Self::At { byte, .. } => Self::At { byte, whole: true },
+        }
+    }
+
+    /// The byte of a part that is wrong by itself.
+    pub const fn wrong_part(self) -> Option<usize> {
+        match self {
+            Self::At { byte, whole: false } => Some(byte as usize),
+            Self::At { whole: true, .. } | Self::File => None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -61,7 +61,7 @@ pub fn load_with(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Resu
             continue;
         }
         let missing = missing(table.get_mut());
-        let at = |error: &ModelsError| error.at.filter(|_| !error.whole).map(|at| at as usize);
+        let at = |error: &ModelsError| error.place.wrong_part();
         let mut own = Vec::new();
         match read_entry(table, &RULES, at, |table| model(&builder, &name, table, path, &text)) {
             Ok(model) => models.push(model),
@@ -74,7 +74,7 @@ pub fn load_with(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Resu
         }
         errors.extend(own);
     }
-    errors.sort_by_key(|error| error.at);
+    errors.sort_by_key(|error| error.place);
     errors.extend(builder.script_errors());
     if errors.is_empty() {
         return Ok(models);

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use redial_files::{TomlMistake, position_of};
+use redial_files::{Place, TomlMistake, position_of};
 
 /// A mistake in a file, which cannot be used because of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,10 +22,8 @@ pub struct ModelsError {
     pub field: Option<String>,
     /// What is wrong, and what is allowed.
     pub message: String,
-    /// The byte of the file, for the order of errors.
-    pub(crate) at: Option<u32>,
-    /// It is about the whole model or rule: no part of it is wrong by itself.
-    pub(crate) whole: bool,
+    /// What of the file is wrong.
+    pub(crate) place: Place,
 }
 
 /// Everything that is wrong in a file of models and its scripts, in the order of the file; at least one error, and at
@@ -65,23 +63,14 @@ impl std::error::Error for ModelsError {}
 
 impl ModelsError {
     pub(crate) fn of_file(file: &Path, message: String) -> Self {
-        Self {
-            file: file.to_owned(),
-            line: None,
-            column: None,
-            model: None,
-            field: None,
-            message,
-            at: None,
-            whole: false,
-        }
+        Self { file: file.to_owned(), line: None, column: None, model: None, field: None, message, place: Place::File }
     }
 
     /// An error at a byte of the file.
     pub(crate) fn of_place(file: &Path, text: &str, at: usize, message: String) -> Self {
         let position = position_of(text, at);
         let (line, column) = (Some(position.line), Some(position.column));
-        Self { line, column, at: u32::try_from(at).ok(), ..Self::of_file(file, message) }
+        Self { line, column, place: Place::part(at), ..Self::of_file(file, message) }
     }
 
     /// The error for text that is not TOML, or for a field with the wrong name or type.

@@ -69,7 +69,7 @@ pub fn load_with(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Resu
             .into_iter()
             .map(|field| (field, field.rsplit_once('.').and_then(|(parent, _)| field_at(table.get_ref(), parent))))
             .collect();
-        let at = |error: &ManifestError| error.at.filter(|_| !error.whole).map(|at| at as usize);
+        let at = |error: &ManifestError| error.place.wrong_part();
         let mut own = Vec::new();
         match read_entry(table, &RULES, at, |table| loader.entry(table, &name, path, &text)) {
             Ok(tool) => {
@@ -94,7 +94,7 @@ pub fn load_with(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Resu
     if errors.is_empty() {
         return Ok(tools);
     }
-    errors.sort_by_key(|error| error.at);
+    errors.sort_by_key(|error| error.place);
     errors.truncate(LIMIT);
     Err(ManifestErrors(errors))
 }

@@ -23,7 +23,7 @@ impl Location<'_> {
     pub(super) fn error(&self, field: &str, message: impl Into<String>) -> ModelsError {
         match field_at(self.fields, field) {
             Some(at) => self.error_at(at, field, message),
-            None => ModelsError { whole: true, ..self.error_at(self.at, field, message) },
+            None => self.whole_error(field, message),
         }
     }
 
@@ -32,8 +32,13 @@ impl Location<'_> {
         let path = message.split([' ', ':']).next().unwrap_or_default();
         match field_at(self.fields, path) {
             Some(at) => self.error_at(at, "", message),
-            None => ModelsError { whole: true, ..self.error_at(self.at, "", message) },
+            None => self.whole_error("", message),
         }
+    }
+
+    fn whole_error(&self, field: &str, message: impl Into<String>) -> ModelsError {
+        let error = self.error_at(self.at, field, message);
+        ModelsError { place: error.place.of_whole(), ..error }
     }
 
     /// An error of a field, with the position of its value.

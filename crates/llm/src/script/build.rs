@@ -52,7 +52,7 @@ pub(super) fn build(entry: Entry, name: String, react: bool) -> Result<Rule, Mis
 
 fn when(entry: &WhenEntry) -> Result<When, Mistake> {
     let pattern = |field: &'static str, text: &Option<String>| {
-        text.as_deref().map(Regex::new).transpose().map_err(|error| (field, not_a_pattern(text, &error)))
+        text.as_deref().map(Regex::new).transpose().map_err(|error| (field, not_a_pattern(text.as_deref(), &error)))
     };
     Ok(When {
         last: entry.last,
@@ -76,10 +76,10 @@ fn when(entry: &WhenEntry) -> Result<When, Mistake> {
 }
 
 /// A mistake is one line, so only the reason of a long explanation is told.
-fn not_a_pattern(text: &Option<String>, error: &regex::Error) -> String {
+fn not_a_pattern(text: Option<&str>, error: &regex::Error) -> String {
     let error = error.to_string();
     let reason = error.lines().last().unwrap_or_default();
-    let text = text.as_deref().unwrap_or_default();
+    let text = text.unwrap_or_default();
     format!("{text:?} is not a regular expression: {}", reason.trim_start_matches("error: "))
 }
 

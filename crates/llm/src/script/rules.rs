@@ -39,7 +39,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Vec<Rule>, Vec<ModelsError
     let react = style == Some(Style::React);
     let mut rules = Vec::with_capacity(tables.len());
     for (index, (_, table)) in tables.into_iter().enumerate() {
-        let at = |error: &ModelsError| error.at.filter(|_| !error.whole).map(|at| at as usize);
+        let at = |error: &ModelsError| error.place.wrong_part();
         match read_entry(table, &RULES, at, |table| rule(index, table, react, path, text)) {
             Ok(rule) => rules.push(rule),
             Err(found) => errors.extend(found),
@@ -48,7 +48,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Vec<Rule>, Vec<ModelsError
     if errors.is_empty() {
         return Ok(rules);
     }
-    errors.sort_by_key(|error| error.at);
+    errors.sort_by_key(|error| error.place);
     errors.truncate(LIMIT);
     Err(errors)
 }
@@ -63,10 +63,9 @@ fn rule(index: usize, table: Spanned<DeTable<'_>>, react: bool, path: &Path, tex
     };
     build(entry, name.clone(), react).map_err(|(field, message)| {
         let at = field_at(&fields, field);
-        ModelsError {
-            field: Some(if field.is_empty() { name } else { format!("{name}: {field}") }),
-            whole: at.is_none(),
-            ..ModelsError::of_place(path, text, at.unwrap_or(begin), message)
-        }
+        let error = ModelsError::of_place(path, text, at.unwrap_or(begin), message);
+        let place = if at.is_some() { error.place } else { error.place.of_whole() };
+        let field = Some(if field.is_empty() { name } else { format!("{name}: {field}") });
+        ModelsError { field, place, ..error }
     })
 }

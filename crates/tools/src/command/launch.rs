@@ -64,7 +64,7 @@ pub(super) fn find(name: &str, folder: &Path, environment: &BTreeMap<String, Str
         let folders = environment.get("PATH").map(String::as_str).unwrap_or_default();
         std::env::split_paths(folders).map(|folder| folder.join(name)).find(runs)
     };
-    found.ok_or_else(|| wrong(format!("the program {:?} does not exist or is not executable", name)))
+    found.ok_or_else(|| wrong(format!("the program {name:?} does not exist or is not executable")))
 }
 
 fn launcher() -> io::Result<&'static Sender<Request>> {

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use redial_files::{TomlMistake, position_of};
+use redial_files::{Place, TomlMistake, position_of};
 
 /// A mistake in a manifest, which cannot be used because of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,10 +22,8 @@ pub struct ManifestError {
     pub field: Option<String>,
     /// What is wrong, and what is allowed.
     pub message: String,
-    /// The byte of the file, for the order of errors.
-    pub(super) at: Option<u32>,
-    /// It is about the whole tool: no part of the tool is wrong by itself.
-    pub(super) whole: bool,
+    /// What of the file is wrong.
+    pub(super) place: Place,
 }
 
 /// Everything that is wrong in a manifest, in the order of the file; at least one error, and at most
@@ -65,23 +63,14 @@ impl std::error::Error for ManifestError {}
 
 impl ManifestError {
     pub(super) fn of_file(file: &Path, message: String) -> Self {
-        Self {
-            file: file.to_owned(),
-            line: None,
-            column: None,
-            tool: None,
-            field: None,
-            message,
-            at: None,
-            whole: false,
-        }
+        Self { file: file.to_owned(), line: None, column: None, tool: None, field: None, message, place: Place::File }
     }
 
     /// An error at a byte of the file.
     pub(super) fn at(file: &Path, text: &str, at: usize, message: String) -> Self {
         let position = position_of(text, at);
         let (line, column) = (Some(position.line), Some(position.column));
-        Self { line, column, at: Some(byte(at)), ..Self::of_file(file, message) }
+        Self { line, column, place: Place::part(at), ..Self::of_file(file, message) }
     }
 
     /// The error for text that is not TOML, or for a field with the wrong name or type.
@@ -93,9 +82,4 @@ impl ManifestError {
         };
         Self { tool, ..error }
     }
-}
-
-/// A byte of a file; a manifest is far smaller than 4 GiB.
-fn byte(at: usize) -> u32 {
-    u32::try_from(at).unwrap_or(u32::MAX)
 }

@@ -41,7 +41,8 @@ pub(super) struct Location<'a> {
 impl Location<'_> {
     /// An error of the tool as a whole.
     pub(super) fn error(&self, field: &str, message: impl Into<String>) -> ManifestError {
-        ManifestError { whole: true, ..self.error_at(self.name.at, field, message) }
+        let error = self.error_at(self.name.at, field, message);
+        ManifestError { place: error.place.of_whole(), ..error }
     }
 
     /// An error of the tool's name.
