@@ -65,8 +65,11 @@ pub(crate) async fn run(settings: &Settings, args: &SubmitArgs) -> anyhow::Resul
     report(settings, &tally, sender.interrupted.is_cancelled())
 }
 
-/// The numbers of the lines of a batch, each with what is wrong with it or nothing; and the calls of the others.
-fn divided(batch: Vec<Line>) -> (Vec<(u64, Option<String>)>, Vec<Box<RawValue>>) {
+/// A line's number, and what is wrong with the line.
+type Checked = (u64, Option<String>);
+
+/// The lines of a batch, and the calls of those that are right.
+fn divided(batch: Vec<Line>) -> (Vec<Checked>, Vec<Box<RawValue>>) {
     let mut calls = Vec::with_capacity(batch.len());
     let divide = |line: Line| match line.submission {
         Ok(call) => {
@@ -120,12 +123,7 @@ struct Tally {
 
 impl Tally {
     /// Counts the lines of one batch in their order. Without an answer, those that were sent may be on record or not.
-    fn count(
-        &mut self,
-        lines: Vec<(u64, Option<String>)>,
-        answer: Option<&Answer>,
-        bar: &ProgressBar,
-    ) -> anyhow::Result<()> {
+    fn count(&mut self, lines: Vec<Checked>, answer: Option<&Answer>, bar: &ProgressBar) -> anyhow::Result<()> {
         let mut results = answer.map(|answer| answer.reply.results.iter());
         for (number, wrong) in lines {
             if let Some(wrong) = wrong {

@@ -58,7 +58,7 @@ impl Lines {
         }
         let whole = fs::canonicalize(path).map_err(|error| wrong(error.to_string()))?;
         let name = name.map_or_else(|| whole.display().to_string(), str::to_owned);
-        let bytes = metadata.is_file().then(|| metadata.len());
+        let bytes = metadata.is_file().then_some(metadata.len());
         Ok(Self::of(Box::new(BufReader::with_capacity(1 << 18, file)), shown, Some(name), bytes))
     }
 
@@ -153,7 +153,8 @@ mod tests {
     }
 
     fn text(values: &[&str]) -> String {
-        values.iter().map(|value| format!("{{\"tool\":\"a\",\"arguments\":{{\"n\":{value}}}}}\n")).collect()
+        let line = |value: &&str| ["{\"tool\":\"a\",\"arguments\":{\"n\":", value, "}}\n"].concat();
+        values.iter().map(line).collect()
     }
 
     #[test]
