@@ -68,7 +68,7 @@ async fn agents_come_from_a_file_that_may_change() {
     })
     .await;
     assert_eq!(result.status, SubmitStatus::Accepted, "the earlier agent stays in use");
-    assert!(result.warning.unwrap().contains("agent \"helper\": invalid type"));
+    assert!(result.warning.unwrap().contains("agent \"helper\": found the number 7; allowed: a text in quotes"));
     until("all tasks have ended", async || {
         let open = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM tasks WHERE finished_at IS NULL");
         (open.fetch_one(stack.db()).await.unwrap() == 0).then_some(())
