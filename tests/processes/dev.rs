@@ -77,6 +77,11 @@ async fn unknown_models_and_tools_of_agents_are_named_at_the_start() {
     write("agents.toml", "[agents.helper]\nmodel = \"small\"\ntools = [\"echo\", \"get_*\"]\n");
     let run = redial(folder.path(), &[], &["dev", "--check"]).await;
     assert_eq!((run.code, run.err.as_str()), (0, ""));
+    let model = "[models.small]\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"http://127.0.0.1:9\"\nkey_env = \"NO_KEY\"\n";
+    write("models.toml", model);
+    let run = redial(folder.path(), &[], &["dev", "--check"]).await;
+    let warning = "warning: model \"small\": environment variable NO_KEY is not set; it fails until its worker is started with it\n";
+    assert_eq!((run.code, run.err.as_str()), (0, warning));
 }
 
 fn start(folder: &Path) -> Process {

@@ -7,8 +7,10 @@ use toml::{
 
 use crate::toml::LIMIT;
 
-/// The position of what stands in for something: behind every file.
-const NOWHERE: usize = usize::MAX - 1;
+/// The position of what stands in for something missing: behind every file. A place has 32 bits.
+const NOWHERE: usize = u32::MAX as usize - 1;
+/// The position of the first value that stands in for a wrong one; the next ones follow.
+const BEHIND: usize = u32::MAX as usize / 2;
 
 /// What the parts of a table have to do with one another. Fields are named by their paths, such as `http.url`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,13 +33,21 @@ pub fn read_entry<'t, T, E>(
     mut read: impl FnMut(Spanned<DeTable<'t>>) -> Result<T, E>,
 ) -> Result<T, Vec<E>> {
     let mut found: Vec<E> = Vec::new();
+    let mut standing: Vec<&str> = Vec::new();
     loop {
         let error = match read(table.clone()) {
             Ok(value) if found.is_empty() => return Ok(value),
             Ok(_) => return Err(found),
             Err(error) => error,
         };
-        let Some(removed) = at(&error).filter(|at| *at < NOWHERE).and_then(|at| remove(table.get_mut(), at)) else {
+        let at = at(&error);
+        if let Some(path) = at.and_then(|at| standing.get(at.checked_sub(BEHIND)?))
+            && take(table.get_mut(), path).is_some()
+        {
+            // No such field is allowed here, which was told of the value that this one stood in for.
+            continue;
+        }
+        let Some(removed) = at.filter(|at| *at < BEHIND).and_then(|at| remove(table.get_mut(), at)) else {
             if found.is_empty() {
                 found.push(error);
             }
@@ -47,8 +57,11 @@ pub fn read_entry<'t, T, E>(
         if rules.needed.contains(&removed.as_str()) || found.len() >= LIMIT {
             return Err(found);
         }
-        if let Some((path, value)) = rules.stand_ins.iter().find(|(path, _)| *path == removed) {
-            stand_in(table.get_mut(), path, value);
+        if let Some((path, value)) = rules.stand_ins.iter().find(|(path, _)| *path == removed)
+            && !standing.contains(path)
+        {
+            stand_in(table.get_mut(), path, value, BEHIND + standing.len());
+            standing.push(path);
         }
     }
 }
@@ -58,7 +71,7 @@ pub fn read_entry<'t, T, E>(
 pub fn fill_missing<'r>(table: &mut DeTable<'_>, required: &[(&'r str, &'static str)]) -> Vec<&'r str> {
     let missing: Vec<_> = required.iter().filter(|(path, _)| is_missing(table, path)).collect();
     for (path, value) in &missing {
-        stand_in(table, path, value);
+        stand_in(table, path, value, NOWHERE);
     }
     missing.into_iter().map(|(path, _)| *path).collect()
 }
@@ -79,16 +92,38 @@ fn is_missing(table: &DeTable<'_>, path: &str) -> bool {
 }
 
 /// Puts a value where a path leads, if its table is there.
-fn stand_in(table: &mut DeTable<'_>, path: &str, value: &'static str) {
+fn stand_in(table: &mut DeTable<'_>, path: &str, value: &'static str, at: usize) {
     if let Some((first, rest)) = path.split_once('.') {
         if let Some(DeValue::Table(inner)) = table.get_mut(first).map(Spanned::get_mut) {
-            stand_in(inner, rest, value);
+            stand_in(inner, rest, value, at);
         }
         return;
     }
-    let nowhere = NOWHERE..usize::MAX;
     if let Ok(value) = DeValue::parse(value) {
-        table.insert(Spanned::new(nowhere.clone(), path.to_owned().into()), Spanned::new(nowhere, value.into_inner()));
+        let value = moved(value.into_inner(), at);
+        table.insert(Spanned::new(at..at + 1, path.to_owned().into()), Spanned::new(at..at + 1, value));
+    }
+}
+
+/// The value with every part of a table at one position.
+fn moved(value: DeValue<'_>, at: usize) -> DeValue<'_> {
+    let DeValue::Table(parts) = value else { return value };
+    let mut table = DeTable::new();
+    for (key, value) in parts {
+        let value = moved(value.into_inner(), at);
+        table.insert(Spanned::new(at..at + 1, key.into_inner()), Spanned::new(at..at + 1, value));
+    }
+    DeValue::Table(table)
+}
+
+/// Takes out what is where a path leads.
+fn take<'t>(table: &mut DeTable<'t>, path: &str) -> Option<Spanned<DeValue<'t>>> {
+    match path.split_once('.') {
+        Some((first, rest)) => match table.get_mut(first)?.get_mut() {
+            DeValue::Table(inner) => take(inner, rest),
+            _ => None,
+        },
+        None => table.remove(path),
     }
 }
 

@@ -63,6 +63,14 @@ impl Model {
         self.concurrency
     }
 
+    /// Why every turn would fail now, although nothing is wrong in the file: a variable that is not set.
+    pub fn warning(&self) -> Option<String> {
+        let Backend::Chat(chat) = &*self.backend else { return None };
+        let failure = chat.endpoint.headers.as_ref().err()?;
+        let remedy = "it fails until its worker is started with it";
+        Some(format!("model {:?}: {}; {remedy}", self.name, failure.message))
+    }
+
     /// Asks for one turn. `watch` receives pieces of the answer while it is being written, if the provider streams it.
     /// There is no time limit: the caller drops the future at its deadline.
     pub async fn ask(&self, request: &TurnRequest, mut watch: impl FnMut(Delta) + Send) -> Result<TurnReply, Failure> {

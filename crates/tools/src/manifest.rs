@@ -61,8 +61,8 @@ pub fn load_with(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Resu
     for (_, mut table) in tables {
         let name = Name::of(&table);
         if name.text.as_ref().is_some_and(|text| !names.insert(text.clone())) {
-            let twice = ToolConflict::Name(name.text.clone().unwrap_or_default());
-            errors.push(name.error(path, &text, twice.to_string()));
+            let twice = "the name is declared twice; each may be used only once".to_owned();
+            errors.push(name.error(path, &text, twice));
         }
         let missing = fill_missing(table.get_mut(), &REQUIRED);
         let missing: Vec<(&str, Option<usize>)> = missing

@@ -33,12 +33,9 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
     let mut bounds = Bounds::default();
     loop {
         let is_first = bounds.waiting.is_none();
-        match context.store.fence().await {
-            Ok(fence) => {
-                if let Some(bound) = bounds.next(fence) {
-                    add(&context.store, &shutdown, bound).await;
-                }
-            }
+        match next(&context.store, &mut bounds).await {
+            Ok(Some(bound)) => add(&context.store, &shutdown, bound).await,
+            Ok(None) => {}
             Err(error) => tracing::warn!(%error, "Failed to roll up statistics"),
         }
         let pause = if is_first { FIRST_INTERVAL } else { INTERVAL };
@@ -46,6 +43,14 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
             return;
         }
     }
+}
+
+/// The next bound, if there is one.
+async fn next(store: &Store, bounds: &mut Bounds) -> Result<Option<Time>, StoreError> {
+    if let Some(from) = store.set_back_stats().await? {
+        tracing::warn!(%from, "The database's clock was set back; counting the statistics again from there");
+    }
+    Ok(bounds.next(store.fence().await?))
 }
 
 /// Adds everything that ended before `bound`.
@@ -56,10 +61,7 @@ async fn add(store: &Store, shutdown: &CancellationToken, bound: Time) {
         match store.roll_up(bound, limit).await {
             Ok(RolledUp::Added { calls }) => {
                 added += calls;
-                limit = (limit * 2).min(CALLS);
-            }
-            Ok(RolledUp::SetBack { to }) => {
-                tracing::warn!(%to, "The database's clock was set back; counting the statistics again from this hour");
+                limit = (limit + limit / 8 + 1).min(CALLS);
             }
             Ok(RolledUp::Busy | RolledUp::Done) => break,
             Err(error) if error.is_timeout() && limit > 1 => limit /= 2,
@@ -101,7 +103,7 @@ impl Bounds {
             self.waiting = Some(now);
             return None;
         };
-        if now.is_of_another_cluster(&waiting) {
+        if now.is_before(&waiting) {
             (self.waiting, self.warned) = (Some(now), false);
             return None;
         }

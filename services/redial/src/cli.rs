@@ -125,7 +125,7 @@ pub(crate) enum Command {
     },
     /// Run ended calls again, each as a new call
     ///
-    /// Prints the id of each call and that of the new one; of calls that a filter selects the first 50, with --json all.
+    /// Prints the id of each call and that of the new one.
     /// It accepts calls that failed, were cancelled, or ended unknown; not ones that succeeded, were refused or have not ended.
     Redrive(RedriveArgs),
     /// List the settings that every command has, and the ways to set them

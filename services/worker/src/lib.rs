@@ -51,7 +51,7 @@ mod run;
 mod state;
 mod worker;
 
-pub use models::model_names;
+pub use models::check_models;
 pub use redial_llm::{ModelsError, ModelsErrors};
 pub use redial_proto::{
     Delta, ErrorClass, RetryBudget, RetryPolicy, ToolEffect, ToolSpec, TurnReply, TurnRequest, WorkerId,

@@ -6,8 +6,8 @@ mod file;
 use redial_proto::{ToolEffect, ToolSpec, tool::any_object, turn};
 use redial_tools::Tool;
 
+pub use file::check_models;
 pub(crate) use file::load;
-pub use file::model_names;
 
 /// Turns a tool into a model: gives it the name, the pool and the effect of one.
 pub(crate) fn from_tool(mut tool: Tool) -> Tool {

@@ -72,7 +72,7 @@ async fn roll_up(url: &str, filled: &Filled) -> anyhow::Result<String> {
         let step = Instant::now();
         match store.roll_up(filled.now, 5_000).await? {
             RolledUp::Added { calls: added } => calls += added,
-            RolledUp::Busy | RolledUp::SetBack { .. } => {}
+            RolledUp::Busy => {}
             RolledUp::Done => break,
         }
         longest = longest.max(step.elapsed());

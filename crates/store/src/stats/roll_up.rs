@@ -34,11 +34,6 @@ pub enum RolledUp {
     },
     /// Everything up to the bound is in the statistics.
     Done,
-    /// The statistics were ahead of the database's clock, which was set back: they are counted again from here.
-    SetBack {
-        /// The start of the hour before the clock's.
-        to: Time,
-    },
 }
 
 /// A moment, and the transactions that may still write before it.
@@ -61,9 +56,10 @@ impl Fence {
         later.oldest > self.number
     }
 
-    /// True if `earlier` was made in another cluster: numbers only rise in one, and a restored copy may begin lower.
-    pub const fn is_of_another_cluster(&self, earlier: &Self) -> bool {
-        self.number < earlier.number
+    /// True if these two cannot be compared: the database was restored, where numbers may begin lower, or its clock was set
+    /// back, so that `earlier` is of a time that has not come yet.
+    pub fn is_before(&self, earlier: &Self) -> bool {
+        self.number < earlier.number || self.at < earlier.at
     }
 }
 
@@ -96,10 +92,6 @@ impl Store {
                 transaction.commit().await?;
                 return Ok(RolledUp::Busy);
             };
-            if let Some(to) = set_back(&mut transaction, rolled).await? {
-                transaction.commit().await?;
-                return Ok(RolledUp::SetBack { to });
-            }
             let oldest = bound - KEPT;
             let from = rolled.map_or(oldest, |rolled| rolled.max(oldest));
             let next = first_end(&mut transaction, from).await?.filter(|next| *next < bound);
@@ -142,6 +134,28 @@ impl Store {
         .await
     }
 
+    /// Undoes what was rolled up of times that have not come yet; returns from where it is counted again. A clock that went
+    /// ahead for a while leaves such a progress, and calls that end after it was set right would never be counted. Whole hours
+    /// are counted again, so no call counts twice: this one and the one before, in which calls may have ended since.
+    pub async fn set_back_stats(&self) -> Result<Option<Time>, StoreError> {
+        self.run(async {
+            let mut transaction = self.begin().await?;
+            let ahead = sqlx::query_scalar!(
+                r#"SELECT clock_timestamp() AS "now!" FROM stats_progress
+                   WHERE rolled_until > clock_timestamp() FOR UPDATE SKIP LOCKED"#
+            );
+            let to = ahead.fetch_optional(&mut *transaction).await?.map(|now| hour_of(now) - TimeDelta::hours(1));
+            if let Some(to) = to {
+                sqlx::query!("DELETE FROM call_stats WHERE hour >= $1", to).execute(&mut *transaction).await?;
+                sqlx::query!("DELETE FROM attempt_stats WHERE hour >= $1", to).execute(&mut *transaction).await?;
+                set_progress(&mut transaction, to).await?;
+            }
+            transaction.commit().await?;
+            Ok(to)
+        })
+        .await
+    }
+
     /// The end of what is in the statistics; `None` if nothing is yet.
     pub async fn rolled_until(&self) -> Result<Option<Time>, StoreError> {
         self.run(async {
@@ -173,21 +187,6 @@ async fn lock_progress(db: &mut PgConnection) -> Result<Option<Option<Time>>, sq
 
 async fn set_progress(db: &mut PgConnection, until: Time) -> Result<(), sqlx::Error> {
     sqlx::query!("UPDATE stats_progress SET rolled_until = $1", until).execute(db).await.map(|_| ())
-}
-
-/// Undoes what was rolled up of times that have not come yet. A clock that went ahead for a while leaves such a progress, and
-/// calls that end after it was set right would never be counted. Whole hours are counted again, so no call counts twice: this
-/// one and the one before, in which calls may have ended since.
-async fn set_back(db: &mut PgConnection, rolled: Option<Time>) -> Result<Option<Time>, sqlx::Error> {
-    let now = sqlx::query_scalar!(r#"SELECT clock_timestamp() AS "now!""#).fetch_one(&mut *db).await?;
-    if rolled.is_none_or(|rolled| rolled <= now) {
-        return Ok(None);
-    }
-    let to = hour_of(now) - TimeDelta::hours(1);
-    sqlx::query!("DELETE FROM call_stats WHERE hour >= $1", to).execute(&mut *db).await?;
-    sqlx::query!("DELETE FROM attempt_stats WHERE hour >= $1", to).execute(&mut *db).await?;
-    set_progress(db, to).await?;
-    Ok(Some(to))
 }
 
 /// The first end of a call at this time or later.
@@ -301,11 +300,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fence_of_a_restored_cluster_is_known_by_its_lower_number() {
-        let fence = |number, oldest| Fence { at: Time::UNIX_EPOCH, number, oldest };
-        let (before, after) = (fence(9_000_000, 9_000_000), fence(800, 800));
-        assert!(!before.is_passed_by(&after), "and would not be for millions of transactions");
-        assert!(after.is_of_another_cluster(&before));
-        assert!(!fence(9_000_001, 9_000_000).is_of_another_cluster(&before));
+    fn a_fence_of_a_restored_database_or_a_clock_that_was_set_back_is_known() {
+        let fence = |hour, number| Fence { at: Time::UNIX_EPOCH + TimeDelta::hours(hour), number, oldest: number };
+        let earlier = fence(5, 9_000_000);
+        assert!(!earlier.is_passed_by(&fence(6, 800)), "and would not be for millions of transactions");
+        assert!(fence(6, 800).is_before(&earlier));
+        assert!(fence(4, 9_000_001).is_before(&earlier));
+        assert!(!fence(6, 9_000_001).is_before(&earlier));
     }
 }

@@ -115,7 +115,7 @@ pub(crate) async fn roll_up(store: &Store, bound: Time, limit: u32) -> usize {
         match store.roll_up(bound, limit).await.unwrap() {
             RolledUp::Added { calls } => all += calls,
             RolledUp::Done => return all,
-            RolledUp::Busy | RolledUp::SetBack { .. } => tokio::task::yield_now().await,
+            RolledUp::Busy => tokio::task::yield_now().await,
         }
     }
 }

@@ -186,22 +186,23 @@ async fn calls_that_cannot_be_read_in_time_can_be_left_out() {
 async fn a_clock_that_went_ahead_for_a_while_hides_and_doubles_no_call() {
     let mut fixture = Fixture::filled(7, 100).await;
     let store = fixture.store(Purpose::Dispatch).await;
+    assert_eq!(store.set_back_stats().await.unwrap(), None);
     fixture.begin = Utc::now().duration_trunc(TimeDelta::hours(1)).unwrap() - TimeDelta::hours(1);
-    let ahead = Utc::now() + TimeDelta::days(2);
-    fixture.add(Made::new("while_ahead", ahead)).await;
+    fixture.add(Made::new("while_ahead", Utc::now() + TimeDelta::days(2))).await;
     let rolled = async || store.rolled_until().await.unwrap().unwrap_or(fixture.begin);
-    while rolled().await < ahead {
-        store.roll_up(ahead + TimeDelta::hours(1), 50).await.unwrap();
+    while rolled().await < Utc::now() + TimeDelta::days(2) {
+        store.roll_up(Utc::now() + TimeDelta::days(3), 50).await.unwrap();
     }
     // The clock is right again.
     fixture.add(Made::new("afterwards", Utc::now())).await;
     assert!(!fixture.ask(&fixture.question(By::Tool)).await.is_complete);
-    let bound = Utc::now();
-    assert!(matches!(store.roll_up(bound, 50).await.unwrap(), RolledUp::SetBack { .. }));
+    let from = store.set_back_stats().await.unwrap().unwrap();
+    assert!(from <= Utc::now() - TimeDelta::hours(1), "{from}");
+    assert_eq!(store.set_back_stats().await.unwrap(), None);
     let stats = fixture.ask(&fixture.question(By::Tool)).await;
     assert!(stats.is_complete);
     assert_eq!(stats.groups.iter().map(|(_, sums)| sums.calls.calls).sum::<u64>(), 1, "{stats:?}");
-    assert_eq!(roll_up(&store, bound, 50).await, 1);
+    assert_eq!(roll_up(&store, Utc::now(), 50).await, 1);
     let counted = "SELECT sum(calls)::bigint FROM call_stats";
     let counted: i64 = sqlx::query_scalar(counted).fetch_one(&fixture.db).await.unwrap();
     assert_eq!(counted, 101, "the one of the future counts when its time has come");

@@ -21,7 +21,7 @@ use crate::{cli::HistoryArgs, connect, ids, output, settings::Settings, timeline
 
 /// Calls in one step.
 const PAGE: usize = 1000;
-/// Calls in one step that only compares how long they took.
+/// Calls in one step that only compares how long they took, and those that are looked at to know whether there are more.
 const PAGE_OF_TIMES: usize = 10_000;
 /// Calls that a search, or a look for the slowest, looks at before it asks whether to go on.
 const LOOK: usize = 100_000;
@@ -61,9 +61,13 @@ pub(crate) async fn run(settings: &Settings, args: HistoryArgs) -> anyhow::Resul
         output::note("no call on record matches");
     } else if stop == Stop::Limit
         && let Some(last) = walk.last()
-        && walk.any_left().await?
     {
-        output::note(format!("there are more: {}", more.after(last, stop)));
+        let are = match walk.any_left(PAGE_OF_TIMES).await? {
+            Some(true) => "are",
+            None => "may be",
+            Some(false) => return Ok(ExitCode::SUCCESS),
+        };
+        output::note(format!("there {are} more: {}", more.after(last, stop)));
     }
     Ok(if stop == Stop::Interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }

@@ -17,8 +17,6 @@ use crate::{
     settings::Settings,
 };
 
-/// New ids that are listed of calls that a filter selects.
-const LISTED: u64 = 50;
 /// Nothing matched, which may be because unknown outcomes need an operator's decision.
 const NOTHING: &str = "no failed or cancelled call on record matches; --state unknown selects calls whose tool may have \
                        done its work";
@@ -28,11 +26,6 @@ pub(crate) async fn run(settings: &Settings, args: RedriveArgs) -> anyhow::Resul
     if args.dry_run {
         return dry_run::run(settings, selection).await;
     }
-    let print = match (&selection, settings.json()) {
-        (_, true) => send::Print::Json,
-        (Selection::Named(_), false) => send::Print::Lines { most: u64::MAX },
-        (Selection::Filtered(_), false) => send::Print::Lines { most: LISTED },
-    };
     let calls = match selection {
         Selection::Named(calls) => calls,
         Selection::Filtered(filters) => {
@@ -47,10 +40,7 @@ pub(crate) async fn run(settings: &Settings, args: RedriveArgs) -> anyhow::Resul
         output::note(NOTHING);
         return Ok(ExitCode::SUCCESS);
     }
-    let tally = send::redrive(&connect::queue(settings).await?, &calls, print).await?;
-    if tally.unlisted > 0 {
-        output::note(format!("and {}: run it again with --json to list all; nothing runs twice", tally.unlisted()));
-    }
+    let tally = send::redrive(&connect::queue(settings).await?, &calls, settings.json()).await?;
     if settings.json() {
         output::note(tally.to_string());
     } else {

@@ -55,8 +55,12 @@ pub(crate) fn worker(settings: &Settings, flags: &WorkerFlags, problems: &mut Pr
         }
     }
     if let Some(file) = settings.models(flags) {
-        match redial_worker::model_names(&file) {
-            Ok(models) => found.models = Some(models),
+        match redial_worker::check_models(&file) {
+            Ok(models) => {
+                let (names, warnings): (Vec<_>, Vec<_>) = models.into_iter().unzip();
+                found.warnings.extend(warnings.into_iter().flatten());
+                found.models = Some(names);
+            }
             Err(errors) => problems.add_all(Code::InvalidConfiguration, errors.0.iter().map(ToString::to_string)),
         }
     }
@@ -104,7 +108,7 @@ impl Found {
         (!parts.is_empty()).then(|| parts.join(", "))
     }
 
-    /// One line for each thing that may fail: a program of a tool that is not there; and a model or tool that an agent
+    /// One line for each thing that may fail: a program of a tool that is not there, a variable of a model that is not set; and a model or tool that an agent
     /// names and none of these files declares. That is no mistake if another worker has it, but most often it is one.
     pub(crate) fn warnings(&self) -> Vec<String> {
         self.warnings.iter().cloned().chain(self.unknown_names()).collect()

@@ -14,13 +14,9 @@ pub(crate) fn load(path: &Path) -> Result<Vec<Tool>, ModelsErrors> {
     Ok(redial_llm::load(path)?.into_iter().map(tool).collect())
 }
 
-/// Loads the models of a file, to check it; returns their names.
-pub fn model_names(path: &Path) -> Result<Vec<String>, ModelsErrors> {
-    let name = |model: Model| {
-        let spec = model.spec();
-        redial_proto::turn::model_name(&spec.name).unwrap_or(&spec.name).to_owned()
-    };
-    Ok(redial_llm::load(path)?.into_iter().map(name).collect())
+/// Loads the models of a file, to check it; returns their names, each with the reason why it would fail now.
+pub fn check_models(path: &Path) -> Result<Vec<(String, Option<String>)>, ModelsErrors> {
+    Ok(redial_llm::load(path)?.iter().map(|model| (model.name().to_owned(), model.warning())).collect())
 }
 
 fn tool(model: Model) -> Tool {

@@ -86,16 +86,19 @@ impl<'a> Walk<'a> {
         Ok(calls)
     }
 
-    /// True if one more call matches. A step may hold none that does.
-    pub(super) async fn any_left(&mut self) -> anyhow::Result<bool> {
-        let mut step = 1;
+    /// Whether one more call matches; `None` if that is not known after a look at `most` calls.
+    pub(super) async fn any_left(&mut self, most: usize) -> anyhow::Result<Option<bool>> {
+        let (mut step, end) = (1, self.looked + most);
         while !self.ended {
             if !self.next(step).await?.is_empty() {
-                return Ok(true);
+                return Ok(Some(true));
+            }
+            if self.looked >= end {
+                return Ok(None);
             }
             step = STEP;
         }
-        Ok(false)
+        Ok(Some(false))
     }
 
     /// Those whose arguments and results have what is wanted.

@@ -9,7 +9,6 @@ use redial_queue::Queue;
 use crate::{
     connect::{self, Outage},
     output,
-    timeline::totals,
 };
 
 /// Calls in one request.
@@ -17,34 +16,23 @@ const BATCH: usize = 500;
 /// Longest wait for one reply: the dispatcher reads and writes each call of the request.
 const REPLY: Duration = Duration::from_mins(1);
 
-/// What is printed for each call.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum Print {
-    /// Its result as a line of JSON.
-    Json,
-    /// Its error, or its id and that of the new call, of these so many.
-    Lines { most: u64 },
-}
-
 /// How many calls had which result.
 #[derive(Default)]
 pub(super) struct Tally {
     accepted: u64,
     existing: u64,
     pub(super) rejected: u64,
-    /// New ids that were not printed.
-    pub(super) unlisted: u64,
 }
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { accepted, existing, rejected, unlisted: _ } = self;
+        let Self { accepted, existing, rejected } = self;
         write!(f, "{accepted} run again, {existing} already redriven, {rejected} rejected")
     }
 }
 
-/// Runs calls again and prints their results.
-pub(super) async fn redrive(queue: &Queue, calls: &[CallId], print: Print) -> anyhow::Result<Tally> {
+/// Runs calls again and prints for each its id and that of the new call, or its error; as JSON its result.
+pub(super) async fn redrive(queue: &Queue, calls: &[CallId], json: bool) -> anyhow::Result<Tally> {
     let bar = progress(calls.len());
     let mut tally = Tally::default();
     for batch in calls.chunks(BATCH) {
@@ -54,9 +42,7 @@ pub(super) async fn redrive(queue: &Queue, calls: &[CallId], print: Print) -> an
         })?;
         for (call, answer) in answers {
             tally.count(&answer);
-            if tally.lists(print, &answer) {
-                bar.suspend(|| print_result(print, call, &answer))?;
-            }
+            bar.suspend(|| print_result(json, call, &answer))?;
         }
         bar.inc(batch.len() as u64);
     }
@@ -65,22 +51,6 @@ pub(super) async fn redrive(queue: &Queue, calls: &[CallId], print: Print) -> an
 }
 
 impl Tally {
-    /// Whether this answer, which is counted already, is printed.
-    fn lists(&mut self, print: Print, answer: &SubmitResult) -> bool {
-        match print {
-            Print::Lines { most } if answer.error.is_none() && self.accepted + self.existing > most => {
-                self.unlisted += 1;
-                false
-            }
-            Print::Json | Print::Lines { .. } => true,
-        }
-    }
-
-    /// `960 more calls`.
-    pub(super) fn unlisted(&self) -> String {
-        totals::count(self.unlisted, "more call")
-    }
-
     fn count(&mut self, answer: &SubmitResult) {
         match answer.status {
             SubmitStatus::Accepted => self.accepted += 1,
@@ -97,8 +67,8 @@ struct Line<'a> {
     answer: &'a SubmitResult,
 }
 
-fn print_result(print: Print, call: CallId, answer: &SubmitResult) -> anyhow::Result<()> {
-    if print == Print::Json {
+fn print_result(json: bool, call: CallId, answer: &SubmitResult) -> anyhow::Result<()> {
+    if json {
         return output::json(&Line { redrive_of: call, answer });
     }
     if let Some(error) = &answer.error {

@@ -107,9 +107,8 @@ impl Lines {
                 self.read += skip_line(&mut self.reader).map_err(|error| self.unreadable(&error))?;
                 return Ok(Some(Line { number, submission: Err("longer than 1 MiB".to_owned()) }));
             }
-            let text = text.trim_ascii();
-            if !text.is_empty() {
-                return Ok(Some(Line { number, submission: submission(text, self.keys.as_mut()) }));
+            if !text.trim_ascii().is_empty() {
+                return Ok(Some(Line { number, submission: submission(&text, self.keys.as_mut()) }));
             }
         }
     }
@@ -127,12 +126,13 @@ fn skip_line(reader: &mut dyn BufRead) -> io::Result<u64> {
 
 /// The line as a submission with a key.
 fn submission(line: &[u8], keys: Option<&mut Keys>) -> Result<Box<RawValue>, String> {
-    let text = std::str::from_utf8(line)
+    let text = std::str::from_utf8(line.trim_ascii_end())
         .map_err(|error| format!("byte {} is not UTF-8; expected JSON in UTF-8", error.valid_up_to() + 1))?;
     let mut submission: Submission =
         serde_json::from_str(text).map_err(|error| redial_files::json_mistake(text, &error).to_string())?;
     if submission.key.is_none() {
-        submission.key = Some(keys.map_or_else(|| format!("cli-{}", uuid::Uuid::new_v4()), |keys| keys.next(line)));
+        submission.key =
+            Some(keys.map_or_else(|| format!("cli-{}", uuid::Uuid::new_v4()), |keys| keys.next(line.trim_ascii())));
     }
     serde_json::value::to_raw_value(&submission).map_err(|error| error.to_string())
 }
@@ -173,8 +173,9 @@ mod tests {
     #[test]
     fn lines_are_told_in_their_order_with_what_is_wrong() {
         let long = "x".repeat(1024 * 1024 + 5);
-        let found = keys("f", &format!("{{\n{}\n\n{long}\nx\n", "{\"tool\":\"a\",\"arguments\":{},\"key\":\"mine\"}"));
-        let wanted = ["1: column 1: the text ends", "mine", "4: longer than 1 MiB", "5: column 1: found \"x\""];
+        let found =
+            keys("f", &format!("{{\n{}\n\n{long}\n  x\n", "{\"tool\":\"a\",\"arguments\":{},\"key\":\"mine\"}"));
+        let wanted = ["1: column 1: the text ends", "mine", "4: longer than 1 MiB", "5: column 3: found \"x\""];
         assert!(found.iter().zip(wanted).all(|(line, wanted)| line.starts_with(wanted)), "{found:?}");
         assert_eq!(found.len(), wanted.len());
     }
