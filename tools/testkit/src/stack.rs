@@ -49,16 +49,24 @@ pub struct Stack {
 impl Stack {
     /// Starts one dispatcher with leases of 2 s and no worker, on the Postgres that all tests share.
     pub async fn start() -> Self {
-        let mut stack = Self::on(Servers::start().await).await;
-        stack.dispatch().await;
-        stack
+        Self::on(Servers::start().await).await.dispatched().await
     }
 
     /// The same on a Postgres of its own, which can be killed.
     pub async fn start_own() -> Self {
-        let mut stack = Self::on(Servers::start_own().await).await;
-        stack.dispatch().await;
-        stack
+        Self::on(Servers::start_own().await).await.dispatched().await
+    }
+
+    /// With a dispatcher that has dealt with the new job stream. Until then it publishes again what was published, as after a
+    /// loss, and a worker that takes jobs one by one does not expect the second one.
+    async fn dispatched(mut self) -> Self {
+        self.dispatch().await;
+        until("the job stream is on record", async || {
+            let done = sqlx::query_scalar::<_, bool>("SELECT done FROM job_stream").fetch_optional(&self.db);
+            done.await.unwrap().filter(|done| *done)
+        })
+        .await;
+        self
     }
 
     /// Creates and migrates a database, and starts no role.
