@@ -17,6 +17,7 @@ mod resending;
 #[path = "audit_commands/waiting.rs"]
 mod waiting;
 
+use redial_proto::subjects::Intake;
 use std::{collections::HashSet, fmt::Write, time::Duration};
 
 use fixture::Fixture;
@@ -162,7 +163,7 @@ async fn dead_letters(fixture: &Fixture) {
     assert_eq!((none.code, none.out.as_str(), none.err.as_str()), (0, "", "there are no dead letters\n"));
     let queue = connect(fixture).await;
     for bad in ["{\"calls\": [{\"tool\": \"book\", \"argument\": {}}]}", "\u{1b}[2J"] {
-        queue.put_intake(bad.as_bytes().to_vec().into(), None).await.unwrap();
+        queue.put_intake(Intake::Calls, bad.as_bytes().to_vec().into(), None).await.unwrap();
     }
     let both = async {
         loop {

@@ -71,8 +71,12 @@ class ActiveAttempt:
 class Worker:
     """Runs tools for Redial's dispatchers until SIGTERM or SIGINT."""
 
-    def __init__(self, name="python", pool="default", slots=8, grace=30.0):
-        self.id = f"{re.sub('[^A-Za-z0-9]', '-', name)[:40]}-{uuid.uuid4().hex[:12]}"
+    def __init__(self, name=None, pool="default", slots=8, grace=30.0):
+        # The identity and the pools that the credentials are for; "+" stands for any pool.
+        name = name or os.environ.get("REDIAL_WORKER_NAME", "python")
+        self.name = re.sub("[^A-Za-z0-9_-]", "-", name)[:50]
+        self.pools = "+".join(sorted(set(filter(None, os.environ.get("REDIAL_WORKER_POOLS", "").split(","))))) or "+"
+        self.id = f"{self.name}-{uuid.uuid4().hex[:12]}"
         self.pool, self.slots, self.grace = pool, slots, grace
         self.tools, self.attempts, self.jobs = {}, {}, set()
         self.consumer = None  # brings the jobs of these tools; the reply to the registration names it
@@ -92,7 +96,7 @@ class Worker:
         return add
 
     def run(self):
-        """Connects with REDIAL_NATS_URL and REDIAL_NATS_INBOX_PREFIX, and works until SIGTERM or SIGINT."""
+        """Connects with REDIAL_NATS_URL and REDIAL_NATS_INBOX_PREFIX (`redial env` prints them), and works until SIGTERM or SIGINT."""
         url = os.environ.get("REDIAL_NATS_URL", "nats://127.0.0.1:4222")
         try:
             asyncio.run(self._run(url, os.environ.get("REDIAL_NATS_INBOX_PREFIX", "_INBOX")))
@@ -107,7 +111,7 @@ class Worker:
             url, name=self.id, inbox_prefix=inbox_prefix, max_reconnect_attempts=-1, reconnect_time_wait=0.5,
             ping_interval=5, error_cb=self._connection_failed)
         self.jetstream = self.nats.jetstream(timeout=2)
-        await self.nats.subscribe(f"redial.worker.{self.id}", cb=self._handle_control_message)
+        await self.nats.subscribe(f"redial.worker.{self.name}.{self.id}", cb=self._handle_control_message)
         await self._register()
         log.info("Worker started worker=%s tools=%s", self.id, ",".join(self.tools))
         heartbeats, pulling = asyncio.create_task(self._send_heartbeats()), asyncio.create_task(self._pull())
@@ -130,6 +134,10 @@ class Worker:
 
     # ---- Requests to dispatchers, and messages from them ------------------------------------------------------------
 
+    def _subject(self, verb):
+        """The subject of a request: the server's permissions fix who may use it, and dispatchers believe nothing else."""
+        return f"redial.ctl.{self.name}.{self.pools}.{verb}"
+
     async def _request(self, subject, message, timeout):
         reply = await self.nats.request(subject, encode(message), timeout=timeout)
         body = json.loads(reply.data)
@@ -143,7 +151,7 @@ class Worker:
                         "tools": [spec for spec, _ in self.tools.values()]}
         while not self.draining.is_set():
             try:
-                reply = await self._request("redial.ctl.register", registration, timeout=5)
+                reply = await self._request(self._subject("register"), registration, timeout=5)
                 self.consumer = reply.get("consumers", {}).get(self.pool, self.pool)
                 return
             except OUTAGES as error:
@@ -165,7 +173,7 @@ class Worker:
         attempts, sent = list(self.attempts.values()), time.monotonic()
         heartbeat = {"worker": self.id, "running": [attempt.ref for attempt in attempts], "slots": self.slots,
                      "draining": self.draining.is_set()}
-        reply = await self._request("redial.ctl.heartbeat", heartbeat, timeout=self.lease / 5)
+        reply = await self._request(self._subject("heartbeat"), heartbeat, timeout=self.lease / 5)
         for attempt in attempts:
             attempt.lease_ends = max(attempt.lease_ends, self._lease_from(sent))
         for attempt in self._find(reply.get("lost")):
@@ -251,7 +259,7 @@ class Worker:
         if self.draining.is_set():
             return await message.nak()
         claim, sent = str(uuid.uuid4()), time.monotonic()
-        reply = await self._request_grant({"claim": claim, "worker": self.id, "jobs": [ref]}, sent)
+        reply = await self._request_grant({"claim": claim, "worker": self.id, "jobs": [ref | {"tool": job["tool"]}]}, sent)
         if reply is None:  # a dispatcher may have granted it nevertheless; nothing was started
             return await self._release(ref, claim)
         await message.ack()  # from here on the lease guards the call
@@ -270,7 +278,7 @@ class Worker:
         before grants it again."""
         while True:
             try:
-                return await self._request("redial.ctl.claim", request, timeout=self.lease / 5)
+                return await self._request(self._subject("claim"), request, timeout=self.lease / 5)
             except (*OUTAGES, Refused) as error:
                 log.warning("Failed to claim a job error=%r", error)
                 late = time.monotonic() - sent >= CLAIM_TIMEOUT
@@ -297,7 +305,8 @@ class Worker:
             tool.cancel()
             await asyncio.wait({tool}, timeout=2)
             end = stopped(attempt.stop.result(), attempt.grant["effect"])
-        return end and attempt.ref | {"duration_ms": int((time.monotonic() - started) * 1000)} | end
+        duration_ms = int((time.monotonic() - started) * 1000)
+        return end and attempt.ref | {"claim": attempt.claim, "duration_ms": duration_ms} | end
 
     async def _report(self, attempt, report):
         """Repeats a report until a dispatcher confirms that it is on record."""
@@ -305,7 +314,7 @@ class Worker:
         while not attempt.recorded.is_set():
             wait = 0.5
             try:
-                await self.jetstream.publish("redial.results", payload)
+                await self.jetstream.publish(f"redial.results.{self.name}", payload)
                 wait, pause = pause, min(60, pause * 2)
             except OUTAGES as error:
                 log.warning("Failed to send a report error=%r", error)
@@ -317,7 +326,7 @@ class Worker:
         request = {"worker": self.id, "jobs": [ref | {"claim": claim}]}
         while True:
             try:
-                await self._request("redial.ctl.release", request, timeout=self.lease / 5)
+                await self._request(self._subject("release"), request, timeout=self.lease / 5)
                 return log.info("Released an attempt call=%s", ref["call"])
             except Refused as error:
                 return log.error("Dispatcher refused a release call=%s error=%s", ref["call"], error)

@@ -10,7 +10,7 @@ use strum::{VariantArray, VariantNames};
 
 use crate::{ApiError, CallId, CallState, ErrorClass, FieldError, Language, Repair, RetryOverride, names::named};
 
-/// One tool call to make durable. Sent to `redial.api.calls.submit`, or to the intake subject.
+/// One tool call to make durable. Sent as `calls.submit`, or to the intake subject.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Submission {
@@ -24,9 +24,6 @@ pub struct Submission {
     /// content it is a conflict. Without a key, each submission is a new call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// Keys are unique per tenant. Default: `default`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tenant: Option<String>,
     /// Your own id of the conversation that this call belongs to, at most 200 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<String>,
@@ -36,7 +33,7 @@ pub struct Submission {
     /// Retry settings that override the tool's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<RetryOverride>,
-    /// Publish a [`CallView`] on `redial.events.calls.<id>` when the call has ended.
+    /// Publish a [`CallView`] on `redial.events.<tenant>.calls.<id>` when the call has ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub notify: bool,
 }
@@ -48,7 +45,6 @@ impl Submission {
             tool: tool.into(),
             arguments,
             key: None,
-            tenant: None,
             conversation: None,
             timeout_ms: None,
             retry: None,
@@ -136,7 +132,7 @@ impl SubmitResult {
     }
 }
 
-/// Asks for one call. Sent to `redial.api.calls.get`; the answer is a [`CallView`] or an [`ApiError`].
+/// Asks for one call. Sent as `calls.get`; the answer is a [`CallView`] or an [`ApiError`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GetRequest {
@@ -271,7 +267,7 @@ pub struct AttemptView {
     pub retry_at: Option<DateTime<Utc>>,
 }
 
-/// Asks to stop a call. Sent to `redial.api.calls.cancel`.
+/// Asks to stop a call. Sent as `calls.cancel`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CancelRequest {
@@ -287,7 +283,7 @@ pub struct CancelReply {
     pub state: CallState,
 }
 
-/// Asks to run ended calls again, each as a new call that refers to the old one. Sent to `redial.api.calls.redrive`.
+/// Asks to run ended calls again, each as a new call that refers to the old one. Sent as `calls.redrive`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RedriveRequest {
@@ -303,7 +299,7 @@ pub struct RedriveReply {
     pub results: Vec<SubmitResult>,
 }
 
-/// Asks to remove from the registry a tool that no live worker has. Sent to `redial.api.tools.forget`.
+/// Asks to remove from the registry a tool that no live worker has. Sent as `tools.forget`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ForgetTool {

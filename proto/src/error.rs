@@ -35,6 +35,8 @@ pub enum Code {
     TaskNotFound,
     /// The call's state does not allow what was asked.
     WrongState,
+    /// The role of the request, the tenant's limits or the worker's identity do not allow it.
+    Forbidden,
     /// The dispatcher cannot reach Postgres or NATS; try again.
     Unavailable,
     /// A bug; the dispatcher's log has more.

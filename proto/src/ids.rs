@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::WorkerIdentity;
+
 /// Identifies a call. UUID version 7, so ids sort by the time of submission: the audit and retention use that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
@@ -70,11 +72,15 @@ uuid_text!(ClaimId);
 pub struct WorkerId(String);
 
 impl WorkerId {
-    /// A fresh id from a name; characters that a subject token cannot hold become `-`.
-    pub fn generate(name: &str) -> Self {
-        let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(40).collect();
+    /// A fresh id of a worker with this identity: the identity, `-`, and twelve hexadecimal digits.
+    pub fn generate(identity: &WorkerIdentity) -> Self {
         let random = Uuid::new_v4().simple().to_string();
-        Self(format!("{name}-{}", &random[..12]))
+        Self(format!("{identity}-{}", &random[..12]))
+    }
+
+    /// The identity that it belongs to: what precedes the last `-`, and all of it if there is none.
+    pub fn identity(&self) -> WorkerIdentity {
+        WorkerIdentity::of_name(self.0.rsplit_once('-').map_or(&self.0, |(identity, _)| identity))
     }
 
     /// The id as text.
@@ -120,7 +126,9 @@ mod tests {
 
     #[test]
     fn worker_ids_are_subject_tokens() {
-        let id = WorkerId::generate("hôte.example com");
+        let identity = WorkerIdentity::of_name("hôte.example com");
+        let id = WorkerId::generate(&identity);
+        assert_eq!(id.identity(), identity);
         assert_eq!(id.as_str().parse::<WorkerId>().as_ref(), Ok(&id));
         assert!("a.b".parse::<WorkerId>().is_err());
         assert!("".parse::<WorkerId>().is_err());

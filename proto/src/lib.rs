@@ -13,6 +13,7 @@ pub mod error;
 pub mod estimate;
 mod fields;
 pub mod help;
+pub mod identity;
 pub mod ids;
 pub mod limits;
 pub mod message;
@@ -37,12 +38,13 @@ pub use api::{
 pub use call::CallState;
 pub use error::{ApiError, Code};
 pub use help::{Advice, Help, Limited, OverLimit};
+pub use identity::{ANY_POOL, Caller, Tenant, User, UserRole, WorkerCaller, WorkerIdentity};
 pub use ids::{CallId, ClaimId, TaskId, WorkerId};
 pub use message::{Message, MessageCall, Role, StoredMessage};
 pub use outcome::{ErrorClass, Failure, FieldError, Outcome};
 pub use queue::{
-    ClaimReply, ClaimRequest, ControlMessage, Grant, GrantRef, Heartbeat, HeartbeatReply, Job, JobRef, Registered,
-    Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch,
+    ClaimJob, ClaimReply, ClaimRequest, ControlMessage, Grant, GrantRef, Heartbeat, HeartbeatReply, Job, JobRef,
+    Registered, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch,
 };
 pub use repair::{Repair, RepairKind};
 pub use task::{

@@ -34,7 +34,7 @@ pub struct JobRef {
     pub attempt: u32,
 }
 
-/// Asks for the right to run jobs. Sent to `redial.ctl.claim`.
+/// Asks for the right to run jobs. Sent as `claim`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClaimRequest {
     /// Sending the same claim again gets the same answer.
@@ -42,7 +42,25 @@ pub struct ClaimRequest {
     /// The worker that will run them.
     pub worker: WorkerId,
     /// At most 256 jobs.
-    pub jobs: Vec<JobRef>,
+    pub jobs: Vec<ClaimJob>,
+}
+
+/// One job of a claim.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ClaimJob {
+    /// The call.
+    pub call: CallId,
+    /// The number of the attempt, from 1.
+    pub attempt: u32,
+    /// The tool, as the job names it: one that the worker may serve.
+    pub tool: String,
+}
+
+impl ClaimJob {
+    /// The attempt that is asked for.
+    pub const fn job_ref(&self) -> JobRef {
+        JobRef { call: self.call, attempt: self.attempt }
+    }
 }
 
 /// What may be run. A job of the request that is not here must not be run: its message is acknowledged and dropped.
@@ -72,6 +90,8 @@ pub struct Grant {
     pub effect: ToolEffect,
     /// The same for every attempt of the call, and for its redrives.
     pub idempotency_key: String,
+    /// The tenant that the call belongs to.
+    pub tenant: String,
     /// The conversation that the call belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<String>,
@@ -90,7 +110,7 @@ impl Grant {
     }
 }
 
-/// A worker's heartbeat: renews the leases of everything it runs. Sent to `redial.ctl.heartbeat` every third of a lease.
+/// A worker's heartbeat: renews the leases of everything it runs. Sent as `heartbeat` every third of a lease.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Heartbeat {
     /// The worker.
@@ -137,7 +157,7 @@ impl GrantRef {
     }
 }
 
-/// Gives attempts back unstarted or unfinished; they do not count. Sent to `redial.ctl.release`.
+/// Gives attempts back unstarted or unfinished; they do not count. Sent as `release`.
 /// Only for attempts that certainly had no effect, or whose tool may run twice: any effect but `unsafe`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReleaseRequest {
@@ -161,6 +181,8 @@ pub struct Report {
     pub call: CallId,
     /// The attempt, from 1.
     pub attempt: u32,
+    /// The claim under which the attempt was granted: nobody but the worker and the dispatchers knows it.
+    pub claim: ClaimId,
     /// How long the tool ran, in ms, by the worker's monotonic clock.
     pub duration_ms: u64,
     /// The tool's result: any JSON, kept as it was written.
@@ -176,6 +198,11 @@ impl Report {
     /// The attempt that this reports.
     pub const fn job_ref(&self) -> JobRef {
         JobRef { call: self.call, attempt: self.attempt }
+    }
+
+    /// The attempt, with the claim under which it was granted.
+    pub const fn grant_ref(&self) -> GrantRef {
+        GrantRef { call: self.call, attempt: self.attempt, claim: self.claim }
     }
 
     /// The outcome, or what is wrong with the report.
@@ -200,7 +227,7 @@ pub struct ReportBatch {
     pub reports: Vec<Box<RawValue>>,
 }
 
-/// What a worker can run. Sent to `redial.ctl.register`; the answer is a [`Registered`] or an error.
+/// What a worker can run. Sent as `register`; the answer is a [`Registered`] or an error.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Registration {
     /// The worker.
@@ -227,7 +254,7 @@ pub struct Registered {
     pub consumers: BTreeMap<String, String>,
 }
 
-/// What a dispatcher sends to a worker unasked, on `redial.worker.<id>`.
+/// What a dispatcher sends to a worker unasked, on `redial.worker.<identity>.<id>`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ControlMessage {
     /// These reports are on record: forget them.
@@ -244,7 +271,9 @@ mod tests {
 
     fn report(tail: &str) -> Report {
         let id = CallId::generate();
-        serde_json::from_str(&format!(r#"{{"call":"{id}","attempt":1,"duration_ms":3{tail}}}"#)).unwrap()
+        let claim = ClaimId::generate();
+        serde_json::from_str(&format!(r#"{{"call":"{id}","attempt":1,"claim":"{claim}","duration_ms":3{tail}}}"#))
+            .unwrap()
     }
 
     #[test]

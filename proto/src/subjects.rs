@@ -1,46 +1,219 @@
 //! Names on NATS: subjects, streams, headers. `docs/PROTOCOL.md` says who may use which.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
-use crate::{CallId, TaskId, WorkerId, tool::check_name};
+use strum::VariantArray;
 
-/// Request: a [`crate::Submission`] or a [`crate::SubmitBatch`].
-pub const SUBMIT: &str = "redial.api.calls.submit";
-/// Request: a [`crate::GetRequest`].
-pub const GET: &str = "redial.api.calls.get";
-/// Request: a [`crate::CancelRequest`].
-pub const CANCEL: &str = "redial.api.calls.cancel";
-/// Request: a [`crate::RedriveRequest`].
-pub const REDRIVE: &str = "redial.api.calls.redrive";
-/// Request: a [`crate::ForgetTool`].
-pub const FORGET_TOOL: &str = "redial.api.tools.forget";
-/// Intake stream, without a reply: same bodies as [`SUBMIT`].
-pub const INTAKE: &str = "redial.intake.calls";
-/// Request: a [`crate::TaskSubmission`].
-pub const TASK_SUBMIT: &str = "redial.api.tasks.submit";
-/// Request: a [`crate::TaskGet`].
-pub const TASK_GET: &str = "redial.api.tasks.get";
-/// Request: a [`crate::TaskCancel`].
-pub const TASK_CANCEL: &str = "redial.api.tasks.cancel";
-/// Intake stream, without a reply: same bodies as [`TASK_SUBMIT`].
-pub const TASK_INTAKE: &str = "redial.intake.tasks";
+use crate::{
+    ANY_POOL, CallId, Caller, TaskId, Tenant, User, UserRole, WorkerCaller, WorkerId, WorkerIdentity, tool::check_name,
+};
 
-/// Request: a [`crate::ClaimRequest`].
-pub const CLAIM: &str = "redial.ctl.claim";
-/// Request: a [`crate::Heartbeat`].
-pub const HEARTBEAT: &str = "redial.ctl.heartbeat";
-/// Request: a [`crate::ReleaseRequest`].
-pub const RELEASE: &str = "redial.ctl.release";
-/// Request: a [`crate::Registration`].
-pub const REGISTER: &str = "redial.ctl.register";
+/// What users ask dispatchers to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, VariantArray)]
+pub enum Verb {
+    /// A [`crate::Submission`] or a [`crate::SubmitBatch`].
+    CallSubmit,
+    /// A [`crate::GetRequest`].
+    CallGet,
+    /// A [`crate::CancelRequest`].
+    CallCancel,
+    /// A [`crate::RedriveRequest`].
+    CallRedrive,
+    /// A [`crate::TaskSubmission`].
+    TaskSubmit,
+    /// A [`crate::TaskGet`].
+    TaskGet,
+    /// A [`crate::TaskCancel`].
+    TaskCancel,
+    /// A [`crate::ForgetTool`].
+    ToolForget,
+}
+
+impl Verb {
+    /// Every verb.
+    pub const ALL: &[Self] = Self::VARIANTS;
+
+    /// Its name, the last two tokens of its subject.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::CallSubmit => "calls.submit",
+            Self::CallGet => "calls.get",
+            Self::CallCancel => "calls.cancel",
+            Self::CallRedrive => "calls.redrive",
+            Self::TaskSubmit => "tasks.submit",
+            Self::TaskGet => "tasks.get",
+            Self::TaskCancel => "tasks.cancel",
+            Self::ToolForget => "tools.forget",
+        }
+    }
+
+    /// The roles that may ask for it; one is enough.
+    pub const fn roles(self) -> &'static [UserRole] {
+        match self {
+            Self::CallSubmit | Self::CallCancel | Self::TaskCancel => &[UserRole::Submit],
+            Self::TaskSubmit => &[UserRole::Submit, UserRole::Inline],
+            Self::CallGet | Self::TaskGet => &[UserRole::Read],
+            Self::CallRedrive => &[UserRole::Operate],
+            Self::ToolForget => &[UserRole::Admin],
+        }
+    }
+}
+
+/// What workers ask dispatchers to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, VariantArray)]
+pub enum ControlVerb {
+    /// A [`crate::ClaimRequest`].
+    Claim,
+    /// A [`crate::Heartbeat`].
+    Heartbeat,
+    /// A [`crate::ReleaseRequest`].
+    Release,
+    /// A [`crate::Registration`].
+    Register,
+}
+
+impl ControlVerb {
+    /// Every verb.
+    pub const ALL: &[Self] = Self::VARIANTS;
+
+    /// Its name, the last token of its subject.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Claim => "claim",
+            Self::Heartbeat => "heartbeat",
+            Self::Release => "release",
+            Self::Register => "register",
+        }
+    }
+}
+
+/// The request of a user in one of its roles.
+pub fn api(tenant: &Tenant, user: &User, role: UserRole, verb: Verb) -> String {
+    format!("redial.api.{tenant}.{user}.{}.{}", role.as_str(), verb.name())
+}
+
+/// The requests of all users.
+pub fn api_of_all(verb: Verb) -> String {
+    format!("redial.api.*.*.*.{}", verb.name())
+}
+
+/// Who sent a request of a user, or a message of the intake stream. `None` if the subject is not one of these.
+pub fn caller(subject: &str) -> Option<Caller> {
+    let rest = subject.strip_prefix("redial.api.").or_else(|| subject.strip_prefix("redial.intake."))?;
+    let mut tokens = rest.splitn(4, '.');
+    Some(Caller {
+        tenant: tokens.next()?.parse().ok()?,
+        user: tokens.next()?.parse().ok()?,
+        role: tokens.next()?.parse().ok()?,
+    })
+}
+
+/// The request of a worker.
+pub fn control(identity: &WorkerIdentity, pools: &str, verb: ControlVerb) -> String {
+    format!("redial.ctl.{identity}.{pools}.{}", verb.name())
+}
+
+/// The requests of all workers.
+pub fn control_of_all(verb: ControlVerb) -> String {
+    format!("redial.ctl.*.*.{}", verb.name())
+}
+
+/// Which worker sent a request. `None` if the subject is not one of these.
+pub fn worker_caller(subject: &str) -> Option<WorkerCaller> {
+    let mut tokens = subject.strip_prefix("redial.ctl.")?.splitn(3, '.');
+    let identity = tokens.next()?.parse().ok()?;
+    Some(WorkerCaller::new(identity, tokens.next()?))
+}
+
+/// The pools of a worker's credentials as one token of its subjects. An error if they are too many for one.
+pub fn pools_token<'a>(pools: impl IntoIterator<Item = &'a str>) -> Result<String, String> {
+    let pools: BTreeSet<&str> = pools.into_iter().collect();
+    if pools.is_empty() {
+        return Ok(ANY_POOL.to_owned());
+    }
+    pools.iter().try_for_each(|pool| check_name("pool", pool))?;
+    let token = pools.into_iter().collect::<Vec<_>>().join("+");
+    if token.len() > MAX_POOLS_TOKEN {
+        return Err(format!("the names of the pools take {} bytes together; allowed: {MAX_POOLS_TOKEN}", token.len()));
+    }
+    Ok(token)
+}
+
+/// The most bytes of [`pools_token`]: a line of the protocol of NATS holds 4,096.
+const MAX_POOLS_TOKEN: usize = 2_000;
+
+/// What [`INTAKE_STREAM`] holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, VariantArray)]
+pub enum Intake {
+    /// The bodies of [`Verb::CallSubmit`].
+    Calls,
+    /// The bodies of [`Verb::TaskSubmit`].
+    Tasks,
+}
+
+/// Publication into the intake stream, without a reply.
+pub fn intake(tenant: &Tenant, user: &User, role: UserRole, what: Intake) -> String {
+    let what = match what {
+        Intake::Calls => "calls",
+        Intake::Tasks => "tasks",
+    };
+    format!("redial.intake.{tenant}.{user}.{}.{what}", role.as_str())
+}
+
+/// Who sent a message of the intake stream, and what it holds. `None` if the subject is not one of these.
+pub fn intake_caller(subject: &str) -> Option<(Caller, Intake)> {
+    let what = match subject.rsplit_once('.')?.1 {
+        "calls" => Intake::Calls,
+        "tasks" => Intake::Tasks,
+        _ => return None,
+    };
+    let caller = caller(subject).filter(|_| subject.split('.').count() == 6)?;
+    Some((caller, what))
+}
+
+/// All subjects of the intake stream.
+pub const INTAKE: &str = "redial.intake.>";
+
 /// Publication: "a worker registered, or a tool was forgotten: look again"; no body.
-pub const TOOLS_CHANGED: &str = "redial.ctl.tools_changed";
+pub const TOOLS_CHANGED: &str = "redial.dispatchers.tools_changed";
+
+/// All subjects of the result stream.
+pub const RESULTS: &str = "redial.results.>";
 
 /// Publication into the result stream: a [`crate::ReportBatch`].
-pub const RESULTS: &str = "redial.results";
+pub fn results(identity: &WorkerIdentity) -> String {
+    format!("redial.results.{identity}")
+}
+
+/// Which worker identity sent a message of the result stream.
+pub fn results_identity(subject: &str) -> Option<WorkerIdentity> {
+    subject.strip_prefix("redial.results.")?.parse().ok()
+}
+
+/// Below which a user's request names the subject of its reply.
+pub fn user_inbox(tenant: &Tenant, user: &User) -> String {
+    format!("_INBOX_client.{tenant}.{user}")
+}
+
+/// Below which a worker's request names the subject of its reply.
+pub fn worker_inbox(identity: &WorkerIdentity) -> String {
+    format!("_INBOX_worker.{identity}")
+}
+
+/// Below which replies arrive on a server without permissions. With permissions nobody listens there.
+pub const OPEN_INBOX: &str = "_INBOX";
 
 /// Dispatchers share requests in this queue group: one of them answers.
 pub const DISPATCHERS: &str = "dispatchers";
+
+/// Whether a reply to a request may be sent there: below the inbox of who asked, or below [`OPEN_INBOX`].
+pub fn may_reply(request: &str, reply: &str) -> bool {
+    let is_below = |inbox: &str| reply.strip_prefix(inbox).is_some_and(|rest| rest.starts_with('.'));
+    let own = caller(request)
+        .map(|caller| user_inbox(&caller.tenant, &caller.user))
+        .or_else(|| worker_caller(request).map(|worker| worker_inbox(&worker.identity)));
+    is_below(OPEN_INBOX) || own.is_some_and(|inbox| is_below(&inbox))
+}
 
 /// Stream of jobs.
 pub const JOBS_STREAM: &str = "JOBS";
@@ -84,20 +257,106 @@ pub fn consumer_jobs(consumer: &str) -> String {
 
 /// Control messages to a worker: a [`crate::ControlMessage`].
 pub fn worker(worker: &WorkerId) -> String {
-    format!("redial.worker.{worker}")
+    format!("redial.worker.{}.{worker}", worker.identity())
 }
 
 /// The end of a call with `notify`: a [`crate::CallView`].
-pub fn call_events(call: CallId) -> String {
-    format!("redial.events.calls.{call}")
+pub fn call_events(tenant: &str, call: CallId) -> String {
+    format!("redial.events.{tenant}.calls.{call}")
 }
 
 /// News of a task: a [`crate::TaskNotice`].
-pub fn task_events(task: TaskId) -> String {
-    format!("redial.events.tasks.{task}")
+pub fn task_events(tenant: &str, task: TaskId) -> String {
+    format!("redial.events.{tenant}.tasks.{task}")
 }
 
 /// A model's answer while it is being written: a [`crate::Delta`].
-pub fn task_deltas(task: TaskId) -> String {
-    format!("redial.events.tasks.{task}.delta")
+pub fn task_deltas(tenant: &str, task: TaskId) -> String {
+    format!("redial.events.{tenant}.tasks.{task}.delta")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sender_is_read_from_the_subject() {
+        let (tenant, user): (Tenant, User) = ("acme".parse().unwrap(), "alice".parse().unwrap());
+        for &verb in Verb::ALL {
+            let subject = api(&tenant, &user, verb.roles()[0], verb);
+            let wanted = Caller { tenant: tenant.clone(), user: user.clone(), role: verb.roles()[0] };
+            assert_eq!(caller(&subject), Some(wanted), "{subject}");
+        }
+        for &what in Intake::VARIANTS {
+            let subject = intake(&tenant, &user, UserRole::Submit, what);
+            let (caller, read) = intake_caller(&subject).unwrap();
+            assert_eq!((caller.tenant.as_str(), caller.user.as_str(), read), ("acme", "alice", what));
+        }
+    }
+
+    #[test]
+    fn any_other_subject_names_nobody() {
+        for subject in [
+            "",
+            "redial.api.acme",
+            "redial.api.acme.alice",
+            "redial.api.acme.alice.root.calls.get",
+            "redial.api.a b.alice.read.calls.get",
+            "redial.events.acme.alice.read.calls.get",
+        ] {
+            assert_eq!(caller(subject), None, "{subject}");
+        }
+        for subject in
+            ["redial.intake.acme.alice.submit", "redial.intake.acme.alice.submit.x.calls", "redial.intake.calls"]
+        {
+            assert_eq!(intake_caller(subject), None, "{subject}");
+        }
+        assert_eq!(results_identity("redial.results.a.b"), None);
+    }
+
+    #[test]
+    fn replies_go_to_the_inbox_of_who_asked() {
+        let user = "redial.api.acme.alice.read.calls.get";
+        let worker = "redial.ctl.tools.default.claim";
+        for (request, reply) in [
+            (user, "_INBOX_client.acme.alice.x.1"),
+            (worker, "_INBOX_worker.tools.x"),
+            (user, "_INBOX.x"),
+            (worker, "_INBOX.x"),
+        ] {
+            assert!(may_reply(request, reply), "{request} {reply}");
+        }
+        for (request, reply) in [
+            (user, "_INBOX_client.acme.bob.x"),
+            (user, "_INBOX_client.acme.alice"),
+            (user, "_INBOX_client.acme.alicea.x"),
+            (user, "_INBOX_worker.tools.x"),
+            (worker, "_INBOX_worker.tools2.x"),
+            (worker, "_INBOX_client.acme.alice.x"),
+            (user, "redial.jobs.x.y"),
+            (user, "$JS.API.CONSUMER.DELETE.JOBS.default"),
+            (user, "_INBOX"),
+            (user, "_INBOXES.x"),
+            (user, ""),
+        ] {
+            assert!(!may_reply(request, reply), "{request} {reply}");
+        }
+    }
+
+    #[test]
+    fn pools_are_read_from_the_subject() {
+        let identity: WorkerIdentity = "tools".parse().unwrap();
+        let of = |pools: &[&str]| {
+            let token = pools_token(pools.iter().copied()).unwrap();
+            worker_caller(&control(&identity, &token, ControlVerb::Claim)).unwrap()
+        };
+        let two = of(&["search", "default", "search"]);
+        assert_eq!((two.identity.as_str(), two.pools()), ("tools", "default+search"));
+        assert!(two.may_serve("default") && two.may_serve("search"));
+        assert!(!two.may_serve("models") && !two.may_serve("default+search") && !two.may_serve(""));
+        assert!(of(&[]).may_serve("models"));
+        assert!(pools_token(["a+b"]).is_err() && pools_token(["a.b"]).is_err());
+        let many: Vec<String> = (0..100).map(|n| format!("{n:064}")).collect();
+        assert!(pools_token(many.iter().map(String::as_str)).unwrap_err().contains("allowed: 2000"));
+    }
 }

@@ -165,7 +165,7 @@ pub struct TurnReply {
     pub provider: Option<Value>,
 }
 
-/// A piece of an answer while it is being written, for watchers; published on `redial.events.tasks.<task>.delta`.
+/// A piece of an answer while it is being written, for watchers; published on `redial.events.<tenant>.tasks.<task>.delta`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Delta {
     /// The turn.

@@ -235,7 +235,8 @@ async fn watchers_get_notices() {
     let fixture = Fixture::open(vec![book_tool()]).await;
     fixture.small([says("done").after(Duration::from_millis(300))]);
     let id = fixture.stack.task(&task("go", agent())).await;
-    let mut notices = fixture.stack.queue().subscribe(&redial_proto::subjects::task_events(id)).await.unwrap();
+    let mut notices =
+        fixture.stack.queue().subscribe(&redial_proto::subjects::task_events("default", id)).await.unwrap();
     fixture.stack.task_ended(id).await;
     until("the notice of the end", async || {
         let notice = notices.next().await?;

@@ -77,7 +77,7 @@ pub(crate) fn agent() -> AgentSpec {
 
 pub(crate) fn task(input: &str, agent: AgentSpec) -> TaskSubmission {
     let agent = AgentRef::Inline(Box::new(agent));
-    TaskSubmission { input: input.into(), agent, conversation: None, key: None, tenant: None }
+    TaskSubmission { input: input.into(), agent, conversation: None, key: None }
 }
 
 impl Fixture {

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use redial_proto::{AgentRef, AgentSpec, Code, SubmitStatus, TaskSubmission, subjects};
+use redial_proto::{
+    AgentRef, AgentSpec, Code, SubmitStatus, TaskSubmission,
+    subjects::{Intake, Verb},
+};
 use redial_testkit::{Stack, unique_path, until};
 
 use crate::fixture::{Fixture, agent, answer, book_tool, says, task};
@@ -61,7 +64,7 @@ async fn errors_of_invalid_submissions_name_what_is_allowed() {
     }
     let wrong = serde_json::json!({"inptu": "go", "agent": "a"});
     let result: redial_proto::TaskResult =
-        fixture.stack.queue().request(subjects::TASK_SUBMIT, &wrong, Duration::from_secs(10)).await.unwrap();
+        fixture.stack.queue().ask(Verb::TaskSubmit, &wrong, Duration::from_secs(10)).await.unwrap();
     assert_eq!(result.error.unwrap().code, Code::InvalidMessage);
     fixture.close().await;
 }
@@ -72,8 +75,8 @@ async fn the_intake_stream_accepts_tasks_and_keeps_invalid_messages() {
     fixture.small([says("from afar")]);
     let mut nats = fixture.stack.raw_nats().await;
     let body = serde_json::to_string(&task("go", agent())).unwrap();
-    nats.publish(subjects::TASK_INTAKE, body.as_bytes()).await;
-    nats.publish(subjects::TASK_INTAKE, b"no json").await;
+    nats.publish(&fixture.stack.intake(Intake::Tasks), body.as_bytes()).await;
+    nats.publish(&fixture.stack.intake(Intake::Tasks), b"no json").await;
     let answered = until("the task is answered", async || {
         sqlx::query_scalar::<_, String>("SELECT answer FROM tasks WHERE answer IS NOT NULL")
             .fetch_optional(fixture.stack.db())

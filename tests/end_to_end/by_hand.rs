@@ -1,12 +1,13 @@
 //! A worker whose messages the test sends one by one.
 
-use std::time::Duration;
+use std::{collections::HashMap, sync::Mutex, time::Duration};
 
 use chrono::Utc;
 use redial_proto::{
-    CallId, ClaimId, ClaimReply, ClaimRequest, ControlMessage, Failure, Grant, GrantRef, Heartbeat, HeartbeatReply,
-    Job, JobRef, Registered, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch, ToolSpec, WorkerId,
-    subjects,
+    ANY_POOL, CallId, ClaimId, ClaimJob, ClaimReply, ClaimRequest, ControlMessage, Failure, Grant, GrantRef, Heartbeat,
+    HeartbeatReply, Job, JobRef, Registered, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch, ToolSpec,
+    WorkerId, WorkerIdentity,
+    subjects::{self, ControlVerb},
 };
 use redial_queue::{Delivery, Queue, Subscription};
 use redial_testkit::Stack;
@@ -21,6 +22,9 @@ pub(crate) struct Hand {
     pub(crate) id: WorkerId,
     queue: Queue,
     notices: Subscription,
+    db: sqlx::PgPool,
+    /// The claims under which its attempts were granted.
+    claims: Mutex<HashMap<JobRef, ClaimId>>,
     /// From which it pulls. A worker without tools has none of its own.
     pub(crate) consumer: String,
 }
@@ -28,9 +32,10 @@ pub(crate) struct Hand {
 impl Hand {
     /// Registers itself with these tools.
     pub(crate) async fn new(stack: &Stack, tools: Vec<ToolSpec>) -> Self {
-        let (id, queue) = (WorkerId::generate("manual"), stack.queue().clone());
+        let (id, queue) = (WorkerId::generate(&WorkerIdentity::of_name("manual")), stack.queue().clone());
         let notices = queue.subscribe(&subjects::worker(&id)).await.unwrap();
-        let mut hand = Self { id, queue, notices, consumer: "default".to_owned() };
+        let (db, claims) = (stack.db().clone(), Mutex::default());
+        let mut hand = Self { id, queue, notices, db, claims, consumer: "default".to_owned() };
         hand.register(tools).await;
         hand
     }
@@ -45,7 +50,8 @@ impl Hand {
             tools,
             other_tools: std::collections::BTreeMap::new(),
         };
-        let mut registered: Registered = self.queue.request(subjects::REGISTER, &registration, ANSWER).await.unwrap();
+        let mut registered: Registered =
+            self.queue.request(&self.subject(ControlVerb::Register), &registration, ANSWER).await.unwrap();
         if let Some(consumer) = registered.consumers.remove("default") {
             self.consumer = consumer;
         }
@@ -67,20 +73,51 @@ impl Hand {
     /// Sends a heartbeat that renews nothing.
     pub(crate) async fn beat(&self) -> HeartbeatReply {
         let beat = Heartbeat { worker: self.id.clone(), running: Vec::new(), slots: 10, draining: false };
-        self.queue.request(subjects::HEARTBEAT, &beat, ANSWER).await.unwrap()
+        self.queue.request(&self.subject(ControlVerb::Heartbeat), &beat, ANSWER).await.unwrap()
     }
 
     /// Claims one attempt under this claim id.
     pub(crate) async fn claim_as(&self, claim: ClaimId, call: CallId, attempt: u32) -> Vec<Grant> {
-        let request = ClaimRequest { claim, worker: self.id.clone(), jobs: vec![JobRef { call, attempt }] };
-        self.queue.request::<_, ClaimReply>(subjects::CLAIM, &request, ANSWER).await.unwrap().grants
+        self.claim_jobs(claim, &[JobRef { call, attempt }]).await
+    }
+
+    async fn claim_jobs(&self, claim: ClaimId, jobs: &[JobRef]) -> Vec<Grant> {
+        let mut asked = Vec::with_capacity(jobs.len());
+        for &JobRef { call, attempt } in jobs {
+            asked.push(ClaimJob { call, attempt, tool: self.tool_of(call).await });
+        }
+        let request = ClaimRequest { claim, worker: self.id.clone(), jobs: asked };
+        let subject = self.subject(ControlVerb::Claim);
+        let grants = self.queue.request::<_, ClaimReply>(&subject, &request, ANSWER).await.unwrap().grants;
+        let mut claims = self.claims.lock().unwrap();
+        claims.extend(grants.iter().map(|grant| (grant.job_ref(), claim)));
+        grants
+    }
+
+    /// The tool that the job of a call names; a claim that names another one is not granted.
+    async fn tool_of(&self, call: CallId) -> String {
+        let tool = sqlx::query_scalar("SELECT tool FROM calls WHERE id = $1").bind(call.0).fetch_optional(&self.db);
+        tool.await.unwrap().unwrap_or_default()
+    }
+
+    /// The claim under which an attempt was granted to it.
+    pub(crate) fn claim_of(&self, call: CallId, attempt: u32) -> ClaimId {
+        self.claims.lock().unwrap()[&JobRef { call, attempt }]
+    }
+
+    /// The subject of its reports.
+    pub(crate) fn results(&self) -> String {
+        subjects::results(&self.id.identity())
+    }
+
+    pub(crate) fn subject(&self, verb: ControlVerb) -> String {
+        subjects::control(&self.id.identity(), ANY_POOL, verb)
     }
 
     /// Claims the first attempts of these calls with one request.
     pub(crate) async fn claim_all(&self, calls: &[CallId]) -> Vec<Grant> {
-        let jobs = calls.iter().map(|&call| JobRef { call, attempt: 1 }).collect();
-        let request = ClaimRequest { claim: ClaimId::generate(), worker: self.id.clone(), jobs };
-        self.queue.request::<_, ClaimReply>(subjects::CLAIM, &request, ANSWER).await.unwrap().grants
+        let jobs: Vec<JobRef> = calls.iter().map(|&call| JobRef { call, attempt: 1 }).collect();
+        self.claim_jobs(ClaimId::generate(), &jobs).await
     }
 
     /// Claims one attempt.
@@ -91,7 +128,11 @@ impl Hand {
     /// Releases the attempts that this claim was granted; returns how many.
     pub(crate) async fn release(&self, claim: ClaimId, call: CallId, attempt: u32) -> u32 {
         let request = ReleaseRequest { worker: self.id.clone(), jobs: vec![GrantRef { call, attempt, claim }] };
-        self.queue.request::<_, ReleaseReply>(subjects::RELEASE, &request, ANSWER).await.unwrap().released
+        self.queue
+            .request::<_, ReleaseReply>(&self.subject(ControlVerb::Release), &request, ANSWER)
+            .await
+            .unwrap()
+            .released
     }
 
     /// Takes the next job and claims its attempt.
@@ -106,9 +147,13 @@ impl Hand {
             Ok(text) => (Some(RawValue::from_string(text.to_owned()).unwrap()), None),
             Err(failure) => (None, Some(failure)),
         };
-        let report = Report { call, attempt, duration_ms: 1, output, error };
+        // A report of an attempt that it was never granted names a claim that nobody knows.
+        let known = self.claims.lock().unwrap().get(&JobRef { call, attempt }).copied();
+        let claim = known.unwrap_or_else(ClaimId::generate);
+        let report = Report { call, attempt, claim, duration_ms: 1, output, error };
         let reports = vec![serde_json::value::to_raw_value(&report).unwrap()];
-        self.queue.put(subjects::RESULTS, &ReportBatch { worker: self.id.clone(), reports }).await.unwrap();
+        let subject = subjects::results(&self.id.identity());
+        self.queue.put(&subject, &ReportBatch { worker: self.id.clone(), reports }).await.unwrap();
         self.ingested(JobRef { call, attempt }).await;
     }
 

@@ -1,7 +1,8 @@
 //! After an acknowledged cancel nothing starts, and running attempts are stopped.
 
 use redial_proto::{
-    ApiError, CallId, CallState, CancelReply, CancelRequest, ClaimId, Code, ErrorClass, ToolEffect, ToolSpec, subjects,
+    ApiError, CallId, CallState, CancelReply, CancelRequest, ClaimId, Code, ErrorClass, ToolEffect, ToolSpec,
+    subjects::Verb,
 };
 use redial_queue::QueueError;
 use redial_testkit::{Stack, ToolEvent, scripted_tool};
@@ -113,7 +114,7 @@ async fn a_call_that_is_not_on_record_cannot_be_cancelled() {
     let stack = Stack::start().await;
     let call = CallId::generate();
     let (request, patience) = (CancelRequest { call }, std::time::Duration::from_secs(5));
-    match stack.queue().request::<_, CancelReply>(subjects::CANCEL, &request, patience).await {
+    match stack.queue().ask::<_, CancelReply>(Verb::CallCancel, &request, patience).await {
         Err(QueueError::Api(ApiError { code: Code::CallNotFound, message, .. })) => {
             assert!(message.contains(&call.to_string()));
         }

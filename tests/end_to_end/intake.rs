@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redial_proto::{CallId, CallState, subjects};
+use redial_proto::{CallId, CallState, subjects::Intake};
 use redial_testkit::{FaultProxy, Servers, Stack, until};
 use redial_tools::Tool;
 use serde_json::{Value, json};
@@ -23,13 +23,13 @@ async fn messages_of_the_stream_are_accepted() {
     let mut stack = Stack::start().await;
     stack.work(vec![Tool::echo()]).await;
     let queue = stack.queue().clone();
-    queue.put_intake(br#"{"tool":"echo","arguments":{"n":1}}"#.as_slice().into(), None).await.unwrap();
+    queue.put_intake(Intake::Calls, br#"{"tool":"echo","arguments":{"n":1}}"#.as_slice().into(), None).await.unwrap();
     let keyed = br#"{"tool":"echo","arguments":{"n":2},"key":"k"}"#.as_slice();
     for _ in 0..3 {
-        queue.put_intake(keyed.into(), None).await.unwrap();
+        queue.put_intake(Intake::Calls, keyed.into(), None).await.unwrap();
     }
     let batch = br#"{"calls":[{"tool":"echo","arguments":{"n":3}},{"tool":"echo","arguments":{"n":3}}]}"#.as_slice();
-    queue.put_intake(batch.into(), None).await.unwrap();
+    queue.put_intake(Intake::Calls, batch.into(), None).await.unwrap();
     for call in calls(&stack, 4).await {
         stack.output(call).await;
     }
@@ -43,10 +43,10 @@ async fn invalid_messages_become_dead_letters_with_the_reason() {
     stack.work(vec![Tool::echo()]).await;
     let mut nats = stack.raw_nats().await;
     let garbage = b"\x00\xffgarbage";
-    nats.publish(subjects::INTAKE, garbage).await;
+    nats.publish(&stack.intake(Intake::Calls), garbage).await;
     let batch = json!({"calls": [{"tool": "echo", "arguments": {"n": 1}}, {"tool": "echo"}, {"tool": "echo", "arguments": {}}]});
-    nats.publish(subjects::INTAKE, batch.to_string().as_bytes()).await;
-    nats.publish(subjects::INTAKE, br#"{"tool":"nobody","arguments":{}}"#).await;
+    nats.publish(&stack.intake(Intake::Calls), batch.to_string().as_bytes()).await;
+    nats.publish(&stack.intake(Intake::Calls), br#"{"tool":"nobody","arguments":{}}"#).await;
     let calls = calls(&stack, 3).await;
     let kept = dead_letters(&stack, "intake", 2).await;
     assert_eq!((kept[0].0.as_str(), kept[0].2.as_slice()), ("invalid_message", garbage.as_slice()));
@@ -72,7 +72,7 @@ async fn a_rejected_batch_is_one_dead_letter_however_many_entries_are_bad() {
     let mut entries = vec![bad; 999];
     entries.insert(500, json!({"tool": "echo", "arguments": {}}));
     let batch = json!({ "calls": entries }).to_string();
-    stack.queue().put_intake(batch.clone().into_bytes().into(), None).await.unwrap();
+    stack.queue().put_intake(Intake::Calls, batch.clone().into_bytes().into(), None).await.unwrap();
     let good = calls(&stack, 1).await[0];
     stack.output(good).await;
 
@@ -102,7 +102,7 @@ async fn a_message_that_is_delivered_again_is_not_accepted_twice() {
     let mut lock = stack.db().begin().await.unwrap();
     sqlx::query("LOCK TABLE calls IN EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
     let batch = br#"{"calls":[{"tool":"echo","arguments":{"n":1}},{"tool":"echo","arguments":{"n":1}}]}"#.as_slice();
-    stack.queue().put_intake(batch.into(), None).await.unwrap();
+    stack.queue().put_intake(Intake::Calls, batch.into(), None).await.unwrap();
     stack.waits_for_lock().await;
     proxy.black_hole(true);
     lock.rollback().await.unwrap();

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use redial_proto::{ForgetTool, ForgetToolReply, Submission, SubmitStatus, ToolEffect, ToolSpec, WaitReason, subjects};
+use redial_proto::{
+    ForgetTool, ForgetToolReply, Submission, SubmitStatus, ToolEffect, ToolSpec, WaitReason, subjects::Verb,
+};
 use redial_testkit::{Stack, arguments, scripted_tool};
 use serde_json::json;
 
@@ -184,7 +186,7 @@ async fn a_worker_registers_again_if_its_tool_was_forgotten_while_it_was_silent(
     let request = ForgetTool { tool: "cut".to_owned() };
     // A worker that is silent since the start of the dispatcher may live still.
     let forgotten = redial_testkit::until("the tool is forgotten", async || {
-        let asked = stack.queue().request(subjects::FORGET_TOOL, &request, Duration::from_secs(10));
+        let asked = stack.queue().ask(Verb::ToolForget, &request, Duration::from_secs(10));
         asked.await.ok().map(|reply: ForgetToolReply| reply.waiting)
     });
     assert_eq!(forgotten.await, 0);

@@ -1,7 +1,7 @@
 //! Reports that are late, duplicate, foreign or unreadable change nothing and are stored.
 
 use redial_proto::{
-    CallId, CallState, ClaimId, Code, ErrorClass, Failure, JobRef, Submission, ToolEffect, ToolSpec, subjects,
+    CallId, CallState, ClaimId, Code, ErrorClass, Failure, JobRef, Submission, ToolEffect, ToolSpec,
 };
 use redial_testkit::{Stack, arguments};
 use serde_json::{Value, json};
@@ -38,9 +38,10 @@ async fn a_report_twice_in_one_message_counts_once() {
     let mut worker = Hand::new(&stack, vec![reader()]).await;
     let call = stack.call("read", json!({})).await;
     worker.granted().await;
-    let report = |output| json!({"call": call, "attempt": 1, "duration_ms": 1, "output": output});
+    let claim = worker.claim_of(call, 1);
+    let report = |output| json!({"call": call, "attempt": 1, "claim": claim, "duration_ms": 1, "output": output});
     let batch = json!({"worker": worker.id, "reports": [report(1), report(2)]});
-    stack.queue().put(subjects::RESULTS, &batch).await.unwrap();
+    stack.queue().put(&worker.results(), &batch).await.unwrap();
     worker.ingested(JobRef { call, attempt: 1 }).await;
     assert_eq!(stack.output(call).await, "1", "the first counts");
     stack.finish().await;
@@ -77,16 +78,16 @@ async fn an_unreadable_report_becomes_a_dead_letter_with_the_reason() {
     let call = stack.call("read", json!({})).await;
     worker.granted().await;
     let mut nats = stack.raw_nats().await;
-    nats.publish(subjects::RESULTS, b"\xffno report").await;
+    let claim = worker.claim_of(call, 1);
+    nats.publish(&worker.results(), b"\xffno report").await;
     dead_letters(&stack, "results", 1).await;
-    nats.publish(subjects::RESULTS, br#"{"reports":[]}"#).await;
+    nats.publish(&worker.results(), br#"{"reports":[]}"#).await;
     dead_letters(&stack, "results", 2).await;
-    let both =
-        json!({"call": call, "attempt": 1, "duration_ms": 1, "output": 1, "error": {"class": "auth", "message": ""}});
-    let good = json!({"call": call, "attempt": 1, "duration_ms": 1, "output": "good"});
-    let class = json!({"call": call, "attempt": 1, "duration_ms": 1, "error": {"class": "tired", "message": ""}});
+    let both = json!({"call": call, "attempt": 1, "claim": claim, "duration_ms": 1, "output": 1, "error": {"class": "auth", "message": ""}});
+    let good = json!({"call": call, "attempt": 1, "claim": claim, "duration_ms": 1, "output": "good"});
+    let class = json!({"call": call, "attempt": 1, "claim": claim, "duration_ms": 1, "error": {"class": "tired", "message": ""}});
     let batch = json!({"worker": worker.id, "reports": [7, both, class, good]});
-    stack.queue().put(subjects::RESULTS, &batch).await.unwrap();
+    stack.queue().put(&worker.results(), &batch).await.unwrap();
     worker.ingested(JobRef { call, attempt: 1 }).await;
     assert_eq!(stack.output(call).await, r#""good""#, "an invalid report affects no other");
     let kept = dead_letters(&stack, "results", 3).await;
@@ -130,9 +131,9 @@ async fn a_report_of_an_unreadable_call_becomes_a_dead_letter_and_affects_no_oth
         worker.granted().await;
     }
     set_retry(&stack, unreadable, Some(r#"{"initial_ms": "soon"}"#)).await;
-    let failed = |call: CallId| json!({"call": call, "attempt": 1, "duration_ms": 1, "error": {"class": "auth", "message": "no"}});
+    let failed = |call: CallId| json!({"call": call, "attempt": 1, "claim": worker.claim_of(call, 1), "duration_ms": 1, "error": {"class": "auth", "message": "no"}});
     let batch = json!({"worker": worker.id, "reports": [failed(unreadable), failed(other)]});
-    stack.queue().put(subjects::RESULTS, &batch).await.unwrap();
+    stack.queue().put(&worker.results(), &batch).await.unwrap();
     worker.ingested(JobRef { call: unreadable, attempt: 1 }).await;
     assert_eq!(stack.ended(other).await.state, CallState::Failed);
     let kept = dead_letters(&stack, "results", 1).await;

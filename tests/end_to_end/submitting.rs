@@ -10,7 +10,8 @@ use redial_proto::{
     CallState, CallView, Code, ErrorClass, GetRequest, Language, Repair, RepairKind, Submission, SubmitBatchReply,
     SubmitResult,
     SubmitStatus::{self, Accepted, Refused, Rejected},
-    TaskSubmission, ToolEffect, ToolSpec, subjects,
+    TaskSubmission, ToolEffect, ToolSpec,
+    subjects::{self, Intake, Verb},
 };
 use redial_store::Purpose;
 use redial_testkit::{Stack, arguments, scripted_tool, until};
@@ -38,7 +39,7 @@ async fn while_the_registry_cannot_be_read_only_submissions_of_unknown_tools_are
     sqlx::query("LOCK TABLE tools IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
     let nobody = Submission::new("nobody", arguments(json!({})));
     let task: TaskSubmission = serde_json::from_value(json!({"agent": {"model": "nobody"}, "input": "hello"})).unwrap();
-    stack.queue().put(subjects::INTAKE, &nobody).await.unwrap();
+    stack.queue().put(&stack.intake(Intake::Calls), &nobody).await.unwrap();
     let unknown = async {
         let calls = join_all((0..6).map(|_| stack.submit(&nobody)));
         let (calls, task) = tokio::join!(calls, stack.submit_task(&task));
@@ -79,11 +80,11 @@ async fn a_crafted_trace_context_is_ignored_and_fails_nobody() {
     const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let stack = with_echo().await;
     let crafted = [format!("cc{}-\0", &TRACE[2..]), format!("{TRACE}\0"), "x".repeat(50_000), TRACE.to_owned()];
-    for (subject, source) in [(subjects::SUBMIT, "request"), (subjects::INTAKE, "intake")] {
+    for (subject, source) in [(stack.subject(Verb::CallSubmit), "request"), (stack.intake(Intake::Calls), "intake")] {
         let mut nats = stack.raw_nats().await;
         for (n, header) in crafted.iter().enumerate() {
             let submission = serde_json::to_vec(&keyed(&format!("{source}-{n}"), "{}")).unwrap();
-            nats.publish_with(subject, (subjects::TRACEPARENT, header), &submission).await;
+            nats.publish_with(&subject, (subjects::TRACEPARENT, header), &submission).await;
         }
     }
     let traces = until("all are accepted", async || {
@@ -137,10 +138,7 @@ async fn the_same_key_with_other_content_is_a_conflict() {
     }
     let patient = Submission { timeout_ms: Some(1), ..keyed("k", r#"{"a":[1,2]}"#) };
     assert_eq!(code(&stack.submit(&patient).await), Code::IdempotencyConflict, "a setting is content, too");
-    let tenant = Submission { tenant: Some("other".to_owned()), ..keyed("k", r#"{"a":[2,1]}"#) };
-    let other = stack.accepted(&tenant).await;
     stack.output(first).await;
-    stack.output(other).await;
     stack.finish().await;
 }
 
@@ -271,7 +269,7 @@ async fn every_answer_about_a_call_tells_what_a_model_must_know() {
         assert_eq!((view.attempts_made.len(), view.attempts_made[0].class), (1, view.class));
     }
     let request = GetRequest { call, language: Language::Zh };
-    let chinese: CallView = stack.queue().request(subjects::GET, &request, Duration::from_secs(25)).await.unwrap();
+    let chinese: CallView = stack.queue().ask(Verb::CallGet, &request, Duration::from_secs(25)).await.unwrap();
     let guidance = |view: &CallView| of(view.feedback.as_deref().unwrap())["guidance"].clone();
     assert!(!guidance(&chinese).as_str().unwrap().is_ascii() && guidance(&view).as_str().unwrap().is_ascii());
 
@@ -316,7 +314,7 @@ async fn an_invalid_message_is_rejected_with_its_code_and_position() {
         ),
     ];
     for (message, wanted, text) in cases {
-        let reply = nats.request(subjects::SUBMIT, message.as_bytes()).await;
+        let reply = nats.request(&stack.subject(Verb::CallSubmit), message.as_bytes()).await;
         let result: SubmitResult = serde_json::from_slice(&reply).unwrap();
         assert_eq!((result.status, code(&result)), (SubmitStatus::Rejected, wanted), "{text}");
         let found = result.error.unwrap().message;
@@ -332,14 +330,14 @@ async fn an_invalid_item_affects_no_other_of_its_batch() {
     let mut nats = stack.raw_nats().await;
     let batch = r#"{"calls":[{"tool":"echo","arguments":{"n":1}},7,{"tool":"echo"},{"tool":"ehco","arguments":{}},
                              {"tool":"echo","arguments":{"n":2}}]}"#;
-    let reply = nats.request(subjects::SUBMIT, batch.as_bytes()).await;
+    let reply = nats.request(&stack.subject(Verb::CallSubmit), batch.as_bytes()).await;
     let results = serde_json::from_slice::<SubmitBatchReply>(&reply).unwrap().results;
     let status: Vec<SubmitStatus> = results.iter().map(|result| result.status).collect();
     assert_eq!(status, [Accepted, Rejected, Rejected, Refused, Accepted]);
     assert_eq!(stack.output(results[0].call.unwrap()).await, r#"{"n":1}"#);
     assert_eq!(stack.output(results[4].call.unwrap()).await, r#"{"n":2}"#);
     let too_many = format!(r#"{{"calls":[{}]}}"#, vec!["7"; 1001].join(","));
-    let reply = nats.request(subjects::SUBMIT, too_many.as_bytes()).await;
+    let reply = nats.request(&stack.subject(Verb::CallSubmit), too_many.as_bytes()).await;
     let result: SubmitResult = serde_json::from_slice(&reply).unwrap();
     assert!(result.error.unwrap().message.contains("calls holds 1001 submissions; allowed: 1000"));
     stack.finish().await;

@@ -54,7 +54,6 @@ async fn task(fixture: &Fixture) -> TaskId {
         agent: AgentRef::Inline(Box::new(agent)),
         conversation: Some("talk".to_owned()),
         key: None,
-        tenant: None,
     };
     fixture.stack.task(&submission).await
 }

@@ -103,7 +103,6 @@ async fn a_model_turn_is_a_chat_in_the_trace() {
         agent: AgentRef::Inline(Box::new(AgentSpec::new("parrot"))),
         conversation: Some("c1".to_owned()),
         key: None,
-        tenant: None,
     };
     let task = stack.task(&submission).await;
     assert_eq!(stack.task_ended(task).await.task.answer.as_deref(), Some("hello"));

@@ -1,6 +1,9 @@
 //! A process that only a restart can repair ends, so that a supervisor starts it again.
 
-use redial_proto::{WorkerId, subjects};
+use redial_proto::{
+    Tenant, User, UserRole, WorkerId,
+    subjects::{self, Intake, Verb},
+};
 use redial_testkit::{Process, Servers, Stack};
 
 /// A carriage return in a header's value, which nats-server accepts and the client library does not survive.
@@ -19,8 +22,9 @@ async fn a_role_whose_nats_client_failed_ends_with_an_error() {
     let worker = role("worker", &[]);
     worker.line("Worker started").await;
     let id: String = sqlx::query_scalar("SELECT id FROM workers").fetch_one(stack.db()).await.unwrap();
+    let submit = subjects::api(&Tenant::default(), &User::default(), UserRole::Submit, Verb::CallSubmit);
     let of_worker = subjects::worker(&id.parse::<WorkerId>().unwrap());
-    for (process, subject) in [(worker, of_worker.as_str()), (dispatcher, subjects::SUBMIT)] {
+    for (process, subject) in [(worker, of_worker.as_str()), (dispatcher, submit.as_str())] {
         stack.raw_nats().await.publish_with(subject, MALFORMED, b"{}").await;
         assert_eq!(process.ended().await.code(), Some(1), "{}", process.output());
         process.line("The NATS client failed and cannot connect again; stopping").await;
@@ -43,10 +47,10 @@ async fn messages_with_malformed_headers_become_dead_letters_and_are_not_deliver
     let first = dispatcher();
     first.line("Dispatcher started").await;
     // This costs only the connection.
-    nats.publish_with(subjects::INTAKE, ("n\u{e4}me", "a"), b"1").await;
+    nats.publish_with(&stack.intake(Intake::Calls), ("n\u{e4}me", "a"), b"1").await;
     first.line("Reconnected to NATS").await;
     first.line(kept).await;
-    nats.publish_with(subjects::INTAKE, MALFORMED, b"2").await;
+    nats.publish_with(&stack.intake(Intake::Calls), MALFORMED, b"2").await;
     assert_eq!(first.ended().await.code(), Some(1), "{}", first.output());
 
     let next = dispatcher();

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use redial_arguments::{Repairs, Resolved};
 use redial_proto::{
-    ApiError, CallId, Code, ErrorClass, Failure, Submission, ToolEffect, ToolSpec, limits,
+    ApiError, CallId, Code, ErrorClass, Failure, Submission, Tenant, ToolEffect, ToolSpec, limits,
     tool::{check_timeout, default_pool},
 };
 use redial_records::NewCall;
@@ -21,6 +21,7 @@ use crate::{
 /// written too, as refused: that a model asked for it is part of the audit. An error means that nothing is written.
 pub fn accept(
     submission: Submission,
+    tenant: &Tenant,
     tools: &Tools,
     id: CallId,
     traceparent: Option<String>,
@@ -42,7 +43,7 @@ pub fn accept(
         tool: spec.name,
         pool: spec.pool,
         effect: spec.effect,
-        tenant: submission.tenant.unwrap_or_else(|| "default".to_owned()),
+        tenant: tenant.to_string(),
         conversation: submission.conversation,
         timeout_ms: submission.timeout_ms.unwrap_or(spec.timeout_ms),
         retry: submission.retry,
@@ -78,7 +79,6 @@ fn check_fields(submission: &Submission) -> Result<(), ApiError> {
     let texts = [
         ("tool", Some(&submission.tool)),
         ("key", submission.key.as_ref()),
-        ("tenant", submission.tenant.as_ref()),
         ("conversation", submission.conversation.as_ref()),
     ];
     check_texts(&texts)?;

@@ -63,7 +63,8 @@ impl History {
         self.claims += 1;
         let worker: WorkerId = "worker-1".parse().unwrap();
         let claim = ClaimId(Uuid::from_u128(self.claims));
-        let asked = Claim { job: JobRef { call: self.call.id, attempt }, claim, worker: worker.clone() };
+        let asked =
+            Claim { job: JobRef { call: self.call.id, attempt }, claim, worker: worker.clone(), tool: String::new() };
         if !grants(&self.call, &asked, self.now) {
             return;
         }

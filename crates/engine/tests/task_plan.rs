@@ -194,7 +194,7 @@ fn a_start_asks_the_model_with_the_tools_in_order() {
 
 fn notices(transition: &TaskTransition) -> impl Iterator<Item = &TaskNotice> {
     transition.effects.iter().filter_map(|effect| match effect {
-        Effect::NotifyWatchers(notice) => Some(notice),
+        Effect::NotifyWatchers { notice, .. } => Some(notice),
         _ => None,
     })
 }

@@ -3,6 +3,7 @@
 use std::{fmt, path::PathBuf};
 
 use async_nats::ServerAddr;
+use redial_proto::{Tenant, User};
 
 use crate::QueueError;
 
@@ -17,6 +18,10 @@ pub struct QueueConfig {
     pub credentials: Option<PathBuf>,
     /// Prefix of reply subjects, for users that may not subscribe to `_INBOX.>`.
     pub inbox_prefix: Option<String>,
+    /// The tenant of the requests of a user, part of their subjects. Default: `default`.
+    pub tenant: Tenant,
+    /// The user, part of these subjects. Default: `local`.
+    pub user: User,
 }
 
 impl QueueConfig {
@@ -58,6 +63,8 @@ impl fmt::Debug for QueueConfig {
             .field("name", &self.name)
             .field("credentials", &self.credentials)
             .field("inbox_prefix", &self.inbox_prefix)
+            .field("tenant", &self.tenant)
+            .field("user", &self.user)
             .finish()
     }
 }

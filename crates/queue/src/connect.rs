@@ -10,6 +10,7 @@ use std::{
 
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, connection::State, jetstream};
 use redial_backoff::Backoff;
+use redial_proto::{Tenant, User};
 use tokio::sync::watch;
 
 use crate::{QueueConfig, QueueError};
@@ -38,6 +39,8 @@ pub(crate) struct Inner {
     dropped_by_us: Arc<AtomicBool>,
     /// Sequence number of the job stream's last message when the streams were last checked; 0 before that.
     pub(crate) last_job: AtomicU64,
+    pub(crate) tenant: Tenant,
+    pub(crate) user: User,
 }
 
 impl Drop for Inner {
@@ -85,10 +88,10 @@ impl Queue {
         // Boxed, because it would make the futures of all callers large.
         let client = Box::pin(RECONNECT.retry(connect, QueueError::is_retryable, report)).await?;
         tracing::info!(%address, "Connected to NATS");
-        Ok(Self::new(client, &watcher))
+        Ok(Self::new(client, config, &watcher))
     }
 
-    fn new(client: Client, watcher: &Watcher) -> Self {
+    fn new(client: Client, config: &QueueConfig, watcher: &Watcher) -> Self {
         // The library's own limit is out of reach: tasks that each hold a part of its permits could deadlock.
         let jetstream = jetstream::ContextBuilder::new()
             .timeout(ANSWER)
@@ -102,8 +105,20 @@ impl Queue {
             dropped: Arc::clone(&watcher.dropped),
             dropped_by_us: Arc::clone(&watcher.dropped_by_us),
             last_job: AtomicU64::new(0),
+            tenant: config.tenant.clone(),
+            user: config.user.clone(),
         };
         Self { inner: Arc::new(inner) }
+    }
+
+    /// The tenant of the requests of this user.
+    pub fn tenant(&self) -> &Tenant {
+        &self.inner.tenant
+    }
+
+    /// The user that requests are sent as.
+    pub fn user(&self) -> &User {
+        &self.inner.user
     }
 
     /// True if there is a connection now.

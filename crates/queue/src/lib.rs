@@ -13,9 +13,7 @@
 //! | `unreadable.rs` | finds messages that cannot be taken |
 //! | `request.rs`, `serve.rs`, `subscribe.rs` | core NATS: request, reply, subscribe |
 //!
-//! A worker needs these NATS permissions. Publish: `redial.ctl.>`, `redial.results`, `redial.events.tasks.*.delta` (if it
-//! asks models), `$JS.API.CONSUMER.MSG.NEXT.JOBS.>`, `$JS.API.CONSUMER.INFO.JOBS.>`, `$JS.ACK.JOBS.>`,
-//! `$JS.ACK.*.*.JOBS.>`. Subscribe: `redial.worker.>` and its inboxes (`_INBOX.>`, or [`QueueConfig::inbox_prefix`]).
+//! Which permissions each role needs is in `docs/PROTOCOL.md`; `redial nats-config` writes them.
 
 mod api;
 mod config;

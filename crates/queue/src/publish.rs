@@ -11,7 +11,13 @@ use async_nats::{
     },
 };
 use bytes::Bytes;
-use redial_proto::{limits::MAX_MESSAGE, subjects, subjects::check_consumer_name, tool::check_name, traceparent};
+use redial_proto::{
+    UserRole,
+    limits::MAX_MESSAGE,
+    subjects::{self, Intake, check_consumer_name},
+    tool::check_name,
+    traceparent,
+};
 use redial_records::OutgoingJob;
 use serde::Serialize;
 use tokio::time::Instant;
@@ -73,9 +79,11 @@ impl Queue {
         self.put_bytes(subject, encode(subject, message)?, None).await
     }
 
-    /// Puts a submission, or a batch of them, on the intake stream and waits for the acknowledgement, at most 2 s.
-    pub async fn put_intake(&self, payload: Bytes, traceparent: Option<&str>) -> Result<(), QueueError> {
-        self.put_bytes(subjects::INTAKE, payload, traceparent).await
+    /// Puts a submission, or a batch of them, on the intake stream as this connection's user, and waits for the
+    /// acknowledgement, at most 2 s.
+    pub async fn put_intake(&self, what: Intake, payload: Bytes, traceparent: Option<&str>) -> Result<(), QueueError> {
+        self.put_bytes(&subjects::intake(self.tenant(), self.user(), UserRole::Submit, what), payload, traceparent)
+            .await
     }
 
     async fn put_bytes(&self, subject: &str, payload: Bytes, traceparent: Option<&str>) -> Result<(), QueueError> {

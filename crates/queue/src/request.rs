@@ -4,12 +4,38 @@ use std::time::Duration;
 
 use async_nats::{HeaderMap, Message, RequestErrorKind};
 use bytes::Bytes;
-use redial_proto::{ApiError, subjects, traceparent};
+use redial_proto::{
+    ApiError, UserRole,
+    subjects::{self, Verb},
+    traceparent,
+};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{Queue, QueueError, publish::encode};
 
 impl Queue {
+    /// Asks the dispatchers for something as this connection's user, in the first role that may ask for it, and waits for the
+    /// reply like [`Queue::request`].
+    pub async fn ask<Q: Serialize, R: DeserializeOwned>(
+        &self,
+        verb: Verb,
+        request: &Q,
+        timeout: Duration,
+    ) -> Result<R, QueueError> {
+        self.ask_as(verb.roles()[0], verb, request, timeout).await
+    }
+
+    /// The same in this role.
+    pub async fn ask_as<Q: Serialize, R: DeserializeOwned>(
+        &self,
+        role: UserRole,
+        verb: Verb,
+        request: &Q,
+        timeout: Duration,
+    ) -> Result<R, QueueError> {
+        self.request(&subjects::api(self.tenant(), self.user(), role, verb), request, timeout).await
+    }
+
     /// Sends a request and waits for the reply, at most `timeout`. Without a connection it waits for one first, so that
     /// nothing is sent after the caller gave up.
     pub async fn request<Q: Serialize, R: DeserializeOwned>(
@@ -30,11 +56,11 @@ impl Queue {
         traceparent: Option<&str>,
     ) -> Result<R, QueueError> {
         let payload = encode(subject, request)?;
-        let reply = self.ask(subject, payload, traceparent, timeout).await?;
+        let reply = self.send_request(subject, payload, traceparent, timeout).await?;
         decode_reply(subject, &reply)
     }
 
-    pub(crate) async fn ask(
+    pub(crate) async fn send_request(
         &self,
         subject: &str,
         payload: Bytes,

@@ -3,7 +3,7 @@
 use async_nats::{Client, HeaderMap, Subject, Subscriber};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
-use redial_proto::{ApiError, subjects};
+use redial_proto::{ApiError, limits, subjects};
 use serde::Serialize;
 
 use crate::{
@@ -32,15 +32,28 @@ pub struct Requests {
 
 impl Requests {
     /// The next request; `None` only after the connection was closed. Can be cancelled without loss.
+    ///
+    /// The server sends a reply with the rights of the dispatcher, wherever a request wants it. So a request that wants it
+    /// anywhere but below its sender's own inbox is discarded.
     pub async fn next(&mut self) -> Option<Request> {
-        let message = self.subscriber.next().await?;
-        Some(Request {
-            traceparent: traceparent_of(message.headers.as_ref()),
-            payload: message.payload,
-            subject: message.subject,
-            reply: message.reply,
-            queue: self.queue.clone(),
-        })
+        loop {
+            let message = self.subscriber.next().await?;
+            if let Some(reply) = message.reply.as_ref().filter(|reply| !subjects::may_reply(&message.subject, reply)) {
+                tracing::warn!(
+                    subject = limits::shorten(&message.subject, 200),
+                    reply = limits::shorten(reply, 200),
+                    "Discarded a request whose reply subject is not below its sender's inbox"
+                );
+                continue;
+            }
+            return Some(Request {
+                traceparent: traceparent_of(message.headers.as_ref()),
+                payload: message.payload,
+                subject: message.subject,
+                reply: message.reply,
+                queue: self.queue.clone(),
+            });
+        }
     }
 }
 

@@ -133,7 +133,7 @@ impl Queue {
     pub async fn ensure_shared_streams(&self) -> Result<(), QueueError> {
         let (results, intake) = tokio::join!(
             self.ensure_shared(RESULTS_STREAM, subjects::RESULTS),
-            self.ensure_shared(INTAKE_STREAM, "redial.intake.>"),
+            self.ensure_shared(INTAKE_STREAM, subjects::INTAKE),
         );
         results.and(intake)
     }

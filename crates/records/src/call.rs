@@ -1,7 +1,7 @@
 //! Calls: rows of the table `calls`.
 
 use redial_proto::{
-    CallId, CallState, ClaimId, Failure, Help, JobRef, Repair, RetryOverride, TaskId, ToolEffect, WorkerId,
+    CallId, CallState, ClaimId, Failure, GrantRef, Help, JobRef, Repair, RetryOverride, TaskId, ToolEffect, WorkerId,
 };
 use uuid::Uuid;
 
@@ -52,6 +52,13 @@ pub struct CallRecord {
     pub origin: Option<CallId>,
     /// When this record was read.
     pub read_at: Time,
+}
+
+impl CallRecord {
+    /// The current or last attempt, with the claim under which it was granted.
+    pub fn grant(&self) -> Option<GrantRef> {
+        Some(GrantRef { call: self.id, attempt: self.attempt, claim: self.claim? })
+    }
 }
 
 /// Which part of its tool's backlog a call waits in.
@@ -140,6 +147,8 @@ pub struct Claim {
     pub claim: ClaimId,
     /// The worker.
     pub worker: WorkerId,
+    /// The tool that the worker believes the call to be of, and may serve.
+    pub tool: String,
 }
 
 /// The ended call that a new one runs again.

@@ -22,7 +22,12 @@ pub enum Effect {
     /// Notify the submitter of a call that it ended.
     NotifySubmitter(CallId),
     /// Notify watchers of a task of its new step.
-    NotifyWatchers(TaskNotice),
+    NotifyWatchers {
+        /// The task's tenant.
+        tenant: String,
+        /// What they are told.
+        notice: TaskNotice,
+    },
     /// Advance a task: its inbox got an item.
     WakeTask(TaskId),
     /// Wake the sweeper: something may be due sooner than it expects.

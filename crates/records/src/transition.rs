@@ -125,6 +125,8 @@ pub struct CallFacts {
     pub notify: bool,
     /// The worker of the current or last attempt.
     pub worker: Option<WorkerId>,
+    /// The claim of that attempt.
+    pub claim: Option<ClaimId>,
     /// When the call was accepted.
     pub submitted_at: Time,
     /// When the transition happened.

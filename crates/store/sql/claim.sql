@@ -1,7 +1,8 @@
 -- Grants attempts: no other statement allows an execution. The comparison with the state and the number makes a
 -- redelivered, doubled or late job harmless. The same claim sent again is granted again, with a fresh lease; but a claim
 -- that was released or given up is never granted again, should a late copy of it arrive: no worker would run that
--- attempt. Nor is a call whose effect this version does not know. `grants` of the engine is the same rule in Rust; a test compares the two.
+-- attempt. Nor is a call whose effect this version does not
+-- know, or of another tool than the claim names: only the tools that its worker may serve get here. `grants` of the engine is the same rule in Rust; a test compares the two.
 UPDATE calls c
 SET state = 'running',
     attempt = i.attempt,
@@ -12,15 +13,16 @@ SET state = 'running',
     wake_at = LEAST(c.wake_at, t.now + $5::bigint * interval '1 ms'),
     -- An old job of a call that waits in the backlog is as good as any.
     backlog_at = NULL
-FROM UNNEST($1::uuid[], $2::int[], $3::uuid[], $4::text[]) AS i (id, attempt, claim_id, worker),
+FROM UNNEST($1::uuid[], $2::int[], $3::uuid[], $4::text[], $6::text[]) AS i (id, attempt, claim_id, worker, tool),
     (SELECT clock_timestamp() AS now) t
 WHERE c.id = ANY (ARRAY[i.id])
+    AND c.tool = i.tool
     AND c.effect IN ('read', 'idempotent', 'keyed', 'unsafe')
     AND ((c.state = 'ready' AND c.attempt = i.attempt - 1 AND c.deadline_at > t.now
             AND c.claim_id IS DISTINCT FROM i.claim_id)
         OR (c.state = 'running' AND c.attempt = i.attempt AND c.claim_id = i.claim_id AND c.worker = i.worker))
 RETURNING
-    c.id, c.attempt, c.claim_id AS "claim_id!", c.tool, c.arguments::text AS "arguments!", c.effect, c.conversation,
+    c.id, c.attempt, c.claim_id AS "claim_id!", c.tool, c.arguments::text AS "arguments!", c.effect, c.tenant, c.conversation,
     c.traceparent, c.task_id,
     COALESCE(c.origin_id, c.id) AS "origin_id!",
     LEAST(c.timeout_ms, GREATEST(1, (extract(epoch FROM (c.deadline_at - t.now)) * 1000)::bigint)) AS "timeout_ms!",

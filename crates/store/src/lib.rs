@@ -22,6 +22,7 @@ mod registry;
 mod retention;
 pub mod stats;
 mod tasks;
+mod tenant;
 
 pub use calls::{
     Fed, Feed, Granted, LateReport, Loaded, LockedCalls, MAX_FED, Position, Recovery, Submitted, UnreadableCall,
@@ -35,3 +36,4 @@ pub use redial_records::{TaskCall, Time};
 pub use registry::{Forgotten, Registered, WorkerHeartbeat, WorkingConsumer};
 pub use retention::Pruned;
 pub use tasks::{LockedTasks, SubmittedTask, TaskOrigin};
+pub use tenant::TenantStore;

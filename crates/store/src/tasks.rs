@@ -1,10 +1,9 @@
 //! Tasks and their conversations.
 //!
-//! [`Store::submit_tasks`] puts a task on record, [`Store::cancel_task`] asks to stop it; both only put something into
+//! [`Store::submit_tasks`] puts a task on record, [`crate::TenantStore::cancel_task`] asks to stop it; both only put something into
 //! its inbox, as the end of a call does. [`Store::due_tasks`] says which tasks are to be planned, and
 //! [`Store::lock_tasks`] opens the one transaction in which that happens.
 
-mod cancel;
 mod commit;
 mod due;
 mod inbox;

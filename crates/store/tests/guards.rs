@@ -86,6 +86,7 @@ async fn claims_are_granted_as_the_engine_says() {
             job: JobRef { call: call.id, attempt: random.random_range(0..4) },
             claim: claim_id(&mut random),
             worker: worker(&mut random),
+            tool: if random.random_ratio(1, 8) { "another".to_owned() } else { call.tool.clone() },
         })
         .collect();
     let granted: HashSet<CallId> =

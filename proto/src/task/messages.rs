@@ -8,7 +8,7 @@ use super::{
     state::{TaskCode, TaskState},
     steps::TaskStep,
 };
-use crate::{AgentSpec, ApiError, StoredMessage, SubmitStatus, TaskId, Usage};
+use crate::{AgentSpec, ApiError, StoredMessage, SubmitStatus, TaskId, Usage, UserRole};
 
 /// An agent: one of the dispatcher's `agents.toml` by name, or given whole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -20,7 +20,7 @@ pub enum AgentRef {
     Inline(Box<AgentSpec>),
 }
 
-/// One task to submit. Sent to `redial.api.tasks.submit`, or to `redial.intake.tasks`.
+/// One task to submit. Sent as `tasks.submit`, or to the intake stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskSubmission {
@@ -34,9 +34,16 @@ pub struct TaskSubmission {
     /// Idempotency key, as for calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// Keys and conversations are unique per tenant. Default: `default`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tenant: Option<String>,
+}
+
+impl TaskSubmission {
+    /// The role in which it is submitted: an agent that it brings along needs one of its own.
+    pub const fn role(&self) -> UserRole {
+        match self.agent {
+            AgentRef::Name(_) => UserRole::Submit,
+            AgentRef::Inline(_) => UserRole::Inline,
+        }
+    }
 }
 
 /// The answer to a task's submission. It is sent after the commit: `accepted` is a promise.
@@ -75,7 +82,7 @@ impl TaskResult {
     }
 }
 
-/// Asks for one task and its steps. Sent to `redial.api.tasks.get`; the answer is a
+/// Asks for one task and its steps. Sent as `tasks.get`; the answer is a
 /// [`TaskReport`] or an [`ApiError`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -144,7 +151,7 @@ pub struct TaskReport {
     pub more: bool,
 }
 
-/// Asks to stop a task. Sent to `redial.api.tasks.cancel`; the answer is a [`TaskCancelReply`].
+/// Asks to stop a task. Sent as `tasks.cancel`; the answer is a [`TaskCancelReply`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskCancel {
@@ -160,7 +167,7 @@ pub struct TaskCancelReply {
     pub state: TaskState,
 }
 
-/// Says that a task has new steps: published on `redial.events.tasks.<task>` after the commit. Only a hint; the steps
+/// Says that a task has new steps: published on `redial.events.<tenant>.tasks.<task>` after the commit. Only a hint; the steps
 /// are asked for with [`TaskGet`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskNotice {

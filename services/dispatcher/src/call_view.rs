@@ -11,23 +11,13 @@ use redial_store::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
-use crate::context::Context;
-
 /// Attempts that a view holds.
 const ATTEMPTS: usize = 20;
 /// Bytes of each list in a view.
 const LIST: usize = 64 * 1024;
 
-/// These calls as users see them, as far as they are on record.
-pub(crate) async fn views(
-    context: &Context,
-    calls: &[CallId],
-    language: Language,
-) -> Result<Vec<CallView>, StoreError> {
-    context.store.records_of(calls).await?.into_iter().map(|record| view(record, language)).collect()
-}
-
-fn view(record: CallAudit, language: Language) -> Result<CallView, StoreError> {
+/// A call as users see it.
+pub(crate) fn view(record: CallAudit, language: Language) -> Result<CallView, StoreError> {
     let state: CallState = read(&record.line.state)?;
     let attempts_made = attempts(&record.attempts_made)?;
     let CallAudit { line, arguments, details, repairs, undeclared, help, waits, attempts_made: made, .. } = record;

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use redial_proto::{CallId, CallView, ControlMessage, JobRef, Language, TaskNotice, WorkerId, subjects};
 use redial_records::Effect;
 
-use crate::{call_view::views, context::Context, transitions};
+use crate::{call_view::view, context::Context, transitions};
 
 /// Ended calls whose records are read at once; each may hold half a megabyte.
 const NOTIFIED: usize = 32;
@@ -27,7 +27,7 @@ pub(crate) async fn carry_out(context: &Context, effects: Vec<Effect>) {
             }
             Effect::StopWorker { worker, attempt } => stop_worker(context, &worker, attempt).await,
             Effect::NotifySubmitter(call) => ended.push(call),
-            Effect::NotifyWatchers(notice) => notify_watchers(context, &notice).await,
+            Effect::NotifyWatchers { tenant, notice } => notify_watchers(context, &tenant, &notice).await,
             Effect::WakeTask(task) => context.wake_set.wake(task),
             Effect::WakeSweeper => context.due.notify_one(),
             Effect::WakeFeeder { tool, backlog, came_back } => context.feeder.wake(&tool, backlog, came_back),
@@ -58,26 +58,30 @@ async fn stop_worker(context: &Context, worker: &WorkerId, attempt: JobRef) {
 
 /// Publishes what is on record of calls that ended: all that a client would get if it asked.
 async fn notify_submitters(context: &Context, calls: &[CallId]) {
-    let views = match views(context, calls, Language::default()).await {
-        Ok(views) => views,
+    let records = match context.store.records_of(calls).await {
+        Ok(records) => records,
         Err(error) => {
             tracing::warn!(%error, calls = calls.len(), "Failed to read calls that ended; their submitters ask again");
             return;
         }
     };
-    for view in views {
-        notify_submitter(context, &view).await;
+    for record in records {
+        let tenant = record.tenant.clone();
+        match view(record, Language::default()) {
+            Ok(view) => notify_submitter(context, &tenant, &view).await,
+            Err(error) => tracing::error!(%error, "Failed to read a call that ended; its submitter asks again"),
+        }
     }
 }
 
-async fn notify_submitter(context: &Context, view: &CallView) {
-    if let Err(error) = context.queue.publish(&subjects::call_events(view.call), view).await {
+async fn notify_submitter(context: &Context, tenant: &str, view: &CallView) {
+    if let Err(error) = context.queue.publish(&subjects::call_events(tenant, view.call), view).await {
         tracing::warn!(%error, call = %view.call, "Failed to publish the end of a call; its submitter asks again");
     }
 }
 
-async fn notify_watchers(context: &Context, notice: &TaskNotice) {
-    if let Err(error) = context.queue.publish(&subjects::task_events(notice.task), notice).await {
+async fn notify_watchers(context: &Context, tenant: &str, notice: &TaskNotice) {
+    if let Err(error) = context.queue.publish(&subjects::task_events(tenant, notice.task), notice).await {
         tracing::debug!(%error, task = %notice.task, "Failed to notify watchers of a step");
     }
 }

@@ -2,13 +2,20 @@
 
 use std::{sync::Arc, time::Duration};
 
-use redial_proto::{ApiError, Code, SubmitStatus, TaskSubmission, subjects};
+use redial_proto::{
+    ApiError, Caller, Code, SubmitStatus, TaskSubmission,
+    subjects::{Intake, Verb, intake_caller},
+};
 use redial_queue::Delivery;
 use redial_store::{DeadLetter, Rejections};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    calls::{message::Message, submit},
+    asked::allowed,
+    calls::{
+        message::Message,
+        submit::{self, Incoming},
+    },
     context::Context,
     serve,
     tasks::submit as submit_task,
@@ -32,36 +39,41 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
 /// Writes what the messages submit, then acknowledges them. A message whose acknowledgement is lost is delivered
 /// again, and finds its own calls and tasks by their keys.
 async fn take(context: &Context, batch: Vec<Delivery>) {
-    let (tasks, calls): (Vec<_>, Vec<_>) =
-        batch.iter().partition(|delivery| delivery.subject() == subjects::TASK_INTAKE);
+    let (mut calls, mut tasks) = (Vec::new(), Vec::new());
+    for delivery in &batch {
+        match intake_caller(delivery.subject()) {
+            Some((caller, Intake::Calls)) => calls.push((delivery, allowed(caller, Verb::CallSubmit))),
+            Some((caller, Intake::Tasks)) => tasks.push((delivery, allowed(caller, Verb::TaskSubmit))),
+            None => calls.push((delivery, Err(no_caller()))),
+        }
+    }
     let registered = context.registry.tools();
     // Those of unknown tools wait until the registry is read again; the others are acknowledged meanwhile.
     let (unknown, known): (Vec<_>, Vec<_>) = calls
         .into_iter()
-        .map(|delivery| (delivery, Message::read(&delivery.payload)))
-        .partition(|(_, message)| message.as_ref().is_ok_and(|message| message.names_unknown(&registered)));
-    tokio::join!(take_calls(context, known), take_calls(context, unknown), take_tasks(context, &tasks));
+        .map(|(delivery, caller)| (delivery, caller.and_then(|caller| Ok((caller, Message::read(&delivery.payload)?)))))
+        .partition(|(_, message)| message.as_ref().is_ok_and(|(_, message)| message.names_unknown(&registered)));
+    tokio::join!(take_calls(context, known), take_calls(context, unknown), take_tasks(context, tasks));
 }
 
-async fn take_calls(context: &Context, batch: Vec<(&Delivery, Result<Message, ApiError>)>) {
+async fn take_calls(context: &Context, batch: Vec<(&Delivery, Result<(Caller, Message), ApiError>)>) {
     let mut incoming = Vec::new();
     let mut shapes = Vec::with_capacity(batch.len());
     for (delivery, message) in batch {
         match message {
-            Ok(message) => {
-                let (mut submissions, many) = message.into_submissions();
-                for (n, submission) in submissions.iter_mut().enumerate() {
-                    if let Ok(submission) = submission {
+            Ok((caller, message)) => {
+                let (mut submissions, many) = Incoming::of(message, &caller, delivery.traceparent());
+                for (n, incoming) in submissions.iter_mut().enumerate() {
+                    if let Ok((_, submission)) = &mut incoming.submission {
                         submission.key.get_or_insert_with(|| own_key(delivery, n));
                     }
                 }
                 shapes.push((delivery, submissions.len(), many));
-                let traceparent = delivery.traceparent().map(str::to_owned);
-                incoming.extend(submissions.into_iter().map(|one| (one, traceparent.clone())));
+                incoming.extend(submissions);
             }
             Err(error) => {
                 shapes.push((delivery, 1, false));
-                incoming.push((Err(error), None));
+                incoming.push(Incoming { submission: Err(error), traceparent: None });
             }
         }
     }
@@ -74,18 +86,25 @@ async fn take_calls(context: &Context, batch: Vec<(&Delivery, Result<Message, Ap
     }
 }
 
-async fn take_tasks(context: &Context, batch: &[&Delivery]) {
-    let incoming = batch.iter().map(|delivery| {
-        let task = serve::decode::<TaskSubmission>(&delivery.payload).map(|mut task| {
+async fn take_tasks(context: &Context, batch: Vec<(&Delivery, Result<Caller, ApiError>)>) {
+    let (deliveries, callers): (Vec<&Delivery>, Vec<_>) = batch.into_iter().unzip();
+    let incoming = deliveries.iter().zip(callers).map(|(delivery, caller)| {
+        let submission = caller.and_then(|caller| {
+            let mut task: TaskSubmission = serve::decode(&delivery.payload)?;
             task.key.get_or_insert_with(|| own_key(delivery, 0));
-            task
+            Ok((caller, task))
         });
-        (task, delivery.traceparent().map(str::to_owned))
+        submit_task::Incoming { submission, traceparent: delivery.traceparent().map(str::to_owned) }
     });
     let results = submit_task::submit(context, incoming.collect()).await;
-    for (delivery, result) in batch.iter().zip(results) {
+    for (delivery, result) in deliveries.into_iter().zip(results) {
         acknowledge(context, delivery, result.error.map(|error| (None, error)).into_iter().collect()).await;
     }
+}
+
+fn no_caller() -> ApiError {
+    let message = "the subject is not of the form redial.intake.<tenant>.<user>.<role>.calls or …tasks";
+    ApiError::new(Code::InvalidMessage, message)
 }
 
 /// A message without a key gets one that is the same however often it is delivered. The time at which the stream

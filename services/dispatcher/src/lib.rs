@@ -7,6 +7,7 @@
 //! `roll_up` keeps the statistics.
 
 mod agents;
+mod asked;
 mod batcher;
 mod call_view;
 mod calls;
@@ -34,7 +35,7 @@ mod workers;
 use std::time::Duration;
 
 use redial_loops::Loops;
-use redial_proto::subjects;
+use redial_proto::subjects::{ControlVerb, Verb};
 use redial_queue::QueueError;
 use tokio_util::sync::CancellationToken;
 
@@ -131,15 +132,15 @@ async fn serve_requests(running: &Running) -> Result<(), DispatcherError> {
     calls::submit::start(running).await?;
     tasks::submit::start(running).await?;
     claim::start(running).await?;
-    serve::each(running, subjects::REGISTER, register::register).await?;
-    serve::each(running, subjects::HEARTBEAT, heartbeat::heartbeat).await?;
-    serve::each(running, subjects::RELEASE, release::answer).await?;
-    serve::each(running, subjects::GET, calls::get::get).await?;
-    serve::each(running, subjects::CANCEL, calls::cancel::cancel).await?;
-    serve::each(running, subjects::REDRIVE, calls::redrive::redrive).await?;
-    serve::each(running, subjects::FORGET_TOOL, forget::forget).await?;
-    serve::each(running, subjects::TASK_GET, tasks::get::get).await?;
-    serve::each(running, subjects::TASK_CANCEL, tasks::cancel::cancel).await?;
+    serve::workers(running, ControlVerb::Register, register::register).await?;
+    serve::workers(running, ControlVerb::Heartbeat, heartbeat::heartbeat).await?;
+    serve::workers(running, ControlVerb::Release, release::answer).await?;
+    serve::users(running, Verb::CallGet, calls::get::get).await?;
+    serve::users(running, Verb::CallCancel, calls::cancel::cancel).await?;
+    serve::users(running, Verb::CallRedrive, calls::redrive::redrive).await?;
+    serve::users(running, Verb::ToolForget, forget::forget).await?;
+    serve::users(running, Verb::TaskGet, tasks::get::get).await?;
+    serve::users(running, Verb::TaskCancel, tasks::cancel::cancel).await?;
     Ok(register::listen_for_changes(running).await?)
 }
 

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use redial_proto::{ApiError, Code, subjects};
+use redial_proto::{
+    ApiError, Code, WorkerCaller, WorkerId,
+    subjects::{self, ControlVerb, Verb},
+};
 use redial_queue::{QueueError, Request};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::{
@@ -10,16 +13,22 @@ use tokio::sync::{
     mpsc::{self, error::TrySendError},
 };
 
-use crate::{context::Context, running::Running, wait::until};
+use crate::{
+    asked::{Asked, caller},
+    context::Context,
+    running::Running,
+    wait::until,
+};
 
 /// Feeds the requests of a subject into a channel until shutdown. Dispatchers share them.
 pub(crate) async fn feed(
     running: &Running,
-    subject: &'static str,
+    name: &'static str,
+    subject: &str,
     sender: mpsc::Sender<Request>,
 ) -> Result<(), QueueError> {
     let mut requests = running.context.queue.serve(subject, Some(subjects::DISPATCHERS)).await?;
-    running.spawn(subject, |_, shutdown| async move {
+    running.spawn(name, |_, shutdown| async move {
         while let Some(Some(request)) = until(&shutdown, requests.next()).await {
             if sender.send(request).await.is_err() {
                 return;
@@ -49,33 +58,84 @@ pub(crate) async fn hand_over<T>(
 /// the connections of all others.
 const AT_ONCE: usize = 64;
 
-/// Answers each request of a subject in a task of its own: for verbs that are too rare to need batches.
-pub(crate) async fn each<Q, R, F>(
+/// Answers the requests of users, each in a task of its own: for verbs that are too rare to need batches.
+pub(crate) async fn users<Q, R, F>(running: &Running, verb: Verb, answer: fn(Asked, Q) -> F) -> Result<(), QueueError>
+where
+    Q: DeserializeOwned + Send + 'static,
+    R: Serialize + Sync + Send + 'static,
+    F: Future<Output = Result<R, ApiError>> + Send + 'static,
+{
+    each(running, verb.name(), &subjects::api_of_all(verb), move |context, request| {
+        let asked =
+            caller(request, verb).and_then(|caller| Ok((Asked::new(context, caller), decode(&request.payload)?)));
+        async move {
+            let (asked, question) = asked?;
+            answer(asked, question).await
+        }
+    })
+    .await
+}
+
+/// Answers the requests of workers, each in a task of its own.
+pub(crate) async fn workers<Q, R, F>(
     running: &Running,
-    subject: &'static str,
-    answer: fn(Arc<Context>, Q) -> F,
+    verb: ControlVerb,
+    answer: fn(Arc<Context>, WorkerCaller, Q) -> F,
 ) -> Result<(), QueueError>
 where
     Q: DeserializeOwned + Send + 'static,
     R: Serialize + Sync + Send + 'static,
     F: Future<Output = Result<R, ApiError>> + Send + 'static,
 {
+    each(running, verb.name(), &subjects::control_of_all(verb), move |context, request| {
+        let asked = worker_caller(request).and_then(|caller| Ok((caller, decode(&request.payload)?)));
+        async move {
+            let (caller, question) = asked?;
+            answer(context, caller, question).await
+        }
+    })
+    .await
+}
+
+/// Which worker sent a request.
+pub(crate) fn worker_caller(request: &Request) -> Result<WorkerCaller, ApiError> {
+    subjects::worker_caller(request.subject()).ok_or_else(|| {
+        let message = "the subject names no worker identity and pools; redial.ctl.<identity>.<pools>.<verb> is needed";
+        ApiError::new(Code::InvalidMessage, message)
+    })
+}
+
+/// A worker acts under ids of its own identity only.
+pub(crate) fn check_own(caller: &WorkerCaller, worker: &WorkerId) -> Result<(), ApiError> {
+    if worker.identity() == caller.identity {
+        return Ok(());
+    }
+    let message = format!("worker {worker} is not of the identity {:?} that asks", caller.identity.as_str());
+    Err(ApiError::new(Code::Forbidden, message))
+}
+
+async fn each<R, F>(
+    running: &Running,
+    name: &'static str,
+    subject: &str,
+    answer: impl Fn(Arc<Context>, &Request) -> F + Copy + Send + 'static,
+) -> Result<(), QueueError>
+where
+    R: Serialize + Sync + Send + 'static,
+    F: Future<Output = Result<R, ApiError>> + Send + 'static,
+{
     let (sender, mut receiver) = mpsc::channel::<Request>(64);
-    feed(running, subject, sender).await?;
+    feed(running, name, subject, sender).await?;
     let tracker = running.loops.tracker().clone();
     let places = Arc::new(Semaphore::new(AT_ONCE));
-    running.spawn(subject, |context, _| async move {
+    running.spawn(name, move |context, _| async move {
         while let Some(request) = receiver.recv().await {
             // Never closed.
             let Ok(place) = places.clone().acquire_owned().await else { return };
-            let context = context.clone();
+            let answered = answer(context.clone(), &request);
             tracker.spawn(async move {
                 let _place = place;
-                let done = match decode::<Q>(&request.payload) {
-                    Ok(question) => answer(context, question).await,
-                    Err(error) => Err(error),
-                };
-                match done {
+                match answered.await {
                     Ok(reply) => request.reply(&reply).await,
                     Err(error) => request.reply_error(&error).await,
                 }

@@ -6,7 +6,7 @@ use redial_engine::{
     call::{self, CallEvent},
     tools::retry_policy,
 };
-use redial_proto::{ApiError, CallId, CallState, Code, ErrorClass};
+use redial_proto::{ApiError, CallId, CallState, ClaimId, Code, ErrorClass};
 use redial_records::{CallFacts, CallRecord, Change, Effect, EndedAttempt, Transition};
 use redial_store::{Loaded, StoreError};
 use redial_telemetry::metrics;
@@ -38,8 +38,13 @@ pub(crate) async fn write(
 
 /// Counts committed transitions, and returns their effects.
 pub(crate) fn committed(context: &Context, transitions: &[Transition], facts: &[CallFacts]) -> Vec<Effect> {
-    let by_call: HashMap<CallId, &Transition> = transitions.iter().map(|one| (one.call, one)).collect();
-    let happened = facts.iter().filter_map(|facts| Some((*by_call.get(&facts.call)?, facts)));
+    // Reports of one attempt under several claims are several transitions of one call: one of them has happened.
+    let by_claim: HashMap<(CallId, Option<ClaimId>), &Transition> =
+        transitions.iter().map(|one| ((one.call, one.guard.claim), one)).collect();
+    let transition = |facts: &CallFacts| {
+        by_claim.get(&(facts.call, facts.claim)).or_else(|| by_claim.get(&(facts.call, None))).copied()
+    };
+    let happened = facts.iter().filter_map(|facts| Some((transition(facts)?, facts)));
     let mut effects = Vec::new();
     for (transition, facts) in happened {
         count(context, transition, facts);

@@ -213,9 +213,6 @@ pub(crate) struct TaskArgs {
     /// Idempotency key: a second submission with the same key and content returns the same task
     #[arg(long)]
     pub(crate) key: Option<String>,
-    /// Tenant of the key and the conversation [default: default]
-    #[arg(long)]
-    pub(crate) tenant: Option<String>,
     /// Wait for the end: print events to standard error and the answer to standard output; exit code 1 if the task fails
     #[arg(long)]
     pub(crate) wait: bool,
@@ -229,9 +226,6 @@ pub(crate) struct TasksArgs {
     /// Only tasks of this conversation
     #[arg(long, value_name = "ID")]
     pub(crate) conversation: Option<String>,
-    /// Tenant of the conversation
-    #[arg(long, requires = "conversation")]
-    pub(crate) tenant: Option<String>,
     /// Only tasks of this agent
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,

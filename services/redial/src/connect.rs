@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redial_backoff::{Backoff, Waits};
-use redial_proto::{ApiError, CallId, CallView, Code, GetRequest, SubmitResult, subjects};
+use redial_proto::{ApiError, CallId, CallView, Code, GetRequest, SubmitResult, UserRole, subjects::Verb};
 use redial_queue::{Queue, QueueError};
 use redial_store::{Purpose, Store, StoreConfig};
 use serde::{Serialize, de::DeserializeOwned};
@@ -69,7 +69,7 @@ fn unreachable(why: &str) -> anyhow::Error {
 pub(crate) async fn dispatcher_answers(queue: &Queue) -> Result<bool, QueueError> {
     // An id that no call has, so that nothing but the answer matters.
     let nobody = GetRequest { call: CallId(Uuid::nil()), language: redial_proto::Language::default() };
-    match queue.request::<_, CallView>(subjects::GET, &nobody, LOOK).await {
+    match queue.ask::<_, CallView>(Verb::CallGet, &nobody, LOOK).await {
         // An error is an answer, too: that no such call is known, or that its database is not available.
         Ok(_) | Err(QueueError::Api(_)) => Ok(true),
         Err(QueueError::NoResponders { .. }) => Ok(false),
@@ -88,14 +88,24 @@ pub(crate) async fn note_missing_dispatcher(settings: &Settings) {
 /// Sends an idempotent request, a second time if the first reply did not come.
 pub(crate) async fn request<R: DeserializeOwned>(
     queue: &Queue,
-    subject: &str,
+    verb: Verb,
     request: &impl Serialize,
 ) -> Result<R, QueueError> {
-    match queue.request(subject, request, REQUEST).await {
+    request_as(queue, verb.roles()[0], verb, request).await
+}
+
+/// The same in this role.
+pub(crate) async fn request_as<R: DeserializeOwned>(
+    queue: &Queue,
+    role: UserRole,
+    verb: Verb,
+    request: &impl Serialize,
+) -> Result<R, QueueError> {
+    match queue.ask_as(role, verb, request, REQUEST).await {
         Err(error) if error.is_retryable() => {
-            tracing::debug!(%error, subject, "Request failed; trying again");
+            tracing::debug!(%error, verb = verb.name(), "Request failed; trying again");
             tokio::time::sleep(AGAIN).await;
-            queue.request(subject, request, REQUEST).await
+            queue.ask_as(role, verb, request, REQUEST).await
         }
         done => done,
     }

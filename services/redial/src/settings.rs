@@ -7,13 +7,14 @@ mod problems;
 use std::{
     fs,
     path::{Path, PathBuf},
+    str::FromStr,
     time::Duration,
 };
 
 use clap::Args;
 use humantime::format_duration;
 use redial_dispatcher::DispatcherConfig;
-use redial_proto::{ApiError, Code};
+use redial_proto::{ApiError, Code, Tenant};
 use redial_queue::QueueConfig;
 use redial_telemetry::{LogFileConfig, LogFormat, TelemetryConfig};
 use redial_worker::WorkerConfig;
@@ -38,6 +39,12 @@ pub(crate) struct Flags {
     /// Prefix of reply subjects, if the NATS user may not use _INBOX
     #[arg(long, global = true, value_name = "PREFIX")]
     pub(crate) nats_inbox_prefix: Option<String>,
+    /// Tenant: whose calls and tasks are submitted, read and changed [default: default]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) tenant: Option<String>,
+    /// User that requests are sent as; on a server with permissions the name that these are for [default: local]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) user: Option<String>,
     /// Postgres database: postgres://user:password@host:port/name [default: that of `redial dev` in this folder]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) database_url: Option<String>,
@@ -84,9 +91,12 @@ pub(crate) struct WorkerFlags {
     /// Programs that command tools run at the same time, in all pools together [default: two for each core]
     #[arg(long, value_name = "N")]
     pub(crate) command_slots: Option<String>,
-    /// First part of the worker's id [default: the host's name]
+    /// The worker's identity, which its credentials are for, and the first part of its id [default: the host's name]
     #[arg(long, value_name = "NAME")]
     pub(crate) worker_name: Option<String>,
+    /// The pools of the worker's credentials, separated by commas [default: not named; the NATS server must allow all]
+    #[arg(long, value_name = "POOLS")]
+    pub(crate) worker_pools: Option<String>,
     /// How long running calls may continue after SIGTERM or Ctrl-C, such as 30s [default: 30s]
     #[arg(long, value_name = "DURATION")]
     pub(crate) drain_grace: Option<String>,
@@ -180,7 +190,25 @@ impl Settings {
             name: name.to_owned(),
             credentials: self.text("nats_credentials", self.flags.nats_credentials.as_ref()).map(PathBuf::from),
             inbox_prefix: self.text("nats_inbox_prefix", self.flags.nats_inbox_prefix.as_ref()),
+            tenant: self.tenant()?,
+            user: self.name("user", self.flags.user.as_ref())?.unwrap_or_default(),
         })
+    }
+
+    /// The tenant whose calls and tasks are submitted and changed.
+    pub(crate) fn tenant(&self) -> Result<Tenant, ApiError> {
+        Ok(self.name("tenant", self.flags.tenant.as_ref())?.unwrap_or_default())
+    }
+
+    /// The tenant to which lists are limited; all tenants if none is set.
+    pub(crate) fn only_tenant(&self) -> Result<Option<String>, ApiError> {
+        let tenant: Option<Tenant> = self.name("tenant", self.flags.tenant.as_ref())?;
+        Ok(tenant.map(|tenant| tenant.to_string()))
+    }
+
+    fn name<T: FromStr<Err = String>>(&self, name: &str, flag: Option<&String>) -> Result<Option<T>, ApiError> {
+        let Some(Found { value, source }) = self.find(name, flag) else { return Ok(None) };
+        value.parse().map(Some).map_err(|why| invalid(format!("{why} ({source})")))
     }
 
     /// Postgres.
@@ -239,7 +267,18 @@ impl Settings {
         let allowed = "a duration such as 30s";
         let grace = self.parse("drain_grace", flags.drain_grace.as_ref(), allowed, duration);
         config.drain_grace = problems.keep(grace).flatten().unwrap_or(config.drain_grace);
+        config.pools = problems.keep(self.pools(flags)).unwrap_or_default();
         problems.into_result().map(|()| config)
+    }
+
+    /// The pools of a worker's credentials.
+    fn pools(&self, flags: &WorkerFlags) -> Result<Vec<String>, ApiError> {
+        let Some(Found { value, source }) = self.find("worker_pools", flags.worker_pools.as_ref()) else {
+            return Ok(Vec::new());
+        };
+        let pools: Vec<String> = value.split(',').map(|pool| pool.trim().to_owned()).collect();
+        let checked = redial_proto::subjects::pools_token(pools.iter().map(String::as_str));
+        checked.map(|_| pools).map_err(|why| invalid(format!("worker_pools: {why} ({source})")))
     }
 
     /// The tool manifest, if there is one.

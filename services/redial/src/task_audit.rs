@@ -1,6 +1,6 @@
 //! Everything on record about a task: what `redial show` prints, and what `redial replay` needs.
 
-use redial_proto::{AgentSpec, Language, StoredMessage, TaskId, TaskStep, TaskView};
+use redial_proto::{AgentSpec, Language, StoredMessage, TaskId, TaskStep, TaskView, Tenant};
 use redial_store::{Store, StoreError, audit::CallAudit};
 use serde::Serialize;
 
@@ -30,11 +30,12 @@ impl TaskAudit {
     /// Reads it; `None` if there is no such task.
     pub(crate) async fn load(store: &Store, id: TaskId) -> Result<Option<Self>, StoreError> {
         let Some(origin) = store.task_origin(id).await? else { return Ok(None) };
+        let tenant = Tenant::on_record(&origin.tenant);
         let (mut steps, mut messages) = (Vec::new(), Vec::new());
         let task = loop {
             let after = steps.last().map_or(0, |step: &TaskStep| step.step);
             // Without a limit: this goes to a terminal or a file, not into a message.
-            let Some(report) = store.task_report(id, after, usize::MAX).await? else { return Ok(None) };
+            let Some(report) = store.of(&tenant).task_report(id, after, usize::MAX).await? else { return Ok(None) };
             let read = report.steps.len();
             steps.extend(report.steps);
             messages.extend(report.messages);

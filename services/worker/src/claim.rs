@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use redial_proto::{ClaimId, ClaimReply, ClaimRequest, GrantRef, JobRef, limits::MAX_CLAIM, subjects};
+use redial_proto::{ClaimId, ClaimReply, ClaimRequest, GrantRef, JobRef, limits::MAX_CLAIM, subjects::ControlVerb};
 use redial_queue::QueueError;
 use tokio::time::Instant;
 
@@ -57,7 +57,7 @@ pub(crate) async fn claim(state: Arc<WorkerState>, jobs: Vec<PulledJob>) {
     let request = ClaimRequest {
         claim: ClaimId::generate(),
         worker: state.id.clone(),
-        jobs: jobs.iter().map(PulledJob::job_ref).collect(),
+        jobs: jobs.iter().map(PulledJob::claim_job).collect(),
     };
     let sent = Instant::now();
     match request_grants(&state, &request, sent).await {
@@ -71,7 +71,7 @@ pub(crate) async fn claim(state: Arc<WorkerState>, jobs: Vec<PulledJob>) {
 async fn request_grants(state: &WorkerState, request: &ClaimRequest, sent: Instant) -> Option<ClaimReply> {
     let mut failures = 0;
     loop {
-        let error = match state.request(subjects::CLAIM, request, failures).await {
+        let error = match state.request(ControlVerb::Claim, request, failures).await {
             Ok(reply) => return Some(reply),
             Err(error) => error,
         };

@@ -2,16 +2,23 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
+use redial_proto::subjects::pools_token;
 use redial_queue::QueueConfig;
 use tokio_util::sync::CancellationToken;
+
+use crate::error::WorkerError;
 
 /// Settings of one worker. [`WorkerConfig::new`] sets every field to its default.
 #[derive(Clone, Debug)]
 pub struct WorkerConfig {
     /// Address and credentials of NATS.
     pub nats: QueueConfig,
-    /// A readable name, the first part of the worker's id. Default: `worker`.
+    /// The worker's identity: the first part of its id, and what its credentials are for. Characters other than ASCII letters,
+    /// digits, `_` and `-` become `-`; at most 50. Default: `worker`.
     pub name: String,
+    /// The pools of its credentials, which are part of the subjects of its requests. Default: none are named, and the server
+    /// must allow all.
+    pub pools: Vec<String>,
     /// How many calls each pool runs at once, unless its tools set a [`crate::Tool::concurrency`]. Default: 64.
     pub slots: u32,
     /// How many programs all command tools together run at once. Default: two for each core.
@@ -25,6 +32,10 @@ pub struct WorkerConfig {
 impl WorkerConfig {
     /// What `slots` and `command_slots`, and the concurrency of a tool or a model, may be.
     pub const SLOTS: RangeInclusive<u32> = 1..=100_000;
+
+    pub(crate) fn pools_token(&self) -> Result<String, WorkerError> {
+        pools_token(self.pools.iter().map(String::as_str)).map_err(WorkerError::Pools)
+    }
 
     /// The defaults, with the address of NATS and a name.
     pub fn new(nats_url: impl Into<String>, name: impl Into<String>) -> Self {
@@ -42,6 +53,7 @@ impl Default for WorkerConfig {
         Self {
             nats: QueueConfig::default(),
             name: "worker".to_owned(),
+            pools: Vec::new(),
             slots: 64,
             command_slots: default_command_slots(),
             drain_grace: Duration::from_secs(30),

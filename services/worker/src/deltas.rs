@@ -25,11 +25,11 @@ pub(crate) struct DeltaPublisher {
 
 impl DeltaPublisher {
     /// The publisher, and the handle through which a model sends deltas to it.
-    pub(crate) fn new(queue: &Queue, task: TaskId) -> (Watchers, Self) {
+    pub(crate) fn new(queue: &Queue, tenant: &str, task: TaskId) -> (Watchers, Self) {
         let (sender, receiver) = mpsc::channel(CAPACITY);
         // A full channel means that the model writes faster than NATS takes it.
         let watchers = Watchers::new(move |delta| drop(sender.try_send(delta)));
-        let subject = subjects::task_deltas(task);
+        let subject = subjects::task_deltas(tenant, task);
         (watchers, Self { queue: queue.clone(), subject, receiver, merged: Vec::new() })
     }
 

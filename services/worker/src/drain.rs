@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use redial_loops::Loops;
-use redial_proto::{Heartbeat, HeartbeatReply, subjects};
+use redial_proto::{Heartbeat, HeartbeatReply, subjects::ControlVerb};
 use tokio_util::sync::CancellationToken;
 
 use crate::{release::release_stopped, state::WorkerState};
@@ -50,7 +50,7 @@ pub(crate) async fn drain(state: &Arc<WorkerState>, pulls: &Loops, grace: Durati
 /// heartbeats stay away.
 async fn say_goodbye(state: &WorkerState) {
     let last = Heartbeat { worker: state.id.clone(), running: Vec::new(), slots: 0, draining: true };
-    let sent = state.request::<_, HeartbeatReply>(subjects::HEARTBEAT, &last, 0);
+    let sent = state.request::<_, HeartbeatReply>(ControlVerb::Heartbeat, &last, 0);
     if !matches!(tokio::time::timeout(GOODBYE, sent).await, Ok(Ok(_))) {
         tracing::debug!("No dispatcher answered the last heartbeat");
     }

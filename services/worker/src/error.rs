@@ -23,6 +23,9 @@ pub enum WorkerError {
         /// The largest allowed number.
         max: u32,
     },
+    /// [`crate::WorkerConfig::pools`] holds a name that is not allowed, or too many.
+    #[error("pools: {0}")]
+    Pools(String),
     /// A tool's specification is invalid.
     #[error("tool {tool:?}: {reason}")]
     Tool {

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use redial_proto::{ErrorClass, Failure, Heartbeat, HeartbeatReply, JobRef, subjects};
+use redial_proto::{ErrorClass, Failure, Heartbeat, HeartbeatReply, JobRef, subjects::ControlVerb};
 use redial_queue::QueueError;
 use tokio::time::{Instant, MissedTickBehavior};
 
@@ -76,7 +76,7 @@ fn report_overdue(state: &WorkerState, now: Instant) {
             "the tool had not ended {} s after its timeout: it blocks its thread, and may still be running",
             OVERDUE.as_secs()
         );
-        state.reports.send(grant.job_ref(), ran, Err(Failure::new(ErrorClass::Timeout, message)));
+        state.reports.send(grant, ran, Err(Failure::new(ErrorClass::Timeout, message)));
     }
 }
 
@@ -103,7 +103,7 @@ async fn renew_chunk(state: &WorkerState, jobs: &[JobRef], lease: Duration, fail
     };
     // Taken before the request leaves, so the dispatcher's lease can only end later.
     let sent = Instant::now();
-    let reply: HeartbeatReply = state.request(subjects::HEARTBEAT, &request, failures).await?;
+    let reply: HeartbeatReply = state.request(ControlVerb::Heartbeat, &request, failures).await?;
     state.attempts.renew(jobs, sent + lease.saturating_sub(margin(lease)));
     handle_reply(state, &reply);
     Ok(())

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use redial_proto::{Job, JobRef, turn};
+use redial_proto::{ClaimJob, Job, JobRef, turn};
 use redial_queue::Delivery;
 use redial_tools::Tool;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -56,6 +56,10 @@ impl Pool {
 }
 
 impl PulledJob {
+    pub(crate) fn claim_job(&self) -> ClaimJob {
+        ClaimJob { call: self.job.call, attempt: self.job.attempt, tool: self.job.tool.clone() }
+    }
+
     pub(crate) fn job_ref(&self) -> JobRef {
         JobRef { call: self.job.call, attempt: self.job.attempt }
     }

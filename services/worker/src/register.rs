@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use redial_proto::{Registered, Registration, ToolSpec, subjects};
+use redial_proto::{Registered, Registration, ToolSpec, subjects::ControlVerb};
 use redial_queue::QueueError;
 
 use crate::{error::WorkerError, pause, state::WorkerState};
@@ -26,7 +26,7 @@ pub(crate) async fn register(state: &WorkerState) -> Result<(), WorkerError> {
 async fn send(state: &WorkerState, registration: &Registration) -> Result<Registered, WorkerError> {
     let mut failures = 0;
     loop {
-        match state.queue.request::<_, Registered>(subjects::REGISTER, registration, TIMEOUT).await {
+        match state.queue.request::<_, Registered>(&state.subject(ControlVerb::Register), registration, TIMEOUT).await {
             Ok(registered) => return Ok(registered),
             Err(QueueError::Api(error)) if !error.code.is_retryable() => return Err(WorkerError::Refused(error)),
             Err(error @ (QueueError::TooLarge { .. } | QueueError::Ended)) => return Err(error.into()),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redial_proto::{
-    ErrorClass, Failure, GrantRef, ReleaseReply, ReleaseRequest, ToolEffect, limits::MAX_CLAIM, subjects,
+    ErrorClass, Failure, GrantRef, ReleaseReply, ReleaseRequest, ToolEffect, limits::MAX_CLAIM, subjects::ControlVerb,
 };
 use tokio::time::Instant;
 
@@ -23,7 +23,7 @@ pub(crate) async fn release_stopped(state: &WorkerState, stopped: Vec<StoppedAtt
     let (lost, repeatable): (Vec<StoppedAttempt>, Vec<StoppedAttempt>) =
         stopped.into_iter().partition(|stopped| stopped.effect == ToolEffect::Unsafe);
     for stopped in lost {
-        state.reports.send(stopped.grant.job_ref(), stopped.ran, Err(Failure::new(ErrorClass::Lost, why)));
+        state.reports.send(stopped.grant, stopped.ran, Err(Failure::new(ErrorClass::Lost, why)));
     }
     let grants: Vec<_> = repeatable.iter().map(|stopped| stopped.grant).collect();
     // A released call may start elsewhere at once, so the processes of its tool must have ended by then.
@@ -44,7 +44,7 @@ pub(crate) async fn release(state: &WorkerState, grants: Vec<GrantRef>) {
         let request = ReleaseRequest { worker: state.id.clone(), jobs: batch.to_vec() };
         let (started, mut failures) = (Instant::now(), 0);
         loop {
-            match state.request::<_, ReleaseReply>(subjects::RELEASE, &request, failures).await {
+            match state.request::<_, ReleaseReply>(ControlVerb::Release, &request, failures).await {
                 Ok(reply) => {
                     tracing::info!(requested = batch.len(), released = reply.released, "Released attempts");
                     break;

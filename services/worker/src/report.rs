@@ -11,7 +11,7 @@ use std::{
 };
 
 use redial_proto::{
-    Failure, JobRef, Report, WorkerId,
+    Failure, GrantRef, JobRef, Report, WorkerId,
     limits::{MAX_ERROR_MESSAGE, shorten},
     subjects,
 };
@@ -76,12 +76,12 @@ impl ReportSender {
     }
 
     /// Sends the result of an attempt that took `ran`.
-    pub(crate) fn send(&self, job: JobRef, ran: Duration, answer: ToolResult) {
-        let report = encode(job, ran, answer);
+    pub(crate) fn send(&self, grant: GrantRef, ran: Duration, answer: ToolResult) {
+        let report = encode(grant, ran, answer);
         self.pending.reports.fetch_add(1, Ordering::Relaxed);
         self.pending.bytes.fetch_add(report.get().len(), Ordering::Relaxed);
         // The receiver lives as long as the worker.
-        let _ = self.sender.send(Command::Send(job, report));
+        let _ = self.sender.send(Command::Send(grant.job_ref(), report));
     }
 
     /// Drops reports that are on record, or that no dispatcher would accept any more.
@@ -203,7 +203,8 @@ impl Reporter {
     async fn send(&self, batch: &[JobRef]) -> bool {
         let reports: Vec<_> = batch.iter().filter_map(|job| self.resend.report(*job)).collect();
         metrics().batch_size("report", reports.len());
-        let sent = self.queue.put(subjects::RESULTS, &BorrowedBatch { worker: &self.worker, reports }).await;
+        let subject = subjects::results(&self.worker.identity());
+        let sent = self.queue.put(&subject, &BorrowedBatch { worker: &self.worker, reports }).await;
         if let Err(error) = &sent {
             tracing::warn!(reports = batch.len(), %error, "Failed to send reports");
         }
@@ -211,19 +212,20 @@ impl Reporter {
     }
 }
 
-fn encode(job: JobRef, ran: Duration, answer: ToolResult) -> Box<RawValue> {
+fn encode(grant: GrantRef, ran: Duration, answer: ToolResult) -> Box<RawValue> {
     let (output, error) = match answer {
         Ok(output) => (Some(output), None),
         Err(failure) => (None, Some(shortened(failure))),
     };
     let duration_ms = u64::try_from(ran.as_millis()).unwrap_or(u64::MAX);
-    let report = Report { call: job.call, attempt: job.attempt, duration_ms, output, error };
+    let GrantRef { call, attempt, claim } = grant;
+    let report = Report { call, attempt, claim, duration_ms, output, error };
     match to_raw_value(&report) {
         Ok(raw) if raw.get().len() <= MAX_REPORT => raw,
         Ok(_) => without_details(report),
         Err(error) => {
             // Cannot happen: a struct of plain fields and checked JSON always serialises.
-            tracing::error!(call = %job.call, %error, "Failed to serialise a report");
+            tracing::error!(%call, %error, "Failed to serialise a report");
             without_details(Report { output: None, ..report })
         }
     }
@@ -241,16 +243,16 @@ fn shortened(failure: Failure) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use redial_proto::{CallId, ErrorClass, FieldError};
+    use redial_proto::{CallId, ClaimId, ErrorClass, FieldError};
 
     use super::*;
 
     fn decoded(answer: ToolResult) -> Report {
-        let job = JobRef { call: CallId::generate(), attempt: 3 };
-        let raw = encode(job, Duration::from_millis(7), answer);
+        let grant = GrantRef { call: CallId::generate(), attempt: 3, claim: ClaimId::generate() };
+        let raw = encode(grant, Duration::from_millis(7), answer);
         assert!(raw.get().len() <= MAX_REPORT);
         let report: Report = serde_json::from_str(raw.get()).unwrap();
-        assert_eq!((report.job_ref(), report.duration_ms), (job, 7));
+        assert_eq!((report.grant_ref(), report.duration_ms), (grant, 7));
         report
     }
 

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use redial_proto::{ErrorClass, Failure, Grant, JobRef, traceparent, turn::model_name};
+use redial_proto::{ErrorClass, Failure, Grant, GrantRef, JobRef, traceparent, turn::model_name};
 use redial_telemetry::{chat, current_traceparent, execute_tool, record_error, set_parent};
 use redial_tools::{Context, ToolResult};
 use tokio::time::Instant;
@@ -17,7 +17,7 @@ pub(crate) fn start(state: &Arc<WorkerState>, grant: Grant, lease: Lease, permit
         if let Some(traceparent) = &grant.traceparent {
             set_parent(&span, traceparent);
         }
-        let attempt = attempt(Arc::clone(state), grant, permit);
+        let attempt = attempt(Arc::clone(state), lease.grant, grant, permit);
         state.tool_tasks.spawn(attempt.instrument(span)).abort_handle()
     };
     if !state.attempts.start(lease, spawn) {
@@ -34,21 +34,21 @@ fn span(grant: &Grant) -> Span {
     }
 }
 
-async fn attempt(state: Arc<WorkerState>, grant: Grant, permit: Permit) {
-    let (job, started) = (grant.job_ref(), Instant::now());
+async fn attempt(state: Arc<WorkerState>, granted: GrantRef, grant: Grant, permit: Permit) {
+    let started = Instant::now();
     let answer = execute(&state, grant).await;
     let class = answer.as_ref().err().map(|failure| failure.class.as_str());
     // Before the report, so that the next job does not wait for it.
     drop(permit);
     // Keeps a draining worker alive between the end of the attempt and its report.
     let _pending = state.reports.pending_guard();
-    if !state.attempts.finish(job) {
+    if !state.attempts.finish(granted.job_ref()) {
         return;
     }
     if let Some(class) = class {
         record_error(&Span::current(), class);
     }
-    state.reports.send(job, started.elapsed(), answer);
+    state.reports.send(granted, started.elapsed(), answer);
 }
 
 /// Runs the tool, and drops its future at the deadline.
@@ -65,7 +65,7 @@ async fn execute(state: &WorkerState, grant: Grant) -> ToolResult {
     let limit = context.timeout;
     let run = |context| tokio::time::timeout(limit, tool.run(context, grant.arguments));
     let end = if let Some(task) = watched {
-        let (watchers, publisher) = DeltaPublisher::new(&state.queue, task);
+        let (watchers, publisher) = DeltaPublisher::new(&state.queue, &grant.tenant, task);
         publisher.publish_during(run(Context { watchers, ..context })).await
     } else {
         run(context).await

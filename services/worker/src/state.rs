@@ -9,7 +9,10 @@ use std::{
 use chrono::{DateTime, Utc};
 use futures_util::future::select_ok;
 use redial_loops::Loops;
-use redial_proto::{JobRef, WorkerId};
+use redial_proto::{
+    JobRef, WorkerId,
+    subjects::{self, ControlVerb},
+};
 use redial_queue::{Queue, QueueError};
 use redial_tools::Tool;
 use serde::{Serialize, de::DeserializeOwned};
@@ -21,9 +24,17 @@ use crate::{attempts::ActiveAttempts, report::ReportSender};
 /// The length of a lease until the first reply to a claim contains it: the dispatchers' default.
 const FIRST_LEASE: Duration = Duration::from_secs(15);
 
+/// What a worker calls itself in its requests.
+pub(crate) struct Named {
+    pub(crate) id: WorkerId,
+    pub(crate) pools: String,
+}
+
 pub(crate) struct WorkerState {
     pub(crate) queue: Queue,
     pub(crate) id: WorkerId,
+    /// The pools of its credentials, part of the subjects of its requests.
+    pools: String,
     pub(crate) started_at: DateTime<Utc>,
     pub(crate) tools: HashMap<String, Tool>,
     pub(crate) slots: u32,
@@ -45,10 +56,11 @@ pub(crate) struct WorkerState {
 }
 
 impl WorkerState {
-    pub(crate) fn new(queue: Queue, id: WorkerId, tools: Vec<Tool>, slots: u32, reports: ReportSender) -> Self {
+    pub(crate) fn new(queue: Queue, named: Named, tools: Vec<Tool>, slots: u32, reports: ReportSender) -> Self {
         Self {
             queue,
-            id,
+            id: named.id,
+            pools: named.pools,
             started_at: Utc::now(),
             tools: tools.into_iter().map(|tool| (tool.spec.name.clone(), tool)).collect(),
             slots,
@@ -91,7 +103,7 @@ impl WorkerState {
     /// Requests are idempotent, so copies are harmless.
     pub(crate) async fn request<Q: Serialize, R: DeserializeOwned>(
         &self,
-        subject: &str,
+        verb: ControlVerb,
         request: &Q,
         failures: u32,
     ) -> Result<R, QueueError> {
@@ -100,8 +112,14 @@ impl WorkerState {
             1 => 3,
             _ => 5,
         };
-        let send = || Box::pin(self.queue.request(subject, request, self.request_timeout()));
+        let subject = self.subject(verb);
+        let send = || Box::pin(self.queue.request(&subject, request, self.request_timeout()));
         select_ok(std::iter::repeat_with(send).take(copies)).await.map(|(reply, _)| reply)
+    }
+
+    /// The subject of a request of this worker.
+    pub(crate) fn subject(&self, verb: ControlVerb) -> String {
+        subjects::control(&self.id.identity(), &self.pools, verb)
     }
 
     /// The longest pause between two tries of a request: short enough to try several times within a lease.

@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use redial_loops::Loops;
-use redial_proto::WorkerId;
+use redial_proto::{WorkerId, WorkerIdentity};
 use redial_queue::{Queue, QueueError};
 use redial_tools::{NativeTool, Tool, check_compatible, check_reserved};
 use tokio::task::JoinHandle;
@@ -18,7 +18,7 @@ use crate::{
     pool::{Limits, pools},
     pull, register,
     report::{ReportSender, Reporter},
-    state::WorkerState,
+    state::{Named, WorkerState},
 };
 
 /// Runs tools and asks models for the dispatchers. Any number of workers may run side by side.
@@ -47,7 +47,7 @@ pub struct Worker {
 impl Worker {
     /// A worker without tools. Its id is the configured name and a random suffix.
     pub fn new(config: WorkerConfig) -> Self {
-        let id = WorkerId::generate(&config.name);
+        let id = WorkerId::generate(&WorkerIdentity::of_name(&config.name));
         Self { config, id, tools: Vec::new(), models: Vec::new(), ready: Box::new(|| ()) }
     }
 
@@ -121,7 +121,8 @@ impl Worker {
         let limits = Limits { slots: self.config.slots, command_slots: self.config.command_slots };
         let (pools, slots) = pools(&self.tools, limits);
         let (reports, reporter) = ReportSender::new(queue.clone(), self.id.clone());
-        let state = Arc::new(WorkerState::new(queue, self.id, self.tools, slots, reports));
+        let named = Named { id: self.id, pools: self.config.pools_token()? };
+        let state = Arc::new(WorkerState::new(queue, named, self.tools, slots, reports));
         let control_messages = control::subscribe(&state).await?;
         let Some(registered) = shutdown.run_until_cancelled(register::register(&state)).await else {
             return Ok(());
@@ -181,7 +182,22 @@ impl Worker {
                 return Err(WorkerError::Slots { setting, slots, max: *WorkerConfig::SLOTS.end() });
             }
         }
-        Ok(check_compatible(&all)?)
+        check_compatible(&all)?;
+        self.check_pools(&all)
+    }
+
+    /// A tool in a pool that the credentials do not cover would be refused by every dispatcher.
+    fn check_pools(&self, tools: &[Tool]) -> Result<(), WorkerError> {
+        let pools = &self.config.pools;
+        self.config.pools_token()?;
+        let outside = |tool: &&Tool| !pools.is_empty() && !pools.contains(&tool.spec.pool);
+        match tools.iter().find(outside) {
+            Some(tool) => {
+                let allowed = pools.join(", ");
+                Err(invalid(tool, format!("its pool is {:?}; this worker's pools are: {allowed}", tool.spec.pool)))
+            }
+            None => Ok(()),
+        }
     }
 }
 
@@ -205,7 +221,7 @@ fn invalid(tool: &Tool, reason: String) -> WorkerError {
 
 #[cfg(test)]
 mod tests {
-    use redial_proto::subjects;
+    use redial_proto::subjects::{self, ControlVerb};
     use redial_servers::{Nats, NatsConfig};
 
     use super::*;
@@ -259,7 +275,7 @@ mod tests {
         let mut config = WorkerConfig::new(nats.url(), "test");
         let queue = Queue::connect(&config.nats).await.unwrap();
         queue.ensure_streams().await.unwrap();
-        let mut requests = queue.serve(subjects::REGISTER, None).await.unwrap();
+        let mut requests = queue.serve(&subjects::control_of_all(ControlVerb::Register), None).await.unwrap();
         queue.flush().await;
         let registered = tokio::spawn(async move {
             while let Some(request) = requests.next().await {

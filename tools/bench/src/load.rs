@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
-use redial_proto::{CallId, CallView, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, SubmitStatus, subjects};
+use redial_proto::{
+    CallId, CallView, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, SubmitStatus, subjects::Verb,
+};
 use redial_queue::{Queue, Subscription};
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -100,7 +102,7 @@ impl<'a> Load<'a> {
     }
 
     async fn submit_batch(&self, batch: SubmitBatch) -> anyhow::Result<()> {
-        let reply: SubmitBatchReply = self.queue.request(subjects::SUBMIT, &batch, PATIENCE).await?;
+        let reply: SubmitBatchReply = self.queue.ask(Verb::CallSubmit, &batch, PATIENCE).await?;
         reply.results.into_iter().try_for_each(|result| accepted(result).map(|_| ()))
     }
 
@@ -132,7 +134,7 @@ impl<'a> Load<'a> {
         for n in 0..calls {
             let submission = Submission { notify: true, ..submission(ECHO, n)? };
             let began = Instant::now();
-            let result = self.queue.request(subjects::SUBMIT, &submission, PATIENCE).await?;
+            let result = self.queue.ask(Verb::CallSubmit, &submission, PATIENCE).await?;
             ended(&mut events, accepted(result)?).await?;
             latencies.push(began.elapsed());
         }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use futures_util::{StreamExt, TryStreamExt, stream};
-use redial_proto::{AgentRef, AgentSpec, SubmitStatus, TaskResult, TaskSubmission, subjects};
+use redial_proto::{AgentRef, AgentSpec, SubmitStatus, TaskResult, TaskSubmission, subjects::Verb};
 use redial_queue::Queue;
 
 use crate::{database::Database, load::PATIENCE};
@@ -65,9 +65,8 @@ async fn submit(queue: &Queue, n: u32) -> anyhow::Result<()> {
         agent: AgentRef::Inline(Box::new(agent)),
         conversation: None,
         key: None,
-        tenant: None,
     };
-    let result: TaskResult = queue.request(subjects::TASK_SUBMIT, &submission, PATIENCE).await?;
+    let result: TaskResult = queue.ask_as(submission.role(), Verb::TaskSubmit, &submission, PATIENCE).await?;
     match (result.status, result.error) {
         (SubmitStatus::Accepted, _) => Ok(()),
         (_, Some(error)) => Err(error.into()),

@@ -14,7 +14,7 @@ use std::{
 use chrono::Utc;
 use redial_proto::{
     CallId, CallState, CancelReply, CancelRequest, Code, Submission, SubmitBatch, SubmitBatchReply, SubmitResult,
-    SubmitStatus, TaskId, TaskResult, TaskSubmission, subjects,
+    SubmitStatus, TaskId, TaskResult, TaskSubmission, subjects::Verb,
 };
 use redial_queue::Queue;
 use redial_testkit::{Claims, Observer};
@@ -186,7 +186,7 @@ impl Clients {
 
     async fn submit_task(&self, task: &TaskSubmission) {
         loop {
-            let reply = self.queue.request::<_, TaskResult>(subjects::TASK_SUBMIT, task, ANSWER).await;
+            let reply = self.queue.ask_as::<_, TaskResult>(task.role(), Verb::TaskSubmit, task, ANSWER).await;
             match known(&self.log, reply).map(|result| (result.task, result.error)) {
                 Some((Some(task), _)) => return lock(&self.log).tasks.push(task),
                 Some((None, Some(error))) if error.code != Code::Unavailable => {
@@ -208,7 +208,7 @@ impl Clients {
     async fn cancel(&self, call: CallId) {
         loop {
             let request = CancelRequest { call };
-            let reply = self.queue.request::<_, CancelReply>(subjects::CANCEL, &request, ANSWER).await;
+            let reply = self.queue.ask::<_, CancelReply>(Verb::CallCancel, &request, ANSWER).await;
             if let Some(reply) = known(&self.log, reply) {
                 if matches!(reply.state, CallState::Cancelled | CallState::Running) {
                     lock(&self.log).cancelled.push((call, Utc::now()));
@@ -226,7 +226,7 @@ async fn submit_until_answered(queue: &Queue, log: &Mutex<Log>, batch_calls: &[P
     let raw = |wish: &PlannedCall| serde_json::value::to_raw_value(&wish.submission).ok();
     let batch = SubmitBatch { calls: batch_calls.iter().filter_map(raw).collect() };
     loop {
-        let reply = queue.request::<_, SubmitBatchReply>(subjects::SUBMIT, &batch, ANSWER).await;
+        let reply = queue.ask::<_, SubmitBatchReply>(Verb::CallSubmit, &batch, ANSWER).await;
         if let Some(reply) = known(log, reply)
             && !reply.results.iter().any(is_passing)
         {
@@ -268,19 +268,19 @@ fn known<T, E>(log: &Mutex<Log>, reply: Result<T, E>) -> Option<T> {
 pub(crate) async fn submit_all_once(queue: &Queue, calls: &[Submission], patience: Duration) -> Option<Vec<CallId>> {
     let raw = calls.iter().map(serde_json::value::to_raw_value).collect::<Result<_, _>>().ok()?;
     let batch = SubmitBatch { calls: raw };
-    let reply: SubmitBatchReply = queue.request(subjects::SUBMIT, &batch, patience).await.ok()?;
+    let reply: SubmitBatchReply = queue.ask(Verb::CallSubmit, &batch, patience).await.ok()?;
     reply.results.into_iter().map(|result| result.call).collect()
 }
 
 /// Submits one task once, without a proxy; its id if it was accepted.
 pub(crate) async fn submit_task_once(queue: &Queue, task: &TaskSubmission, patience: Duration) -> Option<TaskId> {
-    let reply: TaskResult = queue.request(subjects::TASK_SUBMIT, task, patience).await.ok()?;
+    let reply: TaskResult = queue.ask_as(task.role(), Verb::TaskSubmit, task, patience).await.ok()?;
     reply.task
 }
 
 /// Submits one call once, without a proxy; its id if it was accepted.
 pub(crate) async fn submit_once(queue: &Queue, submission: &impl Serialize, patience: Duration) -> Option<CallId> {
-    let reply: SubmitResult = queue.request(subjects::SUBMIT, submission, patience).await.ok()?;
+    let reply: SubmitResult = queue.ask(Verb::CallSubmit, submission, patience).await.ok()?;
     reply.call
 }
 

@@ -149,7 +149,6 @@ pub(crate) fn tasks(seed: u64, count: u32) -> Vec<TaskSubmission> {
             agent: AgentRef::Inline(Box::new(agent.clone())),
             conversation: Some(format!("conversation-{}", n - n % 3 / 2)),
             key: Some(format!("task-{n}")),
-            tenant: None,
         }
     };
     (0..count).map(one).collect()
@@ -164,7 +163,6 @@ pub(crate) fn giant(number: u64) -> [TaskSubmission; 3] {
         agent: AgentRef::Inline(Box::new(agent.clone())),
         conversation: Some(format!("giant-{number}")),
         key: Some(format!("{plan}-{number}")),
-        tenant: None,
     })
 }
 
@@ -178,7 +176,6 @@ pub(crate) fn small_task(number: u64) -> TaskSubmission {
         })),
         conversation: Some(format!("beside-{number}")),
         key: Some(format!("beside-{number}")),
-        tenant: None,
     }
 }
 

@@ -13,6 +13,9 @@ use redial_records::{CallRecord, Claim, Time};
 /// that no worker runs.
 pub fn grants(call: &CallRecord, claim: &Claim, now: Time) -> bool {
     let same_claim = call.claim == Some(claim.claim);
+    if call.tool != claim.tool {
+        return false;
+    }
     match call.state {
         CallState::Ready => call.attempt + 1 == claim.job.attempt && now < call.deadline_at && !same_claim,
         CallState::Running => {

@@ -1,6 +1,6 @@
 //! The state machine of a call.
 
-use redial_proto::{CallState, ErrorClass, Failure, JobRef, RetryPolicy, ToolEffect, WorkerId, limits};
+use redial_proto::{CallState, ErrorClass, Failure, GrantRef, RetryPolicy, ToolEffect, WorkerId, limits};
 use redial_records::{Backlog, CallRecord, Change, EndedAttempt, Guard, Time, Transition};
 
 use crate::{
@@ -117,16 +117,16 @@ pub fn plan(
 }
 
 /// The success of an attempt, planned without reading the call: it ends every call that still runs this attempt on
-/// this worker, whatever else is on record.
-pub fn succeeded(job: JobRef, worker: &WorkerId, duration_ms: u64, output: String) -> Transition {
+/// this worker under this claim, whatever else is on record.
+pub fn succeeded(grant: GrantRef, worker: &WorkerId, duration_ms: u64, output: String) -> Transition {
     let guard = Guard {
         state: CallState::Running,
-        attempt: job.attempt,
+        attempt: grant.attempt,
         worker: Some(worker.clone()),
-        claim: None,
+        claim: Some(grant.claim),
         cancel_requested: None,
     };
-    Transition { call: job.call, guard, change: success(duration_ms, output) }
+    Transition { call: grant.call, guard, change: success(duration_ms, output) }
 }
 
 /// Everything that a decision may depend on.

@@ -253,7 +253,7 @@ impl Planner {
             usage: task.usage(),
             ..self.transition
         };
-        transition.effects = effects(&transition, self.cancel);
+        transition.effects = effects(&transition, &self.record.tenant, self.cancel);
         Planned { transition, bugs: self.bugs }
     }
 }

@@ -113,6 +113,7 @@ pub(crate) fn failure_of(call: &CallRecord, event: &CallEvent<'_>) -> Failure {
 
 pub(crate) fn facts(call: &CallRecord) -> CallFacts {
     CallFacts {
+        claim: call.claim,
         call: call.id,
         attempt: call.attempt,
         tool: call.tool.clone(),
@@ -131,5 +132,5 @@ pub(crate) fn shown(effects: &[Effect]) -> String {
 
 pub(crate) fn claim(attempt: u32) -> Claim {
     let claim = ClaimId(Uuid::from_u128(1));
-    Claim { job: JobRef { call: CallId(Uuid::nil()), attempt }, claim, worker: worker() }
+    Claim { job: JobRef { call: CallId(Uuid::nil()), attempt }, claim, worker: worker(), tool: "look".to_owned() }
 }

@@ -1,6 +1,6 @@
 use std::{collections::HashSet, time::Duration};
 
-use redial_proto::Job;
+use redial_proto::{Job, subjects::Intake};
 use redial_queue::{Delivery, OutgoingJob};
 
 use crate::{
@@ -150,7 +150,7 @@ async fn results_and_intake_arrive_in_order() {
     for number in 0..500 {
         queue.put("redial.results", &number).await.unwrap();
     }
-    queue.put_intake("[1]".into(), Some(TRACE)).await.unwrap();
+    queue.put_intake(Intake::Calls, "[1]".into(), Some(TRACE)).await.unwrap();
     let mut results = queue.results();
     let mut next = 0;
     while next < 500 {

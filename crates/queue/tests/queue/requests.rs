@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use redial_proto::{ApiError, Code};
+use redial_proto::{ApiError, Code, subjects::Intake};
 use redial_queue::{Queue, QueueError};
 
 use crate::{
@@ -98,7 +98,7 @@ async fn a_message_over_the_limit_is_refused_and_keeps_the_connection() {
     for refused in [
         queue.publish("redial.events.x", &large).await,
         queue.put("redial.results", &large).await,
-        queue.put_intake(large.clone().into(), None).await,
+        queue.put_intake(Intake::Calls, large.clone().into(), None).await,
         queue.request::<_, u32>("redial.ctl.test", &large, WAIT).await.map(|_| ()),
     ] {
         assert!(matches!(refused, Err(QueueError::TooLarge { max: 1_024_000, .. })), "{refused:?}");

@@ -109,7 +109,7 @@ impl Store {
                     filter.key.as_deref(),
                     filter.before.map(|before| before.0),
                     i64::from(limit),
-                    filter.tenant.as_deref().unwrap_or("default"),
+                    filter.tenant.as_deref().or(filter.key.as_ref().map(|_| "default")),
                     filter.task.map(|task| task.0),
                     filter.until,
                     until_id(filter.until),

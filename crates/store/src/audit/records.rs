@@ -29,7 +29,7 @@ pub struct Filter {
     pub conversation: Option<String>,
     /// The idempotency key, of tenant `default` unless `tenant` names another.
     pub key: Option<String>,
-    /// Scope of the key.
+    /// The tenant.
     pub tenant: Option<String>,
     /// The task that asked for them.
     pub task: Option<TaskId>,
@@ -51,7 +51,7 @@ pub struct TaskFilter {
     pub state: Option<TaskState>,
     /// The conversation, of tenant `default` unless `tenant` names another.
     pub conversation: Option<String>,
-    /// Scope of the conversation.
+    /// The tenant.
     pub tenant: Option<String>,
     /// The agent's name.
     pub agent: Option<String>,

@@ -20,7 +20,7 @@ impl Store {
                     "sql/tasks.sql",
                     filter.state.map(TaskState::as_str),
                     filter.conversation.as_deref(),
-                    filter.tenant.as_deref().unwrap_or("default"),
+                    filter.tenant.as_deref().or(filter.conversation.as_ref().map(|_| "default")),
                     filter.agent.as_deref(),
                     filter.since,
                     since_id(filter.since),

@@ -1,6 +1,6 @@
 //! Writes transitions of calls, and the attempts that they end.
 
-use redial_proto::{CallId, Failure, TaskId, WorkerId};
+use redial_proto::{CallId, ClaimId, Failure, TaskId, WorkerId};
 use redial_records::{Backlog, CallFacts, Change, EndedAttempt, Time, Transition};
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -120,6 +120,7 @@ pub(super) struct RawFacts {
     traceparent: Option<String>,
     notify: bool,
     worker: Option<String>,
+    claim_id: Option<Uuid>,
     submitted_at: Time,
     at: Time,
     notified_task: Option<Uuid>,
@@ -137,6 +138,7 @@ pub(super) fn facts(rows: Vec<RawFacts>) -> Vec<CallFacts> {
             traceparent: row.traceparent,
             notify: row.notify,
             worker: row.worker.and_then(|worker| worker.parse().inspect_err(unreadable).ok()),
+            claim: row.claim_id.map(ClaimId),
             submitted_at: row.submitted_at,
             at: row.at,
             task: row.notified_task.map(TaskId),

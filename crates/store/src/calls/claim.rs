@@ -23,6 +23,8 @@ pub struct Granted {
     pub arguments: String,
     /// The call's pinned effect.
     pub effect: ToolEffect,
+    /// The tenant of its submitter.
+    pub tenant: String,
     /// The conversation that its submitter named.
     pub conversation: Option<String>,
     /// W3C trace context of the submission.
@@ -50,14 +52,22 @@ impl Store {
         let attempts: Vec<i32> = sorted.iter().map(|c| int(c.job.attempt)).collect();
         let claim_ids: Vec<Uuid> = sorted.iter().map(|c| c.claim.0).collect();
         let workers: Vec<&str> = sorted.iter().map(|c| c.worker.as_str()).collect();
+        let tools: Vec<&str> = sorted.iter().map(|c| c.tool.as_str()).collect();
         let lease_ms = bigint(lease_ms);
         let rows = self
             .run_again(|| async {
                 let mut db = self.checkout().await?;
-                let done =
-                    sqlx::query_file!("sql/claim.sql", &ids, &attempts, &claim_ids, &workers as &[&str], lease_ms)
-                        .fetch_all(&mut *db)
-                        .await?;
+                let done = sqlx::query_file!(
+                    "sql/claim.sql",
+                    &ids,
+                    &attempts,
+                    &claim_ids,
+                    &workers as &[&str],
+                    lease_ms,
+                    &tools as &[&str],
+                )
+                .fetch_all(&mut *db)
+                .await?;
                 Ok(db.done(done))
             })
             .await?;
@@ -71,6 +81,7 @@ impl Store {
                 tool: row.tool,
                 arguments: row.arguments,
                 effect,
+                tenant: row.tenant,
                 conversation: row.conversation,
                 traceparent: row.traceparent,
                 task: row.task_id.map(TaskId),

@@ -122,7 +122,7 @@ impl Store {
     }
 
     /// What these calls were asked to do, as far as they exist.
-    pub async fn contents(&self, ids: &[CallId]) -> Result<HashMap<CallId, CallContent>, StoreError> {
+    pub(crate) async fn contents(&self, ids: &[CallId]) -> Result<HashMap<CallId, CallContent>, StoreError> {
         let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
         let rows = self
             .run_again(|| async {

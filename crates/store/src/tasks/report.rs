@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use redial_proto::{StoredMessage, TaskDecision, TaskId, TaskInput, TaskReport, TaskStep, TaskView, limits};
+use redial_proto::{StoredMessage, TaskDecision, TaskId, TaskInput, TaskReport, TaskStep, TaskView, Tenant, limits};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -15,23 +15,22 @@ const STEPS: i64 = 100;
 const WORST: usize = 6;
 
 impl Store {
-    /// A task, its steps after step `after`, and the messages that those wrote: as many steps as fit into `max_bytes` of
-    /// JSON, and at least one if there is one. Should that one be too long, its texts are cut. `None` if there is no
-    /// such task.
-    pub async fn task_report(
+    /// See [`crate::TenantStore::task_report`].
+    pub(crate) async fn task_report(
         &self,
+        tenant: &Tenant,
         task: TaskId,
         after: u32,
         max_bytes: usize,
     ) -> Result<Option<TaskReport>, StoreError> {
         // The task is read first: steps written in between are then newer than its state, never older.
-        let Some((view, tenant)) = self.view(task).await? else { return Ok(None) };
+        let Some(view) = self.view(tenant, task).await? else { return Ok(None) };
         let mut steps = self.steps(task, after).await?;
         let mut more = i64::try_from(steps.len()).is_ok_and(|read| read > STEPS);
         if more {
             steps.pop();
         }
-        let messages = self.messages_of(&tenant, &view.conversation, &steps).await?;
+        let messages = self.messages_of(tenant, &view.conversation, &steps).await?;
         let room = max_bytes.saturating_sub(size(&view) + ENVELOPE);
         let fitting = fitting(&steps, &messages, room);
         more |= fitting < steps.len();
@@ -45,7 +44,7 @@ impl Store {
         Ok(Some(report))
     }
 
-    async fn view(&self, task: TaskId) -> Result<Option<(TaskView, String)>, StoreError> {
+    async fn view(&self, tenant: &Tenant, task: TaskId) -> Result<Option<TaskView>, StoreError> {
         let found = self
             .run_again(|| async {
                 let mut db = self.checkout().await?;
@@ -53,11 +52,7 @@ impl Store {
                 Ok(db.done(found))
             })
             .await?;
-        let view = |row: RawView| {
-            let tenant = row.tenant.clone();
-            Ok((TaskView::try_from(row)?, tenant))
-        };
-        found.map(view).transpose()
+        found.filter(|row| row.tenant == tenant.as_str()).map(TaskView::try_from).transpose()
     }
 
     async fn steps(&self, task: TaskId, after: u32) -> Result<Vec<TaskStep>, StoreError> {
@@ -81,7 +76,7 @@ impl Store {
 
     async fn messages_of(
         &self,
-        tenant: &str,
+        tenant: &Tenant,
         conversation: &str,
         steps: &[TaskStep],
     ) -> Result<Vec<StoredMessage>, StoreError> {
@@ -92,7 +87,7 @@ impl Store {
         let rows = self
             .run_again(|| async {
                 let mut db = self.checkout().await?;
-                let done = sqlx::query_file_as!(RawMessage, "sql/messages.sql", tenant, conversation, &seqs)
+                let done = sqlx::query_file_as!(RawMessage, "sql/messages.sql", tenant.as_str(), conversation, &seqs)
                     .fetch_all(&mut *db)
                     .await?;
                 Ok(db.done(done))

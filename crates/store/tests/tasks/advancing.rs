@@ -25,7 +25,15 @@ async fn a_task_starts_with_all_that_a_decision_needs() {
     assert!(matches!(row.inbox.as_slice(), [InboxItem::Start]), "{:?}", row.inbox);
     let start = row.start.as_ref().unwrap();
     assert_eq!((start.next_seq, &start.system, &start.carried), (1, &None, &None));
-    let submitted_at = fixture.store.task_report(task, 0, 1_000_000).await.unwrap().unwrap().task.submitted_at;
+    let submitted_at = fixture
+        .store
+        .of(&redial_proto::Tenant::default())
+        .task_report(task, 0, 1_000_000)
+        .await
+        .unwrap()
+        .unwrap()
+        .task
+        .submitted_at;
     assert!(row.read_at > submitted_at && row.messages.is_empty());
     assert_eq!((fixture.state(task).await, fixture.inbox().await), (TaskState::Running, 0));
 }
@@ -35,7 +43,7 @@ async fn the_whole_state_is_written_and_read_again() {
     let fixture = Fixture::open().await;
     let task = fixture.submit("c").await;
     fixture.start(task).await;
-    fixture.store.cancel_task(task).await.unwrap();
+    fixture.store.of(&redial_proto::Tenant::default()).cancel_task(task).await.unwrap();
     let mut seen = Vec::new();
     let advanced = fixture.advance([task], |task| {
         seen.push(task.clone());
@@ -49,7 +57,8 @@ async fn the_whole_state_is_written_and_read_again() {
     assert_eq!(seen[0].progress, Some(format!(r#"{{"of": "{task}"}}"#)));
     let texts: Vec<&str> = seen[0].messages.iter().map(|stored| stored.message.content.as_str()).collect();
     assert_eq!(texts, ["Be kind.", "你好"]);
-    let view = fixture.store.task_report(task, 0, 1_000_000).await.unwrap().unwrap().task;
+    let view =
+        fixture.store.of(&redial_proto::Tenant::default()).task_report(task, 0, 1_000_000).await.unwrap().unwrap().task;
     assert_eq!((view.state, view.code), (TaskState::Failed, Some(TaskCode::NoAnswer)));
     assert_eq!((view.message.as_deref(), view.answer.as_deref()), (Some("why\u{fffd}"), Some("so\u{fffd}")));
     assert_eq!((view.turns, view.tool_calls, view.corrections), (1, 2, 3));
@@ -80,7 +89,7 @@ async fn messages_of_every_kind_come_back_as_they_were() {
     let written = vec![(1, asks.clone()), (2, result.clone()), (4, nudge.clone())];
     let plan = |task: Locked| Some(stepped(&task, written.clone()));
     fixture.advance([task], plan).await.unwrap();
-    fixture.store.cancel_task(task).await.unwrap();
+    fixture.store.of(&redial_proto::Tenant::default()).cancel_task(task).await.unwrap();
     let mut seen = Vec::new();
     let read = fixture.advance([task], |task| {
         seen = task.messages;
@@ -192,8 +201,8 @@ async fn results_are_found_by_the_ids_of_their_calls() {
         Some(stepped(&task, vec![(1, answer(content))]))
     };
     fixture.advance([one, two], plan).await.unwrap();
-    fixture.store.cancel_task(one).await.unwrap();
-    fixture.store.cancel_task(two).await.unwrap();
+    fixture.store.of(&redial_proto::Tenant::default()).cancel_task(one).await.unwrap();
+    fixture.store.of(&redial_proto::Tenant::default()).cancel_task(two).await.unwrap();
     let mut locked = fixture.store.lock_tasks(&[one, two], true).await.unwrap();
     let calls = [(two, "c1_1"), (one, "c9_9"), (one, "c1_1")].map(|(task, call)| (task, call.to_owned()));
     let found = locked.results(&fixture.store, &calls).await.unwrap();

@@ -69,7 +69,7 @@ impl Fixture {
 
     /// Wakes a running task, and ends it.
     pub(crate) async fn end(&self, task: TaskId) -> Advanced {
-        self.store.cancel_task(task).await.unwrap();
+        self.store.of(&redial_proto::Tenant::default()).cancel_task(task).await.unwrap();
         let plan = |task: Locked| Some(ended(&task, TaskState::Cancelled, TaskCode::Cancelled));
         let advanced = self.advance([task], plan).await.unwrap();
         assert_eq!(advanced.tasks(), [task], "it had not ended");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use redial_proto::{ClaimId, JobRef, WorkerId};
+use redial_proto::{ClaimId, JobRef, WorkerId, WorkerIdentity};
 use redial_records::{Claim, NewCall};
 use uuid::Uuid;
 
@@ -23,10 +23,15 @@ async fn a_claim_leaves_a_call_on_its_page_even_if_all_calls_of_the_page_are_cla
     let calls: Vec<NewCall> = (0..200).map(|_| NewCall { arguments: arguments.clone(), ..bare_call() }).collect();
     fixture.store.submit(&calls, 10_000).await.unwrap();
     let before = pages(&fixture).await;
-    let (claim, worker) = (ClaimId::generate(), WorkerId::generate("a-worker-with-a-name"));
+    let (claim, worker) = (ClaimId::generate(), WorkerId::generate(&WorkerIdentity::of_name("a-worker-with-a-name")));
     let claims: Vec<Claim> = calls
         .iter()
-        .map(|call| Claim { job: JobRef { call: call.id, attempt: 1 }, claim, worker: worker.clone() })
+        .map(|call| Claim {
+            job: JobRef { call: call.id, attempt: 1 },
+            claim,
+            worker: worker.clone(),
+            tool: call.tool.clone(),
+        })
         .collect();
     assert_eq!(fixture.store.claim(&claims, 15_000).await.unwrap().len(), calls.len());
     assert_eq!(pages(&fixture).await, before);

@@ -26,7 +26,7 @@ async fn conversation(fixture: &Fixture, name: &str, messages: Vec<Message>) -> 
         Some(stepped(&task, numbered.clone()))
     });
     assert_eq!(written.await.unwrap().tasks(), [task]);
-    fixture.store.cancel_task(task).await.unwrap();
+    fixture.store.of(&redial_proto::Tenant::default()).cancel_task(task).await.unwrap();
     let stored = |(seq, message)| StoredMessage { seq, task, at: at.unwrap(), message };
     (task, numbered.into_iter().map(stored).collect())
 }

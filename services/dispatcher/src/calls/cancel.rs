@@ -1,13 +1,9 @@
 //! Cancels a call.
 
-use std::sync::Arc;
-
 use redial_proto::{ApiError, CancelReply, CancelRequest};
 
-use crate::{context::Context, effects, transitions};
+use crate::asked::Asked;
 
-pub(crate) async fn cancel(context: Arc<Context>, request: CancelRequest) -> Result<CancelReply, ApiError> {
-    let (state, effects) = transitions::cancel(&context, request.call).await?;
-    effects::carry_out(&context, effects).await;
-    Ok(CancelReply { state })
+pub(crate) async fn cancel(asked: Asked, request: CancelRequest) -> Result<CancelReply, ApiError> {
+    Ok(CancelReply { state: asked.cancel(request.call).await? })
 }

@@ -1,16 +1,15 @@
 //! Answers what is on record of a call.
 
-use std::sync::Arc;
-
 use redial_proto::{ApiError, CallView, GetRequest};
 
 use crate::{
-    call_view::views,
-    context::Context,
+    asked::Asked,
+    call_view::view,
     error::{call_not_found, store_failed},
 };
 
-pub(crate) async fn get(context: Arc<Context>, request: GetRequest) -> Result<CallView, ApiError> {
-    let views = views(&context, &[request.call], request.language).await.map_err(|error| store_failed(&error))?;
-    views.into_iter().next().ok_or_else(|| call_not_found(request.call))
+pub(crate) async fn get(asked: Asked, request: GetRequest) -> Result<CallView, ApiError> {
+    let records = asked.store().records_of(&[request.call]).await.map_err(|error| store_failed(&error))?;
+    let record = records.into_iter().next().ok_or_else(|| call_not_found(request.call))?;
+    view(record, request.language).map_err(|error| store_failed(&error))
 }

@@ -11,7 +11,7 @@ use std::{
 use redial_backoff::Backoff;
 use redial_engine::call::{CallEvent, succeeded};
 use redial_loops::Loops;
-use redial_proto::{ControlMessage, JobRef, Outcome, WorkerId, limits, subjects};
+use redial_proto::{ControlMessage, GrantRef, JobRef, Outcome, WorkerId, limits, subjects};
 use redial_queue::Delivery;
 use redial_records::{CallRecord, Transition};
 use redial_store::{LateReport, Loaded, StoreError, UnreadableCall};
@@ -49,7 +49,7 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken, loop
 /// Stores a batch of messages. Waits for the database as long as it takes: a message that NATS delivers again
 /// meanwhile finds its reports stored.
 async fn ingest(context: &Context, shutdown: &CancellationToken, batch: Vec<Delivery>) {
-    let mut decoded = decode(batch.iter().map(|delivery| &*delivery.payload));
+    let mut decoded = decode(batch.iter().map(|delivery| (delivery.subject(), &*delivery.payload)));
     metrics().batch_size("ingest", decoded.reports.len());
     let stored = until_stored(shutdown, || store(context, &decoded.reports)).await;
     let Some(unreadable) = stored else { return };
@@ -92,15 +92,15 @@ where
 /// Successes are planned without reading their calls. The others read them first, and a call may change between the
 /// read and the write (its user cancels it): what a guard prevented is planned again.
 async fn store(context: &Context, reports: &[Reported]) -> Result<Vec<(Entry, UnreadableCall)>, StoreError> {
-    let mut open: HashMap<JobRef, &Reported> = reports.iter().map(|report| (report.job, report)).collect();
+    let mut open: Open<'_> = reports.iter().map(|report| (report.grant, report)).collect();
     let mut set_aside = Vec::new();
     let successes: Vec<Transition> = reports.iter().filter_map(success).collect();
     write(context, &successes, &mut open).await?;
     while !open.is_empty() {
-        let ids: Vec<_> = open.keys().map(|job| job.call).collect();
+        let ids: Vec<_> = open.keys().map(|grant| grant.call).collect();
         let Loaded { calls, unreadable } = context.store.load(&ids).await?;
         for call in unreadable {
-            let reports = open.extract_if(|job, _| job.call == call.call);
+            let reports = open.extract_if(|grant, _| grant.call == call.call);
             set_aside.extend(reports.map(|(_, report)| (report.entry, call.clone())));
         }
         let transitions: Vec<Transition> = calls.iter().filter_map(|call| plan(context, call, &open)).collect();
@@ -113,18 +113,21 @@ async fn store(context: &Context, reports: &[Reported]) -> Result<Vec<(Entry, Un
     Ok(set_aside)
 }
 
+/// Reports that are not stored yet. A report under another claim than the one that was granted must not hide the true one.
+type Open<'a> = HashMap<GrantRef, &'a Reported>;
+
 fn success(report: &Reported) -> Option<Transition> {
     match &report.outcome {
         Outcome::Success(output) => {
-            Some(succeeded(report.job, &report.worker, report.duration_ms, output.get().to_owned()))
+            Some(succeeded(report.grant, &report.worker, report.duration_ms, output.get().to_owned()))
         }
         Outcome::Failure(_) => None,
     }
 }
 
 /// The change that a report makes to its call; `None` if the report is late.
-fn plan(context: &Context, call: &CallRecord, open: &HashMap<JobRef, &Reported>) -> Option<Transition> {
-    let report = open.get(&JobRef { call: call.id, attempt: call.attempt })?;
+fn plan(context: &Context, call: &CallRecord, open: &Open<'_>) -> Option<Transition> {
+    let report = open.get(&call.grant()?)?;
     if call.worker.as_ref() != Some(&report.worker) {
         return None;
     }
@@ -137,15 +140,12 @@ fn plan(context: &Context, call: &CallRecord, open: &HashMap<JobRef, &Reported>)
 }
 
 /// Writes transitions, and removes the reports that they store from `open`.
-async fn write(
-    context: &Context,
-    transitions: &[Transition],
-    open: &mut HashMap<JobRef, &Reported>,
-) -> Result<(), StoreError> {
+async fn write(context: &Context, transitions: &[Transition], open: &mut Open<'_>) -> Result<(), StoreError> {
     for batch in transitions.chunks(limits::MAX_BATCH) {
         let (facts, effects) = transitions::write(context, batch).await?;
         for call in &facts {
-            let report = open.remove(&JobRef { call: call.call, attempt: call.attempt });
+            let grant = call.claim.map(|claim| GrantRef { call: call.call, attempt: call.attempt, claim });
+            let report = grant.and_then(|grant| open.remove(&grant));
             if let (Some(report), Some(traceparent)) = (report, &call.traceparent) {
                 ingest_result(&call.tool, traceparent, report.failure_class());
             }
@@ -172,7 +172,7 @@ async fn insert_late_reports(context: &Context, late: impl Iterator<Item = &Repo
                 Outcome::Success(output) => Ok(output.get().to_owned()),
                 Outcome::Failure(failure) => Err(failure.clone()),
             };
-            LateReport { job: report.job, worker: report.worker.clone(), result }
+            LateReport { job: report.grant.job_ref(), worker: report.worker.clone(), result }
         })
         .collect();
     if reports.is_empty() {
@@ -190,7 +190,7 @@ async fn insert_late_reports(context: &Context, late: impl Iterator<Item = &Repo
 async fn notify_workers(context: &Context, reports: &[Reported]) {
     let mut ingested = BTreeMap::<&WorkerId, Vec<JobRef>>::new();
     for report in reports {
-        ingested.entry(&report.worker).or_default().push(report.job);
+        ingested.entry(&report.worker).or_default().push(report.grant.job_ref());
     }
     for (worker, jobs) in ingested {
         for ingested in jobs.chunks(5_000) {

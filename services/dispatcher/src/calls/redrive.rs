@@ -1,6 +1,6 @@
 //! Runs ended calls again, each as a new call that names the old one: history does not change.
 
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
 
 use redial_engine::{
     call::{may_redrive, redriven},
@@ -9,28 +9,27 @@ use redial_engine::{
 use redial_proto::{ApiError, CallId, Code, RedriveReply, RedriveRequest, SubmitResult, limits};
 use redial_records::{CallContent, CallRecord, NewCall};
 
-use super::submit;
 use crate::{
-    context::Context,
+    asked::Asked,
     error::{self, call_not_found, store_failed},
 };
 
 /// A call is redriven once: asking again gets the same new call. That one, when it has ended, can be redriven in turn.
-pub(crate) async fn redrive(context: Arc<Context>, request: RedriveRequest) -> Result<RedriveReply, ApiError> {
+pub(crate) async fn redrive(asked: Asked, request: RedriveRequest) -> Result<RedriveReply, ApiError> {
     if request.calls.len() > limits::MAX_BATCH {
         let message = format!("calls holds {} ids; allowed: {}", request.calls.len(), limits::MAX_BATCH);
         return Err(ApiError::new(Code::TooLarge, message));
     }
     let failed = |error| store_failed(&error);
-    let loaded = context.store.load(&request.calls).await.map_err(failed)?;
+    let loaded = asked.store().load(&request.calls).await.map_err(failed)?;
     let unreadable: HashMap<CallId, ApiError> =
         loaded.unreadable.iter().map(|call| (call.call, error::unreadable(call))).collect();
     let rows = loaded.calls;
     let ended: Vec<CallId> = rows.iter().filter(|row| check(row).is_ok()).map(|row| row.id).collect();
-    let contents = context.store.contents(&ended).await.map_err(failed)?;
+    let contents = asked.store().contents(&ended).await.map_err(failed)?;
     let rows: HashMap<CallId, CallRecord> = rows.into_iter().map(|row| (row.id, row)).collect();
     let mut calls = Vec::new();
-    let tools = context.registry.tools();
+    let tools = asked.tools();
     let positions: Vec<Result<usize, ApiError>> = request
         .calls
         .iter()
@@ -39,12 +38,12 @@ pub(crate) async fn redrive(context: Arc<Context>, request: RedriveRequest) -> R
                 rows.get(&id).ok_or_else(|| unreadable.get(&id).cloned().unwrap_or_else(|| call_not_found(id)))?;
             check(row)?;
             let mut call = new_call(&tools, row, contents.get(&id).cloned().ok_or_else(|| call_not_found(id))?);
-            call.consumer = context.admit_new(&call);
+            asked.admit(&mut call);
             calls.push(call);
             Ok(calls.len() - 1)
         })
         .collect();
-    let outcomes = submit::write(&context, &calls).await;
+    let outcomes = asked.write(&calls).await;
     let result =
         |position: Result<usize, ApiError>| position.map_or_else(SubmitResult::rejected, |n| outcomes[n].clone());
     Ok(RedriveReply { results: positions.into_iter().map(result).collect() })

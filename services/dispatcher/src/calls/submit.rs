@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use redial_engine::{accept::accept, call, feedback::CallFailure, publish::FIRST_CHECK_MS};
 use redial_proto::{
-    ApiError, CallId, Code, ErrorClass, Failure, Language, Submission, SubmitBatchReply, SubmitResult, SubmitStatus,
-    limits, subjects,
+    ApiError, CallId, Caller, Code, ErrorClass, Failure, Language, Submission, SubmitBatchReply, SubmitResult,
+    SubmitStatus, limits,
+    subjects::{self, Verb},
 };
 use redial_queue::{QueueError, Request};
 use redial_records::NewCall;
@@ -15,6 +16,7 @@ use tokio::sync::mpsc;
 
 use super::message::Message;
 use crate::{
+    asked::caller,
     batcher::{self, BatchWork, Batching},
     call_view::feedback,
     context::Context,
@@ -24,8 +26,28 @@ use crate::{
     serve,
 };
 
-/// A submission, or why it cannot be read, with the trace context it came with.
-pub(crate) type Incoming = (Result<Submission, ApiError>, Option<String>);
+/// A submission, or why it cannot be read or may not be made.
+pub(crate) struct Incoming {
+    pub(crate) submission: Result<(Caller, Submission), ApiError>,
+    /// W3C trace context it came with.
+    pub(crate) traceparent: Option<String>,
+}
+
+impl Incoming {
+    /// The submissions of one message, and whether it was a batch.
+    pub(crate) fn of(message: Message, caller: &Caller, traceparent: Option<&str>) -> (Vec<Self>, bool) {
+        let (submissions, many) = message.into_submissions();
+        let one = |submission: Result<Submission, ApiError>| Self {
+            submission: submission.map(|submission| (caller.clone(), submission)),
+            traceparent: traceparent.map(str::to_owned),
+        };
+        (submissions.into_iter().map(one).collect(), many)
+    }
+
+    fn tool(&self) -> Option<&str> {
+        self.submission.as_ref().ok().map(|(_, submission)| submission.tool.as_str())
+    }
+}
 
 pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
     let (context, loops) = (running.context.clone(), &running.loops);
@@ -34,7 +56,8 @@ pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
         batcher::start(Batching { name: "submit calls of unknown tools", workers: 1, batch: 64 }, loops, &waiting);
     let submitter = Submitter { context, unknown: Some(unknown) };
     let requests = batcher::start(Batching { name: "submit calls", workers: 3, batch: 64 }, loops, &submitter);
-    serve::feed(running, subjects::SUBMIT, requests).await
+    let verb = Verb::CallSubmit;
+    serve::feed(running, verb.name(), &subjects::api_of_all(verb), requests).await
 }
 
 /// Submissions of unknown tools wait until the registry is read again, which may take long: they go to a batcher of their
@@ -48,12 +71,14 @@ struct Submitter {
 impl BatchWork<Request> for Submitter {
     async fn work(&self, batch: Vec<Request>) {
         let read = |request: Request| {
-            let message = Message::read(&request.payload);
+            let message =
+                caller(&request, Verb::CallSubmit).and_then(|caller| Ok((caller, Message::read(&request.payload)?)));
             (request, message)
         };
         let batch: Vec<_> = batch.into_iter().map(read).collect();
         let tools = self.context.registry.tools();
-        let names_unknown = |message: &Result<Message, _>| message.as_ref().is_ok_and(|one| one.names_unknown(&tools));
+        let names_unknown =
+            |message: &Result<(Caller, Message), _>| message.as_ref().is_ok_and(|(_, one)| one.names_unknown(&tools));
         let batch = match &self.unknown {
             Some(unknown) => serve::hand_over(batch, unknown, names_unknown).await,
             None => batch,
@@ -63,14 +88,14 @@ impl BatchWork<Request> for Submitter {
 }
 
 impl Submitter {
-    async fn submit(&self, batch: Vec<(Request, Result<Message, ApiError>)>) {
+    async fn submit(&self, batch: Vec<(Request, Result<(Caller, Message), ApiError>)>) {
         let mut incoming = Vec::new();
         let mut answers = Vec::with_capacity(batch.len());
         for (request, message) in batch {
-            let shape = message.map(|message| {
-                let (submissions, many) = message.into_submissions();
+            let shape = message.map(|(caller, message)| {
+                let (submissions, many) = Incoming::of(message, &caller, request.traceparent.as_deref());
                 let count = submissions.len();
-                incoming.extend(submissions.into_iter().map(|one| (one, request.traceparent.clone())));
+                incoming.extend(submissions);
                 (count, many)
             });
             answers.push((request, shape));
@@ -105,13 +130,13 @@ pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>) -> Vec<Su
     let tools = context.registry.tools();
     let accepted: Vec<Result<NewCall, ApiError>> = incoming
         .into_iter()
-        .map(|(submission, traceparent)| {
-            let submission = submission?;
+        .map(|Incoming { submission, traceparent }| {
+            let (caller, submission) = submission?;
             if !tools.contains_key(&submission.tool) {
                 refreshed.clone()?;
             }
             let (_span, traceparent) = submit_call(&submission.tool, traceparent);
-            let mut call = accept(submission, &tools, CallId::generate(), traceparent)?;
+            let mut call = accept(submission, &caller.tenant, &tools, CallId::generate(), traceparent)?;
             call.consumer = context.admit_new(&call);
             Ok(call)
         })
@@ -133,8 +158,7 @@ pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>) -> Vec<Su
 
 async fn refresh_if_unknown(context: &Context, incoming: &[Incoming]) -> Result<(), ApiError> {
     let tools = context.registry.tools();
-    let unknown =
-        incoming.iter().any(|(submission, _)| submission.as_ref().is_ok_and(|s| !tools.contains_key(&s.tool)));
+    let unknown = incoming.iter().filter_map(Incoming::tool).any(|tool| !tools.contains_key(tool));
     if unknown { context.registry.refresh_throttled(&context.store).await } else { Ok(()) }
 }
 

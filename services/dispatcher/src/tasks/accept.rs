@@ -2,22 +2,27 @@
 
 use redial_engine::{accept::check_texts, fingerprint::fingerprint, tools::Tools};
 use redial_proto::{
-    AgentRef, AgentSpec, ApiError, Code, Language, TaskId, TaskSubmission, limits,
+    AgentRef, AgentSpec, ApiError, Caller, Code, Language, TaskId, TaskSubmission, limits,
     turn::{model_name, tool_name},
 };
 use redial_records::NewTask;
 use uuid::Uuid;
 
-use crate::agents::{Declared, check, closest};
+use crate::{
+    agents::{Declared, check, closest},
+    asked::check_inline,
+};
 
 /// Turns a submission into a task to write, with the whole agent as it is now. An error means that nothing is written.
 pub(crate) fn accept(
     submission: &TaskSubmission,
+    caller: &Caller,
     declared: &Declared,
     tools: &Tools,
     traceparent: Option<String>,
 ) -> Result<NewTask, ApiError> {
     check_fields(submission)?;
+    check_inline(caller.role, matches!(submission.agent, AgentRef::Inline(_)))?;
     let content = submission.key.as_ref().map(|_| content_of(submission));
     let wrong = |what: String| ApiError::new(Code::InvalidAgent, format!("agent: {what}"));
     let (agent, spec) = match &submission.agent {
@@ -34,7 +39,7 @@ pub(crate) fn accept(
     })?;
     Ok(NewTask {
         id: TaskId::generate(),
-        tenant: submission.tenant.clone().unwrap_or_else(|| "default".to_owned()),
+        tenant: caller.tenant.to_string(),
         conversation: submission.conversation.clone().unwrap_or_else(|| Uuid::now_v7().to_string()),
         key: submission.key.clone(),
         content,
@@ -48,11 +53,7 @@ pub(crate) fn accept(
 }
 
 fn check_fields(submission: &TaskSubmission) -> Result<(), ApiError> {
-    check_texts(&[
-        ("key", submission.key.as_ref()),
-        ("tenant", submission.tenant.as_ref()),
-        ("conversation", submission.conversation.as_ref()),
-    ])?;
+    check_texts(&[("key", submission.key.as_ref()), ("conversation", submission.conversation.as_ref())])?;
     let (input, most) = (&submission.input, limits::MAX_INPUT);
     if input.len() > most {
         return Err(ApiError::new(Code::TooLarge, format!("input takes {} bytes; allowed: {most}", input.len())));
@@ -120,7 +121,7 @@ fn content_of(submission: &TaskSubmission) -> Uuid {
 mod tests {
     use std::sync::Arc;
 
-    use redial_proto::{ToolSpec, turn};
+    use redial_proto::{Tenant, ToolSpec, User, UserRole, turn};
 
     use super::*;
     use redial_engine::tools::RegisteredTool;
@@ -138,12 +139,15 @@ mod tests {
             agent: AgentRef::Inline(Box::new(agent)),
             conversation: None,
             key: None,
-            tenant: None,
         }
     }
 
+    fn caller() -> Caller {
+        Caller { tenant: Tenant::default(), user: User::default(), role: UserRole::Inline }
+    }
+
     fn try_accept(submission: &TaskSubmission) -> Result<NewTask, ApiError> {
-        accept(submission, &Declared::default(), &tools(), None)
+        accept(submission, &caller(), &Declared::default(), &tools(), None)
     }
 
     fn wrong(change: impl FnOnce(&mut TaskSubmission)) -> String {
@@ -179,7 +183,6 @@ mod tests {
             wrong(|t| t.input = "x".repeat(limits::MAX_INPUT + 1)),
             wrong(|t| t.key = Some(String::new())),
             wrong(|t| t.conversation = Some("x".repeat(201))),
-            wrong(|t| t.tenant = Some("a\nb".into())),
             wrong(|t| t.agent = AgentRef::Name("weather".into())),
             wrong_agent(|a| a.model = "smal".into()),
             wrong_agent(|a| a.fallback_model = Some("enormous".into())),

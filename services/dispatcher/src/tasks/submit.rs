@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Instant};
 
 use redial_engine::tools::Tools;
-use redial_proto::{AgentRef, ApiError, Code, SubmitStatus, TaskResult, TaskState, TaskSubmission, limits, subjects};
+use redial_proto::{
+    AgentRef, ApiError, Caller, Code, SubmitStatus, TaskResult, TaskState, TaskSubmission, limits,
+    subjects::{self, Verb},
+};
 use redial_queue::{QueueError, Request};
 use redial_records::{Effect, NewTask};
 use redial_store::SubmittedTask;
@@ -13,6 +16,7 @@ use tokio::sync::mpsc;
 use super::accept::accept;
 use crate::{
     agents::Declared,
+    asked::caller,
     batcher::{self, BatchWork, Batching},
     context::Context,
     effects,
@@ -21,8 +25,18 @@ use crate::{
     serve,
 };
 
-/// A submission, or why it cannot be read, with the trace context it came with.
-pub(crate) type Incoming = (Result<TaskSubmission, ApiError>, Option<String>);
+/// A submission, or why it cannot be read or may not be made.
+pub(crate) struct Incoming {
+    pub(crate) submission: Result<(Caller, TaskSubmission), ApiError>,
+    /// W3C trace context it came with.
+    pub(crate) traceparent: Option<String>,
+}
+
+impl Incoming {
+    fn task(&self) -> Option<&TaskSubmission> {
+        self.submission.as_ref().ok().map(|(_, task)| task)
+    }
+}
 
 pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
     let (context, loops) = (running.context.clone(), &running.loops);
@@ -31,7 +45,8 @@ pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
         batcher::start(Batching { name: "submit tasks of unknown tools", workers: 1, batch: 64 }, loops, &waiting);
     let submitter = Submitter { context, unknown: Some(unknown) };
     let requests = batcher::start(Batching { name: "submit tasks", workers: 2, batch: 64 }, loops, &submitter);
-    serve::feed(running, subjects::TASK_SUBMIT, requests).await
+    let verb = Verb::TaskSubmit;
+    serve::feed(running, verb.name(), &subjects::api_of_all(verb), requests).await
 }
 
 /// Tasks of unknown models or tools wait until the registry is read again, which may take long: they go to a batcher of their
@@ -45,7 +60,8 @@ struct Submitter {
 impl BatchWork<Request> for Submitter {
     async fn work(&self, batch: Vec<Request>) {
         let read = |request: Request| {
-            let task = serve::decode(&request.payload);
+            let task =
+                caller(&request, Verb::TaskSubmit).and_then(|caller| Ok((caller, serve::decode(&request.payload)?)));
             (request, task)
         };
         let batch: Vec<_> = batch.into_iter().map(read).collect();
@@ -53,8 +69,8 @@ impl BatchWork<Request> for Submitter {
             Some(unknown) => {
                 let declared = self.context.agents.at(Instant::now()).await;
                 let tools = self.context.registry.tools();
-                let names_unknown = |task: &Result<TaskSubmission, _>| {
-                    task.as_ref().is_ok_and(|task| is_unknown(&accept(task, &declared, &tools, None)))
+                let names_unknown = |task: &Result<(Caller, TaskSubmission), _>| {
+                    task.as_ref().is_ok_and(|(caller, task)| is_unknown(&accept(task, caller, &declared, &tools, None)))
                 };
                 serve::hand_over(batch, unknown, names_unknown).await
             }
@@ -65,12 +81,12 @@ impl BatchWork<Request> for Submitter {
 }
 
 impl Submitter {
-    async fn submit(&self, batch: Vec<(Request, Result<TaskSubmission, ApiError>)>) {
+    async fn submit(&self, batch: Vec<(Request, Result<(Caller, TaskSubmission), ApiError>)>) {
         let (requests, incoming): (Vec<Request>, Vec<Incoming>) = batch
             .into_iter()
-            .map(|(request, task)| {
+            .map(|(request, submission)| {
                 let traceparent = request.traceparent.clone();
-                (request, (task, traceparent))
+                (request, Incoming { submission, traceparent })
             })
             .unzip();
         let results = submit(&self.context, incoming).await;
@@ -84,8 +100,7 @@ impl Submitter {
 pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>) -> Vec<TaskResult> {
     let declared = context.agents.at(Instant::now()).await;
     let incoming: Vec<Incoming> = incoming.into_iter().map(traced).collect();
-    let warnings: Vec<Option<String>> =
-        incoming.iter().map(|(task, _)| warning(task.as_ref().ok()?, &declared)).collect();
+    let warnings: Vec<Option<String>> = incoming.iter().map(|incoming| warning(incoming.task()?, &declared)).collect();
     let mut accepted = accept_all(&incoming, &declared, &context.registry.tools());
     if accepted.iter().any(is_unknown) {
         // A worker may have registered it a moment ago, to another dispatcher.
@@ -118,13 +133,13 @@ pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>) -> Vec<Ta
 }
 
 /// Continues the trace of the submission.
-fn traced((task, traceparent): Incoming) -> Incoming {
-    let agent = task.as_ref().ok().and_then(|task| match &task.agent {
+fn traced(incoming: Incoming) -> Incoming {
+    let agent = incoming.task().and_then(|task| match &task.agent {
         AgentRef::Name(name) => Some(name.as_str()),
         AgentRef::Inline(_) => None,
     });
-    let (_span, traceparent) = submit_task(agent, traceparent);
-    (task, traceparent)
+    let (_span, traceparent) = submit_task(agent, incoming.traceparent.clone());
+    Incoming { traceparent, ..incoming }
 }
 
 fn warning(task: &TaskSubmission, declared: &Declared) -> Option<String> {
@@ -133,8 +148,9 @@ fn warning(task: &TaskSubmission, declared: &Declared) -> Option<String> {
 }
 
 fn accept_all(incoming: &[Incoming], declared: &Declared, tools: &Tools) -> Vec<Result<NewTask, ApiError>> {
-    let accept = |(task, traceparent): &Incoming| {
-        accept(task.as_ref().map_err(Clone::clone)?, declared, tools, traceparent.clone())
+    let accept = |Incoming { submission, traceparent }: &Incoming| {
+        let (caller, task) = submission.as_ref().map_err(Clone::clone)?;
+        accept(task, caller, declared, tools, traceparent.clone())
     };
     incoming.iter().map(accept).collect()
 }

@@ -2,8 +2,11 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use redial_engine::tools::Tools;
 use redial_proto::{
-    ApiError, ClaimId, ClaimReply, ClaimRequest, Code, Grant, GrantRef, JobRef, WorkerId, limits, subjects,
+    ApiError, ClaimId, ClaimJob, ClaimReply, ClaimRequest, Code, Grant, GrantRef, JobRef, WorkerCaller, WorkerId,
+    limits,
+    subjects::{self, ControlVerb},
 };
 use redial_queue::{QueueError, Request};
 use redial_records::Claim;
@@ -26,7 +29,8 @@ pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
         &running.loops,
         &Granter(running.context.clone()),
     );
-    serve::feed(running, subjects::CLAIM, requests).await
+    let verb = ControlVerb::Claim;
+    serve::feed(running, verb.name(), &subjects::control_of_all(verb), requests).await
 }
 
 #[derive(Clone)]
@@ -34,14 +38,17 @@ struct Granter(Arc<Context>);
 
 impl BatchWork<Request> for Granter {
     async fn work(&self, batch: Vec<Request>) {
+        let tools = self.0.registry.tools();
         let mut claims = Vec::new();
         let mut asked: Vec<(Request, ClaimId, WorkerId)> = Vec::with_capacity(batch.len());
         for request in batch {
             match read(&request) {
-                Ok(claim) => {
-                    let (id, worker) = (claim.claim, &claim.worker);
-                    claims.extend(claim.jobs.iter().map(|&job| Claim { job, claim: id, worker: worker.clone() }));
-                    asked.push((request, id, claim.worker));
+                Ok((caller, ClaimRequest { claim, worker, jobs })) => {
+                    let jobs = jobs.into_iter().filter(|job| may_serve(&tools, &caller, &worker, job));
+                    let one =
+                        |job: ClaimJob| Claim { job: job.job_ref(), claim, worker: worker.clone(), tool: job.tool };
+                    claims.extend(jobs.map(one));
+                    asked.push((request, claim, worker));
                 }
                 Err(error) => request.reply_error(&error).await,
             }
@@ -59,13 +66,25 @@ impl BatchWork<Request> for Granter {
     }
 }
 
-fn read(request: &Request) -> Result<ClaimRequest, ApiError> {
+/// Whether the worker's credentials cover the pool of the tool. What is not claimed waits, and is published again.
+fn may_serve(tools: &Tools, caller: &WorkerCaller, worker: &WorkerId, job: &ClaimJob) -> bool {
+    let may = tools.get(&job.tool).is_some_and(|tool| caller.may_serve(&tool.spec.pool));
+    if !may {
+        let (tool, pools) = (limits::shorten(&job.tool, 100), caller.pools());
+        tracing::warn!(%worker, call = %job.call, tool, pools, "Refused a claim of a tool outside the worker's pools");
+    }
+    may
+}
+
+fn read(request: &Request) -> Result<(WorkerCaller, ClaimRequest), ApiError> {
+    let caller = serve::worker_caller(request)?;
     let claim: ClaimRequest = serve::decode(&request.payload)?;
+    serve::check_own(&caller, &claim.worker)?;
     if claim.jobs.len() > limits::MAX_CLAIM {
         let message = format!("jobs holds {} entries; allowed: {}", claim.jobs.len(), limits::MAX_CLAIM);
         return Err(ApiError::new(Code::TooLarge, message));
     }
-    Ok(claim)
+    Ok((caller, claim))
 }
 
 impl Granter {
@@ -123,6 +142,7 @@ fn wire(granted: Granted) -> Option<Grant> {
         effect: granted.effect,
         idempotency_key: granted.origin.to_string(),
         conversation: granted.conversation,
+        tenant: granted.tenant,
         task: granted.task,
         traceparent: granted.traceparent,
     })

@@ -1,16 +1,15 @@
 //! Removes from the registry a tool that no live worker has.
 
-use std::sync::Arc;
-
 use redial_proto::{ApiError, Code, ForgetTool, ForgetToolReply, subjects, tool::check_name};
 use redial_store::Forgotten;
 
-use crate::{agents::closest, context::Context, error::store_failed, feed::look_at_workers};
+use crate::{agents::closest, asked::Asked, error::store_failed, feed::look_at_workers};
 
-pub(crate) async fn forget(context: Arc<Context>, request: ForgetTool) -> Result<ForgetToolReply, ApiError> {
+pub(crate) async fn forget(asked: Asked, request: ForgetTool) -> Result<ForgetToolReply, ApiError> {
+    let context = asked.of_operators()?;
     let tool = request.tool;
     check_name("tool name", &tool).map_err(|what| ApiError::new(Code::InvalidValue, what))?;
-    if let Err(error) = look_at_workers(&context, false).await {
+    if let Err(error) = look_at_workers(context, false).await {
         tracing::warn!(%error, "Failed to look at the workers");
         return Err(ApiError::new(
             Code::Unavailable,

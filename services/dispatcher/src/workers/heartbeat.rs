@@ -2,12 +2,17 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use redial_proto::{ApiError, Heartbeat, HeartbeatReply, JobRef};
+use redial_proto::{ApiError, Heartbeat, HeartbeatReply, JobRef, WorkerCaller};
 use redial_store::WorkerHeartbeat;
 
-use crate::{context::Context, error::store_failed};
+use crate::{context::Context, error::store_failed, serve::check_own};
 
-pub(crate) async fn heartbeat(context: Arc<Context>, request: Heartbeat) -> Result<HeartbeatReply, ApiError> {
+pub(crate) async fn heartbeat(
+    context: Arc<Context>,
+    caller: WorkerCaller,
+    request: Heartbeat,
+) -> Result<HeartbeatReply, ApiError> {
+    check_own(&caller, &request.worker)?;
     let beat = WorkerHeartbeat {
         worker: &request.worker,
         slots: request.slots,

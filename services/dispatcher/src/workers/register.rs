@@ -5,13 +5,21 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use chrono::Datelike as _;
 use redial_arguments::Schema;
 use redial_engine::{accept::check_texts, view::READ_RESULT};
-use redial_proto::{ApiError, Code, Registered, Registration, limits, subjects, tool::check_name, turn};
+use redial_proto::{ApiError, Code, Registered, Registration, WorkerCaller, limits, subjects, tool::check_name, turn};
 use redial_queue::QueueError;
 use tokio::time::timeout;
 
-use crate::{context::Context, error::store_failed, feed::look_at_workers, running::Running, wait::until};
+use crate::{
+    context::Context, error::store_failed, feed::look_at_workers, running::Running, serve::check_own, wait::until,
+};
 
-pub(crate) async fn register(context: Arc<Context>, registration: Registration) -> Result<Registered, ApiError> {
+pub(crate) async fn register(
+    context: Arc<Context>,
+    caller: WorkerCaller,
+    registration: Registration,
+) -> Result<Registered, ApiError> {
+    check_own(&caller, &registration.worker)?;
+    check_pools(&caller, &registration)?;
     check(&registration).map_err(|what| ApiError::new(Code::InvalidManifest, what))?;
     let registered = context.store.register(&registration, context.config.live_ms()).await;
     let registered = registered.map_err(|error| store_failed(&error))?;
@@ -33,6 +41,21 @@ pub(crate) async fn register(context: Arc<Context>, registration: Registration) 
         tracing::debug!(%error, "Failed to notify other dispatchers of a worker; they look once a second");
     }
     Ok(Registered { consumers: registered.consumers })
+}
+
+/// A worker serves only pools of its credentials.
+fn check_pools(caller: &WorkerCaller, registration: &Registration) -> Result<(), ApiError> {
+    let here = registration.tools.iter().map(|tool| (&tool.name, &tool.pool));
+    let Some((name, pool)) = here.chain(&registration.other_tools).find(|(_, pool)| !caller.may_serve(pool)) else {
+        return Ok(());
+    };
+    let (name, pool) = (limits::shorten(name, 100), limits::shorten(pool, 100));
+    let message = format!(
+        "tool {name:?} is in pool {pool:?}; the pools of worker identity {:?} are {}",
+        caller.identity.as_str(),
+        limits::shorten(caller.pools(), 200)
+    );
+    Err(ApiError::new(Code::Forbidden, message))
 }
 
 /// A worker has at most so many pools: each has a consumer, which every dispatcher looks at once a second.

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use redial_engine::call::CallEvent;
-use redial_proto::{ApiError, GrantRef, ReleaseReply, ReleaseRequest, WorkerId};
+use redial_proto::{ApiError, GrantRef, ReleaseReply, ReleaseRequest, WorkerCaller, WorkerId};
 use redial_records::Transition;
 use redial_store::Loaded;
 
@@ -11,10 +11,16 @@ use crate::{
     context::Context,
     effects,
     error::store_failed,
+    serve::check_own,
     transitions::{self, MAX_TRIES},
 };
 
-pub(crate) async fn answer(context: Arc<Context>, request: ReleaseRequest) -> Result<ReleaseReply, ApiError> {
+pub(crate) async fn answer(
+    context: Arc<Context>,
+    caller: WorkerCaller,
+    request: ReleaseRequest,
+) -> Result<ReleaseReply, ApiError> {
+    check_own(&caller, &request.worker)?;
     let released = try_release(&context, &request.worker, &request.jobs).await?;
     Ok(ReleaseReply { released })
 }

@@ -86,13 +86,7 @@ pub(crate) fn agent(model: &str, tools: &[&str]) -> AgentSpec {
 }
 
 pub(crate) fn task(input: &str, agent: AgentSpec) -> TaskSubmission {
-    TaskSubmission {
-        input: input.to_owned(),
-        agent: AgentRef::Inline(Box::new(agent)),
-        conversation: None,
-        key: None,
-        tenant: None,
-    }
+    TaskSubmission { input: input.to_owned(), agent: AgentRef::Inline(Box::new(agent)), conversation: None, key: None }
 }
 
 pub(crate) fn failure(class: ErrorClass, message: &str) -> Failure {

@@ -1,6 +1,9 @@
 //! How tasks are submitted.
 
-use redial_proto::{AgentRef, Code, SubmitStatus, TaskGet, TaskState, TaskSubmission, subjects};
+use redial_proto::{
+    AgentRef, Code, SubmitStatus, TaskGet, TaskState, TaskSubmission,
+    subjects::{Intake, Verb},
+};
 use redial_testkit::{Servers, Stack, until};
 
 use crate::script::{Model, agent, says, task};
@@ -30,7 +33,7 @@ async fn the_intake_stream_takes_tasks() {
     let good = TaskSubmission { conversation: Some("c".into()), ..task("Quietly?", agent("small", &[])) };
     let bad = task("Quietly?", agent("smal", &[]));
     for submission in [good, bad] {
-        stack.raw_nats().await.publish(subjects::TASK_INTAKE, &serde_json::to_vec(&submission).unwrap()).await;
+        stack.raw_nats().await.publish(&stack.intake(Intake::Tasks), &serde_json::to_vec(&submission).unwrap()).await;
     }
     until("the good task has ended, the bad one is a dead letter", async || {
         let state =
@@ -81,7 +84,7 @@ async fn agents_come_from_a_file_that_may_change() {
 async fn an_unknown_task_is_an_error() {
     let stack = Stack::start().await;
     let get = TaskGet { task: redial_proto::TaskId::generate(), after_step: 0 };
-    let raw = stack.raw_nats().await.request(subjects::TASK_GET, &serde_json::to_vec(&get).unwrap()).await;
+    let raw = stack.raw_nats().await.request(&stack.subject(Verb::TaskGet), &serde_json::to_vec(&get).unwrap()).await;
     let error: redial_proto::ApiError = serde_json::from_slice(&raw).unwrap();
     assert_eq!(error.code, Code::TaskNotFound);
     stack.finish().await;

@@ -31,9 +31,6 @@ pub(crate) struct FilterArgs {
     /// Only the call with this idempotency key
     #[arg(long)]
     pub(crate) key: Option<String>,
-    /// Tenant of the key
-    #[arg(long, requires = "key")]
-    pub(crate) tenant: Option<String>,
 }
 
 #[derive(Args, Debug)]
@@ -98,9 +95,6 @@ pub(crate) struct StatsArgs {
     /// Only turns of this model
     #[arg(long, value_name = "NAME", conflicts_with = "tool")]
     pub(crate) model: Option<String>,
-    /// Only calls of this tenant
-    #[arg(long, value_name = "NAME")]
-    pub(crate) tenant: Option<String>,
     /// Print comma-separated values
     #[arg(long, conflicts_with = "json")]
     pub(crate) csv: bool,
@@ -123,7 +117,7 @@ pub(crate) enum StatsBy {
 
 impl From<FilterArgs> for Filter {
     fn from(args: FilterArgs) -> Self {
-        let FilterArgs { tool, state, class, since, until, conversation, key, tenant } = args;
-        Self { tool, state, class, since, until, conversation, key, tenant, ..Self::default() }
+        let FilterArgs { tool, state, class, since, until, conversation, key } = args;
+        Self { tool, state, class, since, until, conversation, key, ..Self::default() }
     }
 }

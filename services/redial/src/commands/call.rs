@@ -5,7 +5,8 @@ use std::{process::ExitCode, time::Duration};
 use chrono::{DateTime, TimeDelta, Utc};
 use redial_proto::{
     ApiError, CallId, CallState, CallView, Code, ErrorClass, GetRequest, RetryOverride, Submission, SubmitResult,
-    SubmitStatus, WaitReason, Waiting, subjects,
+    SubmitStatus, WaitReason, Waiting,
+    subjects::{self, Verb},
 };
 use redial_queue::Queue;
 use serde_json::value::RawValue;
@@ -27,7 +28,7 @@ pub(crate) async fn run(settings: &Settings, args: CallArgs) -> anyhow::Result<E
     let wait_for_end = args.wait;
     let submission = submission(args)?;
     let queue = connect::queue(settings).await?;
-    let result: SubmitResult = connect::request(&queue, subjects::SUBMIT, &submission).await.map_err(connect::api)?;
+    let result: SubmitResult = connect::request(&queue, Verb::CallSubmit, &submission).await.map_err(connect::api)?;
     if !matches!(result.status, SubmitStatus::Accepted | SubmitStatus::Existing) {
         if settings.json() {
             output::json(&result)?;
@@ -75,12 +76,12 @@ fn submission(args: CallArgs) -> anyhow::Result<Submission> {
 
 async fn wait(settings: &Settings, queue: &Queue, call: CallId) -> anyhow::Result<ExitCode> {
     let interrupted = connect::shutdown()?;
-    let mut events = queue.subscribe(&subjects::call_events(call)).await?;
+    let mut events = queue.subscribe(&subjects::call_events(queue.tenant().as_str(), call)).await?;
     let (mut last, mut unanswered, mut looks) = (None, false, 0_u32);
     loop {
         let view = match queue
-            .request::<_, CallView>(
-                subjects::GET,
+            .ask::<_, CallView>(
+                Verb::CallGet,
                 &GetRequest { call, language: redial_proto::Language::default() },
                 REQUEST,
             )

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use redial_proto::{
     ApiError, CallId, CallState, CancelReply, CancelRequest, Code, TaskCancel, TaskCancelReply, TaskId, TaskState,
-    subjects,
+    subjects::Verb,
 };
 use redial_queue::{Queue, QueueError};
 use uuid::Uuid;
@@ -39,11 +39,11 @@ pub(crate) async fn run(settings: &Settings, id: &IdText) -> anyhow::Result<Exit
 }
 
 async fn task(queue: &Queue, task: TaskId) -> Result<TaskCancelReply, QueueError> {
-    request(queue, subjects::TASK_CANCEL, &TaskCancel { task }).await
+    request(queue, Verb::TaskCancel, &TaskCancel { task }).await
 }
 
 async fn call(queue: &Queue, call: CallId) -> Result<CancelReply, QueueError> {
-    request(queue, subjects::CANCEL, &CancelRequest { call }).await
+    request(queue, Verb::CallCancel, &CancelRequest { call }).await
 }
 
 fn not_found(id: Uuid, error: QueueError) -> anyhow::Error {

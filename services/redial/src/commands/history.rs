@@ -47,7 +47,7 @@ pub(crate) async fn run(settings: &Settings, args: HistoryArgs) -> anyhow::Resul
     // A search ends by Ctrl-C with what it found; a list simply ends.
     let searches = slowest || !inside.is_empty();
     let interrupted = if searches { connect::shutdown()? } else { CancellationToken::new() };
-    let walk = Walk::new(&store, filter(&store, args).await?, inside);
+    let walk = Walk::new(&store, filter(settings, &store, args).await?, inside);
     let printer = Printer::new(&store, form).await?;
     let mut question = Question { walk, printer, limit, most, interrupted };
     let stop = if slowest { question.slowest().await? } else { question.newest(searches).await? };
@@ -76,10 +76,10 @@ fn wrong(message: &str) -> anyhow::Error {
     ApiError::new(Code::InvalidValue, message).into()
 }
 
-async fn filter(store: &Store, args: HistoryArgs) -> anyhow::Result<Filter> {
+async fn filter(settings: &Settings, store: &Store, args: HistoryArgs) -> anyhow::Result<Filter> {
     let before = ids::call(store, args.before.as_ref()).await?;
     let task = ids::task(store, args.task.as_ref()).await?;
-    let filter = Filter::from(args.filter);
+    let filter = Filter { tenant: settings.only_tenant()?, ..Filter::from(args.filter) };
     let tool = filter.tool.or_else(|| args.model.as_deref().map(turn::tool_name));
     Ok(Filter { tool, before, task, worker: args.worker, ..filter })
 }

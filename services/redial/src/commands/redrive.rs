@@ -22,7 +22,7 @@ const NOTHING: &str = "no failed or cancelled call on record matches; --state un
                        done its work";
 
 pub(crate) async fn run(settings: &Settings, args: RedriveArgs) -> anyhow::Result<ExitCode> {
-    let selection = Selection::new(calls(settings, &args.calls).await?, args.filter)?;
+    let selection = Selection::new(calls(settings, &args.calls).await?, args.filter, &settings.tenant()?)?;
     if args.dry_run {
         return dry_run::run(settings, selection).await;
     }

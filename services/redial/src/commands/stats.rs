@@ -13,7 +13,8 @@ use crate::{cli::StatsArgs, connect, output, settings::Settings};
 use figures::Figures;
 
 pub(crate) async fn run(settings: &Settings, args: StatsArgs) -> anyhow::Result<ExitCode> {
-    let StatsArgs { by, since, until, tool, model, tenant, csv } = args;
+    let StatsArgs { by, since, until, tool, model, csv } = args;
+    let tenant = settings.only_tenant()?;
     let tool = model.map(|model| redial_proto::turn::tool_name(&model)).or(tool);
     if until.is_some_and(|until| until <= since) {
         return Err(ApiError::new(Code::InvalidValue, "--until is not later than --since").into());

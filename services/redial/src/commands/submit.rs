@@ -12,7 +12,7 @@ use std::{collections::HashSet, io::IsTerminal, process::ExitCode, time::Duratio
 use chrono::{DateTime, Utc};
 use futures_util::{StreamExt, stream::FuturesOrdered};
 use indicatif::{ProgressBar, ProgressStyle};
-use redial_proto::{ApiError, CallId, Code, SubmitBatch, SubmitBatchReply, SubmitResult, SubmitStatus, subjects};
+use redial_proto::{ApiError, CallId, Code, SubmitBatch, SubmitBatchReply, SubmitResult, SubmitStatus, subjects::Verb};
 use redial_queue::Queue;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
@@ -193,7 +193,7 @@ impl Sender {
         let message = SubmitBatch { calls };
         let (mut outage, mut sent_again) = (Outage::new(), false);
         loop {
-            let request = self.queue.request::<_, SubmitBatchReply>(subjects::SUBMIT, &message, REQUEST);
+            let request = self.queue.ask::<_, SubmitBatchReply>(Verb::CallSubmit, &message, REQUEST);
             let Some(answer) = self.unless_interrupted(request).await else { return Ok(None) };
             let error = match answer {
                 Ok(reply) if reply.results.iter().any(connect::is_retryable) => {

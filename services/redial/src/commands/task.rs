@@ -5,7 +5,7 @@ mod agent_file;
 use std::process::ExitCode;
 
 use redial_proto::{
-    AgentRef, ApiError, Code, SubmitStatus, TaskCode, TaskId, TaskResult, TaskSubmission, TaskView, subjects,
+    AgentRef, ApiError, Code, SubmitStatus, TaskCode, TaskId, TaskResult, TaskSubmission, TaskView, subjects::Verb,
 };
 use redial_queue::Queue;
 
@@ -21,7 +21,7 @@ pub(crate) async fn run(settings: &Settings, args: TaskArgs) -> anyhow::Result<E
     let submission = submission(args)?;
     let queue = connect::queue(settings).await?;
     let result: TaskResult =
-        connect::request(&queue, subjects::TASK_SUBMIT, &submission).await.map_err(connect::api)?;
+        connect::request_as(&queue, submission.role(), Verb::TaskSubmit, &submission).await.map_err(connect::api)?;
     if !matches!(result.status, SubmitStatus::Accepted | SubmitStatus::Existing) {
         if settings.json() {
             output::json(&result)?;
@@ -55,7 +55,7 @@ fn submission(args: TaskArgs) -> anyhow::Result<TaskSubmission> {
     };
     // A generated key makes it safe to retry the request when the reply was lost.
     let key = args.key.unwrap_or_else(|| format!("cli-{}", uuid::Uuid::new_v4()));
-    Ok(TaskSubmission { input, agent, conversation: args.conversation, key: Some(key), tenant: args.tenant })
+    Ok(TaskSubmission { input, agent, conversation: args.conversation, key: Some(key) })
 }
 
 /// The text as it was given; from standard input without the line break at its end.

@@ -44,7 +44,8 @@ const PAGE: u32 = 100;
 pub(crate) async fn run(settings: &Settings, args: TasksArgs) -> anyhow::Result<ExitCode> {
     let store = connect::store(settings).await?;
     let before = ids::task(&store, args.before.as_ref()).await?;
-    let TasksArgs { state, conversation, tenant, agent, since, until, limit, wide, .. } = args;
+    let TasksArgs { state, conversation, agent, since, until, limit, wide, .. } = args;
+    let tenant = settings.only_tenant()?;
     let mut filter = TaskFilter { state, conversation, tenant, agent, since, until, before };
     let mut table = Table::new(Paper::of_stdout(wide), if wide { &WIDE } else { &NARROW });
     let now = store.now().await?;

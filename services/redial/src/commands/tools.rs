@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use chrono::{DateTime, Utc};
 use redial_engine::publish::MAX_CHECK_MS;
-use redial_proto::{ForgetTool, ForgetToolReply, ToolSpec, subjects};
+use redial_proto::{ForgetTool, ForgetToolReply, ToolSpec, subjects::Verb};
 use redial_store::audit::ToolRecord;
 use serde::Serialize;
 
@@ -63,8 +63,7 @@ pub(crate) async fn run(settings: &Settings, wide: bool) -> anyhow::Result<ExitC
 pub(crate) async fn forget(settings: &Settings, tool: String) -> anyhow::Result<ExitCode> {
     let queue = connect::queue(settings).await?;
     let request = ForgetTool { tool };
-    let reply: ForgetToolReply =
-        connect::request(&queue, subjects::FORGET_TOOL, &request).await.map_err(connect::api)?;
+    let reply: ForgetToolReply = connect::request(&queue, Verb::ToolForget, &request).await.map_err(connect::api)?;
     if settings.json() {
         output::json(&serde_json::json!({ "tool": request.tool, "waiting": reply.waiting }))?;
         return Ok(ExitCode::SUCCESS);

@@ -6,7 +6,7 @@ use redial_proto::{ErrorClass, JobRef};
 use redial_worker::{Tool, Worker, WorkerConfig};
 
 use crate::{
-    dispatcher::{Dispatcher, Received, RunningWorker},
+    dispatcher::{Dispatcher, Received, RunningWorker, jobs_of},
     tools, within,
 };
 
@@ -116,7 +116,7 @@ async fn a_call_whose_program_must_wait_is_not_claimed() {
         dispatcher
             .next(|received| match received {
                 Received::Claim(claim) => {
-                    claimed.extend(claim.jobs);
+                    claimed.extend(jobs_of(&claim));
                     Some(())
                 }
                 Received::Report(report) => {
@@ -145,7 +145,7 @@ async fn stopping_leaves_the_calls_that_wait_to_other_workers() {
     let worker = programs.start(&mut dispatcher, 1, Vec::new()).await;
     let jobs = dispatcher.submit_many("commands", "gated", 5, 2).await;
     programs.until_running(1).await;
-    let first = dispatcher.claim().await.jobs;
+    let first = jobs_of(&dispatcher.claim().await);
     worker.shutdown.cancel();
     let released =
         dispatcher.next(|received| if let Received::Release(released) = received { Some(released) } else { None });

@@ -7,8 +7,9 @@ use std::{
 };
 
 use redial_proto::{
-    CallId, ClaimReply, ClaimRequest, ControlMessage, Grant, Heartbeat, HeartbeatReply, Job, JobRef, Registered,
-    Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch, TaskId, ToolEffect, WorkerId, subjects,
+    CallId, ClaimJob, ClaimReply, ClaimRequest, ControlMessage, Grant, Heartbeat, HeartbeatReply, Job, JobRef,
+    Registered, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch, TaskId, ToolEffect, WorkerId,
+    subjects::{self, ControlVerb},
 };
 use redial_queue::{OutgoingJob, Queue, QueueConfig, Request};
 use redial_servers::{Nats, NatsConfig};
@@ -96,12 +97,13 @@ impl Dispatcher {
         let script = Arc::new(Mutex::new(Script::default()));
         let responder = Responder { queue: queue.clone(), script: Arc::clone(&script), received: sender };
         let mut tasks = JoinSet::new();
-        for subject in [subjects::REGISTER, subjects::CLAIM, subjects::HEARTBEAT, subjects::RELEASE] {
+        for &verb in ControlVerb::ALL {
+            let subject = subjects::control_of_all(verb);
             let (responder, mut requests) =
-                (responder.clone(), queue.serve(subject, Some("dispatchers")).await.unwrap());
+                (responder.clone(), queue.serve(&subject, Some("dispatchers")).await.unwrap());
             tasks.spawn(async move {
                 while let Some(request) = requests.next().await {
-                    responder.reply(&request).await;
+                    responder.reply(verb, &request).await;
                 }
             });
         }
@@ -248,6 +250,11 @@ struct Responder {
     received: mpsc::UnboundedSender<Received>,
 }
 
+/// The attempts that a claim asks for.
+pub(crate) fn jobs_of(claim: &ClaimRequest) -> Vec<JobRef> {
+    claim.jobs.iter().map(ClaimJob::job_ref).collect()
+}
+
 impl Responder {
     fn script(&self) -> MutexGuard<'_, Script> {
         self.script.lock().unwrap()
@@ -258,15 +265,15 @@ impl Responder {
         let _ = self.received.send(received);
     }
 
-    async fn reply(&self, request: &Request) {
-        match request.subject() {
-            subjects::REGISTER => {
+    async fn reply(&self, verb: ControlVerb, request: &Request) {
+        match verb {
+            ControlVerb::Register => {
                 self.script().request_registration = false;
                 self.record(Received::Registration(serde_json::from_slice(&request.payload).unwrap()));
                 let consumers = self.script().consumers.clone();
                 request.reply(&Registered { consumers }).await;
             }
-            subjects::CLAIM => {
+            ControlVerb::Claim => {
                 let claim: ClaimRequest = serde_json::from_slice(&request.payload).unwrap();
                 let reply = self.script().grant(&claim);
                 self.record(Received::Claim(claim));
@@ -274,14 +281,14 @@ impl Responder {
                     request.reply(&reply).await;
                 }
             }
-            subjects::HEARTBEAT => {
+            ControlVerb::Heartbeat => {
                 let reply = self.script().heartbeat_reply();
                 self.record(Received::Heartbeat(serde_json::from_slice(&request.payload).unwrap()));
                 if let Some(reply) = reply {
                     request.reply(&reply).await;
                 }
             }
-            _ => {
+            ControlVerb::Release => {
                 let release: ReleaseRequest = serde_json::from_slice(&request.payload).unwrap();
                 let released = u32::try_from(release.jobs.len()).unwrap();
                 self.record(Received::Release(release));
@@ -318,8 +325,8 @@ impl Script {
             self.unanswered_claims -= 1;
             return None;
         }
-        let granted = claim.jobs.iter().filter(|job| !self.refused.contains(job));
-        let grants = granted.map(|job| self.grant_of(*job)).collect();
+        let granted = claim.jobs.iter().map(ClaimJob::job_ref).filter(|job| !self.refused.contains(job));
+        let grants = granted.map(|job| self.grant_of(job)).collect();
         Some(ClaimReply { lease_ms: self.lease_ms, grants })
     }
 
@@ -333,6 +340,7 @@ impl Script {
             timeout_ms: self.timeout_ms,
             effect: self.effect,
             idempotency_key: "key".into(),
+            tenant: "default".into(),
             conversation: None,
             task: self.task,
             traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into()),

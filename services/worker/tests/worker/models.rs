@@ -37,7 +37,7 @@ async fn watchers_see_a_models_deltas_in_few_messages() {
     let mut dispatcher = Dispatcher::start().await;
     let task = TaskId::generate();
     dispatcher.script().task = Some(task);
-    let mut deltas = dispatcher.queue.subscribe(&subjects::task_deltas(task)).await.unwrap();
+    let mut deltas = dispatcher.queue.subscribe(&subjects::task_deltas("default", task)).await.unwrap();
     dispatcher.queue.flush().await;
     let (model, gate) = writing_model(100);
     let chatty = Tool::new("chatty", async |context: Context, _: Map<String, Value>| {
@@ -101,7 +101,7 @@ async fn models_of_a_file_run_like_tools() {
     let models = folder.path().join("models.toml");
     std::fs::write(&models, MODELS).unwrap();
     let task = TaskId::generate();
-    let mut deltas = dispatcher.queue.subscribe(&subjects::task_deltas(task)).await.unwrap();
+    let mut deltas = dispatcher.queue.subscribe(&subjects::task_deltas("default", task)).await.unwrap();
     dispatcher.queue.flush().await;
     {
         let mut script = dispatcher.script();

@@ -1,7 +1,7 @@
 use redial_worker::Tool;
 
 use crate::{
-    dispatcher::{Dispatcher, Received},
+    dispatcher::{Dispatcher, Received, jobs_of},
     tools, within,
 };
 
@@ -84,7 +84,7 @@ async fn a_job_whose_tool_it_does_not_have_is_discarded() {
     dispatcher.stream_is_empty().await;
     let job = dispatcher.submit("echo").await;
     let claim = dispatcher.claim().await;
-    assert_eq!((&claim.worker, &claim.jobs[..]), (&worker.id, &[job][..]));
+    assert_eq!((&claim.worker, jobs_of(&claim)), (&worker.id, vec![job]));
     assert_eq!(dispatcher.report().await.job_ref(), job);
     worker.stop().await;
 }

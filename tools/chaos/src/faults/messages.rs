@@ -5,7 +5,7 @@ mod hostile;
 use std::time::Duration;
 
 use bytes::Bytes;
-use redial_proto::subjects;
+use redial_proto::subjects::{self, Intake};
 use redial_testkit::RawNats;
 use serde_json::{Value, json};
 
@@ -61,8 +61,8 @@ impl Injector {
 
     /// Sends the same bytes to everybody; each request must be refused.
     async fn send_garbage(&mut self, nats: &mut RawNats, payload: &[u8], sent: &mut Sent) {
-        for subject in hostile::REQUESTS {
-            let answer = tokio::time::timeout(ANSWER, nats.request(subject, payload)).await;
+        for subject in hostile::requests() {
+            let answer = tokio::time::timeout(ANSWER, nats.request(&subject, payload)).await;
             let answer = answer.ok().and_then(|answer| serde_json::from_slice(&answer).ok());
             if !answer.as_ref().is_some_and(is_refusal) {
                 let shown = String::from_utf8_lossy(&payload[..payload.len().min(60)]).into_owned();
@@ -70,15 +70,15 @@ impl Injector {
             }
             sent.note(false);
         }
-        for (subject, is_kept) in hostile::PUBLICATIONS {
-            nats.publish(subject, payload).await;
+        for (subject, is_kept) in hostile::publications() {
+            nats.publish(&subject, payload).await;
             sent.note(is_kept);
         }
     }
 
     async fn put_intake(&mut self, message: Bytes) -> anyhow::Result<()> {
         let control = &self.fixture.control;
-        let put = reached(async || control.put_intake(message.clone(), None).await.is_ok()).await;
+        let put = reached(async || control.put_intake(Intake::Calls, message.clone(), None).await.is_ok()).await;
         put.map(|_| ()).ok_or_else(|| anyhow::anyhow!("the intake stream took nothing for {PATIENCE:?}"))
     }
 
@@ -88,7 +88,7 @@ impl Injector {
         let body = serde_json::to_vec(&call)?;
         match strange {
             Some((nats, traceparent)) => {
-                nats.publish_with(subjects::INTAKE, (subjects::TRACEPARENT, traceparent), &body).await;
+                nats.publish_with(&hostile::intake(Intake::Calls), (subjects::TRACEPARENT, traceparent), &body).await;
             }
             None => self.put_intake(body.into()).await?,
         }
@@ -152,9 +152,9 @@ impl Sent {
 
 /// Sends half a message to everybody, below a strange trace context.
 async fn send_below(nats: &mut RawNats, traceparent: &str, sent: &mut Sent) {
-    let requests = hostile::REQUESTS.map(|subject| (subject, false));
-    for (subject, is_kept) in requests.into_iter().chain(hostile::PUBLICATIONS) {
-        nats.publish_with(subject, (subjects::TRACEPARENT, traceparent), b"{").await;
+    let requests = hostile::requests().into_iter().map(|subject| (subject, false));
+    for (subject, is_kept) in requests.chain(hostile::publications()) {
+        nats.publish_with(&subject, (subjects::TRACEPARENT, traceparent), b"{").await;
         sent.note(is_kept);
     }
 }

@@ -89,8 +89,9 @@ impl World {
 
     fn grants(&self, row: &CallRow, worker: Process, claim: Claim, job: Job) -> bool {
         let job = JobRef { call: call_id(job.call), attempt: job.attempt };
-        let pending = records::Claim { job, claim: claim_id(claim), worker: worker_id(worker) };
         let mut record = row.record(call_no(job.call), self.now);
+        let (claim, worker, tool) = (claim_id(claim), worker_id(worker), record.tool.clone());
+        let pending = records::Claim { job, claim, worker, tool };
         if row.state == CallState::Ready && self.has(Mutation::ReleaseWithoutGivingUp) {
             record.claim = None;
         }

@@ -50,7 +50,7 @@ impl World {
             }
             // The model finds tasks and due calls by polling the tables, and no client waits for an event.
             Effect::NotifySubmitter(_)
-            | Effect::NotifyWatchers(_)
+            | Effect::NotifyWatchers { .. }
             | Effect::WakeTask(_)
             | Effect::WakeSweeper
             | Effect::WakeFeeder { .. } => {}

@@ -2,12 +2,12 @@
 //! happen in between, so an operation whose guard did not hold is planned again.
 
 use redial_engine::call::{CallEvent, succeeded};
-use redial_proto::{CallState, JobRef};
+use redial_proto::{CallState, GrantRef};
 use redial_records::Transition;
 
 use super::{
     dispatcher::{Cancel, Operation, OperationKind},
-    ids::{call_id, worker_id},
+    ids::{call_id, claim_id, worker_id},
     messages::{ControlMessage, Release, Report, ResultMessage},
     state::World,
     tables::{AttemptRow, CallRow},
@@ -82,7 +82,7 @@ impl World {
 
     /// The transition that a report causes; `None` if it came too late.
     fn result(&mut self, row: &CallRow, report: &Report) -> Option<Transition> {
-        let fits = row.attempt == report.job.attempt && row.worker == report.worker;
+        let fits = row.attempt == report.job.attempt && row.worker == report.worker && row.claim == report.claim;
         let fits = fits || (self.has(Mutation::NoFenceAtIngest) && row.state == CallState::Running);
         let failure = self.failure(&report.outcome);
         let event = match &failure {
@@ -113,7 +113,7 @@ impl World {
         commit: CommitOutcome,
     ) -> Progress {
         let recorded = self.transaction(d, commit, |world| {
-            let Report { job, worker, outcome } = message.report;
+            let Report { job, claim: _, worker, outcome } = message.report;
             let same = |row: &AttemptRow| (row.job, row.worker, row.class) == (job, worker, outcome.class);
             let known = world.tables.attempts.iter().any(same) || world.tables.late.contains(&(job, worker));
             if !known {
@@ -217,6 +217,6 @@ impl World {
 }
 
 fn success(report: &Report) -> Transition {
-    let job = JobRef { call: call_id(report.job.call), attempt: report.job.attempt };
-    succeeded(job, &worker_id(report.worker), 1, String::new())
+    let (call, attempt, claim) = (call_id(report.job.call), report.job.attempt, claim_id(report.claim));
+    succeeded(GrantRef { call, attempt, claim }, &worker_id(report.worker), 1, String::new())
 }

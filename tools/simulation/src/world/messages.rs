@@ -59,6 +59,7 @@ pub(crate) struct Outcome {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Report {
     pub(crate) job: Job,
+    pub(crate) claim: Claim,
     pub(crate) worker: Process,
     pub(crate) outcome: Outcome,
 }

@@ -58,9 +58,10 @@ impl World {
     /// Publishes the report of an ended attempt.
     pub(super) fn send_report(&mut self, w: usize, n: usize) {
         let worker = &self.workers[w];
-        let execution = self.ledger.executions[worker.held[n].execution];
+        let held = &worker.held[n];
+        let execution = self.ledger.executions[held.execution];
         if let (true, false, Some(outcome)) = (self.nats_up, worker.cut, execution.reported) {
-            let report = Report { job: execution.job, worker: worker.process, outcome };
+            let report = Report { job: execution.job, claim: held.grant.claim, worker: worker.process, outcome };
             self.old_reports.push(report);
             self.store_report(report);
         }

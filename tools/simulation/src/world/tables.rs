@@ -118,6 +118,7 @@ impl CallRow {
     /// The row as the engine needs it for effects after a commit.
     pub(crate) fn facts(&self, call: CallNo, now: Ms) -> CallFacts {
         CallFacts {
+            claim: (self.claim != 0).then(|| claim_id(self.claim)),
             call: call_id(call),
             attempt: self.attempt,
             tool: TOOLS[usize::from(self.tool)].to_owned(),

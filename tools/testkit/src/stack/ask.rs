@@ -6,7 +6,8 @@ use chrono::Utc;
 use redial_proto::{
     CallId, CallState, CallView, CancelReply, CancelRequest, GetRequest, RedriveReply, RedriveRequest, Submission,
     SubmitBatch, SubmitBatchReply, SubmitResult, SubmitStatus, TaskCancel, TaskCancelReply, TaskGet, TaskId,
-    TaskReport, TaskResult, TaskState, TaskSubmission, subjects,
+    TaskReport, TaskResult, TaskState, TaskSubmission, UserRole,
+    subjects::{self, Intake, Verb},
 };
 use redial_queue::QueueError;
 use serde_json::{Value, value::RawValue};
@@ -23,9 +24,23 @@ pub fn arguments(value: Value) -> Box<RawValue> {
 }
 
 impl Stack {
+    /// The subject of a request of the usual user, in the role that may ask for it.
+    pub fn subject(&self, verb: Verb) -> String {
+        subjects::api(self.queue().tenant(), self.queue().user(), verb.roles()[0], verb)
+    }
+
+    /// The subject of the intake stream of the usual user, who may bring agents along.
+    pub fn intake(&self, what: Intake) -> String {
+        let role = match what {
+            Intake::Calls => UserRole::Submit,
+            Intake::Tasks => UserRole::Inline,
+        };
+        subjects::intake(self.queue().tenant(), self.queue().user(), role, what)
+    }
+
     /// Submits one call.
     pub async fn submit(&self, submission: &Submission) -> SubmitResult {
-        let result: SubmitResult = self.queue().request(subjects::SUBMIT, submission, ANSWER).await.unwrap();
+        let result: SubmitResult = self.queue().ask(Verb::CallSubmit, submission, ANSWER).await.unwrap();
         self.remember(submission, &result);
         result
     }
@@ -46,7 +61,7 @@ impl Stack {
     pub async fn try_submit_all(&self, submissions: &[Submission]) -> Result<Vec<SubmitResult>, QueueError> {
         let calls = submissions.iter().map(|one| serde_json::value::to_raw_value(one).unwrap()).collect();
         let batch = SubmitBatch { calls };
-        let reply: SubmitBatchReply = self.queue().request(subjects::SUBMIT, &batch, ANSWER).await?;
+        let reply: SubmitBatchReply = self.queue().ask(Verb::CallSubmit, &batch, ANSWER).await?;
         for (submission, result) in submissions.iter().zip(&reply.results) {
             self.remember(submission, result);
         }
@@ -65,14 +80,14 @@ impl Stack {
 
     /// Puts a call on the intake stream, under a key: no client learns its id.
     pub async fn submit_to_intake(&self, submission: &Submission) {
-        self.queue().put(subjects::INTAKE, submission).await.unwrap();
+        self.queue().put(&self.intake(Intake::Calls), submission).await.unwrap();
         self.claims().intake_keys.push(submission.key.clone().expect("a key, by which it can be found again"));
     }
 
     /// The state of a call.
     pub async fn get(&self, call: CallId) -> CallView {
         self.queue()
-            .request(subjects::GET, &GetRequest { call, language: redial_proto::Language::default() }, ANSWER)
+            .ask(Verb::CallGet, &GetRequest { call, language: redial_proto::Language::default() }, ANSWER)
             .await
             .unwrap()
     }
@@ -106,7 +121,7 @@ impl Stack {
 
     /// Stops a call, or says why not.
     pub async fn try_cancel(&self, call: CallId) -> Result<CallState, QueueError> {
-        let reply: CancelReply = self.queue().request(subjects::CANCEL, &CancelRequest { call }, ANSWER).await?;
+        let reply: CancelReply = self.queue().ask(Verb::CallCancel, &CancelRequest { call }, ANSWER).await?;
         if matches!(reply.state, CallState::Cancelled | CallState::Running) {
             self.claims().cancelled.push((call, Utc::now()));
         }
@@ -116,7 +131,7 @@ impl Stack {
     /// Runs an ended call again.
     pub async fn redrive(&self, call: CallId) -> SubmitResult {
         let request = RedriveRequest { calls: vec![call] };
-        let mut reply: RedriveReply = self.queue().request(subjects::REDRIVE, &request, ANSWER).await.unwrap();
+        let mut reply: RedriveReply = self.queue().ask(Verb::CallRedrive, &request, ANSWER).await.unwrap();
         let result = reply.results.remove(0);
         if let (SubmitStatus::Accepted | SubmitStatus::Existing, Some(call)) = (result.status, result.call) {
             self.claims().acknowledged.push((call, None));
@@ -126,7 +141,8 @@ impl Stack {
 
     /// Submits one task.
     pub async fn submit_task(&self, submission: &TaskSubmission) -> TaskResult {
-        let result: TaskResult = self.queue().request(subjects::TASK_SUBMIT, submission, ANSWER).await.unwrap();
+        let result: TaskResult =
+            self.queue().ask_as(submission.role(), Verb::TaskSubmit, submission, ANSWER).await.unwrap();
         self.claims().tasks.extend(result.task);
         result
     }
@@ -141,7 +157,7 @@ impl Stack {
     /// A task with all its steps and messages.
     pub async fn task_report(&self, task: TaskId) -> TaskReport {
         let report: TaskReport =
-            self.queue().request(subjects::TASK_GET, &TaskGet { task, after_step: 0 }, ANSWER).await.unwrap();
+            self.queue().ask(Verb::TaskGet, &TaskGet { task, after_step: 0 }, ANSWER).await.unwrap();
         assert!(!report.more, "the task is too long for one message");
         report
     }
@@ -164,8 +180,7 @@ impl Stack {
 
     /// Cancels a task; where it stands then.
     pub async fn cancel_task(&self, task: TaskId) -> TaskState {
-        let reply: TaskCancelReply =
-            self.queue().request(subjects::TASK_CANCEL, &TaskCancel { task }, ANSWER).await.unwrap();
+        let reply: TaskCancelReply = self.queue().ask(Verb::TaskCancel, &TaskCancel { task }, ANSWER).await.unwrap();
         reply.state
     }
 

@@ -23,11 +23,12 @@ pub(super) fn nothing(record: &TaskRecord) -> TaskTransition {
 }
 
 /// What is to be done once a transition is on record, besides what its new calls need: [`crate::call::submitted`].
-pub(super) fn effects(transition: &TaskTransition, cancel: Vec<CallId>) -> Vec<Effect> {
+pub(super) fn effects(transition: &TaskTransition, tenant: &str, cancel: Vec<CallId>) -> Vec<Effect> {
     let mut effects: Vec<Effect> = cancel.into_iter().map(Effect::CancelCall).collect();
     effects.extend(transition.steps.last().map(|last| {
         let (task, state) = (transition.task, transition.status.state());
-        Effect::NotifyWatchers(TaskNotice { task, step: last.step, state })
+        let notice = TaskNotice { task, step: last.step, state };
+        Effect::NotifyWatchers { tenant: tenant.to_owned(), notice }
     }));
     effects
 }

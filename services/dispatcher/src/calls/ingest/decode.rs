@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use redial_proto::{ApiError, Code, ErrorClass, Failure, JobRef, Outcome, Report, ReportBatch, WorkerId, limits};
+use redial_proto::{
+    ApiError, Code, ErrorClass, Failure, GrantRef, Outcome, Report, ReportBatch, WorkerId, limits,
+    subjects::results_identity,
+};
 use redial_queue::Delivery;
 use redial_store::{DeadLetter, Rejections, UnreadableCall};
 
@@ -18,7 +21,7 @@ pub(super) struct Decoded {
 /// One report, ready to be stored.
 #[derive(Clone)]
 pub(super) struct Reported {
-    pub(super) job: JobRef,
+    pub(super) grant: GrantRef,
     pub(super) worker: WorkerId,
     pub(super) duration_ms: u64,
     pub(super) outcome: Outcome,
@@ -32,10 +35,10 @@ pub(super) struct Entry {
     position: usize,
 }
 
-pub(super) fn decode<'a>(payloads: impl Iterator<Item = &'a [u8]>) -> Decoded {
+pub(super) fn decode<'a>(messages: impl Iterator<Item = (&'a str, &'a [u8])>) -> Decoded {
     let mut decoded = Decoded { reports: Vec::new(), rejected: BTreeMap::new() };
     let mut seen = HashSet::new();
-    for (message, payload) in payloads.enumerate() {
+    for (message, (subject, payload)) in messages.enumerate() {
         let batch: ReportBatch = match serde_json::from_slice(payload) {
             Ok(batch) => batch,
             Err(error) => {
@@ -43,13 +46,19 @@ pub(super) fn decode<'a>(payloads: impl Iterator<Item = &'a [u8]>) -> Decoded {
                 continue;
             }
         };
+        // The server fixes the subject, so it says who sent this, whatever the message says.
+        if results_identity(subject).is_none_or(|identity| identity != batch.worker.identity()) {
+            let why = format!("worker {} is not of the identity in the subject {subject}", batch.worker);
+            decoded.reject(message, None, why);
+            continue;
+        }
         for (position, raw) in batch.reports.iter().enumerate() {
             match read_report(raw.get()) {
                 // Sent twice within one batch: the first counts.
-                Ok((job, ..)) if !seen.insert((job, batch.worker.clone())) => {}
-                Ok((job, duration_ms, outcome)) => {
+                Ok((grant, ..)) if !seen.insert((grant, batch.worker.clone())) => {}
+                Ok((grant, duration_ms, outcome)) => {
                     let (worker, entry) = (batch.worker.clone(), Entry { message, position });
-                    decoded.reports.push(Reported { job, worker, duration_ms, outcome, entry });
+                    decoded.reports.push(Reported { grant, worker, duration_ms, outcome, entry });
                 }
                 Err(error) => decoded.reject(message, Some(position), format!("not a report: {error}")),
             }
@@ -80,10 +89,10 @@ impl Decoded {
     }
 }
 
-fn read_report(raw: &str) -> Result<(JobRef, u64, Outcome), String> {
+fn read_report(raw: &str) -> Result<(GrantRef, u64, Outcome), String> {
     let report: Report = serde_json::from_str(raw).map_err(|error| error.to_string())?;
-    let (job, duration_ms) = (report.job_ref(), report.duration_ms);
-    Ok((job, duration_ms, within_limits(report.outcome()?)))
+    let (grant, duration_ms) = (report.grant_ref(), report.duration_ms);
+    Ok((grant, duration_ms, within_limits(report.outcome()?)))
 }
 
 /// A worker in another language may not keep the limits: its attempt then ends with an error instead of a result that

@@ -1,7 +1,7 @@
 //! Which calls to redrive.
 
 use redial_engine::call::may_redrive;
-use redial_proto::{ApiError, CallId, CallState, Code};
+use redial_proto::{ApiError, CallId, CallState, Code, Tenant};
 use redial_store::{
     Store,
     audit::{CallLine, Filter},
@@ -24,9 +24,9 @@ pub(super) enum Selection {
 impl Selection {
     /// Requires either ids or a filter. A filter matches `unknown` calls only if it names that state: their tool may have done
     /// its work, so an operator must decide to run them again.
-    pub(super) fn new(mut calls: Vec<CallId>, args: FilterArgs) -> Result<Self, ApiError> {
+    pub(super) fn new(mut calls: Vec<CallId>, args: FilterArgs, tenant: &Tenant) -> Result<Self, ApiError> {
         let wrong = |message: &str| Err(ApiError::new(Code::InvalidValue, message));
-        let filter = Filter::from(args);
+        let filter = Filter { tenant: Some(tenant.to_string()), ..Filter::from(args) };
         let filtered = is_set(&filter);
         if filtered && !calls.is_empty() {
             return wrong("both calls and a filter are given; allowed: one of them");
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn calls_or_a_filter_and_not_both() {
         for (calls, filter) in [(vec![], FilterArgs::default()), (vec![id(1)], of_state(None))] {
-            let error = Selection::new(calls, filter).unwrap_err();
+            let error = Selection::new(calls, filter, &Tenant::default()).unwrap_err();
             assert_eq!(error.code, Code::InvalidValue);
             assert!(error.message.contains("allowed: "), "{error}");
         }
@@ -101,20 +101,20 @@ mod tests {
 
     #[test]
     fn a_call_named_twice_is_redriven_once() {
-        let named = Selection::new(vec![id(2), id(1), id(2)], FilterArgs::default()).unwrap();
+        let named = Selection::new(vec![id(2), id(1), id(2)], FilterArgs::default(), &Tenant::default()).unwrap();
         assert!(matches!(named, Selection::Named(calls) if calls == [id(2), id(1)]));
     }
 
     #[test]
     fn a_filter_matches_unknown_calls_only_by_their_state() {
-        let states = |state| match Selection::new(vec![], of_state(state)).unwrap() {
+        let states = |state| match Selection::new(vec![], of_state(state), &Tenant::default()).unwrap() {
             Selection::Filtered(filters) => filters.into_iter().map(|filter| filter.state.unwrap()).collect(),
             Selection::Named(_) => vec![],
         };
         assert_eq!(states(None), [CallState::Failed, CallState::Cancelled]);
         assert_eq!(states(Some(CallState::Unknown)), [CallState::Unknown]);
         for state in CallState::ALL {
-            let accepted = Selection::new(vec![], of_state(Some(state))).is_ok();
+            let accepted = Selection::new(vec![], of_state(Some(state)), &Tenant::default()).is_ok();
             let wanted = matches!(state, CallState::Failed | CallState::Cancelled | CallState::Unknown);
             assert_eq!(accepted, wanted, "{state}");
         }

@@ -3,7 +3,7 @@
 use std::{fmt, io::IsTerminal, time::Duration};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use redial_proto::{ApiError, CallId, Code, RedriveReply, RedriveRequest, SubmitResult, SubmitStatus, subjects};
+use redial_proto::{ApiError, CallId, Code, RedriveReply, RedriveRequest, SubmitResult, SubmitStatus, subjects::Verb};
 use redial_queue::Queue;
 
 use crate::{
@@ -86,7 +86,7 @@ async fn send(queue: &Queue, mut calls: Vec<CallId>) -> anyhow::Result<Vec<(Call
     let mut answers = Vec::with_capacity(calls.len());
     loop {
         let request = RedriveRequest { calls };
-        let error = match queue.request::<_, RedriveReply>(subjects::REDRIVE, &request, REPLY).await {
+        let error = match queue.ask::<_, RedriveReply>(Verb::CallRedrive, &request, REPLY).await {
             Ok(reply) => {
                 calls = keep_final(&request.calls, reply.results, &mut answers)?;
                 if calls.is_empty() {

@@ -3,7 +3,10 @@
 
 use std::time::Duration;
 
-use redial_proto::{ApiError, Code, Delta, TaskGet, TaskId, TaskNotice, TaskReport, TaskView, subjects};
+use redial_proto::{
+    ApiError, Code, Delta, TaskGet, TaskId, TaskNotice, TaskReport, TaskView,
+    subjects::{self, Verb},
+};
 use redial_queue::{Queue, QueueError, Subscription};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
@@ -25,8 +28,8 @@ pub(crate) async fn follow(
     printer: Printer,
 ) -> anyhow::Result<Option<TaskView>> {
     let interrupted = connect::shutdown()?;
-    let mut notices = queue.subscribe(&subjects::task_events(task)).await?;
-    let mut deltas = queue.subscribe(&subjects::task_deltas(task)).await?;
+    let mut notices = queue.subscribe(&subjects::task_events(queue.tenant().as_str(), task)).await?;
+    let mut deltas = queue.subscribe(&subjects::task_deltas(queue.tenant().as_str(), task)).await?;
     let mut follower = Follower { queue, task, after: 0, printer };
     let mut waits = Waits::new(settings);
     let following = async {
@@ -92,7 +95,7 @@ impl Follower<'_> {
     async fn catch_up(&mut self) -> anyhow::Result<Option<TaskView>> {
         loop {
             let get = TaskGet { task: self.task, after_step: self.after };
-            let report: TaskReport = match self.queue.request(subjects::TASK_GET, &get, REQUEST).await {
+            let report: TaskReport = match self.queue.ask(Verb::TaskGet, &get, REQUEST).await {
                 Ok(report) => report,
                 Err(error) if error.is_retryable() => {
                     self.printer.unreachable(&connect::user_error(error))?;

@@ -1,31 +1,38 @@
 //! The bytes of hostile messages.
 
-use redial_proto::subjects;
+use redial_proto::{
+    ANY_POOL, Tenant, User, UserRole, WorkerIdentity,
+    subjects::{self, ControlVerb, Intake, Verb},
+};
 use serde_json::{Value, json};
 
 /// Whom clients and workers may ask. Each of them must answer.
-pub(super) const REQUESTS: [&str; 12] = [
-    subjects::SUBMIT,
-    subjects::GET,
-    subjects::CANCEL,
-    subjects::REDRIVE,
-    subjects::TASK_SUBMIT,
-    subjects::TASK_GET,
-    subjects::TASK_CANCEL,
-    subjects::FORGET_TOOL,
-    subjects::CLAIM,
-    subjects::HEARTBEAT,
-    subjects::RELEASE,
-    subjects::REGISTER,
-];
+pub(super) fn requests() -> Vec<String> {
+    let (tenant, user) = (Tenant::default(), User::default());
+    let of_user = Verb::ALL.iter().map(|&verb| subjects::api(&tenant, &user, verb.roles()[0], verb));
+    let of_worker = ControlVerb::ALL.iter().map(|&verb| subjects::control(&hostile(), ANY_POOL, verb));
+    of_user.chain(of_worker).collect()
+}
 
 /// Where they may publish without an answer, and whether a row of `dead_letters` keeps what is rejected there.
-pub(super) const PUBLICATIONS: [(&str, bool); 4] = [
-    (subjects::INTAKE, true),
-    (subjects::TASK_INTAKE, true),
-    (subjects::RESULTS, true),
-    ("redial.events.tasks.00000000-0000-0000-0000-000000000000.delta", false),
-];
+pub(super) fn publications() -> [(String, bool); 4] {
+    let deltas = "redial.events.default.tasks.00000000-0000-0000-0000-000000000000.delta";
+    [
+        (intake(Intake::Calls), true),
+        (intake(Intake::Tasks), true),
+        (subjects::results(&hostile()), true),
+        (deltas.to_owned(), false),
+    ]
+}
+
+/// The intake stream for the usual user.
+pub(super) fn intake(what: Intake) -> String {
+    subjects::intake(&Tenant::default(), &User::default(), UserRole::Submit, what)
+}
+
+fn hostile() -> WorkerIdentity {
+    WorkerIdentity::of_name("hostile")
+}
 
 /// The longest string: the message stays below the limit of the server (1 MiB).
 const HUGE: usize = 900 * 1024;

@@ -1,0 +1,93 @@
+//! What a user may see and change: everything here is within one tenant.
+//!
+//! The verbs of users get a [`TenantStore`] and nothing else of the store, so a query that forgets the tenant does not compile.
+
+use std::collections::HashMap;
+
+use redial_proto::{CallId, TaskId, TaskReport, TaskState, Tenant};
+use redial_records::CallContent;
+use uuid::Uuid;
+
+use crate::{Loaded, Store, StoreError, audit::CallAudit, columns::column};
+
+/// The store as one tenant sees it: what belongs to another one does not exist.
+#[derive(Clone, Copy)]
+pub struct TenantStore<'a> {
+    store: &'a Store,
+    tenant: &'a Tenant,
+}
+
+impl Store {
+    /// What belongs to this tenant.
+    pub const fn of<'a>(&'a self, tenant: &'a Tenant) -> TenantStore<'a> {
+        TenantStore { store: self, tenant }
+    }
+}
+
+impl TenantStore<'_> {
+    /// Of these calls those of the tenant, as decisions need them.
+    pub async fn load(&self, calls: &[CallId]) -> Result<Loaded, StoreError> {
+        self.store.load(&self.own(calls).await?).await
+    }
+
+    /// Of these calls those of the tenant, with everything on record about them.
+    pub async fn records_of(&self, calls: &[CallId]) -> Result<Vec<CallAudit>, StoreError> {
+        let mut records = self.store.records_of(&self.own(calls).await?).await?;
+        records.retain(|record| record.tenant == self.tenant.as_str());
+        Ok(records)
+    }
+
+    /// Whether the tenant has this call.
+    pub async fn has_call(&self, call: CallId) -> Result<bool, StoreError> {
+        Ok(!self.own(&[call]).await?.is_empty())
+    }
+
+    /// Of these calls those of the tenant, what they were asked to do.
+    pub async fn contents(&self, calls: &[CallId]) -> Result<HashMap<CallId, CallContent>, StoreError> {
+        let mut contents = self.store.contents(calls).await?;
+        contents.retain(|_, content| content.tenant == self.tenant.as_str());
+        Ok(contents)
+    }
+
+    async fn own(&self, calls: &[CallId]) -> Result<Vec<CallId>, StoreError> {
+        let ids: Vec<Uuid> = column(calls, |call| call.0);
+        self.store
+            .run_again(|| async {
+                let mut db = self.store.checkout().await?;
+                let own = sqlx::query_scalar!(
+                    "SELECT id FROM calls WHERE id = ANY ($1) AND tenant = $2",
+                    &ids,
+                    self.tenant.as_str()
+                );
+                let own = own.fetch_all(&mut *db).await?;
+                Ok(db.done(own.into_iter().map(CallId).collect()))
+            })
+            .await
+    }
+
+    /// Puts a cancel into the inbox of a task, unless it has ended. Returns its state; `None` if the tenant has no such task.
+    pub async fn cancel_task(&self, task: TaskId) -> Result<Option<TaskState>, StoreError> {
+        let state = self
+            .store
+            .run_again(|| async {
+                let mut db = self.store.checkout().await?;
+                let state = sqlx::query_file_scalar!("sql/cancel_task.sql", task.0, self.tenant.as_str());
+                let state = state.fetch_optional(&mut *db).await?;
+                Ok(db.done(state))
+            })
+            .await?;
+        state.map(|state| state.parse().map_err(StoreError::BadData)).transpose()
+    }
+
+    /// A task, its steps after step `after`, and the messages that those wrote: as many steps as fit into `max_bytes` of
+    /// JSON, and at least one if there is one. Should that one be too long, its texts are cut. `None` if the tenant has no such
+    /// task.
+    pub async fn task_report(
+        &self,
+        task: TaskId,
+        after: u32,
+        max_bytes: usize,
+    ) -> Result<Option<TaskReport>, StoreError> {
+        self.store.task_report(self.tenant, task, after, max_bytes).await
+    }
+}

@@ -1,0 +1,105 @@
+//! A user's request: who asks, and all of the dispatcher that it may reach.
+
+use std::sync::Arc;
+
+use redial_engine::tools::Tools;
+use redial_proto::{
+    ApiError, CallId, CallState, Caller, Code, SubmitResult, Tenant, UserRole,
+    subjects::{self, Verb},
+};
+use redial_queue::Request;
+use redial_records::{Effect, NewCall};
+use redial_store::TenantStore;
+
+use crate::{
+    calls::submit,
+    context::Context,
+    effects,
+    error::{call_not_found, store_failed},
+    transitions,
+};
+
+/// A request of a user. Its verbs reach the store only within the tenant.
+pub(crate) struct Asked {
+    pub(crate) caller: Caller,
+    context: Arc<Context>,
+}
+
+impl Asked {
+    pub(crate) const fn new(context: Arc<Context>, caller: Caller) -> Self {
+        Self { caller, context }
+    }
+
+    /// What belongs to the caller's tenant.
+    pub(crate) fn store(&self) -> TenantStore<'_> {
+        self.context.store.of(&self.caller.tenant)
+    }
+
+    /// The dispatcher, for verbs about tools, which belong to no tenant: only the operators may ask for these.
+    pub(crate) fn of_operators(&self) -> Result<&Arc<Context>, ApiError> {
+        if self.caller.tenant == Tenant::default() {
+            return Ok(&self.context);
+        }
+        let message =
+            format!("tools belong to no tenant: only an admin of the tenant {} may do this", Tenant::default());
+        Err(ApiError::new(Code::Forbidden, message))
+    }
+
+    /// Cancels a call; returns its state then.
+    pub(crate) async fn cancel(&self, call: CallId) -> Result<CallState, ApiError> {
+        if !self.store().has_call(call).await.map_err(|error| store_failed(&error))? {
+            return Err(call_not_found(call));
+        }
+        let (state, effects) = transitions::cancel(&self.context, call).await?;
+        self.carry_out(effects).await;
+        Ok(state)
+    }
+
+    pub(crate) async fn carry_out(&self, effects: Vec<Effect>) {
+        effects::carry_out(&self.context, effects).await;
+    }
+
+    pub(crate) fn tools(&self) -> Arc<Tools> {
+        self.context.registry.tools()
+    }
+
+    /// Keeps room for the job of a new call, and writes where it goes.
+    pub(crate) fn admit(&self, call: &mut NewCall) {
+        call.consumer = self.context.admit_new(call);
+    }
+
+    /// Writes calls, publishes their jobs, and returns the result of each, in order.
+    pub(crate) async fn write(&self, calls: &[NewCall]) -> Vec<SubmitResult> {
+        submit::write(&self.context, calls).await
+    }
+}
+
+/// Who sent a request, if its role allows it.
+pub(crate) fn caller(request: &Request, verb: Verb) -> Result<Caller, ApiError> {
+    let caller = subjects::caller(request.subject()).ok_or_else(|| {
+        let message = "the subject names no tenant, user and role; redial.api.<tenant>.<user>.<role>.<verb> is needed";
+        ApiError::new(Code::InvalidMessage, message)
+    })?;
+    allowed(caller, verb)
+}
+
+/// The caller, if its role allows the verb.
+pub(crate) fn allowed(caller: Caller, verb: Verb) -> Result<Caller, ApiError> {
+    if verb.roles().contains(&caller.role) {
+        return Ok(caller);
+    }
+    let wanted: Vec<&str> = verb.roles().iter().map(|role| role.as_str()).collect();
+    let (role, verb, wanted) = (caller.role, verb.name(), wanted.join(" or "));
+    let message =
+        format!("the role {role} does not allow {verb}; the role {wanted} is needed, and part of the subject");
+    Err(ApiError::new(Code::Forbidden, message))
+}
+
+/// The role that submits a task with this kind of agent.
+pub(crate) fn check_inline(role: UserRole, is_inline: bool) -> Result<(), ApiError> {
+    if !is_inline || role == UserRole::Inline {
+        return Ok(());
+    }
+    let message = "a task that brings its agent with it needs the role inline; name an agent of the dispatcher instead";
+    Err(ApiError::new(Code::Forbidden, message))
+}
