@@ -206,13 +206,17 @@ pub const OPEN_INBOX: &str = "_INBOX";
 /// Dispatchers share requests in this queue group: one of them answers.
 pub const DISPATCHERS: &str = "dispatchers";
 
-/// Whether a reply to a request may be sent there: below the inbox of who asked, or below [`OPEN_INBOX`].
+/// Below which nats-server itself names the reply of a request from another account. It refuses senders who name one.
+const OTHER_ACCOUNT: &str = "_R_";
+
+/// Whether a reply to a request may be sent there: below the inbox of who asked, below [`OPEN_INBOX`], or back to another
+/// account.
 pub fn may_reply(request: &str, reply: &str) -> bool {
     let is_below = |inbox: &str| reply.strip_prefix(inbox).is_some_and(|rest| rest.starts_with('.'));
     let own = caller(request)
         .map(|caller| user_inbox(&caller.tenant, &caller.user))
         .or_else(|| worker_caller(request).map(|worker| worker_inbox(&worker.identity)));
-    is_below(OPEN_INBOX) || own.is_some_and(|inbox| is_below(&inbox))
+    is_below(OPEN_INBOX) || is_below(OTHER_ACCOUNT) || own.is_some_and(|inbox| is_below(&inbox))
 }
 
 /// Stream of jobs.
@@ -323,6 +327,7 @@ mod tests {
             (worker, "_INBOX_worker.tools.x"),
             (user, "_INBOX.x"),
             (worker, "_INBOX.x"),
+            (worker, "_R_.a.b"),
         ] {
             assert!(may_reply(request, reply), "{request} {reply}");
         }

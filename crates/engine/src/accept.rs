@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use redial_arguments::{Repairs, Resolved};
 use redial_proto::{
-    ApiError, CallId, Code, ErrorClass, Failure, Submission, Tenant, ToolEffect, ToolSpec, limits,
+    ApiError, CallId, Caller, Code, ErrorClass, Failure, Submission, ToolEffect, ToolSpec, limits,
     tool::{check_timeout, default_pool},
 };
 use redial_records::NewCall;
@@ -21,7 +21,7 @@ use crate::{
 /// written too, as refused: that a model asked for it is part of the audit. An error means that nothing is written.
 pub fn accept(
     submission: Submission,
-    tenant: &Tenant,
+    caller: &Caller,
     tools: &Tools,
     id: CallId,
     traceparent: Option<String>,
@@ -43,7 +43,8 @@ pub fn accept(
         tool: spec.name,
         pool: spec.pool,
         effect: spec.effect,
-        tenant: tenant.to_string(),
+        tenant: caller.tenant.to_string(),
+        submitted_by: Some(caller.user.to_string()),
         conversation: submission.conversation,
         timeout_ms: submission.timeout_ms.unwrap_or(spec.timeout_ms),
         retry: submission.retry,

@@ -136,6 +136,8 @@ pub struct NewCall {
     pub task: Option<TaskCall>,
     /// The consumer on whose subject its job is published at once; `None` if it waits in the backlog.
     pub consumer: Option<String>,
+    /// The user who submitted it; `None` if a task asked for it.
+    pub submitted_by: Option<String>,
 }
 
 /// A worker asks for an attempt.

@@ -128,6 +128,8 @@ pub struct NewTask {
     pub input: String,
     /// W3C trace context.
     pub traceparent: Option<String>,
+    /// The user who submitted it; unknown for tasks of earlier versions.
+    pub submitted_by: Option<String>,
 }
 
 /// One decision about one task: replaces its summary, and adds what it lists.

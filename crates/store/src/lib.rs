@@ -9,6 +9,7 @@
 //! [`submit_tasks`](Store::submit_tasks), [`lock_tasks`](Store::lock_tasks). Questions over the history are in [`audit`],
 //! sums over it in [`stats`].
 
+mod actions;
 pub mod admin;
 pub mod audit;
 mod calls;
@@ -24,6 +25,7 @@ pub mod stats;
 mod tasks;
 mod tenant;
 
+pub use actions::{ActionFilter, ActionRecord, NewAction};
 pub use calls::{
     Fed, Feed, Granted, LateReport, Loaded, LockedCalls, MAX_FED, Position, Recovery, Submitted, UnreadableCall,
 };

@@ -6,6 +6,7 @@
 //! without a reply, `watch` notices streams that were lost, `unreadable` sets aside what NATS cannot deliver, `retention` prunes what ended long ago,
 //! `roll_up` keeps the statistics.
 
+mod actions;
 mod agents;
 mod asked;
 mod batcher;
@@ -136,11 +137,11 @@ async fn serve_requests(running: &Running) -> Result<(), DispatcherError> {
     serve::workers(running, ControlVerb::Heartbeat, heartbeat::heartbeat).await?;
     serve::workers(running, ControlVerb::Release, release::answer).await?;
     serve::users(running, Verb::CallGet, calls::get::get).await?;
-    serve::users(running, Verb::CallCancel, calls::cancel::cancel).await?;
-    serve::users(running, Verb::CallRedrive, calls::redrive::redrive).await?;
-    serve::users(running, Verb::ToolForget, forget::forget).await?;
+    serve::actions(running, Verb::CallCancel, calls::cancel::cancel).await?;
+    serve::actions(running, Verb::CallRedrive, calls::redrive::redrive).await?;
+    serve::actions(running, Verb::ToolForget, forget::forget).await?;
     serve::users(running, Verb::TaskGet, tasks::get::get).await?;
-    serve::users(running, Verb::TaskCancel, tasks::cancel::cancel).await?;
+    serve::actions(running, Verb::TaskCancel, tasks::cancel::cancel).await?;
     Ok(register::listen_for_changes(running).await?)
 }
 

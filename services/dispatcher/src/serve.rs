@@ -14,6 +14,7 @@ use tokio::sync::{
 };
 
 use crate::{
+    actions::{Action, recorded},
     asked::{Asked, caller},
     context::Context,
     running::Running,
@@ -71,6 +72,24 @@ where
         async move {
             let (asked, question) = asked?;
             answer(asked, question).await
+        }
+    })
+    .await
+}
+
+/// The same for verbs that change something: who asked for what is on record.
+pub(crate) async fn actions<Q, F>(running: &Running, verb: Verb, answer: fn(Asked, Q) -> F) -> Result<(), QueueError>
+where
+    Q: Action + DeserializeOwned + Send + Sync + 'static,
+    Q::Reply: Serialize + Send + Sync + 'static,
+    F: Future<Output = Result<Q::Reply, ApiError>> + Send + 'static,
+{
+    each(running, verb.name(), &subjects::api_of_all(verb), move |context, request| {
+        let asked = caller(request, verb).and_then(|caller| Ok((caller, decode::<Q>(&request.payload)?)));
+        async move {
+            let (caller, question) = asked?;
+            let (targets, asked) = (question.targets(), Asked::new(context.clone(), caller.clone()));
+            recorded(&context, &caller, verb, &targets, answer(asked, question)).await
         }
     })
     .await

@@ -19,6 +19,7 @@ pub fn may_redrive(state: CallState) -> Result<(), String> {
 /// `policy` is the retry policy of its tool.
 pub fn redriven(call: &CallRecord, content: CallContent, policy: &RetryPolicy, id: CallId) -> NewCall {
     NewCall {
+        submitted_by: None,
         id,
         tool: call.tool.clone(),
         pool: call.pool.clone(),

@@ -142,6 +142,7 @@ pub(crate) async fn insert(
         &column(calls, |c| c.consumer.as_deref()) as &[Option<&str>],
         &column(calls, |c| json_list(&c.undeclared)) as &[Option<String>],
         &column(calls, |c| c.help.as_ref().and_then(|help| serde_json::to_string(help).ok())) as &[Option<String>],
+        &column(calls, |c| c.submitted_by.as_deref()) as &[Option<&str>],
     )
     .fetch_all(db)
     .await?;

@@ -107,6 +107,7 @@ async fn insert(db: &mut PgConnection, tasks: &[NewTask]) -> Result<HashSet<Uuid
         &column(tasks, |t| t.spec.as_str()) as &[&str],
         &column(tasks, |t| clean(&t.input)),
         &column(tasks, |t| t.traceparent.as_deref()) as &[Option<&str>],
+        &column(tasks, |task| task.submitted_by.as_deref()) as &[Option<&str>],
     )
     .fetch_all(db)
     .await?;

@@ -219,6 +219,7 @@ pub(crate) fn no_plan(task: Locked) -> Option<TaskTransition> {
 
 pub(crate) fn new_task(conversation: &str) -> NewTask {
     NewTask {
+        submitted_by: None,
         id: TaskId::generate(),
         tenant: "default".to_owned(),
         conversation: conversation.to_owned(),
@@ -296,6 +297,7 @@ pub(crate) fn new_call(task: TaskId, turn: u32, call_index: u32) -> NewCall {
 
 pub(crate) fn bare_call() -> NewCall {
     NewCall {
+        submitted_by: None,
         id: CallId::generate(),
         tool: "get_weather".to_owned(),
         pool: "default".to_owned(),

@@ -6,7 +6,7 @@ use redial_engine::{
     call::{may_redrive, redriven},
     tools::{Tools, retry_policy},
 };
-use redial_proto::{ApiError, CallId, Code, RedriveReply, RedriveRequest, SubmitResult, limits};
+use redial_proto::{ApiError, CallId, Code, RedriveReply, RedriveRequest, SubmitResult, User, limits};
 use redial_records::{CallContent, CallRecord, NewCall};
 
 use crate::{
@@ -37,7 +37,12 @@ pub(crate) async fn redrive(asked: Asked, request: RedriveRequest) -> Result<Red
             let row =
                 rows.get(&id).ok_or_else(|| unreadable.get(&id).cloned().unwrap_or_else(|| call_not_found(id)))?;
             check(row)?;
-            let mut call = new_call(&tools, row, contents.get(&id).cloned().ok_or_else(|| call_not_found(id))?);
+            let mut call = new_call(
+                &tools,
+                row,
+                contents.get(&id).cloned().ok_or_else(|| call_not_found(id))?,
+                &asked.caller.user,
+            );
             asked.admit(&mut call);
             calls.push(call);
             Ok(calls.len() - 1)
@@ -53,6 +58,7 @@ fn check(call: &CallRecord) -> Result<(), ApiError> {
     may_redrive(call.state).map_err(|why| ApiError::new(Code::WrongState, why))
 }
 
-fn new_call(tools: &Tools, call: &CallRecord, content: CallContent) -> NewCall {
-    redriven(call, content, &retry_policy(tools, &call.tool), CallId::generate())
+fn new_call(tools: &Tools, call: &CallRecord, content: CallContent, user: &User) -> NewCall {
+    let redriven = redriven(call, content, &retry_policy(tools, &call.tool), CallId::generate());
+    NewCall { submitted_by: Some(user.to_string()), ..redriven }
 }

@@ -136,7 +136,7 @@ pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>) -> Vec<Su
                 refreshed.clone()?;
             }
             let (_span, traceparent) = submit_call(&submission.tool, traceparent);
-            let mut call = accept(submission, &caller.tenant, &tools, CallId::generate(), traceparent)?;
+            let mut call = accept(submission, &caller, &tools, CallId::generate(), traceparent)?;
             call.consumer = context.admit_new(&call);
             Ok(call)
         })

@@ -40,6 +40,7 @@ pub(crate) fn accept(
     Ok(NewTask {
         id: TaskId::generate(),
         tenant: caller.tenant.to_string(),
+        submitted_by: Some(caller.user.to_string()),
         conversation: submission.conversation.clone().unwrap_or_else(|| Uuid::now_v7().to_string()),
         key: submission.key.clone(),
         content,

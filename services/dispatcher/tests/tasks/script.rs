@@ -96,6 +96,7 @@ pub(crate) fn failure(class: ErrorClass, message: &str) -> Failure {
 /// A task of the model `small`, in a conversation of its own.
 pub(crate) fn new_task(conversation: &str) -> NewTask {
     NewTask {
+        submitted_by: None,
         id: TaskId::generate(),
         tenant: "default".to_owned(),
         conversation: conversation.to_owned(),

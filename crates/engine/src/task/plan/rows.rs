@@ -73,6 +73,7 @@ impl Content {
             ..failure
         };
         NewCall {
+            submitted_by: None,
             id: self.id,
             tool: self.spec.name,
             pool: self.spec.pool,

@@ -1,0 +1,125 @@
+//! What people did: one row for each request that changes something, written before it is carried out.
+
+use redial_proto::Caller;
+
+use crate::{StoreError, Time, connect::Store};
+
+/// Targets of an action that are named.
+const NAMED: usize = 100;
+
+/// What a person asks to be done.
+#[derive(Clone, Debug)]
+pub struct NewAction<'a> {
+    /// Who.
+    pub caller: &'a Caller,
+    /// The way in, such as `nats`.
+    pub door: &'a str,
+    /// What, such as `calls.redrive`.
+    pub verb: &'a str,
+    /// What it is about: ids or names. The first hundred are kept, and the number of all.
+    pub targets: &'a [String],
+}
+
+/// An action on record.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct ActionRecord {
+    /// Its number.
+    pub id: i64,
+    /// When it was asked for.
+    pub at: Time,
+    /// Within which tenant.
+    pub tenant: String,
+    /// Who asked.
+    pub user: String,
+    /// In which role.
+    pub role: String,
+    /// The way in.
+    pub door: String,
+    /// From where, if the way in tells.
+    pub address: Option<String>,
+    /// What was asked for.
+    pub verb: String,
+    /// What it was about, the first hundred.
+    pub targets: Vec<String>,
+    /// How many there were in all.
+    pub target_count: i32,
+    /// `done`, or the code of the error; `None` if the dispatcher died before it wrote that.
+    pub result: Option<String>,
+    /// How many were changed; `None` if that is not known.
+    pub changed: Option<i32>,
+}
+
+/// Which actions to list. Every field narrows.
+#[derive(Clone, Debug, Default)]
+pub struct ActionFilter {
+    /// Within this tenant.
+    pub tenant: Option<String>,
+    /// Of this user.
+    pub user: Option<String>,
+    /// Of this verb.
+    pub verb: Option<String>,
+    /// Asked for then or later.
+    pub since: Option<Time>,
+    /// Only actions before this one, to page on.
+    pub before: Option<i64>,
+}
+
+impl Store {
+    /// Records what a person asks for; returns the number of the row.
+    pub async fn begin_action(&self, action: &NewAction<'_>) -> Result<i64, StoreError> {
+        let named: Vec<String> = action.targets.iter().take(NAMED).cloned().collect();
+        let count = i32::try_from(action.targets.len()).unwrap_or(i32::MAX);
+        let Caller { tenant, user, role } = action.caller;
+        self.run_again(|| async {
+            let mut db = self.checkout().await?;
+            let id = sqlx::query_scalar!(
+                "INSERT INTO actions (tenant, user_name, role, door, verb, targets, target_count)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id",
+                tenant.as_str(),
+                user.as_str(),
+                role.as_str(),
+                action.door,
+                action.verb,
+                &named,
+                count,
+            );
+            let id = id.fetch_one(&mut *db).await?;
+            Ok(db.done(id))
+        })
+        .await
+    }
+
+    /// Records how an action ended.
+    pub async fn end_action(&self, id: i64, result: &str, changed: Option<u64>) -> Result<(), StoreError> {
+        let changed = changed.map(|changed| i32::try_from(changed).unwrap_or(i32::MAX));
+        self.run_again(|| async {
+            let mut db = self.checkout().await?;
+            let update =
+                sqlx::query!("UPDATE actions SET result = $2, changed = $3 WHERE id = $1", id, result, changed);
+            let done = update.execute(&mut *db).await?;
+            Ok(db.done(done))
+        })
+        .await
+        .map(|_| ())
+    }
+
+    /// Actions, newest first.
+    pub async fn actions(&self, filter: &ActionFilter, limit: u32) -> Result<Vec<ActionRecord>, StoreError> {
+        self.run_again(|| async {
+            let mut db = self.checkout().await?;
+            let rows = sqlx::query_file_as!(
+                ActionRecord,
+                "sql/actions.sql",
+                filter.tenant.as_deref(),
+                filter.user.as_deref(),
+                filter.verb.as_deref(),
+                filter.since,
+                filter.before,
+                i64::from(limit),
+            );
+            let rows = rows.fetch_all(&mut *db).await?;
+            Ok(db.done(rows))
+        })
+        .await
+    }
+}
