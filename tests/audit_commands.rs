@@ -273,7 +273,7 @@ async fn one_by_its_id(fixture: &Fixture, failed: &str, unknown: &str) {
 async fn many_by_a_filter(fixture: &Fixture) {
     const MANY: usize = 1_010;
     let queue = connect(fixture).await;
-    let mut ends = queue.subscribe("redial.events.calls.*").await.unwrap();
+    let mut ends = queue.subscribe("redial.events.*.calls.*").await.unwrap();
     queue.health().await.unwrap();
     let mut file = String::new();
     for n in 0..MANY {

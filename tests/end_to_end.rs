@@ -19,6 +19,8 @@ mod fixture;
 mod intake;
 #[path = "end_to_end/outputs.rs"]
 mod outputs;
+#[path = "end_to_end/people.rs"]
+mod people;
 #[path = "end_to_end/redriving.rs"]
 mod redriving;
 #[path = "end_to_end/registering.rs"]
@@ -33,3 +35,5 @@ mod retries;
 mod statistics;
 #[path = "end_to_end/submitting.rs"]
 mod submitting;
+#[path = "end_to_end/tenants.rs"]
+mod tenants;

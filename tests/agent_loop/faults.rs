@@ -34,6 +34,7 @@ async fn a_task_survives_the_restart_of_every_dispatcher() {
 /// A task as a dispatcher leaves it that dies between the commit of a submission and the first step.
 fn left_behind(conversation: &str) -> redial_records::NewTask {
     redial_records::NewTask {
+        submitted_by: None,
         id: redial_proto::TaskId::generate(),
         tenant: "default".into(),
         conversation: conversation.into(),

@@ -254,7 +254,7 @@ async fn every_answer_about_a_call_tells_what_a_model_must_know() {
     let sent = RawValue::from_string(r#""{'count': 2, 'extra': 1}""#.to_owned()).unwrap();
     let mut submission = Submission::new("strict", sent);
     submission.notify = true;
-    let mut events = stack.queue().subscribe("redial.events.calls.*").await.unwrap();
+    let mut events = stack.queue().subscribe("redial.events.*.calls.*").await.unwrap();
     let call = stack.accepted(&submission).await;
     let event: CallView = serde_json::from_slice(&events.next().await.unwrap()).unwrap();
     let view = stack.ended(call).await;

@@ -6,6 +6,7 @@ use redial_arguments::{Repairs, Resolved};
 use redial_proto::{
     ApiError, CallId, Caller, Code, ErrorClass, Failure, Submission, ToolEffect, ToolSpec, limits,
     tool::{check_timeout, default_pool},
+    turn::model_name,
 };
 use redial_records::NewCall;
 use serde_json::Value;
@@ -18,7 +19,8 @@ use crate::{
 };
 
 /// Turns a submission into a call to write, under this id. A call of an unknown tool or with arguments that break the schema is
-/// written too, as refused: that a model asked for it is part of the audit. An error means that nothing is written.
+/// written too, as refused: that a model asked for it is part of the audit. An error means that nothing is written: models are
+/// not asked by bare calls, which have no budget.
 pub fn accept(
     submission: Submission,
     caller: &Caller,
@@ -27,6 +29,14 @@ pub fn accept(
     traceparent: Option<String>,
 ) -> Result<NewCall, ApiError> {
     check_fields(&submission)?;
+    if let Some(model) = model_name(&submission.tool) {
+        let message = format!(
+            "{:?} is the model {:?}; models are asked by tasks only: submit a task whose agent uses it",
+            limits::shorten(&submission.tool, 100),
+            limits::shorten(model, 100)
+        );
+        return Err(ApiError::new(Code::Forbidden, message));
+    }
     let checked = match resolve(&submission, tools) {
         Ok(Resolved { arguments, repairs, undeclared }) => {
             Checked { arguments: arguments.into_owned(), repairs, undeclared, ..Checked::default() }

@@ -118,6 +118,8 @@ pub(crate) enum Command {
         #[arg(long)]
         wide: bool,
     },
+    /// List what people did, newest first: who cancelled, redrove or erased what, when, and how it ended
+    Actions(ActionsArgs),
     /// Cancel a task or a call
     Cancel {
         /// The task's or the call's id, or its first characters
@@ -242,6 +244,28 @@ pub(crate) struct TasksArgs {
     #[arg(long, value_name = "TASK")]
     pub(crate) before: Option<IdText>,
     /// Print all columns, whole ids and exact times, however long lines get
+    #[arg(long)]
+    pub(crate) wide: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ActionsArgs {
+    /// Only actions of this user
+    #[arg(long, value_name = "USER")]
+    pub(crate) by: Option<String>,
+    /// Only actions of this kind, such as calls.redrive
+    #[arg(long, value_name = "VERB")]
+    pub(crate) action: Option<String>,
+    /// Only actions within this time (2h, 3days) or since then (2026-11-20, 2026-11-20T08:00:00Z)
+    #[arg(long, value_name = "TIME", value_parser = values::since)]
+    pub(crate) since: Option<DateTime<Utc>>,
+    /// Maximum number of entries
+    #[arg(long, default_value_t = 50, value_parser = values::number(1..=u32::MAX))]
+    pub(crate) limit: u32,
+    /// Only actions before the one with this number: the next page
+    #[arg(long, value_name = "ID")]
+    pub(crate) before: Option<i64>,
+    /// Print all columns and exact times, however long lines get
     #[arg(long)]
     pub(crate) wide: bool,
 }

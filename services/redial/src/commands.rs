@@ -1,5 +1,6 @@
 //! One file for each command.
 
+mod actions;
 mod call;
 mod cancel;
 mod check;
@@ -56,6 +57,7 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Task(args) => task::run(settings, args).await,
         Command::Watch { task } => watch::run(settings, &task).await,
         Command::Tasks(args) => tasks::run(settings, args).await,
+        Command::Actions(args) => actions::run(settings, args).await,
         Command::Stats(args) => stats::run(settings, args).await,
         Command::Show { id, mermaid } => show::run(settings, &id, mermaid).await,
         Command::Replay(args) => replay::run(settings, &args).await,

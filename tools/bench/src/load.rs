@@ -129,7 +129,7 @@ impl<'a> Load<'a> {
 
     /// Latencies from the submission to the result at the client, sorted.
     pub(crate) async fn sequential(&self, calls: u32) -> anyhow::Result<Vec<Duration>> {
-        let mut events = self.queue.subscribe("redial.events.calls.*").await?;
+        let mut events = self.queue.subscribe("redial.events.*.calls.*").await?;
         let mut latencies = Vec::new();
         for n in 0..calls {
             let submission = Submission { notify: true, ..submission(ECHO, n)? };

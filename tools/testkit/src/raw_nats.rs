@@ -35,6 +35,13 @@ impl RawNats {
         self.flush().await;
     }
 
+    /// The same, and wants the reply there.
+    pub async fn publish_with_reply(&mut self, subject: &str, reply: &str, payload: &[u8]) {
+        let head = format!("PUB {subject} {reply} {}\r\n", payload.len());
+        self.send(&[head.as_bytes(), payload, b"\r\n"].concat()).await;
+        self.flush().await;
+    }
+
     /// The same with a header of any bytes.
     pub async fn publish_with(&mut self, subject: &str, header: (&str, &str), payload: &[u8]) {
         let (name, value) = header;

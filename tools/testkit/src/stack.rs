@@ -11,7 +11,7 @@ use std::{sync::Mutex, time::Duration};
 
 use chrono::DateTime;
 use redial_proto::CallId;
-use redial_queue::Queue;
+use redial_queue::{Queue, QueueConfig};
 use redial_store::{Purpose, Store, StoreConfig};
 use serde_json::{Value, json};
 use sqlx::{PgPool, postgres::PgPoolOptions};
@@ -111,6 +111,13 @@ impl Stack {
     /// A connection to NATS, as a client has one.
     pub fn queue(&self) -> &Queue {
         &self.queue
+    }
+
+    /// A connection of a user of a tenant.
+    pub async fn user(&self, tenant: &str, user: &str) -> Queue {
+        let (tenant, user) = (tenant.parse().unwrap(), user.parse().unwrap());
+        let config = QueueConfig { tenant, user, ..nats(&self.servers, "a user") };
+        Queue::connect(&config).await.unwrap()
     }
 
     /// Connections to the test's database that do not go through the store.

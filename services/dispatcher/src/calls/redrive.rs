@@ -6,7 +6,9 @@ use redial_engine::{
     call::{may_redrive, redriven},
     tools::{Tools, retry_policy},
 };
-use redial_proto::{ApiError, CallId, Code, RedriveReply, RedriveRequest, SubmitResult, User, limits};
+use redial_proto::{
+    ApiError, CallId, Code, RedriveReply, RedriveRequest, SubmitResult, User, limits, turn::model_name,
+};
 use redial_records::{CallContent, CallRecord, NewCall};
 
 use crate::{
@@ -55,6 +57,10 @@ pub(crate) async fn redrive(asked: Asked, request: RedriveRequest) -> Result<Red
 }
 
 fn check(call: &CallRecord) -> Result<(), ApiError> {
+    if model_name(&call.tool).is_some() {
+        let message = "it is a turn of a model, which only a task asks for; submit the task again";
+        return Err(ApiError::new(Code::WrongState, message));
+    }
     may_redrive(call.state).map_err(|why| ApiError::new(Code::WrongState, why))
 }
 

@@ -1,0 +1,75 @@
+//! What people do is on record, with who did it.
+
+use std::time::Duration;
+
+use redial_proto::{
+    ApiError, CallState, CancelReply, CancelRequest, Code, ErrorClass, Failure, ForgetTool, ForgetToolReply,
+    RedriveReply, RedriveRequest, ToolSpec, subjects::Verb,
+};
+use redial_queue::QueueError;
+use redial_store::{ActionFilter, ActionRecord, Purpose};
+use redial_testkit::Stack;
+use redial_tools::Tool;
+use serde_json::json;
+
+use crate::by_hand::Hand;
+
+const ANSWER: Duration = Duration::from_secs(25);
+
+async fn actions(stack: &Stack) -> Vec<(String, String, Vec<String>, Option<String>, Option<i32>)> {
+    let found: Vec<ActionRecord> =
+        stack.store(Purpose::Audit).await.actions(&ActionFilter::default(), 100).await.unwrap();
+    found.into_iter().rev().map(|one| (one.user, one.verb, one.targets, one.result, one.changed)).collect()
+}
+
+#[tokio::test]
+async fn every_action_is_on_record_with_who_what_and_on_how_many() {
+    let mut stack = Stack::start().await;
+    let fails = Tool::new("fails", |(): ()| async { Err::<(), _>(Failure::new(ErrorClass::Auth, "no")) });
+    stack.work(vec![fails, Tool::echo()]).await;
+    let call = stack.call("fails", json!({})).await;
+    assert_eq!(stack.ended(call).await.state, CallState::Failed);
+    let (bob, eve) = (stack.user("default", "bob").await, stack.user("globex", "eve").await);
+    let redrive = RedriveRequest { calls: vec![call, redial_proto::CallId::generate()] };
+    let reply: RedriveReply = bob.ask(Verb::CallRedrive, &redrive, ANSWER).await.unwrap();
+    stack.ended(reply.results[0].call.unwrap()).await;
+    let cancel: CancelReply = bob.ask(Verb::CallCancel, &CancelRequest { call }, ANSWER).await.unwrap();
+    assert_eq!(cancel.state, CallState::Failed);
+    let forget = ForgetTool { tool: "echo".to_owned() };
+    let code = |answer: Result<ForgetToolReply, QueueError>| match answer {
+        Err(QueueError::Api(ApiError { code, .. })) => code,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(code(bob.ask(Verb::ToolForget, &forget, ANSWER).await), Code::WrongState);
+    assert_eq!(code(eve.ask(Verb::ToolForget, &forget, ANSWER).await), Code::Forbidden, "tools belong to no tenant");
+    let ids: Vec<String> = redrive.calls.iter().map(ToString::to_string).collect();
+    let done = |result: &str| Some(result.to_owned());
+    assert_eq!(
+        actions(&stack).await,
+        [
+            ("bob".into(), "calls.redrive".into(), ids, done("done"), Some(1)),
+            ("bob".into(), "calls.cancel".into(), vec![call.to_string()], done("done"), None),
+            ("bob".into(), "tools.forget".into(), vec!["echo".into()], done("wrong_state"), Some(0)),
+            ("eve".into(), "tools.forget".into(), vec!["echo".into()], done("forbidden"), Some(0)),
+        ]
+    );
+    stack.finish().await;
+}
+
+/// No row, no change.
+#[tokio::test]
+async fn nothing_is_done_that_cannot_be_recorded() {
+    let mut stack = Stack::start().await;
+    let worker = Hand::new(&stack, vec![ToolSpec::named("read")]).await;
+    stack.leaves_jobs();
+    let call = stack.call("read", json!({})).await;
+    worker.beat().await;
+    sqlx::query("ALTER TABLE actions RENAME TO elsewhere").execute(stack.db()).await.unwrap();
+    let bob = stack.user("default", "bob").await;
+    let answer: Result<CancelReply, QueueError> = bob.ask(Verb::CallCancel, &CancelRequest { call }, ANSWER).await;
+    assert!(matches!(answer, Err(QueueError::Api(error)) if error.code == Code::Internal));
+    assert_eq!(stack.get(call).await.state, CallState::Ready);
+    sqlx::query("ALTER TABLE elsewhere RENAME TO actions").execute(stack.db()).await.unwrap();
+    stack.cancel(call).await;
+    stack.finish().await;
+}
