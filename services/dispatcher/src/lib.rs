@@ -7,6 +7,7 @@
 //! `roll_up` keeps the statistics.
 
 mod agents;
+mod aside;
 mod batcher;
 mod call_view;
 mod calls;

@@ -13,8 +13,9 @@ use redial_store::Submitted;
 use redial_telemetry::{metrics, names, submit_call};
 use tokio::sync::mpsc;
 
-use super::message::Message;
+use super::message::{Message, is_costly};
 use crate::{
+    aside::aside,
     batcher::{self, BatchWork, Batching},
     call_view::feedback,
     context::Context,
@@ -29,20 +30,22 @@ pub(crate) type Incoming = (Result<Submission, ApiError>, Option<String>);
 
 pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
     let (context, loops) = (running.context.clone(), &running.loops);
-    let waiting = Submitter { context: context.clone(), unknown: None };
+    let waiting = Submitter { context: context.clone(), unknown: None, costly: None };
     let unknown =
         batcher::start(Batching { name: "submit calls of unknown tools", workers: 1, batch: 64 }, loops, &waiting);
-    let submitter = Submitter { context, unknown: Some(unknown) };
+    let costly = batcher::start(Batching { name: "submit costly calls", workers: 2, batch: 8 }, loops, &waiting);
+    let submitter = Submitter { context, unknown: Some(unknown), costly: Some(costly) };
     let requests = batcher::start(Batching { name: "submit calls", workers: 3, batch: 64 }, loops, &submitter);
     serve::feed(running, subjects::SUBMIT, requests).await
 }
 
-/// Submissions of unknown tools wait until the registry is read again, which may take long: they go to a batcher of their
-/// own, so that all others are written meanwhile.
+/// Submissions of unknown tools wait until the registry is read again, and the arguments of some are checked for up to a
+/// second: both go to a batcher of their own, so that all others are written meanwhile.
 #[derive(Clone)]
 struct Submitter {
     context: Arc<Context>,
     unknown: Option<mpsc::Sender<Request>>,
+    costly: Option<mpsc::Sender<Request>>,
 }
 
 impl BatchWork<Request> for Submitter {
@@ -56,6 +59,11 @@ impl BatchWork<Request> for Submitter {
         let names_unknown = |message: &Result<Message, _>| message.as_ref().is_ok_and(|one| one.names_unknown(&tools));
         let batch = match &self.unknown {
             Some(unknown) => serve::hand_over(batch, unknown, names_unknown).await,
+            None => batch,
+        };
+        let is_costly = |message: &Result<Message, _>| message.as_ref().is_ok_and(|one| one.is_costly(&tools));
+        let batch = match &self.costly {
+            Some(costly) => serve::hand_over(batch, costly, is_costly).await,
             None => batch,
         };
         self.submit(batch).await;
@@ -103,19 +111,19 @@ impl Submitter {
 pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>) -> Vec<SubmitResult> {
     let refreshed = refresh_if_unknown(context, &incoming).await;
     let tools = context.registry.tools();
-    let accepted: Vec<Result<NewCall, ApiError>> = incoming
-        .into_iter()
-        .map(|(submission, traceparent)| {
-            let submission = submission?;
-            if !tools.contains_key(&submission.tool) {
-                refreshed.clone()?;
-            }
-            let (_span, traceparent) = submit_call(&submission.tool, traceparent);
-            let mut call = accept(submission, &tools, CallId::generate(), traceparent)?;
-            call.consumer = context.admit_new(&call);
-            Ok(call)
-        })
-        .collect();
+    let take = |(submission, traceparent): Incoming| {
+        let submission = submission?;
+        if !tools.contains_key(&submission.tool) {
+            refreshed.clone()?;
+        }
+        let (_span, traceparent) = submit_call(&submission.tool, traceparent);
+        let is_costly = is_costly(&submission, &tools);
+        let accept = || accept(submission, &tools, CallId::generate(), traceparent);
+        let mut call = if is_costly { aside(accept)? } else { accept()? };
+        call.consumer = context.admit_new(&call);
+        Ok(call)
+    };
+    let accepted: Vec<Result<NewCall, ApiError>> = incoming.into_iter().map(take).collect();
     let mut calls = Vec::with_capacity(accepted.len());
     let positions: Vec<Result<usize, ApiError>> = accepted
         .into_iter()
@@ -208,6 +216,7 @@ fn answer(context: &Context, call: &NewCall, written: &Submitted) -> SubmitResul
 fn refused(refusal: &Failure) -> ApiError {
     let code = match refusal.class {
         ErrorClass::UnknownTool => Code::UnknownTool,
+        ErrorClass::Configuration => Code::InvalidManifest,
         _ => Code::InvalidArguments,
     };
     ApiError { code, message: refusal.message.clone(), details: refusal.details.clone() }
