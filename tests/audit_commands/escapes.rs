@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use crate::fixture::{Done, Fixture, ended};
 
 /// Clears the screen, sets the title, rewrites the line, hides text, turns text around.
-const HOSTILE: &str = "x\u{1b}[2J\u{1b}[8m\u{1b}]0;t\u{7}\rROOT\u{8}\u{7f}\u{9b}31m\u{85}\u{202e}evil\u{2066}\u{200f}\u{200e}\u{61c}y";
+const HOSTILE: &str =
+    "x\u{1b}[2J\u{1b}[8m\u{1b}]0;t\u{7}\rROOT\u{8}\u{7f}\u{9b}31m\u{85}\u{202e}evil\u{2066}\u{200f}\u{200e}\u{61c}y";
 
 fn is_obeyed(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t')
@@ -40,7 +41,8 @@ async fn what_outsiders_wrote_is_shown_and_not_obeyed() {
     let calls = fixture.calls(&[]).await;
     let wrong = "{\"a\": \"\u{202e}\u{1b}[2J\"";
 
-    fixture.file("rules.toml", &format!("[[rule]]\ntext = {}\n", json!(HOSTILE).to_string().replace('\u{7f}', "\\u007f")));
+    fixture
+        .file("rules.toml", &format!("[[rule]]\ntext = {}\n", json!(HOSTILE).to_string().replace('\u{7f}', "\\u007f")));
     let models = fixture.file("models.toml", "[models.loud]\nprovider = \"script\"\nscript = \"rules.toml\"\n");
     let agent = fixture.file("agent.toml", "model = \"loud\"\n");
     let worker = Process::start(env!("CARGO_BIN_EXE_redial"), |command| {
@@ -100,7 +102,10 @@ async fn what_outsiders_wrote_is_shown_and_not_obeyed() {
 /// A message that cannot be read becomes a dead letter; what `redial dead-letters` shows of it.
 async fn letter_of(fixture: &Fixture) -> String {
     let queue = crate::connect(fixture).await;
-    queue.put(redial_proto::subjects::INTAKE, &json!({"tool": HOSTILE, HOSTILE: HOSTILE, "timeout_ms": "\u{1b}[2J"})).await.unwrap();
+    queue
+        .put(redial_proto::subjects::INTAKE, &json!({"tool": HOSTILE, HOSTILE: HOSTILE, "timeout_ms": "\u{1b}[2J"}))
+        .await
+        .unwrap();
     until("a dead letter", async || {
         let done = fixture.run(&["dead-letters", "--wide"]).await;
         done.out.contains("intake").then_some(done.out)

@@ -171,9 +171,17 @@ mod tests {
 
     #[test]
     fn ordinary_expressions_are_allowed() {
-        for pattern in ["^[A-Z]{3}$", r"^[\w.+-]+@[\w-]+\.[\w.-]+$", r"^\p{L}{1,100}$", "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"] {
+        for pattern in [
+            "^[A-Z]{3}$",
+            r"^[\w.+-]+@[\w-]+\.[\w.-]+$",
+            r"^\p{L}{1,100}$",
+            "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$",
+        ] {
             assert_eq!(check(&json!({"properties": {"a": {"pattern": pattern}}})), Ok(()), "{pattern}");
         }
-        assert_eq!(check(&json!({"const": {"patternProperties": 1}, "properties": {"pattern": {"type": "string"}}})), Ok(()));
+        assert_eq!(
+            check(&json!({"const": {"patternProperties": 1}, "properties": {"pattern": {"type": "string"}}})),
+            Ok(())
+        );
     }
 }

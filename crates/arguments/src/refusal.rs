@@ -54,7 +54,9 @@ impl Refusal {
                 "checking these arguments against the tool's schema would take more than {MAX_STEPS} steps, which is the most \
                  allowed; an operator must simplify the schema, or the arguments must be shorter"
             ),
-            format!("按工具的 schema 检查这些参数需要超过 {MAX_STEPS} 步（上限）；需要由管理员简化 schema，或者发送更短的参数"),
+            format!(
+                "按工具的 schema 检查这些参数需要超过 {MAX_STEPS} 步（上限）；需要由管理员简化 schema，或者发送更短的参数"
+            ),
         );
         Self::new(ErrorClass::Configuration, &message, Advice::Values)
     }

@@ -100,8 +100,7 @@ impl Check<'_> {
     /// The refusal with every field error; `repairs` tell which values were sent in another form.
     pub(crate) fn refuse(&self, arguments: &Value, repairs: &[Repair], language: Language) -> Refusal {
         let root = self.schema.root();
-        let described =
-            self.with_errors(arguments, |errors| explain::field_errors(root, arguments, errors, language));
+        let described = self.with_errors(arguments, |errors| explain::field_errors(root, arguments, errors, language));
         let Ok((mut details, more)) = described else { return Refusal::undescribed(arguments, language) };
         explain::quote_as_sent(&mut details, repairs);
         Refusal::invalid(details, more, language)

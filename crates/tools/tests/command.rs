@@ -96,7 +96,8 @@ async fn a_value_never_becomes_an_option() {
     fs::write(folder.path().join("script.sh"), r#"printf '[%s]' "$@""#).unwrap();
     let tool = |more: &str| manifest(folder.path(), &format!("argv = [\"sh\", \"script.sh\", {more}"));
     let sent = async |tool: &Tool, city: &str| run(tool, &json!({"city": city})).await;
-    for argument in [r#""{{arguments.city}}"]"#, r#""{{arguments.city}}.png"]"#, r#""-v", "{{arguments.city}}", "--"]"#] {
+    for argument in [r#""{{arguments.city}}"]"#, r#""{{arguments.city}}.png"]"#, r#""-v", "{{arguments.city}}", "--"]"#]
+    {
         let tool = tool(argument);
         for city in ["-rf", "--output=/etc/passwd", "-", "-5"] {
             let failure = sent(&tool, city).await.unwrap_err();

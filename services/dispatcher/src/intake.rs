@@ -40,9 +40,9 @@ async fn take(context: &Context, batch: Vec<Delivery>) {
         .into_iter()
         .map(|delivery| (delivery, Message::read(&delivery.payload)))
         .partition(|(_, message)| message.as_ref().is_ok_and(|message| message.names_unknown(&registered)));
-    let (costly, known): (Vec<_>, Vec<_>) = known
-        .into_iter()
-        .partition(|(_, message): &(_, Result<Message, _>)| message.as_ref().is_ok_and(|one| one.is_costly(&registered)));
+    let (costly, known): (Vec<_>, Vec<_>) = known.into_iter().partition(|(_, message): &(_, Result<Message, _>)| {
+        message.as_ref().is_ok_and(|one| one.is_costly(&registered))
+    });
     tokio::join!(take_calls(context, known), take_calls(context, unknown), take_tasks(context, &tasks));
     // Last, because their check takes this thread.
     take_calls(context, costly).await;

@@ -89,7 +89,8 @@ impl Registry {
 
     async fn read(&self, store: &Store) -> Result<(), StoreError> {
         let specs = store.tools().await?;
-        let report = |tool: &str, error| tracing::error!(tool, %error, "Skipped a registered tool because of its schema");
+        let report =
+            |tool: &str, error| tracing::error!(tool, %error, "Skipped a registered tool because of its schema");
         let tools = aside(|| compile(specs, &self.tools(), report));
         let before =
             std::mem::replace(&mut *self.tools.write().unwrap_or_else(PoisonError::into_inner), Arc::new(tools));

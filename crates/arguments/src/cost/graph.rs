@@ -64,7 +64,8 @@ impl Graph {
         let mut alternatives = Vec::new();
         while let Some(part) = builder.order.get(graph.nodes.len()).copied() {
             if builder.order.len() > MAX_NODES {
-                let message = format!("the schema consists of more than {MAX_NODES} schemas, which is the most allowed");
+                let message =
+                    format!("the schema consists of more than {MAX_NODES} schemas, which is the most allowed");
                 return Err(builder.document.error(part, message));
             }
             let (node, branches) = builder.node(part)?;
@@ -177,7 +178,10 @@ fn own(object: &Map<String, Value>) -> Node {
     let compared: u64 = ["enum", "const"].into_iter().filter_map(|name| object.get(name)).map(comparisons).sum();
     let dependent: u64 = map(object, "dependentRequired").map(|(_, names)| comparisons(names)).sum();
     Node {
-        own: compared.saturating_add(length("required")).saturating_add(dependent).saturating_add(object.len() as u64 / 2),
+        own: compared
+            .saturating_add(length("required"))
+            .saturating_add(dependent)
+            .saturating_add(object.len() as u64 / 2),
         states: object.get("pattern").and_then(Value::as_str).map_or(0, bounds::states),
         name_states: map(object, "patternProperties").map(|(pattern, _)| bounds::states(pattern)).sum(),
         has_format: object.contains_key("format"),

@@ -104,13 +104,16 @@ fn schemas_of_member<'s>(parts: &Parts<'s>, name: &str) -> Option<Parts<'s>> {
 
 fn declares_members(part: &Value) -> bool {
     ["properties", "patternProperties"].iter().any(|name| part.get(*name).is_some_and(Value::is_object))
-        || ["additionalProperties", "unevaluatedProperties"].iter().any(|name| part.get(*name).is_some_and(|s| s.is_object()))
+        || ["additionalProperties", "unevaluatedProperties"]
+            .iter()
+            .any(|name| part.get(*name).is_some_and(|s| s.is_object()))
 }
 
 /// The schemas of a member; none if it is not declared.
 fn schemas_of<'s>(part: &'s Value, name: &str) -> Parts<'s> {
     let own = part.get("properties").and_then(|properties| properties.get(name));
-    let patterns = object(part, "patternProperties").filter(|(pattern, _)| matches(pattern, name)).map(|(_, schema)| schema);
+    let patterns =
+        object(part, "patternProperties").filter(|(pattern, _)| matches(pattern, name)).map(|(_, schema)| schema);
     let mut found: Parts<'s> = own.into_iter().chain(patterns).collect();
     if found.is_empty() {
         // `true` allows everything and declares nothing.
@@ -122,7 +125,8 @@ fn schemas_of<'s>(part: &'s Value, name: &str) -> Parts<'s> {
 
 fn schemas_of_item(part: &Value, position: usize) -> Parts<'_> {
     let first = ["prefixItems", "items"].into_iter().find_map(|name| part.get(name)?.as_array());
-    let own = first.and_then(|first| first.get(position)).or_else(|| part.get("items").filter(|schema| schema.is_object()));
+    let own =
+        first.and_then(|first| first.get(position)).or_else(|| part.get("items").filter(|schema| schema.is_object()));
     own.into_iter().chain(part.get("contains")).collect()
 }
 
@@ -166,7 +170,9 @@ fn target<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
             return Some(part);
         }
         match part {
-            Value::Object(object) => waiting.extend(object.iter().filter(|(key, _)| !is_data(key)).map(|(_, value)| value)),
+            Value::Object(object) => {
+                waiting.extend(object.iter().filter(|(key, _)| !is_data(key)).map(|(_, value)| value))
+            }
             Value::Array(items) => waiting.extend(items),
             _ => {}
         }
@@ -272,7 +278,8 @@ mod tests {
     #[test]
     fn references_that_cannot_be_followed_are_found() {
         let unknown = |schema: &Value| unknown_reference(schema).map(str::to_owned);
-        let known = json!({"properties": {"a": {"$ref": "#here"}, "b": {"$ref": "#"}}, "$defs": {"x": {"$anchor": "here"}}});
+        let known =
+            json!({"properties": {"a": {"$ref": "#here"}, "b": {"$ref": "#"}}, "$defs": {"x": {"$anchor": "here"}}});
         assert_eq!(unknown(&known), None);
         assert_eq!(unknown(&json!({"properties": {"a": {"$ref": "other#/x"}}})).as_deref(), Some("other#/x"));
         assert_eq!(unknown(&json!({"const": {"$ref": "other"}})), None);

@@ -299,7 +299,9 @@ fn body(
         Value::String(text) if text == "arguments" => declared(scope).map_err(wrong),
         Value::String(text) if text == "all_arguments" => Ok(Body::AllArguments),
         Value::Object(_) => JsonTemplate::parse(body.get_ref(), scope).map(Body::Json).map_err(wrong),
-        other => Err(wrong(format!("{other} is not allowed; allowed: \"arguments\", \"all_arguments\", \"none\", or a table"))),
+        other => Err(wrong(format!(
+            "{other} is not allowed; allowed: \"arguments\", \"all_arguments\", \"none\", or a table"
+        ))),
     }
 }
 

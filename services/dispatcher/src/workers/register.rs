@@ -9,7 +9,9 @@ use redial_proto::{ApiError, Code, Registered, Registration, limits, subjects, t
 use redial_queue::QueueError;
 use tokio::{sync::Semaphore, time::timeout};
 
-use crate::{aside::aside, context::Context, error::store_failed, feed::look_at_workers, running::Running, wait::until};
+use crate::{
+    aside::aside, context::Context, error::store_failed, feed::look_at_workers, running::Running, wait::until,
+};
 
 pub(crate) async fn register(context: Arc<Context>, registration: Registration) -> Result<Registered, ApiError> {
     check_aside(&registration).await?;

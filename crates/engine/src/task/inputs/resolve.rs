@@ -58,7 +58,14 @@ pub(crate) struct Resolver<'a> {
 
 impl<'a> Resolver<'a> {
     pub(crate) fn new(tools: &'a Tools) -> Self {
-        Self { tools, others: HashMap::new(), missing: Vec::new(), bugs: Vec::new(), aside: |check| check(), steps: Steps::default() }
+        Self {
+            tools,
+            others: HashMap::new(),
+            missing: Vec::new(),
+            bugs: Vec::new(),
+            aside: |check| check(),
+            steps: Steps::default(),
+        }
     }
 
     pub(crate) fn with_aside(self, aside: Aside) -> Self {
@@ -203,6 +210,8 @@ fn is_version(tool: &RegisteredTool, offer: &ToolOffer) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use redial_proto::{Message, RepairKind, Role, StoredMessage, TaskId, ToolSpec};
     use serde_json::json;
 
@@ -338,6 +347,31 @@ mod tests {
         conversation.add_results(vec!["c1_1".to_owned()], HashMap::new());
         let (_, failure) = failure_of(resolve(&conversation).unwrap().calls.remove(0).verdict);
         assert!(failure.message.contains("no result of a call"), "{}", failure.message);
+    }
+
+    #[test]
+    fn arguments_that_take_long_to_check_are_checked_aside() {
+        static ASIDE: AtomicU32 = AtomicU32::new(0);
+        let one = json!({"properties": {"a": {"$dynamicRef": "#here"}}});
+        let schema = json!({"$dynamicAnchor": "here", "allOf": [one, one]});
+        let tool = RegisteredTool::new(ToolSpec { parameters: schema, ..ToolSpec::named("nest") }).unwrap();
+        let deep = (0..50).fold(json!({}), |inner, _| json!({"a": inner})).to_string();
+        let calls = [deep.as_str(), "{}"]
+            .map(|arguments| ReplyCall { name: "nest".to_owned(), arguments: arguments.to_owned() });
+        let reply = TurnReply { calls: calls.into(), ..TurnReply::default() };
+        let (tools, offers, conversation) = (Tools::new(), [offer(&tool)], Conversation::default());
+        let shown =
+            Shown { offers: &offers, conversation: &conversation, result_bytes: 300, language: Language::En, rules: 1 };
+        let aside: Aside = |check| {
+            ASIDE.fetch_add(1, Ordering::Relaxed);
+            check();
+        };
+        let mut calls = Resolver::new(&tools).with_aside(aside).reply(reply, shown).unwrap().calls;
+        assert_eq!(ASIDE.load(Ordering::Relaxed), 2);
+        assert!(matches!(calls.remove(1).verdict, Verdict::Run { .. }), "a small one runs");
+        let (tool, failure) = failure_of(calls.remove(0).verdict);
+        assert_eq!((tool.as_deref(), failure.class), (Some("nest"), ErrorClass::Configuration));
+        assert!(failure.message.contains("4000000 steps"), "{}", failure.message);
     }
 
     #[test]
