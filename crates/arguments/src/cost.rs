@@ -27,9 +27,8 @@ pub(crate) const MAX_DESCRIBED: u64 = 400_000;
 pub(crate) const MAX_AT_ONCE: u64 = 100_000;
 /// Pairs of a schema and a value that are counted.
 const MAX_PAIRS: u64 = 400_000;
-/// States of a regular expression, or bytes of a text with a format, that cost as much as a step.
+/// States of a regular expression that cost as much as a step, for each byte.
 const STATES: u64 = 64;
-const FORMAT_BYTES: u64 = 8;
 
 /// Steps that may still be made.
 #[derive(Debug)]
@@ -69,10 +68,7 @@ impl Costs {
         let graph = Graph::of(document)?;
         let most = |of: fn(&Node) -> u64| graph.nodes.iter().map(of).max().unwrap_or(0);
         let each = most(|node| node.own) + 2;
-        let text = most(|node| {
-            let format = if node.has_format { 64 / FORMAT_BYTES } else { 0 };
-            node.states + node.name_states + format + if node.is_unique { 64 } else { 0 }
-        });
+        let text = most(|node| node.states + node.name_states + if node.is_unique { 64 } else { 0 });
         Ok(Self { graph, here, each, text })
     }
 
@@ -248,8 +244,7 @@ impl<'g> Count<'g> {
         let more = match value {
             Value::String(text) => {
                 let bytes = text.len() as u64;
-                let format = if node.has_format { bytes / FORMAT_BYTES } else { 0 };
-                bytes.saturating_mul(node.states) / STATES + format
+                bytes.saturating_mul(node.states) / STATES
             }
             Value::Object(object) if node.name_states > 0 => {
                 let bytes = object.keys().map(|name| name.len() as u64 + 1).sum::<u64>();

@@ -13,12 +13,8 @@ use tracing_subscriber::fmt::MakeWriter;
 
 /// True for characters that a terminal obeys: control characters (C0 but newlines and tabs, DEL, C1) and bidirectional controls.
 pub const fn is_obeyed(c: char) -> bool {
-    match c {
-        '\n' | '\t' => false,
-        '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' => true,
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
-        _ => false,
-    }
+    let is_control = matches!(c, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}') && !matches!(c, '\n' | '\t');
+    is_control || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// The text with each such character written as `\u{1b}`.

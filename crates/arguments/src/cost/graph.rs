@@ -6,6 +6,8 @@ use serde_json::{Map, Value};
 
 use crate::{bounds, document::Document, schema_error::SchemaError};
 
+/// A format is checked with as much work as a regular expression of so many states.
+const FORMAT: u64 = 8;
 /// Most schemas in one document.
 const MAX_NODES: usize = 20_000;
 
@@ -24,11 +26,10 @@ pub(super) struct Graph {
 pub(super) struct Node {
     /// Comparisons that it makes whatever the value is.
     pub(super) own: u64,
-    /// States of the regular expression for a string.
+    /// States of the regular expression for a string; a format counts as a few.
     pub(super) states: u64,
     /// States of the regular expressions for names of members.
     pub(super) name_states: u64,
-    pub(super) has_format: bool,
     pub(super) is_unique: bool,
     /// Errors that it may report, each with a copy of the value.
     pub(super) errors: u64,
@@ -177,14 +178,14 @@ fn own(object: &Map<String, Value>) -> Node {
     let length = |name: &str| object.get(name).map_or(0, |value| value.as_array().map_or(0, Vec::len) as u64);
     let compared: u64 = ["enum", "const"].into_iter().filter_map(|name| object.get(name)).map(comparisons).sum();
     let dependent: u64 = map(object, "dependentRequired").map(|(_, names)| comparisons(names)).sum();
+    let pattern = object.get("pattern").and_then(Value::as_str).map_or(0, bounds::states);
     Node {
         own: compared
             .saturating_add(length("required"))
             .saturating_add(dependent)
             .saturating_add(object.len() as u64 / 2),
-        states: object.get("pattern").and_then(Value::as_str).map_or(0, bounds::states),
+        states: pattern + if object.contains_key("format") { FORMAT } else { 0 },
         name_states: map(object, "patternProperties").map(|(pattern, _)| bounds::states(pattern)).sum(),
-        has_format: object.contains_key("format"),
         is_unique: object.get("uniqueItems") == Some(&Value::Bool(true)),
         errors: object.len() as u64 + length("required") + dependent,
         ..Node::default()

@@ -106,7 +106,7 @@ fn declares_members(part: &Value) -> bool {
     ["properties", "patternProperties"].iter().any(|name| part.get(*name).is_some_and(Value::is_object))
         || ["additionalProperties", "unevaluatedProperties"]
             .iter()
-            .any(|name| part.get(*name).is_some_and(|s| s.is_object()))
+            .any(|name| part.get(*name).is_some_and(Value::is_object))
 }
 
 /// The schemas of a member; none if it is not declared.
@@ -171,7 +171,7 @@ fn target<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
         }
         match part {
             Value::Object(object) => {
-                waiting.extend(object.iter().filter(|(key, _)| !is_data(key)).map(|(_, value)| value))
+                waiting.extend(object.iter().filter(|(key, _)| !is_data(key)).map(|(_, value)| value));
             }
             Value::Array(items) => waiting.extend(items),
             _ => {}

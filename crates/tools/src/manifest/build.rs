@@ -255,11 +255,11 @@ fn names(
     scope: &Scope<'_>,
     location: &Location<'_>,
 ) -> Result<Vec<String>, ManifestError> {
-    let named = |name: &Spanned<String>| match scope.variable(&format!("arguments.{}", name.get_ref())) {
+    let check = |name: &Spanned<String>| match scope.variable(&format!("arguments.{}", name.get_ref())) {
         Ok(_) => Ok(name.get_ref().clone()),
         Err(message) => Err(location.field_error(name, field, message)),
     };
-    names.iter().map(named).collect()
+    names.iter().map(check).collect()
 }
 
 fn check_variable(name: &Spanned<String>, field: &str, location: &Location<'_>) -> Result<(), ManifestError> {
