@@ -41,19 +41,7 @@ async fn what_outsiders_wrote_is_shown_and_not_obeyed() {
     let calls = fixture.calls(&[]).await;
     let wrong = "{\"a\": \"\u{202e}\u{1b}[2J\"";
 
-    fixture
-        .file("rules.toml", &format!("[[rule]]\ntext = {}\n", json!(HOSTILE).to_string().replace('\u{7f}', "\\u007f")));
-    let models = fixture.file("models.toml", "[models.loud]\nprovider = \"script\"\nscript = \"rules.toml\"\n");
-    let agent = fixture.file("agent.toml", "model = \"loud\"\n");
-    let worker = Process::start(env!("CARGO_BIN_EXE_redial"), |command| {
-        command.args(["worker", "--nats-url", &fixture.nats_url, "--models", &models, "--log-format", "text"]);
-    });
-    worker.line("Worker started").await;
-    let asked = ["task", HOSTILE, "--agent-file", &agent, "--wait"];
-    let answered = fixture.run(&asked).await;
-    assert_harmless(&asked, &answered);
-    assert!(answered.out.contains("x\\u{1b}[2J"), "{answered:?}");
-    let task = fixture.json(&["tasks"]).await[0]["task"].as_str().unwrap().to_owned();
+    let task = task_of(&fixture).await;
 
     let letters = letter_of(&fixture).await;
     let schema = fixture.file("schema.json", &json!({"properties": {HOSTILE: {"enum": [HOSTILE]}}}).to_string());
@@ -95,8 +83,6 @@ async fn what_outsiders_wrote_is_shown_and_not_obeyed() {
         assert_harmless(&arguments, &ended(fixture.command(&arguments)).await);
     }
     assert!(letters.contains("\\u{1b}"), "{letters}");
-    worker.terminate();
-    assert!(worker.ended().await.success());
 }
 
 /// A message that cannot be read becomes a dead letter; what `redial dead-letters` shows of it.
@@ -111,4 +97,23 @@ async fn letter_of(fixture: &Fixture) -> String {
         done.out.contains("intake").then_some(done.out)
     })
     .await
+}
+
+/// A task of a model that writes such text, as `redial task --wait` prints it; its id.
+async fn task_of(fixture: &Fixture) -> String {
+    fixture
+        .file("rules.toml", &format!("[[rule]]\ntext = {}\n", json!(HOSTILE).to_string().replace('\u{7f}', "\\u007f")));
+    let models = fixture.file("models.toml", "[models.loud]\nprovider = \"script\"\nscript = \"rules.toml\"\n");
+    let agent = fixture.file("agent.toml", "model = \"loud\"\n");
+    let worker = Process::start(env!("CARGO_BIN_EXE_redial"), |command| {
+        command.args(["worker", "--nats-url", &fixture.nats_url, "--models", &models, "--log-format", "text"]);
+    });
+    worker.line("Worker started").await;
+    let asked = ["task", HOSTILE, "--agent-file", &agent, "--wait"];
+    let answered = fixture.run(&asked).await;
+    assert_harmless(&asked, &answered);
+    assert!(answered.out.contains("x\\u{1b}[2J"), "{answered:?}");
+    worker.terminate();
+    assert!(worker.ended().await.success());
+    fixture.json(&["tasks"]).await[0]["task"].as_str().unwrap().to_owned()
 }
