@@ -31,6 +31,8 @@ mod reports;
 mod retention;
 #[path = "end_to_end/retries.rs"]
 mod retries;
+#[path = "end_to_end/schemas.rs"]
+mod schemas;
 #[path = "end_to_end/statistics.rs"]
 mod statistics;
 #[path = "end_to_end/submitting.rs"]

@@ -10,29 +10,32 @@ use crate::language::pick;
 
 /// At most this many alternatives and enum values are listed.
 const MAX_LISTED: usize = 20;
-/// References and alternatives are followed this deep; a schema may refer to itself.
-const MAX_STEPS: usize = 4;
+/// References and alternatives are followed this deep, and so many schemas are described together; a schema may refer to
+/// itself, and each alternative to all of them.
+const MAX_DEPTH: usize = 4;
+const MAX_DESCRIBED: usize = 60;
 
 /// Everything that a schema says about a value; "any value" if it says nothing. `root` resolves its references.
 pub(crate) fn schema(root: &Value, schema: &Value, language: Language) -> String {
-    let words = describe(root, schema, MAX_STEPS, language);
+    let words = describe(root, schema, MAX_DEPTH, &mut { MAX_DESCRIBED }, language);
     if words.is_empty() { pick(language, "any value", "任意值") } else { words }
 }
 
-fn describe(root: &Value, schema: &Value, steps: usize, language: Language) -> String {
-    if steps == 0 {
+fn describe(root: &Value, schema: &Value, depth: usize, left: &mut usize, language: Language) -> String {
+    if depth == 0 || *left == 0 {
         return String::new();
     }
+    *left -= 1;
     if let Some(target) = schema.get("$ref").and_then(Value::as_str) {
         let target = target.strip_prefix('#').and_then(|pointer| root.pointer(pointer));
-        return target.map(|target| describe(root, target, steps - 1, language)).unwrap_or_default();
+        return target.map(|target| describe(root, target, depth - 1, left, language)).unwrap_or_default();
     }
     if let Some(value) = keyword(schema, "const", language).or_else(|| keyword(schema, "enum", language)) {
         return value;
     }
     if let Some(branches) = schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array) {
         let mut words: Vec<String> =
-            branches.iter().map(|branch| describe(root, branch, steps - 1, language)).collect();
+            branches.iter().map(|branch| describe(root, branch, depth - 1, left, language)).collect();
         words.retain(|words| !words.is_empty());
         return words.join(or(language));
     }

@@ -18,8 +18,10 @@ use self::{
     generate::Generator,
     size::{is_small, json_size},
 };
-use crate::{explain::intended_branch, pointer, schema::Schema};
+use crate::{explain::intended_branch, pointer, schema::Check};
 
+/// No example, and nothing on the way to it, has more bytes of JSON.
+pub(crate) const MAX_BYTES: usize = size::MAX_EXAMPLE;
 /// Longest value of the sender that an example keeps, and all of them, in bytes of JSON.
 const MAX_KEPT_ONE: usize = 300;
 const MAX_KEPT: usize = 1_200;
@@ -38,11 +40,11 @@ pub(crate) struct Example {
 
 impl Example {
     /// An example with the right values of what was sent; `None` if none can be found.
-    pub(crate) fn of(schema: &Schema, sent: Option<&Value>) -> Option<Self> {
-        let kept = sent.map(|sent| kept(schema, sent)).unwrap_or_default();
-        let corrected = (!kept.is_empty()).then(|| Corrections::new(schema).correct(Value::Object(kept.clone())));
-        let found = corrected.flatten().or_else(|| Corrections::new(schema).correct(Value::Object(Map::new())));
-        let arguments = found.or_else(|| written_example(schema))?;
+    pub(crate) fn of(check: &Check<'_>, sent: Option<&Value>) -> Option<Self> {
+        let kept = sent.map(|sent| kept(check, sent)).unwrap_or_default();
+        let corrected = (!kept.is_empty()).then(|| Corrections::new(check).correct(Value::Object(kept.clone())));
+        let found = corrected.flatten().or_else(|| Corrections::new(check).correct(Value::Object(Map::new())));
+        let arguments = found.or_else(|| written_example(check))?;
         let is_kept = |(key, value): &(&String, &Value)| arguments.get(key.as_str()) == Some(*value);
         let kept = kept.iter().filter(is_kept).count();
         Some(Self { arguments, kept })
@@ -50,9 +52,9 @@ impl Example {
 }
 
 /// The declared properties that were sent, as far as they are short.
-fn kept(schema: &Schema, sent: &Value) -> Map<String, Value> {
+fn kept(check: &Check<'_>, sent: &Value) -> Map<String, Value> {
     let Some(object) = sent.as_object() else { return Map::new() };
-    let undeclared = schema.shapes.inspect(sent).undeclared;
+    let undeclared = check.schema.shapes.inspect(sent).undeclared;
     let mut room = MAX_KEPT;
     let mut kept = Map::new();
     for (key, value) in object {
@@ -66,11 +68,11 @@ fn kept(schema: &Schema, sent: &Value) -> Map<String, Value> {
 }
 
 /// A whole call that the author of the schema wrote down.
-fn written_example(schema: &Schema) -> Option<Value> {
-    let root = schema.root();
+fn written_example(check: &Check<'_>) -> Option<Value> {
+    let root = check.schema.root();
     let examples = root.get("examples").and_then(Value::as_array).into_iter().flatten().take(3);
     let mut all = examples.chain(root.get("example")).chain(root.get("default"));
-    all.find(|example| example.is_object() && is_small(example) && schema.is_valid(example)).cloned()
+    all.find(|example| example.is_object() && is_small(example) && check.is_valid(example) == Ok(true)).cloned()
 }
 
 /// One correction of a value that breaks a rule.
@@ -82,15 +84,15 @@ enum Correction {
 }
 
 struct Corrections<'s> {
-    schema: &'s Schema,
+    check: &'s Check<'s>,
     generator: Generator<'s>,
     /// How often a value was written at each path: each time another one is tried.
     tries: HashMap<String, usize>,
 }
 
 impl<'s> Corrections<'s> {
-    fn new(schema: &'s Schema) -> Self {
-        Self { schema, generator: Generator::new(schema.root()), tries: HashMap::new() }
+    fn new(check: &'s Check<'s>) -> Self {
+        Self { check, generator: Generator::new(check.schema.root()), tries: HashMap::new() }
     }
 
     /// The value once it breaks no rule; `None` if that takes too long or too much.
@@ -99,14 +101,15 @@ impl<'s> Corrections<'s> {
             if !is_small(&value) {
                 return None;
             }
-            if self.schema.is_valid(&value) {
+            if self.check.is_valid(&value).ok()? {
                 return value.is_object().then_some(value);
             }
-            let corrections = self.schema.with_errors(&value, |errors| {
+            let corrections = self.check.with_errors(&value, |errors| {
                 let mut found = Vec::new();
                 errors.take(MAX_ERRORS).for_each(|error| collect(&error, &mut found));
                 found
             });
+            let corrections = corrections.ok()?;
             for correction in corrections.into_iter().take(MAX_ERRORS) {
                 match correction {
                     Correction::Remove(path) => remove(&mut value, &path),

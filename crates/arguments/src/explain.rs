@@ -1,10 +1,16 @@
 //! Turns the validator's errors into field errors that a model or a person can act on.
 
 use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
-use redial_proto::{FieldError, Language, Repair, RepairKind, limits::MAX_DETAILS};
+use redial_proto::{
+    FieldError, Language, Repair, RepairKind,
+    limits::{self, MAX_DETAILS},
+};
 use serde_json::{Map, Value};
 
 use crate::{describe, hints, language::pick, pointer, refusal::quoted};
+
+/// Longest text that says what is allowed, in bytes.
+const MAX_ALLOWED: usize = 2_000;
 
 type Error<'e> = ValidationError<'e>;
 
@@ -17,6 +23,9 @@ pub(crate) fn field_errors<'e>(
 ) -> (Vec<FieldError>, usize) {
     let mut explanation = Explanation { schema, arguments, language, found: Vec::new(), more: 0 };
     errors.for_each(|error| explanation.add(&error));
+    for error in &mut explanation.found {
+        error.allowed = limits::shorten(&error.allowed, MAX_ALLOWED);
+    }
     (explanation.found, explanation.more)
 }
 

@@ -5,9 +5,12 @@
 //! refusal lists every broken rule at once, each with a JSON pointer, what was sent and what is allowed, so that a
 //! model or a person can correct all of them together. Pure: no I/O, no clock, nothing async.
 
+mod bounds;
 mod closest;
 mod coerce;
+mod cost;
 mod describe;
+mod document;
 mod edit;
 mod example;
 mod excerpt;
@@ -27,6 +30,7 @@ mod shape;
 mod syntax;
 
 pub use closest::closest;
+pub use cost::Steps;
 pub use names::{tool_name, tool_name_in};
 pub use refusal::Refusal;
 pub use resolve::{Repairs, Resolved};

@@ -3,20 +3,22 @@
 use std::{borrow::Cow, collections::HashSet};
 
 use redial_proto::{
-    Advice, Language, Limited, Repair, RepairKind,
+    Advice, ErrorClass, Language, Limited, Repair, RepairKind,
     limits::{self, MAX_ARGUMENTS},
     repair::MAX_REPAIRS,
 };
 use serde_json::Value;
 
 use crate::{
-    coerce, edit,
+    coerce,
+    cost::{Costly, Steps},
+    edit,
     edit::Fix,
-    example::Example,
+    example::{self, Example},
     language::pick,
     parse,
     refusal::Refusal,
-    schema::Schema,
+    schema::{Check, Schema},
     syntax::{self, Unreadable},
 };
 
@@ -80,11 +82,24 @@ impl Schema {
 
     /// [`Schema::resolve`] with the refusal in the model's language.
     pub fn resolve_in<'a>(&self, raw: &'a str, repairs: Repairs, language: Language) -> Result<Resolved<'a>, Refusal> {
+        self.resolve_within(raw, repairs, language, &Steps::default())
+    }
+
+    /// [`Schema::resolve_in`] with the steps that are left for several calls together. Arguments that would take more are
+    /// refused with class `configuration`.
+    pub fn resolve_within<'a>(
+        &self,
+        raw: &'a str,
+        repairs: Repairs,
+        language: Language,
+        steps: &Steps,
+    ) -> Result<Resolved<'a>, Refusal> {
+        let check = Check { schema: self, steps, bytes: raw.len() };
         let done = match repairs {
-            Repairs::On => self.resolve_repaired(raw, language),
-            Repairs::Off => self.resolve_unrepaired(raw, language),
+            Repairs::On => check.resolve_repaired(raw, language),
+            Repairs::Off => check.resolve_unrepaired(raw, language),
         };
-        done.map_err(|refused| self.with_help(refused))
+        done.map_err(|refused| check.with_help(refused))
     }
 
     /// [`Schema::resolve`] of a JSON value that a program sends: an object, or a string that holds a model's text as the
@@ -97,7 +112,9 @@ impl Schema {
         done.repairs.insert(0, syntax::change(RepairKind::DoubleEncoded, 0, json, &text));
         Ok(Resolved { arguments: Cow::Owned(done.arguments.into_owned()), ..done })
     }
+}
 
+impl Check<'_> {
     fn resolve_repaired<'a>(&self, raw: &'a str, language: Language) -> Result<Resolved<'a>, Refused> {
         parse::check_size(raw, language)?;
         let draft = match parse::parse(raw, language) {
@@ -133,8 +150,8 @@ impl Schema {
             Ok(value) => value,
             Err(strict) => return Err(without_repairs(raw, strict, language)),
         };
-        let undeclared = self.shapes.inspect(&value).undeclared;
-        if !self.is_valid(&value) {
+        let undeclared = self.schema.shapes.inspect(&value).undeclared;
+        if !self.is_valid(&value).map_err(|Costly| Refusal::costly(language))? {
             let refusal = with_undeclared(self.refuse(&value, &[], language), undeclared);
             return Err(Refused::of(refusal, value));
         }
@@ -144,7 +161,7 @@ impl Schema {
     /// Repairs names and values until the draft fits the schema or nothing more can be repaired.
     fn repair_values<'a>(&self, mut draft: Draft<'a>) -> Result<Resolved<'a>, Refused> {
         let fits = self.repair_draft(&mut draft)?;
-        let undeclared = self.shapes.inspect(&draft.value).undeclared;
+        let undeclared = self.schema.shapes.inspect(&draft.value).undeclared;
         let Draft { json, value, repairs, language } = draft;
         if fits {
             return Ok(Resolved { arguments: json, repairs, undeclared });
@@ -158,14 +175,15 @@ impl Schema {
     /// True if the draft fits the schema now.
     fn repair_draft(&self, draft: &mut Draft<'_>) -> Result<bool, Refusal> {
         for _ in 0..MAX_ROUNDS {
-            let findings = self.shapes.inspect(&draft.value);
+            let findings = self.schema.shapes.inspect(&draft.value);
             if draft.apply(&findings.fixes)? {
                 continue;
             }
-            if self.is_valid(&draft.value) {
+            if self.is_valid(&draft.value).map_err(|Costly| Refusal::costly(draft.language))? {
                 return Ok(true);
             }
-            let fixes = self.with_errors(&draft.value, |errors| coerce::fixes(errors));
+            // What is too much to describe is not repaired.
+            let fixes = self.with_errors(&draft.value, |errors| coerce::fixes(errors)).unwrap_or_default();
             if !draft.apply(&fixes)? {
                 break;
             }
@@ -183,7 +201,11 @@ impl Schema {
     /// The refusal with an example. Without a single value that was right, the form is what has to be shown.
     fn with_help(&self, refused: Refused) -> Refusal {
         let Refused { mut refusal, value } = refused;
-        let example = Example::of(self, value.as_deref());
+        if refusal.class == ErrorClass::Configuration {
+            return refusal;
+        }
+        let check = Check { bytes: self.bytes.max(example::MAX_BYTES), ..*self };
+        let example = Example::of(&check, value.as_deref());
         if refusal.help.advice == Advice::Values && example.as_ref().is_some_and(|example| example.kept == 0) {
             refusal.help.advice = Advice::Form;
         }

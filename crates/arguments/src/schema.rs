@@ -1,14 +1,27 @@
 //! A tool's schema, compiled once.
 
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator, error::ValidationErrorKind};
-use redial_proto::{Language, Repair};
+use redial_proto::{Language, Repair, limits};
 use serde_json::Value;
 
-use crate::{expansion, explain, parse::parse, pointer, refusal::Refusal, schema_error::SchemaError, shape::Shapes};
+use crate::{
+    bounds,
+    cost::{Costly, Costs, Steps},
+    document::Document,
+    expansion, explain,
+    parse::parse,
+    pointer,
+    refusal::Refusal,
+    schema_error::SchemaError,
+    shape::Shapes,
+};
 
 /// Total size of all JSON pointers into the arguments, in bytes. Beyond it only the first field error is reported, because
 /// each one carries its pointer: one long key above many small values would cost gigabytes.
 const MAX_POINTERS: usize = 8 * 1024 * 1024;
+/// Most memory of a compiled regular expression, and of what it remembers while it matches, in bytes.
+const MAX_REGEX: usize = 10 * 1024 * 1024;
+const MAX_REGEX_CACHE: usize = 2 * 1024 * 1024;
 
 /// A compiled JSON Schema (draft 2020-12) of a tool's arguments. Formats are asserted, patterns run in linear time
 /// (no look-around, no back-references), and nothing is ever fetched.
@@ -16,60 +29,96 @@ const MAX_POINTERS: usize = 8 * 1024 * 1024;
 pub struct Schema {
     root: Value,
     validator: Validator,
+    costs: Costs,
     pub(crate) shapes: Shapes,
 }
 
 impl Schema {
-    /// Compiles a schema; the error says which part of it is wrong.
+    /// Compiles a schema; the error says which part of it is wrong, or which limit it exceeds.
+    ///
+    /// Bounded in time and memory, whatever the schema is: its size, its regular expressions, and how often its references
+    /// multiply are checked first.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
         check_allows_objects(schema)?;
+        bounds::check(schema)?;
         // First, because the others follow references without a limit.
-        expansion::check(schema)?;
+        let mut document = Document::read(schema)?;
+        let here = expansion::check(&mut document)?;
+        let costs = Costs::of(&mut document, here)?;
+        let patterns = PatternOptions::regex().size_limit(MAX_REGEX).dfa_size_limit(MAX_REGEX_CACHE);
         let validator = jsonschema::options()
             .with_draft(Draft::Draft202012)
             .should_validate_formats(true)
-            .with_pattern_options(PatternOptions::regex())
+            .with_pattern_options(patterns)
             .offline()
             .build(schema)
             .map_err(|error| schema_error(schema, &error))?;
-        Ok(Self { root: schema.clone(), validator, shapes: Shapes::of(schema) })
+        Ok(Self { root: schema.clone(), validator, costs, shapes: Shapes::of(schema) })
     }
 
     /// Checks the raw text of a call's arguments: strict JSON within the limits of [`redial_proto::limits`], an object,
     /// without duplicate keys, and every rule of the schema.
     pub fn check(&self, raw: &str) -> Result<(), Refusal> {
         let arguments = parse(raw, Language::En)?;
-        if self.is_valid(&arguments) { Ok(()) } else { Err(self.refuse(&arguments, &[], Language::En)) }
+        let (steps, language) = (Steps::default(), Language::En);
+        let check = Check { schema: self, steps: &steps, bytes: raw.len() };
+        match check.is_valid(&arguments) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(check.refuse(&arguments, &[], language)),
+            Err(Costly) => Err(Refusal::costly(language)),
+        }
+    }
+
+    /// True if arguments of so many bytes are checked within a few milliseconds, whatever they are. Others should not be
+    /// checked on a thread on which something else waits.
+    pub fn is_cheap(&self, bytes: usize) -> bool {
+        self.costs.is_cheap(bytes)
     }
 
     /// The schema as it was written.
     pub(crate) fn root(&self) -> &Value {
         &self.root
     }
+}
 
-    pub(crate) fn is_valid(&self, arguments: &Value) -> bool {
-        self.validator.is_valid(arguments)
+/// The check of one call's arguments, with the steps that it may still take.
+#[derive(Clone, Copy)]
+pub(crate) struct Check<'a> {
+    pub(crate) schema: &'a Schema,
+    pub(crate) steps: &'a Steps,
+    /// Length of the arguments as they were sent.
+    pub(crate) bytes: usize,
+}
+
+impl Check<'_> {
+    pub(crate) fn is_valid(&self, arguments: &Value) -> Result<bool, Costly> {
+        let schema = self.schema;
+        schema.costs.take_check(arguments, self.bytes, self.steps)?;
+        Ok(schema.validator.is_valid(arguments))
     }
 
     /// The refusal with every field error; `repairs` tell which values were sent in another form.
     pub(crate) fn refuse(&self, arguments: &Value, repairs: &[Repair], language: Language) -> Refusal {
-        let (mut details, more) =
-            self.with_errors(arguments, |errors| explain::field_errors(&self.root, arguments, errors, language));
+        let root = self.schema.root();
+        let described = self.with_errors(arguments, |errors| explain::field_errors(root, arguments, errors, language));
+        let Ok((mut details, more)) = described else { return Refusal::undescribed(arguments, language) };
         explain::quote_as_sent(&mut details, repairs);
         Refusal::invalid(details, more, language)
     }
 
-    /// Passes the validator's errors to `use_them`; only the first one if all of them would cost too much.
+    /// Passes the validator's errors to `use_them`; only the first one if the pointers of all would take too much memory.
     pub(crate) fn with_errors<T>(
         &self,
         arguments: &Value,
         use_them: impl FnOnce(&mut dyn Iterator<Item = ValidationError<'_>>) -> T,
-    ) -> T {
-        if pointers_within(arguments, MAX_POINTERS) {
-            use_them(&mut self.validator.iter_errors(arguments))
+    ) -> Result<T, Costly> {
+        let Schema { validator, costs, .. } = self.schema;
+        costs.take_description(arguments, self.steps)?;
+        Ok(if pointers_within(arguments, MAX_POINTERS) {
+            use_them(&mut validator.iter_errors(arguments))
         } else {
-            use_them(&mut self.validator.validate(arguments).err().into_iter())
-        }
+            use_them(&mut validator.validate(arguments).err().into_iter())
+        })
     }
 }
 
@@ -102,7 +151,7 @@ fn check_allows_objects(schema: &Value) -> Result<(), SchemaError> {
         return Ok(());
     }
     let found = object.get("type").map(ToString::to_string).unwrap_or_default();
-    let found = redial_proto::limits::shorten(&found, 100);
+    let found = limits::shorten(&found, 100);
     Err(SchemaError::new("/type", format!("found {found}; allowed: \"object\", because arguments are an object")))
 }
 
@@ -118,7 +167,11 @@ fn schema_error(schema: &Value, error: &ValidationError<'_>) -> SchemaError {
             "{sent} is not a type; allowed: array, boolean, integer, null, number, object, string, or a list of these"
         ),
         Some("pattern") => {
-            format!("{sent} is not an allowed regular expression; look-around and back-references are not supported")
+            let sent = limits::shorten(&sent.to_string(), 300);
+            format!(
+                "{sent} is not an allowed regular expression; look-around and back-references are not supported, and \
+                 compiled it may take {MAX_REGEX} bytes at most"
+            )
         }
         _ => error.to_string(),
     };

@@ -21,6 +21,7 @@ mod turn_call;
 
 pub use self::{
     event::{Event, Proposed, Reply, Verdict},
+    inputs::Aside,
     plan::{Known, Needs, Paused, PlanContext, Planned, Planning, plan},
     replay::{Difference, Recorded, replay},
     state::{RULES, Task},

@@ -19,6 +19,7 @@ mod otlp;
 mod quiet;
 mod settings;
 mod spans;
+mod visible;
 
 pub use config::{LogFileConfig, TelemetryConfig};
 pub use context::{current_traceparent, set_parent};
@@ -29,3 +30,4 @@ pub use format::LogFormat;
 pub use init::{Telemetry, init, is_exporting};
 pub use metrics::{Metrics, metrics};
 pub use spans::{ChatReply, chat, execute_tool, ingest_result, record_chat, record_error, submit_call, submit_task};
+pub use visible::{is_obeyed, visible, visible_in_colour, visible_json};

@@ -11,6 +11,7 @@ use crate::{
     format::LogFormat,
     log_file::LogFile,
     quiet::{Counted, Quiet},
+    visible::Visible,
 };
 
 /// The layers that write logs: to stderr, and to a file if the configuration names one.
@@ -42,6 +43,7 @@ fn writing_to<W>(
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
+    let writer = Visible { inner: writer, json, colours: color };
     let layer = fmt::layer().with_writer(writer).with_ansi(color);
     match (json, quiet) {
         (true, None) => layer.json().with_span_list(false).with_filter(filter).boxed(),
@@ -108,6 +110,21 @@ mod tests {
         assert_eq!(text.lines().count(), 2, "{text}");
         assert!(text.contains("claim{pool=\"default\"}") && text.contains("granted calls=3"), "{text}");
         assert!(!text.contains('\u{1b}'), "{text:?}");
+    }
+
+    #[test]
+    fn a_line_shows_what_a_terminal_would_obey() {
+        for json in [false, true] {
+            let buffer = Buffer::default();
+            let writer = buffer.clone();
+            let layer = writing_to(move || writer.clone(), json, false, parse("info").unwrap(), None);
+            tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
+                let text = "\u{1b}[2J\u{202e}\u{9b}\u{7f}\r";
+                tracing::info!(%text, quoted = text, "message {text}");
+            });
+            let written = String::from_utf8(buffer.0.lock().unwrap().clone()).unwrap();
+            assert!(written.contains("202e") && !written.contains(crate::is_obeyed), "{written:?}");
+        }
     }
 
     #[test]

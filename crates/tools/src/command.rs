@@ -1,5 +1,6 @@
 //! Tools that are a program: arguments on standard input, result on standard output.
 
+mod argument;
 mod classify;
 mod killer;
 mod launch;
@@ -23,6 +24,7 @@ use crate::{
 
 pub use killer::wait_for_kills;
 
+pub(crate) use argument::CommandArgument;
 pub(crate) use classify::{ExitRule, FailureRules};
 
 /// Variables that every program inherits from the worker; all others must be declared.
@@ -35,7 +37,7 @@ const LINGER: Duration = Duration::from_millis(250);
 pub(crate) struct CommandTool {
     /// A name that is searched in `PATH`, or a path relative to the folder.
     pub(crate) program: String,
-    pub(crate) arguments: Vec<Template>,
+    pub(crate) arguments: Vec<CommandArgument>,
     /// The working directory.
     pub(crate) folder: PathBuf,
     /// Variables of the worker's environment when the manifest was loaded.
@@ -96,6 +98,11 @@ impl CommandTool {
     fn program(&self, context: &Context, arguments: &RawValue) -> Result<launch::Program, Failure> {
         let values = Values::new(context, arguments)?;
         let fill = |template: &Template| fill(template, &values).map_err(|refused| values.failure(refused));
+        let argument = |argument: &CommandArgument| {
+            let text = fill(&argument.template)?;
+            argument.check(&text).map_err(|refused| values.failure(refused))?;
+            Ok::<_, Failure>(text)
+        };
         let environment = self.environment.iter().map(|(name, value)| Ok((name.clone(), fill(value)?)));
         let mut all: BTreeMap<String, String> = self.inherited.clone();
         all.extend(environment.collect::<Result<Vec<_>, Failure>>()?);
@@ -107,7 +114,7 @@ impl CommandTool {
         all.extend(context.traceparent.clone().map(|trace| ("TRACEPARENT".to_owned(), trace)));
         Ok(launch::Program {
             name: self.program.clone(),
-            arguments: self.arguments.iter().map(fill).collect::<Result<_, _>>()?,
+            arguments: self.arguments.iter().map(argument).collect::<Result<_, _>>()?,
             environment: all,
             folder: self.folder.clone(),
         })

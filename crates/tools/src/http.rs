@@ -2,6 +2,7 @@
 
 mod classify;
 mod client;
+mod declared;
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -13,7 +14,7 @@ use reqwest::{
     Client, Method, Request, Response,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 use crate::{
     context::Context,
@@ -23,6 +24,7 @@ use crate::{
 };
 
 pub(crate) use client::build as build_client;
+pub(crate) use declared::unknown_reference;
 
 /// At most this many bytes of an error's body are read.
 const MAX_ERROR_BODY: usize = 64 * 1024;
@@ -35,8 +37,10 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 #[derive(Debug)]
 pub(crate) enum Body {
     None,
+    /// The arguments that this schema declares.
+    Declared(Value),
     /// The arguments, byte for byte.
-    Arguments,
+    AllArguments,
     Json(JsonTemplate),
 }
 
@@ -87,7 +91,8 @@ impl HttpTool {
         *request.headers_mut() = self.headers(context, &values).map_err(refuse)?;
         let body = match &self.body {
             Body::None => None,
-            Body::Arguments => Some(arguments.get().to_owned()),
+            Body::Declared(schema) => Some(declared::declared(schema, arguments)),
+            Body::AllArguments => Some(arguments.get().to_owned()),
             Body::Json(template) => Some(template.fill(&values).map_err(refuse)?),
         };
         if let Some(body) = body {

@@ -20,7 +20,7 @@ const SECRET: &str = "canary-5f1c";
 /// A tool that runs a shell script, with `city` as its first argument.
 fn script(folder: &Path, script: &str) -> Tool {
     fs::write(folder.join("script.sh"), script).unwrap();
-    manifest(folder, r#"argv = ["sh", "script.sh", "{{arguments.city}}"]"#)
+    manifest(folder, r#"argv = ["sh", "script.sh", "--", "{{arguments.city}}"]"#)
 }
 
 fn manifest(folder: &Path, command: &str) -> Tool {
@@ -79,7 +79,7 @@ async fn large_input_and_output_pass_through() {
 #[tokio::test]
 async fn one_template_is_one_argument() {
     let folder = tempfile::tempdir().unwrap();
-    let tool = script(folder.path(), r#"printf '[%s][%s]' "$#" "$1""#);
+    let tool = script(folder.path(), r#"shift; printf '[%s][%s]' "$#" "$1""#);
     for city in ["", "a b", "$(id) `id` ; | & > x", "--help", "北京\n\"'"] {
         let answer = run(&tool, &json!({"city": city})).await.unwrap();
         assert_eq!(serde_json::from_str::<String>(answer.get()).unwrap(), format!("[1][{city}]"));
@@ -88,6 +88,36 @@ async fn one_template_is_one_argument() {
     assert_eq!(run(&tool, &json!({"city": "a\0b"})).await.unwrap_err().class, ErrorClass::InvalidArguments);
     let huge = json!({"city": "x".repeat(200_000)});
     assert_eq!(run(&tool, &huge).await.unwrap_err().class, ErrorClass::InvalidArguments, "the kernel takes 128 KiB");
+}
+
+#[tokio::test]
+async fn a_value_never_becomes_an_option() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("script.sh"), r#"printf '[%s]' "$@""#).unwrap();
+    let tool = |more: &str| manifest(folder.path(), &format!("argv = [\"sh\", \"script.sh\", {more}"));
+    let sent = async |tool: &Tool, city: &str| run(tool, &json!({"city": city})).await;
+    for argument in [r#""{{arguments.city}}"]"#, r#""{{arguments.city}}.png"]"#, r#""-v", "{{arguments.city}}", "--"]"#]
+    {
+        let tool = tool(argument);
+        for city in ["-rf", "--output=/etc/passwd", "-", "-5"] {
+            let failure = sent(&tool, city).await.unwrap_err();
+            assert_eq!((failure.class, failure.effect_possible), (ErrorClass::InvalidArguments, false));
+            let detail = &failure.details[0];
+            assert_eq!((detail.path.as_str(), detail.rule.as_str()), ("/city", "option"), "{argument}");
+            assert!(detail.hint.as_deref().unwrap().contains("./"), "{detail}");
+        }
+        assert!(sent(&tool, "./-rf").await.is_ok(), "{argument}");
+    }
+    for argument in [
+        r#""--", "{{arguments.city}}"]"#,
+        r#""--city={{arguments.city}}"]"#,
+        r#""{{arguments.city}}"]
+allow_leading_dash = ["city"]"#,
+    ] {
+        assert!(sent(&tool(argument), "-rf").await.is_ok(), "{argument}");
+    }
+    let empty = sent(&tool(r#""{{arguments.city}}-all"]"#), "").await.unwrap_err();
+    assert_eq!(empty.class, ErrorClass::InvalidArguments, "nothing before a literal dash");
 }
 
 #[tokio::test]

@@ -90,7 +90,7 @@ async fn failure(reply: String) -> Failure {
 async fn the_request_is_as_declared() {
     let http = "method = \"POST\"\nheaders = { Authorization = \"Bearer {{secret.KEY}}\", X-City = \"{{arguments.city}}\" }\n\
                 body = { where = \"{{arguments.city}}\", days = \"{{arguments.days}}\" }";
-    let (answer, request) = exchange(http, r#"{"city":"北京/a"}"#, reply("200 OK", "", r#"{"t" : 1.0}"#)).await;
+    let (answer, request) = exchange(http, r#"{"city":"北京 a"}"#, reply("200 OK", "", r#"{"t" : 1.0}"#)).await;
     assert_eq!(answer.unwrap().get(), r#"{"t" : 1.0}"#);
     let mut lines: Vec<_> = request.lines().filter(|line| !line.starts_with("host:")).collect();
     lines[1..].sort_unstable();
@@ -104,6 +104,35 @@ async fn arguments_are_the_body_by_default() {
     assert_eq!(answer.unwrap().get(), "null");
     assert!(request.starts_with("PUT /v1/a?days=3 HTTP/1.1\r\n"), "{request}");
     assert!(request.ends_with(r#"{"city":"a", "days":3}"#), "{request}");
+}
+
+#[tokio::test]
+async fn undeclared_arguments_are_not_sent_unless_the_manifest_says_so() {
+    let sent = async |http: &str| {
+        let arguments = r#"{"city":"a","is_admin":true,"days":1.50}"#;
+        exchange(http, arguments, reply("200 OK", "", "")).await.1
+    };
+    for http in ["method = \"POST\"", "method = \"POST\"\nbody = \"arguments\""] {
+        let request = sent(http).await;
+        assert!(request.ends_with("\r\n\r\n{\"city\":\"a\",\"days\":1.50}"), "{request}");
+    }
+    let request = sent("method = \"POST\"\nbody = \"all_arguments\"").await;
+    assert!(request.ends_with(r#"{"city":"a","is_admin":true,"days":1.50}"#), "{request}");
+}
+
+#[tokio::test]
+async fn a_slash_is_sent_only_where_the_manifest_allows_it() {
+    let refused = run(&tool(1, "method = \"GET\""), r#"{"city":"docs/a"}"#).await.unwrap_err();
+    assert_eq!((refused.class, refused.effect_possible), (ErrorClass::InvalidArguments, false));
+    assert_eq!((refused.details[0].path.as_str(), refused.details[0].rule.as_str()), ("/city", "path"));
+    let http = "method = \"GET\"\nallow_slash = [\"city\"]";
+    let (_, request) = exchange(http, r#"{"city":"docs/a"}"#, reply("200 OK", "", "")).await;
+    assert!(request.starts_with("GET /v1/docs%2Fa HTTP/1.1\r\n"), "{request}");
+    let tool = tool(1, http);
+    for bad in ["docs/../a", "docs//a", "/docs", "docs%2f..", "docs\\\\a"] {
+        let failure = run(&tool, &format!(r#"{{"city":"{bad}"}}"#)).await.unwrap_err();
+        assert_eq!(failure.class, ErrorClass::InvalidArguments, "{bad}");
+    }
 }
 
 #[tokio::test]

@@ -53,7 +53,13 @@ async fn take(context: &Context, batch: Vec<Delivery>) {
         .into_iter()
         .map(|(delivery, caller)| (delivery, caller.and_then(|caller| Ok((caller, Message::read(&delivery.payload)?)))))
         .partition(|(_, message)| message.as_ref().is_ok_and(|(_, message)| message.names_unknown(&registered)));
+    let is_costly = |message: &Result<(Caller, Message), ApiError>| {
+        message.as_ref().is_ok_and(|(_, message)| message.is_costly(&registered))
+    };
+    let (costly, known): (Vec<_>, Vec<_>) = known.into_iter().partition(|(_, message)| is_costly(message));
     tokio::join!(take_calls(context, known), take_calls(context, unknown), take_tasks(context, tasks));
+    // Last, because their check takes this thread.
+    take_calls(context, costly).await;
 }
 
 async fn take_calls(context: &Context, batch: Vec<(&Delivery, Result<(Caller, Message), ApiError>)>) {

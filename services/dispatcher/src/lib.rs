@@ -9,6 +9,7 @@
 mod actions;
 mod agents;
 mod asked;
+mod aside;
 mod batcher;
 mod call_view;
 mod calls;

@@ -13,6 +13,8 @@ use tokio::{
     time::{sleep, timeout},
 };
 
+use crate::aside::aside;
+
 /// The tools of the database, read again when one changes or an unknown one is asked for.
 pub(crate) struct Registry {
     tools: RwLock<Arc<Tools>>,
@@ -86,9 +88,10 @@ impl Registry {
     }
 
     async fn read(&self, store: &Store) -> Result<(), StoreError> {
-        let tools = compile(store.tools().await?, &self.tools(), |tool, error| {
-            tracing::error!(tool, %error, "Skipped a registered tool because of its schema");
-        });
+        let specs = store.tools().await?;
+        let report =
+            |tool: &str, error| tracing::error!(tool, %error, "Skipped a registered tool because of its schema");
+        let tools = aside(|| compile(specs, &self.tools(), report));
         let before =
             std::mem::replace(&mut *self.tools.write().unwrap_or_else(PoisonError::into_inner), Arc::new(tools));
         // A tool that is new was registered a moment ago, by a live worker.

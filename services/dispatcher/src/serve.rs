@@ -48,7 +48,7 @@ pub(crate) async fn hand_over<T>(
     let (later, now): (Vec<_>, Vec<_>) = batch.into_iter().partition(|(_, content)| must_wait(content));
     for (request, _) in later {
         if let Err(TrySendError::Full(request) | TrySendError::Closed(request)) = waiting.try_send(request) {
-            let message = "too many requests wait until the database can be read; try again";
+            let message = "too many requests wait for the database, or for the check of costly arguments; try again";
             request.reply_error(&ApiError::new(Code::Unavailable, message)).await;
         }
     }

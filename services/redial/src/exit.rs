@@ -7,6 +7,7 @@ use redial_proto::{ApiError, Code};
 use redial_queue::QueueError;
 use redial_servers::ServerError;
 use redial_store::StoreError;
+use redial_telemetry::visible_json;
 use redial_worker::WorkerError;
 
 use crate::{
@@ -42,9 +43,9 @@ pub(crate) fn report(error: &anyhow::Error, json: bool) -> ExitCode {
     }
     let api = to_api(error);
     if json {
-        output::note(serde_json::json!({ "error": api }).to_string());
+        output::note(visible_json(&serde_json::json!({ "error": api }).to_string()));
     } else {
-        output::note(text(&api));
+        output::note(output::plain(&text(&api)));
     }
     of(api.code)
 }

@@ -1,8 +1,12 @@
 //! Output: the one place that writes to standard output and standard error, and the forms of times and texts.
 
-use std::io::{ErrorKind, Write};
+use std::{
+    borrow::Cow,
+    io::{ErrorKind, IsTerminal as _, Write},
+};
 
 use chrono::{DateTime, TimeDelta, Utc};
+use redial_telemetry::{visible, visible_in_colour, visible_json};
 use serde::Serialize;
 
 /// Standard output could not be written: what a reader has is incomplete. It ends every command.
@@ -17,24 +21,30 @@ impl WriteError {
     }
 }
 
-/// Writes text to standard output as it is.
+/// Writes text to standard output. Here and in all of these, what a terminal would obey is written out, but for colours on
+/// a terminal: whatever was printed without a look at it does no harm.
 pub(crate) fn write(text: &str) -> Result<(), WriteError> {
     let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes())?;
+    out.write_all(shown(text, out.is_terminal()).as_bytes())?;
     Ok(out.flush()?)
 }
 
 /// Writes a line to standard output.
 pub(crate) fn line(text: impl AsRef<str>) -> Result<(), WriteError> {
     let mut out = std::io::stdout().lock();
-    out.write_all(text.as_ref().as_bytes())?;
+    out.write_all(shown(text.as_ref(), out.is_terminal()).as_bytes())?;
     // The newline ends what the library buffers.
     Ok(out.write_all(b"\n")?)
 }
 
 /// Writes a value as one line of JSON.
 pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
-    Ok(line(serde_json::to_string(value)?)?)
+    Ok(json_text(&serde_json::to_string(value)?)?)
+}
+
+/// Writes JSON text as a line: the same value, with what a terminal would obey as escape sequences of JSON.
+pub(crate) fn json_text(json: &str) -> Result<(), WriteError> {
+    line(visible_json(json))
 }
 
 /// Writes a line to standard output, and goes on if nobody can read it: a service does not end for that.
@@ -48,9 +58,15 @@ pub(crate) fn note(text: impl AsRef<str>) {
     note_text(&format!("{}\n", text.as_ref()));
 }
 
-/// Writes text to standard error as it is.
+/// Writes text to standard error.
 pub(crate) fn note_text(text: &str) {
-    let _nowhere_to_say = std::io::stderr().write_all(text.as_bytes());
+    let mut out = std::io::stderr().lock();
+    let text = shown(text, out.is_terminal());
+    let _nowhere_to_say = out.write_all(text.as_bytes());
+}
+
+fn shown(text: &str, colours: bool) -> Cow<'_, str> {
+    if colours { visible_in_colour(text) } else { visible(text) }
 }
 
 /// A point in time, to the millisecond.
@@ -103,17 +119,9 @@ fn rounded(ms: i64, unit: i64) -> i64 {
     ms.saturating_add(unit / 2) / unit
 }
 
-/// Escapes control characters in text from outside, because a terminal would obey them. Newlines stay.
+/// Text from outside as it may be printed: what a terminal would obey is written out, colours included. Newlines stay.
 pub(crate) fn plain(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\t' => plain.push(' '),
-            c if c.is_control() && c != '\n' => plain.extend(c.escape_default()),
-            c => plain.push(c),
-        }
-    }
-    plain
+    visible(text).replace('\t', " ")
 }
 
 /// The start of a text as one line of at most `most` characters.

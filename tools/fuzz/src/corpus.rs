@@ -3,6 +3,8 @@
 #[path = "../../../crates/arguments/tests/corpus/texts.rs"]
 mod texts;
 
+use serde_json::json;
+
 pub(crate) const JOBS: [&str; 2] = [
     r#"{"call":"01a1f847-5310-74f8-a385-21cea4297f44","attempt":1,"tool":"get_weather","bytes":120}"#,
     r#"{"call":"01a1f847531074f8a38521cea4297f44","attempt":4294967295,"tool":"订机票"}"#,
@@ -131,6 +133,29 @@ macro_rules! demo {
     ($file:literal) => {
         include_bytes!(concat!("../../../examples/demo/", $file)).to_vec()
     };
+}
+
+/// Schemas of tools, and some that would take for ever.
+pub(crate) fn schemas() -> Vec<Vec<u8>> {
+    let twice = json!({"properties": {"a": {"$ref": "#"}}});
+    let filter = |op: &str| json!({"properties": {"op": {"const": op}, "of": {"items": {"$ref": "#/$defs/F"}}}, "required": ["op"]});
+    let level =
+        |n: usize| json!({"allOf": [{"$ref": format!("#/$defs/d{}", n + 1)}, {"$ref": format!("#/$defs/d{}", n + 1)}]});
+    let mut levels: serde_json::Map<String, serde_json::Value> = (0..34).map(|n| (format!("d{n}"), level(n))).collect();
+    levels.insert("d34".to_owned(), json!({"type": "object"}));
+    let schemas = [
+        json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}, "op": {"enum": ["and", "or"]}},
+            "required": ["n"], "additionalProperties": false}),
+        json!({"allOf": [twice, twice], "properties": {"n": {"type": "integer"}}}),
+        json!({"$dynamicAnchor": "x", "anyOf": [{"properties": {"a": {"$dynamicRef": "#x"}}}, {"items": {"$dynamicRef": "#x"}}]}),
+        json!({"properties": {"a": {"$ref": "#/$defs/F"}}, "$defs": {"F": {"oneOf": [filter("and"), filter("or"), {"type": "integer"}]}}}),
+        json!({"$ref": "#/$defs/d0", "$defs": levels}),
+        json!({"properties": {"n": {"pattern": "^(a{1,50}){1,50}$"}}, "patternProperties": {"^a": {"not": {"uniqueItems": true}}},
+            "propertyNames": {"maxLength": 5}, "unevaluatedProperties": false, "dependentSchemas": {"a": {"minProperties": 2}}}),
+        json!({"if": {"required": ["a"]}, "then": {"properties": {"a": {"contains": {"$ref": "#"}}}}, "else": {"$ref": "#/$defs/x"},
+            "$defs": {"x": {"prefixItems": [true], "items": false, "unevaluatedItems": {"$ref": "#"}}}}),
+    ];
+    schemas.iter().map(|schema| schema.to_string().into_bytes()).collect()
 }
 
 pub(crate) fn agents() -> Vec<Vec<u8>> {

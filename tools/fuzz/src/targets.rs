@@ -9,7 +9,7 @@ mod target;
 pub use self::target::{Decoder, Target};
 
 /// Every decoder of what comes from outside.
-pub const TARGETS: [Target; 17] = [
+pub const TARGETS: [Target; 18] = [
     messages::JOB,
     messages::RESULT,
     messages::CONTROL,
@@ -19,6 +19,7 @@ pub const TARGETS: [Target; 17] = [
     messages::TO_WORKERS,
     messages::REGISTRATION,
     arguments::ARGUMENTS,
+    arguments::SCHEMAS,
     arguments::NAMES,
     answers::REACT,
     answers::OPENAI,

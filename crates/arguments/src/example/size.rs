@@ -5,7 +5,7 @@ use std::io;
 use serde_json::Value;
 
 /// Longest example, in bytes of JSON.
-const MAX_EXAMPLE: usize = 2_000;
+pub(super) const MAX_EXAMPLE: usize = 2_000;
 
 /// True if an example can hold the value.
 pub(super) fn is_small(value: &Value) -> bool {

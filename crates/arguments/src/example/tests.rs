@@ -2,18 +2,24 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::{Schema, cost::Steps};
+
+fn found(schema: &Schema, sent: Option<&Value>) -> Option<Example> {
+    let steps = Steps::default();
+    Example::of(&Check { schema, steps: &steps, bytes: 0 }, sent)
+}
 
 fn example(schema: &Value, sent: &Value) -> Option<String> {
     let compiled = Schema::compile(schema).unwrap();
-    let found = Example::of(&compiled, Some(sent))?;
-    assert!(compiled.is_valid(&found.arguments), "{schema}: {}", found.arguments);
+    let found = found(&compiled, Some(sent))?;
+    assert!(compiled.check(&found.arguments.to_string()).is_ok(), "{schema}: {}", found.arguments);
     Some(found.arguments.to_string())
 }
 
 /// The example of a call with one required property.
 fn value(property: &Value) -> Option<Value> {
     let schema = json!({"properties": {"v": property}, "required": ["v"]});
-    let found = Example::of(&Schema::compile(&schema).unwrap(), None)?;
+    let found = found(&Schema::compile(&schema).unwrap(), None)?;
     Some(found.arguments["v"].clone())
 }
 
@@ -184,12 +190,12 @@ proptest! {
         let names: Vec<&String> = properties.keys().collect();
         let schema = json!({"properties": properties.clone(), "required": names});
         let compiled = Schema::compile(&schema).unwrap();
-        let found = Example::of(&compiled, Some(&json!(sent)));
+        let found = found(&compiled, Some(&json!(sent)));
         let found = found.ok_or_else(|| TestCaseError::fail(format!("no example for {schema}")))?;
-        prop_assert!(compiled.is_valid(&found.arguments), "{} {}", schema, found.arguments);
+        prop_assert!(compiled.check(&found.arguments.to_string()).is_ok(), "{} {}", schema, found.arguments);
         for (name, value) in &sent {
             let alone = Schema::compile(&json!({"properties": {name.as_str(): properties.get(name)}})).ok();
-            let is_right = alone.is_some_and(|alone| alone.is_valid(&json!({name.as_str(): value})));
+            let is_right = alone.is_some_and(|alone| alone.check(&json!({name.as_str(): value}).to_string()).is_ok());
             if is_right && properties.contains_key(name) {
                 prop_assert_eq!(&found.arguments[name.as_str()], value, "{}", schema);
             }

@@ -10,6 +10,7 @@ use redial_proto::{
 };
 use redial_records::EndedCall;
 
+pub use self::resolve::Aside;
 pub(super) use self::{
     conversation::Conversation,
     resolve::{Resolver, Shown},

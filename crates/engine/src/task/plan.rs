@@ -21,7 +21,7 @@ pub use self::needs::{Known, Needs};
 
 use self::transition::{effects, nothing};
 use super::{
-    inputs::{Conversation, PendingInput, Resolver, TaskRun},
+    inputs::{Aside, Conversation, PendingInput, Resolver, TaskRun},
     state::{RULES, Task},
     step::WantedTurn,
 };
@@ -38,6 +38,12 @@ impl<'a> PlanContext<'a> {
     /// Plans with the tools that are registered now; `new_id` makes the ids of new calls.
     pub fn new(tools: &'a Tools, new_id: &'a mut (dyn FnMut() -> CallId + Send)) -> Self {
         Self { tools, resolver: Resolver::new(tools), new_id }
+    }
+
+    /// `aside` runs the checks of arguments that may take long: not where others wait.
+    #[must_use]
+    pub fn with_aside(self, aside: Aside) -> Self {
+        Self { resolver: self.resolver.with_aside(aside), ..self }
     }
 }
 

@@ -22,8 +22,8 @@ use super::{
     location::Location,
 };
 use crate::{
-    command::{CommandTool, PASSED_ON},
-    http::{Body, HttpTool},
+    command::{CommandArgument, CommandTool, PASSED_ON},
+    http::{Body, HttpTool, unknown_reference},
     template::{JsonTemplate, Scope, Template, UrlTemplate},
     tool::{Tool, check_reserved},
 };
@@ -136,7 +136,8 @@ impl Loader<'_> {
             let message = format!("{:?} is not allowed; allowed: GET, POST, PUT, PATCH, DELETE", http.method.get_ref());
             location.field_error(&http.method, "http.method", message)
         })?;
-        let url = UrlTemplate::parse(http.url.get_ref(), &scope)
+        let slashes = names(&http.allow_slash, "http.allow_slash", &scope, location)?;
+        let url = UrlTemplate::parse(http.url.get_ref(), &scope, &slashes)
             .map_err(|message| location.field_error(&http.url, "http.url", message))?;
         let headers = http.headers.iter().map(|(name, value)| self.header(name, value, spec, location));
         let headers: Vec<(HeaderName, Template)> = headers.collect::<Result<_, ManifestError>>()?;
@@ -195,7 +196,9 @@ impl Loader<'_> {
             let template = Template::parse_required(argument.get_ref(), &scope);
             template.map_err(|message| location.field_error(argument, &field, message))
         });
-        let arguments = arguments.collect::<Result<_, ManifestError>>()?;
+        let arguments: Vec<Template> = arguments.collect::<Result<_, ManifestError>>()?;
+        let dashes = names(&command.allow_leading_dash, "command.allow_leading_dash", &scope, location)?;
+        let arguments = CommandArgument::list(arguments, &dashes);
         let folder = self.folder.join(command.folder.as_ref().map_or(".", |folder| folder.get_ref().as_str()));
         if !folder.is_dir() {
             let message = format!("{} is not a folder", folder.display());
@@ -245,6 +248,20 @@ impl Loader<'_> {
     }
 }
 
+/// Names of arguments, each of which is a property of the schema.
+fn names(
+    names: &[Spanned<String>],
+    field: &str,
+    scope: &Scope<'_>,
+    location: &Location<'_>,
+) -> Result<Vec<String>, ManifestError> {
+    let check = |name: &Spanned<String>| match scope.variable(&format!("arguments.{}", name.get_ref())) {
+        Ok(_) => Ok(name.get_ref().clone()),
+        Err(message) => Err(location.field_error(name, field, message)),
+    };
+    names.iter().map(check).collect()
+}
+
 fn check_variable(name: &Spanned<String>, field: &str, location: &Location<'_>) -> Result<(), ManifestError> {
     let text = name.get_ref();
     if text.starts_with("REDIAL_") {
@@ -269,15 +286,32 @@ fn body(
 ) -> Result<Body, ManifestError> {
     let takes_body = [Method::POST, Method::PUT, Method::PATCH].contains(method);
     let Some(body) = body else {
-        return Ok(if takes_body { Body::Arguments } else { Body::None });
+        return if takes_body {
+            declared(scope).map_err(|message| location.error("http.body", message))
+        } else {
+            Ok(Body::None)
+        };
     };
     let wrong = |message: String| location.field_error(body, "http.body", message);
     match body.get_ref() {
         Value::String(text) if text == "none" => Ok(Body::None),
         _ if *method == Method::GET => Err(wrong("a GET has no body; put arguments into the URL".to_owned())),
-        Value::String(text) if text == "arguments" => Ok(Body::Arguments),
+        Value::String(text) if text == "arguments" => declared(scope).map_err(wrong),
+        Value::String(text) if text == "all_arguments" => Ok(Body::AllArguments),
         Value::Object(_) => JsonTemplate::parse(body.get_ref(), scope).map(Body::Json).map_err(wrong),
-        other => Err(wrong(format!("{other} is not allowed; allowed: \"arguments\", \"none\", or a table"))),
+        other => Err(wrong(format!(
+            "{other} is not allowed; allowed: \"arguments\", \"all_arguments\", \"none\", or a table"
+        ))),
+    }
+}
+
+fn declared(scope: &Scope<'_>) -> Result<Body, String> {
+    match unknown_reference(scope.parameters) {
+        None => Ok(Body::Declared(scope.parameters.clone())),
+        Some(reference) => Err(format!(
+            "what the schema declares is not known, because its reference {reference:?} does not start with \"#\" or leads \
+             to nothing; write the body as a table, or \"all_arguments\" to send undeclared properties as well"
+        )),
     }
 }
 

@@ -52,6 +52,9 @@ pub(super) struct Http {
     pub(super) headers: BTreeMap<Spanned<String>, Spanned<String>>,
     pub(super) body: Option<Spanned<Value>>,
     pub(super) connect_timeout: Option<Spanned<String>>,
+    /// Arguments whose values may contain `/` in a path segment, where it is sent as `%2F`.
+    #[serde(default)]
+    pub(super) allow_slash: Vec<Spanned<String>>,
     #[serde(default)]
     pub(super) error_text_to_model: bool,
 }
@@ -60,6 +63,9 @@ pub(super) struct Http {
 #[serde(deny_unknown_fields)]
 pub(super) struct Command {
     pub(super) argv: Spanned<Vec<Spanned<String>>>,
+    /// Arguments whose values may begin with `-`.
+    #[serde(default)]
+    pub(super) allow_leading_dash: Vec<Spanned<String>>,
     pub(super) folder: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) inherit: Vec<Spanned<String>>,

@@ -37,7 +37,7 @@ fn error(text: &str) -> String {
 
 fn url(text: &str) -> Result<UrlTemplate, String> {
     let parameters = parameters();
-    UrlTemplate::parse(text, &Scope { parameters: &parameters, secrets: None })
+    UrlTemplate::parse(text, &Scope { parameters: &parameters, secrets: None }, &[])
 }
 
 fn filled(template: &str, arguments: &Value) -> Result<String, String> {
@@ -108,14 +108,34 @@ fn numbers_keep_their_text() {
 fn urls_are_encoded_by_position() {
     let template = "https://example.com/v1/{{arguments.city}}/x-{{arguments.id}}?page={{arguments.page}}&u={{arguments.unit}}&flag";
     assert_eq!(
-        filled(template, &json!({"city": "北 京/..x?#%", "id": 7})).unwrap(),
-        "https://example.com/v1/%E5%8C%97%20%E4%BA%AC%2F..x%3F%23%25/x-7?u=km&flag"
+        filled(template, &json!({"city": "北 京..x?#%", "id": 7})).unwrap(),
+        "https://example.com/v1/%E5%8C%97%20%E4%BA%AC..x%3F%23%25/x-7?u=km&flag"
     );
     assert_eq!(
         filled(template, &json!({"city": "a", "id": true, "page": 2, "unit": "a&b=c"})).unwrap(),
         "https://example.com/v1/a/x-true?page=2&u=a%26b%3Dc&flag"
     );
-    for bad in ["", ".", "..", "../admin", "a/..", "a\\..\\b", "%2e%2E", "..%2fx"] {
+    for bad in [
+        "",
+        ".",
+        "..",
+        "../admin",
+        "a/..",
+        "a/b",
+        "a\\b",
+        "a\\..\\b",
+        "%2e%2E",
+        "..%2fx",
+        "a%2Fb",
+        "a%252Fb",
+        "a%25252Fb",
+        "a%5cb",
+        "%2525252525252f",
+        "..;x",
+        "%2e.%3bx",
+        "a\nb",
+        "a%00b",
+    ] {
         let refusal = filled(template, &json!({"city": bad, "id": 1})).unwrap_err();
         assert!(refusal.starts_with("/city: "), "{bad}: {refusal}");
     }
@@ -135,6 +155,19 @@ fn bodies_keep_types_and_leave_out_what_is_missing() {
     assert_eq!(body, expected);
 }
 
+/// What servers make of a path: segments without empty and dot ones.
+fn resolved(path: &str) -> Vec<&str> {
+    let mut segments = Vec::new();
+    for segment in path.split(['/', '\\']) {
+        match segment.split(';').next().unwrap_or_default() {
+            "" | "." => {}
+            ".." => drop(segments.pop()),
+            _ => segments.push(segment),
+        }
+    }
+    segments
+}
+
 proptest! {
     #[test]
     fn an_argument_never_escapes_from_its_segment_or_parameter(city in any::<String>(), id in "[./\\\\%2eE?#&=:@a ]{0,8}") {
@@ -152,6 +185,27 @@ proptest! {
     }
 
     #[test]
+    fn an_argument_never_leaves_its_segment_however_often_the_path_is_decoded(
+        id in "([./\\\\;a]|%2e|%2F|%5C|%25|%252f|%3b|é){0,6}", slash in any::<bool>(),
+    ) {
+        let parameters = parameters();
+        let scope = Scope { parameters: &parameters, secrets: None };
+        let slashes = if slash { vec!["id".to_owned()] } else { Vec::new() };
+        let template = UrlTemplate::parse("https://example.com/a/{{arguments.id}}/b", &scope, &slashes).unwrap();
+        let arguments = json!({"city": 1, "id": id});
+        let filled = with_values(&arguments, |values| template.fill(values).map_err(|_| ()));
+        let Ok(filled) = filled else { return Ok(()) };
+        let mut path = filled.strip_prefix("https://example.com").unwrap().to_owned();
+        prop_assert_eq!(path.split('/').count(), 4, "the slash is encoded");
+        for _ in 0..8 {
+            let segments = resolved(&path);
+            prop_assert_eq!((segments.first(), segments.last()), (Some(&"a"), Some(&"b")), "{}", path);
+            prop_assert!(segments.len() == 3 || (slash && segments.len() > 3), "{}", path);
+            path = percent_encoding::percent_decode_str(&path).decode_utf8_lossy().into_owned();
+        }
+    }
+
+    #[test]
     fn an_argument_never_escapes_from_its_string_in_a_body(city in any::<String>()) {
         let parameters = parameters();
         let template = json!({"a": "<{{arguments.city}}>", "b": "{{arguments.city}}"});
@@ -166,7 +220,7 @@ proptest! {
         let parameters = parameters();
         let scope = Scope { parameters: &parameters, secrets: None };
         let _ = Template::parse(&text, &scope);
-        let _ = UrlTemplate::parse(&text, &scope);
-        let _ = UrlTemplate::parse(&format!("http://h{text}"), &scope);
+        let _ = UrlTemplate::parse(&text, &scope, &[]);
+        let _ = UrlTemplate::parse(&format!("http://h{text}"), &scope, &[]);
     }
 }

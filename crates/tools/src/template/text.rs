@@ -9,7 +9,7 @@ use super::{
 };
 
 /// Text with variables.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Template {
     pub(crate) parts: Vec<Part>,
 }
@@ -84,7 +84,7 @@ impl Template {
     /// Refuses the value of the first argument.
     pub(crate) fn refuse(&self, rule: &'static str, allowed: &'static str) -> RefusedValue {
         let argument = self.arguments().next().map(|argument| argument.name.clone()).unwrap_or_default();
-        RefusedValue { argument, rule, allowed }
+        RefusedValue { argument, rule, allowed, hint: None }
     }
 
     /// The argument, if the template consists of just one.
@@ -93,6 +93,27 @@ impl Template {
             [Part::Variable(Variable::Argument(argument))] => Some(argument),
             _ => None,
         }
+    }
+
+    /// The argument at its very start, if there is one.
+    pub(crate) fn first_argument(&self) -> Option<&str> {
+        match self.parts.first()? {
+            Part::Variable(variable) => variable.argument().map(|argument| argument.name.as_str()),
+            Part::Text(_) => None,
+        }
+    }
+
+    pub(crate) fn begins_with_variable(&self) -> bool {
+        matches!(self.parts.first(), Some(Part::Variable(_)))
+    }
+
+    /// Whether it is this text, without variables.
+    pub(crate) fn is_text(&self, text: &str) -> bool {
+        matches!(self.parts.as_slice(), [Part::Text(own)] if own == text)
+    }
+
+    pub(crate) fn names_one_of(&self, names: &[String]) -> bool {
+        self.arguments().any(|argument| names.contains(&argument.name))
     }
 
     pub(crate) fn has_variables(&self) -> bool {

@@ -12,13 +12,24 @@ use super::{
 /// Everything but the unreserved characters of RFC 3986.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
+/// How often a value may be percent-encoded.
+const MAX_DECODED: usize = 5;
+
 /// `scheme://host`, path segments, query parameters.
 #[derive(Clone, Debug)]
 pub(crate) struct UrlTemplate {
     origin: String,
     host: String,
-    segments: Vec<Template>,
+    segments: Vec<Segment>,
     query: Vec<(String, Option<Template>)>,
+}
+
+/// A segment of a path.
+#[derive(Clone, Debug, Default)]
+struct Segment {
+    template: Template,
+    /// Its values may contain `/`, sent as `%2F`.
+    takes_slash: bool,
 }
 
 /// The component of the URL that is being read.
@@ -30,14 +41,16 @@ enum Component {
 }
 
 impl UrlTemplate {
-    /// Parses a URL template; variables are allowed in path segments and in values of query parameters.
-    pub(crate) fn parse(text: &str, scope: &Scope<'_>) -> Result<Self, String> {
+    /// Parses a URL template; variables are allowed in path segments and in values of query parameters. The values of
+    /// arguments named in `slashes` may contain `/` in a path segment.
+    pub(crate) fn parse(text: &str, scope: &Scope<'_>, slashes: &[String]) -> Result<Self, String> {
         let (origin, rest) = split_origin(text)?;
         let host = check_origin(&origin)?;
         let mut url = Self { origin, host, segments: Vec::new(), query: Vec::new() };
         url.read(Template::parse(rest, scope)?)?;
-        for segment in &url.segments {
-            segment.require_values()?;
+        for segment in &mut url.segments {
+            segment.template.require_values()?;
+            segment.takes_slash = segment.template.names_one_of(slashes);
         }
         for value in url.query.iter().filter_map(|(_, value)| value.as_ref()) {
             if value.whole_argument().is_none() {
@@ -96,7 +109,7 @@ impl UrlTemplate {
         for c in text.chars() {
             match (c, *component) {
                 ('#', _) => return Err("a fragment (\"#…\") is not allowed: it is never sent".to_owned()),
-                ('/', Component::Path) => self.segments.push(Template { parts: Vec::new() }),
+                ('/', Component::Path) => self.segments.push(Segment::default()),
                 ('?', Component::Path) | ('&', Component::QueryName | Component::QueryValue) => {
                     *component = Component::QueryName;
                     self.query.push((String::new(), None));
@@ -121,7 +134,7 @@ impl UrlTemplate {
     /// The template that the next part belongs to.
     fn current(&mut self, component: Component) -> Result<&mut Template, String> {
         let current = match component {
-            Component::Path => self.segments.last_mut(),
+            Component::Path => self.segments.last_mut().map(|segment| &mut segment.template),
             Component::QueryName => None,
             Component::QueryValue => self.query.last_mut().and_then(|(_, value)| value.as_mut()),
         };
@@ -161,20 +174,44 @@ fn check_origin(origin: &str) -> Result<String, String> {
     url.host_str().map(str::to_owned).ok_or_else(|| "the URL has no host".to_owned())
 }
 
-fn fill_segment(segment: &Template, values: &Values<'_>) -> Result<String, RefusedValue> {
-    if !segment.has_variables() {
-        return segment.fill_required(values);
+/// A value stays within its segment, also after proxies that decode the path once more: it is checked in every form that
+/// decoding makes of it.
+fn fill_segment(segment: &Segment, values: &Values<'_>) -> Result<String, RefusedValue> {
+    let Segment { template, takes_slash } = segment;
+    let plain = template.fill_required(values)?;
+    if !template.has_variables() {
+        return Ok(plain);
     }
-    let plain = segment.fill_required(values)?;
-    let decoded = percent_decode_str(&plain).decode_utf8_lossy();
-    let climbs = |text: &str| text.split(['/', '\\']).any(|piece| piece == "." || piece == "..");
     if plain.is_empty() {
-        return Err(segment.refuse("minLength", "text that is not empty"));
+        return Err(template.refuse("minLength", "text that is not empty"));
     }
-    if climbs(&plain) || climbs(&decoded) {
-        return Err(segment.refuse("path", "text without \".\" or \"..\" as a part of a path"));
+    let mut form = plain;
+    for _ in 0..MAX_DECODED {
+        check_form(&form, *takes_slash).map_err(|allowed| template.refuse("path", allowed))?;
+        let decoded = percent_decode_str(&form).decode_utf8_lossy().into_owned();
+        if decoded == form {
+            let filled = template.fill(values, encode)?;
+            return filled.ok_or_else(|| template.refuse("null", "a value other than null"));
+        }
+        form = decoded;
     }
-    segment.fill(values, encode)?.ok_or_else(|| segment.refuse("null", "a value other than null"))
+    Err(template.refuse("path", "text that is not percent-encoded again and again"))
+}
+
+/// Checks one form of a segment; the error says what is allowed.
+fn check_form(text: &str, takes_slash: bool) -> Result<(), &'static str> {
+    if text.chars().any(char::is_control) {
+        return Err("text without control characters, also percent-encoded ones");
+    }
+    if text.contains('\\') || (text.contains('/') && !takes_slash) {
+        return Err("text without \"/\" and \"\\\", also percent-encoded ones");
+    }
+    // Some servers take what follows a ";" for a parameter of the segment.
+    let is_name = |piece: &str| !matches!(piece.split(';').next().unwrap_or_default(), "" | "." | "..");
+    if !text.split('/').all(is_name) {
+        return Err("text without \".\", \"..\" or nothing as a part of a path");
+    }
+    Ok(())
 }
 
 fn encode(value: &str) -> String {

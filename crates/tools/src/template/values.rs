@@ -21,6 +21,7 @@ pub(crate) struct RefusedValue {
     pub(crate) argument: String,
     pub(crate) rule: &'static str,
     pub(crate) allowed: &'static str,
+    pub(crate) hint: Option<&'static str>,
 }
 
 impl<'a> Values<'a> {
@@ -49,6 +50,7 @@ impl<'a> Values<'a> {
                     argument: variable.argument().map(|argument| argument.name.clone()).unwrap_or_default(),
                     rule: "unicode",
                     allowed: "text that is valid Unicode",
+                    hint: None,
                 }),
             },
             json => Ok(json.map(str::to_owned)),
@@ -62,7 +64,7 @@ impl<'a> Values<'a> {
 
     /// The failure of an attempt with a refused value.
     pub(crate) fn failure(&self, refused: RefusedValue) -> Failure {
-        let RefusedValue { argument, rule, allowed } = refused;
+        let RefusedValue { argument, rule, allowed, hint } = refused;
         let sent = self.arguments.get(&argument).map(|raw| {
             let json = raw.get();
             serde_json::from_str(json).unwrap_or_else(|_| Value::String(limits::shorten(json, 300)))
@@ -72,6 +74,7 @@ impl<'a> Values<'a> {
             name => format!("/{}", name.replace('~', "~0").replace('/', "~1")),
         };
         let error = FieldError { path, rule: rule.to_owned(), sent, allowed: allowed.to_owned(), hint: None };
+        let error = FieldError { hint: hint.map(str::to_owned), ..error };
         let message = limits::shorten(&error.without_hint(), 1000);
         Failure::new(ErrorClass::InvalidArguments, message).without_effect().with_details(vec![error])
     }

@@ -36,11 +36,19 @@ impl Message {
 
     /// True if a submission names a tool that is not among these.
     pub(crate) fn names_unknown(&self, tools: &Tools) -> bool {
-        let submissions = match self {
+        self.submissions().iter().flatten().any(|submission| !tools.contains_key(&submission.tool))
+    }
+
+    /// True if a submission has arguments whose check may take long.
+    pub(crate) fn is_costly(&self, tools: &Tools) -> bool {
+        self.submissions().iter().flatten().any(|submission| is_costly(submission, tools))
+    }
+
+    fn submissions(&self) -> &[Result<Submission, ApiError>] {
+        match self {
             Self::Single(submission) => std::slice::from_ref(&**submission),
             Self::Batch(submissions) => submissions,
-        };
-        submissions.iter().flatten().any(|submission| !tools.contains_key(&submission.tool))
+        }
     }
 
     /// Its submissions, and whether it was a batch.
@@ -50,4 +58,10 @@ impl Message {
             Self::Batch(submissions) => (submissions, true),
         }
     }
+}
+
+/// True if the check of its arguments may take long.
+pub(crate) fn is_costly(submission: &Submission, tools: &Tools) -> bool {
+    let bytes = submission.arguments.get().len();
+    tools.get(&submission.tool).is_some_and(|tool| !tool.schema.is_cheap(bytes))
 }

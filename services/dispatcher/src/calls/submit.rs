@@ -14,9 +14,10 @@ use redial_store::Submitted;
 use redial_telemetry::{metrics, names, submit_call};
 use tokio::sync::mpsc;
 
-use super::message::Message;
+use super::message::{Message, is_costly};
 use crate::{
     asked::caller,
+    aside::aside,
     batcher::{self, BatchWork, Batching},
     call_view::feedback,
     context::Context,
@@ -51,21 +52,23 @@ impl Incoming {
 
 pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
     let (context, loops) = (running.context.clone(), &running.loops);
-    let waiting = Submitter { context: context.clone(), unknown: None };
+    let waiting = Submitter { context: context.clone(), unknown: None, costly: None };
     let unknown =
         batcher::start(Batching { name: "submit calls of unknown tools", workers: 1, batch: 64 }, loops, &waiting);
-    let submitter = Submitter { context, unknown: Some(unknown) };
+    let costly = batcher::start(Batching { name: "submit costly calls", workers: 2, batch: 8 }, loops, &waiting);
+    let submitter = Submitter { context, unknown: Some(unknown), costly: Some(costly) };
     let requests = batcher::start(Batching { name: "submit calls", workers: 3, batch: 64 }, loops, &submitter);
     let verb = Verb::CallSubmit;
     serve::feed(running, verb.name(), &subjects::api_of_all(verb), requests).await
 }
 
-/// Submissions of unknown tools wait until the registry is read again, which may take long: they go to a batcher of their
-/// own, so that all others are written meanwhile.
+/// Submissions of unknown tools wait until the registry is read again, and the arguments of some are checked for up to a
+/// second: both go to a batcher of their own, so that all others are written meanwhile.
 #[derive(Clone)]
 struct Submitter {
     context: Arc<Context>,
     unknown: Option<mpsc::Sender<Request>>,
+    costly: Option<mpsc::Sender<Request>>,
 }
 
 impl BatchWork<Request> for Submitter {
@@ -81,6 +84,11 @@ impl BatchWork<Request> for Submitter {
             |message: &Result<(Caller, Message), _>| message.as_ref().is_ok_and(|(_, one)| one.names_unknown(&tools));
         let batch = match &self.unknown {
             Some(unknown) => serve::hand_over(batch, unknown, names_unknown).await,
+            None => batch,
+        };
+        let is_costly = |message: &Result<Message, _>| message.as_ref().is_ok_and(|one| one.is_costly(&tools));
+        let batch = match &self.costly {
+            Some(costly) => serve::hand_over(batch, costly, is_costly).await,
             None => batch,
         };
         self.submit(batch).await;
@@ -128,19 +136,19 @@ impl Submitter {
 pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>) -> Vec<SubmitResult> {
     let refreshed = refresh_if_unknown(context, &incoming).await;
     let tools = context.registry.tools();
-    let accepted: Vec<Result<NewCall, ApiError>> = incoming
-        .into_iter()
-        .map(|Incoming { submission, traceparent }| {
-            let (caller, submission) = submission?;
-            if !tools.contains_key(&submission.tool) {
-                refreshed.clone()?;
-            }
-            let (_span, traceparent) = submit_call(&submission.tool, traceparent);
-            let mut call = accept(submission, &caller, &tools, CallId::generate(), traceparent)?;
-            call.consumer = context.admit_new(&call);
-            Ok(call)
-        })
-        .collect();
+    let take = |Incoming { submission, traceparent }: Incoming| {
+        let (caller, submission) = submission?;
+        if !tools.contains_key(&submission.tool) {
+            refreshed.clone()?;
+        }
+        let (_span, traceparent) = submit_call(&submission.tool, traceparent);
+        let is_costly = is_costly(&submission, &tools);
+        let accept = || accept(submission, &caller, &tools, CallId::generate(), traceparent);
+        let mut call = if is_costly { aside(accept)? } else { accept()? };
+        call.consumer = context.admit_new(&call);
+        Ok(call)
+    };
+    let accepted: Vec<Result<NewCall, ApiError>> = incoming.into_iter().map(take).collect();
     let mut calls = Vec::with_capacity(accepted.len());
     let positions: Vec<Result<usize, ApiError>> = accepted
         .into_iter()
@@ -232,6 +240,7 @@ fn answer(context: &Context, call: &NewCall, written: &Submitted) -> SubmitResul
 fn refused(refusal: &Failure) -> ApiError {
     let code = match refusal.class {
         ErrorClass::UnknownTool => Code::UnknownTool,
+        ErrorClass::Configuration => Code::InvalidManifest,
         _ => Code::InvalidArguments,
     };
     ApiError { code, message: refusal.message.clone(), details: refusal.details.clone() }

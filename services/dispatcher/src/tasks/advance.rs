@@ -24,7 +24,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::failing::FailingTasks;
-use crate::{calls::submit::metric_tool, context::Context, effects, running::Running, wait::until};
+use crate::{aside::aside, calls::submit::metric_tool, context::Context, effects, running::Running, wait::until};
 
 /// Tasks that are advanced in one transaction.
 const BATCH: u32 = 64;
@@ -200,7 +200,7 @@ async fn plan_and_write(context: &Context, tasks: &[TaskId], wait: bool) -> Resu
     let (store, tools) = (&context.store, context.registry.offered());
     let mut locked = store.lock_tasks(tasks, wait).await?;
     let mut new_id = CallId::generate;
-    let mut plan_context = PlanContext::new(&tools, &mut new_id);
+    let mut plan_context = PlanContext::new(&tools, &mut new_id).with_aside(|check| aside(check));
     let mut planning: Vec<Planning> =
         locked.take_records().into_iter().map(|record| plan(record, &mut plan_context)).collect();
     let mut plans = Vec::with_capacity(planning.len());

@@ -7,10 +7,11 @@ use redial_arguments::Schema;
 use redial_engine::{accept::check_texts, view::READ_RESULT};
 use redial_proto::{ApiError, Code, Registered, Registration, WorkerCaller, limits, subjects, tool::check_name, turn};
 use redial_queue::QueueError;
-use tokio::time::timeout;
+use tokio::{sync::Semaphore, time::timeout};
 
 use crate::{
-    context::Context, error::store_failed, feed::look_at_workers, running::Running, serve::check_own, wait::until,
+    aside::aside, context::Context, error::store_failed, feed::look_at_workers, running::Running, serve::check_own,
+    wait::until,
 };
 
 pub(crate) async fn register(
@@ -20,7 +21,7 @@ pub(crate) async fn register(
 ) -> Result<Registered, ApiError> {
     check_own(&caller, &registration.worker)?;
     check_pools(&caller, &registration)?;
-    check(&registration).map_err(|what| ApiError::new(Code::InvalidManifest, what))?;
+    check_aside(&registration).await?;
     let registered = context.store.register(&registration, context.config.live_ms()).await;
     let registered = registered.map_err(|error| store_failed(&error))?;
     // Before the reply, because the worker pulls from them at once.
@@ -60,6 +61,15 @@ fn check_pools(caller: &WorkerCaller, registration: &Registration) -> Result<(),
 
 /// A worker has at most so many pools: each has a consumer, which every dispatcher looks at once a second.
 const MAX_POOLS: usize = 256;
+
+/// Compiling schemas of the largest allowed size takes long, so few do so at once, and not where others wait.
+async fn check_aside(registration: &Registration) -> Result<(), ApiError> {
+    static AT_ONCE: Semaphore = Semaphore::const_new(2);
+    // Never closed.
+    let _permit = AT_ONCE.acquire().await;
+    let checked = aside(|| check(registration));
+    checked.map_err(|what| ApiError::new(Code::InvalidManifest, limits::shorten(&what, limits::MAX_ERROR_MESSAGE)))
+}
 
 /// What is wrong with a registration, as words.
 fn check(registration: &Registration) -> Result<(), String> {

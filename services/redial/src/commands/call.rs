@@ -165,10 +165,10 @@ fn print(settings: &Settings, view: &CallView) -> anyhow::Result<ExitCode> {
     if settings.json() {
         output::json(view)?;
     } else if succeeded {
-        output::line(view.output.as_ref().map_or("null", |output| output.get()))?;
+        output::json_text(view.output.as_ref().map_or("null", |output| output.get()))?;
     } else {
         let class = view.class.map(ErrorClass::as_str).unwrap_or_default();
-        let message = view.message.as_deref().unwrap_or_default();
+        let message = output::plain(view.message.as_deref().unwrap_or_default());
         let attempts = totals::count(view.attempts.into(), "attempt");
         output::note(format!("call {} ended {} after {attempts}: {message} [{class}]", view.call, view.state));
         if view.state == CallState::Unknown {

@@ -11,6 +11,10 @@ use crate::corpus;
 pub(super) const ARGUMENTS: Target =
     Target { name: "arguments", weight: 300, corpus: corpus::arguments, decoder: arguments };
 
+/// The schema of a tool, with arguments for it.
+pub(super) const SCHEMAS: Target =
+    Target { name: "schema", weight: 20, corpus: corpus::schemas, decoder: || Box::new(schema) };
+
 /// The name of a tool.
 pub(super) const NAMES: Target =
     Target { name: "tool name", weight: 40, corpus: || texts(&corpus::NAMES), decoder: || Box::new(name) };
@@ -67,6 +71,27 @@ fn schemas() -> Vec<Schema> {
     });
     let compile = |schema: Value| Schema::compile(&schema).unwrap_or_else(|error| panic!("{error}"));
     [weather, order, json!({"type": "object"})].map(compile).into()
+}
+
+/// Any schema is compiled or refused, and checks deep arguments in bounded steps.
+fn schema(bytes: &[u8]) -> bool {
+    let Ok(schema) = serde_json::from_slice::<Value>(bytes) else { return false };
+    let schema = match Schema::compile(&schema) {
+        Ok(schema) => schema,
+        Err(error) => {
+            assert!(!error.message.is_empty(), "an error without a message");
+            return false;
+        }
+    };
+    for levels in [0, 3, 60] {
+        let inner = json!({"n": "wrong", "op": "and", "of": [1, {"n": 1}]});
+        let deep = (0..levels).fold(inner, |inner, _| json!({"a": inner}));
+        let raw = deep.to_string();
+        if schema.resolve(&raw, Repairs::On).is_ok_and(|done| done.repairs.is_empty()) {
+            assert_eq!(schema.check(&raw), Ok(()));
+        }
+    }
+    true
 }
 
 fn name(bytes: &[u8]) -> bool {

@@ -5,7 +5,7 @@
 
 use std::{collections::HashMap, mem, sync::Arc};
 
-use redial_arguments::{Repairs, Schema, tool_name_in};
+use redial_arguments::{Repairs, Schema, Steps, tool_name_in};
 use redial_proto::{ErrorClass, Failure, Finish, Language, Repair, ReplyCall, ToolOffer, TurnReply};
 use serde::Deserialize;
 
@@ -37,6 +37,9 @@ pub(crate) struct Shown<'a> {
     pub(crate) rules: u32,
 }
 
+/// Runs a check of arguments that may take long.
+pub type Aside = fn(&mut dyn FnMut());
+
 /// Resolves replies.
 pub(crate) struct Resolver<'a> {
     /// The tools that are known now; most offers are of one of them, whose schema is compiled already.
@@ -47,11 +50,26 @@ pub(crate) struct Resolver<'a> {
     missing: Vec<String>,
     /// What only a bug of Redial explains.
     bugs: Vec<String>,
+    /// Where checks run that may take long.
+    aside: Aside,
+    /// Those that the calls of the present reply may still take.
+    steps: Steps,
 }
 
 impl<'a> Resolver<'a> {
     pub(crate) fn new(tools: &'a Tools) -> Self {
-        Self { tools, others: HashMap::new(), missing: Vec::new(), bugs: Vec::new() }
+        Self {
+            tools,
+            others: HashMap::new(),
+            missing: Vec::new(),
+            bugs: Vec::new(),
+            aside: |check| check(),
+            steps: Steps::default(),
+        }
+    }
+
+    pub(crate) fn with_aside(self, aside: Aside) -> Self {
+        Self { aside, ..self }
     }
 
     /// A model's reply, each call of it with its verdict. The error names results of earlier calls that have to be read
@@ -62,6 +80,8 @@ impl<'a> Resolver<'a> {
             problem = Some(format!("{} calls were asked for at once; allowed: {MAX_CALLS}", calls.len()));
             calls.clear();
         }
+        // All calls of a reply together take at most as many steps as a single one may.
+        self.steps = Steps::default();
         let calls = calls.into_iter().map(|call| {
             let verdict = self.verdict(&call, shown);
             Proposed { name: call.name, arguments: call.arguments, verdict }
@@ -115,7 +135,8 @@ impl<'a> Resolver<'a> {
         let tool = offer.name.clone();
         let schema = self.schema(offer).map_err(|error| self.internal(&error))?;
         let repairs = if offer.repairs { Repairs::On } else { Repairs::Off };
-        let resolved = schema.resolve_in(&call.arguments, repairs, shown.language)?;
+        let check = || schema.resolve_within(&call.arguments, repairs, shown.language, &self.steps);
+        let resolved = if schema.is_cheap(call.arguments.len()) { check() } else { on(self.aside, check) }?;
         let arguments = resolved.arguments.into_owned();
         if tool == view::READ_RESULT {
             return Ok(Verdict::Answered { output: self.read_result(&arguments, shown)?, tool });
@@ -171,6 +192,13 @@ impl<'a> Resolver<'a> {
     }
 }
 
+/// Runs a check aside.
+fn on<T>(aside: Aside, check: impl Fn() -> T) -> T {
+    let mut done = None;
+    aside(&mut || done = Some(check()));
+    done.unwrap_or_else(check)
+}
+
 fn refused(offer: Option<&ToolOffer>, Refused { failure, help }: Refused) -> Verdict {
     let (tool, version) = offer.map(|offer| (offer.name.clone(), offer.version.clone())).unzip();
     Verdict::Refused { tool, version: version.unwrap_or_default(), failure, help }
@@ -182,6 +210,8 @@ fn is_version(tool: &RegisteredTool, offer: &ToolOffer) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use redial_proto::{Message, RepairKind, Role, StoredMessage, TaskId, ToolSpec};
     use serde_json::json;
 
@@ -317,6 +347,31 @@ mod tests {
         conversation.add_results(vec!["c1_1".to_owned()], HashMap::new());
         let (_, failure) = failure_of(resolve(&conversation).unwrap().calls.remove(0).verdict);
         assert!(failure.message.contains("no result of a call"), "{}", failure.message);
+    }
+
+    #[test]
+    fn arguments_that_take_long_to_check_are_checked_aside() {
+        static ASIDE: AtomicU32 = AtomicU32::new(0);
+        let one = json!({"properties": {"a": {"$dynamicRef": "#here"}}});
+        let schema = json!({"$dynamicAnchor": "here", "allOf": [one, one]});
+        let tool = RegisteredTool::new(ToolSpec { parameters: schema, ..ToolSpec::named("nest") }).unwrap();
+        let deep = (0..50).fold(json!({}), |inner, _| json!({"a": inner})).to_string();
+        let calls = [deep.as_str(), "{}"]
+            .map(|arguments| ReplyCall { name: "nest".to_owned(), arguments: arguments.to_owned() });
+        let reply = TurnReply { calls: calls.into(), ..TurnReply::default() };
+        let (tools, offers, conversation) = (Tools::new(), [offer(&tool)], Conversation::default());
+        let shown =
+            Shown { offers: &offers, conversation: &conversation, result_bytes: 300, language: Language::En, rules: 1 };
+        let aside: Aside = |check| {
+            ASIDE.fetch_add(1, Ordering::Relaxed);
+            check();
+        };
+        let mut calls = Resolver::new(&tools).with_aside(aside).reply(reply, shown).unwrap().calls;
+        assert_eq!(ASIDE.load(Ordering::Relaxed), 2);
+        assert!(matches!(calls.remove(1).verdict, Verdict::Run { .. }), "a small one runs");
+        let (tool, failure) = failure_of(calls.remove(0).verdict);
+        assert_eq!((tool.as_deref(), failure.class), (Some("nest"), ErrorClass::Configuration));
+        assert!(failure.message.contains("4000000 steps"), "{}", failure.message);
     }
 
     #[test]

@@ -20,7 +20,7 @@ const SINGLES: [&str; 4] = ["not", "if", "then", "else"];
 const DEPENDENT: [&str; 2] = ["dependentSchemas", "dependencies"];
 
 /// Every value of a schema, with an index.
-pub(super) struct Document<'s> {
+pub(crate) struct Document<'s> {
     registry: Registry<'s>,
     places: Vec<Place<'s>>,
     by_address: HashMap<*const Value, usize>,
@@ -38,35 +38,37 @@ struct Place<'s> {
 
 /// The schemas that a schema applies, by their index.
 #[derive(Default)]
-pub(super) struct Parts {
+pub(crate) struct Parts {
     /// To the same value.
-    pub(super) same: Vec<usize>,
+    pub(crate) same: Vec<usize>,
     /// To members, to items and to names.
-    pub(super) children: [Children; 3],
+    pub(crate) children: [Children; 3],
+    /// Those of `same` that are alternatives: of `anyOf` and `oneOf`.
+    pub(crate) alternatives: Vec<usize>,
     /// How many keywords depend on what the others leave unevaluated.
-    pub(super) unevaluated: u64,
+    pub(crate) unevaluated: u64,
 }
 
 /// The schemas that apply to a child.
 #[derive(Default)]
-pub(super) struct Children {
+pub(crate) struct Children {
     /// Each applies to another child.
-    pub(super) one_of: Vec<usize>,
+    pub(crate) one_of: Vec<usize>,
     /// All of them may apply to the same child.
-    pub(super) all_of: Vec<usize>,
+    pub(crate) all_of: Vec<usize>,
 }
 
 impl Parts {
     /// The schemas that apply to children.
-    pub(super) fn nested(&self) -> impl Iterator<Item = &usize> {
+    pub(crate) fn nested(&self) -> impl Iterator<Item = &usize> {
         self.children.iter().flat_map(|children| children.one_of.iter().chain(&children.all_of))
     }
 }
 
 impl<'s> Document<'s> {
-    pub(super) const ROOT: usize = 0;
+    pub(crate) const ROOT: usize = 0;
 
-    pub(super) fn read(schema: &'s Value) -> Result<Self, SchemaError> {
+    pub(crate) fn read(schema: &'s Value) -> Result<Self, SchemaError> {
         let (registry, base) = registry(schema).map_err(|reason| SchemaError::unresolved(schema, &reason))?;
         let root = Place { value: schema, base: Arc::new(base), parent: None };
         let mut document = Self {
@@ -111,7 +113,7 @@ impl<'s> Document<'s> {
     }
 
     /// The schemas that a schema applies; an error if a reference leads outside the document or to nothing.
-    pub(super) fn parts(&mut self, index: usize) -> Result<Rc<Parts>, SchemaError> {
+    pub(crate) fn parts(&mut self, index: usize) -> Result<Rc<Parts>, SchemaError> {
         if let Some(known) = self.parts.get(&index) {
             return Ok(known.clone());
         }
@@ -122,6 +124,8 @@ impl<'s> Document<'s> {
             let singles = SINGLES.iter().filter_map(|name| part.get(*name));
             let dependent = DEPENDENT.iter().flat_map(|name| map(part, name));
             parts.same.extend(lists.chain(singles).chain(dependent).filter_map(|value| self.schema_at(value)));
+            let alternatives = ["anyOf", "oneOf"].into_iter().flat_map(|name| list(part, name));
+            parts.alternatives = alternatives.filter_map(|value| self.schema_at(value)).collect();
             parts.children = [
                 self.children(
                     map(part, "properties").chain(part.get("additionalProperties")),
@@ -153,8 +157,12 @@ impl<'s> Document<'s> {
         }
     }
 
+    pub(crate) fn value(&self, index: usize) -> &'s Value {
+        self.places[index].value
+    }
+
     /// The index of a schema that may apply others; `true` and `false` cost nothing.
-    fn schema_at(&self, value: &Value) -> Option<usize> {
+    pub(crate) fn schema_at(&self, value: &Value) -> Option<usize> {
         self.by_address.get(&std::ptr::from_ref(value)).copied().filter(|_| value.is_object())
     }
 
@@ -183,7 +191,7 @@ impl<'s> Document<'s> {
         Ok(targets)
     }
 
-    pub(super) fn error(&self, index: usize, message: impl Into<String>) -> SchemaError {
+    pub(crate) fn error(&self, index: usize, message: impl Into<String>) -> SchemaError {
         SchemaError::new(self.path(index), message)
     }
 
