@@ -92,7 +92,7 @@ fn part(text: &str, mask: &Range<usize>, secret: &str) -> Option<Range<usize>> {
 }
 
 /// The text with `mark` in place of each range. Ranges are in the order of their beginnings and may overlap.
-fn replaced(text: &str, ranges: Vec<Range<usize>>, mark: &str) -> String {
+pub(crate) fn replaced(text: &str, ranges: Vec<Range<usize>>, mark: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut at = 0;
     for range in ranges {
