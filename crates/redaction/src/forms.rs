@@ -15,15 +15,8 @@ const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove
 /// `encodeURIComponent` of JavaScript.
 const COMPONENT: &AsciiSet = &UNRESERVED.remove(b'!').remove(b'*').remove(b'\'').remove(b'(').remove(b')');
 /// A segment of a path (RFC 3986, 3.3).
-const SEGMENT: &AsciiSet = &COMPONENT
-    .remove(b'$')
-    .remove(b'&')
-    .remove(b'+')
-    .remove(b',')
-    .remove(b';')
-    .remove(b'=')
-    .remove(b':')
-    .remove(b'@');
+const SEGMENT: &AsciiSet =
+    &COMPONENT.remove(b'$').remove(b'&').remove(b'+').remove(b',').remove(b';').remove(b'=').remove(b':').remove(b'@');
 /// `encodeURI` of JavaScript.
 const URI: &AsciiSet = &SEGMENT.remove(b'/').remove(b'?').remove(b'#');
 /// A form's field (WHATWG URL, 5.2), except that a space becomes `+`.
@@ -115,7 +108,14 @@ fn lower_digits(form: &str) -> String {
 /// With the references for characters that mean something in HTML, as different libraries write them.
 fn html_forms(text: &str) -> Vec<String> {
     let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    let quotes = [("\"", "'"), ("&quot;", "'"), ("&quot;", "&#39;"), ("&quot;", "&#x27;"), ("&quot;", "&apos;"), ("&#34;", "&#39;")];
+    let quotes = [
+        ("\"", "'"),
+        ("&quot;", "'"),
+        ("&quot;", "&#39;"),
+        ("&quot;", "&#x27;"),
+        ("&quot;", "&apos;"),
+        ("&#34;", "&#39;"),
+    ];
     let forms = quotes.map(|(double, single)| text.replace('"', double).replace('\'', single));
     let slashes: Vec<String> = forms.iter().map(|form| form.replace('/', "&#x2F;")).collect();
     forms.into_iter().chain(slashes).collect()

@@ -9,21 +9,41 @@ const SECRET_NAMES: [&str; 11] =
     ["KEY", "TOKEN", "SECRET", "PASS", "PWD", "CREDENTIAL", "AUTH", "COOKIE", "SESSION", "PRIVATE", "SIGNATURE"];
 /// Names whose values every program of a machine may know. Removing them would garble each result with a path in it.
 const PUBLIC_NAMES: [&str; 22] = [
-    "PATH", "HOME", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "SHELL", "TERM", "PWD", "OLDPWD", "TMPDIR", "TMP", "TEMP",
-    "HOSTNAME", "HOST", "EDITOR", "PAGER", "DISPLAY", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "PYTHONPATH",
+    "PATH",
+    "HOME",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "TERM",
+    "PWD",
+    "OLDPWD",
+    "TMPDIR",
+    "TMP",
+    "TEMP",
+    "HOSTNAME",
+    "HOST",
+    "EDITOR",
+    "PAGER",
+    "DISPLAY",
+    "VIRTUAL_ENV",
+    "LD_LIBRARY_PATH",
+    "PYTHONPATH",
 ];
 /// Starts of such names.
 const PUBLIC_STARTS: [&str; 3] = ["LC_", "XDG_", "SSL_CERT_"];
 
 /// True for a variable that is no secret whatever its value, such as `PATH`.
-fn is_public(name: &str) -> bool {
+pub fn is_public_variable(name: &str) -> bool {
     PUBLIC_NAMES.contains(&name) || PUBLIC_STARTS.iter().any(|start| name.starts_with(start))
 }
 
 /// The secrets in a variable that a program inherits and nobody declared as one: by its name (`…_TOKEN`), the password of a
 /// URL, or a value that looks like none of a path, a number, a word or a name of words (`eu-central-1`).
 pub fn secrets_of_variable(name: &str, value: &str) -> Vec<String> {
-    if is_public(name) {
+    if is_public_variable(name) {
         return Vec::new();
     }
     let upper = name.to_ascii_uppercase();
@@ -53,10 +73,13 @@ fn is_path(value: &str) -> bool {
 fn is_words(value: &str) -> bool {
     let is_word = |word: &str| {
         let word = word.trim_end_matches(|c: char| c.is_ascii_digit());
-        word.len() <= 16 && (word.bytes().all(|b| b.is_ascii_lowercase()) || word.bytes().all(|b| b.is_ascii_uppercase()))
+        word.len() <= 16
+            && (word.bytes().all(|b| b.is_ascii_lowercase()) || word.bytes().all(|b| b.is_ascii_uppercase()))
     };
     let is_number = |word: &str| word.len() <= 12 && word.bytes().all(|byte| byte.is_ascii_digit());
-    value.split(['-', '_', '.', ',', ' ', ':', '/', '@', '=']).all(|word| is_number(word) || (is_word(word) && digits(word) <= 2))
+    value
+        .split(['-', '_', '.', ',', ' ', ':', '/', '@', '='])
+        .all(|word| is_number(word) || (is_word(word) && digits(word) <= 2))
 }
 
 fn digits(word: &str) -> usize {

@@ -15,6 +15,6 @@ mod io_kind;
 mod keys;
 mod secrets;
 
-pub use inherited::secrets_of_variable;
+pub use inherited::{is_public_variable, secrets_of_variable};
 pub use io_kind::io_kind;
 pub use secrets::Secrets;

@@ -55,6 +55,15 @@ impl Secrets {
         Self::new(self.0.values.iter().chain(&others.0.values))
     }
 
+    /// True if the others have all of these.
+    pub fn are_within(&self, others: &Self) -> bool {
+        let is_known = |value: &SecretString| {
+            let found = others.0.values.binary_search_by(|other| other.expose_secret().cmp(value.expose_secret()));
+            found.is_ok()
+        };
+        self.0.values.iter().all(is_known)
+    }
+
     /// Those of at least so many bytes. Shorter ones would be found in texts that have nothing to do with them.
     #[must_use]
     pub fn at_least(&self, bytes: usize) -> Self {
@@ -69,6 +78,19 @@ impl Secrets {
     /// The text with `[secret]` in place of each secret.
     pub fn redact(&self, text: &str) -> String {
         keys::replaced(text, self.find(text.as_bytes()), MARK)
+    }
+
+    /// The same for bytes of any kind.
+    pub fn redact_bytes(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut shown = Vec::with_capacity(bytes.len());
+        let mut at = 0;
+        for range in self.find(bytes) {
+            shown.extend_from_slice(&bytes[at..range.start]);
+            shown.extend_from_slice(MARK.as_bytes());
+            at = range.end;
+        }
+        shown.extend_from_slice(&bytes[at..]);
+        shown
     }
 
     /// Overwrites every occurrence with `*`, byte by byte, so that offsets do not change.
@@ -209,6 +231,8 @@ mod tests {
     fn sets_are_joined_and_short_secrets_left_out() {
         let all = secrets(&["ab", "canary-1"]).union(&secrets(&["canary-2", " "]));
         assert_eq!(all.redact("ab canary-1 canary-2"), "[secret] [secret] [secret]");
+        assert!(all.at_least(6).are_within(&all) && !all.are_within(&all.at_least(6)));
+        assert_eq!(all.redact_bytes(b"\xffcanary-1ab\xff"), b"\xff[secret][secret]\xff");
         assert_eq!(all.at_least(6).redact("ab canary-1 canary-2"), "ab [secret] [secret]");
         assert_eq!(Secrets::default().redact("ab"), "ab");
     }

@@ -5,6 +5,7 @@ mod commands;
 mod connect;
 mod csv;
 mod dev_folder;
+mod environment;
 mod exit;
 mod help;
 mod ids;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    environment::protect(&cli.command, || Settings::read(&cli.settings))?;
     let settings = Settings::read(&cli.settings);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(commands::run(cli.command, &settings))

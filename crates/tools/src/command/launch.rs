@@ -22,7 +22,7 @@ use std::{
 use redial_proto::{ErrorClass, Failure};
 use tokio::{process::Command, runtime::Handle, sync::oneshot};
 
-use super::{classify, killer, tree::Tree};
+use super::{classify, killer, tree::Tree, user::Account};
 
 /// The program to start. Its environment is complete: it inherits no other variables.
 pub(super) struct Program {
@@ -30,6 +30,8 @@ pub(super) struct Program {
     pub(super) arguments: Vec<String>,
     pub(super) environment: BTreeMap<String, String>,
     pub(super) folder: PathBuf,
+    /// The user to run as; the worker's own if `None`.
+    pub(super) account: Option<Account>,
 }
 
 struct Request {
@@ -112,10 +114,20 @@ fn command(program: Program, path: &Path, setpriv: Option<&Path>) -> Command {
     let mut command = match setpriv {
         Some(setpriv) => {
             let mut command = Command::new(setpriv);
+            command.args(program.account.iter().flat_map(Account::setpriv_arguments));
+            // From the folder on, where the program starts: another user may not be able to enter the folders above.
+            let path = if program.name.contains('/') { Path::new(&program.name) } else { path };
             command.args(["--pdeathsig", "KILL", "--"]).arg(path);
             command
         }
-        None => Command::new(path),
+        None => {
+            let mut command = Command::new(path);
+            if let Some(account) = &program.account {
+                // Root leaves its other groups, too.
+                command.uid(account.uid).gid(account.gid);
+            }
+            command
+        }
     };
     command
         .args(program.arguments)
@@ -130,7 +142,7 @@ fn command(program: Program, path: &Path, setpriv: Option<&Path>) -> Command {
 }
 
 /// setpriv, if it is installed and supports `--pdeathsig` (util-linux from 2.33; busybox does not).
-fn find_setpriv() -> Option<PathBuf> {
+pub(super) fn find_setpriv() -> Option<PathBuf> {
     let found = ["/usr/bin/setpriv", "/bin/setpriv"].map(PathBuf::from).into_iter().find(|path| path.is_file());
     let works = |path: &PathBuf| {
         let mut trial = std::process::Command::new(path);

@@ -54,6 +54,8 @@ pub(super) struct Http {
     pub(super) connect_timeout: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) error_text_to_model: bool,
+    #[serde(default)]
+    pub(super) insecure_http: bool,
 }
 
 #[derive(Deserialize)]
