@@ -5,6 +5,7 @@ mod killer;
 mod launch;
 mod output;
 mod process;
+mod setpriv;
 mod tree;
 mod user;
 

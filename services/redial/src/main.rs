@@ -12,6 +12,7 @@ mod ids;
 mod json_search;
 mod json_text;
 mod output;
+mod protect;
 mod settings;
 mod table;
 mod task_audit;
@@ -38,7 +39,7 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> anyhow::Result<ExitCode> {
-    environment::protect(&cli.command, || Settings::read(&cli.settings))?;
+    protect::protect(&cli.command, || Settings::read(&cli.settings))?;
     let settings = Settings::read(&cli.settings);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(commands::run(cli.command, &settings))

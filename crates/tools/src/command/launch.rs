@@ -22,7 +22,7 @@ use std::{
 use redial_proto::{ErrorClass, Failure};
 use tokio::{process::Command, runtime::Handle, sync::oneshot};
 
-use super::{classify, killer, tree::Tree, user::Account};
+use super::{classify, killer, setpriv, tree::Tree, user::Account};
 
 /// The program to start. Its environment is complete: it inherits no other variables.
 pub(super) struct Program {
@@ -82,14 +82,14 @@ fn launcher() -> io::Result<&'static Sender<Request>> {
 }
 
 fn work(requests: &Receiver<Request>) {
-    let setpriv = requests.iter().next().map(|first| {
-        let setpriv = find_setpriv();
-        start(first, setpriv.as_deref());
-        setpriv
+    let found = requests.iter().next().map(|first| {
+        let found = setpriv::find();
+        start(first, found.as_deref());
+        found
     });
-    let Some(setpriv) = setpriv else { return };
+    let Some(found) = found else { return };
     for request in requests {
-        start(request, setpriv.as_deref());
+        start(request, found.as_deref());
     }
 }
 
@@ -139,20 +139,4 @@ fn command(program: Program, path: &Path, setpriv: Option<&Path>) -> Command {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     command
-}
-
-/// setpriv, if it is installed and supports `--pdeathsig` (util-linux from 2.33; busybox does not).
-pub(super) fn find_setpriv() -> Option<PathBuf> {
-    let found = ["/usr/bin/setpriv", "/bin/setpriv"].map(PathBuf::from).into_iter().find(|path| path.is_file());
-    let works = |path: &PathBuf| {
-        let mut trial = std::process::Command::new(path);
-        trial.args(["--pdeathsig", "KILL", "--"]).arg(path).arg("--version");
-        trial.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        trial.status().is_ok_and(|status| status.success())
-    };
-    let setpriv = found.filter(works);
-    if setpriv.is_none() {
-        tracing::warn!("Found no setpriv with --pdeathsig: command tools may outlive a worker that is killed");
-    }
-    setpriv
 }

@@ -6,7 +6,7 @@
 
 use std::{fs, os::unix::fs::MetadataExt, path::Path, process::Stdio};
 
-use super::launch;
+use super::setpriv;
 
 /// Users that own nothing on an ordinary machine, in the order in which they are chosen.
 const UNPRIVILEGED: [&str; 1] = ["nobody"];
@@ -86,10 +86,10 @@ impl CommandUser {
 
 impl Account {
     fn check(&self) -> Result<(), String> {
-        let can = match launch::find_setpriv() {
-            Some(setpriv) => {
-                let mut trial = std::process::Command::new(&setpriv);
-                trial.args(self.setpriv_arguments()).arg("--").arg(&setpriv).arg("--version");
+        let can = match setpriv::find() {
+            Some(program) => {
+                let mut trial = std::process::Command::new(&program);
+                trial.args(self.setpriv_arguments()).arg("--").arg(&program).arg("--version");
                 trial.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
                 trial.status().is_ok_and(|status| status.success())
             }
