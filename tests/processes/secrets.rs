@@ -21,7 +21,7 @@ const STRANGER: u32 = 54_321;
 /// the worker. Prints only counts and names, because words would be removed.
 const SPY: &str = r#"
 found=$(cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline /proc/[0-9]*/task/*/environ 2>/dev/null | tr '\0' '\n' | grep -acF -f words)
-own=$(tr '\0' '\n' < /proc/self/environ | grep -c ^REDIAL_CALL=)
+own=$(cat /proc/self/environ | tr '\0' '\n' | grep -c ^REDIAL_CALL=)
 opened=
 for file in environ mem maps auxv pagemap syscall; do
     (exec 3< /proc/$PPID/$file) 2>/dev/null && cat /proc/$PPID/$file > /dev/null 2>&1 && opened="$opened $file"

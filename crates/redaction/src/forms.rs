@@ -42,7 +42,8 @@ pub(crate) fn forms_of(secret: &str) -> Vec<String> {
     forms
 }
 
-/// Inside a JSON string, as different libraries write it, and inside a JSON string in a JSON string.
+/// Inside a JSON string, as different libraries write it, and in JSON that is itself a string of JSON: a tool may print the
+/// answer of a service whose answer quotes another one.
 fn json_forms(text: &str) -> Vec<String> {
     let quoted = in_json(text);
     let for_html = quoted.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e");
@@ -55,7 +56,9 @@ fn json_forms(text: &str) -> Vec<String> {
         for_html,
         quoted,
     ];
-    once.iter().map(|form| in_json(form)).chain(once.iter().cloned()).collect()
+    let twice: Vec<String> = once.iter().map(|form| in_json(form)).collect();
+    let thrice: Vec<String> = twice.iter().map(|form| in_json(form)).collect();
+    once.into_iter().chain(twice).chain(thrice).collect()
 }
 
 fn in_json(text: &str) -> String {

@@ -269,6 +269,23 @@ mod tests {
     }
 
     #[test]
+    fn tools_remove_the_secrets_of_all_others_and_the_login_of_nats() {
+        let tools = [Tool::echo().secret("canary-1").secret("pin"), named("b")];
+        let config = WorkerConfig::new("nats://me:canary-2@127.0.0.1:1", "test");
+        let model = named("m").secret("canary-3");
+        let mut worker = tools.into_iter().fold(Worker::new(config), Worker::add).model(model);
+        worker.tools.append(&mut worker.models);
+        worker.share_secrets();
+        let shown = |tool: usize| worker.tools[tool].secrets().redact("me canary-1 canary-2 canary-3 pin");
+        assert_eq!(shown(0), "me [secret] [secret] [secret] [secret]");
+        assert_eq!(
+            [shown(1), shown(2)],
+            ["me [secret] [secret] [secret] pin"; 2],
+            "a short one is the tool's own affair"
+        );
+    }
+
+    #[test]
     fn every_invalid_setting_is_named_in_the_error() {
         let error = |worker: Worker| worker.check().unwrap_err().to_string();
         assert!(error(worker(Vec::new())).contains("no tools and no models; at least one is needed"));
