@@ -24,7 +24,7 @@ found=$(cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline /proc/[0-9]*/task/*/enviro
 own=$(cat /proc/self/environ | tr '\0' '\n' | grep -c ^REDIAL_CALL=)
 opened=
 for file in environ mem maps auxv pagemap syscall; do
-    (exec 3< /proc/$PPID/$file) 2>/dev/null && cat /proc/$PPID/$file > /dev/null 2>&1 && opened="$opened $file"
+    (exec 3< /proc/$PPID/$file) 2>/dev/null && [ "$(head -c 1 /proc/$PPID/$file 2>/dev/null | wc -c)" = 1 ] && opened="$opened $file"
 done
 for folder in fd cwd root map_files; do
     ls /proc/$PPID/$folder/ > /dev/null 2>&1 && opened="$opened $folder"
