@@ -214,8 +214,7 @@ async fn root_without_another_user_refuses_command_tools() {
 
 /// A text in forms in which programs and services return it.
 fn encoded(secret: &str) -> Vec<String> {
-    let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
-    let percent: String = secret.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let (hex, percent) = (digits(secret, ""), digits(secret, "%").to_uppercase());
     let component: String = secret
         .bytes()
         .map(|byte| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") })
@@ -248,6 +247,11 @@ fn encoded(secret: &str) -> Vec<String> {
         .collect()
 }
 
+/// Two hexadecimal digits for each byte, with this text before them.
+fn digits(text: &str, before: &str) -> String {
+    text.bytes().flat_map(|byte| [before.to_owned(), format!("{byte:02x}")]).collect()
+}
+
 /// RFC 4648, with padding.
 fn base64(text: &str) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -276,7 +280,7 @@ async fn secrets_of_the_worker_in_any_form_reach_no_record_and_no_log() {
     let leaks: Vec<String> = spied.canaries.all().into_iter().flat_map(encoded).collect();
     let write = |name: &str, text: &str| fs::write(spied.path().join(name), text).unwrap();
     // As many that the record of a failure can have only a part of them, which begins and ends anywhere.
-    write("leaks", &leaks.iter().map(|leak| format!("<{leak}>\n")).collect::<String>());
+    write("leaks", &leaks.iter().flat_map(|leak| ["<", leak, ">\n"]).collect::<String>());
     let detail = json!({"path": "/a", "rule": "r", "sent": leaks, "allowed": leaks[7], "hint": leaks.join(" ")});
     let error = json!({"error": {"class": "business_rule", "message": leaks.join(", "), "details": [detail]}});
     write("error.json", &error.to_string());

@@ -89,7 +89,7 @@ fn percent_forms(text: &str) -> Vec<String> {
         .map(|set| utf8_percent_encode(text, set).to_string())
         .collect();
     forms.push(utf8_percent_encode(text, FORM).to_string().replace(' ', "+"));
-    forms.push(text.bytes().map(|byte| format!("%{byte:02X}")).collect());
+    forms.push(digits(text, "%").to_uppercase());
     let twice: Vec<String> = forms.iter().map(|form| form.replace('%', "%25")).collect();
     forms.extend(twice);
     let lower: Vec<String> = forms.iter().map(|form| lower_digits(form)).collect();
@@ -125,7 +125,13 @@ fn html_forms(text: &str) -> Vec<String> {
 }
 
 fn hex_forms(text: &str) -> [String; 2] {
-    [text.bytes().map(|byte| format!("{byte:02x}")).collect(), text.bytes().map(|byte| format!("{byte:02X}")).collect()]
+    let lower = digits(text, "");
+    [lower.to_uppercase(), lower]
+}
+
+/// Two hexadecimal digits for each byte, with this text before them.
+fn digits(text: &str, before: &str) -> String {
+    text.bytes().flat_map(|byte| [before.to_owned(), format!("{byte:02x}")]).collect()
 }
 
 /// As a part of anything in Base64: what stands before the secret shifts its bits, so there are three forms, each without the

@@ -112,22 +112,8 @@ fn start(request: Request, setpriv: Option<&Path>) {
 
 fn command(program: Program, path: &Path, setpriv: Option<&Path>) -> Command {
     let mut command = match setpriv {
-        Some(setpriv) => {
-            let mut command = Command::new(setpriv);
-            command.args(program.account.iter().flat_map(Account::setpriv_arguments));
-            // From the folder on, where the program starts: another user may not be able to enter the folders above.
-            let path = if program.name.contains('/') { Path::new(&program.name) } else { path };
-            command.args(["--pdeathsig", "KILL", "--"]).arg(path);
-            command
-        }
-        None => {
-            let mut command = Command::new(path);
-            if let Some(account) = &program.account {
-                // Root leaves its other groups, too.
-                command.uid(account.uid).gid(account.gid);
-            }
-            command
-        }
+        Some(setpriv) => through(setpriv, path, &program),
+        None => directly(path, &program),
     };
     command
         .args(program.arguments)
@@ -138,5 +124,25 @@ fn command(program: Program, path: &Path, setpriv: Option<&Path>) -> Command {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
+    command
+}
+
+/// The program, started by setpriv, so that it dies with the worker.
+fn through(setpriv: &Path, path: &Path, program: &Program) -> Command {
+    let mut command = Command::new(setpriv);
+    command.args(program.account.iter().flat_map(Account::setpriv_arguments));
+    // From the folder on, where the program starts: another user may not be able to enter the folders above.
+    let path = if program.name.contains('/') { Path::new(&program.name) } else { path };
+    command.args(["--pdeathsig", "KILL", "--"]).arg(path);
+    command
+}
+
+/// The same without setpriv: it outlives a worker that is killed, and may get rights back, for example through sudo.
+fn directly(path: &Path, program: &Program) -> Command {
+    let mut command = Command::new(path);
+    if let Some(account) = &program.account {
+        // Root leaves its other groups, too.
+        command.uid(account.uid).gid(account.gid);
+    }
     command
 }

@@ -45,6 +45,7 @@ pub(super) struct Retry {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_field_names, reason = "the words of the file, as in models.toml")]
 pub(super) struct Http {
     pub(super) method: Spanned<String>,
     pub(super) url: Spanned<String>,
