@@ -16,6 +16,8 @@ mod forgetting;
 mod one_trace;
 #[path = "processes/readme.rs"]
 mod readme;
+#[path = "processes/secrets.rs"]
+mod secrets;
 #[path = "processes/settings.rs"]
 mod settings;
 #[path = "processes/supervision.rs"]

@@ -1,8 +1,10 @@
 //! A program that fails without a structured error: what the model reads, and what the record keeps.
 
+use std::os::unix::fs::PermissionsExt;
+
 use redial_proto::{CallId, ErrorClass};
 use redial_testkit::unique_path;
-use redial_worker::Tool;
+use redial_worker::{CommandUser, Tool};
 use serde_json::Value;
 
 use crate::fixture::{Fixture, answer, calls, feedback, says};
@@ -17,7 +19,8 @@ fn programs(tools: &[(&str, &str, &str, &str)]) -> Vec<Tool> {
     };
     let manifest = unique_path("tools");
     std::fs::write(&manifest, tools.iter().map(entry).collect::<String>()).unwrap();
-    redial_tools::load(&manifest).unwrap()
+    let user = CommandUser::own_or_unprivileged().unwrap();
+    redial_tools::load_with(&manifest, &user, &|name| std::env::var(name).ok()).unwrap()
 }
 
 /// The messages on record: of the call, and of its last attempt.
@@ -72,6 +75,8 @@ async fn an_exit_code_is_retried_or_told_as_the_manifest_says() {
     let passing = counted("[ $n -gt 2 ] && echo 3 && exit 0; exit 9");
     let codes = "exit_codes = { 3 = \"business_rule\", 9 = { class = \"unavailable\", effect_possible = false } }";
     let folder = tempfile::tempdir().unwrap();
+    // As root, programs run as another user.
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
     let here = format!("folder = {:?}\n", folder.path());
     let shown = format!("{here}stderr_to_model = true\n{codes}");
     let tools = programs(&[

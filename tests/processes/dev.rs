@@ -137,6 +137,8 @@ async fn an_address_that_was_left_behind_is_not_used() {
 #[tokio::test]
 async fn a_second_ctrl_c_ends_it_at_once() {
     let folder = folder();
+    // As root, programs run as another user.
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let manifest = folder.path().join("tools.toml");
     let marker = folder.path().join("runs");
     let tool = format!(

@@ -77,7 +77,7 @@ impl Endpoint {
         let response = sent.map_err(|error| failure::transport(&error))?;
         let (status, headers) = (response.status(), response.headers().clone());
         if !status.is_success() {
-            let body = read_up_to(response, MAX_ERROR_BODY).await;
+            let body = self.secrets.redact_bytes(&read_up_to(response, MAX_ERROR_BODY).await);
             return match openai::failed_generation(&body).filter(|_| api == Api::OpenAi && status == 400) {
                 Some(reply) => Ok(reply),
                 None => Err(failure::response(status, &headers, &body, SystemTime::now())),

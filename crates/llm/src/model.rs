@@ -3,6 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use redial_proto::{Delta, Failure, ToolSpec, TurnReply, TurnRequest, TurnUsage, estimate};
+use redial_redaction::Secrets;
 
 use crate::{
     api::Api,
@@ -61,6 +62,14 @@ impl Model {
     /// Requests that one worker makes at the same time; `None` means as many as it has permits.
     pub fn concurrency(&self) -> Option<u32> {
         self.concurrency
+    }
+
+    /// What must not appear in replies, errors or results of tools: its key and headers.
+    pub fn secrets(&self) -> Secrets {
+        match &*self.backend {
+            Backend::Chat(chat) => chat.endpoint.secrets.clone(),
+            Backend::Script(_) => Secrets::default(),
+        }
     }
 
     /// Why every turn would fail now, although nothing is wrong in the file: a variable that is not set.

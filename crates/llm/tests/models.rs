@@ -107,6 +107,8 @@ fn every_mistake_is_reported_with_its_line() {
         openai("base_url = \"https://me:canary-5f1c@example.com\""),
         openai("base_url = \"https://example.com/?key=1\""),
         openai("key_env = \"sk-canary 5f1c\""),
+        openai("base_url = \"http://vllm:8000/v1\"\nkey_env = \"NOT_SET\""),
+        openai("base_url = \"http://10.0.0.7/v1\"\nheaders = { A = \"x\" }"),
         openai("headers = { Host = \"x\" }"),
         openai("headers = { \"a b\" = \"x\" }"),
         openai("headers = { A = \"${TEAM\" }"),

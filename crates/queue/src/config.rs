@@ -37,6 +37,23 @@ impl QueueConfig {
         Ok(self.parse(str::to_owned)?.iter().find_map(login))
     }
 
+    /// What must not be shown: passwords and tokens of the URL, encoded and not, and the lines of the credentials file.
+    pub fn secrets(&self) -> Vec<String> {
+        let urls = self.url.split(',');
+        let logins =
+            urls.filter_map(|url| url.split_once("://")?.1.rsplit_once('@').map(|(login, _)| login.to_owned()));
+        let mut secrets: Vec<String> = logins
+            .map(|login| login.split_once(':').map_or(login.clone(), |(_, password)| password.to_owned()))
+            .flat_map(|password| [decode(&password), password])
+            .collect();
+        let file = self.credentials.as_ref().and_then(|file| std::fs::read_to_string(file).ok()).unwrap_or_default();
+        // The lines between them are a token and a seed.
+        let is_text = |line: &&str| line.starts_with("---") || line.starts_with('*') || line.contains(' ');
+        secrets.extend(file.lines().map(str::trim).filter(|line| !is_text(line)).map(str::to_owned));
+        secrets.retain(|secret| !secret.is_empty());
+        secrets
+    }
+
     fn parse(&self, prepare: impl Fn(&str) -> String) -> Result<Vec<ServerAddr>, QueueError> {
         let parse = |url: &str| {
             let wrong = |error: std::io::Error| QueueError::Url { url: redact(url), reason: error.to_string() };
@@ -112,6 +129,18 @@ mod tests {
         assert_eq!(login("nats://host:1"), None);
         assert_eq!(login("nats://to%2Fken@host:1"), Some(("to/ken".into(), None)));
         assert_eq!(login("nats://a:1,nats://me:p%40s%C3%A9%@b:2"), Some(("me".into(), Some("p@sé%".into()))));
+    }
+
+    #[test]
+    fn secrets_are_the_passwords_and_the_lines_of_a_credentials_file() {
+        let file = std::env::temp_dir().join(format!("redial-{}.creds", std::process::id()));
+        let text = "-----BEGIN NATS USER JWT-----\neyJ0.eyJq.c2-_ln\n------END NATS USER JWT------\n\n*** IMPORTANT ***\n\
+                    -----BEGIN USER NKEY SEED-----\nSUACANARY\n------END USER NKEY SEED------\n";
+        std::fs::write(&file, text).unwrap();
+        let url = "nats://me:p%40s@a:1, nats://token@b:2,nats://c:3".to_owned();
+        let config = QueueConfig { url, credentials: Some(file.clone()), ..QueueConfig::default() };
+        assert_eq!(config.secrets(), ["p@s", "p%40s", "token", "token", "eyJ0.eyJq.c2-_ln", "SUACANARY"]);
+        std::fs::remove_file(file).unwrap();
     }
 
     #[test]

@@ -28,6 +28,15 @@ pub fn redact_failure(mut failure: Failure, own: Option<&str>) -> Failure {
     failure
 }
 
+/// True for a host that only this machine can be: `localhost`, 127.0.0.0/8 and `::1`. What is sent there crosses no network.
+#[must_use]
+pub fn is_loopback(host: &str) -> bool {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host.eq_ignore_ascii_case("localhost")
+        || host.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback())
+        || host.parse::<Ipv6Addr>().is_ok_and(|address| address.is_loopback())
+}
+
 /// The text without IP addresses, internal names, names with a port, and `own`, also inside longer words. Other public
 /// names without a port stay.
 fn redact(text: &str, own: Option<&str>) -> String {
@@ -192,6 +201,18 @@ mod tests {
             ("localhosts internal. local-time", "localhosts internal. local-time"),
         ] {
             assert_eq!(redact(text, Some("shop.example.org")), shown);
+        }
+    }
+
+    #[test]
+    fn only_this_machine_is_loopback() {
+        for host in ["localhost", "LOCALHOST", "127.0.0.1", "127.9.9.9", "::1", "[::1]"] {
+            assert!(is_loopback(host), "{host}");
+        }
+        for host in
+            ["localhost.example.com", "127.0.0.1.example.com", "10.0.0.1", "0.0.0.0", "[::]", "vllm", "128.0.0.1"]
+        {
+            assert!(!is_loopback(host), "{host}");
         }
     }
 

@@ -4,6 +4,8 @@ use std::ops::Range;
 
 /// Most bytes of a secret that are compared with the text beside a mask.
 const MAX_PART: usize = 64;
+/// Most masks of a text beside which parts are looked for: no error of a service has as many.
+const MAX_MASKS: usize = 1000;
 /// At least this many bytes of a secret beside a mask are a part of it.
 const MIN_PART: usize = 4;
 /// At least this many bytes of the beginning of a secret are a part of it, without a mask.
@@ -19,8 +21,9 @@ const MIN_TOKEN: usize = 12;
 /// The text without parts of secrets: beside a mask, as in `sk-abc***1234`, or the beginning of one.
 pub(crate) fn without_parts<'a>(text: &str, secrets: impl Iterator<Item = &'a str>, mark: &str) -> String {
     let mut found = Vec::new();
+    let masks: Vec<Range<usize>> = masks(text).take(MAX_MASKS).collect();
     for secret in secrets {
-        found.extend(masks(text).filter_map(|mask| part(text, &mask, secret)));
+        found.extend(masks.iter().filter_map(|mask| part(text, mask, secret)));
         if let Some(start) = secret.get(..MIN_START).filter(|_| secret.len() > MIN_START) {
             found.extend(text.match_indices(start).map(|(at, _)| {
                 let same = text[at..].chars().zip(secret.chars()).take_while(|(one, other)| one == other);
@@ -92,7 +95,7 @@ fn part(text: &str, mask: &Range<usize>, secret: &str) -> Option<Range<usize>> {
 }
 
 /// The text with `mark` in place of each range. Ranges are in the order of their beginnings and may overlap.
-fn replaced(text: &str, ranges: Vec<Range<usize>>, mark: &str) -> String {
+pub(crate) fn replaced(text: &str, ranges: Vec<Range<usize>>, mark: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut at = 0;
     for range in ranges {

@@ -7,10 +7,14 @@
 //! [`hosts::redact_failure`], which also cuts the message: a cut before it could leave half a host name, which no rule
 //! recognizes.
 
+mod find;
+mod forms;
 pub mod hosts;
+mod inherited;
 mod io_kind;
 mod keys;
 mod secrets;
 
+pub use inherited::{is_public_variable, secrets_of_variable};
 pub use io_kind::io_kind;
 pub use secrets::Secrets;

@@ -1,63 +1,112 @@
 //! Removes known secrets, in every form in which a service may return them.
 
-use std::fmt;
+use std::{
+    fmt,
+    ops::Range,
+    sync::{Arc, OnceLock},
+};
 
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use redial_proto::{ErrorClass, Failure};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, value::RawValue};
 
-use crate::keys;
+use crate::{find::Finder, keys};
 
 /// The replacement for a secret.
 const MARK: &str = "[secret]";
 
-/// Values that must not be stored or shown, in each form in which a service may return them. Longest first.
+/// Values that must not be stored or shown, in each form in which a service may return them. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Secrets(Vec<SecretString>);
+pub struct Secrets(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    values: Vec<SecretString>,
+    /// Made when it is needed first: a worker uses only the set of all its secrets.
+    finder: OnceLock<Option<Finder>>,
+}
 
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Secrets({} forms)", self.0.len())
+        write!(f, "Secrets({})", self.0.values.len())
     }
 }
 
 impl Secrets {
-    /// These secrets: each as it is, as JSON, and percent-encoded. Empty ones are ignored.
+    /// These secrets: each as it is, as JSON, percent-encoded, as HTML, and from 6 bytes on as Base64 and hexadecimal. Blank
+    /// ones are ignored.
     pub fn new<'a>(values: impl IntoIterator<Item = &'a SecretString>) -> Self {
-        let mut forms: Vec<String> = values.into_iter().flat_map(forms_of).filter(|form| !form.is_empty()).collect();
-        forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
-        forms.dedup();
-        Self(forms.into_iter().map(SecretString::from).collect())
+        let mut values: Vec<SecretString> =
+            values.into_iter().filter(|value| !value.expose_secret().trim().is_empty()).cloned().collect();
+        values.sort_by(|one, other| one.expose_secret().cmp(other.expose_secret()));
+        values.dedup_by(|one, other| one.expose_secret() == other.expose_secret());
+        Self(Arc::new(Inner { values, finder: OnceLock::new() }))
     }
 
     /// These, and one more.
     #[must_use]
-    pub fn and(self, value: &SecretString) -> Self {
-        Self::new(self.0.iter().chain([value]))
+    pub fn and(&self, value: &SecretString) -> Self {
+        Self::new(self.0.values.iter().chain([value]))
+    }
+
+    /// These and the others.
+    #[must_use]
+    pub fn union(&self, others: &Self) -> Self {
+        Self::new(self.0.values.iter().chain(&others.0.values))
+    }
+
+    /// True if the others have all of these.
+    pub fn are_within(&self, others: &Self) -> bool {
+        let is_known = |value: &SecretString| {
+            let found = others.0.values.binary_search_by(|other| other.expose_secret().cmp(value.expose_secret()));
+            found.is_ok()
+        };
+        self.0.values.iter().all(is_known)
+    }
+
+    /// Those of at least so many bytes. Shorter ones would be found in texts that have nothing to do with them.
+    #[must_use]
+    pub fn at_least(&self, bytes: usize) -> Self {
+        Self::new(self.0.values.iter().filter(|value| value.expose_secret().len() >= bytes))
     }
 
     /// Length of the longest form, in bytes.
     pub fn longest(&self) -> usize {
-        self.0.first().map_or(0, |secret| secret.expose_secret().len())
+        self.finder().map_or(0, Finder::longest)
     }
 
     /// The text with `[secret]` in place of each secret.
     pub fn redact(&self, text: &str) -> String {
-        self.0.iter().fold(text.to_owned(), |text, secret| text.replace(secret.expose_secret(), MARK))
+        keys::replaced(text, self.find(text.as_bytes()), MARK)
     }
 
-    /// Overwrites every occurrence with `*`, byte by byte, so that offsets do not change; occurrences may overlap.
-    pub fn mask(&self, bytes: &mut [u8]) {
-        let mut found = Vec::new();
-        for secret in &self.0 {
-            let secret = secret.expose_secret().as_bytes();
-            let windows = bytes.windows(secret.len()).enumerate();
-            found.extend(windows.filter(|(_, window)| *window == secret).map(|(start, _)| start..start + secret.len()));
+    /// The same for bytes of any kind.
+    pub fn redact_bytes(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut shown = Vec::with_capacity(bytes.len());
+        let mut at = 0;
+        for range in self.find(bytes) {
+            shown.extend_from_slice(&bytes[at..range.start]);
+            shown.extend_from_slice(MARK.as_bytes());
+            at = range.end;
         }
-        for range in found {
+        shown.extend_from_slice(&bytes[at..]);
+        shown
+    }
+
+    /// Overwrites every occurrence with `*`, byte by byte, so that offsets do not change.
+    pub fn mask(&self, bytes: &mut [u8]) {
+        for range in self.find(bytes) {
             bytes[range].fill(b'*');
         }
+    }
+
+    fn find(&self, text: &[u8]) -> Vec<Range<usize>> {
+        self.finder().map(|finder| finder.find(text)).unwrap_or_default()
+    }
+
+    fn finder(&self) -> Option<&Finder> {
+        let inner = &self.0;
+        inner.finder.get_or_init(|| Finder::new(inner.values.iter().map(ExposeSecret::expose_secret))).as_ref()
     }
 
     /// The failure without secrets, in its message, diagnostics and details. The message may still be over the limit.
@@ -76,25 +125,35 @@ impl Secrets {
 
     /// The output without secrets; a service that echoes its request would otherwise have them recorded.
     pub fn redact_output(&self, output: Box<RawValue>) -> Result<Box<RawValue>, Failure> {
-        if !self.0.iter().any(|secret| output.get().contains(secret.expose_secret())) {
+        let found = self.find(output.get().as_bytes());
+        if found.is_empty() {
             return Ok(output);
         }
-        RawValue::from_string(self.redact(output.get())).map_err(|_| {
-            Failure::new(
-                ErrorClass::OutputInvalid,
-                "the output contains a secret of the tool and is not valid JSON without it",
-            )
-        })
+        RawValue::from_string(keys::replaced(output.get(), found, MARK)).or_else(|_| self.redact_values(&output))
+    }
+
+    /// The same value by value, for a secret that is a number or a part of JSON's own syntax.
+    fn redact_values(&self, output: &RawValue) -> Result<Box<RawValue>, Failure> {
+        let failed = || {
+            let message = "the output contains a secret of the worker and is not valid JSON without it";
+            Failure::new(ErrorClass::OutputInvalid, message)
+        };
+        let value: Value = serde_json::from_str(output.get()).map_err(|_| failed())?;
+        let redacted = self.redact_value(value).to_string();
+        if !self.find(redacted.as_bytes()).is_empty() {
+            return Err(failed());
+        }
+        RawValue::from_string(redacted).map_err(|_| failed())
     }
 
     /// The text of an error without secrets, also where only a part of one is shown, and without keys of others.
     fn redact_error(&self, text: &str) -> String {
-        let known = self.0.iter().map(ExposeSecret::expose_secret);
+        let known = self.0.values.iter().map(ExposeSecret::expose_secret);
         keys::without_keys(&keys::without_parts(&self.redact(text), known, MARK), MARK)
     }
 
     fn redact_value(&self, value: Value) -> Value {
-        if self.0.is_empty() {
+        if self.0.values.is_empty() {
             return value;
         }
         match value {
@@ -103,16 +162,10 @@ impl Secrets {
             Value::Object(object) => {
                 object.into_iter().map(|(key, value)| (self.redact(&key), self.redact_value(value))).collect()
             }
+            Value::Number(number) if !self.find(number.to_string().as_bytes()).is_empty() => Value::from(MARK),
             other => other,
         }
     }
-}
-
-fn forms_of(secret: &SecretString) -> [String; 3] {
-    let plain = secret.expose_secret();
-    let quoted = Value::from(plain).to_string();
-    let in_json = quoted[1..quoted.len() - 1].to_owned();
-    [plain.to_owned(), in_json, utf8_percent_encode(plain, NON_ALPHANUMERIC).to_string()]
 }
 
 #[cfg(test)]
@@ -162,6 +215,9 @@ mod tests {
         let redacted = secrets(&["abc"]).redact_output(output.clone()).unwrap();
         assert_eq!(redacted.get(), r#"{"headers":{"authorization":"Bearer [secret]"}}"#);
         assert_eq!(secrets(&["\"headers\":"]).redact_output(output).unwrap_err().class, ErrorClass::OutputInvalid);
+        let number = RawValue::from_string(r#"{"pin": 123456, "more": [1, true]}"#.to_owned()).unwrap();
+        let redacted = secrets(&["123456"]).redact_output(number).unwrap();
+        assert_eq!(redacted.get(), r#"{"pin":"[secret]","more":[1,true]}"#);
     }
 
     #[test]
@@ -169,5 +225,15 @@ mod tests {
         let mut bytes = b"xx abc abcabc y".to_vec();
         secrets(&["abc"]).mask(&mut bytes);
         assert_eq!(bytes, b"xx *** ****** y");
+    }
+
+    #[test]
+    fn sets_are_joined_and_short_secrets_left_out() {
+        let all = secrets(&["ab", "canary-1"]).union(&secrets(&["canary-2", " "]));
+        assert_eq!(all.redact("ab canary-1 canary-2"), "[secret] [secret] [secret]");
+        assert!(all.at_least(6).are_within(&all) && !all.are_within(&all.at_least(6)));
+        assert_eq!(all.redact_bytes(b"\xffcanary-1ab\xff"), b"\xff[secret][secret]\xff");
+        assert_eq!(all.at_least(6).redact("ab canary-1 canary-2"), "ab [secret] [secret]");
+        assert_eq!(Secrets::default().redact("ab"), "ab");
     }
 }

@@ -6,13 +6,14 @@ mod killer;
 mod launch;
 mod output;
 mod process;
+mod setpriv;
 mod tree;
+mod user;
 
 use std::{collections::BTreeMap, path::PathBuf, pin::pin, sync::Arc, time::Duration};
 
 use futures_util::{FutureExt, future::BoxFuture};
 use redial_proto::Failure;
-use redial_redaction::Secrets;
 use serde_json::value::RawValue;
 use tokio::{io::AsyncWriteExt, process::ChildStdin, time::timeout};
 
@@ -23,6 +24,7 @@ use crate::{
 };
 
 pub use killer::wait_for_kills;
+pub use user::{Account, CommandUser};
 
 pub(crate) use argument::CommandArgument;
 pub(crate) use classify::{ExitRule, FailureRules};
@@ -45,18 +47,14 @@ pub(crate) struct CommandTool {
     pub(crate) environment: Vec<(String, Template)>,
     /// What its failures mean, and what of them a model may read.
     pub(crate) failures: FailureRules,
-    pub(crate) secrets: Secrets,
+    /// The user that it runs as, unless it is the worker's.
+    pub(crate) account: Option<Account>,
 }
 
 impl Handler for Arc<CommandTool> {
     fn run(&self, context: Context, arguments: Box<RawValue>) -> BoxFuture<'static, ToolResult> {
         let tool = Arc::clone(self);
-        async move {
-            let result = tool.attempt(&context, &arguments).await;
-            let result = result.and_then(|output| tool.secrets.redact_output(output));
-            result.map_err(|failure| tool.secrets.redact_failure(failure))
-        }
-        .boxed()
+        async move { tool.attempt(&context, &arguments).await }.boxed()
     }
 }
 
@@ -71,11 +69,13 @@ impl CommandTool {
 
     /// Runs the program. Dropping the future at any point kills the whole process tree.
     async fn attempt(&self, context: &Context, arguments: &RawValue) -> ToolResult {
+        let secrets = &context.secrets;
         let mut tree = launch::launch(self.program(context, arguments)?).await?;
         let (stdin, stdout, stderr) = tree.pipes();
         let mut pipes = pin!(async {
-            let tail = async { Ok(output::read_tail(stderr, &self.secrets).await) };
-            let ((), stdout, stderr) = tokio::try_join!(feed(stdin, arguments.get()), output::read(stdout), tail)?;
+            let tail = async { Ok(output::read_tail(stderr, secrets).await) };
+            let ((), stdout, stderr) =
+                tokio::try_join!(feed(stdin, arguments.get()), output::read(stdout, secrets), tail)?;
             Ok::<_, Failure>((stdout, stderr))
         });
         let mut closed = tokio::select! {
@@ -92,6 +92,8 @@ impl CommandTool {
             tree.kill_leftovers();
             pipes.await?
         };
+        // What fails is quoted in part, so secrets are removed before.
+        let stdout = if status.success() { stdout } else { secrets.redact_bytes(&stdout) };
         classify::ended(status, &stdout, &stderr, &self.failures)
     }
 
@@ -117,6 +119,7 @@ impl CommandTool {
             arguments: self.arguments.iter().map(argument).collect::<Result<_, _>>()?,
             environment: all,
             folder: self.folder.clone(),
+            account: self.account.clone(),
         })
     }
 }

@@ -3,6 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use redial_proto::{CallId, Delta, Grant, TaskId};
+use redial_redaction::Secrets;
 
 /// One attempt of one call.
 ///
@@ -45,6 +46,9 @@ pub struct Context {
     pub traceparent: Option<String>,
     /// The receivers of [`Context::delta`].
     pub watchers: Watchers,
+    /// What the result and errors must not contain. [`crate::Tool::run`] sets it, and removes them from whatever the handler
+    /// returns; a handler that cuts a text removes them before, so that no part of one is left.
+    pub secrets: Secrets,
 }
 
 impl Context {
@@ -62,6 +66,7 @@ impl Context {
             timeout: Duration::from_secs(30),
             traceparent: None,
             watchers: Watchers::default(),
+            secrets: Secrets::default(),
         }
     }
 
@@ -84,6 +89,7 @@ impl From<&Grant> for Context {
             timeout: Duration::from_millis(grant.timeout_ms),
             traceparent: grant.traceparent.clone(),
             watchers: Watchers::default(),
+            secrets: Secrets::default(),
         }
     }
 }

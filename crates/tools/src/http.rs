@@ -55,7 +55,6 @@ pub(crate) struct HttpTool {
     pub(crate) effect: ToolEffect,
     /// Whether the plain text of an error may be part of its message, which models read.
     pub(crate) error_text_to_model: bool,
-    pub(crate) secrets: Secrets,
 }
 
 impl Handler for Arc<HttpTool> {
@@ -63,7 +62,10 @@ impl Handler for Arc<HttpTool> {
         let tool = Arc::clone(self);
         async move {
             let result = tool.attempt(&context, &arguments).await;
-            result.and_then(|output| tool.secrets.redact_output(output)).map_err(|failure| tool.redact(failure))
+            // Before hosts, because a secret may contain one.
+            let redact =
+                |failure| hosts::redact_failure(context.secrets.redact_failure(failure), Some(tool.url.host()));
+            result.map_err(redact)
         }
         .boxed()
     }
@@ -74,10 +76,10 @@ impl HttpTool {
         let request = self.request(context, arguments)?;
         let response = self.client.execute(request).await.map_err(|error| classify::transport(&error))?;
         if response.status().is_success() {
-            return output::from_bytes(&read_output(response).await?);
+            return output::from_bytes(&read_output(response, &context.secrets).await?);
         }
         let (status, headers) = (response.status(), response.headers().clone());
-        let body = read_up_to(response, MAX_ERROR_BODY).await;
+        let body = context.secrets.redact_bytes(&read_up_to(response, MAX_ERROR_BODY).await);
         let failed = classify::FailedResponse { status, headers: &headers, body: &body };
         Err(classify::response(&failed, self.error_text_to_model, SystemTime::now()))
     }
@@ -122,11 +124,6 @@ impl HttpTool {
         }
         Ok(headers)
     }
-
-    /// The failure as it may be stored, without secrets and host names.
-    fn redact(&self, failure: Failure) -> Failure {
-        hosts::redact_failure(self.secrets.redact_failure(failure), Some(self.url.host()))
-    }
 }
 
 /// An idempotency key as a header value: one that is not plain visible ASCII is percent-encoded, always in the same way.
@@ -135,12 +132,12 @@ fn header_key(key: &str) -> String {
     if plain { key.to_owned() } else { utf8_percent_encode(key, NON_ALPHANUMERIC).to_string() }
 }
 
-async fn read_output(mut response: Response) -> Result<Vec<u8>, Failure> {
+async fn read_output(mut response: Response, secrets: &Secrets) -> Result<Vec<u8>, Failure> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| classify::transport(&error))? {
         body.extend_from_slice(&chunk);
         if body.len() > MAX_OUTPUT {
-            return Err(output::too_large(&String::from_utf8_lossy(&body)));
+            return Err(output::too_large(&secrets.redact(&String::from_utf8_lossy(&body))));
         }
     }
     Ok(body)

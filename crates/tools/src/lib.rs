@@ -18,10 +18,11 @@ mod structured;
 mod template;
 mod tool;
 
-pub use command::wait_for_kills;
+pub use command::{Account, CommandUser, wait_for_kills};
 pub use context::{Context, Watchers};
 pub use error::{Rules, ToolError};
 pub use handler::{Handler, ToolResult};
 pub use manifest::{ManifestError, ManifestErrors, load, load_with};
 pub use native::{IntoToolResult, NativeTool};
+pub use redial_redaction::{Secrets, is_public_variable};
 pub use tool::{COMMANDS_POOL, Tool, ToolConflict, check_compatible, check_reserved};

@@ -26,6 +26,7 @@ use self::{
     location::{Location, Name},
 };
 use crate::{
+    command::{Account, CommandUser},
     http,
     tool::{Tool, ToolConflict, check_compatible},
 };
@@ -42,20 +43,26 @@ const REQUIRED: [(&str, &str); 4] = [
     ("command.argv", "[\"true\"]"),
 ];
 
-/// The tools of a manifest. Secrets are read from the environment of this process.
+/// The tools of a manifest, whose programs run as this process's own user, which must not be root. Secrets are read from the
+/// environment of this process.
 pub fn load(path: &Path) -> Result<Vec<Tool>, ManifestErrors> {
-    load_with(path, &|name| std::env::var(name).ok())
+    load_with(path, &CommandUser::Own, &|name| std::env::var(name).ok())
 }
 
-/// The tools of a manifest; `variable` gives the value of an environment variable.
-pub fn load_with(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<Tool>, ManifestErrors> {
+/// The same, with programs that run as `user`; `variable` gives the value of an environment variable.
+pub fn load_with(
+    path: &Path,
+    user: &CommandUser,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Vec<Tool>, ManifestErrors> {
     let text = fs::read_to_string(path).map_err(|error| {
         ManifestErrors(vec![ManifestError::of_file(path, format!("the file cannot be read: {error}"))])
     })?;
     let Entries { tables, mistakes, .. } = entries(&text, "tool");
     let mut errors: Vec<ManifestError> =
         mistakes.into_iter().map(|mistake| ManifestError::of_mistake(path, &text, mistake, None)).collect();
-    let mut loader = Loader { folder: path.parent().unwrap_or(Path::new(".")), variable, clients: HashMap::new() };
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut loader = Loader { folder, variable, account: user.account(), clients: HashMap::new() };
     let mut tools = Vec::with_capacity(tables.len());
     let mut names = HashSet::new();
     for (_, mut table) in tables {
@@ -91,6 +98,12 @@ pub fn load_with(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Resu
         }
         errors.extend(own);
     }
+    // Once, not for each of them.
+    if tools.iter().any(|tool| tool.starts_programs)
+        && let Err(message) = user.check()
+    {
+        errors.push(ManifestError::of_file(path, message));
+    }
     if errors.is_empty() {
         return Ok(tools);
     }
@@ -104,6 +117,8 @@ struct Loader<'a> {
     /// The manifest's folder; relative paths start there.
     folder: &'a Path,
     variable: &'a dyn Fn(&str) -> Option<String>,
+    /// The user that programs run as; the worker's own if `None`.
+    account: Option<&'a Account>,
     /// One client for each connect timeout, so that tools share connections.
     clients: HashMap<Duration, Client>,
 }

@@ -177,12 +177,29 @@ impl Tool {
         self
     }
 
-    /// Registers a secret that the tool uses: it is replaced by `[secret]` in results and errors, plain, as JSON and
-    /// percent-encoded.
+    /// Registers a secret that the tool uses: it is replaced by `[secret]` in results and errors, plain and in common
+    /// encodings such as JSON and Base64. A worker removes the secrets of all its tools from the results of each.
     #[must_use]
     pub fn secret(mut self, value: impl Into<String>) -> Self {
         self.secrets = self.secrets.and(&value.into().into());
         self
+    }
+
+    /// Registers several secrets, as [`Tool::secret`] does.
+    #[must_use]
+    pub fn with_secrets(mut self, secrets: &Secrets) -> Self {
+        self.secrets = self.secrets.union(secrets);
+        self
+    }
+
+    /// The secrets that are removed from its results and errors.
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
+    /// Removes these as well. Tools whose own secrets are among them share one set, which is large once it is in use.
+    pub fn share_secrets(&mut self, all: &Secrets) {
+        self.secrets = if self.secrets.are_within(all) { all.clone() } else { self.secrets.union(all) };
     }
 
     /// Runs one attempt. Never panics: a panic of the tool becomes class `internal`, effect possible. An output over the
@@ -190,6 +207,7 @@ impl Tool {
     /// of the tool.
     pub fn run(&self, context: Context, arguments: Box<RawValue>) -> BoxFuture<'static, ToolResult> {
         let (handler, secrets, call) = (Arc::clone(&self.handler), self.secrets.clone(), context.call);
+        let context = Context { secrets: secrets.clone(), ..context };
         let attempt = async move { handler.run(context, arguments).await };
         let end = AssertUnwindSafe(attempt).catch_unwind();
         end.map(move |end| end.unwrap_or_else(|panic| Err(panicked(&*panic))))

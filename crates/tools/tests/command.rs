@@ -5,17 +5,25 @@
 use std::{
     fs::{self, File},
     io::{BufRead, BufReader, Read},
+    os::unix::fs::PermissionsExt,
     path::Path,
     process::Stdio,
     time::Duration,
 };
 
 use redial_proto::{ErrorClass, Failure, TaskId};
-use redial_tools::{Context, Tool, ToolResult, load_with, wait_for_kills};
+use redial_tools::{CommandUser, Context, Tool, ToolResult, load_with, wait_for_kills};
 use serde_json::{Value, json, value::RawValue};
 use tokio::{sync::oneshot, time::timeout};
 
 const SECRET: &str = "canary-5f1c";
+
+/// A folder in which programs may write, also as another user: as root, this runs them as one.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    folder
+}
 
 /// A tool that runs a shell script, with `city` as its first argument.
 fn script(folder: &Path, script: &str) -> Tool {
@@ -31,7 +39,7 @@ fn manifest(folder: &Path, command: &str) -> Tool {
     let path = folder.join("tools.toml");
     fs::write(&path, text).unwrap();
     let variable = |name: &str| if name == "TOKEN" { Some(SECRET.to_owned()) } else { std::env::var(name).ok() };
-    load_with(&path, &variable).unwrap().remove(0)
+    load_with(&path, &CommandUser::own_or_unprivileged().unwrap(), &variable).unwrap().remove(0)
 }
 
 fn context() -> Context {
@@ -48,7 +56,7 @@ async fn run(tool: &Tool, arguments: &Value) -> ToolResult {
 }
 
 async fn shell(text: &str) -> ToolResult {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     run(&script(folder.path(), text), &json!({})).await
 }
 
@@ -66,7 +74,7 @@ async fn arguments_go_in_and_the_result_comes_out() {
 
 #[tokio::test]
 async fn large_input_and_output_pass_through() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     let arguments = json!({"city": "a", "data": "x".repeat(250_000)});
     assert_eq!(run(&script(folder.path(), "cat"), &arguments).await.unwrap().get(), arguments.to_string());
     assert_eq!(
@@ -78,7 +86,7 @@ async fn large_input_and_output_pass_through() {
 
 #[tokio::test]
 async fn one_template_is_one_argument() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     let tool = script(folder.path(), r#"shift; printf '[%s][%s]' "$#" "$1""#);
     for city in ["", "a b", "$(id) `id` ; | & > x", "--help", "北京\n\"'"] {
         let answer = run(&tool, &json!({"city": city})).await.unwrap();
@@ -167,7 +175,7 @@ async fn a_program_that_just_fails_tells_a_model_nothing_but_its_exit_code() {
 
 /// How a script fails whose manifest has these lines as well.
 async fn failure_with(lines: &str, text: &str) -> Failure {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     fs::write(folder.path().join("script.sh"), text).unwrap();
     let tool = manifest(folder.path(), &format!("argv = [\"sh\", \"script.sh\"]\n{lines}"));
     run(&tool, &json!({})).await.unwrap_err()
@@ -197,8 +205,53 @@ async fn secrets_and_hosts_are_kept_out() {
 }
 
 #[tokio::test]
+async fn programs_of_root_run_as_another_user_without_rights() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let folder = folder();
+    fs::write(folder.path().join("tools.toml"), "[[tool]]\nname = \"t\"\n[tool.command]\nargv = [\"true\"]\n").unwrap();
+    let refused = load_with(&folder.path().join("tools.toml"), &CommandUser::Own, &|_| None).unwrap_err().to_string();
+    assert!(refused.contains("the worker runs as root") && refused.contains("--command-user"), "{refused}");
+    let nobody = CommandUser::parse("nobody").unwrap();
+    let CommandUser::Other(account) = &nobody else { panic!("{nobody:?}") };
+    let status = shell("cat /proc/self/status; echo \"home $HOME\"").await.unwrap();
+    let status: String = serde_json::from_str(status.get()).unwrap();
+    let value = |name: &str| {
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+        line[name.len()..].trim().to_owned()
+    };
+    let four = |id: u32| [id.to_string(), id.to_string(), id.to_string(), id.to_string()].join("\t");
+    assert_eq!((value("Uid:"), value("Gid:")), (four(account.uid), four(account.gid)));
+    assert_eq!(
+        (value("Groups:"), value("NoNewPrivs:"), value("home ")),
+        (String::new(), "1".to_owned(), account.home.clone())
+    );
+    for capabilities in ["CapInh:", "CapPrm:", "CapEff:", "CapAmb:"] {
+        assert_eq!(value(capabilities), "0000000000000000", "{capabilities}");
+    }
+    // Root may still be asked for.
+    let root = CommandUser::parse("root").unwrap();
+    let tool = load_with(&folder.path().join("tools.toml"), &root, &|name| std::env::var(name).ok()).unwrap().remove(0);
+    assert!(run(&tool, &json!({})).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_program_starts_in_a_folder_below_a_closed_one() {
+    let closed = tempfile::tempdir().unwrap();
+    let inner = closed.path().join("inner");
+    fs::create_dir(&inner).unwrap();
+    let program = inner.join("program");
+    fs::write(&program, "#!/bin/sh\ncat data\n").unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(inner.join("data"), "17").unwrap();
+    fs::set_permissions(closed.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    assert_eq!(run(&manifest(&inner, "argv = [\"./program\"]"), &json!({})).await.unwrap().get(), "17");
+}
+
+#[tokio::test]
 async fn a_missing_program_has_no_effect() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     fs::write(folder.path().join("data.txt"), "").unwrap();
     for program in ["no-such-program", "./no-such-program", "./data.txt"] {
         let failure = run(&manifest(folder.path(), &format!("argv = [{program:?}]")), &json!({})).await.unwrap_err();
@@ -224,7 +277,7 @@ impl Lifeline {
     /// Creates the pipe; the process runs `exec 9>name; echo >&9`.
     fn create(folder: &Path, name: &str) -> std::path::PathBuf {
         let path = folder.join(name);
-        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        assert!(std::process::Command::new("mkfifo").args(["--mode=666"]).arg(&path).status().unwrap().success());
         path
     }
 
@@ -258,7 +311,7 @@ exec 9>program; echo >&9; exec sleep 100";
 
 #[tokio::test]
 async fn dropping_an_attempt_kills_the_whole_tree() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     let programs =
         ["child", "orphan", "program"].map(|name| Lifeline::create(folder.path(), name)).map(Lifeline::started);
     let tool = script(folder.path(), FAMILY);
@@ -274,7 +327,7 @@ async fn dropping_an_attempt_kills_the_whole_tree() {
 
 #[tokio::test]
 async fn what_a_program_leaves_behind_does_not_delay_its_result() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     let program = Lifeline::started(Lifeline::create(folder.path(), "daemon"));
     Lifeline::create(folder.path(), "ready");
     // The daemon holds standard output open, in its own session.
@@ -298,7 +351,7 @@ async fn worker_that_is_killed() {
 
 #[tokio::test]
 async fn killing_a_worker_kills_its_program() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     let program = Lifeline::started(Lifeline::create(folder.path(), "program"));
     fs::write(folder.path().join("start.sh"), "exec 9>program; echo >&9; exec sleep 100").unwrap();
     let mut worker = std::process::Command::new(std::env::current_exe().unwrap())

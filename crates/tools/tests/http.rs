@@ -5,7 +5,7 @@
 use std::fs;
 
 use redial_proto::{ErrorClass, Failure};
-use redial_tools::{Context, Tool, ToolResult, load_with};
+use redial_tools::{CommandUser, Context, Tool, ToolResult, load_with};
 use serde_json::value::RawValue;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -30,7 +30,7 @@ url = "http://127.0.0.1:{port}/v1/{{{{arguments.city}}}}?days={{{{arguments.days
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tools.toml");
     fs::write(&path, text).unwrap();
-    load_with(&path, &|_| Some(SECRET.to_owned())).unwrap().remove(0)
+    load_with(&path, &CommandUser::Own, &|_| Some(SECRET.to_owned())).unwrap().remove(0)
 }
 
 fn context() -> Context {

@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use redial_tools::{Tool, load_with};
+use redial_tools::{CommandUser, Tool, load_with};
 
 const GOOD: &str = r#"
 [[tool]]
@@ -61,7 +61,7 @@ fn load(text: &str) -> Result<Vec<Tool>, String> {
     fs::write(folder.path().join("weather.json"), weather).unwrap();
     fs::write(folder.path().join("broken.json"), "{").unwrap();
     let variable = |name: &str| (name == "WEATHER_KEY").then(|| "canary-5f1c".to_owned());
-    load_with(&folder.path().join("tools.toml"), &variable)
+    load_with(&folder.path().join("tools.toml"), &CommandUser::own_or_unprivileged().unwrap(), &variable)
         .map_err(|error| error.to_string().replace(&format!("{}/", folder.path().display()), ""))
 }
 
@@ -130,6 +130,8 @@ fn every_mistake_is_reported_with_its_line() {
         http("method = \"POST\"\nheaders = { \"a b\" = \"x\" }"),
         http("method = \"POST\"\nheaders = { A = \"{{arguments.city}}\" }"),
         http("method = \"POST\"\nerror_text_to_model = 1"),
+        http("method = \"POST\"\nheaders = { A = \"{{secret.WEATHER_KEY}}\" }").replace("https:", "http:"),
+        http("method = \"POST\"\nheaders = { Cookie = \"a=b\" }").replace("https:", "HTTP:"),
         http("method = \"POST\"\nconnect_timeout = \"0s\""),
         http("method = \"POST\"").replace("example.com/", "example.com/?k={{secret.WEATHER_KEY}}"),
         entry("", "") + &entry("", ""),
@@ -240,7 +242,7 @@ fn a_column_counts_characters() {
 
 #[test]
 fn a_missing_file_is_reported() {
-    let error = load_with(std::path::Path::new("/no/such/tools.toml"), &|_| None).unwrap_err();
+    let error = load_with(std::path::Path::new("/no/such/tools.toml"), &CommandUser::Own, &|_| None).unwrap_err();
     assert_eq!(
         error.to_string(),
         "/no/such/tools.toml: the file cannot be read: No such file or directory (os error 2)"
@@ -254,5 +256,8 @@ fn the_examples_of_the_guide_load() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tools.toml");
     fs::write(&path, blocks.collect::<String>()).unwrap();
-    assert_eq!(load_with(&path, &|_| Some("value".to_owned())).unwrap().len(), 4);
+    assert_eq!(
+        load_with(&path, &CommandUser::own_or_unprivileged().unwrap(), &|_| Some("value".to_owned())).unwrap().len(),
+        4
+    );
 }

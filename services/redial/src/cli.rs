@@ -154,7 +154,7 @@ pub(crate) enum ToolsCommand {
     },
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct DevArgs {
     /// Folder for the servers' data and logs
     #[arg(long, default_value = crate::dev_folder::DEV_FOLDER, value_name = "FOLDER")]

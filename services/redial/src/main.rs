@@ -5,12 +5,14 @@ mod commands;
 mod connect;
 mod csv;
 mod dev_folder;
+mod environment;
 mod exit;
 mod help;
 mod ids;
 mod json_search;
 mod json_text;
 mod output;
+mod protect;
 mod settings;
 mod table;
 mod task_audit;
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    protect::protect(&cli.command, || Settings::read(&cli.settings))?;
     let settings = Settings::read(&cli.settings);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(commands::run(cli.command, &settings))

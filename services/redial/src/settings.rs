@@ -17,11 +17,14 @@ use redial_dispatcher::DispatcherConfig;
 use redial_proto::{ApiError, Code, Tenant};
 use redial_queue::QueueConfig;
 use redial_telemetry::{LogFileConfig, LogFormat, TelemetryConfig};
-use redial_worker::WorkerConfig;
+use redial_worker::{CommandUser, WorkerConfig};
 
 use self::file::SettingsFile;
 pub(crate) use self::problems::Problems;
-use crate::dev_folder::{self, DEV_FOLDER, DevAddresses, DevState};
+use crate::{
+    dev_folder::{self, DEV_FOLDER, DevAddresses, DevState},
+    environment,
+};
 
 /// Settings as flags. Each can also be set in the environment as `REDIAL_NAME` and in the file as `name`.
 #[derive(Args, Clone, Debug, Default)]
@@ -91,6 +94,9 @@ pub(crate) struct WorkerFlags {
     /// Programs that command tools run at the same time, in all pools together [default: two for each core]
     #[arg(long, value_name = "N")]
     pub(crate) command_slots: Option<String>,
+    /// User that command tools run as, a name or a number; needed if the worker runs as root [default: the worker's own]
+    #[arg(long, value_name = "USER")]
+    pub(crate) command_user: Option<String>,
     /// The worker's identity, which its credentials are for, and the first part of its id [default: the host's name]
     #[arg(long, value_name = "NAME")]
     pub(crate) worker_name: Option<String>,
@@ -145,8 +151,8 @@ impl Settings {
             return Some(Found { value: value.clone(), source: format!("flag --{}", name.replace('_', "-")) });
         }
         let variable = format!("REDIAL_{}", name.to_uppercase());
-        if let Some(value) = std::env::var_os(&variable).filter(|value| !value.is_empty()) {
-            let value = value.to_string_lossy().into_owned();
+        let lossy = || std::env::var_os(&variable).map(|value| value.to_string_lossy().into_owned());
+        if let Some(value) = environment::variable(&variable).or_else(lossy).filter(|value| !value.is_empty()) {
             return Some(Found { value, source: format!("environment variable {variable}") });
         }
         let (value, source) = self.file.get(name)?;
@@ -264,6 +270,11 @@ impl Settings {
         config.slots = problems.keep(slots).flatten().unwrap_or(config.slots);
         let command_slots = self.parse("command_slots", flags.command_slots.as_ref(), &allowed, number);
         config.command_slots = problems.keep(command_slots).flatten().unwrap_or(config.command_slots);
+        if let Some(Found { value, source }) = self.find("command_user", flags.command_user.as_ref()) {
+            let user = CommandUser::parse(&value);
+            let wrong = |why: String| invalid(format!("command_user is {value:?} ({source}); {why}"));
+            config.command_user = problems.keep(user.map_err(wrong)).unwrap_or_default();
+        }
         let allowed = "a duration such as 30s";
         let grace = self.parse("drain_grace", flags.drain_grace.as_ref(), allowed, duration);
         config.drain_grace = problems.keep(grace).flatten().unwrap_or(config.drain_grace);
@@ -279,6 +290,18 @@ impl Settings {
         let pools: Vec<String> = value.split(',').map(|pool| pool.trim().to_owned()).collect();
         let checked = redial_proto::subjects::pools_token(pools.iter().map(String::as_str));
         checked.map(|_| pools).map_err(|why| invalid(format!("worker_pools: {why} ({source})")))
+}
+
+    /// The flags of the worker of `redial dev`, and the user that it chose: as root, programs run as a user without rights unless
+    /// one is set.
+    pub(crate) fn dev_worker(&self, flags: &WorkerFlags) -> (WorkerFlags, Option<String>) {
+        let is_set = self.find("command_user", flags.command_user.as_ref()).is_some();
+        match CommandUser::unprivileged() {
+            Some(CommandUser::Other(account)) if !is_set && CommandUser::Own.is_missing() => {
+                (WorkerFlags { command_user: Some(account.name.clone()), ..flags.clone() }, Some(account.name))
+            }
+            _ => (flags.clone(), None),
+        }
     }
 
     /// The tool manifest, if there is one.

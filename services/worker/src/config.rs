@@ -4,6 +4,7 @@ use std::{ops::RangeInclusive, time::Duration};
 
 use redial_proto::subjects::pools_token;
 use redial_queue::QueueConfig;
+use redial_tools::CommandUser;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::WorkerError;
@@ -23,6 +24,9 @@ pub struct WorkerConfig {
     pub slots: u32,
     /// How many programs all command tools together run at once. Default: two for each core.
     pub command_slots: u32,
+    /// The user that the programs of a manifest run as. Default: the worker's own, and if that is root, none: then a manifest
+    /// with command tools is refused.
+    pub command_user: CommandUser,
     /// The grace period: how long running calls may take to finish after the shutdown began. Default: 30 s.
     pub drain_grace: Duration,
     /// Ends the grace period at once when it is cancelled, for example on a second SIGTERM.
@@ -56,6 +60,7 @@ impl Default for WorkerConfig {
             pools: Vec::new(),
             slots: 64,
             command_slots: default_command_slots(),
+            command_user: CommandUser::Own,
             drain_grace: Duration::from_secs(30),
             kill: CancellationToken::new(),
         }

@@ -1,12 +1,13 @@
 //! Deltas: shows the watchers of a task a model's answer while the model writes it.
 //!
-//! Deltas may get lost; only the report carries the whole answer.
+//! Deltas may get lost; only the report carries the whole answer. A secret that the model writes in one interval is removed; one
+//! that comes in two is not recognised here, only in the report.
 
 use std::{convert::Infallible, time::Duration};
 
 use redial_proto::{Delta, TaskId, subjects};
 use redial_queue::Queue;
-use redial_tools::Watchers;
+use redial_tools::{Secrets, Watchers};
 use tokio::sync::mpsc;
 
 /// Deltas of this interval are published together: otherwise a fast model would flood NATS.
@@ -18,6 +19,7 @@ const CAPACITY: usize = 1024;
 pub(crate) struct DeltaPublisher {
     queue: Queue,
     subject: String,
+    secrets: Secrets,
     receiver: mpsc::Receiver<Delta>,
     /// Merged, in order; to be published next.
     merged: Vec<Delta>,
@@ -25,12 +27,12 @@ pub(crate) struct DeltaPublisher {
 
 impl DeltaPublisher {
     /// The publisher, and the handle through which a model sends deltas to it.
-    pub(crate) fn new(queue: &Queue, tenant: &str, task: TaskId) -> (Watchers, Self) {
+    pub(crate) fn new(queue: &Queue, tenant: &str, task: TaskId, secrets: Secrets) -> (Watchers, Self) {
         let (sender, receiver) = mpsc::channel(CAPACITY);
         // A full channel means that the model writes faster than NATS takes it.
         let watchers = Watchers::new(move |delta| drop(sender.try_send(delta)));
         let subject = subjects::task_deltas(tenant, task);
-        (watchers, Self { queue: queue.clone(), subject, receiver, merged: Vec::new() })
+        (watchers, Self { queue: queue.clone(), subject, secrets, receiver, merged: Vec::new() })
     }
 
     /// Publishes deltas while an attempt runs, and the remaining ones when it has ended.
@@ -58,9 +60,11 @@ impl DeltaPublisher {
         while let Ok(delta) = self.receiver.try_recv() {
             append(&mut self.merged, delta);
         }
-        while let Some(delta) = self.merged.first() {
+        while let Some(delta) = self.merged.first_mut() {
+            delta.thought = self.secrets.redact(&delta.thought);
+            delta.text = self.secrets.redact(&delta.text);
             // Removed only after the publish: if this future is dropped meanwhile, nothing was sent.
-            if let Err(error) = self.queue.publish(&self.subject, delta).await {
+            if let Err(error) = self.queue.publish(&self.subject, &*delta).await {
                 tracing::debug!(%error, "Dropped a delta");
             }
             self.merged.remove(0);

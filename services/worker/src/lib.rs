@@ -42,6 +42,7 @@ mod heartbeat;
 mod models;
 mod pause;
 mod pool;
+mod protect;
 mod pull;
 mod register;
 mod release;
@@ -58,9 +59,9 @@ pub use redial_proto::{
 };
 pub use redial_queue::QueueConfig;
 pub use redial_tools::{
-    Context, Handler, IntoToolResult, ManifestError, ManifestErrors, NativeTool, Rules, Tool, ToolConflict, ToolError,
-    ToolResult, Watchers,
+    CommandUser, Context, Handler, IntoToolResult, ManifestError, ManifestErrors, NativeTool, Rules, Tool,
+    ToolConflict, ToolError, ToolResult, Watchers,
 };
 pub use tokio_util::sync::CancellationToken;
 
-pub use crate::{config::WorkerConfig, error::WorkerError, worker::Worker};
+pub use crate::{config::WorkerConfig, error::WorkerError, protect::protect_process, worker::Worker};

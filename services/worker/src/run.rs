@@ -65,7 +65,7 @@ async fn execute(state: &WorkerState, grant: Grant) -> ToolResult {
     let limit = context.timeout;
     let run = |context| tokio::time::timeout(limit, tool.run(context, grant.arguments));
     let end = if let Some(task) = watched {
-        let (watchers, publisher) = DeltaPublisher::new(&state.queue, &grant.tenant, task);
+        let (watchers, publisher) = DeltaPublisher::new(&state.queue, &grant.tenant, task, tool.secrets().clone());
         publisher.publish_during(run(Context { watchers, ..context })).await
     } else {
         run(context).await

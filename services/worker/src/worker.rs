@@ -5,7 +5,8 @@ use std::{path::Path, sync::Arc, time::Duration};
 use redial_loops::Loops;
 use redial_proto::{WorkerId, WorkerIdentity};
 use redial_queue::{Queue, QueueError};
-use redial_tools::{NativeTool, Tool, check_compatible, check_reserved};
+use redial_tools::{NativeTool, Secrets, Tool, check_compatible, check_reserved};
+use secrecy::SecretString;
 use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
@@ -20,6 +21,9 @@ use crate::{
     report::{ReportSender, Reporter},
     state::{Named, WorkerState},
 };
+
+/// Shortest secret, in bytes, that is removed from the results of other tools than its own.
+const MIN_SHARED: usize = 6;
 
 /// Runs tools and asks models for the dispatchers. Any number of workers may run side by side.
 ///
@@ -71,9 +75,19 @@ impl Worker {
         self
     }
 
-    /// Adds the tools of a manifest (`tools.toml`). Their secrets are read from the environment.
-    pub fn manifest(mut self, path: impl AsRef<Path>) -> Result<Self, WorkerError> {
-        self.tools.extend(redial_tools::load(path.as_ref())?);
+    /// Adds the tools of a manifest (`tools.toml`). Their secrets are read from the environment, their programs run as
+    /// [`WorkerConfig::command_user`].
+    pub fn manifest(self, path: impl AsRef<Path>) -> Result<Self, WorkerError> {
+        self.manifest_with(path, &|name| std::env::var(name).ok())
+    }
+
+    /// The same; `variable` gives the value of an environment variable.
+    pub fn manifest_with(
+        mut self,
+        path: impl AsRef<Path>,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, WorkerError> {
+        self.tools.extend(redial_tools::load_with(path.as_ref(), &self.config.command_user, variable)?);
         Ok(self)
     }
 
@@ -87,8 +101,17 @@ impl Worker {
     }
 
     /// Adds the models of a file (`models.toml`). Their keys are read from the environment.
-    pub fn models(mut self, path: impl AsRef<Path>) -> Result<Self, WorkerError> {
-        self.models.extend(models::load(path.as_ref())?);
+    pub fn models(self, path: impl AsRef<Path>) -> Result<Self, WorkerError> {
+        self.models_with(path, &|name| std::env::var(name).ok())
+    }
+
+    /// The same; `variable` gives the value of an environment variable.
+    pub fn models_with(
+        mut self,
+        path: impl AsRef<Path>,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, WorkerError> {
+        self.models.extend(models::load(path.as_ref(), variable)?);
         Ok(self)
     }
 
@@ -114,6 +137,7 @@ impl Worker {
     ) -> Result<(), WorkerError> {
         self.check()?;
         self.tools.append(&mut self.models);
+        self.share_secrets();
         let Some(queue) = shutdown.run_until_cancelled(Queue::connect(&self.config.nats)).await else {
             return Ok(());
         };
@@ -158,6 +182,16 @@ impl Worker {
         state.draining.cancel();
         state.attempts.stop_all();
         loops.panic().map_or(end, |panic| Err(panic.into()))
+    }
+
+    /// Makes every tool remove the secrets of all of them, and the login of NATS: a tool may come across those of others.
+    fn share_secrets(&mut self) {
+        let login: Vec<SecretString> = self.config.nats.secrets().into_iter().map(SecretString::from).collect();
+        let all = self.tools.iter().fold(Secrets::new(&login), |all, tool| all.union(tool.secrets()));
+        let all = all.at_least(MIN_SHARED);
+        for tool in &mut self.tools {
+            tool.share_secrets(&all);
+        }
     }
 
     fn check(&self) -> Result<(), WorkerError> {
@@ -248,6 +282,23 @@ mod tests {
         assert!(error(empty().add(named("a").pool("models"))).contains(r#"pool "models" is reserved for models"#));
         assert!(error(empty().model(named("a")).model(named("a"))).contains(r#""model-a" is declared twice"#));
         assert!(error(empty().model(named("a.b"))).contains("model-a.b"));
+    }
+
+    #[test]
+    fn tools_remove_the_secrets_of_all_others_and_the_login_of_nats() {
+        let tools = [Tool::echo().secret("canary-1").secret("pin"), named("b")];
+        let config = WorkerConfig::new("nats://me:canary-2@127.0.0.1:1", "test");
+        let model = named("m").secret("canary-3");
+        let mut worker = tools.into_iter().fold(Worker::new(config), Worker::add).model(model);
+        worker.tools.append(&mut worker.models);
+        worker.share_secrets();
+        let shown = |tool: usize| worker.tools[tool].secrets().redact("me canary-1 canary-2 canary-3 pin");
+        assert_eq!(shown(0), "me [secret] [secret] [secret] [secret]");
+        assert_eq!(
+            [shown(1), shown(2)],
+            ["me [secret] [secret] [secret] pin"; 2],
+            "a short one is the tool's own affair"
+        );
     }
 
     #[test]

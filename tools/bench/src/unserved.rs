@@ -3,6 +3,7 @@
 
 use std::{fs, path::Path, time::Duration};
 
+use redial_worker::CommandUser;
 use tokio::time::{Instant, timeout};
 
 use crate::{
@@ -87,7 +88,9 @@ impl Unserved {
     }
 
     fn worker_with_more(&self) -> Vec<&str> {
-        WORKER.into_iter().chain([self.manifest.as_str()]).collect()
+        // They only have to be registered: no program ever runs.
+        let user = CommandUser::Own.is_missing().then_some("--command-user=nobody");
+        WORKER.into_iter().chain([self.manifest.as_str()]).chain(user).collect()
     }
 
     pub(crate) async fn close(&self) {

@@ -11,6 +11,7 @@ use redial_proto::{
     tool::{parse_retry_time, parse_timeout},
     turn,
 };
+use redial_redaction::hosts;
 use reqwest::{Client, Url};
 use toml::Spanned;
 
@@ -103,7 +104,9 @@ impl<'a> Builder<'a> {
             (Provider::Anthropic, _) | (Provider::React, Chat::Anthropic) => Api::Anthropic,
             _ => Api::OpenAi,
         };
-        let endpoint = self.endpoint(entry, api, url(entry, provider, api, location)?, location)?;
+        let url = url(entry, provider, api, location)?;
+        check_encryption(entry, &url, location)?;
+        let endpoint = self.endpoint(entry, api, url, location)?;
         Ok(ChatModel { api, react: provider == Provider::React, settings: settings(entry, location)?, endpoint })
     }
 }
@@ -117,6 +120,7 @@ fn check_fields(entry: &Entry, location: &Location<'_>) -> Result<(), ModelsErro
         ("base_url", entry.base_url.is_some()),
         ("key_env", entry.key_env.is_some()),
         ("headers", !entry.headers.is_empty()),
+        ("insecure_http", entry.insecure_http),
         ("stream", entry.stream.is_some()),
         ("profile", entry.profile.is_some()),
         ("overrides", entry.overrides.is_some()),
@@ -158,6 +162,21 @@ fn url(entry: &Entry, provider: Provider, api: Api, location: &Location<'_>) -> 
         };
     };
     parse_url(api, base.get_ref()).map_err(|message| location.field_error(base, "base_url", message))
+}
+
+/// Refuses to send a key over a network unencrypted. Every header counts: most of them are keys, and none is for others.
+fn check_encryption(entry: &Entry, url: &Url, location: &Location<'_>) -> Result<(), ModelsError> {
+    let has_key = entry.key_env.is_some() || !entry.headers.is_empty();
+    let this_machine = url.host_str().is_some_and(hosts::is_loopback);
+    if url.scheme() == "https" || this_machine || entry.insecure_http || !has_key {
+        return Ok(());
+    }
+    let message = "sends a key unencrypted; allowed: https, a host that is this machine (localhost, 127.0.0.1, ::1), or \
+                   insecure_http = true if everyone on the way may read it";
+    Err(match &entry.base_url {
+        Some(base) => location.field_error(base, "base_url", message),
+        None => location.error("base_url", message),
+    })
 }
 
 fn parse_url(api: Api, base: &str) -> Result<Url, String> {

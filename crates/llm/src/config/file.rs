@@ -36,6 +36,8 @@ pub(super) struct Entry {
     pub(super) base_url: Option<Spanned<String>>,
     pub(super) key_env: Option<Spanned<String>>,
     #[serde(default)]
+    pub(super) insecure_http: bool,
+    #[serde(default)]
     pub(super) headers: BTreeMap<Spanned<String>, Spanned<String>>,
     /// The chat interface under ReAct.
     pub(super) api: Option<Spanned<Chat>>,

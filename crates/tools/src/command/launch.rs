@@ -22,7 +22,7 @@ use std::{
 use redial_proto::{ErrorClass, Failure};
 use tokio::{process::Command, runtime::Handle, sync::oneshot};
 
-use super::{classify, killer, tree::Tree};
+use super::{classify, killer, setpriv, tree::Tree, user::Account};
 
 /// The program to start. Its environment is complete: it inherits no other variables.
 pub(super) struct Program {
@@ -30,6 +30,8 @@ pub(super) struct Program {
     pub(super) arguments: Vec<String>,
     pub(super) environment: BTreeMap<String, String>,
     pub(super) folder: PathBuf,
+    /// The user to run as; the worker's own if `None`.
+    pub(super) account: Option<Account>,
 }
 
 struct Request {
@@ -80,14 +82,14 @@ fn launcher() -> io::Result<&'static Sender<Request>> {
 }
 
 fn work(requests: &Receiver<Request>) {
-    let setpriv = requests.iter().next().map(|first| {
-        let setpriv = find_setpriv();
-        start(first, setpriv.as_deref());
-        setpriv
+    let found = requests.iter().next().map(|first| {
+        let found = setpriv::find();
+        start(first, found.as_deref());
+        found
     });
-    let Some(setpriv) = setpriv else { return };
+    let Some(found) = found else { return };
     for request in requests {
-        start(request, setpriv.as_deref());
+        start(request, found.as_deref());
     }
 }
 
@@ -110,12 +112,8 @@ fn start(request: Request, setpriv: Option<&Path>) {
 
 fn command(program: Program, path: &Path, setpriv: Option<&Path>) -> Command {
     let mut command = match setpriv {
-        Some(setpriv) => {
-            let mut command = Command::new(setpriv);
-            command.args(["--pdeathsig", "KILL", "--"]).arg(path);
-            command
-        }
-        None => Command::new(path),
+        Some(setpriv) => through(setpriv, path, &program),
+        None => directly(path, &program),
     };
     command
         .args(program.arguments)
@@ -129,18 +127,22 @@ fn command(program: Program, path: &Path, setpriv: Option<&Path>) -> Command {
     command
 }
 
-/// setpriv, if it is installed and supports `--pdeathsig` (util-linux from 2.33; busybox does not).
-fn find_setpriv() -> Option<PathBuf> {
-    let found = ["/usr/bin/setpriv", "/bin/setpriv"].map(PathBuf::from).into_iter().find(|path| path.is_file());
-    let works = |path: &PathBuf| {
-        let mut trial = std::process::Command::new(path);
-        trial.args(["--pdeathsig", "KILL", "--"]).arg(path).arg("--version");
-        trial.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        trial.status().is_ok_and(|status| status.success())
-    };
-    let setpriv = found.filter(works);
-    if setpriv.is_none() {
-        tracing::warn!("Found no setpriv with --pdeathsig: command tools may outlive a worker that is killed");
+/// The program, started by setpriv, so that it dies with the worker.
+fn through(setpriv: &Path, path: &Path, program: &Program) -> Command {
+    let mut command = Command::new(setpriv);
+    command.args(program.account.iter().flat_map(Account::setpriv_arguments));
+    // From the folder on, where the program starts: another user may not be able to enter the folders above.
+    let path = if program.name.contains('/') { Path::new(&program.name) } else { path };
+    command.args(["--pdeathsig", "KILL", "--"]).arg(path);
+    command
+}
+
+/// The same without setpriv: it outlives a worker that is killed, and may get rights back, for example through sudo.
+fn directly(path: &Path, program: &Program) -> Command {
+    let mut command = Command::new(path);
+    if let Some(account) = &program.account {
+        // Root leaves its other groups, too.
+        command.uid(account.uid).gid(account.gid);
     }
-    setpriv
+    command
 }

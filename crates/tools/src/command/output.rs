@@ -12,13 +12,13 @@ const TAIL: usize = 2048;
 const CHUNK: usize = 16 * 1024;
 
 /// All of standard output, up to the limit.
-pub(super) async fn read(pipe: Option<impl AsyncRead + Unpin>) -> Result<Vec<u8>, Failure> {
+pub(super) async fn read(pipe: Option<impl AsyncRead + Unpin>, secrets: &Secrets) -> Result<Vec<u8>, Failure> {
     let mut all = Vec::new();
     let Some(mut pipe) = pipe else { return Ok(all) };
     loop {
         let read = pipe.read_buf(&mut all).await.map_err(|error| classify::wait_error(&error))?;
         if all.len() > MAX_OUTPUT {
-            return Err(output::too_large(&String::from_utf8_lossy(&all)));
+            return Err(output::too_large(&secrets.redact(&String::from_utf8_lossy(&all))));
         }
         if read == 0 {
             return Ok(all);
@@ -79,7 +79,7 @@ mod tests {
 
     #[tokio::test]
     async fn output_has_a_cap() {
-        assert_eq!(read(Some(&vec![b'1'; MAX_OUTPUT][..])).await.unwrap().len(), MAX_OUTPUT);
-        assert!(read(Some(&vec![b'1'; MAX_OUTPUT + 1][..])).await.is_err());
+        assert_eq!(read(Some(&vec![b'1'; MAX_OUTPUT][..]), &Secrets::default()).await.unwrap().len(), MAX_OUTPUT);
+        assert!(read(Some(&vec![b'1'; MAX_OUTPUT + 1][..]), &Secrets::default()).await.is_err());
     }
 }

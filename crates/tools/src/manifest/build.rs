@@ -6,11 +6,15 @@ use redial_proto::{
     RetryPolicy, ToolSpec, duration,
     tool::{check_name, parse_retry_time, parse_timeout},
 };
-use redial_redaction::Secrets;
+use redial_redaction::{Secrets, secrets_of_variable};
 use reqwest::{
     Method,
-    header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderName, TRANSFER_ENCODING, UPGRADE},
+    header::{
+        AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, HOST, HeaderName, PROXY_AUTHORIZATION, TRANSFER_ENCODING,
+        UPGRADE,
+    },
 };
+use secrecy::SecretString;
 use serde_json::Value;
 use toml::Spanned;
 
@@ -45,18 +49,14 @@ impl Loader<'_> {
         let is_command = entry.command.is_some();
         let mut tool = match (entry.http, entry.command) {
             (Some(http), None) => {
-                let handler = self.http(http.get_ref(), &spec, location)?;
-                Tool::from_handler(spec, Arc::new(handler))
+                let (handler, secrets) = self.http(http.get_ref(), &spec, location)?;
+                Tool::from_handler(spec, Arc::new(handler)).with_secrets(&secrets)
             }
             (None, Some(command)) => {
-                let handler = self.command(command.get_ref(), &spec, location)?;
-                let warning = handler.missing_program().map(|missing| {
-                    let argv = command.get_ref().argv.get_ref();
-                    let missing = format!("{missing}; until it is there, calls of this tool fail");
-                    argv.first().map(|first| location.field_error(first, "command.argv[0]", missing).to_string())
-                });
-                let mut tool = Tool::from_handler(spec, Arc::new(handler));
-                tool.warning = warning.flatten();
+                let (handler, secrets) = self.command(command.get_ref(), &spec, location)?;
+                let warning = warning(&handler, command.get_ref(), location);
+                let mut tool = Tool::from_handler(spec, Arc::new(handler)).with_secrets(&secrets);
+                tool.warning = warning;
                 tool
             }
             (Some(_), Some(command)) => {
@@ -130,7 +130,12 @@ impl Loader<'_> {
         }
     }
 
-    fn http(&mut self, http: &Http, spec: &ToolSpec, location: &Location<'_>) -> Result<HttpTool, ManifestError> {
+    fn http(
+        &mut self,
+        http: &Http,
+        spec: &ToolSpec,
+        location: &Location<'_>,
+    ) -> Result<(HttpTool, Secrets), ManifestError> {
         let scope = Scope { parameters: &spec.parameters, secrets: None };
         let method = METHODS.into_iter().find(|method| method.as_str() == http.method.get_ref()).ok_or_else(|| {
             let message = format!("{:?} is not allowed; allowed: GET, POST, PUT, PATCH, DELETE", http.method.get_ref());
@@ -141,6 +146,11 @@ impl Loader<'_> {
             .map_err(|message| location.field_error(&http.url, "http.url", message))?;
         let headers = http.headers.iter().map(|(name, value)| self.header(name, value, spec, location));
         let headers: Vec<(HeaderName, Template)> = headers.collect::<Result<_, ManifestError>>()?;
+        if url.is_readable_on_the_way() && !http.insecure_http && headers.iter().any(is_secret) {
+            let message = "sends a secret unencrypted; allowed: https, a host that is this machine (localhost, 127.0.0.1, ::1), \
+                           or http.insecure_http = true if everyone on the way may read it";
+            return Err(location.field_error(&http.url, "http.url", message));
+        }
         let body = body(http.body.as_ref(), &method, &scope, location)?;
         let connect_timeout = match &http.connect_timeout {
             Some(text) => duration::parse_positive(text.get_ref())
@@ -150,7 +160,7 @@ impl Loader<'_> {
         let client = self.client(connect_timeout).map_err(|message| location.error("http", message))?;
         let secrets = Secrets::new(headers.iter().flat_map(|(_, value)| value.secrets()));
         let (effect, error_text_to_model) = (spec.effect, http.error_text_to_model);
-        Ok(HttpTool { client, method, url, headers, body, effect, error_text_to_model, secrets })
+        Ok((HttpTool { client, method, url, headers, body, effect, error_text_to_model }, secrets))
     }
 
     fn header(
@@ -182,7 +192,7 @@ impl Loader<'_> {
         command: &Command,
         spec: &ToolSpec,
         location: &Location<'_>,
-    ) -> Result<CommandTool, ManifestError> {
+    ) -> Result<(CommandTool, Secrets), ManifestError> {
         let scope = Scope { parameters: &spec.parameters, secrets: None };
         let [program, arguments @ ..] = command.argv.get_ref().as_slice() else {
             return Err(location.field_error(&command.argv, "command.argv", "is empty; the program's name is needed"));
@@ -209,11 +219,24 @@ impl Loader<'_> {
         }
         let environment = command.env.iter().map(|(name, value)| self.variable_of(name, value, spec, location));
         let environment: Vec<(String, Template)> = environment.collect::<Result<_, ManifestError>>()?;
-        let secrets = Secrets::new(environment.iter().flat_map(|(_, value)| value.secrets()));
-        let inherited = self.inherited(&command.inherit, location)?;
+        let mut inherited = self.inherited(&command.inherit, location)?;
+        let found: Vec<SecretString> = inherited
+            .iter()
+            .flat_map(|(name, value)| secrets_of_variable(name, value))
+            .map(SecretString::from)
+            .collect();
+        let declared = environment.iter().flat_map(|(_, value)| value.secrets());
+        let secrets = Secrets::new(declared.chain(&found));
+        if let Some(account) = self.account
+            && !command.inherit.iter().any(|name| name.get_ref() == "HOME")
+        {
+            // The worker's own home is closed to other users, and many programs fail if they cannot read there.
+            inherited.insert("HOME".to_owned(), account.home.clone());
+        }
         let failures = failure_rules(command, location)?;
         let program = program.get_ref().clone();
-        Ok(CommandTool { program, arguments, folder, inherited, environment, failures, secrets })
+        let account = self.account.cloned();
+        Ok((CommandTool { program, arguments, folder, inherited, environment, failures, account }, secrets))
     }
 
     fn inherited(
@@ -260,6 +283,31 @@ fn names(
         Err(message) => Err(location.field_error(name, field, message)),
     };
     names.iter().map(check).collect()
+}
+
+/// What would fail now although nothing is wrong in the manifest.
+fn warning(tool: &CommandTool, command: &Command, location: &Location<'_>) -> Option<String> {
+    let missing = tool.missing_program().and_then(|missing| {
+        let missing = format!("{missing}; until it is there, calls of this tool fail");
+        let first = command.argv.get_ref().first()?;
+        Some(location.field_error(first, "command.argv[0]", missing).to_string())
+    });
+    missing.or_else(|| {
+        let account = tool.account.as_ref().filter(|account| !account.may_enter(&tool.folder))?;
+        let message = format!(
+            "user {}, as whom its program runs, may not enter {}; a program that uses files there fails",
+            account.name,
+            tool.folder.display()
+        );
+        Some(location.error("command.folder", message).to_string())
+    })
+}
+
+/// Whether a header is meant for the service only: it has a secret, or the name of one.
+fn is_secret((name, value): &(HeaderName, Template)) -> bool {
+    [AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE].contains(name)
+        || name.as_str().ends_with("api-key")
+        || value.secrets().next().is_some()
 }
 
 fn check_variable(name: &Spanned<String>, field: &str, location: &Location<'_>) -> Result<(), ManifestError> {

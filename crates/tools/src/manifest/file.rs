@@ -45,6 +45,7 @@ pub(super) struct Retry {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_field_names, reason = "the words of the file, as in models.toml")]
 pub(super) struct Http {
     pub(super) method: Spanned<String>,
     pub(super) url: Spanned<String>,
@@ -57,6 +58,8 @@ pub(super) struct Http {
     pub(super) allow_slash: Vec<Spanned<String>>,
     #[serde(default)]
     pub(super) error_text_to_model: bool,
+    #[serde(default)]
+    pub(super) insecure_http: bool,
 }
 
 #[derive(Deserialize)]

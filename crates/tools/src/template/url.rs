@@ -1,6 +1,7 @@
 //! A URL whose scheme, host and path structure no argument can change.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use redial_redaction::hosts;
 use reqwest::Url;
 
 use super::{
@@ -58,6 +59,12 @@ impl UrlTemplate {
             }
         }
         Ok(url)
+    }
+
+    /// Whether a request crosses a network unencrypted.
+    pub(crate) fn is_readable_on_the_way(&self) -> bool {
+        self.origin.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("http:"))
+            && !hosts::is_loopback(&self.host)
     }
 
     /// The host, so that it can be removed from messages.

@@ -86,7 +86,8 @@ impl BatchWork<Request> for Submitter {
             Some(unknown) => serve::hand_over(batch, unknown, names_unknown).await,
             None => batch,
         };
-        let is_costly = |message: &Result<Message, _>| message.as_ref().is_ok_and(|one| one.is_costly(&tools));
+        let is_costly =
+            |message: &Result<(Caller, Message), _>| message.as_ref().is_ok_and(|(_, one)| one.is_costly(&tools));
         let batch = match &self.costly {
             Some(costly) => serve::hand_over(batch, costly, is_costly).await,
             None => batch,

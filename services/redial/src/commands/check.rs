@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
 use crate::{cli::CheckArgs, exit, output, settings::Settings};
+use redial_worker::CommandUser;
 
 /// Replaces the secrets of a manifest, which are not needed because no tool runs.
 const NO_SECRET: &str = "not-needed-to-check";
@@ -54,7 +55,8 @@ fn schema_of_file(file: &Path) -> Result<Schema, ApiError> {
 fn schema_of_tool(manifest: &Path, name: &str) -> Result<(Schema, bool), ApiError> {
     let variable = |name: &str| Some(std::env::var(name).unwrap_or_else(|_| NO_SECRET.to_owned()));
     let invalid = |what: String| ApiError::new(Code::InvalidManifest, what);
-    let tools = redial_tools::load_with(manifest, &variable).map_err(|error| invalid(error.to_string()))?;
+    let tools =
+        redial_tools::load_with(manifest, &CommandUser::Root, &variable).map_err(|error| invalid(error.to_string()))?;
     let Some(tool) = tools.iter().find(|tool| tool.spec.name == name) else {
         let names: Vec<&str> = tools.iter().map(|tool| tool.spec.name.as_str()).collect();
         let what = match tool_name(name, names) {

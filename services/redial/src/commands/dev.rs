@@ -34,7 +34,14 @@ const LOG: &str = "redial.log";
 
 pub(crate) async fn run(settings: &Settings, args: &DevArgs) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
+    let (worker, chosen) = settings.dev_worker(&args.worker);
+    let args = &DevArgs { worker, ..args.clone() };
     let found = check_files(settings, args)?;
+    if let Some(user) = chosen.filter(|_| found.has_commands) {
+        output::note(format!(
+            "redial dev runs as root, so command tools run as user {user}; --command-user sets another"
+        ));
+    }
     let notes = if args.no_worker || args.only_servers { Vec::new() } else { found.warnings() };
     for note in notes {
         output::note(format!("warning: {note}"));

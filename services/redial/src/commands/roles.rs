@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     commands::start_files,
     connect::{STOPPING, shutdown_at_once_if_repeated},
+    environment,
     settings::{DispatcherFlags, Settings, WorkerFlags},
 };
 
@@ -40,10 +41,10 @@ pub(crate) async fn run_worker(
         tracing::info!("Found no tools.toml and no models.toml; this worker has only the tool echo");
     }
     if let Some(manifest) = manifest {
-        worker = worker.manifest(manifest)?;
+        worker = worker.manifest_with(manifest, &environment::variable)?;
     }
     if let Some(models) = models {
-        worker = worker.models(models)?;
+        worker = worker.models_with(models, &environment::variable)?;
     }
     Ok(worker.run(shutdown).await?)
 }

@@ -7,12 +7,13 @@ use redial_dispatcher::AgentsFile;
 use redial_files::{did_you_mean, entries, field_at, position_of};
 use redial_proto::{ApiError, Code};
 use redial_queue::QueueConfig;
+use redial_worker::CommandUser;
 use serde::Deserialize;
 use serde_json::Value;
 use toml::de::{DeTable, ValueDeserializer};
 
 use crate::{
-    output,
+    environment, output,
     settings::{DispatcherFlags, Problems, Settings, WorkerFlags},
 };
 
@@ -23,6 +24,8 @@ pub(crate) struct Found {
     models: Option<Vec<String>>,
     agents: Option<AgentsFile>,
     agents_file: String,
+    /// A tool of the manifest starts programs.
+    pub(crate) has_commands: bool,
     /// What would fail now although nothing is wrong in the files.
     warnings: Vec<String>,
 }
@@ -43,19 +46,22 @@ pub(crate) fn dispatcher(settings: &Settings, flags: &DispatcherFlags, problems:
 
 /// Checks the settings and files of a worker.
 pub(crate) fn worker(settings: &Settings, flags: &WorkerFlags, problems: &mut Problems, found: &mut Found) {
-    problems.keep(settings.worker(flags, QueueConfig::default()));
+    let config = problems.keep(settings.worker(flags, QueueConfig::default()));
     if let Some(file) = settings.manifest(flags) {
-        let loaded = redial_tools::load(&file);
+        // A wrong user is told already.
+        let user = config.map_or(CommandUser::Root, |config| config.command_user);
+        let loaded = redial_tools::load_with(&file, &user, &environment::variable);
         let wrong = loaded.as_ref().err().map(|errors| errors.0.iter().map(ToString::to_string).collect::<Vec<_>>());
         problems.add_all(Code::InvalidManifest, wrong.unwrap_or_default());
         problems.add_all(Code::InvalidManifest, schemas(&file));
         if let Ok(tools) = loaded {
             found.warnings.extend(tools.iter().filter_map(|tool| tool.warning.clone()));
+            found.has_commands = tools.iter().any(|tool| tool.starts_programs);
             found.tools = Some(tools.into_iter().map(|tool| tool.spec.name).collect());
         }
     }
     if let Some(file) = settings.models(flags) {
-        match redial_worker::check_models(&file) {
+        match redial_worker::check_models(&file, &environment::variable) {
             Ok(models) => {
                 let (names, warnings): (Vec<_>, Vec<_>) = models.into_iter().unzip();
                 found.warnings.extend(warnings.into_iter().flatten());

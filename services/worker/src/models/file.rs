@@ -9,19 +9,23 @@ use redial_telemetry::{ChatReply, record_chat};
 use redial_tools::{Context, Handler, Tool, ToolResult};
 use serde_json::value::{RawValue, to_raw_value};
 
-/// Loads the models of a file.
-pub(crate) fn load(path: &Path) -> Result<Vec<Tool>, ModelsErrors> {
-    Ok(redial_llm::load(path)?.into_iter().map(tool).collect())
+/// Loads the models of a file; `variable` gives the value of an environment variable.
+pub(crate) fn load(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<Tool>, ModelsErrors> {
+    Ok(redial_llm::load_with(path, variable)?.into_iter().map(tool).collect())
 }
 
-/// Loads the models of a file, to check it; returns their names, each with the reason why it would fail now.
-pub fn check_models(path: &Path) -> Result<Vec<(String, Option<String>)>, ModelsErrors> {
-    Ok(redial_llm::load(path)?.iter().map(|model| (model.name().to_owned(), model.warning())).collect())
+/// Loads the models of a file, to check it; returns their names, each with the reason why it would fail now. `variable`
+/// gives the value of an environment variable.
+pub fn check_models(
+    path: &Path,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Vec<(String, Option<String>)>, ModelsErrors> {
+    Ok(redial_llm::load_with(path, variable)?.iter().map(|model| (model.name().to_owned(), model.warning())).collect())
 }
 
 fn tool(model: Model) -> Tool {
-    let (spec, concurrency) = (model.spec(), model.concurrency());
-    let mut tool = Tool::from_handler(spec, ModelHandler(Arc::new(model)));
+    let (spec, concurrency, secrets) = (model.spec(), model.concurrency(), model.secrets());
+    let mut tool = Tool::from_handler(spec, ModelHandler(Arc::new(model))).with_secrets(&secrets);
     tool.concurrency = concurrency;
     tool
 }

@@ -1,9 +1,9 @@
 //! The limit of command tools, with real programs.
 
-use std::{collections::HashSet, fs, path::Path, time::Duration};
+use std::{collections::HashSet, fs, os::unix::fs::PermissionsExt, path::Path, time::Duration};
 
 use redial_proto::{ErrorClass, JobRef};
-use redial_worker::{Tool, Worker, WorkerConfig};
+use redial_worker::{CommandUser, Tool, Worker, WorkerConfig};
 
 use crate::{
     dispatcher::{Dispatcher, Received, RunningWorker, jobs_of},
@@ -32,6 +32,8 @@ struct Programs {
 impl Programs {
     fn new(script: &str, tools: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        // As root, programs run as another user.
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
         fs::write(folder.path().join("script.sh"), script).unwrap();
         let entry = |(name, lines): &(&str, &str)| {
             format!("[[tool]]\nname = \"{name}\"\n{lines}\n[tool.command]\nargv = [\"sh\", \"script.sh\"]\n")
@@ -45,7 +47,8 @@ impl Programs {
     }
 
     fn worker(&self, config: WorkerConfig, command_slots: u32) -> Worker {
-        let config = WorkerConfig { command_slots, ..config };
+        let command_user = CommandUser::own_or_unprivileged().unwrap();
+        let config = WorkerConfig { command_slots, command_user, ..config };
         Worker::new(config).manifest(self.path().join("tools.toml")).unwrap()
     }
 

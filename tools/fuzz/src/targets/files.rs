@@ -77,6 +77,8 @@ fn tools() -> Decoder {
     Box::new(move |bytes| {
         let path = folder.path().join("tools.toml");
         write(&path, bytes);
-        redial_tools::load_with(&path, VARIABLE).map_err(|error| located(&error.to_string())).is_ok()
+        redial_tools::load_with(&path, &redial_tools::CommandUser::Root, VARIABLE)
+            .map_err(|error| located(&error.to_string()))
+            .is_ok()
     })
 }

@@ -35,6 +35,8 @@ struct Args {
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
+    // Before anything else: programs of the same user could read the password of NATS otherwise.
+    redial_worker::protect_process()?;
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal()).init();
     let Args { nats_url, name, ledgers } = Args::parse();
     let airline = Airline::new(Ledger::new(ledgers.join("airline.jsonl"), &name));
