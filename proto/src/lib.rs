@@ -12,6 +12,7 @@ pub mod duration;
 pub mod error;
 pub mod estimate;
 mod fields;
+pub mod forget;
 pub mod help;
 pub mod ids;
 pub mod limits;
@@ -36,6 +37,7 @@ pub use api::{
 };
 pub use call::CallState;
 pub use error::{ApiError, Code};
+pub use forget::{Forget, ForgetCounts, ForgetCursor, ForgetReply, OpenWork};
 pub use help::{Advice, Help, Limited, OverLimit};
 pub use ids::{CallId, ClaimId, TaskId, WorkerId};
 pub use message::{Message, MessageCall, Role, StoredMessage};

@@ -14,6 +14,8 @@ pub const CANCEL: &str = "redial.api.calls.cancel";
 pub const REDRIVE: &str = "redial.api.calls.redrive";
 /// Request: a [`crate::ForgetTool`].
 pub const FORGET_TOOL: &str = "redial.api.tools.forget";
+/// Request: a [`crate::Forget`].
+pub const FORGET: &str = "redial.api.conversations.forget";
 /// Intake stream, without a reply: same bodies as [`SUBMIT`].
 pub const INTAKE: &str = "redial.intake.calls";
 /// Request: a [`crate::TaskSubmission`].
