@@ -109,7 +109,8 @@ impl Store {
         let errors = messages.iter().map(|m| serde_json::to_string(&m.rejections.first));
         let errors = errors.collect::<Result<Vec<_>, _>>().map_err(|error| StoreError::BadData(error.to_string()))?;
         let tenants = column(messages, DeadLetter::tenant);
-        let named: Vec<(i32, Uuid)> = (1..).zip(messages).flat_map(|(n, m)| m.calls().into_iter().map(move |c| (n, c))).collect();
+        let named: Vec<(i32, Uuid)> =
+            (1..).zip(messages).flat_map(|(n, m)| m.calls().into_iter().map(move |c| (n, c))).collect();
         self.run_again(|| async {
             let mut db = self.checkout().await?;
             let done = sqlx::query_file!(

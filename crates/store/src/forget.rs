@@ -22,7 +22,7 @@ mod tombstone;
 
 pub use letters::CountedLetters;
 pub use look::CountedCalls;
-pub use open::OpenCalls;
+pub use open::{OpenCalls, OpenTask};
 pub use scope::Scope;
 pub use tasks::{CountedTasks, TaskPosition};
 pub use tombstone::{NewErasure, Phase, Tombstone};

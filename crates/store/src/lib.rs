@@ -31,7 +31,9 @@ pub(crate) use columns::{int, uint};
 pub use connect::{Purpose, Store, StoreConfig};
 pub use dead_letters::{DeadLetter, Rejection, Rejections};
 pub use error::StoreError;
-pub use forget::{CountedCalls, CountedLetters, CountedTasks, NewErasure, OpenCalls, Phase, Scope, TaskPosition, Tombstone};
+pub use forget::{
+    CountedCalls, CountedLetters, CountedTasks, NewErasure, OpenCalls, OpenTask, Phase, Scope, TaskPosition, Tombstone,
+};
 pub use health::LockedHealth;
 pub use redial_records::{TaskCall, Time};
 pub use registry::{Forgotten, Registered, WorkerHeartbeat, WorkingConsumer};

@@ -4,7 +4,7 @@
 //! is about: `calls`, `tasks`, `workers`. Every decision is the engine's: a verb reads records, lets the engine plan,
 //! writes the transition, and hands its effects to `effects`, which alone carries them out. `intake` takes submissions
 //! without a reply, `watch` notices streams that were lost, `unreadable` sets aside what NATS cannot deliver, `retention` prunes what ended long ago,
-//! `roll_up` keeps the statistics.
+//! `roll_up` keeps the statistics, `conversations` erases.
 
 mod agents;
 mod batcher;
@@ -12,6 +12,7 @@ mod call_view;
 mod calls;
 mod config;
 mod context;
+mod conversations;
 mod effects;
 mod error;
 mod feed;
@@ -138,6 +139,7 @@ async fn serve_requests(running: &Running) -> Result<(), DispatcherError> {
     serve::each(running, subjects::CANCEL, calls::cancel::cancel).await?;
     serve::each(running, subjects::REDRIVE, calls::redrive::redrive).await?;
     serve::each(running, subjects::FORGET_TOOL, forget::forget).await?;
+    serve::each(running, subjects::FORGET, conversations::forget::answer).await?;
     serve::each(running, subjects::TASK_GET, tasks::get::get).await?;
     serve::each(running, subjects::TASK_CANCEL, tasks::cancel::cancel).await?;
     Ok(register::listen_for_changes(running).await?)
@@ -154,6 +156,7 @@ fn start_loops(running: &Running) {
     running.spawn("set unreadable messages aside", unreadable::run);
     running.spawn("prune", retention::run);
     running.spawn("roll up the statistics", roll_up::run);
+    running.spawn("finish erasures", conversations::finish::run);
 }
 
 /// Waits for everything that has begun. Batchers end when the last handle of the context is gone.

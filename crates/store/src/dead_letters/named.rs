@@ -134,7 +134,10 @@ mod tests {
         for (payload, both) in [(one, false), (batch.as_slice(), true)] {
             assert!(is_of("acme", None, None, payload) && is_of("acme", Some("c1"), None, payload));
             assert!(!is_of("acme", Some("c2"), None, payload) && !is_of("acme", Some("c"), None, payload));
-            assert_eq!((is_of("default", None, None, payload), is_of("default", Some("c2"), None, payload)), (both, both));
+            assert_eq!(
+                (is_of("default", None, None, payload), is_of("default", Some("c2"), None, payload)),
+                (both, both)
+            );
             assert!(!is_of("default", Some("c1"), None, payload) && !is_of("other", None, None, payload));
             assert!(is_of("other", Some("c1"), Some("other"), payload), "what is on record counts");
             assert!(!is_of("acme", Some("c1"), Some("other"), payload));

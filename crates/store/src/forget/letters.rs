@@ -88,7 +88,8 @@ async fn read(
     after: Option<i64>,
     since: Option<Time>,
 ) -> Result<Letters, sqlx::Error> {
-    let rows = sqlx::query_file_as!(RawLetter, "sql/forget_letters.sql", after.unwrap_or(0), since).fetch_all(db).await?;
+    let rows =
+        sqlx::query_file_as!(RawLetter, "sql/forget_letters.sql", after.unwrap_or(0), since).fetch_all(db).await?;
     let last = rows.last().map(|row| row.id);
     let mut letters = Letters { submissions: Vec::new(), reports: BTreeMap::new(), last };
     for row in rows {

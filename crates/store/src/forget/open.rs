@@ -19,6 +19,20 @@ pub struct OpenCalls {
     pub last: Option<CallId>,
 }
 
+/// A task that has not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenTask {
+    /// The task.
+    pub task: TaskId,
+    /// It is asked to stop, and has not read that yet.
+    pub is_asked: bool,
+}
+
+struct RawTask {
+    id: Uuid,
+    is_asked: bool,
+}
+
 impl Store {
     /// True if everything is over that dispatchers wrote before the time of a tombstone, or wrote later without seeing it.
     pub async fn writers_are_gone(&self, before: Time) -> Result<bool, StoreError> {
@@ -31,14 +45,15 @@ impl Store {
     }
 
     /// Up to twice `limit` tasks of a scope that have not ended.
-    pub async fn open_tasks(&self, scope: &Scope, until: Time, limit: u32) -> Result<Vec<TaskId>, StoreError> {
+    pub async fn open_tasks(&self, scope: &Scope, until: Time, limit: u32) -> Result<Vec<OpenTask>, StoreError> {
         let (tenant, limit) = (scope.tenant.as_str(), i64::from(limit));
-        let ids: Vec<Uuid> = self
+        let rows = self
             .run_again(|| async {
                 let mut db = self.checkout().await?;
-                let ids = match scope.conversation.as_deref() {
+                let rows = match scope.conversation.as_deref() {
                     Some(conversation) => {
-                        sqlx::query_file_scalar!(
+                        sqlx::query_file_as!(
+                            RawTask,
                             "sql/forget_open_of_conversation.sql",
                             tenant,
                             conversation,
@@ -49,15 +64,15 @@ impl Store {
                         .await?
                     }
                     None => {
-                        sqlx::query_file_scalar!("sql/forget_open_of_tenant.sql", tenant, until, limit)
+                        sqlx::query_file_as!(RawTask, "sql/forget_open_of_tenant.sql", tenant, until, limit)
                             .fetch_all(&mut *db)
                             .await?
                     }
                 };
-                Ok(db.done(ids))
+                Ok(db.done(rows))
             })
             .await?;
-        Ok(ids.into_iter().map(TaskId).collect())
+        Ok(rows.into_iter().map(|row| OpenTask { task: TaskId(row.id), is_asked: row.is_asked }).collect())
     }
 
     /// Looks at the next `limit` calls for those that have not ended.
@@ -97,8 +112,7 @@ impl Store {
         let erased = self
             .run_again(|| async {
                 let mut db = self.checkout().await?;
-                let ids =
-                    sqlx::query_file_scalar!("sql/forget_being_erased.sql", &ids).fetch_all(&mut *db).await?;
+                let ids = sqlx::query_file_scalar!("sql/forget_being_erased.sql", &ids).fetch_all(&mut *db).await?;
                 Ok(db.done(ids))
             })
             .await?;

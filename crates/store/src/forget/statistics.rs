@@ -38,22 +38,14 @@ pub(super) async fn erase(
         return Ok(());
     };
     let (from, tenant) = (newest - SPAN, tombstone.scope.tenant.as_str());
-    let calls = sqlx::query!(
-        "DELETE FROM call_stats WHERE hour > $1 AND hour <= $2 AND tenant = $3",
-        from,
-        newest,
-        tenant
-    )
-    .execute(&mut *db)
-    .await?;
-    let attempts = sqlx::query!(
-        "DELETE FROM attempt_stats WHERE hour > $1 AND hour <= $2 AND tenant = $3",
-        from,
-        newest,
-        tenant
-    )
-    .execute(&mut *db)
-    .await?;
+    let calls =
+        sqlx::query!("DELETE FROM call_stats WHERE hour > $1 AND hour <= $2 AND tenant = $3", from, newest, tenant)
+            .execute(&mut *db)
+            .await?;
+    let attempts =
+        sqlx::query!("DELETE FROM attempt_stats WHERE hour > $1 AND hour <= $2 AND tenant = $3", from, newest, tenant)
+            .execute(&mut *db)
+            .await?;
     progress.erased.statistics = calls.rows_affected() + attempts.rows_affected();
     progress.after_text = Some((from + TimeDelta::microseconds(1)).to_rfc3339());
     Ok(())

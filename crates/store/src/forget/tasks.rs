@@ -9,11 +9,7 @@ use super::{
     scope::Scope,
     tombstone::{Phase, Tombstone},
 };
-use crate::{
-    StoreError, Time,
-    columns::unsigned,
-    connect::Store,
-};
+use crate::{StoreError, Time, columns::unsigned, connect::Store};
 
 /// Tasks that one step deletes at most: each may have many messages.
 const TASKS: u32 = 50;

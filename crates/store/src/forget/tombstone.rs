@@ -30,15 +30,8 @@ pub enum Phase {
 }
 
 impl Phase {
-    pub(super) const ALL: [Self; 7] = [
-        Self::Open,
-        Self::Letters,
-        Self::Tasks,
-        Self::Calls,
-        Self::Statistics,
-        Self::LastLetters,
-        Self::Done,
-    ];
+    pub(super) const ALL: [Self; 7] =
+        [Self::Open, Self::Letters, Self::Tasks, Self::Calls, Self::Statistics, Self::LastLetters, Self::Done];
 
     /// As the column holds it.
     pub const fn as_str(self) -> &'static str {
@@ -238,7 +231,7 @@ impl Store {
     }
 }
 
-/// Locks a tombstone that is not finished, and reads it again.
+/// Locks a tombstone, and reads it again.
 pub(super) async fn lock(transaction: &mut Transaction, id: Uuid) -> Result<Option<RawTombstone>, sqlx::Error> {
     sqlx::query_file_as!(RawTombstone, "sql/forget_lock.sql", id).fetch_optional(&mut **transaction).await
 }

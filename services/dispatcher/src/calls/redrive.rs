@@ -27,6 +27,7 @@ pub(crate) async fn redrive(context: Arc<Context>, request: RedriveRequest) -> R
         loaded.unreadable.iter().map(|call| (call.call, error::unreadable(call))).collect();
     let rows = loaded.calls;
     let ended: Vec<CallId> = rows.iter().filter(|row| check(row).is_ok()).map(|row| row.id).collect();
+    let erased = context.store.being_erased(&ended).await.map_err(failed)?;
     let contents = context.store.contents(&ended).await.map_err(failed)?;
     let rows: HashMap<CallId, CallRecord> = rows.into_iter().map(|row| (row.id, row)).collect();
     let mut calls = Vec::new();
@@ -38,6 +39,10 @@ pub(crate) async fn redrive(context: Arc<Context>, request: RedriveRequest) -> R
             let row =
                 rows.get(&id).ok_or_else(|| unreadable.get(&id).cloned().unwrap_or_else(|| call_not_found(id)))?;
             check(row)?;
+            if erased.contains(&id) {
+                let message = format!("call {id} is being erased; what is erased cannot run again");
+                return Err(ApiError::new(Code::WrongState, message));
+            }
             let mut call = new_call(&tools, row, contents.get(&id).cloned().ok_or_else(|| call_not_found(id))?);
             call.consumer = context.admit_new(&call);
             calls.push(call);
