@@ -46,6 +46,10 @@ CREATE UNIQUE INDEX tombstones_unfinished ON tombstones (tenant, (COALESCE(conve
     WHERE erased_at IS NULL;
 CREATE INDEX tombstones_erased ON tombstones (erased_at) WHERE erased_at IS NOT NULL;
 
+-- From now on a late report is kept only while its call is on record. What older versions kept of others names nothing by which
+-- an erasure could find it.
+DELETE FROM late_reports l WHERE (SELECT c.id FROM calls c WHERE c.id = l.call_id) IS NULL;
+
 -- The tenant of a message of the intake stream that was rejected, as far as it is known: its erasure finds it by that.
 ALTER TABLE dead_letters ADD COLUMN tenant text;
 

@@ -4,7 +4,7 @@ use redial_proto::subjects;
 use serde_json::{Value, json};
 
 /// Whom clients and workers may ask. Each of them must answer.
-pub(super) const REQUESTS: [&str; 12] = [
+pub(super) const REQUESTS: [&str; 13] = [
     subjects::SUBMIT,
     subjects::GET,
     subjects::CANCEL,
@@ -13,6 +13,7 @@ pub(super) const REQUESTS: [&str; 12] = [
     subjects::TASK_GET,
     subjects::TASK_CANCEL,
     subjects::FORGET_TOOL,
+    subjects::FORGET,
     subjects::CLAIM,
     subjects::HEARTBEAT,
     subjects::RELEASE,
