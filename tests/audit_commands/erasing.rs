@@ -16,7 +16,10 @@ async fn a_conversation_is_counted_erased_and_listed() {
     let unnamed = fixture.run(&["forget", "--yes"]).await;
     assert_eq!(unnamed.code, 2, "{unnamed:?}");
     let nothing = fixture.run(&["forget", "--conversation", "trip-9", "--tenant", "acme", "--yes"]).await;
-    assert_eq!((nothing.code, nothing.err.as_str()), (0, "nothing of conversation trip-9 of tenant acme is on record\n"));
+    assert_eq!(
+        (nothing.code, nothing.err.as_str()),
+        (0, "nothing of conversation trip-9 of tenant acme is on record\n")
+    );
 
     let erased = fixture.json(&["forget", "--conversation", "trip-9", "--yes"]).await;
     assert_eq!((&erased[0]["counts"]["calls"], &erased[0]["counts"]["keys"]), (&1.into(), &1.into()), "{erased:?}");
