@@ -101,7 +101,8 @@ impl Store {
                 of.after_id
             );
             update.execute(&mut *db).await?;
-            Ok(db.done(()))
+            db.done(());
+            Ok(())
         })
         .await
     }

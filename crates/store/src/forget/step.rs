@@ -30,7 +30,7 @@ impl Store {
                 // Whether anything is open is looked at outside of this transaction.
                 Phase::Open | Phase::Done => {}
                 Phase::Letters | Phase::LastLetters => {
-                    letters::erase(&mut transaction, &tombstone, &mut progress).await?
+                    letters::erase(&mut transaction, &tombstone, &mut progress).await?;
                 }
                 Phase::Tasks => tasks::erase(&mut transaction, &tombstone, &mut progress, limit).await?,
                 Phase::Calls => calls::erase(&mut transaction, &tombstone, &mut progress, limit).await?,

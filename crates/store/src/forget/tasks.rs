@@ -66,34 +66,31 @@ impl Store {
         let rows = self
             .run_again(|| async {
                 let mut db = self.checkout().await?;
-                let rows = match scope.conversation.as_deref() {
-                    Some(conversation) => {
-                        sqlx::query_file_as!(
-                            RawCount,
-                            "sql/forget_count_of_conversation.sql",
-                            tenant,
-                            conversation,
-                            after_time,
-                            after_task,
-                            limit
-                        )
-                        .fetch_all(&mut *db)
-                        .await?
-                    }
-                    None => {
-                        let after = after.map_or("", |after| after.conversation.as_str());
-                        sqlx::query_file_as!(
-                            RawCount,
-                            "sql/forget_count_of_tenant.sql",
-                            tenant,
-                            after,
-                            after_time,
-                            after_task,
-                            limit
-                        )
-                        .fetch_all(&mut *db)
-                        .await?
-                    }
+                let rows = if let Some(conversation) = scope.conversation.as_deref() {
+                    sqlx::query_file_as!(
+                        RawCount,
+                        "sql/forget_count_of_conversation.sql",
+                        tenant,
+                        conversation,
+                        after_time,
+                        after_task,
+                        limit
+                    )
+                    .fetch_all(&mut *db)
+                    .await?
+                } else {
+                    let after = after.map_or("", |after| after.conversation.as_str());
+                    sqlx::query_file_as!(
+                        RawCount,
+                        "sql/forget_count_of_tenant.sql",
+                        tenant,
+                        after,
+                        after_time,
+                        after_task,
+                        limit
+                    )
+                    .fetch_all(&mut *db)
+                    .await?
                 };
                 Ok(db.done(rows))
             })
@@ -162,24 +159,21 @@ pub(super) async fn erase(
 
 async fn lock(db: &mut PgConnection, tombstone: &Tombstone, limit: u32) -> Result<Vec<RawTask>, sqlx::Error> {
     let (tenant, limit) = (tombstone.scope.tenant.as_str(), i64::from(limit));
-    match tombstone.scope.conversation.as_deref() {
-        Some(conversation) => {
-            sqlx::query_file_as!(
-                RawTask,
-                "sql/forget_lock_of_conversation.sql",
-                tenant,
-                conversation,
-                tombstone.until,
-                limit
-            )
+    if let Some(conversation) = tombstone.scope.conversation.as_deref() {
+        sqlx::query_file_as!(
+            RawTask,
+            "sql/forget_lock_of_conversation.sql",
+            tenant,
+            conversation,
+            tombstone.until,
+            limit
+        )
+        .fetch_all(db)
+        .await
+    } else {
+        let from = tombstone.after_text.as_deref().unwrap_or_default();
+        sqlx::query_file_as!(RawTask, "sql/forget_lock_of_tenant.sql", tenant, from, tombstone.until, limit)
             .fetch_all(db)
             .await
-        }
-        None => {
-            let from = tombstone.after_text.as_deref().unwrap_or_default();
-            sqlx::query_file_as!(RawTask, "sql/forget_lock_of_tenant.sql", tenant, from, tombstone.until, limit)
-                .fetch_all(db)
-                .await
-        }
     }
 }

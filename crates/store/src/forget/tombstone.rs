@@ -164,7 +164,8 @@ impl Store {
             let mut db = self.checkout().await?;
             let begin = sqlx::query_file!("sql/forget_begin.sql", new.id, tenant, conversation, new.actor, new.cancels);
             begin.execute(&mut *db).await?;
-            Ok(db.done(()))
+            db.done(());
+            Ok(())
         })
         .await?;
         // Only now, so that whatever is submitted later finds the tombstone.
@@ -196,7 +197,8 @@ impl Store {
                 id
             );
             delete.execute(&mut *db).await?;
-            Ok(db.done(()))
+            db.done(());
+            Ok(())
         })
         .await
     }

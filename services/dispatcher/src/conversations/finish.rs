@@ -43,7 +43,8 @@ async fn finish(context: &Context, shutdown: &CancellationToken) -> Result<(), S
 async fn go_on(context: &Context, tombstone: Tombstone) -> Result<(), StoreError> {
     let erasure = tombstone.id;
     tracing::info!(%erasure, "Found an erasure that was not finished; going on with it");
-    match erase(context, tombstone, Instant::now() + TURN).await? {
+    // Boxed, because most of the time there is none.
+    match Box::pin(erase(context, tombstone, Instant::now() + TURN)).await? {
         Outcome::Refused(open) => {
             let (tasks, calls) = (open.tasks, open.calls);
             tracing::warn!(%erasure, tasks, calls, "Gave up an erasure because of work that has not ended");

@@ -33,7 +33,8 @@ pub(crate) async fn answer(context: Arc<Context>, request: Forget) -> Result<For
             return Err(ApiError::new(Code::InvalidValue, message));
         }
     };
-    forget(&context, tenant, request).await
+    // Boxed, because it would make the future of each request large.
+    Box::pin(forget(&context, tenant, request)).await
 }
 
 /// `tenant` is whose conversation it is, or what is erased if no conversation is named.
