@@ -9,6 +9,8 @@ mod conversations;
 mod correcting;
 #[path = "agent_loop/cut_off.rs"]
 mod cut_off;
+#[path = "agent_loop/erasing.rs"]
+mod erasing;
 #[path = "agent_loop/failing_programs.rs"]
 mod failing_programs;
 #[path = "agent_loop/faults.rs"]

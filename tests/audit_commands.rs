@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
 
+#[path = "audit_commands/erasing.rs"]
+mod erasing;
 #[path = "audit_commands/escapes.rs"]
 mod escapes;
 #[path = "audit_commands/fixture.rs"]

@@ -12,6 +12,7 @@ pub mod duration;
 pub mod error;
 pub mod estimate;
 mod fields;
+pub mod forget;
 pub mod help;
 pub mod identity;
 pub mod ids;
@@ -37,6 +38,7 @@ pub use api::{
 };
 pub use call::CallState;
 pub use error::{ApiError, Code};
+pub use forget::{Forget, ForgetCounts, ForgetCursor, ForgetReply, OpenWork};
 pub use help::{Advice, Help, Limited, OverLimit};
 pub use identity::{ANY_POOL, Caller, Tenant, User, UserRole, WorkerCaller, WorkerIdentity};
 pub use ids::{CallId, ClaimId, TaskId, WorkerId};

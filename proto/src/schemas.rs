@@ -6,11 +6,11 @@
 use schemars::{Schema, schema_for};
 
 use crate::{
-    AgentSpec, ApiError, CallView, CancelReply, CancelRequest, ClaimReply, ClaimRequest, ControlMessage, Delta,
-    ForgetTool, ForgetToolReply, GetRequest, Heartbeat, HeartbeatReply, Job, RedriveReply, RedriveRequest, Registered,
-    Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch, Submission, SubmitBatch, SubmitBatchReply,
-    SubmitResult, TaskCancel, TaskCancelReply, TaskGet, TaskNotice, TaskReport, TaskResult, TaskSubmission, ToolSpec,
-    TurnReply, TurnRequest,
+    AgentSpec, ApiError, CallView, CancelReply, CancelRequest, ClaimReply, ClaimRequest, ControlMessage, Delta, Forget,
+    ForgetReply, ForgetTool, ForgetToolReply, GetRequest, Heartbeat, HeartbeatReply, Job, RedriveReply, RedriveRequest,
+    Registered, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch, Submission, SubmitBatch,
+    SubmitBatchReply, SubmitResult, TaskCancel, TaskCancelReply, TaskGet, TaskNotice, TaskReport, TaskResult,
+    TaskSubmission, ToolSpec, TurnReply, TurnRequest,
 };
 
 /// File name (without `.json`) and schema of each message.
@@ -26,6 +26,8 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("claim_reply", schema_for!(ClaimReply)),
         ("claim_request", schema_for!(ClaimRequest)),
         ("delta", schema_for!(Delta)),
+        ("forget", schema_for!(Forget)),
+        ("forget_reply", schema_for!(ForgetReply)),
         ("forget_tool", schema_for!(ForgetTool)),
         ("forget_tool_reply", schema_for!(ForgetToolReply)),
         ("get_request", schema_for!(GetRequest)),

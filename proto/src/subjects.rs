@@ -27,6 +27,10 @@ pub enum Verb {
     TaskCancel,
     /// A [`crate::ForgetTool`].
     ToolForget,
+    /// A [`crate::Forget`] that names a conversation.
+    ConversationForget,
+    /// A [`crate::Forget`] that names none: everything of the tenant.
+    TenantForget,
 }
 
 impl Verb {
@@ -44,6 +48,8 @@ impl Verb {
             Self::TaskGet => "tasks.get",
             Self::TaskCancel => "tasks.cancel",
             Self::ToolForget => "tools.forget",
+            Self::ConversationForget => "conversations.forget",
+            Self::TenantForget => "tenants.forget",
         }
     }
 
@@ -54,7 +60,7 @@ impl Verb {
             Self::TaskSubmit => &[UserRole::Submit, UserRole::Inline],
             Self::CallGet | Self::TaskGet => &[UserRole::Read],
             Self::CallRedrive => &[UserRole::Operate],
-            Self::ToolForget => &[UserRole::Admin],
+            Self::ToolForget | Self::ConversationForget | Self::TenantForget => &[UserRole::Admin],
         }
     }
 }

@@ -1,4 +1,5 @@
--- Waiting tasks that may start, and what earlier tasks of their conversations carry over. Subqueries, not joins: each is
+-- Waiting tasks that may start, and what earlier tasks of their conversations carry over. None may while its conversation is
+-- being erased: a model would be shown what is left of it. Subqueries, not joins: each is
 -- answered through its index for one conversation, whatever the statistics of a table that was empty a minute ago say
 -- (measured with joins: 16 s instead of 2 ms among 200,000 tasks).
 SELECT
@@ -22,4 +23,9 @@ WHERE (
         SELECT o.id FROM tasks o
         WHERE o.tenant = t.tenant AND o.conversation = t.conversation AND o.state = 'waiting'
             AND (o.submitted_at, o.id) < (t.submitted_at, t.id) LIMIT 1
+    ) IS NULL
+    AND (
+        SELECT e.id FROM tombstones e
+        WHERE e.tenant = t.tenant AND e.erased_at IS NULL AND e.holds_starts
+            AND (e.conversation IS NULL OR e.conversation = t.conversation) LIMIT 1
     ) IS NULL

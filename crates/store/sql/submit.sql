@@ -1,6 +1,7 @@
 -- New calls. A call that is on record already, by id (this batch was sent before) or by key, stays unchanged. One without
 -- a consumer waits in the backlog, and need not be looked at before its deadline. A refused one does not hold its key; it is
--- on record once for each content, and not at all if the same submission was accepted before.
+-- on record once for each content, and not at all if the same submission was accepted before. A redrive needs the call that it
+-- repeats: nothing of a call that was erased, or is about to be, may come back.
 INSERT INTO calls (
     id, state, wake_at, tool, pool, effect, tenant, key, content, conversation, arguments, timeout_ms, retry, notify,
     traceparent, submitted_at, published_at, deadline_at, finished_at, class, message, details, redrive_of, origin_id, repairs,
@@ -28,8 +29,15 @@ FROM UNNEST(
         class, message, details, redrive_of, origin_id, task_id, turn, call_index, consumer, undeclared, help,
         submitted_by),
     (SELECT clock_timestamp() AS now) t
-WHERE i.class IS NULL OR i.key IS NULL OR NOT EXISTS (
+WHERE (i.class IS NULL OR i.key IS NULL OR NOT EXISTS (
     SELECT FROM calls c
-    WHERE c.tenant = i.tenant AND c.key = i.key AND c.key IS NOT NULL AND NOT c.refused AND c.content = i.content)
+    WHERE c.tenant = i.tenant AND c.key = i.key AND c.key IS NOT NULL AND NOT c.refused AND c.content = i.content))
+    AND (i.redrive_of IS NULL OR (
+        (SELECT o.id FROM calls o WHERE o.id = i.redrive_of) IS NOT NULL
+        AND (
+            SELECT e.id FROM tombstones e
+            WHERE e.tenant = i.tenant AND e.erased_at IS NULL
+                AND (e.conversation IS NULL OR e.conversation = i.conversation) LIMIT 1
+        ) IS NULL))
 ON CONFLICT DO NOTHING
 RETURNING id

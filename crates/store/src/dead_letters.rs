@@ -1,19 +1,28 @@
 //! Keeps messages that could not be taken, for an operator.
 
+mod named;
+
 use redial_proto::{
     ApiError, Code,
     limits::{MAX_ERROR_MESSAGE, shorten},
 };
 use serde::{Deserialize, Serialize};
 
+use uuid::Uuid;
+
+pub(crate) use self::named::{calls_named, is_of, tenant_of};
 use crate::{
     StoreError,
     columns::{clean, column, int},
     connect::Store,
 };
 
+/// The source of rejected submissions; the other one is that of reports.
+pub(crate) const INTAKE: &str = "intake";
 /// Errors of one message that are kept; the others are only counted.
 const MAX_ERRORS: usize = 100;
+/// What is kept of a message that names a call which is not on record.
+const GONE: &str = "it names a call that is not on record, so its content was not kept";
 /// Bytes of payloads in one statement. A larger payload gets its own.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
@@ -47,6 +56,18 @@ pub struct Rejection {
     pub message: String,
 }
 
+impl DeadLetter {
+    /// The tenant of a submission, as far as it can be read.
+    fn tenant(&self) -> Option<String> {
+        if self.source == INTAKE { tenant_of(&self.payload).map(|tenant| clean(&tenant)) } else { None }
+    }
+
+    /// The calls that reports name.
+    fn calls(&self) -> Vec<Uuid> {
+        if self.source == INTAKE { Vec::new() } else { calls_named(&self.payload) }
+    }
+}
+
 impl Rejections {
     /// Adds an error; the first hundred are kept, the others counted.
     pub fn add(&mut self, position: Option<usize>, error: &ApiError) {
@@ -73,7 +94,8 @@ impl Rejections {
 
 impl Store {
     /// Keeps as many messages from the front as fit one statement, and removes them from `messages`. Messages that are
-    /// left after an error are those that may not be on record.
+    /// left after an error are those that may not be on record. Of a report of a call that is not on record, only the fact is
+    /// kept: what was erased must not come back.
     pub async fn insert_dead_letters(&self, messages: &mut Vec<DeadLetter>) -> Result<(), StoreError> {
         while !messages.is_empty() {
             let fitting = fitting(messages);
@@ -86,6 +108,9 @@ impl Store {
     async fn insert(&self, messages: &[DeadLetter]) -> Result<(), StoreError> {
         let errors = messages.iter().map(|m| serde_json::to_string(&m.rejections.first));
         let errors = errors.collect::<Result<Vec<_>, _>>().map_err(|error| StoreError::BadData(error.to_string()))?;
+        let tenants = column(messages, DeadLetter::tenant);
+        let named: Vec<(i32, Uuid)> =
+            (1..).zip(messages).flat_map(|(n, m)| m.calls().into_iter().map(move |c| (n, c))).collect();
         self.run_again(|| async {
             let mut db = self.checkout().await?;
             let done = sqlx::query_file!(
@@ -96,6 +121,10 @@ impl Store {
                 &column(messages, |m| m.payload.as_slice()) as &[&[u8]],
                 &column(messages, |m| int(m.rejections.count)),
                 &errors,
+                &tenants as &[Option<String>],
+                &column(&named, |(position, _)| *position),
+                &column(&named, |(_, call)| *call),
+                GONE,
             )
             .execute(&mut *db)
             .await?;

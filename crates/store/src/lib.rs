@@ -17,6 +17,7 @@ mod columns;
 mod connect;
 mod dead_letters;
 mod error;
+mod forget;
 mod health;
 mod migrations;
 mod registry;
@@ -33,6 +34,9 @@ pub(crate) use columns::{int, uint};
 pub use connect::{Purpose, Store, StoreConfig};
 pub use dead_letters::{DeadLetter, Rejection, Rejections};
 pub use error::StoreError;
+pub use forget::{
+    CountedCalls, CountedLetters, CountedTasks, NewErasure, OpenCalls, OpenTask, Phase, Scope, TaskPosition, Tombstone,
+};
 pub use health::LockedHealth;
 pub use redial_records::{TaskCall, Time};
 pub use registry::{Forgotten, Registered, WorkerHeartbeat, WorkingConsumer};

@@ -49,6 +49,11 @@ impl TenantStore<'_> {
         Ok(contents)
     }
 
+    /// Of these calls of the tenant those that are being erased.
+    pub async fn being_erased(&self, calls: &[CallId]) -> Result<Vec<CallId>, StoreError> {
+        self.store.being_erased(calls).await
+    }
+
     async fn own(&self, calls: &[CallId]) -> Result<Vec<CallId>, StoreError> {
         let ids: Vec<Uuid> = column(calls, |call| call.0);
         self.store

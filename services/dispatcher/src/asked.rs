@@ -45,6 +45,11 @@ impl Asked {
         Err(ApiError::new(Code::Forbidden, message))
     }
 
+    /// The dispatcher, for an erasure, which names its tenant in each of its steps.
+    pub(crate) fn erasing(&self) -> &Context {
+        &self.context
+    }
+
     /// Cancels a call; returns its state then.
     pub(crate) async fn cancel(&self, call: CallId) -> Result<CallState, ApiError> {
         if !self.store().has_call(call).await.map_err(|error| store_failed(&error))? {

@@ -4,7 +4,7 @@
 //! is about: `calls`, `tasks`, `workers`. Every decision is the engine's: a verb reads records, lets the engine plan,
 //! writes the transition, and hands its effects to `effects`, which alone carries them out. `intake` takes submissions
 //! without a reply, `watch` notices streams that were lost, `unreadable` sets aside what NATS cannot deliver, `retention` prunes what ended long ago,
-//! `roll_up` keeps the statistics.
+//! `roll_up` keeps the statistics, `conversations` erases.
 
 mod actions;
 mod agents;
@@ -15,6 +15,7 @@ mod call_view;
 mod calls;
 mod config;
 mod context;
+mod conversations;
 mod effects;
 mod error;
 mod feed;
@@ -143,6 +144,8 @@ async fn serve_requests(running: &Running) -> Result<(), DispatcherError> {
     serve::actions(running, Verb::ToolForget, forget::forget).await?;
     serve::users(running, Verb::TaskGet, tasks::get::get).await?;
     serve::actions(running, Verb::TaskCancel, tasks::cancel::cancel).await?;
+    serve::users(running, Verb::ConversationForget, conversations::forget::conversation).await?;
+    serve::users(running, Verb::TenantForget, conversations::forget::tenant).await?;
     Ok(register::listen_for_changes(running).await?)
 }
 
@@ -157,6 +160,7 @@ fn start_loops(running: &Running) {
     running.spawn("set unreadable messages aside", unreadable::run);
     running.spawn("prune", retention::run);
     running.spawn("roll up the statistics", roll_up::run);
+    running.spawn("finish erasures", conversations::finish::run);
 }
 
 /// Waits for everything that has begun. Batchers end when the last handle of the context is gone.

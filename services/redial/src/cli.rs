@@ -1,5 +1,6 @@
 //! The command line.
 
+mod forget;
 mod questions;
 pub(crate) mod values;
 
@@ -14,7 +15,10 @@ use crate::{
     settings::{DispatcherFlags, Flags, WorkerFlags},
 };
 
-pub(crate) use self::questions::{FilterArgs, HistoryArgs, StatsArgs, StatsBy};
+pub(crate) use self::{
+    forget::ForgetArgs,
+    questions::{FilterArgs, HistoryArgs, StatsArgs, StatsBy},
+};
 
 /// Durable tool calls for LLM agents.
 ///
@@ -130,6 +134,10 @@ pub(crate) enum Command {
     /// Prints the id of each call and that of the new one.
     /// It accepts calls that failed, were cancelled, or ended unknown; not ones that succeeded, were refused or have not ended.
     Redrive(RedriveArgs),
+    /// Erase a conversation, or everything of a tenant
+    ///
+    /// Prints what would be erased, and asks first. Nothing brings it back; docs/OPERATIONS.md says what it does not reach.
+    Forget(ForgetArgs),
     /// List the settings that every command has, and the ways to set them
     ///
     /// With --json a line for each. No values are printed: some are passwords.

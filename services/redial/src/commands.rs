@@ -7,6 +7,7 @@ mod check;
 mod completions;
 mod dead_letters;
 mod dev;
+mod forget;
 mod health;
 mod history;
 mod migrate;
@@ -68,6 +69,7 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Cancel { id } => cancel::run(settings, &id).await,
         Command::Check(args) => check::run(settings, &args),
         Command::Redrive(args) => redrive::run(settings, args).await,
+        Command::Forget(args) => forget::run(settings, args).await,
         Command::Settings => settings::run(settings),
         Command::Completions { shell } => completions::run(shell),
     };

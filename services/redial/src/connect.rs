@@ -163,7 +163,7 @@ pub(crate) fn user_error(error: QueueError) -> ApiError {
 }
 
 /// What to do about an id that is not on record; a line of its own, since one with the id would be too long.
-pub(crate) const FIND: &str = "see redial tasks and redial history; retention deletes old ones";
+pub(crate) const FIND: &str = "see redial tasks and redial history; retention deletes old ones,\nand others may have been erased: redial forget --list";
 
 /// The error for an id that neither a task nor a call has.
 pub(crate) fn not_found(id: Uuid) -> anyhow::Error {

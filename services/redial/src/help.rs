@@ -25,7 +25,7 @@ Exit codes:
 Settings: redial help settings. Completion for your shell: redial help completions.";
 
 /// Examples of each command but the one that lists settings.
-const EXAMPLES: [(&str, &[&str]); 21] = [
+const EXAMPLES: [(&str, &[&str]); 22] = [
     (
         "dev",
         &[
@@ -77,6 +77,15 @@ const EXAMPLES: [(&str, &[&str]); 21] = [
             "redial redrive 01a20236-ac46-7781-a3d0-49c0fb4d6170",
             "redial redrive --tool book_flight --class unavailable --dry-run",
             "redial redrive --tool charge_card --state unknown      after you checked that nothing happened",
+        ],
+    ),
+    (
+        "forget",
+        &[
+            "redial forget --conversation trip-9 --dry-run",
+            "redial forget --conversation trip-9 --tenant acme --cancel --yes",
+            "redial forget --tenant acme",
+            "redial forget --list",
         ],
     ),
     (

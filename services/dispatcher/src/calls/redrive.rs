@@ -28,6 +28,7 @@ pub(crate) async fn redrive(asked: Asked, request: RedriveRequest) -> Result<Red
         loaded.unreadable.iter().map(|call| (call.call, error::unreadable(call))).collect();
     let rows = loaded.calls;
     let ended: Vec<CallId> = rows.iter().filter(|row| check(row).is_ok()).map(|row| row.id).collect();
+    let erased = asked.store().being_erased(&ended).await.map_err(failed)?;
     let contents = asked.store().contents(&ended).await.map_err(failed)?;
     let rows: HashMap<CallId, CallRecord> = rows.into_iter().map(|row| (row.id, row)).collect();
     let mut calls = Vec::new();
@@ -39,12 +40,12 @@ pub(crate) async fn redrive(asked: Asked, request: RedriveRequest) -> Result<Red
             let row =
                 rows.get(&id).ok_or_else(|| unreadable.get(&id).cloned().unwrap_or_else(|| call_not_found(id)))?;
             check(row)?;
-            let mut call = new_call(
-                &tools,
-                row,
-                contents.get(&id).cloned().ok_or_else(|| call_not_found(id))?,
-                &asked.caller.user,
-            );
+            if erased.contains(&id) {
+                let message = format!("call {id} is being erased; what is erased cannot run again");
+                return Err(ApiError::new(Code::WrongState, message));
+            }
+            let content = contents.get(&id).cloned().ok_or_else(|| call_not_found(id))?;
+            let mut call = new_call(&tools, row, content, &asked.caller.user);
             asked.admit(&mut call);
             calls.push(call);
             Ok(calls.len() - 1)

@@ -1,0 +1,162 @@
+//! What a message that could not be processed names: calls, tenants, conversations. It may be any bytes, so what cannot be
+//! read is searched for as text. Pure, and linear in the size of the message.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+/// The tenant of a submission that names none.
+const DEFAULT: &str = "default";
+/// How the field with a call's id begins, in every form of a report.
+const CALL: &[u8] = b"\"call";
+
+/// What a submission, or one of a batch, says about where it belongs.
+#[derive(Deserialize)]
+struct Entry {
+    #[serde(default)]
+    tenant: Option<serde_json::Value>,
+    #[serde(default)]
+    conversation: Option<serde_json::Value>,
+}
+
+/// A batch has nothing else that matters here.
+#[derive(Deserialize)]
+struct Batch<'a> {
+    #[serde(borrow, default)]
+    calls: Option<Vec<&'a RawValue>>,
+}
+
+/// The calls that a message of reports names: the ids in fields whose name begins with `call`.
+pub(crate) fn calls_named(payload: &[u8]) -> Vec<Uuid> {
+    let mut calls = BTreeSet::new();
+    let mut rest = payload;
+    while let Some(at) = find(rest, CALL) {
+        rest = &rest[at + CALL.len()..];
+        calls.extend(id_of_field(rest));
+    }
+    calls.into_iter().collect()
+}
+
+/// The id behind the name of a field, of which the beginning was read: `_id": "…"`.
+fn id_of_field(rest: &[u8]) -> Option<Uuid> {
+    let name = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count();
+    let value = rest.get(name..)?.strip_prefix(b"\"")?.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
+    let id = value.strip_prefix(b"\"")?;
+    let end = id.iter().take(64).position(|byte| *byte == b'"')?;
+    Uuid::try_parse_ascii(&id[..end]).ok()
+}
+
+/// The tenant of a submission, or of all submissions of a batch; `None` if it cannot be read, or if there are several.
+pub(crate) fn tenant_of(payload: &[u8]) -> Option<String> {
+    let entries = entries(payload)?;
+    let first = entries.first()?.tenant().to_owned();
+    entries.iter().all(|entry| entry.tenant() == first).then_some(first)
+}
+
+/// True if a rejected submission, or one of its batch, is of this tenant and this conversation. One that cannot be read is if
+/// it holds the names; a text without any tenant counts for the tenant `default`. `known`: its tenant, if that is on record.
+pub(crate) fn is_of(tenant: &str, conversation: Option<&str>, known: Option<&str>, payload: &[u8]) -> bool {
+    if known.is_some_and(|known| known != tenant) {
+        return false;
+    }
+    if let Some(entries) = entries(payload) {
+        let is_of = |entry: &Entry| {
+            let is_tenants = known.is_some() || entry.tenant() == tenant;
+            is_tenants && conversation.is_none_or(|wanted| entry.conversation() == Some(wanted))
+        };
+        return entries.iter().any(is_of);
+    }
+    let names_none = tenant == DEFAULT && find(payload, b"\"tenant\"").is_none();
+    let is_tenants = known.is_some() || names_none || holds(payload, tenant);
+    is_tenants && conversation.is_none_or(|conversation| holds(payload, conversation))
+}
+
+impl Entry {
+    fn tenant(&self) -> &str {
+        self.tenant.as_ref().and_then(serde_json::Value::as_str).unwrap_or(DEFAULT)
+    }
+
+    fn conversation(&self) -> Option<&str> {
+        self.conversation.as_ref().and_then(serde_json::Value::as_str)
+    }
+}
+
+/// The submissions of a message; `None` if one of them cannot be read.
+fn entries(payload: &[u8]) -> Option<Vec<Entry>> {
+    if payload.trim_ascii_start().first() != Some(&b'{') {
+        return None;
+    }
+    let batch: Batch<'_> = serde_json::from_slice(payload).ok()?;
+    match batch.calls {
+        Some(calls) => calls.iter().map(|call| serde_json::from_str(call.get()).ok()).collect(),
+        None => Some(vec![serde_json::from_slice(payload).ok()?]),
+    }
+}
+
+/// True if the message holds this text as a string of JSON.
+fn holds(payload: &[u8], text: &str) -> bool {
+    serde_json::to_string(text).is_ok_and(|text| find(payload, text.as_bytes()).is_some())
+}
+
+/// Where a text begins; names are short, so each byte is looked at a few times.
+fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
+    text.windows(wanted.len()).position(|part| part == wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "01936b1c-0000-7000-8000-000000000001";
+    const OTHER: &str = "01936b1c-0000-7000-8000-000000000002";
+
+    #[test]
+    fn calls_are_found_in_every_form_of_a_report() {
+        let texts = [
+            format!(r#"{{"worker":"w","reports":[{{"call":"{ID}","attempt":1}},{{"call" : "{OTHER}"}}]}}"#),
+            format!(r#"{{"reports":[{{"call_id": "{ID}","claim":"{OTHER}"}}, {{"callId":"{OTHER}"}}, {{"call":7}}"#),
+            format!("\u{0}\"call\":\"{ID}\" \"call\" \"callx\":\"no id\" \"call\":\"{OTHER}\" \"call"),
+        ];
+        let ids: Vec<Uuid> = [ID, OTHER].map(|id| id.parse().unwrap()).to_vec();
+        for text in texts {
+            assert_eq!(calls_named(text.as_bytes()), ids, "{text}");
+        }
+        assert!(calls_named(format!(r#"{{"claim":"{ID}","caller":"x"}}"#).as_bytes()).is_empty());
+        assert!(calls_named(&CALL.repeat(100_000)).is_empty());
+    }
+
+    #[test]
+    fn a_submission_is_of_its_tenant_and_conversation() {
+        let one = br#"{"tool":"x","tenant":"acme","conversation":"c1","arguments":{"n":1e999999}}"#.as_slice();
+        let batch = br#"{"calls":[{"tool":"x","conversation":"c2"},{"tool":"x","tenant":"acme","conversation":"c1"}]}"#;
+        for (payload, both) in [(one, false), (batch.as_slice(), true)] {
+            assert!(is_of("acme", None, None, payload) && is_of("acme", Some("c1"), None, payload));
+            assert!(!is_of("acme", Some("c2"), None, payload) && !is_of("acme", Some("c"), None, payload));
+            assert_eq!(
+                (is_of("default", None, None, payload), is_of("default", Some("c2"), None, payload)),
+                (both, both)
+            );
+            assert!(!is_of("default", Some("c1"), None, payload) && !is_of("other", None, None, payload));
+            assert!(is_of("other", Some("c1"), Some("other"), payload), "what is on record counts");
+            assert!(!is_of("acme", Some("c1"), Some("other"), payload));
+        }
+        assert_eq!(tenant_of(one).as_deref(), Some("acme"));
+        assert_eq!(tenant_of(batch), None, "there are two");
+        assert_eq!(tenant_of(br#"{"calls":[{"tool":"x"},{"conversation":1}]}"#).as_deref(), Some("default"));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_searched() {
+        let cut = br#"{"tool":"x","tenant":"acme","conversation":"c1","argu"#;
+        assert!(is_of("acme", None, None, cut) && is_of("acme", Some("c1"), None, cut));
+        assert!(!is_of("acme", Some("c"), None, cut) && !is_of("default", None, None, cut));
+        assert!(is_of("default", None, None, b"\xff garbage"), "it names no tenant");
+        assert!(!is_of("default", Some("c1"), None, b"\xff garbage") && !is_of("acme", None, None, b"\xff garbage"));
+        assert!(is_of("acme", Some("c1"), None, br#"{"tenant":"acme","conversation":"c0","conversation":"c1"}"#));
+        assert_eq!(tenant_of(cut), None);
+        let deep = [b"{\"a\":".repeat(100_000), br#""conversation":"c1""#.to_vec()].concat();
+        assert!(is_of("default", Some("c1"), None, &deep));
+    }
+}

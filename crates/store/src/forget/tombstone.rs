@@ -1,0 +1,239 @@
+//! Tombstones: how far erasures are, and which there were.
+
+use redial_proto::ForgetCounts;
+use uuid::Uuid;
+
+use super::scope::Scope;
+use crate::{
+    StoreError, Time,
+    columns::unsigned,
+    connect::{Store, Transaction},
+};
+
+/// What an erasure does now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// It makes sure that nothing is open. Nothing is deleted yet.
+    Open,
+    /// It deletes dead letters.
+    Letters,
+    /// It deletes tasks with their messages and steps.
+    Tasks,
+    /// It deletes calls with their attempts and late reports.
+    Calls,
+    /// It deletes statistics of a tenant.
+    Statistics,
+    /// It deletes dead letters that named calls which were deleted meanwhile.
+    LastLetters,
+    /// Everything is erased.
+    Done,
+}
+
+impl Phase {
+    pub(super) const ALL: [Self; 7] =
+        [Self::Open, Self::Letters, Self::Tasks, Self::Calls, Self::Statistics, Self::LastLetters, Self::Done];
+
+    /// As the column holds it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Letters => "letters",
+            Self::Tasks => "tasks",
+            Self::Calls => "calls",
+            Self::Statistics => "statistics",
+            Self::LastLetters => "last_letters",
+            Self::Done => "done",
+        }
+    }
+
+    fn parse(text: &str) -> Result<Self, StoreError> {
+        let found = Self::ALL.into_iter().find(|phase| phase.as_str() == text);
+        found.ok_or_else(|| StoreError::BadData(format!("a tombstone in phase {text:?}")))
+    }
+}
+
+/// An erasure to begin.
+#[derive(Clone, Debug)]
+pub struct NewErasure {
+    /// Made by whoever asks.
+    pub id: Uuid,
+    /// What to erase.
+    pub scope: Scope,
+    /// Who asks.
+    pub actor: String,
+    /// Cancel what is open.
+    pub cancels: bool,
+}
+
+/// An erasure on record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tombstone {
+    /// Its id.
+    pub id: Uuid,
+    /// What is erased.
+    pub scope: Scope,
+    /// Who asked for it.
+    pub actor: String,
+    /// What is open is cancelled.
+    pub cancels: bool,
+    /// When it was asked for.
+    pub begun_at: Time,
+    /// What was submitted until then is erased.
+    pub until: Time,
+    /// When the last of it was deleted.
+    pub erased_at: Option<Time>,
+    /// How far it is.
+    pub phase: Phase,
+    pub(super) after_text: Option<String>,
+    pub(super) after_id: Option<Uuid>,
+    pub(super) after_letter: Option<i64>,
+    /// When the oldest and the newest of what was erased had been submitted.
+    pub submitted: Option<(Time, Time)>,
+    /// What was erased so far.
+    pub counts: ForgetCounts,
+}
+
+/// A row of the table.
+pub(super) struct RawTombstone {
+    pub(super) id: Uuid,
+    pub(super) tenant: String,
+    pub(super) conversation: Option<String>,
+    pub(super) actor: String,
+    pub(super) cancels: bool,
+    pub(super) begun_at: Time,
+    pub(super) until_at: Option<Time>,
+    pub(super) erased_at: Option<Time>,
+    pub(super) phase: String,
+    pub(super) after_text: Option<String>,
+    pub(super) after_id: Option<Uuid>,
+    pub(super) after_letter: Option<i64>,
+    pub(super) first_at: Option<Time>,
+    pub(super) last_at: Option<Time>,
+    pub(super) tasks: i64,
+    pub(super) messages: i64,
+    pub(super) steps: i64,
+    pub(super) calls: i64,
+    pub(super) model_turns: i64,
+    pub(super) attempts: i64,
+    pub(super) late_reports: i64,
+    pub(super) dead_letters: i64,
+    pub(super) keys: i64,
+    pub(super) statistics: i64,
+}
+
+impl TryFrom<RawTombstone> for Tombstone {
+    type Error = StoreError;
+
+    fn try_from(raw: RawTombstone) -> Result<Self, StoreError> {
+        Ok(Self {
+            id: raw.id,
+            scope: Scope { tenant: raw.tenant, conversation: raw.conversation },
+            actor: raw.actor,
+            cancels: raw.cancels,
+            begun_at: raw.begun_at,
+            until: raw.until_at.unwrap_or(raw.begun_at),
+            erased_at: raw.erased_at,
+            phase: Phase::parse(&raw.phase)?,
+            after_text: raw.after_text,
+            after_id: raw.after_id,
+            after_letter: raw.after_letter,
+            submitted: raw.first_at.zip(raw.last_at),
+            counts: ForgetCounts {
+                tasks: unsigned(raw.tasks),
+                messages: unsigned(raw.messages),
+                steps: unsigned(raw.steps),
+                calls: unsigned(raw.calls),
+                model_turns: unsigned(raw.model_turns),
+                attempts: unsigned(raw.attempts),
+                late_reports: unsigned(raw.late_reports),
+                dead_letters: unsigned(raw.dead_letters),
+                keys: unsigned(raw.keys),
+                statistics: unsigned(raw.statistics),
+            },
+        })
+    }
+}
+
+impl Store {
+    /// Writes the tombstone of an erasure, or finds the one to work on: that with this id, or another one of the same scope
+    /// that is not finished. Returns `None` if that one was finished at this moment: ask again.
+    pub async fn begin_erasure(&self, new: &NewErasure) -> Result<Option<Tombstone>, StoreError> {
+        let scope = &new.scope;
+        let (tenant, conversation) = (scope.tenant.as_str(), scope.conversation.as_deref());
+        self.run_again(|| async {
+            let mut db = self.checkout().await?;
+            let begin = sqlx::query_file!("sql/forget_begin.sql", new.id, tenant, conversation, new.actor, new.cancels);
+            begin.execute(&mut *db).await?;
+            db.done(());
+            Ok(())
+        })
+        .await?;
+        // Only now, so that whatever is submitted later finds the tombstone.
+        let found = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let found = sqlx::query_file_as!(
+                    RawTombstone,
+                    "sql/forget_find.sql",
+                    new.id,
+                    tenant,
+                    conversation,
+                    new.cancels
+                )
+                .fetch_optional(&mut *db)
+                .await?;
+                Ok(db.done(found))
+            })
+            .await?;
+        found.map(Tombstone::try_from).transpose()
+    }
+
+    /// Takes a tombstone back before anything was deleted.
+    pub async fn give_up_erasure(&self, id: Uuid) -> Result<(), StoreError> {
+        self.run_again(|| async {
+            let mut db = self.checkout().await?;
+            let delete = sqlx::query!(
+                "DELETE FROM tombstones WHERE id = $1 AND phase = 'open' AND tasks + calls + dead_letters = 0",
+                id
+            );
+            delete.execute(&mut *db).await?;
+            db.done(());
+            Ok(())
+        })
+        .await
+    }
+
+    /// Erasures that are not finished, and that nobody worked on for so many ms.
+    pub async fn idle_erasures(&self, idle_ms: u64, limit: u32) -> Result<Vec<Tombstone>, StoreError> {
+        let idle_ms = crate::columns::bigint(idle_ms);
+        let rows = self
+            .run(async {
+                let mut db = self.checkout().await?;
+                let rows = sqlx::query_file_as!(RawTombstone, "sql/forget_idle.sql", idle_ms, i64::from(limit))
+                    .fetch_all(&mut *db)
+                    .await?;
+                Ok(db.done(rows))
+            })
+            .await?;
+        rows.into_iter().map(Tombstone::try_from).collect()
+    }
+
+    /// The newest erasures, perhaps of one tenant only.
+    pub async fn tombstones(&self, tenant: Option<&str>, limit: u32) -> Result<Vec<Tombstone>, StoreError> {
+        let rows = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let rows = sqlx::query_file_as!(RawTombstone, "sql/tombstones.sql", tenant, i64::from(limit))
+                    .fetch_all(&mut *db)
+                    .await?;
+                Ok(db.done(rows))
+            })
+            .await?;
+        rows.into_iter().map(Tombstone::try_from).collect()
+    }
+}
+
+/// Locks a tombstone, and reads it again.
+pub(super) async fn lock(transaction: &mut Transaction, id: Uuid) -> Result<Option<RawTombstone>, sqlx::Error> {
+    sqlx::query_file_as!(RawTombstone, "sql/forget_lock.sql", id).fetch_optional(&mut **transaction).await
+}

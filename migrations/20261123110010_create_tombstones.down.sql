@@ -1,0 +1,2 @@
+ALTER TABLE dead_letters DROP COLUMN tenant;
+DROP TABLE tombstones;

@@ -1,0 +1,126 @@
+//! Messages about erasing a conversation or a tenant.
+
+use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::{CallId, TaskId};
+
+/// Asks to erase a conversation, or everything of a tenant. Sent as `conversations.forget` or `tenants.forget`.
+///
+/// A dispatcher works on it for a few seconds and answers how far it came: send the same request again until the answer
+/// says `done`. Once it has begun, it is finished in any case.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Forget {
+    /// The conversation, for `conversations.forget`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<String>,
+    /// Count only, and change nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
+    /// Count on from here: `next` of the answer before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<ForgetCursor>,
+    /// A UUID that you make for this erasure, so that a request that is sent again continues it. Not needed to count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub erasure: Option<Uuid>,
+    /// Cancel tasks and calls that have not ended, and wait for their end. Otherwise they are a reason to erase nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cancel: bool,
+}
+
+/// How far the count of a dry run is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum ForgetCursor {
+    /// Behind this task.
+    Tasks {
+        /// Its conversation.
+        conversation: String,
+        /// When it was submitted.
+        submitted_at: DateTime<Utc>,
+        /// The task.
+        task: TaskId,
+    },
+    /// All tasks are counted, and the calls as far as this one.
+    Calls {
+        /// The call.
+        call: CallId,
+    },
+    /// All tasks and calls are counted, and the dead letters as far as this one.
+    DeadLetters {
+        /// Its number.
+        dead_letter: i64,
+    },
+}
+
+/// The answer to [`Forget`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ForgetReply {
+    /// Everything was counted, or is erased.
+    pub done: bool,
+    /// What this request counted; or all that is erased so far.
+    pub counts: ForgetCounts,
+    /// What has not ended yet: of a dry run in `counts`; else what the erasure waits for now.
+    #[serde(default)]
+    pub open: OpenWork,
+    /// For the next request of a dry run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<ForgetCursor>,
+    /// When the last of it was erased.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub erased_at: Option<DateTime<Utc>>,
+}
+
+/// Numbers of what is erased.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ForgetCounts {
+    /// Tasks.
+    pub tasks: u64,
+    /// Messages of conversations.
+    pub messages: u64,
+    /// Recorded steps of tasks.
+    pub steps: u64,
+    /// Calls, model turns included.
+    pub calls: u64,
+    /// Model turns: requests to models and their replies.
+    pub model_turns: u64,
+    /// Attempts, with their results and errors.
+    pub attempts: u64,
+    /// Reports that came too late to count.
+    pub late_reports: u64,
+    /// Messages that could not be processed.
+    pub dead_letters: u64,
+    /// Idempotency keys; they are free again.
+    pub keys: u64,
+    /// Rows of statistics, if a tenant is erased.
+    #[serde(default)]
+    pub statistics: u64,
+}
+
+impl ForgetCounts {
+    /// Adds other counts.
+    pub const fn add(&mut self, other: &Self) {
+        self.tasks += other.tasks;
+        self.messages += other.messages;
+        self.steps += other.steps;
+        self.calls += other.calls;
+        self.model_turns += other.model_turns;
+        self.attempts += other.attempts;
+        self.late_reports += other.late_reports;
+        self.dead_letters += other.dead_letters;
+        self.keys += other.keys;
+        self.statistics += other.statistics;
+    }
+}
+
+/// Work that has not ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OpenWork {
+    /// Tasks that wait or run.
+    pub tasks: u64,
+    /// Calls that are ready, running or wait for a retry.
+    pub calls: u64,
+}

@@ -1,0 +1,27 @@
+//! What `redial forget` is told.
+
+use clap::Args;
+
+#[derive(Args, Debug)]
+#[command(group = clap::ArgGroup::new("what").args(["conversation", "tenant", "list"]).required(true).multiple(true))]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+pub(crate) struct ForgetArgs {
+    /// Conversation to erase
+    #[arg(long, value_name = "ID")]
+    pub(crate) conversation: Option<String>,
+    /// Tenant of the conversation [default: default]; without a conversation, everything of the tenant is erased
+    #[arg(long)]
+    pub(crate) tenant: Option<String>,
+    /// Only count what would be erased
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Erase without asking
+    #[arg(long, conflicts_with = "dry_run")]
+    pub(crate) yes: bool,
+    /// Cancel tasks and calls that have not ended, and wait for their end
+    #[arg(long)]
+    pub(crate) cancel: bool,
+    /// List what was erased, newest first
+    #[arg(long, conflicts_with_all = ["conversation", "dry_run", "yes", "cancel"])]
+    pub(crate) list: bool,
+}
