@@ -22,7 +22,8 @@ use crate::{
 };
 
 /// A crate that only decides: nothing async, no server and no network may be in its tree.
-const DECIDES: [&str; 6] = ["redial-proto", "redial-access", "redial-records", "redial-redaction", "redial-arguments", "redial-engine"];
+const DECIDES: [&str; 6] =
+    ["redial-proto", "redial-access", "redial-records", "redial-redaction", "redial-arguments", "redial-engine"];
 const OUTSIDE_WORLD: [&str; 7] = ["tokio", "async-nats", "sqlx", "sqlx-core", "reqwest", "hyper", "redial-testkit"];
 
 /// The one feature of a crate of this workspace: wrong decisions for the simulation to catch.

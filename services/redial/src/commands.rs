@@ -6,9 +6,11 @@ mod check;
 mod completions;
 mod dead_letters;
 mod dev;
+mod env;
 mod health;
 mod history;
 mod migrate;
+mod nats_config;
 mod redrive;
 mod replay;
 mod roles;
@@ -66,6 +68,8 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Cancel { id } => cancel::run(settings, &id).await,
         Command::Check(args) => check::run(settings, &args),
         Command::Redrive(args) => redrive::run(settings, args).await,
+        Command::NatsConfig(args) => nats_config::run(&args),
+        Command::Env(args) => env::run(settings, &args),
         Command::Settings => settings::run(settings),
         Command::Completions { shell } => completions::run(shell),
     };

@@ -25,7 +25,7 @@ Exit codes:
 Settings: redial help settings. Completion for your shell: redial help completions.";
 
 /// Examples of each command but the one that lists settings.
-const EXAMPLES: [(&str, &[&str]); 21] = [
+const EXAMPLES: [(&str, &[&str]); 23] = [
     (
         "dev",
         &[
@@ -77,6 +77,21 @@ const EXAMPLES: [(&str, &[&str]); 21] = [
             "redial redrive 01a20236-ac46-7781-a3d0-49c0fb4d6170",
             "redial redrive --tool book_flight --class unavailable --dry-run",
             "redial redrive --tool charge_card --state unknown      after you checked that nothing happened",
+        ],
+    ),
+    (
+        "nats-config",
+        &[
+            "redial nats-config --access deploy/access.toml --output deploy/users.conf",
+            "redial nats-config --access deploy/access.toml --output deploy/users.conf --check",
+        ],
+    ),
+    (
+        "env",
+        &[
+            "redial env                        of the redial dev in this folder; in a shell: eval \"$(redial env)\"",
+            "redial env --user acme.alice --access deploy/access.toml --server nats.example.com:4222",
+            "redial env --worker tools --json",
         ],
     ),
     (
