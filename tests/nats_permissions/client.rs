@@ -93,7 +93,12 @@ impl Client {
                 return self.messages.remove(at);
             }
             let step = timeout(ANSWER, self.step()).await;
-            assert!(matches!(step, Ok(Ok(_))), "waits for {what}: {step:?}; has {:?} {:?}", self.messages, self.refusals);
+            assert!(
+                matches!(step, Ok(Ok(_))),
+                "waits for {what}: {step:?}; has {:?} {:?}",
+                self.messages,
+                self.refusals
+            );
         }
     }
 

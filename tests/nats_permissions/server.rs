@@ -96,8 +96,11 @@ impl Server {
 /// `deploy/nats.conf` on a free port and with a folder of its own.
 fn configuration(folder: &Path) -> String {
     let text = include_str!("../../deploy/nats.conf");
-    let changes =
-        [("0.0.0.0:4222", "127.0.0.1:-1".to_owned()), ("127.0.0.1:8222", "127.0.0.1:-1".to_owned()), ("/data", folder.join("data").display().to_string())];
+    let changes = [
+        ("0.0.0.0:4222", "127.0.0.1:-1".to_owned()),
+        ("127.0.0.1:8222", "127.0.0.1:-1".to_owned()),
+        ("/data", folder.join("data").display().to_string()),
+    ];
     changes.into_iter().fold(text.to_owned(), |text, (old, new)| {
         assert!(text.contains(old), "{old}");
         text.replace(old, &new)
