@@ -80,8 +80,8 @@ async fn listeners(server: &Server) -> Vec<Client> {
 async fn no_reply_subject_leads_to_others() {
     let server = Server::start(ACCESS).await;
     let mut dispatcher = dispatcher(&server).await;
-    let mut listeners = listeners(&server).await;
     fill(&server, &mut dispatcher).await;
+    let mut listeners = listeners(&server).await;
     let (mut alice, mut worker) = (server.connect("acme.alice").await, server.connect("worker.tools").await);
     let before = streams::state(&mut dispatcher).await;
     for reply in OTHERS {
