@@ -1,6 +1,8 @@
 //! nats-server answers to whatever reply subject a message names, with its own rights (`docs/SECURITY.md`). In an account of
 //! one's own that leads nowhere; in one account for all it purges and deletes streams.
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
 
 use crate::{ACCESS, client::Client, dispatcher, server::Server, streams};
@@ -177,7 +179,7 @@ fn one_account() -> String {
 }
 
 /// Waits until JetStream's API says so.
-async fn until(dispatcher: &mut Client, what: &str, holds: impl Fn(&std::collections::BTreeMap<String, u64>) -> bool) {
+async fn until(dispatcher: &mut Client, what: &str, holds: impl Fn(&BTreeMap<String, u64>) -> bool) {
     let begin = std::time::Instant::now();
     loop {
         let state = streams::state(dispatcher).await;
@@ -196,14 +198,21 @@ async fn in_one_account_they_lead_to_purged_and_deleted_streams() {
     let mut dispatcher = dispatcher(&server).await;
     let (mut alice, mut worker) = (server.connect("acme.alice").await, server.connect("worker.tools").await);
     dispatcher.request("redial.intake.globex.bob.submit.calls", "{}").await;
-    alice.publish(INTAKE, "$JS.API.STREAM.PURGE.INTAKE", REFUSED_PUT, "{}").await;
-    until(&mut dispatcher, "a user purged", |state| !state.keys().any(|key| key.starts_with("INTAKE redial"))).await;
+    let pull = json!({"batch": 1, "no_wait": true}).to_string();
+    let is_empty = |state: &BTreeMap<String, u64>| !state.keys().any(|key| key.starts_with("INTAKE redial"));
+    if server.log().contains("Version:  2.9.") {
+        // Newer servers refuse requests with fields that they do not know.
+        alice.publish(INTAKE, "$JS.API.STREAM.PURGE.INTAKE", REFUSED_PUT, "{}").await;
+        until(&mut dispatcher, "a user purged", is_empty).await;
+        dispatcher.request("redial.intake.globex.bob.submit.calls", "{}").await;
+    }
+    worker.publish("$JS.API.CONSUMER.MSG.NEXT.JOBS.default+2", "$JS.API.STREAM.PURGE.INTAKE", "", &pull).await;
+    until(&mut dispatcher, "a worker purged", is_empty).await;
     alice.publish(INTAKE, "redial.intake.globex.bob.submit.calls", REFUSED_PUT, "{}").await;
     until(&mut dispatcher, "stored for another", |state| {
         state.contains_key("INTAKE redial.intake.globex.bob.submit.calls")
     })
     .await;
-    let pull = json!({"batch": 1, "no_wait": true}).to_string();
     worker.publish("$JS.API.CONSUMER.MSG.NEXT.JOBS.default+2", "$JS.API.STREAM.DELETE.INTAKE", "", &pull).await;
     until(&mut dispatcher, "a worker deleted", |state| !state.contains_key("INTAKE consumer dispatchers")).await;
 }

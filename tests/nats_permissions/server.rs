@@ -77,6 +77,11 @@ impl Server {
         }
     }
 
+    /// What it said so far.
+    pub(crate) fn log(&self) -> String {
+        self.log.borrow().clone()
+    }
+
     /// A connection of a user with its inbox.
     pub(crate) async fn connect(&self, user: &str) -> Client {
         let (password, inbox) = match user.split_once('.') {
