@@ -358,8 +358,8 @@ password = "$X"
             "[tenants]\nacme = 1\n[dispatcher]\n",
         ];
         insta::assert_snapshot!(texts.map(wrong).join("\n\n"));
-        let many: String = (0..1000).map(|n| format!("[workers.w{n}]\n")).collect();
-        assert_eq!(read("access.toml", &many).unwrap_err().len(), LIMIT);
+        let many: Vec<String> = (0..1000).map(|n| format!("[workers.w{n}]\n")).collect();
+        assert_eq!(read("access.toml", &many.concat()).unwrap_err().len(), LIMIT);
     }
 
     #[test]

@@ -95,7 +95,7 @@ impl BudgetLimits {
 }
 
 /// The message if a budget exceeds a limit.
-fn over<N: PartialOrd + std::fmt::Display>(name: &str, is: Option<N>, most: N) -> Option<String> {
+fn over<N: PartialOrd + std::fmt::Display + Copy>(name: &str, is: Option<N>, most: N) -> Option<String> {
     match is {
         Some(is) if is <= most => None,
         Some(is) => Some(format!("budgets.{name} is {is}; allowed: at most {most}")),

@@ -49,12 +49,12 @@ fn account(account: &Account) -> String {
     );
     text.push_str("        }\n      }\n    ]\n");
     if !account.exports.is_empty() {
-        let lines: String = account.exports.iter().map(|one| format!("      {}\n", export(one))).collect();
-        let _ = write!(text, "    exports: [\n{lines}    ]\n");
+        let lines: Vec<String> = account.exports.iter().map(|one| format!("      {}\n", export(one))).collect();
+        let _ = write!(text, "    exports: [\n{}    ]\n", lines.concat());
     }
     if !account.imports.is_empty() {
-        let lines: String = account.imports.iter().map(|one| format!("      {}\n", import(one))).collect();
-        let _ = write!(text, "    imports: [\n{lines}    ]\n");
+        let lines: Vec<String> = account.imports.iter().map(|one| format!("      {}\n", import(one))).collect();
+        let _ = write!(text, "    imports: [\n{}    ]\n", lines.concat());
     }
     text.push_str("  }\n");
     text
@@ -82,7 +82,7 @@ fn subjects(subjects: &[String]) -> String {
         if line.len() > INDENT.len() && line.len() + 2 + subject.len() > LINE {
             text.push_str(&line);
             text.push('\n');
-            line = INDENT.to_owned();
+            INDENT.clone_into(&mut line);
         }
         if line.len() > INDENT.len() {
             line.push_str(", ");

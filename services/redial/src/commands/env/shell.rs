@@ -2,8 +2,9 @@
 
 /// A line for each variable, and a function, because the program `nats` has no variable for its inbox prefix.
 pub(super) fn exports(variables: &[(&'static str, String)]) -> String {
-    let lines: String = variables.iter().map(|(name, value)| format!("export {name}={}\n", quoted(value))).collect();
-    format!("{lines}nats() {{ command nats --inbox-prefix=\"$REDIAL_NATS_INBOX_PREFIX\" \"$@\"; }}\n")
+    let line = |(name, value): &(&str, String)| format!("export {name}={}\n", quoted(value));
+    let lines: Vec<String> = variables.iter().map(line).collect();
+    format!("{}nats() {{ command nats --inbox-prefix=\"$REDIAL_NATS_INBOX_PREFIX\" \"$@\"; }}\n", lines.concat())
 }
 
 /// A word in which a shell sees nothing special. There are no control characters in it.
