@@ -4,6 +4,7 @@
 
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
+use redial_access::{Access, Password, server_configuration};
 use serde_json::{Map, Value};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -66,7 +67,7 @@ fn every_file_exists() {
         let mounted = mounts.map(|mount| mount.split(':').next().unwrap().to_owned());
         let dockerfile = service["build"]["dockerfile"].as_str().map(str::to_owned);
         for file in mounted.chain(dockerfile) {
-            assert!(Path::new(ROOT).join(&file).is_file(), "{name}: {file}");
+            assert!(Path::new(ROOT).join(&file).exists(), "{name}: {file}");
             seen += 1;
         }
     }
@@ -141,34 +142,149 @@ fn our_services_run_one_image_and_commands_that_exist() {
     assert!(dockerfile.contains(r#"ENTRYPOINT ["redial"]"#) && dockerfile.contains("\nUSER 10001"), "{dockerfile}");
 }
 
+/// What is said if a password is not set.
+const REMEDY: &str = "is not set; run: deploy/make-env > .env";
+
+fn needed(variable: &str) -> String {
+    format!("${{{variable}:?{REMEDY}}}")
+}
+
 #[test]
-fn each_role_has_its_own_nats_user_and_inbox() {
-    let (compose, nats) = (Compose::read(), text("deploy/nats.conf"));
-    let roles = [("dispatcher", "dispatcher"), ("worker", "worker"), ("models", "worker"), ("cli", "client")];
-    for (service, role) in roles {
+fn each_service_has_its_own_nats_user_inbox_and_rights() {
+    let (compose, access) = (Compose::read(), text("deploy/access.toml"));
+    let access = Access::read("deploy/access.toml", &access).unwrap();
+    assert_eq!(access.warnings, Vec::<String>::new());
+    let accounts = access.accounts();
+    let users = [
+        ("dispatcher", "dispatcher", "_INBOX_dispatcher"),
+        ("worker", "worker.tools", "_INBOX_worker.tools"),
+        ("models", "worker.models", "_INBOX_worker.models"),
+        ("cli", "default.cli", "_INBOX_client.default.cli"),
+    ];
+    for (service, user, inbox) in users {
         let environment = &compose.services()[service]["environment"];
-        let inbox = format!("_INBOX_{role}");
         assert_eq!(environment["REDIAL_NATS_INBOX_PREFIX"], inbox, "{service}");
-        let password = format!("REDIAL_NATS_{}_PASSWORD", role.to_uppercase());
+        let account = accounts.iter().find(|account| account.user == user).unwrap();
+        assert!(account.subscribe.contains(&format!("{inbox}.>")), "{service}");
+        let Password::Variable(password) = &account.password else { panic!("{user}: {:?}", account.password) };
         let url = environment["REDIAL_NATS_URL"].as_str().unwrap();
-        assert_eq!(url, format!("nats://{role}:${{{password}:-change-me}}@nats:4222"));
-        assert!(nats.contains(&format!("user: {role}\n")) && nats.contains(&format!("\"{inbox}.>\"")), "{role}");
-        assert!(nats.contains(&format!("password: ${password}\n")), "{password}");
+        assert_eq!(url, format!("nats://{user}:{}@nats:4222", needed(password)));
+    }
+    for account in accounts {
+        let Password::Variable(password) = account.password else { panic!("{}: {:?}", account.user, account.password) };
         let given = compose.services()["nats"]["environment"][&password].as_str().unwrap();
-        assert_eq!(given, format!("\"${{{password}:-change-me}}\""), "nats-server wants quotes around it");
+        assert_eq!(given, format!("\"{}\"", needed(&password)), "nats-server wants quotes around it");
+    }
+    for (service, worker) in [("worker", "tools"), ("models", "models")] {
+        let environment = &compose.services()[service]["environment"];
+        assert_eq!(environment["REDIAL_WORKER_NAME"], worker);
+        let pools: Vec<&str> = access.workers[worker].pools.iter().map(String::as_str).collect();
+        assert_eq!(environment["REDIAL_WORKER_POOLS"], pools.join(","));
     }
 }
 
 #[test]
-fn a_worker_cannot_reach_the_database() {
+fn the_users_of_nats_are_what_the_access_file_says() {
+    let access = Access::read("deploy/access.toml", &text("deploy/access.toml")).unwrap();
+    let written = server_configuration(&access, "access.toml");
+    assert!(
+        text("deploy/users.conf") == written,
+        "run redial nats-config --access deploy/access.toml --output deploy/users.conf"
+    );
+    assert!(text("deploy/nats.conf").contains("\ninclude \"users.conf\"\n"));
+}
+
+#[test]
+fn nothing_has_a_default_password() {
+    let compose = text("docker-compose.yml");
+    assert!(!compose.contains("change-me"));
+    let passwords: Vec<&str> = compose.split("${").skip(1).filter(|rest| rest.contains("_PASSWORD")).collect();
+    let passwords = passwords.into_iter().map(|rest| rest.split('}').next().unwrap());
+    let passwords: Vec<&str> = passwords.filter(|variable| variable.contains("_PASSWORD")).collect();
+    assert!(passwords.len() > 15, "{passwords:?}");
+    for password in passwords {
+        assert!(password.ends_with(&format!("_PASSWORD:?{REMEDY}")), "{password}");
+    }
+}
+
+#[test]
+fn each_service_has_the_database_role_that_it_needs() {
     let compose = Compose::read();
-    let postgres = &compose.services()["postgres"];
+    for (service, role) in [("migrate", "owner"), ("dispatcher", "dispatcher"), ("cli", "reader")] {
+        let url = compose.services()[service]["environment"]["REDIAL_DATABASE_URL"].as_str().unwrap();
+        let password = needed(&format!("REDIAL_POSTGRES_{}_PASSWORD", role.to_uppercase()));
+        assert_eq!(url, format!("postgres://redial_{role}:{password}@postgres:5432/redial"));
+        assert!(text("deploy/roles.sql").contains(&format!("'redial_{role}'")), "{role}");
+        assert!(text("deploy/roles.sh").contains(&format!("ALTER ROLE redial_{role} PASSWORD")), "{role}");
+    }
+}
+
+#[test]
+fn every_service_is_bounded_and_gains_no_rights() {
+    for (name, service) in Compose::read().services() {
+        assert_eq!(strings(&service["security_opt"]), ["no-new-privileges:true"], "{name}");
+        assert!(service["pids_limit"].as_u64().is_some_and(|most| most <= 512), "{name}");
+        assert!(service["mem_limit"].is_string(), "{name}");
+        if name != "postgres" {
+            assert_eq!(service["read_only"], true, "{name}");
+            assert_eq!(strings(&service["cap_drop"]), ["ALL"], "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_new_environment_has_a_password_for_everything_and_keeps_what_is_there() {
+    let make = |old: &[&str]| {
+        let output = Command::new(Path::new(ROOT).join("deploy/make-env")).args(old).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let passwords = |text: &str| -> Vec<(String, String)> {
+        let lines =
+            text.lines().filter_map(|line| line.split_once('=')).filter(|(name, _)| name.ends_with("_PASSWORD"));
+        lines.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    };
+    let first = make(&[]);
+    let made = passwords(&first);
+    let values: BTreeSet<&String> = made.iter().map(|(_, value)| value).collect();
+    assert!(made.len() == 9 && values.len() == made.len(), "{made:?}");
+    assert!(
+        values.iter().all(|value| value.len() == 48 && value.chars().all(|c| c.is_ascii_alphanumeric())),
+        "{values:?}"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let old = folder.path().join(".env");
+    let (kept, _) = first.split_once("REDIAL_NATS_CLI_PASSWORD=").unwrap();
+    fs::write(&old, format!("{kept}\nREDIAL_SLOTS=3\n")).unwrap();
+    let second = make(&[old.to_str().unwrap()]);
+    let again = passwords(&second);
+    assert_eq!(again[..6], made[..6]);
+    assert!(again[6..].iter().zip(&made[6..]).all(|(new, old)| new.0 == old.0 && new.1 != old.1 && new.1.len() == 48));
+    assert!(second.contains("\nREDIAL_SLOTS=3\n"), "{second}");
+}
+
+#[test]
+fn a_worker_cannot_reach_the_database_or_a_dispatcher() {
+    let compose = Compose::read();
     for name in ["worker", "models"] {
         let worker = &compose.services()[name];
         assert!(worker["environment"]["REDIAL_DATABASE_URL"].is_null(), "{name}");
-        let shared =
-            strings(&worker["networks"]).into_iter().filter(|net| strings(&postgres["networks"]).contains(net));
-        assert_eq!(shared.collect::<Vec<_>>(), Vec::<&str>::new(), "{name}");
+        for other in ["postgres", "migrate", "dispatcher", "cli"] {
+            let others = strings(&compose.services()[other]["networks"]);
+            let shared = strings(&worker["networks"]).into_iter().filter(|net| others.contains(net));
+            assert_eq!(shared.collect::<Vec<_>>(), Vec::<&str>::new(), "{name} {other}");
+        }
+    }
+    // Only workers have a network to the outside, each service one of its own.
+    let outside = |net: &&str| compose.0["networks"][net]["internal"] != true && *net != "host";
+    for (name, service) in compose.services() {
+        let found: Vec<&str> = strings(&service["networks"]).into_iter().filter(outside).collect();
+        let expected: &[&str] = match name.as_str() {
+            "worker" => &["tools"],
+            "models" => &["providers"],
+            _ => &[],
+        };
+        assert_eq!(found, expected, "{name}");
     }
 }
 

@@ -1,205 +1,251 @@
-//! `deploy/nats.conf` on a real nats-server: a call works with the permissions of each role, and the server refuses
-//! everything else.
+//! What `redial nats-config` writes, on a real nats-server: each user can do what the access file says, and the server
+//! refuses everything else. `REDIAL_NATS_SERVER` names another nats-server than the project's.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests fail by panicking, too")]
 
+#[path = "nats_permissions/client.rs"]
+mod client;
+#[path = "nats_permissions/reloading.rs"]
+mod reloading;
+#[path = "nats_permissions/replies.rs"]
+mod replies;
 #[path = "nats_permissions/server.rs"]
 mod server;
+#[path = "nats_permissions/streams.rs"]
+mod streams;
 
-use std::time::Duration;
+use serde_json::json;
 
-use redial_proto::{CallId, Delta, Job, TaskId, WorkerId, subjects};
-use redial_queue::{OutgoingJob, Queue, QueueError};
-use serde_json::{Value, json};
-use server::Server;
-use tokio::time::timeout;
+use self::{client::Client, server::Server};
 
-const ANSWER: Duration = Duration::from_secs(25);
+/// Two tenants, users with different roles, and workers with different pools.
+const ACCESS: &str = r#"
+[dispatcher]
+password = "$TEST_DISPATCHER"
+[tenants.acme.users]
+alice = { roles = ["submit", "read"], password = "$TEST_PASSWORD" }
+carl = { roles = ["inline"], password = "$TEST_PASSWORD" }
+[tenants.globex.users]
+bob = { roles = ["operate", "admin"], password = "$TEST_PASSWORD" }
+# The hash of U*U, which is published with bcrypt's other test vectors.
+dora = { roles = ["read"], password = "$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW" }
+[workers.tools]
+pools = ["default", "slow"]
+password = "$TEST_PASSWORD"
+[workers.models]
+pools = ["models"]
+password = "$TEST_PASSWORD"
+"#;
 
-/// A dispatcher that answers every request with `null`.
-async fn answering(dispatcher: &Queue) {
-    for subject in ["redial.api.>", "redial.ctl.>"] {
-        let mut requests = dispatcher.serve(subject, Some(subjects::DISPATCHERS)).await.unwrap();
-        tokio::spawn(async move {
-            while let Some(request) = requests.next().await {
-                request.reply(&()).await;
-            }
-        });
+/// A dispatcher's connection, with all streams.
+async fn dispatcher(server: &Server) -> Client {
+    let mut dispatcher = server.connect("dispatcher").await;
+    streams::create(&mut dispatcher).await;
+    for subject in ["redial.api.>", "redial.ctl.>", "redial.dispatchers.>"] {
+        dispatcher.subscribe(subject).await;
     }
-    dispatcher.health().await.unwrap();
-}
-
-async fn ask(queue: &Queue, subject: &str) {
-    let answer: Value = queue.request(subject, &json!({}), ANSWER).await.unwrap();
-    assert_eq!(answer, Value::Null, "{subject}");
-}
-
-/// A dispatcher's connection, with all streams and consumers.
-async fn dispatcher(server: &Server) -> Queue {
-    let dispatcher = server.connect("dispatcher").await;
-    dispatcher.ensure_streams().await.unwrap();
-    dispatcher.ensure_jobs("default").await.unwrap();
-    answering(&dispatcher).await;
     dispatcher
 }
 
+/// A request arrives at the dispatcher under the same subject, and its answer at who asked.
+async fn ask(dispatcher: &mut Client, client: &mut Client, inbox: &str, subject: &str) {
+    let reply = format!("{inbox}.ask");
+    client.publish(subject, &reply, "", "question").await;
+    let request = dispatcher.wait_for(subject, |message| message.subject == subject).await;
+    assert!(request.reply.starts_with("_R_."), "only the server makes such a reply subject: {request:?}");
+    dispatcher.publish(&request.reply, "", "", "answer").await;
+    let answer = client.wait_for(subject, |message| message.subject == reply).await;
+    assert_eq!(answer.body, "answer", "{subject}");
+}
+
+/// Takes the next message of a stream as a dispatcher does.
+async fn take(dispatcher: &mut Client, stream: &str, subject: &str) {
+    let pull = format!("CONSUMER.MSG.NEXT.{stream}.dispatchers");
+    let message = dispatcher.request(&format!("$JS.API.{pull}"), r#"{"batch": 1}"#).await;
+    assert_eq!(message.subject, subject);
+    dispatcher.publish(&message.reply, "", "", "+ACK").await;
+}
+
 #[tokio::test]
-async fn a_call_works_with_the_permissions_of_each_role() {
-    let server = Server::start().await;
-    let dispatcher = dispatcher(&server).await;
-    let (worker, client) = tokio::join!(server.connect("worker"), server.connect("client"));
+async fn users_can_do_what_their_roles_allow() {
+    let server = Server::start(ACCESS).await;
+    let mut dispatcher = dispatcher(&server).await;
+    let allowed: [(&str, &[&str]); 3] = [
+        ("acme.alice", &["submit.calls.submit", "submit.tasks.cancel", "read.calls.get", "read.tasks.get"]),
+        ("acme.carl", &["inline.tasks.submit"]),
+        ("globex.bob", &["operate.calls.redrive", "admin.tools.accept", "admin.tenants.forget"]),
+    ];
+    for (user, verbs) in allowed {
+        let mut client = server.connect(user).await;
+        for verb in verbs {
+            let subject = format!("redial.api.{user}.{verb}");
+            ask(&mut dispatcher, &mut client, &format!("_INBOX_client.{user}"), &subject).await;
+        }
+        assert_eq!(client.refusals, Vec::<String>::new(), "{user}");
+    }
+    for (user, role) in [("acme.alice", "submit"), ("acme.carl", "inline")] {
+        let mut client = server.connect(user).await;
+        let subject = format!("redial.intake.{user}.{role}.tasks");
+        let stored = client.request(&subject, "{}").await;
+        assert!(stored.body.contains("\"INTAKE\""), "{stored:?}");
+        take(&mut dispatcher, "INTAKE", &subject).await;
+    }
+    assert_eq!(dispatcher.refusals, Vec::<String>::new());
+}
 
-    submit(&dispatcher, &client).await;
-    pull_and_claim(&dispatcher, &worker).await;
-    report(&dispatcher, &worker).await;
-    watch(&dispatcher, &worker, &client).await;
-    receive_the_end(&dispatcher, &client).await;
-
-    for (role, queue) in [("dispatcher", &dispatcher), ("worker", &worker), ("client", &client)] {
-        assert_eq!(server.refusals_before(role, queue).await, 0, "{role}");
+#[tokio::test]
+async fn users_with_the_role_read_hear_the_events_of_their_tenant() {
+    let server = Server::start(ACCESS).await;
+    let mut dispatcher = dispatcher(&server).await;
+    let mut models = server.connect("worker.models").await;
+    let mut alice = server.connect("acme.alice").await;
+    let mut dora =
+        server.login(&json!({"user": "globex.dora", "pass": "U*U"}), "_INBOX_client.globex.dora").await.unwrap();
+    alice.subscribe("redial.events.acme.>").await;
+    dora.subscribe("redial.events.globex.>").await;
+    for (subject, deltas) in [("redial.events.acme.calls.1", false), ("redial.events.acme.tasks.1.delta", true)] {
+        let sender = if deltas { &mut models } else { &mut dispatcher };
+        sender.publish(&subject.replace("acme", "globex"), "", "", "other").await;
+        sender.publish(subject, "", "", "own").await;
+        let heard = alice.wait_for(subject, |message| message.subject.starts_with("redial.events.")).await;
+        assert_eq!((heard.subject.as_str(), heard.body.as_str()), (subject, "own"));
+        let heard = dora.wait_for(subject, |message| message.subject.starts_with("redial.events.")).await;
+        assert_eq!((heard.subject, heard.body.as_str()), (subject.replace("acme", "globex"), "other"));
+    }
+    for client in [&models, &alice, &dora, &dispatcher] {
+        assert_eq!(client.refusals, Vec::<String>::new());
     }
 }
 
-async fn submit(dispatcher: &Queue, client: &Queue) {
-    for subject in [subjects::SUBMIT, subjects::GET, subjects::CANCEL, subjects::REDRIVE] {
-        ask(client, subject).await;
+#[tokio::test]
+async fn workers_can_do_their_work() {
+    let server = Server::start(ACCESS).await;
+    let mut dispatcher = dispatcher(&server).await;
+    let mut worker = server.connect("worker.tools").await;
+    for verb in ["register", "claim", "heartbeat", "release"] {
+        ask(&mut dispatcher, &mut worker, "_INBOX_worker.tools", &format!("redial.ctl.tools.default+slow.{verb}"))
+            .await;
     }
-    for subject in [subjects::TASK_SUBMIT, subjects::TASK_GET, subjects::TASK_CANCEL] {
-        ask(client, subject).await;
+    for consumer in ["default", "default+2"] {
+        let subject = format!("redial.jobs.{consumer}.echo");
+        dispatcher.request(&subject, "job").await;
+        let pull = format!("$JS.API.CONSUMER.MSG.NEXT.JOBS.{consumer}");
+        let job = worker.request(&pull, r#"{"batch": 1, "expires": 5000000000}"#).await;
+        assert_eq!((job.subject.as_str(), job.body.as_str()), (subject.as_str(), "job"));
+        let acked = worker.request(&job.reply, "+ACK").await;
+        assert_eq!(acked.body, "");
+        assert!(
+            worker.request(&format!("$JS.API.CONSUMER.INFO.JOBS.{consumer}"), "").await.body.contains("num_pending")
+        );
     }
-    let mut intake = dispatcher.intake();
-    for subject in [subjects::INTAKE, subjects::TASK_INTAKE] {
-        client.put(subject, &json!({})).await.unwrap();
-        let submissions = timeout(ANSWER, intake.next(10)).await.unwrap();
-        assert_eq!((submissions.len(), submissions[0].subject()), (1, subject));
-        assert_eq!(dispatcher.unreadable(subjects::INTAKE_STREAM).await.unwrap().len(), 0);
-        submissions[0].ack().await;
-    }
-}
-
-async fn watch(dispatcher: &Queue, worker: &Queue, client: &Queue) {
-    let task = TaskId::generate();
-    let (notices, deltas) = (subjects::task_events(task), subjects::task_deltas(task));
-    let mut heard = Vec::new();
-    for subject in [&notices, &deltas] {
-        heard.push(client.subscribe(subject).await.unwrap());
-    }
-    ask(client, subjects::TASK_GET).await;
-    dispatcher.publish(&notices, &json!({})).await.unwrap();
-    worker.publish(&deltas, &Delta::default()).await.unwrap();
-    for subscription in &mut heard {
-        assert!(timeout(ANSWER, subscription.next()).await.unwrap().is_some());
-    }
-}
-
-async fn pull_and_claim(dispatcher: &Queue, worker: &Queue) {
-    ask(worker, subjects::REGISTER).await;
-    let job = Job { call: CallId::generate(), attempt: 1, tool: "echo".to_owned(), bytes: 2 };
-    let outgoing = OutgoingJob { job, consumer: "default".to_owned(), publish_no: 1, traceparent: None };
-    dispatcher.publish_jobs(&[outgoing]).await.remove(0).unwrap();
-    let jobs = worker.jobs("default").unwrap().pull(5, ANSWER).await.unwrap();
-    assert_eq!(jobs.len(), 1);
-    for subject in [subjects::CLAIM, subjects::HEARTBEAT, subjects::RELEASE] {
-        ask(worker, subject).await;
-    }
-    jobs[0].ack().await;
-    worker.health().await.unwrap();
-    timeout(ANSWER, acked(dispatcher)).await.expect("the acknowledgement reaches the server");
-}
-
-/// Waits until the server has processed the acknowledgement.
-async fn acked(dispatcher: &Queue) {
-    while dispatcher.jobs_depth("default").await.unwrap().unacked > 0 {
-        tokio::task::yield_now().await;
+    assert!(worker.request("$JS.API.INFO", "").await.body.contains("account_info_response"));
+    assert!(worker.request("redial.results.tools", "{}").await.body.contains("RESULTS"));
+    take(&mut dispatcher, "RESULTS", "redial.results.tools").await;
+    worker.subscribe("redial.worker.tools.>").await;
+    dispatcher.publish("redial.worker.models.models-1", "", "", "other").await;
+    dispatcher.publish("redial.worker.tools.tools-1", "", "", "own").await;
+    let notice = worker.wait_for("a notice", |message| message.subject.starts_with("redial.worker.")).await;
+    assert_eq!(notice.body, "own");
+    dispatcher.publish("redial.dispatchers.tools_changed", "", "", "").await;
+    assert!(
+        !streams::state(&mut dispatcher).await.keys().any(|key| key.contains("redial.jobs.")),
+        "jobs are acknowledged"
+    );
+    for client in [&worker, &dispatcher] {
+        assert_eq!(client.refusals, Vec::<String>::new());
     }
 }
 
-async fn report(dispatcher: &Queue, worker: &Queue) {
-    let subject = subjects::worker(&"w1".parse::<WorkerId>().unwrap());
-    let mut notices = worker.subscribe(&subject).await.unwrap();
-    worker.put(subjects::RESULTS, &json!({"reports": []})).await.unwrap();
-    let reports = timeout(ANSWER, dispatcher.results().next(10)).await.unwrap();
-    assert_eq!(reports.len(), 1);
-    assert_eq!(dispatcher.unreadable(subjects::RESULTS_STREAM).await.unwrap().len(), 0);
-    reports[0].ack().await;
-    dispatcher.publish(&subject, &json!({"ingested": []})).await.unwrap();
-    assert!(timeout(ANSWER, notices.next()).await.unwrap().is_some());
-}
-
-async fn receive_the_end(dispatcher: &Queue, client: &Queue) {
-    let subject = subjects::call_events(CallId::generate());
-    let mut events = client.subscribe(&subject).await.unwrap();
-    ask(client, subjects::GET).await;
-    dispatcher.publish(&subject, &json!({})).await.unwrap();
-    assert!(timeout(ANSWER, events.next()).await.unwrap().is_some());
-    dispatcher.publish(subjects::TOOLS_CHANGED, &()).await.unwrap();
-}
-
-/// Subjects that a role must not publish to: requests of other roles, and ways to reach into the streams.
-const NO_PUBLISH: [(&str, &[&str]); 3] = [
+/// Subjects that a user must not publish to: those of others, of roles that it does not have, and ways into the streams.
+const NO_PUBLISH: [(&str, &[&str]); 5] = [
     (
-        "worker",
+        "acme.alice",
         &[
-            "redial.api.calls.submit",
-            "redial.api.calls.cancel",
-            "redial.api.calls.redrive",
-            "redial.intake.calls",
-            "redial.api.tasks.submit",
-            "redial.api.tasks.cancel",
-            "redial.intake.tasks",
+            "redial.api.acme.alice.operate.calls.redrive",
+            "redial.api.acme.alice.inline.tasks.submit",
+            "redial.api.acme.alice.admin.tools.forget",
+            "redial.api.acme.carl.submit.calls.submit",
+            "redial.api.globex.alice.submit.calls.submit",
+            "redial.api.globex.bob.read.calls.get",
+            "redial.intake.acme.alice.inline.tasks",
+            "redial.intake.acme.carl.submit.calls",
+            "redial.intake.globex.alice.submit.calls",
+            "redial.events.acme.calls.1",
+            "redial.events.acme.tasks.1.delta",
+            "redial.ctl.tools.default+slow.claim",
+            "redial.results.tools",
             "redial.jobs.default.echo",
-            "redial.jobs.models.model-small",
-            "redial.worker.w2",
-            "redial.events.calls.1",
-            "redial.events.tasks.1",
-            "redial.events.tasks.1.ended",
-            "redial.events.tasks.1.delta.2",
-            "redial.ctl.tools_changed",
-            "_INBOX_worker.other.1",
-            "_INBOX_client.other.1",
+            "redial.worker.tools.w",
+            "redial.dispatchers.tools_changed",
+            "_INBOX_client.acme.carl.1",
+            "_INBOX_worker.tools.1",
+            "_INBOX_dispatcher.1",
+            "_R_.x.y",
+            "$JS.API.INFO",
             "$JS.API.STREAM.CREATE.JOBS",
-            "$JS.API.STREAM.DELETE.JOBS",
-            "$JS.API.STREAM.PURGE.JOBS",
-            "$JS.API.STREAM.MSG.GET.RESULTS",
-            "$JS.API.CONSUMER.DURABLE.CREATE.JOBS.mine",
-            "$JS.API.CONSUMER.CREATE.RESULTS.mine",
-            "$JS.API.CONSUMER.DELETE.JOBS.default",
-            "$JS.API.CONSUMER.MSG.NEXT.RESULTS.dispatchers",
+            "$JS.API.STREAM.PURGE.INTAKE",
+            "$JS.API.STREAM.MSG.GET.INTAKE",
+            "$JS.API.CONSUMER.MSG.NEXT.JOBS.default",
             "$JS.API.CONSUMER.MSG.NEXT.INTAKE.dispatchers",
-            "$JS.ACK.RESULTS.dispatchers.1.1.1.1.0",
             "$JS.ACK.INTAKE.dispatchers.1.1.1.1.0",
         ],
     ),
     (
-        "client",
+        "acme.carl",
         &[
-            "redial.ctl.claim",
-            "redial.ctl.register",
+            "redial.api.acme.carl.submit.calls.submit",
+            "redial.api.acme.carl.read.tasks.get",
+            "redial.intake.acme.carl.submit.calls",
+        ],
+    ),
+    (
+        "globex.bob",
+        &[
+            "redial.api.globex.bob.submit.calls.submit",
+            "redial.api.globex.bob.read.calls.get",
+            "redial.intake.globex.bob.submit.calls",
+        ],
+    ),
+    (
+        "worker.tools",
+        &[
+            "redial.ctl.tools.default.claim",
+            "redial.ctl.tools.default+models+slow.claim",
+            "redial.ctl.models.models.claim",
+            "redial.results.models",
             "redial.results",
+            "redial.worker.tools.w",
             "redial.jobs.default.echo",
-            "redial.worker.w1",
-            "redial.events.calls.1",
-            "redial.events.tasks.1",
-            "redial.events.tasks.1.delta",
-            "_INBOX_worker.other.1",
-            "$JS.API.STREAM.CREATE.JOBS",
-            "$JS.API.STREAM.MSG.GET.INTAKE",
-            "$JS.API.CONSUMER.CREATE.INTAKE.mine",
-            "$JS.API.CONSUMER.MSG.NEXT.JOBS.default",
+            "redial.api.acme.alice.submit.calls.submit",
+            "redial.intake.acme.alice.submit.calls",
+            "redial.events.acme.calls.1",
+            "redial.events.acme.tasks.1.delta",
+            "_INBOX_worker.models.1",
+            "_R_.x.y",
+            "$JS.API.STREAM.DELETE.JOBS",
+            "$JS.API.STREAM.PURGE.JOBS",
+            "$JS.API.STREAM.MSG.GET.RESULTS",
+            "$JS.API.CONSUMER.DURABLE.CREATE.JOBS.mine",
+            "$JS.API.CONSUMER.DELETE.JOBS.default",
+            "$JS.API.CONSUMER.INFO.JOBS.models",
+            "$JS.API.CONSUMER.MSG.NEXT.JOBS.models",
+            "$JS.API.CONSUMER.MSG.NEXT.JOBS.default+17",
             "$JS.API.CONSUMER.MSG.NEXT.RESULTS.dispatchers",
-            "$JS.ACK.JOBS.default.1.1.1.1.0",
+            "$JS.ACK.JOBS.models.1.1.1.1.0",
+            "$JS.ACK._.x.JOBS.models.1.1.1.1.0.r",
+            "$JS.ACK.RESULTS.dispatchers.1.1.1.1.0",
         ],
     ),
     (
         "dispatcher",
         &[
-            "redial.results",
-            "redial.ctl.claim",
-            "redial.api.calls.submit",
-            "redial.api.tasks.submit",
-            "redial.intake.calls",
-            "redial.intake.tasks",
+            "redial.results.tools",
+            "redial.ctl.tools.default.claim",
+            "redial.api.acme.alice.submit.calls.submit",
+            "redial.intake.acme.alice.submit.calls",
+            "_INBOX_client.acme.alice.1",
             "$JS.API.STREAM.DELETE.JOBS",
+            "$JS.API.STREAM.PURGE.INTAKE",
             "$JS.API.STREAM.PURGE.RESULTS",
             "$JS.API.STREAM.CREATE.OTHER",
             "$JS.API.STREAM.UPDATE.RESULTS",
@@ -209,50 +255,80 @@ const NO_PUBLISH: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// Subjects that a role must not subscribe to, above all those of others.
-const NO_SUBSCRIBE: [(&str, &[&str]); 3] = [
-    ("worker", &[">", "redial.>", "redial.api.>", "redial.ctl.claim", "redial.jobs.>", "_INBOX.>", "_INBOX_client.>"]),
+/// Subjects that a user must not subscribe to, above all those of others.
+const NO_SUBSCRIBE: [(&str, &[&str]); 4] = [
     (
-        "client",
-        &[">", "redial.ctl.>", "redial.jobs.>", "redial.results", "redial.worker.>", "_INBOX_worker.>", "$JS.>"],
+        "acme.alice",
+        &[
+            ">",
+            "redial.>",
+            "redial.events.>",
+            "redial.events.globex.>",
+            "redial.events.*.calls.*",
+            "redial.api.>",
+            "redial.intake.>",
+            "redial.worker.>",
+            "_INBOX.>",
+            "_INBOX_client.>",
+            "_INBOX_client.acme.>",
+            "_INBOX_client.acme.carl.>",
+            "_R_.>",
+            "$JS.>",
+        ],
     ),
-    ("dispatcher", &[">", "redial.jobs.>", "redial.worker.>", "_INBOX_client.>", "_INBOX_worker.>"]),
+    ("acme.carl", &["redial.events.acme.>", "redial.events.acme.tasks.*.delta"]),
+    (
+        "worker.tools",
+        &[
+            ">",
+            "redial.>",
+            "redial.worker.>",
+            "redial.worker.models.>",
+            "redial.jobs.>",
+            "redial.ctl.>",
+            "_INBOX_worker.models.>",
+            "_R_.>",
+        ],
+    ),
+    ("dispatcher", &[">", "redial.jobs.>", "redial.worker.>", "_INBOX_client.>", "_INBOX_worker.>", "_R_.>"]),
 ];
 
 #[tokio::test]
 async fn everything_else_is_refused() {
-    let server = Server::start().await;
-    for (role, subjects) in NO_PUBLISH {
-        let queue = server.connect(role).await;
+    let server = Server::start(ACCESS).await;
+    for (user, subjects) in NO_PUBLISH {
+        let mut client = server.connect(user).await;
         for subject in subjects {
-            queue.publish(subject, &json!({})).await.unwrap();
-            server.refusal("Publish", role, subject).await;
+            client.publish(subject, "", "", "{}").await;
+            let refused = client.refusals.pop().unwrap_or_default();
+            assert!(refused.contains(&format!("Publish to \"{subject}\"")), "{user} {subject}: {refused}");
         }
     }
-    for (role, subjects) in NO_SUBSCRIBE {
-        let queue = server.connect(role).await;
+    for (user, subjects) in NO_SUBSCRIBE {
+        let mut client = server.connect(user).await;
         for subject in subjects {
-            let _subscription = queue.subscribe(subject).await.unwrap();
-            server.refusal("Subscription", role, subject).await;
+            client.subscribe(subject).await;
+            let refused = client.refusals.pop().unwrap_or_default();
+            assert!(refused.contains(&format!("Subscription to \"{subject}\"")), "{user} {subject}: {refused}");
         }
     }
 }
 
 #[tokio::test]
-async fn a_refused_job_is_not_stored() {
-    let server = Server::start().await;
-    let dispatcher = dispatcher(&server).await;
-    let worker = server.connect("worker").await;
-    worker.publish("redial.jobs.default.echo", &json!({})).await.unwrap();
-    server.refusal("Publish", "worker", "redial.jobs.default.echo").await;
-    assert_eq!(dispatcher.ensure_streams().await.unwrap().jobs, 0);
-}
-
-#[tokio::test]
-async fn a_connection_needs_a_password() {
-    let server = Server::start().await;
-    for login in ["", "worker:wrong@", "dispatcher:@", "worker:@", "client:@", "client@", "nobody:secret@", "secret@"] {
-        let refused = server.connect_as(login, "_INBOX").await;
-        assert!(matches!(refused, Err(QueueError::Refused { .. })), "{login:?}: {:?}", refused.err());
+async fn a_connection_needs_its_password() {
+    let server = Server::start(ACCESS).await;
+    let logins = [
+        json!({}),
+        json!({"user": "acme.alice"}),
+        json!({"user": "acme.alice", "pass": ""}),
+        json!({"user": "acme.alice", "pass": "12e4"}),
+        json!({"user": "dispatcher", "pass": "wrong"}),
+        json!({"user": "globex.dora", "pass": "U*V"}),
+        json!({"user": "nobody", "pass": "12e4"}),
+        json!({"auth_token": "12e4"}),
+    ];
+    for login in logins {
+        let refused = server.login(&login, "_INBOX").await.err();
+        assert!(refused.is_some_and(|refused| refused.contains("Authorization Violation")), "{login}");
     }
 }

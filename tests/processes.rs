@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests fail by panicking, too")]
 
+#[path = "processes/access.rs"]
+mod access;
 #[path = "processes/checking.rs"]
 mod checking;
 #[path = "processes/dev.rs"]

@@ -22,7 +22,8 @@ use crate::{
 };
 
 /// A crate that only decides: nothing async, no server and no network may be in its tree.
-const DECIDES: [&str; 5] = ["redial-proto", "redial-records", "redial-redaction", "redial-arguments", "redial-engine"];
+const DECIDES: [&str; 6] =
+    ["redial-proto", "redial-access", "redial-records", "redial-redaction", "redial-arguments", "redial-engine"];
 const OUTSIDE_WORLD: [&str; 7] = ["tokio", "async-nats", "sqlx", "sqlx-core", "reqwest", "hyper", "redial-testkit"];
 
 /// The one feature of a crate of this workspace: wrong decisions for the simulation to catch.
@@ -31,11 +32,12 @@ const MUTATIONS: (&str, &str) = ("redial-engine", "mutations");
 const MUTATED: &str = "redial-simulation";
 
 /// Every crate of the workspace, with the crates of the workspace that it may be built with.
-const MAY_USE: [(&str, &[&str]); 23] = [
+const MAY_USE: [(&str, &[&str]); 24] = [
     ("redial-proto", &[]),
     ("redial-backoff", &[]),
     ("redial-loops", &[]),
     ("redial-files", &[]),
+    ("redial-access", &["redial-proto", "redial-files"]),
     ("redial-records", &["redial-proto"]),
     ("redial-arguments", &["redial-proto"]),
     ("redial-engine", &["redial-proto", "redial-records", "redial-arguments"]),
@@ -50,6 +52,7 @@ const MAY_USE: [(&str, &[&str]); 23] = [
         "redial-dispatcher",
         &[
             "redial-proto",
+            "redial-access",
             "redial-backoff",
             "redial-records",
             "redial-arguments",
@@ -77,6 +80,7 @@ const MAY_USE: [(&str, &[&str]); 23] = [
         "redial",
         &[
             "redial-proto",
+            "redial-access",
             "redial-backoff",
             "redial-arguments",
             "redial-tools",

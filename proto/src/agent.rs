@@ -204,7 +204,7 @@ impl AgentSpec {
 }
 
 /// `*` matches any text, everything else itself. Linear in the text for each star.
-fn matches(pattern: &str, text: &str) -> bool {
+pub fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };
     if !pattern.contains('*') {

@@ -1,8 +1,15 @@
-//! A real nats-server with `deploy/nats.conf`, and its log.
+//! A real nats-server with `deploy/nats.conf` and users of an access file.
 
-use std::{path::PathBuf, process::Stdio, time::Duration};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
 
-use redial_queue::{Queue, QueueConfig, QueueError};
+use redial_access::{Access, server_configuration};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::{Child, Command},
@@ -10,27 +17,30 @@ use tokio::{
     time::timeout,
 };
 
-/// A role, its password (quoted as in `deploy/nats.conf`, where 12e4 would be a number) and its inbox prefix.
-const ROLES: [(&str, &str); 3] = [("dispatcher", "12e4"), ("worker", "secret"), ("client", "0x1f#{}")];
+use crate::client::Client;
+
+/// Quoted for the server as `deploy/nats.conf` says: there 12e4 would be a number.
+const PASSWORDS: [(&str, &str); 2] = [("TEST_DISPATCHER", "12e4"), ("TEST_PASSWORD", "0x1f#{} \"$\\")];
 
 pub(crate) struct Server {
     address: String,
     log: watch::Receiver<String>,
-    _child: Child,
-    _store: tempfile::TempDir,
+    child: Child,
+    folder: tempfile::TempDir,
 }
 
 impl Server {
-    /// Starts the server on a free port with that file.
-    pub(crate) async fn start() -> Self {
-        let store = tempfile::tempdir().unwrap();
-        let config = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/nats.conf");
+    /// Starts the server on a free port.
+    pub(crate) async fn start(access: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        write_users(folder.path(), &users(access));
         let mut command = Command::new(program());
-        command.args(["--config", config, "--addr", "127.0.0.1", "--port", "-1", "--http_port", "-1", "--store_dir"]);
-        command.arg(store.path()).stdin(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
-        for (role, password) in ROLES {
-            command.env(format!("REDIAL_NATS_{}_PASSWORD", role.to_uppercase()), format!("\"{password}\""));
+        command.arg("--config").arg(folder.path().join("nats.conf")).stdin(Stdio::null()).stderr(Stdio::piped());
+        command.kill_on_drop(true);
+        for (variable, password) in PASSWORDS {
+            command.env(variable, format!("\"{}\"", password.replace('\\', "\\\\").replace('"', "\\\"")));
         }
+        fs::write(folder.path().join("nats.conf"), configuration(folder.path())).unwrap();
         let mut child = command.spawn().unwrap();
         let (writer, log) = watch::channel(String::new());
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -39,60 +49,80 @@ impl Server {
                 writer.send_modify(|log| *log = format!("{log}{line}\n"));
             }
         });
-        let mut server = Self { address: String::new(), log, _child: child, _store: store };
+        let mut server = Self { address: String::new(), log, child, folder };
         let started = server.wait_for("Server is ready", |log| log.contains("Server is ready")).await;
-        let mut words =
+        let mut addresses =
             started.lines().filter_map(|line| line.split_once("client connections on ")).map(|(_, rest)| rest);
-        server.address = words.next().expect("the server says where it listens").trim().into();
+        server.address = addresses.next().expect("the server says where it listens").trim().into();
         server
+    }
+
+    /// Gives the server other users, as an operator does: a new file and SIGHUP.
+    pub(crate) async fn reload(&self, access: &str) {
+        let reloads = |log: &str| log.matches("Reloaded server configuration").count();
+        let before = reloads(&self.log.borrow());
+        write_users(self.folder.path(), &users(access));
+        let process = Pid::from_raw(self.child.id().unwrap().try_into().unwrap()).unwrap();
+        kill_process(process, Signal::HUP).unwrap();
+        self.wait_for("Reloaded server configuration", |log| reloads(log) > before).await;
     }
 
     /// Waits until the log matches, and returns all of it.
     async fn wait_for(&self, what: &str, fits: impl Fn(&str) -> bool) -> String {
         let mut log = self.log.clone();
-        let found = timeout(Duration::from_secs(10), log.wait_for(|log| fits(log))).await;
+        let found = timeout(Duration::from_secs(20), log.wait_for(|log| fits(log))).await;
         match found {
             Ok(Ok(log)) => log.clone(),
             _ => panic!("nats-server did not say {what:?} but\n{}", self.log.borrow().as_str()),
         }
     }
 
-    /// Waits until the log has this refusal, and returns the log. `kind` is `Publish` or `Subscription`.
-    pub(crate) async fn refusal(&self, kind: &str, role: &str, subject: &str) -> String {
-        let what = format!("{kind} Violation of {role} on {subject}");
-        // `User "worker"` in 2.9, `"REDIAL/user:worker"` in later versions.
-        let parts = [format!("{kind} Violation"), format!("{role}\""), format!("Subject \"{subject}\"")];
-        let says = |line: &str| parts.iter().all(|part| line.contains(part));
-        self.wait_for(&what, |log| log.lines().any(says)).await
+    /// What it said so far.
+    pub(crate) fn log(&self) -> String {
+        self.log.borrow().clone()
     }
 
-    /// The number of refusals so far. `fence` was refused last, so the log has everything before it on its connection.
-    pub(crate) async fn refusals_before(&self, role: &str, fence: &Queue) -> usize {
-        let subject = format!("redial.fence.{role}");
-        fence.publish(&subject, &()).await.unwrap();
-        let log = self.refusal("Publish", role, &subject).await;
-        log.lines().filter(|line| line.contains("Violation") && !line.contains("redial.fence.")).count()
-    }
-
-    /// A connection with the password and inbox of a role.
-    pub(crate) async fn connect(&self, role: &str) -> Queue {
-        let (_, password) = ROLES.into_iter().find(|(name, _)| *name == role).unwrap();
-        self.connect_as(&format!("{role}:{}@", encoded(password)), &format!("_INBOX_{role}")).await.unwrap()
-    }
-
-    pub(crate) async fn connect_as(&self, login: &str, inbox: &str) -> Result<Queue, QueueError> {
-        let config = QueueConfig {
-            url: format!("nats://{login}{}", self.address),
-            name: "permissions test".to_owned(),
-            credentials: None,
-            inbox_prefix: Some(inbox.to_owned()),
+    /// A connection of a user with its inbox.
+    pub(crate) async fn connect(&self, user: &str) -> Client {
+        let (password, inbox) = match user.split_once('.') {
+            None => (PASSWORDS[0].1, "_INBOX_dispatcher".to_owned()),
+            Some(("worker", name)) => (PASSWORDS[1].1, format!("_INBOX_worker.{name}")),
+            Some(_) => (PASSWORDS[1].1, format!("_INBOX_client.{user}")),
         };
-        timeout(Duration::from_secs(10), Queue::connect(&config)).await.expect("an answer to the connection")
+        self.login(&json!({"user": user, "pass": password}), &inbox).await.unwrap()
+    }
+
+    /// A connection with any login.
+    pub(crate) async fn login(&self, login: &Value, inbox: &str) -> Result<Client, String> {
+        Client::connect(&self.address, login, inbox).await
     }
 }
 
-fn encoded(password: &str) -> String {
-    password.replace('#', "%23").replace('{', "%7B").replace('}', "%7D")
+/// `deploy/nats.conf` on a free port and with a folder of its own.
+fn configuration(folder: &Path) -> String {
+    let text = include_str!("../../deploy/nats.conf");
+    let changes = [
+        ("0.0.0.0:4222", "127.0.0.1:-1".to_owned()),
+        ("127.0.0.1:8222", "127.0.0.1:-1".to_owned()),
+        ("/data", folder.join("data").display().to_string()),
+    ];
+    changes.into_iter().fold(text.to_owned(), |text, (old, new)| {
+        assert!(text.contains(old), "{old}");
+        text.replace(old, &new)
+    })
+}
+
+/// The users of an access file, or a configuration that is used as it is.
+fn users(access: &str) -> String {
+    if access.starts_with("accounts") {
+        return access.to_owned();
+    }
+    let access = Access::read("access.toml", access).unwrap_or_else(|wrong| panic!("{}", wrong.join("\n")));
+    server_configuration(&access, "access.toml")
+}
+
+fn write_users(folder: &Path, text: &str) {
+    fs::write(folder.join("users.conf"), text).unwrap();
 }
 
 /// Found as everywhere: `REDIAL_NATS_SERVER`, the project's copy, PATH, Debian's path.

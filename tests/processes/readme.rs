@@ -46,8 +46,11 @@ async fn the_nats_lines_of_the_readme_are_accepted() {
         }
     });
     dev.line("Ctrl-C stops everything").await;
-    let export = readme.lines().find(|line| line.starts_with("export NATS_URL=")).unwrap();
-    let script = format!("{export}\nprintf %s \"$NATS_URL\"");
+    let eval = readme.lines().find(|line| line.starts_with("eval \"$(target/debug/redial env)\"")).unwrap();
+    let eval = eval.replace("target/debug/redial", env!("CARGO_BIN_EXE_redial"));
+    // As the program `nats` finds them.
+    let script =
+        format!("{eval}\nprintf %s \"nats://$NATS_USER:$NATS_PASSWORD@${{NATS_URL#nats://}}\"; command -V nats >&2");
     let url = Command::new("sh").args(["-c", &script]).current_dir(folder.path()).output().await.unwrap().stdout;
     let mut nats = RawNats::connect(&String::from_utf8(url).unwrap()).await;
     for (subject, payload) in &requests {

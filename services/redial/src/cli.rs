@@ -138,6 +138,15 @@ pub(crate) enum Command {
     ///
     /// Prints what would be erased, and asks first. Nothing brings it back; docs/OPERATIONS.md says what it does not reach.
     Forget(ForgetArgs),
+    /// Write the users and permissions of nats-server from the access file
+    ///
+    /// Every user and every worker gets an account of its own. All mistakes of the file are told at once.
+    NatsConfig(NatsConfigArgs),
+    /// Print what a program needs to connect to NATS, as exports of a shell: eval "$(redial env)"
+    ///
+    /// Without a name: of the `redial dev` in this folder. Passwords come from the environment variables that the access file
+    /// names. The program `nats` works afterwards, too.
+    Env(EnvArgs),
     /// List the settings that every command has, and the ways to set them
     ///
     /// With --json a line for each. No values are printed: some are passwords.
@@ -328,6 +337,38 @@ pub(crate) struct RedriveArgs {
     /// Only count the calls that would run again
     #[arg(long)]
     pub(crate) dry_run: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct NatsConfigArgs {
+    /// File that says who may do what
+    #[arg(long, value_name = "FILE", default_value = "access.toml")]
+    pub(crate) access: PathBuf,
+    /// Only check the access file; with --output also that the output is up to date, else exit code 1
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// File to write [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct EnvArgs {
+    /// A user of the access file
+    #[arg(long, value_name = "TENANT.USER", group = "who")]
+    pub(crate) user: Option<String>,
+    /// A worker of the access file
+    #[arg(long, value_name = "NAME", group = "who")]
+    pub(crate) worker: Option<String>,
+    /// The dispatchers' user
+    #[arg(long, group = "who")]
+    pub(crate) dispatcher: bool,
+    /// File that says who may do what
+    #[arg(long, value_name = "FILE", default_value = "access.toml")]
+    pub(crate) access: PathBuf,
+    /// Address of nats-server; tls:// before it if it wants that [default: that of the setting nats_url, or 127.0.0.1:4222]
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) server: Option<String>,
 }
 
 /// An argument, or all of standard input for `-`.

@@ -7,10 +7,12 @@ mod check;
 mod completions;
 mod dead_letters;
 mod dev;
+mod env;
 mod forget;
 mod health;
 mod history;
 mod migrate;
+mod nats_config;
 mod redrive;
 mod replay;
 mod roles;
@@ -70,6 +72,8 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Check(args) => check::run(settings, &args),
         Command::Redrive(args) => redrive::run(settings, args).await,
         Command::Forget(args) => forget::run(settings, args).await,
+        Command::NatsConfig(args) => nats_config::run(&args),
+        Command::Env(args) => env::run(settings, &args),
         Command::Settings => settings::run(settings),
         Command::Completions { shell } => completions::run(shell),
     };

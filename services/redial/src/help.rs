@@ -25,7 +25,7 @@ Exit codes:
 Settings: redial help settings. Completion for your shell: redial help completions.";
 
 /// Examples of each command but the one that lists settings.
-const EXAMPLES: [(&str, &[&str]); 22] = [
+const EXAMPLES: [(&str, &[&str]); 25] = [
     (
         "dev",
         &[
@@ -86,6 +86,21 @@ const EXAMPLES: [(&str, &[&str]); 22] = [
             "redial forget --conversation trip-9 --tenant acme --cancel --yes",
             "redial forget --tenant acme",
             "redial forget --list",
+        ],
+    ),
+    (
+        "nats-config",
+        &[
+            "redial nats-config --access deploy/access.toml --output deploy/users.conf",
+            "redial nats-config --access deploy/access.toml --output deploy/users.conf --check",
+        ],
+    ),
+    (
+        "env",
+        &[
+            "redial env                        of the redial dev in this folder; in a shell: eval \"$(redial env)\"",
+            "redial env --user acme.alice --access deploy/access.toml --server nats.example.com:4222",
+            "redial env --worker tools --json",
         ],
     ),
     (

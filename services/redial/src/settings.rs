@@ -217,6 +217,16 @@ impl Settings {
         value.parse().map(Some).map_err(|why| invalid(format!("{why} ({source})")))
     }
 
+    /// The address of NATS, if it is set.
+    pub(crate) fn nats_url_if_set(&self) -> Option<String> {
+        self.text("nats_url", self.flags.nats_url.as_ref())
+    }
+
+    /// The address of NATS of the `redial dev` that runs in this folder.
+    pub(crate) fn dev_nats_url(&self) -> Option<String> {
+        self.dev().map(|dev| dev.nats_url.clone())
+    }
+
     /// Postgres.
     pub(crate) fn database_url(&self) -> Result<String, ApiError> {
         let dev = self.dev().map(|dev| dev.database_url.clone());

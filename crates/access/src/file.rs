@@ -1,0 +1,379 @@
+//! Reads `access.toml`. All mistakes are found at once, each with its line and column.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use redial_files::{
+    Entries, LIMIT, Rules, TomlMistake, entries_beside, field_at, fill_missing, is_misspelt, position_of, read_entry,
+    toml_mistake,
+};
+use redial_proto::tool::check_name;
+use serde::{Deserialize, de::DeserializeOwned};
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
+
+use crate::{
+    Access, BudgetLimits, Dispatcher, Password, Role, Tenant, TenantPolicy, User, WorkerIdentity, names,
+    warnings::Passwords,
+};
+
+/// Pools of one worker identity; each gives it the rights to 16 consumers.
+const MAX_POOLS: usize = 16;
+/// Patterns of one list.
+const MAX_PATTERNS: usize = 200;
+
+const DISPATCHER: &str = "dispatcher";
+const PASSWORD: Required =
+    ("password", "\"$X\"", "\"$NAME\" with the name of an environment variable, or a bcrypt hash");
+const ROLES: Required = ("roles", "[\"read\"]", "a list of submit, inline, read, operate, admin");
+const POOLS: Required = ("pools", "[\"default\"]", "a list of names of pools, such as [\"default\"]");
+
+/// A field that must be there, a value that stands in for a wrong one, and what is allowed.
+type Required = (&'static str, &'static str, &'static str);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DispatcherEntry {
+    user: Option<String>,
+    password: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TenantEntry {
+    tools: Option<Vec<String>>,
+    models: Option<Vec<String>>,
+    agents: Option<Vec<String>>,
+    #[serde(default)]
+    budgets: BudgetLimits,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UserEntry {
+    roles: Vec<Role>,
+    password: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WorkerEntry {
+    pools: Vec<String>,
+    password: String,
+}
+
+/// A table of the file.
+struct Entry<'t> {
+    /// As a mistake names it: `user "acme.alice"`.
+    owner: String,
+    /// Where it is named.
+    begin: usize,
+    table: Spanned<DeTable<'t>>,
+}
+
+/// What was found so far.
+#[derive(Default)]
+struct Reader {
+    mistakes: Vec<TomlMistake>,
+    passwords: Passwords,
+}
+
+pub(crate) fn read(file: &str, text: &str) -> Result<Access, Vec<String>> {
+    let Entries { tables, others, mistakes } = entries_beside(text, "tenants", &[DISPATCHER, "workers"]);
+    let is_readable = mistakes.is_empty() || !tables.is_empty() || !others.is_empty();
+    let mut reader = Reader { mistakes, passwords: Passwords::default() };
+    let mut dispatcher = None;
+    let mut workers = BTreeMap::new();
+    for (name, value) in others {
+        if name == DISPATCHER {
+            dispatcher = Some(reader.dispatcher(value));
+        } else {
+            workers = reader.workers(value);
+        }
+    }
+    if dispatcher.is_none() && is_readable {
+        reader.add(
+            None,
+            format!("the table [dispatcher] is missing; allowed: [dispatcher] with password = {}", PASSWORD.2),
+        );
+    }
+    let tenants = reader.tenants(tables);
+    if let (true, Some(Some(dispatcher))) = (reader.mistakes.is_empty(), dispatcher) {
+        let warnings = reader.passwords.warnings(file, text);
+        return Ok(Access { dispatcher, tenants, workers, warnings });
+    }
+    reader.mistakes.sort_by_key(|mistake| mistake.at);
+    let line = |mistake: TomlMistake| {
+        let position = mistake.at.map(|at| format!(":{}", position_of(text, at))).unwrap_or_default();
+        format!("{file}{position}: {}", mistake.message)
+    };
+    Err(reader.mistakes.into_iter().take(LIMIT).map(line).collect())
+}
+
+impl Reader {
+    fn add(&mut self, at: Option<usize>, message: String) {
+        if self.mistakes.len() < LIMIT {
+            self.mistakes.push(TomlMistake { at, message });
+        }
+    }
+
+    fn dispatcher(&mut self, value: Spanned<DeValue<'_>>) -> Option<Dispatcher> {
+        let begin = value.span().start;
+        let table = self.table(DISPATCHER, begin, value)?;
+        let entry = Entry { owner: DISPATCHER.to_owned(), begin, table };
+        let at = field_at(entry.table.get_ref(), "password").unwrap_or(begin);
+        let read = self.entry(entry, &[PASSWORD], |entry: DispatcherEntry| {
+            let user = entry.user.unwrap_or_else(|| DISPATCHER.to_owned());
+            names::check("user", &user)?;
+            Ok(Dispatcher { user, password: Password::parse(&entry.password)? })
+        })?;
+        self.passwords.add(DISPATCHER.to_owned(), at, &read.password);
+        Some(read)
+    }
+
+    fn tenants(&mut self, tables: Vec<(Option<Spanned<String>>, Spanned<DeTable<'_>>)>) -> BTreeMap<String, Tenant> {
+        let mut found = BTreeMap::new();
+        for (name, mut table) in tables {
+            let Some(name) = name else {
+                self.add(Some(table.span().start), "[[tenants]] has no name; allowed: [tenants.NAME]".to_owned());
+                continue;
+            };
+            let (begin, name) = (name.span().start, name.into_inner());
+            self.check_name("tenant", &name, begin);
+            let users = table.get_mut().remove("users").map(|users| self.users(&name, users)).unwrap_or_default();
+            let entry = Entry { owner: format!("tenant {name:?}"), begin, table };
+            let policy = self.entry(entry, &[], policy).unwrap_or_default();
+            found.insert(name, Tenant { policy, users });
+        }
+        found
+    }
+
+    fn users(&mut self, tenant: &str, value: Spanned<DeValue<'_>>) -> BTreeMap<String, User> {
+        let mut found = BTreeMap::new();
+        for (name, begin, table) in self.named_tables(&format!("tenants.{tenant}.users"), value) {
+            self.check_name("user", &name, begin);
+            let owner = format!("user {:?}", names::of_user(tenant, &name));
+            let at = field_at(table.get_ref(), "password").unwrap_or(begin);
+            let entry = Entry { owner: owner.clone(), begin, table };
+            if let Some(user) = self.entry(entry, &[ROLES, PASSWORD], user) {
+                self.passwords.add(owner, at, &user.password);
+                found.insert(name, user);
+            }
+        }
+        found
+    }
+
+    fn workers(&mut self, value: Spanned<DeValue<'_>>) -> BTreeMap<String, WorkerIdentity> {
+        let mut found = BTreeMap::new();
+        for (name, begin, table) in self.named_tables("workers", value) {
+            self.check_name("worker", &name, begin);
+            let owner = format!("worker {name:?}");
+            let at = field_at(table.get_ref(), "password").unwrap_or(begin);
+            let entry = Entry { owner: owner.clone(), begin, table };
+            if let Some(worker) = self.entry(entry, &[POOLS, PASSWORD], worker) {
+                self.passwords.add(owner, at, &worker.password);
+                found.insert(name, worker);
+            }
+        }
+        found
+    }
+
+    fn check_name(&mut self, what: &str, name: &str, at: usize) {
+        if let Err(message) = names::check(what, name) {
+            self.add(Some(at), message);
+        }
+    }
+
+    /// The tables of `[name.a]` and `[name.b]`, with their names and where these are.
+    fn named_tables<'t>(
+        &mut self,
+        name: &str,
+        value: Spanned<DeValue<'t>>,
+    ) -> Vec<(String, usize, Spanned<DeTable<'t>>)> {
+        let begin = value.span().start;
+        let Some(tables) = self.table(name, begin, value) else { return Vec::new() };
+        let mut found = Vec::new();
+        for (key, value) in tables.into_inner() {
+            let begin = key.span().start;
+            if let Some(table) = self.table(&format!("{name}.{}", key.get_ref()), begin, value) {
+                found.push((key.into_inner().into_owned(), begin, table));
+            }
+        }
+        found
+    }
+
+    fn table<'t>(&mut self, name: &str, at: usize, value: Spanned<DeValue<'t>>) -> Option<Spanned<DeTable<'t>>> {
+        let span = value.span();
+        match value.into_inner() {
+            DeValue::Table(table) => Some(Spanned::new(span, table)),
+            other => {
+                self.add(Some(at), format!("{name} is a {}; a table is needed", other.type_str()));
+                None
+            }
+        }
+    }
+
+    /// Reads a table, or keeps everything that is wrong with it. A message of `check` begins with the path of its field.
+    fn entry<T: DeserializeOwned, R>(
+        &mut self,
+        entry: Entry<'_>,
+        required: &[Required],
+        check: impl Fn(T) -> Result<R, String>,
+    ) -> Option<R> {
+        let Entry { owner, begin, mut table } = entry;
+        let stand_ins: Vec<_> = required.iter().map(|(path, value, _)| (*path, *value)).collect();
+        let missing = fill_missing(table.get_mut(), &stand_ins);
+        let rules = Rules { needed: &[], stand_ins: &stand_ins };
+        let one = |table: Spanned<DeTable<'_>>| {
+            let fields = table.clone();
+            let read = T::deserialize(toml::de::Deserializer::from(table)).map_err(|error| toml_mistake(&error));
+            let at = |path: &str| field_at(fields.get_ref(), path);
+            read.and_then(|read| {
+                check(read).map_err(|message| {
+                    let path = message.split([' ', ':']).next().unwrap_or_default();
+                    TomlMistake { at: at(path), message }
+                })
+            })
+            .map_err(|mistake| TomlMistake { at: mistake.at.or(Some(begin)), ..mistake })
+        };
+        let (read, mut wrong) = match read_entry(table, &rules, |mistake: &TomlMistake| mistake.at, one) {
+            Ok(read) => (Some(read), Vec::new()),
+            Err(wrong) => (None, wrong),
+        };
+        for field in &missing {
+            if is_misspelt(field, wrong.iter().map(|mistake| mistake.message.as_str())) {
+                continue;
+            }
+            let allowed = required.iter().find(|(path, ..)| path == field).map_or("", |(_, _, allowed)| *allowed);
+            wrong.push(TomlMistake {
+                at: Some(begin),
+                message: format!("the field {field:?} is missing; allowed: {allowed}"),
+            });
+        }
+        let is_right = wrong.is_empty();
+        for mistake in wrong {
+            self.add(mistake.at, format!("{owner}: {}", mistake.message));
+        }
+        read.filter(|_| is_right)
+    }
+}
+
+fn policy(entry: TenantEntry) -> Result<TenantPolicy, String> {
+    for (field, patterns) in [("tools", &entry.tools), ("models", &entry.models), ("agents", &entry.agents)] {
+        let patterns = patterns.as_deref().unwrap_or_default();
+        if patterns.len() > MAX_PATTERNS {
+            return Err(format!("{field} holds {} patterns; allowed: {MAX_PATTERNS}", patterns.len()));
+        }
+        let wrong = |pattern: &&String| check_name(field, &pattern.replace('*', "_")).is_err();
+        if let Some(wrong) = patterns.iter().find(wrong) {
+            let wrong = redial_proto::limits::shorten(wrong, 100);
+            return Err(format!("{field} has {wrong:?}; allowed: names, in which '*' stands for any text"));
+        }
+    }
+    entry.budgets.mistakes().into_iter().next().map_or(Ok(()), Err)?;
+    let TenantEntry { tools, models, agents, budgets } = entry;
+    Ok(TenantPolicy { tools, models, agents, budgets })
+}
+
+fn user(entry: UserEntry) -> Result<User, String> {
+    let roles: BTreeSet<Role> = entry.roles.into_iter().collect();
+    if roles.is_empty() {
+        return Err(format!("roles is empty; allowed: {}", ROLES.2));
+    }
+    Ok(User { roles, password: Password::parse(&entry.password)? })
+}
+
+fn worker(entry: WorkerEntry) -> Result<WorkerIdentity, String> {
+    let count = entry.pools.len();
+    if !(1..=MAX_POOLS).contains(&count) {
+        return Err(format!("pools holds {count} names; allowed: 1 to {MAX_POOLS}"));
+    }
+    for pool in &entry.pools {
+        check_name("pools", pool)?;
+    }
+    Ok(WorkerIdentity { pools: entry.pools.into_iter().collect(), password: Password::parse(&entry.password)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXAMPLE: &str = include_str!("example.toml");
+
+    #[test]
+    fn a_whole_file() {
+        let access = read("access.toml", EXAMPLE).unwrap();
+        assert_eq!(access.dispatcher.user, "dispatcher");
+        assert_eq!(access.dispatcher.password, Password::Variable("REDIAL_NATS_DISPATCHER_PASSWORD".into()));
+        assert_eq!(access.tenants["acme"].users["alice"].roles, BTreeSet::from([Role::Submit, Role::Read]));
+        let policy = access.tenant("acme").unwrap();
+        assert!(policy.allows_tool("get_rate") && !policy.allows_tool("delete") && policy.budgets.turns == Some(20));
+        assert_eq!(access.tenant("globex"), Some(&TenantPolicy::default()));
+        assert_eq!(access.tenant("other"), None);
+        assert_eq!(access.workers["models"].pools, BTreeSet::from(["models".to_owned()]));
+        assert_eq!(access.warnings, Vec::<String>::new());
+    }
+
+    fn wrong(text: &str) -> String {
+        read("access.toml", text).unwrap_err().join("\n")
+    }
+
+    #[test]
+    fn all_mistakes_are_told_at_once() {
+        let text = r#"
+[dispatcher]
+pasword = "$A"
+[tenants."a b"]
+tools = ["get *"]
+models = "small"
+[tenants.acme]
+tool = []
+budgets = { turns = 0, cost = 3 }
+[tenants.acme.users.alice]
+roles = ["submit", "reader"]
+[tenants.acme.users."b.c"]
+roles = []
+password = "$2a$1"
+[tenants.worker.users]
+bob = 3
+[workers.tools]
+pools = []
+password = 5
+[workers."a b"]
+pools = ["a+2"]
+password = "$X"
+[worker.x]
+"#;
+        insta::assert_snapshot!(wrong(text));
+    }
+
+    #[test]
+    fn what_is_no_table_or_no_toml_is_said() {
+        let texts = [
+            "",
+            "dispatcher = 3\nworkers = 4",
+            "[[tenants]]\n[dispatcher]\npassword=\"$A\"",
+            "[dispatcher\n",
+            "[tenants]\nacme = 1\n[dispatcher]\n",
+        ];
+        insta::assert_snapshot!(texts.map(wrong).join("\n\n"));
+        let many: Vec<String> = (0..1000).map(|n| format!("[workers.w{n}]\n")).collect();
+        assert_eq!(read("access.toml", &many.concat()).unwrap_err().len(), LIMIT);
+    }
+
+    #[test]
+    fn passwords_that_are_written_down_or_used_twice_are_warned_of() {
+        let text = r#"
+[dispatcher]
+password = "a plain one"
+[tenants.acme.users]
+alice = { roles = ["read"], password = "$A" }
+bob = { roles = ["read"], password = "$A" }
+[workers.tools]
+pools = ["default"]
+password = "a plain one"
+"#;
+        insta::assert_snapshot!(read("access.toml", text).unwrap().warnings.join("\n"));
+    }
+}

@@ -1,0 +1,38 @@
+//! Who may do what: `access.toml` names the users of each tenant with their roles, the workers with their pools, and the
+//! limits of a tenant. `redial nats-config` writes the configuration of nats-server from it, and dispatchers read the limits.
+//!
+//! Pure: nothing here reads a file or the environment.
+
+mod accounts;
+mod file;
+mod names;
+mod password;
+mod policy;
+mod server;
+mod types;
+mod warnings;
+
+pub use crate::{
+    accounts::{Account, Export, Import, Kind},
+    password::Password,
+    policy::{BudgetLimits, TenantPolicy},
+    server::server_configuration,
+    types::{Access, Dispatcher, Role, Tenant, User, WorkerIdentity},
+};
+
+impl Access {
+    /// Reads a text of TOML. The error has one line for each mistake, with the file, its line and column.
+    pub fn read(file: &str, text: &str) -> Result<Self, Vec<String>> {
+        file::read(file, text)
+    }
+
+    /// The limits of a tenant; `None` if the file does not name it.
+    pub fn tenant(&self, name: &str) -> Option<&TenantPolicy> {
+        self.tenants.get(name).map(|tenant| &tenant.policy)
+    }
+
+    /// What nats-server has to know: an account for the dispatchers, and one for each user and each worker identity.
+    pub fn accounts(&self) -> Vec<Account> {
+        accounts::accounts(self)
+    }
+}

@@ -1,0 +1,52 @@
+-- Roles of the database, each with what it needs: run as a superuser in Redial's database, before the first
+-- `redial migrate` or later. It may be repeated. Passwords are set afterwards (deploy/roles.sh):
+--
+--   redial_owner       redial migrate: owns the tables
+--   redial_dispatcher  dispatchers: read and write rows; cannot create, change, empty or drop tables
+--   redial_reader      operators and dashboards: read everything, write nothing
+
+DO $$
+DECLARE
+    name text;
+    command text;
+BEGIN
+    FOREACH name IN ARRAY ARRAY['redial_owner', 'redial_dispatcher', 'redial_reader'] LOOP
+        IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name) THEN
+            EXECUTE format('CREATE ROLE %I LOGIN', name);
+        END IF;
+    END LOOP;
+    -- Without temporary tables, which everyone may create by default.
+    EXECUTE format('REVOKE ALL ON DATABASE %I FROM PUBLIC', current_database());
+    EXECUTE format('GRANT CONNECT ON DATABASE %I TO redial_owner, redial_dispatcher, redial_reader', current_database());
+    -- Tables, views and functions that another role created before.
+    FOR command IN
+        SELECT format('ALTER TABLE public.%I OWNER TO redial_owner', relname)
+        FROM pg_class
+        WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v', 'm')
+            AND relowner <> 'redial_owner'::regrole
+        UNION ALL
+        SELECT format('ALTER ROUTINE %s OWNER TO redial_owner', oid::regprocedure)
+        FROM pg_proc
+        WHERE pronamespace = 'public'::regnamespace AND proowner <> 'redial_owner'::regrole
+    LOOP
+        EXECUTE command;
+    END LOOP;
+END
+$$;
+
+REVOKE ALL ON SCHEMA public FROM PUBLIC;
+GRANT CREATE, USAGE ON SCHEMA public TO redial_owner;
+GRANT USAGE ON SCHEMA public TO redial_dispatcher, redial_reader;
+
+-- Tables that are there, and those of later migrations.
+GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO redial_dispatcher;
+GRANT SELECT ON ALL TABLES IN SCHEMA public TO redial_reader;
+ALTER DEFAULT PRIVILEGES FOR ROLE redial_owner IN SCHEMA public
+    GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO redial_dispatcher;
+ALTER DEFAULT PRIVILEGES FOR ROLE redial_owner IN SCHEMA public
+    GRANT SELECT ON TABLES TO redial_reader;
+
+ALTER ROLE redial_owner SET lock_timeout = '10s';
+ALTER ROLE redial_reader SET default_transaction_read_only = on;
+ALTER ROLE redial_reader SET statement_timeout = '60s';
+ALTER ROLE redial_reader SET idle_in_transaction_session_timeout = '60s';

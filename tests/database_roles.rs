@@ -1,0 +1,125 @@
+//! The roles of `deploy/roles.sql` on a real Postgres: the owner migrates, dispatchers work with rights on rows only, and the
+//! reader asks everything and writes nothing.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
+
+use std::{path::Path, process::Stdio};
+
+use redial_testkit::{Process, Servers};
+use sqlx::{Connection, PgConnection, raw_sql};
+use tokio::process::Command;
+
+const REDIAL: &str = env!("CARGO_BIN_EXE_redial");
+const ROLES: &str = include_str!("../deploy/roles.sql");
+
+/// The test's database with its roles.
+struct Database {
+    servers: Servers,
+}
+
+impl Database {
+    async fn create() -> Self {
+        let servers = Servers::start().await;
+        redial_store::admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
+        let database = Self { servers };
+        let mut superuser = PgConnection::connect(database.servers.database_url()).await.unwrap();
+        // It may be repeated.
+        for _ in 0..2 {
+            raw_sql(ROLES).execute(&mut superuser).await.unwrap();
+        }
+        for role in ["owner", "dispatcher", "reader"] {
+            let set = format!("ALTER ROLE redial_{role} PASSWORD 'secret'");
+            raw_sql(sqlx::AssertSqlSafe(set)).execute(&mut superuser).await.unwrap();
+        }
+        database
+    }
+
+    fn url(&self, role: &str) -> String {
+        let (_, address) = self.servers.database_url().rsplit_once('@').unwrap();
+        format!("postgres://redial_{role}:secret@{address}")
+    }
+
+    /// A command with the login of a role; its output.
+    async fn redial(&self, role: &str, arguments: &[&str]) -> String {
+        let mut command = Command::new(REDIAL);
+        command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
+        command.env("REDIAL_NATS_URL", self.servers.nats_url()).env("REDIAL_DATABASE_URL", self.url(role));
+        let output = command.output().await.unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert!(output.status.success(), "redial {arguments:?} as {role}: {}", text(&output.stderr));
+        text(&output.stdout)
+    }
+
+    fn start(&self, arguments: &[&str]) -> Process {
+        Process::start(Path::new(REDIAL), |command| {
+            command.args(arguments).env("REDIAL_NATS_URL", self.servers.nats_url());
+            command.env("REDIAL_LOG_FORMAT", "json");
+            if arguments[0] == "dispatcher" {
+                command.env("REDIAL_DATABASE_URL", self.url("dispatcher"));
+            }
+        })
+    }
+
+    /// Every statement is refused for want of a right.
+    async fn refuses(&self, role: &str, statements: &[&'static str]) {
+        let mut connection = PgConnection::connect(&self.url(role)).await.unwrap();
+        // A default of the role, which it may change; its rights hold without it.
+        raw_sql("SET default_transaction_read_only = off").execute(&mut connection).await.unwrap();
+        for statement in statements {
+            let refused = raw_sql(*statement).execute(&mut connection).await.unwrap_err();
+            let code = refused.as_database_error().and_then(|error| error.code().map(|code| code.into_owned()));
+            assert_eq!(code.as_deref(), Some("42501"), "{role}: {statement}: {refused}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn each_role_can_do_its_work_and_nothing_else() {
+    let database = Database::create().await;
+    assert!(database.redial("owner", &["migrate"]).await.starts_with("applied"));
+    let dispatcher = database.start(&["dispatcher", "--retention", "1m"]);
+    let worker = database.start(&["worker"]);
+    worker.line("Worker started").await;
+    let output = database.redial("reader", &["call", "echo", r#"{"n": 1}"#, "--wait"]).await;
+    assert_eq!(output.trim(), r#"{"n": 1}"#);
+    let call = database.redial("reader", &["history", "--json"]).await;
+    let call: serde_json::Value = serde_json::from_str(call.lines().next().unwrap()).unwrap();
+    let id = call["call"].as_str().unwrap();
+    let questions: [&[&str]; 8] = [
+        &["show", id],
+        &["tasks"],
+        &["stats"],
+        &["stats", "--by", "worker"],
+        &["tools"],
+        &["workers", "--all"],
+        &["dead-letters"],
+        &["history", "--argument", "/n=1"],
+    ];
+    for question in questions {
+        database.redial("reader", question).await;
+    }
+    for process in [worker, dispatcher] {
+        process.interrupt();
+        assert!(process.ended().await.success(), "{}", process.output());
+        assert!(!process.output().contains("permission denied"), "{}", process.output());
+    }
+
+    let structure = [
+        "DROP TABLE calls",
+        "ALTER TABLE calls ADD COLUMN mine text",
+        "TRUNCATE attempts",
+        "CREATE TABLE mine (n int)",
+        "CREATE TEMPORARY TABLE mine (n int)",
+        "CREATE INDEX mine ON calls (id)",
+        "CREATE FUNCTION mine() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+        "ALTER TABLE calls DISABLE TRIGGER ALL",
+        "CREATE ROLE mine",
+        "GRANT redial_owner TO redial_dispatcher",
+        "COPY calls TO PROGRAM 'cat'",
+        "SELECT pg_read_file('/etc/passwd')",
+    ];
+    database.refuses("dispatcher", &structure).await;
+    database.refuses("reader", &["DELETE FROM calls", "TRUNCATE calls"]).await;
+    let writes = ["INSERT INTO job_stream DEFAULT VALUES", "UPDATE tools SET name = name", "CREATE TABLE mine (n int)"];
+    database.refuses("reader", &writes).await;
+}
