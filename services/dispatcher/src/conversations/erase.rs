@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use redial_engine::call::CallEvent;
-use redial_proto::{CallId, OpenWork};
+use redial_proto::{CallId, OpenWork, Tenant};
 use redial_records::{Effect, Transition};
 use redial_store::{Phase, StoreError, Tombstone};
 use tokio::time::sleep;
@@ -95,10 +95,10 @@ async fn look(context: &Context, at: &Tombstone) -> Result<Look, StoreError> {
     if !at.cancels {
         return Ok(Look::Refused(open));
     }
-    let mut woken = Vec::new();
+    let (tenant, mut woken) = (Tenant::on_record(&at.scope.tenant), Vec::new());
     for task in tasks {
         if !task.is_asked {
-            store.cancel_task(task.task).await?;
+            store.of(&tenant).cancel_task(task.task).await?;
         }
         woken.push(Effect::WakeTask(task.task));
     }
