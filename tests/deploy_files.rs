@@ -245,9 +245,9 @@ fn a_new_environment_has_a_password_for_everything_and_keeps_what_is_there() {
         lines.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
     };
     let first = make(&[]);
-    let made = passwords(&first);
-    let values: BTreeSet<&String> = made.iter().map(|(_, value)| value).collect();
-    assert!(made.len() == 9 && values.len() == made.len(), "{made:?}");
+    let created = passwords(&first);
+    let values: BTreeSet<&String> = created.iter().map(|(_, value)| value).collect();
+    assert!(created.len() == 9 && values.len() == created.len(), "{created:?}");
     assert!(
         values.iter().all(|value| value.len() == 48 && value.chars().all(|c| c.is_ascii_alphanumeric())),
         "{values:?}"
@@ -258,8 +258,10 @@ fn a_new_environment_has_a_password_for_everything_and_keeps_what_is_there() {
     fs::write(&old, format!("{kept}\nREDIAL_SLOTS=3\n")).unwrap();
     let second = make(&[old.to_str().unwrap()]);
     let again = passwords(&second);
-    assert_eq!(again[..6], made[..6]);
-    assert!(again[6..].iter().zip(&made[6..]).all(|(new, old)| new.0 == old.0 && new.1 != old.1 && new.1.len() == 48));
+    assert_eq!(again[..6], created[..6]);
+    assert!(
+        again[6..].iter().zip(&created[6..]).all(|(new, old)| new.0 == old.0 && new.1 != old.1 && new.1.len() == 48)
+    );
     assert!(second.contains("\nREDIAL_SLOTS=3\n"), "{second}");
 }
 

@@ -18,7 +18,7 @@ pub(crate) fn run(args: &NatsConfigArgs) -> anyhow::Result<ExitCode> {
         (None, false) => output::write(&text)?,
         (None, true) => {}
         (Some(file), false) => write(file, &text)?,
-        (Some(file), true) => return check(file, &text, &args.access),
+        (Some(file), true) => return Ok(check(file, &text, &args.access)),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -55,10 +55,10 @@ fn write(file: &Path, text: &str) -> Result<(), ApiError> {
 }
 
 /// Whether the file is what would be written.
-fn check(file: &Path, text: &str, access: &Path) -> anyhow::Result<ExitCode> {
+fn check(file: &Path, text: &str, access: &Path) -> ExitCode {
     let found = fs::read_to_string(file);
     if found.is_ok_and(|found| found == text) {
-        return Ok(ExitCode::SUCCESS);
+        return ExitCode::SUCCESS;
     }
     output::note(format!(
         "{file} is not what {access} says; run redial nats-config --access {access} --output {file}, and let nats-server \
@@ -66,5 +66,5 @@ fn check(file: &Path, text: &str, access: &Path) -> anyhow::Result<ExitCode> {
         file = file.display(),
         access = access.display()
     ));
-    Ok(ExitCode::from(exit::FAILED))
+    ExitCode::from(exit::FAILED)
 }
