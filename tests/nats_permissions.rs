@@ -10,6 +10,7 @@ mod reloading;
 #[path = "nats_permissions/replies.rs"]
 mod replies;
 #[path = "nats_permissions/server.rs"]
+#[expect(dead_code, reason = "the other test uses more of it")]
 mod server;
 #[path = "nats_permissions/streams.rs"]
 mod streams;

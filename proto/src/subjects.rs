@@ -240,6 +240,9 @@ pub const TRACEPARENT: &str = "traceparent";
 /// Header of a reply whose body is a [`crate::ApiError`] instead of the documented reply; its value is the code.
 pub const ERROR: &str = "redial-error";
 
+/// Consumers that a pool may have: so many sets of tools at a time. The permissions of workers name them one by one.
+pub const MAX_CONSUMERS: u32 = 16;
+
 /// The name of a consumer: the workers of a pool that have the same tools share one. The first one of a pool is named
 /// like the pool.
 pub fn consumer_name(pool: &str, n: u32) -> String {

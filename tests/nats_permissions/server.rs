@@ -82,13 +82,23 @@ impl Server {
         self.log.borrow().clone()
     }
 
-    /// A connection of a user with its inbox.
-    pub(crate) async fn connect(&self, user: &str) -> Client {
-        let (password, inbox) = match user.split_once('.') {
+    /// A user's password and inbox.
+    pub(crate) fn credentials(user: &str) -> (&'static str, String) {
+        match user.split_once('.') {
             None => (PASSWORDS[0].1, "_INBOX_dispatcher".to_owned()),
             Some(("worker", name)) => (PASSWORDS[1].1, format!("_INBOX_worker.{name}")),
             Some(_) => (PASSWORDS[1].1, format!("_INBOX_client.{user}")),
-        };
+        }
+    }
+
+    /// Host and port.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// A connection of a user with its inbox.
+    pub(crate) async fn connect(&self, user: &str) -> Client {
+        let (password, inbox) = Self::credentials(user);
         self.login(&json!({"user": user, "pass": password}), &inbox).await.unwrap()
     }
 

@@ -5,14 +5,15 @@
 //! names, with its own rights, and so purges and deletes streams for anyone (`docs/SECURITY.md`). A reply subject means
 //! something only in the account of who sent it.
 
-use redial_proto::subjects::consumer_name;
+use redial_proto::{
+    UserRole,
+    subjects::{MAX_CONSUMERS, consumer_name},
+};
 
-use crate::{Access, Password, Role, User, WorkerIdentity, names};
+use crate::{Access, Password, User, WorkerIdentity, names};
 
 /// The account of the dispatchers, with all streams.
 const MAIN: &str = "REDIAL";
-/// Sets of tools that a pool may have at a time; each has a consumer.
-const CONSUMERS: u32 = 16;
 /// The pool whose workers ask models.
 const MODELS: &str = "models";
 /// Pieces of a model's answer, for all tenants.
@@ -157,11 +158,11 @@ const EXPORTS: [(Kind, &str); 11] = [
 fn user_account(access: &Access, tenant: &str, name: &str, user: &User) -> Account {
     let mut publish: Vec<String> =
         user.roles.iter().map(|role| format!("redial.api.{tenant}.{name}.{}.>", role.as_str())).collect();
-    let puts = user.roles.iter().filter(|role| matches!(role, Role::Submit | Role::Inline));
+    let puts = user.roles.iter().filter(|role| matches!(role, UserRole::Submit | UserRole::Inline));
     publish.extend(puts.map(|role| format!("redial.intake.{tenant}.{name}.{}.>", role.as_str())));
     let mut subscribe = vec![format!("_INBOX_client.{tenant}.{name}.>")];
     let mut imports: Vec<Import> = publish.iter().map(|subject| import(Kind::Service, MAIN, subject)).collect();
-    if user.roles.contains(&Role::Read) {
+    if user.roles.contains(&UserRole::Read) {
         let events = format!("redial.events.{tenant}.>");
         imports.push(import(Kind::Stream, MAIN, &events));
         subscribe.push(events);
@@ -169,7 +170,7 @@ fn user_account(access: &Access, tenant: &str, name: &str, user: &User) -> Accou
         let deltas = format!("redial.events.{tenant}.tasks.*.delta");
         imports.extend(models.map(|(worker, _)| import(Kind::Stream, &worker_name(worker), &deltas)));
     }
-    let may: Vec<&str> = user.roles.iter().map(|role| role.allows()).collect();
+    let may: Vec<&str> = user.roles.iter().map(|role| allows(*role)).collect();
     Account {
         name: format!("{tenant}/{name}"),
         about: format!("User {name} of tenant {tenant}: may {}.", may.join("; ")),
@@ -191,7 +192,7 @@ fn worker_account(name: &str, worker: &WorkerIdentity) -> Account {
         "$JS.API.INFO".to_owned(),
     ];
     for pool in &pools {
-        for consumer in (1..=CONSUMERS).map(|n| consumer_name(pool, n)) {
+        for consumer in (1..=MAX_CONSUMERS).map(|n| consumer_name(pool, n)) {
             publish.push(format!("$JS.API.CONSUMER.INFO.JOBS.{consumer}"));
             publish.push(format!("$JS.API.CONSUMER.MSG.NEXT.JOBS.{consumer}"));
             publish.push(format!("$JS.ACK.JOBS.{consumer}.>"));
@@ -217,6 +218,17 @@ fn worker_account(name: &str, worker: &WorkerIdentity) -> Account {
         exports,
         imports,
         jetstream: false,
+    }
+}
+
+/// What a role allows, as a sentence goes on after "may".
+const fn allows(role: UserRole) -> &'static str {
+    match role {
+        UserRole::Submit => "submit and cancel calls and tasks",
+        UserRole::Inline => "submit tasks with an agent of its own",
+        UserRole::Read => "read calls and tasks and hear their events",
+        UserRole::Operate => "redrive calls",
+        UserRole::Admin => "accept and forget tools, forget conversations and the tenant",
     }
 }
 

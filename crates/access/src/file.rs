@@ -6,7 +6,7 @@ use redial_files::{
     Entries, LIMIT, Rules, TomlMistake, entries_beside, field_at, fill_missing, is_misspelt, position_of, read_entry,
     toml_mistake,
 };
-use redial_proto::tool::check_name;
+use redial_proto::{UserRole, tool::check_name};
 use serde::{Deserialize, de::DeserializeOwned};
 use toml::{
     Spanned,
@@ -14,8 +14,7 @@ use toml::{
 };
 
 use crate::{
-    Access, BudgetLimits, Dispatcher, Password, Role, Tenant, TenantPolicy, User, WorkerIdentity, names,
-    warnings::Passwords,
+    Access, BudgetLimits, Dispatcher, Password, Tenant, TenantPolicy, User, WorkerIdentity, names, warnings::Passwords,
 };
 
 /// Pools of one worker identity; each gives it the rights to 16 consumers.
@@ -52,7 +51,7 @@ struct TenantEntry {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct UserEntry {
-    roles: Vec<Role>,
+    roles: Vec<UserRole>,
     password: String,
 }
 
@@ -277,7 +276,7 @@ fn policy(entry: TenantEntry) -> Result<TenantPolicy, String> {
 }
 
 fn user(entry: UserEntry) -> Result<User, String> {
-    let roles: BTreeSet<Role> = entry.roles.into_iter().collect();
+    let roles: BTreeSet<UserRole> = entry.roles.into_iter().collect();
     if roles.is_empty() {
         return Err(format!("roles is empty; allowed: {}", ROLES.2));
     }
@@ -306,7 +305,7 @@ mod tests {
         let access = read("access.toml", EXAMPLE).unwrap();
         assert_eq!(access.dispatcher.user, "dispatcher");
         assert_eq!(access.dispatcher.password, Password::Variable("REDIAL_NATS_DISPATCHER_PASSWORD".into()));
-        assert_eq!(access.tenants["acme"].users["alice"].roles, BTreeSet::from([Role::Submit, Role::Read]));
+        assert_eq!(access.tenants["acme"].users["alice"].roles, BTreeSet::from([UserRole::Submit, UserRole::Read]));
         let policy = access.tenant("acme").unwrap();
         assert!(policy.allows_tool("get_rate") && !policy.allows_tool("delete") && policy.budgets.turns == Some(20));
         assert_eq!(access.tenant("globex"), Some(&TenantPolicy::default()));

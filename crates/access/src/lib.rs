@@ -17,7 +17,7 @@ pub use crate::{
     password::Password,
     policy::{BudgetLimits, TenantPolicy},
     server::server_configuration,
-    types::{Access, Dispatcher, Role, Tenant, User, WorkerIdentity},
+    types::{Access, Dispatcher, Tenant, User, WorkerIdentity},
 };
 
 impl Access {

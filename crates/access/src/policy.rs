@@ -26,6 +26,11 @@ impl TenantPolicy {
         allows(self.models.as_deref(), model)
     }
 
+    /// True if its users may call every tool that this pattern can mean.
+    pub fn allows_pattern(&self, pattern: &str) -> bool {
+        self.tools.as_ref().is_none_or(|patterns| patterns.iter().any(|allowed| allowed == pattern || allowed == "*"))
+    }
+
     /// True if its users may give tasks to this declared agent.
     pub fn allows_agent(&self, agent: &str) -> bool {
         allows(self.agents.as_deref(), agent)
@@ -68,6 +73,25 @@ impl BudgetLimits {
         let mut found: Vec<String> = whole.into_iter().filter_map(|(name, is, most)| over(name, is, most?)).collect();
         found.extend(self.cost_usd.and_then(|most| over("cost_usd", budgets.cost_usd, most)));
         found
+    }
+
+    /// Budgets within the limits: one that was left at its default is bound, one that was set and exceeds a limit is named.
+    pub fn within(&self, budgets: Budgets) -> Result<Budgets, Vec<String>> {
+        let (defaults, bound) = (Budgets::default(), self.bound(budgets));
+        let set = Budgets {
+            turns: if budgets.turns == defaults.turns { bound.turns } else { budgets.turns },
+            corrections: if budgets.corrections == defaults.corrections {
+                bound.corrections
+            } else {
+                budgets.corrections
+            },
+            tool_calls: if budgets.tool_calls == defaults.tool_calls { bound.tool_calls } else { budgets.tool_calls },
+            tokens: budgets.tokens.or(bound.tokens),
+            cost_usd: budgets.cost_usd.or(bound.cost_usd),
+            seconds: if budgets.seconds == defaults.seconds { bound.seconds } else { budgets.seconds },
+        };
+        let exceeded = self.exceeded(&set);
+        if exceeded.is_empty() { Ok(bound) } else { Err(exceeded) }
     }
 
     /// The same, as budgets that a task without any of its own gets: its defaults, where they do not exceed a limit.
@@ -141,6 +165,11 @@ mod tests {
         let bound = limits.bound(Budgets::default());
         assert!(limits.exceeded(&bound).is_empty(), "{bound:?}");
         assert_eq!((bound.turns, bound.tokens, bound.seconds), (20, Some(1000), 3600));
+        assert_eq!(limits.within(Budgets::default()), Ok(bound), "what was not set is bound");
+        assert_eq!(
+            limits.within(Budgets { turns: 21, ..Budgets::default() }),
+            Err(vec!["budgets.turns is 21; allowed: at most 20".to_owned()])
+        );
         assert_eq!(BudgetLimits::default().bound(Budgets::default()), Budgets::default());
     }
 }

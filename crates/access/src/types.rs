@@ -2,47 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use redial_proto::UserRole;
+
 use crate::{Password, TenantPolicy};
-
-/// What a person or a program may do. No role implies another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// Submit and cancel calls and tasks.
-    Submit,
-    /// Submit tasks with an agent of one's own.
-    Inline,
-    /// Read calls and tasks, and hear how they go on.
-    Read,
-    /// Redrive calls.
-    Operate,
-    /// Forget tools, conversations and tenants; accept tools.
-    Admin,
-}
-
-impl Role {
-    /// As it is written in the file and in subjects.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Submit => "submit",
-            Self::Inline => "inline",
-            Self::Read => "read",
-            Self::Operate => "operate",
-            Self::Admin => "admin",
-        }
-    }
-
-    /// What it allows, as a sentence goes on after "may".
-    pub const fn allows(self) -> &'static str {
-        match self {
-            Self::Submit => "submit and cancel calls and tasks",
-            Self::Inline => "submit tasks with an agent of its own",
-            Self::Read => "read calls and tasks and hear their events",
-            Self::Operate => "redrive calls",
-            Self::Admin => "accept and forget tools, forget conversations and the tenant",
-        }
-    }
-}
 
 /// The login of the dispatchers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +19,7 @@ pub struct Dispatcher {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     /// What it may do; at least one.
-    pub roles: BTreeSet<Role>,
+    pub roles: BTreeSet<UserRole>,
     /// How it proves who it is.
     pub password: Password,
 }

@@ -2,37 +2,17 @@
 
 mod file;
 
-use std::{
-    collections::BTreeMap,
-    fmt::Write as _,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::{Duration, Instant, SystemTime},
-};
+use std::{collections::BTreeMap, fmt::Write as _, path::PathBuf, sync::Arc, time::Instant};
 
 use redial_engine::feedback::check_templates;
 use redial_proto::{AgentSpec, ApiError, Code};
-use tokio::{fs, sync::Mutex};
+
+use crate::reread::{Current, Reread};
 
 pub use self::file::{AgentsFile, Reference, check_agent_file, check_agents_file};
 
-/// Minimum time between two reads of the file's metadata.
-const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-
 /// The agents of a file's last valid version.
-pub(crate) struct Agents {
-    file: Option<PathBuf>,
-    known: Mutex<LastRead>,
-}
-
-struct LastRead {
-    declared: Declared,
-    version: Option<Version>,
-    checked_at: Instant,
-}
-
-/// What shows that a file has changed: when it was written, and its size.
-type Version = (Option<SystemTime>, u64);
+pub(crate) struct Agents(Reread<BTreeMap<String, AgentSpec>>);
 
 /// What is declared now.
 #[derive(Clone, Debug, Default)]
@@ -46,57 +26,15 @@ pub(crate) struct Declared {
 impl Agents {
     /// Reads the file; a bad one is an error that names the file, the agent, the field and what is allowed.
     pub(crate) async fn load(file: Option<PathBuf>) -> Result<Self, ApiError> {
-        let mut known = LastRead { declared: Declared::default(), version: None, checked_at: Instant::now() };
-        if let Some(path) = &file {
-            known.version = version(path).await;
-            known.declared = Declared {
-                agents: Arc::new(read(path).await?),
-                file: Some(path.display().to_string().into()),
-                problem: None,
-            };
-        }
-        Ok(Self { file, known: Mutex::new(known) })
+        Ok(Self(Reread::load(file, "agents", parse).await?))
     }
 
     /// The agents as the file declares them, read at most once a second. An invalid file changes only
     /// [`Declared::problem`].
     pub(crate) async fn at(&self, now: Instant) -> Declared {
-        let mut known = self.known.lock().await;
-        if let Some(path) = &self.file
-            && now.saturating_duration_since(known.checked_at) >= CHECK_INTERVAL
-        {
-            known.checked_at = now;
-            known.reload_if_changed(path).await;
-        }
-        known.declared.clone()
+        let Current { value, file, problem } = self.0.at(now).await;
+        Declared { agents: value.unwrap_or_default(), file, problem }
     }
-}
-
-impl LastRead {
-    async fn reload_if_changed(&mut self, path: &Path) {
-        let version = version(path).await;
-        if version == self.version {
-            return;
-        }
-        self.version = version;
-        match read(path).await {
-            Ok(agents) => {
-                tracing::info!(file = %path.display(), agents = agents.len(), "Reloaded the agents");
-                self.declared.agents = Arc::new(agents);
-                self.declared.problem = None;
-            }
-            Err(error) => {
-                tracing::error!(error = error.message, "Failed to reload the agents; the previous ones stay in use");
-                self.declared.problem = Some(error.message.into());
-            }
-        }
-    }
-}
-
-/// `None` if the file's metadata cannot be read.
-async fn version(path: &Path) -> Option<Version> {
-    let metadata = fs::metadata(path).await.ok()?;
-    Some((metadata.modified().ok(), metadata.len()))
 }
 
 impl Declared {
@@ -142,18 +80,15 @@ pub(crate) fn closest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
     (!names.is_empty()).then(|| names.join(" or "))
 }
 
-async fn read(path: &Path) -> Result<BTreeMap<String, AgentSpec>, ApiError> {
-    let file = path.display().to_string();
-    let text = fs::read_to_string(path).await.map_err(|error| {
-        ApiError::new(Code::InvalidConfiguration, format!("{file}: the agents cannot be read: {error}"))
-    })?;
+fn parse(file: &str, text: &str) -> Result<BTreeMap<String, AgentSpec>, ApiError> {
     let wrong = |mistakes: Vec<String>| ApiError::new(Code::InvalidAgent, mistakes.join("\n"));
-    file::parse(&file, &text).map(|read| read.agents).map_err(wrong)
+    file::parse(file, text).map(|read| read.agents).map_err(wrong)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reread::CHECK_INTERVAL;
 
     #[tokio::test]
     async fn a_changed_file_is_read_again_and_a_bad_one_changes_nothing() {

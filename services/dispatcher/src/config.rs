@@ -26,6 +26,8 @@ pub struct DispatcherConfig {
     pub retention: Option<Duration>,
     /// File that declares agents: `docs/TASKS.md`. Default: none, and tasks bring their agents with them.
     pub agents: Option<PathBuf>,
+    /// Access file: what tenants may use. Default: none, and all of them may use everything.
+    pub access: Option<PathBuf>,
 }
 
 impl DispatcherConfig {
@@ -45,6 +47,7 @@ impl DispatcherConfig {
             lease: Duration::from_secs(15),
             retention: None,
             agents: None,
+            access: None,
         }
     }
 

@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use redial_access::Access;
 use redial_engine::outage::{Observation, OutageDetector};
 use redial_loops::Loops;
 use redial_queue::{LONGEST_RECONNECT, Queue};
@@ -13,8 +14,8 @@ use redial_store::{Store, Time};
 use tokio::sync::{Notify, mpsc};
 
 use crate::{
-    agents::Agents, config::DispatcherConfig, error::DispatcherError, feeder::Feeder, publish, registry::Registry,
-    wait::retry_transient, wake_set::WakeSet,
+    agents::Agents, config::DispatcherConfig, error::DispatcherError, feeder::Feeder, policies, publish,
+    registry::Registry, reread::Reread, wait::retry_transient, wake_set::WakeSet,
 };
 
 /// The state that all parts of a dispatcher share. Nothing here outlives the process, and no other process needs it.
@@ -24,6 +25,8 @@ pub(crate) struct Context {
     pub(crate) queue: Queue,
     pub(crate) registry: Registry,
     pub(crate) agents: Agents,
+    /// What tenants may use.
+    pub(crate) access: Reread<Access>,
     /// Jobs to publish.
     pub(crate) jobs: mpsc::Sender<OutgoingJob>,
     /// Tasks to advance.
@@ -38,7 +41,9 @@ pub(crate) struct Context {
 
 impl Context {
     pub(crate) async fn connect(config: DispatcherConfig, loops: &Loops) -> Result<Arc<Self>, DispatcherError> {
-        let agents = Agents::load(config.agents.clone()).await.map_err(DispatcherError::Agents)?;
+        let agents = Agents::load(config.agents.clone()).await.map_err(DispatcherError::File)?;
+        let access = Reread::load(config.access.clone(), "access file", policies::parse).await;
+        let access = access.map_err(DispatcherError::File)?;
         let queue = Queue::connect(&config.queue).await?;
         let store = Store::connect(&config.store()).await?;
         let registry = retry_transient(|| async { Ok(Registry::load(&store).await?) }).await?;
@@ -51,6 +56,7 @@ impl Context {
             queue,
             registry,
             agents,
+            access,
             jobs,
             wake_set: WakeSet::default(),
             due: Notify::new(),

@@ -12,9 +12,9 @@ pub enum DispatcherError {
     /// A setting is out of its range.
     #[error("dispatcher setting {0}")]
     Setting(String),
-    /// The file of agents cannot be read, or declares a bad one.
+    /// The file of agents or the access file cannot be read, or is wrong.
     #[error("{}", .0.message)]
-    Agents(ApiError),
+    File(ApiError),
     /// Postgres.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -30,7 +30,7 @@ impl DispatcherError {
     /// True if Postgres or NATS could not be reached, or did not answer.
     pub(crate) fn is_outage(&self) -> bool {
         match self {
-            Self::Setting(_) | Self::Agents(_) | Self::Panicked(_) => false,
+            Self::Setting(_) | Self::File(_) | Self::Panicked(_) => false,
             Self::Store(error) => error.is_transient(),
             Self::Queue(error) => error.is_outage(),
         }
@@ -39,7 +39,7 @@ impl DispatcherError {
     /// True if it may pass by itself.
     pub(crate) fn is_transient(&self) -> bool {
         match self {
-            Self::Setting(_) | Self::Agents(_) | Self::Panicked(_) => false,
+            Self::Setting(_) | Self::File(_) | Self::Panicked(_) => false,
             Self::Store(error) => error.is_transient(),
             Self::Queue(error) => error.is_retryable(),
         }

@@ -8,8 +8,8 @@
 
 mod actions;
 mod agents;
-mod asked;
 mod aside;
+mod asked;
 mod batcher;
 mod call_view;
 mod calls;
@@ -21,8 +21,10 @@ mod error;
 mod feed;
 mod feeder;
 mod intake;
+mod policies;
 mod publish;
 mod registry;
+mod reread;
 mod retention;
 mod roll_up;
 mod running;

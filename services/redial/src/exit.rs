@@ -106,7 +106,7 @@ fn to_api(error: &anyhow::Error) -> ApiError {
     } else if let Some(error) = error.downcast_ref::<DispatcherError>() {
         match error {
             DispatcherError::Setting(_) => Code::InvalidConfiguration,
-            DispatcherError::Agents(error) => error.code,
+            DispatcherError::File(error) => error.code,
             DispatcherError::Store(error) => store_code(error),
             DispatcherError::Queue(error) => error.code(),
             DispatcherError::Panicked(_) => Code::Internal,

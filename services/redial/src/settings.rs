@@ -74,6 +74,9 @@ pub(crate) struct DispatcherFlags {
     /// File that declares agents [default: agents.toml, if it exists]
     #[arg(long, value_name = "FILE")]
     pub(crate) agents: Option<String>,
+    /// Access file: what tenants may use [default: none; every tenant may use everything]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) access: Option<String>,
     /// Connections to Postgres, a number [default: 16]
     #[arg(long, value_name = "N")]
     pub(crate) database_connections: Option<String>,
@@ -260,6 +263,7 @@ impl Settings {
         });
         config.lease = problems.keep(lease).flatten().unwrap_or(config.lease);
         config.agents = self.agents(flags);
+        config.access = self.text("access", flags.access.as_ref()).map(PathBuf::from);
         let within = DispatcherConfig::RETENTION;
         let allowed = format!("{} and more, such as 30days", format_duration(within.start));
         let retention = self.parse("retention", flags.retention.as_ref(), &allowed, |text| {
@@ -300,7 +304,7 @@ impl Settings {
         let pools: Vec<String> = value.split(',').map(|pool| pool.trim().to_owned()).collect();
         let checked = redial_proto::subjects::pools_token(pools.iter().map(String::as_str));
         checked.map(|_| pools).map_err(|why| invalid(format!("worker_pools: {why} ({source})")))
-}
+    }
 
     /// The flags of the worker of `redial dev`, and the user that it chose: as root, programs run as a user without rights unless
     /// one is set.

@@ -1,6 +1,6 @@
 //! Submits calls by request and reply. The reply follows the commit.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use redial_engine::{accept::accept, call, feedback::CallFailure, publish::FIRST_CHECK_MS};
 use redial_proto::{
@@ -16,13 +16,14 @@ use tokio::sync::mpsc;
 
 use super::message::{Message, is_costly};
 use crate::{
-    asked::caller,
     aside::aside,
+    asked::caller,
     batcher::{self, BatchWork, Batching},
     call_view::feedback,
     context::Context,
     effects,
     error::{store_failed, unreadable},
+    policies,
     running::Running,
     serve,
 };
@@ -137,11 +138,13 @@ impl Submitter {
 pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>) -> Vec<SubmitResult> {
     let refreshed = refresh_if_unknown(context, &incoming).await;
     let tools = context.registry.tools();
+    let access = context.access.at(Instant::now()).await;
     let take = |Incoming { submission, traceparent }: Incoming| {
         let (caller, submission) = submission?;
         if !tools.contains_key(&submission.tool) {
             refreshed.clone()?;
         }
+        policies::check_tool(policies::of(&access, &caller.tenant)?, &submission.tool)?;
         let (_span, traceparent) = submit_call(&submission.tool, traceparent);
         let is_costly = is_costly(&submission, &tools);
         let accept = || accept(submission, &caller, &tools, CallId::generate(), traceparent);

@@ -1,5 +1,8 @@
 //! Turns a task's submission into a task to write, under a new id, or into an error. No I/O.
 
+use std::time::Instant;
+
+use redial_access::Access;
 use redial_engine::{accept::check_texts, fingerprint::fingerprint, tools::Tools};
 use redial_proto::{
     AgentRef, AgentSpec, ApiError, Caller, Code, Language, TaskId, TaskSubmission, limits,
@@ -11,13 +14,31 @@ use uuid::Uuid;
 use crate::{
     agents::{Declared, check, closest},
     asked::check_inline,
+    context::Context,
+    policies,
+    reread::Current,
 };
+
+/// What files say about agents and tenants.
+#[derive(Default)]
+pub(crate) struct Files {
+    pub(crate) declared: Declared,
+    pub(crate) access: Current<Access>,
+}
+
+impl Files {
+    /// As they are now.
+    pub(crate) async fn of(context: &Context) -> Self {
+        let now = Instant::now();
+        Self { declared: context.agents.at(now).await, access: context.access.at(now).await }
+    }
+}
 
 /// Turns a submission into a task to write, with the whole agent as it is now. An error means that nothing is written.
 pub(crate) fn accept(
     submission: &TaskSubmission,
     caller: &Caller,
-    declared: &Declared,
+    files: &Files,
     tools: &Tools,
     traceparent: Option<String>,
 ) -> Result<NewTask, ApiError> {
@@ -25,11 +46,17 @@ pub(crate) fn accept(
     check_inline(caller.role, matches!(submission.agent, AgentRef::Inline(_)))?;
     let content = submission.key.as_ref().map(|_| content_of(submission));
     let wrong = |what: String| ApiError::new(Code::InvalidAgent, format!("agent: {what}"));
+    let policy = policies::of(&files.access, &caller.tenant)?;
+    let bounded;
     let (agent, spec) = match &submission.agent {
-        AgentRef::Name(name) => (Some(name.clone()), declared.agent(name)?),
+        AgentRef::Name(name) => {
+            policies::check_agent(policy, name)?;
+            (Some(name.clone()), files.declared.agent(name)?)
+        }
         AgentRef::Inline(spec) => {
             check(spec).map_err(wrong)?;
-            (None, spec.as_ref())
+            bounded = policies::within(policy, spec, tools)?;
+            (None, bounded.as_ref().unwrap_or(spec))
         }
     };
     check_models(spec, tools)?;
@@ -148,7 +175,7 @@ mod tests {
     }
 
     fn try_accept(submission: &TaskSubmission) -> Result<NewTask, ApiError> {
-        accept(submission, &caller(), &Declared::default(), &tools(), None)
+        accept(submission, &caller(), &Files::default(), &tools(), None)
     }
 
     fn wrong(change: impl FnOnce(&mut TaskSubmission)) -> String {

@@ -1,6 +1,6 @@
 //! Submits tasks. The reply follows the commit.
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
 use redial_engine::tools::Tools;
 use redial_proto::{
@@ -13,7 +13,7 @@ use redial_store::SubmittedTask;
 use redial_telemetry::{metrics, submit_task};
 use tokio::sync::mpsc;
 
-use super::accept::accept;
+use super::accept::{Files, accept};
 use crate::{
     agents::Declared,
     asked::caller,
@@ -67,10 +67,10 @@ impl BatchWork<Request> for Submitter {
         let batch: Vec<_> = batch.into_iter().map(read).collect();
         let batch = match &self.unknown {
             Some(unknown) => {
-                let declared = self.context.agents.at(Instant::now()).await;
+                let files = Files::of(&self.context).await;
                 let tools = self.context.registry.tools();
                 let names_unknown = |task: &Result<(Caller, TaskSubmission), _>| {
-                    task.as_ref().is_ok_and(|(caller, task)| is_unknown(&accept(task, caller, &declared, &tools, None)))
+                    task.as_ref().is_ok_and(|(caller, task)| is_unknown(&accept(task, caller, &files, &tools, None)))
                 };
                 serve::hand_over(batch, unknown, names_unknown).await
             }
@@ -98,14 +98,15 @@ impl Submitter {
 
 /// Accepts tasks, writes them, wakes them; returns the result of each, in order.
 pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>) -> Vec<TaskResult> {
-    let declared = context.agents.at(Instant::now()).await;
+    let files = Files::of(context).await;
     let incoming: Vec<Incoming> = incoming.into_iter().map(traced).collect();
-    let warnings: Vec<Option<String>> = incoming.iter().map(|incoming| warning(incoming.task()?, &declared)).collect();
-    let mut accepted = accept_all(&incoming, &declared, &context.registry.tools());
+    let warnings: Vec<Option<String>> =
+        incoming.iter().map(|incoming| warning(incoming.task()?, &files.declared)).collect();
+    let mut accepted = accept_all(&incoming, &files, &context.registry.tools());
     if accepted.iter().any(is_unknown) {
         // A worker may have registered it a moment ago, to another dispatcher.
         accepted = match context.registry.refresh_throttled(&context.store).await {
-            Ok(()) => accept_all(&incoming, &declared, &context.registry.tools()),
+            Ok(()) => accept_all(&incoming, &files, &context.registry.tools()),
             Err(error) => {
                 let reject = |task| if is_unknown(&task) { Err(error.clone()) } else { task };
                 accepted.into_iter().map(reject).collect()
@@ -147,10 +148,10 @@ fn warning(task: &TaskSubmission, declared: &Declared) -> Option<String> {
     Some(format!("the file of agents is invalid, so an earlier version of the agent is used: {problem}"))
 }
 
-fn accept_all(incoming: &[Incoming], declared: &Declared, tools: &Tools) -> Vec<Result<NewTask, ApiError>> {
+fn accept_all(incoming: &[Incoming], files: &Files, tools: &Tools) -> Vec<Result<NewTask, ApiError>> {
     let accept = |Incoming { submission, traceparent }: &Incoming| {
         let (caller, task) = submission.as_ref().map_err(Clone::clone)?;
-        accept(task, caller, declared, tools, traceparent.clone())
+        accept(task, caller, files, tools, traceparent.clone())
     };
     incoming.iter().map(accept).collect()
 }

@@ -13,6 +13,7 @@ use serde_json::Value;
 use toml::de::{DeTable, ValueDeserializer};
 
 use crate::{
+    commands::nats_config,
     environment, output,
     settings::{DispatcherFlags, Problems, Settings, WorkerFlags},
 };
@@ -33,6 +34,9 @@ pub(crate) struct Found {
 /// Checks the settings and files of a dispatcher.
 pub(crate) fn dispatcher(settings: &Settings, flags: &DispatcherFlags, problems: &mut Problems, found: &mut Found) {
     let config = problems.keep(settings.dispatcher(flags, QueueConfig::default(), String::new()));
+    if let Some(access) = config.as_ref().and_then(|config| config.access.as_ref()) {
+        problems.keep(nats_config::read(access));
+    }
     let Some(file) = config.map_or_else(|| settings.agents(flags), |config| config.agents) else { return };
     found.agents_file = file.display().to_string();
     match redial_dispatcher::check_agents_file(&file) {

@@ -1,0 +1,76 @@
+//! What a tenant may use, as the access file says. Without one, everything.
+
+use redial_access::{Access, TenantPolicy};
+use redial_engine::tools::Tools;
+use redial_proto::{AgentSpec, ApiError, Code, Tenant, limits::shorten};
+
+use crate::reread::Current;
+
+/// Reads an access file.
+pub(crate) fn parse(file: &str, text: &str) -> Result<Access, ApiError> {
+    Access::read(file, text).map_err(|mistakes| ApiError::new(Code::InvalidConfiguration, mistakes.join("\n")))
+}
+
+/// The limits of a tenant; `None` if there is no access file. A tenant that the file does not name may submit nothing.
+pub(crate) fn of<'a>(access: &'a Current<Access>, tenant: &Tenant) -> Result<Option<&'a TenantPolicy>, ApiError> {
+    let Some(known) = access.value.as_deref() else { return Ok(None) };
+    match known.tenant(tenant.as_str()) {
+        Some(policy) => Ok(Some(policy)),
+        None => Err(forbidden(format!("the access file of the dispatcher names no tenant {tenant}"))),
+    }
+}
+
+/// Whether a tenant may call a tool.
+pub(crate) fn check_tool(policy: Option<&TenantPolicy>, tool: &str) -> Result<(), ApiError> {
+    match policy {
+        Some(policy) if !policy.allows_tool(tool) => {
+            Err(forbidden(format!("this tenant may not use the tool {:?}", shorten(tool, 100))))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a tenant may give tasks to a declared agent.
+pub(crate) fn check_agent(policy: Option<&TenantPolicy>, agent: &str) -> Result<(), ApiError> {
+    match policy {
+        Some(policy) if !policy.allows_agent(agent) => {
+            Err(forbidden(format!("this tenant may not use the agent {:?}", shorten(agent, 100))))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// An agent that a user sent, within the limits of its tenant; an error names what exceeds them. A pattern for tools becomes the
+/// names of the tools that it means now, unless the tenant may use all that it can mean.
+pub(crate) fn within(
+    policy: Option<&TenantPolicy>,
+    spec: &AgentSpec,
+    tools: &Tools,
+) -> Result<Option<AgentSpec>, ApiError> {
+    let Some(policy) = policy else { return Ok(None) };
+    for model in [Some(&spec.model), spec.fallback_model.as_ref()].into_iter().flatten() {
+        if !policy.allows_model(model) {
+            return Err(forbidden(format!("this tenant may not use the model {:?}", shorten(model, 100))));
+        }
+    }
+    let budgets =
+        policy.budgets.within(spec.budgets).map_err(|over| forbidden(format!("agent: {}", over.join("; "))))?;
+    let mut allowed = Vec::new();
+    for pattern in &spec.tools {
+        if !pattern.contains('*') {
+            check_tool(Some(policy), pattern)?;
+            allowed.push(pattern.clone());
+        } else if policy.allows_pattern(pattern) {
+            allowed.push(pattern.clone());
+        } else {
+            let meant = tools.values().filter(|tool| !tool.is_model()).map(|tool| &tool.spec.name);
+            let meant = meant.filter(|name| redial_proto::agent::matches(pattern, name) && policy.allows_tool(name));
+            allowed.extend(meant.cloned());
+        }
+    }
+    Ok(Some(AgentSpec { budgets, tools: allowed, ..spec.clone() }))
+}
+
+fn forbidden(message: String) -> ApiError {
+    ApiError::new(Code::Forbidden, message)
+}

@@ -1,0 +1,121 @@
+//! A file that is read again when it has changed. An invalid version changes nothing but what is said about it.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
+};
+
+use redial_proto::{ApiError, Code};
+use tokio::{fs, sync::Mutex};
+
+/// Minimum time between two reads of the file's metadata.
+pub(crate) const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A file, and its last valid version.
+pub(crate) struct Reread<T> {
+    file: Option<PathBuf>,
+    /// What it holds, for the log and for errors.
+    what: &'static str,
+    parse: fn(&str, &str) -> Result<T, ApiError>,
+    known: Mutex<LastRead<T>>,
+}
+
+struct LastRead<T> {
+    current: Current<T>,
+    version: Option<Version>,
+    checked_at: Instant,
+}
+
+/// What shows that a file has changed: when it was written, and its size.
+type Version = (Option<SystemTime>, u64);
+
+/// What the file says now.
+#[derive(Debug)]
+pub(crate) struct Current<T> {
+    /// Of its last valid version; `None` without a file.
+    pub(crate) value: Option<Arc<T>>,
+    pub(crate) file: Option<Arc<str>>,
+    /// Why the current file cannot be used; the value is that of its earlier version.
+    pub(crate) problem: Option<Arc<str>>,
+}
+
+impl<T> Clone for Current<T> {
+    fn clone(&self) -> Self {
+        Self { value: self.value.clone(), file: self.file.clone(), problem: self.problem.clone() }
+    }
+}
+
+impl<T> Default for Current<T> {
+    fn default() -> Self {
+        Self { value: None, file: None, problem: None }
+    }
+}
+
+impl<T> Reread<T> {
+    /// Reads the file; `parse` gets its name and its text, and its error names both and what is allowed.
+    pub(crate) async fn load(
+        file: Option<PathBuf>,
+        what: &'static str,
+        parse: fn(&str, &str) -> Result<T, ApiError>,
+    ) -> Result<Self, ApiError> {
+        let mut known = LastRead { current: Current::default(), version: None, checked_at: Instant::now() };
+        if let Some(path) = &file {
+            known.version = version(path).await;
+            let value = read(path, what, parse).await?;
+            known.current =
+                Current { value: Some(Arc::new(value)), file: Some(path.display().to_string().into()), problem: None };
+        }
+        Ok(Self { file, what, parse, known: Mutex::new(known) })
+    }
+
+    /// What the file says, read at most once a second. An invalid file changes only [`Current::problem`].
+    pub(crate) async fn at(&self, now: Instant) -> Current<T> {
+        let mut known = self.known.lock().await;
+        if let Some(path) = &self.file
+            && now.saturating_duration_since(known.checked_at) >= CHECK_INTERVAL
+        {
+            known.checked_at = now;
+            self.reload_if_changed(path, &mut known).await;
+        }
+        known.current.clone()
+    }
+
+    async fn reload_if_changed(&self, path: &Path, known: &mut LastRead<T>) {
+        let version = version(path).await;
+        if version == known.version {
+            return;
+        }
+        known.version = version;
+        match read(path, self.what, self.parse).await {
+            Ok(value) => {
+                tracing::info!(file = %path.display(), what = self.what, "Reloaded a file");
+                known.current.value = Some(Arc::new(value));
+                known.current.problem = None;
+            }
+            Err(error) => {
+                let what = self.what;
+                tracing::error!(
+                    what,
+                    error = error.message,
+                    "Failed to reload a file; its earlier version stays in use"
+                );
+                known.current.problem = Some(error.message.into());
+            }
+        }
+    }
+}
+
+/// `None` if the file's metadata cannot be read.
+async fn version(path: &Path) -> Option<Version> {
+    let metadata = fs::metadata(path).await.ok()?;
+    Some((metadata.modified().ok(), metadata.len()))
+}
+
+async fn read<T>(path: &Path, what: &str, parse: fn(&str, &str) -> Result<T, ApiError>) -> Result<T, ApiError> {
+    let file = path.display().to_string();
+    let text = fs::read_to_string(path).await.map_err(|error| {
+        ApiError::new(Code::InvalidConfiguration, format!("{file}: the {what} cannot be read: {error}"))
+    })?;
+    parse(&file, &text)
+}
