@@ -32,7 +32,7 @@ pub mod usage;
 
 pub use agent::{AgentSpec, Budgets, CutOff, Policy};
 pub use api::{
-    AttemptView, CallView, CancelReply, CancelRequest, ForgetTool, ForgetToolReply, GetRequest, RedriveReply,
+    AcceptTool, AcceptToolReply, AttemptView, CallView, CancelReply, CancelRequest, ForgetTool, ForgetToolReply, GetRequest, RedriveReply,
     RedriveRequest, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, SubmitStatus, WaitReason, Waiting,
 };
 pub use call::CallState;

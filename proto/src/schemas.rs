@@ -6,7 +6,7 @@
 use schemars::{Schema, schema_for};
 
 use crate::{
-    AgentSpec, ApiError, CallView, CancelReply, CancelRequest, ClaimReply, ClaimRequest, ControlMessage, Delta,
+    AcceptTool, AcceptToolReply, AgentSpec, ApiError, CallView, CancelReply, CancelRequest, ClaimReply, ClaimRequest, ControlMessage, Delta,
     ForgetTool, ForgetToolReply, GetRequest, Heartbeat, HeartbeatReply, Job, RedriveReply, RedriveRequest, Registered,
     Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch, Submission, SubmitBatch, SubmitBatchReply,
     SubmitResult, TaskCancel, TaskCancelReply, TaskGet, TaskNotice, TaskReport, TaskResult, TaskSubmission, ToolSpec,
@@ -26,6 +26,8 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("claim_reply", schema_for!(ClaimReply)),
         ("claim_request", schema_for!(ClaimRequest)),
         ("delta", schema_for!(Delta)),
+        ("accept_tool", schema_for!(AcceptTool)),
+        ("accept_tool_reply", schema_for!(AcceptToolReply)),
         ("forget_tool", schema_for!(ForgetTool)),
         ("forget_tool_reply", schema_for!(ForgetToolReply)),
         ("get_request", schema_for!(GetRequest)),

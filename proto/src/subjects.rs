@@ -27,6 +27,8 @@ pub enum Verb {
     TaskCancel,
     /// A [`crate::ForgetTool`].
     ToolForget,
+    /// A [`crate::AcceptTool`].
+    ToolAccept,
 }
 
 impl Verb {
@@ -44,6 +46,7 @@ impl Verb {
             Self::TaskGet => "tasks.get",
             Self::TaskCancel => "tasks.cancel",
             Self::ToolForget => "tools.forget",
+            Self::ToolAccept => "tools.accept",
         }
     }
 
@@ -54,7 +57,7 @@ impl Verb {
             Self::TaskSubmit => &[UserRole::Submit, UserRole::Inline],
             Self::CallGet | Self::TaskGet => &[UserRole::Read],
             Self::CallRedrive => &[UserRole::Operate],
-            Self::ToolForget => &[UserRole::Admin],
+            Self::ToolForget | Self::ToolAccept => &[UserRole::Admin],
         }
     }
 }
@@ -229,6 +232,9 @@ pub const TRACEPARENT: &str = "traceparent";
 
 /// Header of a reply whose body is a [`crate::ApiError`] instead of the documented reply; its value is the code.
 pub const ERROR: &str = "redial-error";
+
+/// A pool has at most so many consumers, and so many sets of tools: the permissions of its workers name each of them.
+pub const MAX_CONSUMERS: u32 = 16;
 
 /// The name of a consumer: the workers of a pool that have the same tools share one. The first one of a pool is named
 /// like the pool.

@@ -33,7 +33,7 @@ pub use dead_letters::{DeadLetter, Rejection, Rejections};
 pub use error::StoreError;
 pub use health::LockedHealth;
 pub use redial_records::{TaskCall, Time};
-pub use registry::{Forgotten, Registered, WorkerHeartbeat, WorkingConsumer};
+pub use registry::{AcceptedTool, Forgotten, PendingChoice, Registered, WorkerHeartbeat, WorkingConsumer};
 pub use retention::Pruned;
 pub use tasks::{LockedTasks, SubmittedTask, TaskOrigin};
 pub use tenant::TenantStore;

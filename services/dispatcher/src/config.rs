@@ -26,6 +26,9 @@ pub struct DispatcherConfig {
     pub retention: Option<Duration>,
     /// File that declares agents: `docs/TASKS.md`. Default: none, and tasks bring their agents with them.
     pub agents: Option<PathBuf>,
+    /// Tools that other worker identities register, and changes that weaken a tool, wait for nobody. Default: they wait for
+    /// `redial tools accept`.
+    pub accept_tools: bool,
 }
 
 impl DispatcherConfig {
@@ -45,6 +48,7 @@ impl DispatcherConfig {
             lease: Duration::from_secs(15),
             retention: None,
             agents: None,
+            accept_tools: false,
         }
     }
 

@@ -49,7 +49,7 @@ use crate::{
     context::Context,
     running::Running,
     wait::{retry_transient, until},
-    workers::{claim, forget, heartbeat, register, release},
+    workers::{accept, claim, forget, heartbeat, register, release},
 };
 
 /// How long a dispatcher that cannot go on may take to finish what it has begun: others may wait for it.
@@ -139,6 +139,7 @@ async fn serve_requests(running: &Running) -> Result<(), DispatcherError> {
     serve::users(running, Verb::CallCancel, calls::cancel::cancel).await?;
     serve::users(running, Verb::CallRedrive, calls::redrive::redrive).await?;
     serve::users(running, Verb::ToolForget, forget::forget).await?;
+    serve::users(running, Verb::ToolAccept, accept::accept).await?;
     serve::users(running, Verb::TaskGet, tasks::get::get).await?;
     serve::users(running, Verb::TaskCancel, tasks::cancel::cancel).await?;
     Ok(register::listen_for_changes(running).await?)
