@@ -109,7 +109,7 @@ async fn a_report_under_a_wrong_claim_does_not_hide_the_true_one() {
             let view = stack.ended(call).await;
             match kind {
                 "success" => assert_eq!(view.output.unwrap().get(), "\"true\""),
-                _ => assert!(view.error.unwrap().message.contains("true")),
+                _ => assert!(view.message.unwrap().contains("true")),
             }
         }
         stack.finish().await;

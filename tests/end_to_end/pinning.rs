@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use redial_proto::{
-    AcceptTool, AcceptToolReply, CallState, Code, ForgetTool, ForgetToolReply, Tenant, ToolEffect, ToolSpec, User, UserRole,
+    AcceptTool, AcceptToolReply, CallState, Code, ForgetTool, ForgetToolReply, Tenant, ToolEffect, ToolSpec, User,
+    UserRole,
     subjects::{self, ControlVerb, Verb},
 };
 use redial_queue::QueueError;
@@ -243,10 +244,8 @@ async fn a_tool_stays_its_owners_when_the_owner_is_gone() {
     drop(gone);
     // Forgotten, it is nobody's: who still waits for it gets it with its next heartbeat.
     let request = ForgetTool { tool: "pay".to_owned() };
-    let _: ForgetToolReply = until("the tool is forgotten", async || {
-        stack.queue().ask(Verb::ToolForget, &request, ANSWER).await.ok()
-    })
-    .await;
+    let _: ForgetToolReply =
+        until("the tool is forgotten", async || stack.queue().ask(Verb::ToolForget, &request, ANSWER).await.ok()).await;
     assert_eq!((count(&stack, "pending_tools").await, count(&stack, "tool_identities").await), (0, 0));
     assert!(thief.beat().await.register);
     assert!(thief.register(vec![laxer()]).await.is_empty());

@@ -1,8 +1,6 @@
 //! Reports that are late, duplicate, foreign or unreadable change nothing and are stored.
 
-use redial_proto::{
-    CallId, CallState, ClaimId, Code, ErrorClass, Failure, JobRef, Submission, ToolEffect, ToolSpec,
-};
+use redial_proto::{CallId, CallState, ClaimId, Code, ErrorClass, Failure, JobRef, Submission, ToolEffect, ToolSpec};
 use redial_testkit::{Stack, arguments};
 use serde_json::{Value, json};
 

@@ -18,7 +18,8 @@ mod tasks;
 pub use history::{Found, FoundCall};
 pub use ids::Named;
 pub use records::{
-    AttemptRecord, CallAudit, CallLine, DeadLetterRecord, Filter, LateRecord, PendingTool, TaskFilter, ToolRecord, WorkerRecord,
+    AttemptRecord, CallAudit, CallLine, DeadLetterRecord, Filter, LateRecord, PendingTool, TaskFilter, ToolRecord,
+    WorkerRecord,
 };
 pub use search::{Payload, Texts};
 

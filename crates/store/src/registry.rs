@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use redial_proto::{Registration, ToolSpec, WorkerId};
 use redial_records::{Judgement, LiveConsumer, Time, ToolOnRecord};
 
+pub use self::pins::{AcceptedTool, PendingChoice};
 use self::{
     consumers::{FullPool, Pools, chosen_consumers, known_consumers},
     pins::Judged,
 };
-pub use self::pins::{AcceptedTool, PendingChoice};
 use crate::{
     StoreError,
     columns::{bigint, int},

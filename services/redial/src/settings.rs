@@ -261,7 +261,7 @@ impl Settings {
     pub(crate) fn worker(&self, flags: &WorkerFlags, queue: QueueConfig) -> Result<WorkerConfig, ApiError> {
         // Not the host's name, which is another one in each container: a name is an identity.
         let name = self.text("worker_name", flags.worker_name.as_ref()).unwrap_or_else(|| "worker".to_owned());
-        let host = Some(limits::shorten(&host_name(), limits::MAX_KEY));
+        let host = Some(redial_proto::limits::shorten(&host_name(), redial_proto::limits::MAX_KEY));
         let mut config = WorkerConfig { nats: queue, host, ..WorkerConfig::new("", name) };
         let mut problems = Problems::default();
         let within = WorkerConfig::SLOTS;

@@ -13,14 +13,34 @@ const MAX_PAIRS: usize = 10_000;
 
 /// Any change of these counts: whether it is a weakening cannot be seen from the keyword alone.
 const OPAQUE: [&str; 24] = [
-    "$schema", "$id", "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef", "$recursiveAnchor", "$vocabulary", "$ref",
-    "const", "pattern", "format", "multipleOf", "oneOf", "not", "if", "then", "else", "contains", "dependentRequired",
-    "unevaluatedItems", "dependencies", "contentEncoding", "contentMediaType",
+    "$schema",
+    "$id",
+    "$anchor",
+    "$dynamicAnchor",
+    "$dynamicRef",
+    "$recursiveRef",
+    "$recursiveAnchor",
+    "$vocabulary",
+    "$ref",
+    "const",
+    "pattern",
+    "format",
+    "multipleOf",
+    "oneOf",
+    "not",
+    "if",
+    "then",
+    "else",
+    "contains",
+    "dependentRequired",
+    "unevaluatedItems",
+    "dependencies",
+    "contentEncoding",
+    "contentMediaType",
 ];
 /// Of those, the ones that only refuse more when they are added. Beside `$ref` older drafts ignore all other keywords.
-const MAY_BE_ADDED: [&str; 9] = [
-    "const", "pattern", "format", "multipleOf", "oneOf", "not", "contains", "dependentRequired", "unevaluatedItems",
-];
+const MAY_BE_ADDED: [&str; 9] =
+    ["const", "pattern", "format", "multipleOf", "oneOf", "not", "contains", "dependentRequired", "unevaluatedItems"];
 /// More of these is stricter.
 const LEAST: [&str; 6] = ["minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains"];
 /// Less of these is stricter.
@@ -88,7 +108,8 @@ impl Loosened {
                 let Some(bound) = old.get(keyword) else { continue };
                 let stricter = new.get(keyword).is_some_and(|new| {
                     let (old, number) = (bound.as_f64(), new.as_f64());
-                    new == bound || if is_least { number > old && old.is_some() } else { number.is_some() && number < old }
+                    new == bound
+                        || if is_least { number > old && old.is_some() } else { number.is_some() && number < old }
                 });
                 match new.get(keyword) {
                     _ if stricter => {}
@@ -179,7 +200,11 @@ impl Loosened {
         if let Some(before) = old.get("allOf").map(list) {
             let now = new.get("allOf").map(list).unwrap_or_default();
             for (position, schema) in before.iter().enumerate() {
-                self.compare(schema, now.get(position).unwrap_or(&Value::Bool(true)), &format!("{at}/allOf/{position}"));
+                self.compare(
+                    schema,
+                    now.get(position).unwrap_or(&Value::Bool(true)),
+                    &format!("{at}/allOf/{position}"),
+                );
             }
         }
         let Some(before) = old.get("anyOf") else { return };
@@ -227,7 +252,9 @@ fn is_within(values: &[Value], others: &[Value]) -> bool {
 /// A value for an error, in a few characters.
 fn short(value: &Value) -> String {
     match value {
-        Value::Array(_) | Value::Object(_) | Value::String(_) => format!("{:?}", limits::shorten(&value.to_string(), 60)),
+        Value::Array(_) | Value::Object(_) | Value::String(_) => {
+            format!("{:?}", limits::shorten(&value.to_string(), 60))
+        }
         other => other.to_string(),
     }
 }
@@ -277,7 +304,11 @@ mod tests {
                 city(json!({"prefixItems": [{"type": "number"}]})),
                 "\"/city/0\": type is",
             ),
-            (city(json!({"items": false})), city(json!({"prefixItems": [{}], "items": false})), "any value was refused"),
+            (
+                city(json!({"items": false})),
+                city(json!({"prefixItems": [{}], "items": false})),
+                "any value was refused",
+            ),
             (
                 city(json!({"properties": {"name": {"maxLength": 3}}})),
                 city(json!({"properties": {"name": {"maxLength": 4}}})),
@@ -307,7 +338,8 @@ mod tests {
 
     #[test]
     fn what_refuses_more_or_names_more_is_no_weakening() {
-        let closed = |properties: Value| json!({"type": "object", "properties": properties, "additionalProperties": false});
+        let closed =
+            |properties: Value| json!({"type": "object", "properties": properties, "additionalProperties": false});
         let rows = [
             (closed(json!({"a": {"type": "string"}})), closed(json!({"a": {"type": "string"}, "b": {"type": "null"}}))),
             (closed(json!({"a": {"type": "string"}, "b": {}})), closed(json!({"a": {"type": "string"}}))),
@@ -321,7 +353,10 @@ mod tests {
             (json!({"additionalProperties": {"type": "string"}}), json!({"additionalProperties": false})),
             (json!({"anyOf": [{"type": "string"}, {"type": "null"}]}), json!({"anyOf": [{"type": "null"}]})),
             (json!({"allOf": [{"minimum": 1}]}), json!({"allOf": [{"minimum": 2}, {"maximum": 3}]})),
-            (json!({"items": {"type": "number"}}), json!({"items": {"type": "number"}, "prefixItems": [{"type": "integer"}]})),
+            (
+                json!({"items": {"type": "number"}}),
+                json!({"items": {"type": "number"}, "prefixItems": [{"type": "integer"}]}),
+            ),
             (json!({"description": "a", "title": "b"}), json!({"description": "c", "default": 1})),
             (json!({}), json!({"pattern": "a", "not": {"type": "null"}, "contains": {}})),
             (json!(true), json!({"type": "string"})),

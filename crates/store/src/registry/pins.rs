@@ -158,7 +158,11 @@ impl Registering<'_> {
         self.keep_waiting(db, &judged.waiting).await?;
         judged.all_waiting.extend(judged.waiting.keys().cloned());
         for (name, waits) in self.others(db).await? {
-            if waits { judged.all_waiting.insert(name) } else { judged.served.insert(name) };
+            if waits {
+                judged.all_waiting.insert(name)
+            } else {
+                judged.served.insert(name)
+            };
         }
         Ok(judged)
     }
@@ -211,15 +215,10 @@ impl Registering<'_> {
     async fn accept(&self, db: &mut PgConnection, names: &[&str]) -> Result<Vec<String>, sqlx::Error> {
         let (texts, worker, identity) = (self.texts(names), self.registration.worker.as_str(), self.identity());
         let identity = identity.as_str();
-        let changed = sqlx::query_file_scalar!(
-            "sql/register_tools.sql",
-            names as &[&str],
-            &texts as &[&str],
-            worker,
-            identity,
-        )
-        .fetch_all(&mut *db)
-        .await?;
+        let changed =
+            sqlx::query_file_scalar!("sql/register_tools.sql", names as &[&str], &texts as &[&str], worker, identity,)
+                .fetch_all(&mut *db)
+                .await?;
         sqlx::query_file!("sql/delete_settled_tools.sql", names as &[&str], identity, worker).execute(db).await?;
         Ok(changed)
     }

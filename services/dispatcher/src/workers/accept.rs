@@ -20,13 +20,15 @@ pub(crate) async fn accept(asked: Asked, request: AcceptTool) -> Result<AcceptTo
             return Err(ApiError::new(Code::UnknownTool, message));
         }
         Err(PendingChoice::Nothing) => {
-            let whose = identity.map(|identity| format!(" of worker identity {:?}", identity.as_str())).unwrap_or_default();
+            let whose =
+                identity.map(|identity| format!(" of worker identity {:?}", identity.as_str())).unwrap_or_default();
             let message = format!("nothing{whose} waits for tool {tool:?}; `redial tools` shows what waits");
             return Err(ApiError::new(Code::WrongState, message));
         }
         Err(PendingChoice::Several(identities)) => {
             let identities = identities.join(", ");
-            let message = format!("several worker identities wait for tool {tool:?}; name one with --identity: {identities}");
+            let message =
+                format!("several worker identities wait for tool {tool:?}; name one with --identity: {identities}");
             return Err(ApiError::new(Code::WrongState, message));
         }
     };

@@ -77,6 +77,10 @@ fn may_serve(served: &Served, caller: &WorkerCaller, job: &ClaimJob) -> bool {
     served.pool_of(&job.tool, &caller.identity).is_some_and(|pool| caller.may_serve(pool))
 }
 
+fn allows_all(served: &Served, requests: &[(Request, WorkerCaller, ClaimRequest)]) -> bool {
+    requests.iter().all(|(_, caller, claim)| claim.jobs.iter().all(|job| may_serve(served, caller, job)))
+}
+
 /// The registry is read again for a claim that it does not allow, but not more often than this: a worker that may not serve a tool
 /// can claim it as often as it likes.
 const REGISTRY_AGE: Duration = Duration::from_secs(1);
@@ -96,8 +100,7 @@ impl Granter {
     /// Who may serve which tool. A tool may have been accepted a moment ago, and the notice is still on its way.
     async fn served(&self, requests: &[(Request, WorkerCaller, ClaimRequest)]) -> Served {
         let served = self.0.registry.served();
-        let mut jobs = requests.iter().flat_map(|(_, caller, claim)| claim.jobs.iter().map(move |job| (caller, job)));
-        if jobs.all(|(caller, job)| may_serve(&served, caller, job)) {
+        if allows_all(&served, requests) {
             return served;
         }
         if let Err(error) = self.0.registry.refresh_older_than(REGISTRY_AGE, &self.0.store).await {

@@ -40,7 +40,12 @@ pub(crate) async fn register(
     let (tools, changed) = (registration.tools.len(), &registered.changed_tools);
     tracing::info!(worker = %registration.worker, tools, ?changed, "Worker registered");
     for (tool, changes) in &registered.unasked {
-        tracing::warn!(tool, identity = caller.identity.as_str(), ?changes, "Accepted a tool without asking an operator");
+        tracing::warn!(
+            tool,
+            identity = caller.identity.as_str(),
+            ?changes,
+            "Accepted a tool without asking an operator"
+        );
     }
     for (tool, reasons) in &registered.waiting {
         let identity = caller.identity.as_str();

@@ -100,7 +100,10 @@ pub(crate) async fn accept(
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    output::line(format!("worker identity {} may serve tool {} now, as it registered it", reply.identity, request.tool))?;
+    output::line(format!(
+        "worker identity {} may serve tool {} now, as it registered it",
+        reply.identity, request.tool
+    ))?;
     for change in reply.changes {
         output::line(format!("  {}", output::one_line(&change, WHOLE_CHANGE)))?;
     }
@@ -135,7 +138,8 @@ fn render(tools: &[ToolRecord], wide: bool, paper: Paper, now: DateTime<Utc>) ->
 
 fn render_pending(pending: &[PendingTool], wide: bool, paper: Paper, now: DateTime<Utc>) -> String {
     let row = |pending: &PendingTool| -> Vec<Cell> {
-        let (since, most) = if wide { (output::time(pending.since), WHOLE_CHANGE) } else { (output::ago(pending.since, now), CHANGE) };
+        let (since, most) =
+            if wide { (output::time(pending.since), WHOLE_CHANGE) } else { (output::ago(pending.since, now), CHANGE) };
         let change = output::one_line(&pending.reasons.join("; "), most);
         vec![pending.tool.clone().into(), pending.identity.clone().into(), since.into(), change.into()]
     };
@@ -267,7 +271,10 @@ mod tests {
             spec: serde_json::value::to_raw_value(&json!({"name": tool})).unwrap(),
         };
         let pending = [
-            pending("book_flight", &["worker identity \"night\" may not serve it yet", "its effect is read instead of keyed"]),
+            pending(
+                "book_flight",
+                &["worker identity \"night\" may not serve it yet", "its effect is read instead of keyed"],
+            ),
             pending("echo", &["\"/text\": maxLength is gone\u{1b}[2J"]),
         ];
         let now = "2026-11-20T08:00:00Z".parse().unwrap();
