@@ -165,6 +165,15 @@ mod tests {
             polling: true,
             ..spec(ToolEffect::Read)
         };
-        insta::assert_debug_snapshot!(reasons(&on_record(&["a"]), &new, &identity("b")), @"");
+        let wanted = [
+            r#"worker identity "b" may not serve it yet"#,
+            "its effect is read instead of keyed",
+            r#"its pool is "fast" instead of "default""#,
+            "it changes the schema of its arguments",
+            "it changes its description",
+            "it changes its timeout",
+            "it changes how its calls are treated (polling, sequential, repairs)",
+        ];
+        assert_eq!(reasons(&on_record(&["a"]), &new, &identity("b")), wanted);
     }
 }
