@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn one_line_for_each_worker() {
-        let worker = |id: &str, running, draining, alive| WorkerRecord {
+        let worker = |id: &str, running, draining, alive: bool| WorkerRecord {
             id: id.to_owned(),
             host: alive.then(|| "rack-7".to_owned()),
             waiting: Vec::new(),
