@@ -8,3 +8,4 @@ CREATE TABLE tool_identities (
     accepted_spec json,
     PRIMARY KEY (tool, identity)
 );
+COMMENT ON TABLE tool_identities IS 'The worker identities that may serve each tool.';

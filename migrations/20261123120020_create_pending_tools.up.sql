@@ -10,3 +10,4 @@ CREATE TABLE pending_tools (
 );
 -- The oldest go once there are too many.
 CREATE INDEX pending_tools_since ON pending_tools (since);
+COMMENT ON TABLE pending_tools IS 'What worker identities registered, and what waits for redial tools accept.';

@@ -70,8 +70,6 @@ pub struct WorkingConsumer {
     pub is_live: bool,
 }
 
-/// A consumer is given to other workers after its own were not seen for so long, in ms.
-const CONSUMER_FREE_AFTER_MS: u64 = 120_000;
 /// Workers that were not seen for so long, in ms, are of no interest, whatever outage may have kept them from it.
 const SILENT_FOR_MS: u64 = 3_600_000;
 

@@ -252,9 +252,8 @@ fn is_within(values: &[Value], others: &[Value]) -> bool {
 /// A value for an error, in a few characters.
 fn short(value: &Value) -> String {
     match value {
-        Value::Array(_) | Value::Object(_) | Value::String(_) => {
-            format!("{:?}", limits::shorten(&value.to_string(), 60))
-        }
+        Value::String(text) => format!("{:?}", limits::shorten(text, 60)),
+        Value::Array(_) | Value::Object(_) => format!("{:?}", limits::shorten(&value.to_string(), 60)),
         other => other.to_string(),
     }
 }

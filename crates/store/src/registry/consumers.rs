@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, HashSet};
 use redial_proto::subjects::{MAX_CONSUMERS, consumer_name};
 use sqlx::PgConnection;
 
-use super::CONSUMER_FREE_AFTER_MS;
 use crate::columns::bigint;
+
+/// A consumer is given to other workers after its own were not seen for so long, in ms.
+const CONSUMER_FREE_AFTER_MS: u64 = 120_000;
 
 /// A pool that has as many consumers as it may have.
 pub(super) struct FullPool(pub(super) String);

@@ -273,7 +273,8 @@ impl Responder {
             ControlVerb::Register => {
                 self.script().request_registration = false;
                 let registration: Registration = serde_json::from_slice(&request.payload).unwrap();
-                let (named, waiting) = (self.script().consumers.clone(), self.script().waiting.clone());
+                let named = self.script().consumers.clone();
+                let waiting = self.script().waiting.clone();
                 let accepted = registration.tools.iter().filter(|tool| !waiting.contains_key(&tool.name));
                 let pools = accepted.map(|tool| &tool.pool).chain(registration.other_tools.values());
                 let mut consumers: BTreeMap<String, String> = pools.map(|pool| (pool.clone(), pool.clone())).collect();
