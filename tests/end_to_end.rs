@@ -21,8 +21,12 @@ mod fixture;
 mod intake;
 #[path = "end_to_end/outputs.rs"]
 mod outputs;
+#[path = "end_to_end/own.rs"]
+mod own;
 #[path = "end_to_end/people.rs"]
 mod people;
+#[path = "end_to_end/pinning.rs"]
+mod pinning;
 #[path = "end_to_end/redriving.rs"]
 mod redriving;
 #[path = "end_to_end/registering.rs"]

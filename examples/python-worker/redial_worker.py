@@ -152,7 +152,9 @@ class Worker:
         while not self.draining.is_set():
             try:
                 reply = await self._request(self._subject("register"), registration, timeout=5)
-                self.consumer = reply.get("consumers", {}).get(self.pool, self.pool)
+                self.consumer = reply.get("consumers", {}).get(self.pool)  # none while all tools wait
+                for tool, reasons in reply.get("waiting", {}).items():
+                    log.warning("A tool waits until an operator accepts it: redial tools accept %s reasons=%s", tool, reasons)
                 return
             except OUTAGES as error:
                 log.warning("Failed to register the worker error=%r", error)
@@ -213,6 +215,9 @@ class Worker:
             message = None
             while message is None and not self.draining.is_set():
                 try:
+                    if self.consumer is None:  # no tool is accepted yet
+                        await asyncio.sleep(1)
+                        continue
                     if bound != self.consumer:  # as of the last registration
                         bound = self.consumer
                         source = await self.jetstream.pull_subscribe_bind(consumer=bound, stream="JOBS")

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use strum::{VariantArray, VariantNames};
 
-use crate::{ApiError, CallId, CallState, ErrorClass, FieldError, Language, Repair, RetryOverride, names::named};
+use crate::{
+    ApiError, CallId, CallState, ErrorClass, FieldError, Language, Repair, RetryOverride, WorkerIdentity, names::named,
+};
 
 /// One tool call to make durable. Sent as `calls.submit`, or to the intake subject.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -312,4 +314,24 @@ pub struct ForgetTool {
 pub struct ForgetToolReply {
     /// Calls that still wait for a worker with this tool; each ends at its deadline.
     pub waiting: u64,
+}
+
+/// Asks to accept what a worker identity registered for a tool, and what waits since then. Sent as `tools.accept`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AcceptTool {
+    /// The tool's name.
+    pub tool: String,
+    /// The identity; not needed if only one waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<WorkerIdentity>,
+}
+
+/// The answer to [`AcceptTool`]: the identity may serve the tool, as it registered it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AcceptToolReply {
+    /// The identity.
+    pub identity: WorkerIdentity,
+    /// What was accepted, in words.
+    pub changes: Vec<String>,
 }

@@ -33,8 +33,9 @@ pub mod usage;
 
 pub use agent::{AgentSpec, Budgets, CutOff, Policy};
 pub use api::{
-    AttemptView, CallView, CancelReply, CancelRequest, ForgetTool, ForgetToolReply, GetRequest, RedriveReply,
-    RedriveRequest, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, SubmitStatus, WaitReason, Waiting,
+    AcceptTool, AcceptToolReply, AttemptView, CallView, CancelReply, CancelRequest, ForgetTool, ForgetToolReply,
+    GetRequest, RedriveReply, RedriveRequest, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, SubmitStatus,
+    WaitReason, Waiting,
 };
 pub use call::CallState;
 pub use error::{ApiError, Code};

@@ -238,6 +238,9 @@ pub struct Registration {
     pub slots: u32,
     /// Version of the program.
     pub version: String,
+    /// Where it runs, such as the name of its host; only shown to people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// Its tools, or as many as fit into this message.
     pub tools: Vec<ToolSpec>,
     /// The names of its other tools with their pools; their specifications are in other messages.
@@ -249,9 +252,12 @@ pub struct Registration {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Registered {
     /// The consumer of the job stream that the worker pulls from, by pool: it brings jobs of the worker's tools only.
-    /// A pool that is not here has a consumer of the same name.
+    /// A pool that is not here brings it nothing: none of its tools is accepted yet.
     #[serde(default)]
     pub consumers: BTreeMap<String, String>,
+    /// Tools of this registration that wait for `redial tools accept`, with the reasons: the worker gets no job of them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub waiting: BTreeMap<String, Vec<String>>,
 }
 
 /// What a dispatcher sends to a worker unasked, on `redial.worker.<identity>.<id>`.

@@ -6,7 +6,7 @@
 use schemars::{Schema, schema_for};
 
 use crate::{
-    AgentSpec, ApiError, CallView, CancelReply, CancelRequest, ClaimReply, ClaimRequest, ControlMessage, Delta, Forget,
+    AcceptTool, AcceptToolReply, AgentSpec, ApiError, CallView, CancelReply, CancelRequest, ClaimReply, ClaimRequest, ControlMessage, Delta, Forget,
     ForgetReply, ForgetTool, ForgetToolReply, GetRequest, Heartbeat, HeartbeatReply, Job, RedriveReply, RedriveRequest,
     Registered, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch, Submission, SubmitBatch,
     SubmitBatchReply, SubmitResult, TaskCancel, TaskCancelReply, TaskGet, TaskNotice, TaskReport, TaskResult,
@@ -28,6 +28,8 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("delta", schema_for!(Delta)),
         ("forget", schema_for!(Forget)),
         ("forget_reply", schema_for!(ForgetReply)),
+        ("accept_tool", schema_for!(AcceptTool)),
+        ("accept_tool_reply", schema_for!(AcceptToolReply)),
         ("forget_tool", schema_for!(ForgetTool)),
         ("forget_tool_reply", schema_for!(ForgetToolReply)),
         ("get_request", schema_for!(GetRequest)),

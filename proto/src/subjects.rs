@@ -31,6 +31,8 @@ pub enum Verb {
     ConversationForget,
     /// A [`crate::Forget`] that names none: everything of the tenant.
     TenantForget,
+    /// A [`crate::AcceptTool`].
+    ToolAccept,
 }
 
 impl Verb {
@@ -50,6 +52,7 @@ impl Verb {
             Self::ToolForget => "tools.forget",
             Self::ConversationForget => "conversations.forget",
             Self::TenantForget => "tenants.forget",
+            Self::ToolAccept => "tools.accept",
         }
     }
 
@@ -60,7 +63,7 @@ impl Verb {
             Self::TaskSubmit => &[UserRole::Submit, UserRole::Inline],
             Self::CallGet | Self::TaskGet => &[UserRole::Read],
             Self::CallRedrive => &[UserRole::Operate],
-            Self::ToolForget | Self::ConversationForget | Self::TenantForget => &[UserRole::Admin],
+            Self::ToolForget | Self::ToolAccept | Self::ConversationForget | Self::TenantForget => &[UserRole::Admin],
         }
     }
 }

@@ -1,6 +1,10 @@
 //! A worker whose messages the test sends one by one.
 
-use std::{collections::HashMap, sync::Mutex, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Mutex,
+    time::Duration,
+};
 
 use chrono::Utc;
 use redial_proto::{
@@ -9,7 +13,7 @@ use redial_proto::{
     WorkerId, WorkerIdentity,
     subjects::{self, ControlVerb},
 };
-use redial_queue::{Delivery, Queue, Subscription};
+use redial_queue::{Delivery, Queue, QueueError, Subscription};
 use redial_testkit::Stack;
 use serde_json::value::RawValue;
 
@@ -32,29 +36,41 @@ pub(crate) struct Hand {
 impl Hand {
     /// Registers itself with these tools.
     pub(crate) async fn new(stack: &Stack, tools: Vec<ToolSpec>) -> Self {
-        let (id, queue) = (WorkerId::generate(&WorkerIdentity::of_name("manual")), stack.queue().clone());
-        let notices = queue.subscribe(&subjects::worker(&id)).await.unwrap();
-        let (db, claims) = (stack.db().clone(), Mutex::default());
-        let mut hand = Self { id, queue, notices, db, claims, consumer: "default".to_owned() };
+        let mut hand = Self::of_identity(stack, "manual").await;
         hand.register(tools).await;
         hand
     }
 
-    /// Registers itself, perhaps again, with these tools of the default pool.
-    pub(crate) async fn register(&mut self, tools: Vec<ToolSpec>) {
+    /// A worker of this identity, which is not registered yet.
+    pub(crate) async fn of_identity(stack: &Stack, identity: &str) -> Self {
+        let (id, queue) = (WorkerId::generate(&WorkerIdentity::of_name(identity)), stack.queue().clone());
+        let notices = queue.subscribe(&subjects::worker(&id)).await.unwrap();
+        let (db, claims) = (stack.db().clone(), Mutex::default());
+        Self { id, queue, notices, db, claims, consumer: "default".to_owned() }
+    }
+
+    /// Registers itself, perhaps again, with these tools of the default pool; returns what waits for an operator.
+    pub(crate) async fn register(&mut self, tools: Vec<ToolSpec>) -> BTreeMap<String, Vec<String>> {
+        let subject = self.subject(ControlVerb::Register);
+        let mut registered = self.ask_to_register(&subject, tools).await.unwrap();
+        if let Some(consumer) = registered.consumers.remove("default") {
+            self.consumer = consumer;
+        }
+        registered.waiting
+    }
+
+    /// Sends a registration on this subject.
+    pub(crate) async fn ask_to_register(&self, subject: &str, tools: Vec<ToolSpec>) -> Result<Registered, QueueError> {
         let registration = Registration {
             worker: self.id.clone(),
             started_at: Utc::now(),
             slots: 10,
             version: "manual".to_owned(),
+            host: None,
             tools,
-            other_tools: std::collections::BTreeMap::new(),
+            other_tools: BTreeMap::new(),
         };
-        let mut registered: Registered =
-            self.queue.request(&self.subject(ControlVerb::Register), &registration, ANSWER).await.unwrap();
-        if let Some(consumer) = registered.consumers.remove("default") {
-            self.consumer = consumer;
-        }
+        self.queue.request(subject, &registration, ANSWER).await
     }
 
     /// Takes the next job of its consumer from the stream. While it waits, it shows that it lives, or no job of its

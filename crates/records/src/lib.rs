@@ -15,7 +15,7 @@ pub use call::{Backlog, CallContent, CallRecord, Claim, NewCall, Redrive, TaskCa
 pub use conversation::{Cut, Reach, ReadConversation, ReadMessage};
 pub use effect::{Effect, OutgoingJob};
 pub use task::{EndedCall, InboxItem, NewTask, StartInfo, TaskOutcome, TaskRecord, TaskStatus, TaskTransition};
-pub use tool::{LiveConsumer, ToolHealth};
+pub use tool::{Judgement, LiveConsumer, ToolHealth, ToolOnRecord};
 pub use transition::{CallFacts, Change, EndedAttempt, Guard, Transition};
 
 /// A point in time; always by the database's clock in production.

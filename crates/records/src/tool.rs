@@ -1,6 +1,8 @@
-//! Tools and who serves them: rows of `retry_budgets` and `workers`.
+//! Tools and who serves them: rows of `tools`, `retry_budgets` and `workers`.
 
 use std::collections::BTreeSet;
+
+use redial_proto::{ToolSpec, WorkerIdentity};
 
 use crate::Time;
 
@@ -44,4 +46,30 @@ pub struct LiveConsumer {
     pub tools: BTreeSet<String>,
     /// Calls that they can run at once.
     pub slots: u32,
+}
+
+/// A tool on record, as a registration of it is judged by.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolOnRecord {
+    /// As it is registered; `None` if this version cannot read it.
+    pub spec: Option<ToolSpec>,
+    /// What an operator accepted last from the identity that registers it.
+    pub accepted: Option<ToolSpec>,
+    /// The identities that may serve it. A tool of a version that knew no identities has none.
+    pub identities: Vec<WorkerIdentity>,
+}
+
+/// What becomes of the registration of a tool that is on record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// It replaces the tool on record, and its identity may serve it.
+    Accepted {
+        /// What would have waited for an operator, in words.
+        unasked: Vec<String>,
+    },
+    /// It waits for an operator.
+    Waits {
+        /// Why, in words.
+        reasons: Vec<String>,
+    },
 }

@@ -1,5 +1,6 @@
 -- The state of a worker, as its heartbeat reports it. One that registered at a dispatcher of an older version has no
--- consumers: it counts as unknown, and registers again. One that has drained says so with no slots, and is not live any more.
+-- consumers: it counts as unknown, and registers again. So does one
+-- that waits for a tool of which no change is pending any more. One that has drained says so with no slots, and is not live any more.
 UPDATE workers
 SET slots = $2,
     running = $3,
@@ -7,3 +8,7 @@ SET slots = $2,
     last_seen_at = clock_timestamp(),
     live_until = clock_timestamp() + CASE WHEN $4 AND $2 = 0 THEN 0 ELSE $5::bigint END * interval '1 ms'
 WHERE id = $1 AND (consumers <> '{}' OR tools = '{}')
+RETURNING NOT EXISTS (
+    SELECT FROM UNNEST(waiting) AS w (tool)
+    WHERE NOT EXISTS (SELECT FROM pending_tools p WHERE p.tool = w.tool AND p.identity = $6)
+) AS "is_current!"

@@ -18,7 +18,8 @@ mod tasks;
 pub use history::{Found, FoundCall};
 pub use ids::Named;
 pub use records::{
-    AttemptRecord, CallAudit, CallLine, DeadLetterRecord, Filter, LateRecord, TaskFilter, ToolRecord, WorkerRecord,
+    AttemptRecord, CallAudit, CallLine, DeadLetterRecord, Filter, LateRecord, PendingTool, TaskFilter, ToolRecord,
+    WorkerRecord,
 };
 pub use search::{Payload, Texts};
 
@@ -54,13 +55,41 @@ impl Store {
             .collect()
     }
 
+    /// What waits until an operator accepts it, by tool and identity.
+    pub async fn pending_tools(&self) -> Result<Vec<PendingTool>, StoreError> {
+        let rows = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let done = sqlx::query!(
+                    r#"SELECT tool, identity, worker, since, reasons, spec::text AS "spec!"
+                       FROM pending_tools ORDER BY tool, identity"#
+                )
+                .fetch_all(&mut *db)
+                .await?;
+                Ok(db.done(done))
+            })
+            .await?;
+        rows.into_iter()
+            .map(|row| {
+                Ok(PendingTool {
+                    tool: row.tool,
+                    identity: row.identity,
+                    worker: row.worker,
+                    since: row.since,
+                    reasons: row.reasons,
+                    spec: raw(row.spec)?,
+                })
+            })
+            .collect()
+    }
+
     /// Workers, the latest first; only live ones unless `all`.
     pub async fn worker_records(&self, all: bool) -> Result<Vec<WorkerRecord>, StoreError> {
         self.run_again(|| async {
             let mut db = self.checkout().await?;
             let done = sqlx::query_as!(
                 WorkerRecord,
-                r#"SELECT id, version, tools, started_at, slots, running, draining, last_seen_at,
+                r#"SELECT id, host, version, tools, waiting, started_at, slots, running, draining, last_seen_at,
                           live_until > clock_timestamp() AS "alive!"
                    FROM workers
                    WHERE $1 OR live_until > clock_timestamp()

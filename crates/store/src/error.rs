@@ -41,6 +41,9 @@ pub enum StoreError {
     /// A row holds what this version does not know.
     #[error("unexpected data in the database: {0}")]
     BadData(String),
+    /// A registration needs one consumer more than a pool may have.
+    #[error("pool {0:?} has as many consumers as it may have")]
+    FullPool(String),
     /// A migration that the database has is not one of this version, or not the same.
     #[error(
         "the database has migration {0} of another version of Redial: use that version, or a new database \

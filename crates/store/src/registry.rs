@@ -1,11 +1,18 @@
 //! Tools and workers, as they registered themselves.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+mod consumers;
+mod pins;
 
-use redial_proto::{Registration, ToolSpec, WorkerId, subjects::consumer_name};
-use redial_records::{LiveConsumer, Time};
-use sqlx::PgConnection;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use redial_proto::{Registration, ToolSpec, WorkerId};
+use redial_records::{Judgement, LiveConsumer, Time, ToolOnRecord};
+
+pub use self::pins::{AcceptedTool, PendingChoice};
+use self::{
+    consumers::{FullPool, Pools, chosen_consumers, known_consumers},
+    pins::Judged,
+};
 use crate::{
     StoreError,
     columns::{bigint, int},
@@ -34,6 +41,10 @@ pub struct Registered {
     pub changed_tools: Vec<String>,
     /// The consumer of the worker, by pool.
     pub consumers: BTreeMap<String, String>,
+    /// Tools of the registration that wait for an operator, with the reasons.
+    pub waiting: BTreeMap<String, Vec<String>>,
+    /// Tools that were accepted though they would have waited for an operator, with the reasons.
+    pub unasked: BTreeMap<String, Vec<String>>,
 }
 
 /// What became of a tool that should be forgotten.
@@ -59,28 +70,46 @@ pub struct WorkingConsumer {
     pub is_live: bool,
 }
 
-/// A consumer is given to other workers after its own were not seen for so long, in ms.
-const CONSUMER_FREE_AFTER_MS: u64 = 120_000;
 /// Workers that were not seen for so long, in ms, are of no interest, whatever outage may have kept them from it.
 const SILENT_FOR_MS: u64 = 3_600_000;
 
 impl Store {
-    /// Records a worker, which is live for this lease, and its tools; the last registration of a tool counts. Returns what
-    /// is new.
-    pub async fn register(&self, registration: &Registration, lease_ms: u64) -> Result<Registered, StoreError> {
-        let names: Vec<&str> = registration.tools.iter().map(|tool| tool.name.as_str()).collect();
-        let specs = registration.tools.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>();
-        let specs = specs.map_err(|error| StoreError::BadData(error.to_string()))?;
-        let here = registration.tools.iter().map(|tool| (tool.name.as_str(), tool.pool.as_str()));
-        let others = registration.other_tools.iter().map(|(name, pool)| (name.as_str(), pool.as_str()));
-        let mut pools = BTreeMap::<&str, BTreeSet<&str>>::new();
-        for (name, pool) in here.clone().chain(others.clone()) {
-            pools.entry(pool).or_default().insert(name);
+    /// Records a worker, which is live for this lease, and its tools. `judge` says what becomes of a tool that is on record already;
+    /// the worker serves those that are accepted. Returns what is new. Fails if a pool has too many sets of tools.
+    pub async fn register(
+        &self,
+        registration: &Registration,
+        lease_ms: u64,
+        judge: impl Fn(&ToolOnRecord, &ToolSpec) -> Judgement + Sync,
+    ) -> Result<Registered, StoreError> {
+        // A tool may be forgotten between the two transactions. They are two because their locks are taken in other orders.
+        loop {
+            let judged = self.judge_tools(registration, &judge).await?;
+            if let Some(consumers) = self.register_worker(registration, &judged, lease_ms).await? {
+                let Judged { changed_tools, waiting, unasked, .. } = judged;
+                return Ok(Registered { changed_tools, consumers, waiting, unasked });
+            }
         }
-        let pools: Pools<'_> = pools.into_iter().map(|(pool, tools)| (pool, tools.into_iter().collect())).collect();
-        let all: Vec<&str> = here.chain(others).map(|(name, _)| name).collect::<BTreeSet<_>>().into_iter().collect();
-        let worker = registration.worker.as_str();
-        self.run_again(|| async {
+    }
+
+    /// Records a worker with the tools that it serves; returns its consumers. `None` if one of the tools was forgotten meanwhile.
+    async fn register_worker(
+        &self,
+        registration: &Registration,
+        judged: &Judged,
+        lease_ms: u64,
+    ) -> Result<Option<BTreeMap<String, String>>, StoreError> {
+        let specified = registration.tools.iter().map(|tool| (tool.name.as_str(), tool.pool.as_str()));
+        let others = registration.other_tools.iter().map(|(name, pool)| (name.as_str(), pool.as_str()));
+        let mut by_pool = BTreeMap::<&str, BTreeSet<&str>>::new();
+        for (name, pool) in specified.chain(others).filter(|(name, _)| judged.served.contains(*name)) {
+            by_pool.entry(pool).or_default().insert(name);
+        }
+        let pools: Pools<'_> = by_pool.into_iter().map(|(pool, tools)| (pool, tools.into_iter().collect())).collect();
+        let served: Vec<&str> = judged.served.iter().map(String::as_str).collect();
+        let waiting: Vec<&str> = judged.all_waiting.iter().map(String::as_str).collect();
+        let (worker, identity) = (registration.worker.as_str(), registration.worker.identity());
+        let registered = self.run_again(|| async {
             let mut transaction = self.begin().await?;
             let consumers = if let Some(consumers) = known_consumers(&mut transaction, &pools).await? {
                 consumers
@@ -88,28 +117,38 @@ impl Store {
                 // Anew: the lock of the table must not be waited for by two that each hold a row.
                 transaction.commit().await?;
                 transaction = self.begin().await?;
-                chosen_consumers(&mut transaction, &pools).await?
+                match chosen_consumers(&mut transaction, &pools).await? {
+                    Ok(consumers) => consumers,
+                    Err(full) => return Ok(Err(full)),
+                }
             };
-            let (started_at, slots) = (registration.started_at, int(registration.slots));
             sqlx::query_file!(
                 "sql/register_worker.sql",
                 worker,
                 registration.version,
-                &all as &[&str],
-                started_at,
-                slots,
+                &served as &[&str],
+                registration.started_at,
+                int(registration.slots),
                 &consumers.values().cloned().collect::<Vec<String>>(),
                 bigint(lease_ms),
+                &waiting as &[&str],
+                registration.host,
             )
             .execute(&mut *transaction)
             .await?;
-            let changed_tools = sqlx::query_file_scalar!("sql/register_tools.sql", &names as &[&str], &specs, worker)
-                .fetch_all(&mut *transaction)
-                .await?;
+            // Last, and until the transaction ends: whoever forgets a tool waits for this, and sees the worker then.
+            let pins = sqlx::query_scalar!(
+                "SELECT tool FROM tool_identities WHERE identity = $1 AND tool = ANY ($2) ORDER BY tool FOR SHARE",
+                identity.as_str(),
+                &served as &[&str],
+            );
+            if pins.fetch_all(&mut *transaction).await?.len() < served.len() {
+                return Ok(Ok(None));
+            }
             transaction.commit().await?;
-            Ok(Registered { changed_tools, consumers })
-        })
-        .await
+            Ok(Ok(Some(consumers)))
+        });
+        registered.await?.map_err(|FullPool(pool)| StoreError::FullPool(pool))
     }
 
     /// The consumers with workers that are not draining.
@@ -153,6 +192,8 @@ impl Store {
             if locked.fetch_optional(&mut *transaction).await?.is_none() {
                 return Ok(Forgotten::Unknown);
             }
+            let pins = sqlx::query_scalar!("SELECT identity FROM tool_identities WHERE tool = $1 FOR UPDATE", name);
+            pins.fetch_all(&mut *transaction).await?;
             let served = sqlx::query_scalar!(
                 r#"SELECT EXISTS (
                        SELECT FROM workers
@@ -169,16 +210,24 @@ impl Store {
         .await
     }
 
-    /// Records a heartbeat. False if the worker is not known.
+    /// Records a heartbeat. False if the worker has to register again: it is not known, or it waits for a tool of which no change is
+    /// pending any more.
     pub async fn heartbeat(&self, heartbeat: &WorkerHeartbeat<'_>) -> Result<bool, StoreError> {
         self.run_again(|| async {
             let mut db = self.checkout().await?;
             let (slots, running, lease_ms) = (int(heartbeat.slots), int(heartbeat.running), bigint(heartbeat.lease_ms));
-            let worker = heartbeat.worker.as_str();
-            let done = sqlx::query_file!("sql/heartbeat.sql", worker, slots, running, heartbeat.draining, lease_ms)
-                .execute(&mut *db)
-                .await?;
-            Ok(db.done(done.rows_affected() == 1))
+            let (worker, identity) = (heartbeat.worker.as_str(), heartbeat.worker.identity());
+            let is_current = sqlx::query_file_scalar!(
+                "sql/heartbeat.sql",
+                worker,
+                slots,
+                running,
+                heartbeat.draining,
+                lease_ms,
+                identity.as_str(),
+            );
+            let is_current = is_current.fetch_optional(&mut *db).await?;
+            Ok(db.done(is_current == Some(true)))
         })
         .await
     }
@@ -203,60 +252,4 @@ impl Store {
         }
         Ok(tools)
     }
-}
-
-/// The tools of a worker, by pool.
-type Pools<'a> = BTreeMap<&'a str, Vec<&'a str>>;
-
-/// The consumers, by pool, of workers with these tools; `None` if one of them does not exist. Until the transaction ends, they are
-/// given to nobody else.
-async fn known_consumers(
-    db: &mut PgConnection,
-    pools: &Pools<'_>,
-) -> Result<Option<BTreeMap<String, String>>, sqlx::Error> {
-    let mut consumers = BTreeMap::new();
-    for (pool, tools) in pools {
-        let Some(name) = find(db, pool, tools).await? else { return Ok(None) };
-        consumers.insert((*pool).to_owned(), name);
-    }
-    Ok(Some(consumers))
-}
-
-/// The same for any tools: free consumers are given to them, or new ones are created. One registration at a time.
-async fn chosen_consumers(db: &mut PgConnection, pools: &Pools<'_>) -> Result<BTreeMap<String, String>, sqlx::Error> {
-    sqlx::query!("LOCK TABLE consumers IN EXCLUSIVE MODE").execute(&mut *db).await?;
-    let mut consumers = BTreeMap::new();
-    for (pool, tools) in pools {
-        consumers.insert((*pool).to_owned(), chosen(db, pool, tools).await?);
-    }
-    Ok(consumers)
-}
-
-/// The consumer of the workers of a pool that have these tools; the names are in order.
-async fn find(db: &mut PgConnection, pool: &str, tools: &[&str]) -> Result<Option<String>, sqlx::Error> {
-    sqlx::query_scalar!("SELECT name FROM consumers WHERE pool = $1 AND tools = $2 FOR SHARE", pool, tools as &[&str])
-        .fetch_optional(db)
-        .await
-}
-
-async fn chosen(db: &mut PgConnection, pool: &str, tools: &[&str]) -> Result<String, sqlx::Error> {
-    if let Some(name) = find(db, pool, tools).await? {
-        return Ok(name);
-    }
-    let free = sqlx::query_file_scalar!("sql/free_consumer.sql", pool, bigint(CONSUMER_FREE_AFTER_MS));
-    if let Some(name) = free.fetch_optional(&mut *db).await? {
-        // Its workers, should they live after all, are unknown then, and their next heartbeat makes them register again.
-        sqlx::query_file!("sql/delete_workers_of_consumer.sql", name).execute(&mut *db).await?;
-        sqlx::query!("UPDATE consumers SET tools = $2 WHERE name = $1", name, tools as &[&str]).execute(db).await?;
-        return Ok(name);
-    }
-    let taken = sqlx::query_scalar!("SELECT name FROM consumers WHERE pool = $1", pool).fetch_all(&mut *db).await?;
-    let taken: HashSet<String> = taken.into_iter().collect();
-    let Some(name) = (1..=u32::MAX).map(|n| consumer_name(pool, n)).find(|name| !taken.contains(name)) else {
-        return Err(sqlx::Error::InvalidArgument(format!("pool {pool:?} has too many consumers")));
-    };
-    sqlx::query!("INSERT INTO consumers (name, pool, tools) VALUES ($1, $2, $3)", name, pool, tools as &[&str])
-        .execute(db)
-        .await?;
-    Ok(name)
 }

@@ -1,7 +1,7 @@
 //! What people do: a row is written before anything is changed, and completed afterwards.
 
 use redial_proto::{
-    ApiError, Caller, CancelReply, CancelRequest, ForgetTool, ForgetToolReply, RedriveReply, RedriveRequest,
+    AcceptTool, AcceptToolReply, ApiError, Caller, CancelReply, CancelRequest, ForgetTool, ForgetToolReply, RedriveReply, RedriveRequest,
     SubmitStatus, TaskCancel, TaskCancelReply, subjects::Verb,
 };
 use redial_store::NewAction;
@@ -97,5 +97,19 @@ impl Action for ForgetTool {
 impl Changed for ForgetToolReply {
     fn changed(&self) -> Option<u64> {
         Some(1)
+    }
+}
+
+impl Action for AcceptTool {
+    type Reply = AcceptToolReply;
+
+    fn targets(&self) -> Vec<String> {
+        vec![redial_proto::limits::shorten(&self.tool, 200)]
+    }
+}
+
+impl Changed for AcceptToolReply {
+    fn changed(&self) -> Option<u64> {
+        None
     }
 }

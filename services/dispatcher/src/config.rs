@@ -28,6 +28,9 @@ pub struct DispatcherConfig {
     pub agents: Option<PathBuf>,
     /// Access file: what tenants may use. Default: none, and all of them may use everything.
     pub access: Option<PathBuf>,
+    /// Tools that other worker identities register, and changes that weaken a tool, wait for nobody. Default: they wait for
+    /// `redial tools accept`.
+    pub accept_tools: bool,
 }
 
 impl DispatcherConfig {
@@ -48,6 +51,7 @@ impl DispatcherConfig {
             retention: None,
             agents: None,
             access: None,
+            accept_tools: false,
         }
     }
 

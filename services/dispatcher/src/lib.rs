@@ -54,7 +54,7 @@ use crate::{
     context::Context,
     running::Running,
     wait::{retry_transient, until},
-    workers::{claim, forget, heartbeat, register, release},
+    workers::{accept, claim, forget, heartbeat, register, release},
 };
 
 /// How long a dispatcher that cannot go on may take to finish what it has begun: others may wait for it.
@@ -144,6 +144,7 @@ async fn serve_requests(running: &Running) -> Result<(), DispatcherError> {
     serve::actions(running, Verb::CallCancel, calls::cancel::cancel).await?;
     serve::actions(running, Verb::CallRedrive, calls::redrive::redrive).await?;
     serve::actions(running, Verb::ToolForget, forget::forget).await?;
+    serve::actions(running, Verb::ToolAccept, accept::accept).await?;
     serve::users(running, Verb::TaskGet, tasks::get::get).await?;
     serve::actions(running, Verb::TaskCancel, tasks::cancel::cancel).await?;
     serve::users(running, Verb::ConversationForget, conversations::forget::conversation).await?;

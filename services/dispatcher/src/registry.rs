@@ -1,12 +1,13 @@
 //! Keeps the registered tools in memory as the database has them.
 
 use std::{
+    collections::{HashMap, HashSet},
     sync::{Arc, PoisonError, RwLock},
     time::{Duration, Instant},
 };
 
 use redial_engine::tools::{RegisteredTool, Tools, compile};
-use redial_proto::{ApiError, Code};
+use redial_proto::{ApiError, Code, WorkerIdentity};
 use redial_store::{Store, StoreError};
 use tokio::{
     sync::Mutex,
@@ -20,6 +21,8 @@ pub(crate) struct Registry {
     tools: RwLock<Arc<Tools>>,
     /// Without the tools that agents are not offered.
     offered: RwLock<Arc<Tools>>,
+    /// The worker identities that may serve each tool.
+    identities: RwLock<Arc<HashMap<String, HashSet<String>>>>,
     read_at: Mutex<Instant>,
 }
 
@@ -28,10 +31,28 @@ const SHORTEST_AGE: Duration = Duration::from_millis(50);
 /// How long a submission of an unknown tool waits for that.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// The tools at one moment, and who may serve them.
+pub(crate) struct Served {
+    tools: Arc<Tools>,
+    identities: Arc<HashMap<String, HashSet<String>>>,
+}
+
+impl Served {
+    /// The pool of a tool that the identity may serve.
+    pub(crate) fn pool_of(&self, tool: &str, identity: &WorkerIdentity) -> Option<&str> {
+        let may = self.identities.get(tool).is_some_and(|identities| identities.contains(identity.as_str()));
+        self.tools.get(tool).filter(|_| may).map(|tool| tool.spec.pool.as_str())
+    }
+}
+
 impl Registry {
     pub(crate) async fn load(store: &Store) -> Result<Self, StoreError> {
-        let registry =
-            Self { tools: RwLock::default(), offered: RwLock::default(), read_at: Mutex::new(Instant::now()) };
+        let registry = Self {
+            tools: RwLock::default(),
+            offered: RwLock::default(),
+            identities: RwLock::default(),
+            read_at: Mutex::new(Instant::now()),
+        };
         registry.read(store).await?;
         Ok(registry)
     }
@@ -46,6 +67,12 @@ impl Registry {
         self.offered.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The tools with the identities that may serve them.
+    pub(crate) fn served(&self) -> Served {
+        let identities = self.identities.read().unwrap_or_else(PoisonError::into_inner).clone();
+        Served { tools: self.tools(), identities }
+    }
+
     /// Decides which tools agents are offered.
     pub(crate) fn offer(&self, is_offered: impl Fn(&str) -> bool) {
         let tools = self.tools();
@@ -57,6 +84,14 @@ impl Registry {
     /// Reads the database again.
     pub(crate) async fn refresh(&self, store: &Store) -> Result<(), StoreError> {
         self.read_since(Instant::now(), store).await
+    }
+
+    /// Reads the database again if it was not read for this long.
+    pub(crate) async fn refresh_older_than(&self, age: Duration, store: &Store) -> Result<(), StoreError> {
+        match Instant::now().checked_sub(age) {
+            Some(moment) => self.read_since(moment, store).await,
+            None => Ok(()),
+        }
     }
 
     /// Reads the database again because a tool is unknown, but not more often than every [`SHORTEST_AGE`]. So a tool whose
@@ -92,6 +127,8 @@ impl Registry {
         let report =
             |tool: &str, error| tracing::error!(tool, %error, "Skipped a registered tool because of its schema");
         let tools = aside(|| compile(specs, &self.tools(), report));
+        let identities = store.tool_identities().await?;
+        *self.identities.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(identities);
         let before =
             std::mem::replace(&mut *self.tools.write().unwrap_or_else(PoisonError::into_inner), Arc::new(tools));
         // A tool that is new was registered a moment ago, by a live worker.

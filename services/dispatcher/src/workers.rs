@@ -1,5 +1,6 @@
 //! Workers: what they ask for.
 
+pub(crate) mod accept;
 pub(crate) mod claim;
 pub(crate) mod forget;
 pub(crate) mod heartbeat;

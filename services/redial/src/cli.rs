@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
 use clap::{Args, Parser, Subcommand};
-use redial_proto::TaskState;
+use redial_proto::{TaskState, WorkerIdentity};
 
 use crate::{
     ids::IdText,
@@ -168,6 +168,16 @@ pub(crate) enum ToolsCommand {
     Forget {
         /// The tool's name
         tool: String,
+    },
+    /// Let a worker identity serve a tool, as it registered it; `redial tools` shows what waits for this
+    ///
+    /// Its workers get calls of the tool within seconds. Whoever serves a tool sees the arguments of its calls.
+    Accept {
+        /// The tool's name
+        tool: String,
+        /// Worker identity; needed if several wait
+        #[arg(long, value_name = "NAME")]
+        identity: Option<WorkerIdentity>,
     },
 }
 

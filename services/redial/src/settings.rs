@@ -77,6 +77,9 @@ pub(crate) struct DispatcherFlags {
     /// Access file: what tenants may use [default: none; every tenant may use everything]
     #[arg(long, value_name = "FILE")]
     pub(crate) access: Option<String>,
+    /// Let any worker serve any tool of its pools, and change it, without `redial tools accept` [default: false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    pub(crate) accept_tools: Option<String>,
     /// Connections to Postgres, a number [default: 16]
     #[arg(long, value_name = "N")]
     pub(crate) database_connections: Option<String>,
@@ -100,7 +103,7 @@ pub(crate) struct WorkerFlags {
     /// User that command tools run as, a name or a number; needed if the worker runs as root [default: the worker's own]
     #[arg(long, value_name = "USER")]
     pub(crate) command_user: Option<String>,
-    /// The worker's identity, which its credentials are for, and the first part of its id [default: the host's name]
+    /// The worker's identity, which its credentials are for, and the first part of its id [default: worker]
     #[arg(long, value_name = "NAME")]
     pub(crate) worker_name: Option<String>,
     /// The pools of the worker's credentials, separated by commas [default: not named; the NATS server must allow all]
@@ -264,6 +267,8 @@ impl Settings {
         config.lease = problems.keep(lease).flatten().unwrap_or(config.lease);
         config.agents = self.agents(flags);
         config.access = self.text("access", flags.access.as_ref()).map(PathBuf::from);
+        let accept = self.parse("accept_tools", flags.accept_tools.as_ref(), "true or false", |text| text.parse().ok());
+        config.accept_tools = problems.keep(accept).flatten().unwrap_or(config.accept_tools);
         let within = DispatcherConfig::RETENTION;
         let allowed = format!("{} and more, such as 30days", format_duration(within.start));
         let retention = self.parse("retention", flags.retention.as_ref(), &allowed, |text| {
@@ -274,8 +279,10 @@ impl Settings {
     }
 
     pub(crate) fn worker(&self, flags: &WorkerFlags, queue: QueueConfig) -> Result<WorkerConfig, ApiError> {
-        let name = self.text("worker_name", flags.worker_name.as_ref()).unwrap_or_else(host_name);
-        let mut config = WorkerConfig { nats: queue, ..WorkerConfig::new("", name) };
+        // Not the host's name, which is another one in each container: a name is an identity.
+        let name = self.text("worker_name", flags.worker_name.as_ref()).unwrap_or_else(|| "worker".to_owned());
+        let host = Some(redial_proto::limits::shorten(&host_name(), redial_proto::limits::MAX_KEY));
+        let mut config = WorkerConfig { nats: queue, host, ..WorkerConfig::new("", name) };
         let mut problems = Problems::default();
         let within = WorkerConfig::SLOTS;
         let allowed = format!("{} to {}", within.start(), within.end());

@@ -17,6 +17,8 @@ pub struct WorkerConfig {
     /// The worker's identity: the first part of its id, and what its credentials are for. Characters other than ASCII letters,
     /// digits, `_` and `-` become `-`; at most 50. Default: `worker`.
     pub name: String,
+    /// Where the worker runs, for people. Default: none.
+    pub host: Option<String>,
     /// The pools of its credentials, which are part of the subjects of its requests. Default: none are named, and the server
     /// must allow all.
     pub pools: Vec<String>,
@@ -57,6 +59,7 @@ impl Default for WorkerConfig {
         Self {
             nats: QueueConfig::default(),
             name: "worker".to_owned(),
+            host: None,
             pools: Vec::new(),
             slots: 64,
             command_slots: default_command_slots(),

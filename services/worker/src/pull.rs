@@ -28,8 +28,11 @@ const LIMITED_CAP: Duration = Duration::from_secs(4);
 pub(crate) async fn pull(state: Arc<WorkerState>, pool: Pool) {
     let mut consumers = state.consumers.subscribe();
     while !state.draining.is_cancelled() {
-        // A dispatcher that does not say publishes to a consumer that is named like the pool.
-        let consumer = consumers.borrow_and_update().get(&pool.name).cloned().unwrap_or_else(|| pool.name.clone());
+        // The jobs of a consumer that was not named are for others.
+        let Some(consumer) = consumers.borrow_and_update().get(&pool.name).cloned() else {
+            state.draining.run_until_cancelled(consumers.changed()).await;
+            continue;
+        };
         match state.queue.jobs(&consumer) {
             Ok(stream) => pull_from(&state, &pool, stream, &mut consumers).await,
             Err(error) => {

@@ -1,6 +1,10 @@
 //! Register: tells the dispatchers which tools this worker runs, and learns where their jobs arrive.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
 
 use redial_proto::{Registered, Registration, ToolSpec, subjects::ControlVerb};
 use redial_queue::QueueError;
@@ -14,11 +18,37 @@ const MAX_BYTES: usize = 600_000;
 
 /// Registers all tools, in as many messages as they need.
 pub(crate) async fn register(state: &WorkerState) -> Result<(), WorkerError> {
+    let mut waiting = BTreeMap::new();
     for registration in registrations(state)? {
         let registered = send(state, &registration).await?;
         state.set_consumers(registered.consumers);
+        waiting.extend(registered.waiting);
     }
+    note_waiting(state, waiting);
     Ok(())
+}
+
+/// Tools that are named in the log one by one; the others are counted.
+const MAX_NAMED: usize = 20;
+
+/// Says which tools get no calls until an operator accepts them, if others wait than after the last registration.
+fn note_waiting(state: &WorkerState, waiting: BTreeMap<String, Vec<String>>) {
+    let mut known = state.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+    if *known == waiting {
+        return;
+    }
+    for (tool, reasons) in waiting.iter().take(MAX_NAMED) {
+        let remedy = format!("redial tools accept {tool} --identity {}", state.id.identity());
+        tracing::warn!(tool, ?reasons, remedy, "A tool waits until an operator accepts it");
+    }
+    let more = waiting.len().saturating_sub(MAX_NAMED);
+    if more > 0 {
+        tracing::warn!(more, "More tools wait until an operator accepts them");
+    }
+    for tool in known.keys().filter(|tool| !waiting.contains_key(*tool)) {
+        tracing::info!(tool, "A tool does not wait any more");
+    }
+    *known = waiting;
 }
 
 /// Repeats the request until a dispatcher replies. Fails only if it refuses these tools, or if
@@ -67,6 +97,7 @@ fn registrations(state: &WorkerState) -> Result<Vec<Registration>, WorkerError> 
             started_at: state.started_at,
             slots: state.slots,
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            host: state.host.clone(),
             tools: part.iter().map(|tool| (*tool).clone()).collect(),
             other_tools: others.map(|tool| (tool.name.clone(), tool.pool.clone())).collect(),
         }

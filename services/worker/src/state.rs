@@ -2,7 +2,10 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -28,6 +31,7 @@ const FIRST_LEASE: Duration = Duration::from_secs(15);
 pub(crate) struct Named {
     pub(crate) id: WorkerId,
     pub(crate) pools: String,
+    pub(crate) host: Option<String>,
 }
 
 pub(crate) struct WorkerState {
@@ -35,6 +39,8 @@ pub(crate) struct WorkerState {
     pub(crate) id: WorkerId,
     /// The pools of its credentials, part of the subjects of its requests.
     pools: String,
+    /// Where it runs, for people.
+    pub(crate) host: Option<String>,
     pub(crate) started_at: DateTime<Utc>,
     pub(crate) tools: HashMap<String, Tool>,
     pub(crate) slots: u32,
@@ -52,6 +58,8 @@ pub(crate) struct WorkerState {
     pub(crate) register_now: Notify,
     /// The consumers that bring its jobs, by pool, as of the last registration.
     pub(crate) consumers: watch::Sender<BTreeMap<String, String>>,
+    /// Tools that wait until an operator accepts them, with the reasons, as of the last registration.
+    pub(crate) waiting: Mutex<BTreeMap<String, Vec<String>>>,
     lease_ms: AtomicU64,
 }
 
@@ -61,6 +69,7 @@ impl WorkerState {
             queue,
             id: named.id,
             pools: named.pools,
+            host: named.host,
             started_at: Utc::now(),
             tools: tools.into_iter().map(|tool| (tool.spec.name.clone(), tool)).collect(),
             slots,
@@ -72,6 +81,7 @@ impl WorkerState {
             heartbeat_now: Notify::new(),
             register_now: Notify::new(),
             consumers: watch::Sender::new(BTreeMap::new()),
+            waiting: Mutex::default(),
             lease_ms: AtomicU64::new(u64::try_from(FIRST_LEASE.as_millis()).unwrap_or(u64::MAX)),
         }
     }

@@ -115,7 +115,8 @@ impl Worker {
         Ok(self)
     }
 
-    /// Runs `callback` once a dispatcher has registered the tools: from then on they can be called.
+    /// Runs `callback` once a dispatcher has registered the tools: from then on they can be called, unless they wait until an operator
+    /// accepts them, which is logged.
     #[must_use]
     pub fn on_ready(mut self, callback: impl FnOnce() + Send + 'static) -> Self {
         self.ready = Box::new(callback);
@@ -145,7 +146,7 @@ impl Worker {
         let limits = Limits { slots: self.config.slots, command_slots: self.config.command_slots };
         let (pools, slots) = pools(&self.tools, limits);
         let (reports, reporter) = ReportSender::new(queue.clone(), self.id.clone());
-        let named = Named { id: self.id, pools: self.config.pools_token()? };
+        let named = Named { id: self.id, pools: self.config.pools_token()?, host: self.config.host };
         let state = Arc::new(WorkerState::new(queue, named, self.tools, slots, reports));
         let control_messages = control::subscribe(&state).await?;
         let Some(registered) = shutdown.run_until_cancelled(register::register(&state)).await else {

@@ -38,6 +38,8 @@ pub struct Stack {
     pub lease: Duration,
     /// `agents.toml` of dispatchers that are started later.
     pub agents: Option<std::path::PathBuf>,
+    /// Whether dispatchers that are started later accept tools of any worker without an operator.
+    pub accept_tools: bool,
     queue: Queue,
     db: PgPool,
     claims: Mutex<Claims>,
@@ -50,6 +52,13 @@ impl Stack {
     /// Starts one dispatcher with leases of 2 s and no worker, on the Postgres that all tests share.
     pub async fn start() -> Self {
         Self::on(Servers::start().await).await.dispatched().await
+    }
+
+    /// The same with a dispatcher that keeps what another worker identity registers until an operator accepts it.
+    pub async fn start_pinned() -> Self {
+        let mut stack = Self::on(Servers::start().await).await;
+        stack.accept_tools = false;
+        stack.dispatched().await
     }
 
     /// The same on a Postgres of its own, which can be killed.
@@ -81,6 +90,7 @@ impl Stack {
             ledger: Ledger::create(),
             lease: Duration::from_secs(2),
             agents: None,
+            accept_tools: true,
             queue,
             db,
             claims: Mutex::default(),

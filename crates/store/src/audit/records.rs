@@ -217,15 +217,39 @@ pub struct ToolRecord {
     pub retries_per_second: Option<f64>,
 }
 
+/// What a worker identity registered, and what waits until an operator accepts it.
+#[derive(Clone, Debug, Serialize)]
+pub struct PendingTool {
+    /// The tool.
+    #[serde(skip)]
+    pub tool: String,
+    /// The identity.
+    pub identity: String,
+    /// The worker that registered it last.
+    pub worker: String,
+    /// Since when it waits as it is.
+    pub since: Time,
+    /// Why, in words.
+    pub reasons: Vec<String>,
+    /// As it is registered.
+    pub spec: Box<RawValue>,
+}
+
 /// A worker.
 #[derive(Clone, Debug, Serialize)]
 pub struct WorkerRecord {
     /// Its id.
     pub id: String,
+    /// Where it runs, as it says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// Version of its program.
     pub version: String,
-    /// Its tools.
+    /// The tools that it serves.
     pub tools: Vec<String>,
+    /// Its tools that wait until an operator accepts them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<String>,
     /// By its own clock.
     pub started_at: Time,
     /// Calls it can run at once: the sum over its pools and models.

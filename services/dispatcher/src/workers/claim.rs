@@ -2,7 +2,6 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use redial_engine::tools::Tools;
 use redial_proto::{
     ApiError, ClaimId, ClaimJob, ClaimReply, ClaimRequest, Code, Grant, GrantRef, JobRef, WorkerCaller, WorkerId,
     limits,
@@ -19,6 +18,7 @@ use crate::{
     batcher::{self, BatchWork, Batching},
     context::Context,
     error::store_failed,
+    registry::Served,
     running::Running,
     serve,
 };
@@ -38,20 +38,25 @@ struct Granter(Arc<Context>);
 
 impl BatchWork<Request> for Granter {
     async fn work(&self, batch: Vec<Request>) {
-        let tools = self.0.registry.tools();
-        let mut claims = Vec::new();
-        let mut asked: Vec<(Request, ClaimId, WorkerId)> = Vec::with_capacity(batch.len());
+        let mut read_requests = Vec::with_capacity(batch.len());
         for request in batch {
             match read(&request) {
-                Ok((caller, ClaimRequest { claim, worker, jobs })) => {
-                    let jobs = jobs.into_iter().filter(|job| may_serve(&tools, &caller, &worker, job));
-                    let one =
-                        |job: ClaimJob| Claim { job: job.job_ref(), claim, worker: worker.clone(), tool: job.tool };
-                    claims.extend(jobs.map(one));
-                    asked.push((request, claim, worker));
-                }
+                Ok((caller, claim)) => read_requests.push((request, caller, claim)),
                 Err(error) => request.reply_error(&error).await,
             }
+        }
+        let served = self.served(&read_requests).await;
+        let mut claims = Vec::new();
+        let mut asked: Vec<(Request, ClaimId, WorkerId)> = Vec::with_capacity(read_requests.len());
+        for (request, caller, ClaimRequest { claim, worker, jobs }) in read_requests {
+            let (jobs, refused): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| may_serve(&served, &caller, job));
+            if let Some(ClaimJob { call, tool, .. }) = refused.first() {
+                let (tool, pools, jobs) = (limits::shorten(tool, 100), caller.pools(), refused.len());
+                tracing::warn!(%worker, %call, tool, pools, jobs, "Refused a claim of tools that the worker may not serve");
+            }
+            let one = |job: ClaimJob| Claim { job: job.job_ref(), claim, worker: worker.clone(), tool: job.tool };
+            claims.extend(jobs.into_iter().map(one));
+            asked.push((request, claim, worker));
         }
         metrics().batch_size("claim", claims.len());
         match self.0.store.claim(&claims, self.0.config.lease_ms()).await {
@@ -66,15 +71,19 @@ impl BatchWork<Request> for Granter {
     }
 }
 
-/// Whether the worker's credentials cover the pool of the tool. What is not claimed waits, and is published again.
-fn may_serve(tools: &Tools, caller: &WorkerCaller, worker: &WorkerId, job: &ClaimJob) -> bool {
-    let may = tools.get(&job.tool).is_some_and(|tool| caller.may_serve(&tool.spec.pool));
-    if !may {
-        let (tool, pools) = (limits::shorten(&job.tool, 100), caller.pools());
-        tracing::warn!(%worker, call = %job.call, tool, pools, "Refused a claim of a tool outside the worker's pools");
-    }
-    may
+/// Whether the worker's identity may serve the tool, and its credentials cover the tool's pool. What is not claimed waits, and is
+/// published again.
+fn may_serve(served: &Served, caller: &WorkerCaller, job: &ClaimJob) -> bool {
+    served.pool_of(&job.tool, &caller.identity).is_some_and(|pool| caller.may_serve(pool))
 }
+
+fn allows_all(served: &Served, requests: &[(Request, WorkerCaller, ClaimRequest)]) -> bool {
+    requests.iter().all(|(_, caller, claim)| claim.jobs.iter().all(|job| may_serve(served, caller, job)))
+}
+
+/// The registry is read again for a claim that it does not allow, but not more often than this: a worker that may not serve a tool
+/// can claim it as often as it likes.
+const REGISTRY_AGE: Duration = Duration::from_secs(1);
 
 fn read(request: &Request) -> Result<(WorkerCaller, ClaimRequest), ApiError> {
     let caller = serve::worker_caller(request)?;
@@ -88,6 +97,18 @@ fn read(request: &Request) -> Result<(WorkerCaller, ClaimRequest), ApiError> {
 }
 
 impl Granter {
+    /// Who may serve which tool. A tool may have been accepted a moment ago, and the notice is still on its way.
+    async fn served(&self, requests: &[(Request, WorkerCaller, ClaimRequest)]) -> Served {
+        let served = self.0.registry.served();
+        if allows_all(&served, requests) {
+            return served;
+        }
+        if let Err(error) = self.0.registry.refresh_older_than(REGISTRY_AGE, &self.0.store).await {
+            tracing::debug!(%error, "Failed to reload the registry for a claim");
+        }
+        self.0.registry.served()
+    }
+
     async fn answer(&self, asked: Vec<(Request, ClaimId, WorkerId)>, granted: Vec<Granted>) {
         metrics().calls_claimed(granted.len() as u64);
         self.0.feeder.claimed(&granted);

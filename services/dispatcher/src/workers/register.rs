@@ -1,12 +1,17 @@
 //! Registers workers and their tools.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use chrono::Datelike as _;
 use redial_arguments::Schema;
-use redial_engine::{accept::check_texts, view::READ_RESULT};
+use redial_engine::{accept::check_texts, pinning::judge, view::READ_RESULT};
 use redial_proto::{ApiError, Code, Registered, Registration, WorkerCaller, limits, subjects, tool::check_name, turn};
 use redial_queue::QueueError;
+use redial_store::StoreError;
 use tokio::{sync::Semaphore, time::timeout};
 
 use crate::{
@@ -22,14 +27,31 @@ pub(crate) async fn register(
     check_own(&caller, &registration.worker)?;
     check_pools(&caller, &registration)?;
     check_aside(&registration).await?;
-    let registered = context.store.register(&registration, context.config.live_ms()).await;
-    let registered = registered.map_err(|error| store_failed(&error))?;
+    let accept_all = context.config.accept_tools;
+    let judge = |on_record: &_, spec: &_| judge(on_record, spec, &caller.identity, accept_all);
+    let registered = context.store.register(&registration, context.config.live_ms(), judge).await;
+    let mut registered = registered.map_err(|error| match error {
+        StoreError::FullPool(pool) => full_pool(&pool),
+        error => store_failed(&error),
+    })?;
     // Before the reply, because the worker pulls from them at once.
     for consumer in registered.consumers.values() {
         context.queue.ensure_jobs(consumer).await.map_err(QueueError::into_api)?;
     }
     let (tools, changed) = (registration.tools.len(), &registered.changed_tools);
     tracing::info!(worker = %registration.worker, tools, ?changed, "Worker registered");
+    for (tool, changes) in &registered.unasked {
+        tracing::warn!(
+            tool,
+            identity = caller.identity.as_str(),
+            ?changes,
+            "Accepted a tool without asking an operator"
+        );
+    }
+    for (tool, reasons) in &registered.waiting {
+        let identity = caller.identity.as_str();
+        tracing::warn!(tool, identity, ?reasons, "A tool waits until an operator accepts it; see redial tools");
+    }
     if !registered.changed_tools.is_empty() {
         context.registry.refresh(&context.store).await.map_err(|error| store_failed(&error))?;
     }
@@ -41,7 +63,31 @@ pub(crate) async fn register(
     if let Err(error) = context.queue.publish(subjects::TOOLS_CHANGED, &()).await {
         tracing::debug!(%error, "Failed to notify other dispatchers of a worker; they look once a second");
     }
-    Ok(Registered { consumers: registered.consumers })
+    shorten(&mut registered.waiting);
+    Ok(Registered { consumers: registered.consumers, waiting: registered.waiting })
+}
+
+/// Bytes of reasons in a reply, which must fit into a message as the registration did. The others are with `redial tools`.
+const MAX_REASONS: usize = 200_000;
+
+fn shorten(waiting: &mut BTreeMap<String, Vec<String>>) {
+    let mut room = MAX_REASONS;
+    for reasons in waiting.values_mut() {
+        reasons.retain(|reason| {
+            let size = reason.len() + 10;
+            let fits = size <= room;
+            room = if fits { room - size } else { 0 };
+            fits
+        });
+    }
+}
+
+fn full_pool(pool: &str) -> ApiError {
+    let message = format!(
+        "pool {pool:?} has workers with {} different sets of tools, which are as many as its credentials can name; give workers          with other tools a pool of their own, or let the workers of this pool have the same tools",
+        subjects::MAX_CONSUMERS
+    );
+    ApiError::new(Code::Forbidden, message)
 }
 
 /// A worker serves only pools of its credentials.
@@ -98,7 +144,8 @@ fn check(registration: &Registration) -> Result<(), String> {
         return Err(format!("started_at is {}; a time in the years 1970 to 9999 is needed", registration.started_at));
     }
     let version = Some(&registration.version).filter(|version| !version.is_empty());
-    check_texts(&[("version", version)]).map_err(|error| error.message)
+    let host = registration.host.as_ref();
+    check_texts(&[("version", version), ("host", host)]).map_err(|error| error.message)
 }
 
 /// The pool of models holds models only, a prefix marks their names, and no worker registers a built-in tool.
@@ -171,6 +218,7 @@ mod tests {
             started_at: chrono::DateTime::UNIX_EPOCH,
             slots: 1,
             version: String::new(),
+            host: None,
             tools: vec![tool("a", "default")],
             other_tools: [("b".to_owned(), "default".to_owned())].into(),
         };
@@ -179,6 +227,7 @@ mod tests {
         let long = (0x20000..0x20040).filter_map(char::from_u32).collect::<String>();
         let rows = [
             (Registration { version: "1\0".to_owned(), ..good.clone() }, "version is \"1\\0\""),
+            (Registration { host: Some("1\0".to_owned()), ..good.clone() }, "host is \"1\\0\""),
             (
                 Registration { started_at: chrono::DateTime::<chrono::Utc>::MIN_UTC, ..good.clone() },
                 "started_at is -262143",

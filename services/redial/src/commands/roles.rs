@@ -26,8 +26,11 @@ pub(crate) async fn worker(settings: &Settings, flags: &WorkerFlags) -> anyhow::
     Ok(ExitCode::SUCCESS)
 }
 
+/// The pool of the built-in tool.
+const ECHO: &str = "echo";
+
 /// A worker with the manifest's tools, the models, and the built-in tool `echo`. `echo` has its own pool, so that a worker
-/// without other tools pulls no job that it cannot run.
+/// without other tools pulls no job that it cannot run. Credentials for other pools only are not for `echo`.
 pub(crate) async fn run_worker(
     settings: &Settings,
     flags: &WorkerFlags,
@@ -35,7 +38,11 @@ pub(crate) async fn run_worker(
     shutdown: CancellationToken,
     ready: impl FnOnce() + Send + 'static,
 ) -> anyhow::Result<()> {
-    let mut worker = Worker::new(config).on_ready(ready).add(redial_tools::Tool::echo().pool("echo"));
+    let has_echo = config.pools.is_empty() || config.pools.iter().any(|pool| pool == ECHO);
+    let mut worker = Worker::new(config).on_ready(ready);
+    if has_echo {
+        worker = worker.add(redial_tools::Tool::echo().pool(ECHO));
+    }
     let (manifest, models) = (settings.manifest(flags), settings.models(flags));
     if manifest.is_none() && models.is_none() {
         tracing::info!("Found no tools.toml and no models.toml; this worker has only the tool echo");

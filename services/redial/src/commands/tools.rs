@@ -4,8 +4,10 @@ use std::process::ExitCode;
 
 use chrono::{DateTime, Utc};
 use redial_engine::publish::MAX_CHECK_MS;
-use redial_proto::{ForgetTool, ForgetToolReply, ToolSpec, subjects::Verb};
-use redial_store::audit::ToolRecord;
+use redial_proto::{
+    AcceptTool, AcceptToolReply, ForgetTool, ForgetToolReply, ToolSpec, WorkerIdentity, subjects::Verb,
+};
+use redial_store::audit::{PendingTool, ToolRecord};
 use serde::Serialize;
 
 use crate::{
@@ -34,6 +36,11 @@ const WIDE: [Column; 9] = [
     Column::whole("since"),
     Column::whole("description"),
 ];
+const PENDING: [Column; 4] =
+    [Column::whole("tool"), Column::whole("identity"), Column::whole("waits since"), Column::shortened("change", 8)];
+/// Characters of what changes, in the table and in the wide one.
+const CHANGE: usize = 300;
+const WHOLE_CHANGE: usize = 4000;
 /// Characters of a description in the table.
 const DESCRIPTION: usize = 200;
 
@@ -43,6 +50,11 @@ struct Line<'a> {
     #[serde(flatten)]
     tool: &'a ToolRecord,
     state: &'static str,
+    /// The worker identities that may serve it.
+    identities: Vec<&'a str>,
+    /// What waits until an operator accepts it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pending: Vec<&'a PendingTool>,
 }
 
 pub(crate) async fn run(settings: &Settings, wide: bool) -> anyhow::Result<ExitCode> {
@@ -52,9 +64,48 @@ pub(crate) async fn run(settings: &Settings, wide: bool) -> anyhow::Result<ExitC
     if tools.is_empty() {
         output::note("no worker has registered a tool yet");
     } else if settings.json() {
-        tools.iter().try_for_each(|tool| output::json(&Line { tool, state: state(tool) }))?;
+        let (identities, pending) = (store.tool_identities().await?, store.pending_tools().await?);
+        tools.iter().try_for_each(|tool| {
+            let mut identities: Vec<&str> =
+                identities.get(&tool.name).into_iter().flatten().map(String::as_str).collect();
+            identities.sort_unstable();
+            let pending = pending.iter().filter(|pending| pending.tool == tool.name).collect();
+            output::json(&Line { tool, state: state(tool), identities, pending })
+        })?;
     } else {
-        output::line(render(&tools, wide, Paper::of_stdout(wide), store.now().await?))?;
+        let (paper, now) = (|| Paper::of_stdout(wide), store.now().await?);
+        output::line(render(&tools, wide, paper(), now))?;
+        let pending = store.pending_tools().await?;
+        if let Some(first) = pending.first() {
+            output::line(format!("\n{}", render_pending(&pending, wide, paper(), now)))?;
+            let (tool, identity) = (&first.tool, &first.identity);
+            output::note(format!("to accept one: redial tools accept {tool} --identity {identity}"));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Lets a worker identity serve a tool.
+pub(crate) async fn accept(
+    settings: &Settings,
+    tool: String,
+    identity: Option<WorkerIdentity>,
+) -> anyhow::Result<ExitCode> {
+    let queue = connect::queue(settings).await?;
+    let request = AcceptTool { tool, identity };
+    let reply: AcceptToolReply = connect::request(&queue, Verb::ToolAccept, &request).await.map_err(connect::api)?;
+    if settings.json() {
+        output::json(&serde_json::json!({
+            "tool": request.tool, "identity": reply.identity, "changes": reply.changes
+        }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    output::line(format!(
+        "worker identity {} may serve tool {} now, as it registered it",
+        reply.identity, request.tool
+    ))?;
+    for change in reply.changes {
+        output::line(format!("  {}", output::one_line(&change, WHOLE_CHANGE)))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -83,6 +134,17 @@ fn render(tools: &[ToolRecord], wide: bool, paper: Paper, now: DateTime<Utc>) ->
     let row = |tool: &ToolRecord| if wide { wide_row(tool, now) } else { narrow_row(tool) };
     let rows: Vec<_> = tools.iter().map(row).collect();
     Table::new(paper, if wide { &WIDE } else { &NARROW }).part(&rows)
+}
+
+fn render_pending(pending: &[PendingTool], wide: bool, paper: Paper, now: DateTime<Utc>) -> String {
+    let row = |pending: &PendingTool| -> Vec<Cell> {
+        let (since, most) =
+            if wide { (output::time(pending.since), WHOLE_CHANGE) } else { (output::ago(pending.since, now), CHANGE) };
+        let change = output::one_line(&pending.reasons.join("; "), most);
+        vec![pending.tool.clone().into(), pending.identity.clone().into(), since.into(), change.into()]
+    };
+    let rows: Vec<_> = pending.iter().map(row).collect();
+    Table::new(paper, &PENDING).part(&rows)
 }
 
 /// Whether its calls run now.
@@ -197,5 +259,26 @@ mod tests {
         let now = "2026-11-20T08:00:00Z".parse().unwrap();
         insta::assert_snapshot!("narrow", render(&tools, false, Paper::test(Some(80)), now));
         insta::assert_snapshot!("wide", render(&tools, true, Paper::test(None), now));
+    }
+    #[test]
+    fn what_waits_says_who_brings_it_and_what_it_changes() {
+        let pending = |tool: &str, reasons: &[&str]| PendingTool {
+            tool: tool.to_owned(),
+            identity: "night".to_owned(),
+            worker: "night-0123456789ab".to_owned(),
+            since: "2026-11-20T07:00:00Z".parse().unwrap(),
+            reasons: reasons.iter().map(|&reason| reason.to_owned()).collect(),
+            spec: serde_json::value::to_raw_value(&json!({"name": tool})).unwrap(),
+        };
+        let pending = [
+            pending(
+                "book_flight",
+                &["worker identity \"night\" may not serve it yet", "its effect is read instead of keyed"],
+            ),
+            pending("echo", &["\"/text\": maxLength is gone\u{1b}[2J"]),
+        ];
+        let now = "2026-11-20T08:00:00Z".parse().unwrap();
+        insta::assert_snapshot!("pending_narrow", render_pending(&pending, false, Paper::test(Some(80)), now));
+        insta::assert_snapshot!("pending_wide", render_pending(&pending, true, Paper::test(None), now));
     }
 }

@@ -20,8 +20,9 @@ const NARROW: [Column; 5] = [
     Column::whole("last seen"),
     Column::shortened("tools", 8),
 ];
-const WIDE: [Column; 7] = [
+const WIDE: [Column; 8] = [
     Column::whole("worker"),
+    Column::whole("host"),
     Column::whole("state"),
     Column::whole(RUNNING),
     Column::whole("started"),
@@ -70,6 +71,7 @@ fn narrow_row(worker: &WorkerRecord, now: DateTime<Utc>) -> Vec<Cell> {
 fn wide_row(worker: &WorkerRecord) -> Vec<Cell> {
     vec![
         worker.id.clone().into(),
+        output::one_line(worker.host.as_deref().unwrap_or_default(), TOOLS).into(),
         table::state(state(worker)),
         running(worker),
         output::time(worker.started_at).into(),
@@ -97,8 +99,10 @@ mod tests {
 
     #[test]
     fn one_line_for_each_worker() {
-        let worker = |id: &str, running, draining, alive| WorkerRecord {
+        let worker = |id: &str, running, draining, alive: bool| WorkerRecord {
             id: id.to_owned(),
+            host: alive.then(|| "rack-7".to_owned()),
+            waiting: Vec::new(),
             version: "0.1.0".to_owned(),
             tools: vec!["book_flight".to_owned(), "echo".to_owned()],
             started_at: "2026-11-20T07:00:00Z".parse().unwrap(),

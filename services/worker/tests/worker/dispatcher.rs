@@ -46,8 +46,10 @@ pub(crate) struct Script {
     pub(crate) lost: Vec<JobRef>,
     pub(crate) cancelled: Vec<JobRef>,
     pub(crate) request_registration: bool,
-    /// What a registration is answered with.
+    /// Consumers that are not named like their pools.
     pub(crate) consumers: BTreeMap<String, String>,
+    /// Tools that wait for an operator.
+    pub(crate) waiting: BTreeMap<String, Vec<String>>,
     /// Whether workers are notified that their reports are on record.
     pub(crate) ingest: bool,
     /// The task of granted calls.
@@ -70,6 +72,7 @@ impl Default for Script {
             cancelled: Vec::new(),
             request_registration: false,
             consumers: BTreeMap::new(),
+            waiting: BTreeMap::new(),
             ingest: true,
             task: None,
             arguments: None,
@@ -269,9 +272,15 @@ impl Responder {
         match verb {
             ControlVerb::Register => {
                 self.script().request_registration = false;
-                self.record(Received::Registration(serde_json::from_slice(&request.payload).unwrap()));
-                let consumers = self.script().consumers.clone();
-                request.reply(&Registered { consumers }).await;
+                let registration: Registration = serde_json::from_slice(&request.payload).unwrap();
+                let named = self.script().consumers.clone();
+                let waiting = self.script().waiting.clone();
+                let accepted = registration.tools.iter().filter(|tool| !waiting.contains_key(&tool.name));
+                let pools = accepted.map(|tool| &tool.pool).chain(registration.other_tools.values());
+                let mut consumers: BTreeMap<String, String> = pools.map(|pool| (pool.clone(), pool.clone())).collect();
+                consumers.extend(named);
+                self.record(Received::Registration(registration));
+                request.reply(&Registered { consumers, waiting }).await;
             }
             ControlVerb::Claim => {
                 let claim: ClaimRequest = serde_json::from_slice(&request.payload).unwrap();

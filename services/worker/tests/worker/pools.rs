@@ -104,3 +104,17 @@ async fn a_worker_pulls_from_the_consumer_that_its_registration_names() {
     assert_eq!(dispatcher.report().await.job_ref(), here);
     worker.stop().await;
 }
+
+/// Its consumer would be that of others, and their jobs would be lost.
+#[tokio::test]
+async fn a_worker_pulls_nothing_from_a_pool_in_which_all_its_tools_wait() {
+    let mut dispatcher = Dispatcher::start().await;
+    dispatcher.script().waiting = [("echo".to_owned(), vec!["another identity".to_owned()])].into();
+    let worker = dispatcher.worker(4, [Tool::echo()]).await;
+    let waits = dispatcher.submit("echo").await;
+    // Accepted, it registers again, and gets what waited.
+    dispatcher.script().waiting.clear();
+    dispatcher.script().request_registration = true;
+    assert_eq!(dispatcher.report().await.job_ref(), waits);
+    worker.stop().await;
+}

@@ -1,0 +1,74 @@
+//! Consumers of the job stream: the workers of a pool that have the same tools share one.
+
+use std::collections::{BTreeMap, HashSet};
+
+use redial_proto::subjects::{MAX_CONSUMERS, consumer_name};
+use sqlx::PgConnection;
+
+use crate::columns::bigint;
+
+/// A consumer is given to other workers after its own were not seen for so long, in ms.
+const CONSUMER_FREE_AFTER_MS: u64 = 120_000;
+
+/// A pool that has as many consumers as it may have.
+pub(super) struct FullPool(pub(super) String);
+
+/// The tools of a worker, by pool.
+pub(super) type Pools<'a> = BTreeMap<&'a str, Vec<&'a str>>;
+
+/// The consumers, by pool, of workers with these tools; `None` if one of them does not exist. Until the transaction ends, they are
+/// given to nobody else.
+pub(super) async fn known_consumers(
+    db: &mut PgConnection,
+    pools: &Pools<'_>,
+) -> Result<Option<BTreeMap<String, String>>, sqlx::Error> {
+    let mut consumers = BTreeMap::new();
+    for (pool, tools) in pools {
+        let Some(name) = find(db, pool, tools).await? else { return Ok(None) };
+        consumers.insert((*pool).to_owned(), name);
+    }
+    Ok(Some(consumers))
+}
+
+/// The same for any tools: free consumers are given to them, or new ones are created. One registration at a time. Else the name of a
+/// pool that has as many as it may have.
+pub(super) async fn chosen_consumers(
+    db: &mut PgConnection,
+    pools: &Pools<'_>,
+) -> Result<Result<BTreeMap<String, String>, FullPool>, sqlx::Error> {
+    sqlx::query!("LOCK TABLE consumers IN EXCLUSIVE MODE").execute(&mut *db).await?;
+    let mut consumers = BTreeMap::new();
+    for (pool, tools) in pools {
+        let Some(name) = chosen(db, pool, tools).await? else { return Ok(Err(FullPool((*pool).to_owned()))) };
+        consumers.insert((*pool).to_owned(), name);
+    }
+    Ok(Ok(consumers))
+}
+
+/// The consumer of the workers of a pool that have these tools; the names are in order.
+async fn find(db: &mut PgConnection, pool: &str, tools: &[&str]) -> Result<Option<String>, sqlx::Error> {
+    sqlx::query_scalar!("SELECT name FROM consumers WHERE pool = $1 AND tools = $2 FOR SHARE", pool, tools as &[&str])
+        .fetch_optional(db)
+        .await
+}
+
+async fn chosen(db: &mut PgConnection, pool: &str, tools: &[&str]) -> Result<Option<String>, sqlx::Error> {
+    if let Some(name) = find(db, pool, tools).await? {
+        return Ok(Some(name));
+    }
+    let free = sqlx::query_file_scalar!("sql/free_consumer.sql", pool, bigint(CONSUMER_FREE_AFTER_MS));
+    if let Some(name) = free.fetch_optional(&mut *db).await? {
+        // Its workers, should they live after all, are unknown then, and their next heartbeat makes them register again.
+        sqlx::query_file!("sql/delete_workers_of_consumer.sql", name).execute(&mut *db).await?;
+        sqlx::query!("UPDATE consumers SET tools = $2 WHERE name = $1", name, tools as &[&str]).execute(db).await?;
+        return Ok(Some(name));
+    }
+    let taken = sqlx::query_scalar!("SELECT name FROM consumers WHERE pool = $1", pool).fetch_all(&mut *db).await?;
+    let taken: HashSet<String> = taken.into_iter().collect();
+    let names = (1..=MAX_CONSUMERS).map(|n| consumer_name(pool, n));
+    let Some(name) = names.into_iter().find(|name| !taken.contains(name)) else { return Ok(None) };
+    sqlx::query!("INSERT INTO consumers (name, pool, tools) VALUES ($1, $2, $3)", name, pool, tools as &[&str])
+        .execute(db)
+        .await?;
+    Ok(Some(name))
+}

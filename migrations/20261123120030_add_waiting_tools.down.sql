@@ -1,0 +1,2 @@
+ALTER TABLE workers DROP COLUMN host;
+ALTER TABLE workers DROP COLUMN waiting;

@@ -1,0 +1,2 @@
+-- Nothing to do: workers register again, and get consumers then.
+SELECT 1;

@@ -1,0 +1,44 @@
+//! Lets a worker identity serve a tool, as it registered it.
+
+use redial_proto::{AcceptTool, AcceptToolReply, ApiError, Code, subjects, tool::check_name};
+use redial_store::{AcceptedTool, PendingChoice};
+
+use crate::{agents::closest, asked::Asked, error::store_failed};
+
+pub(crate) async fn accept(asked: Asked, request: AcceptTool) -> Result<AcceptToolReply, ApiError> {
+    let context = asked.of_operators()?;
+    let AcceptTool { tool, identity } = request;
+    check_name("tool name", &tool).map_err(|what| ApiError::new(Code::InvalidValue, what))?;
+    let accepted = context.store.accept_tool(&tool, identity.as_ref()).await.map_err(|error| store_failed(&error))?;
+    let AcceptedTool { identity, reasons: changes } = match accepted {
+        Ok(accepted) => accepted,
+        Err(PendingChoice::UnknownTool) => {
+            let tools = context.registry.tools();
+            let close = closest(&tool, tools.values().map(|tool| tool.spec.name.as_str()));
+            let close = close.map(|names| format!("did you mean {names}? ")).unwrap_or_default();
+            let message = format!("no tool {tool:?} is registered; {close}`redial tools` lists the tools");
+            return Err(ApiError::new(Code::UnknownTool, message));
+        }
+        Err(PendingChoice::Nothing) => {
+            let whose =
+                identity.map(|identity| format!(" of worker identity {:?}", identity.as_str())).unwrap_or_default();
+            let message = format!("nothing{whose} waits for tool {tool:?}; `redial tools` shows what waits");
+            return Err(ApiError::new(Code::WrongState, message));
+        }
+        Err(PendingChoice::Several(identities)) => {
+            let identities = identities.join(", ");
+            let message =
+                format!("several worker identities wait for tool {tool:?}; name one with --identity: {identities}");
+            return Err(ApiError::new(Code::WrongState, message));
+        }
+    };
+    let user = asked.caller.user.as_str();
+    tracing::info!(tool, identity = identity.as_str(), user, ?changes, "Accepted a tool from another identity");
+    if let Err(error) = context.queue.publish(subjects::TOOLS_CHANGED, &()).await {
+        tracing::debug!(%error, "Failed to notify other dispatchers of an accepted tool; they read the registry now and then");
+    }
+    if let Err(error) = context.registry.refresh(&context.store).await {
+        tracing::warn!(%error, "Failed to reload the registry");
+    }
+    Ok(AcceptToolReply { identity, changes })
+}
