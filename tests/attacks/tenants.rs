@@ -53,7 +53,9 @@ async fn everything_works_with_the_credentials_of_each_role() {
     let event = tokio::time::timeout(ANSWER, events.next()).await.unwrap().unwrap();
     assert_eq!(serde_json::from_slice::<Value>(&event).unwrap()["call"], json!(done));
     assert!(view(&alice, done).await.unwrap().output.unwrap().get().contains(SECRET));
-    assert!(task(&alice, SECRET).await.task.answer.unwrap().contains(SECRET));
+    let report = task(&alice, SECRET).await;
+    let answer = report.task.answer.clone().unwrap_or_else(|| panic!("{report:?}"));
+    assert!(answer.contains(SECRET));
     let answer = task(&bob, "What did I say?").await.task.answer.unwrap();
     assert!(!answer.contains(SECRET), "another conversation with the same id: {answer}");
     let body = br#"{"tool":"echo","arguments":{},"key":"stream"}"#.as_slice();

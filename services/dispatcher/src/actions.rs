@@ -1,8 +1,8 @@
 //! What people do: a row is written before anything is changed, and completed afterwards.
 
 use redial_proto::{
-    AcceptTool, AcceptToolReply, ApiError, Caller, CancelReply, CancelRequest, ForgetTool, ForgetToolReply, RedriveReply, RedriveRequest,
-    SubmitStatus, TaskCancel, TaskCancelReply, subjects::Verb,
+    AcceptTool, AcceptToolReply, ApiError, Caller, CancelReply, CancelRequest, ForgetTool, ForgetToolReply,
+    RedriveReply, RedriveRequest, SubmitStatus, TaskCancel, TaskCancelReply, subjects::Verb,
 };
 use redial_store::NewAction;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use redial_engine::tools::Tools;
 use redial_proto::{
-    ApiError, CallId, CallState, Caller, Code, SubmitResult, Tenant, UserRole,
+    ApiError, CallId, CallState, Caller, Code, Tenant, UserRole,
     subjects::{self, Verb},
 };
 use redial_queue::Request;
@@ -12,7 +12,6 @@ use redial_records::{Effect, NewCall};
 use redial_store::TenantStore;
 
 use crate::{
-    calls::submit,
     context::Context,
     effects,
     error::{call_not_found, store_failed},
@@ -45,8 +44,8 @@ impl Asked {
         Err(ApiError::new(Code::Forbidden, message))
     }
 
-    /// The dispatcher, for an erasure, which names its tenant in each of its steps.
-    pub(crate) fn erasing(&self) -> &Context {
+    /// The dispatcher, for what names the tenant in all that it writes: new calls, an erasure.
+    pub(crate) fn writing(&self) -> &Context {
         &self.context
     }
 
@@ -71,11 +70,6 @@ impl Asked {
     /// Keeps room for the job of a new call, and writes where it goes.
     pub(crate) fn admit(&self, call: &mut NewCall) {
         call.consumer = self.context.admit_new(call);
-    }
-
-    /// Writes calls, publishes their jobs, and returns the result of each, in order.
-    pub(crate) async fn write(&self, calls: &[NewCall]) -> Vec<SubmitResult> {
-        submit::write(&self.context, calls).await
     }
 }
 

@@ -11,6 +11,7 @@ use redial_proto::{
 };
 use redial_records::{CallContent, CallRecord, NewCall};
 
+use super::submit;
 use crate::{
     asked::Asked,
     error::{self, call_not_found, store_failed},
@@ -51,7 +52,7 @@ pub(crate) async fn redrive(asked: Asked, request: RedriveRequest) -> Result<Red
             Ok(calls.len() - 1)
         })
         .collect();
-    let outcomes = asked.write(&calls).await;
+    let outcomes = submit::write(asked.writing(), &calls).await;
     let result =
         |position: Result<usize, ApiError>| position.map_or_else(SubmitResult::rejected, |n| outcomes[n].clone());
     Ok(RedriveReply { results: positions.into_iter().map(result).collect() })
