@@ -25,3 +25,5 @@ CREATE TABLE actions (
 );
 -- Lists by tenant, newest first.
 CREATE INDEX actions_tenant ON actions (tenant, id);
+
+COMMENT ON TABLE actions IS 'What people did: who asked for what, when, in which role, on how many, and how it ended';

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use redial_proto::{
     CallId, CallView, GetRequest, Language, Submission, SubmitResult, SubmitStatus, TaskGet, TaskReport, TaskResult,
     TaskSubmission, UserRole,
@@ -43,6 +44,15 @@ async fn task(queue: &Queue, input: &str) -> TaskReport {
     .await
 }
 
+/// All of these requests at once, none of which may be answered.
+async fn nobody_answers(queue: &Queue, requests: impl Iterator<Item = (UserRole, Verb)>, body: &Value) {
+    let ask = async |(role, verb): (UserRole, Verb)| {
+        let answer: Result<Value, QueueError> = queue.ask_as(role, verb, body, SHORT).await;
+        assert!(is_silence(&answer), "{role} {verb:?}: {answer:?}");
+    };
+    join_all(requests.map(ask)).await;
+}
+
 #[tokio::test]
 async fn everything_works_with_the_credentials_of_each_role() {
     let world = World::start().await;
@@ -79,12 +89,8 @@ async fn a_user_reaches_nothing_of_another_tenant_by_any_verb() {
     assert!(error.contains("is on record [call_not_found]"), "{error}");
     let posing = world.posing("globex.bob", "acme", "alice").await;
     let body = json!({"call": secret, "calls": [secret], "tool": "echo", "arguments": {}, "task": secret});
-    for &verb in Verb::ALL {
-        for role in UserRole::ALL {
-            let answer: Result<Value, QueueError> = posing.ask_as(role, verb, &body, SHORT).await;
-            assert!(is_silence(&answer), "{role} {verb:?}: {answer:?}");
-        }
-    }
+    let all = Verb::ALL.iter().flat_map(|&verb| UserRole::ALL.map(|role| (role, verb)));
+    nobody_answers(&posing, all, &body).await;
     let before = world.count("calls WHERE tenant = 'acme'").await;
     let put = posing.put_intake(Intake::Calls, br#"{"tool":"echo","arguments":{}}"#.as_slice().into(), None).await;
     assert!(put.is_err());
@@ -140,11 +146,9 @@ async fn a_role_that_a_user_does_not_have_reaches_nobody() {
     let rita = world.user("globex.rita").await;
     assert!(view(&rita, own).await.is_ok(), "she may read");
     let body = json!({"call": own, "calls": [own], "tool": "echo", "arguments": {}});
-    for &verb in Verb::ALL.iter().filter(|verb| !verb.roles().contains(&UserRole::Read)) {
-        for &role in verb.roles() {
-            let answer: Result<Value, QueueError> = rita.ask_as(role, verb, &body, SHORT).await;
-            assert!(is_silence(&answer), "{role} {verb:?}: {answer:?}");
-        }
+    let others = || Verb::ALL.iter().filter(|verb| !verb.roles().contains(&UserRole::Read));
+    nobody_answers(&rita, others().flat_map(|&verb| verb.roles().iter().map(move |&role| (role, verb))), &body).await;
+    for &verb in others() {
         // The role that she has does not allow it, which the dispatcher says.
         let answer: Result<Value, QueueError> = rita.ask_as(UserRole::Read, verb, &body, ANSWER).await;
         let said = format!("{answer:?}");

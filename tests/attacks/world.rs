@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use redial_dispatcher::DispatcherConfig;
-use redial_proto::{Failure, TurnRequest};
+use redial_proto::{TurnReply, TurnRequest};
 use redial_queue::{Queue, QueueConfig, QueueError};
 use redial_testkit::Servers;
-use redial_tools::Tool;
+use redial_tools::{Tool, ToolError};
 use redial_worker::{Worker, WorkerConfig};
-use serde_json::json;
 use tokio::{sync::oneshot, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
@@ -57,7 +56,7 @@ impl World {
         world.work("tools", "default", |worker| worker.add(Tool::echo())).await;
         let model = Tool::new("small", |request: TurnRequest| async move {
             let said = request.messages.last().map(|message| message.content.clone()).unwrap_or_default();
-            Ok::<_, Failure>(json!({"text": format!("You said {said}")}))
+            Ok::<_, ToolError>(TurnReply { text: Some(format!("You said {said}")), ..TurnReply::default() })
         });
         world.work("models", "models", |worker| worker.model(model)).await;
         world

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use redial_proto::{
-    ApiError, CallState, CancelReply, CancelRequest, Code, ErrorClass, Failure, ForgetTool, ForgetToolReply,
-    RedriveReply, RedriveRequest, ToolSpec, subjects::Verb,
+    ApiError, CallState, CancelReply, CancelRequest, Code, ForgetTool, ForgetToolReply, RedriveReply, RedriveRequest,
+    ToolSpec, subjects::Verb,
 };
 use redial_queue::QueueError;
 use redial_store::{ActionFilter, ActionRecord, Purpose};
 use redial_testkit::Stack;
-use redial_tools::Tool;
+use redial_tools::{Tool, ToolError};
 use serde_json::json;
 
 use crate::by_hand::Hand;
@@ -25,7 +25,7 @@ async fn actions(stack: &Stack) -> Vec<(String, String, Vec<String>, Option<Stri
 #[tokio::test]
 async fn every_action_is_on_record_with_who_what_and_on_how_many() {
     let mut stack = Stack::start().await;
-    let fails = Tool::new("fails", |(): ()| async { Err::<(), _>(Failure::new(ErrorClass::Auth, "no")) });
+    let fails = Tool::new("fails", |(): ()| async { Err::<(), _>(ToolError::auth("no")) });
     stack.work(vec![fails, Tool::echo()]).await;
     let call = stack.call("fails", json!({})).await;
     assert_eq!(stack.ended(call).await.state, CallState::Failed);

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use redial_proto::{
-    CallId, CallView, CancelReply, CancelRequest, Code, Failure, GetRequest, Language, RedriveReply, RedriveRequest,
-    Submission, SubmitBatch, SubmitBatchReply, SubmitResult, SubmitStatus, TaskCancel, TaskCancelReply, TaskGet,
-    TaskId, TaskReport, TaskResult, TaskSubmission, TurnRequest, UserRole,
+    CallId, CallView, CancelReply, CancelRequest, Code, GetRequest, Language, RedriveReply, RedriveRequest, Submission,
+    SubmitBatch, SubmitBatchReply, SubmitResult, SubmitStatus, TaskCancel, TaskCancelReply, TaskGet, TaskId,
+    TaskReport, TaskResult, TaskSubmission, TurnRequest, UserRole,
     subjects::{self, Intake, Verb},
 };
 use redial_queue::{Queue, QueueError};
 use redial_testkit::{Stack, arguments, until};
-use redial_tools::Tool;
+use redial_tools::{Tool, ToolError};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
@@ -123,7 +123,7 @@ fn inline(input: &str) -> TaskSubmission {
 async fn another_tenants_tasks_and_conversations_do_not_exist() {
     let mut stack = Stack::start().await;
     let model = Tool::new("small", |request: TurnRequest| async move {
-        Ok::<_, Failure>(json!({"text": format!("I read {} messages", request.messages.len())}))
+        Ok::<_, ToolError>(json!({"text": format!("I read {} messages", request.messages.len())}))
     });
     stack.play_models(vec![model]).await;
     let (acme, globex) = (stack.user("acme", "alice").await, stack.user("globex", "bob").await);
