@@ -122,7 +122,9 @@ pub(crate) enum Command {
         #[arg(long)]
         wide: bool,
     },
-    /// List what people did, newest first: who cancelled, redrove or erased what, when, and how it ended
+    /// List what users changed, newest first
+    ///
+    /// Prints who cancelled, redrove, accepted or removed what, when, on how many, and how it ended. Submissions are not listed.
     Actions(ActionsArgs),
     /// Cancel a task or a call
     Cancel {
@@ -142,9 +144,9 @@ pub(crate) enum Command {
     ///
     /// Every user and every worker gets an account of its own. All mistakes of the file are told at once.
     NatsConfig(NatsConfigArgs),
-    /// Print what a program needs to connect to NATS, as exports of a shell: eval "$(redial env)"
+    /// Print what a program needs to connect to NATS, for a shell
     ///
-    /// Without a name: of the `redial dev` in this folder. Passwords come from the environment variables that the access file
+    /// In a shell: eval "$(redial env)". Without a name: of the `redial dev` in this folder. Passwords come from the environment variables that the access file
     /// names. The program `nats` works afterwards, too.
     Env(EnvArgs),
     /// List the settings that every command has, and the ways to set them
@@ -169,9 +171,9 @@ pub(crate) enum ToolsCommand {
         /// The tool's name
         tool: String,
     },
-    /// Let a worker identity serve a tool, as it registered it; `redial tools` shows what waits for this
+    /// Let a worker identity serve a tool as it registered it
     ///
-    /// Its workers get calls of the tool within seconds. Whoever serves a tool sees the arguments of its calls.
+    /// `redial tools` shows what waits for this, and `redial tools --json` the whole specification. Its workers get calls of the tool within seconds. Whoever serves a tool sees the arguments of its calls.
     Accept {
         /// The tool's name
         tool: String,

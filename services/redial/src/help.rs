@@ -25,7 +25,7 @@ Exit codes:
 Settings: redial help settings. Completion for your shell: redial help completions.";
 
 /// Examples of each command but the one that lists settings.
-const EXAMPLES: [(&str, &[&str]); 24] = [
+const EXAMPLES: [(&str, &[&str]); 25] = [
     (
         "dev",
         &[
@@ -34,8 +34,20 @@ const EXAMPLES: [(&str, &[&str]); 24] = [
             "redial dev --only-servers --folder /tmp/redial",
         ],
     ),
-    ("dispatcher", &["redial dispatcher --agents agents.toml --lease 15s"]),
-    ("worker", &["redial worker --tools tools.toml --slots 16", "redial worker --models models.toml"]),
+    (
+        "dispatcher",
+        &[
+            "redial dispatcher --agents agents.toml --lease 15s",
+            "redial dispatcher --access access.toml --nats-inbox-prefix _INBOX_dispatcher",
+        ],
+    ),
+    (
+        "worker",
+        &[
+            "redial worker --tools tools.toml --slots 16",
+            "redial worker --models models.toml --worker-name models --worker-pools models",
+        ],
+    ),
     ("migrate", &["redial migrate", "redial migrate --database-url postgres://redial_owner@db.example.com/redial"]),
     ("health", &["redial health", "redial health --json"]),
     (
@@ -53,7 +65,13 @@ const EXAMPLES: [(&str, &[&str]); 24] = [
         "check",
         &["redial check '{\"city\": \"Paris\"}' --tool get_weather", "redial check - --schema schema.json < lines.txt"],
     ),
-    ("history", &["redial history --tool book_flight --class unavailable --since 2h"]),
+    (
+        "history",
+        &[
+            "redial history --tool book_flight --class unavailable --since 2h",
+            "redial history --tenant acme --state failed",
+        ],
+    ),
     (
         "stats",
         &["redial stats", "redial stats --by hour --since 3days --tool book_flight", "redial stats --by worker --csv"],
@@ -67,9 +85,10 @@ const EXAMPLES: [(&str, &[&str]); 24] = [
         ],
     ),
     ("replay", &["redial replay 01a20236-ac46", "redial replay --file task.json"]),
-    ("tools", &["redial tools", "redial tools forget old_tool"]),
+    ("tools", &["redial tools", "redial tools accept book_flight --identity travel", "redial tools forget old_tool"]),
     ("workers", &["redial workers --all"]),
     ("dead-letters", &["redial dead-letters --limit 10", "redial dead-letters --json"]),
+    ("actions", &["redial actions --by alice --since 24h", "redial actions --action conversations.forget"]),
     ("cancel", &["redial cancel 01a20236-ac46-7781-a3d0-49c0fb4d6170"]),
     (
         "redrive",

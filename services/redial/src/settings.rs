@@ -39,13 +39,13 @@ pub(crate) struct Flags {
     /// NATS credentials file, for JWT authentication
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) nats_credentials: Option<String>,
-    /// Prefix of reply subjects, if the NATS user may not use _INBOX
+    /// Prefix of reply subjects, that of the NATS user [default: _INBOX]
     #[arg(long, global = true, value_name = "PREFIX")]
     pub(crate) nats_inbox_prefix: Option<String>,
-    /// Tenant: whose calls and tasks are submitted, read and changed [default: default]
+    /// Tenant whose calls and tasks are submitted and changed [default: default]; if set, lists show only this tenant
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) tenant: Option<String>,
-    /// User that requests are sent as; on a server with permissions the name that these are for [default: local]
+    /// User in whose name requests are sent, as the NATS server permits [default: local]
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) user: Option<String>,
     /// Postgres database: postgres://user:password@host:port/name [default: that of `redial dev` in this folder]
@@ -74,7 +74,7 @@ pub(crate) struct DispatcherFlags {
     /// File that declares agents [default: agents.toml, if it exists]
     #[arg(long, value_name = "FILE")]
     pub(crate) agents: Option<String>,
-    /// Access file: what tenants may use [default: none; every tenant may use everything]
+    /// File that says what tenants may use [default: none; every tenant may use everything]
     #[arg(long, value_name = "FILE")]
     pub(crate) access: Option<String>,
     /// Let any worker serve any tool of its pools, and change it, without `redial tools accept` [default: false]

@@ -84,7 +84,8 @@ fn shorten(waiting: &mut BTreeMap<String, Vec<String>>) {
 
 fn full_pool(pool: &str) -> ApiError {
     let message = format!(
-        "pool {pool:?} has workers with {} different sets of tools, which are as many as its credentials can name; give workers          with other tools a pool of their own, or let the workers of this pool have the same tools",
+        "pool {pool:?} has workers with {} different sets of tools, which are as many as its credentials can name; give workers \
+         with other tools a pool of their own, or let the workers of this pool have the same tools",
         subjects::MAX_CONSUMERS
     );
     ApiError::new(Code::Forbidden, message)
