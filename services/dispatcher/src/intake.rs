@@ -14,7 +14,7 @@ use crate::{
     asked::allowed,
     calls::{
         message::Message,
-        submit::{self, Incoming},
+        submit::{self, Incoming, Read},
     },
     context::Context,
     serve,
@@ -53,16 +53,14 @@ async fn take(context: &Context, batch: Vec<Delivery>) {
         .into_iter()
         .map(|(delivery, caller)| (delivery, caller.and_then(|caller| Ok((caller, Message::read(&delivery.payload)?)))))
         .partition(|(_, message)| message.as_ref().is_ok_and(|(_, message)| message.names_unknown(&registered)));
-    let is_costly = |message: &Result<(Caller, Message), ApiError>| {
-        message.as_ref().is_ok_and(|(_, message)| message.is_costly(&registered))
-    };
+    let is_costly = |message: &Read| message.as_ref().is_ok_and(|(_, message)| message.is_costly(&registered));
     let (costly, known): (Vec<_>, Vec<_>) = known.into_iter().partition(|(_, message)| is_costly(message));
     tokio::join!(take_calls(context, known), take_calls(context, unknown), take_tasks(context, tasks));
     // Last, because their check takes this thread.
     take_calls(context, costly).await;
 }
 
-async fn take_calls(context: &Context, batch: Vec<(&Delivery, Result<(Caller, Message), ApiError>)>) {
+async fn take_calls(context: &Context, batch: Vec<(&Delivery, Read)>) {
     let mut incoming = Vec::new();
     let mut shapes = Vec::with_capacity(batch.len());
     for (delivery, message) in batch {

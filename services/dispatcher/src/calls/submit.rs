@@ -72,6 +72,9 @@ struct Submitter {
     costly: Option<mpsc::Sender<Request>>,
 }
 
+/// Who sent a message, and what it says.
+pub(crate) type Read = Result<(Caller, Message), ApiError>;
+
 impl BatchWork<Request> for Submitter {
     async fn work(&self, batch: Vec<Request>) {
         let read = |request: Request| {
@@ -81,14 +84,12 @@ impl BatchWork<Request> for Submitter {
         };
         let batch: Vec<_> = batch.into_iter().map(read).collect();
         let tools = self.context.registry.tools();
-        let names_unknown =
-            |message: &Result<(Caller, Message), _>| message.as_ref().is_ok_and(|(_, one)| one.names_unknown(&tools));
+        let names_unknown = |message: &Read| message.as_ref().is_ok_and(|(_, one)| one.names_unknown(&tools));
         let batch = match &self.unknown {
             Some(unknown) => serve::hand_over(batch, unknown, names_unknown).await,
             None => batch,
         };
-        let is_costly =
-            |message: &Result<(Caller, Message), _>| message.as_ref().is_ok_and(|(_, one)| one.is_costly(&tools));
+        let is_costly = |message: &Read| message.as_ref().is_ok_and(|(_, one)| one.is_costly(&tools));
         let batch = match &self.costly {
             Some(costly) => serve::hand_over(batch, costly, is_costly).await,
             None => batch,
@@ -98,7 +99,7 @@ impl BatchWork<Request> for Submitter {
 }
 
 impl Submitter {
-    async fn submit(&self, batch: Vec<(Request, Result<(Caller, Message), ApiError>)>) {
+    async fn submit(&self, batch: Vec<(Request, Read)>) {
         let mut incoming = Vec::new();
         let mut answers = Vec::with_capacity(batch.len());
         for (request, message) in batch {

@@ -27,7 +27,7 @@ use crate::{
 
 /// A submission, or why it cannot be read or may not be made.
 pub(crate) struct Incoming {
-    pub(crate) submission: Result<(Caller, TaskSubmission), ApiError>,
+    pub(crate) submission: Read,
     /// W3C trace context it came with.
     pub(crate) traceparent: Option<String>,
 }
@@ -57,6 +57,9 @@ struct Submitter {
     unknown: Option<mpsc::Sender<Request>>,
 }
 
+/// Who sent a task, and what it says.
+type Read = Result<(Caller, TaskSubmission), ApiError>;
+
 impl BatchWork<Request> for Submitter {
     async fn work(&self, batch: Vec<Request>) {
         let read = |request: Request| {
@@ -69,7 +72,7 @@ impl BatchWork<Request> for Submitter {
             Some(unknown) => {
                 let files = Files::of(&self.context).await;
                 let tools = self.context.registry.tools();
-                let names_unknown = |task: &Result<(Caller, TaskSubmission), _>| {
+                let names_unknown = |task: &Read| {
                     task.as_ref().is_ok_and(|(caller, task)| is_unknown(&accept(task, caller, &files, &tools, None)))
                 };
                 serve::hand_over(batch, unknown, names_unknown).await
@@ -81,7 +84,7 @@ impl BatchWork<Request> for Submitter {
 }
 
 impl Submitter {
-    async fn submit(&self, batch: Vec<(Request, Result<(Caller, TaskSubmission), ApiError>)>) {
+    async fn submit(&self, batch: Vec<(Request, Read)>) {
         let (requests, incoming): (Vec<Request>, Vec<Incoming>) = batch
             .into_iter()
             .map(|(request, submission)| {

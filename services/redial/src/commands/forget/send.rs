@@ -26,7 +26,7 @@ pub(super) struct Erasure<'a> {
 
 /// What is printed at the end.
 #[derive(serde::Serialize)]
-pub(super) struct Erased {
+pub(super) struct Summary {
     pub(super) erasure: Option<Uuid>,
     pub(super) counts: ForgetCounts,
     pub(super) erased_at: Option<chrono::DateTime<chrono::Utc>>,
@@ -63,7 +63,7 @@ impl<'a> Erasure<'a> {
     }
 
     /// Erases everything; `counted` is how much that is.
-    pub(super) async fn erase(&self, counted: &ForgetCounts) -> anyhow::Result<Erased> {
+    pub(super) async fn erase(&self, counted: &ForgetCounts) -> anyhow::Result<Summary> {
         let bar = progress(counted.tasks + counted.calls);
         let mut told = false;
         loop {
@@ -78,7 +78,7 @@ impl<'a> Erasure<'a> {
             if reply.done {
                 bar.finish_and_clear();
                 let ForgetReply { counts, erased_at, .. } = reply;
-                return Ok(Erased { erasure: self.request.erasure, counts, erased_at });
+                return Ok(Summary { erasure: self.request.erasure, counts, erased_at });
             }
         }
     }
