@@ -8,8 +8,8 @@
 
 mod actions;
 mod agents;
-mod asked;
 mod aside;
+mod asked;
 mod batcher;
 mod call_view;
 mod calls;

@@ -300,7 +300,7 @@ impl Settings {
         let pools: Vec<String> = value.split(',').map(|pool| pool.trim().to_owned()).collect();
         let checked = redial_proto::subjects::pools_token(pools.iter().map(String::as_str));
         checked.map(|_| pools).map_err(|why| invalid(format!("worker_pools: {why} ({source})")))
-}
+    }
 
     /// The flags of the worker of `redial dev`, and the user that it chose: as root, programs run as a user without rights unless
     /// one is set.

@@ -16,8 +16,8 @@ use tokio::sync::mpsc;
 
 use super::message::{Message, is_costly};
 use crate::{
-    asked::caller,
     aside::aside,
+    asked::caller,
     batcher::{self, BatchWork, Batching},
     call_view::feedback,
     context::Context,
