@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use redial_proto::{
-    ApiError, CallState, CancelReply, CancelRequest, Code, ErrorClass, Failure, ForgetTool, ForgetToolReply,
-    RedriveReply, RedriveRequest, ToolSpec, subjects::Verb,
+    ApiError, CallState, CancelReply, CancelRequest, Code, ErrorClass, Failure, Forget, ForgetReply, ForgetTool,
+    ForgetToolReply, RedriveReply, RedriveRequest, SubmitResult, ToolSpec, subjects::Verb,
 };
 use redial_queue::QueueError;
 use redial_store::{ActionFilter, ActionRecord, Purpose};
-use redial_testkit::Stack;
+use redial_testkit::{Stack, until};
 use redial_tools::Tool;
 use serde_json::json;
 
@@ -53,6 +53,53 @@ async fn every_action_is_on_record_with_who_what_and_on_how_many() {
             ("eve".into(), "tools.forget".into(), vec!["echo".into()], done("forbidden"), Some(0)),
         ]
     );
+    stack.finish().await;
+}
+
+/// One row for each, written with its tombstone and completed with it.
+#[tokio::test]
+async fn an_erasure_is_one_action_however_often_it_is_asked_for() {
+    let stack = Stack::start().await;
+    let worker = Hand::new(&stack, vec![ToolSpec::named("read")]).await;
+    let (ann, bob) = (stack.user("acme", "ann").await, stack.user("globex", "bob").await);
+    let call = json!({"tool": "read", "arguments": {}, "conversation": "c"});
+    for _ in 0..2 {
+        let result: SubmitResult = ann.ask(Verb::CallSubmit, &call, ANSWER).await.unwrap();
+        result.call.unwrap();
+    }
+    worker.beat().await;
+    let of_conversation =
+        Forget { conversation: Some("c".to_owned()), erasure: Some(uuid::Uuid::now_v7()), ..Forget::default() };
+    let counted = Forget { dry_run: true, ..of_conversation.clone() };
+    ann.ask::<_, ForgetReply>(Verb::ConversationForget, &counted, ANSWER).await.unwrap();
+    assert_eq!(actions(&stack).await, [], "counting changes nothing");
+    let refused = ann.ask::<_, ForgetReply>(Verb::ConversationForget, &of_conversation, ANSWER).await;
+    assert!(matches!(refused, Err(QueueError::Api(ApiError { code: Code::WrongState, .. }))), "{refused:?}");
+    let cancelled = Forget { cancel: true, ..of_conversation };
+    let of_tenant = Forget { erasure: Some(uuid::Uuid::now_v7()), ..Forget::default() };
+    for (user, verb, request) in [
+        (&ann, Verb::ConversationForget, &cancelled),
+        (&ann, Verb::ConversationForget, &cancelled),
+        (&bob, Verb::TenantForget, &of_tenant),
+    ] {
+        until("it is erased", async || {
+            let reply = user.ask::<_, ForgetReply>(verb, request, ANSWER).await;
+            reply.ok().filter(|reply| reply.done)
+        })
+        .await;
+    }
+    let row = |user: &str, verb: &str, target: &str, result: &str, changed| {
+        (user.to_owned(), verb.to_owned(), vec![target.to_owned()], Some(result.to_owned()), Some(changed))
+    };
+    assert_eq!(
+        actions(&stack).await,
+        [
+            row("ann", "conversations.forget", "c", "wrong_state", 0),
+            row("ann", "conversations.forget", "c", "done", 2),
+            row("bob", "tenants.forget", "globex", "done", 0),
+        ]
+    );
+    stack.wait_until_empty().await;
     stack.finish().await;
 }
 
