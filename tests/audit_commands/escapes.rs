@@ -1,5 +1,6 @@
 //! No command makes a terminal obey what clients, models and tools wrote.
 
+use redial_proto::subjects::Intake;
 use redial_testkit::{Process, Reply, until};
 use serde_json::{Value, json};
 
@@ -68,6 +69,10 @@ async fn what_outsiders_wrote_is_shown_and_not_obeyed() {
         vec!["dead-letters", "--wide"],
         vec!["dead-letters", "--json"],
         vec!["redrive", "--tool", "book", "--dry-run"],
+        vec!["tools", "forget", HOSTILE],
+        vec!["actions"],
+        vec!["actions", "--wide"],
+        vec!["actions", "--json"],
         vec!["check", "--schema", &schema, &arguments],
         vec!["check", "--schema", &schema, &arguments, "--json"],
         vec!["check", "--schema", &schema, wrong],
@@ -88,10 +93,8 @@ async fn what_outsiders_wrote_is_shown_and_not_obeyed() {
 /// A message that cannot be read becomes a dead letter; what `redial dead-letters` shows of it.
 async fn letter_of(fixture: &Fixture) -> String {
     let queue = crate::connect(fixture).await;
-    queue
-        .put(redial_proto::subjects::INTAKE, &json!({"tool": HOSTILE, HOSTILE: HOSTILE, "timeout_ms": "\u{1b}[2J"}))
-        .await
-        .unwrap();
+    let odd = json!({"tool": HOSTILE, HOSTILE: HOSTILE, "timeout_ms": "\u{1b}[2J"}).to_string();
+    queue.put_intake(Intake::Calls, odd.into_bytes().into(), None).await.unwrap();
     until("a dead letter", async || {
         let done = fixture.run(&["dead-letters", "--wide"]).await;
         done.out.contains("intake").then_some(done.out)

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use redial_proto::{
-    ApiError, CallState, CancelReply, CancelRequest, Code, ErrorClass, Failure, Forget, ForgetReply, ForgetTool,
-    ForgetToolReply, RedriveReply, RedriveRequest, SubmitResult, ToolSpec, subjects::Verb,
+    ApiError, CallState, CancelReply, CancelRequest, Code, Forget, ForgetReply, ForgetTool, ForgetToolReply,
+    RedriveReply, RedriveRequest, SubmitResult, ToolSpec, subjects::Verb,
 };
 use redial_queue::QueueError;
 use redial_store::{ActionFilter, ActionRecord, Purpose};
 use redial_testkit::{Stack, until};
-use redial_tools::Tool;
+use redial_tools::{Tool, ToolError};
 use serde_json::json;
 
 use crate::by_hand::Hand;
@@ -25,7 +25,7 @@ async fn actions(stack: &Stack) -> Vec<(String, String, Vec<String>, Option<Stri
 #[tokio::test]
 async fn every_action_is_on_record_with_who_what_and_on_how_many() {
     let mut stack = Stack::start().await;
-    let fails = Tool::new("fails", |(): ()| async { Err::<(), _>(Failure::new(ErrorClass::Auth, "no")) });
+    let fails = Tool::new("fails", |_: serde_json::Value| async { Err::<(), _>(ToolError::auth("no")) });
     stack.work(vec![fails, Tool::echo()]).await;
     let call = stack.call("fails", json!({})).await;
     assert_eq!(stack.ended(call).await.state, CallState::Failed);
@@ -59,7 +59,7 @@ async fn every_action_is_on_record_with_who_what_and_on_how_many() {
 /// One row for each, written with its tombstone and completed with it.
 #[tokio::test]
 async fn an_erasure_is_one_action_however_often_it_is_asked_for() {
-    let stack = Stack::start().await;
+    let mut stack = Stack::start().await;
     let worker = Hand::new(&stack, vec![ToolSpec::named("read")]).await;
     let (ann, bob) = (stack.user("acme", "ann").await, stack.user("globex", "bob").await);
     let call = json!({"tool": "read", "arguments": {}, "conversation": "c"});
@@ -68,6 +68,7 @@ async fn an_erasure_is_one_action_however_often_it_is_asked_for() {
         result.call.unwrap();
     }
     worker.beat().await;
+    stack.leaves_jobs();
     let of_conversation =
         Forget { conversation: Some("c".to_owned()), erasure: Some(uuid::Uuid::now_v7()), ..Forget::default() };
     let counted = Forget { dry_run: true, ..of_conversation.clone() };
@@ -99,7 +100,6 @@ async fn an_erasure_is_one_action_however_often_it_is_asked_for() {
             row("bob", "tenants.forget", "globex", "done", 0),
         ]
     );
-    stack.wait_until_empty().await;
     stack.finish().await;
 }
 

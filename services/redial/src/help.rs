@@ -70,6 +70,7 @@ const EXAMPLES: [(&str, &[&str]); 24] = [
     ("tools", &["redial tools", "redial tools forget old_tool"]),
     ("workers", &["redial workers --all"]),
     ("dead-letters", &["redial dead-letters --limit 10", "redial dead-letters --json"]),
+    ("actions", &["redial actions --by alice --since 24h", "redial actions --action conversations.forget"]),
     ("cancel", &["redial cancel 01a20236-ac46-7781-a3d0-49c0fb4d6170"]),
     (
         "redrive",
