@@ -67,7 +67,7 @@ impl Database {
         raw_sql("SET default_transaction_read_only = off").execute(&mut connection).await.unwrap();
         for statement in statements {
             let refused = raw_sql(*statement).execute(&mut connection).await.unwrap_err();
-            let code = refused.as_database_error().and_then(|error| error.code().map(|code| code.into_owned()));
+            let code = refused.as_database_error().and_then(|error| error.code().map(std::borrow::Cow::into_owned));
             assert_eq!(code.as_deref(), Some("42501"), "{role}: {statement}: {refused}");
         }
     }

@@ -95,7 +95,7 @@ fn of_tenant() -> Forget {
 }
 
 /// Everything that a conversation can leave behind, with this word in each place where one has a say.
-async fn fill(world: &World, user: &Queue, conversation: &str, word: &str) -> (TaskId, CallId) {
+async fn fill(world: &World, client: &Queue, conversation: &str, word: &str) -> (TaskId, CallId) {
     let World { fixture, broken } = world;
     let stack = &fixture.stack;
     fixture.small([
@@ -114,7 +114,7 @@ async fn fill(world: &World, user: &Queue, conversation: &str, word: &str) -> (T
         key: Some(format!("key-{word}")),
         ..task(&format!("A trip for {word}."), agent)
     };
-    let talk = submit_task(user, &submission).await;
+    let talk = submit_task(client, &submission).await;
     stack.task_is(talk, |state| state == TaskState::Succeeded).await;
     let bare = |tool: &str, key: &str| Submission {
         conversation: named.clone(),
@@ -122,12 +122,12 @@ async fn fill(world: &World, user: &Queue, conversation: &str, word: &str) -> (T
         ..Submission::new(tool, arguments(json!({"x": word})))
     };
     broken.script("/broken", [Reply::status(409).body(word)]);
-    let call = submit(user, &bare("broken", "bare")).await;
+    let call = submit(client, &bare("broken", "bare")).await;
     stack.wait_for_end(call).await;
-    submit(user, &bare(&format!("unknown_{word}"), "refused")).await;
+    submit(client, &bare(&format!("unknown_{word}"), "refused")).await;
     report(stack, call, word).await;
     let mut nats = stack.raw_nats().await;
-    let intake = subjects::intake(user.tenant(), user.user(), UserRole::Submit, Intake::Calls);
+    let intake = subjects::intake(client.tenant(), client.user(), UserRole::Submit, Intake::Calls);
     let odd = json!({"tool": "book", "argument": {"x": word}, "conversation": conversation});
     nats.publish(&intake, odd.to_string().as_bytes()).await;
     let cut = format!(r#"{{"tool":"book","conversation":"{conversation}","arguments":{{"x":"{word}"#);
@@ -147,7 +147,7 @@ async fn report(stack: &Stack, call: CallId, word: &str) {
     stack.queue().put(&results, &reports).await.unwrap();
     let odd = json!({"worker": reports.worker, "reports": [{"call": call, "attempt": 1, "duration_ms": word, "output": word}]});
     stack.queue().put(&results, &odd).await.unwrap();
-    let notice = tokio::time::timeout(ANSWER, notices.next()).await.expect("it was ingested").unwrap();
+    let notice = tokio::time::timeout(ANSWER, notices.next()).await.unwrap().unwrap();
     let ingested = serde_json::from_slice::<redial_proto::ControlMessage>(&notice).unwrap().ingested;
     assert_eq!(ingested, [JobRef { call, attempt: 7 }]);
 }

@@ -80,7 +80,8 @@ async fn events_reach_the_tenant_only() {
     let (acme, globex) = (stack.user("acme", "alice").await, stack.user("globex", "bob").await);
     let mut heard = globex.subscribe("redial.events.globex.>").await.unwrap();
     let mut own = acme.subscribe("redial.events.acme.>").await.unwrap();
-    (globex.flush().await, acme.flush().await);
+    globex.flush().await;
+    acme.flush().await;
     submitted(&acme, &keyed("a", 1)).await;
     let event = tokio::time::timeout(ANSWER, own.next()).await.unwrap().unwrap();
     assert_eq!(serde_json::from_slice::<Value>(&event).unwrap()["output"]["secret"], "of acme 1");

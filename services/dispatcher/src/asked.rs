@@ -12,12 +12,14 @@ use redial_records::{Effect, NewCall};
 use redial_store::TenantStore;
 
 use crate::{
-    calls::submit,
     context::Context,
     effects,
     error::{call_not_found, store_failed},
-    transitions,
+    new_calls, transitions,
 };
+
+/// What a user sent, with who that is; or why it is refused.
+pub(crate) type Sent<T> = Result<(Caller, T), ApiError>;
 
 /// A request of a user. Its verbs reach the store only within the tenant.
 pub(crate) struct Asked {
@@ -75,7 +77,7 @@ impl Asked {
 
     /// Writes calls, publishes their jobs, and returns the result of each, in order.
     pub(crate) async fn write(&self, calls: &[NewCall]) -> Vec<SubmitResult> {
-        submit::write(&self.context, calls).await
+        new_calls::write(&self.context, calls).await
     }
 }
 

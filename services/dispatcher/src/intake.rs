@@ -11,7 +11,7 @@ use redial_store::{DeadLetter, Rejections};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    asked::allowed,
+    asked::{Sent, allowed},
     calls::{
         message::Message,
         submit::{self, Incoming},
@@ -55,16 +55,14 @@ async fn take(context: &Context, batch: Vec<Delivery>) {
         .into_iter()
         .map(|(delivery, caller)| (delivery, caller.and_then(|caller| Ok((caller, Message::read(&delivery.payload)?)))))
         .partition(|(_, message)| message.as_ref().is_ok_and(|(_, message)| message.names_unknown(&registered)));
-    let is_costly = |message: &Result<(Caller, Message), ApiError>| {
-        message.as_ref().is_ok_and(|(_, message)| message.is_costly(&registered))
-    };
+    let is_costly = |message: &Sent<Message>| message.as_ref().is_ok_and(|(_, message)| message.is_costly(&registered));
     let (costly, known): (Vec<_>, Vec<_>) = known.into_iter().partition(|(_, message)| is_costly(message));
     tokio::join!(take_calls(context, known), take_calls(context, unknown), take_tasks(context, tasks));
     // Last, because their check takes this thread.
     take_calls(context, costly).await;
 }
 
-async fn take_calls(context: &Context, batch: Vec<(&Delivery, Result<(Caller, Message), ApiError>)>) {
+async fn take_calls(context: &Context, batch: Vec<(&Delivery, Sent<Message>)>) {
     let mut incoming = Vec::new();
     let mut shapes = Vec::with_capacity(batch.len());
     for (delivery, message) in batch {

@@ -21,6 +21,7 @@ mod error;
 mod feed;
 mod feeder;
 mod intake;
+mod new_calls;
 mod publish;
 mod registry;
 mod retention;

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use super::accept::accept;
 use crate::{
     agents::Declared,
-    asked::caller,
+    asked::{Sent, caller},
     batcher::{self, BatchWork, Batching},
     context::Context,
     effects,
@@ -69,7 +69,7 @@ impl BatchWork<Request> for Submitter {
             Some(unknown) => {
                 let declared = self.context.agents.at(Instant::now()).await;
                 let tools = self.context.registry.tools();
-                let names_unknown = |task: &Result<(Caller, TaskSubmission), _>| {
+                let names_unknown = |task: &Sent<TaskSubmission>| {
                     task.as_ref().is_ok_and(|(caller, task)| is_unknown(&accept(task, caller, &declared, &tools, None)))
                 };
                 serve::hand_over(batch, unknown, names_unknown).await
@@ -81,7 +81,7 @@ impl BatchWork<Request> for Submitter {
 }
 
 impl Submitter {
-    async fn submit(&self, batch: Vec<(Request, Result<(Caller, TaskSubmission), ApiError>)>) {
+    async fn submit(&self, batch: Vec<(Request, Sent<TaskSubmission>)>) {
         let (requests, incoming): (Vec<Request>, Vec<Incoming>) = batch
             .into_iter()
             .map(|(request, submission)| {
