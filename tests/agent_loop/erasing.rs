@@ -94,43 +94,43 @@ fn of_tenant() -> Forget {
     Forget { erasure: Some(Uuid::now_v7()), ..Forget::default() }
 }
 
-/// Everything that a conversation can leave behind, with this word in each place where one has a say.
-async fn fill(world: &World, client: &Queue, conversation: &str, word: &str) -> (TaskId, CallId) {
+/// Everything that a conversation can leave behind, with this text in each place where one has a say.
+async fn fill(world: &World, client: &Queue, conversation: &str, text: &str) -> (TaskId, CallId) {
     let World { fixture, broken } = world;
     let stack = &fixture.stack;
     fixture.small([
-        calls(&[("book", &format!(r#"{{"departure_city":"{word}","seats":99}}"#)), (&format!("no_{word}"), "{}")]),
+        calls(&[("book", &format!(r#"{{"departure_city":"{text}","seats":99}}"#)), (&format!("no_{text}"), "{}")]),
         calls(&[
-            ("book", &format!(r#"{{"departureCity":"{word}","seats":"2",}}"#)),
-            ("broken", &format!(r#"{{"x":"{word}"}}"#)),
+            ("book", &format!(r#"{{"departureCity":"{text}","seats":"2",}}"#)),
+            ("broken", &format!(r#"{{"x":"{text}"}}"#)),
         ]),
-        says(&format!("Booked from {word}.")),
+        says(&format!("Booked from {text}.")),
     ]);
-    broken.script("/broken", [Reply::status(503).body(word), Reply::status(409).body(word)]);
-    let agent = AgentSpec { system: format!("You book trips for {word}."), ..agent() };
+    broken.script("/broken", [Reply::status(503).body(text), Reply::status(409).body(text)]);
+    let agent = AgentSpec { system: format!("You book trips for {text}."), ..agent() };
     let named = Some(conversation.to_owned());
     let submission = TaskSubmission {
         conversation: named.clone(),
-        key: Some(format!("key-{word}")),
-        ..task(&format!("A trip for {word}."), agent)
+        key: Some(format!("key-{text}")),
+        ..task(&format!("A trip for {text}."), agent)
     };
     let talk = submit_task(client, &submission).await;
     stack.task_is(talk, |state| state == TaskState::Succeeded).await;
     let bare = |tool: &str, key: &str| Submission {
         conversation: named.clone(),
-        key: Some(format!("{key}-{word}")),
-        ..Submission::new(tool, arguments(json!({"x": word})))
+        key: Some(format!("{key}-{text}")),
+        ..Submission::new(tool, arguments(json!({"x": text})))
     };
-    broken.script("/broken", [Reply::status(409).body(word)]);
+    broken.script("/broken", [Reply::status(409).body(text)]);
     let call = submit(client, &bare("broken", "bare")).await;
     stack.wait_for_end(call).await;
-    submit(client, &bare(&format!("unknown_{word}"), "refused")).await;
-    report(stack, call, word).await;
+    submit(client, &bare(&format!("unknown_{text}"), "refused")).await;
+    report(stack, call, text).await;
     let mut nats = stack.raw_nats().await;
     let intake = subjects::intake(client.tenant(), client.user(), UserRole::Submit, Intake::Calls);
-    let odd = json!({"tool": "book", "argument": {"x": word}, "conversation": conversation});
+    let odd = json!({"tool": "book", "argument": {"x": text}, "conversation": conversation});
     nats.publish(&intake, odd.to_string().as_bytes()).await;
-    let cut = format!(r#"{{"tool":"book","conversation":"{conversation}","arguments":{{"x":"{word}"#);
+    let cut = format!(r#"{{"tool":"book","conversation":"{conversation}","arguments":{{"x":"{text}"#);
     nats.publish(&intake, cut.as_bytes()).await;
     (talk, call)
 }

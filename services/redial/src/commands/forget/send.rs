@@ -26,6 +26,7 @@ pub(super) struct Erasure<'a> {
 
 /// What is printed at the end.
 #[derive(serde::Serialize)]
+#[expect(clippy::struct_field_names, reason = "the JSON has the names of the reply")]
 pub(super) struct Erased {
     pub(super) erasure: Option<Uuid>,
     pub(super) counts: ForgetCounts,
