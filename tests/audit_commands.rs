@@ -179,6 +179,9 @@ async fn dead_letters(fixture: &Fixture) {
     };
     let lines = tokio::time::timeout(Duration::from_secs(30), both).await.unwrap();
     assert!(lines.iter().all(|line| line["source"] == "intake" && line["code"] == "invalid_message"), "{lines:?}");
+    assert!(lines.iter().all(|line| line["tenant"] == "default" && line["identity"].is_null()), "{lines:?}");
+    assert_eq!(fixture.json(&["dead-letters", "--tenant", "default"]).await, lines);
+    assert_eq!(fixture.run(&["dead-letters", "--tenant", "acme"]).await.err, "there are no dead letters\n");
     let table = fixture.out(&["dead-letters", "--wide"]).await;
     assert!(table.contains(r"\u{1b}[2J") && table.contains("entry 0: ") && table.contains("argument"), "{table}");
     let listed = lines.iter().map(|line| (&line["error_count"], &line["errors"][0]["code"]));

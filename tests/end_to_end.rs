@@ -13,6 +13,8 @@ mod cancelling;
 mod checker;
 #[path = "end_to_end/claims.rs"]
 mod claims;
+#[path = "end_to_end/dead_letters.rs"]
+mod dead_letters;
 #[path = "end_to_end/erasing.rs"]
 mod erasing;
 #[path = "end_to_end/fixture.rs"]

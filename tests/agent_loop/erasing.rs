@@ -4,9 +4,11 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use redial_proto::{
-    AgentSpec, CallId, Forget, ForgetCounts, ForgetReply, JobRef, Report, ReportBatch, Submission, SubmitResult,
-    TaskId, TaskResult, TaskState, TaskSubmission, WorkerId, subjects,
+    AgentSpec, CallId, ClaimId, Forget, ForgetCounts, ForgetReply, JobRef, Report, ReportBatch, Submission,
+    SubmitResult, TaskId, TaskResult, TaskState, TaskSubmission, UserRole, WorkerId, WorkerIdentity,
+    subjects::{self, Intake, Verb},
 };
+use redial_queue::{Queue, QueueError};
 use redial_testkit::{Reply, ScriptedHttp, Stack, arguments, until};
 use serde_json::{json, value::RawValue};
 use sqlx::AssertSqlSafe;
@@ -46,7 +48,7 @@ async fn rows(stack: &Stack) -> BTreeMap<String, i64> {
     let tables: Vec<String> = sqlx::query_scalar(
         "SELECT table_name::text FROM information_schema.tables
          WHERE table_schema = 'public' AND table_type = 'BASE TABLE'
-             AND table_name NOT IN ('task_inbox', 'tombstones', 'call_stats', 'attempt_stats', 'retry_budgets')",
+             AND table_name NOT IN ('task_inbox', 'tombstones', 'actions', 'call_stats', 'attempt_stats', 'retry_budgets')",
     )
     .fetch_all(stack.db())
     .await
@@ -60,90 +62,92 @@ async fn rows(stack: &Stack) -> BTreeMap<String, i64> {
 }
 
 /// Submits a task of which the checker does not learn: it will not be on record.
-async fn submit_task(stack: &Stack, submission: &TaskSubmission) -> TaskId {
-    let result: TaskResult = stack.queue().request(subjects::TASK_SUBMIT, submission, ANSWER).await.unwrap();
+async fn submit_task(user: &Queue, submission: &TaskSubmission) -> TaskId {
+    let result: TaskResult = user.ask_as(submission.role(), Verb::TaskSubmit, submission, ANSWER).await.unwrap();
     result.task.unwrap_or_else(|| panic!("{result:?}"))
 }
 
-async fn submit(stack: &Stack, submission: &Submission) -> CallId {
-    let result: SubmitResult = stack.queue().request(subjects::SUBMIT, submission, ANSWER).await.unwrap();
+async fn submit(user: &Queue, submission: &Submission) -> CallId {
+    let result: SubmitResult = user.ask(Verb::CallSubmit, submission, ANSWER).await.unwrap();
     result.call.unwrap_or_else(|| panic!("{result:?}"))
 }
 
-async fn forget(stack: &Stack, request: &Forget) -> ForgetReply {
+async fn ask(user: &Queue, request: &Forget) -> Result<ForgetReply, QueueError> {
+    let verb = if request.conversation.is_some() { Verb::ConversationForget } else { Verb::TenantForget };
+    user.ask(verb, request, ANSWER).await
+}
+
+async fn forget(user: &Queue, request: &Forget) -> ForgetReply {
     loop {
-        let reply: ForgetReply = stack.queue().request(subjects::FORGET, request, ANSWER).await.unwrap();
+        let reply = ask(user, request).await.unwrap();
         if reply.done {
             return reply;
         }
     }
 }
 
-fn of_conversation(tenant: &str, conversation: &str) -> Forget {
-    let (tenant, conversation) = (Some(tenant.to_owned()), Some(conversation.to_owned()));
-    Forget { tenant, conversation, erasure: Some(Uuid::now_v7()), actor: Some("ann".into()), ..Forget::default() }
+fn of_conversation(conversation: &str) -> Forget {
+    Forget { conversation: Some(conversation.to_owned()), ..of_tenant() }
 }
 
-fn of_tenant(tenant: &str) -> Forget {
-    Forget { conversation: None, ..of_conversation(tenant, "") }
+fn of_tenant() -> Forget {
+    Forget { erasure: Some(Uuid::now_v7()), ..Forget::default() }
 }
 
-/// Everything that a conversation can leave behind, with this word in each place where one has a say.
-async fn fill(world: &World, tenant: &str, conversation: &str, word: &str) -> (TaskId, CallId) {
+/// Everything that a conversation can leave behind, with this text in each place where one has a say.
+async fn fill(world: &World, client: &Queue, conversation: &str, text: &str) -> (TaskId, CallId) {
     let World { fixture, broken } = world;
     let stack = &fixture.stack;
     fixture.small([
-        calls(&[("book", &format!(r#"{{"departure_city":"{word}","seats":99}}"#)), (&format!("no_{word}"), "{}")]),
+        calls(&[("book", &format!(r#"{{"departure_city":"{text}","seats":99}}"#)), (&format!("no_{text}"), "{}")]),
         calls(&[
-            ("book", &format!(r#"{{"departureCity":"{word}","seats":"2",}}"#)),
-            ("broken", &format!(r#"{{"x":"{word}"}}"#)),
+            ("book", &format!(r#"{{"departureCity":"{text}","seats":"2",}}"#)),
+            ("broken", &format!(r#"{{"x":"{text}"}}"#)),
         ]),
-        says(&format!("Booked from {word}.")),
+        says(&format!("Booked from {text}.")),
     ]);
-    broken.script("/broken", [Reply::status(503).body(word), Reply::status(409).body(word)]);
-    let agent = AgentSpec { system: format!("You book trips for {word}."), ..agent() };
-    let (tenant, conversation) = (Some(tenant.to_owned()), Some(conversation.to_owned()));
+    broken.script("/broken", [Reply::status(503).body(text), Reply::status(409).body(text)]);
+    let agent = AgentSpec { system: format!("You book trips for {text}."), ..agent() };
+    let named = Some(conversation.to_owned());
     let submission = TaskSubmission {
-        conversation: conversation.clone(),
-        tenant: tenant.clone(),
-        key: Some(format!("key-{word}")),
-        ..task(&format!("A trip for {word}."), agent)
+        conversation: named.clone(),
+        key: Some(format!("key-{text}")),
+        ..task(&format!("A trip for {text}."), agent)
     };
-    let talk = submit_task(stack, &submission).await;
-    assert_eq!(stack.task_ended(talk).await.task.state, TaskState::Succeeded);
+    let talk = submit_task(client, &submission).await;
+    stack.task_is(talk, |state| state == TaskState::Succeeded).await;
     let bare = |tool: &str, key: &str| Submission {
-        conversation: conversation.clone(),
-        tenant: tenant.clone(),
-        key: Some(format!("{key}-{word}")),
-        ..Submission::new(tool, arguments(json!({"x": word})))
+        conversation: named.clone(),
+        key: Some(format!("{key}-{text}")),
+        ..Submission::new(tool, arguments(json!({"x": text})))
     };
-    broken.script("/broken", [Reply::status(409).body(word)]);
-    let call = submit(stack, &bare("broken", "bare")).await;
+    broken.script("/broken", [Reply::status(409).body(text)]);
+    let call = submit(client, &bare("broken", "bare")).await;
     stack.wait_for_end(call).await;
-    submit(stack, &bare(&format!("unknown_{word}"), "refused")).await;
-    report(stack, call, word).await;
+    submit(client, &bare(&format!("unknown_{text}"), "refused")).await;
+    report(stack, call, text).await;
     let mut nats = stack.raw_nats().await;
-    let (tenant, conversation) = (tenant.unwrap_or_default(), conversation.unwrap_or_default());
-    let odd = json!({"tool": "book", "argument": {"x": word}, "tenant": tenant, "conversation": conversation});
-    nats.publish(subjects::INTAKE, odd.to_string().as_bytes()).await;
-    let cut =
-        format!(r#"{{"tool":"book","tenant":"{tenant}","conversation":"{conversation}","arguments":{{"x":"{word}"#);
-    nats.publish(subjects::INTAKE, cut.as_bytes()).await;
+    let intake = subjects::intake(client.tenant(), client.user(), UserRole::Submit, Intake::Calls);
+    let odd = json!({"tool": "book", "argument": {"x": text}, "conversation": conversation});
+    nats.publish(&intake, odd.to_string().as_bytes()).await;
+    let cut = format!(r#"{{"tool":"book","conversation":"{conversation}","arguments":{{"x":"{text}"#);
+    nats.publish(&intake, cut.as_bytes()).await;
     (talk, call)
 }
 
 /// A report that comes too late, and one that cannot be read.
 async fn report(stack: &Stack, call: CallId, word: &str) {
-    let worker = WorkerId::generate("late");
+    let identity = WorkerIdentity::of_name("late");
+    let worker = WorkerId::generate(&identity);
     let mut notices = stack.queue().subscribe(&subjects::worker(&worker)).await.unwrap();
     let output = Some(RawValue::from_string(format!("{word:?}")).unwrap());
-    let late =
-        serde_json::value::to_raw_value(&Report { call, attempt: 7, duration_ms: 1, output, error: None }).unwrap();
-    let reports = ReportBatch { worker, reports: vec![late] };
-    stack.queue().put(subjects::RESULTS, &reports).await.unwrap();
+    let late = Report { call, attempt: 7, claim: ClaimId::generate(), duration_ms: 1, output, error: None };
+    let reports = ReportBatch { worker, reports: vec![serde_json::value::to_raw_value(&late).unwrap()] };
+    let results = subjects::results(&identity);
+    stack.queue().put(&results, &reports).await.unwrap();
     let odd = json!({"worker": reports.worker, "reports": [{"call": call, "attempt": 1, "duration_ms": word, "output": word}]});
-    stack.queue().put(subjects::RESULTS, &odd).await.unwrap();
-    let notice = tokio::time::timeout(ANSWER, notices.next()).await.expect("it was ingested").unwrap();
+    stack.queue().put(&results, &odd).await.unwrap();
+    let notice = tokio::time::timeout(ANSWER, notices.next()).await.unwrap().unwrap();
     let ingested = serde_json::from_slice::<redial_proto::ControlMessage>(&notice).unwrap().ingested;
     assert_eq!(ingested, [JobRef { call, attempt: 7 }]);
 }
@@ -178,12 +182,13 @@ impl World {
 async fn erased_means_gone_and_of_others_nothing_is_missing() {
     let world = World::open().await;
     let (fixture, stack) = (&world.fixture, &world.fixture.stack);
-    fill(&world, "default", "talk-2", "others").await;
-    fill(&world, "acme", "talk-1", "others2").await;
+    let (ann, bob) = (stack.user("default", "ann").await, stack.user("acme", "bob").await);
+    fill(&world, &ann, "talk-2", "others").await;
+    fill(&world, &bob, "talk-1", "others2").await;
     letters(stack, 6).await;
     let others = rows(stack).await;
 
-    let (talk, call) = fill(&world, "default", "talk-1", CANARY).await;
+    let (talk, call) = fill(&world, &ann, "talk-1", CANARY).await;
     letters(stack, 9).await;
     let everywhere = found(stack, CANARY).await;
     let tables: Vec<&str> = everywhere.keys().map(String::as_str).collect();
@@ -193,15 +198,15 @@ async fn erased_means_gone_and_of_others_nothing_is_missing() {
         "the word is where it can be: {everywhere:?}"
     );
 
-    let request = of_conversation("default", "talk-1");
-    let counted = forget(stack, &Forget { dry_run: true, ..request.clone() }).await;
+    let request = of_conversation("talk-1");
+    let counted = forget(&ann, &Forget { dry_run: true, ..request.clone() }).await;
     assert_eq!(found(stack, CANARY).await, everywhere, "a dry run changes nothing");
-    let erased = forget(stack, &request).await;
+    let erased = forget(&ann, &request).await;
     assert_eq!(erased.counts, counted.counts);
     assert_eq!((erased.counts.tasks, erased.counts.late_reports, erased.counts.dead_letters), (1, 1, 3));
     assert_eq!(found(stack, CANARY).await, BTreeMap::new());
     assert_eq!(rows(stack).await, others);
-    let again = forget(stack, &request).await;
+    let again = forget(&ann, &request).await;
     assert_eq!((again.counts, again.erased_at), (erased.counts, erased.erased_at), "it is the same erasure");
 
     // What still reports about it is ingested, and leaves nothing.
@@ -216,13 +221,13 @@ async fn erased_means_gone_and_of_others_nothing_is_missing() {
     assert_eq!(found(stack, &talk.to_string()).await, BTreeMap::new());
 
     // A new conversation with the same id and key begins at its beginning.
-    let (talk, _) = fill(&world, "default", "talk-1", CANARY).await;
+    let (talk, _) = fill(&world, &ann, "talk-1", CANARY).await;
     let report = stack.task_report(talk).await;
     assert_eq!((report.messages[0].seq, report.task.state), (1, TaskState::Succeeded));
     let first = fixture.seen(fixture.asked() - 3);
     assert_eq!(first.len(), 2, "the model sees the new conversation only: {first:?}");
     letters(stack, 10).await;
-    forget(stack, &of_conversation("default", "talk-1")).await;
+    forget(&ann, &of_conversation("talk-1")).await;
     assert_eq!(found(stack, CANARY).await, BTreeMap::new());
     world.fixture.close().await;
 }
@@ -231,26 +236,27 @@ async fn erased_means_gone_and_of_others_nothing_is_missing() {
 async fn a_tenant_is_erased_with_everything_of_it() {
     let world = World::open().await;
     let stack = &world.fixture.stack;
-    fill(&world, "default", "talk-1", "others").await;
+    let ann = stack.user("acme", "ann").await;
+    fill(&world, stack.queue(), "talk-1", "others").await;
     letters(stack, 3).await;
     let others = rows(stack).await;
-    fill(&world, "acme", "talk-1", CANARY).await;
-    fill(&world, "acme", "talk-2", CANARY_2).await;
+    fill(&world, &ann, "talk-1", CANARY).await;
+    fill(&world, &ann, "talk-2", CANARY_2).await;
     letters(stack, 9).await;
     let figures = "INSERT INTO call_stats SELECT now() - n * interval '9 days', tenant, 'book', 'succeeded', '', 1, 0, 0, '{}', 0, 0, 0, 0, 0, 0
                    FROM generate_series(1, 40) n, UNNEST(ARRAY['acme', 'other']) tenant";
     sqlx::query(figures).execute(stack.db()).await.unwrap();
 
-    let request = of_tenant("acme");
-    let counted = forget(stack, &Forget { dry_run: true, ..request.clone() }).await;
-    let erased = forget(stack, &request).await;
+    let request = of_tenant();
+    let counted = forget(&ann, &Forget { dry_run: true, ..request.clone() }).await;
+    let erased = forget(&ann, &request).await;
     assert_eq!((erased.counts.tasks, erased.counts.dead_letters), (2, 6));
     assert!(erased.counts.statistics >= 40);
     assert_eq!(ForgetCounts { statistics: 0, ..erased.counts }, counted.counts);
     assert_eq!(found(stack, "CANARY").await, BTreeMap::new());
     assert_eq!(rows(stack).await, others);
     let named = found(stack, "acme").await;
-    assert_eq!(named.keys().collect::<Vec<_>>(), ["tombstones"], "{named:?}");
+    assert_eq!(named.keys().collect::<Vec<_>>(), ["actions", "tombstones"], "{named:?}");
     let left = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM call_stats WHERE tenant = 'other'");
     assert_eq!(left.fetch_one(stack.db()).await.unwrap(), 40);
     let by: String = sqlx::query_scalar("SELECT actor FROM tombstones").fetch_one(stack.db()).await.unwrap();
@@ -263,7 +269,7 @@ async fn a_tenant_is_erased_with_everything_of_it() {
 async fn an_erasure_that_was_left_half_way_is_finished_before_the_conversation_goes_on() {
     let world = World::open().await;
     let (fixture, stack) = (&world.fixture, &world.fixture.stack);
-    let (_, call) = fill(&world, "default", "talk-1", CANARY).await;
+    let (_, call) = fill(&world, stack.queue(), "talk-1", CANARY).await;
     letters(stack, 3).await;
     let left = "INSERT INTO tombstones (id, tenant, conversation, actor, cancels, until_at, touched_at, phase)
                 VALUES (gen_random_uuid(), 'default', 'talk-1', 'ann', false, now(), now() + interval '1 h', 'letters')";
@@ -301,16 +307,16 @@ async fn a_conversation_that_is_being_worked_on_is_erased_only_if_it_may_be_canc
     let hour = Duration::from_hours(1);
     fixture.small([says(CANARY).after(hour)]);
     let talk = |input: &str| TaskSubmission { conversation: Some("talk-1".into()), ..task(input, agent()) };
-    let running = submit_task(stack, &talk(CANARY)).await;
+    let running = submit_task(stack.queue(), &talk(CANARY)).await;
     stack.task_is(running, |state| state == TaskState::Running).await;
-    submit_task(stack, &talk(CANARY)).await;
-    let request = of_conversation("default", "talk-1");
-    let refused = stack.queue().request::<_, ForgetReply>(subjects::FORGET, &request, ANSWER).await.unwrap_err();
+    submit_task(stack.queue(), &talk(CANARY)).await;
+    let request = of_conversation("talk-1");
+    let refused = ask(stack.queue(), &request).await.unwrap_err();
     assert!(refused.to_string().contains("has work that has not ended"), "{refused}");
     assert_eq!(rows(stack).await["tasks"], 2);
     let begun: i64 = sqlx::query_scalar("SELECT count(*) FROM tombstones").fetch_one(stack.db()).await.unwrap();
     assert_eq!(begun, 0, "nothing was begun");
-    let erased = forget(stack, &Forget { cancel: true, ..request }).await;
+    let erased = forget(stack.queue(), &Forget { cancel: true, ..request }).await;
     assert_eq!((erased.counts.tasks, erased.counts.model_turns), (2, 1));
     stack.wait_until_empty().await;
     assert_eq!(found(stack, CANARY).await, BTreeMap::new());

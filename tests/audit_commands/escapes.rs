@@ -1,5 +1,6 @@
 //! No command makes a terminal obey what clients, models and tools wrote.
 
+use redial_proto::subjects::Intake;
 use redial_testkit::{Process, Reply, until};
 use serde_json::{Value, json};
 
@@ -28,9 +29,7 @@ async fn what_outsiders_wrote_is_shown_and_not_obeyed() {
     let raw = format!("{{\"note\":\r\"{}\"}}", "a\u{7f}\u{9b}31m\u{202e}b");
     fixture.http.script("/book", [Reply::json(&raw), Reply::status(404).body(failed), Reply::json("1")]);
     let arguments = json!({"city": HOSTILE, HOSTILE: [HOSTILE]}).to_string();
-    let conversation = "c\u{202e}1";
-
-    let waited = ["call", "book", &arguments, "--conversation", conversation, "--wait"];
+    let waited = ["call", "book", &arguments, "--conversation", "c\u{202e}1", "--wait"];
     let done = fixture.run(&waited).await;
     assert_harmless(&waited, &done);
     let (shown, sent): (Value, Value) = (serde_json::from_str(&done.out).unwrap(), serde_json::from_str(&raw).unwrap());
@@ -40,9 +39,7 @@ async fn what_outsiders_wrote_is_shown_and_not_obeyed() {
     assert!(refused.err.contains("\\u{1b}[2J") && refused.err.contains("\\u{202e}evil"), "{refused:?}");
     let calls = fixture.calls(&[]).await;
     let wrong = "{\"a\": \"\u{202e}\u{1b}[2J\"";
-
     let task = task_of(&fixture).await;
-
     let letters = letter_of(&fixture).await;
     let schema = fixture.file("schema.json", &json!({"properties": {HOSTILE: {"enum": [HOSTILE]}}}).to_string());
     for arguments in [
@@ -68,6 +65,8 @@ async fn what_outsiders_wrote_is_shown_and_not_obeyed() {
         vec!["dead-letters", "--wide"],
         vec!["dead-letters", "--json"],
         vec!["redrive", "--tool", "book", "--dry-run"],
+        vec!["tools", "forget", HOSTILE],
+        vec!["actions", "--wide"],
         vec!["check", "--schema", &schema, &arguments],
         vec!["check", "--schema", &schema, &arguments, "--json"],
         vec!["check", "--schema", &schema, wrong],
@@ -88,10 +87,8 @@ async fn what_outsiders_wrote_is_shown_and_not_obeyed() {
 /// A message that cannot be read becomes a dead letter; what `redial dead-letters` shows of it.
 async fn letter_of(fixture: &Fixture) -> String {
     let queue = crate::connect(fixture).await;
-    queue
-        .put(redial_proto::subjects::INTAKE, &json!({"tool": HOSTILE, HOSTILE: HOSTILE, "timeout_ms": "\u{1b}[2J"}))
-        .await
-        .unwrap();
+    let odd = json!({"tool": HOSTILE, HOSTILE: HOSTILE, "timeout_ms": "\u{1b}[2J"}).to_string();
+    queue.put_intake(Intake::Calls, odd.into_bytes().into(), None).await.unwrap();
     until("a dead letter", async || {
         let done = fixture.run(&["dead-letters", "--wide"]).await;
         done.out.contains("intake").then_some(done.out)

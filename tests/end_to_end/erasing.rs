@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use redial_proto::{
-    CallId, ErrorClass, Failure, Forget, ForgetCounts, ForgetReply, Submission, SubmitResult, ToolSpec, subjects,
+    CallId, Caller, ErrorClass, Failure, Forget, ForgetCounts, ForgetReply, Submission, SubmitResult, ToolSpec,
+    UserRole, subjects::Verb,
 };
-use redial_queue::QueueError;
-use redial_store::{NewErasure, Phase, Purpose, Scope};
+use redial_queue::{Queue, QueueError};
+use redial_store::{NewErasure, Phase, Purpose};
 use redial_testkit::{Stack, arguments, until};
 use serde_json::json;
 use uuid::Uuid;
@@ -15,25 +16,26 @@ use crate::by_hand::Hand;
 
 const ANSWER: Duration = Duration::from_secs(30);
 
-fn of(tenant: &str, conversation: Option<&str>) -> Forget {
-    let (tenant, conversation) = (Some(tenant.to_owned()), conversation.map(str::to_owned));
-    Forget { tenant, conversation, erasure: Some(Uuid::now_v7()), ..Forget::default() }
+fn of(conversation: Option<&str>) -> Forget {
+    let conversation = conversation.map(str::to_owned);
+    Forget { conversation, erasure: Some(Uuid::now_v7()), ..Forget::default() }
 }
 
-async fn ask(stack: &Stack, request: &Forget) -> Result<ForgetReply, QueueError> {
-    stack.queue().request(subjects::FORGET, request, ANSWER).await
+async fn ask(user: &Queue, request: &Forget) -> Result<ForgetReply, QueueError> {
+    let verb = if request.conversation.is_some() { Verb::ConversationForget } else { Verb::TenantForget };
+    user.ask(verb, request, ANSWER).await
 }
 
 /// Sends the request until it is done, whatever is in the way.
-async fn forget(stack: &Stack, request: &Forget) -> ForgetReply {
-    until("it is erased", async || ask(stack, request).await.ok().filter(|reply| reply.done)).await
+async fn forget(user: &Queue, request: &Forget) -> ForgetReply {
+    until("it is erased", async || ask(user, request).await.ok().filter(|reply| reply.done)).await
 }
 
 /// Submits a call of which the checker does not learn: it will not be on record.
 async fn submit(stack: &Stack, conversation: &str) -> CallId {
     let mut submission = Submission::new("read", arguments(json!({"secret": 1})));
     submission.conversation = Some(conversation.to_owned());
-    let result: SubmitResult = stack.queue().request(subjects::SUBMIT, &submission, ANSWER).await.unwrap();
+    let result: SubmitResult = stack.queue().ask(Verb::CallSubmit, &submission, ANSWER).await.unwrap();
     result.call.unwrap_or_else(|| panic!("{result:?}"))
 }
 
@@ -75,13 +77,13 @@ async fn a_running_call_is_erased_once_it_may_be_cancelled_and_its_report_leaves
     let running = submit(&stack, "c").await;
     assert_eq!(worker.granted().await.call, running);
     let waiting = submit(&stack, "c").await;
-    let request = of("default", Some("c"));
-    let refused = ask(&stack, &request).await.unwrap_err().to_string();
+    let request = of(Some("c"));
+    let refused = ask(stack.queue(), &request).await.unwrap_err().to_string();
     assert!(refused.contains("has work that has not ended") && refused.contains("wrong_state"), "{refused}");
     assert_eq!((count(&stack, "calls").await, count(&stack, "tombstones").await), (2, 0));
 
     // Its worker says nothing, so the lease has to end.
-    let erased = forget(&stack, &Forget { cancel: true, ..request.clone() }).await;
+    let erased = forget(stack.queue(), &Forget { cancel: true, ..request.clone() }).await;
     assert_eq!((erased.counts.calls, erased.counts.attempts), (2, 1));
     worker.report(running, 1, Ok(r#""secret""#)).await;
     worker.report(running, 1, Err(Failure::new(ErrorClass::ToolFailed, "secret"))).await;
@@ -91,7 +93,7 @@ async fn a_running_call_is_erased_once_it_may_be_cancelled_and_its_report_leaves
     }
     assert!(worker.claim(waiting, 1).await.is_empty(), "its job is worth nothing");
     stack.redrive(running).await.error.expect("there is no such call");
-    assert_eq!(forget(&stack, &request).await.counts, erased.counts);
+    assert_eq!(forget(stack.queue(), &request).await.counts, erased.counts);
     let job = worker.job().await;
     assert_eq!(job.call, waiting, "it was still on the stream");
     stack.finish().await;
@@ -100,16 +102,24 @@ async fn a_running_call_is_erased_once_it_may_be_cancelled_and_its_report_leaves
 #[tokio::test]
 async fn a_request_says_what_is_wrong_with_it() {
     let stack = Stack::start().await;
-    let nothing = Forget { tenant: None, ..of("", None) };
-    let no_id = Forget { erasure: None, ..of("acme", None) };
-    let odd = Forget { conversation: Some("\u{7}".into()), ..of("acme", None) };
-    for (request, part) in [(nothing, "nothing is named"), (no_id, "erasure is missing"), (odd, "conversation is ")] {
-        let error = ask(&stack, &request).await.unwrap_err().to_string();
+    let (acme, other) = (stack.user("acme", "ann").await, stack.user("other", "ann").await);
+    let no_id = Forget { erasure: None, ..of(None) };
+    let odd = of(Some("\u{7}"));
+    for (request, part) in [(no_id, "erasure is missing"), (odd, "conversation is ")] {
+        let error = ask(&acme, &request).await.unwrap_err().to_string();
         assert!(error.contains(part) && error.contains("allowed: "), "{error}");
     }
-    let first = of("acme", None);
-    forget(&stack, &first).await;
-    let error = ask(&stack, &Forget { erasure: first.erasure, ..of("other", None) }).await.unwrap_err().to_string();
+    // The verb says which of both is meant, so that a field that was left out does not erase everything.
+    for (verb, request, part) in [
+        (Verb::ConversationForget, of(None), "conversation is missing"),
+        (Verb::TenantForget, of(Some("c")), "a conversation is named"),
+    ] {
+        let error = acme.ask::<_, ForgetReply>(verb, &request, ANSWER).await.unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    }
+    let first = of(None);
+    forget(&acme, &first).await;
+    let error = ask(&other, &first).await.unwrap_err().to_string();
     assert!(error.contains("is of something else"), "{error}");
     stack.finish().await;
 }
@@ -117,15 +127,16 @@ async fn a_request_says_what_is_wrong_with_it() {
 #[tokio::test]
 async fn many_calls_are_erased_in_steps_and_those_of_others_stay() {
     let stack = Stack::start().await;
+    let acme = stack.user("acme", "ann").await;
     write(&stack, "acme", "c", 12_000).await;
     write(&stack, "other", "c", 3_000).await;
     write(&stack, "acme", "d", 500).await;
-    let one = forget(&stack, &of("acme", Some("d"))).await;
+    let one = forget(&acme, &of(Some("d"))).await;
     assert_eq!(one.counts, counts(500));
-    let request = of("acme", None);
+    let request = of(None);
     let (mut counted, mut dry) = (ForgetCounts::default(), Forget { dry_run: true, ..request.clone() });
     loop {
-        let reply = ask(&stack, &dry).await.unwrap();
+        let reply = ask(&acme, &dry).await.unwrap();
         counted.add(&reply.counts);
         if reply.done {
             break;
@@ -133,7 +144,7 @@ async fn many_calls_are_erased_in_steps_and_those_of_others_stay() {
         dry.after = reply.next;
     }
     assert_eq!(counted, counts(12_000));
-    assert_eq!(forget(&stack, &request).await.counts, counted);
+    assert_eq!(forget(&acme, &request).await.counts, counted);
     let left = [count(&stack, "calls").await, count(&stack, "attempts").await, count(&stack, "late_reports").await];
     assert_eq!(left, [3_000, 6_000, 3_000]);
     assert_eq!(count(&stack, "calls WHERE tenant = 'acme'").await, 0);
@@ -145,13 +156,16 @@ async fn many_calls_are_erased_in_steps_and_those_of_others_stay() {
 #[tokio::test]
 async fn what_dies_between_two_steps_is_continued_and_counts_once() {
     let stack = Stack::start().await;
+    let acme = stack.user("acme", "ann").await;
     write(&stack, "acme", "c", 2_000).await;
     write(&stack, "other", "c", 100).await;
     let store = stack.store(Purpose::Dispatch).await;
-    let request = of("acme", Some("c"));
-    let scope = Scope { tenant: "acme".into(), conversation: Some("c".into()) };
-    let (id, actor) = (request.erasure.unwrap(), "ann".to_owned());
-    let begun = store.begin_erasure(&NewErasure { id, scope, actor, cancels: false }).await.unwrap().unwrap();
+    let request = of(Some("c"));
+    let id = request.erasure.unwrap();
+    let caller = Caller { tenant: acme.tenant().clone(), user: acme.user().clone(), role: UserRole::Admin };
+    let (verb, conversation) = (Verb::ConversationForget.name(), Some("c"));
+    let new = NewErasure { id, caller: &caller, door: "nats", verb, conversation, cancels: false };
+    let begun = store.begin_erasure(&new).await.unwrap().unwrap();
     store.looked_at(&begun, None).await.unwrap();
     let mut at = begun;
     while at.counts.calls == 0 || at.phase != Phase::Calls {
@@ -159,7 +173,7 @@ async fn what_dies_between_two_steps_is_continued_and_counts_once() {
     }
     assert!(at.counts.calls > 0 && at.counts.calls < 2_000);
     let dropped = tokio::time::timeout(Duration::from_millis(1), store.erase_step(id, 300)).await;
-    let finished = forget(&stack, &request).await;
+    let finished = forget(&acme, &request).await;
     assert_eq!(finished.counts, counts(2_000), "{dropped:?}");
     assert_eq!(count(&stack, "calls").await, 100);
     clear(&stack).await;
@@ -170,14 +184,15 @@ async fn what_dies_between_two_steps_is_continued_and_counts_once() {
 async fn an_outage_of_postgres_only_delays_an_erasure() {
     let mut stack = Stack::start_own().await;
     write(&stack, "acme", "c", 30_000).await;
-    let request = of("acme", None);
-    let queue = stack.queue().clone();
+    let request = of(None);
+    let acme = stack.user("acme", "ann").await;
+    let queue = acme.clone();
     let (asked, asking) = (
         request.clone(),
         tokio::spawn({
             let request = request.clone();
             async move {
-                let reply = queue.request::<_, ForgetReply>(subjects::FORGET, &request, ANSWER).await;
+                let reply = ask(&queue, &request).await;
                 reply.is_ok_and(|reply| reply.done)
             }
         }),
@@ -190,7 +205,7 @@ async fn an_outage_of_postgres_only_delays_an_erasure() {
     stack.servers.kill_postgres().await;
     stack.servers.start_postgres().await;
     let interrupted = !asking.await.unwrap();
-    let erased = forget(&stack, &asked).await;
+    let erased = forget(&acme, &asked).await;
     assert_eq!(erased.counts, counts(30_000), "interrupted: {interrupted}");
     assert_eq!(count(&stack, "calls").await, 0);
     stack.finish().await;

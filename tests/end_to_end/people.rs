@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use redial_proto::{
-    ApiError, CallState, CancelReply, CancelRequest, Code, ForgetTool, ForgetToolReply, RedriveReply, RedriveRequest,
-    ToolSpec, subjects::Verb,
+    ApiError, CallState, CancelReply, CancelRequest, Code, Forget, ForgetReply, ForgetTool, ForgetToolReply,
+    RedriveReply, RedriveRequest, SubmitResult, ToolSpec, subjects::Verb,
 };
 use redial_queue::QueueError;
 use redial_store::{ActionFilter, ActionRecord, Purpose};
-use redial_testkit::Stack;
+use redial_testkit::{Stack, until};
 use redial_tools::{Tool, ToolError};
 use serde_json::json;
 
@@ -25,7 +25,7 @@ async fn actions(stack: &Stack) -> Vec<(String, String, Vec<String>, Option<Stri
 #[tokio::test]
 async fn every_action_is_on_record_with_who_what_and_on_how_many() {
     let mut stack = Stack::start().await;
-    let fails = Tool::new("fails", |(): ()| async { Err::<(), _>(ToolError::auth("no")) });
+    let fails = Tool::new("fails", |_: serde_json::Value| async { Err::<(), _>(ToolError::auth("no")) });
     stack.work(vec![fails, Tool::echo()]).await;
     let call = stack.call("fails", json!({})).await;
     assert_eq!(stack.ended(call).await.state, CallState::Failed);
@@ -51,6 +51,53 @@ async fn every_action_is_on_record_with_who_what_and_on_how_many() {
             ("bob".into(), "calls.cancel".into(), vec![call.to_string()], done("done"), None),
             ("bob".into(), "tools.forget".into(), vec!["echo".into()], done("wrong_state"), Some(0)),
             ("eve".into(), "tools.forget".into(), vec!["echo".into()], done("forbidden"), Some(0)),
+        ]
+    );
+    stack.finish().await;
+}
+
+/// One row for each, written with its tombstone and completed with it.
+#[tokio::test]
+async fn an_erasure_is_one_action_however_often_it_is_asked_for() {
+    let mut stack = Stack::start().await;
+    let worker = Hand::new(&stack, vec![ToolSpec::named("read")]).await;
+    let (ann, bob) = (stack.user("acme", "ann").await, stack.user("globex", "bob").await);
+    let call = json!({"tool": "read", "arguments": {}, "conversation": "c"});
+    for _ in 0..2 {
+        let result: SubmitResult = ann.ask(Verb::CallSubmit, &call, ANSWER).await.unwrap();
+        result.call.unwrap();
+    }
+    worker.beat().await;
+    stack.leaves_jobs();
+    let of_conversation =
+        Forget { conversation: Some("c".to_owned()), erasure: Some(uuid::Uuid::now_v7()), ..Forget::default() };
+    let counted = Forget { dry_run: true, ..of_conversation.clone() };
+    ann.ask::<_, ForgetReply>(Verb::ConversationForget, &counted, ANSWER).await.unwrap();
+    assert_eq!(actions(&stack).await, [], "counting changes nothing");
+    let refused = ann.ask::<_, ForgetReply>(Verb::ConversationForget, &of_conversation, ANSWER).await;
+    assert!(matches!(refused, Err(QueueError::Api(ApiError { code: Code::WrongState, .. }))), "{refused:?}");
+    let cancelled = Forget { cancel: true, ..of_conversation };
+    let of_tenant = Forget { erasure: Some(uuid::Uuid::now_v7()), ..Forget::default() };
+    for (user, verb, request) in [
+        (&ann, Verb::ConversationForget, &cancelled),
+        (&ann, Verb::ConversationForget, &cancelled),
+        (&bob, Verb::TenantForget, &of_tenant),
+    ] {
+        until("it is erased", async || {
+            let reply = user.ask::<_, ForgetReply>(verb, request, ANSWER).await;
+            reply.ok().filter(|reply| reply.done)
+        })
+        .await;
+    }
+    let row = |user: &str, verb: &str, target: &str, result: &str, changed| {
+        (user.to_owned(), verb.to_owned(), vec![target.to_owned()], Some(result.to_owned()), Some(changed))
+    };
+    assert_eq!(
+        actions(&stack).await,
+        [
+            row("ann", "conversations.forget", "c", "wrong_state", 0),
+            row("ann", "conversations.forget", "c", "done", 2),
+            row("bob", "tenants.forget", "globex", "done", 0),
         ]
     );
     stack.finish().await;

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use redial_proto::{
-    Code, Registered, Registration, Submission, SubmitResult, SubmitStatus, ToolEffect, ToolSpec, WorkerId, subjects,
+    ANY_POOL, Code, Registered, Registration, Submission, SubmitResult, SubmitStatus, ToolEffect, ToolSpec, WorkerId,
+    WorkerIdentity,
+    subjects::{self, ControlVerb},
 };
 use redial_queue::QueueError;
 use redial_testkit::{Stack, arguments};
@@ -38,15 +40,17 @@ fn deep(levels: usize) -> Value {
 }
 
 async fn register(stack: &Stack, tools: Vec<ToolSpec>) -> Result<Registered, QueueError> {
+    let identity = WorkerIdentity::of_name("rogue");
     let registration = Registration {
-        worker: WorkerId::generate("rogue"),
+        worker: WorkerId::generate(&identity),
         started_at: chrono::Utc::now(),
         slots: 1,
         version: "1".to_owned(),
         tools,
         other_tools: std::collections::BTreeMap::new(),
     };
-    stack.queue().request(subjects::REGISTER, &registration, Duration::from_secs(25)).await
+    let subject = subjects::control(&identity, ANY_POOL, ControlVerb::Register);
+    stack.queue().request(&subject, &registration, Duration::from_secs(25)).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -69,7 +69,7 @@ async fn another_tenants_calls_do_not_exist() {
     let who: Vec<(String, String)> =
         sqlx::query_as("SELECT tenant, submitted_by FROM calls ORDER BY id").fetch_all(stack.db()).await.unwrap();
     assert_eq!(who, [("acme".into(), "alice".into()), ("globex".into(), "bob".into())]);
-    stack.wait_until_empty().await;
+    stack.drained(ANSWER).await;
     stack.finish().await;
 }
 
@@ -80,7 +80,8 @@ async fn events_reach_the_tenant_only() {
     let (acme, globex) = (stack.user("acme", "alice").await, stack.user("globex", "bob").await);
     let mut heard = globex.subscribe("redial.events.globex.>").await.unwrap();
     let mut own = acme.subscribe("redial.events.acme.>").await.unwrap();
-    (globex.flush().await, acme.flush().await);
+    globex.flush().await;
+    acme.flush().await;
     submitted(&acme, &keyed("a", 1)).await;
     let event = tokio::time::timeout(ANSWER, own.next()).await.unwrap().unwrap();
     assert_eq!(serde_json::from_slice::<Value>(&event).unwrap()["output"]["secret"], "of acme 1");
@@ -88,7 +89,7 @@ async fn events_reach_the_tenant_only() {
     let second = submitted(&globex, &keyed("b", 2)).await.call.unwrap();
     let event = tokio::time::timeout(ANSWER, heard.next()).await.unwrap().unwrap();
     assert_eq!(serde_json::from_slice::<Value>(&event).unwrap()["call"], json!(second));
-    stack.wait_until_empty().await;
+    stack.drained(ANSWER).await;
     stack.finish().await;
 }
 
@@ -110,7 +111,7 @@ async fn a_body_names_no_tenant_and_the_subject_of_the_intake_stream_does() {
     })
     .await;
     assert_eq!(who, ("acme".to_owned(), "alice".to_owned()));
-    stack.wait_until_empty().await;
+    stack.drained(ANSWER).await;
     stack.finish().await;
 }
 
@@ -154,7 +155,7 @@ async fn another_tenants_tasks_and_conversations_do_not_exist() {
         })
         .await;
     }
-    stack.wait_until_empty().await;
+    stack.drained(ANSWER).await;
     stack.finish().await;
 }
 
@@ -211,7 +212,7 @@ async fn a_request_that_wants_its_reply_elsewhere_is_discarded() {
         let keys: Vec<String> = sqlx::query_scalar("SELECT key FROM calls").fetch_all(stack.db()).await.unwrap();
         assert_eq!(keys, ["good"], "{reply}");
     }
-    stack.wait_until_empty().await;
+    stack.drained(ANSWER).await;
     stack.finish().await;
 }
 
@@ -226,6 +227,6 @@ async fn a_batch_is_within_the_tenant() {
     let tenants: Vec<String> =
         sqlx::query_scalar("SELECT DISTINCT tenant FROM calls").fetch_all(stack.db()).await.unwrap();
     assert_eq!(tenants, ["acme"]);
-    stack.wait_until_empty().await;
+    stack.drained(ANSWER).await;
     stack.finish().await;
 }

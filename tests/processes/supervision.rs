@@ -56,9 +56,9 @@ async fn messages_with_malformed_headers_become_dead_letters_and_are_not_deliver
     let next = dispatcher();
     next.line(kept).await;
     next.line("Dispatcher started").await;
-    let letters = sqlx::query_as("SELECT source, code, payload FROM dead_letters ORDER BY id").fetch_all(stack.db());
+    let letters = sqlx::query_as("SELECT tenant, code, payload FROM dead_letters ORDER BY id").fetch_all(stack.db());
     let letters: Vec<(String, String, Vec<u8>)> = letters.await.unwrap();
-    let letter = |payload: &[u8]| ("intake".to_owned(), "invalid_message".to_owned(), payload.to_vec());
+    let letter = |payload: &[u8]| ("default".to_owned(), "invalid_message".to_owned(), payload.to_vec());
     assert_eq!(letters, [letter(b"1"), letter(b"2")], "{}\n{}", first.output(), next.output());
     stack.wait_until_empty().await;
     next.terminate();

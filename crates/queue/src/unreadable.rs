@@ -11,6 +11,8 @@ use crate::{Queue, QueueError, connect::ANSWER, streams::body};
 
 /// A message that no client of this crate can receive.
 pub struct Unreadable {
+    /// The subject that it was published on.
+    pub subject: String,
     /// Its body.
     pub payload: Vec<u8>,
     /// Its sequence number in the stream.
@@ -25,6 +27,7 @@ struct Found {
 
 #[derive(Deserialize)]
 struct Stored {
+    subject: String,
     seq: u64,
     #[serde(default)]
     hdrs: String,
@@ -48,7 +51,8 @@ impl Queue {
             next = stored.seq + 1;
             let decode = |text: &str| BASE64_STANDARD.decode(text).map_err(|error| QueueError::nats(stream, &error));
             if !stored.hdrs.is_empty() && !is_readable(&decode(&stored.hdrs)?) {
-                unreadable.push(Unreadable { payload: decode(&stored.data)?, stream_sequence: stored.seq, stream });
+                let (subject, stream_sequence) = (stored.subject, stored.seq);
+                unreadable.push(Unreadable { subject, payload: decode(&stored.data)?, stream_sequence, stream });
             }
         }
         Ok(unreadable)

@@ -1,4 +1,11 @@
--- The tombstone of a new erasure; nothing if its id is known, or if another one of the same scope is not finished.
-INSERT INTO tombstones (id, tenant, conversation, actor, cancels)
-VALUES ($1, $2, $3, $4, $5)
-ON CONFLICT DO NOTHING
+-- The tombstone of a new erasure, and the action that it is; nothing if its id is known, or if another one of the same scope is
+-- not finished.
+WITH begun AS (
+    INSERT INTO tombstones (id, tenant, conversation, actor, cancels)
+    VALUES ($1, $2, $3, $4, $5)
+    ON CONFLICT DO NOTHING
+    RETURNING id, tenant, conversation, actor
+)
+INSERT INTO actions (tenant, user_name, role, door, verb, targets, target_count, erasure)
+SELECT tenant, actor, $6, $7, $8, ARRAY[COALESCE(conversation, tenant)], 1, id
+FROM begun

@@ -103,14 +103,19 @@ impl Store {
         .await
     }
 
-    /// Dead letters, the latest first.
-    pub async fn dead_letter_records(&self, limit: u32) -> Result<Vec<DeadLetterRecord>, StoreError> {
+    /// Dead letters, the latest first, perhaps of one tenant only.
+    pub async fn dead_letter_records(
+        &self,
+        tenant: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<DeadLetterRecord>, StoreError> {
         let rows = self
             .run_again(|| async {
                 let mut db = self.checkout().await?;
                 let done = sqlx::query!(
-                    "SELECT id, source, received_at, code, message, error_count, errors::text, payload
-                     FROM dead_letters ORDER BY id DESC LIMIT $1",
+                    "SELECT id, source, received_at, tenant, identity, code, message, error_count, errors::text, payload
+                     FROM dead_letters WHERE $1::text IS NULL OR tenant = $1 ORDER BY id DESC LIMIT $2",
+                    tenant,
                     i64::from(limit),
                 )
                 .fetch_all(&mut *db)
@@ -131,6 +136,8 @@ impl Store {
                 id: row.id,
                 source: row.source,
                 received_at: row.received_at,
+                tenant: row.tenant,
+                identity: row.identity,
                 errors: listed(row.errors.as_deref()).unwrap_or_else(|| only(&row.code, &row.message)),
                 code: row.code,
                 message: row.message,

@@ -2,23 +2,33 @@
 
 mod named;
 
+use std::collections::BTreeSet;
+
 use redial_proto::{
     ApiError, Code,
     limits::{MAX_ERROR_MESSAGE, shorten},
+    subjects::{intake_caller, results_identity},
 };
 use serde::{Deserialize, Serialize};
-
 use uuid::Uuid;
 
-pub(crate) use self::named::{calls_named, is_of, tenant_of};
+pub(crate) use self::named::{calls_named, is_of};
 use crate::{
     StoreError,
     columns::{clean, column, int},
     connect::Store,
 };
 
-/// The source of rejected submissions; the other one is that of reports.
+/// The source of rejected submissions.
 pub(crate) const INTAKE: &str = "intake";
+/// The source of rejected reports.
+const RESULTS: &str = "results";
+/// Of each sender, a tenant or a worker identity, the newest messages are kept: so many, and so many bytes of them. So garbage
+/// cannot fill the database. Messages without a known sender count as those of one.
+const KEPT: i64 = 10_000;
+const KEPT_BYTES: i64 = 256 * 1024 * 1024;
+/// Messages beyond these that one statement deletes at most.
+const TRIMMED: i64 = 5_000;
 /// Errors of one message that are kept; the others are only counted.
 const MAX_ERRORS: usize = 100;
 /// What is kept of a message that names a call which is not on record.
@@ -29,12 +39,14 @@ const MAX_BYTES: usize = 4 * 1024 * 1024;
 /// A message of a stream that was rejected, as a whole or in part: one row, however many of its entries are bad.
 #[derive(Clone, Debug)]
 pub struct DeadLetter {
-    /// `intake` or `results`.
-    pub source: &'static str,
     /// Why.
     pub rejections: Rejections,
-    /// The message, unchanged.
-    pub payload: Vec<u8>,
+    source: &'static str,
+    /// Of a submission.
+    tenant: Option<String>,
+    /// Of the worker that sent reports.
+    identity: Option<String>,
+    payload: Vec<u8>,
 }
 
 /// What is wrong with a message. Bounded: a message of 1 MB can hold half a million bad entries.
@@ -57,14 +69,26 @@ pub struct Rejection {
 }
 
 impl DeadLetter {
-    /// The tenant of a submission, as far as it can be read.
-    fn tenant(&self) -> Option<String> {
-        if self.source == INTAKE { tenant_of(&self.payload).map(|tenant| clean(&tenant)) } else { None }
+    /// A message of the intake stream, unchanged. Its subject says whose it is.
+    pub fn of_intake(subject: &str, payload: Vec<u8>, rejections: Rejections) -> Self {
+        let tenant = intake_caller(subject).map(|(caller, _)| caller.tenant.to_string());
+        Self { rejections, source: INTAKE, tenant, identity: None, payload }
+    }
+
+    /// A message of the result stream, unchanged. Its subject says which worker identity sent it.
+    pub fn of_results(subject: &str, payload: Vec<u8>, rejections: Rejections) -> Self {
+        let identity = results_identity(subject).map(|identity| identity.to_string());
+        Self { rejections, source: RESULTS, tenant: None, identity, payload }
     }
 
     /// The calls that reports name.
     fn calls(&self) -> Vec<Uuid> {
         if self.source == INTAKE { Vec::new() } else { calls_named(&self.payload) }
+    }
+
+    /// Who sent it; empty if that is not known.
+    fn sender(&self) -> &str {
+        self.identity.as_deref().or(self.tenant.as_deref()).unwrap_or_default()
     }
 }
 
@@ -95,12 +119,17 @@ impl Rejections {
 impl Store {
     /// Keeps as many messages from the front as fit one statement, and removes them from `messages`. Messages that are
     /// left after an error are those that may not be on record. Of a report of a call that is not on record, only the fact is
-    /// kept: what was erased must not come back.
+    /// kept: what was erased must not come back. The oldest messages of the same senders go if there are too many of them.
     pub async fn insert_dead_letters(&self, messages: &mut Vec<DeadLetter>) -> Result<(), StoreError> {
         while !messages.is_empty() {
             let fitting = fitting(messages);
             self.insert(&messages[..fitting]).await?;
-            messages.drain(..fitting);
+            let senders: BTreeSet<(&str, String)> =
+                messages.drain(..fitting).map(|kept| (kept.source, kept.sender().to_owned())).collect();
+            // They are on record, so this is no reason to insert them again. The next insertion trims as well.
+            if let Err(error) = self.trim(&senders).await {
+                tracing::warn!(%error, "Failed to delete the oldest dead letters of a sender");
+            }
         }
         Ok(())
     }
@@ -108,7 +137,6 @@ impl Store {
     async fn insert(&self, messages: &[DeadLetter]) -> Result<(), StoreError> {
         let errors = messages.iter().map(|m| serde_json::to_string(&m.rejections.first));
         let errors = errors.collect::<Result<Vec<_>, _>>().map_err(|error| StoreError::BadData(error.to_string()))?;
-        let tenants = column(messages, DeadLetter::tenant);
         let named: Vec<(i32, Uuid)> =
             (1..).zip(messages).flat_map(|(n, m)| m.calls().into_iter().map(move |c| (n, c))).collect();
         self.run_again(|| async {
@@ -121,7 +149,8 @@ impl Store {
                 &column(messages, |m| m.payload.as_slice()) as &[&[u8]],
                 &column(messages, |m| int(m.rejections.count)),
                 &errors,
-                &tenants as &[Option<String>],
+                &column(messages, |m| m.tenant.as_deref()) as &[Option<&str>],
+                &column(messages, |m| m.identity.as_deref()) as &[Option<&str>],
                 &column(&named, |(position, _)| *position),
                 &column(&named, |(_, call)| *call),
                 GONE,
@@ -132,6 +161,31 @@ impl Store {
         })
         .await
         .map(|_| ())
+    }
+
+    /// Deletes the oldest messages of senders that have too many.
+    async fn trim(&self, senders: &BTreeSet<(&str, String)>) -> Result<(), StoreError> {
+        let senders: Vec<&(&str, String)> = senders.iter().collect();
+        let deleted = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let done = sqlx::query_file!(
+                    "sql/trim_dead_letters.sql",
+                    &column(&senders, |(source, _)| *source) as &[&str],
+                    &column(&senders, |(_, sender)| sender.as_str()) as &[&str],
+                    KEPT,
+                    KEPT_BYTES,
+                    TRIMMED,
+                )
+                .execute(&mut *db)
+                .await?;
+                Ok(db.done(done.rows_affected()))
+            })
+            .await?;
+        if deleted > 0 {
+            tracing::warn!(deleted, ?senders, "Deleted the oldest dead letters of senders that have too many");
+        }
+        Ok(())
     }
 }
 
@@ -150,7 +204,22 @@ mod tests {
     use super::*;
 
     fn letter(bytes: usize) -> DeadLetter {
-        DeadLetter { source: "intake", rejections: Rejections::default(), payload: vec![0; bytes] }
+        DeadLetter::of_intake("redial.intake.acme.alice.submit.calls", vec![0; bytes], Rejections::default())
+    }
+
+    #[test]
+    fn the_subject_says_who_sent_it_and_the_message_does_not() {
+        let lie = br#"{"tenant":"globex","worker":"other-1","#.to_vec();
+        let intake = |subject: &str| {
+            let letter = DeadLetter::of_intake(subject, lie.clone(), Rejections::default());
+            (letter.sender().to_owned(), letter.tenant, letter.identity)
+        };
+        assert_eq!(intake("redial.intake.acme.alice.submit.calls"), ("acme".to_owned(), Some("acme".to_owned()), None));
+        assert_eq!(intake("redial.intake.calls"), (String::new(), None, None));
+        let report = DeadLetter::of_results("redial.results.tools", lie.clone(), Rejections::default());
+        assert_eq!((report.sender(), &report.tenant, report.identity.as_deref()), ("tools", &None, Some("tools")));
+        let unknown = DeadLetter::of_results("redial.results.a.b", lie, Rejections::default());
+        assert_eq!((unknown.sender(), unknown.identity.as_deref()), ("", None));
     }
 
     #[test]

@@ -15,8 +15,11 @@ use crate::{
     context::Context,
     effects,
     error::{call_not_found, store_failed},
-    transitions,
+    new_calls, transitions,
 };
+
+/// What a user sent, with who that is; or why it is refused.
+pub(crate) type Sent<T> = Result<(Caller, T), ApiError>;
 
 /// A request of a user. Its verbs reach the store only within the tenant.
 pub(crate) struct Asked {
@@ -70,6 +73,11 @@ impl Asked {
     /// Keeps room for the job of a new call, and writes where it goes.
     pub(crate) fn admit(&self, call: &mut NewCall) {
         call.consumer = self.context.admit_new(call);
+    }
+
+    /// Writes calls, publishes their jobs, and returns the result of each, in order.
+    pub(crate) async fn write(&self, calls: &[NewCall]) -> Vec<SubmitResult> {
+        new_calls::write(&self.context, calls).await
     }
 }
 

@@ -11,10 +11,10 @@ use redial_store::{DeadLetter, Rejections};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    asked::allowed,
+    asked::{Sent, allowed},
     calls::{
         message::Message,
-        submit::{self, Incoming, Read},
+        submit::{self, Incoming},
     },
     context::Context,
     serve,
@@ -24,6 +24,8 @@ use crate::{
 
 /// Messages taken at once.
 const BATCH: usize = 256;
+/// Dead letters written at once; each holds a copy of its message.
+const LETTERS: usize = 32;
 /// A message that could not be stored is delivered again after this.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -53,14 +55,14 @@ async fn take(context: &Context, batch: Vec<Delivery>) {
         .into_iter()
         .map(|(delivery, caller)| (delivery, caller.and_then(|caller| Ok((caller, Message::read(&delivery.payload)?)))))
         .partition(|(_, message)| message.as_ref().is_ok_and(|(_, message)| message.names_unknown(&registered)));
-    let is_costly = |message: &Read| message.as_ref().is_ok_and(|(_, message)| message.is_costly(&registered));
+    let is_costly = |message: &Sent<Message>| message.as_ref().is_ok_and(|(_, message)| message.is_costly(&registered));
     let (costly, known): (Vec<_>, Vec<_>) = known.into_iter().partition(|(_, message)| is_costly(message));
     tokio::join!(take_calls(context, known), take_calls(context, unknown), take_tasks(context, tasks));
     // Last, because their check takes this thread.
     take_calls(context, costly).await;
 }
 
-async fn take_calls(context: &Context, batch: Vec<(&Delivery, Read)>) {
+async fn take_calls(context: &Context, batch: Vec<(&Delivery, Sent<Message>)>) {
     let mut incoming = Vec::new();
     let mut shapes = Vec::with_capacity(batch.len());
     for (delivery, message) in batch {
@@ -82,12 +84,13 @@ async fn take_calls(context: &Context, batch: Vec<(&Delivery, Read)>) {
         }
     }
     let mut results = submit::submit(context, incoming).await.into_iter();
-    for (delivery, count, many) in shapes {
+    let taken = shapes.into_iter().map(|(delivery, count, many)| {
         let results = results.by_ref().take(count).enumerate();
         let rejected = results.filter(|(_, result)| result.status == SubmitStatus::Rejected);
         let errors = rejected.filter_map(|(n, result)| Some((many.then_some(n), result.error?)));
-        acknowledge(context, delivery, errors.collect()).await;
-    }
+        Taken { delivery, errors: errors.collect() }
+    });
+    acknowledge(context, taken.collect()).await;
 }
 
 async fn take_tasks(context: &Context, batch: Vec<(&Delivery, Result<Caller, ApiError>)>) {
@@ -101,9 +104,11 @@ async fn take_tasks(context: &Context, batch: Vec<(&Delivery, Result<Caller, Api
         submit_task::Incoming { submission, traceparent: delivery.traceparent().map(str::to_owned) }
     });
     let results = submit_task::submit(context, incoming.collect()).await;
-    for (delivery, result) in deliveries.into_iter().zip(results) {
-        acknowledge(context, delivery, result.error.map(|error| (None, error)).into_iter().collect()).await;
-    }
+    let taken = deliveries.into_iter().zip(results).map(|(delivery, result)| {
+        let errors = result.error.map(|error| (None, error)).into_iter().collect();
+        Taken { delivery, errors }
+    });
+    acknowledge(context, taken.collect()).await;
 }
 
 fn no_caller() -> ApiError {
@@ -118,21 +123,51 @@ fn own_key(delivery: &Delivery, n: usize) -> String {
     format!("intake-{stored}-{}-{n}", delivery.stream_sequence)
 }
 
-/// Acknowledges a message; what was rejected of it, by position, is kept before as one dead letter.
-async fn acknowledge(context: &Context, delivery: &Delivery, errors: Vec<(Option<usize>, ApiError)>) {
-    if errors.iter().any(|(_, error)| matches!(error.code, Code::Unavailable | Code::Internal)) {
-        return delivery.nak(PAUSE).await;
+/// A message whose submissions were written.
+struct Taken<'a> {
+    delivery: &'a Delivery,
+    /// What was rejected, by position.
+    errors: Vec<(Option<usize>, ApiError)>,
+}
+
+/// Acknowledges messages. Those of which something was rejected are kept before, as one dead letter each.
+async fn acknowledge(context: &Context, taken: Vec<Taken<'_>>) {
+    let mut rejected = Vec::new();
+    for message in taken {
+        if message.errors.is_empty() {
+            message.delivery.ack().await;
+        } else if message.errors.iter().any(|(_, error)| matches!(error.code, Code::Unavailable | Code::Internal)) {
+            message.delivery.nak(PAUSE).await;
+        } else {
+            rejected.push(message);
+        }
     }
-    if !errors.is_empty() {
+    for some in rejected.chunks(LETTERS) {
+        keep(context, some).await;
+    }
+}
+
+async fn keep(context: &Context, rejected: &[Taken<'_>]) {
+    let mut letters: Vec<DeadLetter> = rejected.iter().map(Taken::letter).collect();
+    if let Err(error) = context.store.insert_dead_letters(&mut letters).await {
+        tracing::warn!(%error, "Failed to store dead letters; the submissions will be delivered again");
+    }
+    // Those that are left may not be on record.
+    let (kept, left) = rejected.split_at(rejected.len().saturating_sub(letters.len()));
+    for message in kept {
+        message.delivery.ack().await;
+    }
+    for message in left {
+        message.delivery.nak(PAUSE).await;
+    }
+}
+
+impl Taken<'_> {
+    fn letter(&self) -> DeadLetter {
         let mut rejections = Rejections::default();
-        for (position, error) in &errors {
+        for (position, error) in &self.errors {
             rejections.add(*position, error);
         }
-        let letter = DeadLetter { source: "intake", rejections, payload: delivery.payload.to_vec() };
-        if let Err(error) = context.store.insert_dead_letters(&mut vec![letter]).await {
-            tracing::warn!(%error, "Failed to store a dead letter; the submission will be delivered again");
-            return delivery.nak(PAUSE).await;
-        }
+        DeadLetter::of_intake(self.delivery.subject(), self.delivery.payload.to_vec(), rejections)
     }
-    delivery.ack().await;
 }

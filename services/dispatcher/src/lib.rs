@@ -21,6 +21,7 @@ mod error;
 mod feed;
 mod feeder;
 mod intake;
+mod new_calls;
 mod policies;
 mod publish;
 mod registry;

@@ -25,19 +25,23 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
 
 /// Makes dead letters of such messages. Called before this process takes messages, because another one may have died of them.
 pub(crate) async fn set_aside(context: &Context) {
-    for (stream, source) in [(INTAKE_STREAM, "intake"), (RESULTS_STREAM, "results")] {
-        if let Err(error) = set_aside_of(context, stream, source).await {
+    for stream in [INTAKE_STREAM, RESULTS_STREAM] {
+        if let Err(error) = set_aside_of(context, stream).await {
             tracing::warn!(stream, %error, "Failed to look for messages with malformed headers");
         }
     }
 }
 
-async fn set_aside_of(context: &Context, stream: &'static str, source: &'static str) -> Result<(), DispatcherError> {
+async fn set_aside_of(context: &Context, stream: &'static str) -> Result<(), DispatcherError> {
     for message in context.queue.unreadable(stream).await? {
         let error = ApiError::new(Code::InvalidMessage, "the headers of the message are malformed");
         let mut rejections = Rejections::default();
         rejections.add(None, &error);
-        let letter = DeadLetter { source, rejections, payload: message.payload.clone() };
+        let (subject, payload) = (&message.subject, message.payload.clone());
+        let letter = match stream {
+            INTAKE_STREAM => DeadLetter::of_intake(subject, payload, rejections),
+            _ => DeadLetter::of_results(subject, payload, rejections),
+        };
         context.store.insert_dead_letters(&mut vec![letter]).await?;
         context.queue.discard(&message).await?;
         let sequence = message.stream_sequence;

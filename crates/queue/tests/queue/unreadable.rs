@@ -47,6 +47,7 @@ async fn messages_that_the_client_cannot_receive_are_found_and_discarded() {
         let sequences: Vec<u64> = found.iter().map(|message| message.stream_sequence).collect();
         assert_eq!(sequences, if readable { vec![] } else { vec![2] }, "{headers:?}");
         for message in found {
+            assert_eq!(message.subject, INTAKE);
             other.discard(&message).await.unwrap();
         }
         other.health().await.unwrap();

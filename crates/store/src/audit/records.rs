@@ -273,6 +273,10 @@ pub struct DeadLetterRecord {
     pub source: String,
     /// When it arrived.
     pub received_at: Time,
+    /// Of which tenant: whose submission it was, or whose calls were reported; `None` if that is not known.
+    pub tenant: Option<String>,
+    /// The worker identity that sent reports.
+    pub identity: Option<String>,
     /// Why: the code of the first error.
     pub code: String,
     /// The same in words.

@@ -1,5 +1,5 @@
-//! What a message that could not be processed names: calls, tenants, conversations. It may be any bytes, so what cannot be
-//! read is searched for as text. Pure, and linear in the size of the message.
+//! What a message that could not be processed names: calls, conversations. It may be any bytes, so what cannot be read is
+//! searched for as text. Pure, and linear in the size of the message.
 
 use std::collections::BTreeSet;
 
@@ -7,16 +7,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-/// The tenant of a submission that names none.
-const DEFAULT: &str = "default";
 /// How the field with a call's id begins, in every form of a report.
 const CALL: &[u8] = b"\"call";
 
 /// What a submission, or one of a batch, says about where it belongs.
 #[derive(Deserialize)]
 struct Entry {
-    #[serde(default)]
-    tenant: Option<serde_json::Value>,
     #[serde(default)]
     conversation: Option<serde_json::Value>,
 }
@@ -48,36 +44,22 @@ fn id_of_field(rest: &[u8]) -> Option<Uuid> {
     Uuid::try_parse_ascii(&id[..end]).ok()
 }
 
-/// The tenant of a submission, or of all submissions of a batch; `None` if it cannot be read, or if there are several.
-pub(crate) fn tenant_of(payload: &[u8]) -> Option<String> {
-    let entries = entries(payload)?;
-    let first = entries.first()?.tenant().to_owned();
-    entries.iter().all(|entry| entry.tenant() == first).then_some(first)
+/// True if a rejected message of the intake stream is of this tenant, and it or one of its batch is of this conversation. One that
+/// cannot be read is of the conversation if it holds the name. `sender`: its tenant; of a message without one, nothing but the
+/// names in it can tell.
+pub(crate) fn is_of(tenant: &str, conversation: Option<&str>, sender: Option<&str>, payload: &[u8]) -> bool {
+    let is_tenants = sender.map_or_else(|| holds(payload, tenant), |sender| sender == tenant);
+    is_tenants && conversation.is_none_or(|conversation| names(conversation, payload))
 }
 
-/// True if a rejected submission, or one of its batch, is of this tenant and this conversation. One that cannot be read is if
-/// it holds the names; a text without any tenant counts for the tenant `default`. `known`: its tenant, if that is on record.
-pub(crate) fn is_of(tenant: &str, conversation: Option<&str>, known: Option<&str>, payload: &[u8]) -> bool {
-    if known.is_some_and(|known| known != tenant) {
-        return false;
+fn names(conversation: &str, payload: &[u8]) -> bool {
+    match entries(payload) {
+        Some(entries) => entries.iter().any(|entry| entry.conversation() == Some(conversation)),
+        None => holds(payload, conversation),
     }
-    if let Some(entries) = entries(payload) {
-        let is_of = |entry: &Entry| {
-            let is_tenants = known.is_some() || entry.tenant() == tenant;
-            is_tenants && conversation.is_none_or(|wanted| entry.conversation() == Some(wanted))
-        };
-        return entries.iter().any(is_of);
-    }
-    let names_none = tenant == DEFAULT && find(payload, b"\"tenant\"").is_none();
-    let is_tenants = known.is_some() || names_none || holds(payload, tenant);
-    is_tenants && conversation.is_none_or(|conversation| holds(payload, conversation))
 }
 
 impl Entry {
-    fn tenant(&self) -> &str {
-        self.tenant.as_ref().and_then(serde_json::Value::as_str).unwrap_or(DEFAULT)
-    }
-
     fn conversation(&self) -> Option<&str> {
         self.conversation.as_ref().and_then(serde_json::Value::as_str)
     }
@@ -128,35 +110,29 @@ mod tests {
     }
 
     #[test]
-    fn a_submission_is_of_its_tenant_and_conversation() {
-        let one = br#"{"tool":"x","tenant":"acme","conversation":"c1","arguments":{"n":1e999999}}"#.as_slice();
-        let batch = br#"{"calls":[{"tool":"x","conversation":"c2"},{"tool":"x","tenant":"acme","conversation":"c1"}]}"#;
-        for (payload, both) in [(one, false), (batch.as_slice(), true)] {
-            assert!(is_of("acme", None, None, payload) && is_of("acme", Some("c1"), None, payload));
-            assert!(!is_of("acme", Some("c2"), None, payload) && !is_of("acme", Some("c"), None, payload));
-            assert_eq!(
-                (is_of("default", None, None, payload), is_of("default", Some("c2"), None, payload)),
-                (both, both)
-            );
-            assert!(!is_of("default", Some("c1"), None, payload) && !is_of("other", None, None, payload));
-            assert!(is_of("other", Some("c1"), Some("other"), payload), "what is on record counts");
-            assert!(!is_of("acme", Some("c1"), Some("other"), payload));
+    fn a_submission_is_of_its_sender_and_its_conversation() {
+        let (acme, lie) =
+            (Some("acme"), br#"{"tool":"x","tenant":"other","conversation":"c1","arguments":{"n":1e999999}}"#);
+        let batch = br#"{"calls":[{"tool":"x","conversation":"c2"},{"tool":"x","conversation":"c1"}]}"#.as_slice();
+        for payload in [lie.as_slice(), batch] {
+            assert!(is_of("acme", None, acme, payload) && is_of("acme", Some("c1"), acme, payload));
+            assert!(!is_of("acme", Some("c"), acme, payload));
+            assert!(!is_of("other", None, acme, payload) && !is_of("other", Some("c1"), acme, payload));
         }
-        assert_eq!(tenant_of(one).as_deref(), Some("acme"));
-        assert_eq!(tenant_of(batch), None, "there are two");
-        assert_eq!(tenant_of(br#"{"calls":[{"tool":"x"},{"conversation":1}]}"#).as_deref(), Some("default"));
+        assert!(is_of("acme", Some("c2"), acme, batch) && !is_of("acme", Some("c2"), acme, lie));
+        // Only what nobody is known to have sent is searched for the tenant.
+        assert!(is_of("other", Some("c1"), None, lie) && !is_of("acme", Some("c1"), None, lie));
+        assert!(!is_of("acme", None, None, batch));
     }
 
     #[test]
     fn what_cannot_be_read_is_searched() {
-        let cut = br#"{"tool":"x","tenant":"acme","conversation":"c1","argu"#;
-        assert!(is_of("acme", None, None, cut) && is_of("acme", Some("c1"), None, cut));
-        assert!(!is_of("acme", Some("c"), None, cut) && !is_of("default", None, None, cut));
-        assert!(is_of("default", None, None, b"\xff garbage"), "it names no tenant");
-        assert!(!is_of("default", Some("c1"), None, b"\xff garbage") && !is_of("acme", None, None, b"\xff garbage"));
-        assert!(is_of("acme", Some("c1"), None, br#"{"tenant":"acme","conversation":"c0","conversation":"c1"}"#));
-        assert_eq!(tenant_of(cut), None);
+        let (acme, cut) = (Some("acme"), br#"{"tool":"x","conversation":"c1","argu"#);
+        assert!(is_of("acme", None, acme, cut) && is_of("acme", Some("c1"), acme, cut));
+        assert!(!is_of("acme", Some("c"), acme, cut) && !is_of("acme", None, None, cut));
+        assert!(is_of("acme", None, acme, b"\xff garbage") && !is_of("acme", Some("c1"), acme, b"\xff garbage"));
+        assert!(is_of("acme", Some("c1"), acme, br#"{"conversation":"c0","conversation":"c1"}"#));
         let deep = [b"{\"a\":".repeat(100_000), br#""conversation":"c1""#.to_vec()].concat();
-        assert!(is_of("default", Some("c1"), None, &deep));
+        assert!(is_of("acme", Some("c1"), acme, &deep));
     }
 }

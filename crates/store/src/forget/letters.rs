@@ -35,8 +35,8 @@ struct RawLetter {
 
 /// The next dead letters.
 struct Letters {
-    /// Rejected submissions of the scope.
-    submissions: Vec<i64>,
+    /// Rejected submissions of the scope; of a tenant also the reports that are known to be of its calls.
+    known: Vec<i64>,
     /// The calls that rejected reports name, with their letters.
     reports: BTreeMap<Uuid, Vec<i64>>,
     last: Option<i64>,
@@ -91,20 +91,23 @@ async fn read(
     let rows =
         sqlx::query_file_as!(RawLetter, "sql/forget_letters.sql", after.unwrap_or(0), since).fetch_all(db).await?;
     let last = rows.last().map(|row| row.id);
-    let mut letters = Letters { submissions: Vec::new(), reports: BTreeMap::new(), last };
+    let mut letters = Letters { known: Vec::new(), reports: BTreeMap::new(), last };
     for row in rows {
         if row.source != INTAKE {
+            if scope.conversation.is_none() && row.tenant.as_ref() == Some(&scope.tenant) {
+                letters.known.push(row.id);
+            }
             for call in calls_named(&row.payload) {
                 letters.reports.entry(call).or_default().push(row.id);
             }
         } else if is_of(&scope.tenant, scope.conversation.as_deref(), row.tenant.as_deref(), &row.payload) {
-            letters.submissions.push(row.id);
+            letters.known.push(row.id);
         }
     }
     Ok(letters)
 }
 
-/// The submissions of the scope, and the reports of its calls.
+/// What is known to be of the scope, and the reports of its calls.
 async fn of_scope(db: &mut PgConnection, scope: &Scope, letters: &Letters) -> Result<HashSet<i64>, sqlx::Error> {
     let named: Vec<Uuid> = letters.reports.keys().copied().collect();
     let calls = sqlx::query_scalar!(
@@ -116,7 +119,7 @@ async fn of_scope(db: &mut PgConnection, scope: &Scope, letters: &Letters) -> Re
     .fetch_all(db)
     .await?;
     let reports = calls.iter().filter_map(|call| letters.reports.get(call)).flatten();
-    Ok(letters.submissions.iter().chain(reports).copied().collect())
+    Ok(letters.known.iter().chain(reports).copied().collect())
 }
 
 /// The reports of calls that are not on record.

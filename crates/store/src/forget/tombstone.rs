@@ -1,6 +1,6 @@
 //! Tombstones: how far erasures are, and which there were.
 
-use redial_proto::ForgetCounts;
+use redial_proto::{Caller, Code, ForgetCounts};
 use uuid::Uuid;
 
 use super::scope::Scope;
@@ -54,13 +54,17 @@ impl Phase {
 
 /// An erasure to begin.
 #[derive(Clone, Debug)]
-pub struct NewErasure {
+pub struct NewErasure<'a> {
     /// Made by whoever asks.
     pub id: Uuid,
-    /// What to erase.
-    pub scope: Scope,
-    /// Who asks.
-    pub actor: String,
+    /// Who asks. The erasure is within their tenant.
+    pub caller: &'a Caller,
+    /// The way in, such as `nats`.
+    pub door: &'a str,
+    /// What was asked for, such as `tenants.forget`.
+    pub verb: &'a str,
+    /// The conversation; `None`: everything of the tenant.
+    pub conversation: Option<&'a str>,
     /// Cancel what is open.
     pub cancels: bool,
 }
@@ -155,14 +159,24 @@ impl TryFrom<RawTombstone> for Tombstone {
 }
 
 impl Store {
-    /// Writes the tombstone of an erasure, or finds the one to work on: that with this id, or another one of the same scope
-    /// that is not finished. Returns `None` if that one was finished at this moment: ask again.
-    pub async fn begin_erasure(&self, new: &NewErasure) -> Result<Option<Tombstone>, StoreError> {
-        let scope = &new.scope;
-        let (tenant, conversation) = (scope.tenant.as_str(), scope.conversation.as_deref());
+    /// Writes the tombstone of an erasure and the action that it is, or finds the one to work on: that with this id, or
+    /// another one of the same scope that is not finished. Returns `None` if that one was finished at this moment: ask again.
+    pub async fn begin_erasure(&self, new: &NewErasure<'_>) -> Result<Option<Tombstone>, StoreError> {
+        let Caller { tenant, user, role } = new.caller;
+        let tenant = tenant.as_str();
         self.run_again(|| async {
             let mut db = self.checkout().await?;
-            let begin = sqlx::query_file!("sql/forget_begin.sql", new.id, tenant, conversation, new.actor, new.cancels);
+            let begin = sqlx::query_file!(
+                "sql/forget_begin.sql",
+                new.id,
+                tenant,
+                new.conversation,
+                user.as_str(),
+                new.cancels,
+                role.as_str(),
+                new.door,
+                new.verb
+            );
             begin.execute(&mut *db).await?;
             db.done(());
             Ok(())
@@ -177,7 +191,7 @@ impl Store {
                     "sql/forget_find.sql",
                     new.id,
                     tenant,
-                    conversation,
+                    new.conversation,
                     new.cancels
                 )
                 .fetch_optional(&mut *db)
@@ -188,15 +202,11 @@ impl Store {
         found.map(Tombstone::try_from).transpose()
     }
 
-    /// Takes a tombstone back before anything was deleted.
-    pub async fn give_up_erasure(&self, id: Uuid) -> Result<(), StoreError> {
+    /// Takes a tombstone back before anything was deleted. Its action is refused with this code.
+    pub async fn give_up_erasure(&self, id: Uuid, why: Code) -> Result<(), StoreError> {
         self.run_again(|| async {
             let mut db = self.checkout().await?;
-            let delete = sqlx::query!(
-                "DELETE FROM tombstones WHERE id = $1 AND phase = 'open' AND tasks + calls + dead_letters = 0",
-                id
-            );
-            delete.execute(&mut *db).await?;
+            sqlx::query_file!("sql/forget_give_up.sql", id, why.as_str()).execute(&mut *db).await?;
             db.done(());
             Ok(())
         })

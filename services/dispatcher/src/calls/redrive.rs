@@ -11,7 +11,6 @@ use redial_proto::{
 };
 use redial_records::{CallContent, CallRecord, NewCall};
 
-use super::submit;
 use crate::{
     asked::Asked,
     error::{self, call_not_found, store_failed},
@@ -52,7 +51,7 @@ pub(crate) async fn redrive(asked: Asked, request: RedriveRequest) -> Result<Red
             Ok(calls.len() - 1)
         })
         .collect();
-    let outcomes = submit::write(asked.writing(), &calls).await;
+    let outcomes = asked.write(&calls).await;
     let result =
         |position: Result<usize, ApiError>| position.map_or_else(SubmitResult::rejected, |n| outcomes[n].clone());
     Ok(RedriveReply { results: positions.into_iter().map(result).collect() })

@@ -2,28 +2,24 @@
 
 use std::{sync::Arc, time::Instant};
 
-use redial_engine::{accept::accept, call, feedback::CallFailure, publish::FIRST_CHECK_MS};
+use redial_engine::accept::accept;
 use redial_proto::{
-    ApiError, CallId, Caller, Code, ErrorClass, Failure, Language, Submission, SubmitBatchReply, SubmitResult,
-    SubmitStatus, limits,
+    ApiError, CallId, Caller, Submission, SubmitBatchReply, SubmitResult,
     subjects::{self, Verb},
 };
 use redial_queue::{QueueError, Request};
 use redial_records::NewCall;
-use redial_store::Submitted;
-use redial_telemetry::{metrics, names, submit_call};
+use redial_telemetry::submit_call;
 use tokio::sync::mpsc;
 
 use super::message::{Message, is_costly};
 use crate::{
     aside::aside,
-    asked::caller,
+    asked::{Sent, caller},
     batcher::{self, BatchWork, Batching},
-    call_view::feedback,
     context::Context,
-    effects,
-    error::{store_failed, unreadable},
-    policies,
+    error::store_failed,
+    new_calls, policies,
     running::Running,
     serve,
 };
@@ -72,9 +68,6 @@ struct Submitter {
     costly: Option<mpsc::Sender<Request>>,
 }
 
-/// Who sent a message, and what it says.
-pub(crate) type Read = Result<(Caller, Message), ApiError>;
-
 impl BatchWork<Request> for Submitter {
     async fn work(&self, batch: Vec<Request>) {
         let read = |request: Request| {
@@ -84,12 +77,12 @@ impl BatchWork<Request> for Submitter {
         };
         let batch: Vec<_> = batch.into_iter().map(read).collect();
         let tools = self.context.registry.tools();
-        let names_unknown = |message: &Read| message.as_ref().is_ok_and(|(_, one)| one.names_unknown(&tools));
+        let names_unknown = |message: &Sent<Message>| message.as_ref().is_ok_and(|(_, one)| one.names_unknown(&tools));
         let batch = match &self.unknown {
             Some(unknown) => serve::hand_over(batch, unknown, names_unknown).await,
             None => batch,
         };
-        let is_costly = |message: &Read| message.as_ref().is_ok_and(|(_, one)| one.is_costly(&tools));
+        let is_costly = |message: &Sent<Message>| message.as_ref().is_ok_and(|(_, one)| one.is_costly(&tools));
         let batch = match &self.costly {
             Some(costly) => serve::hand_over(batch, costly, is_costly).await,
             None => batch,
@@ -99,7 +92,7 @@ impl BatchWork<Request> for Submitter {
 }
 
 impl Submitter {
-    async fn submit(&self, batch: Vec<(Request, Read)>) {
+    async fn submit(&self, batch: Vec<(Request, Sent<Message>)>) {
         let mut incoming = Vec::new();
         let mut answers = Vec::with_capacity(batch.len());
         for (request, message) in batch {
@@ -162,7 +155,7 @@ pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>) -> Vec<Su
             Ok(calls.len() - 1)
         })
         .collect();
-    let outcomes = write(context, &calls).await;
+    let outcomes = new_calls::write(context, &calls).await;
     positions
         .into_iter()
         .map(|position| position.map_or_else(SubmitResult::rejected, |n| outcomes[n].clone()))
@@ -173,80 +166,4 @@ async fn refresh_if_unknown(context: &Context, incoming: &[Incoming]) -> Result<
     let tools = context.registry.tools();
     let unknown = incoming.iter().filter_map(Incoming::tool).any(|tool| !tools.contains_key(tool));
     if unknown { context.registry.refresh_throttled(&context.store).await } else { Ok(()) }
-}
-
-/// Writes calls, publishes their jobs, and returns the result of each, in order.
-pub(crate) async fn write(context: &Context, calls: &[NewCall]) -> Vec<SubmitResult> {
-    let mut results = Vec::with_capacity(calls.len());
-    for calls in calls.chunks(limits::MAX_BATCH) {
-        metrics().batch_size("submit", calls.len());
-        match context.store.submit(calls, FIRST_CHECK_MS).await {
-            Ok(written) => {
-                for (call, written) in calls.iter().zip(written) {
-                    if matches!(written, Submitted::Written) {
-                        effects::carry_out(context, call::submitted(call)).await;
-                    } else {
-                        context.not_published([call].into_iter());
-                    }
-                    let result = answer(context, call, &written);
-                    metrics().calls_submitted(metric_tool(call), result.status.as_str(), 1);
-                    results.push(result);
-                }
-            }
-            Err(error) => {
-                context.not_published(calls.iter());
-                let rejected = SubmitResult::rejected(store_failed(&error));
-                results.resize(results.len() + calls.len(), rejected);
-            }
-        }
-    }
-    results
-}
-
-/// Names of tools that are not registered would make a series each.
-pub(crate) fn metric_tool(call: &NewCall) -> &str {
-    match &call.refusal {
-        Some(Failure { class: ErrorClass::UnknownTool, .. }) => names::OTHER_TOOL,
-        _ => &call.tool,
-    }
-}
-
-fn answer(context: &Context, call: &NewCall, written: &Submitted) -> SubmitResult {
-    use redial_proto::CallState::{Ready, Refused};
-    let (status, id, state, submitted_at, error) = match (written, &call.refusal) {
-        (Submitted::Written, None) => (SubmitStatus::Accepted, call.id, Ready, None, None),
-        (Submitted::Written, Some(refusal)) => (SubmitStatus::Refused, call.id, Refused, None, Some(refused(refusal))),
-        (Submitted::Existing { id, state: Refused, submitted_at, .. }, Some(refusal)) => {
-            (SubmitStatus::Refused, *id, Refused, Some(*submitted_at), Some(refused(refusal)))
-        }
-        (Submitted::Existing { id, state, content, submitted_at }, _) if *content == call.content => {
-            (SubmitStatus::Existing, *id, *state, Some(*submitted_at), None)
-        }
-        (Submitted::Existing { id, .. }, _) => {
-            let message = format!(
-                "key {:?} was used before for other content, by call {id}; use another key for another call",
-                call.key.as_deref().unwrap_or_default()
-            );
-            return SubmitResult::rejected(ApiError::new(Code::IdempotencyConflict, message));
-        }
-        (Submitted::Unreadable(call), _) => return SubmitResult::rejected(unreadable(call)),
-    };
-    let refusal = call.refusal.as_ref().filter(|_| status == SubmitStatus::Refused);
-    let help = call.help.as_ref().map(|help| help.with_lists(call.repairs.clone(), call.undeclared.clone()));
-    let feedback = refusal.map(|refusal| {
-        let (sent, help) = (call.arguments.as_str(), help.as_ref());
-        feedback(CallFailure { sent, help, ..CallFailure::new(&call.tool, refusal) }, Language::default())
-    });
-    let waits = status == SubmitStatus::Accepted && call.consumer.is_none();
-    let waits_for = waits.then(|| context.feeder.wait_reason(&call.tool));
-    SubmitResult { status, call: Some(id), state: Some(state), submitted_at, waits_for, error, feedback }
-}
-
-fn refused(refusal: &Failure) -> ApiError {
-    let code = match refusal.class {
-        ErrorClass::UnknownTool => Code::UnknownTool,
-        ErrorClass::Configuration => Code::InvalidManifest,
-        _ => Code::InvalidArguments,
-    };
-    ApiError { code, message: refusal.message.clone(), details: refusal.details.clone() }
 }

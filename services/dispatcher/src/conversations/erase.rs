@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use redial_engine::call::CallEvent;
-use redial_proto::{CallId, OpenWork, Tenant};
+use redial_proto::{CallId, Code, OpenWork, Tenant};
 use redial_records::{Effect, Transition};
 use redial_store::{Phase, StoreError, Tombstone};
 use tokio::time::sleep;
@@ -54,7 +54,7 @@ pub(super) async fn erase(context: &Context, mut at: Tombstone, until: Instant) 
                     sleep(if found == OpenWork::default() { SHORT_PAUSE } else { PAUSE }).await;
                 }
                 Look::Refused(found) => {
-                    context.store.give_up_erasure(at.id).await?;
+                    context.store.give_up_erasure(at.id, Code::WrongState).await?;
                     return Ok(Outcome::Refused(found));
                 }
             }

@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use redial_engine::accept::check_texts;
-use redial_proto::{ApiError, Caller, Code, Forget, ForgetReply, OpenWork};
+use redial_proto::{ApiError, Caller, Code, Forget, ForgetReply, OpenWork, subjects::Verb};
 use redial_store::{NewErasure, Scope, Tombstone};
 
 use super::{
@@ -55,13 +55,15 @@ async fn forget(context: &Context, caller: &Caller, request: Forget) -> Result<F
             "erasure is missing; allowed: a UUID that is made for this erasure, the same in each request for it";
         return Err(ApiError::new(Code::InvalidValue, message));
     };
-    let actor = caller.user.to_string();
-    let new = NewErasure { id, scope, actor, cancels: request.cancel };
+    let conversation = scope.conversation.as_deref();
+    let verb = if conversation.is_some() { Verb::ConversationForget } else { Verb::TenantForget }.name();
+    let cancels = request.cancel;
+    let new = NewErasure { id, caller, door: "nats", verb, conversation, cancels };
     // Another erasure of the same scope is finished first: it may be of an earlier time.
     while Instant::now() < until {
         let begun = context.store.begin_erasure(&new).await.map_err(|error| store_failed(&error))?;
         let Some(tombstone) = begun else { continue };
-        if tombstone.scope != new.scope {
+        if tombstone.scope != scope {
             let message = format!("erasure {id} is of something else; allowed: another UUID for each erasure");
             return Err(ApiError::new(Code::InvalidValue, message));
         }
@@ -70,7 +72,7 @@ async fn forget(context: &Context, caller: &Caller, request: Forget) -> Result<F
             Outcome::Erased(_) if is_other => {}
             Outcome::Erased(tombstone) => return Ok(reply(&tombstone, OpenWork::default())),
             Outcome::Working(tombstone, open) => return Ok(reply(&tombstone, open)),
-            Outcome::Refused(open) => return Err(refused(&new.scope, open)),
+            Outcome::Refused(open) => return Err(refused(&scope, open)),
             Outcome::GivenUp => {}
         }
     }

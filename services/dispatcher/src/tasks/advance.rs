@@ -24,7 +24,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::failing::FailingTasks;
-use crate::{aside::aside, calls::submit::metric_tool, context::Context, effects, running::Running, wait::until};
+use crate::{aside::aside, context::Context, effects, new_calls::metric_tool, running::Running, wait::until};
 
 /// Tasks that are advanced in one transaction.
 const BATCH: u32 = 64;

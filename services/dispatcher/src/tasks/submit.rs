@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use super::accept::{Files, accept};
 use crate::{
     agents::Declared,
-    asked::caller,
+    asked::{Sent, caller},
     batcher::{self, BatchWork, Batching},
     context::Context,
     effects,
@@ -27,7 +27,7 @@ use crate::{
 
 /// A submission, or why it cannot be read or may not be made.
 pub(crate) struct Incoming {
-    pub(crate) submission: Read,
+    pub(crate) submission: Sent<TaskSubmission>,
     /// W3C trace context it came with.
     pub(crate) traceparent: Option<String>,
 }
@@ -57,9 +57,6 @@ struct Submitter {
     unknown: Option<mpsc::Sender<Request>>,
 }
 
-/// Who sent a task, and what it says.
-type Read = Result<(Caller, TaskSubmission), ApiError>;
-
 impl BatchWork<Request> for Submitter {
     async fn work(&self, batch: Vec<Request>) {
         let read = |request: Request| {
@@ -72,7 +69,7 @@ impl BatchWork<Request> for Submitter {
             Some(unknown) => {
                 let files = Files::of(&self.context).await;
                 let tools = self.context.registry.tools();
-                let names_unknown = |task: &Read| {
+                let names_unknown = |task: &Sent<TaskSubmission>| {
                     task.as_ref().is_ok_and(|(caller, task)| is_unknown(&accept(task, caller, &files, &tools, None)))
                 };
                 serve::hand_over(batch, unknown, names_unknown).await
@@ -84,7 +81,7 @@ impl BatchWork<Request> for Submitter {
 }
 
 impl Submitter {
-    async fn submit(&self, batch: Vec<(Request, Read)>) {
+    async fn submit(&self, batch: Vec<(Request, Sent<TaskSubmission>)>) {
         let (requests, incoming): (Vec<Request>, Vec<Incoming>) = batch
             .into_iter()
             .map(|(request, submission)| {

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use chrono::{DateTime, Utc};
+use redial_proto::subjects::Verb;
 use redial_store::{ActionFilter, ActionRecord};
 
 use crate::{
@@ -65,10 +66,12 @@ fn render(actions: &[ActionRecord], wide: bool, paper: Paper, now: DateTime<Utc>
 
 fn row(action: &ActionRecord, wide: bool, now: DateTime<Utc>) -> Vec<Cell> {
     let asked = if wide { output::time(action.at) } else { output::ago(action.at, now) };
-    // Of actions that change one thing, only whether they were done is on record.
-    let on = match action.changed.filter(|_| action.target_count > 1) {
-        Some(changed) => format!("{changed} of {}", action.target_count),
-        None => action.target_count.to_string(),
+    let is_erasure = [Verb::ConversationForget, Verb::TenantForget].iter().any(|verb| verb.name() == action.verb);
+    // Of other actions that change one thing, only whether they were done is on record.
+    let on = match action.changed {
+        Some(changed) if is_erasure => changed.to_string(),
+        Some(changed) if action.target_count > 1 => format!("{changed} of {}", action.target_count),
+        _ => action.target_count.to_string(),
     };
     let result = action.result.clone().unwrap_or_else(|| "unknown".to_owned());
     let targets = action.targets.join(" ");
@@ -116,6 +119,7 @@ mod tests {
         };
         let call = "0190a1b2-0000-7000-8000-000000000001";
         let actions = [
+            action(4, "conversations.forget", &["trip-9"], Some("done"), Some(17)),
             action(3, "calls.redrive", &[call, "0190a1b2-0000-7000-8000-000000000002"], Some("done"), Some(1)),
             action(2, "calls.cancel", &[call], None, None),
             action(1, "tools.forget", &["book_flight"], Some("wrong_state"), Some(0)),

@@ -21,10 +21,12 @@ const NARROW: [Column; 7] = [
     Column::shortened("message", 10),
     Column::shortened("payload", 8),
 ];
-const WIDE: [Column; 7] = [
+const WIDE: [Column; 9] = [
     Column::whole("id"),
     Column::whole("source"),
     Column::whole("received"),
+    Column::whole("tenant"),
+    Column::whole("identity"),
     Column::whole("errors"),
     Column::whole("code"),
     Column::whole("message"),
@@ -39,7 +41,7 @@ pub(crate) async fn run(settings: &Settings, limit: u32, wide: bool) -> anyhow::
         return Err(ApiError::new(Code::InvalidValue, "--limit is 0; allowed: 1 and more").into());
     }
     let store = connect::store(settings).await?;
-    let mut messages = store.dead_letter_records(limit.saturating_add(1)).await?;
+    let mut messages = store.dead_letter_records(settings.only_tenant()?.as_deref(), limit.saturating_add(1)).await?;
     let more = messages.len() > limit as usize;
     messages.truncate(limit as usize);
     if messages.is_empty() {
@@ -59,15 +61,21 @@ fn render(messages: &[DeadLetterRecord], wide: bool, paper: Paper, now: DateTime
     let most = if wide { LONG_TEXT } else { TEXT };
     let row = |message: &DeadLetterRecord| -> Vec<Cell> {
         let received = message.received_at;
-        vec![
-            message.id.to_string().into(),
-            message.source.clone().into(),
-            if wide { output::time(received) } else { output::ago(received, now) }.into(),
-            message.error_count.to_string().into(),
-            message.code.clone().into(),
-            output::one_line(&first_error(message), most).into(),
-            output::one_line(&message.payload, most).into(),
-        ]
+        let mut cells = vec![
+            message.id.to_string(),
+            message.source.clone(),
+            if wide { output::time(received) } else { output::ago(received, now) },
+        ];
+        if wide {
+            cells.extend([&message.tenant, &message.identity].map(|name| name.clone().unwrap_or_default()));
+        }
+        cells.extend([
+            message.error_count.to_string(),
+            message.code.clone(),
+            output::one_line(&first_error(message), most),
+            output::one_line(&message.payload, most),
+        ]);
+        cells.into_iter().map(Cell::from).collect()
     };
     let rows: Vec<_> = messages.iter().map(row).collect();
     Table::new(paper, if wide { &WIDE } else { &NARROW }).part(&rows)
@@ -93,6 +101,8 @@ mod tests {
             id,
             source: source.to_owned(),
             received_at: "2026-11-20T08:00:00Z".parse().unwrap(),
+            tenant: (source == "intake").then(|| "acme".to_owned()),
+            identity: (source == "results").then(|| "tools".to_owned()),
             code: code.to_owned(),
             message: why.to_owned(),
             error_count: 1,

@@ -159,7 +159,7 @@ impl Question {
             Ask::TaskCalls(task) => store.task_calls(*task).await?.len(),
             Ask::Tools => store.tool_records(60_000).await?.len(),
             Ask::Workers => store.worker_records(true).await?.len(),
-            Ask::DeadLetters => store.dead_letter_records(PAGE).await?.len(),
+            Ask::DeadLetters => store.dead_letter_records(None, PAGE).await?.len(),
             Ask::Stats(question) => store.stats(question).await?.groups.len(),
         })
     }

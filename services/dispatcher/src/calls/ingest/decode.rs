@@ -80,10 +80,9 @@ impl Decoded {
 
     /// One dead letter for each message in which something was rejected.
     pub(super) fn dead_letters(&self, batch: &[Delivery]) -> Vec<DeadLetter> {
-        let letter = |(message, rejections): (&usize, &Rejections)| DeadLetter {
-            source: "results",
-            rejections: rejections.clone(),
-            payload: batch[*message].payload.to_vec(),
+        let letter = |(message, rejections): (&usize, &Rejections)| {
+            let delivery = &batch[*message];
+            DeadLetter::of_results(delivery.subject(), delivery.payload.to_vec(), rejections.clone())
         };
         self.rejected.iter().map(letter).collect()
     }

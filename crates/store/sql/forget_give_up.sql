@@ -1,0 +1,8 @@
+-- Takes a tombstone back before anything was deleted, and writes that its action was refused with the code $2.
+WITH gone AS (
+    DELETE FROM tombstones WHERE id = $1 AND phase = 'open' AND tasks + calls + dead_letters = 0
+    RETURNING id
+)
+UPDATE actions a SET result = $2, changed = 0
+FROM gone
+WHERE a.erasure = gone.id AND a.result IS NULL

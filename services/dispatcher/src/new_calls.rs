@@ -1,0 +1,90 @@
+//! Writes new calls, and says what became of each.
+
+use redial_engine::{call, feedback::CallFailure, publish::FIRST_CHECK_MS};
+use redial_proto::{ApiError, Code, ErrorClass, Failure, Language, SubmitResult, SubmitStatus, limits};
+use redial_records::NewCall;
+use redial_store::Submitted;
+use redial_telemetry::{metrics, names};
+
+use crate::{
+    call_view::feedback,
+    context::Context,
+    effects,
+    error::{store_failed, unreadable},
+};
+
+/// Writes calls, publishes their jobs, and returns the result of each, in order.
+pub(crate) async fn write(context: &Context, calls: &[NewCall]) -> Vec<SubmitResult> {
+    let mut results = Vec::with_capacity(calls.len());
+    for calls in calls.chunks(limits::MAX_BATCH) {
+        metrics().batch_size("submit", calls.len());
+        match context.store.submit(calls, FIRST_CHECK_MS).await {
+            Ok(written) => {
+                for (call, written) in calls.iter().zip(written) {
+                    if matches!(written, Submitted::Written) {
+                        effects::carry_out(context, call::submitted(call)).await;
+                    } else {
+                        context.not_published([call].into_iter());
+                    }
+                    let result = answer(context, call, &written);
+                    metrics().calls_submitted(metric_tool(call), result.status.as_str(), 1);
+                    results.push(result);
+                }
+            }
+            Err(error) => {
+                context.not_published(calls.iter());
+                let rejected = SubmitResult::rejected(store_failed(&error));
+                results.resize(results.len() + calls.len(), rejected);
+            }
+        }
+    }
+    results
+}
+
+/// Names of tools that are not registered would make a series each.
+pub(crate) fn metric_tool(call: &NewCall) -> &str {
+    match &call.refusal {
+        Some(Failure { class: ErrorClass::UnknownTool, .. }) => names::OTHER_TOOL,
+        _ => &call.tool,
+    }
+}
+
+fn answer(context: &Context, call: &NewCall, written: &Submitted) -> SubmitResult {
+    use redial_proto::CallState::{Ready, Refused};
+    let (status, id, state, submitted_at, error) = match (written, &call.refusal) {
+        (Submitted::Written, None) => (SubmitStatus::Accepted, call.id, Ready, None, None),
+        (Submitted::Written, Some(refusal)) => (SubmitStatus::Refused, call.id, Refused, None, Some(refused(refusal))),
+        (Submitted::Existing { id, state: Refused, submitted_at, .. }, Some(refusal)) => {
+            (SubmitStatus::Refused, *id, Refused, Some(*submitted_at), Some(refused(refusal)))
+        }
+        (Submitted::Existing { id, state, content, submitted_at }, _) if *content == call.content => {
+            (SubmitStatus::Existing, *id, *state, Some(*submitted_at), None)
+        }
+        (Submitted::Existing { id, .. }, _) => {
+            let message = format!(
+                "key {:?} was used before for other content, by call {id}; use another key for another call",
+                call.key.as_deref().unwrap_or_default()
+            );
+            return SubmitResult::rejected(ApiError::new(Code::IdempotencyConflict, message));
+        }
+        (Submitted::Unreadable(call), _) => return SubmitResult::rejected(unreadable(call)),
+    };
+    let refusal = call.refusal.as_ref().filter(|_| status == SubmitStatus::Refused);
+    let help = call.help.as_ref().map(|help| help.with_lists(call.repairs.clone(), call.undeclared.clone()));
+    let feedback = refusal.map(|refusal| {
+        let (sent, help) = (call.arguments.as_str(), help.as_ref());
+        feedback(CallFailure { sent, help, ..CallFailure::new(&call.tool, refusal) }, Language::default())
+    });
+    let waits = status == SubmitStatus::Accepted && call.consumer.is_none();
+    let waits_for = waits.then(|| context.feeder.wait_reason(&call.tool));
+    SubmitResult { status, call: Some(id), state: Some(state), submitted_at, waits_for, error, feedback }
+}
+
+fn refused(refusal: &Failure) -> ApiError {
+    let code = match refusal.class {
+        ErrorClass::UnknownTool => Code::UnknownTool,
+        ErrorClass::Configuration => Code::InvalidManifest,
+        _ => Code::InvalidArguments,
+    };
+    ApiError { code, message: refusal.message.clone(), details: refusal.details.clone() }
+}
