@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use redial_engine::tools::Tools;
 use redial_proto::{
-    ApiError, CallId, CallState, Caller, Code, Tenant, UserRole,
+    ApiError, CallId, CallState, Caller, Code, SubmitResult, Tenant, UserRole,
     subjects::{self, Verb},
 };
 use redial_queue::Request;

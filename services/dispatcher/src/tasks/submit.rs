@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use redial_engine::tools::Tools;
 use redial_proto::{
-    AgentRef, ApiError, Caller, Code, SubmitStatus, TaskResult, TaskState, TaskSubmission, limits,
+    AgentRef, ApiError, Code, SubmitStatus, TaskResult, TaskState, TaskSubmission, limits,
     subjects::{self, Verb},
 };
 use redial_queue::{QueueError, Request};
