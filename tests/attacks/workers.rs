@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use redial_proto::{ClaimId, Submission, SubmitResult, subjects::Verb};
+use redial_proto::{CallId, ClaimId, Submission, SubmitResult, subjects::Verb};
 use redial_testkit::arguments;
 use serde_json::json;
 
-use crate::world::{ANSWER, World};
+use crate::{
+    client::Client,
+    world::{ANSWER, World},
+};
 
 #[tokio::test]
 async fn a_rogue_worker_reaches_nothing_of_other_identities() {
@@ -54,7 +57,16 @@ async fn a_rogue_worker_reaches_nothing_of_other_identities() {
     ] {
         rogue.publish(subject, "_INBOX_worker.rogue.stolen", "", r#"{"batch":10,"expires":1000000000}"#).await;
     }
-    // Within its own subjects, the worker's id and the tool's pool are checked by the dispatcher.
+    own_subjects_are_checked(&mut rogue, call).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let mine = |subject: &str| subject.starts_with("_INBOX_worker.rogue.") && !subject.ends_with("stolen");
+    assert!(rogue.messages.iter().all(|message| mine(&message.subject)), "{:?}", rogue.messages);
+    assert_eq!(world.count("attempts WHERE worker LIKE 'rogue%'").await, 0);
+    world.stop().await;
+}
+
+/// Within its own subjects, the worker's id and the tool's pool are checked by the dispatcher.
+async fn own_subjects_are_checked(rogue: &mut Client, call: CallId) {
     for (worker, code) in [("tools-000000000000", "forbidden"), ("rogue-000000000000", "")] {
         let claim = json!({"claim": ClaimId::generate(), "worker": worker,
             "jobs": [{"call": call, "attempt": 1, "tool": "echo"}]});
@@ -70,9 +82,4 @@ async fn a_rogue_worker_reaches_nothing_of_other_identities() {
         "tools": [{"name": "echo", "description": "", "parameters": {"type": "object"}, "pool": "default"}]});
     let answer = rogue.request("redial.ctl.rogue.other.register", &registration.to_string()).await;
     assert!(answer.body.contains("forbidden"), "{}", answer.body);
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    let mine = |subject: &str| subject.starts_with("_INBOX_worker.rogue.") && !subject.ends_with("stolen");
-    assert!(rogue.messages.iter().all(|message| mine(&message.subject)), "{:?}", rogue.messages);
-    assert_eq!(world.count("attempts WHERE worker LIKE 'rogue%'").await, 0);
-    world.stop().await;
 }

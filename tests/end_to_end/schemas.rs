@@ -42,6 +42,7 @@ fn deep(levels: usize) -> Value {
 async fn register(stack: &Stack, tools: Vec<ToolSpec>) -> Result<Registered, QueueError> {
     let identity = WorkerIdentity::of_name("rogue");
     let registration = Registration {
+        host: None,
         worker: WorkerId::generate(&identity),
         started_at: chrono::Utc::now(),
         slots: 1,

@@ -270,9 +270,13 @@ mod tests {
         found.into_reasons()
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "so that json!() can stand in the call")]
+    fn city(city: Value) -> Value {
+        json!({"type": "object", "properties": {"city": city}})
+    }
+
     #[test]
     fn what_lets_more_through_is_found() {
-        let city = |city: Value| json!({"type": "object", "properties": {"city": city}});
         let rows = [
             (json!({"additionalProperties": false}), json!({}), "the arguments: additionalProperties is gone"),
             (json!({"additionalProperties": false}), json!({"additionalProperties": true}), "any value was refused"),
