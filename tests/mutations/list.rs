@@ -54,6 +54,7 @@ pub(crate) enum Scenario {
     OneCall,
     TwoTasks,
     RepeatedFailure,
+    TwoTenants,
 }
 
 impl Mutation {
@@ -78,6 +79,7 @@ impl Mutation {
             Scenario::OneCall => tasks::one_call(self, mutated).await,
             Scenario::TwoTasks => tasks::two_tasks(self, mutated).await,
             Scenario::RepeatedFailure => tasks::repeated_failure(self, mutated).await,
+            Scenario::TwoTenants => calls::two_tenants(self, mutated).await,
         }
     }
 }
@@ -91,7 +93,7 @@ const NONE: Mutation = Mutation {
     scenario: Scenario::OneCall,
 };
 
-pub(crate) static MUTATIONS: [Mutation; 21] = [
+pub(crate) static MUTATIONS: [Mutation; 22] = [
     Mutation {
         name: "results are ingested without the fencing token",
         statements: &[
@@ -273,6 +275,13 @@ pub(crate) static MUTATIONS: [Mutation; 21] = [
         statements: &[("(SELECT b.progress::text FROM tasks b WHERE b.id = last.task_id)", "NULL::text")],
         caught_by: I::FailuresRemembered,
         scenario: Scenario::RepeatedFailure,
+        ..NONE
+    },
+    Mutation {
+        name: "a call is read by its id alone",
+        statements: &[("WHERE id = ANY ($1) AND tenant = $2", "WHERE id = ANY ($1) AND $2::text IS NOT NULL")],
+        caught_by: I::TenantsApart,
+        scenario: Scenario::TwoTenants,
         ..NONE
     },
 ];

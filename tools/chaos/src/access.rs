@@ -93,6 +93,9 @@ mod tests {
         let text = accounts().unwrap();
         let own = text.find("user: redial,").unwrap();
         assert!(text.find("\"REDIAL\"").unwrap() < own && own < text.find("acme/alice").unwrap(), "{text}");
-        assert_eq!(Login::worker("tools").url("nats://redial:x@127.0.0.1:4"), "nats://worker.tools:worker.tools@127.0.0.1:4");
+        assert_eq!(
+            Login::worker("tools").url("nats://redial:x@127.0.0.1:4"),
+            "nats://worker.tools:worker.tools@127.0.0.1:4"
+        );
     }
 }

@@ -13,8 +13,9 @@ use std::{
 
 use chrono::Utc;
 use redial_proto::{
-    CallId, CallState, CancelReply, CancelRequest, Code, GetRequest, Language, Submission, SubmitBatch, SubmitBatchReply,
-    SubmitResult, SubmitStatus, TaskGet, TaskId, TaskResult, TaskSubmission, UserRole, subjects::Verb,
+    CallId, CallState, CancelReply, CancelRequest, Code, GetRequest, Language, Submission, SubmitBatch,
+    SubmitBatchReply, SubmitResult, SubmitStatus, TaskGet, TaskId, TaskResult, TaskSubmission, UserRole,
+    subjects::Verb,
 };
 use redial_queue::{Queue, QueueError};
 use redial_testkit::{Claims, Ear, Observer};

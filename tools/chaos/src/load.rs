@@ -281,8 +281,9 @@ mod tests {
 
     #[test]
     fn a_seed_is_a_load() {
-        let keys =
-            |seed| calls(seed, "acme", 50, Path::new("/f")).into_iter().map(|wish| format!("{wish:?}")).collect::<Vec<_>>();
+        let keys = |seed| {
+            calls(seed, "acme", 50, Path::new("/f")).into_iter().map(|wish| format!("{wish:?}")).collect::<Vec<_>>()
+        };
         assert_eq!(keys(3), keys(3));
         assert_ne!(keys(3), keys(4));
         assert_eq!(tasks(3, "acme", 50), tasks(3, "acme", 50));

@@ -209,13 +209,16 @@ fn claims(run: &Over<'_>) -> Claims {
 /// Calls that did not end as they should, by the orders that their tools were given.
 fn unexpected(run: &Over<'_>, evidence: &Evidence) -> Vec<(CallId, String)> {
     let outage = &run.injector.fixture.outage;
-    let planned = (0..).zip(TENANTS).map(|(n, (tenant, _))| {
-        (tenant, load::calls(run.seed, tenant, part(run.args.calls, n), outage))
-    });
+    let planned = (0..)
+        .zip(TENANTS)
+        .map(|(n, (tenant, _))| (tenant, load::calls(run.seed, tenant, part(run.args.calls, n), outage)));
     let planned: Vec<(&str, Vec<PlannedCall>)> = planned.collect();
     let by_key = |(tenant, calls): &'_ (&'static str, Vec<PlannedCall>)| {
         let tenant = *tenant;
-        calls.iter().filter_map(move |wish| Some(((tenant, wish.submission.key.clone()?), wish.clone()))).collect::<Vec<_>>()
+        calls
+            .iter()
+            .filter_map(move |wish| Some(((tenant, wish.submission.key.clone()?), wish.clone())))
+            .collect::<Vec<_>>()
     };
     let planned: HashMap<(&str, String), PlannedCall> = planned.iter().flat_map(by_key).collect();
     let as_ordered = |call: &CallFacts| match call.key.as_deref() {

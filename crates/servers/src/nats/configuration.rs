@@ -56,7 +56,8 @@ mod tests {
 
     #[test]
     fn values_are_quoted() {
-        let text = Values { port: 7, store: Path::new("/a b\"\\c"), password: "p", max: Some(9), accounts: None }.text();
+        let text =
+            Values { port: 7, store: Path::new("/a b\"\\c"), password: "p", max: Some(9), accounts: None }.text();
         assert!(text.contains(r#"jetstream { store_dir: "/a b\"\\c", max_file_store: 9 }"#), "{text}");
         assert!(text.contains("port: 7\n") && text.contains(r#"REDIAL_PASSWORD: "p""#), "{text}");
     }

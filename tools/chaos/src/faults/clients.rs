@@ -120,7 +120,10 @@ async fn forge_replies(
         let call = |way: &str| Submission {
             key: Some(format!("hostile-{number}-{n}-{way}")),
             notify: true,
-            ..Submission::new(load::PROBED, redial_testkit::arguments(json!({"output": json!(canary(tenant)).to_string()})))
+            ..Submission::new(
+                load::PROBED,
+                redial_testkit::arguments(json!({"output": json!(canary(tenant)).to_string()})),
+            )
         };
         mallory.publish(&intake, reply, &bytes(&json!(call("stream")))).await?;
         mallory.publish(&of(Verb::CallSubmit, UserRole::Submit), reply, &bytes(&json!(call("request")))).await?;

@@ -10,7 +10,7 @@ use super::{Injector, Measured, Outcome, Target, reached};
 use crate::{
     cli::ToolSet,
     load,
-    schedule::{Step, Victim, TOOL_WORKERS},
+    schedule::{Step, TOOL_WORKERS, Victim},
 };
 
 /// How long nobody has the tool.
