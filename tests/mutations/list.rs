@@ -279,7 +279,11 @@ pub(crate) static MUTATIONS: [Mutation; 22] = [
     },
     Mutation {
         name: "a call is read by its id alone",
-        statements: &[("WHERE id = ANY ($1) AND tenant = $2", "WHERE id = ANY ($1) AND $2::text IS NOT NULL")],
+        // The store checks the tenant twice.
+        statements: &[
+            ("WHERE id = ANY ($1) AND tenant = $2", "WHERE id = ANY ($1) AND $2::text IS NOT NULL"),
+            ("h.tenant AS \"tenant!\"", "'globex'::text AS \"tenant!\""),
+        ],
         caught_by: I::TenantsApart,
         scenario: Scenario::TwoTenants,
         ..NONE

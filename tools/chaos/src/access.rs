@@ -10,6 +10,8 @@ use redial_queue::{Queue, QueueConfig};
 
 /// The tenants of the load, each with the user that submits it.
 pub(crate) const TENANTS: [(&str, &str); 2] = [("acme", "alice"), ("globex", "bob")];
+/// The user of what faults submit, of a third tenant.
+pub(crate) const OF_FAULTS: (&str, &str) = ("default", "local");
 /// The hostile user, of the second tenant.
 pub(crate) const MALLORY: (&str, &str) = ("globex", "mallory");
 /// The hostile identity of workers, and its only pool.
@@ -19,6 +21,8 @@ pub(crate) const ROGUE: (&str, &str) = ("rogue", "other");
 const ACCESS: &str = r#"
 [dispatcher]
 password = "dispatcher"
+[tenants.default.users]
+local = { roles = ["submit", "inline", "read", "operate"], password = "default.local" }
 [tenants.acme.users]
 alice = { roles = ["submit", "inline", "read", "operate"], password = "acme.alice" }
 [tenants.globex.users]
@@ -31,14 +35,21 @@ models = { pools = ["models"], password = "worker.models" }
 rogue = { pools = ["other"], password = "worker.rogue" }
 "#;
 
-/// What nats-server must know of them. The run's own user may do everything in the account of the dispatchers.
+/// What nats-server must know of them. The run's own user may do everything in the account of the dispatchers, and gets their
+/// answers in the inbox of [`redial_testkit::RawNats`].
 pub(crate) fn accounts() -> anyhow::Result<String> {
     let access = Access::read("access.toml", ACCESS).map_err(|wrong| anyhow::anyhow!(wrong.join("\n")))?;
     let text = server_configuration(&access, "access.toml");
     // The dispatchers' account comes first.
     let (before, after) = text.split_once("users: [\n").context("the configuration has users")?;
-    Ok(format!("{before}users: [\n      {{ user: redial, password: $REDIAL_PASSWORD }}\n{after}"))
+    let own = "      { user: redial, password: $REDIAL_PASSWORD }\n";
+    anyhow::ensure!(after.contains(ANSWERS), "dispatchers may answer");
+    let after = after.replacen(ANSWERS, &format!("{ANSWERS}, \"_INBOX.raw\""), 1);
+    Ok(format!("{before}users: [\n{own}{after}"))
 }
+
+/// Where dispatchers may answer.
+const ANSWERS: &str = "\"_R_.>\"";
 
 /// A login, and the prefix of the only inbox that it may use.
 #[derive(Clone, Debug)]

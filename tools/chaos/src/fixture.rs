@@ -13,7 +13,7 @@ use redial_testkit::{Disturbance, Ear, FaultProxy, Ledger, Observer, Process, Ra
 use serde_json::json;
 
 use crate::{
-    access::{self, Login, MALLORY, ROGUE},
+    access::{self, Login, MALLORY, OF_FAULTS, ROGUE},
     cli::ToolSet,
     clock::WrongClock,
     disk::Disk,
@@ -52,7 +52,7 @@ pub(crate) struct Fixture {
     pub(crate) disk: Disk,
     pub(crate) ledger: Ledger,
     pub(crate) observer: Observer,
-    /// A connection that does not go through a proxy.
+    /// As the user of faults; it does not go through a proxy.
     pub(crate) control: Queue,
     /// The proxy of the clients' connection.
     pub(crate) client: FaultProxy,
@@ -93,12 +93,13 @@ impl Fixture {
         let (script, models) = (unique_path("script.toml"), unique_path("models.toml"));
         std::fs::write(&script, load::script())?;
         std::fs::write(&models, load::models(&script))?;
-        let control = connect(servers.nats_url(), "chaos-control").await?;
+        let all_rights = connect(servers.nats_url(), "chaos").await?;
+        let control = access::connect(servers.nats_url(), OF_FAULTS).await?;
         let (client, client_url) = FaultProxy::before(servers.nats_url()).await;
         let secret = format!("canary-{:032x}", rand::random::<u128>());
         let mut fixture = Self {
             observer: Observer::new(servers.database_url()),
-            echo: Echo::listen(&control, &secret).await?,
+            echo: Echo::listen(&all_rights, &secret).await?,
             secret,
             servers,
             disk,
@@ -328,8 +329,8 @@ impl Fixture {
     }
 }
 
-/// Connects to NATS as a client.
-pub(crate) async fn connect(url: &str, name: &str) -> anyhow::Result<Queue> {
+/// Connects to NATS with all rights in the account of the dispatchers.
+async fn connect(url: &str, name: &str) -> anyhow::Result<Queue> {
     let config = QueueConfig { url: url.to_owned(), name: name.to_owned(), ..QueueConfig::default() };
     Ok(Queue::connect(&config).await?)
 }
