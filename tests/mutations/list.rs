@@ -99,6 +99,7 @@ pub(crate) static MUTATIONS: [Mutation; 22] = [
         statements: &[
             ("AND c.attempt = i.was_attempt", ""),
             ("AND (i.was_worker IS NULL OR c.worker = i.was_worker)", ""),
+            ("AND (i.was_claim IS NULL OR c.claim_id = i.was_claim)", ""),
         ],
         schema: NO_PROTECTION,
         caught_by: I::AttemptsWithoutGaps,
