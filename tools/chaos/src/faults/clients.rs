@@ -16,9 +16,9 @@ use crate::{
 /// Calls and tasks of the other tenant that are asked for.
 const SOME: i64 = 5;
 /// Requests without a pause.
-const FLOOD: usize = 1_000;
+const FLOOD: i64 = 1_000;
 /// Submissions that cannot be read, without a pause; each becomes a dead letter.
-const LITTER: usize = 50;
+const LITTER: i64 = 50;
 /// Where an answer must not go, with the rights of whoever answers.
 const REPLIES: [&str; 9] = [
     "_INBOX_client.acme.alice.answers",
@@ -70,17 +70,15 @@ impl Injector {
         Ok(outcome.with(self.longest_pause(pulse).await).noted(format!("NATS refused {refusals} of their messages")))
     }
 
-    /// Nothing else of what hostile clients sent is kept, and all of the litter is, before the next fault counts.
+    /// All of the litter is kept as the hostile tenant's, and nothing else of what its user sent.
     async fn litter_is_kept(&mut self, last: i64) {
-        let mut found = 0;
-        reached_within(PATIENCE, async || {
-            found = self.fixture.observer.dead_letters_after(last).await.map_or(0, |letters| letters.len());
-            found >= LITTER
-        })
-        .await;
+        let (observer, tenant) = (&self.fixture.observer, MALLORY.0);
+        reached_within(PATIENCE, async || observer.dead_letters_of(tenant, last).await >= Some(LITTER)).await;
+        // More of them would come at once.
         tokio::time::sleep(10 * LOOK).await;
-        if found != LITTER {
-            self.wrong.push(format!("{found} dead letters for {LITTER} submissions that cannot be read"));
+        let found = observer.dead_letters_of(tenant, last).await;
+        if found != Some(LITTER) {
+            self.wrong.push(format!("{found:?} dead letters for {LITTER} submissions that cannot be read"));
         }
     }
 }
@@ -185,7 +183,7 @@ async fn flood(mallory: &mut Stranger, calls: &[CallId]) -> std::io::Result<()> 
     let get = format!("redial.api.{tenant}.{user}.read.calls.get");
     let (call, intake) = (json!({"call": calls.first()}), format!("redial.intake.{tenant}.{user}.submit.calls"));
     for n in 0..FLOOD {
-        let body = if n % 2 == 0 { bytes(&call) } else { vec![b'['; n] };
+        let body = if n % 2 == 0 { bytes(&call) } else { b"[[".to_vec() };
         mallory.publish(&get, &inbox, &body).await?;
         if n % (FLOOD / LITTER) == 0 {
             mallory.publish(&intake, &inbox, format!("{{\"{n}").as_bytes()).await?;
