@@ -27,7 +27,7 @@ use crate::access::Login;
 const ANSWER: Duration = Duration::from_secs(10);
 /// Between two attempts to connect.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Where nobody hostile may hear anything. The first part of what it may subscribe to is no reason to get the rest.
+/// Where somebody hostile listens. Of these the server lets nobody hear anything of others.
 const EVERYWHERE: [&str; 20] = [
     ">",
     "*.>",
@@ -182,7 +182,8 @@ impl Reading {
                     self.ear.hear(subject, &message);
                 }
                 ["PING"] => {
-                    if self.writer.lock().await.write_all(b"PONG\r\n").await.is_err() {
+                    let answered = self.writer.lock().await.write_all(b"PONG\r\n").await;
+                    if answered.is_err() {
                         return;
                     }
                 }
