@@ -51,10 +51,10 @@ impl Observer {
         self.ask(async |db| sqlx::query_scalar(workers).bind(ids(calls)).fetch_all(db).await).await
     }
 
-    /// Dead letters of a tenant after this one.
-    pub async fn dead_letters_of(&self, tenant: &str, last: i64) -> Option<i64> {
-        let letters = "SELECT count(*) FROM dead_letters WHERE tenant = $1 AND id > $2";
-        self.ask(async |db| sqlx::query_scalar(letters).bind(tenant).bind(last).fetch_one(db).await).await
+    /// Dead letters of submissions after this one.
+    pub async fn rejected_submissions(&self, last: i64) -> Option<i64> {
+        let letters = "SELECT count(*) FROM dead_letters WHERE source = 'intake' AND id > $1";
+        self.ask(async |db| sqlx::query_scalar(letters).bind(last).fetch_one(db).await).await
     }
 
     /// Attempts that workers of this identity have ended.
