@@ -123,7 +123,15 @@ const MAY_USE: [(&str, &[&str]); 24] = [
     ),
     (
         "redial-chaos",
-        &["redial-proto", "redial-store", "redial-queue", "redial-servers", "redial-testkit", "redial-worker"],
+        &[
+            "redial-proto",
+            "redial-access",
+            "redial-store",
+            "redial-queue",
+            "redial-servers",
+            "redial-testkit",
+            "redial-worker",
+        ],
     ),
     ("redial-bench", &["redial-proto", "redial-store", "redial-queue", "redial-servers", "redial-worker"]),
     ("redial-demo", &["redial-proto", "redial-servers", "redial-worker"]),

@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 
 use chrono::{TimeDelta, Utc};
 use redial_proto::{CallId, CallState, TaskId, ToolEffect};
-use redial_testkit::{Claims, Entry, Evidence, Invariant, Stack, Subject, ToolEvent, check, scripted_tool};
+use redial_testkit::{
+    Claims, Ear, Entry, Evidence, Invariant, Stack, Subject, ToolEvent, canary, check, scripted_tool,
+};
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use uuid::Uuid;
 
 /// A change of the tables, where `{call}` is a call that succeeded in its second attempt, and the invariant that it breaks.
-const CALL_MUTATIONS: [(&str, Invariant); 16] = [
+const CALL_MUTATIONS: [(&str, Invariant); 20] = [
     (
         "DELETE FROM attempts WHERE call_id = '{call}'; DELETE FROM calls WHERE id = '{call}'",
         Invariant::AcknowledgedExists,
@@ -48,6 +50,23 @@ const CALL_MUTATIONS: [(&str, Invariant); 16] = [
            WHERE id = '{call}'"#,
         Invariant::FailuresRemembered,
     ),
+    // The call is of the tenant `default`.
+    ("UPDATE calls SET arguments = '{\"a\":\"canary-of-acme\"}' WHERE id = '{call}'", Invariant::TenantsApart),
+    (
+        "UPDATE attempts SET output = '\"canary-of-acme\"' WHERE call_id = '{call}' AND attempt = 2",
+        Invariant::TenantsApart,
+    ),
+    (
+        "INSERT INTO late_reports (call_id, attempt, worker, output) VALUES ('{call}', 1, 'w', '\"canary-of-acme\"')",
+        Invariant::TenantsApart,
+    ),
+    (
+        "INSERT INTO tasks (id, tenant, conversation, model, language, spec, input, state, submitted_at, started_at,
+                            finished_at, code)
+         VALUES (gen_random_uuid(), 'acme', 'c', 'm', 'en', '{}', 'go', 'succeeded', now(), now(), now(), 'answered');
+         UPDATE calls SET task_id = (SELECT id FROM tasks), turn = 1, call_index = 1 WHERE id = '{call}'",
+        Invariant::TenantsApart,
+    ),
 ];
 
 /// An ended task with two calls and their answers, after another task of its conversation.
@@ -69,7 +88,7 @@ const TASK: &str = r#"
     ALTER TABLE tasks DISABLE TRIGGER USER;"#;
 
 /// A change of that task, and the invariant that it breaks.
-const TASK_MUTATIONS: [(&str, Option<Invariant>); 10] = [
+const TASK_MUTATIONS: [(&str, Option<Invariant>); 18] = [
     ("", None),
     (
         "UPDATE tasks SET state = 'running', finished_at = NULL, code = NULL WHERE id = '{call}'",
@@ -83,12 +102,36 @@ const TASK_MUTATIONS: [(&str, Option<Invariant>); 10] = [
     ("UPDATE messages SET call_id = 'c' WHERE task_id = '{call}' AND seq = 3", Some(Invariant::OneAnswerPerCall)),
     ("UPDATE messages SET calls = NULL WHERE task_id = '{call}' AND seq = 2", Some(Invariant::OneAnswerPerCall)),
     ("DELETE FROM messages WHERE task_id = '{call}' AND seq >= 4", Some(Invariant::OneAnswerPerCall)),
+    ("UPDATE tasks SET answer = 'canary-of-t' WHERE id = '{call}'", None),
+    ("UPDATE tasks SET answer = 'a canary-of-acme.' WHERE id = '{call}'", Some(Invariant::TenantsApart)),
+    ("UPDATE messages SET content = 'canary-of-tx' WHERE seq = 5", Some(Invariant::TenantsApart)),
+    ("UPDATE messages SET tenant = 'acme'", Some(Invariant::TenantsApart)),
+    (
+        r#"UPDATE task_steps SET input = '{"a":"canary-of-t canary-of-acme"}' WHERE n = 2"#,
+        Some(Invariant::TenantsApart),
+    ),
+    (
+        "INSERT INTO task_inbox (task_id, kind, message) VALUES ('{call}', 'cancel', 'canary-of-acme')",
+        Some(Invariant::TenantsApart),
+    ),
+    (
+        "INSERT INTO dead_letters (source, code, message, payload, tenant)
+         VALUES ('intake', 'c', 'm', convert_to('\\ canary-of-acme', 'UTF8'), 't')",
+        Some(Invariant::TenantsApart),
+    ),
+    (
+        "INSERT INTO actions (tenant, user_name, role, door, verb, targets, target_count)
+         VALUES ('t', 'u', 'operate', 'nats', 'calls.redrive', '{canary-of-acme}', 1)",
+        Some(Invariant::TenantsApart),
+    ),
 ];
 
 /// A change of the recorded guarantees and executions, and the invariant that it breaks on unchanged tables.
 type ClaimsMutation = (fn(&mut Claims, CallId), Invariant);
 
-const CLAIMS_MUTATIONS: [ClaimsMutation; 12] = [
+const CLAIMS_MUTATIONS: [ClaimsMutation; 14] = [
+    (|claims, _| hears(claims, Some("globex")), Invariant::TenantsApart),
+    (|claims, _| hears(claims, None), Invariant::TenantsApart),
     (|claims, _| claims.tasks.push(TaskId::generate()), Invariant::AcknowledgedExists),
     (|claims, _| claims.acknowledged.push((CallId::generate(), None)), Invariant::AcknowledgedExists),
     (|claims, _| claims.intake_keys.push("lost".to_owned()), Invariant::AcknowledgedExists),
@@ -121,6 +164,13 @@ const CLAIMS_MUTATIONS: [ClaimsMutation; 12] = [
 fn again(claims: &mut Claims, call: CallId, attempt: u32, event: ToolEvent) {
     let at = Utc::now() + TimeDelta::seconds(1);
     claims.tool_events.push(Entry { at, event, call, attempt, key: call.to_string(), execution: Uuid::nil() });
+}
+
+/// Somebody received a message of the tenant `acme`.
+fn hears(claims: &mut Claims, tenant: Option<&str>) {
+    let ear = Ear::new("somebody", tenant);
+    ear.hear("an inbox", format!("{{\"output\":\"{}\"}}", canary("acme")).as_bytes());
+    claims.heard.push(ear.heard());
 }
 
 /// A second execution of the last attempt, within the first one.

@@ -2,15 +2,20 @@
 
 use std::time::Duration;
 
-use redial_proto::{CallState, ErrorClass, Failure, Job, RetryOverride, RetryPolicy, Submission, ToolEffect, ToolSpec};
-use redial_queue::OutgoingJob;
-use redial_testkit::{Servers, ToolEvent, Violation, arguments, scripted_tool, unique_path, until};
+use redial_proto::{
+    CallState, ErrorClass, Failure, GetRequest, Job, Language, RetryOverride, RetryPolicy, Submission, SubmitResult,
+    ToolEffect, ToolSpec, subjects::Verb,
+};
+use redial_queue::{OutgoingJob, QueueError};
+use redial_testkit::{Ear, Servers, ToolEvent, Violation, arguments, canary, scripted_tool, unique_path, until};
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{by_hand::Hand, fixture::Fixture, list::Mutation};
 
 const PATIENCE: Duration = Duration::from_mins(1);
+/// How long an answer to a user may take.
+const ANSWER: Duration = Duration::from_secs(25);
 /// A message that is not acknowledged is redelivered after this time instead of 30 s.
 const REDELIVERED: Duration = Duration::from_secs(1);
 
@@ -306,5 +311,27 @@ pub(crate) async fn patient_retry(mutation: &'static Mutation, mutated: bool) ->
     let orders = json!({"fail": "rate_limited", "times": 1, "retry_after_ms": retry_after});
     let call = fixture.stack.call("tool", orders).await;
     fixture.stack.ended(call).await;
+    fixture.violations().await
+}
+
+/// A user asks for a call of another tenant, whose id it has come across.
+pub(crate) async fn two_tenants(mutation: &'static Mutation, mutated: bool) -> Verdict {
+    let (mut fixture, _dispatcher) = Fixture::with_dispatcher(mutation, mutated).await;
+    let _worker = fixture.work(1, vec![scripted_tool("tool", ToolEffect::Read, &fixture.stack.ledger)]).await;
+    let (alice, bob) = (fixture.stack.user("acme", "alice").await, fixture.stack.user("globex", "bob").await);
+    let orders = json!({"output": json!(canary("acme")).to_string()});
+    let submission = Submission::new("tool", arguments(orders));
+    let result: SubmitResult = alice.ask(Verb::CallSubmit, &submission, ANSWER).await.unwrap();
+    let call = result.call.unwrap();
+    fixture.stack.wait_for_end(call).await;
+    let request = GetRequest { call, language: Language::En };
+    for user in [&alice, &bob] {
+        let ear = Ear::new(user.user().as_str(), Some(user.tenant().as_str()));
+        let answer: Result<Value, QueueError> = user.ask(Verb::CallGet, &request, ANSWER).await;
+        ear.hear("an inbox", format!("{answer:?}").as_bytes());
+        let owns = user.tenant().as_str() == "acme";
+        assert!(mutated || owns == ear.heard().canaries.contains_key("acme"), "{answer:?}");
+        fixture.stack.was_heard(ear.heard());
+    }
     fixture.violations().await
 }

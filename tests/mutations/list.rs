@@ -54,6 +54,7 @@ pub(crate) enum Scenario {
     OneCall,
     TwoTasks,
     RepeatedFailure,
+    TwoTenants,
 }
 
 impl Mutation {
@@ -78,6 +79,7 @@ impl Mutation {
             Scenario::OneCall => tasks::one_call(self, mutated).await,
             Scenario::TwoTasks => tasks::two_tasks(self, mutated).await,
             Scenario::RepeatedFailure => tasks::repeated_failure(self, mutated).await,
+            Scenario::TwoTenants => calls::two_tenants(self, mutated).await,
         }
     }
 }
@@ -91,12 +93,13 @@ const NONE: Mutation = Mutation {
     scenario: Scenario::OneCall,
 };
 
-pub(crate) static MUTATIONS: [Mutation; 21] = [
+pub(crate) static MUTATIONS: [Mutation; 22] = [
     Mutation {
         name: "results are ingested without the fencing token",
         statements: &[
             ("AND c.attempt = i.was_attempt", ""),
             ("AND (i.was_worker IS NULL OR c.worker = i.was_worker)", ""),
+            ("AND (i.was_claim IS NULL OR c.claim_id = i.was_claim)", ""),
         ],
         schema: NO_PROTECTION,
         caught_by: I::AttemptsWithoutGaps,
@@ -273,6 +276,17 @@ pub(crate) static MUTATIONS: [Mutation; 21] = [
         statements: &[("(SELECT b.progress::text FROM tasks b WHERE b.id = last.task_id)", "NULL::text")],
         caught_by: I::FailuresRemembered,
         scenario: Scenario::RepeatedFailure,
+        ..NONE
+    },
+    Mutation {
+        name: "a call is read by its id alone",
+        // The store checks the tenant twice.
+        statements: &[
+            ("WHERE id = ANY ($1) AND tenant = $2", "WHERE id = ANY ($1) AND $2::text IS NOT NULL"),
+            ("h.tenant AS \"tenant!\"", "'globex'::text AS \"tenant!\""),
+        ],
+        caught_by: I::TenantsApart,
+        scenario: Scenario::TwoTenants,
         ..NONE
     },
 ];

@@ -33,16 +33,19 @@ pub struct NatsConfig {
     pub store: Option<PathBuf>,
     /// Most bytes that all streams together may hold. `None`: the server's default, three quarters of the free disk.
     pub max_store_bytes: Option<u64>,
+    /// The `accounts` block of the configuration. It must have the user `redial` with the password `$REDIAL_PASSWORD`, which
+    /// this server defines, in an account with JetStream. `None`: one account with only this user.
+    pub accounts: Option<String>,
 }
 
 impl NatsConfig {
     /// Any port, the default store.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into(), port: None, store: None, max_store_bytes: None }
+        Self { folder: folder.into(), port: None, store: None, max_store_bytes: None, accounts: None }
     }
 }
 
-/// A running nats-server on 127.0.0.1 with one user, `redial`. Dropping it kills it.
+/// A running nats-server on 127.0.0.1 with the user `redial`. Dropping it kills it.
 #[derive(Debug)]
 pub struct Nats {
     running: Running,
@@ -100,7 +103,8 @@ fn start(config: &NatsConfig) -> Result<Nats, ServerError> {
     let store = config.store.clone().unwrap_or_else(|| folder.join("jetstream"));
     let file = folder.join("nats.conf");
     let command = |port| {
-        let values = configuration::Values { port, store: &store, password: &password, max: config.max_store_bytes };
+        let (max, accounts) = (config.max_store_bytes, config.accounts.as_deref());
+        let values = configuration::Values { port, store: &store, password: &password, max, accounts };
         write_private(&file, &values.text())?;
         command(&program, &file)
     };

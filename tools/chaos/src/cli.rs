@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Injects random faults into a complete Redial, then checks its guarantees.
 ///
-/// Starts Postgres, NATS, 2 dispatchers and 3 workers of its own, sends calls and tasks through them, and injects
-/// faults at random. At the end it compares what clients received, what tools did and what is on record.
+/// Starts Postgres, NATS, 2 dispatchers and 4 workers of its own, sends calls and tasks of two tenants through them, and
+/// injects faults at random. At the end it compares what clients received, what tools did and what is on record.
 ///
 /// It also watches the machine: a time in which the machine itself stood still neither accuses Redial of a lost lease, nor
 /// counts for a recovery target.
@@ -77,22 +77,34 @@ pub(crate) struct WorkerArgs {
 /// What a worker can run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ToolSet {
-    /// Every tool of the main pool, and the model.
+    /// Every tool of the main pool.
     #[default]
     Whole,
     /// The same without the optional tool.
     WithoutOptional,
     /// Only the tool of the second pool.
     Aside,
+    /// Only the model.
+    Models,
 }
 
 impl ToolSet {
+    /// The identity of such a worker, and the pool of its credentials.
+    pub(crate) const fn identity(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Whole | Self::WithoutOptional => ("tools", "default"),
+            Self::Aside => ("aside", "aside"),
+            Self::Models => ("models", "models"),
+        }
+    }
+
     /// As an argument.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Whole => "whole",
             Self::WithoutOptional => "without-optional",
             Self::Aside => "aside",
+            Self::Models => "models",
         }
     }
 }

@@ -13,12 +13,14 @@ use std::{
 
 use chrono::Utc;
 use redial_proto::{
-    CallId, CallState, CancelReply, CancelRequest, Code, Submission, SubmitBatch, SubmitBatchReply, SubmitResult,
-    SubmitStatus, TaskId, TaskResult, TaskSubmission, subjects::Verb,
+    CallId, CallState, CancelReply, CancelRequest, Code, GetRequest, Language, Submission, SubmitBatch,
+    SubmitBatchReply, SubmitResult, SubmitStatus, TaskGet, TaskId, TaskResult, TaskSubmission, UserRole,
+    subjects::Verb,
 };
-use redial_queue::Queue;
-use redial_testkit::{Claims, Observer};
-use serde::Serialize;
+use redial_queue::{Queue, QueueError};
+use redial_testkit::{Claims, Ear, Observer};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::value::RawValue;
 use tokio::task::JoinSet;
 
 use crate::load::{MAY_WAIT, PlannedCall};
@@ -27,12 +29,15 @@ use crate::load::{MAY_WAIT, PlannedCall};
 const ANSWER: Duration = Duration::from_secs(2);
 /// The pause before a request is repeated.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Clients that submit calls side by side.
-const CLIENTS: usize = 4;
+/// Clients of a tenant that submit calls side by side.
+const CLIENTS: usize = 2;
 /// Calls in one message.
 const BATCH: usize = 8;
 /// Clients submit more only while fewer calls and tasks than this are open.
 const MAX_LIVE: u64 = 300;
+
+/// Between two questions about what a tenant has submitted.
+const READS: Duration = Duration::from_millis(200);
 
 /// What clients know.
 #[derive(Debug, Default)]
@@ -46,48 +51,121 @@ pub(crate) struct Log {
     pub(crate) unknown: u64,
 }
 
-/// The clients, and what they share.
+/// The clients of all tenants, and what they share.
 pub(crate) struct Clients {
-    queue: Queue,
+    customers: Vec<Customer>,
     log: Mutex<Log>,
-    calls: Mutex<VecDeque<PlannedCall>>,
-    tasks: Mutex<VecDeque<TaskSubmission>>,
     pace: Pace,
     live: AtomicU64,
+}
+
+/// The clients of a tenant.
+pub(crate) struct Customer {
+    /// As its user, through the proxy.
+    queue: Queue,
+    /// Hears every answer and every event.
+    ear: Ear,
+    calls: Mutex<VecDeque<PlannedCall>>,
+    tasks: Mutex<VecDeque<TaskSubmission>>,
+    /// How many there were at first.
+    planned: (usize, usize),
+    /// What it may ask about.
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    calls: Vec<CallId>,
+    tasks: Vec<TaskId>,
+}
+
+impl Customer {
+    /// Submits these, and listens to the events of its tenant from now on.
+    pub(crate) async fn new(
+        queue: Queue,
+        calls: Vec<PlannedCall>,
+        tasks: Vec<TaskSubmission>,
+    ) -> Result<Self, QueueError> {
+        let ear = Ear::new(format!("user {}", queue.user()), Some(queue.tenant().as_str()));
+        let mut events = queue.subscribe(&format!("redial.events.{}.>", queue.tenant())).await?;
+        let heard = ear.clone();
+        tokio::spawn(async move {
+            while let Some((subject, event)) = events.next_with_subject().await {
+                heard.hear(&subject, &event);
+            }
+        });
+        let planned = (calls.len(), tasks.len());
+        let (calls, tasks) = (Mutex::new(calls.into()), Mutex::new(tasks.into()));
+        Ok(Self { queue, ear, calls, tasks, planned, known: Mutex::default() })
+    }
+
+    /// Asks in this role, and hears the answer, be it an error.
+    async fn ask<T: DeserializeOwned>(&self, role: UserRole, verb: Verb, request: &impl Serialize) -> Option<T> {
+        let answer = self.queue.ask_as::<_, Box<RawValue>>(role, verb, request, ANSWER).await;
+        match answer {
+            Ok(answer) => {
+                self.ear.hear(verb.name(), answer.get().as_bytes());
+                serde_json::from_str(answer.get()).ok()
+            }
+            Err(error) => {
+                self.ear.hear(verb.name(), error.to_string().as_bytes());
+                None
+            }
+        }
+    }
+
+    /// Reads a call and a task, to hear what the answers hold.
+    async fn read(&self) {
+        let (call, task) = {
+            let known = lock(&self.known);
+            (some(&known.calls), some(&known.tasks))
+        };
+        if let Some(call) = call {
+            let request = GetRequest { call, language: Language::En };
+            let _heard: Option<serde_json::Value> = self.ask(UserRole::Read, Verb::CallGet, &request).await;
+        }
+        if let Some(task) = task {
+            let request = TaskGet { task, after_step: 0 };
+            let _heard: Option<serde_json::Value> = self.ask(UserRole::Read, Verb::TaskGet, &request).await;
+        }
+    }
+}
+
+fn some<T: Copy>(all: &[T]) -> Option<T> {
+    (!all.is_empty()).then(|| all[rand::random_range(0..all.len())])
 }
 
 /// Spreads the submissions over the time of the faults.
 #[derive(Debug)]
 struct Pace {
     began: Instant,
-    calls: f64,
-    tasks: f64,
     over: Duration,
     skip_pauses: AtomicBool,
 }
 
 impl Clients {
     /// Clients that will have submitted everything after this time, or soon after [`Clients::skip_pauses`].
-    pub(crate) fn new(queue: Queue, calls: Vec<PlannedCall>, tasks: Vec<TaskSubmission>, over: Duration) -> Arc<Self> {
-        #[expect(clippy::cast_precision_loss, reason = "for a pace, near enough")]
-        let pace = Pace {
-            began: Instant::now(),
-            calls: calls.len() as f64,
-            tasks: tasks.len() as f64,
-            over,
-            skip_pauses: AtomicBool::new(false),
-        };
-        let (calls, tasks) = (Mutex::new(calls.into()), Mutex::new(tasks.into()));
-        Arc::new(Self { queue, log: Mutex::default(), calls, tasks, pace, live: AtomicU64::new(0) })
+    pub(crate) fn new(customers: Vec<Customer>, over: Duration) -> Arc<Self> {
+        let pace = Pace { began: Instant::now(), over, skip_pauses: AtomicBool::new(false) };
+        Arc::new(Self { customers, log: Mutex::default(), pace, live: AtomicU64::new(0) })
     }
 
     /// Starts submitting. The set is empty when everything is acknowledged.
     pub(crate) fn start(self: &Arc<Self>, observer: &Observer) -> JoinSet<()> {
         let mut working = JoinSet::new();
-        for _ in 0..CLIENTS {
-            working.spawn(Arc::clone(self).submit_calls());
+        for customer in 0..self.customers.len() {
+            for _ in 0..CLIENTS {
+                working.spawn(Arc::clone(self).submit_calls(customer));
+            }
+            working.spawn(Arc::clone(self).submit_tasks(customer));
+            let clients = Arc::clone(self);
+            tokio::spawn(async move {
+                loop {
+                    clients.customers[customer].read().await;
+                    tokio::time::sleep(READS).await;
+                }
+            });
         }
-        working.spawn(Arc::clone(self).submit_tasks());
         let (clients, observer) = (Arc::clone(self), observer.clone());
         working.spawn(async move {
             while clients.left() > 0 {
@@ -109,7 +187,7 @@ impl Clients {
 
     /// Calls and tasks that no client has submitted yet.
     pub(crate) fn left(&self) -> usize {
-        lock(&self.calls).len() + lock(&self.tasks).len()
+        self.customers.iter().map(|one| lock(&one.calls).len() + lock(&one.tasks).len()).sum()
     }
 
     /// Calls and tasks that were acknowledged.
@@ -125,6 +203,7 @@ impl Clients {
             acknowledged: log.acknowledged.clone(),
             tasks: log.tasks.clone(),
             cancelled: log.cancelled.clone(),
+            heard: self.customers.iter().map(|one| one.ear.heard()).collect(),
             ..Claims::default()
         }
     }
@@ -143,52 +222,57 @@ impl Clients {
         std::fs::write(file, calls.chain(tasks).chain(cancelled).collect::<String>())
     }
 
-    async fn submit_calls(self: Arc<Self>) {
+    async fn submit_calls(self: Arc<Self>, customer: usize) {
+        let customer = &self.customers[customer];
         loop {
             let batch: Vec<PlannedCall> = {
-                let mut calls = lock(&self.calls);
+                let mut calls = lock(&customer.calls);
                 let most = calls.len().min(BATCH);
                 if most == 0 {
                     return;
                 }
-                let room = if self.may_submit(self.pace.calls, calls.len()) { most } else { 0 };
+                let room = if self.may_submit(customer.planned.0, calls.len()) { most } else { 0 };
                 calls.drain(..room).collect()
             };
             if batch.is_empty() {
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }
-            let results = submit_until_answered(&self.queue, &self.log, &batch).await;
+            let results = submit_until_answered(customer, &self.log, &batch).await;
             for (wish, call) in batch.iter().zip(results) {
                 if let (true, Some(call)) = (wish.cancel, call) {
-                    self.cancel(call).await;
+                    self.cancel(customer, call).await;
                 }
             }
         }
     }
 
-    async fn submit_tasks(self: Arc<Self>) {
+    async fn submit_tasks(self: Arc<Self>, customer: usize) {
+        let customer = &self.customers[customer];
         loop {
             let next = {
-                let mut tasks = lock(&self.tasks);
+                let mut tasks = lock(&customer.tasks);
                 if tasks.is_empty() {
                     return;
                 }
-                self.may_submit(self.pace.tasks, tasks.len()).then(|| tasks.pop_front()).flatten()
+                self.may_submit(customer.planned.1, tasks.len()).then(|| tasks.pop_front()).flatten()
             };
             let Some(task) = next else {
                 tokio::time::sleep(PAUSE).await;
                 continue;
             };
-            self.submit_task(&task).await;
+            self.submit_task(customer, &task).await;
         }
     }
 
-    async fn submit_task(&self, task: &TaskSubmission) {
+    async fn submit_task(&self, customer: &Customer, task: &TaskSubmission) {
         loop {
-            let reply = self.queue.ask_as::<_, TaskResult>(task.role(), Verb::TaskSubmit, task, ANSWER).await;
+            let reply: Option<TaskResult> = customer.ask(task.role(), Verb::TaskSubmit, task).await;
             match known(&self.log, reply).map(|result| (result.task, result.error)) {
-                Some((Some(task), _)) => return lock(&self.log).tasks.push(task),
+                Some((Some(task), _)) => {
+                    lock(&customer.known).tasks.push(task);
+                    return lock(&self.log).tasks.push(task);
+                }
                 Some((None, Some(error))) if error.code != Code::Unavailable => {
                     return lock(&self.log).surprises.push(format!("task {:?} was rejected: {error:?}", task.key));
                 }
@@ -197,18 +281,18 @@ impl Clients {
         }
     }
 
-    fn may_submit(&self, all: f64, left: usize) -> bool {
+    fn may_submit(&self, all: usize, left: usize) -> bool {
         let room = self.live.load(Ordering::Relaxed) < MAX_LIVE;
         #[expect(clippy::cast_precision_loss, reason = "for a pace, near enough")]
-        let submitted = all - left as f64;
+        let (all, submitted) = (all as f64, (all - left) as f64);
         let due = all * self.pace.began.elapsed().as_secs_f64() / self.pace.over.as_secs_f64();
         room && (submitted < due || self.pace.skip_pauses.load(Ordering::Relaxed))
     }
 
-    async fn cancel(&self, call: CallId) {
+    async fn cancel(&self, customer: &Customer, call: CallId) {
         loop {
             let request = CancelRequest { call };
-            let reply = self.queue.ask::<_, CancelReply>(Verb::CallCancel, &request, ANSWER).await;
+            let reply: Option<CancelReply> = customer.ask(UserRole::Submit, Verb::CallCancel, &request).await;
             if let Some(reply) = known(&self.log, reply) {
                 if matches!(reply.state, CallState::Cancelled | CallState::Running) {
                     lock(&self.log).cancelled.push((call, Utc::now()));
@@ -222,11 +306,15 @@ impl Clients {
 
 /// Submits calls until there is an answer for each; their keys make that safe. `None` for a call that is not on record,
 /// which is recorded as a surprise.
-async fn submit_until_answered(queue: &Queue, log: &Mutex<Log>, batch_calls: &[PlannedCall]) -> Vec<Option<CallId>> {
+async fn submit_until_answered(
+    customer: &Customer,
+    log: &Mutex<Log>,
+    batch_calls: &[PlannedCall],
+) -> Vec<Option<CallId>> {
     let raw = |wish: &PlannedCall| serde_json::value::to_raw_value(&wish.submission).ok();
     let batch = SubmitBatch { calls: batch_calls.iter().filter_map(raw).collect() };
     loop {
-        let reply = queue.ask::<_, SubmitBatchReply>(Verb::CallSubmit, &batch, ANSWER).await;
+        let reply: Option<SubmitBatchReply> = customer.ask(UserRole::Submit, Verb::CallSubmit, &batch).await;
         if let Some(reply) = known(log, reply)
             && !reply.results.iter().any(is_passing)
         {
@@ -234,6 +322,7 @@ async fn submit_until_answered(queue: &Queue, log: &Mutex<Log>, batch_calls: &[P
             for (wish, result) in batch_calls.iter().zip(&reply.results) {
                 log.take(wish.submission.key.as_ref(), result);
             }
+            lock(&customer.known).calls.extend(reply.results.iter().filter_map(|result| result.call));
             return reply.results.iter().map(|result| result.call).collect();
         }
         tokio::time::sleep(PAUSE).await;
@@ -257,11 +346,11 @@ fn is_passing(result: &SubmitResult) -> bool {
 }
 
 /// The answer; `None` if the outcome is unknown.
-fn known<T, E>(log: &Mutex<Log>, reply: Result<T, E>) -> Option<T> {
-    if reply.is_err() {
+fn known<T>(log: &Mutex<Log>, reply: Option<T>) -> Option<T> {
+    if reply.is_none() {
         lock(log).unknown += 1;
     }
-    reply.ok()
+    reply
 }
 
 /// Submits calls once, without a proxy; their ids if all of them were accepted.

@@ -1,5 +1,6 @@
 //! Injecting faults, healing them, and measuring how long recovery takes.
 
+mod clients;
 mod giant;
 mod lines;
 mod messages;
@@ -133,6 +134,7 @@ impl Injector {
             Fault::RejectedBatch => self.rejected_batch().await,
             Fault::GiantConversation => self.giant_conversation().await,
             Fault::HostileMessages => self.hostile_messages().await,
+            Fault::HostileClients => self.hostile_clients().await,
         }
     }
 

@@ -9,17 +9,18 @@ use anyhow::Context as _;
 use chrono::{DateTime, Utc};
 use redial_proto::subjects::{INTAKE_STREAM, JOBS_STREAM, RESULTS_STREAM};
 use redial_queue::{Queue, QueueConfig};
-use redial_testkit::{Disturbance, FaultProxy, Ledger, Observer, Process, RawNats, Servers, unique_path};
+use redial_testkit::{Disturbance, Ear, FaultProxy, Ledger, Observer, Process, RawNats, Servers, unique_path};
 use serde_json::json;
 
 use crate::{
+    access::{self, Login, MALLORY, OF_FAULTS, ROGUE},
     cli::ToolSet,
     clock::WrongClock,
     disk::Disk,
     echo::Echo,
     load,
-    schedule::{DISPATCHERS, Line, WORKERS},
-    worker,
+    schedule::{DISPATCHERS, Line, TOOL_WORKERS, WORKERS},
+    stranger, worker,
 };
 
 /// How long a process may take to stop.
@@ -51,7 +52,7 @@ pub(crate) struct Fixture {
     pub(crate) disk: Disk,
     pub(crate) ledger: Ledger,
     pub(crate) observer: Observer,
-    /// A connection that does not go through a proxy.
+    /// As the user of faults; it does not go through a proxy.
     pub(crate) control: Queue,
     /// The proxy of the clients' connection.
     pub(crate) client: FaultProxy,
@@ -59,6 +60,9 @@ pub(crate) struct Fixture {
     pub(crate) dispatchers: Vec<Dispatcher>,
     pub(crate) workers: Vec<Worker>,
     pub(crate) echo: Echo,
+    /// What the hostile user and the rogue worker receive.
+    pub(crate) mallory: Ear,
+    pub(crate) rogue: Ear,
     pub(crate) lease: Duration,
     /// While this file exists, the fragile tool is down.
     pub(crate) outage: PathBuf,
@@ -83,18 +87,19 @@ impl Fixture {
     /// Starts everything.
     pub(crate) async fn start(lease: Duration, clock_error: i64) -> anyhow::Result<Self> {
         let disk = Disk::make()?;
-        let servers = Servers::start_own_on(Some(disk.store())).await;
+        let servers = Servers::start_own_on(Some(disk.store()), Some(access::accounts()?)).await;
         redial_store::admin::create_database(servers.postgres_url(), servers.database()).await?;
         redial_store::admin::migrate(servers.database_url()).await?;
         let (script, models) = (unique_path("script.toml"), unique_path("models.toml"));
         std::fs::write(&script, load::script())?;
         std::fs::write(&models, load::models(&script))?;
-        let control = connect(servers.nats_url(), "chaos-control").await?;
+        let all_rights = connect(servers.nats_url(), "chaos").await?;
+        let control = access::connect(servers.nats_url(), OF_FAULTS).await?;
         let (client, client_url) = FaultProxy::before(servers.nats_url()).await;
         let secret = format!("canary-{:032x}", rand::random::<u128>());
         let mut fixture = Self {
             observer: Observer::new(servers.database_url()),
-            echo: Echo::listen(&control, &secret).await?,
+            echo: Echo::listen(&all_rights, &secret).await?,
             secret,
             servers,
             disk,
@@ -104,6 +109,8 @@ impl Fixture {
             client_url,
             dispatchers: Vec::new(),
             workers: Vec::new(),
+            mallory: Ear::new("the hostile user", Some(MALLORY.0)),
+            rogue: Ear::new("the rogue worker", None),
             lease,
             outage: unique_path("outage"),
             started: Vec::new(),
@@ -116,7 +123,16 @@ impl Fixture {
             programs: Programs::pin()?,
         };
         fixture.start_roles(clock_error).await?;
+        let (mallory, rogue) = Self::strangers()?;
+        stranger::eavesdrop(fixture.servers.nats_url(), mallory, fixture.mallory.clone());
+        stranger::eavesdrop(fixture.servers.nats_url(), rogue, fixture.rogue.clone());
         Ok(fixture)
+    }
+
+    /// The logins of the hostile user and of the rogue worker.
+    pub(crate) fn strangers() -> anyhow::Result<(Login, Login)> {
+        let (tenant, user) = MALLORY;
+        Ok((Login::user(&access::named(tenant)?, &access::named(user)?), Login::worker(ROGUE.0)))
     }
 
     async fn start_roles(&mut self, clock_error: i64) -> anyhow::Result<()> {
@@ -132,8 +148,8 @@ impl Fixture {
         let mut clock = WrongClock::make(clock_error);
         for n in 0..WORKERS {
             let (nats, nats_url) = FaultProxy::before(self.servers.nats_url()).await;
-            let clock = if n + 1 == WORKERS { clock.take() } else { None };
-            let tools = ToolSet::Whole;
+            let clock = if n + 1 == TOOL_WORKERS { clock.take() } else { None };
+            let tools = if n < TOOL_WORKERS { ToolSet::Whole } else { ToolSet::Models };
             let (process, id) = self.worker_process(&nats_url, clock.as_ref(), tools).await?;
             self.workers.push(Worker { process, id, nats, nats_url, clock, tools });
         }
@@ -150,7 +166,9 @@ impl Fixture {
         let lease = format!("{}ms", self.lease.as_millis());
         Process::start(&self.programs.redial, |command| {
             command.args(["dispatcher", "--lease", &lease, "--database-connections", "8", "--log-format", "text"]);
-            command.args(["--nats-url", nats_url, "--database-url", database_url]);
+            let login = Login::dispatcher();
+            command.args(["--nats-url", &login.url(nats_url), "--nats-inbox-prefix", &login.inbox]);
+            command.args(["--database-url", database_url]);
         })
     }
 
@@ -311,8 +329,8 @@ impl Fixture {
     }
 }
 
-/// Connects to NATS as a client.
-pub(crate) async fn connect(url: &str, name: &str) -> anyhow::Result<Queue> {
+/// Connects to NATS with all rights in the account of the dispatchers.
+async fn connect(url: &str, name: &str) -> anyhow::Result<Queue> {
     let config = QueueConfig { url: url.to_owned(), name: name.to_owned(), ..QueueConfig::default() };
     Ok(Queue::connect(&config).await?)
 }

@@ -1,11 +1,14 @@
-//! What clients submit: a pure function of the seed.
+//! What the clients of a tenant submit: a pure function of the seed. Both tenants submit the same, under the same keys and in
+//! the same conversations, apart from the tenant's canary: a mix-up shows.
 
 use std::path::Path;
 
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 use redial_proto::{AgentRef, AgentSpec, Budgets, CallState, RetryOverride, Submission, TaskSubmission, ToolEffect};
-use redial_testkit::CallFacts;
+use redial_testkit::{CallFacts, canary};
 use serde_json::{Value, json, value::RawValue};
+
+use crate::access::TENANTS;
 
 /// The tool that has outages; it only reads.
 pub(crate) const FRAGILE: &str = "fragile";
@@ -25,6 +28,8 @@ pub(crate) const PROBED: &str = "read";
 pub(crate) const MAY_WAIT: [&str; 3] = [FRAGILE, OPTIONAL, ASIDE];
 /// The model that the workers play.
 pub(crate) const MODEL: &str = "played";
+/// One in so many calls has an event at its end, and the tenant's canary in its key.
+const TOLD: u32 = 4;
 /// Attempts that a poison call has.
 pub(crate) const POISON_ATTEMPTS: u32 = 3;
 
@@ -46,17 +51,18 @@ pub(crate) struct PlannedCall {
     pub(crate) cancel: bool,
 }
 
-/// The calls of a run. `outage` is the file that means that the fragile tool is down.
-pub(crate) fn calls(seed: u64, count: u32, outage: &Path) -> Vec<PlannedCall> {
+/// The calls of a tenant. `outage` is the file that means that the fragile tool is down.
+pub(crate) fn calls(seed: u64, tenant: &str, count: u32, outage: &Path) -> Vec<PlannedCall> {
     let mut random = StdRng::seed_from_u64(seed ^ 0xCA11);
-    (0..count).map(|n| call(n, outage, &mut random)).collect()
+    (0..count).map(|n| call(n, tenant, outage, &mut random)).collect()
 }
 
-fn call(n: u32, outage: &Path, random: &mut StdRng) -> PlannedCall {
-    let mut orders = json!({"n": n, "before_ms": random.random_range(0..40), "after_ms": random.random_range(0..40)});
+fn call(n: u32, tenant: &str, outage: &Path, random: &mut StdRng) -> PlannedCall {
+    let mut orders = json!({"n": n, "output": json!({"of": canary(tenant)}).to_string(),
+        "before_ms": random.random_range(0..40), "after_ms": random.random_range(0..40)});
     let tool = match random.random_range(0..10) {
         0..3 => FRAGILE,
-        3 if random.random_range(0..5) == 0 => return leak(n, random),
+        3 if random.random_range(0..5) == 0 => return leak(n, tenant, random),
         _ => ToolEffect::ALL[random.random_range(0..4)].as_str(),
     };
     if tool == FRAGILE {
@@ -74,13 +80,19 @@ fn call(n: u32, outage: &Path, random: &mut StdRng) -> PlannedCall {
         14 => fails(&mut orders, "internal", None, false),
         _ => {}
     }
-    let submission = Submission { key: Some(format!("chaos-{n}")), ..Submission::new(tool, raw(&orders)) };
+    let notify = n.is_multiple_of(TOLD);
+    let submission = Submission { key: Some(key(n, tenant)), notify, ..Submission::new(tool, raw(&orders)) };
     PlannedCall { submission, cancel }
 }
 
-fn leak(n: u32, random: &mut StdRng) -> PlannedCall {
+/// Most keys are those of the other tenant, too.
+fn key(n: u32, tenant: &str) -> String {
+    if n.is_multiple_of(TOLD) { format!("chaos-{n}-{}", canary(tenant)) } else { format!("chaos-{n}") }
+}
+
+fn leak(n: u32, tenant: &str, random: &mut StdRng) -> PlannedCall {
     let arguments = raw(&json!({"fail": random.random::<bool>()}));
-    let submission = Submission { key: Some(format!("chaos-{n}")), ..Submission::new(LEAKY, arguments) };
+    let submission = Submission { key: Some(key(n, tenant)), ..Submission::new(LEAKY, arguments) };
     PlannedCall { submission, cancel: false }
 }
 
@@ -137,15 +149,16 @@ fn raw(value: &Value) -> Box<RawValue> {
     redial_testkit::arguments(value.clone())
 }
 
-/// The tasks of a run. Every third continues the conversation of the one before.
-pub(crate) fn tasks(seed: u64, count: u32) -> Vec<TaskSubmission> {
+/// The tasks of a tenant. Every third continues the conversation of the one before.
+pub(crate) fn tasks(seed: u64, tenant: &str, count: u32) -> Vec<TaskSubmission> {
     let mut random = StdRng::seed_from_u64(seed ^ 0x7A5C);
     let tools = ToolEffect::ALL.iter().map(|effect| effect.as_str()).chain([LEAKY]).map(str::to_owned).collect();
-    let agent = AgentSpec { tools, system: "You keep books.".to_owned(), ..AgentSpec::new(MODEL) };
+    let system = format!("You keep the books of {}.", canary(tenant));
+    let agent = AgentSpec { tools, system, ..AgentSpec::new(MODEL) };
     let one = |n: u32| {
         let plan = PLANS[random.random_range(0..PLANS.len())];
         TaskSubmission {
-            input: format!("{plan} {n}"),
+            input: format!("{plan} {n} {}", canary(tenant)),
             agent: AgentRef::Inline(Box::new(agent.clone())),
             conversation: Some(format!("conversation-{}", n - n % 3 / 2)),
             key: Some(format!("task-{n}")),
@@ -192,7 +205,15 @@ pub(crate) fn script() -> String {
     };
     let rules =
         [rule("giant", bulk(0).collect()), rule("again", bulk(BULKS).collect()), rule("crowd", crowd.collect())];
-    rules.concat() + SCRIPT
+    // Faults submit for no tenant of the load: their inputs have no canary.
+    let of_tenants = TENANTS.map(|(tenant, _)| script_of(&canary(tenant)));
+    rules.concat() + &of_tenants.concat() + &script_of(" ")
+}
+
+/// The model answers with the canary that it was asked with.
+fn script_of(canary: &str) -> String {
+    let output = json!({"of": canary}).to_string();
+    SCRIPT.replace("OUTPUT", &format!("{output:?}")).replace("CANARY", canary)
 }
 
 /// Large results that the model asks for at once.
@@ -202,37 +223,45 @@ const KIB: usize = 400;
 /// Small results that it asks for at once.
 const CROWD: usize = 120;
 
+/// For one tenant. Every input contains a space.
 const SCRIPT: &str = r#"
 [[rule]]
-when = { last = "user", contains = "both" }
+when = { last = "user", contains = ["both", "CANARY"] }
 calls = [
-    { name = "keyed", arguments = { n = 1, before_ms = 20 } },
-    { name = "unsafe", arguments = { n = 2, after_ms = 20 } },
+    { name = "keyed", arguments = { n = 1, before_ms = 20, output = OUTPUT } },
+    { name = "unsafe", arguments = { n = 2, after_ms = 20, output = OUTPUT } },
     { name = "leaky", arguments = { fail = false } },
 ]
 
 [[rule]]
-when = { last = "user", contains = "damaged" }
+when = { last = "user", contains = ["damaged", "CANARY"] }
 calls = [
     { name = "idempotent", arguments = "{'n': 4, 'before_ms': 10,}" },
     { name = "no_such_tool", arguments = {} },
 ]
 
 [[rule]]
-when = { last = "user", contains = "stubborn" }
+when = { last = "user", contains = ["stubborn", "CANARY"] }
 calls = [{ name = "read", arguments = { n = 5, fail = "business_rule", harmless = true } }]
 
 [[rule]]
-when = { last = "tool", class = "business_rule" }
-calls = [{ name = "read", arguments = { n = 6 } }, { name = "idempotent", arguments = { n = 7, fail = "unavailable", times = 1 } }]
+when = { last = "tool", class = "business_rule", user = "CANARY" }
+calls = [
+    { name = "read", arguments = { n = 6, output = OUTPUT } },
+    { name = "idempotent", arguments = { n = 7, fail = "unavailable", times = 1, output = OUTPUT } },
+]
 
 [[rule]]
-when = { last = "user", contains = "slow" }
-calls = [{ name = "unsafe", arguments = { n = 8, before_ms = 700 } }, { name = "keyed", arguments = { n = 9, after_ms = 900 } }]
+when = { last = "user", contains = ["slow", "CANARY"] }
+calls = [
+    { name = "unsafe", arguments = { n = 8, before_ms = 700, output = OUTPUT } },
+    { name = "keyed", arguments = { n = 9, after_ms = 900, output = OUTPUT } },
+]
 delay = "300ms"
 
 [[rule]]
-text = "done"
+when = { user = "CANARY" }
+text = "done CANARY"
 delay = "50ms"
 usage = { input_tokens = 100, output_tokens = 5 }
 "#;
@@ -252,11 +281,21 @@ mod tests {
 
     #[test]
     fn a_seed_is_a_load() {
-        let keys =
-            |seed| calls(seed, 50, Path::new("/f")).into_iter().map(|wish| format!("{wish:?}")).collect::<Vec<_>>();
+        let keys = |seed| {
+            calls(seed, "acme", 50, Path::new("/f")).into_iter().map(|wish| format!("{wish:?}")).collect::<Vec<_>>()
+        };
         assert_eq!(keys(3), keys(3));
         assert_ne!(keys(3), keys(4));
-        assert_eq!(tasks(3, 50), tasks(3, 50));
+        assert_eq!(tasks(3, "acme", 50), tasks(3, "acme", 50));
+    }
+
+    #[test]
+    fn tenants_differ_in_their_canaries_only() {
+        let [acme, globex] =
+            TENANTS.map(|(tenant, _)| format!("{:?} {:?}", calls(3, tenant, 50, Path::new("/f")), tasks(3, tenant, 9)));
+        assert_ne!(acme, globex);
+        assert_eq!(acme.replace(&canary("acme"), &canary("globex")), globex);
+        assert!(acme.matches(&canary("acme")).count() > 50 + 9, "{acme}");
     }
 
     /// A tool, its orders, whether the client cancels, and how the call may end.
@@ -290,7 +329,7 @@ mod tests {
 
     #[test]
     fn every_tool_and_every_kind_of_failure_occurs() {
-        let text = format!("{:?}", calls(1, 2_000, Path::new("/f")));
+        let text = format!("{:?}", calls(1, "acme", 2_000, Path::new("/f")));
         for wanted in
             ["unsafe", "keyed", "fragile", "rate_limited", "business_rule", "internal", "leaky", "cancel: true"]
         {

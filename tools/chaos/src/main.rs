@@ -4,11 +4,13 @@
 //! | --- | --- |
 //! | `schedule.rs`, `load.rs` | which faults and which work, from a seed |
 //! | `fixture.rs`, `worker.rs`, `disk.rs`, `clock.rs` | servers and processes, behind proxies |
-//! | `client.rs`, `echo.rs` | submits; repeats messages of others |
+//! | `access.rs` | tenants, users and worker identities with their credentials |
+//! | `client.rs`, `echo.rs`, `stranger.rs` | submits; repeats messages of others; listens where it must hear nothing |
 //! | `faults.rs` | injects, heals, measures recovery |
 //! | `watchdog.rs` | notices when the machine itself stands still |
 //! | `run.rs`, `ended.rs`, `report.rs` | one run, its result, and the report |
 
+mod access;
 mod cli;
 mod client;
 mod clock;
@@ -21,6 +23,7 @@ mod load;
 mod report;
 mod run;
 mod schedule;
+mod stranger;
 mod watchdog;
 mod worker;
 

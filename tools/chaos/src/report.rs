@@ -8,7 +8,7 @@ mod targets;
 use std::collections::BTreeMap;
 
 use redial_proto::{CallState, TaskState};
-use redial_testkit::{Invariant, ToolEvent};
+use redial_testkit::{Heard, Invariant, ToolEvent};
 use serde::Serialize;
 
 use crate::{
@@ -74,6 +74,10 @@ pub(crate) struct Numbers {
     pub(crate) tasks_ended: BTreeMap<&'static str, usize>,
     pub(crate) workers_started: usize,
     pub(crate) workers_with_a_wrong_clock: usize,
+    /// What users and hostile clients received, each searched for something of another tenant.
+    pub(crate) messages_searched: u64,
+    /// So many of them had something of the tenant that they were for.
+    pub(crate) messages_with_their_own: u64,
 }
 
 /// How often a rule was broken.
@@ -175,7 +179,14 @@ fn numbers(ended: &Ended<'_>) -> Numbers {
         tasks_ended: some(tasks.into()),
         workers_started: fixture.started.len(),
         workers_with_a_wrong_clock: fixture.wrong_clocks,
+        messages_searched: claims.heard.iter().map(|heard| heard.messages).sum(),
+        messages_with_their_own: claims.heard.iter().map(own).sum(),
     }
+}
+
+/// How many messages carried the canary of whom they were for.
+fn own(heard: &Heard) -> u64 {
+    heard.tenant.as_ref().and_then(|tenant| heard.canaries.get(tenant)).map_or(0, |(messages, _)| *messages)
 }
 
 fn invariants(ended: &Ended<'_>) -> Vec<InvariantRow> {

@@ -19,12 +19,13 @@ use tokio::{
 };
 
 use crate::{
+    access::{self, TENANTS},
     cli::RunArgs,
-    client::Clients,
+    client::{Clients, Customer},
     ended::{Ended, LEASE, Over},
     faults::{Injector, Outcome, Recovery, Target},
-    fixture::{self, Fixture},
-    load,
+    fixture::Fixture,
+    load::{self, PlannedCall},
     report::{self, Report},
     schedule::{self, Step},
     watchdog::Watchdog,
@@ -86,9 +87,18 @@ async fn acknowledged(args: &RunArgs, clients: &Clients, submitting: &mut JoinSe
 }
 
 async fn clients(args: &RunArgs, seed: u64, fixture: &Fixture, time: Duration) -> anyhow::Result<Arc<Clients>> {
-    let queue = fixture::connect(&fixture.client_url, "chaos-client").await?;
-    let calls = load::calls(seed, args.calls, &fixture.outage);
-    Ok(Clients::new(queue, calls, load::tasks(seed, args.tasks), time))
+    let mut customers = Vec::new();
+    for (n, user) in (0..).zip(TENANTS) {
+        let queue = access::connect(&fixture.client_url, user).await?;
+        let calls = load::calls(seed, user.0, part(args.calls, n), &fixture.outage);
+        customers.push(Customer::new(queue, calls, load::tasks(seed, user.0, part(args.tasks, n))).await?);
+    }
+    Ok(Clients::new(customers, time))
+}
+
+/// How much of something a tenant submits: half, and the first one the rest, too.
+fn part(all: u32, tenant: u32) -> u32 {
+    if tenant == 0 { all.div_ceil(2) } else { all / 2 }
 }
 
 /// Injects one fault after another, as long as there is time.
@@ -191,19 +201,30 @@ fn claims(run: &Over<'_>) -> Claims {
         tool_events: fixture.ledger.entries(),
         disturbed: fixture.disturbed.iter().cloned().chain(run.machine.disturbances(LEASE)).collect(),
         paused: fixture.paused.clone(),
+        heard: [claims.heard, vec![fixture.mallory.heard(), fixture.rogue.heard()]].concat(),
         ..claims
     }
 }
 
 /// Calls that did not end as they should, by the orders that their tools were given.
 fn unexpected(run: &Over<'_>, evidence: &Evidence) -> Vec<(CallId, String)> {
-    let planned = load::calls(run.seed, run.args.calls, &run.injector.fixture.outage);
-    let planned: HashMap<_, _> =
-        planned.iter().filter_map(|wish| Some((wish.submission.key.as_deref()?, wish))).collect();
+    let outage = &run.injector.fixture.outage;
+    let planned = (0..)
+        .zip(TENANTS)
+        .map(|(n, (tenant, _))| (tenant, load::calls(run.seed, tenant, part(run.args.calls, n), outage)));
+    let planned: Vec<(&str, Vec<PlannedCall>)> = planned.collect();
+    let by_key = |(tenant, calls): &'_ (&'static str, Vec<PlannedCall>)| {
+        let tenant = *tenant;
+        calls
+            .iter()
+            .filter_map(move |wish| Some(((tenant, wish.submission.key.clone()?), wish.clone())))
+            .collect::<Vec<_>>()
+    };
+    let planned: HashMap<(&str, String), PlannedCall> = planned.iter().flat_map(by_key).collect();
     let as_ordered = |call: &CallFacts| match call.key.as_deref() {
         Some(key) if key.starts_with(load::POISON) => load::died_often_enough(call),
         Some(key) => planned
-            .get(key)
+            .get(&(call.tenant.as_str(), key.to_owned()))
             .map_or(call.state == CallState::Succeeded, |wish| load::may_end(wish, call.effect, call.state)),
         // Of a task.
         None => true,

@@ -11,7 +11,9 @@ pub(crate) use fault::{Damage, Fault, Line, Victim};
 /// Dispatchers of the run.
 pub(crate) const DISPATCHERS: usize = 2;
 /// Workers of the run.
-pub(crate) const WORKERS: usize = 3;
+pub(crate) const WORKERS: usize = TOOL_WORKERS + 1;
+/// Those of the main pool come first.
+pub(crate) const TOOL_WORKERS: usize = 3;
 
 /// A fault with its random parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,8 +27,9 @@ pub(crate) struct Step {
 
 /// How often each kind occurs among 64 faults, and the order in which kinds are dropped for fewer faults. Each kind is
 /// shown by one of its faults, whose parameters are drawn later.
-const SHARES: [(Fault, usize); 29] = [
+const SHARES: [(Fault, usize); 30] = [
     (Fault::Kill(Victim::Worker(0)), 2),
+    (Fault::HostileClients, 1),
     (Fault::Kill(Victim::Dispatcher(0)), 5),
     (Fault::Kill(Victim::Nats), 4),
     (Fault::Kill(Victim::Postgres), 4),
@@ -200,7 +203,7 @@ mod tests {
     fn every_kind_occurs_in_a_usual_run_of_any_seed() {
         for seed in 0..50 {
             let kinds: BTreeSet<String> = all(seed, 64).iter().map(|step| step.fault.kind()).collect();
-            assert_eq!(kinds.len(), 29, "{kinds:?}");
+            assert_eq!(kinds.len(), 30, "{kinds:?}");
         }
     }
 
@@ -230,7 +233,7 @@ mod tests {
         let misuse = |kind: &str| ["tool", "pool", "batch", "giant", "hostile"].iter().any(|text| kind.contains(text));
         let steps: Vec<Step> = (0..50).flat_map(|seed| all(seed, 64)).collect();
         let found: BTreeSet<_> = steps.iter().map(|step| step.fault.kind()).filter(|kind| misuse(kind)).collect();
-        assert_eq!(found.len(), 8, "{found:?}");
+        assert_eq!(found.len(), 9, "{found:?}");
         assert!(steps.iter().all(|step| step.also.is_none() || !misuse(&step.fault.kind())));
     }
 }

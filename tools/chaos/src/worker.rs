@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
+    access::Login,
     cli::{ToolSet, WorkerArgs},
     load,
 };
@@ -23,9 +24,12 @@ pub(crate) const ID: &str = "worker-id ";
 pub(crate) async fn run(args: &WorkerArgs) -> anyhow::Result<()> {
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).init();
     let ledger = Ledger::open(&args.ledger);
-    let config = WorkerConfig { slots: SLOTS, ..WorkerConfig::new(&args.nats_url, "chaos") };
+    let (identity, pool) = args.tools.identity();
+    let mut config = WorkerConfig { slots: SLOTS, pools: vec![pool.to_owned()], ..WorkerConfig::new("", identity) };
+    let login = Login::worker(identity);
+    (config.nats.url, config.nats.inbox_prefix) = (login.url(&args.nats_url), Some(login.inbox));
     let worker = tools(args, &ledger).into_iter().fold(Worker::new(config), Worker::add);
-    let worker = if args.tools == ToolSet::Aside { worker } else { worker.models(&args.models)? };
+    let worker = if args.tools == ToolSet::Models { worker.models(&args.models)? } else { worker };
     writeln!(std::io::stdout(), "{ID}{}", worker.id())?;
     let shutdown = CancellationToken::new();
     let (cancel, mut terminate) = (shutdown.clone(), signal(SignalKind::terminate())?);
@@ -40,6 +44,9 @@ fn tools(args: &WorkerArgs, ledger: &Ledger) -> Vec<Tool> {
     let scripted = |name: &str, effect| scripted_tool(name, effect, ledger);
     if args.tools == ToolSet::Aside {
         return vec![scripted(load::ASIDE, ToolEffect::Read).pool(load::ASIDE)];
+    }
+    if args.tools == ToolSet::Models {
+        return Vec::new();
     }
     let mut named = load::tools();
     named.retain(|(name, _)| args.tools == ToolSet::Whole || name != load::OPTIONAL);

@@ -7,7 +7,7 @@ use std::process::Command;
 #[test]
 fn a_short_run_keeps_every_promise() {
     let output = Command::new(env!("CARGO_BIN_EXE_redial-chaos"))
-        .args(["--calls", "300", "--tasks", "5", "--faults", "3", "--minutes", "1", "--json"])
+        .args(["--calls", "300", "--tasks", "5", "--faults", "4", "--minutes", "1", "--json"])
         .output()
         .unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -16,6 +16,11 @@ fn a_short_run_keeps_every_promise() {
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let invariants = report["invariants"].as_array().unwrap();
     assert!(invariants.len() > 10 && invariants.iter().all(|invariant| invariant["violations"] == 0), "{report}");
-    assert_eq!(report["faults_injected"], 3, "{report}");
+    assert_eq!(report["faults_injected"], 4, "{report}");
+    let kinds: Vec<&str> =
+        report["faults"].as_array().unwrap().iter().filter_map(|fault| fault["kind"].as_str()).collect();
+    assert!(kinds.contains(&"hostile clients"), "{report}");
+    // Whoever receives nothing proves nothing.
+    assert!(report["numbers"]["messages_with_their_own"].as_u64().is_some_and(|messages| messages >= 20), "{report}");
     assert!(report["numbers"]["calls_on_record"].as_u64().is_some_and(|calls| calls >= 300), "{report}");
 }

@@ -10,9 +10,11 @@ mod memory;
 mod rules;
 mod tasks;
 mod violation;
+mod walls;
 
 pub use claims::{Claims, Disturbance};
 pub use evidence::{AttemptFacts, CallFacts, Evidence};
 pub use rules::check;
 pub use tasks::TaskFacts;
 pub use violation::{Invariant, Subject, Violation};
+pub use walls::{Ear, Heard, canary};

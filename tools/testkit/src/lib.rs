@@ -29,7 +29,8 @@ pub mod validators;
 mod wait;
 
 pub use checker::{
-    AttemptFacts, CallFacts, Claims, Disturbance, Evidence, Invariant, Subject, TaskFacts, Violation, check,
+    AttemptFacts, CallFacts, Claims, Disturbance, Ear, Evidence, Heard, Invariant, Subject, TaskFacts, Violation,
+    canary, check,
 };
 pub use fault_proxy::{FaultProxy, Side};
 pub use home::unique_path;

@@ -39,27 +39,28 @@ impl Servers {
         let config = tuned(home::folder().join("postgres")).setting("fsync", "off").setting("full_page_writes", "off");
         let postgres =
             SHARED.get_or_init(async || Postgres::start(config).await.unwrap_or_else(|e| panic!("{e}"))).await;
-        Self::around(postgres, None, None).await
+        Self::around(postgres, None, (None, None)).await
     }
 
     /// Starts NATS and a Postgres of its own, as durable as in production, that can be killed and started again.
     pub async fn start_own() -> Self {
-        Self::start_own_on(None).await
+        Self::start_own_on(None, None).await
     }
 
-    /// The same, with the store of NATS in a folder of the caller's choice.
-    pub async fn start_own_on(nats_store: Option<PathBuf>) -> Self {
+    /// The same, with the store of NATS in a folder of the caller's choice, and with other accounts: see [`NatsConfig`].
+    pub async fn start_own_on(nats_store: Option<PathBuf>, accounts: Option<String>) -> Self {
         let config = tuned(home::folder().join(unique("postgres")));
         let postgres = Postgres::start(config.clone()).await.unwrap_or_else(|e| panic!("{e}"));
         let own = Own { config: PostgresConfig { port: Some(postgres.port()), ..config }, running: None };
-        let mut servers = Self::around(&postgres, Some(own), nats_store).await;
+        let mut servers = Self::around(&postgres, Some(own), (nats_store, accounts)).await;
         servers.own_mut().running = Some(postgres);
         servers
     }
 
-    async fn around(postgres: &Postgres, own: Option<Own>, nats_store: Option<PathBuf>) -> Self {
+    async fn around(postgres: &Postgres, own: Option<Own>, nats: (Option<PathBuf>, Option<String>)) -> Self {
         let database = unique("test");
-        let nats_config = NatsConfig { store: nats_store, ..NatsConfig::new(home::folder().join(unique("nats"))) };
+        let (store, accounts) = nats;
+        let nats_config = NatsConfig { store, accounts, ..NatsConfig::new(home::folder().join(unique("nats"))) };
         let nats = Nats::start(nats_config.clone()).await.unwrap_or_else(|e| panic!("{e}"));
         Self {
             postgres_url: postgres.url(),

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use sqlx::{PgPool, postgres::PgPoolOptions};
 
 use crate::{
-    Claims, Disturbance, Evidence, Invariant, Ledger, RawNats, Servers, Violation, check, until, wait::within,
+    Claims, Disturbance, Evidence, Heard, Invariant, Ledger, RawNats, Servers, Violation, check, until, wait::within,
 };
 use role::{Role, nats};
 
@@ -155,6 +155,11 @@ impl Stack {
     pub fn workers_died(&self, workers: Vec<String>) {
         let died = |worker| Disturbance { worker: Some(worker), from: DateTime::UNIX_EPOCH, until: None };
         self.claims().disturbed.extend(workers.into_iter().map(died));
+    }
+
+    /// What somebody received.
+    pub fn was_heard(&self, heard: Heard) {
+        self.claims().heard.push(heard);
     }
 
     /// The test leaves jobs on the stream that no worker is there to take.

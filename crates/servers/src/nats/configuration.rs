@@ -7,7 +7,11 @@ pub(super) struct Values<'a> {
     pub(super) store: &'a Path,
     pub(super) password: &'a str,
     pub(super) max: Option<u64>,
+    pub(super) accounts: Option<&'a str>,
 }
+
+const ONE_USER: &str =
+    "accounts {\n  REDIAL { jetstream: enabled, users: [ { user: redial, password: $REDIAL_PASSWORD } ] }\n}\n";
 
 impl Values<'_> {
     /// Users are listed inside `accounts`: with an `authorization` block beside it, 2.9.10 accepts anonymous clients.
@@ -22,9 +26,9 @@ impl Values<'_> {
              host: 127.0.0.1\n\
              port: {port}\n\
              jetstream {{ {jetstream} }}\n\
-             accounts {{\n  \
-               REDIAL {{ jetstream: enabled, users: [ {{ user: redial, password: {password} }} ] }}\n\
-             }}\n",
+             REDIAL_PASSWORD: {password}\n\
+             {accounts}",
+            accounts = self.accounts.unwrap_or(ONE_USER),
             port = self.port,
             password = quoted(self.password),
         )
@@ -52,8 +56,9 @@ mod tests {
 
     #[test]
     fn values_are_quoted() {
-        let text = Values { port: 7, store: Path::new("/a b\"\\c"), password: "p", max: Some(9) }.text();
+        let text =
+            Values { port: 7, store: Path::new("/a b\"\\c"), password: "p", max: Some(9), accounts: None }.text();
         assert!(text.contains(r#"jetstream { store_dir: "/a b\"\\c", max_file_store: 9 }"#), "{text}");
-        assert!(text.contains("port: 7\n") && text.contains(r#"password: "p""#), "{text}");
+        assert!(text.contains("port: 7\n") && text.contains(r#"REDIAL_PASSWORD: "p""#), "{text}");
     }
 }

@@ -83,7 +83,7 @@ impl Injector {
     }
 
     /// Puts a good submission on the intake stream, perhaps with a strange header; returns its key.
-    async fn put_good(&mut self, strange: Option<(&mut RawNats, &str)>) -> anyhow::Result<String> {
+    pub(super) async fn put_good(&mut self, strange: Option<(&mut RawNats, &str)>) -> anyhow::Result<String> {
         let call = load::of_fault(self.number(), load::PROBED, &json!({}));
         let body = serde_json::to_vec(&call)?;
         match strange {
@@ -98,7 +98,7 @@ impl Injector {
     }
 
     /// How long it takes until the call of a key has ended.
-    async fn on_record(&self, key: &str) -> Option<Duration> {
+    pub(super) async fn on_record(&self, key: &str) -> Option<Duration> {
         let observer = &self.fixture.observer;
         reached(async || match observer.call_of_key(key).await.flatten() {
             Some(call) => observer.ended(call).await == Some(true),
@@ -107,7 +107,7 @@ impl Injector {
         .await
     }
 
-    async fn last_dead_letter(&self) -> anyhow::Result<i64> {
+    pub(super) async fn last_dead_letter(&self) -> anyhow::Result<i64> {
         let mut last = None;
         reached(async || {
             last = self.fixture.observer.last_dead_letter().await;

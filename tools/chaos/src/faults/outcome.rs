@@ -25,6 +25,7 @@ pub(crate) enum Target {
     BatchRejected,
     GiantConversation,
     HostileMessages,
+    HostileClients,
     /// The longest time in which nothing else was done during a misuse.
     OthersGoOn,
 }

@@ -10,7 +10,7 @@ use super::{Injector, Measured, Outcome, Target, reached};
 use crate::{
     cli::ToolSet,
     load,
-    schedule::{Step, Victim, WORKERS},
+    schedule::{Step, TOOL_WORKERS, Victim},
 };
 
 /// How long nobody has the tool.
@@ -31,7 +31,7 @@ impl Injector {
     pub(super) async fn remove_tool(&mut self) -> anyhow::Result<Outcome> {
         let pulse = self.pulse();
         let mut calls = Vec::new();
-        for n in 0..WORKERS {
+        for n in 0..TOOL_WORKERS {
             calls.extend(self.submit(load::OPTIONAL, SOME, short).await);
             self.retool(n, ToolSet::WithoutOptional).await?;
         }
@@ -40,7 +40,7 @@ impl Injector {
         let back = self.retool(0, ToolSet::Whole).await?;
         let served = self.started(&waiting, back).await;
         let outcome = Outcome::recovered(served).counts_for(Target::ToolBack);
-        for n in 1..WORKERS {
+        for n in 1..TOOL_WORKERS {
             calls.extend(self.submit(load::OPTIONAL, SOME, short).await);
             self.retool(n, ToolSet::Whole).await?;
         }
@@ -69,7 +69,7 @@ impl Injector {
     /// One worker has no optional tool any more, as in a rolling deployment.
     pub(super) async fn half_a_pool(&mut self, step: &Step) -> anyhow::Result<Outcome> {
         let pulse = self.pulse();
-        let lacking = usize::try_from(step.measure)? % WORKERS;
+        let lacking = usize::try_from(step.measure)? % TOOL_WORKERS;
         self.retool(lacking, ToolSet::WithoutOptional).await?;
         let since = Utc::now();
         let calls = self.submit(load::OPTIONAL, WAITING, short).await;
@@ -133,7 +133,7 @@ impl Injector {
         self.submit(load::PROBED, MANY, short).await;
         let (observer, workers) = (&self.fixture.observer, &self.fixture.workers);
         let recovery = reached(async || {
-            for worker in workers {
+            for worker in &workers[..TOOL_WORKERS] {
                 if observer.completed_on(&worker.id, since).await != Some(true) {
                     return false;
                 }

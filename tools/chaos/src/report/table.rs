@@ -64,6 +64,10 @@ impl Report {
                 "workers started",
                 format!("{}, {} of them with a wrong clock", n.workers_started, n.workers_with_a_wrong_clock),
             ),
+            (
+                "received and searched",
+                format!("{}, of which {} said whose they are", n.messages_searched, n.messages_with_their_own),
+            ),
             ("lost", n.lost.to_string()),
             ("duplicated", n.duplicated.to_string()),
         ];

@@ -40,6 +40,7 @@ pub(super) fn rows(ended: &Ended<'_>) -> Vec<TargetRow> {
         (Target::OutageOver, "tool back after a minute → all waiting calls have ended", 60 * second),
         (Target::BatchRejected, "1,000 entries rejected → the submission behind them has ended", 3 * second),
         (Target::HostileMessages, "hostile messages → the submission behind them has ended", 3 * second),
+        (Target::HostileClients, "hostile clients → the submission behind them has ended", 3 * second),
         (Target::GiantConversation, "a conversation of 10 MB → a small task ends meanwhile", 5 * second),
         (Target::OthersGoOn, "misuse of one → longest pause of the others", 2 * second),
     ];

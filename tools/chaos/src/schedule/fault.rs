@@ -43,6 +43,8 @@ pub(crate) enum Fault {
     GiantConversation,
     /// Garbage on every subject that a client or a worker may publish to.
     HostileMessages,
+    /// Users and workers with credentials of their own try everything to reach what is not theirs.
+    HostileClients,
 }
 
 /// A process.
@@ -96,6 +98,7 @@ impl Fault {
                 | Self::RejectedBatch
                 | Self::GiantConversation
                 | Self::HostileMessages
+                | Self::HostileClients
         )
     }
 
@@ -125,6 +128,7 @@ impl Fault {
             Self::RejectedBatch => "batch rejected".to_owned(),
             Self::GiantConversation => "giant conversation".to_owned(),
             Self::HostileMessages => "hostile messages".to_owned(),
+            Self::HostileClients => "hostile clients".to_owned(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use redial_proto::{CallId, TaskId};
 
-use super::evidence::AttemptFacts;
+use super::{evidence::AttemptFacts, walls::Heard};
 use crate::Entry;
 
 /// What users received, what tools did, and what the test itself broke. The database is compared with this.
@@ -25,6 +25,8 @@ pub struct Claims {
     pub paused: Vec<String>,
     /// When workers were killed, stopped or cut off: only what they held then may be lost.
     pub disturbed: Vec<Disturbance>,
+    /// What users, and those who have no business here, received.
+    pub heard: Vec<Heard>,
 }
 
 /// A time in which a worker may have lost what it held: it was killed, stopped, or cut off.

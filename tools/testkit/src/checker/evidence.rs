@@ -7,13 +7,15 @@ use redial_proto::{CallId, CallState, RetryOverride, RetryPolicy, TaskId, ToolEf
 use sqlx::{PgConnection, Row, postgres::PgRow};
 use uuid::Uuid;
 
-use super::tasks::TaskFacts;
+use super::{tasks::TaskFacts, walls::Stray};
 
 /// A call as it stands.
 #[derive(Clone, Debug)]
 pub struct CallFacts {
     /// Its id.
     pub id: CallId,
+    /// Whose it is.
+    pub tenant: String,
     /// Its tool.
     pub tool: String,
     /// Its state.
@@ -79,13 +81,15 @@ pub struct Evidence {
     pub tasks: Vec<TaskFacts>,
     /// Reports that came too late.
     pub late_reports: u64,
+    /// Rows with something of another tenant.
+    pub strays: Vec<Stray>,
 }
 
 impl Evidence {
     /// Reads the tables, within one transaction if the caller has one open.
     pub async fn read(db: &mut PgConnection) -> Self {
         let mut calls: HashMap<CallId, CallFacts> = sqlx::query(
-            "SELECT c.id, c.tool, c.state, c.attempt, c.effect, c.key, c.submitted_at, c.finished_at, c.class,
+            "SELECT c.id, c.tenant, c.tool, c.state, c.attempt, c.effect, c.key, c.submitted_at, c.finished_at, c.class,
                     c.retry::text AS retry, t.spec::text AS spec, c.task_id, c.turn,
                     CASE WHEN c.call_index > 0 THEN c.arguments::text END AS arguments
              FROM calls c LEFT JOIN tools t ON t.name = c.tool",
@@ -107,8 +111,9 @@ impl Evidence {
             call.attempts.push(attempt(&row));
         }
         let late: i64 = sqlx::query_scalar("SELECT count(*) FROM late_reports").fetch_one(&mut *db).await.unwrap();
-        let tasks = TaskFacts::read(db).await;
-        Self { calls, tasks, late_reports: late.try_into().unwrap() }
+        let tasks = TaskFacts::read(&mut *db).await;
+        let strays = Stray::read(db).await;
+        Self { calls, tasks, late_reports: late.try_into().unwrap(), strays }
     }
 
     /// Calls in this state.
@@ -135,6 +140,7 @@ fn call(row: &PgRow) -> CallFacts {
     let policy = spec.as_ref().map_or_else(RetryPolicy::default, |spec| spec.retry);
     CallFacts {
         id: CallId(row.get::<Uuid, _>("id")),
+        tenant: row.get("tenant"),
         tool: row.get("tool"),
         state: row.get::<String, _>("state").parse().unwrap(),
         attempt: row.get::<i32, _>("attempt").try_into().unwrap(),

@@ -12,6 +12,7 @@ use super::{
     evidence::{AttemptFacts, CallFacts, Evidence},
     memory,
     violation::{Invariant, Subject, Violation},
+    walls,
 };
 use crate::{Entry, ToolEvent};
 
@@ -54,6 +55,7 @@ pub fn check(evidence: &Evidence, claims: &Claims) -> Vec<Violation> {
     }
     violations.extend(conversations::check(&evidence.tasks, claims));
     violations.extend(memory::check(evidence));
+    violations.extend(walls::check(&evidence.strays, &claims.heard));
     violations.sort_by_key(|violation| (violation.invariant, violation.about));
     violations
 }

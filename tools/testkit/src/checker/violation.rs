@@ -46,11 +46,13 @@ pub enum Invariant {
     OneTaskAtATime,
     /// A call that failed for good in a conversation does not run there a second time.
     FailuresRemembered,
+    /// No byte of one tenant reaches the other: neither a row of it, nor anything that its users receive.
+    TenantsApart,
 }
 
 impl Invariant {
     /// Every invariant.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::AcknowledgedExists,
         Self::EveryCallEnds,
         Self::AttemptsWithoutGaps,
@@ -70,6 +72,7 @@ impl Invariant {
         Self::OneAnswerPerCall,
         Self::OneTaskAtATime,
         Self::FailuresRemembered,
+        Self::TenantsApart,
     ];
 }
 
@@ -93,6 +96,8 @@ pub enum Subject {
     Task(TaskId),
     /// A submission whose id no client received.
     Submission,
+    /// Somebody who received something, or a row that belongs to no call and no task.
+    Tenant,
 }
 
 impl fmt::Display for Violation {
@@ -101,7 +106,7 @@ impl fmt::Display for Violation {
         match about {
             Subject::Call(call) => write!(f, "{invariant:?}: call {call}: {found}"),
             Subject::Task(task) => write!(f, "{invariant:?}: task {task}: {found}"),
-            Subject::Submission => write!(f, "{invariant:?}: {found}"),
+            Subject::Submission | Subject::Tenant => write!(f, "{invariant:?}: {found}"),
         }
     }
 }

@@ -51,6 +51,29 @@ impl Observer {
         self.ask(async |db| sqlx::query_scalar(workers).bind(ids(calls)).fetch_all(db).await).await
     }
 
+    /// Dead letters of submissions after this one.
+    pub async fn rejected_submissions(&self, last: i64) -> Option<i64> {
+        let letters = "SELECT count(*) FROM dead_letters WHERE source = 'intake' AND id > $1";
+        self.ask(async |db| sqlx::query_scalar(letters).bind(last).fetch_one(db).await).await
+    }
+
+    /// Attempts that workers of this identity have ended.
+    pub async fn attempts_of(&self, identity: &str) -> Option<i64> {
+        let attempts = "SELECT count(*) FROM attempts WHERE starts_with(worker, $1 || '-')";
+        self.ask(async |db| sqlx::query_scalar(attempts).bind(identity).fetch_one(db).await).await
+    }
+
+    /// Some calls and tasks of a tenant, at most so many of each.
+    pub async fn ids_of(&self, tenant: &str, limit: i64) -> Option<(Vec<CallId>, Vec<TaskId>)> {
+        let calls = "SELECT id FROM calls WHERE tenant = $1 ORDER BY id DESC LIMIT $2";
+        let tasks = "SELECT id FROM tasks WHERE tenant = $1 ORDER BY id DESC LIMIT $2";
+        let calls: Vec<Uuid> =
+            self.ask(async |db| sqlx::query_scalar(calls).bind(tenant).bind(limit).fetch_all(db).await).await?;
+        let tasks: Vec<Uuid> =
+            self.ask(async |db| sqlx::query_scalar(tasks).bind(tenant).bind(limit).fetch_all(db).await).await?;
+        Some((calls.into_iter().map(CallId).collect(), tasks.into_iter().map(TaskId).collect()))
+    }
+
     /// An attempt on this worker has succeeded whose end was committed after this.
     pub async fn completed_on(&self, worker: &str, since: DateTime<Utc>) -> Option<bool> {
         let completed = "SELECT EXISTS (SELECT FROM attempts WHERE ended_at > $1 AND worker = $2 AND class IS NULL)";

@@ -1,0 +1,112 @@
+//! Who may do what in a run: two tenants, three identities of workers, and somebody hostile among the users and the workers.
+
+use anyhow::Context as _;
+use redial_access::{Access, server_configuration};
+use redial_proto::{
+    Tenant, User, WorkerIdentity,
+    subjects::{user_inbox, worker_inbox},
+};
+use redial_queue::{Queue, QueueConfig};
+
+/// The tenants of the load, each with the user that submits it.
+pub(crate) const TENANTS: [(&str, &str); 2] = [("acme", "alice"), ("globex", "bob")];
+/// The user of what faults submit, of a third tenant.
+pub(crate) const OF_FAULTS: (&str, &str) = ("default", "local");
+/// The hostile user, of the second tenant.
+pub(crate) const MALLORY: (&str, &str) = ("globex", "mallory");
+/// The hostile identity of workers, and its only pool.
+pub(crate) const ROGUE: (&str, &str) = ("rogue", "other");
+
+/// Every password is the name of its user: the server listens on this machine, and lives for minutes.
+const ACCESS: &str = r#"
+[dispatcher]
+password = "dispatcher"
+[tenants.default.users]
+local = { roles = ["submit", "inline", "read", "operate"], password = "default.local" }
+[tenants.acme.users]
+alice = { roles = ["submit", "inline", "read", "operate"], password = "acme.alice" }
+[tenants.globex.users]
+bob = { roles = ["submit", "inline", "read", "operate"], password = "globex.bob" }
+mallory = { roles = ["submit", "inline", "read", "operate"], password = "globex.mallory" }
+[workers]
+tools = { pools = ["default"], password = "worker.tools" }
+aside = { pools = ["aside"], password = "worker.aside" }
+models = { pools = ["models"], password = "worker.models" }
+rogue = { pools = ["other"], password = "worker.rogue" }
+"#;
+
+/// What nats-server must know of them. The run's own user may do everything in the account of the dispatchers, and gets their
+/// answers in the inbox of [`redial_testkit::RawNats`].
+pub(crate) fn accounts() -> anyhow::Result<String> {
+    let access = Access::read("access.toml", ACCESS).map_err(|wrong| anyhow::anyhow!(wrong.join("\n")))?;
+    let text = server_configuration(&access, "access.toml");
+    // The dispatchers' account comes first.
+    let (before, after) = text.split_once("users: [\n").context("the configuration has users")?;
+    let own = "      { user: redial, password: $REDIAL_PASSWORD }\n";
+    anyhow::ensure!(after.contains(ANSWERS), "dispatchers may answer");
+    let after = after.replacen(ANSWERS, &format!("{ANSWERS}, \"_INBOX.raw\""), 1);
+    Ok(format!("{before}users: [\n{own}{after}"))
+}
+
+/// Where dispatchers may answer.
+const ANSWERS: &str = "\"_R_.>\"";
+
+/// A login, and the prefix of the only inbox that it may use.
+#[derive(Clone, Debug)]
+pub(crate) struct Login {
+    name: String,
+    pub(crate) inbox: String,
+}
+
+impl Login {
+    /// Of the dispatchers.
+    pub(crate) fn dispatcher() -> Self {
+        Self { name: "dispatcher".to_owned(), inbox: "_INBOX_dispatcher".to_owned() }
+    }
+
+    /// Of an identity of workers.
+    pub(crate) fn worker(identity: &str) -> Self {
+        Self { name: format!("worker.{identity}"), inbox: worker_inbox(&WorkerIdentity::of_name(identity)) }
+    }
+
+    /// Of a user of a tenant.
+    pub(crate) fn user(tenant: &Tenant, user: &User) -> Self {
+        Self { name: format!("{tenant}.{user}"), inbox: user_inbox(tenant, user) }
+    }
+
+    /// The URL of a server with this login instead of the one in it.
+    pub(crate) fn url(&self, server: &str) -> String {
+        let address = server.rsplit_once('@').map_or(server, |(_, address)| address);
+        format!("nats://{0}:{0}@{address}", self.name)
+    }
+}
+
+/// A correct client of a user.
+pub(crate) async fn connect(server: &str, (tenant, user): (&str, &str)) -> anyhow::Result<Queue> {
+    let (tenant, user): (Tenant, User) = (named(tenant)?, named(user)?);
+    let login = Login::user(&tenant, &user);
+    let (url, name) = (login.url(server), format!("chaos-{tenant}"));
+    let config = QueueConfig { url, name, inbox_prefix: Some(login.inbox), tenant, user, ..QueueConfig::default() };
+    Ok(Queue::connect(&config).await?)
+}
+
+/// A tenant or a user by its name.
+pub(crate) fn named<T: std::str::FromStr>(name: &str) -> anyhow::Result<T> {
+    name.parse().map_err(|_| anyhow::anyhow!("{name:?} is no name"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_run_itself_is_in_the_account_of_the_dispatchers() {
+        let text = accounts().unwrap();
+        let own = text.find("user: redial,").unwrap();
+        assert!(text.find("\"REDIAL\"").unwrap() < own && own < text.find("acme/alice").unwrap(), "{text}");
+        assert_eq!(
+            Login::worker("tools").url("nats://redial:x@127.0.0.1:4"),
+            "nats://worker.tools:worker.tools@127.0.0.1:4"
+        );
+    }
+}
