@@ -100,7 +100,7 @@ fn dispatchers(access: &Access) -> Account {
     }
 }
 
-const DISPATCHER_PUBLISH: [&str; 31] = [
+const DISPATCHER_PUBLISH: [&str; 30] = [
     "redial.jobs.>",
     "redial.worker.>",
     "redial.events.>",
@@ -113,9 +113,8 @@ const DISPATCHER_PUBLISH: [&str; 31] = [
     "$JS.API.STREAM.CREATE.JOBS",
     "$JS.API.STREAM.CREATE.RESULTS",
     "$JS.API.STREAM.CREATE.INTAKE",
-    // Limits the age of jobs on a stream that an older version created; removes jobs of consumers that nobody has.
+    // Limits the age of jobs on a stream that an older version created.
     "$JS.API.STREAM.UPDATE.JOBS",
-    "$JS.API.STREAM.PURGE.JOBS",
     "$JS.API.STREAM.INFO.JOBS",
     "$JS.API.STREAM.INFO.RESULTS",
     "$JS.API.STREAM.INFO.INTAKE",
