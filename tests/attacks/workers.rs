@@ -1,9 +1,7 @@
 //! What a rogue worker tries with credentials of its own.
 
-use std::time::Duration;
-
 use redial_proto::{CallId, ClaimId, Submission, SubmitResult, subjects::Verb};
-use redial_testkit::arguments;
+use redial_testkit::{arguments, until};
 use serde_json::json;
 
 use crate::{
@@ -58,7 +56,11 @@ async fn a_rogue_worker_reaches_nothing_of_other_identities() {
         rogue.publish(subject, "_INBOX_worker.rogue.stolen", "", r#"{"batch":10,"expires":1000000000}"#).await;
     }
     own_subjects_are_checked(&mut rogue, call).await;
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    // The call has run where it may, and after that the server has answered once more on the same connection: whatever the
+    // rogue could have heard or stolen has arrived.
+    until("the call has ended", async || (world.count("calls WHERE state = 'succeeded'").await == 1).then_some(()))
+        .await;
+    rogue.request("redial.ctl.rogue.other.heartbeat", "{}").await;
     let mine = |subject: &str| subject.starts_with("_INBOX_worker.rogue.") && !subject.ends_with("stolen");
     assert!(rogue.messages.iter().all(|message| mine(&message.subject)), "{:?}", rogue.messages);
     assert_eq!(world.count("attempts WHERE worker LIKE 'rogue%'").await, 0);
