@@ -1,7 +1,8 @@
 //! A user's request: who asks, and all of the dispatcher that it may reach.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
+use redial_access::Access;
 use redial_engine::tools::Tools;
 use redial_proto::{
     ApiError, CallId, CallState, Caller, Code, SubmitResult, Tenant, UserRole,
@@ -15,7 +16,9 @@ use crate::{
     context::Context,
     effects,
     error::{call_not_found, store_failed},
-    new_calls, transitions,
+    new_calls,
+    reread::Current,
+    transitions,
 };
 
 /// What a user sent, with who that is; or why it is refused.
@@ -68,6 +71,11 @@ impl Asked {
 
     pub(crate) fn tools(&self) -> Arc<Tools> {
         self.context.registry.tools()
+    }
+
+    /// What the access file says now.
+    pub(crate) async fn access(&self) -> Current<Access> {
+        self.context.access.at(Instant::now()).await
     }
 
     /// Keeps room for the job of a new call, and writes where it goes.

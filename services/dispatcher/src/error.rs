@@ -1,10 +1,13 @@
 //! Why a dispatcher does not start, or stops. Requests get an `ApiError` instead; outages while it runs are logged and waited
 //! out.
 
+use redial_engine::tools::Tools;
 use redial_loops::LoopPanic;
 use redial_proto::{ApiError, CallId, Code};
 use redial_queue::QueueError;
 use redial_store::{StoreError, UnreadableCall};
+
+use crate::agents::closest;
 
 /// Why a dispatcher does not start, or stops by itself.
 #[derive(Debug, thiserror::Error)]
@@ -67,4 +70,12 @@ pub(crate) fn unreadable(unreadable: &UnreadableCall) -> ApiError {
 /// The error for an id that is not on record.
 pub(crate) fn call_not_found(call: CallId) -> ApiError {
     ApiError::new(Code::CallNotFound, format!("no call {call} is on record"))
+}
+
+/// The error for a tool that an operator names and nobody registered.
+pub(crate) fn tool_not_registered(tool: &str, tools: &Tools) -> ApiError {
+    let close = closest(tool, tools.values().map(|tool| tool.spec.name.as_str()));
+    let close = close.map(|names| format!("did you mean {names}? ")).unwrap_or_default();
+    let message = format!("no tool {tool:?} is registered; {close}`redial tools` lists the tools");
+    ApiError::new(Code::UnknownTool, message)
 }

@@ -14,6 +14,7 @@ use redial_records::{CallContent, CallRecord, NewCall};
 use crate::{
     asked::Asked,
     error::{self, call_not_found, store_failed},
+    policies,
 };
 
 /// A call is redriven once: asking again gets the same new call. That one, when it has ended, can be redriven in turn.
@@ -32,7 +33,8 @@ pub(crate) async fn redrive(asked: Asked, request: RedriveRequest) -> Result<Red
     let contents = asked.store().contents(&ended).await.map_err(failed)?;
     let rows: HashMap<CallId, CallRecord> = rows.into_iter().map(|row| (row.id, row)).collect();
     let mut calls = Vec::new();
-    let tools = asked.tools();
+    let (tools, access) = (asked.tools(), asked.access().await);
+    let policy = policies::of(&access, &asked.caller.tenant)?;
     let positions: Vec<Result<usize, ApiError>> = request
         .calls
         .iter()
@@ -40,6 +42,7 @@ pub(crate) async fn redrive(asked: Asked, request: RedriveRequest) -> Result<Red
             let row =
                 rows.get(&id).ok_or_else(|| unreadable.get(&id).cloned().unwrap_or_else(|| call_not_found(id)))?;
             check(row)?;
+            policies::check_tool(policy, &row.tool)?;
             if erased.contains(&id) {
                 let message = format!("call {id} is being erased; what is erased cannot run again");
                 return Err(ApiError::new(Code::WrongState, message));

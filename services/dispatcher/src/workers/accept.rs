@@ -3,7 +3,10 @@
 use redial_proto::{AcceptTool, AcceptToolReply, ApiError, Code, subjects, tool::check_name};
 use redial_store::{AcceptedTool, PendingChoice};
 
-use crate::{agents::closest, asked::Asked, error::store_failed};
+use crate::{
+    asked::Asked,
+    error::{store_failed, tool_not_registered},
+};
 
 pub(crate) async fn accept(asked: Asked, request: AcceptTool) -> Result<AcceptToolReply, ApiError> {
     let context = asked.of_operators()?;
@@ -12,13 +15,7 @@ pub(crate) async fn accept(asked: Asked, request: AcceptTool) -> Result<AcceptTo
     let accepted = context.store.accept_tool(&tool, identity.as_ref()).await.map_err(|error| store_failed(&error))?;
     let AcceptedTool { identity, reasons: changes } = match accepted {
         Ok(accepted) => accepted,
-        Err(PendingChoice::UnknownTool) => {
-            let tools = context.registry.tools();
-            let close = closest(&tool, tools.values().map(|tool| tool.spec.name.as_str()));
-            let close = close.map(|names| format!("did you mean {names}? ")).unwrap_or_default();
-            let message = format!("no tool {tool:?} is registered; {close}`redial tools` lists the tools");
-            return Err(ApiError::new(Code::UnknownTool, message));
-        }
+        Err(PendingChoice::UnknownTool) => return Err(tool_not_registered(&tool, &context.registry.tools())),
         Err(PendingChoice::Nothing) => {
             let whose =
                 identity.map(|identity| format!(" of worker identity {:?}", identity.as_str())).unwrap_or_default();

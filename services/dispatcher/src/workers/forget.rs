@@ -3,7 +3,11 @@
 use redial_proto::{ApiError, Code, ForgetTool, ForgetToolReply, subjects, tool::check_name};
 use redial_store::Forgotten;
 
-use crate::{agents::closest, asked::Asked, error::store_failed, feed::look_at_workers};
+use crate::{
+    asked::Asked,
+    error::{store_failed, tool_not_registered},
+    feed::look_at_workers,
+};
 
 pub(crate) async fn forget(asked: Asked, request: ForgetTool) -> Result<ForgetToolReply, ApiError> {
     let context = asked.of_operators()?;
@@ -31,13 +35,7 @@ pub(crate) async fn forget(asked: Asked, request: ForgetTool) -> Result<ForgetTo
             );
             return Err(ApiError::new(Code::WrongState, message));
         }
-        Forgotten::Unknown => {
-            let tools = context.registry.tools();
-            let close = closest(&tool, tools.values().map(|tool| tool.spec.name.as_str()));
-            let close = close.map(|names| format!("did you mean {names}? ")).unwrap_or_default();
-            let message = format!("no tool {tool:?} is registered; {close}`redial tools` lists the tools");
-            return Err(ApiError::new(Code::UnknownTool, message));
-        }
+        Forgotten::Unknown => return Err(tool_not_registered(&tool, &context.registry.tools())),
     };
     tracing::info!(tool, waiting, "Removed a tool from the registry");
     if let Err(error) = context.queue.publish(subjects::TOOLS_CHANGED, &()).await {
