@@ -230,3 +230,66 @@ async fn a_batch_is_within_the_tenant() {
     stack.drained(ANSWER).await;
     stack.finish().await;
 }
+
+/// What `acme` may use: the file names no other tenant.
+const ACCESS: &str = r#"
+dispatcher.password = "$X"
+[tenants.acme]
+tools = ["ec*"]
+models = ["small"]
+agents = []
+budgets.turns = 3
+users.alice = { roles = ["submit"], password = "$X" }
+"#;
+
+#[tokio::test]
+async fn a_tenant_stays_within_what_the_access_file_allows() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut stack = Stack::on(redial_testkit::Servers::start().await).await;
+    stack.access = Some(folder.path().join("access.toml"));
+    std::fs::write(folder.path().join("access.toml"), ACCESS).unwrap();
+    stack.dispatch().await;
+    let named = |name: &str| Tool::new(name, |value: Value| async move { Ok::<_, ToolError>(value) });
+    stack.work(vec![Tool::echo(), named("other")]).await;
+    stack.play_models(vec![named("small"), named("large")]).await;
+    let (acme, globex) = (stack.user("acme", "alice").await, stack.user("globex", "bob").await);
+    let call = async |queue: &Queue, tool: &str| {
+        let result = submitted(queue, &Submission::new(tool, arguments(json!({})))).await;
+        result.error.map(|error| error.code)
+    };
+    assert_eq!(call(&acme, "echo").await, None);
+    assert_eq!(call(&acme, "other").await, Some(Code::Forbidden));
+    assert_eq!(call(&globex, "echo").await, Some(Code::Forbidden), "a tenant that the file does not name");
+    assert_eq!(call(&acme, "model-small").await, Some(Code::Forbidden), "models are asked by tasks only");
+
+    let task = async |agent: Value| {
+        let task = json!({"input": "x", "agent": agent});
+        let result: TaskResult = acme.ask_as(UserRole::Inline, Verb::TaskSubmit, &task, ANSWER).await.unwrap();
+        result.task.ok_or_else(|| result.error.unwrap().to_string())
+    };
+    for (agent, says) in [
+        (json!("support"), "may not use the agent"),
+        (json!({"model": "large"}), "may not use the model"),
+        (json!({"model": "small", "fallback_model": "large"}), "may not use the model"),
+        (json!({"model": "small", "tools": ["other"]}), "may not use the tool"),
+        (json!({"model": "small", "budgets": {"turns": 4}}), "budgets.turns is 4; allowed: at most 3"),
+    ] {
+        let error = task(agent).await.unwrap_err();
+        assert!(error.contains(says) && error.contains("[forbidden]"), "{error}");
+    }
+    // What was not set is bound, and a pattern means only what the tenant may use.
+    let task = task(json!({"model": "small", "tools": ["*"]})).await.unwrap();
+    let spec: Value =
+        sqlx::query_scalar("SELECT spec FROM tasks WHERE id = $1").bind(task.0).fetch_one(stack.db()).await.unwrap();
+    assert_eq!((&spec["budgets"]["turns"], &spec["tools"]), (&json!(3), &json!(["echo"])), "{spec}");
+    until("the task has ended", async || {
+        let open: i64 = sqlx::query_scalar("SELECT count(*) FROM tasks WHERE finished_at IS NULL")
+            .fetch_one(stack.db())
+            .await
+            .unwrap();
+        (open == 0).then_some(())
+    })
+    .await;
+    stack.wait_until_empty().await;
+    stack.finish().await;
+}

@@ -38,6 +38,8 @@ pub struct Stack {
     pub lease: Duration,
     /// `agents.toml` of dispatchers that are started later.
     pub agents: Option<std::path::PathBuf>,
+    /// Access file of dispatchers that are started later.
+    pub access: Option<std::path::PathBuf>,
     /// Whether dispatchers that are started later accept tools of any worker without an operator.
     pub accept_tools: bool,
     queue: Queue,
@@ -90,6 +92,7 @@ impl Stack {
             ledger: Ledger::create(),
             lease: Duration::from_secs(2),
             agents: None,
+            access: None,
             accept_tools: true,
             queue,
             db,

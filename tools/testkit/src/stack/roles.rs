@@ -36,6 +36,7 @@ impl Stack {
             lease: self.lease,
             connections: 8,
             agents: self.agents.clone(),
+            access: self.access.clone(),
             accept_tools: self.accept_tools,
             ..DispatcherConfig::new(queue, database_url)
         };
