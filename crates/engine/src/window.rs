@@ -5,6 +5,10 @@
 //! pool out. It is [`LEAST`] jobs, or what this dispatcher granted of the tool in two seconds when its workers were busiest:
 //! then a burst of a quick tool is published at once, and no other tool waits long behind it.
 //!
+//! Tenants share the workers of a tool, and none waits behind the flood of another. While several tenants are active the window
+//! is so short that what is published last is claimed soon ([`SHARED_SPAN`]); the room goes in equal parts to the tenants whose
+//! calls wait; and a new call of a tenant that got less than those that wait is published before theirs.
+//!
 //! A consumer belongs to the workers of one pool that have the same tools. So a job is published only where every worker
 //! can run it, and only while one of them lives.
 //!
@@ -14,14 +18,17 @@
 //! before that. While what they publish is so long on its way that the others look and do not see it, it is a window for
 //! each dispatcher. A dispatcher that has not looked yet uses no room.
 
+mod shares;
+
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     ops::RangeInclusive,
     time::Duration,
 };
 
-use redial_records::{Backlog, LiveConsumer};
+use redial_records::{BacklogPart, LiveConsumer};
 
+use self::shares::{Shares, Tenants};
 use crate::mutation::{self, Mutation};
 
 /// The least window: so many unclaimed jobs of one tool a consumer may have.
@@ -33,16 +40,17 @@ pub const LARGEST: u64 = 32_768;
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(15);
 /// The window holds what a tool claims in this time, in seconds.
 const SPAN: f64 = 2.0;
+/// While several tenants are active, the window holds what a tool claims in this time, in seconds: so long a call waits behind
+/// those of others that were published before it. A dispatcher feeds it anew in a third of that.
+const SHARED_SPAN: f64 = 0.08;
 /// Rates follow what is observed within about this time, in seconds.
 const SMOOTHING: f64 = 1.0;
 
-/// Jobs of one tool that a feeder should publish.
+/// Jobs that a feeder should publish.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order {
-    /// The tool.
-    pub tool: String,
-    /// The part of its backlog.
-    pub backlog: Backlog,
+    /// Whose calls of which tool.
+    pub part: BacklogPart,
     /// Where to publish them.
     pub consumer: String,
     /// The pool of that consumer.
@@ -58,6 +66,7 @@ pub struct Windows {
     size: RangeInclusive<u64>,
     consumers: BTreeMap<String, Consumer>,
     tools: HashMap<String, Tool>,
+    tenants: Tenants,
     checked_at: Duration,
     forgot_at: Duration,
 }
@@ -117,8 +126,7 @@ impl Depth {
 struct Tool {
     /// The live consumers that have it.
     consumers: Vec<String>,
-    /// First attempts of it wait, so that nothing new is published before them.
-    waits: bool,
+    shares: Shares,
     /// Claimed since the last check.
     claimed: u64,
     /// Claims per second.
@@ -139,7 +147,8 @@ impl Windows {
     /// Windows with another least and largest size than the usual one.
     pub fn of_size(size: RangeInclusive<u64>) -> Self {
         let (consumers, tools) = (BTreeMap::new(), HashMap::new());
-        Self { size, consumers, tools, checked_at: Duration::ZERO, forgot_at: Duration::ZERO }
+        let tenants = Tenants::default();
+        Self { size, consumers, tools, tenants, checked_at: Duration::ZERO, forgot_at: Duration::ZERO }
     }
 
     /// Takes note of the consumers that have live workers.
@@ -171,6 +180,7 @@ impl Windows {
         let forgets = began.saturating_sub(self.forgot_at) >= FORGOTTEN_AFTER;
         if forgets {
             self.forgot_at = began;
+            self.tenants.forget(began);
         }
         for (name, tool) in depths.keys() {
             if let Some(consumer) = self.consumers.get_mut(name) {
@@ -198,6 +208,7 @@ impl Windows {
             let seen_before = std::mem::replace(&mut tool.seen, seen.get(name.as_str()).copied().unwrap_or(0));
             let is_busy = seen_before > 0 && tool.seen > 0;
             tool.capacity = if is_busy { tool.rate } else { tool.rate.max(tool.capacity) };
+            tool.shares.fade(weight);
         }
     }
 
@@ -206,77 +217,96 @@ impl Windows {
     pub fn claimed(&mut self, tool: &str) -> bool {
         let Some(entry) = self.tools.get_mut(tool) else { return false };
         entry.claimed += 1;
-        entry.waits && entry.claimed.is_multiple_of(window(&self.size, entry.capacity).div_ceil(8))
+        if !entry.shares.someone_waits() {
+            return false;
+        }
+        let claimed = entry.claimed;
+        let windows = self.of_tool(tool).map(|(_, _, window)| window);
+        claimed.is_multiple_of(windows.min().unwrap_or(LEAST).div_ceil(8))
     }
 
-    /// Takes note of the tools whose backlogs hold first attempts; only tools with live workers matter.
-    pub fn set_waiting(&mut self, waiting: &BTreeSet<&str>) {
-        for (name, tool) in &mut self.tools {
-            tool.waits = waiting.contains(name.as_str());
+    /// Takes note of whose first attempts wait for which tools; only tools with live workers matter.
+    pub fn set_waiting<'a>(&mut self, waiting: impl IntoIterator<Item = &'a BacklogPart>) {
+        self.tools.values_mut().for_each(|tool| tool.shares.nobody_waits());
+        for part in waiting {
+            self.waits(&part.tool, &part.tenant);
         }
     }
 
-    /// A first attempt of this tool waits in the backlog.
-    pub fn waits(&mut self, tool: &str) {
+    /// A first attempt of this tenant waits for this tool in the backlog.
+    pub fn waits(&mut self, tool: &str, tenant: &str) {
+        self.tenants.note(tenant, self.checked_at);
         if let Some(tool) = self.tools.get_mut(tool) {
-            tool.waits = true;
+            tool.shares.wait(tenant);
         }
     }
 
     /// Where the job of a new call is published at once; `None` if the call waits: no live worker has the tool, the window
     /// is full, or others wait before it.
-    pub fn admit(&mut self, tool: &str) -> Option<String> {
-        let entry = self.tools.get(tool).filter(|entry| !entry.waits)?;
-        let window = window(&self.size, entry.capacity);
-        let consumers = entry.consumers.iter().filter_map(|name| Some((name, self.consumers.get(name)?)));
-        let with_room = consumers.filter(|(_, consumer)| Self::room(consumer, tool, window) > 0);
-        let Some((name, _)) = with_room.min_by_key(|(_, consumer)| consumer.load(tool)) else {
-            self.waits(tool);
+    pub fn admit(&mut self, tool: &str, tenant: &str) -> Option<String> {
+        self.tenants.note(tenant, self.checked_at);
+        let shares = &self.tools.get(tool)?.shares;
+        let (others_wait, goes_ahead) = (shares.someone_waits(), shares.goes_ahead(tenant));
+        let has_room = |consumer: &Consumer, window| {
+            if goes_ahead { consumer.is_known() } else { !others_wait && Self::room(consumer, tool, window) > 0 }
+        };
+        let with_room = self.of_tool(tool).filter(|(_, consumer, window)| has_room(consumer, *window));
+        let Some((name, ..)) = with_room.min_by_key(|(_, consumer, _)| consumer.load(tool)) else {
+            self.waits(tool, tenant);
             return None;
         };
-        let name = name.clone();
-        self.publish(&name, tool, 1);
+        let name = name.to_owned();
+        self.publish(&name, tool, tenant, 1);
         Some(name)
     }
 
     /// Whether less than half of the room that the last check left is left now: time for another check.
     pub fn is_low(&self, tool: &str) -> bool {
-        let Some(entry) = self.tools.get(tool) else { return false };
-        let window = window(&self.size, entry.capacity);
-        let is_low = |name: &String| {
-            let Some(consumer) = self.consumers.get(name) else { return true };
+        let is_low = |(_, consumer, window): (&str, &Consumer, u64)| {
             let depth = consumer.depths.get(tool).copied().unwrap_or_default();
             Self::room(consumer, tool, window).saturating_mul(2) <= usable(window, depth)
         };
-        entry.consumers.iter().all(is_low)
+        self.is_served(tool) && self.of_tool(tool).all(is_low)
     }
 
-    /// What to publish now of what waits: for each tool as much as its windows have room for. The two parts of a backlog
-    /// share that room: what is published of one is noted before this is asked about the other.
-    pub fn orders(&self, waiting: &[(String, Backlog)]) -> Vec<Order> {
+    /// What to publish now of what waits, all of it first attempts or all of it retries: for each tool as much as its windows
+    /// have room for, in equal parts for each tenant. If there is not room enough for all of them, the first ones get it. The
+    /// two kinds share that room: what is published of one is noted before this is asked about the other.
+    pub fn orders(&self, waiting: &[BacklogPart]) -> Vec<Order> {
+        let mut by_tool = BTreeMap::<&str, Vec<&BacklogPart>>::new();
+        for part in waiting {
+            by_tool.entry(&part.tool).or_default().push(part);
+        }
         let mut orders = Vec::new();
-        for (tool, backlog) in waiting {
-            let Some(entry) = self.tools.get(tool) else { continue };
-            let window = window(&self.size, entry.capacity);
-            for name in &entry.consumers {
-                let Some(consumer) = self.consumers.get(name) else { continue };
-                let room = Self::room(consumer, tool, window);
-                if is_worth_it(room, window) {
-                    orders.push(Order {
-                        tool: tool.clone(),
-                        backlog: *backlog,
-                        consumer: name.clone(),
-                        pool: consumer.pool.clone(),
-                        most: u32::try_from(room).unwrap_or(u32::MAX),
-                    });
+        for (tool, parts) in by_tool {
+            for (name, consumer, window) in self.of_tool(tool) {
+                let mut room = Self::room(consumer, tool, window);
+                if !is_worth_it(room, window) {
+                    continue;
+                }
+                let share = room.div_ceil(u64::try_from(parts.len()).unwrap_or(u64::MAX));
+                for &part in &parts {
+                    let most = share.min(room);
+                    room -= most;
+                    if most > 0 {
+                        orders.push(Order {
+                            part: part.clone(),
+                            consumer: name.to_owned(),
+                            pool: consumer.pool.clone(),
+                            most: u32::try_from(most).unwrap_or(u32::MAX),
+                        });
+                    }
                 }
             }
         }
         orders
     }
 
-    /// Takes note of jobs that are about to be published.
-    pub fn publish(&mut self, consumer: &str, tool: &str, count: u64) {
+    /// Takes note of jobs of a tenant that are about to be published.
+    pub fn publish(&mut self, consumer: &str, tool: &str, tenant: &str, count: u64) {
+        if let Some(tool) = self.tools.get_mut(tool) {
+            tool.shares.published(tenant, count);
+        }
         let Some(consumer) = self.consumers.get_mut(consumer) else { return };
         if let Some(depth) = consumer.depths.get_mut(tool) {
             return depth.publish(count);
@@ -293,10 +323,7 @@ impl Windows {
 
     /// Whether something of the tool would be published now.
     pub fn has_room(&self, tool: &str) -> bool {
-        let Some(entry) = self.tools.get(tool) else { return false };
-        let window = window(&self.size, entry.capacity);
-        let consumers = entry.consumers.iter().filter_map(|name| self.consumers.get(name));
-        consumers.map(|consumer| Self::room(consumer, tool, window)).any(|room| is_worth_it(room, window))
+        self.of_tool(tool).any(|(_, consumer, window)| is_worth_it(Self::room(consumer, tool, window), window))
     }
 
     /// Whether a live worker has the tool.
@@ -321,12 +348,24 @@ impl Windows {
 }
 
 impl Windows {
+    /// The live consumers that have a tool, with its window there.
+    fn of_tool(&self, tool: &str) -> impl Iterator<Item = (&str, &Consumer, u64)> {
+        let is_shared = self.tenants.are_several();
+        self.tools.get(tool).into_iter().flat_map(move |entry| {
+            let named = entry.consumers.iter().filter_map(|name| Some((name.as_str(), self.consumers.get(name)?)));
+            named.map(move |(name, consumer)| {
+                let window = window(&self.size, entry.capacity);
+                (name, consumer, if is_shared { window.min(shared(entry.capacity, consumer.slots)) } else { window })
+            })
+        })
+    }
+
     /// How many jobs of a tool this dispatcher may publish now.
     fn room(consumer: &Consumer, tool: &str, window: u64) -> u64 {
         if mutation::is(Mutation::WindowIgnored) {
             return window;
         }
-        if !consumer.checked && !mutation::is(Mutation::UnreadStreamIsEmpty) {
+        if !consumer.is_known() {
             return 0;
         }
         let depth = consumer.depths.get(tool).copied().unwrap_or_default();
@@ -335,6 +374,11 @@ impl Windows {
 }
 
 impl Consumer {
+    /// Whether it is known what waits there.
+    fn is_known(&self) -> bool {
+        self.checked || mutation::is(Mutation::UnreadStreamIsEmpty)
+    }
+
     /// Unclaimed jobs of a tool per worker's slot, in thousandths.
     fn load(&self, tool: &str) -> u64 {
         let depth = self.depths.get(tool).copied().unwrap_or_default();
@@ -353,7 +397,17 @@ fn usable(window: u64, depth: Depth) -> u64 {
 }
 
 fn window(size: &RangeInclusive<u64>, capacity: f64) -> u64 {
+    jobs_of(capacity, SPAN).clamp(*size.start(), *size.end())
+}
+
+/// The window while several tenants are active: at least so much that a quarter of the slots can be filled at once.
+fn shared(capacity: f64, slots: u32) -> u64 {
+    jobs_of(capacity, SHARED_SPAN).max(u64::from(slots / 4)).max(1)
+}
+
+/// How many jobs are claimed in a time, in seconds.
+fn jobs_of(capacity: f64, span: f64) -> u64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate is not negative")]
-    let span = (capacity * SPAN) as u64;
-    span.clamp(*size.start(), *size.end())
+    let jobs = (capacity * span) as u64;
+    jobs
 }

@@ -1,12 +1,17 @@
 //! The windows of the short queue, from what a dispatcher sees on the stream.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use redial_engine::window::{LEAST, Windows};
-use redial_records::{Backlog, LiveConsumer};
+use redial_records::{Backlog, BacklogPart, LiveConsumer};
+
+const TENANT: &str = "acme";
+const OTHER: &str = "zebra";
+
+/// First attempts of a tenant that wait for a tool.
+fn waits(tool: &str, tenant: &str) -> BacklogPart {
+    BacklogPart { tool: tool.to_owned(), tenant: tenant.to_owned(), backlog: Backlog::Job }
+}
 
 fn consumer(name: &str, tools: &[&str]) -> LiveConsumer {
     let tools = tools.iter().map(|tool| (*tool).to_owned()).collect();
@@ -36,16 +41,16 @@ fn claim(windows: &mut Windows, tool: &str, count: usize) -> usize {
 
 /// How many calls of the tool are published at once, until one waits.
 fn admitted(windows: &mut Windows, tool: &str) -> u64 {
-    (0..1_000_000).take_while(|_| windows.admit(tool).is_some()).count() as u64
+    (0..1_000_000).take_while(|_| windows.admit(tool, TENANT).is_some()).count() as u64
 }
 
 #[test]
 fn what_no_live_worker_has_is_not_published() {
     let mut windows = windows(&[consumer("default", &["a"])]);
-    assert_eq!(windows.admit("a").as_deref(), Some("default"));
-    assert_eq!((windows.admit("b"), windows.is_served("b")), (None, false));
+    assert_eq!(windows.admit("a", TENANT).as_deref(), Some("default"));
+    assert_eq!((windows.admit("b", TENANT), windows.is_served("b")), (None, false));
     windows.set_consumers(&[]);
-    assert_eq!((windows.admit("a"), windows.is_served("a")), (None, false));
+    assert_eq!((windows.admit("a", TENANT), windows.is_served("a")), (None, false));
 }
 
 #[test]
@@ -56,7 +61,7 @@ fn three_dispatchers_publish_at_most_twice_a_window() {
         let seen = stream;
         for one in &mut three {
             check(one, second, &[("default", "a", seen)]);
-            one.set_waiting(&BTreeSet::new());
+            one.set_waiting([]);
             let more = admitted(one, "a");
             arrive(one, "a", more);
             stream += more;
@@ -72,7 +77,7 @@ fn so_they_do_if_two_of_them_last_looked_when_the_stream_was_empty() {
     let mut stream = 0;
     for second in 1..40 {
         check(&mut busy, second, &[("default", "a", stream)]);
-        busy.set_waiting(&BTreeSet::new());
+        busy.set_waiting([]);
         let more = admitted(&mut busy, "a");
         arrive(&mut busy, "a", more);
         stream += more;
@@ -87,37 +92,37 @@ fn nothing_is_published_to_a_consumer_before_the_stream_was_checked() {
     let mut windows = windows(&[consumer("default", &["a"])]);
     let both = [consumer("default", &["a"]), consumer("default+2", &["b"])];
     windows.set_consumers(&both);
-    assert_eq!((windows.admit("b"), windows.is_served("b")), (None, true));
+    assert_eq!((windows.admit("b", TENANT), windows.is_served("b")), (None, true));
     check(&mut windows, 1, &[("default+2", "b", LEAST - 400)]);
-    assert_eq!(windows.orders(&[("b".to_owned(), Backlog::Job)])[0].most, 200);
+    assert_eq!(windows.orders(&[waits("b", TENANT)])[0].most, 200);
     // Its workers vanish for a moment: what was published before is not forgotten.
     windows.set_consumers(&both[..1]);
     windows.set_consumers(&both);
-    assert_eq!(windows.orders(&[("b".to_owned(), Backlog::Job)]), []);
+    assert_eq!(windows.orders(&[waits("b", TENANT)]), []);
 }
 
 #[test]
 fn retries_and_first_attempts_share_the_room() {
     let mut windows = windows(&[consumer("default", &["a"])]);
-    let part = |backlog| [("a".to_owned(), backlog)];
+    let part = |backlog| [BacklogPart { backlog, ..waits("a", TENANT) }];
     let [retries] = &windows.orders(&part(Backlog::Retry))[..] else { panic!("one consumer") };
     let most = u64::from(retries.most);
-    windows.publish("default", "a", most - 200);
+    windows.publish("default", "a", TENANT, most - 200);
     assert_eq!(windows.orders(&part(Backlog::Job))[0].most, 200);
-    windows.publish("default", "a", 200);
+    windows.publish("default", "a", TENANT, 200);
     assert_eq!(windows.orders(&part(Backlog::Job)), []);
 }
 
 #[test]
 fn nothing_new_is_published_while_something_of_the_tool_waits() {
     let mut windows = windows(&[consumer("default", &["a", "b"])]);
-    windows.set_waiting(&["a"].into());
-    assert_eq!(windows.admit("a"), None);
-    assert!(windows.admit("b").is_some());
-    let orders = windows.orders(&[("a".to_owned(), Backlog::Job), ("gone".to_owned(), Backlog::Job)]);
-    assert_eq!(orders.iter().map(|order| order.tool.as_str()).collect::<Vec<_>>(), ["a"]);
-    windows.set_waiting(&BTreeSet::new());
-    assert!(windows.admit("a").is_some());
+    windows.set_waiting(&[waits("a", TENANT)]);
+    assert_eq!(windows.admit("a", TENANT), None);
+    assert!(windows.admit("b", TENANT).is_some());
+    let orders = windows.orders(&[waits("a", TENANT), waits("gone", TENANT)]);
+    assert_eq!(orders.iter().map(|order| order.part.tool.as_str()).collect::<Vec<_>>(), ["a"]);
+    windows.set_waiting([]);
+    assert!(windows.admit("a", TENANT).is_some());
 }
 
 #[test]
@@ -126,8 +131,8 @@ fn a_tool_that_does_not_move_keeps_no_other_out() {
     let slow = admitted(&mut windows, "slow");
     assert!((LEAST / 2..LEAST).contains(&slow));
     check(&mut windows, 1, &[("models", "slow", slow)]);
-    windows.set_waiting(&["slow"].into());
-    assert!(windows.admit("quick").is_some());
+    windows.set_waiting(&[waits("slow", TENANT)]);
+    assert!(windows.admit("quick", TENANT).is_some());
 }
 
 #[test]
@@ -143,14 +148,14 @@ fn the_window_holds_two_seconds_of_what_busy_workers_claim() {
     for second in 10..100 {
         check(&mut windows, second, &[]);
     }
-    windows.set_waiting(&BTreeSet::new());
+    windows.set_waiting([]);
     assert!((9_500..=10_000).contains(&admitted(&mut windows, "a")));
     // One whose jobs wait does what it does.
     for second in 100..110 {
         claim(&mut windows, "a", 100);
         check(&mut windows, second, &[("default", "a", 1)]);
     }
-    windows.set_waiting(&BTreeSet::new());
+    windows.set_waiting([]);
     assert!(admitted(&mut windows, "a") <= LEAST);
 }
 
@@ -162,12 +167,12 @@ fn what_is_under_way_takes_room_until_it_arrives() {
     for second in 1..5 {
         check(&mut windows, second, &[]);
     }
-    windows.set_waiting(&BTreeSet::new());
+    windows.set_waiting([]);
     assert_eq!(admitted(&mut windows, "a"), LEAST / 4, "half of what is left");
     arrive(&mut windows, "a", LEAST / 2 + LEAST / 4);
     // It may have arrived after the check that is noted now.
     check(&mut windows, 5, &[]);
-    windows.set_waiting(&BTreeSet::new());
+    windows.set_waiting([]);
     assert_eq!(admitted(&mut windows, "a"), LEAST / 8);
 }
 
@@ -178,7 +183,7 @@ fn room_that_was_kept_for_nothing_is_free_again() {
     for second in 1..60 {
         check(&mut windows, second, &[]);
     }
-    windows.set_waiting(&BTreeSet::new());
+    windows.set_waiting([]);
     assert_eq!(admitted(&mut windows, "a"), LEAST / 2);
 }
 
@@ -187,7 +192,7 @@ fn claims_of_a_tool_that_waits_ask_for_another_check() {
     let mut windows = windows(&[consumer("default", &["a"])]);
     let window = usize::try_from(LEAST).unwrap();
     assert_eq!(claim(&mut windows, "a", window), 0);
-    windows.set_waiting(&["a"].into());
+    windows.set_waiting(&[waits("a", TENANT)]);
     assert_eq!(claim(&mut windows, "a", window), 8);
     assert_eq!(claim(&mut windows, "gone", window), 0);
 }
@@ -195,10 +200,10 @@ fn claims_of_a_tool_that_waits_ask_for_another_check() {
 #[test]
 fn room_for_a_few_jobs_is_left_until_there_is_more() {
     let mut windows = windows(&[consumer("default", &["a"])]);
-    let waiting = [("a".to_owned(), Backlog::Job)];
+    let waiting = [waits("a", TENANT)];
     check(&mut windows, 1, &[("default", "a", LEAST - 100)]);
     assert_eq!((windows.orders(&waiting), windows.has_room("a")), (Vec::new(), false));
-    assert!(windows.admit("a").is_some());
+    assert!(windows.admit("a", TENANT).is_some());
     check(&mut windows, 2, &[("default", "a", LEAST - 300)]);
     assert_eq!((windows.orders(&waiting)[0].most, windows.has_room("a")), (150, true));
 }
@@ -209,10 +214,10 @@ fn jobs_are_spread_by_the_slots_of_the_workers() {
     let mut windows = windows(&[consumer("default", &["a", "b"]), small]);
     let mut counts = BTreeMap::<String, u32>::new();
     for _ in 0..120 {
-        *counts.entry(windows.admit("a").unwrap()).or_default() += 1;
+        *counts.entry(windows.admit("a", TENANT).unwrap()).or_default() += 1;
     }
     assert_eq!(counts.into_values().collect::<Vec<_>>(), [100, 20]);
-    assert!((0..50).all(|_| windows.admit("b").as_deref() == Some("default")));
+    assert!((0..50).all(|_| windows.admit("b", TENANT).as_deref() == Some("default")));
 }
 
 #[test]
@@ -220,9 +225,68 @@ fn a_check_is_wanted_before_the_window_is_used_up() {
     let mut windows = windows(&[consumer("default", &["a"])]);
     assert!(!windows.is_low("a"));
     for _ in 0..LEAST / 3 {
-        windows.admit("a").unwrap();
+        windows.admit("a", TENANT).unwrap();
     }
-    assert!(windows.is_low("a") && windows.admit("a").is_some());
+    assert!(windows.is_low("a") && windows.admit("a", TENANT).is_some());
     check(&mut windows, 1, &[]);
     assert!(!windows.is_low("a"));
+}
+
+/// What is published last is claimed soon: the window holds what is claimed in a moment, and a quarter of the slots.
+#[test]
+fn while_several_tenants_are_active_the_window_is_short() {
+    let mut windows = windows(&[consumer("default", &["a"])]);
+    assert!(windows.admit("a", OTHER).is_some());
+    arrive(&mut windows, "a", 1);
+    check(&mut windows, 1, &[]);
+    assert_eq!(admitted(&mut windows, "a"), 1, "half of a quarter of ten slots");
+    for second in 2..10 {
+        claim(&mut windows, "a", 1_000);
+        check(&mut windows, second, &[]);
+        windows.set_waiting([]);
+        arrive(&mut windows, "a", 1);
+    }
+    assert_eq!(admitted(&mut windows, "a"), 40, "half of what is claimed in 80 ms");
+    for second in 10..4_000 {
+        check(&mut windows, second, &[]);
+    }
+    windows.set_waiting([]);
+    arrive(&mut windows, "a", 100);
+    assert!(admitted(&mut windows, "a") >= LEAST / 4, "the other tenant was active an hour ago");
+}
+
+#[test]
+fn a_call_of_a_tenant_that_got_less_goes_before_those_that_wait() {
+    let mut windows = windows(&[consumer("default", &["a", "b"])]);
+    let flood = admitted(&mut windows, "a");
+    assert_eq!(flood, LEAST / 2);
+    windows.set_waiting(&[waits("a", TENANT)]);
+    assert_eq!(windows.admit("a", TENANT), None);
+    let ahead = (0..1_000_000).take_while(|_| windows.admit("a", OTHER).is_some()).count() as u64;
+    assert_eq!(ahead, flood, "until it got as much");
+    assert_eq!(windows.admit("a", OTHER), None, "it waits now, too");
+    // What the other one got is forgotten in a few seconds, and what it got, too.
+    windows.set_waiting(&[waits("a", OTHER)]);
+    windows.publish("default", "a", OTHER, 100);
+    assert!(windows.admit("a", TENANT).is_some());
+}
+
+#[test]
+fn tenants_that_wait_get_equal_parts_of_the_room() {
+    let mut windows = windows(&[consumer("default", &["a"])]);
+    for second in 1..10 {
+        claim(&mut windows, "a", 1_000);
+        check(&mut windows, second, &[]);
+    }
+    let orders = |windows: &Windows, tenants: &[&str]| {
+        let waiting: Vec<_> = tenants.iter().map(|tenant| waits("a", tenant)).collect();
+        let orders = windows.orders(&waiting).into_iter();
+        orders.map(|order| (order.part.tenant, order.most)).collect::<Vec<_>>()
+    };
+    let tenants = ["t1", "t2", "t3", "t4"];
+    windows.set_waiting(&tenants.map(|tenant| waits("a", tenant)));
+    let parts = tenants.map(|tenant| (tenant.to_owned(), 10));
+    assert_eq!(orders(&windows, &tenants), parts);
+    windows.publish("default", "a", "t1", 38);
+    assert_eq!(orders(&windows, &["t3", "t4", "t1", "t2"]), [("t3".to_owned(), 1), ("t4".to_owned(), 1)]);
 }

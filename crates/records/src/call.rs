@@ -80,6 +80,17 @@ impl Backlog {
     }
 }
 
+/// A part of the backlog: the calls of one tenant that wait for one tool, first attempts or retries.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BacklogPart {
+    /// The tool.
+    pub tool: String,
+    /// Whose calls they are.
+    pub tenant: String,
+    /// First attempts or retries.
+    pub backlog: Backlog,
+}
+
 /// What a call was asked to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallContent {

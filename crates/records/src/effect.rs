@@ -2,7 +2,7 @@
 
 use redial_proto::{CallId, Job, JobRef, TaskId, TaskNotice, WorkerId};
 
-use crate::Backlog;
+use crate::BacklogPart;
 
 /// One action after a commit. Losing any of them costs time only: what it would have started is found again
 /// from what is on record.
@@ -34,10 +34,8 @@ pub enum Effect {
     WakeSweeper,
     /// Wake the feeder: a call waits in the backlog.
     WakeFeeder {
-        /// The tool.
-        tool: String,
-        /// The part of its backlog.
-        backlog: Backlog,
+        /// Where it waits.
+        part: BacklogPart,
         /// It was published before, and is perhaps before all others; otherwise it is behind them.
         came_back: bool,
     },

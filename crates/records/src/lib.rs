@@ -11,7 +11,7 @@ pub mod task;
 pub mod tool;
 pub mod transition;
 
-pub use call::{Backlog, CallContent, CallRecord, Claim, NewCall, Redrive, TaskCall};
+pub use call::{Backlog, BacklogPart, CallContent, CallRecord, Claim, NewCall, Redrive, TaskCall};
 pub use conversation::{Cut, Reach, ReadConversation, ReadMessage};
 pub use effect::{Effect, OutgoingJob};
 pub use task::{EndedCall, InboxItem, NewTask, StartInfo, TaskOutcome, TaskRecord, TaskStatus, TaskTransition};

@@ -119,6 +119,8 @@ pub struct CallFacts {
     pub attempt: u32,
     /// The tool's name.
     pub tool: String,
+    /// Whose call it is.
+    pub tenant: String,
     /// W3C trace context of the submission.
     pub traceparent: Option<String>,
     /// Its submitter wants an event at the end.

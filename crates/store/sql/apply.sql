@@ -30,7 +30,7 @@ WITH changed AS (
         AND (i.was_claim IS NULL OR c.claim_id = i.was_claim)
         AND (i.was_cancel IS NULL OR c.cancel_requested = i.was_cancel)
     RETURNING
-        c.id, c.attempt, c.tool, c.traceparent, c.notify, c.worker, c.claim_id, c.submitted_at,
+        c.id, c.attempt, c.tool, c.tenant, c.traceparent, c.notify, c.worker, c.claim_id, c.submitted_at,
         CASE WHEN i.ends OR (i.audit AND i.state = 'retry_wait') THEN c.task_id END AS notified_task, i.ends,
         i.was_attempt, c.started_at, t.now, i.audit, i.duration_ms,
         i.audit_class, i.audit_message, i.audit_details, i.retry_at, i.output
@@ -50,6 +50,6 @@ WITH changed AS (
     FROM changed
     WHERE notified_task IS NOT NULL
 )
-SELECT id AS "id!", attempt AS "attempt!", tool AS "tool!", traceparent, notify AS "notify!", worker, claim_id,
+SELECT id AS "id!", attempt AS "attempt!", tool AS "tool!", tenant AS "tenant!", traceparent, notify AS "notify!", worker, claim_id,
     submitted_at AS "submitted_at!", now AS "at!", notified_task
 FROM changed

@@ -1,4 +1,4 @@
--- Takes the first calls of one part of a tool's backlog, and marks their jobs as published: to be published after the
+-- Takes the first calls of one part of the backlog, and marks their jobs as published: to be published after the
 -- commit. The pool may have changed since the call was submitted. An unclaimed job is checked after $7 ms; the wait doubles
 -- with each publication beyond one for each attempt, up to $8. Retries that an outage held back, which ended at $9, have at
 -- least $10 ms from now on, if their deadline was not over before it ended.
@@ -8,7 +8,7 @@ WITH next AS MATERIALIZED (
             THEN GREATEST(deadline_at, clock_timestamp() + $10::bigint * interval '1 ms')
             ELSE deadline_at END AS deadline_at
     FROM calls
-    WHERE tool = $1 AND backlog_retry = $2 AND backlog_at >= $3 AND state = 'ready'
+    WHERE tool = $1 AND backlog_retry = $2 AND tenant COLLATE "C" = $11 AND backlog_at >= $3 AND state = 'ready'
     ORDER BY backlog_at, id
     LIMIT $4
     FOR UPDATE SKIP LOCKED

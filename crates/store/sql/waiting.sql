@@ -1,7 +1,10 @@
--- Which of these parts of backlogs hold something from a position on. OFFSET 0 makes each lookup one through its index.
+-- Which of these parts of the backlog hold something from a position on. OFFSET 0 makes each lookup one through its index.
 SELECT i.n AS "n!"
-FROM UNNEST($1::text[], $2::boolean[], $3::timestamptz[]) WITH ORDINALITY AS i (tool, retry, since, n)
+FROM UNNEST($1::text[], $2::boolean[], $3::text[], $4::timestamptz[])
+    WITH ORDINALITY AS i (tool, retry, tenant, since, n)
 CROSS JOIN LATERAL (
-    SELECT FROM calls WHERE tool = i.tool AND backlog_retry = i.retry AND backlog_at >= i.since AND state = 'ready'
+    SELECT FROM calls
+    WHERE tool = i.tool AND backlog_retry = i.retry AND tenant COLLATE "C" = i.tenant AND backlog_at >= i.since
+        AND state = 'ready'
     LIMIT 1 OFFSET 0
 ) c

@@ -11,7 +11,7 @@ mod renew;
 mod submit;
 
 pub(crate) use backlog::{Checks, take};
-pub use backlog::{Fed, Feed, MAX_FED, Position, Recovery};
+pub use backlog::{Fed, Feed, Gap, MAX_FED, Position, Recovery};
 pub use claim::Granted;
 pub use due::LockedCalls;
 pub use late_reports::LateReport;

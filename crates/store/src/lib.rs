@@ -28,7 +28,7 @@ mod tenant;
 
 pub use actions::{ActionFilter, ActionRecord, NewAction};
 pub use calls::{
-    Fed, Feed, Granted, LateReport, Loaded, LockedCalls, MAX_FED, Position, Recovery, Submitted, UnreadableCall,
+    Fed, Feed, Gap, Granted, LateReport, Loaded, LockedCalls, MAX_FED, Position, Recovery, Submitted, UnreadableCall,
 };
 pub(crate) use columns::{int, uint};
 pub use connect::{Purpose, Store, StoreConfig};

@@ -109,11 +109,11 @@ impl Context {
 
     /// The consumer to which the job of a new call is published at once, and for which room is kept; `None` if the call
     /// waits.
-    pub(crate) fn admit(&self, tool: &str) -> Option<String> {
-        if self.queue.is_connected() { self.feeder.admit(tool) } else { self.feeder.hold(tool) }
+    fn admit(&self, tool: &str, tenant: &str) -> Option<String> {
+        if self.queue.is_connected() { self.feeder.admit(tool, tenant) } else { self.feeder.hold(tool, tenant) }
     }
     /// The same for a call that is about to be written; a refused one never runs.
     pub(crate) fn admit_new(&self, call: &NewCall) -> Option<String> {
-        call.refusal.is_none().then(|| self.admit(&call.tool)).flatten()
+        call.refusal.is_none().then(|| self.admit(&call.tool, &call.tenant)).flatten()
     }
 }

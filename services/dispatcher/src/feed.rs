@@ -73,6 +73,7 @@ struct Rounds {
     workers_at: Option<Instant>,
     slow_at: Option<Instant>,
     beginning_at: Option<Instant>,
+    search_at: Option<Instant>,
     /// Counts the rounds, so that each begins with another tool.
     count: usize,
 }
@@ -94,11 +95,19 @@ impl Rounds {
         }
         let began = context.uptime();
         context.feeder.set_depths(&context.queue.unclaimed_jobs().await?, began);
-        let waiting = context.store.waiting(&context.feeder.positions()).await?;
+        if is_due(&mut self.search_at, INTERVAL) || context.feeder.is_unsearched() {
+            context.feeder.found(context.store.waiting_tenants(&context.feeder.gaps()).await?);
+        }
+        let mut waiting = context.store.waiting(&context.feeder.positions()).await?;
+        self.count = self.count.wrapping_add(1);
+        // Each tenant is the first one in its turn.
+        if !waiting.is_empty() {
+            let first = self.count % waiting.len();
+            waiting.rotate_left(first);
+        }
         // Retries first: their tokens are few. What they leave of the room is for first attempts.
         let retries = context.feeder.orders(&waiting, Backlog::Retry);
-        self.count = self.count.wrapping_add(1);
-        due.extend(waiting.iter().filter(|one| one.backlog.is_retry()).map(|one| one.tool.clone()));
+        due.extend(of_retries(&waiting).map(str::to_owned));
         let observed = context.feeder.take_observed(due, slow);
         feed_retries(context, &waiting, &retries, observed, self.count).await;
         let mut orders = context.feeder.orders(&waiting, Backlog::Job);
@@ -187,7 +196,7 @@ async fn feed_first_attempts(
             }
             // The other tools have their turn.
             Err(error) => {
-                tracing::warn!(%error, tool = order.tool, "Failed to take calls from a backlog; trying again");
+                tracing::warn!(%error, tool = order.part.tool, "Failed to take calls from a backlog; trying again");
             }
         }
     }
@@ -202,8 +211,8 @@ async fn feed_retries(
     mut observed: HashMap<String, Observed>,
     turn: usize,
 ) {
-    let mut waits: Vec<&str> =
-        waiting.iter().filter(|one| one.backlog.is_retry()).map(|one| one.tool.as_str()).collect();
+    let tools: BTreeSet<&str> = of_retries(waiting).collect();
+    let mut waits: Vec<&str> = tools.into_iter().collect();
     if !waits.is_empty() {
         let first = turn % waits.len();
         waits.rotate_left(first);
@@ -215,7 +224,7 @@ async fn feed_retries(
             context.feeder.put_back(seen);
             continue;
         }
-        let of_tool: Vec<&Order> = orders.iter().filter(|order| order.tool == tool).collect();
+        let of_tool: Vec<&Order> = orders.iter().filter(|order| order.part.tool == tool).collect();
         feed_and_credit(context, waiting, &of_tool, seen, true).await;
     }
     if !observed.is_empty() {
@@ -282,8 +291,13 @@ async fn take_retries<'a>(
 }
 
 fn request(waiting: &[Position], order: &Order, most: u32) -> Option<Feed> {
-    let from = waiting.iter().find(|one| one.tool == order.tool && one.backlog == order.backlog)?.clone();
+    let from = waiting.iter().find(|one| one.part == order.part)?.clone();
     Some(Feed { from, consumer: order.consumer.clone(), pool: order.pool.clone(), most, recovery: None })
+}
+
+/// The tools of retries that wait.
+fn of_retries(waiting: &[Position]) -> impl Iterator<Item = &str> {
+    waiting.iter().filter(|one| one.part.backlog.is_retry()).map(|one| one.part.tool.as_str())
 }
 
 fn count(taken: &Fed) -> u32 {

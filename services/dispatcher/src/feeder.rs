@@ -5,7 +5,8 @@ mod counts;
 mod observed;
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    iter,
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -18,8 +19,8 @@ use redial_engine::{
 };
 use redial_proto::{WaitReason, turn};
 use redial_queue::ConsumerDepth;
-use redial_records::{Backlog, CallRecord, LiveConsumer, Time, ToolHealth};
-use redial_store::{Granted, Position, WorkingConsumer};
+use redial_records::{Backlog, BacklogPart, CallRecord, LiveConsumer, Time, ToolHealth};
+use redial_store::{Gap, Granted, Position, WorkingConsumer};
 use tokio::sync::Notify;
 
 use self::counts::Counts;
@@ -61,8 +62,12 @@ struct Known {
     health: HashMap<String, ToolHealth>,
     /// What was observed since it was last written, by tool.
     observed: HashMap<String, Counts>,
-    /// Nothing before these positions waits, as far as is known. An entry is removed if that is no longer so.
-    since: HashMap<(String, Backlog), Time>,
+    /// The parts of the backlog that may hold something, and from where on: nothing before that waits, as far as is known.
+    since: HashMap<BacklogPart, Time>,
+    /// A call came back to these parts since the positions were read: it may be before all others.
+    came_back: HashSet<BacklogPart>,
+    /// Tenants may wait that are not known of.
+    unsearched: bool,
     /// When the job was published that a worker claimed last, by consumer; of models not, whose jobs workers give back.
     claimed: HashMap<String, Time>,
     /// Nothing is published before this, because publishing failed.
@@ -73,13 +78,13 @@ struct Known {
 
 impl Feeder {
     /// The consumer to which the job of a new call is published at once; `None` if the call waits.
-    pub(crate) fn admit(&self, tool: &str) -> Option<String> {
+    pub(crate) fn admit(&self, tool: &str, tenant: &str) -> Option<String> {
         let mut known = self.lock();
         if known.is_paused() {
             drop(known);
-            return self.hold(tool);
+            return self.hold(tool, tenant);
         }
-        let admitted = known.windows.admit(tool)?;
+        let admitted = known.windows.admit(tool, tenant)?;
         let is_low = known.windows.is_low(tool);
         drop(known);
         if is_low {
@@ -88,27 +93,31 @@ impl Feeder {
         Some(admitted)
     }
 
-    /// Nothing can be published now: a new call of this tool waits, and those after it.
-    pub(crate) fn hold(&self, tool: &str) -> Option<String> {
-        self.lock().windows.waits(tool);
+    /// Nothing can be published now: a new call of this tool and tenant waits, and those after it.
+    pub(crate) fn hold(&self, tool: &str, tenant: &str) -> Option<String> {
+        self.lock().windows.waits(tool, tenant);
         None
     }
 
-    /// A call of this tool waits in the backlog. `came_back`: it was published before, and is perhaps before all others.
-    pub(crate) fn wake(&self, tool: &str, backlog: Backlog, came_back: bool) {
+    /// A call waits in this part of the backlog. `came_back`: it was published before, and is perhaps before all others.
+    pub(crate) fn wake(&self, part: BacklogPart, came_back: bool) {
         let mut known = self.lock();
-        if came_back {
-            known.since.remove(&(tool.to_owned(), backlog));
-        }
-        let runs_soon = match backlog {
+        let runs_soon = match part.backlog {
             Backlog::Job => {
-                known.windows.waits(tool);
+                known.windows.waits(&part.tool, &part.tenant);
                 true
             }
             // While the tool fails or recovers, retries are looked at in each round.
-            Backlog::Retry => !known.health.contains_key(tool),
+            Backlog::Retry => !known.health.contains_key(&part.tool),
         };
-        if runs_soon && !known.is_paused() && known.windows.has_room(tool) {
+        let wakes = runs_soon && !known.is_paused() && known.windows.has_room(&part.tool);
+        if came_back {
+            known.since.insert(part.clone(), Time::UNIX_EPOCH);
+            known.came_back.insert(part);
+        } else {
+            known.since.entry(part).or_insert(Time::UNIX_EPOCH);
+        }
+        if wakes {
             drop(known);
             self.work.notify_one();
         }
@@ -267,35 +276,72 @@ impl Feeder {
         self.lock().live.iter().map(|one| one.name.clone()).collect()
     }
 
-    /// The parts of the backlogs of the tools that live workers have, from where on something may wait.
+    /// The parts of the backlog that may hold something, of the tools that live workers have, and from where on.
     pub(crate) fn positions(&self) -> Vec<Position> {
         let mut known = self.lock();
-        let Known { windows, since, .. } = &mut *known;
-        let mut position = |tool: &str, backlog| {
-            let since = *since.entry((tool.to_owned(), backlog)).or_insert(Time::UNIX_EPOCH);
-            Position { tool: tool.to_owned(), backlog, since }
-        };
-        windows.served().flat_map(|tool| Backlog::ALL.map(|backlog| position(tool, backlog))).collect()
+        known.came_back.clear();
+        let served = known.since.iter().filter(|(part, _)| known.windows.is_served(&part.tool));
+        let mut positions: Vec<_> = served.map(|(part, since)| Position { part: part.clone(), since: *since }).collect();
+        positions.sort_unstable_by(|one, other| one.part.cmp(&other.part));
+        positions
     }
 
-    /// Takes note of what waits; returns what to publish of one part of the backlogs.
-    pub(crate) fn orders(&self, waiting: &[Position], part: Backlog) -> Vec<Order> {
+    /// Whether tenants may wait that are not known of.
+    pub(crate) fn is_unsearched(&self) -> bool {
+        self.lock().unsearched
+    }
+
+    /// Where tenants may wait that are not known of.
+    pub(crate) fn gaps(&self) -> Vec<Gap> {
         let mut known = self.lock();
-        let first_attempts = waiting.iter().filter(|one| one.backlog == Backlog::Job);
-        known.windows.set_waiting(&first_attempts.map(|one| one.tool.as_str()).collect());
+        known.unsearched = false;
+        let mut tenants = BTreeMap::<(&str, Backlog), BTreeSet<&str>>::new();
+        for tool in known.windows.served() {
+            Backlog::ALL.iter().for_each(|backlog| drop(tenants.insert((tool, *backlog), BTreeSet::new())));
+        }
+        for part in known.since.keys() {
+            if let Some(tenants) = tenants.get_mut(&(part.tool.as_str(), part.backlog)) {
+                tenants.insert(&part.tenant);
+            }
+        }
+        let gaps = tenants.into_iter().flat_map(|((tool, backlog), tenants)| {
+            let after: Vec<&str> = iter::once("").chain(tenants.iter().copied()).collect();
+            let before = tenants.into_iter().map(|tenant| Some(tenant.to_owned())).chain([None]);
+            let gap = |(after, before): (&str, _)| Gap { tool: tool.to_owned(), backlog, after: after.to_owned(), before };
+            after.into_iter().zip(before).map(gap).collect::<Vec<_>>()
+        });
+        gaps.collect()
+    }
+
+    /// Takes note of parts of the backlog that hold something.
+    pub(crate) fn found(&self, parts: Vec<BacklogPart>) {
+        let mut known = self.lock();
+        for part in parts {
+            known.since.entry(part).or_insert(Time::UNIX_EPOCH);
+        }
+    }
+
+    /// Takes note of what waits; returns what to publish of first attempts or of retries.
+    pub(crate) fn orders(&self, waiting: &[Position], backlog: Backlog) -> Vec<Order> {
+        let mut known = self.lock();
+        let of = |backlog| waiting.iter().map(|one| &one.part).filter(move |part| part.backlog == backlog);
+        known.windows.set_waiting(of(Backlog::Job));
         if known.is_paused() {
             return Vec::new();
         }
-        let of_part = waiting.iter().filter(|one| one.backlog == part);
-        known.windows.orders(&of_part.map(|one| (one.tool.clone(), part)).collect::<Vec<_>>())
+        known.windows.orders(&of(backlog).cloned().collect::<Vec<_>>())
     }
 
     /// Takes note of calls that were taken from the backlog.
     pub(crate) fn fed(&self, order: &Order, jobs: u64, until: Option<Time>) {
         let mut known = self.lock();
-        known.windows.publish(&order.consumer, &order.tool, jobs);
-        // Without an entry, a call came back since the positions were read.
-        if let (Some(until), Some(since)) = (until, known.since.get_mut(&(order.tool.clone(), order.backlog))) {
+        let part = &order.part;
+        known.windows.publish(&order.consumer, &part.tool, &part.tenant, jobs);
+        if known.came_back.contains(part) {
+            return;
+        }
+        // Without an entry, calls may wait before this position.
+        if let (Some(until), Some(since)) = (until, known.since.get_mut(part)) {
             *since = until;
         }
     }
@@ -305,9 +351,11 @@ impl Feeder {
         self.lock().since.values_mut().for_each(|since| *since -= LATE_COMMIT);
     }
 
-    /// Calls may wait before the known positions: those that another dispatcher put back.
+    /// Calls may wait before the known positions, and of other tenants: those that another dispatcher put back.
     pub(crate) fn forget_positions(&self) {
-        self.lock().since.clear();
+        let mut known = self.lock();
+        known.since.clear();
+        known.unsearched = true;
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {

@@ -1,14 +1,15 @@
 //! What has to be done once a transition of a call is on record.
 
 use redial_proto::{ErrorClass, Job, JobRef};
-use redial_records::{Backlog, CallFacts, Change, Effect, EndedAttempt, NewCall, OutgoingJob, Transition};
+use redial_records::{Backlog, BacklogPart, CallFacts, Change, Effect, EndedAttempt, NewCall, OutgoingJob, Transition};
 
 /// The effects of a committed transition, in the order in which they are to be carried out.
 pub fn effects(transition: &Transition, facts: &CallFacts) -> Vec<Effect> {
     match &transition.change {
         Change::Wait { backlog, .. } => {
-            let came_back = *backlog == Backlog::Job;
-            vec![Effect::WakeFeeder { tool: facts.tool.clone(), backlog: *backlog, came_back }]
+            let part =
+                BacklogPart { tool: facts.tool.clone(), tenant: facts.tenant.clone(), backlog: *backlog };
+            vec![Effect::WakeFeeder { part, came_back: *backlog == Backlog::Job }]
         }
         Change::Postpone { .. } | Change::Extend { .. } => Vec::new(),
         Change::RequestCancel => stop_worker(facts).into_iter().collect(),
@@ -40,7 +41,9 @@ pub fn submitted(call: &NewCall) -> Vec<Effect> {
         return Vec::new();
     }
     let Some(consumer) = call.consumer.clone() else {
-        return vec![Effect::WakeFeeder { tool: call.tool.clone(), backlog: Backlog::Job, came_back: false }];
+        let tenant = call.tenant.clone();
+        let part = BacklogPart { tool: call.tool.clone(), tenant, backlog: Backlog::Job };
+        return vec![Effect::WakeFeeder { part, came_back: false }];
     };
     let bytes = u32::try_from(call.arguments.len()).unwrap_or(u32::MAX);
     vec![Effect::PublishJob(OutgoingJob {

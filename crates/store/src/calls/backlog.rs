@@ -1,7 +1,7 @@
 //! The backlog: calls that are ready, and whose jobs are not published yet.
 
 use redial_proto::Job;
-use redial_records::{Backlog, OutgoingJob, Time};
+use redial_records::{Backlog, BacklogPart, OutgoingJob, Time};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -14,15 +14,31 @@ use crate::{
 /// One statement takes at most so many calls from a backlog.
 pub const MAX_FED: u32 = 1_000;
 
-/// A position in one part of a tool's backlog.
+/// No text is behind this one in the order of bytes.
+const LAST: &str = "\u{10ffff}";
+/// At most so many tenants of a [`Gap`] are found at once.
+const MOST_FOUND: i32 = 100;
+
+/// A position in one part of the backlog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// The tool.
-    pub tool: String,
-    /// The part of its backlog.
-    pub backlog: Backlog,
+    /// The part.
+    pub part: BacklogPart,
     /// Nothing before this waits: the time of a submission, or when a retry began to wait.
     pub since: Time,
+}
+
+/// Where tenants may wait that are not known of: for a tool, between two tenants in the order of their bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// The tool.
+    pub tool: String,
+    /// First attempts or retries.
+    pub backlog: Backlog,
+    /// The tenant before the gap; empty at the beginning.
+    pub after: String,
+    /// The tenant behind it; `None` at the end.
+    pub before: Option<String>,
 }
 
 /// Which jobs to publish, and where.
@@ -76,9 +92,10 @@ impl Store {
                 let mut db = self.checkout().await?;
                 let found = sqlx::query_file_scalar!(
                     "sql/waiting.sql",
-                    &column(parts, |part| part.tool.as_str()) as &[&str],
-                    &column(parts, |part| part.backlog.is_retry()),
-                    &column(parts, |part| part.since),
+                    &column(parts, |one| one.part.tool.as_str()) as &[&str],
+                    &column(parts, |one| one.part.backlog.is_retry()),
+                    &column(parts, |one| one.part.tenant.as_str()) as &[&str],
+                    &column(parts, |one| one.since),
                 )
                 .fetch_all(&mut *db)
                 .await?;
@@ -86,6 +103,32 @@ impl Store {
             })
             .await?;
         Ok(found.into_iter().filter_map(|n| parts.get(usize::try_from(n - 1).ok()?).cloned()).collect())
+    }
+
+    /// Whose calls wait, of tenants in these gaps.
+    pub async fn waiting_tenants(&self, gaps: &[Gap]) -> Result<Vec<BacklogPart>, StoreError> {
+        if gaps.is_empty() {
+            return Ok(Vec::new());
+        }
+        let found = self.run_again(|| async {
+            let mut db = self.checkout().await?;
+            let found = sqlx::query_file!(
+                "sql/waiting_tenants.sql",
+                &column(gaps, |gap| gap.tool.as_str()) as &[&str],
+                &column(gaps, |gap| gap.backlog.is_retry()),
+                &column(gaps, |gap| gap.after.as_str()) as &[&str],
+                &column(gaps, |gap| gap.before.as_deref().unwrap_or(LAST)) as &[&str],
+                MOST_FOUND,
+            )
+            .fetch_all(&mut *db)
+            .await?;
+            Ok(db.done(found))
+        });
+        let found = found.await?.into_iter().map(|row| {
+            let backlog = if row.retry { Backlog::Retry } else { Backlog::Job };
+            BacklogPart { tool: row.tool, tenant: row.tenant, backlog }
+        });
+        Ok(found.collect())
     }
 
     /// Takes calls from the backlog. Their jobs must be published now; if the process dies before that, the sweeper
@@ -186,8 +229,8 @@ impl Store {
 pub(crate) async fn take(db: &mut PgConnection, feed: &Feed, checks: Checks) -> Result<Fed, sqlx::Error> {
     let mut rows = sqlx::query_file!(
         "sql/feed.sql",
-        feed.from.tool,
-        feed.from.backlog.is_retry(),
+        feed.from.part.tool,
+        feed.from.part.backlog.is_retry(),
         feed.from.since,
         i64::from(feed.most.min(MAX_FED)),
         feed.pool,
@@ -196,6 +239,7 @@ pub(crate) async fn take(db: &mut PgConnection, feed: &Feed, checks: Checks) -> 
         checks.longest,
         feed.recovery.map(|recovery| recovery.since),
         feed.recovery.map_or(0, |recovery| bigint(recovery.least_ms)),
+        feed.from.part.tenant,
     )
     .fetch_all(db)
     .await?;
@@ -204,7 +248,7 @@ pub(crate) async fn take(db: &mut PgConnection, feed: &Feed, checks: Checks) -> 
     let job = |id, attempt, bytes| Job {
         call: redial_proto::CallId(id),
         attempt: uint(attempt) + 1,
-        tool: feed.from.tool.clone(),
+        tool: feed.from.part.tool.clone(),
         bytes: uint(bytes),
     };
     let jobs = rows.into_iter().map(|row| OutgoingJob {

@@ -6,6 +6,10 @@ fn with_consumer(name: &str) -> Vec<WorkingConsumer> {
     vec![WorkingConsumer { consumer, is_live: true }]
 }
 
+fn part(tenant: &str) -> BacklogPart {
+    BacklogPart { tool: "tool".to_owned(), tenant: tenant.to_owned(), backlog: Backlog::Job }
+}
+
 #[test]
 fn a_consumer_is_gone_until_its_calls_are_in_the_backlog_or_it_lives_again() {
     let feeder = Feeder::default();
@@ -22,20 +26,38 @@ fn a_consumer_is_gone_until_its_calls_are_in_the_backlog_or_it_lives_again() {
 fn a_call_that_comes_back_while_others_are_published_is_not_passed_over() {
     let feeder = Feeder::default();
     feeder.set_consumers(with_consumer("one"), false);
-    let since = || {
-        let positions = feeder.positions();
-        positions.into_iter().find(|one| one.backlog == Backlog::Job).unwrap().since
-    };
-    let order =
-        Order { consumer: "one".into(), pool: "default".into(), tool: "tool".into(), backlog: Backlog::Job, most: 1 };
+    let part = part("acme");
+    let since = || feeder.positions().into_iter().find(|one| one.part == part).map(|one| one.since);
+    let order = Order { consumer: "one".into(), pool: "default".into(), part: part.clone(), most: 1 };
+    feeder.found(vec![part.clone()]);
     let later = Time::UNIX_EPOCH + TimeDelta::hours(1);
-    assert_eq!(since(), Time::UNIX_EPOCH);
+    assert_eq!(since(), Some(Time::UNIX_EPOCH));
     feeder.fed(&order, 1, Some(later));
-    assert_eq!(since(), later);
-    feeder.wake("tool", Backlog::Job, true);
+    assert_eq!(since(), Some(later));
+    feeder.wake(part.clone(), true);
     feeder.fed(&order, 1, Some(later));
-    assert_eq!(since(), Time::UNIX_EPOCH, "it may be before all others");
+    assert_eq!(since(), Some(Time::UNIX_EPOCH), "it may be before all others");
+    assert!(!feeder.is_unsearched());
     feeder.recheck();
     feeder.fed(&order, 1, Some(later));
-    assert_eq!(since(), Time::UNIX_EPOCH);
+    assert_eq!((since(), feeder.is_unsearched()), (None, true));
+    feeder.wake(part.clone(), false);
+    assert_eq!(since(), Some(Time::UNIX_EPOCH));
+}
+
+#[test]
+fn tenants_are_looked_for_between_those_that_are_known() {
+    let feeder = Feeder::default();
+    feeder.set_consumers(with_consumer("one"), false);
+    let gaps = || {
+        let of_jobs = feeder.gaps().into_iter().filter(|gap| gap.backlog == Backlog::Job);
+        of_jobs.map(|gap| (gap.after, gap.before.unwrap_or("the end".to_owned()))).collect::<Vec<_>>()
+    };
+    let gap = |after: &str, before: &str| (after.to_owned(), before.to_owned());
+    assert_eq!(gaps(), [gap("", "the end")]);
+    feeder.found(vec![part("umbrella")]);
+    feeder.wake(part("acme"), false);
+    assert_eq!(gaps(), [gap("", "acme"), gap("acme", "umbrella"), gap("umbrella", "the end")]);
+    feeder.forget_positions();
+    assert_eq!(gaps(), [gap("", "the end")]);
 }

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::{
     clock::{since, time},
-    ids::{CallNo, TOOLS, ToolNo, call_id, consumer_name, consumer_no, task_id, task_no},
+    ids::{CallNo, TENANT, TOOLS, ToolNo, call_id, consumer_name, consumer_no, task_id, task_no},
     invent,
     state::World,
     tables::{CallRow, Decision, InboxRow, TaskRow},
@@ -145,7 +145,7 @@ impl World {
         let row = &self.tables.tasks[task];
         TaskRecord {
             id: task_id(task as u8),
-            tenant: String::new(),
+            tenant: TENANT.to_owned(),
             conversation: String::new(),
             state: row.state,
             language: Language::En,

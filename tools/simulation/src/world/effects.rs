@@ -38,7 +38,9 @@ impl World {
                 let job = Job { call: call_no(job.call), attempt: job.attempt };
                 self.publish(d, job, publish_no, consumer_no(&consumer));
             }
-            Effect::WakeFeeder { tool, backlog: Backlog::Job, .. } => self.dispatchers[d].feeder.windows.waits(&tool),
+            Effect::WakeFeeder { part, .. } if part.backlog == Backlog::Job => {
+                self.dispatchers[d].feeder.windows.waits(&part.tool, &part.tenant);
+            }
             Effect::StopWorker { worker, attempt: job } => {
                 self.send(ControlMessage::Stop {
                     worker: process_of(&worker),

@@ -8,12 +8,12 @@ use redial_engine::{
     window::Order,
 };
 use redial_proto::{CallState, RetryBudget};
-use redial_records::Backlog;
+use redial_records::{Backlog, BacklogPart};
 
 use super::{
     clock::{Ms, duration, time},
     feeder::Live,
-    ids::{CallNo, ConsumerNo, TOOLS, ToolNo, ToolSet, consumer_name, consumer_no, has_tool, tool_no},
+    ids::{CallNo, ConsumerNo, TENANT, TOOLS, ToolNo, ToolSet, consumer_name, consumer_no, has_tool, tool_no},
     messages::Job,
     state::World,
     tables::CallRow,
@@ -36,7 +36,7 @@ impl World {
             return None;
         }
         let feeder = &mut self.dispatchers[d].feeder;
-        let consumer = feeder.windows.admit(TOOLS[usize::from(tool)])?;
+        let consumer = feeder.windows.admit(TOOLS[usize::from(tool)], TENANT)?;
         feeder.published = true;
         Some(consumer_no(&consumer))
     }
@@ -114,16 +114,19 @@ impl World {
 
     /// The dispatcher learns of which tools something waits.
     fn note_waiting(&mut self, d: usize) {
-        let waits = |tool: &(ToolNo, &str)| self.is_waiting(tool.0, Backlog::Job);
-        let tools = (0..).zip(TOOLS).filter(waits).map(|(_, name)| name).collect();
-        self.dispatchers[d].feeder.windows.set_waiting(&tools);
+        let waiting = self.waiting(Backlog::Job);
+        self.dispatchers[d].feeder.windows.set_waiting(&waiting);
     }
 
     /// What to publish now of one part of the backlogs.
     fn orders(&self, d: usize, part: Backlog) -> Vec<Order> {
-        let waits = |tool: &(ToolNo, &str)| self.is_waiting(tool.0, part);
-        let waiting: Vec<_> = (0..).zip(TOOLS).filter(waits).map(|(_, name)| (name.to_owned(), part)).collect();
-        self.dispatchers[d].feeder.windows.orders(&waiting)
+        self.dispatchers[d].feeder.windows.orders(&self.waiting(part))
+    }
+
+    fn waiting(&self, backlog: Backlog) -> Vec<BacklogPart> {
+        let waits = |tool: &(ToolNo, &str)| self.is_waiting(tool.0, backlog);
+        let part = |tool: &str| BacklogPart { tool: tool.to_owned(), tenant: TENANT.to_owned(), backlog };
+        (0..).zip(TOOLS).filter(waits).map(|(_, name)| part(name)).collect()
     }
 
     fn is_waiting(&self, tool: ToolNo, part: Backlog) -> bool {
@@ -144,7 +147,7 @@ impl World {
                 format!("dispatcher {d} feeds attempt {} of call {} to consumer {consumer}", job.attempt, job.call)
             });
             let feeder = &mut self.dispatchers[d].feeder;
-            feeder.windows.publish(&consumer_name(consumer), TOOLS[usize::from(tool)], 1);
+            feeder.windows.publish(&consumer_name(consumer), TOOLS[usize::from(tool)], TENANT, 1);
             feeder.published = true;
             tools |= 1 << tool;
             self.publish(d, job, publish_no, consumer);
@@ -164,7 +167,7 @@ impl World {
             }
             let mut after =
                 health::after(&self.tables.health[n], &RetryBudget::default(), observed, waiting, time(now));
-            for order in orders.iter().filter(|order| tool_no(&order.tool) == tool) {
+            for order in orders.iter().filter(|order| tool_no(&order.part.tool) == tool) {
                 let tokens = after.tokens;
                 let allowed = health::take(&mut after, order.most);
                 let taken = self.take(order, allowed);
@@ -184,9 +187,9 @@ impl World {
 
     /// `feed.sql`: takes the first calls of one part of a tool's backlog.
     fn take(&mut self, order: &Order, most: u32) -> Vec<Fed> {
-        let (now, tool, consumer) = (self.now, tool_no(&order.tool), consumer_no(&order.consumer));
+        let (now, tool, consumer) = (self.now, tool_no(&order.part.tool), consumer_no(&order.consumer));
         let rows = (0..).zip(&self.tables.calls);
-        let waits = |(_, row): &(CallNo, &CallRow)| row.tool == tool && row.backlog == Some(order.backlog);
+        let waits = |(_, row): &(CallNo, &CallRow)| row.tool == tool && row.backlog == Some(order.part.backlog);
         let mut waiting: Vec<(Ms, CallNo)> = rows.filter(waits).map(|(call, row)| (row.backlog_at, call)).collect();
         waiting.sort_unstable();
         waiting.truncate(most as usize);

@@ -16,6 +16,9 @@ pub(crate) type CallNo = u8;
 /// their tools: which worker runs them is no concern of a task.
 pub(crate) const TOOLS: [&str; 2] = ["a", "b"];
 
+/// Whose calls all of them are.
+pub(crate) const TENANT: &str = "acme";
+
 /// A position in [`TOOLS`].
 pub(crate) type ToolNo = u8;
 

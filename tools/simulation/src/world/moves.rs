@@ -4,7 +4,7 @@ use redial_records::InboxItem;
 
 use super::{
     dispatcher::{Cancel, OperationKind},
-    ids::{CallNo, TOOLS, consumer_name},
+    ids::{CallNo, TENANT, TOOLS, consumer_name},
     messages::Job,
     state::World,
     transaction::CommitOutcome,
@@ -84,7 +84,7 @@ impl World {
         if let Some(new) = written {
             match consumer.filter(|_| new) {
                 Some(consumer) => self.publish(d, Job { call, attempt: 1 }, 1, consumer),
-                None => self.dispatchers[d].feeder.windows.waits(TOOLS[usize::from(row.tool)]),
+                None => self.dispatchers[d].feeder.windows.waits(TOOLS[usize::from(row.tool)], TENANT),
             }
             self.ledger.calls |= 1 << call;
         } else if self.has(Mutation::ReplyBeforeCommit) {

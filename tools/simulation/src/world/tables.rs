@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::{
     clock::{Ms, TIMEOUT, time},
-    ids::{CallNo, Claim, ConsumerNo, Process, TOOLS, ToolNo, ToolSet, call_id, claim_id, worker_id},
+    ids::{CallNo, Claim, ConsumerNo, Process, TENANT, TOOLS, ToolNo, ToolSet, call_id, claim_id, worker_id},
     messages::Job,
 };
 
@@ -122,6 +122,7 @@ impl CallRow {
             call: call_id(call),
             attempt: self.attempt,
             tool: TOOLS[usize::from(self.tool)].to_owned(),
+            tenant: TENANT.to_owned(),
             traceparent: None,
             notify: false,
             worker: (self.worker != 0).then(|| worker_id(self.worker)),

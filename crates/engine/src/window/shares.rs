@@ -1,0 +1,84 @@
+//! What each tenant gets of a tool.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
+
+/// A tenant counts as active for so long after its last call.
+const ACTIVE_FOR: Duration = Duration::from_hours(1);
+/// So many tenants are told apart; credentials name them, so that more of them are not real.
+const MOST: usize = 10_000;
+/// Less than this of a job is forgotten.
+const NOTHING: f64 = 0.01;
+
+/// The tenants that have submitted calls lately, and when.
+#[derive(Debug, Default)]
+pub(super) struct Tenants(HashMap<String, Duration>);
+
+impl Tenants {
+    pub(super) fn note(&mut self, tenant: &str, now: Duration) {
+        if let Some(seen) = self.0.get_mut(tenant) {
+            *seen = now;
+        } else if self.0.len() < MOST {
+            self.0.insert(tenant.to_owned(), now);
+        }
+    }
+
+    pub(super) fn forget(&mut self, now: Duration) {
+        self.0.retain(|_, seen| now.saturating_sub(*seen) < ACTIVE_FOR);
+    }
+
+    pub(super) fn are_several(&self) -> bool {
+        self.0.len() > 1
+    }
+}
+
+/// Whose calls of a tool wait, and whose are published.
+#[derive(Debug, Default)]
+pub(super) struct Shares {
+    /// Tenants whose first attempts wait, so that nothing new of theirs is published before them.
+    waiting: BTreeSet<String>,
+    /// Jobs that were published within about the last second, by tenant.
+    recent: HashMap<String, f64>,
+}
+
+impl Shares {
+    pub(super) fn nobody_waits(&mut self) {
+        self.waiting.clear();
+    }
+
+    pub(super) fn wait(&mut self, tenant: &str) {
+        if !self.waiting.contains(tenant) {
+            self.waiting.insert(tenant.to_owned());
+        }
+    }
+
+    pub(super) fn someone_waits(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Whether a new call of this tenant goes before those that wait: none of them is its own, and it got less than one of the
+    /// tenants that wait.
+    pub(super) fn goes_ahead(&self, tenant: &str) -> bool {
+        let recent = |tenant: &str| self.recent.get(tenant).copied().unwrap_or(0.0);
+        !self.waiting.contains(tenant) && self.waiting.iter().any(|other| recent(tenant) < recent(other))
+    }
+
+    pub(super) fn published(&mut self, tenant: &str, count: u64) {
+        #[expect(clippy::cast_precision_loss, reason = "jobs of a second are far below 2^53")]
+        let count = count as f64;
+        match self.recent.get_mut(tenant) {
+            Some(recent) => *recent += count,
+            None => drop(self.recent.insert(tenant.to_owned(), count)),
+        }
+    }
+
+    /// `weight`: the part of what was published lately that is forgotten.
+    pub(super) fn fade(&mut self, weight: f64) {
+        self.recent.retain(|_, recent| {
+            *recent *= 1.0 - weight;
+            *recent >= NOTHING
+        });
+    }
+}
