@@ -160,22 +160,36 @@ pub enum Intake {
     Tasks,
 }
 
+impl Intake {
+    /// Both.
+    pub const ALL: &[Self] = Self::VARIANTS;
+
+    /// Its name, the last token of its subject.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Calls => "calls",
+            Self::Tasks => "tasks",
+        }
+    }
+
+    /// What asks for the same and has a reply.
+    pub const fn verb(self) -> Verb {
+        match self {
+            Self::Calls => Verb::CallSubmit,
+            Self::Tasks => Verb::TaskSubmit,
+        }
+    }
+}
+
 /// Publication into the intake stream, without a reply.
 pub fn intake(tenant: &Tenant, user: &User, role: UserRole, what: Intake) -> String {
-    let what = match what {
-        Intake::Calls => "calls",
-        Intake::Tasks => "tasks",
-    };
-    format!("redial.intake.{tenant}.{user}.{}.{what}", role.as_str())
+    format!("redial.intake.{tenant}.{user}.{}.{}", role.as_str(), what.name())
 }
 
 /// Who sent a message of the intake stream, and what it holds. `None` if the subject is not one of these.
 pub fn intake_caller(subject: &str) -> Option<(Caller, Intake)> {
-    let what = match subject.rsplit_once('.')?.1 {
-        "calls" => Intake::Calls,
-        "tasks" => Intake::Tasks,
-        _ => return None,
-    };
+    let name = subject.rsplit_once('.')?.1;
+    let what = *Intake::ALL.iter().find(|what| what.name() == name)?;
     let caller = caller(subject).filter(|_| subject.split('.').count() == 6)?;
     Some((caller, what))
 }

@@ -7,7 +7,7 @@
 
 use redial_proto::{
     UserRole,
-    subjects::{MAX_CONSUMERS, consumer_name},
+    subjects::{ControlVerb, Intake, MAX_CONSUMERS, Verb, consumer_name},
 };
 
 use crate::{Access, Password, User, WorkerIdentity, names};
@@ -155,10 +155,16 @@ const EXPORTS: [(Kind, &str); 11] = [
 ];
 
 fn user_account(access: &Access, tenant: &str, name: &str, user: &User) -> Account {
-    let mut publish: Vec<String> =
-        user.roles.iter().map(|role| format!("redial.api.{tenant}.{name}.{}.>", role.as_str())).collect();
-    let puts = user.roles.iter().filter(|role| matches!(role, UserRole::Submit | UserRole::Inline));
-    publish.extend(puts.map(|role| format!("redial.intake.{tenant}.{name}.{}.>", role.as_str())));
+    // Each subject by itself: dispatchers would store what a wildcard lets in, and their client does not survive each of them.
+    let mut publish = Vec::new();
+    for role in &user.roles {
+        let may = |verb: &&Verb| verb.roles().contains(role);
+        let verbs: Vec<Verb> = Verb::ALL.iter().filter(may).copied().collect();
+        publish.extend(verbs.iter().map(|verb| format!("redial.api.{tenant}.{name}.{}.{}", role.as_str(), verb.name())));
+        let put = |what: &&Intake| verbs.contains(&what.verb());
+        let puts = Intake::ALL.iter().filter(put);
+        publish.extend(puts.map(|what| format!("redial.intake.{tenant}.{name}.{}.{}", role.as_str(), what.name())));
+    }
     let mut subscribe = vec![format!("_INBOX_client.{tenant}.{name}.>")];
     let mut imports: Vec<Import> = publish.iter().map(|subject| import(Kind::Service, MAIN, subject)).collect();
     if user.roles.contains(&UserRole::Read) {
@@ -185,11 +191,9 @@ fn user_account(access: &Access, tenant: &str, name: &str, user: &User) -> Accou
 
 fn worker_account(name: &str, worker: &WorkerIdentity) -> Account {
     let pools: Vec<&str> = worker.pools.iter().map(String::as_str).collect();
-    let mut publish = vec![
-        format!("redial.ctl.{name}.{}.>", pools.join("+")),
-        format!("redial.results.{name}"),
-        "$JS.API.INFO".to_owned(),
-    ];
+    let verbs = ControlVerb::ALL.iter().map(|verb| format!("redial.ctl.{name}.{}.{}", pools.join("+"), verb.name()));
+    let mut publish: Vec<String> =
+        verbs.chain([format!("redial.results.{name}"), "$JS.API.INFO".to_owned()]).collect();
     for pool in &pools {
         for consumer in (1..=MAX_CONSUMERS).map(|n| consumer_name(pool, n)) {
             publish.push(format!("$JS.API.CONSUMER.INFO.JOBS.{consumer}"));

@@ -4,6 +4,9 @@ use std::fmt::Write as _;
 
 use crate::{Access, Account, Import, Kind, Password, accounts::Export};
 
+/// Connections of a user or of a worker identity, and subscriptions of all of them: each takes memory of nats-server.
+const MOST_CONNECTIONS: u32 = 1_000;
+const MOST_SUBSCRIPTIONS: u32 = 20_000;
 /// Subjects on one line.
 const LINE: usize = 118;
 
@@ -31,6 +34,9 @@ fn account(account: &Account) -> String {
         text.push_str("    jetstream: enabled\n");
     }
     // Writing to a String cannot fail.
+    if !account.jetstream {
+        let _ = writeln!(text, "    limits: {{ max_conn: {MOST_CONNECTIONS}, max_subs: {MOST_SUBSCRIPTIONS} }}");
+    }
     let _ = write!(
         text,
         "    users: [\n      {{\n        user: {}\n        password: {}\n        permissions: {{\n",

@@ -207,7 +207,9 @@ impl Puller {
     }
 
     fn accept(&mut self, message: Message) {
-        match message.status {
+        // Senders may write a status into what the stream stores. What a consumer delivers names its acknowledgement.
+        let is_delivery = message.reply.as_deref().is_some_and(|reply| reply.starts_with("$JS.ACK."));
+        match message.status.filter(|_| !is_delivery) {
             None | Some(StatusCode::OK) => self.accept_delivery(message),
             Some(StatusCode::IDLE_HEARTBEAT) => {}
             Some(status) => self.accept_end(&message, status),

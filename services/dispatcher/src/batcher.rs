@@ -6,7 +6,10 @@
 use std::sync::Arc;
 
 use redial_loops::Loops;
+use redial_queue::Request;
 use tokio::sync::{Mutex, mpsc};
+
+use crate::in_turn::InTurn;
 
 /// How a batcher works.
 #[derive(Clone, Copy)]
@@ -27,11 +30,26 @@ where
     W: BatchWork<T>,
 {
     let (sender, receiver) = mpsc::channel(batching.batch * 8);
-    let receiver = Arc::new(Mutex::new(receiver));
-    for _ in 0..batching.workers {
-        loops.spawn(batching.name, run(receiver.clone(), batching.batch, work.clone()));
-    }
+    spawn(batching, loops, work, &Arc::new(Mutex::new(receiver)));
     sender
+}
+
+/// Starts a batcher of requests, which takes those of each sender in turn. It ends when it is closed and every request is done.
+pub(crate) fn start_in_turn<W: BatchWork<Request>>(batching: Batching, loops: &Loops, work: &W) -> Arc<InTurn<Request>> {
+    let requests = Arc::<InTurn<Request>>::default();
+    spawn(batching, loops, work, &requests);
+    requests
+}
+
+fn spawn<T, W, S>(batching: Batching, loops: &Loops, work: &W, source: &Arc<S>)
+where
+    T: Send + 'static,
+    W: BatchWork<T>,
+    S: Source<T>,
+{
+    for _ in 0..batching.workers {
+        loops.spawn(batching.name, run(source.clone(), batching.batch, work.clone()));
+    }
 }
 
 /// The work on one batch.
@@ -40,12 +58,27 @@ pub(crate) trait BatchWork<T>: Clone + Send + 'static {
     fn work(&self, batch: Vec<T>) -> impl Future<Output = ()> + Send;
 }
 
-async fn run<T: Send + 'static, W: BatchWork<T>>(receiver: Arc<Mutex<mpsc::Receiver<T>>>, most: usize, work: W) {
-    loop {
+/// Where a batcher takes its items from.
+trait Source<T>: Send + Sync + 'static {
+    /// What is there, at most so many; waits for the first. `None` at the end.
+    fn next(&self, most: usize) -> impl Future<Output = Option<Vec<T>>> + Send;
+}
+
+impl<T: Send + 'static> Source<T> for Mutex<mpsc::Receiver<T>> {
+    async fn next(&self, most: usize) -> Option<Vec<T>> {
         let mut batch = Vec::new();
-        if receiver.lock().await.recv_many(&mut batch, most).await == 0 {
-            return;
-        }
+        (self.lock().await.recv_many(&mut batch, most).await > 0).then_some(batch)
+    }
+}
+
+impl<T: Send + 'static> Source<T> for InTurn<T> {
+    async fn next(&self, most: usize) -> Option<Vec<T>> {
+        self.take(most).await
+    }
+}
+
+async fn run<T: Send + 'static, W: BatchWork<T>>(source: Arc<impl Source<T>>, most: usize, work: W) {
+    while let Some(batch) = source.next(most).await {
         work.work(batch).await;
     }
 }

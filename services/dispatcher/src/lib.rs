@@ -20,6 +20,7 @@ mod effects;
 mod error;
 mod feed;
 mod feeder;
+mod in_turn;
 mod intake;
 mod new_calls;
 mod policies;

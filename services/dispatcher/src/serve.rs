@@ -2,54 +2,70 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use redial_proto::{
     ApiError, Code, WorkerCaller, WorkerId,
     subjects::{self, ControlVerb, Verb},
 };
 use redial_queue::{QueueError, Request};
 use serde::{Serialize, de::DeserializeOwned};
-use tokio::sync::{
-    Semaphore,
-    mpsc::{self, error::TrySendError},
-};
+use tokio::sync::Semaphore;
 
 use crate::{
     actions::{Action, recorded},
     asked::{Asked, caller},
     context::Context,
+    in_turn::InTurn,
     running::Running,
     wait::until,
 };
 
-/// Feeds the requests of a subject into a channel until shutdown. Dispatchers share them.
+/// Lets the requests of a subject wait for their turns, until shutdown. Dispatchers share them. Never stands still, so that what
+/// waits is bounded here, and not by the client, which counts no bytes and knows no senders.
 pub(crate) async fn feed(
     running: &Running,
     name: &'static str,
     subject: &str,
-    sender: mpsc::Sender<Request>,
+    waiting: Arc<InTurn<Request>>,
 ) -> Result<(), QueueError> {
     let mut requests = running.context.queue.serve(subject, Some(subjects::DISPATCHERS)).await?;
     running.spawn(name, |_, shutdown| async move {
         while let Some(Some(request)) = until(&shutdown, requests.next()).await {
-            if sender.send(request).await.is_err() {
-                return;
+            if let Err(refused) = add(&waiting, request) {
+                // Not waited for: if even this cannot be sent, the client tries again without it.
+                let _ = too_many(&refused).now_or_never();
             }
         }
+        waiting.close();
     });
     Ok(())
 }
 
-/// Hands over the requests that have to wait for something; returns the others, which must not wait with them.
+/// Senders are tenants, and worker identities.
+fn add(waiting: &InTurn<Request>, request: Request) -> Result<(), Request> {
+    let tenant = subjects::caller(request.subject()).map(|caller| caller.tenant.to_string());
+    let identity = || subjects::worker_caller(request.subject()).map(|worker| worker.identity.to_string());
+    let sender = tenant.or_else(identity).unwrap_or_default();
+    let bytes = request.payload.len();
+    waiting.add(&sender, request, bytes)
+}
+
+async fn too_many(refused: &Request) {
+    let message = "too many requests of this sender wait, or too many of all senders; try again";
+    refused.reply_error(&ApiError::new(Code::Unavailable, message)).await;
+}
+
+/// Hands over the requests that have to wait for something (the database, the check of costly arguments); returns the others,
+/// which must not wait with them.
 pub(crate) async fn hand_over<T>(
     batch: Vec<(Request, T)>,
-    waiting: &mpsc::Sender<Request>,
+    waiting: &InTurn<Request>,
     must_wait: impl Fn(&T) -> bool,
 ) -> Vec<(Request, T)> {
     let (later, now): (Vec<_>, Vec<_>) = batch.into_iter().partition(|(_, content)| must_wait(content));
     for (request, _) in later {
-        if let Err(TrySendError::Full(request) | TrySendError::Closed(request)) = waiting.try_send(request) {
-            let message = "too many requests wait for the database, or for the check of costly arguments; try again";
-            request.reply_error(&ApiError::new(Code::Unavailable, message)).await;
+        if let Err(refused) = add(waiting, request) {
+            too_many(&refused).await;
         }
     }
     now
@@ -68,13 +84,25 @@ where
 {
     each(running, verb.name(), &subjects::api_of_all(verb), move |context, request| {
         let asked =
-            caller(request, verb).and_then(|caller| Ok((Asked::new(context, caller), decode(&request.payload)?)));
+            caller(request, verb).and_then(|caller| Ok((Asked::new(context, caller), decode(small(request)?)?)));
         async move {
             let (asked, question) = asked?;
             answer(asked, question).await
         }
     })
     .await
+}
+
+/// The most bytes of a request that names what it is about, and submits nothing.
+const SMALL: usize = 64 * 1024;
+
+fn small(request: &Request) -> Result<&[u8], ApiError> {
+    let bytes = request.payload.len();
+    if bytes <= SMALL {
+        return Ok(&request.payload);
+    }
+    let message = format!("the message has {bytes} bytes; allowed here: {SMALL}");
+    Err(ApiError::new(Code::InvalidMessage, message))
 }
 
 /// The same for verbs that change something: who asked for what is on record.
@@ -85,7 +113,7 @@ where
     F: Future<Output = Result<Q::Reply, ApiError>> + Send + 'static,
 {
     each(running, verb.name(), &subjects::api_of_all(verb), move |context, request| {
-        let asked = caller(request, verb).and_then(|caller| Ok((caller, decode::<Q>(&request.payload)?)));
+        let asked = caller(request, verb).and_then(|caller| Ok((caller, decode::<Q>(small(request)?)?)));
         async move {
             let (caller, question) = asked?;
             let (targets, asked) = (question.targets(), Asked::new(context.clone(), caller.clone()));
@@ -143,14 +171,15 @@ where
     R: Serialize + Sync + Send + 'static,
     F: Future<Output = Result<R, ApiError>> + Send + 'static,
 {
-    let (sender, mut receiver) = mpsc::channel::<Request>(64);
-    feed(running, name, subject, sender).await?;
+    let waiting = Arc::<InTurn<Request>>::default();
+    feed(running, name, subject, waiting.clone()).await?;
     let tracker = running.loops.tracker().clone();
     let places = Arc::new(Semaphore::new(AT_ONCE));
     running.spawn(name, move |context, _| async move {
-        while let Some(request) = receiver.recv().await {
+        loop {
             // Never closed.
             let Ok(place) = places.clone().acquire_owned().await else { return };
+            let Some(request) = waiting.take(1).await.and_then(|mut one| one.pop()) else { return };
             let answered = answer(context.clone(), &request);
             tracker.spawn(async move {
                 let _place = place;

@@ -10,7 +10,6 @@ use redial_proto::{
 use redial_queue::{QueueError, Request};
 use redial_records::NewCall;
 use redial_telemetry::submit_call;
-use tokio::sync::mpsc;
 
 use super::message::{Message, is_costly};
 use crate::{
@@ -19,6 +18,7 @@ use crate::{
     batcher::{self, BatchWork, Batching},
     context::Context,
     error::store_failed,
+    in_turn::InTurn,
     new_calls, policies,
     running::Running,
     serve,
@@ -51,10 +51,10 @@ pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
     let (context, loops) = (running.context.clone(), &running.loops);
     let waiting = Submitter { context: context.clone(), unknown: None, costly: None };
     let unknown =
-        batcher::start(Batching { name: "submit calls of unknown tools", workers: 1, batch: 64 }, loops, &waiting);
-    let costly = batcher::start(Batching { name: "submit costly calls", workers: 2, batch: 8 }, loops, &waiting);
+        batcher::start_in_turn(Batching { name: "submit calls of unknown tools", workers: 1, batch: 64 }, loops, &waiting);
+    let costly = batcher::start_in_turn(Batching { name: "submit costly calls", workers: 2, batch: 8 }, loops, &waiting);
     let submitter = Submitter { context, unknown: Some(unknown), costly: Some(costly) };
-    let requests = batcher::start(Batching { name: "submit calls", workers: 3, batch: 64 }, loops, &submitter);
+    let requests = batcher::start_in_turn(Batching { name: "submit calls", workers: 3, batch: 64 }, loops, &submitter);
     let verb = Verb::CallSubmit;
     serve::feed(running, verb.name(), &subjects::api_of_all(verb), requests).await
 }
@@ -64,8 +64,8 @@ pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
 #[derive(Clone)]
 struct Submitter {
     context: Arc<Context>,
-    unknown: Option<mpsc::Sender<Request>>,
-    costly: Option<mpsc::Sender<Request>>,
+    unknown: Option<Arc<InTurn<Request>>>,
+    costly: Option<Arc<InTurn<Request>>>,
 }
 
 impl BatchWork<Request> for Submitter {

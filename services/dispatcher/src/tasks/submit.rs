@@ -11,7 +11,6 @@ use redial_queue::{QueueError, Request};
 use redial_records::{Effect, NewTask};
 use redial_store::SubmittedTask;
 use redial_telemetry::{metrics, submit_task};
-use tokio::sync::mpsc;
 
 use super::accept::{Files, accept};
 use crate::{
@@ -21,6 +20,7 @@ use crate::{
     context::Context,
     effects,
     error::store_failed,
+    in_turn::InTurn,
     running::Running,
     serve,
 };
@@ -42,9 +42,9 @@ pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
     let (context, loops) = (running.context.clone(), &running.loops);
     let waiting = Submitter { context: context.clone(), unknown: None };
     let unknown =
-        batcher::start(Batching { name: "submit tasks of unknown tools", workers: 1, batch: 64 }, loops, &waiting);
+        batcher::start_in_turn(Batching { name: "submit tasks of unknown tools", workers: 1, batch: 64 }, loops, &waiting);
     let submitter = Submitter { context, unknown: Some(unknown) };
-    let requests = batcher::start(Batching { name: "submit tasks", workers: 2, batch: 64 }, loops, &submitter);
+    let requests = batcher::start_in_turn(Batching { name: "submit tasks", workers: 2, batch: 64 }, loops, &submitter);
     let verb = Verb::TaskSubmit;
     serve::feed(running, verb.name(), &subjects::api_of_all(verb), requests).await
 }
@@ -54,7 +54,7 @@ pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
 #[derive(Clone)]
 struct Submitter {
     context: Arc<Context>,
-    unknown: Option<mpsc::Sender<Request>>,
+    unknown: Option<Arc<InTurn<Request>>>,
 }
 
 impl BatchWork<Request> for Submitter {

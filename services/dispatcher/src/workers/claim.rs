@@ -24,7 +24,7 @@ use crate::{
 };
 
 pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
-    let requests = batcher::start(
+    let requests = batcher::start_in_turn(
         Batching { name: "grant claims", workers: 3, batch: 16 },
         &running.loops,
         &Granter(running.context.clone()),
