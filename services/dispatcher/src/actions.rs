@@ -1,12 +1,12 @@
 //! What people do: a row is written before anything is changed, and completed afterwards.
 
 use redial_proto::{
-    AcceptTool, AcceptToolReply, ApiError, Caller, CancelReply, CancelRequest, ForgetTool, ForgetToolReply,
-    RedriveReply, RedriveRequest, TaskCancel, TaskCancelReply, limits::shorten, subjects::Verb,
+    AcceptTool, AcceptToolReply, ApiError, CallId, Caller, CancelReply, CancelRequest, Code, ForgetTool,
+    ForgetToolReply, RedriveReply, RedriveRequest, TaskCancel, TaskCancelReply, limits::shorten, subjects::Verb,
 };
 use redial_store::NewAction;
 
-use crate::{asked::Asked, context::Context, error::store_failed, tasks};
+use crate::{asked::Asked, context::Context, error::store_failed};
 
 /// One in so many actions deletes the oldest of its user and verb. Chance decides, so that nobody can arrange that it is never
 /// an action of one's own.
@@ -88,8 +88,14 @@ impl Action for TaskCancel {
         vec![self.task.to_string()]
     }
 
-    fn check(&self, asked: &Asked) -> impl Future<Output = Result<(), ApiError>> + Send {
-        tasks::cancel::check(asked, self)
+    /// A client that has only an id asks for a task first: if it is that of a call, nothing was asked of a task.
+    async fn check(&self, asked: &Asked) -> Result<(), ApiError> {
+        let id = self.task;
+        if !asked.store().has_call(CallId(id.0)).await.map_err(|error| store_failed(&error))? {
+            return Ok(());
+        }
+        let message = format!("task: {id} is a call; allowed: the id of a task (calls.cancel stops a call)");
+        Err(ApiError::new(Code::InvalidValue, message))
     }
 }
 
