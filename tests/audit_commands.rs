@@ -57,6 +57,13 @@ async fn a_call_and_its_surroundings_can_be_read() {
 
     let book = fixture.ended("book", &[r#"{"to": "SHA"}"#, "--key", "order-17", "--conversation", "trip-9"]).await;
     let sold_out = fixture.ended("sold_out", &[]).await;
+    // Not every line can be parsed here.
+    let lines = fixture.out(&["history", "--json"]).await;
+    assert!(
+        lines.lines().count() == 2 && lines.lines().all(|line| line.contains(r#""submitted_by":"local""#)),
+        "{lines}"
+    );
+    assert_in_order(&fixture.out(&["show", &book]).await, &["submitted by", "local"]);
 
     timeline(&fixture, &book).await;
     history(&fixture, &book, &sold_out).await;
@@ -216,6 +223,26 @@ async fn calls_are_cancelled() {
     let quick = fixture.ended("quick", &[]).await;
     let late = fixture.run(&["cancel", &quick]).await;
     assert_eq!((late.code, late.out), (1, format!("call {quick} had already ended: succeeded\n")));
+    // Newest first: each cancel is one action, whatever the id is of.
+    let unknown = fixture.run(&["cancel", NO_CALL]).await;
+    assert_eq!(unknown.code, 1, "{unknown:?}");
+    let told: Vec<Value> = fixture
+        .json(&["actions"])
+        .await
+        .iter()
+        .map(|one| json!([one["verb"], one["result"], one["changed"]]))
+        .collect();
+    let wanted = [
+        json!(["tasks.cancel", "task_not_found", 0]),
+        json!(["calls.cancel", "done", 0]),
+        json!(["calls.cancel", "done", 0]),
+        json!(["calls.cancel", "done", 1]),
+    ];
+    assert_eq!(told, wanted);
+    assert_in_order(
+        &fixture.out(&["actions"]).await,
+        &["0 of 1", "task_not_found", "0 of 1", "done", "0 of 1", "done", " 1 ", "done"],
+    );
 }
 
 #[tokio::test]

@@ -181,6 +181,10 @@ fn each_service_has_its_own_nats_user_inbox_and_rights() {
         let pools: Vec<&str> = access.workers[worker].pools.iter().map(String::as_str).collect();
         assert_eq!(environment["REDIAL_WORKER_POOLS"], pools.join(","));
     }
+    // Where tools are that name no pool.
+    for pool in ["default", "commands"] {
+        assert!(access.workers["tools"].pools.contains(pool), "{pool}");
+    }
 }
 
 #[test]

@@ -25,6 +25,8 @@ mod intake;
 mod outputs;
 #[path = "end_to_end/own.rs"]
 mod own;
+#[path = "end_to_end/pending.rs"]
+mod pending;
 #[path = "end_to_end/people.rs"]
 mod people;
 #[path = "end_to_end/pinning.rs"]

@@ -249,7 +249,7 @@ const NO_PUBLISH: [(&str, &[&str]); 5] = [
             "$JS.API.STREAM.PURGE.INTAKE",
             "$JS.API.STREAM.PURGE.RESULTS",
             "$JS.API.STREAM.CREATE.OTHER",
-            "$JS.API.STREAM.UPDATE.RESULTS",
+            "$JS.API.STREAM.UPDATE.OTHER",
             "$JS.API.CONSUMER.DELETE.RESULTS.other",
             "$JS.API.CONSUMER.MSG.NEXT.JOBS.default",
         ],

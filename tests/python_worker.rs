@@ -8,8 +8,10 @@ mod python;
 
 use std::{path::PathBuf, time::Duration};
 
-use redial_proto::{CallId, CallState, ErrorClass, FieldError, RetryOverride, Submission};
-use redial_testkit::{Process, Stack, arguments, unique_path};
+use redial_proto::{
+    CallId, CallState, ErrorClass, FieldError, RetryOverride, Submission, SubmitResult, subjects::Verb,
+};
+use redial_testkit::{Process, Stack, arguments, unique_path, until};
 use serde_json::{Value, json};
 use tokio::{
     io::AsyncWriteExt,
@@ -92,8 +94,19 @@ async fn calls_run_and_their_results_are_recorded() {
     let note = Submission { key: Some("once".to_owned()), ..note("你好") };
     let call = stack.accepted(&note).await;
     assert_eq!(stack.output(call).await, r#"{"notes":1}"#);
+    let acme = stack.user("acme", "alice").await;
+    let result: SubmitResult = acme.ask(Verb::CallSubmit, &note, Duration::from_secs(25)).await.unwrap();
+    let output = until("the note of another tenant is written", async || {
+        sqlx::query_scalar::<_, Value>("SELECT output FROM attempts WHERE call_id = $1 AND output IS NOT NULL")
+            .bind(result.call.unwrap().0)
+            .fetch_optional(stack.db())
+            .await
+            .unwrap()
+    })
+    .await;
+    assert_eq!(output, json!({"notes": 1}), "it does not see the notes of others");
     let evidence = finish(stack, worker).await;
-    assert_eq!(evidence.attempts().count(), 51, "nothing was run twice");
+    assert_eq!(evidence.attempts().count(), 52, "nothing was run twice");
 }
 
 fn note(text: &str) -> Submission {

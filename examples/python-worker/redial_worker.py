@@ -43,6 +43,7 @@ class Context:
     call: str
     attempt: int
     idempotency_key: str  # the same in every attempt of the call: pass it to services that detect repetitions
+    tenant: str  # whose call it is: a tool that keeps data keeps it apart by this
     deadline: float  # by time.monotonic()
 
     def remaining(self):
@@ -154,7 +155,7 @@ class Worker:
                 reply = await self._request(self._subject("register"), registration, timeout=5)
                 self.consumer = reply.get("consumers", {}).get(self.pool)  # none while all tools wait
                 for tool, reasons in reply.get("waiting", {}).items():
-                    log.warning("A tool waits until an operator accepts it: redial tools accept %s reasons=%s", tool, reasons)
+                    log.warning("A tool waits until an operator accepts it (redial tools shows how) tool=%s reasons=%s", tool, reasons)
                 return
             except OUTAGES as error:
                 log.warning("Failed to register the worker error=%r", error)
@@ -271,7 +272,7 @@ class Worker:
         self.lease = reply["lease_ms"] / 1000
         for grant in reply["grants"]:
             deadline = sent + grant["timeout_ms"] / 1000
-            context = Context(ref["call"], ref["attempt"], grant["idempotency_key"], deadline)
+            context = Context(ref["call"], ref["attempt"], grant["idempotency_key"], grant["tenant"], deadline)
             attempt = ActiveAttempt(ref, claim, grant, self._lease_from(sent), context)
             if self.draining.is_set() or time.monotonic() >= min(attempt.lease_ends, deadline):
                 return await self._release(ref, claim)

@@ -55,13 +55,13 @@ async def read_greeting(arguments, context):
 
 @worker.tool(arguments_of(note=text("What to write down", minLength=1, maxLength=1000)), effect="keyed")
 async def add_note(arguments, context):
-    """Adds a note to a file; several attempts of one call add it once."""
+    """Adds a note to a file; several attempts of one call add it once, and each tenant has its own notes."""
     path = os.environ.get("NOTES", "notes.jsonl")
     with open(path, "a+", encoding="utf-8") as file:
         file.seek(0)
-        notes = [json.loads(line) for line in file]
+        notes = [note for note in map(json.loads, file) if note["tenant"] == context.tenant]
         if not any(note["key"] == context.idempotency_key for note in notes):
-            file.write(json.dumps({"key": context.idempotency_key, "note": arguments["note"]}) + "\n")
+            file.write(json.dumps({"tenant": context.tenant, "key": context.idempotency_key, "note": arguments["note"]}) + "\n")
             return {"notes": len(notes) + 1}
     return {"notes": len(notes)}
 

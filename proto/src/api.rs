@@ -203,6 +203,9 @@ pub struct CallView {
     pub attempts: u32,
     /// When it was accepted.
     pub submitted_at: DateTime<Utc>,
+    /// The user who submitted it, or who had an ended call run again; absent if a task asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub submitted_by: Option<String>,
     /// When the next attempt starts: in state `retry_wait` when it is due; while retries of the tool are held back, about
     /// when it has its turn. Absent if that cannot be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -325,6 +328,8 @@ pub struct AcceptTool {
     /// The identity; not needed if only one waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<WorkerIdentity>,
+    /// The fingerprint of the change, as `redial tools` shows it. If another change waits by now, nothing is accepted.
+    pub fingerprint: String,
 }
 
 /// The answer to [`AcceptTool`]: the identity may serve the tool, as it registered it.

@@ -32,6 +32,9 @@ async fn a_conversation_is_counted_erased_and_listed() {
     assert!(listed[0]["erased_at"].is_string() && listed[0]["submitted_from"].is_string(), "{listed:?}");
     let table = fixture.out(&["forget", "--list"]).await;
     assert!(table.lines().count() == 2 && table.contains("trip-9"), "{table}");
+    let wide = fixture.out(&["forget", "--list", "--wide"]).await;
+    let id = listed[0]["erasure"].as_str().unwrap();
+    assert!(wide.lines().count() == 2 && wide.contains(id) && wide.contains("late reports"), "{wide}");
     let again = fixture.ended("book", &[r#"{"to": "PEK"}"#, "--key", "order-17"]).await;
     assert_ne!(again, book, "the key is free");
 }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use redial_proto::{
-    ApiError, CallState, CancelReply, CancelRequest, Code, Forget, ForgetReply, ForgetTool, ForgetToolReply,
-    RedriveReply, RedriveRequest, SubmitResult, ToolSpec, subjects::Verb,
+    ApiError, CallState, CallView, CancelReply, CancelRequest, Code, Forget, ForgetReply, ForgetTool, ForgetToolReply,
+    GetRequest, Language, RedriveReply, RedriveRequest, SubmitResult, SubmitStatus, TaskCancel, TaskCancelReply,
+    TaskId, ToolSpec, subjects::Verb,
 };
 use redial_queue::QueueError;
 use redial_store::{ActionFilter, ActionRecord, Purpose};
@@ -35,6 +36,8 @@ async fn every_action_is_on_record_with_who_what_and_on_how_many() {
     stack.ended(reply.results[0].call.unwrap()).await;
     let cancel: CancelReply = bob.ask(Verb::CallCancel, &CancelRequest { call }, ANSWER).await.unwrap();
     assert_eq!(cancel.state, CallState::Failed);
+    let again: RedriveReply = bob.ask(Verb::CallRedrive, &RedriveRequest { calls: vec![call] }, ANSWER).await.unwrap();
+    assert_eq!(again.results[0].status, SubmitStatus::Existing);
     let forget = ForgetTool { tool: "echo".to_owned() };
     let code = |answer: Result<ForgetToolReply, QueueError>| match answer {
         Err(QueueError::Api(ApiError { code, .. })) => code,
@@ -44,11 +47,18 @@ async fn every_action_is_on_record_with_who_what_and_on_how_many() {
     assert_eq!(code(eve.ask(Verb::ToolForget, &forget, ANSWER).await), Code::Forbidden, "tools belong to no tenant");
     let ids: Vec<String> = redrive.calls.iter().map(ToString::to_string).collect();
     let done = |result: &str| Some(result.to_owned());
+    let view: CallView = bob
+        .ask(Verb::CallGet, &GetRequest { call: reply.results[0].call.unwrap(), language: Language::En }, ANSWER)
+        .await
+        .unwrap();
+    assert_eq!(view.submitted_by.as_deref(), Some("bob"), "who had it run again");
+    assert_eq!(stack.get(call).await.submitted_by.as_deref(), Some("local"));
     assert_eq!(
         actions(&stack).await,
         [
             ("bob".into(), "calls.redrive".into(), ids, done("done"), Some(1)),
-            ("bob".into(), "calls.cancel".into(), vec![call.to_string()], done("done"), None),
+            ("bob".into(), "calls.cancel".into(), vec![call.to_string()], done("done"), Some(0)),
+            ("bob".into(), "calls.redrive".into(), vec![call.to_string()], done("done"), Some(0)),
             ("bob".into(), "tools.forget".into(), vec!["echo".into()], done("wrong_state"), Some(0)),
             ("eve".into(), "tools.forget".into(), vec!["echo".into()], done("forbidden"), Some(0)),
         ]
@@ -100,6 +110,92 @@ async fn an_erasure_is_one_action_however_often_it_is_asked_for() {
             row("bob", "tenants.forget", "globex", "done", 0),
         ]
     );
+    stack.finish().await;
+}
+
+/// A cancel counts once, and a client that has only an id may ask for a task first.
+#[tokio::test]
+async fn a_cancel_is_one_action_and_counts_if_it_stopped_something() {
+    let mut stack = Stack::start().await;
+    let worker = Hand::new(&stack, vec![ToolSpec::named("read")]).await;
+    stack.leaves_jobs();
+    let call = stack.call("read", json!({})).await;
+    worker.beat().await;
+    let (bob, eve) = (stack.user("default", "bob").await, stack.user("globex", "eve").await);
+    let as_task = TaskCancel { task: TaskId(call.0) };
+    let code = |answer: Result<TaskCancelReply, QueueError>| match answer {
+        Err(QueueError::Api(ApiError { code, .. })) => code,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(code(bob.ask(Verb::TaskCancel, &as_task, ANSWER).await), Code::InvalidValue);
+    assert_eq!(
+        code(eve.ask(Verb::TaskCancel, &as_task, ANSWER).await),
+        Code::TaskNotFound,
+        "it does not exist for others"
+    );
+    for _ in 0..2 {
+        let cancel: CancelReply = bob.ask(Verb::CallCancel, &CancelRequest { call }, ANSWER).await.unwrap();
+        assert_eq!(cancel.state, CallState::Cancelled);
+    }
+    let row = |user: &str, verb: &str, result: &str, changed| {
+        (user.to_owned(), verb.to_owned(), vec![call.to_string()], Some(result.to_owned()), Some(changed))
+    };
+    assert_eq!(
+        actions(&stack).await,
+        [
+            row("eve", "tasks.cancel", "task_not_found", 0),
+            row("bob", "calls.cancel", "done", 1),
+            row("bob", "calls.cancel", "done", 0),
+        ]
+    );
+    stack.finish().await;
+}
+
+/// Actions of bob that are on record: what changed something, and the others.
+async fn kept(stack: &Stack) -> (i64, i64) {
+    sqlx::query_as(
+        "SELECT count(*) FILTER (WHERE effective), count(*) FILTER (WHERE NOT effective) FROM actions WHERE user_name = 'bob'",
+    )
+    .fetch_one(stack.db())
+    .await
+    .unwrap()
+}
+
+/// Actions that are on record already: all of `fill`, newest last.
+async fn fill(stack: &Stack, rows: i64, result: &str, changed: i32) {
+    sqlx::query(
+        "INSERT INTO actions (tenant, user_name, role, door, verb, targets, target_count, result, changed)
+         SELECT 'default', user_name, 'submit', 'nats', 'calls.cancel', '{x}', 1, $2, $3
+         FROM generate_series(1, $1), (VALUES ('bob'), ('ann')) AS u (user_name)",
+    )
+    .bind(rows)
+    .bind(result)
+    .bind(changed)
+    .execute(stack.db())
+    .await
+    .unwrap();
+}
+
+#[tokio::test]
+async fn a_user_cannot_fill_the_record_nor_push_out_what_was_done() {
+    let stack = Stack::start().await;
+    fill(&stack, 100_020, "done", 1).await;
+    fill(&stack, 10_020, "call_not_found", 0).await;
+    let bob = stack.user("default", "bob").await;
+    until("the oldest are deleted", async || {
+        for _ in 0..50 {
+            let cancel = CancelRequest { call: redial_proto::CallId::generate() };
+            let answer: Result<CancelReply, QueueError> = bob.ask(Verb::CallCancel, &cancel, ANSWER).await;
+            assert!(matches!(answer, Err(QueueError::Api(error)) if error.code == Code::CallNotFound));
+        }
+        let (effective, others) = kept(&stack).await;
+        (effective == 100_000 && others < 10_050).then_some(())
+    })
+    .await;
+    assert!(kept(&stack).await.1 >= 10_000, "the newest stay");
+    let of_ann: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM actions WHERE user_name = 'ann'").fetch_one(stack.db()).await.unwrap();
+    assert_eq!(of_ann, 110_040, "nobody pushes out what others did");
     stack.finish().await;
 }
 

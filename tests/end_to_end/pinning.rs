@@ -8,6 +8,7 @@ use redial_proto::{
     subjects::{self, ControlVerb, Verb},
 };
 use redial_queue::QueueError;
+use redial_store::Purpose;
 use redial_testkit::{Stack, scripted_tool, until};
 use serde_json::{Value, json};
 
@@ -16,40 +17,52 @@ use crate::by_hand::Hand;
 const ANSWER: Duration = Duration::from_secs(25);
 
 /// As its owner registers it.
-fn pay() -> ToolSpec {
+pub(crate) fn pay() -> ToolSpec {
     let parameters = json!({"type": "object", "properties": {"to": {"type": "string", "maxLength": 5}}});
     ToolSpec { effect: ToolEffect::Keyed, parameters, ..ToolSpec::named("pay") }
 }
 
-fn laxer() -> ToolSpec {
+pub(crate) fn laxer() -> ToolSpec {
     ToolSpec { effect: ToolEffect::Read, ..pay() }
 }
 
-async fn owner(stack: &Stack) -> Hand {
+pub(crate) async fn owner(stack: &Stack) -> Hand {
     let mut owner = Hand::of_identity(stack, "owner").await;
     assert!(owner.register(vec![pay()]).await.is_empty(), "nobody had it");
     owner
 }
 
 async fn accept(stack: &Stack, identity: Option<&str>) -> Result<AcceptToolReply, QueueError> {
-    let identity = identity.map(|identity| identity.parse().unwrap());
-    stack.queue().ask(Verb::ToolAccept, &AcceptTool { tool: "pay".to_owned(), identity }, ANSWER).await
+    let pending = stack.store(Purpose::Audit).await.pending_tools().await.unwrap();
+    let seen = pending.iter().find(|one| identity.is_none_or(|identity| one.identity == identity));
+    accept_seen(stack, identity, seen.map_or("none", |seen| &seen.fingerprint)).await
 }
 
-fn code(refused: Result<AcceptToolReply, QueueError>) -> (Code, String) {
+/// Accepts what had this fingerprint.
+pub(crate) async fn accept_seen(
+    stack: &Stack,
+    identity: Option<&str>,
+    fingerprint: &str,
+) -> Result<AcceptToolReply, QueueError> {
+    let identity = identity.map(|identity| identity.parse().unwrap());
+    let request = AcceptTool { tool: "pay".to_owned(), identity, fingerprint: fingerprint.to_owned() };
+    stack.queue().ask(Verb::ToolAccept, &request, ANSWER).await
+}
+
+pub(crate) fn code(refused: Result<AcceptToolReply, QueueError>) -> (Code, String) {
     match refused.unwrap_err() {
         QueueError::Api(error) => (error.code, error.message),
         other => panic!("{other}"),
     }
 }
 
-async fn on_record(stack: &Stack) -> ToolSpec {
+pub(crate) async fn on_record(stack: &Stack) -> ToolSpec {
     let spec: String =
         sqlx::query_scalar("SELECT spec::text FROM tools WHERE name = 'pay'").fetch_one(stack.db()).await.unwrap();
     serde_json::from_str(&spec).unwrap()
 }
 
-async fn count(stack: &Stack, from: &str) -> i64 {
+pub(crate) async fn count(stack: &Stack, from: &str) -> i64 {
     let query = format!("SELECT count(*) FROM {from}");
     sqlx::query_scalar(sqlx::AssertSqlSafe(query)).fetch_one(stack.db()).await.unwrap()
 }
@@ -180,7 +193,7 @@ async fn only_an_admin_of_the_operators_accepts() {
     let _owner = owner(&stack).await;
     let mut thief = Hand::of_identity(&stack, "thief").await;
     thief.register(vec![laxer()]).await;
-    let request = AcceptTool { tool: "pay".to_owned(), identity: None };
+    let request = AcceptTool { tool: "pay".to_owned(), identity: None, fingerprint: "x".to_owned() };
     let roles = [UserRole::Submit, UserRole::Inline, UserRole::Read, UserRole::Operate];
     let default = roles.map(|role| (Tenant::default(), role));
     let acme = [UserRole::Admin].map(|role| ("acme".parse::<Tenant>().unwrap(), role));
@@ -190,7 +203,7 @@ async fn only_an_admin_of_the_operators_accepts() {
         assert_eq!(code(refused).0, Code::Forbidden, "{subject}");
     }
     assert_eq!((on_record(&stack).await, count(&stack, "pending_tools").await), (pay(), 1));
-    let unknown = AcceptTool { tool: "play".to_owned(), identity: None };
+    let unknown = AcceptTool { tool: "play".to_owned(), identity: None, fingerprint: "x".to_owned() };
     let (code_found, message) = code(stack.queue().ask(Verb::ToolAccept, &unknown, ANSWER).await);
     assert!(code_found == Code::UnknownTool && message.contains("\"pay\""), "{message}");
     assert_eq!(code(accept(&stack, Some("nobody")).await).0, Code::WrongState);
@@ -245,25 +258,6 @@ async fn a_tool_stays_its_owners_when_the_owner_is_gone() {
     assert!(thief.beat().await.register);
     assert!(thief.register(vec![laxer()]).await.is_empty());
     stack.leaves_calls();
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn pending_changes_are_bounded() {
-    let stack = Stack::start_pinned().await;
-    let _owner = owner(&stack).await;
-    let many = "INSERT INTO pending_tools (tool, identity, spec, reasons, worker, since)
-                SELECT 'pay', 'thief-' || n, '{}', '{}', 'thief', now() - interval '1 h' - n * interval '1 s'
-                FROM generate_series(1, 1000) n";
-    sqlx::query(many).execute(stack.db()).await.unwrap();
-    let mut night = Hand::of_identity(&stack, "night").await;
-    night.register(vec![laxer()]).await;
-    assert_eq!(count(&stack, "pending_tools").await, 1000);
-    assert_eq!(count(&stack, "pending_tools WHERE identity = 'night'").await, 1);
-    assert_eq!(count(&stack, "pending_tools WHERE identity = 'thief-1000'").await, 0, "the oldest is gone");
-    // A change that was dropped is registered again by whoever waits for it.
-    sqlx::query("DELETE FROM pending_tools").execute(stack.db()).await.unwrap();
-    assert!(night.beat().await.register);
     stack.finish().await;
 }
 

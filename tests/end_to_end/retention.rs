@@ -38,12 +38,26 @@ async fn without_a_retention_only_leftovers_are_deleted() {
         );
         execute(&stack, rows).await;
     }
+    for (age, name, result) in [
+        ("367 days", "old", "done"),
+        ("365 days", "kept", "done"),
+        ("31 days", "idle", "forbidden"),
+        ("29 days", "new", "forbidden"),
+    ] {
+        let action = format!(
+            "INSERT INTO actions (at, tenant, user_name, role, door, verb, targets, target_count, result, changed)
+             VALUES (now() - interval '{age}', 'default', '{name}', 'operate', 'nats', 'calls.redrive', '{{x}}', 1, '{result}', 1)"
+        );
+        execute(&stack, action).await;
+    }
     stack.dispatch().await;
     until("old rows are deleted", async || {
         let workers = texts(&stack, "SELECT id FROM workers").await;
         let reports = texts(&stack, "SELECT worker FROM late_reports").await;
         let letters = texts(&stack, "SELECT message FROM dead_letters").await;
-        (workers == ["silent"] && reports == ["young"] && letters == ["young"]).then_some(())
+        let actions = texts(&stack, "SELECT user_name FROM actions ORDER BY id").await;
+        (workers == ["silent"] && reports == ["young"] && letters == ["young"] && actions == ["kept", "new"])
+            .then_some(())
     })
     .await;
     execute(&stack, "DELETE FROM late_reports".to_owned()).await;

@@ -151,6 +151,7 @@ async fn another_tenants_tasks_and_conversations_do_not_exist() {
     for (queue, task) in [(&acme, task), (&globex, other.task.unwrap())] {
         until("the task has ended", async || {
             let report: TaskReport = ask(queue, Verb::TaskGet, &TaskGet { task, after_step: 0 }).await.unwrap();
+            assert_eq!(report.task.submitted_by.as_deref(), Some(queue.user().as_str()));
             report.task.state.is_terminal().then_some(())
         })
         .await;
@@ -235,12 +236,42 @@ async fn a_batch_is_within_the_tenant() {
 const ACCESS: &str = r#"
 dispatcher.password = "$X"
 [tenants.acme]
-tools = ["ec*"]
+tools = ["ec*", "othe"]
 models = ["small"]
 agents = []
 budgets.turns = 3
 users.alice = { roles = ["submit"], password = "$X" }
 "#;
+
+/// Calls that ended while the tenant had other limits, and the turn of a model.
+async fn redrives_keep_to_the_limits(stack: &Stack, acme: &Queue) {
+    for (tool, code, says) in [
+        ("other", Code::Forbidden, "this tenant may not use the tool"),
+        ("model-small", Code::WrongState, "a turn of a model"),
+    ] {
+        let call = CallId::generate();
+        sqlx::query(
+            "INSERT INTO calls (id, submitted_at, deadline_at, timeout_ms, notify, tool, pool, effect, tenant, arguments,
+                                published_at, finished_at, state, class)
+             VALUES ($1, now(), now(), 1, false, $2, 'default', 'read', 'acme', '{}', now(), now(), 'failed', 'auth')",
+        )
+        .bind(call.0)
+        .bind(tool)
+        .execute(stack.db())
+        .await
+        .unwrap();
+        let redrive: RedriveReply = ask(acme, Verb::CallRedrive, &RedriveRequest { calls: vec![call] }).await.unwrap();
+        let error = redrive.results[0].error.as_ref().unwrap();
+        assert!(error.code == code && error.message.contains(says), "{tool}: {error}");
+        let written: i64 = sqlx::query_scalar("SELECT count(*) FROM calls WHERE redrive_of = $1")
+            .bind(call.0)
+            .fetch_one(stack.db())
+            .await
+            .unwrap();
+        assert_eq!(written, 0, "{tool}");
+        sqlx::query("DELETE FROM calls WHERE id = $1").bind(call.0).execute(stack.db()).await.unwrap();
+    }
+}
 
 #[tokio::test]
 async fn a_tenant_stays_within_what_the_access_file_allows() {
@@ -262,6 +293,12 @@ async fn a_tenant_stays_within_what_the_access_file_allows() {
     assert_eq!(call(&globex, "echo").await, Some(Code::Forbidden), "a tenant that the file does not name");
     assert_eq!(call(&acme, "model-small").await, Some(Code::Forbidden), "models are asked by tasks only");
 
+    // An error suggests only what the tenant may use.
+    let unknown = submitted(&acme, &Submission::new("othe", arguments(json!({})))).await.error.unwrap();
+    assert!(unknown.code == Code::UnknownTool && !unknown.message.contains("other"), "{unknown}");
+    let unknown = submitted(&acme, &Submission::new("ecko", arguments(json!({})))).await.error.unwrap();
+    assert!(unknown.message.contains("did you mean \"echo\"?"), "{unknown}");
+
     let task = async |agent: Value| {
         let task = json!({"input": "x", "agent": agent});
         let result: TaskResult = acme.ask_as(UserRole::Inline, Verb::TaskSubmit, &task, ANSWER).await.unwrap();
@@ -277,6 +314,7 @@ async fn a_tenant_stays_within_what_the_access_file_allows() {
         let error = task(agent).await.unwrap_err();
         assert!(error.contains(says) && error.contains("[forbidden]"), "{error}");
     }
+    redrives_keep_to_the_limits(&stack, &acme).await;
     // What was not set is bound, and a pattern means only what the tenant may use.
     let task = task(json!({"model": "small", "tools": ["*"]})).await.unwrap();
     let spec: Value =

@@ -100,7 +100,7 @@ fn dispatchers(access: &Access) -> Account {
     }
 }
 
-const DISPATCHER_PUBLISH: [&str; 30] = [
+const DISPATCHER_PUBLISH: [&str; 32] = [
     "redial.jobs.>",
     "redial.worker.>",
     "redial.events.>",
@@ -115,6 +115,8 @@ const DISPATCHER_PUBLISH: [&str; 30] = [
     "$JS.API.STREAM.CREATE.INTAKE",
     // Limits the age of jobs on a stream that an older version created.
     "$JS.API.STREAM.UPDATE.JOBS",
+    "$JS.API.STREAM.UPDATE.RESULTS",
+    "$JS.API.STREAM.UPDATE.INTAKE",
     "$JS.API.STREAM.INFO.JOBS",
     "$JS.API.STREAM.INFO.RESULTS",
     "$JS.API.STREAM.INFO.INTAKE",

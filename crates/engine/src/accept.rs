@@ -127,7 +127,9 @@ pub fn check_texts(texts: &[(&str, Option<&String>)]) -> Result<(), ApiError> {
 
 fn unknown_tool(name: &str, tools: &Tools) -> Failure {
     let mut message = format!("no worker has registered a tool {name:?}");
-    match redial_arguments::closest(name, tools.keys().map(String::as_str), 3).as_slice() {
+    // A model is no tool that a call may name.
+    let known = tools.keys().map(String::as_str).filter(|name| model_name(name).is_none());
+    match redial_arguments::closest(name, known, 3).as_slice() {
         [] if tools.is_empty() => message.push_str("; no tool is known at all: is a worker running?"),
         [] => message.push_str("; no known tool has a similar name, `redial tools` lists them"),
         closest => {

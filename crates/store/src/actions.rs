@@ -1,4 +1,7 @@
 //! What people did: one row for each request that changes something, written before it is carried out.
+//!
+//! Whoever may ask can ask without end, so of each user and verb only the newest actions are kept. Those that changed nothing are
+//! counted apart: they push out none that did.
 
 use redial_proto::Caller;
 
@@ -6,6 +9,11 @@ use crate::{StoreError, Time, connect::Store};
 
 /// Targets of an action that are named.
 const NAMED: usize = 100;
+/// Actions of a user and verb that are kept: of those that changed something, and of the others.
+const KEPT: i64 = 100_000;
+const KEPT_WITHOUT_EFFECT: i64 = 10_000;
+/// Actions beyond these that one statement deletes at most.
+const TRIMMED: i64 = 5_000;
 
 /// What a person asks to be done.
 #[derive(Clone, Debug)]
@@ -101,6 +109,54 @@ impl Store {
         })
         .await
         .map(|_| ())
+    }
+
+    /// Deletes the oldest actions of a user and verb if there are too many of them.
+    pub async fn trim_actions(&self, caller: &Caller, verb: &str) -> Result<(), StoreError> {
+        let Caller { tenant, user, .. } = caller;
+        let gone = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let gone = sqlx::query_file!(
+                    "sql/trim_actions.sql",
+                    tenant.as_str(),
+                    user.as_str(),
+                    verb,
+                    KEPT,
+                    KEPT_WITHOUT_EFFECT,
+                    TRIMMED,
+                )
+                .fetch_one(&mut *db)
+                .await?;
+                Ok(db.done(gone))
+            })
+            .await?;
+        let (effective, others) = (gone.effective, gone.others);
+        if effective > 0 || others > 0 {
+            let (tenant, user) = (tenant.as_str(), user.as_str());
+            tracing::warn!(
+                tenant,
+                user,
+                verb,
+                effective,
+                others,
+                "Deleted the oldest actions of a user that has too many"
+            );
+        }
+        Ok(())
+    }
+
+    /// Deletes up to `limit` actions that were asked for before `cutoff`, and of those that changed nothing before
+    /// `without_effect`.
+    pub async fn delete_old_actions(&self, cutoff: Time, without_effect: Time, limit: u32) -> Result<u64, StoreError> {
+        self.run(async {
+            let mut db = self.checkout().await?;
+            let done = sqlx::query_file!("sql/delete_old_actions.sql", cutoff, without_effect, i64::from(limit))
+                .execute(&mut *db)
+                .await?;
+            Ok(db.done(done.rows_affected()))
+        })
+        .await
     }
 
     /// Actions, newest first.

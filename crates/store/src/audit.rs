@@ -60,12 +60,8 @@ impl Store {
         let rows = self
             .run_again(|| async {
                 let mut db = self.checkout().await?;
-                let done = sqlx::query!(
-                    r#"SELECT tool, identity, worker, since, reasons, spec::text AS "spec!"
-                       FROM pending_tools ORDER BY tool, identity"#
-                )
-                .fetch_all(&mut *db)
-                .await?;
+                let (any, all) = (None::<&str>, i64::MAX);
+                let done = sqlx::query_file!("sql/pending_tools.sql", any, any, all).fetch_all(&mut *db).await?;
                 Ok(db.done(done))
             })
             .await?;
@@ -78,6 +74,7 @@ impl Store {
                     since: row.since,
                     reasons: row.reasons,
                     spec: raw(row.spec)?,
+                    fingerprint: row.fingerprint,
                 })
             })
             .collect()

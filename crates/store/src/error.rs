@@ -44,6 +44,12 @@ pub enum StoreError {
     /// A registration needs one consumer more than a pool may have.
     #[error("pool {0:?} has as many consumers as it may have")]
     FullPool(String),
+    /// A registration brings more tools than its worker identity may have.
+    #[error("a worker identity may have at most {0} tools")]
+    TooManyTools(i64),
+    /// More of a worker identity would wait for an operator than may.
+    #[error("at most {0} tools of a worker identity wait for an operator")]
+    TooManyPending(i64),
     /// A migration that the database has is not one of this version, or not the same.
     #[error(
         "the database has migration {0} of another version of Redial: use that version, or a new database \

@@ -70,18 +70,19 @@ impl TenantStore<'_> {
             .await
     }
 
-    /// Puts a cancel into the inbox of a task, unless it has ended. Returns its state; `None` if the tenant has no such task.
-    pub async fn cancel_task(&self, task: TaskId) -> Result<Option<TaskState>, StoreError> {
-        let state = self
+    /// Puts a cancel into the inbox of a task, unless it has ended. Returns its state, and whether it is asked to stop for the
+    /// first time; `None` if the tenant has no such task.
+    pub async fn cancel_task(&self, task: TaskId) -> Result<Option<(TaskState, bool)>, StoreError> {
+        let found = self
             .store
             .run_again(|| async {
                 let mut db = self.store.checkout().await?;
-                let state = sqlx::query_file_scalar!("sql/cancel_task.sql", task.0, self.tenant.as_str());
-                let state = state.fetch_optional(&mut *db).await?;
-                Ok(db.done(state))
+                let found = sqlx::query_file!("sql/cancel_task.sql", task.0, self.tenant.as_str());
+                let found = found.fetch_optional(&mut *db).await?;
+                Ok(db.done(found))
             })
             .await?;
-        state.map(|state| state.parse().map_err(StoreError::BadData)).transpose()
+        found.map(|found| Ok((found.state.parse().map_err(StoreError::BadData)?, found.is_new))).transpose()
     }
 
     /// A task, its steps after step `after`, and the messages that those wrote: as many steps as fit into `max_bytes` of

@@ -111,6 +111,7 @@ impl CommandTool {
         all.insert("REDIAL_CALL".to_owned(), context.call.to_string());
         all.insert(killer::MARKER.to_owned(), format!("{}.{}", context.call, context.attempt));
         all.insert("REDIAL_IDEMPOTENCY_KEY".to_owned(), context.idempotency_key.clone());
+        all.insert("REDIAL_TENANT".to_owned(), context.tenant.clone());
         all.extend(context.conversation.clone().map(|id| ("REDIAL_CONVERSATION".to_owned(), id)));
         all.extend(context.task.map(|task| ("REDIAL_TASK".to_owned(), task.to_string())));
         all.extend(context.traceparent.clone().map(|trace| ("TRACEPARENT".to_owned(), trace)));

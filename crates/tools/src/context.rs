@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use redial_proto::{CallId, Delta, Grant, TaskId};
+use redial_proto::{CallId, Delta, Grant, TaskId, Tenant};
 use redial_redaction::Secrets;
 
 /// One attempt of one call.
@@ -36,6 +36,8 @@ pub struct Context {
     pub tool: String,
     /// The same for every attempt of the call and for its redrives: pass it to the services that the tool changes.
     pub idempotency_key: String,
+    /// The tenant that the call belongs to. A tool that keeps data keeps it apart by this: all tenants' calls come to it.
+    pub tenant: String,
     /// The conversation that the call belongs to.
     pub conversation: Option<String>,
     /// The task that the call belongs to.
@@ -52,7 +54,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// The first attempt of a made-up call, for tests of a tool. The idempotency key is the call's id, as it is for calls
+    /// The first attempt of a made-up call of the tenant `default`, for tests of a tool. The idempotency key is the call's id, as it is for calls
     /// without a key.
     pub fn new(tool: impl Into<String>) -> Self {
         let call = CallId::generate();
@@ -61,6 +63,7 @@ impl Context {
             attempt: 1,
             tool: tool.into(),
             idempotency_key: call.to_string(),
+            tenant: Tenant::default().to_string(),
             conversation: None,
             task: None,
             timeout: Duration::from_secs(30),
@@ -84,6 +87,7 @@ impl From<&Grant> for Context {
             attempt: grant.attempt,
             tool: grant.tool.clone(),
             idempotency_key: grant.idempotency_key.clone(),
+            tenant: grant.tenant.clone(),
             conversation: grant.conversation.clone(),
             task: grant.task,
             timeout: Duration::from_millis(grant.timeout_ms),

@@ -45,6 +45,7 @@ fn manifest(folder: &Path, command: &str) -> Tool {
 fn context() -> Context {
     Context {
         idempotency_key: "key-7".to_owned(),
+        tenant: "acme".to_owned(),
         conversation: Some("c1".to_owned()),
         task: Some(TaskId::generate()),
         ..Context::new("t")
@@ -140,9 +141,11 @@ async fn the_environment_is_clean() {
         "REDIAL_CONVERSATION",
         "REDIAL_IDEMPOTENCY_KEY",
         "REDIAL_TASK",
+        "REDIAL_TENANT",
         "TOKEN",
     ];
     assert_eq!(names, expected);
+    assert_eq!(shell("printf %s \"$REDIAL_TENANT\"").await.unwrap().get(), "\"acme\"");
 }
 
 #[tokio::test]

@@ -129,6 +129,9 @@ pub struct TaskView {
     pub usage: Usage,
     /// When it was accepted.
     pub submitted_at: DateTime<Utc>,
+    /// The user who submitted it; absent if it was submitted before there were users.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub submitted_by: Option<String>,
     /// When work on it began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<DateTime<Utc>>,

@@ -1,47 +1,68 @@
 //! What people do: a row is written before anything is changed, and completed afterwards.
 
 use redial_proto::{
-    AcceptTool, AcceptToolReply, ApiError, Caller, CancelReply, CancelRequest, ForgetTool, ForgetToolReply,
-    RedriveReply, RedriveRequest, SubmitStatus, TaskCancel, TaskCancelReply, subjects::Verb,
+    AcceptTool, AcceptToolReply, ApiError, CallId, Caller, CancelReply, CancelRequest, Code, ForgetTool,
+    ForgetToolReply, RedriveReply, RedriveRequest, TaskCancel, TaskCancelReply, limits::shorten, subjects::Verb,
 };
 use redial_store::NewAction;
 
-use crate::{context::Context, error::store_failed};
+use crate::{asked::Asked, context::Context, error::store_failed};
+
+/// One in so many actions deletes the oldest of its user and verb. Chance decides, so that nobody can arrange that it is never
+/// an action of one's own.
+const TRIMS: u32 = 100;
 
 /// A request that changes something.
 pub(crate) trait Action {
     /// Its reply.
-    type Reply: Changed;
+    type Reply;
 
     /// What it is about.
     fn targets(&self) -> Vec<String>;
+
+    /// Whether it is a request of this kind at all. What is refused here is no action.
+    fn check(&self, _: &Asked) -> impl Future<Output = Result<(), ApiError>> + Send {
+        async { Ok(()) }
+    }
 }
 
-/// The reply to such a request.
-pub(crate) trait Changed {
-    /// How many were changed, if the reply tells.
-    fn changed(&self) -> Option<u64>;
+/// What became of an action.
+pub(crate) struct Done<R> {
+    pub(crate) reply: R,
+    /// How many calls, tasks or tools were changed.
+    pub(crate) changed: u64,
 }
 
 /// Runs an action between the two writes to its row. Without the first one nothing is done.
-pub(crate) async fn recorded<R: Changed>(
+pub(crate) async fn recorded<R>(
     context: &Context,
     caller: &Caller,
     verb: Verb,
     targets: &[String],
-    action: impl Future<Output = Result<R, ApiError>>,
+    action: impl Future<Output = Result<Done<R>, ApiError>>,
 ) -> Result<R, ApiError> {
     let new = NewAction { caller, door: "nats", verb: verb.name(), targets };
     let id = context.store.begin_action(&new).await.map_err(|error| store_failed(&error))?;
     let done = action.await;
     let (result, changed) = match &done {
-        Ok(reply) => ("done", reply.changed()),
-        Err(error) => (error.code.as_str(), Some(0)),
+        Ok(done) => ("done", done.changed),
+        Err(error) => (error.code.as_str(), 0),
     };
-    if let Err(error) = context.store.end_action(id, result, changed).await {
+    if let Err(error) = context.store.end_action(id, result, Some(changed)).await {
         tracing::warn!(%error, action = id, "Failed to record how an action ended; its row has no result");
     }
-    done
+    trim_now_and_then(context, caller, verb).await;
+    done.map(|done| done.reply)
+}
+
+/// Keeps the number of a user's actions bounded.
+pub(crate) async fn trim_now_and_then(context: &Context, caller: &Caller, verb: Verb) {
+    if !rand::random_ratio(1, TRIMS) {
+        return;
+    }
+    if let Err(error) = context.store.trim_actions(caller, verb.name()).await {
+        tracing::warn!(%error, "Failed to delete the oldest actions of a user");
+    }
 }
 
 impl Action for CancelRequest {
@@ -49,12 +70,6 @@ impl Action for CancelRequest {
 
     fn targets(&self) -> Vec<String> {
         vec![self.call.to_string()]
-    }
-}
-
-impl Changed for CancelReply {
-    fn changed(&self) -> Option<u64> {
-        None
     }
 }
 
@@ -66,23 +81,21 @@ impl Action for RedriveRequest {
     }
 }
 
-impl Changed for RedriveReply {
-    fn changed(&self) -> Option<u64> {
-        Some(self.results.iter().filter(|result| result.status == SubmitStatus::Accepted).count() as u64)
-    }
-}
-
 impl Action for TaskCancel {
     type Reply = TaskCancelReply;
 
     fn targets(&self) -> Vec<String> {
         vec![self.task.to_string()]
     }
-}
 
-impl Changed for TaskCancelReply {
-    fn changed(&self) -> Option<u64> {
-        None
+    /// A client that has only an id asks for a task first: if it is that of a call, nothing was asked of a task.
+    async fn check(&self, asked: &Asked) -> Result<(), ApiError> {
+        let id = self.task;
+        if !asked.store().has_call(CallId(id.0)).await.map_err(|error| store_failed(&error))? {
+            return Ok(());
+        }
+        let message = format!("task: {id} is a call; allowed: the id of a task (calls.cancel stops a call)");
+        Err(ApiError::new(Code::InvalidValue, message))
     }
 }
 
@@ -90,13 +103,7 @@ impl Action for ForgetTool {
     type Reply = ForgetToolReply;
 
     fn targets(&self) -> Vec<String> {
-        vec![redial_proto::limits::shorten(&self.tool, 200)]
-    }
-}
-
-impl Changed for ForgetToolReply {
-    fn changed(&self) -> Option<u64> {
-        Some(1)
+        vec![shorten(&self.tool, 200)]
     }
 }
 
@@ -104,12 +111,6 @@ impl Action for AcceptTool {
     type Reply = AcceptToolReply;
 
     fn targets(&self) -> Vec<String> {
-        vec![redial_proto::limits::shorten(&self.tool, 200)]
-    }
-}
-
-impl Changed for AcceptToolReply {
-    fn changed(&self) -> Option<u64> {
-        None
+        vec![shorten(&self.tool, 200)]
     }
 }

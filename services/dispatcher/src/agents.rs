@@ -4,6 +4,7 @@ mod file;
 
 use std::{collections::BTreeMap, fmt::Write as _, path::PathBuf, sync::Arc, time::Instant};
 
+use redial_access::TenantPolicy;
 use redial_engine::feedback::check_templates;
 use redial_proto::{AgentSpec, ApiError, Code};
 
@@ -38,15 +39,17 @@ impl Agents {
 }
 
 impl Declared {
-    /// The agent of this name.
-    pub(crate) fn agent(&self, name: &str) -> Result<&AgentSpec, ApiError> {
-        self.agents.get(name).ok_or_else(|| self.unknown(name))
+    /// The agent of this name. The error names only agents that the tenant may use.
+    pub(crate) fn agent(&self, name: &str, policy: Option<&TenantPolicy>) -> Result<&AgentSpec, ApiError> {
+        self.agents.get(name).ok_or_else(|| self.unknown(name, policy))
     }
 
-    fn unknown(&self, name: &str) -> ApiError {
+    fn unknown(&self, name: &str, policy: Option<&TenantPolicy>) -> ApiError {
+        let known = self.agents.keys().map(String::as_str);
+        let known: Vec<&str> = known.filter(|agent| policy.is_none_or(|policy| policy.allows_agent(agent))).collect();
         let mut message = format!("no agent {:?} is declared", redial_proto::limits::shorten(name, 64));
         // Writing to a String cannot fail.
-        let _ = match (&self.file, closest(name, self.agents.keys().map(String::as_str))) {
+        let _ = match (&self.file, closest(name, known.iter().copied())) {
             (None, _) => {
                 write!(
                     message,
@@ -57,11 +60,12 @@ impl Declared {
             }
             (Some(_), Some(names)) => write!(message, "; did you mean {names}?"),
             (Some(file), None) => {
-                let names: Vec<String> = self.agents.keys().take(20).map(|name| format!("{name:?}")).collect();
+                let names: Vec<String> = known.iter().take(20).map(|name| format!("{name:?}")).collect();
                 write!(message, "; {file} declares {}", if names.is_empty() { "none".into() } else { names.join(", ") })
             }
         };
-        if let Some(problem) = &self.problem {
+        // It may quote any agent of the file.
+        if let Some(problem) = self.problem.as_ref().filter(|_| policy.is_none()) {
             let _ = write!(message, " (the earlier version of the file is in use: {problem})");
         }
         ApiError::new(Code::UnknownAgent, message)
@@ -97,24 +101,27 @@ mod tests {
         std::fs::write(&path, "[agents.small]\nmodel = \"m\"").unwrap();
         let agents = Agents::load(Some(path.clone())).await.unwrap();
         let begin = Instant::now();
-        assert_eq!(agents.at(begin).await.agent("small").unwrap().model, "m");
+        assert_eq!(agents.at(begin).await.agent("small", None).unwrap().model, "m");
 
         std::fs::write(&path, "[agents.small]\nmodel = \"other\"\n[agents.large]\nmodel = \"m\"").unwrap();
-        assert_eq!(agents.at(begin).await.agent("small").unwrap().model, "m", "looked at once a second at most");
+        assert_eq!(agents.at(begin).await.agent("small", None).unwrap().model, "m", "looked at once a second at most");
         let after = |n| begin + CHECK_INTERVAL * n;
-        assert_eq!(agents.at(after(2)).await.agent("small").unwrap().model, "other");
+        assert_eq!(agents.at(after(2)).await.agent("small", None).unwrap().model, "other");
 
         std::fs::write(&path, "[agents.small]\nmodel = 3").unwrap();
         let declared = agents.at(after(4)).await;
-        assert_eq!(declared.agent("small").unwrap().model, "other");
+        assert_eq!(declared.agent("small", None).unwrap().model, "other");
         assert!(declared.problem.as_ref().unwrap().contains("agent \"small\""), "{:?}", declared.problem);
-        let unknown = declared.agent("smal").unwrap_err();
+        let unknown = declared.agent("smal", None).unwrap_err();
         assert_eq!(unknown.code, Code::UnknownAgent);
         assert!(unknown.message.contains("did you mean \"small\"?") && unknown.message.contains("earlier version"));
+        let other = TenantPolicy { agents: Some(vec!["support".to_owned()]), ..TenantPolicy::default() };
+        let unknown = declared.agent("smal", Some(&other)).unwrap_err();
+        assert!(!unknown.message.contains("small") && !unknown.message.contains("large"), "{}", unknown.message);
 
         std::fs::write(&path, "[agents.small]\nmodel = \"third\"").unwrap();
         let declared = agents.at(after(6)).await;
-        assert_eq!((declared.agent("small").unwrap().model.as_str(), &declared.problem), ("third", &None));
+        assert_eq!((declared.agent("small", None).unwrap().model.as_str(), &declared.problem), ("third", &None));
     }
 
     #[tokio::test]
@@ -123,6 +130,6 @@ mod tests {
         assert_eq!(error.code, Code::InvalidConfiguration);
         assert!(error.message.starts_with("/nowhere/agents.toml: "), "{}", error.message);
         let none = Agents::load(None).await.unwrap().at(Instant::now()).await;
-        assert!(none.agent("x").unwrap_err().message.contains("has no file of agents"));
+        assert!(none.agent("x", None).unwrap_err().message.contains("has no file of agents"));
     }
 }

@@ -18,7 +18,7 @@ use crate::{
     error::{call_not_found, store_failed},
     new_calls,
     reread::Current,
-    transitions,
+    transitions::{self, Cancelled},
 };
 
 /// What a user sent, with who that is; or why it is refused.
@@ -55,14 +55,14 @@ impl Asked {
         &self.context
     }
 
-    /// Cancels a call; returns its state then.
-    pub(crate) async fn cancel(&self, call: CallId) -> Result<CallState, ApiError> {
+    /// Cancels a call; returns its state then, and whether it would have gone on.
+    pub(crate) async fn cancel(&self, call: CallId) -> Result<(CallState, bool), ApiError> {
         if !self.store().has_call(call).await.map_err(|error| store_failed(&error))? {
             return Err(call_not_found(call));
         }
-        let (state, effects) = transitions::cancel(&self.context, call).await?;
+        let Cancelled { state, changed, effects } = transitions::cancel(&self.context, call).await?;
         self.carry_out(effects).await;
-        Ok(state)
+        Ok((state, changed))
     }
 
     pub(crate) async fn carry_out(&self, effects: Vec<Effect>) {

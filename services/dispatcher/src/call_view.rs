@@ -20,7 +20,9 @@ const LIST: usize = 64 * 1024;
 pub(crate) fn view(record: CallAudit, language: Language) -> Result<CallView, StoreError> {
     let state: CallState = read(&record.line.state)?;
     let attempts_made = attempts(&record.attempts_made)?;
-    let CallAudit { line, arguments, details, repairs, undeclared, help, waits, attempts_made: made, .. } = record;
+    let CallAudit {
+        line, submitted_by, arguments, details, repairs, undeclared, help, waits, attempts_made: made, ..
+    } = record;
     let (repairs, undeclared) = (list::<Repair>(repairs.as_deref())?, list::<String>(undeclared.as_deref())?);
     // The help of a newer version, which this one cannot read, would only make the feedback better.
     let help = help.and_then(|help| serde_json::from_str::<Help>(help.get()).ok());
@@ -46,6 +48,7 @@ pub(crate) fn view(record: CallAudit, language: Language) -> Result<CallView, St
         state,
         attempts: u32::try_from(line.attempts).unwrap_or(0),
         submitted_at: line.submitted_at,
+        submitted_by,
         next_attempt_at: line.next_attempt_at,
         waits,
         finished_at: line.finished_at,

@@ -41,7 +41,7 @@ pub(crate) async fn carry_out(context: &Context, effects: Vec<Effect>) {
 /// Cancels a call of a task; returns the effects of that.
 async fn cancel(context: &Context, call: CallId) -> Vec<Effect> {
     match transitions::cancel(context, call).await {
-        Ok((_, effects)) => effects,
+        Ok(cancelled) => cancelled.effects,
         Err(error) => {
             tracing::warn!(%error, %call, "Failed to cancel a call; its task asks again");
             Vec::new()

@@ -2,7 +2,7 @@
 
 use redial_access::{Access, TenantPolicy};
 use redial_engine::tools::Tools;
-use redial_proto::{AgentSpec, ApiError, Code, Tenant, limits::shorten};
+use redial_proto::{AgentSpec, ApiError, Code, Tenant, limits::shorten, turn::model_name};
 
 use crate::reread::Current;
 
@@ -69,6 +69,17 @@ pub(crate) fn within(
         }
     }
     Ok(Some(AgentSpec { budgets, tools: allowed, ..spec.clone() }))
+}
+
+/// The tools and models that a tenant may use: what an error may name.
+pub(crate) fn visible(policy: Option<&TenantPolicy>, tools: &Tools) -> Tools {
+    let may_use = |name: &str| {
+        policy.is_none_or(|policy| match model_name(name) {
+            Some(model) => policy.allows_model(model),
+            None => policy.allows_tool(name),
+        })
+    };
+    tools.iter().filter(|(name, _)| may_use(name)).map(|(name, tool)| (name.clone(), tool.clone())).collect()
 }
 
 fn forbidden(message: String) -> ApiError {

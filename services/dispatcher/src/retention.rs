@@ -29,6 +29,8 @@ const ROWS: u32 = 1_000;
 const GONE: Duration = Duration::from_hours(24);
 /// Late reports and dead letters are kept for so long if no retention is set.
 const KEPT: Duration = Duration::from_hours(30 * 24);
+/// What people did is kept for so long, or as long as calls if that is longer. What changed nothing is kept like dead letters.
+const ACTIONS_KEPT: Duration = Duration::from_hours(366 * 24);
 /// What is not in the statistics yet is kept for so much longer at most.
 const UNCOUNTED: Duration = Duration::from_hours(1);
 
@@ -55,6 +57,8 @@ async fn clean(context: &Context, shutdown: &CancellationToken) -> Result<(), St
     repeat("workers", shutdown, || store.delete_gone_workers(gone, ROWS)).await;
     repeat("late reports", shutdown, || store.delete_late_reports(kept, ROWS)).await;
     repeat("dead letters", shutdown, || store.delete_dead_letters(kept, ROWS)).await;
+    let actions_kept = now - retention.map_or(ACTIONS_KEPT, |age| age.max(ACTIONS_KEPT));
+    repeat("actions", shutdown, || store.delete_old_actions(actions_kept, kept, ROWS)).await;
     repeat("statistics", shutdown, || store.delete_old_stats(now, ROWS)).await;
     Ok(())
 }

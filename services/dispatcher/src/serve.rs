@@ -12,7 +12,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::Semaphore;
 
 use crate::{
-    actions::{Action, recorded},
+    actions::{Action, Done, recorded},
     asked::{Asked, caller},
     context::Context,
     in_turn::InTurn,
@@ -110,13 +110,14 @@ pub(crate) async fn actions<Q, F>(running: &Running, verb: Verb, answer: fn(Aske
 where
     Q: Action + DeserializeOwned + Send + Sync + 'static,
     Q::Reply: Serialize + Send + Sync + 'static,
-    F: Future<Output = Result<Q::Reply, ApiError>> + Send + 'static,
+    F: Future<Output = Result<Done<Q::Reply>, ApiError>> + Send + 'static,
 {
     each(running, verb.name(), &subjects::api_of_all(verb), move |context, request| {
         let asked = caller(request, verb).and_then(|caller| Ok((caller, decode::<Q>(small(request)?)?)));
         async move {
             let (caller, question) = asked?;
             let (targets, asked) = (question.targets(), Asked::new(context.clone(), caller.clone()));
+            question.check(&asked).await?;
             recorded(&context, &caller, verb, &targets, answer(asked, question)).await
         }
     })

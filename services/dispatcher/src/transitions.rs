@@ -53,18 +53,26 @@ pub(crate) fn committed(context: &Context, transitions: &[Transition], facts: &[
     effects
 }
 
-/// Cancels a call; returns its state then, and the effects.
-pub(crate) async fn cancel(context: &Context, call: CallId) -> Result<(CallState, Vec<Effect>), ApiError> {
+/// A call that somebody wants stopped.
+pub(crate) struct Cancelled {
+    pub(crate) state: CallState,
+    /// It would have gone on.
+    pub(crate) changed: bool,
+    pub(crate) effects: Vec<Effect>,
+}
+
+/// Cancels a call.
+pub(crate) async fn cancel(context: &Context, call: CallId) -> Result<Cancelled, ApiError> {
     for _ in 0..MAX_TRIES {
         let record = context.store.load(&[call]).await.and_then(Loaded::one).map_err(|error| store_failed(&error))?;
         let record = record.ok_or_else(|| call_not_found(call))?;
         let Some(transition) = plan(context, &record, &CallEvent::Cancel) else {
-            return Ok((record.state, Vec::new()));
+            return Ok(Cancelled { state: record.state, changed: false, effects: Vec::new() });
         };
         let state = transition.state();
         let (facts, effects) = write(context, &[transition]).await.map_err(|error| store_failed(&error))?;
         if !facts.is_empty() {
-            return Ok((state, effects));
+            return Ok(Cancelled { state, changed: !record.cancel_requested, effects });
         }
     }
     Err(ApiError::new(Code::Unavailable, "the call changes too fast to be cancelled now; try again"))

@@ -18,6 +18,7 @@ const MARGIN: Duration = Duration::from_secs(10);
 
 /// Creates what is missing, before any request is answered.
 pub(crate) async fn prepare(context: &Context) -> Result<(), DispatcherError> {
+    context.queue.update_streams().await;
     context.queue.ensure_streams().await?;
     look_at_workers(context, true).await?;
     // The sweeper must not end calls for an outage that is over.

@@ -180,6 +180,9 @@ pub(crate) enum ToolsCommand {
         /// Worker identity; needed if several wait
         #[arg(long, value_name = "NAME")]
         identity: Option<WorkerIdentity>,
+        /// Fingerprint of the change, as `redial tools` shows it; another change is not accepted
+        #[arg(long, value_name = "FINGERPRINT")]
+        fingerprint: String,
     },
 }
 

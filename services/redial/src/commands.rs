@@ -65,8 +65,8 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Show { id, mermaid } => show::run(settings, &id, mermaid).await,
         Command::Replay(args) => replay::run(settings, &args).await,
         Command::Tools { wide, command: None } => tools::run(settings, wide).await,
-        Command::Tools { command: Some(ToolsCommand::Accept { tool, identity }), .. } => {
-            tools::accept(settings, tool, identity).await
+        Command::Tools { command: Some(ToolsCommand::Accept { tool, identity, fingerprint }), .. } => {
+            tools::accept(settings, tool, identity, fingerprint).await
         }
         Command::Tools { command: Some(ToolsCommand::Forget { tool }), .. } => tools::forget(settings, tool).await,
         Command::Workers { all, wide } => workers::run(settings, all, wide).await,

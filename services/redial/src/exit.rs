@@ -159,7 +159,11 @@ fn store_code(error: &StoreError) -> Code {
         | StoreError::UnsafeSetting { .. }
         | StoreError::NotMigrated(_)
         | StoreError::OtherVersion(_) => Code::InvalidConfiguration,
-        StoreError::BadData(_) | StoreError::FullPool(_) | StoreError::Migrate(_) => Code::Internal,
+        StoreError::BadData(_)
+        | StoreError::FullPool(_)
+        | StoreError::TooManyTools(_)
+        | StoreError::TooManyPending(_)
+        | StoreError::Migrate(_) => Code::Internal,
         StoreError::Timeout(_) | StoreError::Sql(_) => Code::Unavailable,
     }
 }

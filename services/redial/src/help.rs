@@ -85,7 +85,14 @@ const EXAMPLES: [(&str, &[&str]); 25] = [
         ],
     ),
     ("replay", &["redial replay 01a20236-ac46", "redial replay --file task.json"]),
-    ("tools", &["redial tools", "redial tools accept book_flight --identity travel", "redial tools forget old_tool"]),
+    (
+        "tools",
+        &[
+            "redial tools",
+            "redial tools accept book_flight --identity travel --fingerprint 0b6a6f1f3c9de4c2a1a7708f2b5d8e96c4e1d230",
+            "redial tools forget old_tool",
+        ],
+    ),
     ("workers", &["redial workers --all"]),
     ("dead-letters", &["redial dead-letters --limit 10", "redial dead-letters --json"]),
     ("actions", &["redial actions --by alice --since 24h", "redial actions --action conversations.forget"]),

@@ -38,8 +38,14 @@ fn note_waiting(state: &WorkerState, waiting: BTreeMap<String, Vec<String>>) {
         return;
     }
     for (tool, reasons) in waiting.iter().take(MAX_NAMED) {
-        let remedy = format!("redial tools accept {tool} --identity {}", state.id.identity());
-        tracing::warn!(tool, ?reasons, remedy, "A tool waits until an operator accepts it");
+        let (identity, remedy) = (state.id.identity(), "`redial tools` shows it, and how to accept it");
+        tracing::warn!(
+            tool,
+            identity = identity.as_str(),
+            ?reasons,
+            remedy,
+            "A tool waits until an operator accepts it"
+        );
     }
     let more = waiting.len().saturating_sub(MAX_NAMED);
     if more > 0 {

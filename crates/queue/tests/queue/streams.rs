@@ -64,6 +64,49 @@ async fn a_stream_of_an_older_version_drops_what_nobody_takes_and_keeps_its_othe
     assert_eq!((config.max_messages, config.description.as_deref()), (5_000, Some("tuned")));
 }
 
+/// As the version before worker identities made it, with reports that nobody has read.
+#[tokio::test]
+async fn a_stream_with_the_subjects_of_an_earlier_version_is_updated_and_keeps_its_messages() {
+    use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy};
+    let server = Server::started().await;
+    let queue = server.connect().await;
+    let config = |name: &str, subject: &str| Config {
+        name: name.to_owned(),
+        subjects: vec![subject.to_owned()],
+        retention: RetentionPolicy::WorkQueue,
+        discard: DiscardPolicy::New,
+        max_messages: 5_000,
+        ..Default::default()
+    };
+    let jetstream = server.jetstream().await;
+    jetstream.create_stream(config("RESULTS", "redial.results")).await.unwrap();
+    for n in 0..3 {
+        jetstream.publish("redial.results", n.to_string().into()).await.unwrap().await.unwrap();
+    }
+    // Of somebody else, with our name.
+    jetstream.create_stream(config("INTAKE", "orders.>")).await.unwrap();
+    let error = queue.ensure_streams().await.unwrap_err();
+    assert!(matches!(&error, QueueError::Settings { field: "subjects", .. }), "{error}");
+    queue.update_streams().await;
+    let error = queue.ensure_streams().await.unwrap_err().to_string();
+    assert!(error.contains("stream INTAKE: subjects is \"orders.>\""), "{error}");
+    jetstream.delete_stream("INTAKE").await.unwrap();
+    queue.update_streams().await;
+    queue.ensure_streams().await.unwrap();
+    let info = jetstream.get_stream("RESULTS").await.unwrap().cached_info().clone();
+    assert_eq!((info.config.subjects, info.config.max_messages), (vec!["redial.results.>".to_owned()], 5_000));
+    assert_eq!(info.state.messages, 3);
+    let mut consumer = jetstream
+        .get_stream("RESULTS")
+        .await
+        .unwrap()
+        .get_consumer::<async_nats::jetstream::consumer::pull::Config>("dispatchers")
+        .await
+        .unwrap();
+    assert_eq!(consumer.info().await.unwrap().num_pending, 3, "they are delivered");
+    jetstream.publish("redial.results.tools", "new".into()).await.unwrap().await.unwrap();
+}
+
 #[tokio::test]
 async fn pools_are_disjoint_and_named_in_any_script() {
     let server = Server::started().await;

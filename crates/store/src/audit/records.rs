@@ -113,6 +113,9 @@ pub struct CallAudit {
     pub task: Option<TaskCall>,
     /// Scope of the key.
     pub tenant: String,
+    /// The user who submitted it, or who had an ended call run again; `None` if a task asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub submitted_by: Option<String>,
     /// The pool it goes to.
     pub pool: String,
     /// The tool's effect.
@@ -233,6 +236,8 @@ pub struct PendingTool {
     pub reasons: Vec<String>,
     /// As it is registered.
     pub spec: Box<RawValue>,
+    /// Of the change: whoever accepts it names this.
+    pub fingerprint: String,
 }
 
 /// A worker.

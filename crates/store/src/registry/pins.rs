@@ -8,8 +8,11 @@ use sqlx::PgConnection;
 
 use crate::{StoreError, connect::Store};
 
-/// Pending changes that are kept; the oldest go.
-const MAX_PENDING: i64 = 1000;
+/// Tools that an identity may have, and changes of it that may wait: a registration that brings more is refused.
+const MAX_TOOLS_OF_IDENTITY: i64 = 10_000;
+const MAX_PENDING_OF_IDENTITY: i64 = 1_000;
+/// Pending changes of all identities that are kept; the oldest go.
+const MAX_PENDING: i64 = 10_000;
 /// Identities that are named to somebody who did not say which one is meant.
 const MAX_CHOICES: i64 = 20;
 
@@ -44,6 +47,8 @@ pub enum PendingChoice {
     UnknownTool,
     /// Nothing waits.
     Nothing,
+    /// Another change than the one that is meant waits for this identity.
+    Changed(WorkerIdentity),
     /// These identities wait, at most 20 of them; one has to be named.
     Several(Vec<String>),
 }
@@ -62,18 +67,24 @@ impl Store {
         }
         self.run_again(|| async {
             let mut transaction = self.begin().await?;
-            let judged = Registering { registration, specs: &specs }.judge(&mut transaction, judge).await?;
+            let registering = Registering { registration, specs: &specs };
+            let judged = registering.judge(&mut transaction, judge).await?;
+            if let Some(refused) = registering.check_numbers(&mut transaction, &judged).await? {
+                return Ok(Err(refused));
+            }
             transaction.commit().await?;
-            Ok(judged)
+            Ok(Ok(judged))
         })
-        .await
+        .await?
     }
 
-    /// Lets an identity serve a tool, as it registered it. Without an identity there must be one that waits.
+    /// Lets an identity serve a tool, as it registered it: the change with this fingerprint. Without an identity there must be one
+    /// that waits.
     pub async fn accept_tool(
         &self,
         tool: &str,
         identity: Option<&WorkerIdentity>,
+        fingerprint: &str,
     ) -> Result<Result<AcceptedTool, PendingChoice>, StoreError> {
         let identity = identity.map(WorkerIdentity::as_str);
         self.run_again(|| async {
@@ -83,18 +94,13 @@ impl Store {
             if locked.fetch_optional(&mut *transaction).await?.is_none() {
                 return Ok(Err(PendingChoice::UnknownTool));
             }
-            let waiting = sqlx::query_scalar!(
-                "SELECT identity FROM pending_tools WHERE tool = $1 AND ($2::text IS NULL OR identity = $2)
-                 ORDER BY identity LIMIT $3",
-                tool,
-                identity,
-                MAX_CHOICES,
-            );
+            let waiting = sqlx::query_file!("sql/pending_tools.sql", tool, identity, MAX_CHOICES);
             let waiting = waiting.fetch_all(&mut *transaction).await?;
             let chosen = match waiting.as_slice() {
                 [] => return Ok(Err(PendingChoice::Nothing)),
-                [one] => one.clone(),
-                _ => return Ok(Err(PendingChoice::Several(waiting))),
+                [one] if one.fingerprint == fingerprint => &one.identity,
+                [other] => return Ok(Err(PendingChoice::Changed(WorkerIdentity::of_name(&other.identity)))),
+                _ => return Ok(Err(PendingChoice::Several(waiting.into_iter().map(|one| one.identity).collect()))),
             };
             let reasons = sqlx::query_file_scalar!("sql/accept_tool.sql", tool, chosen);
             let Some(reasons) = reasons.fetch_optional(&mut *transaction).await? else {
@@ -102,7 +108,7 @@ impl Store {
                 return Ok(Err(PendingChoice::Nothing));
             };
             transaction.commit().await?;
-            Ok(Ok(AcceptedTool { identity: WorkerIdentity::of_name(&chosen), reasons }))
+            Ok(Ok(AcceptedTool { identity: WorkerIdentity::of_name(chosen), reasons }))
         })
         .await
     }
@@ -165,6 +171,30 @@ impl Registering<'_> {
             };
         }
         Ok(judged)
+    }
+
+    /// Whether the identity has too many tools with those that were just written.
+    async fn check_numbers(&self, db: &mut PgConnection, judged: &Judged) -> Result<Option<StoreError>, sqlx::Error> {
+        let identity = self.identity();
+        if !judged.changed_tools.is_empty() {
+            let tools = sqlx::query_scalar!(
+                r#"SELECT count(*) AS "count!" FROM tool_identities WHERE identity = $1"#,
+                identity.as_str()
+            );
+            if tools.fetch_one(&mut *db).await? > MAX_TOOLS_OF_IDENTITY {
+                return Ok(Some(StoreError::TooManyTools(MAX_TOOLS_OF_IDENTITY)));
+            }
+        }
+        if !judged.waiting.is_empty() {
+            let waiting = sqlx::query_scalar!(
+                r#"SELECT count(*) AS "count!" FROM pending_tools WHERE identity = $1"#,
+                identity.as_str()
+            );
+            if waiting.fetch_one(&mut *db).await? > MAX_PENDING_OF_IDENTITY {
+                return Ok(Some(StoreError::TooManyPending(MAX_PENDING_OF_IDENTITY)));
+            }
+        }
+        Ok(None)
     }
 
     fn identity(&self) -> WorkerIdentity {

@@ -28,6 +28,7 @@ pub(crate) struct RawView {
     pub(crate) estimated_cost_micros: i64,
     pub(crate) turns_without_price: i32,
     pub(crate) submitted_at: Time,
+    pub(crate) submitted_by: Option<String>,
     pub(crate) started_at: Option<Time>,
     pub(crate) finished_at: Option<Time>,
 }
@@ -61,6 +62,7 @@ impl TryFrom<RawView> for TaskView {
                 turns_without_price: uint(raw.turns_without_price),
             },
             submitted_at: raw.submitted_at,
+            submitted_by: raw.submitted_by,
             started_at: raw.started_at,
             finished_at: raw.finished_at,
         })

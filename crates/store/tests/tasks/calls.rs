@@ -11,7 +11,8 @@ use crate::fixture::{Fixture, Locked, bare_call, new_call, no_plan, started, ste
 
 async fn claim(fixture: &Fixture, call: CallId, attempt: u32) -> Granted {
     let worker: WorkerId = "worker-1".parse().unwrap();
-    let claim = Claim { job: JobRef { call, attempt }, claim: ClaimId::generate(), worker, tool: "tool".to_owned() };
+    let claim =
+        Claim { job: JobRef { call, attempt }, claim: ClaimId::generate(), worker, tool: "get_weather".to_owned() };
     fixture.store.claim(&[claim], 60_000).await.unwrap().pop().expect("it is ready")
 }
 

@@ -49,7 +49,7 @@ async fn a_waiting_task_can_be_cancelled_and_the_next_one_is_woken() {
     assert!(fixture.advance([second, third], no_plan).await.unwrap().is_empty());
     assert_eq!(
         fixture.store.of(&redial_proto::Tenant::default()).cancel_task(second).await.unwrap(),
-        Some(TaskState::Waiting)
+        Some((TaskState::Waiting, true))
     );
     let advanced = fixture.advance([second], |task| {
         assert!(task.start.is_none() && matches!(task.inbox.as_slice(), [InboxItem::Cancel]), "{task:?}");
@@ -85,7 +85,7 @@ async fn a_late_item_is_consumed_without_effect() {
     fixture.end(task).await;
     assert_eq!(
         fixture.store.of(&redial_proto::Tenant::default()).cancel_task(task).await.unwrap(),
-        Some(TaskState::Cancelled)
+        Some((TaskState::Cancelled, false))
     );
     assert_eq!(fixture.inbox().await, 0, "an ended task gets no cancel");
     let late = "INSERT INTO task_inbox (task_id, kind) VALUES ($1, 'cancel'), ($2, 'cancel')";

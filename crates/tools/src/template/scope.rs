@@ -24,12 +24,13 @@ impl Scope<'_> {
             ("call", _) => Ok(Variable::Call),
             ("attempt", _) => Ok(Variable::Attempt),
             ("idempotency_key", _) => Ok(Variable::IdempotencyKey),
+            ("tenant", _) => Ok(Variable::Tenant),
             (_, Some(("arguments", argument))) => self.argument(argument).map(Variable::Argument),
             (_, Some(("secret", secret))) => self.secret(secret).map(Variable::Secret),
             _ => {
                 let secret = if self.secrets.is_some() { ", secret.<NAME>" } else { "" };
                 Err(format!(
-                    "unknown variable {{{{{name}}}}}; allowed: arguments.<name>, call, attempt, idempotency_key{secret}"
+                    "unknown variable {{{{{name}}}}}; allowed: arguments.<name>, call, attempt, idempotency_key, tenant{secret}"
                 ))
             }
         }

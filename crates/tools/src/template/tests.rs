@@ -20,6 +20,7 @@ fn context() -> Context {
         call: "0190a5c0-0000-7000-8000-000000000001".parse::<CallId>().unwrap(),
         attempt: 3,
         idempotency_key: "key-1".to_owned(),
+        tenant: "acme".to_owned(),
         ..Context::new("t")
     }
 }
@@ -88,10 +89,11 @@ fn every_variable_has_its_text() {
     let parameters = parameters();
     let lookup = |_: &str| Some("s3cret".to_owned());
     let scope = Scope { parameters: &parameters, secrets: Some(&lookup) };
-    let text = "{{call}} {{ attempt }} {{idempotency_key}} {{arguments.city}} {{arguments.unit}} {{secret.X}} }}";
+    let text =
+        "{{call}} {{ attempt }} {{idempotency_key}} {{tenant}} {{arguments.city}} {{arguments.unit}} {{secret.X}} }}";
     let template = Template::parse_required(text, &scope).unwrap();
     let filled = with_values(&json!({"city": {"n": 1.50}}), |values| template.fill_required(values).unwrap());
-    assert_eq!(filled, "0190a5c0-0000-7000-8000-000000000001 3 key-1 {\"n\":1.5} km s3cret }}");
+    assert_eq!(filled, "0190a5c0-0000-7000-8000-000000000001 3 key-1 acme {\"n\":1.5} km s3cret }}");
     assert!(!format!("{template:?}").contains("s3cret"));
 }
 

@@ -40,6 +40,7 @@ impl<'a> Values<'a> {
             Variable::Call => return Ok(Some(self.context.call.to_string())),
             Variable::Attempt => return Ok(Some(self.context.attempt.to_string())),
             Variable::IdempotencyKey => return Ok(Some(self.context.idempotency_key.clone())),
+            Variable::Tenant => return Ok(Some(self.context.tenant.clone())),
             Variable::Secret(secret) => return Ok(Some(secret.expose_secret().to_owned())),
             Variable::Argument(argument) => self.json(&argument.name).or(argument.default.as_deref()),
         };

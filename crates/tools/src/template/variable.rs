@@ -9,6 +9,8 @@ pub(crate) enum Variable {
     Call,
     Attempt,
     IdempotencyKey,
+    /// The tenant of the call.
+    Tenant,
     Secret(SecretString),
 }
 

@@ -2,8 +2,9 @@
 
 use redial_proto::{ApiError, CancelReply, CancelRequest};
 
-use crate::asked::Asked;
+use crate::{actions::Done, asked::Asked};
 
-pub(crate) async fn cancel(asked: Asked, request: CancelRequest) -> Result<CancelReply, ApiError> {
-    Ok(CancelReply { state: asked.cancel(request.call).await? })
+pub(crate) async fn cancel(asked: Asked, request: CancelRequest) -> Result<Done<CancelReply>, ApiError> {
+    let (state, changed) = asked.cancel(request.call).await?;
+    Ok(Done { reply: CancelReply { state }, changed: u64::from(changed) })
 }

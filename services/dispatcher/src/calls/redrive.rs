@@ -7,18 +7,19 @@ use redial_engine::{
     tools::{Tools, retry_policy},
 };
 use redial_proto::{
-    ApiError, CallId, Code, RedriveReply, RedriveRequest, SubmitResult, User, limits, turn::model_name,
+    ApiError, CallId, Code, RedriveReply, RedriveRequest, SubmitResult, SubmitStatus, User, limits, turn::model_name,
 };
 use redial_records::{CallContent, CallRecord, NewCall};
 
 use crate::{
+    actions::Done,
     asked::Asked,
     error::{self, call_not_found, store_failed},
     policies,
 };
 
 /// A call is redriven once: asking again gets the same new call. That one, when it has ended, can be redriven in turn.
-pub(crate) async fn redrive(asked: Asked, request: RedriveRequest) -> Result<RedriveReply, ApiError> {
+pub(crate) async fn redrive(asked: Asked, request: RedriveRequest) -> Result<Done<RedriveReply>, ApiError> {
     if request.calls.len() > limits::MAX_BATCH {
         let message = format!("calls holds {} ids; allowed: {}", request.calls.len(), limits::MAX_BATCH);
         return Err(ApiError::new(Code::TooLarge, message));
@@ -57,7 +58,9 @@ pub(crate) async fn redrive(asked: Asked, request: RedriveRequest) -> Result<Red
     let outcomes = asked.write(&calls).await;
     let result =
         |position: Result<usize, ApiError>| position.map_or_else(SubmitResult::rejected, |n| outcomes[n].clone());
-    Ok(RedriveReply { results: positions.into_iter().map(result).collect() })
+    let results: Vec<SubmitResult> = positions.into_iter().map(result).collect();
+    let changed = results.iter().filter(|result| result.status == SubmitStatus::Accepted).count() as u64;
+    Ok(Done { reply: RedriveReply { results }, changed })
 }
 
 fn check(call: &CallRecord) -> Result<(), ApiError> {

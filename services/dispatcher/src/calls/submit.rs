@@ -138,10 +138,19 @@ pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>) -> Vec<Su
         if !tools.contains_key(&submission.tool) {
             refreshed.clone()?;
         }
-        policies::check_tool(policies::of(&access, &caller.tenant)?, &submission.tool)?;
+        let policy = policies::of(&access, &caller.tenant)?;
+        policies::check_tool(policy, &submission.tool)?;
+        let visible;
+        let tools = if tools.contains_key(&submission.tool) {
+            &*tools
+        } else {
+            // The error suggests similar names.
+            visible = policies::visible(policy, &tools);
+            &visible
+        };
         let (_span, traceparent) = submit_call(&submission.tool, traceparent);
-        let is_costly = is_costly(&submission, &tools);
-        let accept = || accept(submission, &caller, &tools, CallId::generate(), traceparent);
+        let is_costly = is_costly(&submission, tools);
+        let accept = || accept(submission, &caller, tools, CallId::generate(), traceparent);
         let mut call = if is_costly { aside(accept)? } else { accept()? };
         call.consumer = context.admit_new(&call);
         Ok(call)

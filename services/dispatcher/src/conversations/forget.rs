@@ -13,7 +13,7 @@ use super::{
     count::count,
     erase::{Outcome, erase},
 };
-use crate::{asked::Asked, context::Context, error::store_failed};
+use crate::{actions::trim_now_and_then, asked::Asked, context::Context, error::store_failed};
 
 /// How long one request works at most, but for its last statement.
 const PATIENCE: Duration = Duration::from_secs(4);
@@ -56,9 +56,10 @@ async fn forget(context: &Context, caller: &Caller, request: Forget) -> Result<F
         return Err(ApiError::new(Code::InvalidValue, message));
     };
     let conversation = scope.conversation.as_deref();
-    let verb = if conversation.is_some() { Verb::ConversationForget } else { Verb::TenantForget }.name();
+    let verb = if conversation.is_some() { Verb::ConversationForget } else { Verb::TenantForget };
+    trim_now_and_then(context, caller, verb).await;
     let cancels = request.cancel;
-    let new = NewErasure { id, caller, door: "nats", verb, conversation, cancels };
+    let new = NewErasure { id, caller, door: "nats", verb: verb.name(), conversation, cancels };
     // Another erasure of the same scope is finished first: it may be of an earlier time.
     while Instant::now() < until {
         let begun = context.store.begin_erasure(&new).await.map_err(|error| store_failed(&error))?;

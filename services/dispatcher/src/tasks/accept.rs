@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use redial_access::Access;
+use redial_access::{Access, TenantPolicy};
 use redial_engine::{accept::check_texts, fingerprint::fingerprint, tools::Tools};
 use redial_proto::{
     AgentRef, AgentSpec, ApiError, Caller, Code, Language, TaskId, TaskSubmission, limits,
@@ -51,7 +51,7 @@ pub(crate) fn accept(
     let (agent, spec) = match &submission.agent {
         AgentRef::Name(name) => {
             policies::check_agent(policy, name)?;
-            (Some(name.clone()), files.declared.agent(name)?)
+            (Some(name.clone()), files.declared.agent(name, policy)?)
         }
         AgentRef::Inline(spec) => {
             check(spec).map_err(wrong)?;
@@ -59,8 +59,8 @@ pub(crate) fn accept(
             (None, bounded.as_ref().unwrap_or(spec))
         }
     };
-    check_models(spec, tools)?;
-    check_tools(spec, tools).map_err(|what| match &agent {
+    check_models(spec, tools, policy)?;
+    check_tools(spec, tools, policy).map_err(|what| match &agent {
         Some(name) => ApiError::new(Code::InvalidAgent, format!("agent {name:?}: {what}")),
         None => wrong(what),
     })?;
@@ -94,18 +94,22 @@ fn check_fields(submission: &TaskSubmission) -> Result<(), ApiError> {
 }
 
 /// Models that the agent names must be known.
-fn check_models(spec: &AgentSpec, tools: &Tools) -> Result<(), ApiError> {
+fn check_models(spec: &AgentSpec, tools: &Tools, policy: Option<&TenantPolicy>) -> Result<(), ApiError> {
     let unknown = |model: &&String| !tools.get(&tool_name(model)).is_some_and(|tool| tool.is_model());
     let models = [Some(&spec.model), spec.fallback_model.as_ref()];
-    models.into_iter().flatten().find(unknown).map_or(Ok(()), |model| Err(unknown_model(model, tools)))
+    models
+        .into_iter()
+        .flatten()
+        .find(unknown)
+        .map_or(Ok(()), |model| Err(unknown_model(model, &policies::visible(policy, tools))))
 }
 
 /// Tools that the agent names must be known. A pattern may match nothing yet.
-fn check_tools(spec: &AgentSpec, tools: &Tools) -> Result<(), String> {
+fn check_tools(spec: &AgentSpec, tools: &Tools, policy: Option<&TenantPolicy>) -> Result<(), String> {
     for name in spec.tools.iter().filter(|pattern| !pattern.contains('*')) {
         match tools.get(name) {
             Some(tool) if !tool.is_model() => {}
-            found => return Err(not_offered(name, found.is_some(), tools)),
+            found => return Err(not_offered(name, found.is_some(), &policies::visible(policy, tools))),
         }
     }
     Ok(())

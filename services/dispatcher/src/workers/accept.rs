@@ -4,15 +4,17 @@ use redial_proto::{AcceptTool, AcceptToolReply, ApiError, Code, subjects, tool::
 use redial_store::{AcceptedTool, PendingChoice};
 
 use crate::{
+    actions::Done,
     asked::Asked,
     error::{store_failed, tool_not_registered},
 };
 
-pub(crate) async fn accept(asked: Asked, request: AcceptTool) -> Result<AcceptToolReply, ApiError> {
+pub(crate) async fn accept(asked: Asked, request: AcceptTool) -> Result<Done<AcceptToolReply>, ApiError> {
     let context = asked.of_operators()?;
-    let AcceptTool { tool, identity } = request;
+    let AcceptTool { tool, identity, fingerprint } = request;
     check_name("tool name", &tool).map_err(|what| ApiError::new(Code::InvalidValue, what))?;
-    let accepted = context.store.accept_tool(&tool, identity.as_ref()).await.map_err(|error| store_failed(&error))?;
+    let accepted = context.store.accept_tool(&tool, identity.as_ref(), &fingerprint).await;
+    let accepted = accepted.map_err(|error| store_failed(&error))?;
     let AcceptedTool { identity, reasons: changes } = match accepted {
         Ok(accepted) => accepted,
         Err(PendingChoice::UnknownTool) => return Err(tool_not_registered(&tool, &context.registry.tools())),
@@ -20,6 +22,14 @@ pub(crate) async fn accept(asked: Asked, request: AcceptTool) -> Result<AcceptTo
             let whose =
                 identity.map(|identity| format!(" of worker identity {:?}", identity.as_str())).unwrap_or_default();
             let message = format!("nothing{whose} waits for tool {tool:?}; `redial tools` shows what waits");
+            return Err(ApiError::new(Code::WrongState, message));
+        }
+        Err(PendingChoice::Changed(identity)) => {
+            let message = format!(
+                "another change than the one with this fingerprint waits for tool {tool:?} of worker identity {:?}, so nothing was \
+                 accepted; `redial tools` shows the change and its fingerprint",
+                identity.as_str()
+            );
             return Err(ApiError::new(Code::WrongState, message));
         }
         Err(PendingChoice::Several(identities)) => {
@@ -37,5 +47,5 @@ pub(crate) async fn accept(asked: Asked, request: AcceptTool) -> Result<AcceptTo
     if let Err(error) = context.registry.refresh(&context.store).await {
         tracing::warn!(%error, "Failed to reload the registry");
     }
-    Ok(AcceptToolReply { identity, changes })
+    Ok(Done { reply: AcceptToolReply { identity, changes }, changed: 1 })
 }

@@ -4,12 +4,13 @@ use redial_proto::{ApiError, Code, ForgetTool, ForgetToolReply, subjects, tool::
 use redial_store::Forgotten;
 
 use crate::{
+    actions::Done,
     asked::Asked,
     error::{store_failed, tool_not_registered},
     feed::look_at_workers,
 };
 
-pub(crate) async fn forget(asked: Asked, request: ForgetTool) -> Result<ForgetToolReply, ApiError> {
+pub(crate) async fn forget(asked: Asked, request: ForgetTool) -> Result<Done<ForgetToolReply>, ApiError> {
     let context = asked.of_operators()?;
     let tool = request.tool;
     check_name("tool name", &tool).map_err(|what| ApiError::new(Code::InvalidValue, what))?;
@@ -42,5 +43,5 @@ pub(crate) async fn forget(asked: Asked, request: ForgetTool) -> Result<ForgetTo
         tracing::debug!(%error, "Failed to notify other dispatchers of a removed tool; they read the registry now and then");
     }
     context.registry.refresh(&context.store).await.map_err(|error| store_failed(&error))?;
-    Ok(ForgetToolReply { waiting })
+    Ok(Done { reply: ForgetToolReply { waiting }, changed: 1 })
 }

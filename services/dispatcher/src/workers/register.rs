@@ -32,6 +32,14 @@ pub(crate) async fn register(
     let registered = context.store.register(&registration, context.config.live_ms(), judge).await;
     let mut registered = registered.map_err(|error| match error {
         StoreError::FullPool(pool) => full_pool(&pool),
+        StoreError::TooManyTools(most) => {
+            too_many(&caller, &format!("may have at most {most} tools"), "redial tools forget")
+        }
+        StoreError::TooManyPending(most) => too_many(
+            &caller,
+            &format!("may have at most {most} tools that wait for an operator"),
+            "redial tools accept",
+        ),
         error => store_failed(&error),
     })?;
     // Before the reply, because the worker pulls from them at once.
@@ -80,6 +88,14 @@ fn shorten(waiting: &mut BTreeMap<String, Vec<String>>) {
             fits
         });
     }
+}
+
+/// A flood of tools is refused, and logged for the operator.
+fn too_many(caller: &WorkerCaller, what: &str, remedy: &str) -> ApiError {
+    let identity = caller.identity.as_str();
+    tracing::warn!(identity, reason = what, remedy, "Refused a registration");
+    let message = format!("worker identity {identity:?} {what}, so nothing was registered; `{remedy}` makes room");
+    ApiError::new(Code::Forbidden, message)
 }
 
 fn full_pool(pool: &str) -> ApiError {

@@ -24,4 +24,7 @@ pub(crate) struct ForgetArgs {
     /// List what was erased, newest first
     #[arg(long, conflicts_with_all = ["conversation", "dry_run", "yes", "cancel"])]
     pub(crate) list: bool,
+    /// With --list: whole values, and all that was counted
+    #[arg(long, requires = "list")]
+    pub(crate) wide: bool,
 }

@@ -67,11 +67,10 @@ fn render(actions: &[ActionRecord], wide: bool, paper: Paper, now: DateTime<Utc>
 fn row(action: &ActionRecord, wide: bool, now: DateTime<Utc>) -> Vec<Cell> {
     let asked = if wide { output::time(action.at) } else { output::ago(action.at, now) };
     let is_erasure = [Verb::ConversationForget, Verb::TenantForget].iter().any(|verb| verb.name() == action.verb);
-    // Of other actions that change one thing, only whether they were done is on record.
     let on = match action.changed {
-        Some(changed) if is_erasure => changed.to_string(),
-        Some(changed) if action.target_count > 1 => format!("{changed} of {}", action.target_count),
-        _ => action.target_count.to_string(),
+        Some(changed) if is_erasure || changed == action.target_count => changed.to_string(),
+        Some(changed) => format!("{changed} of {}", action.target_count),
+        None => action.target_count.to_string(),
     };
     let result = action.result.clone().unwrap_or_else(|| "unknown".to_owned());
     let targets = action.targets.join(" ");

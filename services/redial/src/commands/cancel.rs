@@ -24,11 +24,12 @@ pub(crate) async fn run(settings: &Settings, id: &IdText) -> anyhow::Result<Exit
         Ok(TaskCancelReply { state }) => {
             (serde_json::json!({ "task": id, "state": state }), of_task(id, state), task_stops(state))
         }
-        Err(QueueError::Api(ApiError { code: Code::TaskNotFound, .. })) => {
+        // It is the id of a call.
+        Err(QueueError::Api(ApiError { code: Code::InvalidValue, .. })) => {
             let CancelReply { state } = call(&queue, CallId(id)).await.map_err(|error| not_found(id, error))?;
             (serde_json::json!({ "call": id, "state": state }), of_call(id, state), call_stops(state))
         }
-        Err(error) => return Err(api(error)),
+        Err(error) => return Err(not_found(id, error)),
     };
     if settings.json() {
         output::json(&answer)?;
@@ -48,7 +49,7 @@ async fn call(queue: &Queue, call: CallId) -> Result<CancelReply, QueueError> {
 
 fn not_found(id: Uuid, error: QueueError) -> anyhow::Error {
     match error {
-        QueueError::Api(ApiError { code: Code::CallNotFound, .. }) => connect::not_found(id),
+        QueueError::Api(ApiError { code: Code::TaskNotFound | Code::CallNotFound, .. }) => connect::not_found(id),
         error => api(error),
     }
 }

@@ -15,7 +15,7 @@ use crate::{cli::ForgetArgs, connect, exit, output, settings::Settings, timeline
 
 pub(crate) async fn run(settings: &Settings, args: ForgetArgs) -> anyhow::Result<ExitCode> {
     if args.list {
-        return list::run(settings, settings.only_tenant()?.as_deref()).await;
+        return list::run(settings, settings.only_tenant()?.as_deref(), args.wide).await;
     }
     let queue = connect::queue(settings).await?;
     let name = name(queue.tenant(), &args);

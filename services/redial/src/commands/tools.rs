@@ -38,6 +38,15 @@ const WIDE: [Column; 9] = [
 ];
 const PENDING: [Column; 4] =
     [Column::whole("tool"), Column::whole("identity"), Column::whole("waits since"), Column::shortened("change", 8)];
+const WIDE_PENDING: [Column; 5] = [
+    Column::whole("tool"),
+    Column::whole("identity"),
+    Column::whole("waits since"),
+    Column::whole("fingerprint"),
+    Column::whole("change"),
+];
+/// Commands that accept something which are shown.
+const SHOWN: usize = 3;
 /// Characters of what changes, in the table and in the wide one.
 const CHANGE: usize = 300;
 const WHOLE_CHANGE: usize = 4000;
@@ -76,10 +85,13 @@ pub(crate) async fn run(settings: &Settings, wide: bool) -> anyhow::Result<ExitC
         let (paper, now) = (|| Paper::of_stdout(wide), store.now().await?);
         output::line(render(&tools, wide, paper(), now))?;
         let pending = store.pending_tools().await?;
-        if let Some(first) = pending.first() {
+        if !pending.is_empty() {
             output::line(format!("\n{}", render_pending(&pending, wide, paper(), now)))?;
-            let (tool, identity) = (&first.tool, &first.identity);
-            output::note(format!("to accept one: redial tools accept {tool} --identity {identity}"));
+        }
+        for PendingTool { tool, identity, fingerprint, .. } in pending.iter().take(SHOWN) {
+            output::note(format!(
+                "to accept it: redial tools accept {tool} --identity {identity} --fingerprint {fingerprint}"
+            ));
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -90,9 +102,10 @@ pub(crate) async fn accept(
     settings: &Settings,
     tool: String,
     identity: Option<WorkerIdentity>,
+    fingerprint: String,
 ) -> anyhow::Result<ExitCode> {
     let queue = connect::queue(settings).await?;
-    let request = AcceptTool { tool, identity };
+    let request = AcceptTool { tool, identity, fingerprint };
     let reply: AcceptToolReply = connect::request(&queue, Verb::ToolAccept, &request).await.map_err(connect::api)?;
     if settings.json() {
         output::json(&serde_json::json!({
@@ -141,10 +154,14 @@ fn render_pending(pending: &[PendingTool], wide: bool, paper: Paper, now: DateTi
         let (since, most) =
             if wide { (output::time(pending.since), WHOLE_CHANGE) } else { (output::ago(pending.since, now), CHANGE) };
         let change = output::one_line(&pending.reasons.join("; "), most);
-        vec![pending.tool.clone().into(), pending.identity.clone().into(), since.into(), change.into()]
+        let mut cells = vec![pending.tool.clone().into(), pending.identity.clone().into(), since.into(), change.into()];
+        if wide {
+            cells.insert(3, pending.fingerprint.clone().into());
+        }
+        cells
     };
     let rows: Vec<_> = pending.iter().map(row).collect();
-    Table::new(paper, &PENDING).part(&rows)
+    Table::new(paper, if wide { &WIDE_PENDING } else { &PENDING }).part(&rows)
 }
 
 /// Whether its calls run now.
@@ -269,6 +286,7 @@ mod tests {
             since: "2026-11-20T07:00:00Z".parse().unwrap(),
             reasons: reasons.iter().map(|&reason| reason.to_owned()).collect(),
             spec: serde_json::value::to_raw_value(&json!({"name": tool})).unwrap(),
+            fingerprint: "0123456789abcdef0123456789abcdef01234567".to_owned(),
         };
         let pending = [
             pending(

@@ -41,6 +41,7 @@ pub(crate) fn head(record: &CallAudit, page: Page) -> String {
         ("state", Some(format!("{}, {attempts}", line.state))),
         ("key", line.key.as_ref().map(|key| format!("{key}{tenant}"))),
         ("conversation", line.conversation.clone()),
+        ("submitted by", record.submitted_by.clone()),
         ("task", record.task.map(of_task)),
         ("redrive of", record.redrive_of.map(|id| id.to_string())),
         ("redriven as", line.redriven_as.map(|id| id.to_string())),

@@ -14,12 +14,13 @@ pub(crate) fn head(task: &TaskView, page: Page) -> String {
     let agent = task.agent.as_deref().unwrap_or("given with the task");
     let code = task.code.map(|code| format!(": {code}")).unwrap_or_default();
     let message = task.message.as_deref().map(|message| format!("; {}", output::plain(message))).unwrap_or_default();
+    let by = task.submitted_by.as_deref().map(|user| format!(" by {}", output::plain(user))).unwrap_or_default();
     let fields = [
         ("task", Some(task.task.to_string())),
         ("state", Some(format!("{}{code}{message}", task.state))),
         ("agent", Some(format!("{} (model {})", output::plain(agent), task.model))),
         ("conversation", Some(output::one_line(&task.conversation, 200))),
-        ("submitted", Some(output::time(task.submitted_at))),
+        ("submitted", Some(format!("{}{by}", output::time(task.submitted_at)))),
         // Once it has started, its first messages contain the input.
         ("input", task.started_at.is_none().then(|| text::excerpt(&task.input))),
         ("totals", Some(totals(task))),

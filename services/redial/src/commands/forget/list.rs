@@ -15,13 +15,34 @@ use crate::{
 
 /// Erasures that are listed.
 const MOST: u32 = 1_000;
-const COLUMNS: [Column; 6] = [
+const NARROW: [Column; 6] = [
     Column::whole("erased"),
     Column::shortened("tenant", 8),
     Column::shortened("conversation", 8),
     Column::shortened("by", 6),
     Column::whole("tasks"),
     Column::whole("calls"),
+];
+
+const WIDE: [Column; 18] = [
+    Column::whole("erasure"),
+    Column::whole("begun"),
+    Column::whole("erased"),
+    Column::whole("tenant"),
+    Column::whole("conversation"),
+    Column::whole("by"),
+    Column::whole("submitted from"),
+    Column::whole("submitted to"),
+    Column::whole("tasks"),
+    Column::whole("messages"),
+    Column::whole("steps"),
+    Column::whole("calls"),
+    Column::whole("model turns"),
+    Column::whole("attempts"),
+    Column::whole("late reports"),
+    Column::whole("dead letters"),
+    Column::whole("keys"),
+    Column::whole("statistics"),
 ];
 
 /// A line of `--json`.
@@ -38,7 +59,7 @@ struct Line<'a> {
     counts: &'a ForgetCounts,
 }
 
-pub(super) async fn run(settings: &Settings, tenant: Option<&str>) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(settings: &Settings, tenant: Option<&str>, wide: bool) -> anyhow::Result<ExitCode> {
     let store = connect::store(settings).await?;
     let mut erasures = store.tombstones(tenant, MOST + 1).await?;
     let more = erasures.len() > MOST as usize;
@@ -48,7 +69,7 @@ pub(super) async fn run(settings: &Settings, tenant: Option<&str>) -> anyhow::Re
     } else if settings.json() {
         erasures.iter().map(line).try_for_each(|line| output::json(&line))?;
     } else {
-        output::line(render(&erasures, Paper::of_stdout(false)))?;
+        output::line(render(&erasures, wide, Paper::of_stdout(wide)))?;
     }
     if more {
         output::note("there are older ones: SELECT * FROM tombstones ORDER BY erased_at");
@@ -70,17 +91,54 @@ fn line(of: &Tombstone) -> Line<'_> {
     }
 }
 
-fn render(erasures: &[Tombstone], paper: Paper) -> String {
-    let row = |of: &Tombstone| -> Vec<Cell> {
-        vec![
-            of.erased_at.map_or_else(|| "under way".to_owned(), output::time).into(),
-            of.scope.tenant.clone().into(),
-            of.scope.conversation.clone().unwrap_or_else(|| "(all)".to_owned()).into(),
-            of.actor.clone().into(),
-            of.counts.tasks.to_string().into(),
-            of.counts.calls.to_string().into(),
-        ]
-    };
-    let rows: Vec<_> = erasures.iter().map(row).collect();
-    Table::new(paper, &COLUMNS).part(&rows)
+fn render(erasures: &[Tombstone], wide: bool, paper: Paper) -> String {
+    let rows: Vec<_> = erasures.iter().map(if wide { wide_row } else { narrow_row }).collect();
+    Table::new(paper, if wide { &WIDE } else { &NARROW }).part(&rows)
+}
+
+fn narrow_row(of: &Tombstone) -> Vec<Cell> {
+    vec![
+        erased(of).into(),
+        of.scope.tenant.clone().into(),
+        conversation(of).into(),
+        of.actor.clone().into(),
+        of.counts.tasks.to_string().into(),
+        of.counts.calls.to_string().into(),
+    ]
+}
+
+fn wide_row(of: &Tombstone) -> Vec<Cell> {
+    let (from, to) = of.submitted.map_or_else(Default::default, |(from, to)| (output::time(from), output::time(to)));
+    let counts = &of.counts;
+    let counted = [
+        counts.tasks,
+        counts.messages,
+        counts.steps,
+        counts.calls,
+        counts.model_turns,
+        counts.attempts,
+        counts.late_reports,
+        counts.dead_letters,
+        counts.keys,
+        counts.statistics,
+    ];
+    let texts = [
+        of.id.to_string(),
+        output::time(of.begun_at),
+        erased(of),
+        of.scope.tenant.clone(),
+        conversation(of),
+        of.actor.clone(),
+        from,
+        to,
+    ];
+    texts.into_iter().chain(counted.map(|count| count.to_string())).map(Cell::from).collect()
+}
+
+fn erased(of: &Tombstone) -> String {
+    of.erased_at.map_or_else(|| "under way".to_owned(), output::time)
+}
+
+fn conversation(of: &Tombstone) -> String {
+    of.scope.conversation.clone().unwrap_or_else(|| "(all)".to_owned())
 }

@@ -48,6 +48,7 @@ fn call(state: &str, attempts_made: Vec<AttemptRecord>) -> CallAudit {
         line,
         task: None,
         tenant: "default".to_owned(),
+        submitted_by: None,
         pool: "default".to_owned(),
         effect: "keyed".to_owned(),
         redrive_of: None,
@@ -132,6 +133,7 @@ fn a_retried_call_that_succeeded() {
     call.line.key = Some("order-17".to_owned());
     call.line.conversation = Some("对话-9".to_owned());
     call.tenant = "acme".to_owned();
+    call.submitted_by = Some("alice".to_owned());
     let late = |attempt, ms, outcome: &str| LateRecord {
         attempt,
         worker: format!("host-{attempt}"),

@@ -1,0 +1,3 @@
+DROP INDEX actions_old;
+DROP INDEX actions_kept;
+ALTER TABLE actions DROP COLUMN effective;

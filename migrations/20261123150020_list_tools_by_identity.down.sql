@@ -1,0 +1,2 @@
+DROP INDEX pending_tools_identity;
+DROP INDEX tool_identities_identity;
