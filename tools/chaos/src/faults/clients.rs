@@ -36,8 +36,7 @@ impl Injector {
     /// See the module.
     pub(super) async fn hostile_clients(&mut self) -> anyhow::Result<Outcome> {
         let (pulse, last) = (self.pulse(), self.last_dead_letter().await?);
-        // A store that was lost just before has its streams again.
-        self.put_good(None).await?;
+        self.intake_works().await?;
         let observer = &self.fixture.observer;
         let mut theirs = None;
         reached(async || {
