@@ -142,10 +142,10 @@ impl Tally {
     fn line(&mut self, number: u64, answer: &Answer, result: &SubmitResult, bar: &ProgressBar) -> anyhow::Result<()> {
         match result.status {
             SubmitStatus::Accepted if self.is_new(result) => self.accepted += 1,
-            // An earlier line with the same key was sent again, and found the call that this line wrote.
-            SubmitStatus::Accepted => self.existing += 1,
             SubmitStatus::Existing if self.wrote_it_before(answer, result) => self.accepted += 1,
-            SubmitStatus::Existing => self.existing += 1,
+            // Accepted, and counted already: an earlier line with the same key was sent again, and found the call that this
+            // line wrote.
+            SubmitStatus::Accepted | SubmitStatus::Existing => self.existing += 1,
             SubmitStatus::Refused => self.refused += 1,
             SubmitStatus::Rejected => self.rejected += 1,
         }
@@ -246,7 +246,7 @@ mod tests {
     fn a_call_of_two_lines_counts_once_whichever_of_them_wrote_it() {
         let (call, now) = (CallId::generate(), Utc::now());
         let answer = |status, sent_again| {
-            let any = SubmitResult::rejected(ApiError::new(Code::Conflict, "replaced"));
+            let any = SubmitResult::rejected(ApiError::new(Code::InvalidMessage, "replaced"));
             let result = SubmitResult { status, call: Some(call), submitted_at: Some(now), error: None, ..any };
             Answer { reply: SubmitBatchReply { results: vec![result], time: Some(now) }, sent_again }
         };

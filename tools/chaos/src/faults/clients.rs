@@ -37,6 +37,7 @@ impl Injector {
     pub(super) async fn hostile_clients(&mut self) -> anyhow::Result<Outcome> {
         let (pulse, last) = (self.pulse(), self.last_dead_letter().await?);
         self.intake_works().await?;
+        self.aside_is_pinned().await?;
         let observer = &self.fixture.observer;
         let mut theirs = None;
         reached(async || {
