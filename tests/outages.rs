@@ -6,10 +6,11 @@ use std::{collections::HashSet, path::PathBuf, time::Duration};
 
 use futures_util::{StreamExt, future::join_all, stream::FuturesUnordered};
 use redial_proto::{CallId, CallState, RetryOverride, Submission, ToolEffect};
+use redial_queue::{Queue, QueueConfig};
 use redial_store::{Purpose, Store, StoreConfig, StoreError};
 use redial_testkit::{
-    FaultProxy, Paused, Process, Servers, Side, Stack, ToolEvent, arguments, scripted_tool, start_scripted_worker,
-    unique_path,
+    FaultProxy, Paused, Process, RawNats, Servers, Side, Stack, ToolEvent, arguments, scripted_tool,
+    start_scripted_worker, unique_path,
 };
 use serde_json::json;
 
@@ -329,4 +330,34 @@ async fn few_connections_are_opened_at_once() {
     drop(statements);
     proxy.black_hole(false);
     assert!(join_all((0..16).map(|_| store.now())).await.iter().all(Result::is_ok));
+}
+
+/// A client that stood still finds what was delivered meanwhile after the end of its request.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_delivered_while_a_client_hears_nothing_is_not_lost() {
+    let servers = Servers::start().await;
+    let (proxy, url) = FaultProxy::before(servers.nats_url()).await;
+    let queue = |url: &str| QueueConfig { url: url.to_owned(), ..QueueConfig::default() };
+    let (near, far) = (queue(servers.nats_url()), queue(&url));
+    let (near, far) = (Queue::connect(&near).await.unwrap(), Queue::connect(&far).await.unwrap());
+    redial_testkit::until("the streams are there", async || near.ensure_streams().await.ok()).await;
+    let mut results = far.results();
+    let mut nats = RawNats::connect(servers.nats_url()).await;
+    let mut consumer_has = async |field: &str| {
+        redial_testkit::until(field, async || {
+            let info = nats.jetstream("CONSUMER.INFO.RESULTS.dispatchers", &json!({})).await;
+            (info[field] == 1).then_some(())
+        })
+        .await;
+    };
+    let receiving = tokio::spawn(async move { results.next(10).await });
+    consumer_has("num_waiting").await;
+    proxy.deafen(Side::Client, true);
+    near.put("redial.results.tools", &1).await.unwrap();
+    consumer_has("num_ack_pending").await;
+    // The request is overdue after 3 s.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    proxy.deafen(Side::Client, false);
+    let received = receiving.await.unwrap();
+    assert_eq!((&received[0].payload[..], received[0].delivered), (&b"1"[..], 1));
 }

@@ -3,7 +3,9 @@
 use std::{path::PathBuf, time::Duration};
 
 use redial_proto::{CallState, Submission, ToolEffect};
-use redial_testkit::{Process, Servers, Stack, ToolEvent, arguments, start_scripted_worker, unique_path, until};
+use redial_testkit::{
+    Paused, Process, Servers, Stack, ToolEvent, arguments, start_scripted_worker, unique_path, until,
+};
 use serde_json::json;
 
 /// Slots of a scripted worker.
@@ -67,16 +69,32 @@ async fn an_unsafe_tool_that_outlasts_the_grace_becomes_unknown() {
     stack.finish().await;
 }
 
+fn dispatcher(stack: &Stack) -> Process {
+    Process::start(env!("CARGO_BIN_EXE_redial"), |command| {
+        command.args(["dispatcher", "--nats-url", stack.servers.nats_url()]);
+        command.args(["--database-url", stack.servers.database_url()]);
+    })
+}
+
+/// nats-server loses what it has not read of a connection that the other side closes, so what was only written to the socket
+/// may be lost.
+#[tokio::test]
+async fn a_dispatcher_waits_until_nats_has_read_its_acknowledgements() {
+    let stack = Stack::on(Servers::start().await).await;
+    let leaving = dispatcher(&stack);
+    leaving.line("Dispatcher started").await;
+    let paused = Paused::new(stack.servers.nats_pid());
+    leaving.terminate();
+    leaving.line("messages whose acknowledgements it lost will be delivered again").await;
+    assert!(leaving.ended().await.success(), "{}", leaving.output());
+    drop(paused);
+    stack.finish().await;
+}
+
 #[tokio::test]
 async fn a_dispatcher_that_is_stopped_under_load_loses_nothing() {
     let stack = Stack::on(Servers::start().await).await;
-    let dispatcher = || {
-        Process::start(env!("CARGO_BIN_EXE_redial"), |command| {
-            command.args(["dispatcher", "--nats-url", stack.servers.nats_url()]);
-            command.args(["--database-url", stack.servers.database_url()]);
-        })
-    };
-    let (mut leaving, staying) = (dispatcher(), dispatcher());
+    let (mut leaving, staying) = (dispatcher(&stack), dispatcher(&stack));
     leaving.line("Dispatcher started").await;
     staying.line("Dispatcher started").await;
     let worker = start_scripted_worker(stack.servers.nats_url(), &stack.ledger, Duration::from_secs(30));
@@ -87,7 +105,7 @@ async fn a_dispatcher_that_is_stopped_under_load_loses_nothing() {
         stack.ledger.reaches(ToolEvent::Effect, 100 * round + 50).await;
         leaving.terminate();
         assert!(leaving.ended().await.success(), "{}", leaving.output());
-        leaving = dispatcher();
+        leaving = dispatcher(&stack);
         leaving.line("Dispatcher started").await;
     }
     stack.drained(Duration::from_secs(30)).await;

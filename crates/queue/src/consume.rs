@@ -48,7 +48,7 @@ impl Jobs {
         self.puller.next(max, wait).await
     }
 
-    /// Waits until the server sends no more jobs on the open request (at most about 3 s), and returns those that still
+    /// Waits until the server sends no more jobs on the open request (at most about 5 s), and returns those that still
     /// arrived.
     pub async fn end(mut self) -> Vec<Delivery> {
         self.puller.end().await
@@ -77,7 +77,7 @@ impl Deliveries {
         }
     }
 
-    /// Takes no more (which takes about 2 s), and returns what arrived and was not processed: other dispatchers get it
+    /// Takes no more (which takes 2 to 5 s), and returns what arrived and was not processed: other dispatchers get it
     /// at once.
     pub async fn end(mut self) {
         for late in self.puller.end().await {

@@ -3,7 +3,8 @@
 //! One [`Puller`] keeps one inbox and at most one open pull request. The request stays open between calls of
 //! [`Puller::next`], so a message that arrives late is returned by the next call. The server reports when a request has
 //! expired. If that report does not arrive in time, the request was lost (killed server, wiped store; 2.9 does not answer
-//! at all for a missing consumer), and the consumer is looked up before the next request.
+//! at all for a missing consumer), and the consumer is looked up before the next request. The inbox stays open until then,
+//! because a client or a server that stood still makes requests late that are not lost.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -104,8 +105,14 @@ impl Puller {
                 break;
             }
         }
-        self.collect();
-        self.forget_inbox();
+        let is_lost = self.inbox.is_some() && (self.open.is_some() || self.suspect);
+        if is_lost
+            && self.queue.is_connected()
+            && let Err(error) = self.catch_up().await
+        {
+            tracing::debug!(consumer = %self.source.consumer, %error, "Ended while a pull request was lost");
+        }
+        self.forget_request();
         self.take(usize::MAX)
     }
 
@@ -118,8 +125,10 @@ impl Puller {
     async fn request(&mut self, max: usize, deadline: Instant) -> Result<(), QueueError> {
         self.queue.connected(deadline.saturating_duration_since(Instant::now()).min(ANSWER)).await?;
         if self.suspect {
-            self.queue.check_consumer(self.source.stream, &self.source.consumer).await?;
-            self.suspect = false;
+            self.catch_up().await?;
+            if !self.ready.is_empty() {
+                return Ok(());
+            }
         }
         self.connections.borrow_and_update();
         let reply = self.reply_subject().await?;
@@ -128,6 +137,16 @@ impl Puller {
         let sent = self.queue.inner.client.publish_with_reply(subject, reply.clone(), request.into()).await;
         sent.map_err(|error| QueueError::nats("pull", &error))?;
         self.open = Some(Open { inbox: reply, credit: max, overdue: Instant::now() + EXPIRES + GRACE });
+        Ok(())
+    }
+
+    /// Looks the consumer up after a lost request. The server sends in order, so whatever it sent on that request before
+    /// its answer is here, too; a client that stood still finds it late. Then the inbox can go: what the server would
+    /// still send there stays on the stream.
+    async fn catch_up(&mut self) -> Result<(), QueueError> {
+        self.queue.check_consumer(self.source.stream, &self.source.consumer).await?;
+        self.suspect = false;
+        self.forget_request();
         Ok(())
     }
 
@@ -161,7 +180,7 @@ impl Puller {
             () = tokio::time::sleep_until(overdue.min(deadline)) => {
                 if Instant::now() >= overdue {
                     tracing::debug!(consumer = %self.source.consumer, "Lost a pull request");
-                    self.forget_request();
+                    self.open = None;
                     self.suspect = true;
                 }
             }
@@ -171,12 +190,7 @@ impl Puller {
 
     /// The server may still know the request; without its inbox it can deliver nothing on it.
     fn forget_request(&mut self) {
-        self.open = None;
         self.collect();
-        self.forget_inbox();
-    }
-
-    fn forget_inbox(&mut self) {
         self.open = None;
         self.inbox = None;
     }

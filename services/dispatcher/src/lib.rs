@@ -175,7 +175,11 @@ async fn finish(running: Running) {
     drop(context);
     loops.close();
     loops.wait().await;
-    queue.flush().await;
+    // A server may lose what it has not read of a connection that is closed. It works off a connection in order: once it
+    // answers this, it has read all acknowledgements and replies.
+    if let Err(error) = queue.health().await {
+        tracing::warn!(%error, "NATS did not answer; messages whose acknowledgements it lost will be delivered again");
+    }
     store.close().await;
 }
 

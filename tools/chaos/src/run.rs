@@ -59,7 +59,7 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Report> {
     clients.skip_pauses();
     say("the faults are over; submitting the rest, and waiting until all has ended");
     acknowledged(args, &clients, &mut submitting).await;
-    drain(&injector.fixture, &watchdog).await;
+    drain(&injector, &watchdog).await;
     injector.fixture.look_after().await?;
     injector.fixture.end_roles().await;
     let (took, planned) = (began.elapsed(), plan.len());
@@ -177,11 +177,18 @@ fn line(step: &Step, outcome: &Outcome, place: (usize, usize), at: Duration, cli
     format!("{:>4} s {n:>3}/{all}  {step}{recovery}{skipped}{note}   [{calls} calls, {tasks} tasks]", at.as_secs())
 }
 
-/// Waits until everything has ended, or does not any more.
-async fn drain(fixture: &Fixture, watchdog: &Watchdog) {
-    let (began, from) = (Instant::now(), Utc::now());
+/// Waits until everything has ended, or does not any more. What NATS delivered to a dispatcher that was killed is not on record
+/// for up to 30 s.
+async fn drain(injector: &Injector, watchdog: &Watchdog) {
+    let fixture = &injector.fixture;
+    let (began, from, mut taken) = (Instant::now(), Utc::now(), 0);
     while began.elapsed() < DRAIN + watchdog.seen().within(from, Utc::now()) {
-        if fixture.observer.live().await == Some(0) {
+        while let Some(key) = injector.intake_keys.get(taken)
+            && matches!(fixture.observer.call_of_key(key).await, Some(Some(_)))
+        {
+            taken += 1;
+        }
+        if taken == injector.intake_keys.len() && fixture.observer.live().await == Some(0) {
             return;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;

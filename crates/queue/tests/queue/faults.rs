@@ -45,12 +45,12 @@ async fn result_loops_survive_a_wiped_store() {
     let mut server = Server::started().await;
     let queue = server.ready().await;
     let mut results = queue.results();
-    queue.put("redial.results", &1).await.unwrap();
+    queue.put("redial.results.tools", &1).await.unwrap();
     within(5, results.next(10)).await[0].ack().await;
     let waiting = tokio::spawn(async move { results.next(10).await });
     server.wipe().await;
     within(20, ensure(&queue)).await;
-    queue.put("redial.results", &2).await.unwrap();
+    queue.put("redial.results.tools", &2).await.unwrap();
     assert_eq!(within(10, waiting).await.unwrap()[0].payload, "2");
 }
 
@@ -60,7 +60,7 @@ async fn a_consumer_that_is_ahead_of_its_stream_is_created_again() {
     let queue = server.ready().await;
     let mut results = queue.results();
     for number in 0..5 {
-        queue.put("redial.results", &number).await.unwrap();
+        queue.put("redial.results.tools", &number).await.unwrap();
         within(5, results.next(10)).await[0].ack().await;
     }
     assert!(queue.publish_jobs(&jobs("default", 20)).await.iter().all(Result::is_ok));
@@ -73,7 +73,7 @@ async fn a_consumer_that_is_ahead_of_its_stream_is_created_again() {
     }
     within(20, ensure(&queue)).await;
     assert!(queue.publish_jobs(&jobs("default", 3)).await.iter().all(Result::is_ok));
-    queue.put("redial.results", &7).await.unwrap();
+    queue.put("redial.results.tools", &7).await.unwrap();
     assert!(!within(10, pull.pull(3, WAIT)).await.unwrap().is_empty());
     assert_eq!(within(10, results.next(10)).await[0].payload, "7");
 }
@@ -114,5 +114,5 @@ async fn publishing_without_a_connection_fails_at_once() {
     .await;
     let results = within(1, queue.publish_jobs(&jobs("default", 5000))).await;
     assert!(results.iter().all(|result| matches!(result, Err(QueueError::Disconnected))));
-    assert!(matches!(within(5, queue.put("redial.results", &1)).await, Err(QueueError::Disconnected)));
+    assert!(matches!(within(5, queue.put("redial.results.tools", &1)).await, Err(QueueError::Disconnected)));
 }

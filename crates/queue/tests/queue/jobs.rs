@@ -148,7 +148,7 @@ async fn results_and_intake_arrive_in_order() {
     let server = Server::started().await;
     let queue = server.ready().await;
     for number in 0..500 {
-        queue.put("redial.results", &number).await.unwrap();
+        queue.put("redial.results.tools", &number).await.unwrap();
     }
     queue.put_intake(Intake::Calls, "[1]".into(), Some(TRACE)).await.unwrap();
     let mut results = queue.results();

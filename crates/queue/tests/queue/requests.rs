@@ -97,7 +97,7 @@ async fn a_message_over_the_limit_is_refused_and_keeps_the_connection() {
     let large = "x".repeat(1_100_000);
     for refused in [
         queue.publish("redial.events.x", &large).await,
-        queue.put("redial.results", &large).await,
+        queue.put("redial.results.tools", &large).await,
         queue.put_intake(Intake::Calls, large.clone().into(), None).await,
         queue.request::<_, u32>("redial.ctl.test", &large, WAIT).await.map(|_| ()),
     ] {

@@ -46,29 +46,42 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken, loop
     deliveries.end().await;
 }
 
-/// Stores a batch of messages. Waits for the database as long as it takes: a message that NATS delivers again
-/// meanwhile finds its reports stored.
+/// Stores a batch of messages and answers them. A batch that could not be stored before the shutdown goes back to the
+/// stream: other dispatchers get it at once.
 async fn ingest(context: &Context, shutdown: &CancellationToken, batch: Vec<Delivery>) {
+    let Some(reports) = until_all_stored(context, shutdown, &batch).await else {
+        for delivery in &batch {
+            delivery.nak(Duration::ZERO).await;
+        }
+        return;
+    };
+    for delivery in &batch {
+        delivery.ack().await;
+    }
+    notify_workers(context, &reports).await;
+}
+
+/// Stores what a batch of messages holds, and returns the reports. Waits for the database as long as it takes: a message
+/// that NATS delivers again meanwhile finds its reports stored. `None` if the shutdown came first.
+async fn until_all_stored(
+    context: &Context,
+    shutdown: &CancellationToken,
+    batch: &[Delivery],
+) -> Option<Vec<Reported>> {
     let mut decoded = decode(batch.iter().map(|delivery| (delivery.subject(), &*delivery.payload)));
     metrics().batch_size("ingest", decoded.reports.len());
-    let stored = until_stored(shutdown, || store(context, &decoded.reports)).await;
-    let Some(unreadable) = stored else { return };
+    let unreadable = until_stored(shutdown, || store(context, &decoded.reports)).await?;
     for (entry, call) in unreadable {
         decoded.reject_unreadable(entry, &call);
     }
-    let dead_letters = Mutex::new(decoded.dead_letters(&batch));
+    let dead_letters = Mutex::new(decoded.dead_letters(batch));
     for letter in dead_letters.lock().await.iter() {
         let errors = letter.rejections.count();
         tracing::error!(errors, "Keeping a message as a dead letter because of some of its reports");
     }
     let keep = || async { context.store.insert_dead_letters(&mut *dead_letters.lock().await).await };
-    if until_stored(shutdown, keep).await.is_none() {
-        return;
-    }
-    for delivery in &batch {
-        delivery.ack().await;
-    }
-    notify_workers(context, &decoded.reports).await;
+    until_stored(shutdown, keep).await?;
+    Some(decoded.reports)
 }
 
 /// Repeats what the database did not take; `None` if the shutdown came first.

@@ -141,12 +141,11 @@ impl Tally {
 
     fn line(&mut self, number: u64, answer: &Answer, result: &SubmitResult, bar: &ProgressBar) -> anyhow::Result<()> {
         match result.status {
-            SubmitStatus::Accepted => {
-                self.new.extend(result.call);
-                self.accepted += 1;
-            }
+            SubmitStatus::Accepted if self.is_new(result) => self.accepted += 1,
             SubmitStatus::Existing if self.wrote_it_before(answer, result) => self.accepted += 1,
-            SubmitStatus::Existing => self.existing += 1,
+            // Accepted, and counted already: an earlier line with the same key was sent again, and found the call that this
+            // line wrote.
+            SubmitStatus::Accepted | SubmitStatus::Existing => self.existing += 1,
             SubmitStatus::Refused => self.refused += 1,
             SubmitStatus::Rejected => self.rejected += 1,
         }
@@ -158,8 +157,12 @@ impl Tally {
 
     /// True if a lost try of this command wrote the call, and no line was counted for it yet.
     fn wrote_it_before(&mut self, answer: &Answer, result: &SubmitResult) -> bool {
-        let since_begin = answer.sent_again && result.submitted_at >= self.began;
-        since_begin && result.call.is_some_and(|call| self.new.insert(call))
+        answer.sent_again && result.submitted_at >= self.began && self.is_new(result)
+    }
+
+    /// True if no line was counted for the call yet. Counts it.
+    fn is_new(&mut self, result: &SubmitResult) -> bool {
+        result.call.is_some_and(|call| self.new.insert(call))
     }
 
     fn bad_line(&mut self, number: u64, error: String, bar: &ProgressBar) -> anyhow::Result<()> {
@@ -233,4 +236,33 @@ fn progress(bytes: Option<u64>) -> ProgressBar {
         None => (ProgressBar::new_spinner(), "{spinner} {bytes}  {msg}  {elapsed_precise}"),
     };
     bar.with_style(ProgressStyle::with_template(form).unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_of_two_lines_counts_once_whichever_of_them_wrote_it() {
+        let (call, now) = (CallId::generate(), Utc::now());
+        let answer = |status, sent_again| {
+            let any = SubmitResult::rejected(ApiError::new(Code::InvalidMessage, "replaced"));
+            let result = SubmitResult { status, call: Some(call), submitted_at: Some(now), error: None, ..any };
+            Answer { reply: SubmitBatchReply { results: vec![result], time: Some(now) }, sent_again }
+        };
+        let (accepted, existing) = (SubmitStatus::Accepted, SubmitStatus::Existing);
+        for answers in [
+            [answer(accepted, false), answer(existing, false)],
+            [answer(existing, false), answer(accepted, false)],
+            [answer(existing, true), answer(existing, true)],
+            [answer(existing, true), answer(accepted, false)],
+            [answer(accepted, true), answer(existing, true)],
+        ] {
+            let mut tally = Tally { began: Some(now), ..Tally::default() };
+            for answer in &answers {
+                tally.count(vec![(1, None)], Some(answer), &ProgressBar::hidden()).unwrap();
+            }
+            assert_eq!((tally.accepted, tally.existing), (1, 1));
+        }
+    }
 }

@@ -36,8 +36,8 @@ impl Injector {
     /// See the module.
     pub(super) async fn hostile_clients(&mut self) -> anyhow::Result<Outcome> {
         let (pulse, last) = (self.pulse(), self.last_dead_letter().await?);
-        // A store that was lost just before has its streams again.
-        self.put_good(None).await?;
+        self.intake_works().await?;
+        self.aside_is_pinned().await?;
         let observer = &self.fixture.observer;
         let mut theirs = None;
         reached(async || {
@@ -70,14 +70,16 @@ impl Injector {
         Ok(outcome.with(self.longest_pause(pulse).await).noted(format!("NATS refused {refusals} of their messages")))
     }
 
-    /// All of the litter is kept, and no other submission. A repeated report may be one of the dead letters of its own source.
+    /// All of the litter is kept as that of the tenant that sent it, and no other submission of anybody. A repeated report
+    /// may be one of the dead letters of its own source.
     async fn litter_is_kept(&mut self, last: i64) {
         let observer = &self.fixture.observer;
-        reached_within(PATIENCE, async || observer.rejected_submissions(last).await >= Some(LITTER)).await;
+        let all = Some(vec![(Some(MALLORY.0.to_owned()), LITTER)]);
+        reached_within(PATIENCE, async || observer.rejected_submissions(last).await == all).await;
         // More of them would come at once.
         tokio::time::sleep(10 * LOOK).await;
         let found = observer.rejected_submissions(last).await;
-        if found != Some(LITTER) {
+        if found != all {
             self.wrong.push(format!("{found:?} dead letters for {LITTER} submissions that cannot be read"));
         }
     }

@@ -18,6 +18,8 @@ const BATCH: usize = 1_000;
 const ENTRY: usize = 980;
 /// How long a request of garbage may wait for its answer.
 const ANSWER: Duration = Duration::from_secs(10);
+/// How long a submission may wait that NATS delivered to a dispatcher that was killed: it is delivered again after 30 s.
+const DELIVERED_AGAIN: Duration = PATIENCE.saturating_add(Duration::from_secs(15));
 
 impl Injector {
     /// A batch in which everything is malformed, and a good submission behind it, on the intake stream.
@@ -37,8 +39,7 @@ impl Injector {
     /// Garbage on each subject that a client or a worker may publish to.
     pub(super) async fn hostile_messages(&mut self) -> anyhow::Result<Outcome> {
         let (pulse, last) = (self.pulse(), self.last_dead_letter().await?);
-        // A store that was lost just before has its streams again.
-        self.put_good(None).await?;
+        self.intake_works().await?;
         let mut nats = RawNats::connect(self.fixture.servers.nats_url()).await;
         let mut sent = Sent::default();
         for payload in hostile::payloads() {
@@ -97,10 +98,24 @@ impl Injector {
         Ok(key)
     }
 
+    /// Waits until a submission of the intake stream runs: a store that was lost just before has its streams again, and what
+    /// NATS delivered to a dispatcher that was killed just before was delivered again.
+    pub(super) async fn intake_works(&mut self) -> anyhow::Result<()> {
+        let good = self.put_good(None).await?;
+        if self.on_record_within(DELIVERED_AGAIN, &good).await.is_none() {
+            self.wrong.push(format!("a submission did not run within {DELIVERED_AGAIN:?}"));
+        }
+        Ok(())
+    }
+
     /// How long it takes until the call of a key has ended.
     pub(super) async fn on_record(&self, key: &str) -> Option<Duration> {
+        self.on_record_within(PATIENCE, key).await
+    }
+
+    async fn on_record_within(&self, patience: Duration, key: &str) -> Option<Duration> {
         let observer = &self.fixture.observer;
-        reached(async || match observer.call_of_key(key).await.flatten() {
+        reached_within(patience, async || match observer.call_of_key(key).await.flatten() {
             Some(call) => observer.ended(call).await == Some(true),
             None => false,
         })

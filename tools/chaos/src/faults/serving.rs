@@ -66,6 +66,14 @@ impl Injector {
         Ok(outcome.with(self.longest_pause(pulse).await).noted(format!("{WAITING} calls waited")))
     }
 
+    /// The tool of the pool of one worker belongs to that worker's identity: any other could take a name that nobody has yet.
+    pub(super) async fn aside_is_pinned(&mut self) -> anyhow::Result<()> {
+        let worker = self.fixture.start_aside().await?;
+        self.registered(&worker.1).await?;
+        self.fixture.stop_aside(worker).await;
+        Ok(())
+    }
+
     /// One worker has no optional tool any more, as in a rolling deployment.
     pub(super) async fn half_a_pool(&mut self, step: &Step) -> anyhow::Result<Outcome> {
         let pulse = self.pulse();

@@ -51,10 +51,11 @@ impl Observer {
         self.ask(async |db| sqlx::query_scalar(workers).bind(ids(calls)).fetch_all(db).await).await
     }
 
-    /// Dead letters of submissions after this one.
-    pub async fn rejected_submissions(&self, last: i64) -> Option<i64> {
-        let letters = "SELECT count(*) FROM dead_letters WHERE source = 'intake' AND id > $1";
-        self.ask(async |db| sqlx::query_scalar(letters).bind(last).fetch_one(db).await).await
+    /// How many dead letters of submissions there are after this one, by tenant.
+    pub async fn rejected_submissions(&self, last: i64) -> Option<Vec<(Option<String>, i64)>> {
+        let letters =
+            "SELECT tenant, count(*) FROM dead_letters WHERE source = 'intake' AND id > $1 GROUP BY 1 ORDER BY 1";
+        self.ask(async |db| sqlx::query_as(letters).bind(last).fetch_all(db).await).await
     }
 
     /// Attempts that workers of this identity have ended.
