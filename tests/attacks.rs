@@ -6,6 +6,8 @@
 #[path = "nats_permissions/client.rs"]
 #[expect(dead_code, reason = "the other test uses more of it")]
 mod client;
+#[path = "attacks/floods.rs"]
+mod floods;
 #[path = "nats_permissions/server.rs"]
 #[expect(dead_code, reason = "the other test uses more of it")]
 mod server;

@@ -8,6 +8,7 @@ use redial_queue::{Queue, QueueConfig, QueueError};
 use redial_testkit::Servers;
 use redial_tools::{Tool, ToolError};
 use redial_worker::{Worker, WorkerConfig};
+use serde_json::Value;
 use tokio::{sync::oneshot, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
@@ -34,6 +35,8 @@ pools = ["other"]
 password = "$TEST_PASSWORD"
 "#;
 
+/// How long the tool `slow` takes.
+const SLOW: Duration = Duration::from_millis(300);
 pub(crate) const ANSWER: Duration = Duration::from_secs(25);
 /// What only acme may see.
 pub(crate) const SECRET: &str = "passport-X123";
@@ -53,7 +56,11 @@ impl World {
         redial_store::admin::migrate(servers.database_url()).await.unwrap();
         let mut world = Self { server, servers, shutdown: CancellationToken::new(), roles: Vec::new() };
         world.dispatch().await;
-        world.work("tools", "default", |worker| worker.add(Tool::echo())).await;
+        let slow = Tool::new("slow", |_: Value| async {
+            tokio::time::sleep(SLOW).await;
+            Ok::<_, ToolError>("done")
+        });
+        world.work("tools", "default", |worker| worker.add(Tool::echo()).add(slow)).await;
         let model = Tool::new("small", |request: TurnRequest| async move {
             let said = request.messages.last().map(|message| message.content.clone()).unwrap_or_default();
             Ok::<_, ToolError>(TurnReply { text: Some(format!("You said {said}")), ..TurnReply::default() })

@@ -62,6 +62,12 @@ impl Client {
         self.flush().await.unwrap();
     }
 
+    /// Sends lines of the protocol as they are, and waits until the server has read them.
+    pub(crate) async fn send_raw(&mut self, bytes: &[u8]) {
+        self.send(bytes).await.unwrap();
+        self.flush().await.unwrap();
+    }
+
     /// Publishes with a reply subject below its own inbox, and waits for the first answer.
     pub(crate) async fn request(&mut self, subject: &str, body: &str) -> Received {
         self.requests += 1;

@@ -50,9 +50,13 @@ impl Incoming {
 pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
     let (context, loops) = (running.context.clone(), &running.loops);
     let waiting = Submitter { context: context.clone(), unknown: None, costly: None };
-    let unknown =
-        batcher::start_in_turn(Batching { name: "submit calls of unknown tools", workers: 1, batch: 64 }, loops, &waiting);
-    let costly = batcher::start_in_turn(Batching { name: "submit costly calls", workers: 2, batch: 8 }, loops, &waiting);
+    let unknown = batcher::start_in_turn(
+        Batching { name: "submit calls of unknown tools", workers: 1, batch: 64 },
+        loops,
+        &waiting,
+    );
+    let costly =
+        batcher::start_in_turn(Batching { name: "submit costly calls", workers: 2, batch: 8 }, loops, &waiting);
     let submitter = Submitter { context, unknown: Some(unknown), costly: Some(costly) };
     let requests = batcher::start_in_turn(Batching { name: "submit calls", workers: 3, batch: 64 }, loops, &submitter);
     let verb = Verb::CallSubmit;
