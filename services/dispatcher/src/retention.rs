@@ -55,6 +55,7 @@ async fn clean(context: &Context, shutdown: &CancellationToken) -> Result<(), St
     repeat("workers", shutdown, || store.delete_gone_workers(gone, ROWS)).await;
     repeat("late reports", shutdown, || store.delete_late_reports(kept, ROWS)).await;
     repeat("dead letters", shutdown, || store.delete_dead_letters(kept, ROWS)).await;
+    repeat("tombstones", shutdown, || store.delete_empty_tombstones(now, ROWS)).await;
     repeat("statistics", shutdown, || store.delete_old_stats(now, ROWS)).await;
     Ok(())
 }

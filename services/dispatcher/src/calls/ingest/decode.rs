@@ -52,6 +52,11 @@ pub(super) fn decode<'a>(messages: impl Iterator<Item = (&'a str, &'a [u8])>) ->
             decoded.reject(message, None, why);
             continue;
         }
+        if batch.reports.len() > limits::MAX_CLAIM {
+            let (found, most) = (batch.reports.len(), limits::MAX_CLAIM);
+            decoded.reject(message, None, format!("reports holds {found} reports; allowed: {most}"));
+            continue;
+        }
         for (position, raw) in batch.reports.iter().enumerate() {
             match read_report(raw.get()) {
                 // Sent twice within one batch: the first counts.
