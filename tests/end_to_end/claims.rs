@@ -259,11 +259,9 @@ async fn a_release_changes_no_call_of_a_tool_that_its_worker_does_not_serve() {
     assert_eq!(claimed().await, Some(claim.0), "its own claim may still be under way");
     assert!(worker.claim_as(claim, call, 1).await.is_empty());
     let many = vec![GrantRef { call, attempt: 1, claim }; 257];
-    let refused = stack.queue().request::<_, ReleaseReply>(
-        &stranger.subject(ControlVerb::Release),
-        &ReleaseRequest { worker: stranger.id.clone(), jobs: many },
-        std::time::Duration::from_secs(25),
-    );
+    let request = ReleaseRequest { worker: stranger.id.clone(), jobs: many };
+    let subject = stranger.subject(ControlVerb::Release);
+    let refused = stack.queue().request::<_, ReleaseReply>(&subject, &request, std::time::Duration::from_secs(25));
     let error = refused.await.unwrap_err().to_string();
     assert!(error.contains("jobs holds 257 attempts; allowed: 256"), "{error}");
     worker.granted().await;
