@@ -5,8 +5,9 @@
 
 use std::{path::Path, process::Stdio};
 
-use redial_testkit::{Process, Servers};
-use sqlx::{Connection, PgConnection, raw_sql};
+use redial_store::{Purpose, Store, StoreConfig};
+use redial_testkit::{Process, Servers, until};
+use sqlx::{Connection, PgConnection, postgres::PgConnectOptions, raw_sql};
 use tokio::process::Command;
 
 const REDIAL: &str = env!("CARGO_BIN_EXE_redial");
@@ -122,4 +123,24 @@ async fn each_role_can_do_its_work_and_nothing_else() {
     database.refuses("reader", &["DELETE FROM calls", "TRUNCATE calls"]).await;
     let writes = ["INSERT INTO job_stream DEFAULT VALUES", "UPDATE tools SET name = name", "CREATE TABLE mine (n int)"];
     database.refuses("reader", &writes).await;
+}
+
+/// When another login began its transaction, Postgres does not tell; so an erasure does not go on before it is gone.
+#[tokio::test]
+async fn an_erasure_waits_for_dispatchers_with_another_login() {
+    let database = Database::create().await;
+    database.redial("owner", &["migrate"]).await;
+    let config = StoreConfig { url: database.url("dispatcher"), connections: 2, purpose: Purpose::Dispatch };
+    let store = Store::connect(&config).await.unwrap();
+    let began = store.now().await.unwrap();
+    assert!(store.writers_are_gone(began).await.unwrap());
+    let other: PgConnectOptions = database.url("reader").parse().unwrap();
+    let mut other = PgConnection::connect_with(&other.application_name("redial")).await.unwrap();
+    raw_sql("BEGIN; SELECT 1").execute(&mut other).await.unwrap();
+    assert!(!store.writers_are_gone(began).await.unwrap());
+    let long_ago = began - chrono::TimeDelta::minutes(1);
+    assert!(store.writers_are_gone(long_ago).await.unwrap(), "no statement takes so long");
+    other.close().await.unwrap();
+    // A login that has ended is listed for a moment.
+    until("the other login is gone", async || store.writers_are_gone(began).await.unwrap().then_some(())).await;
 }

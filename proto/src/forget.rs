@@ -44,14 +44,14 @@ pub enum ForgetCursor {
         /// The task.
         task: TaskId,
     },
-    /// All tasks are counted, and the calls as far as this one.
+    /// All tasks are counted, and the calls before this position.
     Calls {
-        /// The call.
+        /// The position among the ids of calls, which is no id of a call.
         call: CallId,
     },
-    /// All tasks and calls are counted, and the dead letters as far as this one.
+    /// All tasks and calls are counted, and the dead letters as far as this position.
     DeadLetters {
-        /// Its number.
+        /// The position among the numbers of dead letters.
         dead_letter: i64,
     },
 }

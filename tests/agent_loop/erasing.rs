@@ -264,6 +264,33 @@ async fn a_tenant_is_erased_with_everything_of_it() {
     world.fixture.close().await;
 }
 
+/// The task runs when the conversation is to be erased, and goes on until it reads that it is cancelled.
+#[tokio::test]
+async fn what_a_task_does_before_it_is_cancelled_is_erased_too() {
+    let world = World::open().await;
+    let (fixture, stack) = (&world.fixture, &world.fixture.stack);
+    let book = format!(r#"{{"departure_city":"{CANARY}","seats":2}}"#);
+    fixture.small([calls(&[("book", &book)]), says(CANARY).after(Duration::from_hours(1))]);
+    let talk = TaskSubmission { conversation: Some("talk-1".into()), ..task(CANARY, agent()) };
+    let running = submit_task(stack.queue(), &talk).await;
+    let ended = "SELECT count(*) FROM calls c JOIN tasks t ON t.id = c.task_id
+                 WHERE t.id = $1 AND c.submitted_at > t.submitted_at AND c.finished_at IS NOT NULL";
+    until("a turn and a tool of it have ended", async || {
+        let ended = sqlx::query_scalar::<_, i64>(ended).bind(running.0).fetch_one(stack.db()).await.unwrap();
+        (ended == 2).then_some(())
+    })
+    .await;
+    let request = Forget { cancel: true, ..of_conversation("talk-1") };
+    let begun = "INSERT INTO tombstones (id, tenant, conversation, actor, cancels, until_at, touched_at)
+                 SELECT $1, 'default', 'talk-1', 'ann', true, submitted_at, now() + interval '1 h' FROM tasks WHERE id = $2";
+    sqlx::query(begun).bind(request.erasure).bind(running.0).execute(stack.db()).await.unwrap();
+    let erased = forget(stack.queue(), &request).await;
+    assert_eq!((erased.counts.tasks, erased.counts.calls), (1, 3));
+    stack.wait_until_empty().await;
+    assert_eq!(found(stack, CANARY).await, BTreeMap::new());
+    world.fixture.close().await;
+}
+
 /// Whoever began it is gone. Until it is finished, no model is shown what is left of the conversation.
 #[tokio::test]
 async fn an_erasure_that_was_left_half_way_is_finished_before_the_conversation_goes_on() {

@@ -2,11 +2,13 @@
 
 use futures_util::future::join_all;
 use redial_proto::{
-    CallId, CallState, ClaimId, ErrorClass, Failure, Job, RetryOverride, Submission, ToolEffect, ToolSpec,
+    CallId, CallState, ClaimId, ErrorClass, Failure, GrantRef, Job, ReleaseReply, ReleaseRequest, RetryOverride,
+    Submission, ToolEffect, ToolSpec, subjects::ControlVerb,
 };
 use redial_queue::OutgoingJob;
 use redial_testkit::{Stack, ToolEvent, arguments, scripted_tool, until};
 use serde_json::json;
+use uuid::Uuid;
 
 use crate::by_hand::Hand;
 
@@ -237,4 +239,32 @@ async fn trouble_with_one_stream_keeps_no_call_on_a_dead_worker() {
     assert_eq!(stack.output(call).await, r#"{"attempt":2}"#);
     let evidence = stack.finish().await;
     assert_eq!(evidence.calls[&call].attempts[0].class.as_deref(), Some("lost"));
+}
+
+/// A worker knows ids of calls that it was never given, from events or from its own past.
+#[tokio::test]
+async fn a_release_changes_no_call_of_a_tool_that_its_worker_does_not_serve() {
+    let stack = Stack::start().await;
+    let mut worker = Hand::new(&stack, vec![ToolSpec::named("read")]).await;
+    let stranger = Hand::new(&stack, vec![ToolSpec::named("other")]).await;
+    let call = stack.call("read", json!({})).await;
+    let claim = ClaimId::generate();
+    let claimed = async || {
+        let found = sqlx::query_scalar::<_, Option<Uuid>>("SELECT claim_id FROM calls WHERE id = $1").bind(call.0);
+        found.fetch_one(stack.db()).await.unwrap()
+    };
+    assert_eq!(stranger.release(claim, call, 1).await, 0);
+    assert_eq!(claimed().await, None);
+    assert_eq!(worker.release(claim, call, 1).await, 0);
+    assert_eq!(claimed().await, Some(claim.0), "its own claim may still be under way");
+    assert!(worker.claim_as(claim, call, 1).await.is_empty());
+    let many = vec![GrantRef { call, attempt: 1, claim }; 257];
+    let request = ReleaseRequest { worker: stranger.id.clone(), jobs: many };
+    let subject = stranger.subject(ControlVerb::Release);
+    let refused = stack.queue().request::<_, ReleaseReply>(&subject, &request, std::time::Duration::from_secs(25));
+    let error = refused.await.unwrap_err().to_string();
+    assert!(error.contains("jobs holds 257 attempts; allowed: 256"), "{error}");
+    worker.granted().await;
+    worker.report(call, 1, Ok("1")).await;
+    stack.finish().await;
 }

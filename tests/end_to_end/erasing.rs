@@ -7,7 +7,7 @@ use redial_proto::{
     UserRole, subjects::Verb,
 };
 use redial_queue::{Queue, QueueError};
-use redial_store::{NewErasure, Phase, Purpose};
+use redial_store::{Begun, NewErasure, Phase, Purpose};
 use redial_testkit::{Stack, arguments, until};
 use serde_json::json;
 use uuid::Uuid;
@@ -124,6 +124,31 @@ async fn a_request_says_what_is_wrong_with_it() {
     stack.finish().await;
 }
 
+/// Ids of erasures are no secret, and who knows one must not change what it does.
+#[tokio::test]
+async fn another_tenant_does_not_change_an_erasure_and_who_makes_it_cancel_is_on_record() {
+    let stack = Stack::start().await;
+    let (ann, bob) = (stack.user("acme", "ann").await, stack.user("acme", "bob").await);
+    let other = stack.user("other", "eve").await;
+    let request = of(Some("c"));
+    let begun = "INSERT INTO tombstones (id, tenant, conversation, actor, cancels, touched_at)
+                 VALUES ($1, 'acme', 'c', 'ann', false, now() + interval '1 h')";
+    sqlx::query(begun).bind(request.erasure).execute(stack.db()).await.unwrap();
+    let cancelling = Forget { cancel: true, ..request.clone() };
+    for (user, wrong) in [(&other, cancelling.clone()), (&ann, Forget { conversation: None, ..cancelling.clone() })] {
+        let error = ask(user, &wrong).await.unwrap_err().to_string();
+        assert!(error.contains("is of something else"), "{error}");
+    }
+    assert_eq!(count(&stack, "tombstones WHERE cancels OR until_at IS NOT NULL").await, 0);
+    forget(&bob, &cancelling).await;
+    forget(&bob, &cancelling).await;
+    assert_eq!(count(&stack, "tombstones WHERE cancels").await, 1);
+    let acted: Vec<(String, String)> =
+        sqlx::query_as("SELECT user_name, result FROM actions ORDER BY id").fetch_all(stack.db()).await.unwrap();
+    assert_eq!(acted, [("bob".to_owned(), "done".to_owned())]);
+    stack.finish().await;
+}
+
 #[tokio::test]
 async fn many_calls_are_erased_in_steps_and_those_of_others_stay() {
     let stack = Stack::start().await;
@@ -165,7 +190,7 @@ async fn what_dies_between_two_steps_is_continued_and_counts_once() {
     let caller = Caller { tenant: acme.tenant().clone(), user: acme.user().clone(), role: UserRole::Admin };
     let (verb, conversation) = (Verb::ConversationForget.name(), Some("c"));
     let new = NewErasure { id, caller: &caller, door: "nats", verb, conversation, cancels: false };
-    let begun = store.begin_erasure(&new).await.unwrap().unwrap();
+    let Begun::Erasure(begun) = store.begin_erasure(&new).await.unwrap() else { panic!("it is the first one") };
     store.looked_at(&begun, None).await.unwrap();
     let mut at = begun;
     while at.counts.calls == 0 || at.phase != Phase::Calls {

@@ -299,9 +299,66 @@ async fn a_pool_has_at_most_sixteen_sets_of_tools() {
     let subject = one_more.subject(ControlVerb::Register);
     let refused = one_more.ask_to_register(&subject, vec![ToolSpec::named("one-more")]).await;
     let Err(QueueError::Api(error)) = refused else { panic!("{refused:?}") };
-    assert!(error.code == Code::Forbidden && error.message.contains("a pool of their own"), "{error:?}");
+    assert!(error.code == Code::Unavailable && error.message.contains("a pool of their own"), "{error:?}");
     let same = Hand::new(&stack, vec![ToolSpec::named("tool-7")]).await;
     assert_eq!(same.consumer, "default+8", "the same tools are no new set");
+    stack.finish().await;
+}
+
+/// One that takes all sets would leave the others without any.
+#[tokio::test]
+async fn an_identity_has_at_most_four_sets_of_tools_where_others_have_one() {
+    let stack = Stack::start_pinned().await;
+    let _other = Hand::new(&stack, vec![ToolSpec::named("other")]).await;
+    let of_greedy = async |tool: &str| {
+        let hand = Hand::of_identity(&stack, "greedy").await;
+        let subject = hand.subject(ControlVerb::Register);
+        let registered = hand.ask_to_register(&subject, vec![ToolSpec::named(tool)]).await;
+        (hand, registered)
+    };
+    let mut hands = Vec::new();
+    for n in 0..4 {
+        let (hand, registered) = of_greedy(&format!("tool-{n}")).await;
+        registered.unwrap();
+        hands.push(hand);
+    }
+    let (_, refused) = of_greedy("tool-4").await;
+    let Err(QueueError::Api(error)) = refused else { panic!("{refused:?}") };
+    assert!(error.code == Code::Unavailable && error.message.contains("worker identity"), "{error:?}");
+    of_greedy("tool-3").await.1.expect("the same tools are no new set");
+    // One of its own may change what it has.
+    let subject = hands[0].subject(ControlVerb::Register);
+    hands[0].ask_to_register(&subject, vec![ToolSpec::named("tool-5")]).await.unwrap();
+    Hand::new(&stack, vec![ToolSpec::named("another")]).await;
+    stack.finish().await;
+}
+
+/// Each writes pending changes and deletes the oldest.
+#[tokio::test]
+async fn registrations_that_wait_do_not_wait_for_one_another() {
+    let mut stack = Stack::start_pinned().await;
+    stack.dispatch().await;
+    let tools = |n: usize, round: usize| {
+        let strict = ToolSpec { description: format!("round {round}"), ..ToolSpec::named(format!("own-{n}")) };
+        vec![strict, ToolSpec { description: format!("round {round}"), ..ToolSpec::named("theirs") }]
+    };
+    let _owner = Hand::new(&stack, vec![ToolSpec::named("theirs")]).await;
+    let mut hands = Vec::new();
+    for n in 0..6 {
+        hands.push(Hand::of_identity(&stack, &format!("guest-{n}")).await);
+    }
+    for round in 0..10 {
+        let all = hands.iter_mut().enumerate().map(|(n, hand)| hand.register(tools(n, round)));
+        for waiting in futures_util::future::join_all(all).await {
+            assert_eq!(waiting.into_keys().collect::<Vec<_>>(), ["theirs"]);
+        }
+    }
+    let deadlocks: i64 =
+        sqlx::query_scalar("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
+            .fetch_one(stack.db())
+            .await
+            .unwrap();
+    assert_eq!(deadlocks, 0);
     stack.finish().await;
 }
 
@@ -318,6 +375,8 @@ async fn of_two_identities_that_bring_a_new_tool_at_once_one_waits() {
         assert_eq!(a.len() + b.len(), 1, "{a:?} {b:?}");
         let pins = count(&stack, &format!("tool_identities WHERE tool = 'tool-{n}'")).await;
         assert_eq!(pins, 1);
+        // An identity has few sets of tools at once.
+        sqlx::query("DELETE FROM workers").execute(stack.db()).await.unwrap();
     }
     stack.finish().await;
 }

@@ -1,17 +1,13 @@
 //! Names of tenants, users and worker identities. They are tokens of subjects.
 
-use redial_proto::limits::shorten;
+use redial_proto::check_token;
 
 /// A tenant of this name would have users that are named like workers.
 const RESERVED_TENANT: &str = "worker";
 
 /// Checks the name of a tenant, a user or a worker identity. The error says what is allowed.
 pub(crate) fn check(what: &str, name: &str) -> Result<(), String> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if !(1..=64).contains(&name.len()) || !name.chars().all(fits) {
-        let name = shorten(name, 100);
-        return Err(format!("{what} {name:?}: 1 to 64 ASCII letters, digits, '_' and '-' are allowed"));
-    }
+    check_token(what, name)?;
     if what == "tenant" && name == RESERVED_TENANT {
         return Err(format!("tenant {name:?}: its users would be named like workers; choose another name"));
     }

@@ -3,7 +3,9 @@
 //! The first identity that registers a tool may serve it. It may change the tool, unless the change weakens it. Another
 //! identity waits, also with the same specification: whoever serves a tool sees its arguments.
 
+mod keywords;
 mod loosened;
+mod references;
 
 use redial_proto::{ToolEffect, ToolSpec, WorkerIdentity, limits};
 use redial_records::{Judgement, ToolOnRecord};
@@ -45,7 +47,7 @@ pub fn weakens(old: &ToolSpec, new: &ToolSpec) -> Vec<String> {
         reasons.push(effect(old, new));
     }
     let mut loosened = Loosened::default();
-    loosened.compare(&old.parameters, &new.parameters, "");
+    loosened.compare_all(&old.parameters, &new.parameters);
     reasons.extend(loosened.into_reasons());
     reasons
 }

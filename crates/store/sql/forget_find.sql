@@ -1,18 +1,30 @@
--- The tombstone with this id, or the unfinished one of this scope. What is submitted from now on is not erased: whoever reads
--- the tables after this moment finds the tombstone.
-UPDATE tombstones
-SET until_at = COALESCE(until_at, clock_timestamp()), cancels = cancels OR ($4 AND erased_at IS NULL), touched_at = clock_timestamp()
-WHERE id = (
-    SELECT found.id FROM (
-        SELECT id, 1 AS n FROM tombstones WHERE id = $1
-        UNION ALL
-        SELECT id, 2 FROM tombstones
-        WHERE tenant = $2 AND COALESCE(conversation, '') = COALESCE($3, '') AND (conversation IS NULL) = ($3::text IS NULL)
-            AND erased_at IS NULL
-    ) found
-    ORDER BY found.n
-    LIMIT 1
+-- The tombstone with this id, or the unfinished one, of this scope. What is submitted from now on is not erased: whoever reads
+-- the tables after this moment finds the tombstone. If it is this request that makes it cancel what is open, that is an action
+-- of its own.
+WITH found AS MATERIALIZED (
+    SELECT t.id, NOT t.cancels AND $4 AND t.erased_at IS NULL AS begins_to_cancel
+    FROM tombstones t
+    WHERE t.id = (
+        SELECT f.id FROM (
+            SELECT id, 1 AS n FROM tombstones
+            WHERE id = $1 AND tenant = $2 AND conversation IS NOT DISTINCT FROM $3
+            UNION ALL
+            SELECT id, 2 FROM tombstones
+            WHERE tenant = $2 AND COALESCE(conversation, '') = COALESCE($3, '') AND (conversation IS NULL) = ($3::text IS NULL)
+                AND erased_at IS NULL
+        ) f
+        ORDER BY f.n
+        LIMIT 1)
+    FOR UPDATE
+), acted AS (
+    INSERT INTO actions (tenant, user_name, role, door, verb, targets, target_count, erasure)
+    SELECT $2, $5, $6, $7, $8, ARRAY[COALESCE($3, $2)], 1, id FROM found WHERE begins_to_cancel
 )
+UPDATE tombstones t
+SET until_at = COALESCE(t.until_at, clock_timestamp()), cancels = t.cancels OR f.begins_to_cancel, touched_at = clock_timestamp()
+FROM found f
+WHERE t.id = f.id
 RETURNING
-    id, tenant, conversation, actor, cancels, begun_at, until_at, erased_at, phase, after_text, after_id, after_letter, first_at,
-    last_at, tasks, messages, steps, calls, model_turns, attempts, late_reports, dead_letters, keys, statistics
+    t.id, t.tenant, t.conversation, t.actor, t.cancels, t.begun_at, t.until_at, t.erased_at, t.phase, t.after_text, t.after_id,
+    t.after_letter, t.first_at, t.last_at, t.tasks, t.messages, t.steps, t.calls, t.model_turns, t.attempts, t.late_reports,
+    t.dead_letters, t.keys, t.statistics

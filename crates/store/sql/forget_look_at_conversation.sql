@@ -1,9 +1,17 @@
--- The next $5 calls that name a conversation, behind $3: which of them are the tenant's, and of the time before $4. A redrive
--- belongs to the call that it repeats: while the conversation is being erased, none is written that is not known yet.
+-- The next $5 calls that name a conversation, behind $3: which of them are the tenant's, and of what was submitted before $4. That
+-- are all calls but those of tasks that were submitted later, bare calls that were, and redrives of such bare calls. A task that
+-- runs at that time may make calls until it is cancelled.
 SELECT
-    id AS "id!", tenant = $1 AND (submitted_at <= $4 OR redrive_of IS NOT NULL) AS "is_of_scope!",
-    wake_at IS NOT NULL AS "open!"
-FROM calls
-WHERE conversation = $2 AND id > $3
-ORDER BY id
+    c.id AS "id!",
+    c.tenant = $1 AND (c.submitted_at <= $4 OR CASE
+        WHEN c.task_id IS NOT NULL THEN
+            (SELECT t.id FROM tasks t WHERE t.id = c.task_id AND t.submitted_at > $4) IS NULL
+        WHEN c.redrive_of IS NOT NULL THEN
+            (SELECT o.id FROM calls o
+             WHERE o.id = c.redrive_of AND o.submitted_at > $4 AND o.redrive_of IS NULL AND o.task_id IS NULL) IS NULL
+        ELSE false END) AS "is_of_scope!",
+    c.wake_at IS NOT NULL AS "open!"
+FROM calls c
+WHERE c.conversation = $2 AND c.id > $3
+ORDER BY c.id
 LIMIT $5

@@ -33,11 +33,14 @@ WHERE (i.class IS NULL OR i.key IS NULL OR NOT EXISTS (
     SELECT FROM calls c
     WHERE c.tenant = i.tenant AND c.key = i.key AND c.key IS NOT NULL AND NOT c.refused AND c.content = i.content))
     AND (i.redrive_of IS NULL OR (
-        (SELECT o.id FROM calls o WHERE o.id = i.redrive_of) IS NOT NULL
-        AND (
+        SELECT o.id FROM calls o
+        WHERE o.id = i.redrive_of AND (
             SELECT e.id FROM tombstones e
             WHERE e.tenant = i.tenant AND e.erased_at IS NULL
-                AND (e.conversation IS NULL OR e.conversation = i.conversation) LIMIT 1
-        ) IS NULL))
+                AND (e.conversation IS NULL OR e.conversation = i.conversation)
+                AND NOT COALESCE(o.submitted_at > e.until_at AND o.redrive_of IS NULL AND o.task_id IS NULL, false)
+            LIMIT 1
+        ) IS NULL
+    ) IS NOT NULL)
 ON CONFLICT DO NOTHING
 RETURNING id

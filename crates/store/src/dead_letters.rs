@@ -2,12 +2,12 @@
 
 mod named;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use redial_proto::{
     ApiError, Code,
     limits::{MAX_ERROR_MESSAGE, shorten},
-    subjects::{intake_caller, results_identity},
+    subjects::{caller, results_identity},
 };
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -16,7 +16,8 @@ pub(crate) use self::named::{calls_named, is_of};
 use crate::{
     StoreError,
     columns::{clean, column, int},
-    connect::Store,
+    connect::{Store, Transaction},
+    on_record::{OnRecord, lock_on_record},
 };
 
 /// The source of rejected submissions.
@@ -33,8 +34,14 @@ const TRIMMED: i64 = 5_000;
 const MAX_ERRORS: usize = 100;
 /// What is kept of a message that names a call which is not on record.
 const GONE: &str = "it names a call that is not on record, so its content was not kept";
+/// Calls that a message may name; a message of reports names 256 at most. Whether they are on record is looked up.
+const MAX_NAMED: usize = 1_000;
+/// What is kept of a message that names more.
+const TOO_MANY: &str = "it names more than 1000 calls, so its content was not kept";
 /// Bytes of payloads in one statement. A larger payload gets its own.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
+/// Calls that the messages of one statement name.
+const MAX_NAMED_AT_ONCE: usize = 4_000;
 
 /// A message of a stream that was rejected, as a whole or in part: one row, however many of its entries are bad.
 #[derive(Clone, Debug)]
@@ -47,6 +54,8 @@ pub struct DeadLetter {
     /// Of the worker that sent reports.
     identity: Option<String>,
     payload: Vec<u8>,
+    /// The calls that reports name; `None` if they are too many.
+    calls: Option<Vec<Uuid>>,
 }
 
 /// What is wrong with a message. Bounded: a message of 1 MB can hold half a million bad entries.
@@ -71,19 +80,34 @@ pub struct Rejection {
 impl DeadLetter {
     /// A message of the intake stream, unchanged. Its subject says whose it is.
     pub fn of_intake(subject: &str, payload: Vec<u8>, rejections: Rejections) -> Self {
-        let tenant = intake_caller(subject).map(|(caller, _)| caller.tenant.to_string());
-        Self { rejections, source: INTAKE, tenant, identity: None, payload }
+        let tenant = caller(subject).map(|caller| caller.tenant.to_string());
+        Self { rejections, source: INTAKE, tenant, identity: None, payload, calls: Some(Vec::new()) }
     }
 
     /// A message of the result stream, unchanged. Its subject says which worker identity sent it.
     pub fn of_results(subject: &str, payload: Vec<u8>, rejections: Rejections) -> Self {
         let identity = results_identity(subject).map(|identity| identity.to_string());
-        Self { rejections, source: RESULTS, tenant: None, identity, payload }
+        let calls = Some(calls_named(&payload)).filter(|calls| calls.len() <= MAX_NAMED);
+        Self { rejections, source: RESULTS, tenant: None, identity, payload, calls }
     }
 
-    /// The calls that reports name.
-    fn calls(&self) -> Vec<Uuid> {
-        if self.source == INTAKE { Vec::new() } else { calls_named(&self.payload) }
+    fn named(&self) -> &[Uuid] {
+        self.calls.as_deref().unwrap_or_default()
+    }
+
+    /// Why its content is not kept: a call that it names may have been erased.
+    fn withheld(&self, on_record: &HashMap<Uuid, OnRecord>) -> Option<&'static str> {
+        match &self.calls {
+            None => Some(TOO_MANY),
+            Some(calls) => calls.iter().any(|call| !on_record.contains_key(call)).then_some(GONE),
+        }
+    }
+
+    /// The tenant of a submission, or of all the calls on record that reports name.
+    fn tenant<'a>(&'a self, on_record: &'a HashMap<Uuid, OnRecord>) -> Option<&'a str> {
+        let mut tenants = self.named().iter().filter_map(|call| on_record.get(call)).map(|call| call.tenant.as_str());
+        let of_first = || tenants.next().filter(|first| tenants.all(|tenant| tenant == *first));
+        self.tenant.as_deref().or_else(of_first)
     }
 
     /// Who sent it; empty if that is not known.
@@ -137,30 +161,12 @@ impl Store {
     async fn insert(&self, messages: &[DeadLetter]) -> Result<(), StoreError> {
         let errors = messages.iter().map(|m| serde_json::to_string(&m.rejections.first));
         let errors = errors.collect::<Result<Vec<_>, _>>().map_err(|error| StoreError::BadData(error.to_string()))?;
-        let named: Vec<(i32, Uuid)> =
-            (1..).zip(messages).flat_map(|(n, m)| m.calls().into_iter().map(move |c| (n, c))).collect();
         self.run_again(|| async {
-            let mut db = self.checkout().await?;
-            let done = sqlx::query_file!(
-                "sql/insert_dead_letters.sql",
-                &column(messages, |m| m.source) as &[&str],
-                &column(messages, |m| m.rejections.first().0) as &[&str],
-                &column(messages, |m| m.rejections.first().1) as &[&str],
-                &column(messages, |m| m.payload.as_slice()) as &[&[u8]],
-                &column(messages, |m| int(m.rejections.count)),
-                &errors,
-                &column(messages, |m| m.tenant.as_deref()) as &[Option<&str>],
-                &column(messages, |m| m.identity.as_deref()) as &[Option<&str>],
-                &column(&named, |(position, _)| *position),
-                &column(&named, |(_, call)| *call),
-                GONE,
-            )
-            .execute(&mut *db)
-            .await?;
-            Ok(db.done(done))
+            let mut transaction = self.begin().await?;
+            write(&mut transaction, messages, &errors).await?;
+            transaction.commit().await
         })
         .await
-        .map(|_| ())
     }
 
     /// Deletes the oldest messages of senders that have too many.
@@ -189,12 +195,34 @@ impl Store {
     }
 }
 
+async fn write(transaction: &mut Transaction, messages: &[DeadLetter], errors: &[String]) -> Result<(), sqlx::Error> {
+    let on_record = lock_on_record(transaction, messages.iter().flat_map(DeadLetter::named).copied()).await?;
+    let withheld: Vec<Option<&str>> = column(messages, |message| message.withheld(&on_record));
+    let kept: Vec<(&DeadLetter, &String, Option<&str>)> =
+        messages.iter().zip(errors).zip(withheld).map(|((message, errors), why)| (message, errors, why)).collect();
+    sqlx::query_file!(
+        "sql/insert_dead_letters.sql",
+        &column(&kept, |(m, ..)| m.source) as &[&str],
+        &column(&kept, |(m, ..)| m.rejections.first().0) as &[&str],
+        &column(&kept, |(m, _, why)| why.unwrap_or(m.rejections.first().1)) as &[&str],
+        &column(&kept, |(m, _, why)| if why.is_some() { &[] } else { m.payload.as_slice() }) as &[&[u8]],
+        &column(&kept, |(m, ..)| int(m.rejections.count)),
+        &column(&kept, |(_, errors, why)| why.is_none().then_some(errors.as_str())) as &[Option<&str>],
+        &column(&kept, |(m, ..)| m.tenant(&on_record)) as &[Option<&str>],
+        &column(&kept, |(m, ..)| m.identity.as_deref()) as &[Option<&str>],
+    )
+    .execute(&mut **transaction)
+    .await?;
+    Ok(())
+}
+
 /// How many messages fit one statement; at least one.
 fn fitting(messages: &[DeadLetter]) -> usize {
-    let mut bytes = 0_usize;
+    let (mut bytes, mut named) = (0_usize, 0_usize);
     let fits = |message: &&DeadLetter| {
         bytes = bytes.saturating_add(message.payload.len());
-        bytes <= MAX_BYTES
+        named = named.saturating_add(message.named().len());
+        bytes <= MAX_BYTES && named <= MAX_NAMED_AT_ONCE
     };
     messages.iter().take_while(fits).count().max(1)
 }
@@ -215,6 +243,8 @@ mod tests {
             (letter.sender().to_owned(), letter.tenant, letter.identity)
         };
         assert_eq!(intake("redial.intake.acme.alice.submit.calls"), ("acme".to_owned(), Some("acme".to_owned()), None));
+        let odd = intake("redial.intake.acme.alice.submit.more.calls");
+        assert_eq!(odd, ("acme".to_owned(), Some("acme".to_owned()), None), "what it is for is not known");
         assert_eq!(intake("redial.intake.calls"), (String::new(), None, None));
         let report = DeadLetter::of_results("redial.results.tools", lie.clone(), Rejections::default());
         assert_eq!((report.sender(), &report.tenant, report.identity.as_deref()), ("tools", &None, Some("tools")));
@@ -227,6 +257,19 @@ mod tests {
         assert_eq!(fitting(&vec![letter(1); 1_000]), 1_000);
         assert_eq!(fitting(&vec![letter(1_000_000); 1_000]), 4);
         assert_eq!(fitting(&[letter(64 * 1024 * 1024), letter(1)]), 1, "a huge message goes alone");
+    }
+
+    fn reports(calls: usize) -> DeadLetter {
+        let named: String = (0..calls).map(|_| format!(r#"{{"call":"{}"}}"#, Uuid::now_v7())).collect();
+        DeadLetter::of_results("redial.results.tools", named.into_bytes(), Rejections::default())
+    }
+
+    #[test]
+    fn statements_are_bounded_by_the_calls_that_messages_name() {
+        assert_eq!(fitting(&vec![reports(1_000); 10]), 4);
+        let (most, more) = (reports(MAX_NAMED), reports(MAX_NAMED + 1));
+        assert_eq!((most.named().len(), most.withheld(&HashMap::new())), (MAX_NAMED, Some(GONE)));
+        assert_eq!((more.named().len(), more.withheld(&HashMap::new())), (0, Some(TOO_MANY)));
     }
 
     #[test]

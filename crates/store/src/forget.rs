@@ -25,4 +25,4 @@ pub use look::CountedCalls;
 pub use open::{OpenCalls, OpenTask};
 pub use scope::Scope;
 pub use tasks::{CountedTasks, TaskPosition};
-pub use tombstone::{NewErasure, Phase, Tombstone};
+pub use tombstone::{Begun, NewErasure, Phase, Tombstone};

@@ -20,6 +20,7 @@ mod error;
 mod forget;
 mod health;
 mod migrations;
+mod on_record;
 mod registry;
 mod retention;
 pub mod stats;
@@ -35,7 +36,8 @@ pub use connect::{Purpose, Store, StoreConfig};
 pub use dead_letters::{DeadLetter, Rejection, Rejections};
 pub use error::StoreError;
 pub use forget::{
-    CountedCalls, CountedLetters, CountedTasks, NewErasure, OpenCalls, OpenTask, Phase, Scope, TaskPosition, Tombstone,
+    Begun, CountedCalls, CountedLetters, CountedTasks, NewErasure, OpenCalls, OpenTask, Phase, Scope, TaskPosition,
+    Tombstone,
 };
 pub use health::LockedHealth;
 pub use redial_records::{TaskCall, Time};

@@ -3,7 +3,10 @@
 mod consumers;
 mod pins;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::{Mutex, PoisonError},
+};
 
 use redial_proto::{Registration, ToolSpec, WorkerId};
 use redial_records::{Judgement, LiveConsumer, Time, ToolOnRecord};
@@ -117,7 +120,7 @@ impl Store {
                 // Anew: the lock of the table must not be waited for by two that each hold a row.
                 transaction.commit().await?;
                 transaction = self.begin().await?;
-                match chosen_consumers(&mut transaction, &pools).await? {
+                match chosen_consumers(&mut transaction, &registration.worker, &pools).await? {
                     Ok(consumers) => consumers,
                     Err(full) => return Ok(Err(full)),
                 }
@@ -185,12 +188,15 @@ impl Store {
 
     /// Removes a tool from the registry, unless a live worker has it.
     pub async fn forget_tool(&self, name: &str) -> Result<Forgotten, StoreError> {
+        // What was removed by a commit whose reply was lost is not there when this is tried again.
+        let removed = Mutex::new(None);
+        let removed = || removed.lock().unwrap_or_else(PoisonError::into_inner);
         self.run_again(|| async {
             let mut transaction = self.begin().await?;
             // A registration of the tool ends before this or begins after it.
             let locked = sqlx::query_scalar!("SELECT name FROM tools WHERE name = $1 FOR UPDATE", name);
             if locked.fetch_optional(&mut *transaction).await?.is_none() {
-                return Ok(Forgotten::Unknown);
+                return Ok(removed().unwrap_or(Forgotten::Unknown));
             }
             let pins = sqlx::query_scalar!("SELECT identity FROM tool_identities WHERE tool = $1 FOR UPDATE", name);
             pins.fetch_all(&mut *transaction).await?;
@@ -204,8 +210,10 @@ impl Store {
                 return Ok(Forgotten::Served);
             }
             let waiting = sqlx::query_file_scalar!("sql/forget_tool.sql", name).fetch_one(&mut *transaction).await?;
+            let done = Forgotten::Done { waiting: u64::try_from(waiting).unwrap_or(0) };
+            *removed() = Some(done);
             transaction.commit().await?;
-            Ok(Forgotten::Done { waiting: u64::try_from(waiting).unwrap_or(0) })
+            Ok(done)
         })
         .await
     }

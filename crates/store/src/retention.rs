@@ -84,6 +84,20 @@ impl Store {
         .await
     }
 
+    /// Deletes up to `limit` tombstones of erasures that found nothing and ended more than a day before `now`, but not more than a
+    /// month.
+    pub async fn delete_empty_tombstones(&self, now: Time, limit: u32) -> Result<u64, StoreError> {
+        let (oldest, newest) = (now - TimeDelta::days(30), now - TimeDelta::days(1));
+        self.run(async {
+            let mut db = self.checkout().await?;
+            let done = sqlx::query_file!("sql/delete_empty_tombstones.sql", oldest, newest, i64::from(limit))
+                .execute(&mut *db)
+                .await?;
+            Ok(db.done(done.rows_affected()))
+        })
+        .await
+    }
+
     /// Deletes up to `limit` late reports that arrived before `cutoff`.
     pub async fn delete_late_reports(&self, cutoff: Time, limit: u32) -> Result<u64, StoreError> {
         self.run(async {

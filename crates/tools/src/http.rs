@@ -14,7 +14,7 @@ use reqwest::{
     Client, Method, Request, Response,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
-use serde_json::{Value, value::RawValue};
+use serde_json::value::RawValue;
 
 use crate::{
     context::Context,
@@ -24,7 +24,7 @@ use crate::{
 };
 
 pub(crate) use client::build as build_client;
-pub(crate) use declared::unknown_reference;
+pub(crate) use declared::{Declared, unknown_reference};
 
 /// At most this many bytes of an error's body are read.
 const MAX_ERROR_BODY: usize = 64 * 1024;
@@ -37,8 +37,8 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 #[derive(Debug)]
 pub(crate) enum Body {
     None,
-    /// The arguments that this schema declares.
-    Declared(Value),
+    /// The arguments that a schema declares.
+    Declared(Declared),
     /// The arguments, byte for byte.
     AllArguments,
     Json(JsonTemplate),
@@ -93,7 +93,7 @@ impl HttpTool {
         *request.headers_mut() = self.headers(context, &values).map_err(refuse)?;
         let body = match &self.body {
             Body::None => None,
-            Body::Declared(schema) => Some(declared::declared(schema, arguments)),
+            Body::Declared(declared) => Some(declared.of(arguments)),
             Body::AllArguments => Some(arguments.get().to_owned()),
             Body::Json(template) => Some(template.fill(&values).map_err(refuse)?),
         };

@@ -11,12 +11,15 @@ use redial_loops::Loops;
 use redial_queue::{LONGEST_RECONNECT, Queue};
 use redial_records::{NewCall, OutgoingJob};
 use redial_store::{Store, Time};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, Semaphore, mpsc};
 
 use crate::{
     agents::Agents, config::DispatcherConfig, error::DispatcherError, feeder::Feeder, policies, publish,
     registry::Registry, reread::Reread, wait::retry_transient, wake_set::WakeSet,
 };
+
+/// Erasures and their dry runs that a dispatcher works on at once, of all users.
+const ERASURES: usize = 2;
 
 /// The state that all parts of a dispatcher share. Nothing here outlives the process, and no other process needs it.
 pub(crate) struct Context {
@@ -35,6 +38,8 @@ pub(crate) struct Context {
     pub(crate) due: Notify,
     /// Which jobs are published now, and where.
     pub(crate) feeder: Arc<Feeder>,
+    /// Erasures and their dry runs at once: each keeps a connection to Postgres busy.
+    pub(crate) erasing: Semaphore,
     started: Instant,
     outages: Mutex<OutageDetector>,
 }
@@ -61,6 +66,7 @@ impl Context {
             wake_set: WakeSet::default(),
             due: Notify::new(),
             feeder,
+            erasing: Semaphore::new(ERASURES),
             started: Instant::now(),
             outages: Mutex::new(outages),
         }))

@@ -68,6 +68,10 @@ fn answer(context: &Context, call: &NewCall, written: &Submitted) -> SubmitResul
             return SubmitResult::rejected(ApiError::new(Code::IdempotencyConflict, message));
         }
         (Submitted::Unreadable(call), _) => return SubmitResult::rejected(unreadable(call)),
+        (Submitted::Gone, _) => {
+            let message = "another call with its key, or the call that it repeats, is being erased; try again";
+            return SubmitResult::rejected(ApiError::new(Code::Unavailable, message));
+        }
     };
     let refusal = call.refusal.as_ref().filter(|_| status == SubmitStatus::Refused);
     let help = call.help.as_ref().map(|help| help.with_lists(call.repairs.clone(), call.undeclared.clone()));

@@ -59,6 +59,7 @@ async fn clean(context: &Context, shutdown: &CancellationToken) -> Result<(), St
     repeat("dead letters", shutdown, || store.delete_dead_letters(kept, ROWS)).await;
     let actions_kept = now - retention.map_or(ACTIONS_KEPT, |age| age.max(ACTIONS_KEPT));
     repeat("actions", shutdown, || store.delete_old_actions(actions_kept, kept, ROWS)).await;
+    repeat("tombstones", shutdown, || store.delete_empty_tombstones(now, ROWS)).await;
     repeat("statistics", shutdown, || store.delete_old_stats(now, ROWS)).await;
     Ok(())
 }

@@ -3,48 +3,21 @@
 //! Only keywords are compared, one by one. A schema that says the same in other words counts as weaker: an operator is asked
 //! once too often, never once too little. Where keywords cannot be compared, any change counts.
 
+#[cfg(test)]
+mod tests;
+
 use redial_proto::limits;
 use serde_json::{Map, Value};
+
+use super::{
+    keywords::{EVALUATING, LEAST, MAY_BE_ADDED, MOST, OPAQUE, is_known},
+    references::odd_reference,
+};
 
 /// Reasons that are kept; the others are counted.
 const MAX_REASONS: usize = 20;
 /// Pairs of alternatives that are compared; larger ones must be equal as a whole.
 const MAX_PAIRS: usize = 10_000;
-
-/// Any change of these counts: whether it is a weakening cannot be seen from the keyword alone.
-const OPAQUE: [&str; 24] = [
-    "$schema",
-    "$id",
-    "$anchor",
-    "$dynamicAnchor",
-    "$dynamicRef",
-    "$recursiveRef",
-    "$recursiveAnchor",
-    "$vocabulary",
-    "$ref",
-    "const",
-    "pattern",
-    "format",
-    "multipleOf",
-    "oneOf",
-    "not",
-    "if",
-    "then",
-    "else",
-    "contains",
-    "dependentRequired",
-    "unevaluatedItems",
-    "dependencies",
-    "contentEncoding",
-    "contentMediaType",
-];
-/// Of those, the ones that only refuse more when they are added. Beside `$ref` older drafts ignore all other keywords.
-const MAY_BE_ADDED: [&str; 9] =
-    ["const", "pattern", "format", "multipleOf", "oneOf", "not", "contains", "dependentRequired", "unevaluatedItems"];
-/// More of these is stricter.
-const LEAST: [&str; 6] = ["minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains"];
-/// Less of these is stricter.
-const MOST: [&str; 6] = ["maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties", "maxContains"];
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -70,6 +43,19 @@ impl Loosened {
         }
     }
 
+    /// Compares two schemas with all that they refer to.
+    pub(super) fn compare_all(&mut self, old: &Value, new: &Value) {
+        if old == new {
+            return;
+        }
+        if let Some(odd) = [old, new].into_iter().find_map(odd_reference) {
+            self.add("", || {
+                format!("its schema changes, and $ref {} leads into what is no schema", limits::shorten(odd, 100))
+            });
+        }
+        self.compare(old, new, "");
+    }
+
     /// Compares the schemas of the value at this place. No deeper than the JSON of a specification may be.
     pub(super) fn compare(&mut self, old: &Value, new: &Value, at: &str) {
         let nothing = Map::new();
@@ -83,6 +69,8 @@ impl Loosened {
             _ => return self.add(at, || "its schema changes".to_owned()),
         };
         self.opaque(old, new, at);
+        self.unknown(old, new, at);
+        self.evaluated(old, new, at);
         self.bounds(old, new, at);
         self.values(old, new, at);
         self.objects(old, new, at);
@@ -98,6 +86,30 @@ impl Loosened {
                 (Some(_), None) => self.add(at, || format!("{keyword} is gone")),
                 (Some(old), Some(new)) if old != new => self.add(at, || format!("{keyword} changes")),
                 _ => {}
+            }
+        }
+    }
+
+    /// What a keyword means that no draft knows cannot be seen: a reference may lead there.
+    fn unknown(&mut self, old: &Map<String, Value>, new: &Map<String, Value>, at: &str) {
+        for (keyword, before) in old.iter().filter(|(keyword, _)| !is_known(keyword)) {
+            if new.get(keyword) != Some(before) {
+                self.add(at, || format!("{:?} changes", limits::shorten(keyword, 100)));
+            }
+        }
+        for keyword in new.keys().filter(|keyword| !is_known(keyword) && !old.contains_key(*keyword)) {
+            self.add(at, || format!("{:?} is new", limits::shorten(keyword, 100)));
+        }
+    }
+
+    /// `unevaluatedProperties` and `unevaluatedItems` are only about what other keywords leave over.
+    fn evaluated(&mut self, old: &Map<String, Value>, new: &Map<String, Value>, at: &str) {
+        for rest in ["unevaluatedProperties", "unevaluatedItems"] {
+            if old.get(rest).is_none_or(|rest| *rest == Value::Bool(true)) {
+                continue;
+            }
+            for keyword in EVALUATING.into_iter().filter(|keyword| old.get(*keyword) != new.get(*keyword)) {
+                self.add(at, || format!("{keyword} changes, beside {rest}"));
             }
         }
     }
@@ -166,6 +178,7 @@ impl Loosened {
         let others = new.get("additionalProperties").unwrap_or(&Value::Bool(true));
         self.each("properties", others, (old, new), at);
         self.each("patternProperties", others, (old, new), at);
+        self.new_patterns(old, new, at);
         self.each("dependentSchemas", &Value::Bool(true), (old, new), at);
         // What refers to a definition that is gone changes as well.
         self.each("$defs", &Value::Bool(false), (old, new), at);
@@ -182,6 +195,18 @@ impl Loosened {
             let place =
                 if keyword == "properties" { format!("{at}/{shown}") } else { format!("{at}/{keyword}/{shown}") };
             self.compare(schema, now.and_then(|now| now.get(name)).unwrap_or(gone), &place);
+        }
+    }
+
+    /// What a new pattern describes is none of the other properties any more.
+    fn new_patterns(&mut self, old: &Map<String, Value>, new: &Map<String, Value>, at: &str) {
+        let known =
+            |pattern: &str| old.get("patternProperties").is_some_and(|patterns| patterns.get(pattern).is_some());
+        let patterns = new.get("patternProperties").and_then(Value::as_object);
+        let others = old.get("additionalProperties").unwrap_or(&Value::Bool(true));
+        for (pattern, schema) in patterns.into_iter().flatten().filter(|(pattern, _)| !known(pattern)) {
+            let (at, pattern) = (limits::shorten(at, 200), limits::shorten(pattern, 100));
+            self.compare(others, schema, &format!("{at}/patternProperties/{pattern}"));
         }
     }
 
@@ -255,133 +280,5 @@ fn short(value: &Value) -> String {
         Value::String(text) => format!("{:?}", limits::shorten(text, 60)),
         Value::Array(_) | Value::Object(_) => format!("{:?}", limits::shorten(&value.to_string(), 60)),
         other => other.to_string(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn reasons(old: &Value, new: &Value) -> Vec<String> {
-        let mut found = Loosened::default();
-        found.compare(old, new, "");
-        found.into_reasons()
-    }
-
-    #[expect(clippy::needless_pass_by_value, reason = "so that json!() can stand in the call")]
-    fn city(city: Value) -> Value {
-        json!({"type": "object", "properties": {"city": city}})
-    }
-
-    #[test]
-    fn what_lets_more_through_is_found() {
-        let rows = [
-            (json!({"additionalProperties": false}), json!({}), "the arguments: additionalProperties is gone"),
-            (json!({"additionalProperties": false}), json!({"additionalProperties": true}), "any value was refused"),
-            (
-                json!({"additionalProperties": {"type": "string"}}),
-                json!({"additionalProperties": true}),
-                "\"/additionalProperties\": type is gone",
-            ),
-            (json!({"required": ["a", "b"]}), json!({"required": ["b", "c"]}), "\"a\" is not required any more"),
-            (json!({"required": ["a"]}), json!({}), "\"a\" is not required any more"),
-            (city(json!({"type": "string"})), city(json!({})), "\"/city\": type is gone"),
-            (city(json!({"type": "integer"})), city(json!({"type": "number"})), "type is \"number"),
-            (city(json!({"type": "string"})), city(json!({"type": ["string", "null"]})), "type is"),
-            (city(json!({"enum": ["a"]})), city(json!({"enum": ["a", "b"]})), "enum has other values"),
-            (city(json!({"enum": ["a"]})), city(json!({})), "enum is gone"),
-            (city(json!({"const": 1})), city(json!({"const": 2})), "const changes"),
-            (city(json!({"pattern": "^a$"})), city(json!({"pattern": "a"})), "pattern changes"),
-            (city(json!({"format": "date"})), city(json!({})), "format is gone"),
-            (city(json!({"minimum": 2})), city(json!({"minimum": 1.5})), "minimum is 1.5 instead of 2"),
-            (city(json!({"maximum": 2})), city(json!({"maximum": 3})), "maximum is 3 instead of 2"),
-            (city(json!({"maximum": 2})), city(json!({"exclusiveMaximum": 3})), "maximum is gone"),
-            (city(json!({"maxLength": 2})), city(json!({})), "maxLength is gone"),
-            (city(json!({"minItems": 1})), city(json!({"minItems": 0})), "minItems is 0 instead of 1"),
-            (city(json!({"uniqueItems": true})), city(json!({"uniqueItems": false})), "uniqueItems is gone"),
-            (city(json!({"items": {"type": "string"}})), city(json!({})), "\"/city/items\": type is gone"),
-            (
-                city(json!({"prefixItems": [{"type": "string"}]})),
-                city(json!({"prefixItems": [{"type": "number"}]})),
-                "\"/city/0\": type is",
-            ),
-            (
-                city(json!({"items": false})),
-                city(json!({"prefixItems": [{}], "items": false})),
-                "any value was refused",
-            ),
-            (
-                city(json!({"properties": {"name": {"maxLength": 3}}})),
-                city(json!({"properties": {"name": {"maxLength": 4}}})),
-                "\"/city/name\": maxLength is 4",
-            ),
-            (city(json!({"type": "string"})), json!({"type": "object"}), "\"/city\": type is gone"),
-            (city(json!(false)), city(json!(true)), "any value was refused"),
-            (json!({"$ref": "#/$defs/a"}), json!({"$ref": "#/$defs/b"}), "$ref changes"),
-            (json!({"$defs": {"a": {"type": "string"}}}), json!({"$defs": {"a": {}}}), "\"/$defs/a\": type is gone"),
-            (json!({"anyOf": [{"type": "string"}]}), json!({"anyOf": [{"type": "string"}, {}]}), "anyOf has other"),
-            (json!({"allOf": [{"minimum": 1}]}), json!({"allOf": []}), "\"/allOf/0\": minimum is gone"),
-            (json!({"not": {"type": "null"}}), json!({}), "not is gone"),
-            (json!({"then": {"minimum": 1}}), json!({"if": {}, "then": {"minimum": 1}}), "if is new"),
-            (json!({"contains": {}}), json!({"contains": {}, "minContains": 0}), "minContains is 0"),
-            (json!({}), json!({"$schema": "http://json-schema.org/draft-04/schema#"}), "$schema is new"),
-            (
-                json!({"dependentSchemas": {"a": {"required": ["b"]}}}),
-                json!({}),
-                "\"/dependentSchemas/a\": \"b\" is not required any more",
-            ),
-        ];
-        for (old, new, wanted) in rows {
-            let found = reasons(&old, &new);
-            assert!(found.iter().any(|reason| reason.contains(wanted)), "{old} to {new}: {found:?}");
-        }
-    }
-
-    #[test]
-    fn what_refuses_more_or_names_more_is_no_weakening() {
-        let closed =
-            |properties: Value| json!({"type": "object", "properties": properties, "additionalProperties": false});
-        let rows = [
-            (closed(json!({"a": {"type": "string"}})), closed(json!({"a": {"type": "string"}, "b": {"type": "null"}}))),
-            (closed(json!({"a": {"type": "string"}, "b": {}})), closed(json!({"a": {"type": "string"}}))),
-            (closed(json!({"a": {"type": "number"}})), closed(json!({"a": {"type": "integer", "minimum": 1}}))),
-            (closed(json!({"a": {"type": ["string", "null"]}})), closed(json!({"a": {"type": "string"}}))),
-            (closed(json!({"a": {"enum": [1, 2]}})), closed(json!({"a": {"enum": [2]}}))),
-            (closed(json!({"a": {"enum": [1, 2]}})), closed(json!({"a": {"const": 2, "enum": [2]}}))),
-            (json!({"required": ["a"]}), json!({"required": ["b", "a"]})),
-            (json!({}), json!({"additionalProperties": false, "required": ["a"], "maxProperties": 1})),
-            (json!({"minimum": 1, "maxLength": 5}), json!({"minimum": 1.5, "maxLength": 4})),
-            (json!({"additionalProperties": {"type": "string"}}), json!({"additionalProperties": false})),
-            (json!({"anyOf": [{"type": "string"}, {"type": "null"}]}), json!({"anyOf": [{"type": "null"}]})),
-            (json!({"allOf": [{"minimum": 1}]}), json!({"allOf": [{"minimum": 2}, {"maximum": 3}]})),
-            (
-                json!({"items": {"type": "number"}}),
-                json!({"items": {"type": "number"}, "prefixItems": [{"type": "integer"}]}),
-            ),
-            (json!({"description": "a", "title": "b"}), json!({"description": "c", "default": 1})),
-            (json!({}), json!({"pattern": "a", "not": {"type": "null"}, "contains": {}})),
-            (json!(true), json!({"type": "string"})),
-            (json!({"type": "object"}), json!(false)),
-        ];
-        for (old, new) in rows {
-            assert_eq!(reasons(&old, &new), Vec::<String>::new(), "{old} to {new}");
-        }
-    }
-
-    #[test]
-    fn reasons_and_work_are_bounded() {
-        let many = |value: Value| {
-            let properties: Map<String, Value> = (0..1000).map(|n| (format!("p{n}"), value.clone())).collect();
-            json!({"properties": properties})
-        };
-        let found = reasons(&many(json!({"type": "string"})), &many(json!({})));
-        assert_eq!((found.len(), found[20].as_str()), (21, "and 980 more"));
-        let long = json!({"properties": {"x".repeat(10_000): {"type": "string"}}});
-        assert!(reasons(&long, &json!({}))[0].len() < 200);
-        let values = |from: u32| json!({"enum": (from..from + 100_000).collect::<Vec<_>>()});
-        assert_eq!(reasons(&values(0), &values(0)), Vec::<String>::new());
-        assert_eq!(reasons(&values(0), &values(1)), ["the arguments: enum has other values"]);
     }
 }

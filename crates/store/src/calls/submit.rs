@@ -1,6 +1,6 @@
 //! Writes new calls.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use redial_proto::{CallId, CallState};
 use redial_records::NewCall;
@@ -32,6 +32,9 @@ pub enum Submitted {
     },
     /// Such a call was there before, but this version cannot read its row.
     Unreadable(UnreadableCall),
+    /// It was not written, because of a call that was there before and is deleted now, or because the call that it repeats is being
+    /// erased.
+    Gone,
 }
 
 impl Store {
@@ -54,12 +57,10 @@ impl Store {
         if met.is_empty() {
             return Ok(results);
         }
-        let found = self.existing(&met).await?;
-        if found.len() < met.len() {
-            return Err(StoreError::BadData("a call was deleted while it was submitted again; try again".to_owned()));
-        }
-        for (n, existing) in found {
-            let sent_before = matches!(existing, Submitted::Existing { id, .. } if id == calls[n].id);
+        let mut found: HashMap<usize, Submitted> = self.existing(&met).await?.into_iter().collect();
+        for (n, call) in met {
+            let existing = found.remove(&n).unwrap_or(Submitted::Gone);
+            let sent_before = matches!(existing, Submitted::Existing { id, .. } if id == call.id);
             if !sent_before {
                 results[n] = existing;
             }

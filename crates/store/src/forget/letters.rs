@@ -22,9 +22,12 @@ use crate::{
 pub struct CountedLetters {
     /// Those of the scope.
     pub dead_letters: u64,
-    /// The last one that was looked at; `None` at the end.
-    pub last: Option<i64>,
+    /// All up to this number were looked at; `None`: all. It is a multiple of 256, and not the number of any letter that was seen.
+    pub up_to: Option<i64>,
 }
+
+/// Dead letters are counted in blocks of so many numbers, so that a position tells nobody how many others sent.
+const BLOCK: i64 = 256;
 
 struct RawLetter {
     id: i64,
@@ -43,17 +46,45 @@ struct Letters {
 }
 
 impl Store {
-    /// Counts the dead letters of a scope among the next ones behind this one.
-    pub async fn count_letters(&self, scope: &Scope, after: Option<i64>) -> Result<CountedLetters, StoreError> {
+    /// Counts the dead letters of a scope in the block of numbers behind this one.
+    pub async fn count_letters(&self, scope: &Scope, after: i64) -> Result<CountedLetters, StoreError> {
+        let mut after = after.clamp(0, i64::MAX - BLOCK);
+        let end = end_of_block(after);
+        let mut dead_letters = 0;
+        loop {
+            let (found, last) = self
+                .run_again(|| async {
+                    let mut db = self.checkout().await?;
+                    let letters = read(&mut db, scope, Some(after), end, None).await?;
+                    let found = of_scope(&mut db, scope, &letters).await?;
+                    Ok(db.done((found.len(), letters.last)))
+                })
+                .await?;
+            dead_letters += u64::try_from(found).unwrap_or(0);
+            match last {
+                Some(last) => after = last,
+                None => break,
+            }
+        }
+        let next = self.next_letter(end).await?;
+        // The block of the next one, which begins here or later.
+        Ok(CountedLetters { dead_letters, up_to: next.map(|next| end_of_block(next - 1) - BLOCK) })
+    }
+
+    async fn next_letter(&self, after: i64) -> Result<Option<i64>, StoreError> {
         self.run_again(|| async {
             let mut db = self.checkout().await?;
-            let letters = read(&mut db, scope, after, None).await?;
-            let found = of_scope(&mut db, scope, &letters).await?;
-            let dead_letters = u64::try_from(found.len()).unwrap_or(0);
-            Ok(db.done(CountedLetters { dead_letters, last: letters.last }))
+            let next = sqlx::query_scalar!("SELECT id FROM dead_letters WHERE id > $1 ORDER BY id LIMIT 1", after);
+            let next = next.fetch_optional(&mut *db).await?;
+            Ok(db.done(next))
         })
         .await
     }
+}
+
+/// The last number of the block that the number behind this one is in.
+const fn end_of_block(after: i64) -> i64 {
+    (after / BLOCK + 1) * BLOCK
 }
 
 /// Deletes the dead letters of a scope among the next ones. In the last phase, those that came while calls were deleted and
@@ -65,7 +96,7 @@ pub(super) async fn erase(
 ) -> Result<(), sqlx::Error> {
     let is_last = tombstone.phase == Phase::LastLetters;
     let since = is_last.then_some(tombstone.begun_at - chrono::TimeDelta::minutes(1));
-    let letters = read(&mut *db, &tombstone.scope, tombstone.after_letter, since).await?;
+    let letters = read(&mut *db, &tombstone.scope, tombstone.after_letter, i64::MAX, since).await?;
     if letters.last.is_none() {
         progress.go_on_with(if is_last { Phase::Done } else { Phase::Tasks });
         return Ok(());
@@ -86,10 +117,12 @@ async fn read(
     db: &mut PgConnection,
     scope: &Scope,
     after: Option<i64>,
+    up_to: i64,
     since: Option<Time>,
 ) -> Result<Letters, sqlx::Error> {
-    let rows =
-        sqlx::query_file_as!(RawLetter, "sql/forget_letters.sql", after.unwrap_or(0), since).fetch_all(db).await?;
+    let rows = sqlx::query_file_as!(RawLetter, "sql/forget_letters.sql", after.unwrap_or(0), since, up_to)
+        .fetch_all(db)
+        .await?;
     let last = rows.last().map(|row| row.id);
     let mut letters = Letters { known: Vec::new(), reports: BTreeMap::new(), last };
     for row in rows {

@@ -69,6 +69,17 @@ pub struct NewErasure<'a> {
     pub cancels: bool,
 }
 
+/// What became of an erasure that was to begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Begun {
+    /// It, or the one of the same scope that is to be finished first.
+    Erasure(Tombstone),
+    /// Another one of the same scope was finished at this moment: begin it once more.
+    OtherEnded,
+    /// Its id is that of an erasure of another scope.
+    IdIsTaken,
+}
+
 /// An erasure on record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tombstone {
@@ -160,8 +171,8 @@ impl TryFrom<RawTombstone> for Tombstone {
 
 impl Store {
     /// Writes the tombstone of an erasure and the action that it is, or finds the one to work on: that with this id, or
-    /// another one of the same scope that is not finished. Returns `None` if that one was finished at this moment: ask again.
-    pub async fn begin_erasure(&self, new: &NewErasure<'_>) -> Result<Option<Tombstone>, StoreError> {
+    /// another one of the same scope that is not finished.
+    pub async fn begin_erasure(&self, new: &NewErasure<'_>) -> Result<Begun, StoreError> {
         let Caller { tenant, user, role } = new.caller;
         let tenant = tenant.as_str();
         self.run_again(|| async {
@@ -192,14 +203,33 @@ impl Store {
                     new.id,
                     tenant,
                     new.conversation,
-                    new.cancels
+                    new.cancels,
+                    user.as_str(),
+                    role.as_str(),
+                    new.door,
+                    new.verb
                 )
                 .fetch_optional(&mut *db)
                 .await?;
                 Ok(db.done(found))
             })
             .await?;
-        found.map(Tombstone::try_from).transpose()
+        match found {
+            Some(found) => Tombstone::try_from(found).map(Begun::Erasure),
+            None if self.is_erasure(new.id).await? => Ok(Begun::IdIsTaken),
+            None => Ok(Begun::OtherEnded),
+        }
+    }
+
+    /// Whether there is an erasure with this id, of whatever scope.
+    async fn is_erasure(&self, id: Uuid) -> Result<bool, StoreError> {
+        self.run_again(|| async {
+            let mut db = self.checkout().await?;
+            let found = sqlx::query_scalar!("SELECT id FROM tombstones WHERE id = $1", id);
+            let found = found.fetch_optional(&mut *db).await?;
+            Ok(db.done(found.is_some()))
+        })
+        .await
     }
 
     /// Takes a tombstone back before anything was deleted. Its action is refused with this code.

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use redial_proto::subjects::{MAX_CONSUMERS, consumer_name};
+use redial_proto::{
+    WorkerId,
+    subjects::{MAX_CONSUMERS, consumer_name},
+};
 use sqlx::PgConnection;
 
 use crate::columns::bigint;
@@ -10,7 +13,10 @@ use crate::columns::bigint;
 /// A consumer is given to other workers after its own were not seen for so long, in ms.
 const CONSUMER_FREE_AFTER_MS: u64 = 120_000;
 
-/// A pool that has as many consumers as it may have.
+/// Consumers that one worker identity may have in a pool that others use, too: more could leave the others without any.
+const MAX_OF_ONE: i64 = 4;
+
+/// A pool that has as many consumers as it may have, or in which one worker identity has as many as it may have.
 pub(super) struct FullPool(pub(super) String);
 
 /// The tools of a worker, by pool.
@@ -34,12 +40,13 @@ pub(super) async fn known_consumers(
 /// pool that has as many as it may have.
 pub(super) async fn chosen_consumers(
     db: &mut PgConnection,
+    worker: &WorkerId,
     pools: &Pools<'_>,
 ) -> Result<Result<BTreeMap<String, String>, FullPool>, sqlx::Error> {
     sqlx::query!("LOCK TABLE consumers IN EXCLUSIVE MODE").execute(&mut *db).await?;
     let mut consumers = BTreeMap::new();
     for (pool, tools) in pools {
-        let Some(name) = chosen(db, pool, tools).await? else { return Ok(Err(FullPool((*pool).to_owned()))) };
+        let Some(name) = chosen(db, worker, pool, tools).await? else { return Ok(Err(FullPool((*pool).to_owned()))) };
         consumers.insert((*pool).to_owned(), name);
     }
     Ok(Ok(consumers))
@@ -52,11 +59,22 @@ async fn find(db: &mut PgConnection, pool: &str, tools: &[&str]) -> Result<Optio
         .await
 }
 
-async fn chosen(db: &mut PgConnection, pool: &str, tools: &[&str]) -> Result<Option<String>, sqlx::Error> {
+async fn chosen(
+    db: &mut PgConnection,
+    worker: &WorkerId,
+    pool: &str,
+    tools: &[&str],
+) -> Result<Option<String>, sqlx::Error> {
     if let Some(name) = find(db, pool, tools).await? {
         return Ok(Some(name));
     }
-    let free = sqlx::query_file_scalar!("sql/free_consumer.sql", pool, bigint(CONSUMER_FREE_AFTER_MS));
+    let (free_after, identity) = (bigint(CONSUMER_FREE_AFTER_MS), worker.identity());
+    let users = sqlx::query_file!("sql/users_of_consumers.sql", pool, free_after, identity.as_str(), worker.as_str());
+    let users = users.fetch_one(&mut *db).await?;
+    if users.own >= MAX_OF_ONE && users.has_others {
+        return Ok(None);
+    }
+    let free = sqlx::query_file_scalar!("sql/free_consumer.sql", pool, free_after);
     if let Some(name) = free.fetch_optional(&mut *db).await? {
         // Its workers, should they live after all, are unknown then, and their next heartbeat makes them register again.
         sqlx::query_file!("sql/delete_workers_of_consumer.sql", name).execute(&mut *db).await?;

@@ -159,6 +159,11 @@ impl Registering<'_> {
                 Judgement::Waits { reasons } => drop(judged.waiting.insert(name, reasons)),
             }
         }
+        if !judged.waiting.is_empty() {
+            // Before the first write to the table, or two registrations would each wait for the other's. One at a time, because each
+            // may delete the oldest.
+            sqlx::query!("LOCK TABLE pending_tools IN SHARE ROW EXCLUSIVE MODE").execute(&mut *db).await?;
+        }
         let accepted: Vec<&str> = known.into_iter().filter(|name| judged.served.contains(*name)).collect();
         judged.changed_tools.extend(self.accept(db, &accepted).await?);
         self.keep_waiting(db, &judged.waiting).await?;
@@ -261,8 +266,6 @@ impl Registering<'_> {
         if waiting.is_empty() {
             return Ok(());
         }
-        // One at a time, because each may delete the oldest.
-        sqlx::query!("LOCK TABLE pending_tools IN SHARE ROW EXCLUSIVE MODE").execute(&mut *db).await?;
         let names: Vec<&str> = waiting.keys().map(String::as_str).collect();
         let (texts, worker, identity) = (self.texts(&names), self.registration.worker.as_str(), self.identity());
         // Lists of text always have JSON.

@@ -1,6 +1,6 @@
 //! Writes new tasks.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use redial_proto::{TaskId, TaskState};
 use redial_records::NewTask;
@@ -29,6 +29,8 @@ pub enum SubmittedTask {
         /// Its fingerprint.
         content: Option<Uuid>,
     },
+    /// It was not written, because of a task that was there before and is deleted now.
+    Gone,
 }
 
 impl Store {
@@ -48,12 +50,10 @@ impl Store {
         if met.is_empty() {
             return Ok(results);
         }
-        let found = self.existing_tasks(&met).await?;
-        if found.len() < met.len() {
-            return Err(StoreError::BadData("a task was deleted while it was submitted again; try again".to_owned()));
-        }
-        for (n, existing) in found {
-            let sent_before = matches!(existing, SubmittedTask::Existing { id, .. } if id == tasks[n].id);
+        let mut found: HashMap<usize, SubmittedTask> = self.existing_tasks(&met).await?.into_iter().collect();
+        for (n, task) in met {
+            let existing = found.remove(&n).unwrap_or(SubmittedTask::Gone);
+            let sent_before = matches!(existing, SubmittedTask::Existing { id, .. } if id == task.id);
             if !sent_before {
                 results[n] = existing;
             }

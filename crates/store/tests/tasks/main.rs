@@ -4,8 +4,10 @@
 
 mod advancing;
 mod calls;
+mod erasing;
 mod fixture;
 mod inbox;
+mod naming;
 mod pages;
 mod reading;
 mod reporting;

@@ -3,7 +3,11 @@
 //! An undeclared property is the sender's idea, and a service that takes whatever it gets would store it: an `is_admin` among
 //! the fields of a user. So the default body leaves it out. What is sent stays as it was written, byte for byte.
 
-use std::{collections::HashSet, fmt, sync::LazyLock};
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+    sync::LazyLock,
+};
 
 use regex::Regex;
 use serde::{
@@ -15,12 +19,46 @@ use serde_json::{Map, Value, value::RawValue};
 /// Schemas that apply to one value.
 type Parts<'s> = Vec<&'s Value>;
 
-/// The arguments with the properties that a schema declares, at every level; byte for byte if it declares all. Where a schema
-/// has no `properties`, every key is as good as another.
-pub(crate) fn declared(schema: &Value, arguments: &RawValue) -> String {
-    let mut writer = Writer { root: schema, out: String::with_capacity(arguments.get().len()), left_out: false };
-    writer.write(&[schema], arguments);
-    if writer.left_out { writer.out } else { arguments.get().to_owned() }
+/// A schema, ready to say what it declares.
+#[derive(Debug)]
+pub(crate) struct Declared {
+    schema: Value,
+    /// The patterns of `patternProperties`: compiling one takes long.
+    patterns: Patterns,
+}
+
+/// Compiled patterns, by their text.
+type Patterns = HashMap<String, Regex>;
+
+impl Declared {
+    /// Compiles the patterns of a schema.
+    pub(crate) fn of_schema(schema: Value) -> Self {
+        let mut patterns = Patterns::new();
+        let mut waiting = vec![&schema];
+        while let Some(part) = waiting.pop() {
+            for (pattern, _) in object(part, "patternProperties") {
+                // A dispatcher accepts no tool whose patterns do not compile.
+                if let (false, Ok(compiled)) = (patterns.contains_key(pattern), Regex::new(pattern)) {
+                    patterns.insert(pattern.clone(), compiled);
+                }
+            }
+            match part {
+                Value::Object(object) => waiting.extend(object.values()),
+                Value::Array(items) => waiting.extend(items),
+                _ => {}
+            }
+        }
+        Self { schema, patterns }
+    }
+
+    /// The arguments with the properties that the schema declares, at every level; byte for byte if it declares all. Where a schema
+    /// has no `properties`, every key is as good as another.
+    pub(crate) fn of(&self, arguments: &RawValue) -> String {
+        let (out, left_out) = (String::with_capacity(arguments.get().len()), false);
+        let mut writer = Writer { root: &self.schema, patterns: &self.patterns, out, left_out };
+        writer.write(&[&self.schema], arguments);
+        if writer.left_out { writer.out } else { arguments.get().to_owned() }
+    }
 }
 
 /// The first reference of a schema that leads to nothing that is known here.
@@ -44,6 +82,7 @@ pub(crate) fn unknown_reference(schema: &Value) -> Option<&str> {
 
 struct Writer<'s> {
     root: &'s Value,
+    patterns: &'s Patterns,
     out: String,
     left_out: bool,
 }
@@ -70,7 +109,7 @@ impl Writer<'_> {
         let is_open = !parts.iter().any(|part| declares_members(part));
         let mut separator = "{";
         for (name, value) in members {
-            let below: Option<Parts<'_>> = schemas_of_member(parts, name);
+            let below: Option<Parts<'_>> = schemas_of_member(self.patterns, parts, name);
             if below.is_none() && !is_open {
                 self.left_out = true;
                 continue;
@@ -97,8 +136,8 @@ impl Writer<'_> {
 }
 
 /// The schemas of a member; `None` if no part declares it.
-fn schemas_of_member<'s>(parts: &Parts<'s>, name: &str) -> Option<Parts<'s>> {
-    let below: Parts<'s> = parts.iter().flat_map(|part| schemas_of(part, name)).collect();
+fn schemas_of_member<'s>(patterns: &Patterns, parts: &Parts<'s>, name: &str) -> Option<Parts<'s>> {
+    let below: Parts<'s> = parts.iter().flat_map(|part| schemas_of(patterns, part, name)).collect();
     (!below.is_empty()).then_some(below)
 }
 
@@ -110,11 +149,11 @@ fn declares_members(part: &Value) -> bool {
 }
 
 /// The schemas of a member; none if it is not declared.
-fn schemas_of<'s>(part: &'s Value, name: &str) -> Parts<'s> {
+fn schemas_of<'s>(patterns: &Patterns, part: &'s Value, name: &str) -> Parts<'s> {
     let own = part.get("properties").and_then(|properties| properties.get(name));
-    let patterns =
-        object(part, "patternProperties").filter(|(pattern, _)| matches(pattern, name)).map(|(_, schema)| schema);
-    let mut found: Parts<'s> = own.into_iter().chain(patterns).collect();
+    let matches = |pattern: &str| patterns.get(pattern).is_some_and(|pattern| pattern.is_match(name));
+    let matching = object(part, "patternProperties").filter(|(pattern, _)| matches(pattern)).map(|(_, schema)| schema);
+    let mut found: Parts<'s> = own.into_iter().chain(matching).collect();
     if found.is_empty() {
         // `true` allows everything and declares nothing.
         let others = ["additionalProperties", "unevaluatedProperties"].into_iter().filter_map(|name| part.get(name));
@@ -185,11 +224,6 @@ fn is_data(keyword: &str) -> bool {
     matches!(keyword, "const" | "enum" | "default" | "examples")
 }
 
-fn matches(pattern: &str, name: &str) -> bool {
-    // A dispatcher accepts no tool whose patterns do not compile.
-    Regex::new(pattern).is_ok_and(|pattern| pattern.is_match(name))
-}
-
 fn object<'s>(part: &'s Value, name: &str) -> impl Iterator<Item = (&'s String, &'s Value)> + use<'s> {
     static NONE: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
     part.get(name).and_then(Value::as_object).unwrap_or(&NONE).iter()
@@ -228,7 +262,18 @@ mod tests {
     use super::*;
 
     fn sent(schema: &Value, arguments: &str) -> String {
-        declared(schema, &RawValue::from_string(arguments.to_owned()).unwrap())
+        Declared::of_schema(schema.clone()).of(&RawValue::from_string(arguments.to_owned()).unwrap())
+    }
+
+    #[test]
+    fn each_pattern_is_compiled_once_when_the_schema_is_read() {
+        let below = json!({"patternProperties": {"^a": {}, "(": {}}});
+        let schema = json!({"patternProperties": {"^a": {}}, "$defs": {"x": below.clone()}, "allOf": [below]});
+        let declared = Declared::of_schema(schema);
+        let compiled: Vec<&str> = declared.patterns.keys().map(String::as_str).collect();
+        assert_eq!(compiled, ["^a"]);
+        let arguments = RawValue::from_string(r#"{"a":1,"ab":2,"b":3}"#.to_owned()).unwrap();
+        assert_eq!(declared.of(&arguments), r#"{"a":1,"ab":2}"#);
     }
 
     #[test]

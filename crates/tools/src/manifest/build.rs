@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     command::{CommandArgument, CommandTool, PASSED_ON},
-    http::{Body, HttpTool, unknown_reference},
+    http::{Body, Declared, HttpTool, unknown_reference},
     template::{JsonTemplate, Scope, Template, UrlTemplate},
     tool::{Tool, check_reserved},
 };
@@ -355,7 +355,7 @@ fn body(
 
 fn declared(scope: &Scope<'_>) -> Result<Body, String> {
     match unknown_reference(scope.parameters) {
-        None => Ok(Body::Declared(scope.parameters.clone())),
+        None => Ok(Body::Declared(Declared::of_schema(scope.parameters.clone()))),
         Some(reference) => Err(format!(
             "what the schema declares is not known, because its reference {reference:?} does not start with \"#\" or leads \
              to nothing; write the body as a table, or \"all_arguments\" to send undeclared properties as well"

@@ -45,7 +45,9 @@ pub(crate) async fn redrive(asked: Asked, request: RedriveRequest) -> Result<Don
             check(row)?;
             policies::check_tool(policy, &row.tool)?;
             if erased.contains(&id) {
-                let message = format!("call {id} is being erased; what is erased cannot run again");
+                let message = format!(
+                    "call {id} is being erased, or an erasure of its conversation or tenant is; what is erased cannot run again"
+                );
                 return Err(ApiError::new(Code::WrongState, message));
             }
             let content = contents.get(&id).cloned().ok_or_else(|| call_not_found(id))?;

@@ -41,15 +41,15 @@ async fn step(context: &Context, scope: &Scope, reply: &mut ForgetReply) -> Resu
             let counted = store.count_calls(scope, until, Some(call), CALLS).await?;
             reply.counts.add(&counted.counts);
             reply.open.calls += counted.open;
-            Some(match counted.last {
+            Some(match counted.before {
                 Some(call) => ForgetCursor::Calls { call },
                 None => ForgetCursor::DeadLetters { dead_letter: 0 },
             })
         }
         Some(ForgetCursor::DeadLetters { dead_letter }) => {
-            let counted = store.count_letters(scope, Some(dead_letter)).await?;
+            let counted = store.count_letters(scope, dead_letter).await?;
             reply.counts.dead_letters += counted.dead_letters;
-            counted.last.map(|dead_letter| ForgetCursor::DeadLetters { dead_letter })
+            counted.up_to.map(|dead_letter| ForgetCursor::DeadLetters { dead_letter })
         }
         tasks => {
             let after = match tasks {

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use redial_engine::accept::check_texts;
 use redial_proto::{ApiError, Caller, Code, Forget, ForgetReply, OpenWork, subjects::Verb};
-use redial_store::{NewErasure, Scope, Tombstone};
+use redial_store::{Begun, NewErasure, Scope, Tombstone};
+
+use tokio::time::timeout;
 
 use super::{
     count::count,
@@ -17,6 +19,8 @@ use crate::{actions::trim_now_and_then, asked::Asked, context::Context, error::s
 
 /// How long one request works at most, but for its last statement.
 const PATIENCE: Duration = Duration::from_secs(4);
+/// How long one waits for its turn.
+const TURN: Duration = Duration::from_secs(2);
 
 /// Erases a conversation.
 pub(crate) async fn conversation(asked: Asked, request: Forget) -> Result<ForgetReply, ApiError> {
@@ -45,6 +49,10 @@ async fn forget_of(asked: &Asked, request: Forget) -> Result<ForgetReply, ApiErr
 
 async fn forget(context: &Context, caller: &Caller, request: Forget) -> Result<ForgetReply, ApiError> {
     check_texts(&[("conversation", request.conversation.as_ref())])?;
+    // Never closed.
+    let Ok(_turn) = timeout(TURN, context.erasing.acquire()).await else {
+        return Err(ApiError::new(Code::Unavailable, "other erasures are being worked on; try again"));
+    };
     let until = Instant::now() + PATIENCE;
     let scope = Scope { tenant: caller.tenant.to_string(), conversation: request.conversation };
     if request.dry_run {
@@ -62,12 +70,14 @@ async fn forget(context: &Context, caller: &Caller, request: Forget) -> Result<F
     let new = NewErasure { id, caller, door: "nats", verb: verb.name(), conversation, cancels };
     // Another erasure of the same scope is finished first: it may be of an earlier time.
     while Instant::now() < until {
-        let begun = context.store.begin_erasure(&new).await.map_err(|error| store_failed(&error))?;
-        let Some(tombstone) = begun else { continue };
-        if tombstone.scope != scope {
-            let message = format!("erasure {id} is of something else; allowed: another UUID for each erasure");
-            return Err(ApiError::new(Code::InvalidValue, message));
-        }
+        let tombstone = match context.store.begin_erasure(&new).await.map_err(|error| store_failed(&error))? {
+            Begun::Erasure(tombstone) => tombstone,
+            Begun::OtherEnded => continue,
+            Begun::IdIsTaken => {
+                let message = format!("erasure {id} is of something else; allowed: another UUID for each erasure");
+                return Err(ApiError::new(Code::InvalidValue, message));
+            }
+        };
         let is_other = tombstone.id != id;
         match erase(context, tombstone, until).await.map_err(|error| store_failed(&error))? {
             Outcome::Erased(_) if is_other => {}

@@ -197,6 +197,10 @@ fn answer(task: &NewTask, written: SubmittedTask) -> TaskResult {
             );
             return TaskResult::rejected(ApiError::new(Code::IdempotencyConflict, message));
         }
+        SubmittedTask::Gone => {
+            let message = "another task with its key is being erased; try again";
+            return TaskResult::rejected(ApiError::new(Code::Unavailable, message));
+        }
     };
     TaskResult {
         status,

@@ -100,11 +100,14 @@ fn too_many(caller: &WorkerCaller, what: &str, remedy: &str) -> ApiError {
 
 fn full_pool(pool: &str) -> ApiError {
     let message = format!(
-        "pool {pool:?} has workers with {} different sets of tools, which are as many as its credentials can name; give workers \
-         with other tools a pool of their own, or let the workers of this pool have the same tools",
+        "pool {pool:?} has workers with {} different sets of tools, which are as many as its credentials can name, or those of this \
+         worker identity have 4 of them and others use the pool, too; give workers with other tools a pool of their own, or let the \
+         workers of this pool have the same tools. A set is free 2 minutes after the last of its workers was seen; until then the \
+         worker tries again",
         subjects::MAX_CONSUMERS
     );
-    ApiError::new(Code::Forbidden, message)
+    // It passes once workers are gone, as those of an older version are after a deploy.
+    ApiError::new(Code::Unavailable, message)
 }
 
 /// A worker serves only pools of its credentials.

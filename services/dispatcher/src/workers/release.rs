@@ -3,7 +3,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use redial_engine::call::CallEvent;
-use redial_proto::{ApiError, GrantRef, ReleaseReply, ReleaseRequest, WorkerCaller, WorkerId};
+use redial_proto::{ApiError, Code, GrantRef, ReleaseReply, ReleaseRequest, WorkerCaller, WorkerId, limits};
 use redial_records::Transition;
 use redial_store::Loaded;
 
@@ -21,6 +21,10 @@ pub(crate) async fn answer(
     request: ReleaseRequest,
 ) -> Result<ReleaseReply, ApiError> {
     check_own(&caller, &request.worker)?;
+    if request.jobs.len() > limits::MAX_CLAIM {
+        let message = format!("jobs holds {} attempts; allowed: {}", request.jobs.len(), limits::MAX_CLAIM);
+        return Err(ApiError::new(Code::TooLarge, message));
+    }
     let released = try_release(&context, &request.worker, &request.jobs).await?;
     Ok(ReleaseReply { released })
 }
@@ -34,7 +38,7 @@ pub(crate) async fn release(context: &Context, worker: &WorkerId, jobs: &[GrantR
 
 async fn try_release(context: &Context, worker: &WorkerId, jobs: &[GrantRef]) -> Result<u32, ApiError> {
     // First, so that a later copy of the claim is refused.
-    context.store.give_up(jobs).await.map_err(|error| store_failed(&error))?;
+    context.store.give_up(worker, jobs).await.map_err(|error| store_failed(&error))?;
     let mut released = 0;
     for _ in 0..MAX_TRIES {
         let transitions = plan_all(context, worker, jobs).await?;

@@ -52,6 +52,11 @@ pub(super) fn decode<'a>(messages: impl Iterator<Item = (&'a str, &'a [u8])>) ->
             decoded.reject(message, None, why);
             continue;
         }
+        if batch.reports.len() > limits::MAX_CLAIM {
+            let (found, most) = (batch.reports.len(), limits::MAX_CLAIM);
+            decoded.reject(message, None, format!("reports holds {found} reports; allowed: {most}"));
+            continue;
+        }
         for (position, raw) in batch.reports.iter().enumerate() {
             match read_report(raw.get()) {
                 // Sent twice within one batch: the first counts.
@@ -109,5 +114,28 @@ fn within_limits(outcome: Outcome) -> Outcome {
         ),
         Outcome::Failure(failure) => Outcome::Failure(failure.within_limits()),
         fits @ Outcome::Success(_) => fits,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn a_message_has_at_most_256_reports() {
+        let report =
+            || json!({"call": Uuid::now_v7(), "attempt": 1, "claim": Uuid::now_v7(), "duration_ms": 1, "output": 1});
+        let message = |reports: usize| {
+            let reports: Vec<_> = (0..reports).map(|_| report()).collect();
+            json!({"worker": "tools-000000000001", "reports": reports}).to_string()
+        };
+        let (most, more) = (message(256), message(257));
+        let subject = "redial.results.tools";
+        let decoded = decode([(subject, most.as_bytes()), (subject, more.as_bytes())].into_iter());
+        assert_eq!(decoded.reports.len(), 256);
+        assert_eq!(decoded.rejected.into_keys().collect::<Vec<_>>(), [1]);
     }
 }
