@@ -7,8 +7,7 @@ use redial_records::{Backlog, BacklogPart, CallFacts, Change, Effect, EndedAttem
 pub fn effects(transition: &Transition, facts: &CallFacts) -> Vec<Effect> {
     match &transition.change {
         Change::Wait { backlog, .. } => {
-            let part =
-                BacklogPart { tool: facts.tool.clone(), tenant: facts.tenant.clone(), backlog: *backlog };
+            let part = BacklogPart { tool: facts.tool.clone(), tenant: facts.tenant.clone(), backlog: *backlog };
             vec![Effect::WakeFeeder { part, came_back: *backlog == Backlog::Job }]
         }
         Change::Postpone { .. } | Change::Extend { .. } => Vec::new(),
