@@ -162,7 +162,8 @@ fn user_account(access: &Access, tenant: &str, name: &str, user: &User) -> Accou
     for role in &user.roles {
         let may = |verb: &&Verb| verb.roles().contains(role);
         let verbs: Vec<Verb> = Verb::ALL.iter().filter(may).copied().collect();
-        publish.extend(verbs.iter().map(|verb| format!("redial.api.{tenant}.{name}.{}.{}", role.as_str(), verb.name())));
+        publish
+            .extend(verbs.iter().map(|verb| format!("redial.api.{tenant}.{name}.{}.{}", role.as_str(), verb.name())));
         let put = |what: &&Intake| verbs.contains(&what.verb());
         let puts = Intake::ALL.iter().filter(put);
         publish.extend(puts.map(|what| format!("redial.intake.{tenant}.{name}.{}.{}", role.as_str(), what.name())));
@@ -194,8 +195,7 @@ fn user_account(access: &Access, tenant: &str, name: &str, user: &User) -> Accou
 fn worker_account(name: &str, worker: &WorkerIdentity) -> Account {
     let pools: Vec<&str> = worker.pools.iter().map(String::as_str).collect();
     let verbs = ControlVerb::ALL.iter().map(|verb| format!("redial.ctl.{name}.{}.{}", pools.join("+"), verb.name()));
-    let mut publish: Vec<String> =
-        verbs.chain([format!("redial.results.{name}"), "$JS.API.INFO".to_owned()]).collect();
+    let mut publish: Vec<String> = verbs.chain([format!("redial.results.{name}"), "$JS.API.INFO".to_owned()]).collect();
     for pool in &pools {
         for consumer in (1..=MAX_CONSUMERS).map(|n| consumer_name(pool, n)) {
             publish.push(format!("$JS.API.CONSUMER.INFO.JOBS.{consumer}"));

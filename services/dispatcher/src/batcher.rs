@@ -35,7 +35,11 @@ where
 }
 
 /// Starts a batcher of requests, which takes those of each sender in turn. It ends when it is closed and every request is done.
-pub(crate) fn start_in_turn<W: BatchWork<Request>>(batching: Batching, loops: &Loops, work: &W) -> Arc<InTurn<Request>> {
+pub(crate) fn start_in_turn<W: BatchWork<Request>>(
+    batching: Batching,
+    loops: &Loops,
+    work: &W,
+) -> Arc<InTurn<Request>> {
     let requests = Arc::<InTurn<Request>>::default();
     spawn(batching, loops, work, &requests);
     requests

@@ -281,7 +281,8 @@ impl Feeder {
         let mut known = self.lock();
         known.came_back.clear();
         let served = known.since.iter().filter(|(part, _)| known.windows.is_served(&part.tool));
-        let mut positions: Vec<_> = served.map(|(part, since)| Position { part: part.clone(), since: *since }).collect();
+        let mut positions: Vec<_> =
+            served.map(|(part, since)| Position { part: part.clone(), since: *since }).collect();
         positions.sort_unstable_by(|one, other| one.part.cmp(&other.part));
         positions
     }
@@ -307,7 +308,8 @@ impl Feeder {
         let gaps = tenants.into_iter().flat_map(|((tool, backlog), tenants)| {
             let after: Vec<&str> = iter::once("").chain(tenants.iter().copied()).collect();
             let before = tenants.into_iter().map(|tenant| Some(tenant.to_owned())).chain([None]);
-            let gap = |(after, before): (&str, _)| Gap { tool: tool.to_owned(), backlog, after: after.to_owned(), before };
+            let gap =
+                |(after, before): (&str, _)| Gap { tool: tool.to_owned(), backlog, after: after.to_owned(), before };
             after.into_iter().zip(before).map(gap).collect::<Vec<_>>()
         });
         gaps.collect()

@@ -50,9 +50,13 @@ impl Incoming {
 pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
     let (context, loops) = (running.context.clone(), &running.loops);
     let waiting = Submitter { context: context.clone(), unknown: None, costly: None };
-    let unknown =
-        batcher::start_in_turn(Batching { name: "submit calls of unknown tools", workers: 1, batch: 64 }, loops, &waiting);
-    let costly = batcher::start_in_turn(Batching { name: "submit costly calls", workers: 2, batch: 8 }, loops, &waiting);
+    let unknown = batcher::start_in_turn(
+        Batching { name: "submit calls of unknown tools", workers: 1, batch: 64 },
+        loops,
+        &waiting,
+    );
+    let costly =
+        batcher::start_in_turn(Batching { name: "submit costly calls", workers: 2, batch: 8 }, loops, &waiting);
     let submitter = Submitter { context, unknown: Some(unknown), costly: Some(costly) };
     let requests = batcher::start_in_turn(Batching { name: "submit calls", workers: 3, batch: 64 }, loops, &submitter);
     let verb = Verb::CallSubmit;
@@ -139,7 +143,7 @@ pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>) -> Vec<Su
             refreshed.clone()?;
         }
         let policy = policies::of(&access, &caller.tenant)?;
-        policies::check_tool(policy, &submission.tool)?;
+        policies::check_call(policy, &submission, &tools)?;
         let visible;
         let tools = if tools.contains_key(&submission.tool) {
             &*tools

@@ -41,8 +41,11 @@ impl Incoming {
 pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
     let (context, loops) = (running.context.clone(), &running.loops);
     let waiting = Submitter { context: context.clone(), unknown: None };
-    let unknown =
-        batcher::start_in_turn(Batching { name: "submit tasks of unknown tools", workers: 1, batch: 64 }, loops, &waiting);
+    let unknown = batcher::start_in_turn(
+        Batching { name: "submit tasks of unknown tools", workers: 1, batch: 64 },
+        loops,
+        &waiting,
+    );
     let submitter = Submitter { context, unknown: Some(unknown) };
     let requests = batcher::start_in_turn(Batching { name: "submit tasks", workers: 2, batch: 64 }, loops, &submitter);
     let verb = Verb::TaskSubmit;
