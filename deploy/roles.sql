@@ -34,6 +34,21 @@ BEGIN
 END
 $$;
 
+-- Nobody needs large objects, which every login may create by default, also a reader.
+DO $$
+DECLARE
+    name regprocedure;
+BEGIN
+    FOR name IN
+        SELECT oid::regprocedure FROM pg_proc
+        WHERE pronamespace = 'pg_catalog'::regnamespace
+            AND (proname LIKE 'lo\_%' OR proname IN ('loread', 'lowrite'))
+    LOOP
+        EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', name);
+    END LOOP;
+END
+$$;
+
 REVOKE ALL ON SCHEMA public FROM PUBLIC;
 GRANT CREATE, USAGE ON SCHEMA public TO redial_owner;
 GRANT USAGE ON SCHEMA public TO redial_dispatcher, redial_reader;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{tool::check_name, turn::Language};
+use crate::{limits, tool::check_name, turn::Language};
 
 /// What happens when a call needs a correction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -171,6 +171,7 @@ impl AgentSpec {
         if self.tools.len() > 200 {
             found.push(format!("tools holds {} patterns; allowed: 200", self.tools.len()));
         }
+        found.extend(self.tools.iter().find_map(|pattern| check_pattern("tools", pattern).err()));
         found.extend(self.wrong_numbers());
         found
     }
@@ -201,6 +202,23 @@ impl AgentSpec {
     pub fn offers(&self, tool: &str) -> bool {
         self.tools.iter().any(|pattern| matches(pattern, tool))
     }
+}
+
+/// Longest pattern, in bytes: somewhat longer than any name. Matching takes time for each star and each tool.
+const MAX_PATTERN: usize = 200;
+/// Most stars in a pattern.
+const MAX_STARS: usize = 4;
+
+/// Refuses a pattern that is too long or has too many stars. The message begins with the field.
+pub fn check_pattern(field: &str, pattern: &str) -> Result<(), String> {
+    let (bytes, stars) = (pattern.len(), pattern.matches('*').count());
+    if bytes <= MAX_PATTERN && stars <= MAX_STARS {
+        return Ok(());
+    }
+    let shown = limits::shorten(pattern, 60);
+    Err(format!(
+        "{field} has {shown:?} of {bytes} bytes with {stars} stars; allowed in a pattern: {MAX_PATTERN} bytes and {MAX_STARS} stars"
+    ))
 }
 
 /// `*` matches any text, everything else itself. Linear in the text for each star.
@@ -259,6 +277,15 @@ mod tests {
         assert!(wrong(|a| a.policy = Policy::Fallback).contains("fallback_model"));
         assert!(wrong(|a| a.model = "a.b".into()).starts_with("model \"a.b\""));
         assert!(wrong(|a| a.fallback_model = Some("a.b".into())).starts_with("fallback_model \"a.b\""));
+        assert_eq!(
+            wrong(|a| a.tools = vec!["get_*".into(), "*".repeat(4_500)]),
+            format!(
+                "tools has {:?} of 4500 bytes with 4500 stars; allowed in a pattern: 200 bytes and 4 stars",
+                limits::shorten(&"*".repeat(4_500), 60)
+            )
+        );
+        assert!(wrong(|a| a.tools = vec!["x".repeat(201)]).starts_with("tools has"));
+        assert!(AgentSpec { tools: vec!["a*b*c*d*".into()], ..AgentSpec::new("m") }.check().is_ok());
         let mut agent = AgentSpec { temperature: Some(3.0), max_tokens: Some(0), ..AgentSpec::new("") };
         (agent.budgets.turns, agent.budgets.cost_usd) = (0, Some(-1.0));
         assert_eq!(agent.mistakes().len(), 5, "{:?}", agent.mistakes());

@@ -7,12 +7,11 @@ use serde_json::{Value, json};
 use crate::fixture::{Done, Fixture, ended};
 
 /// Clears the screen, sets the title, rewrites the line, hides text, turns text around.
-const HOSTILE: &str =
-    "x\u{1b}[2J\u{1b}[8m\u{1b}]0;t\u{7}\rROOT\u{8}\u{7f}\u{9b}31m\u{85}\u{202e}evil\u{2066}\u{200f}\u{200e}\u{61c}y";
+const HOSTILE: &str = "x\u{1b}[2J\u{1b}[8m\u{1b}]0;t\u{7}\rROOT\u{8}\u{7f}\u{9b}31m\u{85}\u{202e}evil\u{2066}\u{200f}\u{200e}\u{61c}\u{e0041}\u{200b}y";
 
 fn is_obeyed(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t')
-        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0041}' | '\u{200b}')
 }
 
 fn assert_harmless(arguments: &[&str], done: &Done) {

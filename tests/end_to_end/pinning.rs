@@ -203,6 +203,17 @@ async fn only_an_admin_of_the_operators_accepts() {
         assert_eq!(code(refused).0, Code::Forbidden, "{subject}");
     }
     assert_eq!((on_record(&stack).await, count(&stack, "pending_tools").await), (pay(), 1));
+    // Before they are recorded, which Postgres would refuse.
+    let texts = [("pay\0", "x"), ("", "x"), ("pay", "x\0"), ("pay", "")];
+    for (tool, fingerprint) in texts {
+        let (tool, fingerprint) = (tool.to_owned(), fingerprint.to_owned());
+        let request = AcceptTool { tool, identity: None, fingerprint };
+        let refused = code(stack.queue().ask(Verb::ToolAccept, &request, ANSWER).await);
+        assert_eq!(refused.0, Code::InvalidValue, "{request:?}: {}", refused.1);
+    }
+    let request = redial_proto::ForgetTool { tool: "pay\0".to_owned() };
+    let refused = stack.queue().ask::<_, redial_proto::ForgetToolReply>(Verb::ToolForget, &request, ANSWER).await;
+    assert!(refused.is_err_and(|error| error.to_string().contains("tool name")));
     let unknown = AcceptTool { tool: "play".to_owned(), identity: None, fingerprint: "x".to_owned() };
     let (code_found, message) = code(stack.queue().ask(Verb::ToolAccept, &unknown, ANSWER).await);
     assert!(code_found == Code::UnknownTool && message.contains("\"pay\""), "{message}");

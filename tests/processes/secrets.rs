@@ -30,8 +30,9 @@ for folder in fd cwd root map_files; do
     ls /proc/$PPID/$folder/ > /dev/null 2>&1 && opened="$opened $folder"
 done
 (exec 3< /proc/$PPID/mem) 2>/dev/null && opened="$opened memory"
+files=$(ls -l /proc/self/fd/ | grep -c /inherited)
 worker=$(tr '\0' ' ' < /proc/$PPID/cmdline)
-printf '{"found": %s, "own": %s, "opened": "%s", "worker": "%s", "user": %s}' "$found" "$own" "$opened" "$worker" "$(id -u)"
+printf '{"found": %s, "own": %s, "opened": "%s", "files": %s, "worker": "%s", "user": %s}' "$found" "$own" "$opened" "$files" "$worker" "$(id -u)"
 "#;
 
 fn is_root() -> bool {
@@ -121,6 +122,10 @@ impl Spied {
             let Canaries { tool, model, inherited, .. } = &self.canaries;
             command.envs([("OTHER_TOKEN", tool), ("MODEL_KEY", model), ("SIGNING_KEY", inherited)]);
         };
+        // As a shell or a supervisor may leave it open.
+        fs::write(self.path().join("inherited"), "").unwrap();
+        let open = fs::File::open(self.path().join("inherited")).unwrap();
+        rustix::io::fcntl_setfd(&open, rustix::io::FdFlags::empty()).unwrap();
         let started = if user.is_some() { Path::new("/usr/bin/setpriv") } else { program.as_path() };
         let worker = Process::start(started, set_up);
         worker.line("Worker started").await;
@@ -153,6 +158,7 @@ async fn spies_find_nothing(user: Option<u32>, as_flag: bool, more: &[&str]) -> 
     let call = spied.stack.call("spy", json!({})).await;
     let seen: Value = serde_json::from_str(&spied.stack.output(call).await).unwrap();
     assert_eq!((&seen["found"], &seen["own"], &seen["opened"]), (&json!(0), &json!(1), &json!("")), "{seen}");
+    assert_eq!(seen["files"], 0, "open files of the worker: {seen}");
     assert!(seen["worker"].as_str().unwrap().contains("worker"), "it looked at the worker: {seen}");
     // For those who may look there are none either, where a process keeps what it was started with.
     if is_root() {

@@ -14,7 +14,8 @@ use toml::{
 };
 
 use crate::{
-    Access, BudgetLimits, Dispatcher, Password, Tenant, TenantPolicy, User, WorkerIdentity, names, warnings::Passwords,
+    Access, BudgetLimits, CallLimits, Dispatcher, Password, Tenant, TenantPolicy, User, WorkerIdentity, names,
+    warnings::Passwords,
 };
 
 /// Pools of one worker identity; each gives it the rights to 16 consumers.
@@ -46,6 +47,8 @@ struct TenantEntry {
     agents: Option<Vec<String>>,
     #[serde(default)]
     budgets: BudgetLimits,
+    #[serde(default)]
+    calls: CallLimits,
 }
 
 #[derive(Deserialize)]
@@ -271,8 +274,9 @@ fn policy(entry: TenantEntry) -> Result<TenantPolicy, String> {
         }
     }
     entry.budgets.mistakes().into_iter().next().map_or(Ok(()), Err)?;
-    let TenantEntry { tools, models, agents, budgets } = entry;
-    Ok(TenantPolicy { tools, models, agents, budgets })
+    entry.calls.mistakes().into_iter().next().map_or(Ok(()), Err)?;
+    let TenantEntry { tools, models, agents, budgets, calls } = entry;
+    Ok(TenantPolicy { tools, models, agents, budgets, calls })
 }
 
 fn user(entry: UserEntry) -> Result<User, String> {

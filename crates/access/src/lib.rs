@@ -15,7 +15,7 @@ mod warnings;
 pub use crate::{
     accounts::{Account, Export, Import, Kind},
     password::Password,
-    policy::{BudgetLimits, TenantPolicy},
+    policy::{BudgetLimits, CallLimits, TenantPolicy},
     server::server_configuration,
     types::{Access, Dispatcher, Tenant, User, WorkerIdentity},
 };

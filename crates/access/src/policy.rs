@@ -1,6 +1,6 @@
 //! What the users of a tenant may use at all.
 
-use redial_proto::{Budgets, agent};
+use redial_proto::{Budgets, Submission, ToolSpec, agent};
 
 /// The limits of a tenant. Patterns are those of an agent's tools: `*` stands for any text.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -13,6 +13,8 @@ pub struct TenantPolicy {
     pub agents: Option<Vec<String>>,
     /// The most that an agent that a user sends may set.
     pub budgets: BudgetLimits,
+    /// The most that a submission of a call may set.
+    pub calls: CallLimits,
 }
 
 impl TenantPolicy {
@@ -40,6 +42,48 @@ impl TenantPolicy {
 fn allows(patterns: Option<&[String]>, name: &str) -> bool {
     patterns.is_none_or(|patterns| patterns.iter().any(|pattern| agent::matches(pattern, name)))
 }
+
+/// The most that a submission may raise what its tool declares to; `None`: not at all. It may always lower it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CallLimits {
+    /// Seconds of an attempt.
+    pub timeout_seconds: Option<u64>,
+    /// Attempts.
+    pub attempts: Option<u32>,
+}
+
+impl CallLimits {
+    /// What a submission sets beyond what its tool declares and the limits allow: a line each that names the field, its value
+    /// and what is allowed.
+    pub fn exceeded(&self, tool: &ToolSpec, submission: &Submission) -> Vec<String> {
+        let timeout = self.timeout_seconds.unwrap_or(0).saturating_mul(1_000).max(tool.timeout_ms);
+        let attempts = self.attempts.unwrap_or(0).max(tool.retry.max_attempts);
+        let set = submission.retry.as_ref().and_then(|retry| retry.max_attempts);
+        let rows = [
+            ("timeout_ms", submission.timeout_ms, timeout),
+            ("retry.max_attempts", set.map(u64::from), attempts.into()),
+        ];
+        let over = |(name, is, most): (&str, Option<u64>, u64)| {
+            is.filter(|is| *is > most).map(|is| format!("{name} is {is}; allowed: at most {most}"))
+        };
+        rows.into_iter().filter_map(over).collect()
+    }
+
+    /// Values that no call can have. Each message begins with the path of its field.
+    pub(crate) fn mistakes(&self) -> Vec<String> {
+        let timeout = self.timeout_seconds.filter(|seconds| !(1..=MAX_TIMEOUT_SECONDS).contains(seconds));
+        let timeout =
+            timeout.map(|found| format!("calls.timeout_seconds is {found}; allowed: 1 to {MAX_TIMEOUT_SECONDS}"));
+        let attempts = self.attempts.filter(|attempts| !(1..=MAX_ATTEMPTS).contains(attempts));
+        let attempts = attempts.map(|found| format!("calls.attempts is {found}; allowed: 1 to {MAX_ATTEMPTS}"));
+        timeout.into_iter().chain(attempts).collect()
+    }
+}
+
+/// As much as any tool or submission may set.
+const MAX_TIMEOUT_SECONDS: u64 = 86_400;
+const MAX_ATTEMPTS: u32 = 1_000;
 
 /// The most that a budget may be; `None`: no limit. Names and units are those of [`Budgets`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Deserialize)]
@@ -142,6 +186,30 @@ mod tests {
         };
         assert!(some.allows_tool("get_rate") && some.allows_tool("search") && !some.allows_tool("research"));
         assert!(!some.allows_model("small") && some.allows_agent("x"));
+    }
+
+    #[test]
+    fn a_submission_raises_what_its_tool_declares_only_as_far_as_its_tenant_may() {
+        let tool = ToolSpec { timeout_ms: 20_000, ..ToolSpec::named("slow") };
+        let submission = |timeout_ms: u64, attempts: u32| -> Submission {
+            let retry = serde_json::json!({"max_attempts": attempts});
+            serde_json::from_value(
+                serde_json::json!({"tool": "slow", "arguments": {}, "timeout_ms": timeout_ms, "retry": retry}),
+            )
+            .unwrap()
+        };
+        let none = CallLimits::default();
+        assert!(none.exceeded(&tool, &submission(20_000, 6)).is_empty(), "as the tool declares");
+        assert_eq!(
+            none.exceeded(&tool, &submission(20_001, 1000)),
+            ["timeout_ms is 20001; allowed: at most 20000", "retry.max_attempts is 1000; allowed: at most 6"]
+        );
+        let some = CallLimits { timeout_seconds: Some(60), attempts: Some(10) };
+        assert!(some.exceeded(&tool, &submission(60_000, 10)).is_empty());
+        assert_eq!(some.exceeded(&tool, &submission(60_001, 11)).len(), 2);
+        let low = CallLimits { timeout_seconds: Some(1), attempts: Some(1) };
+        assert!(low.exceeded(&tool, &submission(20_000, 6)).is_empty(), "a tool's own values hold for everybody");
+        assert_eq!(CallLimits { timeout_seconds: Some(0), attempts: Some(1001) }.mistakes().len(), 2);
     }
 
     #[test]

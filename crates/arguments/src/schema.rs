@@ -30,6 +30,7 @@ pub struct Schema {
     root: Value,
     validator: Validator,
     costs: Costs,
+    memory: u64,
     pub(crate) shapes: Shapes,
 }
 
@@ -40,7 +41,7 @@ impl Schema {
     /// multiply are checked first.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
         check_allows_objects(schema)?;
-        bounds::check(schema)?;
+        let memory = bounds::check(schema)?;
         // First, because the others follow references without a limit.
         let mut document = Document::read(schema)?;
         let here = expansion::check(&mut document)?;
@@ -53,7 +54,7 @@ impl Schema {
             .offline()
             .build(schema)
             .map_err(|error| schema_error(schema, &error))?;
-        Ok(Self { root: schema.clone(), validator, costs, shapes: Shapes::of(schema) })
+        Ok(Self { root: schema.clone(), validator, costs, memory, shapes: Shapes::of(schema) })
     }
 
     /// Checks the raw text of a call's arguments: strict JSON within the limits of [`redial_proto::limits`], an object,
@@ -73,6 +74,11 @@ impl Schema {
     /// checked on a thread on which something else waits.
     pub fn is_cheap(&self, bytes: usize) -> bool {
         self.costs.is_cheap(bytes)
+    }
+
+    /// About how much memory it takes at most, in bytes.
+    pub fn memory(&self) -> u64 {
+        self.memory
     }
 
     /// The schema as it was written.

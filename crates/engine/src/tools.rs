@@ -1,6 +1,9 @@
 //! Registered tools, with their schemas compiled.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use redial_arguments::{Schema, SchemaError};
 use redial_proto::{RetryBudget, RetryPolicy, ToolSpec, turn};
@@ -37,22 +40,75 @@ impl RegisteredTool {
     }
 }
 
-/// Compiles new and changed tools, and keeps the others as they were compiled before. Calls `report` for each tool
-/// that is left out because of its schema.
-pub fn compile(specs: Vec<ToolSpec>, known: &Tools, mut report: impl FnMut(&str, SchemaError)) -> Tools {
+/// Memory that the schemas of all tools of one worker identity may take, in bytes: about 1,000 schemas of 2 KB, or a dozen of
+/// the most costly that are allowed. Each dispatcher has all of them.
+pub const MAX_SCHEMAS: u64 = 128 << 20;
+
+/// The worker identities that may serve each tool.
+pub type Identities = HashMap<String, HashSet<String>>;
+
+/// Why a tool is left out.
+#[derive(Debug, thiserror::Error)]
+pub enum LeftOut {
+    /// Its schema is wrong.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+    /// See [`MAX_SCHEMAS`].
+    #[error("the schemas of worker identity {0:?} take more memory than the {MAX_SCHEMAS} bytes that are allowed")]
+    TooMuch(String),
+}
+
+/// Compiles new and changed tools, and keeps the others as they were compiled before. Calls `report` for each tool that is
+/// left out. A registration that exceeds [`MAX_SCHEMAS`] is refused, but two dispatchers may each let one in that does so
+/// only with the other: here is where the limit holds.
+pub fn compile(
+    specs: Vec<ToolSpec>,
+    identities: &Identities,
+    known: &Tools,
+    mut report: impl FnMut(&str, LeftOut),
+) -> Tools {
     let mut tools = Tools::with_capacity(specs.len());
+    let mut memory = HashMap::<&str, u64>::new();
+    let mut new = Vec::new();
     for spec in specs {
-        if let Some(tool) = known.get(&spec.name).filter(|tool| tool.spec == spec) {
-            tools.insert(spec.name, tool.clone());
-            continue;
-        }
-        let name = spec.name.clone();
-        match RegisteredTool::new(spec) {
-            Ok(tool) => drop(tools.insert(name, Arc::new(tool))),
-            Err(error) => report(&name, error),
+        match known.get(&spec.name).filter(|tool| tool.spec == spec) {
+            Some(tool) => {
+                for identity in identities.get(&spec.name).into_iter().flatten() {
+                    *memory.entry(identity).or_default() += tool.schema.memory();
+                }
+                tools.insert(spec.name, tool.clone());
+            }
+            None => new.push(spec),
         }
     }
+    for spec in new {
+        let name = spec.name.clone();
+        let owners = identities.get(&name);
+        let full = owners.into_iter().flatten().find(|identity| memory.get(identity.as_str()) > Some(&MAX_SCHEMAS));
+        if let Some(identity) = full {
+            report(&name, LeftOut::TooMuch(identity.clone()));
+            continue;
+        }
+        let tool = match RegisteredTool::new(spec) {
+            Ok(tool) => tool,
+            Err(error) => {
+                report(&name, error.into());
+                continue;
+            }
+        };
+        for identity in owners.into_iter().flatten() {
+            *memory.entry(identity).or_default() += tool.schema.memory();
+        }
+        tools.insert(name, Arc::new(tool));
+    }
     tools
+}
+
+/// Memory that the schemas of the other tools of a worker identity take, in bytes.
+pub fn memory_without(tools: &Tools, identities: &Identities, identity: &str, without: &HashSet<&str>) -> u64 {
+    let others = tools.iter().filter(|(name, _)| !without.contains(name.as_str()));
+    let of_identity = others.filter(|(name, _)| identities.get(*name).is_some_and(|all| all.contains(identity)));
+    of_identity.map(|(_, tool)| tool.schema.memory()).sum()
 }
 
 /// When and how often to retry the calls of a tool. A tool that left the registry, which only happens by hand, is
@@ -64,4 +120,34 @@ pub fn retry_policy(tools: &Tools, tool: &str) -> RetryPolicy {
 /// How many retries of a tool run.
 pub fn retry_budget(tools: &Tools, tool: &str) -> RetryBudget {
     tools.get(tool).map_or_else(RetryBudget::default, |tool| tool.spec.retry_budget)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_schemas_of_an_identity_are_bounded_and_those_of_others_stay() {
+        let large = json!({"enum": (0..20_000).map(|n| json!({"a": n})).collect::<Vec<_>>()});
+        let specs = |count: usize| {
+            let large = (0..count).map(|n| ToolSpec { parameters: large.clone(), ..ToolSpec::named(&format!("t{n}")) });
+            large.chain([ToolSpec::named("z_other")]).collect::<Vec<_>>()
+        };
+        let owner = |spec: &ToolSpec| if spec.name == "z_other" { "good" } else { "rogue" }.to_owned();
+        let identities: Identities = specs(9).iter().map(|one| (one.name.clone(), [owner(one)].into())).collect();
+        let mut left_out = Vec::new();
+        let mut report = |tool: &str, error: LeftOut| left_out.push(format!("{tool}: {error}"));
+        let first = compile(specs(2), &identities, &Tools::new(), &mut report);
+        let tools = compile(specs(9), &identities, &first, &mut report);
+        assert!(Arc::ptr_eq(&first["t1"], &tools["t1"]), "what was compiled before stays");
+        assert!(tools.contains_key("z_other"));
+        let of_rogue = memory_without(&tools, &identities, "rogue", &HashSet::new());
+        assert!(of_rogue < 2 * MAX_SCHEMAS && tools.len() + left_out.len() == 10, "{of_rogue}, {left_out:?}");
+        assert!(left_out[0].ends_with("bytes that are allowed"), "{left_out:?}");
+        let one = memory_without(&tools, &identities, "good", &HashSet::new());
+        assert_eq!(memory_without(&tools, &identities, "good", &HashSet::from(["z_other"])), 0);
+        assert!(one > 0);
+    }
 }

@@ -102,32 +102,36 @@ impl Queue {
         jobs
     }
 
-    /// Gives streams of an earlier version the subjects of this one; what is on them stays. Only for the start of a dispatcher:
+    /// Gives streams of an earlier version the subjects of this one, and the shortest window for duplicates; what is on them stays. Only for the start of a dispatcher:
     /// two versions that run side by side would undo what the other one did. A failure is logged: what then is wrong with
     /// a stream is said by [`Queue::ensure_streams`].
     pub async fn update_streams(&self) {
         for (stream, subject) in
             [(JOBS_STREAM, "redial.jobs.>"), (RESULTS_STREAM, subjects::RESULTS), (INTAKE_STREAM, subjects::INTAKE)]
         {
-            if let Err(error) = Box::pin(self.update_subjects(stream, subject)).await {
+            if let Err(error) = Box::pin(self.update_stream(stream, subject)).await {
                 tracing::warn!(%error, stream, "Failed to update a stream of an earlier version");
             }
         }
     }
 
-    async fn update_subjects(&self, stream: &str, subject: &str) -> Result<(), QueueError> {
+    async fn update_stream(&self, stream: &str, subject: &str) -> Result<(), QueueError> {
         let found: StreamInfo = match self.api(&format!("STREAM.INFO.{stream}"), Vec::new()).await {
             Err(QueueError::Missing { .. }) => return Ok(()),
             found => found?,
         };
         let wanted = settings::stream(stream, subject);
-        if !settings::has_earlier_subjects(&wanted, &found.config) {
+        let subjects = if settings::has_earlier_subjects(&wanted, &found.config) {
+            wanted.subjects
+        } else if found.config.subjects == wanted.subjects && found.config.duplicate_window > wanted.duplicate_window {
+            found.config.subjects.clone()
+        } else {
             return Ok(());
-        }
+        };
         let (was, messages) = (found.config.subjects.join(","), found.state.messages);
-        let updated = StreamConfig { subjects: wanted.subjects, ..found.config };
+        let updated = StreamConfig { subjects, duplicate_window: wanted.duplicate_window, ..found.config };
         let _updated: Value = self.api(&format!("STREAM.UPDATE.{stream}"), body(&updated)?).await?;
-        tracing::info!(stream, was, subject, messages, "Updated the subjects of a stream of an earlier version");
+        tracing::info!(stream, was, subject, messages, "Updated a stream of an earlier version");
         Ok(())
     }
 

@@ -33,7 +33,9 @@ pub(crate) fn forms_of(secret: &str) -> Vec<String> {
         forms.extend(html_forms(text));
         if text.len() >= MIN_ENCODED {
             forms.extend(hex_forms(text));
-            forms.extend(base64_forms(text));
+            forms.extend(base64_forms(text.as_bytes()));
+            // As PowerShell encodes it.
+            forms.extend(base64_forms(&text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>()));
         }
     }
     forms.retain(|form| !form.is_empty());
@@ -124,9 +126,10 @@ fn html_forms(text: &str) -> Vec<String> {
     forms.into_iter().chain(slashes).collect()
 }
 
-fn hex_forms(text: &str) -> [String; 2] {
-    let lower = digits(text, "");
-    [lower.to_uppercase(), lower]
+/// Also as dumps and fingerprints are written, with something between the bytes.
+fn hex_forms(text: &str) -> Vec<String> {
+    let lower = ["", " ", ":", "-"].map(|between| digits(text, between).split_off(between.len()));
+    lower.iter().map(|form| form.to_uppercase()).chain(lower.clone()).collect()
 }
 
 /// Two hexadecimal digits for each byte, with this text before them.
@@ -136,10 +139,10 @@ fn digits(text: &str, before: &str) -> String {
 
 /// As a part of anything in Base64: what stands before the secret shifts its bits, so there are three forms, each without the
 /// digits that depend on what stands around it.
-fn base64_forms(text: &str) -> Vec<String> {
+fn base64_forms(text: &[u8]) -> Vec<String> {
     let mut forms = Vec::new();
     for before in 0..3 {
-        let bytes = [&b"\0\0"[..before], text.as_bytes()].concat();
+        let bytes = [&b"\0\0"[..before], text].concat();
         // A digit has 6 bits.
         let (from, to) = ((before * 8).div_ceil(6), bytes.len() * 8 / 6);
         for encoded in [STANDARD_NO_PAD.encode(&bytes), URL_SAFE_NO_PAD.encode(&bytes)] {

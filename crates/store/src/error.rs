@@ -47,6 +47,9 @@ pub enum StoreError {
     /// A registration brings more tools than its worker identity may have.
     #[error("a worker identity may have at most {0} tools")]
     TooManyTools(i64),
+    /// The specifications of a worker identity's tools take more bytes than they may.
+    #[error("the tools of a worker identity may take at most {0} bytes")]
+    TooLargeTools(i64),
     /// More of a worker identity would wait for an operator than may.
     #[error("at most {0} tools of a worker identity wait for an operator")]
     TooManyPending(i64),

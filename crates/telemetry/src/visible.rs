@@ -11,10 +11,31 @@ use std::{
 
 use tracing_subscriber::fmt::MakeWriter;
 
-/// True for characters that a terminal obeys: control characters (C0 but newlines and tabs, DEL, C1) and bidirectional controls.
+/// True for characters that a terminal obeys or that nobody sees: control characters (C0 but newlines and tabs, DEL, C1), and
+/// Unicode's categories of format characters (bidirectional controls, tags, zero-width ones), line and paragraph separators.
+/// Of these, the joiners U+200C and U+200D are shown as they are: scripts and emoji need them.
 pub const fn is_obeyed(c: char) -> bool {
     let is_control = matches!(c, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}') && !matches!(c, '\n' | '\t');
-    is_control || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    is_control || is_invisible(c)
+}
+
+/// Signs of Arabic and Syriac, and of hieroglyphs, are of the same categories and can be seen: they are not among them.
+const fn is_invisible(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}'
+            | '\u{61c}'
+            | '\u{180e}'
+            | '\u{200b}'
+            | '\u{200e}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e007f}'
+    )
 }
 
 /// The text with each such character written as `\u{1b}`.
@@ -38,7 +59,9 @@ pub fn visible_json(json: &str) -> Cow<'_, str> {
         // In strings it is escaped already; between values it is a blank.
         '\r' => out.push(' '),
         c => {
-            let _ = write!(out, "\\u{:04x}", u32::from(c));
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(out, "\\u{unit:04x}");
+            }
         }
     })
 }
@@ -121,6 +144,20 @@ mod tests {
         assert_eq!(visible(text), shown);
         assert_eq!(visible_in_colour(text), shown);
         assert!(matches!(visible("plain 好\n"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn what_nobody_sees_is_written_out() {
+        let hidden =
+            "\u{e0001}\u{e0041}\u{e007f}\u{200b}\u{feff}\u{ad}\u{180e}\u{fff9}\u{fffb}\u{2028}\u{2029}\u{2060}";
+        let shown = visible(hidden);
+        assert!(shown.is_ascii() && shown.starts_with("\\u{e0001}\\u{e0041}"), "{shown}");
+        let value = |json: &str| serde_json::from_str::<String>(json).unwrap();
+        let json = format!("\"{hidden}\"");
+        assert!(visible_json(&json).is_ascii());
+        assert_eq!(value(&visible_json(&json)), hidden);
+        let seen = "👩\u{200d}🚀 ❤\u{fe0f} می\u{200c}خواهم \u{600}١";
+        assert_eq!(visible(seen), seen, "what scripts and emoji need stays");
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! What people do: a row is written before anything is changed, and completed afterwards.
 
+use redial_engine::accept::check_texts;
 use redial_proto::{
     AcceptTool, AcceptToolReply, ApiError, CallId, Caller, CancelReply, CancelRequest, Code, ForgetTool,
     ForgetToolReply, RedriveReply, RedriveRequest, TaskCancel, TaskCancelReply, limits::shorten, subjects::Verb,
+    tool::check_name,
 };
 use redial_store::NewAction;
 
@@ -105,6 +107,10 @@ impl Action for ForgetTool {
     fn targets(&self) -> Vec<String> {
         vec![shorten(&self.tool, 200)]
     }
+
+    async fn check(&self, _: &Asked) -> Result<(), ApiError> {
+        check_name("tool name", &self.tool).map_err(|what| ApiError::new(Code::InvalidValue, what))
+    }
 }
 
 impl Action for AcceptTool {
@@ -112,5 +118,10 @@ impl Action for AcceptTool {
 
     fn targets(&self) -> Vec<String> {
         vec![shorten(&self.tool, 200)]
+    }
+
+    async fn check(&self, _: &Asked) -> Result<(), ApiError> {
+        check_name("tool name", &self.tool).map_err(|what| ApiError::new(Code::InvalidValue, what))?;
+        check_texts(&[("fingerprint", Some(&self.fingerprint))])
     }
 }

@@ -112,9 +112,26 @@ pub(crate) fn allowed(caller: Caller, verb: Verb) -> Result<Caller, ApiError> {
 
 /// The role that submits a task with this kind of agent.
 pub(crate) fn check_inline(role: UserRole, is_inline: bool) -> Result<(), ApiError> {
-    if !is_inline || role == UserRole::Inline {
-        return Ok(());
-    }
-    let message = "a task that brings its agent with it needs the role inline; name an agent of the dispatcher instead";
+    let message = match (is_inline, role) {
+        (true, UserRole::Inline) | (false, UserRole::Submit) => return Ok(()),
+        (true, _) => {
+            "a task that brings its agent with it needs the role inline; name an agent of the dispatcher instead"
+        }
+        (false, _) => {
+            "a task for an agent of the dispatcher needs the role submit; the role inline is for tasks that bring theirs"
+        }
+    };
     Err(ApiError::new(Code::Forbidden, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_agent_needs_its_role() {
+        let allows = |role, is_inline| check_inline(role, is_inline).is_ok();
+        assert!(allows(UserRole::Inline, true) && allows(UserRole::Submit, false));
+        assert!(!allows(UserRole::Submit, true) && !allows(UserRole::Inline, false));
+    }
 }

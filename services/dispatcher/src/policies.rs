@@ -2,7 +2,7 @@
 
 use redial_access::{Access, TenantPolicy};
 use redial_engine::tools::Tools;
-use redial_proto::{AgentSpec, ApiError, Code, Tenant, limits::shorten, turn::model_name};
+use redial_proto::{AgentSpec, ApiError, Code, Submission, Tenant, limits::shorten, turn::model_name};
 
 use crate::reread::Current;
 
@@ -28,6 +28,26 @@ pub(crate) fn check_tool(policy: Option<&TenantPolicy>, tool: &str) -> Result<()
         }
         _ => Ok(()),
     }
+}
+
+/// Whether a tenant may submit this call, which may ask for longer or more attempts than its tool declares.
+pub(crate) fn check_call(
+    policy: Option<&TenantPolicy>,
+    submission: &Submission,
+    tools: &Tools,
+) -> Result<(), ApiError> {
+    check_tool(policy, &submission.tool)?;
+    let (Some(policy), Some(tool)) = (policy, tools.get(&submission.tool)) else { return Ok(()) };
+    let exceeded = policy.calls.exceeded(&tool.spec, submission);
+    if exceeded.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "{}: what the tool {:?} declares, or more if the access file says so for the tenant, in `calls`",
+        exceeded.join("; "),
+        shorten(&submission.tool, 100)
+    );
+    Err(forbidden(message))
 }
 
 /// Whether a tenant may give tasks to a declared agent.

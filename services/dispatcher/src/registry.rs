@@ -1,12 +1,12 @@
 //! Keeps the registered tools in memory as the database has them.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashSet,
     sync::{Arc, PoisonError, RwLock},
     time::{Duration, Instant},
 };
 
-use redial_engine::tools::{RegisteredTool, Tools, compile};
+use redial_engine::tools::{Identities, RegisteredTool, Tools, compile, memory_without};
 use redial_proto::{ApiError, Code, WorkerIdentity};
 use redial_store::{Store, StoreError};
 use tokio::{
@@ -22,7 +22,7 @@ pub(crate) struct Registry {
     /// Without the tools that agents are not offered.
     offered: RwLock<Arc<Tools>>,
     /// The worker identities that may serve each tool.
-    identities: RwLock<Arc<HashMap<String, HashSet<String>>>>,
+    identities: RwLock<Arc<Identities>>,
     read_at: Mutex<Instant>,
 }
 
@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The tools at one moment, and who may serve them.
 pub(crate) struct Served {
     tools: Arc<Tools>,
-    identities: Arc<HashMap<String, HashSet<String>>>,
+    identities: Arc<Identities>,
 }
 
 impl Served {
@@ -42,6 +42,11 @@ impl Served {
     pub(crate) fn pool_of(&self, tool: &str, identity: &WorkerIdentity) -> Option<&str> {
         let may = self.identities.get(tool).is_some_and(|identities| identities.contains(identity.as_str()));
         self.tools.get(tool).filter(|_| may).map(|tool| tool.spec.pool.as_str())
+    }
+
+    /// Memory that the schemas of the other tools of an identity take, in bytes.
+    pub(crate) fn memory_without(&self, identity: &WorkerIdentity, without: &HashSet<&str>) -> u64 {
+        memory_without(&self.tools, &self.identities, identity.as_str(), without)
     }
 }
 
@@ -126,8 +131,8 @@ impl Registry {
         let specs = store.tools().await?;
         let report =
             |tool: &str, error| tracing::error!(tool, %error, "Skipped a registered tool because of its schema");
-        let tools = aside(|| compile(specs, &self.tools(), report));
         let identities = store.tool_identities().await?;
+        let tools = aside(|| compile(specs, &identities, &self.tools(), report));
         *self.identities.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(identities);
         let before =
             std::mem::replace(&mut *self.tools.write().unwrap_or_else(PoisonError::into_inner), Arc::new(tools));

@@ -162,6 +162,7 @@ fn store_code(error: &StoreError) -> Code {
         StoreError::BadData(_)
         | StoreError::FullPool(_)
         | StoreError::TooManyTools(_)
+        | StoreError::TooLargeTools(_)
         | StoreError::TooManyPending(_)
         | StoreError::Migrate(_) => Code::Internal,
         StoreError::Timeout(_) | StoreError::Sql(_) => Code::Unavailable,

@@ -15,6 +15,9 @@ const MAX_MESSAGES: i64 = 1_000_000;
 const MAX_JOB_BYTES: i64 = 256 * 1024 * 1024;
 /// Bytes that each of the other streams takes: reports and submissions that no dispatcher has processed yet.
 const MAX_BYTES: i64 = 1024 * 1024 * 1024;
+/// How long nats-server drops a message whose `Nats-Msg-Id` it knows: as short as it takes. The ids of all senders of a stream are
+/// one namespace, so with a longer time a tenant could make it drop what another one submits.
+const DUPLICATE_WINDOW: Duration = Duration::from_millis(100);
 /// A delivered message that is not answered is delivered again after this long.
 const ACK_WAIT: Duration = Duration::from_secs(30);
 /// Open pull requests of a consumer; the default of 512 limits a pool to 512 workers.
@@ -34,6 +37,9 @@ pub(super) struct StreamConfig {
     /// In ns; 0 is no limit.
     #[serde(default)]
     pub(super) max_age: u64,
+    /// In ns; 0 is the server's default, two minutes.
+    #[serde(default)]
+    pub(super) duplicate_window: u64,
     pub(super) num_replicas: u32,
     /// What an operator or the server itself added.
     #[serde(flatten)]
@@ -71,6 +77,7 @@ pub(super) fn stream(name: &str, subject: &str) -> StreamConfig {
         max_msgs: MAX_MESSAGES,
         max_bytes,
         max_age: nanoseconds(max_age),
+        duplicate_window: nanoseconds(DUPLICATE_WINDOW),
         num_replicas: 1,
         other: Map::new(),
     }

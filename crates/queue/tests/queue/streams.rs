@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use redial_queue::QueueError;
 
 use crate::{
@@ -94,6 +96,7 @@ async fn a_stream_with_the_subjects_of_an_earlier_version_is_updated_and_keeps_i
     queue.update_streams().await;
     queue.ensure_streams().await.unwrap();
     let info = jetstream.get_stream("RESULTS").await.unwrap().cached_info().clone();
+    assert_eq!(info.config.duplicate_window, SHORTEST);
     assert_eq!((info.config.subjects, info.config.max_messages), (vec!["redial.results.>".to_owned()], 5_000));
     assert_eq!(info.state.messages, 3);
     let mut consumer = jetstream
@@ -105,6 +108,33 @@ async fn a_stream_with_the_subjects_of_an_earlier_version_is_updated_and_keeps_i
         .unwrap();
     assert_eq!(consumer.info().await.unwrap().num_pending, 3, "they are delivered");
     jetstream.publish("redial.results.tools", "new".into()).await.unwrap().await.unwrap();
+}
+
+/// What nats-server takes at least.
+const SHORTEST: Duration = Duration::from_millis(100);
+
+/// The ids of all who may publish to a stream are one namespace.
+#[tokio::test]
+async fn an_id_that_another_sender_used_drops_no_message() {
+    use async_nats::jetstream::message::PublishMessage;
+    let server = Server::started().await;
+    let jetstream = server.jetstream().await;
+    server.ready().await;
+    let mut info = jetstream.get_stream("INTAKE").await.unwrap().cached_info().clone();
+    assert_eq!(info.config.duplicate_window, SHORTEST);
+    // As an earlier version made it.
+    info.config.duplicate_window = Duration::from_secs(120);
+    jetstream.update_stream(info.config).await.unwrap();
+    let queue = server.connect().await;
+    queue.update_streams().await;
+    queue.ensure_streams().await.unwrap();
+    let publish = async |subject: &'static str| {
+        let message = PublishMessage::build().message_id("order-1").payload("{}".into());
+        jetstream.send_publish(subject, message).await.unwrap().await.unwrap().duplicate
+    };
+    assert!(!publish("redial.intake.globex.sue.submit.calls").await);
+    tokio::time::sleep(SHORTEST * 3).await;
+    assert!(!publish("redial.intake.acme.alice.submit.calls").await);
 }
 
 #[tokio::test]

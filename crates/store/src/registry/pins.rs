@@ -10,6 +10,8 @@ use crate::{StoreError, connect::Store};
 
 /// Tools that an identity may have, and changes of it that may wait: a registration that brings more is refused.
 const MAX_TOOLS_OF_IDENTITY: i64 = 10_000;
+/// Bytes of the specifications of these tools, as text.
+const MAX_BYTES_OF_IDENTITY: i64 = 16 << 20;
 const MAX_PENDING_OF_IDENTITY: i64 = 1_000;
 /// Pending changes of all identities that are kept; the oldest go.
 const MAX_PENDING: i64 = 10_000;
@@ -65,8 +67,13 @@ impl Store {
             let text = serde_json::to_string(tool).map_err(|error| StoreError::BadData(error.to_string()))?;
             specs.insert(tool.name.as_str(), (tool, text));
         }
+        let identity = registration.worker.identity();
         self.run_again(|| async {
             let mut transaction = self.begin().await?;
+            // One registration of an identity after the other, so that what it may have is counted with all of it.
+            sqlx::query!("SELECT pg_advisory_xact_lock(hashtextextended('tools ' || $1, 0))", identity.as_str())
+                .execute(&mut *transaction)
+                .await?;
             let registering = Registering { registration, specs: &specs };
             let judged = registering.judge(&mut transaction, judge).await?;
             if let Some(refused) = registering.check_numbers(&mut transaction, &judged).await? {
@@ -188,6 +195,14 @@ impl Registering<'_> {
             );
             if tools.fetch_one(&mut *db).await? > MAX_TOOLS_OF_IDENTITY {
                 return Ok(Some(StoreError::TooManyTools(MAX_TOOLS_OF_IDENTITY)));
+            }
+            let bytes = sqlx::query_scalar!(
+                r#"SELECT COALESCE(sum(octet_length(t.spec::text)), 0)::bigint AS "bytes!"
+                   FROM tool_identities i JOIN tools t ON t.name = i.tool WHERE i.identity = $1"#,
+                identity.as_str()
+            );
+            if bytes.fetch_one(&mut *db).await? > MAX_BYTES_OF_IDENTITY {
+                return Ok(Some(StoreError::TooLargeTools(MAX_BYTES_OF_IDENTITY)));
             }
         }
         if !judged.waiting.is_empty() {

@@ -143,7 +143,7 @@ pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>) -> Vec<Su
             refreshed.clone()?;
         }
         let policy = policies::of(&access, &caller.tenant)?;
-        policies::check_tool(policy, &submission.tool)?;
+        policies::check_call(policy, &submission, &tools)?;
         let visible;
         let tools = if tools.contains_key(&submission.tool) {
             &*tools

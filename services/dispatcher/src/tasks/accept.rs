@@ -174,12 +174,16 @@ mod tests {
         }
     }
 
-    fn caller() -> Caller {
-        Caller { tenant: Tenant::default(), user: User::default(), role: UserRole::Inline }
+    fn caller(submission: &TaskSubmission) -> Caller {
+        let role = match submission.agent {
+            AgentRef::Inline(_) => UserRole::Inline,
+            AgentRef::Name(_) => UserRole::Submit,
+        };
+        Caller { tenant: Tenant::default(), user: User::default(), role }
     }
 
     fn try_accept(submission: &TaskSubmission) -> Result<NewTask, ApiError> {
-        accept(submission, &caller(), &Files::default(), &tools(), None)
+        accept(submission, &caller(submission), &Files::default(), &tools(), None)
     }
 
     fn wrong(change: impl FnOnce(&mut TaskSubmission)) -> String {

@@ -1,6 +1,6 @@
 //! Lets a worker identity serve a tool, as it registered it.
 
-use redial_proto::{AcceptTool, AcceptToolReply, ApiError, Code, subjects, tool::check_name};
+use redial_proto::{AcceptTool, AcceptToolReply, ApiError, Code, subjects};
 use redial_store::{AcceptedTool, PendingChoice};
 
 use crate::{
@@ -12,7 +12,6 @@ use crate::{
 pub(crate) async fn accept(asked: Asked, request: AcceptTool) -> Result<Done<AcceptToolReply>, ApiError> {
     let context = asked.of_operators()?;
     let AcceptTool { tool, identity, fingerprint } = request;
-    check_name("tool name", &tool).map_err(|what| ApiError::new(Code::InvalidValue, what))?;
     let accepted = context.store.accept_tool(&tool, identity.as_ref(), &fingerprint).await;
     let accepted = accepted.map_err(|error| store_failed(&error))?;
     let AcceptedTool { identity, reasons: changes } = match accepted {

@@ -1,6 +1,6 @@
 //! Removes from the registry a tool that no live worker has.
 
-use redial_proto::{ApiError, Code, ForgetTool, ForgetToolReply, subjects, tool::check_name};
+use redial_proto::{ApiError, Code, ForgetTool, ForgetToolReply, subjects};
 use redial_store::Forgotten;
 
 use crate::{
@@ -13,7 +13,6 @@ use crate::{
 pub(crate) async fn forget(asked: Asked, request: ForgetTool) -> Result<Done<ForgetToolReply>, ApiError> {
     let context = asked.of_operators()?;
     let tool = request.tool;
-    check_name("tool name", &tool).map_err(|what| ApiError::new(Code::InvalidValue, what))?;
     if let Err(error) = look_at_workers(context, false).await {
         tracing::warn!(%error, "Failed to look at the workers");
         return Err(ApiError::new(

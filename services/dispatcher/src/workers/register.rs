@@ -1,14 +1,14 @@
 //! Registers workers and their tools.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     sync::Arc,
     time::Duration,
 };
 
 use chrono::Datelike as _;
 use redial_arguments::Schema;
-use redial_engine::{accept::check_texts, pinning::judge, view::READ_RESULT};
+use redial_engine::{accept::check_texts, pinning::judge, tools::MAX_SCHEMAS, view::READ_RESULT};
 use redial_proto::{ApiError, Code, Registered, Registration, WorkerCaller, limits, subjects, tool::check_name, turn};
 use redial_queue::QueueError;
 use redial_store::StoreError;
@@ -26,7 +26,7 @@ pub(crate) async fn register(
 ) -> Result<Registered, ApiError> {
     check_own(&caller, &registration.worker)?;
     check_pools(&caller, &registration)?;
-    check_aside(&registration).await?;
+    check_aside(&context, &caller, &registration).await?;
     let accept_all = context.config.accept_tools;
     let judge = |on_record: &_, spec: &_| judge(on_record, spec, &caller.identity, accept_all);
     let registered = context.store.register(&registration, context.config.live_ms(), judge).await;
@@ -34,6 +34,9 @@ pub(crate) async fn register(
         StoreError::FullPool(pool) => full_pool(&pool),
         StoreError::TooManyTools(most) => {
             too_many(&caller, &format!("may have at most {most} tools"), "redial tools forget")
+        }
+        StoreError::TooLargeTools(most) => {
+            too_many(&caller, &format!("may have tools of at most {most} bytes"), "redial tools forget")
         }
         StoreError::TooManyPending(most) => too_many(
             &caller,
@@ -129,23 +132,32 @@ fn check_pools(caller: &WorkerCaller, registration: &Registration) -> Result<(),
 const MAX_POOLS: usize = 256;
 
 /// Compiling schemas of the largest allowed size takes long, so few do so at once, and not where others wait.
-async fn check_aside(registration: &Registration) -> Result<(), ApiError> {
+async fn check_aside(context: &Context, caller: &WorkerCaller, registration: &Registration) -> Result<(), ApiError> {
     static AT_ONCE: Semaphore = Semaphore::const_new(2);
     // Never closed.
     let _permit = AT_ONCE.acquire().await;
-    let checked = aside(|| check(registration));
+    let names = registration.tools.iter().map(|tool| tool.name.as_str()).collect::<HashSet<_>>();
+    let others = context.registry.served().memory_without(&caller.identity, &names);
+    let checked = aside(|| check(registration, others));
     checked.map_err(|what| ApiError::new(Code::InvalidManifest, limits::shorten(&what, limits::MAX_ERROR_MESSAGE)))
 }
 
-/// What is wrong with a registration, as words.
-fn check(registration: &Registration) -> Result<(), String> {
+/// What is wrong with a registration, as words. `memory`: what the schemas of the identity's other tools take, in bytes.
+fn check(registration: &Registration, mut memory: u64) -> Result<(), String> {
     let mut names = BTreeSet::new();
     let mut pools = BTreeSet::new();
     for tool in &registration.tools {
         let wrong = |what: String| format!("tool {:?}: {what}", limits::shorten(&tool.name, 100));
         tool.check().map_err(wrong)?;
         check_kind(&tool.name, &tool.pool).map_err(wrong)?;
-        Schema::compile(&tool.parameters).map_err(|error| wrong(error.to_string()))?;
+        memory += Schema::compile(&tool.parameters).map_err(|error| wrong(error.to_string()))?.memory();
+        if memory > MAX_SCHEMAS {
+            return Err(wrong(format!(
+                "with it, the schemas of all tools of this worker identity take about {memory} bytes of memory; at most \
+                 {MAX_SCHEMAS} are allowed. Use fewer or smaller regular expressions and schemas, or run \
+                 `redial tools forget` for tools that are not needed"
+            )));
+        }
         if !names.insert(&tool.name) {
             return Err(wrong("it is there twice; names are unique".to_owned()));
         }
@@ -231,6 +243,28 @@ mod tests {
     }
 
     #[test]
+    fn an_identity_may_not_bring_more_schemas_than_a_dispatcher_can_keep() {
+        let costly = |n| ToolSpec {
+            parameters: serde_json::json!({"properties": {"a": {"pattern": format!("^\\p{{L}}{{1,130}}{n}$")}}}),
+            ..ToolSpec::named(&format!("t{n}"))
+        };
+        let registration = |count| Registration {
+            worker: "w".parse().unwrap(),
+            started_at: chrono::DateTime::UNIX_EPOCH,
+            slots: 1,
+            version: String::new(),
+            host: None,
+            tools: (0..count).map(costly).collect(),
+            other_tools: BTreeMap::new(),
+        };
+        assert_eq!(check(&registration(1), 0), Ok(()));
+        let more = check(&registration(40), 0).unwrap_err();
+        assert!(more.contains("bytes of memory") && more.starts_with("tool \"t1"), "{more}");
+        let others = check(&registration(1), MAX_SCHEMAS).unwrap_err();
+        assert!(others.starts_with("tool \"t0\""), "{others}");
+    }
+
+    #[test]
     fn a_registration_that_cannot_be_written_is_refused_with_the_reason() {
         let tool = |name: &str, pool: &str| ToolSpec { pool: pool.to_owned(), ..ToolSpec::named(name) };
         let good = Registration {
@@ -242,7 +276,7 @@ mod tests {
             tools: vec![tool("a", "default")],
             other_tools: [("b".to_owned(), "default".to_owned())].into(),
         };
-        assert_eq!(check(&good), Ok(()));
+        assert_eq!(check(&good, 0), Ok(()));
         let pools = (0..=MAX_POOLS).map(|n| (format!("t{n}"), format!("p{n}"))).collect();
         let long = (0x20000..0x20040).filter_map(char::from_u32).collect::<String>();
         let rows = [
@@ -267,7 +301,7 @@ mod tests {
             ),
         ];
         for (registration, wanted) in rows {
-            let found = check(&registration).unwrap_err();
+            let found = check(&registration, 0).unwrap_err();
             assert!(found.contains(wanted), "{found}");
         }
     }

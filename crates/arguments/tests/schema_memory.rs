@@ -1,0 +1,39 @@
+//! How much memory compiled schemas take.
+
+use redial_arguments::Schema;
+use serde_json::{Value, json};
+
+/// Bytes of this process in memory.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+}
+
+fn properties(count: usize, one: impl Fn(usize) -> Value) -> Value {
+    let properties: serde_json::Map<_, _> = (0..count).map(|n| (format!("p{n}"), one(n))).collect();
+    json!({"type": "object", "properties": properties})
+}
+
+/// Limits count what a schema says of itself. All of one kind are kept, so that nothing freed is used again.
+#[test]
+fn a_schema_takes_no_more_memory_than_it_says() {
+    let rows = [
+        ("true", 1, properties(9_000, |_| json!(true))),
+        ("types", 1, properties(8_000, |_| json!({"type": "string"}))),
+        ("nested", 1, properties(300, |_| (0..20).fold(json!({}), |inner, _| json!({"properties": {"a": inner}})))),
+        ("enum", 1, json!({"enum": (0..20_000).map(|n| json!({"a": n})).collect::<Vec<_>>()})),
+        ("small patterns", 1, properties(3_000, |n| json!({"pattern": format!("[a-c]{n}.")}))),
+        ("letters", 3, json!({"properties": {"a": {"pattern": "^\\p{L}{1,130}$"}}})),
+        ("ordinary", 300, properties(20, |n| json!({"type": "string", "description": "what it is", "maxLength": n}))),
+    ];
+    let mut kept = Vec::new();
+    for (name, count, schema) in rows {
+        let before = resident();
+        kept.extend((0..count).map(|_| Schema::compile(&schema).unwrap()));
+        let (taken, said) = (resident().saturating_sub(before), kept.last().unwrap().memory() * count);
+        println!("{name:16} {taken:10} of {said:10}");
+        // What is freed after a large schema was compiled may stay in memory for a while.
+        assert!(taken <= said + (4 << 20), "{name}: {taken} of {said}");
+    }
+}
