@@ -43,6 +43,8 @@ mod retention;
 mod retries;
 #[path = "end_to_end/schemas.rs"]
 mod schemas;
+#[path = "end_to_end/sets_of_tools.rs"]
+mod sets_of_tools;
 #[path = "end_to_end/statistics.rs"]
 mod statistics;
 #[path = "end_to_end/submitting.rs"]

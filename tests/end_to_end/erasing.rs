@@ -192,7 +192,7 @@ async fn what_dies_between_two_steps_is_continued_and_counts_once() {
     let new = NewErasure { id, caller: &caller, door: "nats", verb, conversation, cancels: false };
     let Begun::Erasure(begun) = store.begin_erasure(&new).await.unwrap() else { panic!("it is the first one") };
     store.looked_at(&begun, None).await.unwrap();
-    let mut at = begun;
+    let mut at = *begun;
     while at.counts.calls == 0 || at.phase != Phase::Calls {
         at = store.erase_step(id, 300).await.unwrap().unwrap();
     }

@@ -58,8 +58,7 @@ impl Client {
             let header = format!("NATS/1.0\r\n{header}\r\n\r\n");
             format!("HPUB {subject} {reply} {} {}\r\n{header}{body}\r\n", header.len(), header.len() + body.len())
         };
-        self.send(message.as_bytes()).await.unwrap();
-        self.flush().await.unwrap();
+        self.send_raw(message.as_bytes()).await;
     }
 
     /// Sends lines of the protocol as they are, and waits until the server has read them.

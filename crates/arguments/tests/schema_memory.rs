@@ -1,5 +1,7 @@
 //! How much memory compiled schemas take.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
+
 use redial_arguments::Schema;
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! Registered tools, with their schemas compiled.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -105,7 +105,7 @@ pub fn compile(
 }
 
 /// Memory that the schemas of the other tools of a worker identity take, in bytes.
-pub fn memory_without(tools: &Tools, identities: &Identities, identity: &str, without: &HashSet<&str>) -> u64 {
+pub fn memory_without(tools: &Tools, identities: &Identities, identity: &str, without: &BTreeSet<&str>) -> u64 {
     let others = tools.iter().filter(|(name, _)| !without.contains(name.as_str()));
     let of_identity = others.filter(|(name, _)| identities.get(*name).is_some_and(|all| all.contains(identity)));
     of_identity.map(|(_, tool)| tool.schema.memory()).sum()
@@ -132,7 +132,7 @@ mod tests {
     fn the_schemas_of_an_identity_are_bounded_and_those_of_others_stay() {
         let large = json!({"enum": (0..20_000).map(|n| json!({"a": n})).collect::<Vec<_>>()});
         let specs = |count: usize| {
-            let large = (0..count).map(|n| ToolSpec { parameters: large.clone(), ..ToolSpec::named(&format!("t{n}")) });
+            let large = (0..count).map(|n| ToolSpec { parameters: large.clone(), ..ToolSpec::named(format!("t{n}")) });
             large.chain([ToolSpec::named("z_other")]).collect::<Vec<_>>()
         };
         let owner = |spec: &ToolSpec| if spec.name == "z_other" { "good" } else { "rogue" }.to_owned();
@@ -143,11 +143,11 @@ mod tests {
         let tools = compile(specs(9), &identities, &first, &mut report);
         assert!(Arc::ptr_eq(&first["t1"], &tools["t1"]), "what was compiled before stays");
         assert!(tools.contains_key("z_other"));
-        let of_rogue = memory_without(&tools, &identities, "rogue", &HashSet::new());
+        let of_rogue = memory_without(&tools, &identities, "rogue", &BTreeSet::new());
         assert!(of_rogue < 2 * MAX_SCHEMAS && tools.len() + left_out.len() == 10, "{of_rogue}, {left_out:?}");
         assert!(left_out[0].ends_with("bytes that are allowed"), "{left_out:?}");
-        let one = memory_without(&tools, &identities, "good", &HashSet::new());
-        assert_eq!(memory_without(&tools, &identities, "good", &HashSet::from(["z_other"])), 0);
+        let one = memory_without(&tools, &identities, "good", &BTreeSet::new());
+        assert_eq!(memory_without(&tools, &identities, "good", &BTreeSet::from(["z_other"])), 0);
         assert!(one > 0);
     }
 }

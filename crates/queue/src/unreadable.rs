@@ -98,7 +98,12 @@ mod tests {
 
     #[test]
     fn headers_are_readable_if_the_client_can_parse_them() {
-        for readable in ["NATS/1.0\r\n\r\n", "NATS/1.0 404 No Messages\r\n\r\n", "NATS/1.0\r\na: b\r\n\r\n", "NATS/1.0\r\na:b\r\n c\r\nd:\r\n\r\n"] {
+        for readable in [
+            "NATS/1.0\r\n\r\n",
+            "NATS/1.0 404 No Messages\r\n\r\n",
+            "NATS/1.0\r\na: b\r\n\r\n",
+            "NATS/1.0\r\na:b\r\n c\r\nd:\r\n\r\n",
+        ] {
             assert!(is_readable(readable.as_bytes()), "{readable:?}");
         }
         let unreadable: [&[u8]; 8] = [

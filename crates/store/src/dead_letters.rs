@@ -260,7 +260,7 @@ mod tests {
     }
 
     fn reports(calls: usize) -> DeadLetter {
-        let named: String = (0..calls).map(|_| format!(r#"{{"call":"{}"}}"#, Uuid::now_v7())).collect();
+        let named = (0..calls).map(|_| format!(r#"{{"call":"{}"}}"#, Uuid::now_v7())).collect::<Vec<_>>().concat();
         DeadLetter::of_results("redial.results.tools", named.into_bytes(), Rejections::default())
     }
 

@@ -298,7 +298,7 @@ impl Feeder {
         known.unsearched = false;
         let mut tenants = BTreeMap::<(&str, Backlog), BTreeSet<&str>>::new();
         for tool in known.windows.served() {
-            Backlog::ALL.iter().for_each(|backlog| drop(tenants.insert((tool, *backlog), BTreeSet::new())));
+            tenants.extend(Backlog::ALL.map(|backlog| ((tool, backlog), BTreeSet::new())));
         }
         for part in known.since.keys() {
             if let Some(tenants) = tenants.get_mut(&(part.tool.as_str(), part.backlog)) {

@@ -153,14 +153,14 @@ mod tests {
     #[tokio::test]
     async fn what_waits_is_bounded_by_sender() {
         let waiting = InTurn::default();
-        let added = (0..).take_while(|n| waiting.add("flood", *n, 1).is_ok()).count();
+        let added = (0..2 * MOST).take_while(|n| waiting.add("flood", *n, 1).is_ok()).count();
         assert_eq!((added, waiting.add("one", 0, 1)), (MOST, Ok(())));
         let waiting = InTurn::default();
-        let added = (0..).take_while(|n| waiting.add("flood", *n, 1 << 20).is_ok()).count();
+        let added = (0..2 * MOST).take_while(|n| waiting.add("flood", *n, 1 << 20).is_ok()).count();
         assert_eq!((added, waiting.add("one", 0, 1)), (16, Ok(())));
         assert_eq!(waiting.take(100).await.unwrap().len(), 1, "a batch is not larger because its items are");
         assert_eq!(waiting.take(100).await.unwrap().len(), 2);
-        let most = (0..).take_while(|n| waiting.add(&format!("sender {n}"), *n, 8 << 20).is_ok()).count();
+        let most = (0..2 * MOST).take_while(|n| waiting.add(&format!("sender {n}"), *n, 8 << 20).is_ok()).count();
         assert_eq!(most, 15, "all together are bounded, too");
     }
 

@@ -1,7 +1,7 @@
 //! Keeps the registered tools in memory as the database has them.
 
 use std::{
-    collections::HashSet,
+    collections::BTreeSet,
     sync::{Arc, PoisonError, RwLock},
     time::{Duration, Instant},
 };
@@ -45,7 +45,7 @@ impl Served {
     }
 
     /// Memory that the schemas of the other tools of an identity take, in bytes.
-    pub(crate) fn memory_without(&self, identity: &WorkerIdentity, without: &HashSet<&str>) -> u64 {
+    pub(crate) fn memory_without(&self, identity: &WorkerIdentity, without: &BTreeSet<&str>) -> u64 {
         memory_without(&self.tools, &self.identities, identity.as_str(), without)
     }
 }

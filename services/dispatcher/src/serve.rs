@@ -42,12 +42,12 @@ pub(crate) async fn feed(
 }
 
 /// Senders are tenants, and worker identities.
-fn add(waiting: &InTurn<Request>, request: Request) -> Result<(), Request> {
+fn add(waiting: &InTurn<Request>, request: Request) -> Result<(), Box<Request>> {
     let tenant = subjects::caller(request.subject()).map(|caller| caller.tenant.to_string());
     let identity = || subjects::worker_caller(request.subject()).map(|worker| worker.identity.to_string());
     let sender = tenant.or_else(identity).unwrap_or_default();
     let bytes = request.payload.len();
-    waiting.add(&sender, request, bytes)
+    waiting.add(&sender, request, bytes).map_err(Box::new)
 }
 
 async fn too_many(refused: &Request) {

@@ -123,7 +123,7 @@ async fn an_id_that_another_sender_used_drops_no_message() {
     let mut info = jetstream.get_stream("INTAKE").await.unwrap().cached_info().clone();
     assert_eq!(info.config.duplicate_window, SHORTEST);
     // As an earlier version made it.
-    info.config.duplicate_window = Duration::from_secs(120);
+    info.config.duplicate_window = Duration::from_mins(2);
     jetstream.update_stream(info.config).await.unwrap();
     let queue = server.connect().await;
     queue.update_streams().await;

@@ -73,7 +73,7 @@ pub struct NewErasure<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Begun {
     /// It, or the one of the same scope that is to be finished first.
-    Erasure(Tombstone),
+    Erasure(Box<Tombstone>),
     /// Another one of the same scope was finished at this moment: begin it once more.
     OtherEnded,
     /// Its id is that of an erasure of another scope.
@@ -215,7 +215,7 @@ impl Store {
             })
             .await?;
         match found {
-            Some(found) => Tombstone::try_from(found).map(Begun::Erasure),
+            Some(found) => Tombstone::try_from(found).map(|found| Begun::Erasure(Box::new(found))),
             None if self.is_erasure(new.id).await? => Ok(Begun::IdIsTaken),
             None => Ok(Begun::OtherEnded),
         }

@@ -13,7 +13,7 @@ use crate::fixture::{Fixture, bare_call};
 struct Of {
     is_new: bool,
     task: Option<Uuid>,
-    redrive_of: Option<CallId>,
+    redriven: Option<CallId>,
 }
 
 async fn write(fixture: &Fixture, until: Time, of: Of) -> CallId {
@@ -28,7 +28,7 @@ async fn write(fixture: &Fixture, until: Time, of: Of) -> CallId {
     .bind(id.0)
     .bind(submitted_at)
     .bind(of.task)
-    .bind(of.redrive_of.map(|call| call.0))
+    .bind(of.redriven.map(|call| call.0))
     .execute(&fixture.db)
     .await
     .unwrap();
@@ -48,14 +48,14 @@ async fn an_erasure_takes_what_comes_of_work_from_before_its_time() {
     let new_one = Of { is_new: true, ..Of::default() };
     let bare = write(&fixture, until, new_one).await;
     write(&fixture, until, Of { task: Some(new), ..new_one }).await;
-    write(&fixture, until, Of { redrive_of: Some(bare), ..new_one }).await;
+    write(&fixture, until, Of { redriven: Some(bare), ..new_one }).await;
     let stay = 3;
     let early = write(&fixture, until, Of::default()).await;
     let late = write(&fixture, until, Of { task: Some(old), ..new_one }).await;
     // Its task is deleted before its calls are.
     write(&fixture, until, Of { task: Some(Uuid::now_v7()), ..new_one }).await;
     for of in [early, late, CallId::generate()] {
-        write(&fixture, until, Of { redrive_of: Some(of), ..new_one }).await;
+        write(&fixture, until, Of { redriven: Some(of), ..new_one }).await;
     }
     let go = 6;
     for conversation in [Some("c".to_owned()), None] {

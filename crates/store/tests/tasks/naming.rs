@@ -30,7 +30,7 @@ fn report(call: CallId, attempt: u32, worker: &str) -> LateReport {
 }
 
 fn letter<'a>(calls: impl IntoIterator<Item = &'a CallId>) -> DeadLetter {
-    let text: String = calls.into_iter().map(|call| format!(r#"{{"call":"{call}"}}"#)).collect();
+    let text = calls.into_iter().map(|call| format!(r#"{{"call":"{call}"}}"#)).collect::<Vec<_>>().concat();
     let mut rejections = Rejections::default();
     rejections.add(None, &ApiError::new(Code::InvalidMessage, "not a batch of reports"));
     DeadLetter::of_results("redial.results.tools", text.into_bytes(), rejections)

@@ -71,7 +71,7 @@ async fn forget(context: &Context, caller: &Caller, request: Forget) -> Result<F
     // Another erasure of the same scope is finished first: it may be of an earlier time.
     while Instant::now() < until {
         let tombstone = match context.store.begin_erasure(&new).await.map_err(|error| store_failed(&error))? {
-            Begun::Erasure(tombstone) => tombstone,
+            Begun::Erasure(tombstone) => *tombstone,
             Begun::OtherEnded => continue,
             Begun::IdIsTaken => {
                 let message = format!("erasure {id} is of something else; allowed: another UUID for each erasure");

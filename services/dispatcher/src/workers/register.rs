@@ -1,7 +1,7 @@
 //! Registers workers and their tools.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashSet},
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
     time::Duration,
 };
@@ -136,7 +136,7 @@ async fn check_aside(context: &Context, caller: &WorkerCaller, registration: &Re
     static AT_ONCE: Semaphore = Semaphore::const_new(2);
     // Never closed.
     let _permit = AT_ONCE.acquire().await;
-    let names = registration.tools.iter().map(|tool| tool.name.as_str()).collect::<HashSet<_>>();
+    let names = registration.tools.iter().map(|tool| tool.name.as_str()).collect::<BTreeSet<_>>();
     let others = context.registry.served().memory_without(&caller.identity, &names);
     let checked = aside(|| check(registration, others));
     checked.map_err(|what| ApiError::new(Code::InvalidManifest, limits::shorten(&what, limits::MAX_ERROR_MESSAGE)))
@@ -246,7 +246,7 @@ mod tests {
     fn an_identity_may_not_bring_more_schemas_than_a_dispatcher_can_keep() {
         let costly = |n| ToolSpec {
             parameters: serde_json::json!({"properties": {"a": {"pattern": format!("^\\p{{L}}{{1,130}}{n}$")}}}),
-            ..ToolSpec::named(&format!("t{n}"))
+            ..ToolSpec::named(format!("t{n}"))
         };
         let registration = |count| Registration {
             worker: "w".parse().unwrap(),
