@@ -182,10 +182,11 @@ pub struct Waiting {
     /// For `retries`: how many of them the tool gets per second now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries_per_second: Option<f64>,
-    /// For `retries`: how many retries of the tool are before it; absent if there are more than 100,000.
+    /// For `retries`: how many retries of the tool and the tenant are before it; absent if there are more than 100,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries_before: Option<u64>,
-    /// For `retries`: about when it has its turn, at the present rate; absent if that cannot be told.
+    /// For `retries`: about when it has its turn, at the present rate; later if retries of other tenants wait as well; absent if that
+    /// cannot be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_about: Option<DateTime<Utc>>,
 }

@@ -104,6 +104,14 @@ pub fn take(health: &mut ToolHealth, most: u32) -> u32 {
     allowed
 }
 
+/// The same for one of so many that share the tokens, at least one.
+pub fn take_part(health: &mut ToolHealth, of: usize, most: u32) -> u32 {
+    let left = take(health, u32::MAX);
+    let part = left.div_ceil(u32::try_from(of).unwrap_or(u32::MAX)).min(most);
+    health.tokens += f64::from(left - part);
+    part
+}
+
 /// Draws the conclusions from what was counted since the last step.
 fn step(health: &mut ToolHealth, budget: &RetryBudget, failing_for: Option<Duration>, waiting: bool, now: Time) {
     let (successes, failures) = (std::mem::take(&mut health.successes), std::mem::take(&mut health.failures));

@@ -18,6 +18,7 @@
 //! before that. While what they publish is so long on its way that the others look and do not see it, it is a window for
 //! each dispatcher. A dispatcher that has not looked yet uses no room.
 
+mod depth;
 mod shares;
 
 use std::{
@@ -28,7 +29,10 @@ use std::{
 
 use redial_records::{BacklogPart, LiveConsumer};
 
-use self::shares::{Shares, Tenants};
+use self::{
+    depth::{Depth, jobs_of},
+    shares::{Shares, Tenants},
+};
 use crate::mutation::{self, Mutation};
 
 /// The least window: so many unclaimed jobs of one tool a consumer may have.
@@ -41,7 +45,8 @@ const FORGOTTEN_AFTER: Duration = Duration::from_secs(15);
 /// The window holds what a tool claims in this time, in seconds.
 const SPAN: f64 = 2.0;
 /// While several tenants are active, the window holds what a tool claims in this time, in seconds: so long a call waits behind
-/// those of others that were published before it. A dispatcher feeds it anew in a third of that.
+/// those of others that were published before it. A dispatcher refills it three times in that time, or where it cannot, the window
+/// holds what is claimed in four times the time that feeding takes: half of it is room, and half of that is a reserve.
 const SHARED_SPAN: f64 = 0.08;
 /// Rates follow what is observed within about this time, in seconds.
 const SMOOTHING: f64 = 1.0;
@@ -67,6 +72,8 @@ pub struct Windows {
     consumers: BTreeMap<String, Consumer>,
     tools: HashMap<String, Tool>,
     tenants: Tenants,
+    /// How long it took to feed the queue the last time.
+    feeding: Duration,
     checked_at: Duration,
     forgot_at: Duration,
 }
@@ -79,47 +86,6 @@ struct Consumer {
     checked: bool,
     /// By tool.
     depths: HashMap<String, Depth>,
-}
-
-/// How many unclaimed jobs of a tool a consumer has.
-#[derive(Clone, Copy, Debug, Default)]
-struct Depth {
-    /// At the last check.
-    seen: u64,
-    /// Of this dispatcher at the last check, and perhaps not seen: on their way, or arrived since the check before.
-    unseen: u64,
-    /// Published since the last check.
-    published: u64,
-    /// On their way to the stream: published, and not arrived.
-    under_way: u64,
-    /// Of those, the ones that have been for [`FORGOTTEN_AFTER`] or longer.
-    long_under_way: u64,
-    /// Arrived since the last check.
-    arrived: u64,
-}
-
-impl Depth {
-    fn publish(&mut self, count: u64) {
-        self.published += count;
-        self.under_way += count;
-    }
-
-    fn arrive(&mut self) {
-        self.under_way = self.under_way.saturating_sub(1);
-        self.long_under_way = self.long_under_way.saturating_sub(1);
-        self.arrived += 1;
-    }
-
-    fn check(&mut self, seen: u64) {
-        let unseen = self.under_way + std::mem::take(&mut self.arrived);
-        (self.seen, self.unseen, self.published) = (seen, unseen, 0);
-    }
-
-    /// What was under way already the last time is not published any more: a submission failed.
-    fn forget(&mut self) {
-        self.under_way -= self.long_under_way;
-        self.long_under_way = self.under_way;
-    }
 }
 
 #[derive(Debug, Default)]
@@ -147,8 +113,18 @@ impl Windows {
     /// Windows with another least and largest size than the usual one.
     pub fn of_size(size: RangeInclusive<u64>) -> Self {
         let (consumers, tools) = (BTreeMap::new(), HashMap::new());
-        let tenants = Tenants::default();
-        Self { size, consumers, tools, tenants, checked_at: Duration::ZERO, forgot_at: Duration::ZERO }
+        let (tenants, start) = (Tenants::default(), Duration::ZERO);
+        Self { size, consumers, tools, tenants, feeding: start, checked_at: start, forgot_at: start }
+    }
+
+    /// Several tenants are declared, whether they have submitted anything or not.
+    pub fn expect_several_tenants(&mut self, several: bool) {
+        self.tenants.expect_several(several);
+    }
+
+    /// Takes note of how long it took to feed the queue.
+    pub fn fed_in(&mut self, feeding: Duration) {
+        self.feeding = feeding;
     }
 
     /// Takes note of the consumers that have live workers.
@@ -245,10 +221,16 @@ impl Windows {
     /// is full, or others wait before it.
     pub fn admit(&mut self, tool: &str, tenant: &str) -> Option<String> {
         self.tenants.note(tenant, self.checked_at);
-        let shares = &self.tools.get(tool)?.shares;
+        let Tool { shares, capacity, .. } = self.tools.get(tool)?;
         let (others_wait, goes_ahead) = (shares.someone_waits(), shares.goes_ahead(tenant));
+        // There may be many that go ahead of others: together they at most double the full window.
+        let of_those_ahead = 2 * window(&self.size, *capacity);
         let has_room = |consumer: &Consumer, window| {
-            if goes_ahead { consumer.is_known() } else { !others_wait && Self::room(consumer, tool, window) > 0 }
+            if goes_ahead {
+                Self::room(consumer, tool, of_those_ahead) > 0
+            } else {
+                !others_wait && Self::room(consumer, tool, window) > 0
+            }
         };
         let with_room = self.of_tool(tool).filter(|(_, consumer, window)| has_room(consumer, *window));
         let Some((name, ..)) = with_room.min_by_key(|(_, consumer, _)| consumer.load(tool)) else {
@@ -264,21 +246,28 @@ impl Windows {
     pub fn is_low(&self, tool: &str) -> bool {
         let is_low = |(_, consumer, window): (&str, &Consumer, u64)| {
             let depth = consumer.depths.get(tool).copied().unwrap_or_default();
-            Self::room(consumer, tool, window).saturating_mul(2) <= usable(window, depth)
+            Self::room(consumer, tool, window).saturating_mul(2) <= depth.usable(window)
         };
         self.is_served(tool) && self.of_tool(tool).all(is_low)
     }
 
     /// What to publish now of what waits, all of it first attempts or all of it retries: for each tool as much as its windows
-    /// have room for, in equal parts for each tenant. If there is not room enough for all of them, the first ones get it. The
-    /// two kinds share that room: what is published of one is noted before this is asked about the other.
+    /// have room for, in equal parts for each tenant. If there is not room enough for all of them, those get it that come after
+    /// the one that [`Windows::had_turn`] last. The two kinds share that room: what is published of one is noted before this is
+    /// asked about the other.
     pub fn orders(&self, waiting: &[BacklogPart]) -> Vec<Order> {
         let mut by_tool = BTreeMap::<&str, Vec<&BacklogPart>>::new();
         for part in waiting {
             by_tool.entry(&part.tool).or_default().push(part);
         }
         let mut orders = Vec::new();
-        for (tool, parts) in by_tool {
+        for (tool, mut parts) in by_tool {
+            let had_turn = |part: &&BacklogPart| {
+                let shares = self.tools.get(tool).map(|tool| &tool.shares);
+                shares.is_some_and(|shares| shares.had_turn(part.backlog, &part.tenant))
+            };
+            // Those that had their turn in this round come last.
+            parts.sort_unstable_by_key(|part| (had_turn(part), part.tenant.as_str()));
             for (name, consumer, window) in self.of_tool(tool) {
                 let mut room = Self::room(consumer, tool, window);
                 if !is_worth_it(room, window) {
@@ -300,6 +289,13 @@ impl Windows {
             }
         }
         orders
+    }
+
+    /// It is the turn of the tenant behind this one now, in the order of their names.
+    pub fn had_turn(&mut self, part: &BacklogPart) {
+        if let Some(tool) = self.tools.get_mut(&part.tool) {
+            tool.shares.has_turn(part.backlog, &part.tenant);
+        }
     }
 
     /// Takes note of jobs of a tenant that are about to be published.
@@ -345,17 +341,16 @@ impl Windows {
     pub fn served(&self) -> impl Iterator<Item = &str> {
         self.tools.keys().map(String::as_str)
     }
-}
 
-impl Windows {
     /// The live consumers that have a tool, with its window there.
     fn of_tool(&self, tool: &str) -> impl Iterator<Item = (&str, &Consumer, u64)> {
-        let is_shared = self.tenants.are_several();
+        let span = self.tenants.are_several().then(|| SHARED_SPAN.max(self.feeding.as_secs_f64() * 4.0));
         self.tools.get(tool).into_iter().flat_map(move |entry| {
             let named = entry.consumers.iter().filter_map(|name| Some((name.as_str(), self.consumers.get(name)?)));
             named.map(move |(name, consumer)| {
                 let window = window(&self.size, entry.capacity);
-                (name, consumer, if is_shared { window.min(shared(entry.capacity, consumer.slots)) } else { window })
+                let shared = span.map(|span| shared(entry.capacity, span, consumer.slots));
+                (name, consumer, shared.map_or(window, |shared| shared.min(window)))
             })
         })
     }
@@ -369,7 +364,7 @@ impl Windows {
             return 0;
         }
         let depth = consumer.depths.get(tool).copied().unwrap_or_default();
-        usable(window, depth).saturating_sub(depth.published)
+        depth.usable(window).saturating_sub(depth.published)
     }
 }
 
@@ -382,7 +377,7 @@ impl Consumer {
     /// Unclaimed jobs of a tool per worker's slot, in thousandths.
     fn load(&self, tool: &str) -> u64 {
         let depth = self.depths.get(tool).copied().unwrap_or_default();
-        (depth.seen + depth.unseen + depth.published) * 1_000 / u64::from(self.slots)
+        depth.all() * 1_000 / u64::from(self.slots)
     }
 }
 
@@ -391,23 +386,11 @@ fn is_worth_it(room: u64, window: u64) -> bool {
     room > 0 && room >= window / 16
 }
 
-/// What one dispatcher may publish between two checks.
-fn usable(window: u64, depth: Depth) -> u64 {
-    window.saturating_sub(depth.seen + depth.unseen).div_ceil(2)
-}
-
 fn window(size: &RangeInclusive<u64>, capacity: f64) -> u64 {
     jobs_of(capacity, SPAN).clamp(*size.start(), *size.end())
 }
 
 /// The window while several tenants are active: at least so much that a quarter of the slots can be filled at once.
-fn shared(capacity: f64, slots: u32) -> u64 {
-    jobs_of(capacity, SHARED_SPAN).max(u64::from(slots / 4)).max(1)
-}
-
-/// How many jobs are claimed in a time, in seconds.
-fn jobs_of(capacity: f64, span: f64) -> u64 {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate is not negative")]
-    let jobs = (capacity * span) as u64;
-    jobs
+fn shared(capacity: f64, span: f64, slots: u32) -> u64 {
+    jobs_of(capacity, span).max(u64::from(slots / 4)).max(1)
 }

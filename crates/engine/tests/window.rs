@@ -266,6 +266,10 @@ fn a_call_of_a_tenant_that_got_less_goes_before_those_that_wait() {
     assert_eq!(ahead, flood, "until it got as much");
     assert_eq!(windows.admit("a", OTHER), None, "it waits now, too");
     // What the other one got is forgotten in a few seconds, and what it got, too.
+    arrive(&mut windows, "a", 2 * flood);
+    for second in 2..6 {
+        check(&mut windows, second, &[]);
+    }
     windows.set_waiting(&[waits("a", OTHER)]);
     windows.publish("default", "a", OTHER, 100);
     assert!(windows.admit("a", TENANT).is_some());
@@ -288,6 +292,53 @@ fn tenants_that_wait_get_equal_parts_of_the_room() {
     let parts = tenants.map(|tenant| (tenant.to_owned(), 10));
     assert_eq!(orders(&windows, &tenants), parts);
     windows.publish("default", "a", "t1", 34);
-    let parts = [("t3", 2), ("t4", 2), ("t1", 2)].map(|(tenant, most)| (tenant.to_owned(), most));
-    assert_eq!(orders(&windows, &["t3", "t4", "t1", "t2"]), parts, "the first ones get what there is");
+    let of_two = |names: [&str; 3]| names.map(|name| (name.to_owned(), 2));
+    assert_eq!(orders(&windows, &tenants), of_two(["t1", "t2", "t3"]), "the first ones get what there is");
+    windows.had_turn(&waits("a", "t3"));
+    assert_eq!(orders(&windows, &tenants), of_two(["t4", "t1", "t2"]), "each has its turn");
+    windows.had_turn(&waits("a", "t2"));
+    assert_eq!(orders(&windows, &tenants), of_two(["t3", "t4", "t1"]));
+    windows.had_turn(&BacklogPart { backlog: Backlog::Retry, ..waits("a", "t1") });
+    assert_eq!(orders(&windows, &tenants), of_two(["t3", "t4", "t1"]), "retries have turns of their own");
+}
+
+/// Many tenants that each got less than one that waits would fill the stream otherwise.
+#[test]
+fn those_that_go_ahead_are_bounded_together() {
+    let mut windows = windows(&[consumer("default", &["a"])]);
+    windows.publish("default", "a", TENANT, 1_000_000);
+    arrive(&mut windows, "a", 1_000_000);
+    check(&mut windows, 1, &[]);
+    check(&mut windows, 2, &[]);
+    windows.publish("default", "a", TENANT, 1_000_000);
+    windows.set_waiting(&[waits("a", TENANT)]);
+    arrive(&mut windows, "a", 1_000_000);
+    check(&mut windows, 3, &[]);
+    check(&mut windows, 4, &[]);
+    windows.publish("default", "a", TENANT, 10);
+    let ahead = |n: usize| windows.admit("a", &format!("tenant {n}")).is_some();
+    assert!((0..1_000_000).map(ahead).take_while(|ahead| *ahead).count() <= 2 * 2_048);
+}
+
+/// A tenant whose first call comes while another one floods must not find a long queue.
+#[test]
+fn where_several_tenants_are_declared_the_window_is_short_from_the_start() {
+    let mut windows = windows(&[consumer("default", &["a"])]);
+    windows.expect_several_tenants(true);
+    assert_eq!(admitted(&mut windows, "a"), 1);
+}
+
+#[test]
+fn the_window_is_longer_where_feeding_takes_longer() {
+    let mut windows = windows(&[consumer("default", &["a"])]);
+    windows.expect_several_tenants(true);
+    for second in 1..10 {
+        claim(&mut windows, "a", 1_000);
+        check(&mut windows, second, &[]);
+    }
+    windows.fed_in(Duration::from_millis(5));
+    let orders = |windows: &Windows| windows.orders(&[waits("a", TENANT)]).iter().map(|order| order.most).sum::<u32>();
+    assert_eq!(orders(&windows), 40);
+    windows.fed_in(Duration::from_millis(100));
+    assert_eq!(orders(&windows), 200, "twice what is claimed meanwhile");
 }

@@ -1,5 +1,5 @@
--- What is known of the retries of these calls, whether they wait for a token or for their time: how many are before each
--- (at most 100,001 are counted), and about when it has its turn at the present rate.
+-- What is known of the retries of these calls, whether they wait for a token or for their time: how many of their
+-- tenant are before each (at most 100,001 are counted), and about when it has its turn at the present rate.
 SELECT
     c.id AS call, health.failing_since, health.recovering_since, health.per_second,
     before.retries AS "before!",
@@ -16,7 +16,7 @@ CROSS JOIN LATERAL (
     SELECT count(*) AS retries
     FROM (
         SELECT FROM calls o
-        WHERE o.tool = c.tool AND o.backlog_retry AND o.backlog_at IS NOT NULL
+        WHERE o.tool = c.tool AND o.tenant COLLATE "C" = c.tenant AND o.backlog_retry AND o.backlog_at IS NOT NULL
             AND (c.backlog_at IS NULL OR (o.backlog_at, o.id) < (c.backlog_at, c.id))
         LIMIT 100001
     ) first

@@ -9,7 +9,7 @@ use redial_loops::Loops;
 use redial_queue::Request;
 use tokio::sync::{Mutex, mpsc};
 
-use crate::in_turn::InTurn;
+use crate::{fair_queue::FairQueue, running::Running, serve};
 
 /// How a batcher works.
 #[derive(Clone, Copy)]
@@ -34,14 +34,14 @@ where
     sender
 }
 
-/// Starts a batcher of requests, which takes those of each sender in turn. It ends when it is closed and every request is done.
-pub(crate) fn start_in_turn<W: BatchWork<Request>>(
+/// Starts a batcher of requests, which takes those of each sender in turn. It ends after the shutdown.
+pub(crate) fn start_fair<W: BatchWork<Request>>(
     batching: Batching,
-    loops: &Loops,
+    running: &Running,
     work: &W,
-) -> Arc<InTurn<Request>> {
-    let requests = Arc::<InTurn<Request>>::default();
-    spawn(batching, loops, work, &requests);
+) -> Arc<FairQueue<Request>> {
+    let requests = serve::queue(running, batching.name);
+    spawn(batching, &running.loops, work, &requests);
     requests
 }
 
@@ -75,7 +75,7 @@ impl<T: Send + 'static> Source<T> for Mutex<mpsc::Receiver<T>> {
     }
 }
 
-impl<T: Send + 'static> Source<T> for InTurn<T> {
+impl<T: Send + 'static> Source<T> for FairQueue<T> {
     async fn next(&self, most: usize) -> Option<Vec<T>> {
         self.take(most).await
     }

@@ -23,7 +23,7 @@ use redial_telemetry::metrics;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::{context::Context, effects, error::DispatcherError, wait::until};
+use crate::{context::Context, effects, error::DispatcherError, feeder::find, wait::until};
 
 /// Between two rounds at most: how soon calls start that another dispatcher put into the backlog.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -39,6 +39,8 @@ const WORKERS: Duration = Duration::from_secs(1);
 const SLOW: Duration = Duration::from_secs(5);
 /// How often the backlogs are read from their beginning.
 const FROM_THE_BEGINNING: Duration = Duration::from_secs(15);
+/// The parts of the backlog that one statement looks at.
+const AT_ONCE: usize = 2_000;
 /// Agents are offered a tool so long after its last worker was seen: a rolling restart takes a while.
 const OFFER_GRACE: Duration = Duration::from_mins(2);
 
@@ -74,7 +76,7 @@ struct Rounds {
     slow_at: Option<Instant>,
     beginning_at: Option<Instant>,
     search_at: Option<Instant>,
-    /// Counts the rounds, so that each begins with another tool.
+    /// Counts the rounds with orders, so that each begins with another tool.
     count: usize,
 }
 
@@ -87,35 +89,42 @@ impl Rounds {
         let mut due = Vec::new();
         if workers {
             look_at_workers(context, slow).await?;
+            let declared = context.access.at(std::time::Instant::now()).await.value;
+            context.feeder.expect_several_tenants(declared.is_some_and(|access| access.tenants.len() > 1));
             context.feeder.step_back();
             due = context.feeder.unwell();
         }
         if is_due(&mut self.beginning_at, FROM_THE_BEGINNING) {
-            context.feeder.forget_positions();
+            context.feeder.go_back();
         }
         let began = context.uptime();
         context.feeder.set_depths(&context.queue.unclaimed_jobs().await?, began);
         if is_due(&mut self.search_at, INTERVAL) || context.feeder.is_unsearched() {
-            context.feeder.found(context.store.waiting_tenants(&context.feeder.gaps()).await?);
+            for gaps in context.feeder.gaps().chunks(AT_ONCE) {
+                context.feeder.found(context.store.waiting_tenants(gaps).await?);
+            }
         }
-        let mut waiting = context.store.waiting(&context.feeder.positions()).await?;
-        self.count = self.count.wrapping_add(1);
-        // Each tenant is the first one in its turn.
-        if !waiting.is_empty() {
-            let first = self.count % waiting.len();
-            waiting.rotate_left(first);
+        let asked = context.feeder.positions();
+        let mut waiting = Vec::new();
+        for positions in asked.chunks(AT_ONCE) {
+            waiting.extend(context.store.waiting(positions).await?);
         }
+        waiting.sort_unstable_by(|one, other| one.part.cmp(&other.part));
+        context.feeder.looked(asked, &waiting);
         // Retries first: their tokens are few. What they leave of the room is for first attempts.
         let retries = context.feeder.orders(&waiting, Backlog::Retry);
         due.extend(of_retries(&waiting).map(str::to_owned));
         let observed = context.feeder.take_observed(due, slow);
         feed_retries(context, &waiting, &retries, observed, self.count).await;
         let mut orders = context.feeder.orders(&waiting, Backlog::Job);
-        if !orders.is_empty() {
-            let first = self.count % orders.len();
+        if !orders.is_empty() || !retries.is_empty() {
+            self.count = self.count.wrapping_add(1);
+            let first = self.count % orders.len().max(1);
             orders.rotate_left(first);
         }
-        Ok(feed_first_attempts(context, &waiting, orders, shutdown).await)
+        let more = feed_first_attempts(context, &waiting, orders, shutdown).await;
+        context.feeder.fed_in(context.uptime().saturating_sub(began));
+        Ok(more)
     }
 }
 
@@ -183,6 +192,7 @@ async fn feed_first_attempts(
         }
         let most = order.most.min(MAX_FED);
         let Some(feed) = request(waiting, &order, most) else { continue };
+        context.feeder.had_turn(&order.part);
         match context.store.feed(&feed, FIRST_CHECK_MS, MAX_CHECK_MS).await {
             Ok(taken) => {
                 let jobs = count(&taken);
@@ -244,7 +254,7 @@ async fn feed_and_credit(
         Ok((health, published)) => {
             context.feeder.set_health(health);
             for (order, taken) in published {
-                publish(context, order, taken).await;
+                publish(context, &order, taken).await;
             }
         }
         Err(error) => {
@@ -255,13 +265,13 @@ async fn feed_and_credit(
 }
 
 /// Takes retries from the backlogs; returns the health of their tools, too. All of it is on record then.
-async fn take_retries<'a>(
+async fn take_retries(
     context: &Context,
     waiting: &[Position],
-    orders: &[&'a Order],
+    orders: &[&Order],
     observed: &HashMap<String, Observed>,
     waits: bool,
-) -> Result<(Vec<ToolHealth>, Vec<(&'a Order, Fed)>), StoreError> {
+) -> Result<(Vec<ToolHealth>, Vec<(Order, Fed)>), StoreError> {
     let tools: BTreeSet<&str> = observed.keys().map(String::as_str).collect();
     let tools: Vec<&str> = tools.into_iter().collect();
     let mut locked = context.store.lock_health(&tools).await?;
@@ -274,14 +284,20 @@ async fn take_retries<'a>(
         let before = on_record.unwrap_or_else(|| health::fresh(tool, &budget, now));
         let seen = observed.get(tool).copied().unwrap_or_default();
         let mut after = health::after(&before, &budget, seen, waits, now);
-        for &order in orders {
-            let allowed = health::take(&mut after, order.most.min(MAX_FED));
-            let Some(feed) = request(waiting, order, allowed).filter(|_| allowed > 0) else { continue };
+        let mut turns: VecDeque<Order> = orders.iter().map(|&order| order.clone()).collect();
+        while let Some(mut order) = turns.pop_front() {
+            let allowed = health::take_part(&mut after, turns.len() + 1, order.most.min(MAX_FED));
+            let Some(feed) = request(waiting, &order, allowed).filter(|_| allowed > 0) else { continue };
+            context.feeder.had_turn(&order.part);
             let recovery = after.recovering_since.map(|since| Recovery { since, least_ms: EXTENSION_MS });
             let feed = Feed { recovery, ..feed };
             let taken = locked.feed(&context.store, &feed, FIRST_CHECK_MS, MAX_CHECK_MS).await?;
             // Tokens that were not used go back.
             after.tokens += f64::from(allowed.saturating_sub(count(&taken)));
+            order.most -= allowed;
+            if count(&taken) == allowed && order.most > 0 {
+                turns.push_back(order.clone());
+            }
             published.push((order, taken));
         }
         health.push(after);
@@ -291,7 +307,7 @@ async fn take_retries<'a>(
 }
 
 fn request(waiting: &[Position], order: &Order, most: u32) -> Option<Feed> {
-    let from = waiting.iter().find(|one| one.part == order.part)?.clone();
+    let from = find(waiting, &order.part)?.clone();
     Some(Feed { from, consumer: order.consumer.clone(), pool: order.pool.clone(), most, recovery: None })
 }
 

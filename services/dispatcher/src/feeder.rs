@@ -3,10 +3,10 @@
 
 mod counts;
 mod observed;
+mod positions;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
-    iter,
+    collections::{BTreeSet, HashMap, HashSet},
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -23,10 +23,9 @@ use redial_records::{Backlog, BacklogPart, CallRecord, LiveConsumer, Time, ToolH
 use redial_store::{Gap, Granted, Position, WorkingConsumer};
 use tokio::sync::Notify;
 
-use self::counts::Counts;
+pub(crate) use self::positions::find;
+use self::{counts::Counts, positions::Positions};
 
-/// A call may become visible so long after the time that is its position: its transaction was still open.
-const LATE_COMMIT: TimeDelta = TimeDelta::seconds(2);
 /// Workers claim the jobs of a consumer in their order, but for those that are delivered again because a worker died: after
 /// 30 s. A job that is so much older than one that was claimed is lost.
 const OUT_OF_ORDER: TimeDelta = TimeDelta::seconds(60);
@@ -62,12 +61,7 @@ struct Known {
     health: HashMap<String, ToolHealth>,
     /// What was observed since it was last written, by tool.
     observed: HashMap<String, Counts>,
-    /// The parts of the backlog that may hold something, and from where on: nothing before that waits, as far as is known.
-    since: HashMap<BacklogPart, Time>,
-    /// A call came back to these parts since the positions were read: it may be before all others.
-    came_back: HashSet<BacklogPart>,
-    /// Tenants may wait that are not known of.
-    unsearched: bool,
+    positions: Positions,
     /// When the job was published that a worker claimed last, by consumer; of models not, whose jobs workers give back.
     claimed: HashMap<String, Time>,
     /// Nothing is published before this, because publishing failed.
@@ -111,12 +105,7 @@ impl Feeder {
             Backlog::Retry => !known.health.contains_key(&part.tool),
         };
         let wakes = runs_soon && !known.is_paused() && known.windows.has_room(&part.tool);
-        if came_back {
-            known.since.insert(part.clone(), Time::UNIX_EPOCH);
-            known.came_back.insert(part);
-        } else {
-            known.since.entry(part).or_insert(Time::UNIX_EPOCH);
-        }
+        known.positions.wake(part, came_back);
         if wakes {
             drop(known);
             self.work.notify_one();
@@ -146,7 +135,7 @@ impl Feeder {
 
     /// Calls may wait that were not known of.
     pub(crate) fn recheck(&self) {
-        self.forget_positions();
+        self.go_back();
         self.work.notify_one();
     }
 
@@ -278,49 +267,29 @@ impl Feeder {
 
     /// The parts of the backlog that may hold something, of the tools that live workers have, and from where on.
     pub(crate) fn positions(&self) -> Vec<Position> {
-        let mut known = self.lock();
-        known.came_back.clear();
-        let served = known.since.iter().filter(|(part, _)| known.windows.is_served(&part.tool));
-        let mut positions: Vec<_> =
-            served.map(|(part, since)| Position { part: part.clone(), since: *since }).collect();
-        positions.sort_unstable_by(|one, other| one.part.cmp(&other.part));
-        positions
+        let Known { positions, windows, .. } = &mut *self.lock();
+        positions.read(|tool| windows.is_served(tool))
     }
 
     /// Whether tenants may wait that are not known of.
     pub(crate) fn is_unsearched(&self) -> bool {
-        self.lock().unsearched
+        self.lock().positions.is_unsearched()
     }
 
     /// Where tenants may wait that are not known of.
     pub(crate) fn gaps(&self) -> Vec<Gap> {
-        let mut known = self.lock();
-        known.unsearched = false;
-        let mut tenants = BTreeMap::<(&str, Backlog), BTreeSet<&str>>::new();
-        for tool in known.windows.served() {
-            tenants.extend(Backlog::ALL.map(|backlog| ((tool, backlog), BTreeSet::new())));
-        }
-        for part in known.since.keys() {
-            if let Some(tenants) = tenants.get_mut(&(part.tool.as_str(), part.backlog)) {
-                tenants.insert(&part.tenant);
-            }
-        }
-        let gaps = tenants.into_iter().flat_map(|((tool, backlog), tenants)| {
-            let after: Vec<&str> = iter::once("").chain(tenants.iter().copied()).collect();
-            let before = tenants.into_iter().map(|tenant| Some(tenant.to_owned())).chain([None]);
-            let gap =
-                |(after, before): (&str, _)| Gap { tool: tool.to_owned(), backlog, after: after.to_owned(), before };
-            after.into_iter().zip(before).map(gap).collect::<Vec<_>>()
-        });
-        gaps.collect()
+        let Known { positions, windows, .. } = &mut *self.lock();
+        positions.gaps(windows.served())
     }
 
     /// Takes note of parts of the backlog that hold something.
     pub(crate) fn found(&self, parts: Vec<BacklogPart>) {
-        let mut known = self.lock();
-        for part in parts {
-            known.since.entry(part).or_insert(Time::UNIX_EPOCH);
-        }
+        self.lock().positions.found(parts);
+    }
+
+    /// Takes note of what waits, of what was asked for.
+    pub(crate) fn looked(&self, asked: Vec<Position>, waiting: &[Position]) {
+        self.lock().positions.looked(asked, waiting);
     }
 
     /// Takes note of what waits; returns what to publish of first attempts or of retries.
@@ -334,30 +303,40 @@ impl Feeder {
         known.windows.orders(&of(backlog).cloned().collect::<Vec<_>>())
     }
 
+    /// Whether several tenants are declared.
+    pub(crate) fn expect_several_tenants(&self, several: bool) {
+        self.lock().windows.expect_several_tenants(several);
+    }
+
+    /// Takes note of how long a round took.
+    pub(crate) fn fed_in(&self, feeding: Duration) {
+        self.lock().windows.fed_in(feeding);
+    }
+
+    /// Calls of this part are taken from the backlog now.
+    pub(crate) fn had_turn(&self, part: &BacklogPart) {
+        self.lock().windows.had_turn(part);
+    }
+
     /// Takes note of calls that were taken from the backlog.
     pub(crate) fn fed(&self, order: &Order, jobs: u64, until: Option<Time>) {
         let mut known = self.lock();
         let part = &order.part;
         known.windows.publish(&order.consumer, &part.tool, &part.tenant, jobs);
-        if known.came_back.contains(part) {
-            return;
-        }
-        // Without an entry, calls may wait before this position.
-        if let (Some(until), Some(since)) = (until, known.since.get_mut(part)) {
-            *since = until;
+        if let Some(until) = until {
+            known.positions.fed(part, until);
         }
     }
 
     /// Calls may wait a little before the known positions: those whose transactions ended late.
     pub(crate) fn step_back(&self) {
-        self.lock().since.values_mut().for_each(|since| *since -= LATE_COMMIT);
+        self.lock().positions.step_back();
     }
 
     /// Calls may wait before the known positions, and of other tenants: those that another dispatcher put back.
-    pub(crate) fn forget_positions(&self) {
-        let mut known = self.lock();
-        known.since.clear();
-        known.unsearched = true;
+    pub(crate) fn go_back(&self) {
+        let Known { positions, windows, .. } = &mut *self.lock();
+        positions.go_back(|tool| windows.is_served(tool));
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {

@@ -1,6 +1,6 @@
 //! Answers requests on a subject.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures_util::FutureExt as _;
 use redial_proto::{
@@ -15,10 +15,26 @@ use crate::{
     actions::{Action, Done, recorded},
     asked::{Asked, caller},
     context::Context,
-    in_turn::InTurn,
+    fair_queue::FairQueue,
     running::Running,
     wait::until,
 };
+
+/// After the shutdown, what waits is still answered for so long; the rest is told to try again.
+const FINISH: Duration = Duration::from_secs(5);
+
+/// A queue of requests, which closes at the shutdown.
+pub(crate) fn queue(running: &Running, name: &'static str) -> Arc<FairQueue<Request>> {
+    let waiting = Arc::<FairQueue<Request>>::default();
+    let requests = waiting.clone();
+    running.spawn(name, |_, shutdown| async move {
+        shutdown.cancelled().await;
+        for request in requests.close(FINISH).await {
+            refuse(&request).await;
+        }
+    });
+    waiting
+}
 
 /// Lets the requests of a subject wait for their turns, until shutdown. Dispatchers share them. Never stands still, so that what
 /// waits is bounded here, and not by the client, which counts no bytes and knows no senders.
@@ -26,23 +42,22 @@ pub(crate) async fn feed(
     running: &Running,
     name: &'static str,
     subject: &str,
-    waiting: Arc<InTurn<Request>>,
+    waiting: Arc<FairQueue<Request>>,
 ) -> Result<(), QueueError> {
     let mut requests = running.context.queue.serve(subject, Some(subjects::DISPATCHERS)).await?;
     running.spawn(name, |_, shutdown| async move {
         while let Some(Some(request)) = until(&shutdown, requests.next()).await {
             if let Err(refused) = add(&waiting, request) {
                 // Not waited for: if even this cannot be sent, the client tries again without it.
-                let _ = too_many(&refused).now_or_never();
+                let _ = refuse(&refused).now_or_never();
             }
         }
-        waiting.close();
     });
     Ok(())
 }
 
 /// Senders are tenants, and worker identities.
-fn add(waiting: &InTurn<Request>, request: Request) -> Result<(), Box<Request>> {
+fn add(waiting: &FairQueue<Request>, request: Request) -> Result<(), Box<Request>> {
     let tenant = subjects::caller(request.subject()).map(|caller| caller.tenant.to_string());
     let identity = || subjects::worker_caller(request.subject()).map(|worker| worker.identity.to_string());
     let sender = tenant.or_else(identity).unwrap_or_default();
@@ -50,8 +65,8 @@ fn add(waiting: &InTurn<Request>, request: Request) -> Result<(), Box<Request>> 
     waiting.add(&sender, request, bytes).map_err(Box::new)
 }
 
-async fn too_many(refused: &Request) {
-    let message = "too many requests of this sender wait, or too many of all senders; try again";
+async fn refuse(refused: &Request) {
+    let message = "the dispatcher stops, or too many requests of this sender or of all senders wait; try again";
     refused.reply_error(&ApiError::new(Code::Unavailable, message)).await;
 }
 
@@ -59,13 +74,13 @@ async fn too_many(refused: &Request) {
 /// which must not wait with them.
 pub(crate) async fn hand_over<T>(
     batch: Vec<(Request, T)>,
-    waiting: &InTurn<Request>,
+    waiting: &FairQueue<Request>,
     must_wait: impl Fn(&T) -> bool,
 ) -> Vec<(Request, T)> {
     let (later, now): (Vec<_>, Vec<_>) = batch.into_iter().partition(|(_, content)| must_wait(content));
     for (request, _) in later {
         if let Err(refused) = add(waiting, request) {
-            too_many(&refused).await;
+            refuse(&refused).await;
         }
     }
     now
@@ -172,18 +187,18 @@ where
     R: Serialize + Sync + Send + 'static,
     F: Future<Output = Result<R, ApiError>> + Send + 'static,
 {
-    let waiting = Arc::<InTurn<Request>>::default();
+    let waiting = queue(running, name);
     feed(running, name, subject, waiting.clone()).await?;
     let tracker = running.loops.tracker().clone();
-    let places = Arc::new(Semaphore::new(AT_ONCE));
+    let permits = Arc::new(Semaphore::new(AT_ONCE));
     running.spawn(name, move |context, _| async move {
         loop {
             // Never closed.
-            let Ok(place) = places.clone().acquire_owned().await else { return };
+            let Ok(permit) = permits.clone().acquire_owned().await else { return };
             let Some(request) = waiting.take(1).await.and_then(|mut one| one.pop()) else { return };
             let answered = answer(context.clone(), &request);
             tracker.spawn(async move {
-                let _place = place;
+                let _permit = permit;
                 match answered.await {
                     Ok(reply) => request.reply(&reply).await,
                     Err(error) => request.reply_error(&error).await,

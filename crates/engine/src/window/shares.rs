@@ -1,9 +1,11 @@
 //! What each tenant gets of a tool.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     time::Duration,
 };
+
+use redial_records::Backlog;
 
 /// A tenant counts as active for so long after its last call.
 const ACTIVE_FOR: Duration = Duration::from_hours(1);
@@ -14,23 +16,31 @@ const NOTHING: f64 = 0.01;
 
 /// The tenants that have submitted calls lately, and when.
 #[derive(Debug, Default)]
-pub(super) struct Tenants(HashMap<String, Duration>);
+pub(super) struct Tenants {
+    seen: HashMap<String, Duration>,
+    /// Several are declared.
+    expected: bool,
+}
 
 impl Tenants {
     pub(super) fn note(&mut self, tenant: &str, now: Duration) {
-        if let Some(seen) = self.0.get_mut(tenant) {
+        if let Some(seen) = self.seen.get_mut(tenant) {
             *seen = now;
-        } else if self.0.len() < MOST {
-            self.0.insert(tenant.to_owned(), now);
+        } else if self.seen.len() < MOST {
+            self.seen.insert(tenant.to_owned(), now);
         }
     }
 
     pub(super) fn forget(&mut self, now: Duration) {
-        self.0.retain(|_, seen| now.saturating_sub(*seen) < ACTIVE_FOR);
+        self.seen.retain(|_, seen| now.saturating_sub(*seen) < ACTIVE_FOR);
     }
 
     pub(super) fn are_several(&self) -> bool {
-        self.0.len() > 1
+        self.expected || self.seen.len() > 1
+    }
+
+    pub(super) fn expect_several(&mut self, several: bool) {
+        self.expected = several;
     }
 }
 
@@ -41,6 +51,8 @@ pub(super) struct Shares {
     waiting: BTreeSet<String>,
     /// Jobs that were published within about the last second, by tenant.
     recent: HashMap<String, f64>,
+    /// Who was fed last.
+    fed_last: BTreeMap<Backlog, String>,
 }
 
 impl Shares {
@@ -72,6 +84,15 @@ impl Shares {
             Some(recent) => *recent += count,
             None => drop(self.recent.insert(tenant.to_owned(), count)),
         }
+    }
+
+    /// Whether the tenant had its turn before the one who had it last, or is that one.
+    pub(super) fn had_turn(&self, backlog: Backlog, tenant: &str) -> bool {
+        self.fed_last.get(&backlog).is_some_and(|last| tenant <= last.as_str())
+    }
+
+    pub(super) fn has_turn(&mut self, backlog: Backlog, tenant: &str) {
+        self.fed_last.insert(backlog, tenant.to_owned());
     }
 
     /// `weight`: the part of what was published lately that is forgotten.

@@ -18,7 +18,7 @@ use crate::{
     batcher::{self, BatchWork, Batching},
     context::Context,
     error::store_failed,
-    in_turn::InTurn,
+    fair_queue::FairQueue,
     new_calls, policies,
     running::Running,
     serve,
@@ -48,17 +48,16 @@ impl Incoming {
 }
 
 pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
-    let (context, loops) = (running.context.clone(), &running.loops);
+    let context = running.context.clone();
     let waiting = Submitter { context: context.clone(), unknown: None, costly: None };
-    let unknown = batcher::start_in_turn(
+    let unknown = batcher::start_fair(
         Batching { name: "submit calls of unknown tools", workers: 1, batch: 64 },
-        loops,
+        running,
         &waiting,
     );
-    let costly =
-        batcher::start_in_turn(Batching { name: "submit costly calls", workers: 2, batch: 8 }, loops, &waiting);
+    let costly = batcher::start_fair(Batching { name: "submit costly calls", workers: 2, batch: 8 }, running, &waiting);
     let submitter = Submitter { context, unknown: Some(unknown), costly: Some(costly) };
-    let requests = batcher::start_in_turn(Batching { name: "submit calls", workers: 3, batch: 64 }, loops, &submitter);
+    let requests = batcher::start_fair(Batching { name: "submit calls", workers: 3, batch: 64 }, running, &submitter);
     let verb = Verb::CallSubmit;
     serve::feed(running, verb.name(), &subjects::api_of_all(verb), requests).await
 }
@@ -68,8 +67,8 @@ pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
 #[derive(Clone)]
 struct Submitter {
     context: Arc<Context>,
-    unknown: Option<Arc<InTurn<Request>>>,
-    costly: Option<Arc<InTurn<Request>>>,
+    unknown: Option<Arc<FairQueue<Request>>>,
+    costly: Option<Arc<FairQueue<Request>>>,
 }
 
 impl BatchWork<Request> for Submitter {

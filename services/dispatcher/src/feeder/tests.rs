@@ -39,10 +39,35 @@ fn a_call_that_comes_back_while_others_are_published_is_not_passed_over() {
     assert_eq!(since(), Some(Time::UNIX_EPOCH), "it may be before all others");
     assert!(!feeder.is_unsearched());
     feeder.recheck();
-    feeder.fed(&order, 1, Some(later));
-    assert_eq!((since(), feeder.is_unsearched()), (None, true));
     feeder.wake(part.clone(), false);
-    assert_eq!(since(), Some(Time::UNIX_EPOCH));
+    feeder.fed(&order, 1, Some(later));
+    assert_eq!((since(), feeder.is_unsearched()), (Some(Time::UNIX_EPOCH), true));
+}
+
+#[test]
+fn a_part_in_which_nothing_waits_is_forgotten() {
+    let feeder = Feeder::default();
+    feeder.set_consumers(with_consumer("one"), false);
+    feeder.found(vec![part("acme"), part("umbrella")]);
+    let order = Order { consumer: "one".into(), pool: "default".into(), part: part("acme"), most: 1 };
+    feeder.positions();
+    feeder.fed(&order, 1, Some(Time::UNIX_EPOCH + TimeDelta::hours(1)));
+    let look = |meanwhile: &dyn Fn()| {
+        let asked = feeder.positions();
+        let waiting: Vec<_> = asked.iter().filter(|one| one.part == part("umbrella")).cloned().collect();
+        meanwhile();
+        feeder.looked(asked, &waiting);
+        feeder.positions().len()
+    };
+    assert_eq!(look(&|| ()), 2, "calls may be before its position");
+    assert_eq!(look(&|| feeder.go_back()), 2);
+    feeder.go_back();
+    assert_eq!(look(&|| feeder.wake(part("acme"), true)), 2);
+    assert_eq!(look(&|| ()), 1);
+    feeder.set_consumers(Vec::new(), false);
+    feeder.go_back();
+    feeder.set_consumers(with_consumer("one"), false);
+    assert_eq!(feeder.positions(), [], "nobody served it");
 }
 
 #[test]
@@ -58,6 +83,8 @@ fn tenants_are_looked_for_between_those_that_are_known() {
     feeder.found(vec![part("umbrella")]);
     feeder.wake(part("acme"), false);
     assert_eq!(gaps(), [gap("", "acme"), gap("acme", "umbrella"), gap("umbrella", "the end")]);
-    feeder.forget_positions();
+    feeder.set_consumers(Vec::new(), false);
+    feeder.go_back();
+    feeder.set_consumers(with_consumer("one"), false);
     assert_eq!(gaps(), [gap("", "the end")]);
 }

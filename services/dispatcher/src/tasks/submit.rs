@@ -20,7 +20,7 @@ use crate::{
     context::Context,
     effects,
     error::store_failed,
-    in_turn::InTurn,
+    fair_queue::FairQueue,
     running::Running,
     serve,
 };
@@ -39,15 +39,15 @@ impl Incoming {
 }
 
 pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
-    let (context, loops) = (running.context.clone(), &running.loops);
+    let context = running.context.clone();
     let waiting = Submitter { context: context.clone(), unknown: None };
-    let unknown = batcher::start_in_turn(
+    let unknown = batcher::start_fair(
         Batching { name: "submit tasks of unknown tools", workers: 1, batch: 64 },
-        loops,
+        running,
         &waiting,
     );
     let submitter = Submitter { context, unknown: Some(unknown) };
-    let requests = batcher::start_in_turn(Batching { name: "submit tasks", workers: 2, batch: 64 }, loops, &submitter);
+    let requests = batcher::start_fair(Batching { name: "submit tasks", workers: 2, batch: 64 }, running, &submitter);
     let verb = Verb::TaskSubmit;
     serve::feed(running, verb.name(), &subjects::api_of_all(verb), requests).await
 }
@@ -57,7 +57,7 @@ pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
 #[derive(Clone)]
 struct Submitter {
     context: Arc<Context>,
-    unknown: Option<Arc<InTurn<Request>>>,
+    unknown: Option<Arc<FairQueue<Request>>>,
 }
 
 impl BatchWork<Request> for Submitter {

@@ -24,9 +24,9 @@ use crate::{
 };
 
 pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
-    let requests = batcher::start_in_turn(
+    let requests = batcher::start_fair(
         Batching { name: "grant claims", workers: 3, batch: 16 },
-        &running.loops,
+        running,
         &Granter(running.context.clone()),
     );
     let verb = ControlVerb::Claim;

@@ -4,23 +4,28 @@
 use std::{
     collections::{HashMap, VecDeque, hash_map::Entry},
     sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::timeout};
 
-/// So many requests of one sender wait at most.
-const MOST: usize = 4_096;
-/// So many bytes of one sender wait at most, and one request more.
-const MOST_BYTES: usize = 16 << 20;
-/// So many bytes wait at most of all senders together.
-const MOST_OF_ALL: usize = 128 << 20;
+/// Requests of one sender that may wait.
+const MAX_REQUESTS: usize = 4_096;
+/// Bytes of one sender that may wait; the last request may exceed them.
+const MAX_BYTES: usize = 16 << 20;
+/// The same of all senders together; each may have one request beyond that.
+const MAX_BYTES_OF_ALL: usize = 128 << 20;
+/// What an item takes besides its bytes, about.
+const ITEM_BYTES: usize = 512;
 /// So many bytes are taken at once, and one item more: a batch of large requests must not hold up those that come after it.
 const BATCH_BYTES: usize = 1 << 20;
 
 /// What waits, by sender.
-pub(crate) struct InTurn<T> {
+pub(crate) struct FairQueue<T> {
     inner: Mutex<Inner<T>>,
     changed: Notify,
+    /// It is closed and empty.
+    ended: Notify,
 }
 
 struct Inner<T> {
@@ -36,19 +41,20 @@ struct Waiting<T> {
     bytes: usize,
 }
 
-impl<T> Default for InTurn<T> {
+impl<T> Default for FairQueue<T> {
     fn default() -> Self {
         let inner = Inner { senders: HashMap::new(), turns: VecDeque::new(), bytes: 0, closed: false };
-        Self { inner: Mutex::new(inner), changed: Notify::new() }
+        Self { inner: Mutex::new(inner), changed: Notify::new(), ended: Notify::new() }
     }
 }
 
-impl<T> InTurn<T> {
+impl<T> FairQueue<T> {
     /// Adds an item of so many bytes. Gives it back if too much of its sender, or of all, waits, or if it is closed.
     pub(crate) fn add(&self, sender: &str, item: T, bytes: usize) -> Result<(), T> {
+        let bytes = bytes + ITEM_BYTES;
         let mut inner = self.lock();
         let Inner { senders, turns, bytes: of_all, closed } = &mut *inner;
-        if *closed || *of_all >= MOST_OF_ALL {
+        if *closed || (*of_all >= MAX_BYTES_OF_ALL && senders.contains_key(sender)) {
             return Err(item);
         }
         let waiting = match senders.entry(sender.to_owned()) {
@@ -59,7 +65,7 @@ impl<T> InTurn<T> {
                 waiting
             }
         };
-        if waiting.items.len() >= MOST || waiting.bytes >= MOST_BYTES {
+        if waiting.items.len() >= MAX_REQUESTS || waiting.bytes >= MAX_BYTES {
             return Err(item);
         }
         waiting.items.push_back((item, bytes));
@@ -86,18 +92,29 @@ impl<T> InTurn<T> {
     /// What is there, and whether it is closed.
     fn take_now(&self, most: usize) -> (Vec<T>, bool) {
         let mut inner = self.lock();
-        let items = inner.take(most);
+        let items = inner.take(most, BATCH_BYTES);
         if inner.closed || !inner.turns.is_empty() {
             // For another one who waits.
             self.changed.notify_one();
         }
+        if inner.closed && inner.turns.is_empty() {
+            self.ended.notify_one();
+        }
         (items, inner.closed)
     }
 
-    /// Nothing is added any more.
-    pub(crate) fn close(&self) {
-        self.lock().closed = true;
+    /// Nothing is added any more. Returns what nobody takes within a time.
+    pub(crate) async fn close(&self, within: Duration) -> Vec<T> {
+        let is_empty = {
+            let mut inner = self.lock();
+            inner.closed = true;
+            inner.turns.is_empty()
+        };
         self.changed.notify_one();
+        if !is_empty && timeout(within, self.ended.notified()).await.is_err() {
+            return self.lock().take(usize::MAX, usize::MAX);
+        }
+        Vec::new()
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner<T>> {
@@ -106,9 +123,9 @@ impl<T> InTurn<T> {
 }
 
 impl<T> Inner<T> {
-    fn take(&mut self, most: usize) -> Vec<T> {
+    fn take(&mut self, most: usize, most_bytes: usize) -> Vec<T> {
         let (mut taken, mut bytes) = (Vec::new(), 0);
-        while taken.len() < most && bytes < BATCH_BYTES {
+        while taken.len() < most && bytes < most_bytes {
             let Some(sender) = self.turns.pop_front() else { break };
             let Entry::Occupied(mut waiting) = self.senders.entry(sender) else { continue };
             if let Some((item, size)) = waiting.get_mut().items.pop_front() {
@@ -135,7 +152,7 @@ mod tests {
 
     #[tokio::test]
     async fn each_sender_has_its_turn() {
-        let waiting = InTurn::default();
+        let waiting = FairQueue::default();
         for n in 0..10 {
             waiting.add("flood", n, 1).unwrap();
         }
@@ -144,29 +161,36 @@ mod tests {
         assert_eq!(waiting.take(4).await, Some(vec![0, 100, 200, 1]));
         waiting.add("one", 101, 1).unwrap();
         assert_eq!(waiting.take(3).await, Some(vec![2, 101, 3]));
-        waiting.close();
-        assert_eq!(waiting.add("one", 102, 1), Err(102));
-        assert_eq!(waiting.take(100).await, Some((4..10).collect()));
+        let closing = async {
+            assert_eq!(waiting.add("one", 102, 1), Err(102));
+            assert_eq!(waiting.take(4).await, Some((4..8).collect()));
+        };
+        let (left, ()) = tokio::join!(waiting.close(Duration::from_millis(1)), closing);
+        assert_eq!(left, [8, 9], "nobody took them");
         assert_eq!((waiting.take(1).await, waiting.take(1).await), (None, None));
     }
 
     #[tokio::test]
     async fn what_waits_is_bounded_by_sender() {
-        let waiting = InTurn::default();
-        let added = (0..2 * MOST).take_while(|n| waiting.add("flood", *n, 1).is_ok()).count();
-        assert_eq!((added, waiting.add("one", 0, 1)), (MOST, Ok(())));
-        let waiting = InTurn::default();
-        let added = (0..2 * MOST).take_while(|n| waiting.add("flood", *n, 1 << 20).is_ok()).count();
+        let waiting = FairQueue::default();
+        let added = (0..2 * MAX_REQUESTS).take_while(|n| waiting.add("flood", *n, 1).is_ok()).count();
+        assert_eq!((added, waiting.add("one", 0, 1)), (MAX_REQUESTS, Ok(())));
+        let waiting = FairQueue::default();
+        let of_mb = (1 << 20) - ITEM_BYTES;
+        let added = (0..2 * MAX_REQUESTS).take_while(|n| waiting.add("flood", *n, of_mb).is_ok()).count();
         assert_eq!((added, waiting.add("one", 0, 1)), (16, Ok(())));
         assert_eq!(waiting.take(100).await.unwrap().len(), 1, "a batch is not larger because its items are");
         assert_eq!(waiting.take(100).await.unwrap().len(), 2);
-        let most = (0..2 * MOST).take_while(|n| waiting.add(&format!("sender {n}"), *n, 8 << 20).is_ok()).count();
-        assert_eq!(most, 15, "all together are bounded, too");
+        for sender in 0..20 {
+            waiting.add(&format!("sender {sender}"), 0, 8 << 20).unwrap();
+        }
+        assert_eq!(waiting.add("sender 0", 1, 1), Err(1), "all together are bounded, too");
+        assert_eq!(waiting.add("one more", 1, 1), Ok(()), "nobody keeps another one out");
     }
 
     #[tokio::test]
     async fn everyone_who_waits_gets_something_or_the_end() {
-        let waiting = Arc::new(InTurn::default());
+        let waiting = Arc::new(FairQueue::default());
         let takers: Vec<_> = (0..3)
             .map(|_| {
                 let waiting = waiting.clone();
@@ -183,7 +207,7 @@ mod tests {
             waiting.add(&(n % 7).to_string(), n, 1).unwrap();
             tokio::task::yield_now().await;
         }
-        waiting.close();
+        assert!(waiting.close(Duration::MAX).await.is_empty());
         let mut taken = 0;
         for taker in takers {
             taken += taker.await.unwrap();
