@@ -6,10 +6,9 @@
 use std::sync::Arc;
 
 use redial_loops::Loops;
-use redial_queue::Request;
 use tokio::sync::{Mutex, mpsc};
 
-use crate::{fair_queue::FairQueue, running::Running, serve};
+use crate::fair_queue::FairQueue;
 
 /// How a batcher works.
 #[derive(Clone, Copy)]
@@ -34,18 +33,8 @@ where
     sender
 }
 
-/// Starts a batcher of requests, which takes those of each sender in turn. It ends after the shutdown.
-pub(crate) fn start_fair<W: BatchWork<Request>>(
-    batching: Batching,
-    running: &Running,
-    work: &W,
-) -> Arc<FairQueue<Request>> {
-    let requests = serve::queue(running, batching.name);
-    spawn(batching, &running.loops, work, &requests);
-    requests
-}
-
-fn spawn<T, W, S>(batching: Batching, loops: &Loops, work: &W, source: &Arc<S>)
+/// Starts a batcher of what comes from a source. It ends when that does.
+pub(crate) fn spawn<T, W, S>(batching: Batching, loops: &Loops, work: &W, source: &Arc<S>)
 where
     T: Send + 'static,
     W: BatchWork<T>,
@@ -63,7 +52,7 @@ pub(crate) trait BatchWork<T>: Clone + Send + 'static {
 }
 
 /// Where a batcher takes its items from.
-trait Source<T>: Send + Sync + 'static {
+pub(crate) trait Source<T>: Send + Sync + 'static {
     /// What is there, at most so many; waits for the first. `None` at the end.
     fn next(&self, most: usize) -> impl Future<Output = Option<Vec<T>>> + Send;
 }

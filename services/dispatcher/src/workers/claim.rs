@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 
 use super::release;
 use crate::{
-    batcher::{self, BatchWork, Batching},
+    batcher::{BatchWork, Batching},
     context::Context,
     error::store_failed,
     registry::Served,
@@ -24,9 +24,9 @@ use crate::{
 };
 
 pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
-    let requests = batcher::start_fair(
-        Batching { name: "grant claims", workers: 3, batch: 16 },
+    let requests = serve::start_batcher(
         running,
+        Batching { name: "grant claims", workers: 3, batch: 16 },
         &Granter(running.context.clone()),
     );
     let verb = ControlVerb::Claim;
