@@ -23,7 +23,8 @@ pub(crate) const RESULTS: [&str; 3] = [
 
 pub(crate) const CONTROL: [&str; 4] = [
     r#"{"claim":"5f0c9a52-7a3c-4a53-8f5f-0b1d0f2c9b11","worker":"box-1a2b3c","jobs":[
-        {"call":"01a1f847-5310-74f8-a385-21cea4297f44","attempt":1},{"call":"01a1f847-5310-74f8-a385-21cea4297f45","attempt":2}]}"#,
+        {"call":"01a1f847-5310-74f8-a385-21cea4297f44","attempt":1,"tool":"a"},
+        {"call":"01a1f847-5310-74f8-a385-21cea4297f45","attempt":2,"tool":"a"}]}"#,
     r#"{"worker":"box-1a2b3c","running":[{"call":"01a1f847-5310-74f8-a385-21cea4297f44","attempt":1}],"slots":8,"draining":true}"#,
     r#"{"worker":"box-1a2b3c","jobs":[{"call":"01a1f847-5310-74f8-a385-21cea4297f44","attempt":1,
         "claim":"5f0c9a52-7a3c-4a53-8f5f-0b1d0f2c9b11"}]}"#,
