@@ -34,7 +34,7 @@ pub use calls::{
 pub(crate) use columns::{int, uint};
 pub use connect::{Purpose, Store, StoreConfig};
 pub use dead_letters::{DeadLetter, Rejection, Rejections};
-pub use error::StoreError;
+pub use error::{FullPool, StoreError};
 pub use forget::{
     Begun, CountedCalls, CountedLetters, CountedTasks, NewErasure, OpenCalls, OpenTask, Phase, Scope, TaskPosition,
     Tombstone,

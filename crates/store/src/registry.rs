@@ -13,7 +13,7 @@ use redial_records::{Judgement, LiveConsumer, Time, ToolOnRecord};
 
 pub use self::pins::{AcceptedTool, PendingChoice};
 use self::{
-    consumers::{FullPool, Pools, chosen_consumers, known_consumers},
+    consumers::{Pools, chosen_consumers, known_consumers},
     pins::Judged,
 };
 use crate::{
@@ -151,7 +151,7 @@ impl Store {
             transaction.commit().await?;
             Ok(Ok(Some(consumers)))
         });
-        registered.await?.map_err(|FullPool(pool)| StoreError::FullPool(pool))
+        registered.await?.map_err(StoreError::FullPool)
     }
 
     /// The consumers with workers that are not draining.

@@ -24,6 +24,9 @@ pub(crate) struct ForgetArgs {
     /// List what was erased, newest first
     #[arg(long, conflicts_with_all = ["conversation", "dry_run", "yes", "cancel"])]
     pub(crate) list: bool,
+    /// With --list: maximum number of entries [default: 1000]
+    #[arg(long, value_name = "N", requires = "list", value_parser = crate::cli::values::number(1..=u32::MAX))]
+    pub(crate) limit: Option<u32>,
     /// With --list: whole values, and all that was counted
     #[arg(long, requires = "list")]
     pub(crate) wide: bool,
