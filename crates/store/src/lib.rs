@@ -41,7 +41,7 @@ pub use forget::{
 };
 pub use health::LockedHealth;
 pub use redial_records::{TaskCall, Time};
-pub use registry::{AcceptedTool, Forgotten, PendingChoice, Registered, WorkerHeartbeat, WorkingConsumer};
+pub use registry::{AcceptedTool, Forgotten, NotAccepted, Registered, WorkerHeartbeat, WorkingConsumer};
 pub use retention::Pruned;
 pub use tasks::{LockedTasks, SubmittedTask, TaskOrigin};
 pub use tenant::TenantStore;

@@ -14,7 +14,7 @@ pub(crate) fn parse(file: &str, text: &str) -> Result<Access, ApiError> {
 /// The limits of a tenant; `None` if there is no access file. A tenant that the file does not name may submit nothing.
 pub(crate) fn of<'a>(access: &'a Current<Access>, tenant: &Tenant) -> Result<Option<&'a TenantPolicy>, ApiError> {
     let Some(known) = access.value.as_deref() else { return Ok(None) };
-    match known.tenant(tenant.as_str()) {
+    match known.tenant(tenant) {
         Some(policy) => Ok(Some(policy)),
         None => Err(forbidden(format!(
             "tenant {tenant} is not in the dispatcher's access file; add [tenants.{tenant}] to it"
