@@ -6,10 +6,9 @@
 use std::sync::Arc;
 
 use redial_loops::Loops;
-use redial_queue::Request;
 use tokio::sync::{Mutex, mpsc};
 
-use crate::{fair_queue::FairQueue, running::Running, serve};
+use crate::fair_queue::FairQueue;
 
 /// How a batcher works.
 #[derive(Clone, Copy)]
@@ -34,15 +33,13 @@ where
     sender
 }
 
-/// Starts a batcher of requests, which takes those of each sender in turn. It ends after the shutdown.
-pub(crate) fn start_fair<W: BatchWork<Request>>(
-    batching: Batching,
-    running: &Running,
-    work: &W,
-) -> Arc<FairQueue<Request>> {
-    let requests = serve::queue(running, batching.name);
-    spawn(batching, &running.loops, work, &requests);
-    requests
+/// Starts a batcher of a queue, from which it takes the items of each sender in turn. It ends when the queue is closed and empty.
+pub(crate) fn start_fair<T, W>(batching: Batching, loops: &Loops, work: &W, queue: &Arc<FairQueue<T>>)
+where
+    T: Send + 'static,
+    W: BatchWork<T>,
+{
+    spawn(batching, loops, work, queue);
 }
 
 fn spawn<T, W, S>(batching: Batching, loops: &Loops, work: &W, source: &Arc<S>)

@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 use crate::{
     actions::{Action, Done, recorded},
     asked::{Asked, caller},
+    batcher::{self, BatchWork, Batching},
     context::Context,
     fair_queue::FairQueue,
     running::Running,
@@ -24,7 +25,7 @@ use crate::{
 const FINISH: Duration = Duration::from_secs(5);
 
 /// A queue of requests, which closes at the shutdown.
-pub(crate) fn queue(running: &Running, name: &'static str) -> Arc<FairQueue<Request>> {
+fn queue(running: &Running, name: &'static str) -> Arc<FairQueue<Request>> {
     let waiting = Arc::<FairQueue<Request>>::default();
     let requests = waiting.clone();
     running.spawn(name, |_, shutdown| async move {
@@ -34,6 +35,17 @@ pub(crate) fn queue(running: &Running, name: &'static str) -> Arc<FairQueue<Requ
         }
     });
     waiting
+}
+
+/// Starts a batcher of requests, which takes those of each sender in turn. It ends after the shutdown.
+pub(crate) fn start_batcher<W: BatchWork<Request>>(
+    batching: Batching,
+    running: &Running,
+    work: &W,
+) -> Arc<FairQueue<Request>> {
+    let requests = queue(running, batching.name);
+    batcher::start_fair(batching, &running.loops, work, &requests);
+    requests
 }
 
 /// Lets the requests of a subject wait for their turns, until shutdown. Dispatchers share them. Never stands still, so that what

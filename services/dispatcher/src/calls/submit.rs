@@ -15,7 +15,7 @@ use super::message::{Message, is_costly};
 use crate::{
     aside::aside,
     asked::{Sent, caller},
-    batcher::{self, BatchWork, Batching},
+    batcher::{BatchWork, Batching},
     context::Context,
     error::store_failed,
     fair_queue::FairQueue,
@@ -50,14 +50,15 @@ impl Incoming {
 pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
     let context = running.context.clone();
     let waiting = Submitter { context: context.clone(), unknown: None, costly: None };
-    let unknown = batcher::start_fair(
+    let unknown = serve::start_batcher(
         Batching { name: "submit calls of unknown tools", workers: 1, batch: 64 },
         running,
         &waiting,
     );
-    let costly = batcher::start_fair(Batching { name: "submit costly calls", workers: 2, batch: 8 }, running, &waiting);
+    let costly =
+        serve::start_batcher(Batching { name: "submit costly calls", workers: 2, batch: 8 }, running, &waiting);
     let submitter = Submitter { context, unknown: Some(unknown), costly: Some(costly) };
-    let requests = batcher::start_fair(Batching { name: "submit calls", workers: 3, batch: 64 }, running, &submitter);
+    let requests = serve::start_batcher(Batching { name: "submit calls", workers: 3, batch: 64 }, running, &submitter);
     let verb = Verb::CallSubmit;
     serve::feed(running, verb.name(), &subjects::api_of_all(verb), requests).await
 }

@@ -16,7 +16,7 @@ use super::accept::{Files, accept};
 use crate::{
     agents::Declared,
     asked::{Sent, caller},
-    batcher::{self, BatchWork, Batching},
+    batcher::{BatchWork, Batching},
     context::Context,
     effects,
     error::store_failed,
@@ -41,13 +41,13 @@ impl Incoming {
 pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
     let context = running.context.clone();
     let waiting = Submitter { context: context.clone(), unknown: None };
-    let unknown = batcher::start_fair(
+    let unknown = serve::start_batcher(
         Batching { name: "submit tasks of unknown tools", workers: 1, batch: 64 },
         running,
         &waiting,
     );
     let submitter = Submitter { context, unknown: Some(unknown) };
-    let requests = batcher::start_fair(Batching { name: "submit tasks", workers: 2, batch: 64 }, running, &submitter);
+    let requests = serve::start_batcher(Batching { name: "submit tasks", workers: 2, batch: 64 }, running, &submitter);
     let verb = Verb::TaskSubmit;
     serve::feed(running, verb.name(), &subjects::api_of_all(verb), requests).await
 }

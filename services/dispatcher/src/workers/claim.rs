@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 
 use super::release;
 use crate::{
-    batcher::{self, BatchWork, Batching},
+    batcher::{BatchWork, Batching},
     context::Context,
     error::store_failed,
     registry::Served,
@@ -24,7 +24,7 @@ use crate::{
 };
 
 pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
-    let requests = batcher::start_fair(
+    let requests = serve::start_batcher(
         Batching { name: "grant claims", workers: 3, batch: 16 },
         running,
         &Granter(running.context.clone()),
