@@ -300,8 +300,9 @@ async fn a_tenant_stays_within_what_the_access_file_allows() {
     assert!(unknown.message.contains("did you mean \"echo\"?"), "{unknown}");
 
     let task = async |agent: Value| {
+        let role = if agent.is_string() { UserRole::Submit } else { UserRole::Inline };
         let task = json!({"input": "x", "agent": agent});
-        let result: TaskResult = acme.ask_as(UserRole::Inline, Verb::TaskSubmit, &task, ANSWER).await.unwrap();
+        let result: TaskResult = acme.ask_as(role, Verb::TaskSubmit, &task, ANSWER).await.unwrap();
         result.task.ok_or_else(|| result.error.unwrap().to_string())
     };
     for (agent, says) in [

@@ -1,6 +1,9 @@
 //! Which worker identities may serve a tool, and what waits for an operator.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    sync::{Mutex, PoisonError},
+};
 
 use redial_proto::{Registration, ToolSpec, WorkerIdentity};
 use redial_records::{Judgement, ToolOnRecord};
@@ -95,6 +98,9 @@ impl Store {
         fingerprint: &str,
     ) -> Result<Result<AcceptedTool, NotAccepted>, StoreError> {
         let identity = identity.map(WorkerIdentity::as_str);
+        // What was accepted by a commit whose reply was lost does not wait any more when this is tried again.
+        let accepted = Mutex::new(None);
+        let accepted = || accepted.lock().unwrap_or_else(PoisonError::into_inner);
         self.run_again(|| async {
             let mut transaction = self.begin().await?;
             // A registration of the tool ends before this or begins after it.
@@ -105,7 +111,7 @@ impl Store {
             let waiting = sqlx::query_file!("sql/pending_tools.sql", tool, identity, MAX_CHOICES);
             let waiting = waiting.fetch_all(&mut *transaction).await?;
             let chosen = match waiting.as_slice() {
-                [] => return Ok(Err(NotAccepted::Nothing)),
+                [] => return Ok(accepted().take().ok_or(NotAccepted::Nothing)),
                 [one] if one.fingerprint == fingerprint => &one.identity,
                 [other] => return Ok(Err(NotAccepted::Changed(WorkerIdentity::of_name(&other.identity)))),
                 _ => return Ok(Err(NotAccepted::Several(waiting.into_iter().map(|one| one.identity).collect()))),
@@ -115,8 +121,10 @@ impl Store {
                 // Too many others came meanwhile.
                 return Ok(Err(NotAccepted::Nothing));
             };
+            let now = AcceptedTool { identity: WorkerIdentity::of_name(chosen), reasons };
+            *accepted() = Some(now.clone());
             transaction.commit().await?;
-            Ok(Ok(AcceptedTool { identity: WorkerIdentity::of_name(chosen), reasons }))
+            Ok(Ok(now))
         })
         .await
     }
