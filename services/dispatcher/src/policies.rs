@@ -110,3 +110,30 @@ fn may_not_use(what: &str, name: &str) -> ApiError {
 fn forbidden(message: String) -> ApiError {
     ApiError::new(Code::Forbidden, message)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use redial_engine::tools::RegisteredTool;
+    use redial_proto::ToolSpec;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn refusals_say_where_it_is_allowed() {
+        let text = "[dispatcher]\npassword = \"$A\"\n[tenants.acme]\ntools = [\"slow\"]\nagents = []\n";
+        let access = Access::read("access.toml", text).unwrap();
+        let current = Current { value: Some(Arc::new(access)), ..Current::default() };
+        let unknown = of(&current, &"globex".parse().unwrap()).unwrap_err();
+        let policy = of(&current, &"acme".parse().unwrap()).unwrap();
+        let tool = ToolSpec { timeout_ms: 20_000, ..ToolSpec::named("slow") };
+        let tools = Tools::from([("slow".to_owned(), Arc::new(RegisteredTool::new(tool).unwrap()))]);
+        let long = json!({"tool": "slow", "arguments": {}, "timeout_ms": 20_001});
+        let long = check_call(policy, &serde_json::from_value(long).unwrap(), &tools).unwrap_err();
+        let other = check_tool(policy, "other").unwrap_err();
+        let agent = check_agent(policy, "support").unwrap_err();
+        insta::assert_snapshot!([unknown, long, other, agent].map(|error| error.to_string()).join("\n"));
+    }
+}
