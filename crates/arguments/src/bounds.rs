@@ -18,7 +18,7 @@ const MAX_STATES: u64 = 200_000;
 /// expression and each of its states.
 const BYTES_FOR_TEXT: u64 = 16;
 const BYTES_FOR_VALUE: u64 = 1_000;
-const BYTES_FOR_PATTERN: u64 = 12_000;
+const BYTES_FOR_PATTERN: u64 = 20_000;
 const BYTES_FOR_STATE: u64 = 48;
 
 /// Refuses a schema that is too long, too deep, or has regular expressions that are. Returns about how much memory it takes at

@@ -102,7 +102,7 @@ impl Queue {
         jobs
     }
 
-    /// Gives streams of an earlier version the subjects of this one, and the shortest window for duplicates; what is on them
+    /// Gives streams of an earlier version the subjects of this one, and no longer window for duplicates; what is on them
     /// stays. Only for the start of a dispatcher: two versions that run side by side would undo what the other one did. A
     /// failure is logged: what then is wrong with a stream is said by [`Queue::ensure_streams`].
     pub async fn update_streams(&self) {

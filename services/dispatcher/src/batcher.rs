@@ -33,16 +33,8 @@ where
     sender
 }
 
-/// Starts a batcher of a queue, from which it takes the items of each sender in turn. It ends when the queue is closed and empty.
-pub(crate) fn start_fair<T, W>(batching: Batching, loops: &Loops, work: &W, queue: &Arc<FairQueue<T>>)
-where
-    T: Send + 'static,
-    W: BatchWork<T>,
-{
-    spawn(batching, loops, work, queue);
-}
-
-fn spawn<T, W, S>(batching: Batching, loops: &Loops, work: &W, source: &Arc<S>)
+/// Starts a batcher of what comes from a source. It ends when that does.
+pub(crate) fn spawn<T, W, S>(batching: Batching, loops: &Loops, work: &W, source: &Arc<S>)
 where
     T: Send + 'static,
     W: BatchWork<T>,
@@ -60,7 +52,7 @@ pub(crate) trait BatchWork<T>: Clone + Send + 'static {
 }
 
 /// Where a batcher takes its items from.
-trait Source<T>: Send + Sync + 'static {
+pub(crate) trait Source<T>: Send + Sync + 'static {
     /// What is there, at most so many; waits for the first. `None` at the end.
     fn next(&self, most: usize) -> impl Future<Output = Option<Vec<T>>> + Send;
 }

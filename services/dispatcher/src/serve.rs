@@ -39,12 +39,12 @@ fn queue(running: &Running, name: &'static str) -> Arc<FairQueue<Request>> {
 
 /// Starts a batcher of requests, which takes those of each sender in turn. It ends after the shutdown.
 pub(crate) fn start_batcher<W: BatchWork<Request>>(
-    batching: Batching,
     running: &Running,
+    batching: Batching,
     work: &W,
 ) -> Arc<FairQueue<Request>> {
     let requests = queue(running, batching.name);
-    batcher::start_fair(batching, &running.loops, work, &requests);
+    batcher::spawn(batching, &running.loops, work, &requests);
     requests
 }
 

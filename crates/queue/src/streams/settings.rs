@@ -15,9 +15,11 @@ const MAX_MESSAGES: i64 = 1_000_000;
 const MAX_JOB_BYTES: i64 = 256 * 1024 * 1024;
 /// Bytes that each of the other streams takes: reports and submissions that no dispatcher has processed yet.
 const MAX_BYTES: i64 = 1024 * 1024 * 1024;
-/// How long nats-server drops a message whose `Nats-Msg-Id` it knows: as short as it takes. The ids of all senders of a stream are
-/// one namespace, so with a longer time a tenant could make it drop what another one submits.
-const DUPLICATE_WINDOW: Duration = Duration::from_millis(100);
+/// How long nats-server drops a job whose `Nats-Msg-Id` it knows.
+const DUPLICATE_JOBS: Duration = Duration::from_mins(2);
+/// The same for the other streams: as short as nats-server takes. The ids of all senders of a stream are one namespace, so with a
+/// longer time a tenant could make it drop what another one submits.
+const DUPLICATES: Duration = Duration::from_millis(100);
 /// A delivered message that is not answered is delivered again after this long.
 const ACK_WAIT: Duration = Duration::from_secs(30);
 /// Open pull requests of a consumer; the default of 512 limits a pool to 512 workers.
@@ -64,9 +66,9 @@ pub(super) struct ConsumerConfig {
 }
 
 pub(super) fn stream(name: &str, subject: &str) -> StreamConfig {
-    let (max_bytes, max_age) = match name {
-        JOBS_STREAM => (MAX_JOB_BYTES, MAX_JOB_AGE),
-        _ => (MAX_BYTES, Duration::ZERO),
+    let (max_bytes, max_age, duplicate_window) = match name {
+        JOBS_STREAM => (MAX_JOB_BYTES, MAX_JOB_AGE, DUPLICATE_JOBS),
+        _ => (MAX_BYTES, Duration::ZERO, DUPLICATES),
     };
     StreamConfig {
         name: name.to_owned(),
@@ -77,7 +79,7 @@ pub(super) fn stream(name: &str, subject: &str) -> StreamConfig {
         max_msgs: MAX_MESSAGES,
         max_bytes,
         max_age: nanoseconds(max_age),
-        duplicate_window: nanoseconds(DUPLICATE_WINDOW),
+        duplicate_window: nanoseconds(duplicate_window),
         num_replicas: 1,
         other: Map::new(),
     }

@@ -51,14 +51,14 @@ pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
     let context = running.context.clone();
     let waiting = Submitter { context: context.clone(), unknown: None, costly: None };
     let unknown = serve::start_batcher(
-        Batching { name: "submit calls of unknown tools", workers: 1, batch: 64 },
         running,
+        Batching { name: "submit calls of unknown tools", workers: 1, batch: 64 },
         &waiting,
     );
     let costly =
-        serve::start_batcher(Batching { name: "submit costly calls", workers: 2, batch: 8 }, running, &waiting);
+        serve::start_batcher(running, Batching { name: "submit costly calls", workers: 2, batch: 8 }, &waiting);
     let submitter = Submitter { context, unknown: Some(unknown), costly: Some(costly) };
-    let requests = serve::start_batcher(Batching { name: "submit calls", workers: 3, batch: 64 }, running, &submitter);
+    let requests = serve::start_batcher(running, Batching { name: "submit calls", workers: 3, batch: 64 }, &submitter);
     let verb = Verb::CallSubmit;
     serve::feed(running, verb.name(), &subjects::api_of_all(verb), requests).await
 }

@@ -42,12 +42,12 @@ pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
     let context = running.context.clone();
     let waiting = Submitter { context: context.clone(), unknown: None };
     let unknown = serve::start_batcher(
-        Batching { name: "submit tasks of unknown tools", workers: 1, batch: 64 },
         running,
+        Batching { name: "submit tasks of unknown tools", workers: 1, batch: 64 },
         &waiting,
     );
     let submitter = Submitter { context, unknown: Some(unknown) };
-    let requests = serve::start_batcher(Batching { name: "submit tasks", workers: 2, batch: 64 }, running, &submitter);
+    let requests = serve::start_batcher(running, Batching { name: "submit tasks", workers: 2, batch: 64 }, &submitter);
     let verb = Verb::TaskSubmit;
     serve::feed(running, verb.name(), &subjects::api_of_all(verb), requests).await
 }

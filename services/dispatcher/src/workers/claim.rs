@@ -25,8 +25,8 @@ use crate::{
 
 pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
     let requests = serve::start_batcher(
-        Batching { name: "grant claims", workers: 3, batch: 16 },
         running,
+        Batching { name: "grant claims", workers: 3, batch: 16 },
         &Granter(running.context.clone()),
     );
     let verb = ControlVerb::Claim;
