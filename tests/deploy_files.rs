@@ -5,6 +5,7 @@
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
 use redial_access::{Access, Password, server_configuration};
+use redial_proto::WorkerIdentity;
 use serde_json::{Map, Value};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -178,12 +179,13 @@ fn each_service_has_its_own_nats_user_inbox_and_rights() {
     for (service, worker) in [("worker", "tools"), ("models", "models")] {
         let environment = &compose.services()[service]["environment"];
         assert_eq!(environment["REDIAL_WORKER_NAME"], worker);
-        let pools: Vec<&str> = access.workers[worker].pools.iter().map(String::as_str).collect();
+        let pools: Vec<&str> =
+            access.workers[&WorkerIdentity::of_name(worker)].pools.iter().map(String::as_str).collect();
         assert_eq!(environment["REDIAL_WORKER_POOLS"], pools.join(","));
     }
     // Where tools are that name no pool.
     for pool in ["default", "commands"] {
-        assert!(access.workers["tools"].pools.contains(pool), "{pool}");
+        assert!(access.workers[&WorkerIdentity::of_name("tools")].pools.contains(pool), "{pool}");
     }
 }
 

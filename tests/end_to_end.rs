@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests fail by panicking, too")]
 
+#[path = "end_to_end/actions.rs"]
+mod actions;
 #[path = "end_to_end/audit.rs"]
 mod audit;
 #[path = "end_to_end/by_hand.rs"]
@@ -19,16 +21,14 @@ mod dead_letters;
 mod erasing;
 #[path = "end_to_end/fixture.rs"]
 mod fixture;
+#[path = "end_to_end/identities.rs"]
+mod identities;
 #[path = "end_to_end/intake.rs"]
 mod intake;
 #[path = "end_to_end/outputs.rs"]
 mod outputs;
-#[path = "end_to_end/own.rs"]
-mod own;
 #[path = "end_to_end/pending.rs"]
 mod pending;
-#[path = "end_to_end/people.rs"]
-mod people;
 #[path = "end_to_end/pinning.rs"]
 mod pinning;
 #[path = "end_to_end/redriving.rs"]

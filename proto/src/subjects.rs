@@ -223,6 +223,9 @@ pub fn worker_inbox(identity: &WorkerIdentity) -> String {
     format!("_INBOX_worker.{identity}")
 }
 
+/// Below which a dispatcher's request names the subject of its reply.
+pub const DISPATCHER_INBOX: &str = "_INBOX_dispatcher";
+
 /// Below which replies arrive on a server without permissions. With permissions nobody listens there.
 pub const OPEN_INBOX: &str = "_INBOX";
 

@@ -37,4 +37,11 @@ async fn a_conversation_is_counted_erased_and_listed() {
     assert!(wide.lines().count() == 2 && wide.contains(id) && wide.contains("late reports"), "{wide}");
     let again = fixture.ended("book", &[r#"{"to": "PEK"}"#, "--key", "order-17"]).await;
     assert_ne!(again, book, "the key is free");
+
+    fixture.out(&["forget", "--conversation", "trip-10", "--yes"]).await;
+    let newest = fixture.run(&["forget", "--list", "--limit", "1", "--json"]).await;
+    assert!(newest.out.lines().count() == 1 && newest.out.contains(r#""conversation":"trip-10""#), "{newest:?}");
+    assert!(newest.out.contains(r#""user":"#) && newest.err.contains("a larger --limit"), "{newest:?}");
+    assert_eq!(fixture.json(&["forget", "--list", "--limit", "2"]).await.len(), 2);
+    assert_eq!(fixture.run(&["forget", "--conversation", "trip-10", "--limit", "1", "--dry-run"]).await.code, 2);
 }

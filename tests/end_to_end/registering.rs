@@ -191,7 +191,7 @@ async fn a_worker_registers_again_if_its_tool_was_forgotten_while_it_was_silent(
     });
     assert_eq!(forgotten.await, 0);
     let health = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM retry_budgets WHERE failing_since IS NOT NULL");
-    assert_eq!(health.fetch_one(stack.db()).await.unwrap(), 0, "another tool of the name begins anew");
+    assert_eq!(health.fetch_one(stack.db()).await.unwrap(), 0, "another tool of the name starts without a history");
     assert!(silent.beat().await.register, "it is unknown now");
     let other = "SELECT last_served_at IS NOT NULL FROM tools WHERE name = 'other'";
     assert!(sqlx::query_scalar::<_, bool>(other).fetch_one(stack.db()).await.unwrap(), "its other tool is remembered");

@@ -6,11 +6,11 @@
 //! something only in the account of who sent it.
 
 use redial_proto::{
-    UserRole,
-    subjects::{ControlVerb, Intake, MAX_CONSUMERS, Verb, consumer_name},
+    Tenant, User, UserRole, WorkerIdentity,
+    subjects::{self, ControlVerb, DISPATCHER_INBOX, Intake, MAX_CONSUMERS, Verb, consumer_name},
 };
 
-use crate::{Access, Password, User, WorkerIdentity, names};
+use crate::{Access, Password, UserEntry, WorkerEntry, names};
 
 /// The account of the dispatchers, with all streams.
 const MAIN: &str = "REDIAL";
@@ -30,6 +30,8 @@ pub struct Account {
     pub user: String,
     /// Its password.
     pub password: Password,
+    /// Below which it receives replies.
+    pub inbox_prefix: String,
     /// What it may publish to.
     pub publish: Vec<String>,
     /// What it may subscribe to.
@@ -44,7 +46,7 @@ pub struct Account {
 
 /// Which way messages go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum Direction {
     /// To the account that exports, and a reply back.
     Service,
     /// The same with many replies.
@@ -57,7 +59,7 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export {
     /// Which way.
-    pub kind: Kind,
+    pub direction: Direction,
     /// The subjects.
     pub subject: String,
 }
@@ -65,8 +67,8 @@ pub struct Export {
 /// What is used of another account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Import {
-    /// Which way; never [`Kind::Replies`].
-    pub kind: Kind,
+    /// Which way; never [`Direction::Replies`].
+    pub direction: Direction,
     /// The account that exports it.
     pub account: String,
     /// The subjects, in both accounts.
@@ -91,10 +93,14 @@ fn dispatchers(access: &Access) -> Account {
         user: access.dispatcher.user.clone(),
         password: access.dispatcher.password.clone(),
         publish: DISPATCHER_PUBLISH.map(str::to_owned).to_vec(),
-        subscribe: ["redial.api.>", "redial.ctl.>", "redial.dispatchers.>", "_INBOX_dispatcher.>"]
-            .map(str::to_owned)
-            .to_vec(),
-        exports: EXPORTS.map(|(kind, subject)| Export { kind, subject: subject.to_owned() }).to_vec(),
+        inbox_prefix: DISPATCHER_INBOX.to_owned(),
+        subscribe: vec![
+            "redial.api.>".to_owned(),
+            "redial.ctl.>".to_owned(),
+            "redial.dispatchers.>".to_owned(),
+            format!("{DISPATCHER_INBOX}.>"),
+        ],
+        exports: EXPORTS.map(|(direction, subject)| Export { direction, subject: subject.to_owned() }).to_vec(),
         imports: Vec::new(),
         jetstream: true,
     }
@@ -113,7 +119,7 @@ const DISPATCHER_PUBLISH: [&str; 32] = [
     "$JS.API.STREAM.CREATE.JOBS",
     "$JS.API.STREAM.CREATE.RESULTS",
     "$JS.API.STREAM.CREATE.INTAKE",
-    // Limits the age of jobs on a stream that an older version created.
+    // Changes streams of an earlier version: subjects, age of jobs, how long message ids are remembered.
     "$JS.API.STREAM.UPDATE.JOBS",
     "$JS.API.STREAM.UPDATE.RESULTS",
     "$JS.API.STREAM.UPDATE.INTAKE",
@@ -142,48 +148,49 @@ const DISPATCHER_PUBLISH: [&str; 32] = [
 ];
 
 /// What the other accounts import parts of.
-const EXPORTS: [(Kind, &str); 11] = [
-    (Kind::Service, "redial.api.>"),
-    (Kind::Service, "redial.intake.>"),
-    (Kind::Service, "redial.ctl.>"),
-    (Kind::Service, "redial.results.>"),
-    (Kind::Service, "$JS.API.INFO"),
-    (Kind::Service, "$JS.API.CONSUMER.INFO.JOBS.*"),
-    (Kind::Replies, "$JS.API.CONSUMER.MSG.NEXT.JOBS.*"),
-    (Kind::Service, "$JS.ACK.JOBS.>"),
-    (Kind::Service, "$JS.ACK.*.*.JOBS.>"),
-    (Kind::Stream, "redial.events.>"),
-    (Kind::Stream, "redial.worker.>"),
+const EXPORTS: [(Direction, &str); 11] = [
+    (Direction::Service, "redial.api.>"),
+    (Direction::Service, "redial.intake.>"),
+    (Direction::Service, "redial.ctl.>"),
+    (Direction::Service, "redial.results.>"),
+    (Direction::Service, "$JS.API.INFO"),
+    (Direction::Service, "$JS.API.CONSUMER.INFO.JOBS.*"),
+    (Direction::Replies, "$JS.API.CONSUMER.MSG.NEXT.JOBS.*"),
+    (Direction::Service, "$JS.ACK.JOBS.>"),
+    (Direction::Service, "$JS.ACK.*.*.JOBS.>"),
+    (Direction::Stream, "redial.events.>"),
+    (Direction::Stream, "redial.worker.>"),
 ];
 
-fn user_account(access: &Access, tenant: &str, name: &str, user: &User) -> Account {
+fn user_account(access: &Access, tenant: &Tenant, name: &User, user: &UserEntry) -> Account {
     // Each subject by itself: dispatchers would store what a wildcard lets in, and their client does not survive each of them.
     let mut publish = Vec::new();
     for role in &user.roles {
         let may = |verb: &&Verb| verb.roles().contains(role);
         let verbs: Vec<Verb> = Verb::ALL.iter().filter(may).copied().collect();
-        publish
-            .extend(verbs.iter().map(|verb| format!("redial.api.{tenant}.{name}.{}.{}", role.as_str(), verb.name())));
+        publish.extend(verbs.iter().map(|verb| subjects::api(tenant, name, *role, *verb)));
         let put = |what: &&Intake| verbs.contains(&what.verb());
         let puts = Intake::ALL.iter().filter(put);
-        publish.extend(puts.map(|what| format!("redial.intake.{tenant}.{name}.{}.{}", role.as_str(), what.name())));
+        publish.extend(puts.map(|what| subjects::intake(tenant, name, *role, *what)));
     }
-    let mut subscribe = vec![format!("_INBOX_client.{tenant}.{name}.>")];
-    let mut imports: Vec<Import> = publish.iter().map(|subject| import(Kind::Service, MAIN, subject)).collect();
+    let inbox_prefix = subjects::user_inbox(tenant, name);
+    let mut subscribe = vec![format!("{inbox_prefix}.>")];
+    let mut imports: Vec<Import> = publish.iter().map(|subject| import(Direction::Service, MAIN, subject)).collect();
     if user.roles.contains(&UserRole::Read) {
         let events = format!("redial.events.{tenant}.>");
-        imports.push(import(Kind::Stream, MAIN, &events));
+        imports.push(import(Direction::Stream, MAIN, &events));
         subscribe.push(events);
         let models = access.workers.iter().filter(|(_, worker)| worker.pools.contains(MODELS));
         let deltas = format!("redial.events.{tenant}.tasks.*.delta");
-        imports.extend(models.map(|(worker, _)| import(Kind::Stream, &worker_name(worker), &deltas)));
+        imports.extend(models.map(|(worker, _)| import(Direction::Stream, &names::account_of_worker(worker), &deltas)));
     }
     let may: Vec<&str> = user.roles.iter().map(|role| allows(*role)).collect();
     Account {
-        name: format!("{tenant}/{name}"),
+        name: names::account_of_user(tenant, name),
         about: format!("User {name} of tenant {tenant}: may {}.", may.join("; ")),
         user: names::of_user(tenant, name),
         password: user.password.clone(),
+        inbox_prefix,
         publish,
         subscribe,
         exports: Vec::new(),
@@ -192,10 +199,10 @@ fn user_account(access: &Access, tenant: &str, name: &str, user: &User) -> Accou
     }
 }
 
-fn worker_account(name: &str, worker: &WorkerIdentity) -> Account {
+fn worker_account(identity: &WorkerIdentity, worker: &WorkerEntry) -> Account {
     let pools: Vec<&str> = worker.pools.iter().map(String::as_str).collect();
-    let verbs = ControlVerb::ALL.iter().map(|verb| format!("redial.ctl.{name}.{}.{}", pools.join("+"), verb.name()));
-    let mut publish: Vec<String> = verbs.chain([format!("redial.results.{name}"), "$JS.API.INFO".to_owned()]).collect();
+    let verbs = ControlVerb::ALL.iter().map(|verb| subjects::control(identity, &worker.pools_token, *verb));
+    let mut publish: Vec<String> = verbs.chain([subjects::results(identity), "$JS.API.INFO".to_owned()]).collect();
     for pool in &pools {
         for consumer in (1..=MAX_CONSUMERS).map(|n| consumer_name(pool, n)) {
             publish.push(format!("$JS.API.CONSUMER.INFO.JOBS.{consumer}"));
@@ -204,22 +211,23 @@ fn worker_account(name: &str, worker: &WorkerIdentity) -> Account {
             publish.push(format!("$JS.ACK.*.*.JOBS.{consumer}.>"));
         }
     }
-    let notices = format!("redial.worker.{name}.>");
-    let mut imports: Vec<Import> = publish.iter().map(|subject| import(Kind::Service, MAIN, subject)).collect();
-    imports.push(import(Kind::Stream, MAIN, &notices));
+    let (notices, inbox_prefix) = (format!("redial.worker.{identity}.>"), subjects::worker_inbox(identity));
+    let mut imports: Vec<Import> = publish.iter().map(|subject| import(Direction::Service, MAIN, subject)).collect();
+    imports.push(import(Direction::Stream, MAIN, &notices));
     let mut exports = Vec::new();
     if worker.pools.contains(MODELS) {
         publish.push(DELTAS.to_owned());
-        exports.push(Export { kind: Kind::Stream, subject: DELTAS.to_owned() });
+        exports.push(Export { direction: Direction::Stream, subject: DELTAS.to_owned() });
     }
     let plural = if pools.len() == 1 { "" } else { "s" };
     Account {
-        name: worker_name(name),
-        about: format!("Workers {name}: may run the calls of pool{plural} {}.", pools.join(", ")),
-        user: names::of_worker(name),
+        name: names::account_of_worker(identity),
+        about: format!("Workers {identity}: may run the calls of pool{plural} {}.", pools.join(", ")),
+        user: names::of_worker(identity),
         password: worker.password.clone(),
         publish,
-        subscribe: vec![notices, format!("_INBOX_worker.{name}.>")],
+        subscribe: vec![notices, format!("{inbox_prefix}.>")],
+        inbox_prefix,
         exports,
         imports,
         jetstream: false,
@@ -237,12 +245,8 @@ const fn allows(role: UserRole) -> &'static str {
     }
 }
 
-fn worker_name(identity: &str) -> String {
-    format!("worker/{identity}")
-}
-
-fn import(kind: Kind, account: &str, subject: &str) -> Import {
-    Import { kind, account: account.to_owned(), subject: subject.to_owned() }
+fn import(direction: Direction, account: &str, subject: &str) -> Import {
+    Import { direction, account: account.to_owned(), subject: subject.to_owned() }
 }
 
 #[cfg(test)]
@@ -256,7 +260,7 @@ mod tests {
     #[test]
     fn an_account_imports_what_its_user_may_publish_and_nothing_else() {
         for account in example().iter().skip(1) {
-            let services = account.imports.iter().filter(|import| import.kind == Kind::Service);
+            let services = account.imports.iter().filter(|import| import.direction == Direction::Service);
             let imported: Vec<&String> = services.map(|import| &import.subject).collect();
             let published: Vec<&String> = account.publish.iter().filter(|subject| *subject != DELTAS).collect();
             assert_eq!(imported, published, "{}", account.name);

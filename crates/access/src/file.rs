@@ -1,70 +1,24 @@
 //! Reads `access.toml`. All mistakes are found at once, each with its line and column.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod entries;
+
+use std::collections::BTreeMap;
 
 use redial_files::{
     Entries, LIMIT, Rules, TomlMistake, entries_beside, field_at, fill_missing, is_misspelt, position_of, read_entry,
     toml_mistake,
 };
-use redial_proto::{UserRole, tool::check_name};
-use serde::{Deserialize, de::DeserializeOwned};
+use redial_proto::{Tenant, User, WorkerIdentity, check_token};
+use serde::de::DeserializeOwned;
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
 };
 
-use crate::{
-    Access, BudgetLimits, CallLimits, Dispatcher, Password, Tenant, TenantPolicy, User, WorkerIdentity, names,
-    warnings::Passwords,
-};
-
-/// Pools of one worker identity; each gives it the rights to 16 consumers.
-const MAX_POOLS: usize = 16;
-/// Patterns of one list.
-const MAX_PATTERNS: usize = 200;
+use self::entries::{PASSWORD, POOLS, ROLES, RawDispatcher, Required, policy, user, worker};
+use crate::{Access, Dispatcher, Password, TenantEntry, UserEntry, WorkerEntry, names, warnings::Passwords};
 
 const DISPATCHER: &str = "dispatcher";
-const PASSWORD: Required =
-    ("password", "\"$X\"", "\"$NAME\" with the name of an environment variable, or a bcrypt hash");
-const ROLES: Required = ("roles", "[\"read\"]", "a list of submit, inline, read, operate, admin");
-const POOLS: Required = ("pools", "[\"default\"]", "a list of names of pools, such as [\"default\"]");
-
-/// A field that must be there, a value that stands in for a wrong one, and what is allowed.
-type Required = (&'static str, &'static str, &'static str);
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct DispatcherEntry {
-    user: Option<String>,
-    password: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TenantEntry {
-    tools: Option<Vec<String>>,
-    models: Option<Vec<String>>,
-    agents: Option<Vec<String>>,
-    #[serde(default)]
-    budgets: BudgetLimits,
-    #[serde(default)]
-    calls: CallLimits,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct UserEntry {
-    roles: Vec<UserRole>,
-    password: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WorkerEntry {
-    pools: Vec<String>,
-    password: String,
-}
-
 /// A table of the file.
 struct Entry<'t> {
     /// As a mistake names it: `user "acme.alice"`.
@@ -97,7 +51,7 @@ pub(crate) fn read(file: &str, text: &str) -> Result<Access, Vec<String>> {
     if dispatcher.is_none() && is_readable {
         reader.add(
             None,
-            format!("the table [dispatcher] is missing; allowed: [dispatcher] with password = {}", PASSWORD.2),
+            format!("the table [dispatcher] is missing; allowed: [dispatcher] with password = {}", PASSWORD.allowed),
         );
     }
     let tenants = reader.tenants(tables);
@@ -125,16 +79,19 @@ impl Reader {
         let table = self.table(DISPATCHER, begin, value)?;
         let entry = Entry { owner: DISPATCHER.to_owned(), begin, table };
         let at = field_at(entry.table.get_ref(), "password").unwrap_or(begin);
-        let read = self.entry(entry, &[PASSWORD], |entry: DispatcherEntry| {
+        let read = self.entry(entry, &[PASSWORD], |entry: RawDispatcher| {
             let user = entry.user.unwrap_or_else(|| DISPATCHER.to_owned());
-            names::check("user", &user)?;
+            check_token("user", &user)?;
             Ok(Dispatcher { user, password: Password::parse(&entry.password)? })
         })?;
         self.passwords.add(DISPATCHER.to_owned(), at, &read.password);
         Some(read)
     }
 
-    fn tenants(&mut self, tables: Vec<(Option<Spanned<String>>, Spanned<DeTable<'_>>)>) -> BTreeMap<String, Tenant> {
+    fn tenants(
+        &mut self,
+        tables: Vec<(Option<Spanned<String>>, Spanned<DeTable<'_>>)>,
+    ) -> BTreeMap<Tenant, TenantEntry> {
         let mut found = BTreeMap::new();
         for (name, mut table) in tables {
             let Some(name) = name else {
@@ -142,23 +99,25 @@ impl Reader {
                 continue;
             };
             let (begin, name) = (name.span().start, name.into_inner());
-            self.check_name("tenant", &name, begin);
+            let tenant = self.name(names::tenant(&name), begin);
             let users = table.get_mut().remove("users").map(|users| self.users(&name, users)).unwrap_or_default();
             let entry = Entry { owner: format!("tenant {name:?}"), begin, table };
             let policy = self.entry(entry, &[], policy).unwrap_or_default();
-            found.insert(name, Tenant { policy, users });
+            if let Some(tenant) = tenant {
+                found.insert(tenant, TenantEntry { policy, users });
+            }
         }
         found
     }
 
-    fn users(&mut self, tenant: &str, value: Spanned<DeValue<'_>>) -> BTreeMap<String, User> {
+    fn users(&mut self, tenant: &str, value: Spanned<DeValue<'_>>) -> BTreeMap<User, UserEntry> {
         let mut found = BTreeMap::new();
         for (name, begin, table) in self.named_tables(&format!("tenants.{tenant}.users"), value) {
-            self.check_name("user", &name, begin);
-            let owner = format!("user {:?}", names::of_user(tenant, &name));
+            let parsed = self.name(name.parse(), begin);
+            let owner = format!("user {:?}", format!("{tenant}.{name}"));
             let at = field_at(table.get_ref(), "password").unwrap_or(begin);
             let entry = Entry { owner: owner.clone(), begin, table };
-            if let Some(user) = self.entry(entry, &[ROLES, PASSWORD], user) {
+            if let (Some(user), Some(name)) = (self.entry(entry, &[ROLES, PASSWORD], user), parsed) {
                 self.passwords.add(owner, at, &user.password);
                 found.insert(name, user);
             }
@@ -166,25 +125,23 @@ impl Reader {
         found
     }
 
-    fn workers(&mut self, value: Spanned<DeValue<'_>>) -> BTreeMap<String, WorkerIdentity> {
+    fn workers(&mut self, value: Spanned<DeValue<'_>>) -> BTreeMap<WorkerIdentity, WorkerEntry> {
         let mut found = BTreeMap::new();
         for (name, begin, table) in self.named_tables("workers", value) {
-            self.check_name("worker", &name, begin);
+            let identity = self.name(name.parse(), begin);
             let owner = format!("worker {name:?}");
             let at = field_at(table.get_ref(), "password").unwrap_or(begin);
             let entry = Entry { owner: owner.clone(), begin, table };
-            if let Some(worker) = self.entry(entry, &[POOLS, PASSWORD], worker) {
+            if let (Some(worker), Some(identity)) = (self.entry(entry, &[POOLS, PASSWORD], worker), identity) {
                 self.passwords.add(owner, at, &worker.password);
-                found.insert(name, worker);
+                found.insert(identity, worker);
             }
         }
         found
     }
 
-    fn check_name(&mut self, what: &str, name: &str, at: usize) {
-        if let Err(message) = names::check(what, name) {
-            self.add(Some(at), message);
-        }
+    fn name<T>(&mut self, read: Result<T, String>, at: usize) -> Option<T> {
+        read.map_err(|message| self.add(Some(at), message)).ok()
     }
 
     /// The tables of `[name.a]` and `[name.b]`, with their names and where these are.
@@ -224,7 +181,7 @@ impl Reader {
         check: impl Fn(T) -> Result<R, String>,
     ) -> Option<R> {
         let Entry { owner, begin, mut table } = entry;
-        let stand_ins: Vec<_> = required.iter().map(|(path, value, _)| (*path, *value)).collect();
+        let stand_ins: Vec<_> = required.iter().map(|one| (one.field, one.stand_in)).collect();
         let missing = fill_missing(table.get_mut(), &stand_ins);
         let rules = Rules { needed: &[], stand_ins: &stand_ins };
         let one = |table: Spanned<DeTable<'_>>| {
@@ -247,7 +204,7 @@ impl Reader {
             if is_misspelt(field, wrong.iter().map(|mistake| mistake.message.as_str())) {
                 continue;
             }
-            let allowed = required.iter().find(|(path, ..)| path == field).map_or("", |(_, _, allowed)| *allowed);
+            let allowed = required.iter().find(|one| one.field == *field).map_or("", |one| one.allowed);
             wrong.push(TomlMistake {
                 at: Some(begin),
                 message: format!("the field {field:?} is missing; allowed: {allowed}"),
@@ -261,46 +218,14 @@ impl Reader {
     }
 }
 
-fn policy(entry: TenantEntry) -> Result<TenantPolicy, String> {
-    for (field, patterns) in [("tools", &entry.tools), ("models", &entry.models), ("agents", &entry.agents)] {
-        let patterns = patterns.as_deref().unwrap_or_default();
-        if patterns.len() > MAX_PATTERNS {
-            return Err(format!("{field} holds {} patterns; allowed: {MAX_PATTERNS}", patterns.len()));
-        }
-        let wrong = |pattern: &&String| check_name(field, &pattern.replace('*', "_")).is_err();
-        if let Some(wrong) = patterns.iter().find(wrong) {
-            let wrong = redial_proto::limits::shorten(wrong, 100);
-            return Err(format!("{field} has {wrong:?}; allowed: names, in which '*' stands for any text"));
-        }
-    }
-    entry.budgets.mistakes().into_iter().next().map_or(Ok(()), Err)?;
-    entry.calls.mistakes().into_iter().next().map_or(Ok(()), Err)?;
-    let TenantEntry { tools, models, agents, budgets, calls } = entry;
-    Ok(TenantPolicy { tools, models, agents, budgets, calls })
-}
-
-fn user(entry: UserEntry) -> Result<User, String> {
-    let roles: BTreeSet<UserRole> = entry.roles.into_iter().collect();
-    if roles.is_empty() {
-        return Err(format!("roles is empty; allowed: {}", ROLES.2));
-    }
-    Ok(User { roles, password: Password::parse(&entry.password)? })
-}
-
-fn worker(entry: WorkerEntry) -> Result<WorkerIdentity, String> {
-    let count = entry.pools.len();
-    if !(1..=MAX_POOLS).contains(&count) {
-        return Err(format!("pools holds {count} names; allowed: 1 to {MAX_POOLS}"));
-    }
-    for pool in &entry.pools {
-        check_name("pools", pool)?;
-    }
-    Ok(WorkerIdentity { pools: entry.pools.into_iter().collect(), password: Password::parse(&entry.password)? })
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use redial_proto::UserRole;
+
     use super::*;
+    use crate::TenantPolicy;
 
     const EXAMPLE: &str = include_str!("example.toml");
 
@@ -309,13 +234,20 @@ mod tests {
         let access = read("access.toml", EXAMPLE).unwrap();
         assert_eq!(access.dispatcher.user, "dispatcher");
         assert_eq!(access.dispatcher.password, Password::Variable("REDIAL_NATS_DISPATCHER_PASSWORD".into()));
-        assert_eq!(access.tenants["acme"].users["alice"].roles, BTreeSet::from([UserRole::Submit, UserRole::Read]));
-        let policy = access.tenant("acme").unwrap();
+        assert_eq!(
+            access.tenants[&named::<Tenant>("acme")].users[&named::<User>("alice")].roles,
+            BTreeSet::from([UserRole::Submit, UserRole::Read])
+        );
+        let policy = access.tenant(&named("acme")).unwrap();
         assert!(policy.allows_tool("get_rate") && !policy.allows_tool("delete") && policy.budgets.turns == Some(20));
-        assert_eq!(access.tenant("globex"), Some(&TenantPolicy::default()));
-        assert_eq!(access.tenant("other"), None);
-        assert_eq!(access.workers["models"].pools, BTreeSet::from(["models".to_owned()]));
+        assert_eq!(access.tenant(&named("globex")), Some(&TenantPolicy::default()));
+        assert_eq!(access.tenant(&named("other")), None);
+        assert_eq!(access.workers[&named::<WorkerIdentity>("models")].pools, BTreeSet::from(["models".to_owned()]));
         assert_eq!(access.warnings, Vec::<String>::new());
+    }
+
+    fn named<T: std::str::FromStr<Err = String>>(name: &str) -> T {
+        name.parse().unwrap()
     }
 
     fn wrong(text: &str) -> String {
@@ -349,6 +281,21 @@ password = "$X"
 [worker.x]
 "#;
         insta::assert_snapshot!(wrong(text));
+    }
+
+    #[test]
+    fn the_pools_of_a_worker_fit_into_its_subjects() {
+        let file = |letters: usize| {
+            let pools: Vec<String> = (0..16).map(|n| format!("\"{n:02}{}\"", "é".repeat(letters))).collect();
+            format!(
+                "[dispatcher]\npassword = \"$A\"\n[workers.tools]\npools = [{}]\npassword = \"$B\"\n",
+                pools.join(",")
+            )
+        };
+        assert!(read("access.toml", &file(60)).is_ok());
+        let told =
+            "access.toml:4:9: worker \"tools\": pools: the names of the pools take 2031 bytes together; allowed: 2000";
+        assert_eq!(wrong(&file(62)), told);
     }
 
     #[test]

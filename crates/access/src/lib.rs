@@ -13,12 +13,14 @@ mod types;
 mod warnings;
 
 pub use crate::{
-    accounts::{Account, Export, Import, Kind},
+    accounts::{Account, Direction, Export, Import},
     password::Password,
     policy::{BudgetLimits, CallLimits, TenantPolicy},
     server::server_configuration,
-    types::{Access, Dispatcher, Tenant, User, WorkerIdentity},
+    types::{Access, Dispatcher, TenantEntry, UserEntry, WorkerEntry},
 };
+
+use redial_proto::Tenant;
 
 impl Access {
     /// Reads a text of TOML. The error has one line for each mistake, with the file, its line and column.
@@ -27,7 +29,7 @@ impl Access {
     }
 
     /// The limits of a tenant; `None` if the file does not name it.
-    pub fn tenant(&self, name: &str) -> Option<&TenantPolicy> {
+    pub fn tenant(&self, name: &Tenant) -> Option<&TenantPolicy> {
         self.tenants.get(name).map(|tenant| &tenant.policy)
     }
 

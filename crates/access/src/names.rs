@@ -1,25 +1,34 @@
 //! Names of tenants, users and worker identities. They are tokens of subjects.
 
-use redial_proto::check_token;
+use redial_proto::{Tenant, User, WorkerIdentity};
 
 /// A tenant of this name would have users that are named like workers.
 const RESERVED_TENANT: &str = "worker";
 
-/// Checks the name of a tenant, a user or a worker identity. The error says what is allowed.
-pub(crate) fn check(what: &str, name: &str) -> Result<(), String> {
-    check_token(what, name)?;
-    if what == "tenant" && name == RESERVED_TENANT {
+/// Reads the name of a tenant. The error says what is allowed.
+pub(crate) fn tenant(name: &str) -> Result<Tenant, String> {
+    if name == RESERVED_TENANT {
         return Err(format!("tenant {name:?}: its users would be named like workers; choose another name"));
     }
-    Ok(())
+    name.parse()
 }
 
 /// The NATS user of a user of a tenant.
-pub(crate) fn of_user(tenant: &str, user: &str) -> String {
+pub(crate) fn of_user(tenant: &Tenant, user: &User) -> String {
     format!("{tenant}.{user}")
 }
 
 /// The NATS user of a worker identity.
-pub(crate) fn of_worker(identity: &str) -> String {
+pub(crate) fn of_worker(identity: &WorkerIdentity) -> String {
     format!("worker.{identity}")
+}
+
+/// The account of a user of a tenant.
+pub(crate) fn account_of_user(tenant: &Tenant, user: &User) -> String {
+    format!("{tenant}/{user}")
+}
+
+/// The account of a worker identity.
+pub(crate) fn account_of_worker(identity: &WorkerIdentity) -> String {
+    format!("worker/{identity}")
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Characters of a bcrypt hash.
 const HASH: usize = 60;
-/// Longer ones are no passwords that people use, and nats-server reads lines.
+/// Longest password, in bytes. It is one line of nats-server's configuration.
 const LONGEST: usize = 256;
 
 /// A password as the file has it.
@@ -30,8 +30,8 @@ impl Password {
             return Ok(Self::Hash(text.to_owned()));
         }
         if text.starts_with('$') {
-            return Err("password begins with '$' and is neither; allowed: \"$NAME\" with the name of an environment \
-                        variable (letters, digits and '_'), or a whole bcrypt hash (\"$2a$…\", 60 characters)"
+            return Err("password begins with '$', but is neither a variable nor a bcrypt hash; allowed: \"$NAME\" with the name of an \
+                        environment variable (letters, digits and '_'), or a whole bcrypt hash (\"$2a$…\", 60 characters)"
                 .to_owned());
         }
         if text.is_empty() || text.len() > LONGEST || text.chars().any(char::is_control) {

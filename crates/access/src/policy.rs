@@ -119,26 +119,24 @@ impl BudgetLimits {
         found
     }
 
-    /// Budgets within the limits: one that was left at its default is bound, one that was set and exceeds a limit is named.
+    /// Budgets within the limits. One that has the default of [`Budgets`] counts as not set and is lowered to the limit. The error
+    /// names each other one that exceeds a limit.
     pub fn within(&self, budgets: Budgets) -> Result<Budgets, Vec<String>> {
         let (defaults, bound) = (Budgets::default(), self.bound(budgets));
+        let own = |is: u32, default: u32, bound: u32| if is == default { bound } else { is };
         let set = Budgets {
-            turns: if budgets.turns == defaults.turns { bound.turns } else { budgets.turns },
-            corrections: if budgets.corrections == defaults.corrections {
-                bound.corrections
-            } else {
-                budgets.corrections
-            },
-            tool_calls: if budgets.tool_calls == defaults.tool_calls { bound.tool_calls } else { budgets.tool_calls },
+            turns: own(budgets.turns, defaults.turns, bound.turns),
+            corrections: own(budgets.corrections, defaults.corrections, bound.corrections),
+            tool_calls: own(budgets.tool_calls, defaults.tool_calls, bound.tool_calls),
             tokens: budgets.tokens.or(bound.tokens),
             cost_usd: budgets.cost_usd.or(bound.cost_usd),
-            seconds: if budgets.seconds == defaults.seconds { bound.seconds } else { budgets.seconds },
+            seconds: own(budgets.seconds, defaults.seconds, bound.seconds),
         };
         let exceeded = self.exceeded(&set);
         if exceeded.is_empty() { Ok(bound) } else { Err(exceeded) }
     }
 
-    /// The same, as budgets that a task without any of its own gets: its defaults, where they do not exceed a limit.
+    /// The budgets, each lowered to its limit.
     #[must_use]
     pub fn bound(&self, budgets: Budgets) -> Budgets {
         let least = |is: u32, most: Option<u32>| most.map_or(is, |most| is.min(most));

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::{Access, Account, Import, Kind, Password, accounts::Export};
+use crate::{Access, Account, Direction, Export, Import, Password};
 
 /// Connections of a user or of a worker identity, and subscriptions of all of them: each takes memory of nats-server.
 const MOST_CONNECTIONS: u32 = 1_000;
@@ -30,11 +30,10 @@ pub fn server_configuration(access: &Access, file: &str) -> String {
 
 fn account(account: &Account) -> String {
     let mut text = format!("  # {}\n  {} {{\n", account.about, quoted(&account.name));
+    // Writing to a String cannot fail.
     if account.jetstream {
         text.push_str("    jetstream: enabled\n");
-    }
-    // Writing to a String cannot fail.
-    if !account.jetstream {
+    } else {
         let _ = writeln!(text, "    limits: {{ max_conn: {MOST_CONNECTIONS}, max_subs: {MOST_SUBSCRIPTIONS} }}");
     }
     let _ = write!(
@@ -68,15 +67,15 @@ fn account(account: &Account) -> String {
 
 fn export(export: &Export) -> String {
     let subject = quoted(&export.subject);
-    match export.kind {
-        Kind::Service => format!("{{ service: {subject} }}"),
-        Kind::Replies => format!("{{ service: {subject}, response_type: stream }}"),
-        Kind::Stream => format!("{{ stream: {subject} }}"),
+    match export.direction {
+        Direction::Service => format!("{{ service: {subject} }}"),
+        Direction::Replies => format!("{{ service: {subject}, response_type: stream }}"),
+        Direction::Stream => format!("{{ stream: {subject} }}"),
     }
 }
 
 fn import(import: &Import) -> String {
-    let kind = if import.kind == Kind::Stream { "stream" } else { "service" };
+    let kind = if import.direction == Direction::Stream { "stream" } else { "service" };
     format!("{{ {kind}: {{ account: {}, subject: {} }} }}", quoted(&import.account), quoted(&import.subject))
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use redial_proto::UserRole;
+use redial_proto::{Tenant, User, UserRole, WorkerIdentity};
 
 use crate::{Password, TenantPolicy};
 
@@ -17,7 +17,7 @@ pub struct Dispatcher {
 
 /// A user of a tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct User {
+pub struct UserEntry {
     /// What it may do; at least one.
     pub roles: BTreeSet<UserRole>,
     /// How it proves who it is.
@@ -26,18 +26,20 @@ pub struct User {
 
 /// A tenant with its users.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Tenant {
+pub struct TenantEntry {
     /// What its users may use at all.
     pub policy: TenantPolicy,
     /// By name.
-    pub users: BTreeMap<String, User>,
+    pub users: BTreeMap<User, UserEntry>,
 }
 
 /// The credentials of a group of workers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WorkerIdentity {
+pub struct WorkerEntry {
     /// The pools that it may serve; at least one.
     pub pools: BTreeSet<String>,
+    /// The same as one token of subjects.
+    pub pools_token: String,
     /// How it proves who it is.
     pub password: Password,
 }
@@ -48,9 +50,9 @@ pub struct Access {
     /// The dispatchers.
     pub dispatcher: Dispatcher,
     /// By name.
-    pub tenants: BTreeMap<String, Tenant>,
+    pub tenants: BTreeMap<Tenant, TenantEntry>,
     /// By name.
-    pub workers: BTreeMap<String, WorkerIdentity>,
+    pub workers: BTreeMap<WorkerIdentity, WorkerEntry>,
     /// What is allowed but probably not meant: a line each, with the position in the file.
     pub warnings: Vec<String>,
 }

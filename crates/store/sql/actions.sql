@@ -1,4 +1,4 @@
--- What people did, newest first.
+-- What users did, newest first.
 SELECT
     id, at, tenant, user_name AS "user", role, door, address, verb, targets, target_count, result, changed
 FROM actions

@@ -1,6 +1,6 @@
 -- Removes a tool that no live worker has. Workers that have it and were not heard of for a lease are removed, too: should one
 -- live after all, its next heartbeat makes it register again. Their other tools remember when they were last served. What is
--- known of the tool's health is removed, too, and who may serve it: another tool of the name begins anew.
+-- known of the tool's health is removed, too, and who may serve it: another tool of the name starts without a history.
 WITH gone AS (
     DELETE FROM workers WHERE $1 = ANY (tools) AND live_until <= clock_timestamp()
     RETURNING tools, last_seen_at

@@ -1,4 +1,4 @@
-//! What people did: one row for each request that changes something, written before it is carried out.
+//! What users did: one row for each request that changes something, written before it is carried out.
 //!
 //! Whoever may ask can ask without end, so of each user and verb only the newest actions are kept. Those that changed nothing are
 //! counted apart: they push out none that did.
@@ -15,7 +15,7 @@ const KEPT_WITHOUT_EFFECT: i64 = 10_000;
 /// Actions beyond these that one statement deletes at most.
 const TRIMMED: i64 = 5_000;
 
-/// What a person asks to be done.
+/// What a user asks to be done.
 #[derive(Clone, Debug)]
 pub struct NewAction<'a> {
     /// Who.
@@ -73,7 +73,7 @@ pub struct ActionFilter {
 }
 
 impl Store {
-    /// Records what a person asks for; returns the number of the row.
+    /// Records what a user asks for; returns the number of the row.
     pub async fn begin_action(&self, action: &NewAction<'_>) -> Result<i64, StoreError> {
         let named: Vec<String> = action.targets.iter().take(NAMED).cloned().collect();
         let count = i32::try_from(action.targets.len()).unwrap_or(i32::MAX);

@@ -37,7 +37,7 @@ const GONE: &str = "it names a call that is not on record, so its content was no
 /// Calls that a message may name; a message of reports names 256 at most. Whether they are on record is looked up.
 const MAX_NAMED: usize = 1_000;
 /// What is kept of a message that names more.
-const TOO_MANY: &str = "it names more than 1000 calls, so its content was not kept";
+const TOO_MANY: &str = "it names too many calls, so its content was not kept";
 /// Bytes of payloads in one statement. A larger payload gets its own.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 /// Calls that the messages of one statement name.

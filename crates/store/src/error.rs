@@ -42,8 +42,8 @@ pub enum StoreError {
     #[error("unexpected data in the database: {0}")]
     BadData(String),
     /// A registration needs one consumer more than a pool may have.
-    #[error("pool {0:?} has as many consumers as it may have")]
-    FullPool(String),
+    #[error("pool {:?} has {} different sets of tools, which is the most allowed", .0.pool, .0.most)]
+    FullPool(FullPool),
     /// A registration brings more tools than its worker identity may have.
     #[error("a worker identity may have at most {0} tools")]
     TooManyTools(i64),
@@ -65,6 +65,17 @@ pub enum StoreError {
     /// Anything that Postgres or the connection said.
     #[error("Postgres: {}", message(.0))]
     Sql(sqlx::Error),
+}
+
+/// No other set of tools fits into a pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FullPool {
+    /// The pool.
+    pub pool: String,
+    /// The sets that it has, which are as many as are allowed.
+    pub most: u32,
+    /// The worker identity that has these sets, if not the whole pool has them: others use the pool, too.
+    pub identity: Option<String>,
 }
 
 /// The library would add the line of the server's source code.

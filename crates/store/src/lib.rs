@@ -34,14 +34,14 @@ pub use calls::{
 pub(crate) use columns::{int, uint};
 pub use connect::{Purpose, Store, StoreConfig};
 pub use dead_letters::{DeadLetter, Rejection, Rejections};
-pub use error::StoreError;
+pub use error::{FullPool, StoreError};
 pub use forget::{
     Begun, CountedCalls, CountedLetters, CountedTasks, NewErasure, OpenCalls, OpenTask, Phase, Scope, TaskPosition,
     Tombstone,
 };
 pub use health::LockedHealth;
 pub use redial_records::{TaskCall, Time};
-pub use registry::{AcceptedTool, Forgotten, PendingChoice, Registered, WorkerHeartbeat, WorkingConsumer};
+pub use registry::{AcceptedTool, Forgotten, NotAccepted, Registered, WorkerHeartbeat, WorkingConsumer};
 pub use retention::Pruned;
 pub use tasks::{LockedTasks, SubmittedTask, TaskOrigin};
 pub use tenant::TenantStore;

@@ -11,9 +11,9 @@ use std::{
 use redial_proto::{Registration, ToolSpec, WorkerId};
 use redial_records::{Judgement, LiveConsumer, Time, ToolOnRecord};
 
-pub use self::pins::{AcceptedTool, PendingChoice};
+pub use self::pins::{AcceptedTool, NotAccepted};
 use self::{
-    consumers::{FullPool, Pools, chosen_consumers, known_consumers},
+    consumers::{Pools, chosen_consumers, known_consumers},
     pins::Judged,
 };
 use crate::{
@@ -117,7 +117,7 @@ impl Store {
             let consumers = if let Some(consumers) = known_consumers(&mut transaction, &pools).await? {
                 consumers
             } else {
-                // Anew: the lock of the table must not be waited for by two that each hold a row.
+                // In a new transaction: the lock of the table must not be waited for by two that each hold a row.
                 transaction.commit().await?;
                 transaction = self.begin().await?;
                 match chosen_consumers(&mut transaction, &registration.worker, &pools).await? {
@@ -151,7 +151,7 @@ impl Store {
             transaction.commit().await?;
             Ok(Ok(Some(consumers)))
         });
-        registered.await?.map_err(|FullPool(pool)| StoreError::FullPool(pool))
+        registered.await?.map_err(StoreError::FullPool)
     }
 
     /// The consumers with workers that are not draining.

@@ -1,4 +1,4 @@
-//! What people do: a row is written before anything is changed, and completed afterwards.
+//! What users do: a row is written before anything is changed, and completed afterwards.
 
 use redial_engine::accept::check_texts;
 use redial_proto::{

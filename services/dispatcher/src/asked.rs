@@ -50,8 +50,8 @@ impl Asked {
         Err(ApiError::new(Code::Forbidden, message))
     }
 
-    /// The dispatcher, for what names the tenant in all that it writes: new calls, an erasure.
-    pub(crate) fn writing(&self) -> &Context {
+    /// The dispatcher, for an erasure: all its statements name the tenant.
+    pub(crate) fn for_erasing(&self) -> &Context {
         &self.context
     }
 
@@ -110,7 +110,7 @@ pub(crate) fn allowed(caller: Caller, verb: Verb) -> Result<Caller, ApiError> {
     Err(ApiError::new(Code::Forbidden, message))
 }
 
-/// The role that submits a task with this kind of agent.
+/// Checks that a role may submit a task that brings its agent (`is_inline`) or names a declared one.
 pub(crate) fn check_inline(role: UserRole, is_inline: bool) -> Result<(), ApiError> {
     let message = match (is_inline, role) {
         (true, UserRole::Inline) | (false, UserRole::Submit) => return Ok(()),

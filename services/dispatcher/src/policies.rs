@@ -14,18 +14,18 @@ pub(crate) fn parse(file: &str, text: &str) -> Result<Access, ApiError> {
 /// The limits of a tenant; `None` if there is no access file. A tenant that the file does not name may submit nothing.
 pub(crate) fn of<'a>(access: &'a Current<Access>, tenant: &Tenant) -> Result<Option<&'a TenantPolicy>, ApiError> {
     let Some(known) = access.value.as_deref() else { return Ok(None) };
-    match known.tenant(tenant.as_str()) {
+    match known.tenant(tenant) {
         Some(policy) => Ok(Some(policy)),
-        None => Err(forbidden(format!("the access file of the dispatcher names no tenant {tenant}"))),
+        None => Err(forbidden(format!(
+            "tenant {tenant} is not in the dispatcher's access file; add [tenants.{tenant}] to it"
+        ))),
     }
 }
 
 /// Whether a tenant may call a tool.
 pub(crate) fn check_tool(policy: Option<&TenantPolicy>, tool: &str) -> Result<(), ApiError> {
     match policy {
-        Some(policy) if !policy.allows_tool(tool) => {
-            Err(forbidden(format!("this tenant may not use the tool {:?}", shorten(tool, 100))))
-        }
+        Some(policy) if !policy.allows_tool(tool) => Err(may_not_use("tool", tool)),
         _ => Ok(()),
     }
 }
@@ -43,7 +43,7 @@ pub(crate) fn check_call(
         return Ok(());
     }
     let message = format!(
-        "{}: what the tool {:?} declares, or more if the access file says so for the tenant, in `calls`",
+        "{} for tool {:?}; [tenants.NAME.calls] in the access file can allow more",
         exceeded.join("; "),
         shorten(&submission.tool, 100)
     );
@@ -53,9 +53,7 @@ pub(crate) fn check_call(
 /// Whether a tenant may give tasks to a declared agent.
 pub(crate) fn check_agent(policy: Option<&TenantPolicy>, agent: &str) -> Result<(), ApiError> {
     match policy {
-        Some(policy) if !policy.allows_agent(agent) => {
-            Err(forbidden(format!("this tenant may not use the agent {:?}", shorten(agent, 100))))
-        }
+        Some(policy) if !policy.allows_agent(agent) => Err(may_not_use("agent", agent)),
         _ => Ok(()),
     }
 }
@@ -70,7 +68,7 @@ pub(crate) fn within(
     let Some(policy) = policy else { return Ok(None) };
     for model in [Some(&spec.model), spec.fallback_model.as_ref()].into_iter().flatten() {
         if !policy.allows_model(model) {
-            return Err(forbidden(format!("this tenant may not use the model {:?}", shorten(model, 100))));
+            return Err(may_not_use("model", model));
         }
     }
     let budgets =
@@ -102,6 +100,40 @@ pub(crate) fn visible(policy: Option<&TenantPolicy>, tools: &Tools) -> Tools {
     tools.iter().filter(|(name, _)| may_use(name)).map(|(name, tool)| (name.clone(), tool.clone())).collect()
 }
 
+fn may_not_use(what: &str, name: &str) -> ApiError {
+    let name = shorten(name, 100);
+    forbidden(format!(
+        "this tenant may not use the {what} {name:?}; the tenant's table in the access file says what it may use"
+    ))
+}
+
 fn forbidden(message: String) -> ApiError {
     ApiError::new(Code::Forbidden, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use redial_engine::tools::RegisteredTool;
+    use redial_proto::ToolSpec;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn refusals_say_where_it_is_allowed() {
+        let text = "[dispatcher]\npassword = \"$A\"\n[tenants.acme]\ntools = [\"slow\"]\nagents = []\n";
+        let access = Access::read("access.toml", text).unwrap();
+        let current = Current { value: Some(Arc::new(access)), ..Current::default() };
+        let unknown = of(&current, &"globex".parse().unwrap()).unwrap_err();
+        let policy = of(&current, &"acme".parse().unwrap()).unwrap();
+        let tool = ToolSpec { timeout_ms: 20_000, ..ToolSpec::named("slow") };
+        let tools = Tools::from([("slow".to_owned(), Arc::new(RegisteredTool::new(tool).unwrap()))]);
+        let long = json!({"tool": "slow", "arguments": {}, "timeout_ms": 20_001});
+        let long = check_call(policy, &serde_json::from_value(long).unwrap(), &tools).unwrap_err();
+        let other = check_tool(policy, "other").unwrap_err();
+        let agent = check_agent(policy, "support").unwrap_err();
+        insta::assert_snapshot!([unknown, long, other, agent].map(|error| error.to_string()).join("\n"));
+    }
 }

@@ -29,7 +29,7 @@ const ROWS: u32 = 1_000;
 const GONE: Duration = Duration::from_hours(24);
 /// Late reports and dead letters are kept for so long if no retention is set.
 const KEPT: Duration = Duration::from_hours(30 * 24);
-/// What people did is kept for so long, or as long as calls if that is longer. What changed nothing is kept like dead letters.
+/// What users did is kept for so long, or as long as calls if that is longer. What changed nothing is kept like dead letters.
 const ACTIONS_KEPT: Duration = Duration::from_hours(366 * 24);
 /// What is not in the statistics yet is kept for so much longer at most.
 const UNCOUNTED: Duration = Duration::from_hours(1);

@@ -185,7 +185,10 @@ pub(crate) fn check_own(caller: &WorkerCaller, worker: &WorkerId) -> Result<(), 
     if worker.identity() == caller.identity {
         return Ok(());
     }
-    let message = format!("worker {worker} is not of the identity {:?} that asks", caller.identity.as_str());
+    let identity = caller.identity.as_str();
+    let message = format!(
+        "worker {worker} is not of identity {identity:?}; its id must begin with \"{identity}-\": set REDIAL_WORKER_NAME={identity}"
+    );
     Err(ApiError::new(Code::Forbidden, message))
 }
 

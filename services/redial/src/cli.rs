@@ -124,7 +124,7 @@ pub(crate) enum Command {
     },
     /// List what users changed, newest first
     ///
-    /// Prints who cancelled, redrove, accepted or removed what, when, on how many, and how it ended. Submissions are not listed.
+    /// Prints who cancelled, redrove, accepted, forgot or erased what, when, on how many, and how it ended. Submissions are not listed.
     Actions(ActionsArgs),
     /// Cancel a task or a call
     Cancel {
@@ -146,8 +146,8 @@ pub(crate) enum Command {
     NatsConfig(NatsConfigArgs),
     /// Print what a program needs to connect to NATS, for a shell
     ///
-    /// In a shell: eval "$(redial env)". Without a name: of the `redial dev` in this folder. Passwords come from the environment variables that the access file
-    /// names. The program `nats` works afterwards, too.
+    /// In a shell: eval "$(redial env)". Without --user, --worker or --dispatcher it is about the `redial dev` of this folder.
+    /// Passwords come from the environment variables that the access file names. It also sets up the program `nats`.
     Env(EnvArgs),
     /// List the settings that every command has, and the ways to set them
     ///
@@ -381,7 +381,7 @@ pub(crate) struct EnvArgs {
     /// File that says who may do what
     #[arg(long, value_name = "FILE", default_value = "access.toml")]
     pub(crate) access: PathBuf,
-    /// Address of nats-server; tls:// before it if it wants that [default: that of the setting nats_url, or 127.0.0.1:4222]
+    /// Address of nats-server, such as nats.example.com:4222 or tls://nats.example.com:4222 [default: that of the setting nats_url, or 127.0.0.1:4222]
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) server: Option<String>,
 }

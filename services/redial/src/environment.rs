@@ -30,7 +30,7 @@ pub(crate) fn variable(name: &str) -> Option<String> {
 }
 
 /// True in the second execution.
-pub(crate) fn is_without_secrets() -> bool {
+pub(crate) fn is_second_execution() -> bool {
     std::env::var(MARKER).is_ok_and(|marker| marker == std::process::id().to_string())
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn start_again(arguments: Vec<OsString>, secrets: &BTreeMap<String, S
 }
 
 /// Reads the secrets, and empties the file that they were in.
-pub(crate) fn receive() -> anyhow::Result<()> {
+pub(crate) fn receive_secrets() -> anyhow::Result<()> {
     let mut file = File::from(std::io::stdin().as_fd().try_clone_to_owned()?);
     let mut text = String::new();
     file.read_to_string(&mut text)?;

@@ -28,8 +28,8 @@ pub(crate) fn protect(command: &Command, settings: impl Fn() -> Settings) -> any
         _ => return Ok(()),
     };
     redial_worker::protect_process().context("this process cannot be protected from others (prctl PR_SET_DUMPABLE)")?;
-    if environment::is_without_secrets() {
-        return environment::receive().context("the secrets on standard input cannot be read");
+    if environment::is_second_execution() {
+        return environment::receive_secrets().context("the secrets on standard input cannot be read");
     }
     let (arguments, mut secrets) = without_urls(std::env::args_os().collect());
     for name in names(&settings(), worker) {

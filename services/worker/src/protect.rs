@@ -20,12 +20,12 @@ use rustix::{
 ///
 /// Fails only where the kernel refuses it, for example a sandbox that forbids `prctl` or has no `/proc`.
 pub fn protect_process() -> io::Result<()> {
-    keep_open_files()?;
+    close_files_on_exec()?;
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 
 /// Marks all open files but the three standard ones as closed on execution. What is opened later is marked from the beginning.
-fn keep_open_files() -> io::Result<()> {
+fn close_files_on_exec() -> io::Result<()> {
     for file in fs::read_dir("/proc/self/fd")? {
         let Some(number) = file?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
         if number > 2 {

@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use redial_access::{Access, server_configuration};
 use redial_proto::{
     Tenant, User, WorkerIdentity,
-    subjects::{user_inbox, worker_inbox},
+    subjects::{DISPATCHER_INBOX, user_inbox, worker_inbox},
 };
 use redial_queue::{Queue, QueueConfig};
 
@@ -61,7 +61,7 @@ pub(crate) struct Login {
 impl Login {
     /// Of the dispatchers.
     pub(crate) fn dispatcher() -> Self {
-        Self { name: "dispatcher".to_owned(), inbox: "_INBOX_dispatcher".to_owned() }
+        Self { name: "dispatcher".to_owned(), inbox: DISPATCHER_INBOX.to_owned() }
     }
 
     /// Of an identity of workers.

@@ -19,6 +19,14 @@ const MAX_REASONS: usize = 20;
 /// Pairs of alternatives that are compared; larger ones must be equal as a whole.
 const MAX_PAIRS: usize = 10_000;
 
+/// The keywords of a schema as they were and as they are, and its place.
+#[derive(Clone, Copy)]
+struct Change<'a> {
+    old: &'a Map<String, Value>,
+    new: &'a Map<String, Value>,
+    at: &'a str,
+}
+
 /// What was found.
 #[derive(Debug, Default)]
 pub(super) struct Loosened {
@@ -68,17 +76,18 @@ impl Loosened {
             (Value::Object(old), _) => (old, &nothing),
             _ => return self.add(at, || "its schema changes".to_owned()),
         };
-        self.opaque(old, new, at);
-        self.unknown(old, new, at);
-        self.evaluated(old, new, at);
-        self.bounds(old, new, at);
-        self.values(old, new, at);
-        self.objects(old, new, at);
-        self.arrays(old, new, at);
-        self.alternatives(old, new, at);
+        let change = Change { old, new, at };
+        self.opaque(change);
+        self.unknown(change);
+        self.evaluated(change);
+        self.bounds(change);
+        self.values(change);
+        self.objects(change);
+        self.arrays(change);
+        self.alternatives(change);
     }
 
-    fn opaque(&mut self, old: &Map<String, Value>, new: &Map<String, Value>, at: &str) {
+    fn opaque(&mut self, Change { old, new, at }: Change<'_>) {
         for keyword in OPAQUE {
             let may_be_added = MAY_BE_ADDED.contains(&keyword);
             match (old.get(keyword), new.get(keyword)) {
@@ -91,7 +100,7 @@ impl Loosened {
     }
 
     /// What a keyword means that no draft knows cannot be seen: a reference may lead there.
-    fn unknown(&mut self, old: &Map<String, Value>, new: &Map<String, Value>, at: &str) {
+    fn unknown(&mut self, Change { old, new, at }: Change<'_>) {
         for (keyword, before) in old.iter().filter(|(keyword, _)| !is_known(keyword)) {
             if new.get(keyword) != Some(before) {
                 self.add(at, || format!("{:?} changes", limits::shorten(keyword, 100)));
@@ -103,7 +112,7 @@ impl Loosened {
     }
 
     /// `unevaluatedProperties` and `unevaluatedItems` are only about what other keywords leave over.
-    fn evaluated(&mut self, old: &Map<String, Value>, new: &Map<String, Value>, at: &str) {
+    fn evaluated(&mut self, Change { old, new, at }: Change<'_>) {
         for rest in ["unevaluatedProperties", "unevaluatedItems"] {
             if old.get(rest).is_none_or(|rest| *rest == Value::Bool(true)) {
                 continue;
@@ -114,14 +123,16 @@ impl Loosened {
         }
     }
 
-    fn bounds(&mut self, old: &Map<String, Value>, new: &Map<String, Value>, at: &str) {
+    fn bounds(&mut self, Change { old, new, at }: Change<'_>) {
         for (keywords, is_least) in [(LEAST, true), (MOST, false)] {
             for keyword in keywords {
                 let Some(bound) = old.get(keyword) else { continue };
-                let stricter = new.get(keyword).is_some_and(|new| {
-                    let (old, number) = (bound.as_f64(), new.as_f64());
-                    new == bound
-                        || if is_least { number > old && old.is_some() } else { number.is_some() && number < old }
+                let stricter = new.get(keyword).is_some_and(|new| match (bound.as_f64(), new.as_f64()) {
+                    _ if new == bound => true,
+                    // Strictly: large numbers that differ may be the same as an `f64`.
+                    (Some(old), Some(new)) if is_least => new > old,
+                    (Some(old), Some(new)) => new < old,
+                    _ => false,
                 });
                 match new.get(keyword) {
                     _ if stricter => {}
@@ -139,7 +150,7 @@ impl Loosened {
         }
     }
 
-    fn values(&mut self, old: &Map<String, Value>, new: &Map<String, Value>, at: &str) {
+    fn values(&mut self, Change { old, new, at }: Change<'_>) {
         if let Some(before) = old.get("type") {
             match new.get("type") {
                 None => self.add(at, || "type is gone".to_owned()),
@@ -158,7 +169,8 @@ impl Loosened {
         }
     }
 
-    fn objects(&mut self, old: &Map<String, Value>, new: &Map<String, Value>, at: &str) {
+    fn objects(&mut self, change: Change<'_>) {
+        let Change { old, new, at } = change;
         if let Some(before) = old.get("required") {
             let now: std::collections::HashSet<&str> =
                 new.get("required").map(list).unwrap_or_default().iter().filter_map(Value::as_str).collect();
@@ -176,17 +188,17 @@ impl Loosened {
         }
         // A property that is gone is one of the others now, which may be refused.
         let others = new.get("additionalProperties").unwrap_or(&Value::Bool(true));
-        self.each("properties", others, (old, new), at);
-        self.each("patternProperties", others, (old, new), at);
-        self.new_patterns(old, new, at);
-        self.each("dependentSchemas", &Value::Bool(true), (old, new), at);
+        self.each("properties", others, change);
+        self.each("patternProperties", others, change);
+        self.new_patterns(change);
+        self.each("dependentSchemas", &Value::Bool(true), change);
         // What refers to a definition that is gone changes as well.
-        self.each("$defs", &Value::Bool(false), (old, new), at);
-        self.each("definitions", &Value::Bool(false), (old, new), at);
+        self.each("$defs", &Value::Bool(false), change);
+        self.each("definitions", &Value::Bool(false), change);
     }
 
     /// Compares schemas by name; what is gone is compared with `gone`.
-    fn each(&mut self, keyword: &str, gone: &Value, (old, new): (&Map<String, Value>, &Map<String, Value>), at: &str) {
+    fn each(&mut self, keyword: &str, gone: &Value, Change { old, new, at }: Change<'_>) {
         let Some(Value::Object(before)) = old.get(keyword) else { return };
         let now = new.get(keyword).and_then(Value::as_object);
         for (name, schema) in before {
@@ -199,7 +211,7 @@ impl Loosened {
     }
 
     /// What a new pattern describes is none of the other properties any more.
-    fn new_patterns(&mut self, old: &Map<String, Value>, new: &Map<String, Value>, at: &str) {
+    fn new_patterns(&mut self, Change { old, new, at }: Change<'_>) {
         let known =
             |pattern: &str| old.get("patternProperties").is_some_and(|patterns| patterns.get(pattern).is_some());
         let patterns = new.get("patternProperties").and_then(Value::as_object);
@@ -210,7 +222,7 @@ impl Loosened {
         }
     }
 
-    fn arrays(&mut self, old: &Map<String, Value>, new: &Map<String, Value>, at: &str) {
+    fn arrays(&mut self, Change { old, new, at }: Change<'_>) {
         let (first_old, rest_old) = items(old);
         let (first_new, rest_new) = items(new);
         for position in 0..first_old.len().max(first_new.len()) {
@@ -221,7 +233,7 @@ impl Loosened {
         self.compare(rest_old, rest_new, &format!("{at}/items"));
     }
 
-    fn alternatives(&mut self, old: &Map<String, Value>, new: &Map<String, Value>, at: &str) {
+    fn alternatives(&mut self, Change { old, new, at }: Change<'_>) {
         if let Some(before) = old.get("allOf").map(list) {
             let now = new.get("allOf").map(list).unwrap_or_default();
             for (position, schema) in before.iter().enumerate() {

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::Time;
 
-/// Hours of statistics that one step looks at.
+/// Time that one step covers.
 const SPAN: TimeDelta = TimeDelta::days(10);
 
 /// Deletes the next ten days of a tenant's statistics, newest first: no index leads with the tenant.

@@ -88,7 +88,7 @@ pub struct Tombstone {
     /// What is erased.
     pub scope: Scope,
     /// Who asked for it.
-    pub actor: String,
+    pub user: String,
     /// What is open is cancelled.
     pub cancels: bool,
     /// When it was asked for.
@@ -143,7 +143,7 @@ impl TryFrom<RawTombstone> for Tombstone {
         Ok(Self {
             id: raw.id,
             scope: Scope { tenant: raw.tenant, conversation: raw.conversation },
-            actor: raw.actor,
+            user: raw.actor,
             cancels: raw.cancels,
             begun_at: raw.begun_at,
             until: raw.until_at.unwrap_or(raw.begun_at),
@@ -199,7 +199,7 @@ impl Store {
                 let mut db = self.checkout().await?;
                 let found = sqlx::query_file_as!(
                     RawTombstone,
-                    "sql/forget_find.sql",
+                    "sql/forget_take.sql",
                     new.id,
                     tenant,
                     new.conversation,
@@ -244,12 +244,12 @@ impl Store {
     }
 
     /// Erasures that are not finished, and that nobody worked on for so many ms.
-    pub async fn idle_erasures(&self, idle_ms: u64, limit: u32) -> Result<Vec<Tombstone>, StoreError> {
+    pub async fn take_idle_erasures(&self, idle_ms: u64, limit: u32) -> Result<Vec<Tombstone>, StoreError> {
         let idle_ms = crate::columns::bigint(idle_ms);
         let rows = self
             .run(async {
                 let mut db = self.checkout().await?;
-                let rows = sqlx::query_file_as!(RawTombstone, "sql/forget_idle.sql", idle_ms, i64::from(limit))
+                let rows = sqlx::query_file_as!(RawTombstone, "sql/forget_take_idle.sql", idle_ms, i64::from(limit))
                     .fetch_all(&mut *db)
                     .await?;
                 Ok(db.done(rows))

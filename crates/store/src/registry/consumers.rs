@@ -8,16 +8,13 @@ use redial_proto::{
 };
 use sqlx::PgConnection;
 
-use crate::columns::bigint;
+use crate::{FullPool, columns::bigint};
 
 /// A consumer is given to other workers after its own were not seen for so long, in ms.
 const CONSUMER_FREE_AFTER_MS: u64 = 120_000;
 
 /// Consumers that one worker identity may have in a pool that others use, too: more could leave the others without any.
-const MAX_OF_ONE: i64 = 4;
-
-/// A pool that has as many consumers as it may have, or in which one worker identity has as many as it may have.
-pub(super) struct FullPool(pub(super) String);
+const MAX_OF_ONE: u32 = 4;
 
 /// The tools of a worker, by pool.
 pub(super) type Pools<'a> = BTreeMap<&'a str, Vec<&'a str>>;
@@ -36,7 +33,7 @@ pub(super) async fn known_consumers(
     Ok(Some(consumers))
 }
 
-/// The same for any tools: free consumers are given to them, or new ones are created. One registration at a time. Else the name of a
+/// The same for any tools: free consumers are given to them, or new ones are created. One registration at a time. Else the
 /// pool that has as many as it may have.
 pub(super) async fn chosen_consumers(
     db: &mut PgConnection,
@@ -46,8 +43,10 @@ pub(super) async fn chosen_consumers(
     sqlx::query!("LOCK TABLE consumers IN EXCLUSIVE MODE").execute(&mut *db).await?;
     let mut consumers = BTreeMap::new();
     for (pool, tools) in pools {
-        let Some(name) = chosen(db, worker, pool, tools).await? else { return Ok(Err(FullPool((*pool).to_owned()))) };
-        consumers.insert((*pool).to_owned(), name);
+        match chosen(db, worker, pool, tools).await? {
+            Ok(name) => consumers.insert((*pool).to_owned(), name),
+            Err(full) => return Ok(Err(full)),
+        };
     }
     Ok(Ok(consumers))
 }
@@ -64,29 +63,32 @@ async fn chosen(
     worker: &WorkerId,
     pool: &str,
     tools: &[&str],
-) -> Result<Option<String>, sqlx::Error> {
+) -> Result<Result<String, FullPool>, sqlx::Error> {
     if let Some(name) = find(db, pool, tools).await? {
-        return Ok(Some(name));
+        return Ok(Ok(name));
     }
     let (free_after, identity) = (bigint(CONSUMER_FREE_AFTER_MS), worker.identity());
     let users = sqlx::query_file!("sql/users_of_consumers.sql", pool, free_after, identity.as_str(), worker.as_str());
     let users = users.fetch_one(&mut *db).await?;
-    if users.own >= MAX_OF_ONE && users.has_others {
-        return Ok(None);
+    if users.own >= i64::from(MAX_OF_ONE) && users.has_others {
+        let identity = Some(identity.to_string());
+        return Ok(Err(FullPool { pool: pool.to_owned(), most: MAX_OF_ONE, identity }));
     }
     let free = sqlx::query_file_scalar!("sql/free_consumer.sql", pool, free_after);
     if let Some(name) = free.fetch_optional(&mut *db).await? {
         // Its workers, should they live after all, are unknown then, and their next heartbeat makes them register again.
         sqlx::query_file!("sql/delete_workers_of_consumer.sql", name).execute(&mut *db).await?;
         sqlx::query!("UPDATE consumers SET tools = $2 WHERE name = $1", name, tools as &[&str]).execute(db).await?;
-        return Ok(Some(name));
+        return Ok(Ok(name));
     }
     let taken = sqlx::query_scalar!("SELECT name FROM consumers WHERE pool = $1", pool).fetch_all(&mut *db).await?;
     let taken: HashSet<String> = taken.into_iter().collect();
     let names = (1..=MAX_CONSUMERS).map(|n| consumer_name(pool, n));
-    let Some(name) = names.into_iter().find(|name| !taken.contains(name)) else { return Ok(None) };
+    let Some(name) = names.into_iter().find(|name| !taken.contains(name)) else {
+        return Ok(Err(FullPool { pool: pool.to_owned(), most: MAX_CONSUMERS, identity: None }));
+    };
     sqlx::query!("INSERT INTO consumers (name, pool, tools) VALUES ($1, $2, $3)", name, pool, tools as &[&str])
         .execute(db)
         .await?;
-    Ok(Some(name))
+    Ok(Ok(name))
 }

@@ -11,10 +11,11 @@ use sqlx::PgConnection;
 
 use crate::{StoreError, connect::Store};
 
-/// Tools that an identity may have, and changes of it that may wait: a registration that brings more is refused.
+/// Tools that an identity may have: a registration that brings more is refused.
 const MAX_TOOLS_OF_IDENTITY: i64 = 10_000;
-/// Bytes of the specifications of these tools, as text.
+/// Bytes of the specifications of these tools, as text; a registration that brings more is refused.
 const MAX_BYTES_OF_IDENTITY: i64 = 16 << 20;
+/// Changes of an identity that may wait for an operator; a registration that brings more is refused.
 const MAX_PENDING_OF_IDENTITY: i64 = 1_000;
 /// Pending changes of all identities that are kept; the oldest go.
 const MAX_PENDING: i64 = 10_000;
@@ -47,7 +48,7 @@ pub struct AcceptedTool {
 
 /// Why no change was accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PendingChoice {
+pub enum NotAccepted {
     /// The tool is not registered.
     UnknownTool,
     /// Nothing waits.
@@ -95,7 +96,7 @@ impl Store {
         tool: &str,
         identity: Option<&WorkerIdentity>,
         fingerprint: &str,
-    ) -> Result<Result<AcceptedTool, PendingChoice>, StoreError> {
+    ) -> Result<Result<AcceptedTool, NotAccepted>, StoreError> {
         let identity = identity.map(WorkerIdentity::as_str);
         // What was accepted by a commit whose reply was lost does not wait any more when this is tried again.
         let accepted = Mutex::new(None);
@@ -105,20 +106,20 @@ impl Store {
             // A registration of the tool ends before this or begins after it.
             let locked = sqlx::query_scalar!("SELECT name FROM tools WHERE name = $1 FOR UPDATE", tool);
             if locked.fetch_optional(&mut *transaction).await?.is_none() {
-                return Ok(Err(PendingChoice::UnknownTool));
+                return Ok(Err(NotAccepted::UnknownTool));
             }
             let waiting = sqlx::query_file!("sql/pending_tools.sql", tool, identity, MAX_CHOICES);
             let waiting = waiting.fetch_all(&mut *transaction).await?;
             let chosen = match waiting.as_slice() {
-                [] => return Ok(accepted().take().ok_or(PendingChoice::Nothing)),
+                [] => return Ok(accepted().take().ok_or(NotAccepted::Nothing)),
                 [one] if one.fingerprint == fingerprint => &one.identity,
-                [other] => return Ok(Err(PendingChoice::Changed(WorkerIdentity::of_name(&other.identity)))),
-                _ => return Ok(Err(PendingChoice::Several(waiting.into_iter().map(|one| one.identity).collect()))),
+                [other] => return Ok(Err(NotAccepted::Changed(WorkerIdentity::of_name(&other.identity)))),
+                _ => return Ok(Err(NotAccepted::Several(waiting.into_iter().map(|one| one.identity).collect()))),
             };
             let reasons = sqlx::query_file_scalar!("sql/accept_tool.sql", tool, chosen);
             let Some(reasons) = reasons.fetch_optional(&mut *transaction).await? else {
                 // Too many others came meanwhile.
-                return Ok(Err(PendingChoice::Nothing));
+                return Ok(Err(NotAccepted::Nothing));
             };
             let now = AcceptedTool { identity: WorkerIdentity::of_name(chosen), reasons };
             *accepted() = Some(now.clone());

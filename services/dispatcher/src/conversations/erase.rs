@@ -35,32 +35,32 @@ pub(super) enum Outcome {
 }
 
 /// Works on an erasure until then. A step that takes too long is divided.
-pub(super) async fn erase(context: &Context, mut at: Tombstone, until: Instant) -> Result<Outcome, StoreError> {
+pub(super) async fn erase(context: &Context, mut tombstone: Tombstone, until: Instant) -> Result<Outcome, StoreError> {
     let (mut rows, mut open) = (ROWS, OpenWork::default());
     loop {
-        if at.phase == Phase::Done {
-            let (erasure, counts) = (at.id, at.counts);
-            tracing::info!(%erasure, tasks = counts.tasks, calls = counts.calls, "Erased what was to be forgotten");
-            return Ok(Outcome::Erased(at));
+        if tombstone.phase == Phase::Done {
+            let (erasure, counts) = (tombstone.id, tombstone.counts);
+            tracing::info!(%erasure, tasks = counts.tasks, calls = counts.calls, "Erasure finished");
+            return Ok(Outcome::Erased(tombstone));
         }
         if Instant::now() >= until {
-            return Ok(Outcome::Working(at, open));
+            return Ok(Outcome::Working(tombstone, open));
         }
-        if at.phase == Phase::Open {
-            match look(context, &at).await? {
-                Look::Clear(last) => context.store.looked_at(&at, last).await?,
+        if tombstone.phase == Phase::Open {
+            match look(context, &tombstone).await? {
+                Look::Clear(last) => context.store.looked_at(&tombstone, last).await?,
                 Look::Waits(found) => {
                     open = found;
                     sleep(if found == OpenWork::default() { SHORT_PAUSE } else { PAUSE }).await;
                 }
                 Look::Refused(found) => {
-                    context.store.give_up_erasure(at.id, Code::WrongState).await?;
+                    context.store.give_up_erasure(tombstone.id, Code::WrongState).await?;
                     return Ok(Outcome::Refused(found));
                 }
             }
         }
-        match context.store.erase_step(at.id, rows).await {
-            Ok(Some(next)) => at = next,
+        match context.store.erase_step(tombstone.id, rows).await {
+            Ok(Some(next)) => tombstone = next,
             Ok(None) => return Ok(Outcome::GivenUp),
             Err(error) if error.is_timeout() && rows > 1 => {
                 rows /= 2;
@@ -111,7 +111,7 @@ async fn look(context: &Context, at: &Tombstone) -> Result<Look, StoreError> {
 async fn cancel(context: &Context, calls: &[CallId]) -> Result<(), StoreError> {
     let loaded = context.store.load(calls).await?;
     for unreadable in loaded.unreadable {
-        tracing::error!(call = %unreadable.call, reason = unreadable.reason, "Cannot cancel a call that is to be erased");
+        tracing::error!(call = %unreadable.call, reason = unreadable.reason, "Failed to cancel a call that is to be erased");
     }
     let plan = |call| transitions::plan(context, call, &CallEvent::Cancel);
     let cancelled: Vec<Transition> = loaded.calls.iter().filter_map(plan).collect();

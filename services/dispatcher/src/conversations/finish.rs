@@ -31,7 +31,7 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
 
 async fn finish(context: &Context, shutdown: &CancellationToken) -> Result<(), StoreError> {
     let idle_ms = u64::try_from(IDLE.as_millis()).unwrap_or(u64::MAX);
-    for tombstone in context.store.idle_erasures(idle_ms, AT_ONCE).await? {
+    for tombstone in context.store.take_idle_erasures(idle_ms, AT_ONCE).await? {
         if shutdown.is_cancelled() {
             return Ok(());
         }

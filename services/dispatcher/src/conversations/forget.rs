@@ -44,7 +44,7 @@ fn wrong(message: &str) -> Result<ForgetReply, ApiError> {
 
 async fn forget_of(asked: &Asked, request: Forget) -> Result<ForgetReply, ApiError> {
     // Boxed, because it would make the future of each request large.
-    Box::pin(forget(asked.writing(), &asked.caller, request)).await
+    Box::pin(forget(asked.for_erasing(), &asked.caller, request)).await
 }
 
 async fn forget(context: &Context, caller: &Caller, request: Forget) -> Result<ForgetReply, ApiError> {

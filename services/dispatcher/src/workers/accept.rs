@@ -1,7 +1,7 @@
 //! Lets a worker identity serve a tool, as it registered it.
 
 use redial_proto::{AcceptTool, AcceptToolReply, ApiError, Code, subjects};
-use redial_store::{AcceptedTool, PendingChoice};
+use redial_store::{AcceptedTool, NotAccepted};
 
 use crate::{
     actions::Done,
@@ -16,14 +16,14 @@ pub(crate) async fn accept(asked: Asked, request: AcceptTool) -> Result<Done<Acc
     let accepted = accepted.map_err(|error| store_failed(&error))?;
     let AcceptedTool { identity, reasons: changes } = match accepted {
         Ok(accepted) => accepted,
-        Err(PendingChoice::UnknownTool) => return Err(tool_not_registered(&tool, &context.registry.tools())),
-        Err(PendingChoice::Nothing) => {
+        Err(NotAccepted::UnknownTool) => return Err(tool_not_registered(&tool, &context.registry.tools())),
+        Err(NotAccepted::Nothing) => {
             let whose =
                 identity.map(|identity| format!(" of worker identity {:?}", identity.as_str())).unwrap_or_default();
             let message = format!("nothing{whose} waits for tool {tool:?}; `redial tools` shows what waits");
             return Err(ApiError::new(Code::WrongState, message));
         }
-        Err(PendingChoice::Changed(identity)) => {
+        Err(NotAccepted::Changed(identity)) => {
             let message = format!(
                 "another change than the one with this fingerprint waits for tool {tool:?} of worker identity {:?}, so nothing was \
                  accepted; `redial tools` shows the change and its fingerprint",
@@ -31,7 +31,7 @@ pub(crate) async fn accept(asked: Asked, request: AcceptTool) -> Result<Done<Acc
             );
             return Err(ApiError::new(Code::WrongState, message));
         }
-        Err(PendingChoice::Several(identities)) => {
+        Err(NotAccepted::Several(identities)) => {
             let identities = identities.join(", ");
             let message =
                 format!("several worker identities wait for tool {tool:?}; name one with --identity: {identities}");

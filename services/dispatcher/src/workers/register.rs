@@ -11,7 +11,7 @@ use redial_arguments::Schema;
 use redial_engine::{accept::check_texts, pinning::judge, tools::MAX_SCHEMAS, view::READ_RESULT};
 use redial_proto::{ApiError, Code, Registered, Registration, WorkerCaller, limits, subjects, tool::check_name, turn};
 use redial_queue::QueueError;
-use redial_store::StoreError;
+use redial_store::{FullPool, StoreError};
 use tokio::{sync::Semaphore, time::timeout};
 
 use crate::{
@@ -101,13 +101,17 @@ fn too_many(caller: &WorkerCaller, what: &str, remedy: &str) -> ApiError {
     ApiError::new(Code::Forbidden, message)
 }
 
-fn full_pool(pool: &str) -> ApiError {
+fn full_pool(FullPool { pool, most, identity }: &FullPool) -> ApiError {
+    let which = match identity {
+        None => format!("pool {pool:?} has {most} different sets of tools, which is the most allowed"),
+        Some(identity) => format!(
+            "worker identity {identity:?} has {most} different sets of tools in pool {pool:?}, which is the most for an identity \
+             that shares a pool"
+        ),
+    };
     let message = format!(
-        "pool {pool:?} has workers with {} different sets of tools, which are as many as its credentials can name, or those of this \
-         worker identity have 4 of them and others use the pool, too; give workers with other tools a pool of their own, or let the \
-         workers of this pool have the same tools. A set is free 2 minutes after the last of its workers was seen; until then the \
-         worker tries again",
-        subjects::MAX_CONSUMERS
+        "{which}; give workers with other tools a pool of their own, or give all workers of this pool the same tools. A set is \
+         free 2 minutes after its last worker was seen; the worker tries again until then"
     );
     // It passes once workers are gone, as those of an older version are after a deploy.
     ApiError::new(Code::Unavailable, message)
@@ -121,7 +125,8 @@ fn check_pools(caller: &WorkerCaller, registration: &Registration) -> Result<(),
     };
     let (name, pool) = (limits::shorten(name, 100), limits::shorten(pool, 100));
     let message = format!(
-        "tool {name:?} is in pool {pool:?}; the pools of worker identity {:?} are {}",
+        "tool {name:?} is in pool {pool:?}; the pools of worker identity {:?} are {}; add it to `pools` of this worker in the \
+         access file, run `redial nats-config`, and start the worker with the new REDIAL_WORKER_POOLS",
         caller.identity.as_str(),
         limits::shorten(caller.pools(), 200)
     );

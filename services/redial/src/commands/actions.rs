@@ -1,4 +1,4 @@
-//! `redial actions`: what people did.
+//! `redial actions`: what users did.
 
 use std::process::ExitCode;
 

@@ -15,7 +15,7 @@ use crate::{cli::ForgetArgs, connect, exit, output, settings::Settings, timeline
 
 pub(crate) async fn run(settings: &Settings, args: ForgetArgs) -> anyhow::Result<ExitCode> {
     if args.list {
-        return list::run(settings, settings.only_tenant()?.as_deref(), args.wide).await;
+        return list::run(settings, &args).await;
     }
     let queue = connect::queue(settings).await?;
     let name = name(queue.tenant(), &args);
@@ -58,7 +58,7 @@ fn told(settings: &Settings, name: &str, counts: &ForgetCounts, open: OpenWork) 
         output::json(&serde_json::json!({ "counts": counts, "open": open }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    output::line(format!("{name}: {} would be erased", sentence(counts)))?;
+    output::line(would_be_erased(name, counts))?;
     if open != OpenWork::default() {
         output::note(format!("not ended: {}; --cancel cancels it first", open_work(open)));
     }
@@ -67,7 +67,7 @@ fn told(settings: &Settings, name: &str, counts: &ForgetCounts, open: OpenWork) 
 
 /// Asks on a terminal; elsewhere it needs `--yes`. What is asked for is the name, because nothing brings it back.
 fn confirmed(args: &ForgetArgs, name: &str, counts: &ForgetCounts) -> anyhow::Result<bool> {
-    let summary = format!("{name}: {} would be erased", sentence(counts));
+    let summary = would_be_erased(name, counts);
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
         let message = format!("{summary}, and nothing brings it back; nothing was erased: add --yes to erase it");
@@ -79,6 +79,10 @@ fn confirmed(args: &ForgetArgs, name: &str, counts: &ForgetCounts) -> anyhow::Re
     let mut answer = String::new();
     stdin.lock().read_line(&mut answer)?;
     Ok(answer.trim() == wanted)
+}
+
+fn would_be_erased(name: &str, counts: &ForgetCounts) -> String {
+    format!("{name}: {} would be erased", sentence(counts))
 }
 
 fn has_open_work(name: &str, open: OpenWork) -> ApiError {

@@ -84,7 +84,7 @@ pub(crate) struct WorkerFlags {
     /// The worker's identity, which its credentials are for, and the first part of its id [default: worker]
     #[arg(long, value_name = "NAME")]
     pub(crate) worker_name: Option<String>,
-    /// The pools of the worker's credentials, separated by commas [default: not named; the NATS server must allow all]
+    /// The pools of the worker's credentials, separated by commas [default: none named; only a NATS server without permissions accepts that]
     #[arg(long, value_name = "POOLS")]
     pub(crate) worker_pools: Option<String>,
     /// How long running calls may continue after SIGTERM or Ctrl-C, such as 30s [default: 30s]

@@ -41,6 +41,11 @@ fn what_lets_more_through_is_found() {
         (city(json!({"pattern": "^a$"})), city(json!({"pattern": "a"})), "pattern changes"),
         (city(json!({"format": "date"})), city(json!({})), "format is gone"),
         (city(json!({"minimum": 2})), city(json!({"minimum": 1.5})), "minimum is 1.5 instead of 2"),
+        (
+            city(json!({"minimum": 9_007_199_254_740_993_u64})),
+            city(json!({"minimum": 9_007_199_254_740_992_u64})),
+            "minimum is 9007199254740992 instead of 9007199254740993",
+        ),
         (city(json!({"maximum": 2})), city(json!({"maximum": 3})), "maximum is 3 instead of 2"),
         (city(json!({"maximum": 2})), city(json!({"exclusiveMaximum": 3})), "maximum is gone"),
         (city(json!({"maxLength": 2})), city(json!({})), "maxLength is gone"),

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use redial_access::{Access, Password};
+use redial_access::{Access, Account, Password};
 use redial_files::did_you_mean;
-use redial_proto::{ApiError, Code};
+use redial_proto::{ApiError, Code, Tenant, User, WorkerIdentity};
 
 use crate::cli::EnvArgs;
 
@@ -62,28 +62,24 @@ impl Login {
         who: Who<'_>,
         variable: &impl Fn(&str) -> Option<String>,
     ) -> Result<Self, ApiError> {
-        let (user, password, inbox_prefix, own) = match who {
-            Who::Dispatcher => (
-                access.dispatcher.user.clone(),
-                &access.dispatcher.password,
-                "_INBOX_dispatcher".to_owned(),
-                Vec::new(),
-            ),
+        let (user, own) = match who {
+            Who::Dispatcher => (access.dispatcher.user.clone(), Vec::new()),
             Who::User(name) => {
-                let found = name
-                    .split_once('.')
-                    .and_then(|(tenant, user)| Some((tenant, user, access.tenants.get(tenant)?.users.get(user)?)));
-                let (tenant, user, of) = found.ok_or_else(|| unknown(access, file, who))?;
-                (name.to_owned(), &of.password, format!("_INBOX_client.{name}"), tenant_and_user(tenant, user))
+                let (tenant, user) = user_named(access, name).ok_or_else(|| unknown(access, file, who))?;
+                (name.to_owned(), tenant_and_user(tenant, user))
             }
             Who::Worker(name) => {
-                let worker = access.workers.get(name).ok_or_else(|| unknown(access, file, who))?;
+                let identity = name.parse::<WorkerIdentity>().ok();
+                let worker = identity.and_then(|identity| access.workers.get(&identity));
+                let worker = worker.ok_or_else(|| unknown(access, file, who))?;
                 let pools: Vec<&str> = worker.pools.iter().map(String::as_str).collect();
                 let own = vec![("REDIAL_WORKER_NAME", name.to_owned()), ("REDIAL_WORKER_POOLS", pools.join(","))];
-                (format!("worker.{name}"), &worker.password, format!("_INBOX_worker.{name}"), own)
+                (format!("worker.{name}"), own)
             }
         };
-        let password = known(password, &user, variable)?;
+        let account = access.accounts().into_iter().find(|account| account.user == user);
+        let Account { password, inbox_prefix, .. } = account.ok_or_else(|| unknown(access, file, who))?;
+        let password = known(&password, &user, variable)?;
         Ok(Self { user, password, inbox_prefix, own, server: None })
     }
 
@@ -102,6 +98,13 @@ impl Login {
         ]);
         found
     }
+}
+
+/// A user of the file, from `tenant.user`.
+fn user_named<'n>(access: &Access, name: &'n str) -> Option<(&'n str, &'n str)> {
+    let (tenant, user) = name.split_once('.')?;
+    let users = &access.tenants.get(&tenant.parse::<Tenant>().ok()?)?.users;
+    users.contains_key(&user.parse::<User>().ok()?).then_some((tenant, user))
 }
 
 fn tenant_and_user(tenant: &str, user: &str) -> Vec<(&'static str, String)> {
@@ -135,7 +138,7 @@ fn unknown(access: &Access, file: &Path, who: Who<'_>) -> ApiError {
         access.tenants.iter().flat_map(|(tenant, of)| of.users.keys().map(move |user| format!("{tenant}.{user}")));
     let (what, name, names): (_, _, Vec<String>) = match who {
         Who::User(name) => ("user", name, users.collect()),
-        Who::Worker(name) => ("worker", name, access.workers.keys().cloned().collect()),
+        Who::Worker(name) => ("worker", name, access.workers.keys().map(ToString::to_string).collect()),
         Who::Dispatcher => ("user", "dispatcher", Vec::new()),
     };
     let close = did_you_mean(name, names.iter().map(String::as_str));

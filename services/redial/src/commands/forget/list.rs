@@ -8,13 +8,14 @@ use redial_store::Tombstone;
 use serde::Serialize;
 
 use crate::{
+    cli::ForgetArgs,
     connect, output,
     settings::Settings,
     table::{Cell, Column, Paper, Table},
 };
 
-/// Erasures that are listed.
-const MOST: u32 = 1_000;
+/// Erasures that are listed unless `--limit` says otherwise.
+const LIMIT: u32 = 1_000;
 const NARROW: [Column; 6] = [
     Column::whole("erased"),
     Column::shortened("tenant", 8),
@@ -51,7 +52,7 @@ struct Line<'a> {
     erasure: uuid::Uuid,
     tenant: &'a str,
     conversation: Option<&'a str>,
-    actor: &'a str,
+    user: &'a str,
     begun_at: DateTime<Utc>,
     erased_at: Option<DateTime<Utc>>,
     submitted_from: Option<DateTime<Utc>>,
@@ -59,11 +60,12 @@ struct Line<'a> {
     counts: &'a ForgetCounts,
 }
 
-pub(super) async fn run(settings: &Settings, tenant: Option<&str>, wide: bool) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(settings: &Settings, args: &ForgetArgs) -> anyhow::Result<ExitCode> {
+    let (tenant, limit, wide) = (settings.only_tenant()?, args.limit.unwrap_or(LIMIT), args.wide);
     let store = connect::store(settings).await?;
-    let mut erasures = store.tombstones(tenant, MOST + 1).await?;
-    let more = erasures.len() > MOST as usize;
-    erasures.truncate(MOST as usize);
+    let mut erasures = store.tombstones(tenant.as_deref(), limit.saturating_add(1)).await?;
+    let more = erasures.len() > limit as usize;
+    erasures.truncate(limit as usize);
     if erasures.is_empty() {
         output::note("nothing was erased");
     } else if settings.json() {
@@ -72,7 +74,7 @@ pub(super) async fn run(settings: &Settings, tenant: Option<&str>, wide: bool) -
         output::line(render(&erasures, wide, Paper::of_stdout(wide)))?;
     }
     if more {
-        output::note("there are older ones: SELECT * FROM tombstones ORDER BY erased_at");
+        output::note("there are older ones: a larger --limit lists them, too");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -82,7 +84,7 @@ fn line(of: &Tombstone) -> Line<'_> {
         erasure: of.id,
         tenant: &of.scope.tenant,
         conversation: of.scope.conversation.as_deref(),
-        actor: &of.actor,
+        user: &of.user,
         begun_at: of.begun_at,
         erased_at: of.erased_at,
         submitted_from: of.submitted.map(|(from, _)| from),
@@ -101,7 +103,7 @@ fn narrow_row(of: &Tombstone) -> Vec<Cell> {
         erased(of).into(),
         of.scope.tenant.clone().into(),
         conversation(of).into(),
-        of.actor.clone().into(),
+        of.user.clone().into(),
         of.counts.tasks.to_string().into(),
         of.counts.calls.to_string().into(),
     ]
@@ -128,7 +130,7 @@ fn wide_row(of: &Tombstone) -> Vec<Cell> {
         erased(of),
         of.scope.tenant.clone(),
         conversation(of),
-        of.actor.clone(),
+        of.user.clone(),
         from,
         to,
     ];

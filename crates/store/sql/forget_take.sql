@@ -1,6 +1,6 @@
--- The tombstone with this id, or the unfinished one, of this scope. What is submitted from now on is not erased: whoever reads
--- the tables after this moment finds the tombstone. If it is this request that makes it cancel what is open, that is an action
--- of its own.
+-- Takes the tombstone with this id, or the unfinished one, of this scope, and sets its boundary: what is submitted from now on is
+-- not erased, because whoever reads the tables after this moment finds the tombstone. If it is this request that makes it cancel
+-- what is open, that is an action of its own.
 WITH found AS MATERIALIZED (
     SELECT t.id, NOT t.cancels AND $4 AND t.erased_at IS NULL AS begins_to_cancel
     FROM tombstones t

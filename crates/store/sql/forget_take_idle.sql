@@ -1,4 +1,4 @@
--- Unfinished erasures that nobody worked on for $1 ms.
+-- Takes unfinished erasures that nobody worked on for $1 ms.
 UPDATE tombstones
 SET touched_at = clock_timestamp(), until_at = COALESCE(until_at, clock_timestamp())
 WHERE id = ANY (ARRAY(

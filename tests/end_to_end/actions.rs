@@ -1,4 +1,4 @@
-//! What people do is on record, with who did it.
+//! What users do is on record, with who did it.
 
 use std::time::Duration;
 
