@@ -187,7 +187,8 @@ pub(crate) fn check_own(caller: &WorkerCaller, worker: &WorkerId) -> Result<(), 
     }
     let identity = caller.identity.as_str();
     let message = format!(
-        "worker {worker} is not of identity {identity:?}; its id must begin with \"{identity}-\": set REDIAL_WORKER_NAME={identity}"
+        "worker {worker} is not of identity {identity:?}; its id must begin with \"{identity}-\": \
+         set REDIAL_WORKER_NAME={identity}"
     );
     Err(ApiError::new(Code::Forbidden, message))
 }
