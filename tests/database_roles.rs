@@ -8,10 +8,13 @@ use std::{path::Path, process::Stdio};
 use redial_store::{Purpose, Store, StoreConfig};
 use redial_testkit::{Process, Servers, until};
 use sqlx::{Connection, PgConnection, postgres::PgConnectOptions, raw_sql};
-use tokio::process::Command;
+use tokio::{process::Command, sync::Mutex};
 
 const REDIAL: &str = env!("CARGO_BIN_EXE_redial");
 const ROLES: &str = include_str!("../deploy/roles.sql");
+
+/// Roles belong to the whole cluster, which the tests of this file share.
+static APPLYING: Mutex<()> = Mutex::const_new(());
 
 /// The test's database with its roles.
 struct Database {
@@ -24,6 +27,7 @@ impl Database {
         redial_store::admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
         let database = Self { servers };
         let mut superuser = PgConnection::connect(database.servers.database_url()).await.unwrap();
+        let _applying = APPLYING.lock().await;
         // It may be repeated.
         for _ in 0..2 {
             raw_sql(ROLES).execute(&mut superuser).await.unwrap();

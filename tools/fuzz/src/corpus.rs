@@ -32,7 +32,7 @@ pub(crate) const CONTROL: [&str; 4] = [
 ];
 
 pub(crate) const SUBMISSIONS: [&str; 3] = [
-    r#"{"tool":"get_weather","arguments":{"location":"Paris","days":2},"key":"k-1","tenant":"t","conversation":"c",
+    r#"{"tool":"get_weather","arguments":{"location":"Paris","days":2},"key":"k-1","conversation":"c",
         "timeout_ms":5000,"retry":{"max_attempts":3,"initial_ms":100,"factor":2.5,"cap_ms":1000,"deadline_ms":60000},"notify":true}"#,
     r#"{"calls":[{"tool":"a","arguments":{}},{"tool":"b","arguments":"{\"x\":1,}","key":"k"},{"tool":"c"},7]}"#,
     r#"{"tool":"订机票","arguments":"{'日期':'明天'}"}"#,
@@ -43,7 +43,7 @@ pub(crate) const TASKS: [&str; 3] = [
         "tools":["get_*","book_flight","*a*b*"],"policy":"fallback","max_corrections":3,"fallback_after":0,"cut_off":"continue","language":"zh",
         "budgets":{"turns":5,"corrections":2,"tool_calls":9,"tokens":1000,"cost_usd":0.5,"seconds":60},
         "context_tokens":2000,"result_bytes":300,"max_tokens":100,"temperature":0.5,"templates":{"timeout.message":"{tool} is slow"}},
-        "conversation":"c-1","key":"k","tenant":"t"}"#,
+        "conversation":"c-1","key":"k"}"#,
     r#"{"input":"hello","agent":"clerk"}"#,
     r#"{"model":"m","tools":["*"]}"#,
 ];
