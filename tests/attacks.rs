@@ -8,6 +8,8 @@
 mod client;
 #[path = "attacks/floods.rs"]
 mod floods;
+#[path = "attacks/mistakes.rs"]
+mod mistakes;
 #[path = "nats_permissions/server.rs"]
 #[expect(dead_code, reason = "the other test uses more of it")]
 mod server;

@@ -67,7 +67,7 @@ async fn overtaken_by(db: &PgPool, calls: &[(f64, CallId)]) -> i64 {
 /// The workers have 64 slots, and each call takes 0.3 s: the flood alone keeps them busy for minutes.
 #[tokio::test]
 async fn a_tenant_that_floods_delays_no_other() {
-    let world = World::start().await;
+    let world = World::start_alone().await;
     let (alice, bob) = (world.user("acme.alice").await, world.user("globex.bob").await);
     let db = PgPool::connect(world.servers.database_url()).await.unwrap();
     let before = p99(&measure(&bob, &db).await);
@@ -86,7 +86,7 @@ async fn a_tenant_that_floods_delays_no_other() {
     until("the flood waits", async || (world.count(waiting).await > 3_000).then_some(())).await;
     let mut ratios = Vec::new();
     // The machine may be busy with other things for a moment.
-    while ratios.len() < 3 && ratios.iter().all(|ratio| *ratio > 1.5) {
+    while ratios.len() < 5 && ratios.iter().all(|ratio| *ratio > 1.5) {
         let beside = measure(&bob, &db).await;
         assert!(world.count(waiting).await > 1_000, "it is a flood all the time");
         let overtaken = overtaken_by(&db, &beside).await;
@@ -94,6 +94,7 @@ async fn a_tenant_that_floods_delays_no_other() {
         ratios.push(p99(&beside) / before);
     }
     flood.abort_all();
+    println!("p99 beside the flood, as a ratio: {ratios:.2?}");
     assert!(ratios.iter().any(|ratio| *ratio <= 1.5), "{ratios:.2?}");
     db.close().await;
     world.stop().await;

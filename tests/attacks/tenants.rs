@@ -1,7 +1,5 @@
 //! What users try against other tenants.
 
-use std::time::Duration;
-
 use futures_util::future::join_all;
 use redial_proto::{
     CallId, CallView, GetRequest, Language, Submission, SubmitResult, SubmitStatus, TaskGet, TaskReport, TaskResult,
@@ -12,10 +10,7 @@ use redial_queue::{Queue, QueueError};
 use redial_testkit::{arguments, until};
 use serde_json::{Value, json};
 
-use crate::world::{ANSWER, SECRET, World, is_silence};
-
-/// How long an attacker waits for an answer that never comes.
-const SHORT: Duration = Duration::from_millis(500);
+use crate::world::{ANSWER, SECRET, World, is_refused};
 
 async fn call(queue: &Queue, key: &str) -> CallId {
     let submission = Submission {
@@ -44,11 +39,11 @@ async fn task(queue: &Queue, input: &str) -> TaskReport {
     .await
 }
 
-/// All of these requests at once, none of which may be answered.
-async fn nobody_answers(queue: &Queue, requests: impl Iterator<Item = (UserRole, Verb)>, body: &Value) {
+/// All of these requests at once, none of which may reach anybody.
+async fn nobody_hears(queue: &Queue, requests: impl Iterator<Item = (UserRole, Verb)>, body: &Value) {
     let ask = async |(role, verb): (UserRole, Verb)| {
-        let answer: Result<Value, QueueError> = queue.ask_as(role, verb, body, SHORT).await;
-        assert!(is_silence(&answer), "{role} {verb:?}: {answer:?}");
+        let answer: Result<Value, QueueError> = queue.ask_as(role, verb, body, ANSWER).await;
+        assert!(is_refused(&answer), "{role} {verb:?}: {answer:?}");
     };
     join_all(requests.map(ask)).await;
 }
@@ -90,7 +85,7 @@ async fn a_user_reaches_nothing_of_another_tenant_by_any_verb() {
     let posing = world.posing("globex.bob", "acme", "alice").await;
     let body = json!({"call": secret, "calls": [secret], "tool": "echo", "arguments": {}, "task": secret});
     let all = Verb::ALL.iter().flat_map(|&verb| UserRole::ALL.map(|role| (role, verb)));
-    nobody_answers(&posing, all, &body).await;
+    nobody_hears(&posing, all, &body).await;
     let before = world.count("calls WHERE tenant = 'acme'").await;
     let put = posing.put_intake(Intake::Calls, br#"{"tool":"echo","arguments":{}}"#.as_slice().into(), None).await;
     assert!(put.is_err());
@@ -149,6 +144,6 @@ async fn a_role_that_a_user_does_not_have_reaches_nobody() {
     let others = || Verb::ALL.iter().filter(|verb| !verb.roles().contains(&UserRole::Read));
     // Nor do verbs that her own role does not allow.
     let roles = |&verb: &Verb| verb.roles().iter().chain([&UserRole::Read]).map(move |&role| (role, verb));
-    nobody_answers(&rita, others().flat_map(roles), &body).await;
+    nobody_hears(&rita, others().flat_map(roles), &body).await;
     world.stop().await;
 }

@@ -9,7 +9,10 @@ use redial_testkit::Servers;
 use redial_tools::{Tool, ToolError};
 use redial_worker::{Worker, WorkerConfig};
 use serde_json::Value;
-use tokio::{sync::oneshot, task::JoinHandle};
+use tokio::{
+    sync::{RwLock, RwLockReadGuard, RwLockWriteGuard, oneshot},
+    task::JoinHandle,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{client::Client, server::Server};
@@ -19,6 +22,7 @@ const ACCESS: &str = r#"
 password = "$TEST_DISPATCHER"
 [tenants.acme.users]
 alice = { roles = ["submit", "inline", "read", "operate", "admin"], password = "$TEST_PASSWORD" }
+sam = { roles = ["submit"], password = "$TEST_PASSWORD" }
 [tenants.globex.users]
 bob = { roles = ["submit", "inline", "read", "operate", "admin"], password = "$TEST_PASSWORD" }
 rita = { roles = ["read"], password = "$TEST_PASSWORD" }
@@ -41,20 +45,39 @@ pub(crate) const ANSWER: Duration = Duration::from_secs(25);
 /// What only acme may see.
 pub(crate) const SECRET: &str = "passport-X123";
 
+/// Tests that measure times have the machine for themselves; the others share it.
+static MACHINE: RwLock<()> = RwLock::const_new(());
+
+#[expect(dead_code, reason = "held, not read")]
+enum Turn {
+    Shared(RwLockReadGuard<'static, ()>),
+    Alone(RwLockWriteGuard<'static, ()>),
+}
+
 pub(crate) struct World {
     pub(crate) server: Server,
     pub(crate) servers: Servers,
     shutdown: CancellationToken,
     roles: Vec<JoinHandle<()>>,
+    _turn: Turn,
 }
 
 impl World {
     pub(crate) async fn start() -> Self {
+        Self::start_in(Turn::Shared(MACHINE.read().await)).await
+    }
+
+    /// The same while no other test of this file runs.
+    pub(crate) async fn start_alone() -> Self {
+        Self::start_in(Turn::Alone(MACHINE.write().await)).await
+    }
+
+    async fn start_in(turn: Turn) -> Self {
         let server = Server::start(ACCESS).await;
         let servers = Servers::start().await;
         redial_store::admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
         redial_store::admin::migrate(servers.database_url()).await.unwrap();
-        let mut world = Self { server, servers, shutdown: CancellationToken::new(), roles: Vec::new() };
+        let mut world = Self { server, servers, shutdown: CancellationToken::new(), roles: Vec::new(), _turn: turn };
         world.dispatch().await;
         let slow = Tool::new("slow", |_: Value| async {
             tokio::time::sleep(SLOW).await;
@@ -91,7 +114,7 @@ impl World {
         tokio::time::timeout(ANSWER, ready).await.expect("the worker is registered").unwrap();
     }
 
-    fn config(&self, user: &str) -> QueueConfig {
+    pub(crate) fn config(&self, user: &str) -> QueueConfig {
         let (password, inbox) = Server::credentials(user);
         let mut url = String::from("nats://");
         for part in [user, ":", password] {
@@ -145,7 +168,7 @@ impl World {
     }
 }
 
-/// Nobody answered.
-pub(crate) fn is_silence<T>(answer: &Result<T, QueueError>) -> bool {
-    matches!(answer, Err(QueueError::NoResponders { .. } | QueueError::Timeout { .. }))
+/// The server has refused the request, so that nobody got it.
+pub(crate) fn is_refused<T>(answer: &Result<T, QueueError>) -> bool {
+    matches!(answer, Err(QueueError::Forbidden { .. }))
 }

@@ -174,6 +174,24 @@ async fn its_own_weakening_waits_and_its_strengthening_does_not() {
     stack.finish().await;
 }
 
+#[tokio::test]
+async fn an_owner_may_restart_after_another_identity_changed_its_tool() {
+    let stack = Stack::start_pinned().await;
+    let mut owner = owner(&stack).await;
+    let mut night = Hand::of_identity(&stack, "night").await;
+    let shorter = json!({"type": "object", "properties": {"to": {"type": "string", "maxLength": 3}}});
+    let stricter = ToolSpec { parameters: shorter, ..pay() };
+    night.register(vec![stricter.clone()]).await;
+    accept(&stack, Some("night")).await.unwrap();
+    assert_eq!(on_record(&stack).await, stricter);
+    for (worker, spec) in [(&mut owner, pay()), (&mut night, stricter)] {
+        assert!(worker.register(vec![spec.clone()]).await.is_empty(), "it serves what it has served");
+        assert_eq!(on_record(&stack).await, spec);
+    }
+    assert_eq!(owner.register(vec![laxer()]).await.len(), 1, "but not more");
+    stack.finish().await;
+}
+
 /// One of its workers has the new version already, the other one connects again.
 #[tokio::test]
 async fn a_change_that_one_worker_waits_for_stays_when_another_one_registers_as_before() {

@@ -35,7 +35,8 @@ async fn the_configuration_is_written_checked_and_the_same_each_time() {
     let old = run(&["--check", "--output", "users.conf"]).await;
     assert_eq!((old.code, old.out.as_str()), (1, ""));
     assert!(old.err.contains("run redial nats-config --access access.toml --output users.conf"), "{}", old.err);
-    assert_eq!(run(&["--output", "users.conf"]).await.code, 0);
+    let written = run(&["--output", "users.conf"]).await;
+    assert!(written.code == 0 && written.err.contains("a second time if a user or a worker is new"), "{}", written.err);
     let file = folder.path().join("users.conf");
     assert_eq!(fs::read_to_string(&file).unwrap(), printed.out);
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o007, 0, "it may contain passwords");
@@ -71,10 +72,10 @@ async fn an_environment_is_printed_for_whom_the_file_names() {
         redial(folder.path(), environment, &[&["env"], arguments].concat()).await
     };
     let nobody = run(&[], &[]).await;
-    assert_eq!((nobody.code, nobody.out.as_str()), (2, ""));
+    assert_eq!((nobody.code, nobody.out.as_str()), (2, "false\n"), "`eval` fails, too");
     assert!(nobody.err.contains("no `redial dev` runs in this folder; start one, or say whom"), "{}", nobody.err);
     let unset = run(&[], &["--user", "acme.alice"]).await;
-    assert_eq!((unset.code, unset.out.as_str()), (1, ""));
+    assert_eq!((unset.code, unset.out.as_str()), (1, "false\n"));
     assert!(unset.err.contains("set ALICE to it in the environment"), "{}", unset.err);
     assert_eq!(run(&[], &["--user", "acme.bob"]).await.code, 2);
     let set = [("ALICE", "it's $1"), ("REDIAL_NATS_URL", "tls://other:secret@nats.example.com:4222")];
@@ -86,4 +87,5 @@ async fn an_environment_is_printed_for_whom_the_file_names() {
     let worker = run(&[], &["--worker", "tools", "--server", "nats:4333"]).await.out;
     assert!(worker.contains("export REDIAL_NATS_URL=nats://worker.tools:plain%20words@nats:4333\n"), "{worker}");
     assert!(worker.contains("export REDIAL_WORKER_POOLS=default\n"), "{worker}");
+    assert!(worker.contains("unset REDIAL_TENANT\nunset REDIAL_USER\n"), "of the login before: {worker}");
 }

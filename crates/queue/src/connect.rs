@@ -13,7 +13,7 @@ use redial_backoff::Backoff;
 use redial_proto::{Tenant, User};
 use tokio::sync::watch;
 
-use crate::{QueueConfig, QueueError};
+use crate::{QueueConfig, QueueError, permissions::Refusals};
 
 /// How long the server may take to answer, unless the caller sets another limit.
 pub(crate) const ANSWER: Duration = Duration::from_secs(2);
@@ -34,6 +34,7 @@ pub(crate) struct Inner {
     pub(crate) jetstream: jetstream::Context,
     /// Counts connections: changes with every reconnection.
     pub(crate) connections: watch::Receiver<u64>,
+    pub(crate) refusals: Refusals,
     dropped: Arc<AtomicU64>,
     /// Set when the last handle goes: the end of the connection is then no error.
     dropped_by_us: Arc<AtomicBool>,
@@ -79,7 +80,7 @@ impl Queue {
         report: impl FnMut(QueueError, Duration),
     ) -> Result<Self, QueueError> {
         let servers = config.servers()?;
-        let watcher = Watcher::default();
+        let watcher = Watcher::new(config);
         let address = config.address();
         let connect = || async {
             let options = options(config, &watcher).await?;
@@ -102,6 +103,7 @@ impl Queue {
             client,
             jetstream,
             connections: watcher.connections.subscribe(),
+            refusals: watcher.refusals.clone(),
             dropped: Arc::clone(&watcher.dropped),
             dropped_by_us: Arc::clone(&watcher.dropped_by_us),
             last_job: AtomicU64::new(0),
@@ -175,12 +177,17 @@ impl Queue {
         }
     }
 
-    /// One round trip to JetStream: succeeds if connection, server and JetStream work.
+    /// One round trip to JetStream: succeeds if connection, server and JetStream work. For a login that may not ask about
+    /// JetStream, connection and server.
     pub async fn health(&self) -> Result<(), QueueError> {
         if !self.is_connected() {
             return Err(QueueError::Disconnected);
         }
-        self.api::<serde_json::Value>("INFO", Vec::new()).await.map(|_| ())
+        match self.api::<serde_json::Value>("INFO", Vec::new()).await {
+            // The server has answered.
+            Ok(_) | Err(QueueError::Forbidden { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -188,26 +195,27 @@ impl Queue {
 #[derive(Clone)]
 struct Watcher {
     connections: watch::Sender<u64>,
+    refusals: Refusals,
     dropped: Arc<AtomicU64>,
     was_connected: Arc<AtomicBool>,
     dropped_by_us: Arc<AtomicBool>,
 }
 
-impl Default for Watcher {
-    fn default() -> Self {
+impl Watcher {
+    fn new(config: &QueueConfig) -> Self {
         Self {
             connections: watch::Sender::new(0),
+            refusals: Refusals::new(config.inbox_prefix.as_deref().unwrap_or("_INBOX")),
             dropped: Arc::default(),
             was_connected: Arc::default(),
             dropped_by_us: Arc::default(),
         }
     }
-}
 
-impl Watcher {
     fn on_event(&self, event: &Event) {
         match event {
             Event::Connected => {
+                self.refusals.forget();
                 self.connections.send_modify(|count| *count += 1);
                 if self.was_connected.swap(true, Ordering::Relaxed) {
                     tracing::info!("Reconnected to NATS");
@@ -227,7 +235,11 @@ impl Watcher {
             }
             Event::Closed => tracing::error!("The connection to NATS was closed permanently"),
             Event::LameDuckMode | Event::Draining => tracing::info!(%event, "NATS server began to shut down"),
-            Event::ServerError(_) | Event::ClientError(_) => tracing::warn!(%event, "NATS reported an error"),
+            Event::ServerError(_) | Event::ClientError(_) => {
+                let event = event.to_string();
+                self.refusals.note(&event);
+                tracing::warn!(event, "NATS reported an error");
+            }
         }
     }
 }

@@ -5,6 +5,10 @@ use std::{fmt, time::Duration};
 
 use redial_proto::{ApiError, Code};
 
+/// What to do about a login that does not fit.
+const BELONGS: &str = "`redial env` prints the login, the tenant, the user and the inbox prefix that belong together, and the access file \
+                       names the roles of a user and the pools of a worker";
+
 /// An error of the queue.
 #[derive(Debug, thiserror::Error)]
 pub enum QueueError {
@@ -52,6 +56,21 @@ pub enum QueueError {
     NoResponders {
         /// The subject.
         subject: String,
+    },
+    /// The server's permissions do not allow this login to send to the subject: nobody has got it.
+    #[error("{subject}: the NATS server does not allow this login to send to it; {BELONGS}")]
+    Forbidden {
+        /// The subject.
+        subject: String,
+    },
+    /// The server's permissions do not allow this login to hear the answers: what was asked may have happened.
+    #[error(
+        "{inbox}: the NATS server does not allow this login to receive answers here; set its inbox prefix in \
+             nats_inbox_prefix; {BELONGS}"
+    )]
+    NoAnswersAllowed {
+        /// Where answers would have arrived.
+        inbox: String,
     },
     /// The other side answered with an error.
     #[error(transparent)]
@@ -131,6 +150,8 @@ impl QueueError {
             Self::Url { .. }
             | Self::Credentials { .. }
             | Self::Refused { .. }
+            | Self::Forbidden { .. }
+            | Self::NoAnswersAllowed { .. }
             | Self::Ended
             | Self::TooLarge { .. }
             | Self::Settings { .. }
@@ -149,6 +170,7 @@ impl QueueError {
         match self {
             Self::Api(error) => error.code,
             Self::TooLarge { .. } => Code::TooLarge,
+            Self::Forbidden { .. } | Self::NoAnswersAllowed { .. } => Code::Forbidden,
             Self::Url { .. } | Self::Credentials { .. } | Self::Refused { .. } | Self::Settings { .. } => {
                 Code::InvalidConfiguration
             }

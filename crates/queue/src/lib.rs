@@ -11,6 +11,7 @@
 //! | `consume.rs`, `pull.rs` | take messages from a consumer, never more than asked for |
 //! | `delivery.rs` | a message that was taken, and how it is answered |
 //! | `unreadable.rs` | finds messages that cannot be taken |
+//! | `permissions.rs` | tells who waits for an answer that the server refused what was sent |
 //! | `request.rs`, `serve.rs`, `subscribe.rs` | core NATS: request, reply, subscribe |
 //!
 //! Which permissions each role needs is in `docs/PROTOCOL.md`; `redial nats-config` writes them.
@@ -21,6 +22,7 @@ mod connect;
 mod consume;
 mod delivery;
 mod error;
+mod permissions;
 mod publish;
 mod pull;
 mod request;

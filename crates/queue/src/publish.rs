@@ -88,8 +88,12 @@ impl Queue {
 
     async fn put_bytes(&self, subject: &str, payload: Bytes, traceparent: Option<&str>) -> Result<(), QueueError> {
         self.connected(ANSWER).await?;
+        let refused = self.inner.refusals.of(subject);
         let ack = self.send(subject, payload, traced(traceparent)).await?;
-        stored(subject, ack, Instant::now() + ANSWER).await
+        tokio::select! {
+            stored = stored(subject, ack, Instant::now() + ANSWER) => stored,
+            refusal = refused => Err(refusal),
+        }
     }
 
     async fn send(

@@ -76,8 +76,13 @@ impl Queue {
             headers.insert(subjects::TRACEPARENT, traceparent);
             request = request.headers(headers);
         }
+        let refused = self.inner.refusals.of(subject);
         let answer = self.inner.client.send_request(subject.to_owned(), request);
-        match tokio::time::timeout_at(deadline, answer).await {
+        let answer = tokio::select! {
+            answer = tokio::time::timeout_at(deadline, answer) => answer,
+            refusal = refused => return Err(refusal),
+        };
+        match answer {
             Ok(Ok(message)) => Ok(message),
             Ok(Err(error)) => Err(match error.kind() {
                 RequestErrorKind::NoResponders => QueueError::NoResponders { subject: subject.to_owned() },

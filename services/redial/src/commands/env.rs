@@ -14,7 +14,15 @@ use crate::{cli::EnvArgs, commands::nats_config, dev_folder, output, settings::S
 const SERVER: &str = "127.0.0.1:4222";
 
 pub(crate) fn run(settings: &Settings, args: &EnvArgs) -> anyhow::Result<ExitCode> {
-    let variables = variables(settings, args)?;
+    let variables = match variables(settings, args) {
+        Ok(variables) => variables,
+        Err(error) => {
+            if !settings.json() {
+                output::write(shell::FAILURE)?;
+            }
+            return Err(error.into());
+        }
+    };
     if settings.json() {
         let object: serde_json::Map<_, _> =
             variables.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();

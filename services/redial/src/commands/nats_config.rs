@@ -17,7 +17,13 @@ pub(crate) fn run(args: &NatsConfigArgs) -> anyhow::Result<ExitCode> {
     match (&args.output, args.check) {
         (None, false) => output::write(&text)?,
         (None, true) => {}
-        (Some(file), false) => write(file, &text)?,
+        (Some(file), false) => {
+            write(file, &text)?;
+            output::note(format!(
+                "wrote {}; let nats-server read it (nats-server --signal reload), a second time if a user or a worker is new",
+                file.display()
+            ));
+        }
         (Some(file), true) => return Ok(check(file, &text, &args.access)),
     }
     Ok(ExitCode::SUCCESS)

@@ -1,9 +1,16 @@
 //! Texts for a POSIX shell.
 
+/// Makes `eval "$(redial env …)"` fail like the command itself.
+pub(super) const FAILURE: &str = "false\n";
+
+/// Settings that belong to one login only: those of another one are taken back.
+const OWN: [&str; 4] = ["REDIAL_TENANT", "REDIAL_USER", "REDIAL_WORKER_NAME", "REDIAL_WORKER_POOLS"];
+
 /// A line for each variable, and a function, because the program `nats` has no variable for its inbox prefix.
 pub(super) fn exports(variables: &[(&'static str, String)]) -> String {
-    let line = |(name, value): &(&str, String)| format!("export {name}={}\n", quoted(value));
-    let lines: Vec<String> = variables.iter().map(line).collect();
+    let others = OWN.into_iter().filter(|own| variables.iter().all(|(name, _)| name != own));
+    let lines = variables.iter().map(|(name, value)| format!("export {name}={}\n", quoted(value)));
+    let lines: Vec<String> = lines.chain(others.map(|name| format!("unset {name}\n"))).collect();
     format!("{}nats() {{ command nats --inbox-prefix=\"$REDIAL_NATS_INBOX_PREFIX\" \"$@\"; }}\n", lines.concat())
 }
 
