@@ -21,12 +21,15 @@ async fn redial(config: &QueueConfig, changed: &[(&str, &str)], arguments: &[&st
     (output.status.code().unwrap(), text(&output.stdout) + &text(&output.stderr))
 }
 
+/// A user, what is changed of its settings, what it runs, and the exit code and parts of the output.
+type Row<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a [&'a str], i32, &'a [&'a str]);
+
 #[tokio::test]
 async fn a_request_that_the_server_refuses_fails_at_once_and_says_why() {
     let world = World::start().await;
     let call = ["call", "echo", "{}"];
     let no_answers = "set its inbox prefix in nats_inbox_prefix";
-    let rows: [(&str, &[(&str, &str)], &[&str], i32, &[&str]); 7] = [
+    let rows: [Row; 7] = [
         ("globex.rita", &[], &call, 1, &["redial.api.globex.rita.submit.calls.submit", "`redial env`", "[forbidden]"]),
         (
             "acme.sam",
