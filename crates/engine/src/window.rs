@@ -6,7 +6,7 @@
 //! then a burst of a quick tool is published at once, and no other tool waits long behind it.
 //!
 //! Tenants share the workers of a tool, and none waits behind the flood of another. While several tenants are active the window
-//! is so short that what is published last is claimed soon ([`SHARED_SPAN`]); the room goes in equal parts to the tenants whose
+//! is so short that what is published last is claimed soon (`SHARED_SPAN`); the room goes in equal parts to the tenants whose
 //! calls wait; and a new call of a tenant that got less than those that wait is published before theirs.
 //!
 //! A consumer belongs to the workers of one pool that have the same tools. So a job is published only where every worker
