@@ -137,16 +137,23 @@ async fn a_worker_without_an_accepted_tool_waits_and_then_serves() {
     let _owner = owner(&stack).await;
     stack.work(vec![scripted_tool("pay", ToolEffect::Keyed, &stack.ledger)]).await;
     assert_eq!(count(&stack, "workers WHERE tools = '{}' AND waiting = '{pay}'").await, 1);
-    accept(&stack, Some("test")).await.unwrap();
-    until("the worker has registered again", async || {
-        (count(&stack, "workers WHERE tools = '{pay}' AND id LIKE 'test-%'").await == 1).then_some(())
-    })
-    .await;
     sqlx::query("UPDATE workers SET live_until = now(), last_seen_at = now() - interval '2 h' WHERE id LIKE 'owner-%'")
         .execute(stack.db())
         .await
         .unwrap();
     let call = stack.call("pay", json!({})).await;
+    let said = "worker identity \"test\" has pay, and waits until an operator accepts it: see redial tools\n";
+    until("redial show says what the call waits for", async || {
+        let mut show = tokio::process::Command::new(env!("CARGO_BIN_EXE_redial"));
+        show.args(["show", &call.to_string()]).env("REDIAL_DATABASE_URL", stack.servers.database_url());
+        show.output().await.unwrap().stderr.ends_with(said.as_bytes()).then_some(())
+    })
+    .await;
+    accept(&stack, Some("test")).await.unwrap();
+    until("the worker has registered again", async || {
+        (count(&stack, "workers WHERE tools = '{pay}' AND id LIKE 'test-%'").await == 1).then_some(())
+    })
+    .await;
     stack.output(call).await;
     stack.finish().await;
 }

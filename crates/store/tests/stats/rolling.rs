@@ -62,10 +62,12 @@ async fn a_step_that_is_cut_off_counts_once_or_not_at_all() {
     let mut cut = 0;
     for _ in 0..60 {
         // Dropped, it closes its connection, as the end of the process does.
-        let step = polled(Box::pin(store.roll_up(fixture.end(), 9)), random.random_range(0..100)).await;
+        // How many waits a step has depends on the machine: some of these are too few, and some enough.
+        let waits = 1 << random.random_range(0..8);
+        let step = polled(Box::pin(store.roll_up(fixture.end(), 9)), waits).await;
         cut += usize::from(step.is_none());
     }
-    assert!((6..60).contains(&cut), "{cut} of 60 steps were cut off");
+    assert!((1..60).contains(&cut), "{cut} of 60 steps were cut off");
     roll_up(&store, fixture.end(), 50).await;
     fixture.assert_answers("after interruptions").await;
     store.close().await;

@@ -3,11 +3,11 @@
 #[cfg(test)]
 mod tests;
 
-use std::process::ExitCode;
+use std::{collections::BTreeSet, process::ExitCode};
 
 use chrono::{DateTime, Utc};
-use redial_proto::{ApiError, CallId, Code, TaskCode, TaskId, TaskInput, TaskState, TaskStep};
-use redial_store::audit::CallAudit;
+use redial_proto::{ApiError, CallId, Code, TaskCode, TaskId, TaskInput, TaskState, TaskStep, WaitReason};
+use redial_store::{Store, audit::CallAudit};
 
 use crate::{
     connect,
@@ -29,6 +29,7 @@ pub(crate) async fn run(settings: &Settings, id: &IdText, mermaid: bool) -> anyh
             output::json(&record)?;
         } else {
             output::line(task_text(&record, Page::of_stdout(), now))?;
+            note_pending(&store, &record.calls).await?;
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -41,8 +42,25 @@ pub(crate) async fn run(settings: &Settings, id: &IdText, mermaid: bool) -> anyh
         output::json(&record)?;
     } else {
         output::line(call_text(&record, Page::of_stdout(), now))?;
+        note_pending(&store, std::slice::from_ref(&record)).await?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A call that no worker may serve waits for an operator, if a worker has brought its tool.
+async fn note_pending(store: &Store, calls: &[CallAudit]) -> anyhow::Result<()> {
+    let unserved = |record: &&CallAudit| record.waits.is_some_and(|waits| waits.reason == WaitReason::Worker);
+    let tools: BTreeSet<&str> = calls.iter().filter(unserved).map(|record| record.line.tool.as_str()).collect();
+    if tools.is_empty() {
+        return Ok(());
+    }
+    for pending in store.pending_tools().await?.iter().filter(|pending| tools.contains(pending.tool.as_str())) {
+        let (identity, tool) = (&pending.identity, &pending.tool);
+        output::note(format!(
+            "worker identity {identity:?} has {tool}, and waits until an operator accepts it: see redial tools"
+        ));
+    }
+    Ok(())
 }
 
 fn task_diagram(record: &TaskAudit) -> String {
