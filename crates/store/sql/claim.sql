@@ -1,8 +1,9 @@
 -- Grants attempts: no other statement allows an execution. The comparison with the state and the number makes a
 -- redelivered, doubled or late job harmless. The same claim sent again is granted again, with a fresh lease; but a claim
 -- that was released or given up is never granted again, should a late copy of it arrive: no worker would run that
--- attempt. Nor is a call whose effect this version does not
--- know, or of another tool than the claim names: only the tools that its worker may serve get here. `grants` of the engine is the same rule in Rust; a test compares the two.
+-- attempt. Nor is a call whose effect this version does not know, or of another tool than the claim names: only the tools that its
+-- worker may serve get here. IS TRUE keeps the planner from looking calls up by their tool. `grants` of the engine is the same rule
+-- in Rust; a test compares the two.
 UPDATE calls c
 SET state = 'running',
     attempt = i.attempt,
@@ -16,7 +17,7 @@ SET state = 'running',
 FROM UNNEST($1::uuid[], $2::int[], $3::uuid[], $4::text[], $6::text[]) AS i (id, attempt, claim_id, worker, tool),
     (SELECT clock_timestamp() AS now) t
 WHERE c.id = ANY (ARRAY[i.id])
-    AND c.tool = i.tool
+    AND (c.tool = i.tool) IS TRUE
     AND c.effect IN ('read', 'idempotent', 'keyed', 'unsafe')
     AND ((c.state = 'ready' AND c.attempt = i.attempt - 1 AND c.deadline_at > t.now
             AND c.claim_id IS DISTINCT FROM i.claim_id)
