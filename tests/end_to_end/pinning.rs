@@ -32,7 +32,7 @@ pub(crate) async fn owner(stack: &Stack) -> Hand {
     owner
 }
 
-async fn accept(stack: &Stack, identity: Option<&str>) -> Result<AcceptToolReply, QueueError> {
+pub(crate) async fn accept(stack: &Stack, identity: Option<&str>) -> Result<AcceptToolReply, QueueError> {
     let pending = stack.store(Purpose::Audit).await.pending_tools().await.unwrap();
     let seen = pending.iter().find(|one| identity.is_none_or(|identity| one.identity == identity));
     accept_seen(stack, identity, seen.map_or("none", |seen| &seen.fingerprint)).await
@@ -178,24 +178,6 @@ async fn its_own_weakening_waits_and_its_strengthening_does_not() {
         assert!(owner.register(vec![spec.clone()]).await.is_empty(), "what was accepted is not asked about again");
         assert_eq!(on_record(&stack).await, spec);
     }
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn an_owner_may_restart_after_another_identity_changed_its_tool() {
-    let stack = Stack::start_pinned().await;
-    let mut owner = owner(&stack).await;
-    let mut night = Hand::of_identity(&stack, "night").await;
-    let shorter = json!({"type": "object", "properties": {"to": {"type": "string", "maxLength": 3}}});
-    let stricter = ToolSpec { parameters: shorter, ..pay() };
-    night.register(vec![stricter.clone()]).await;
-    accept(&stack, Some("night")).await.unwrap();
-    assert_eq!(on_record(&stack).await, stricter);
-    for (worker, spec) in [(&mut owner, pay()), (&mut night, stricter)] {
-        assert!(worker.register(vec![spec.clone()]).await.is_empty(), "it serves what it has served");
-        assert_eq!(on_record(&stack).await, spec);
-    }
-    assert_eq!(owner.register(vec![laxer()]).await.len(), 1, "but not more");
     stack.finish().await;
 }
 

@@ -16,7 +16,8 @@ const KEPT: usize = 64;
 /// What the server has refused.
 #[derive(Clone)]
 pub(crate) struct Refusals {
-    publishes: broadcast::Sender<Arc<str>>,
+    /// Each refused subject as it is told.
+    subjects: broadcast::Sender<Arc<str>>,
     /// The subscription that answers arrive on, if it was refused: then no request on this connection is answered.
     answers: Arc<Mutex<Option<Arc<str>>>>,
     inbox_prefix: Arc<str>,
@@ -24,7 +25,7 @@ pub(crate) struct Refusals {
 
 impl Refusals {
     pub(crate) fn new(inbox_prefix: &str) -> Self {
-        Self { publishes: broadcast::Sender::new(KEPT), answers: Arc::default(), inbox_prefix: inbox_prefix.into() }
+        Self { subjects: broadcast::Sender::new(KEPT), answers: Arc::default(), inbox_prefix: inbox_prefix.into() }
     }
 
     /// Takes note of what the server said.
@@ -35,7 +36,7 @@ impl Refusals {
             *self.answers.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&subject));
         }
         // Nobody may be waiting.
-        let _ = self.publishes.send(subject);
+        let _ = self.subjects.send(subject);
     }
 
     /// The server may allow more to the next connection.
@@ -46,7 +47,7 @@ impl Refusals {
     /// Ends once the server has refused what was sent to the subject, or the subscription that its answer would arrive on.
     /// Listens from this call on, not from the first poll.
     pub(crate) fn of(&self, subject: &str) -> impl Future<Output = QueueError> + Send + use<> {
-        let (mut heard, this, subject) = (self.publishes.subscribe(), self.clone(), subject.to_owned());
+        let (mut heard, this, subject) = (self.subjects.subscribe(), self.clone(), subject.to_owned());
         async move {
             loop {
                 let answers = this.answers.lock().unwrap_or_else(PoisonError::into_inner).clone();
