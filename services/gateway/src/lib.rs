@@ -28,7 +28,8 @@ mod watch;
 use std::{net::SocketAddr, sync::Arc};
 
 use redial_loops::Loops;
-use redial_queue::Queue;
+use redial_proto::Door;
+use redial_queue::{Queue, QueueConfig};
 use redial_store::{Purpose, Store, StoreConfig};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -84,8 +85,9 @@ async fn connect(config: GatewayConfig, shutdown: CancellationToken) -> Result<G
         connections: config.connections,
         purpose: Purpose::Audit,
     };
+    let queue = QueueConfig { door: Door::Http, ..config.queue.clone() };
     Ok(Gateway {
-        queue: Queue::connect(&config.queue).await?,
+        queue: Queue::connect(&queue).await?,
         store: Store::connect(&store).await?,
         hub: hub::Hub::default(),
         tokens: auth::Tokens::default(),

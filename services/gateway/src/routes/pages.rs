@@ -36,6 +36,7 @@ pages![
     "output_incomplete",
     "rate_limited",
     "task_not_found",
+    "token_not_found",
     "too_large",
     "unauthenticated",
     "unavailable",
