@@ -33,6 +33,14 @@ pub enum Verb {
     TenantForget,
     /// A [`crate::AcceptTool`].
     ToolAccept,
+    /// A [`crate::ListTools`].
+    ToolList,
+    /// A [`crate::ListAgents`].
+    AgentList,
+    /// A [`crate::CreateRedrive`].
+    RedriveCreate,
+    /// A [`crate::CancelRedrive`].
+    RedriveCancel,
 }
 
 impl Verb {
@@ -53,6 +61,10 @@ impl Verb {
             Self::ConversationForget => "conversations.forget",
             Self::TenantForget => "tenants.forget",
             Self::ToolAccept => "tools.accept",
+            Self::ToolList => "tools.list",
+            Self::AgentList => "agents.list",
+            Self::RedriveCreate => "redrives.create",
+            Self::RedriveCancel => "redrives.cancel",
         }
     }
 
@@ -61,8 +73,8 @@ impl Verb {
         match self {
             Self::CallSubmit | Self::CallCancel | Self::TaskCancel => &[UserRole::Submit],
             Self::TaskSubmit => &[UserRole::Submit, UserRole::Inline],
-            Self::CallGet | Self::TaskGet => &[UserRole::Read],
-            Self::CallRedrive => &[UserRole::Operate],
+            Self::CallGet | Self::TaskGet | Self::ToolList | Self::AgentList => &[UserRole::Read],
+            Self::CallRedrive | Self::RedriveCreate | Self::RedriveCancel => &[UserRole::Operate],
             Self::ToolForget | Self::ToolAccept | Self::ConversationForget | Self::TenantForget => &[UserRole::Admin],
         }
     }

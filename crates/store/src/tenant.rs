@@ -15,8 +15,8 @@ use crate::{Loaded, Store, StoreError, audit::CallAudit, columns::column};
 /// The store as one tenant sees it: what belongs to another one does not exist.
 #[derive(Clone, Copy)]
 pub struct TenantStore<'a> {
-    store: &'a Store,
-    tenant: &'a Tenant,
+    pub(crate) store: &'a Store,
+    pub(crate) tenant: &'a Tenant,
 }
 
 impl Store {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
-use crate::json_text::{self, tokens};
+use redial_proto::json_text::{self, tokens};
 
 /// Parts of a pointer.
 const DEEPEST: usize = 64;
@@ -14,7 +14,7 @@ const ALLOWED: &str = "allowed: POINTER=VALUE, such as /city=Paris, /items/0/id=
 
 /// The value that JSON must have somewhere.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Condition {
+pub struct Condition {
     /// Names of members and indexes of elements, from the outside inwards (a JSON pointer, RFC 6901).
     pointer: Vec<String>,
     /// As the user wrote it: a text, or JSON.
@@ -42,7 +42,7 @@ impl FromStr for Condition {
 
 impl Condition {
     /// True if this valid JSON has the value there.
-    pub(crate) fn holds(&self, json: &str) -> bool {
+    pub fn holds(&self, json: &str) -> bool {
         let mut values = vec![json.trim_ascii()];
         for name in &self.pointer {
             values = values.into_iter().flat_map(|value| members(value, name)).collect();
@@ -51,7 +51,7 @@ impl Condition {
     }
 
     /// A text that is in all JSON that has the value, unless that has escapes. `None`: there is no such text.
-    pub(crate) fn needle(&self) -> Option<String> {
+    pub fn needle(&self) -> Option<String> {
         match &self.json {
             None | Some(Value::Bool(_) | Value::Null) => Some(self.text.clone()),
             Some(Value::String(text)) => Some(text.clone()).filter(|text| !text.contains('\0')),
@@ -79,7 +79,7 @@ impl Condition {
 }
 
 /// True if the text is in this JSON, or in one of its strings.
-pub(crate) fn contains(json: &str, text: &str) -> bool {
+pub fn contains(json: &str, text: &str) -> bool {
     json.contains(text)
         || tokens(json)
             .filter(|token| token.starts_with('"') && token.contains('\\'))

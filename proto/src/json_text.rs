@@ -5,7 +5,7 @@
 const INDENT: usize = 2;
 
 /// Valid JSON over several lines.
-pub(crate) fn indented(json: &str) -> String {
+pub fn indented(json: &str) -> String {
     let mut text = String::with_capacity(json.len() * 2);
     let (mut depth, mut before) = (0_usize, "");
     for token in tokens(json) {
@@ -30,7 +30,7 @@ pub(crate) fn indented(json: &str) -> String {
 }
 
 /// Valid JSON on one line.
-pub(crate) fn one_line(json: &str) -> String {
+pub fn one_line(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for token in tokens(json) {
         push(&mut text, token);
@@ -50,7 +50,7 @@ fn closes(token: &str) -> bool {
 }
 
 /// Brackets, commas, colons, whole strings, numbers and words.
-pub(crate) fn tokens(json: &str) -> impl Iterator<Item = &str> {
+pub fn tokens(json: &str) -> impl Iterator<Item = &str> {
     let mut rest = json;
     std::iter::from_fn(move || {
         rest = rest.trim_ascii_start();
