@@ -29,6 +29,7 @@ pub mod retry_after;
 pub mod schemas;
 pub mod subjects;
 pub mod task;
+pub mod token;
 pub mod tool;
 pub mod traceparent;
 pub mod turn;
@@ -59,6 +60,9 @@ pub use repair::{Repair, RepairKind};
 pub use task::{
     AgentRef, Nudged, TaskCancel, TaskCancelReply, TaskCode, TaskDecision, TaskGet, TaskInput, TaskNotice, TaskReport,
     TaskResult, TaskState, TaskStep, TaskSubmission, TaskView,
+};
+pub use token::{
+    ApiToken, TokenCreate, TokenCreateReply, TokenExpiry, TokenHash, TokenId, TokenRevoke, TokenRevokeReply,
 };
 pub use tool::{RetryBudget, RetryOverride, RetryPolicy, ToolEffect, ToolSpec};
 pub use turn::{Delta, Finish, Language, ReplyCall, ToolOffer, Trimmed, TurnReply, TurnRequest};

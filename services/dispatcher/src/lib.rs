@@ -11,7 +11,6 @@ mod agents;
 mod aside;
 mod asked;
 mod batcher;
-mod call_view;
 mod calls;
 mod config;
 mod context;

@@ -5,11 +5,11 @@ use redial_proto::{ApiError, Code, ErrorClass, Failure, Language, SubmitResult, 
 use redial_records::NewCall;
 use redial_store::Submitted;
 use redial_telemetry::{metrics, names};
+use redial_views::feedback;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use crate::{
-    call_view::feedback,
     context::Context,
     effects,
     error::{store_failed, unreadable},
