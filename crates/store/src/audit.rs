@@ -14,6 +14,7 @@ mod inside;
 pub mod json_search;
 mod look;
 mod of_tenant;
+mod progress;
 mod record;
 mod records;
 mod search;
@@ -24,6 +25,7 @@ pub use ids::Named;
 pub use inside::Inside;
 pub use look::{Limits, Search, Searched};
 pub use of_tenant::{ConversationLine, Conversations};
+pub use progress::Progress;
 pub use records::{
     AttemptRecord, CallAudit, CallLine, DeadLetterRecord, Filter, LateRecord, PendingTool, TaskFilter, ToolRecord,
     WorkerRecord,

@@ -35,10 +35,10 @@ impl TenantStore<'_> {
         let filter = serde_json::to_string(&create.filter).map_err(|error| StoreError::BadData(error.to_string()))?;
         let rate = create.rate.unwrap_or(CreateRedrive::DEFAULT_RATE);
         let is_new = self
-            .store
+            .store()
             .run(async {
-                let mut db = self.store.checkout().await?;
-                let tenant = self.tenant.as_str();
+                let mut db = self.store().checkout().await?;
+                let tenant = self.tenant().as_str();
                 sqlx::query_file!("sql/redrive_trim.sql", tenant, KEPT).execute(&mut *db).await?;
                 let new = sqlx::query_file!(
                     "sql/redrive_create.sql",
@@ -65,13 +65,13 @@ impl TenantStore<'_> {
     /// because of it once this has returned.
     pub async fn cancel_redrive(&self, redrive: RedriveId) -> Result<Option<(RedriveView, bool)>, StoreError> {
         let changed = self
-            .store
+            .store()
             .run_again(|| async {
-                let mut db = self.store.checkout().await?;
+                let mut db = self.store().checkout().await?;
                 let cancelled = sqlx::query!(
                     "UPDATE redrives SET state = 'cancelled', finished_at = clock_timestamp(), next_at = NULL
                      WHERE tenant = $1 AND id = $2 AND next_at IS NOT NULL",
-                    self.tenant.as_str(),
+                    self.tenant().as_str(),
                     redrive.0,
                 );
                 let cancelled = cancelled.execute(&mut *db).await?;

@@ -15,14 +15,24 @@ use crate::{Loaded, Store, StoreError, TokenFilter, TokenLine, audit::CallAudit,
 /// The store as one tenant sees it: what belongs to another one does not exist.
 #[derive(Clone, Copy)]
 pub struct TenantStore<'a> {
-    pub(crate) store: &'a Store,
-    pub(crate) tenant: &'a Tenant,
+    store: &'a Store,
+    tenant: &'a Tenant,
 }
 
 impl Store {
     /// What belongs to this tenant.
     pub const fn of<'a>(&'a self, tenant: &'a Tenant) -> TenantStore<'a> {
         TenantStore { store: self, tenant }
+    }
+}
+
+impl<'a> TenantStore<'a> {
+    pub(crate) const fn store(&self) -> &'a Store {
+        self.store
+    }
+
+    pub(crate) const fn tenant(&self) -> &'a Tenant {
+        self.tenant
     }
 }
 

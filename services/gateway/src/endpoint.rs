@@ -55,7 +55,7 @@ pub(crate) struct Answer {
 }
 
 /// Any role.
-pub(crate) const ANY: &[UserRole] = UserRole::ALL;
+pub(crate) const ANY: &[UserRole] = &UserRole::ALL;
 
 /// The header of RFC 7240.
 pub(crate) const PREFER: Header = Header {

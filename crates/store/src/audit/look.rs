@@ -123,7 +123,7 @@ impl TenantStore<'_> {
         {
             let Step { rows, last, ended } = self.look(&search).await?;
             let matching: Vec<FoundCall> = rows.iter().filter(|row| row.matches).map(RawLooked::found).collect();
-            let mut found = self.store.holding(&matching, &search.inside).await?;
+            let mut found = self.store().holding(&matching, &search.inside).await?;
             let room = limits.matches - searched.calls.len();
             let cut = found.len() > room;
             found.truncate(room);
@@ -146,7 +146,7 @@ impl TenantStore<'_> {
         let filter = &search.filter;
         let few = filter.key.is_some() || filter.task.is_some();
         if let Some(worker) = filter.worker.as_ref().filter(|_| !few) {
-            let among = self.store.calls_of_worker(worker, filter, step).await?;
+            let among = self.store().calls_of_worker(worker, filter, step).await?;
             let rows = self.rows(search, Some(&among), step).await?;
             return Ok(Step { rows, last: among.last().copied().map(CallId), ended: is_last(among.len()) });
         }
@@ -160,12 +160,12 @@ impl TenantStore<'_> {
 
     async fn rows(&self, search: &Search, among: Option<&[Uuid]>, step: u32) -> Result<Vec<RawLooked>, StoreError> {
         let Search { filter, not_tools, not_states, not_classes, .. } = search;
-        let index = Along::of(filter, self.tenant);
+        let index = Along::of(filter, self.tenant());
         let not_states: Vec<&str> = not_states.iter().map(|state| state.as_str()).collect();
         let not_classes: Vec<&str> = not_classes.iter().map(|class| class.as_str()).collect();
-        self.store
+        self.store()
             .run_again(|| async {
-                let mut db = self.store.begin().await?;
+                let mut db = self.store().begin().await?;
                 // A plan for any parameters follows no index. Dispatchers would make one after some steps.
                 sqlx::raw_sql("SET LOCAL plan_cache_mode = force_custom_plan").execute(&mut *db).await?;
                 let rows = sqlx::query_file_as!(
@@ -183,7 +183,7 @@ impl TenantStore<'_> {
                     since_id(filter.since),
                     until_id(filter.until),
                     i64::from(step),
-                    self.tenant.as_str(),
+                    self.tenant().as_str(),
                     filter.tool.as_deref(),
                     filter.state.map(CallState::as_str),
                     filter.class.map(ErrorClass::as_str),
@@ -207,9 +207,9 @@ impl TenantStore<'_> {
     async fn only_of_worker(&self, rows: &mut [RawLooked], worker: &str) -> Result<(), StoreError> {
         let ids: Vec<Uuid> = rows.iter().map(|row| row.call).collect();
         let ran: Vec<Uuid> = self
-            .store
+            .store()
             .run_again(|| async {
-                let mut db = self.store.checkout().await?;
+                let mut db = self.store().checkout().await?;
                 let ran = sqlx::query_scalar!(
                     r#"SELECT a.call_id AS "call!" FROM attempts a WHERE a.call_id = ANY ($1) AND a.worker = $2
                        UNION SELECT c.id FROM calls c WHERE c.id = ANY ($1) AND c.state = 'running' AND c.worker = $2"#,

@@ -45,23 +45,18 @@ pub struct Conversations {
 impl TenantStore<'_> {
     /// The newest tasks that a filter lets through; its tenant is not looked at.
     pub async fn tasks(&self, filter: &TaskFilter, limit: u32) -> Result<Vec<TaskView>, StoreError> {
-        let filter = TaskFilter { tenant: Some(self.tenant.to_string()), ..filter.clone() };
-        self.store.tasks(&filter, limit).await
-    }
-
-    /// A task; `None` if the tenant has none of this id.
-    pub async fn task(&self, task: TaskId) -> Result<Option<TaskView>, StoreError> {
-        self.store.task_view(self.tenant, task).await
+        let filter = TaskFilter { tenant: Some(self.tenant().to_string()), ..filter.clone() };
+        self.store().tasks(&filter, limit).await
     }
 
     /// The next conversations, at most `limit`. A part may have fewer, because it reads a bounded number of tasks.
     pub async fn conversations(&self, before: Option<TaskId>, limit: u32) -> Result<Conversations, StoreError> {
         let rows = self
-            .store
+            .store()
             .run_again(|| async {
-                let mut db = self.store.checkout().await?;
+                let mut db = self.store().checkout().await?;
                 let before = before.map(|before| before.0);
-                let rows = sqlx::query_file!("sql/conversations_of_tenant.sql", self.tenant.as_str(), before, TASKS);
+                let rows = sqlx::query_file!("sql/conversations_of_tenant.sql", self.tenant().as_str(), before, TASKS);
                 let rows = rows.fetch_all(&mut *db).await?;
                 Ok(db.done(rows))
             })
@@ -102,13 +97,13 @@ impl TenantStore<'_> {
         bytes: u32,
     ) -> Result<Vec<StoredMessage>, StoreError> {
         let rows = self
-            .store
+            .store()
             .run_again(|| async {
-                let mut db = self.store.checkout().await?;
+                let mut db = self.store().checkout().await?;
                 let rows = sqlx::query_file_as!(
                     RawMessage,
                     "sql/messages_of_tenant.sql",
-                    self.tenant.as_str(),
+                    self.tenant().as_str(),
                     conversation,
                     int(after),
                     i64::from(limit),
@@ -146,10 +141,10 @@ impl TenantStore<'_> {
         bytes: u32,
     ) -> Result<Vec<(DeadLetterRecord, u32)>, StoreError> {
         let rows = self
-            .store
+            .store()
             .run_again(|| async {
-                let mut db = self.store.checkout().await?;
-                let tenant = self.tenant.as_str();
+                let mut db = self.store().checkout().await?;
+                let tenant = self.tenant().as_str();
                 let rows =
                     sqlx::query_file!("sql/rejected_of_tenant.sql", tenant, before, id, i64::from(limit), int(bytes));
                 let rows = rows.fetch_all(&mut *db).await?;
@@ -178,22 +173,22 @@ impl TenantStore<'_> {
 
     /// Figures of the tenant's calls; the tenant of the question is not looked at.
     pub async fn stats(&self, question: &StatsQuestion) -> Result<Stats, StoreError> {
-        let question = StatsQuestion { tenant: Some(self.tenant.to_string()), ..question.clone() };
-        self.store.stats(&question).await
+        let question = StatsQuestion { tenant: Some(self.tenant().to_string()), ..question.clone() };
+        self.store().stats(&question).await
     }
 
     /// What users of the tenant did, newest first; the tenant of the filter is not looked at.
     pub async fn actions(&self, filter: &ActionFilter, limit: u32) -> Result<Vec<ActionRecord>, StoreError> {
-        let filter = ActionFilter { tenant: Some(self.tenant.to_string()), ..filter.clone() };
-        self.store.actions(&filter, limit).await
+        let filter = ActionFilter { tenant: Some(self.tenant().to_string()), ..filter.clone() };
+        self.store().actions(&filter, limit).await
     }
 
     /// Workers, the latest first; only live ones unless `all`. `None` unless the tenant is that of the operators: workers belong
     /// to no tenant.
     pub async fn workers(&self, all: bool) -> Result<Option<Vec<WorkerRecord>>, StoreError> {
-        if *self.tenant != Tenant::default() {
+        if *self.tenant() != Tenant::default() {
             return Ok(None);
         }
-        self.store.worker_records(all).await.map(Some)
+        self.store().worker_records(all).await.map(Some)
     }
 }

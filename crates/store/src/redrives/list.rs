@@ -30,13 +30,13 @@ impl TenantStore<'_> {
         limit: u32,
     ) -> Result<Vec<RedriveView>, StoreError> {
         let rows = self
-            .store
+            .store()
             .run_again(|| async {
-                let mut db = self.store.checkout().await?;
+                let mut db = self.store().checkout().await?;
                 let rows = sqlx::query_file_as!(
                     RawRedrive,
                     "sql/redrives.sql",
-                    self.tenant.as_str(),
+                    self.tenant().as_str(),
                     id,
                     before.map(|(at, _)| at),
                     before.map(|(_, id)| id.0),
