@@ -21,6 +21,7 @@ mod forget;
 mod health;
 mod migrations;
 mod on_record;
+mod page_key;
 mod redrives;
 mod registry;
 mod retention;

@@ -17,6 +17,7 @@ mod layers;
 mod limits;
 mod openai_error;
 mod openapi;
+mod page;
 mod prefer;
 mod problem;
 mod router;
@@ -87,6 +88,7 @@ async fn connect(config: GatewayConfig, shutdown: CancellationToken) -> Result<G
         hub: hub::Hub::default(),
         tokens: auth::Tokens::default(),
         stats: stats::Stats::default(),
+        page_key: tokio::sync::OnceCell::new(),
         shutdown,
         config,
     })

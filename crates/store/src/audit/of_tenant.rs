@@ -128,9 +128,9 @@ impl TenantStore<'_> {
     }
 
     /// One of them, with the whole message.
-    pub async fn rejected_one(&self, id: i64) -> Result<Option<DeadLetterRecord>, StoreError> {
+    pub async fn rejected_one(&self, id: i64) -> Result<Option<(DeadLetterRecord, u32)>, StoreError> {
         let found = self.dead_letters_of(None, Some(id), 1, i32::MAX.unsigned_abs()).await?;
-        Ok(found.into_iter().next().map(|(record, _)| record))
+        Ok(found.into_iter().next())
     }
 
     async fn dead_letters_of(

@@ -1,60 +1,87 @@
-//! The figures of one group, as `--json` and `--csv` write them. What is not known is `null`, never 0.
+//! The figures of one group of calls or attempts. What is not known is `null`, never 0.
+
+use std::cmp::Reverse;
 
 use chrono::{DateTime, Utc};
 use redial_store::stats::{By, Group, GroupSums, Histogram};
+use schemars::JsonSchema;
 use serde::Serialize;
 
-/// See the module.
-#[derive(Debug, Serialize)]
-pub(crate) struct Figures {
+/// The figures of one group. The field that names it is the one that figures are grouped by.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Figures {
+    /// The tool; model turns by their registered name.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) tool: Option<String>,
+    pub tool: Option<String>,
+    /// The error class, or how calls ended that have none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) class: Option<String>,
+    pub class: Option<String>,
+    /// The model.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) model: Option<String>,
+    pub model: Option<String>,
+    /// The worker.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) worker: Option<String>,
+    pub worker: Option<String>,
+    /// The start of the hour in which calls ended.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) hour: Option<DateTime<Utc>>,
+    pub hour: Option<DateTime<Utc>>,
     /// Of a worker: its attempts. Else: the figures of calls.
     #[serde(flatten)]
-    pub(crate) counts: Counts,
-    /// Median and 95th percentile in ms, about: of calls from submission to end, of a worker's attempts how long the tool
-    /// ran. `null` if no call had an attempt.
-    pub(crate) p50_ms: Option<u64>,
-    pub(crate) p95_ms: Option<u64>,
+    pub counts: Counts,
+    /// Median in ms, within 10 %: of calls from submission to end, of a worker's attempts how long the tool ran. `null` if no
+    /// call had an attempt.
+    pub p50_ms: Option<u64>,
+    /// The 95th percentile of the same.
+    pub p95_ms: Option<u64>,
 }
 
-#[derive(Debug, Serialize)]
+/// How many.
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
-pub(crate) enum Counts {
+pub enum Counts {
+    /// Calls, by how they ended.
     Calls {
+        /// All of them.
         calls: u64,
+        /// With success.
         succeeded: u64,
+        /// Without.
         failed: u64,
+        /// Nobody knows how.
         unknown: u64,
+        /// Somebody stopped them.
         cancelled: u64,
+        /// They never ran.
         refused: u64,
+        /// Attempts beyond the first of each call.
         retries: u64,
+        /// Calls that a model made after a call of the same tool had failed in a way that it could correct.
         corrections: u64,
         /// Answers of models among them.
         answers: u64,
-        /// Sums over answers; `null` if it is not known of any. At least so much, if it is unknown of some.
+        /// Tokens that models read: `null` if it is not known of any answer; at least so many, if it is unknown of some.
         input_tokens: Option<u64>,
+        /// Tokens that models wrote; the same holds.
         output_tokens: Option<u64>,
+        /// Answers of which a number of tokens is not known.
         tokens_unknown: u64,
+        /// The price of answers in US dollars; the same holds.
         cost_usd: Option<f64>,
+        /// Answers of which the price is not known.
         cost_unknown: u64,
     },
+    /// Attempts of a worker.
     Attempts {
+        /// All of them.
         attempts: u64,
+        /// Without success.
         failed: u64,
     },
 }
 
 impl Figures {
-    pub(crate) fn new(by: By, group: &Group, sums: &GroupSums) -> Self {
+    /// The figures of a group of an answer to a question by `by`.
+    pub fn new(by: By, group: &Group, sums: &GroupSums) -> Self {
         let name = |wanted: By| match group {
             Group::Name(name) if by == wanted => Some(name.clone()),
             _ => None,
@@ -107,4 +134,12 @@ impl Counts {
 #[expect(clippy::cast_precision_loss, reason = "below nine billion dollars every millionth is exact")]
 fn dollars(micros: u64) -> f64 {
     micros as f64 / 1e6
+}
+
+/// Figures by hour from the latest on; all others from the most calls on.
+pub fn sort_groups(groups: &mut [(Group, GroupSums)]) {
+    groups.sort_by_cached_key(|(group, sums)| match group {
+        Group::Hour(hour) => (Reverse(hour.timestamp()), Reverse(0), String::new()),
+        Group::Name(name) => (Reverse(0), Reverse(sums.calls.calls.max(sums.attempts.attempts)), name.clone()),
+    });
 }
