@@ -35,6 +35,8 @@ pub enum Code {
     TaskNotFound,
     /// No such redrive is on record.
     RedriveNotFound,
+    /// No such token is on record.
+    TokenNotFound,
     /// The call's state does not allow what was asked.
     WrongState,
     /// The role of the request, the tenant's limits or the worker's identity do not allow it.

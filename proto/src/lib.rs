@@ -44,7 +44,7 @@ pub use call::CallState;
 pub use error::{ApiError, Code};
 pub use forget::{Forget, ForgetCounts, ForgetCursor, ForgetReply, OpenWork};
 pub use help::{Advice, Help, Limited, OverLimit};
-pub use identity::{ANY_POOL, Caller, Tenant, User, UserRole, WorkerCaller, WorkerIdentity, check_token};
+pub use identity::{ANY_POOL, Caller, Door, Tenant, User, UserRole, WorkerCaller, WorkerIdentity, check_token};
 pub use ids::{CallId, ClaimId, RedriveId, TaskId, WorkerId};
 pub use lists::{AgentList, AgentView, ListAgents, ListTools, ToolList, ToolView};
 pub use message::{Message, MessageCall, Role, StoredMessage};

@@ -2,10 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use redial_proto::{
-    Caller, UserRole,
-    subjects::{self, Verb},
-};
+use redial_proto::{Caller, Door, UserRole, subjects::{self, Verb}};
 use redial_queue::Queue;
 use redial_store::Store;
 use serde::{Serialize, de::DeserializeOwned};
@@ -86,6 +83,6 @@ impl Identity {
     /// The same for one of these roles.
     pub(crate) fn in_role(&self, roles: &[UserRole]) -> Result<Caller, Problem> {
         let role = roles.iter().find(|role| self.roles.contains(role)).ok_or_else(|| self.lacks(roles))?;
-        Ok(Caller { tenant: self.tenant.clone(), user: self.user.clone(), role: *role })
+        Ok(Caller { tenant: self.tenant.clone(), user: self.user.clone(), role: *role, door: Door::Http })
     }
 }

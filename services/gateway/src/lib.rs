@@ -29,7 +29,8 @@ mod watch;
 use std::{net::SocketAddr, sync::Arc};
 
 use redial_loops::Loops;
-use redial_queue::Queue;
+use redial_proto::Door;
+use redial_queue::{Queue, QueueConfig};
 use redial_store::{Purpose, Store, StoreConfig};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -80,10 +81,14 @@ pub fn openapi() -> String {
 }
 
 async fn connect(config: GatewayConfig, shutdown: CancellationToken) -> Result<Gateway, GatewayError> {
-    let store =
-        StoreConfig { url: config.database_url.clone(), connections: config.connections, purpose: Purpose::Audit };
+    let store = StoreConfig {
+        url: config.database_url.clone(),
+        connections: config.connections,
+        purpose: Purpose::Audit,
+    };
+    let queue = QueueConfig { door: Door::Http, ..config.queue.clone() };
     Ok(Gateway {
-        queue: Queue::connect(&config.queue).await?,
+        queue: Queue::connect(&queue).await?,
         store: Store::connect(&store).await?,
         hub: hub::Hub::default(),
         tokens: auth::Tokens::default(),

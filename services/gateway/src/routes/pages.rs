@@ -37,6 +37,7 @@ pages![
     "rate_limited",
     "redrive_not_found",
     "task_not_found",
+    "token_not_found",
     "too_large",
     "unauthenticated",
     "unavailable",
