@@ -17,6 +17,7 @@ mod layers;
 mod limits;
 mod openai_error;
 mod openapi;
+mod page;
 mod prefer;
 mod problem;
 mod router;
@@ -34,8 +35,8 @@ use redial_store::{Purpose, Store, StoreConfig};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-pub use crate::{config::GatewayConfig, error::GatewayError};
 use crate::gateway::Gateway;
+pub use crate::{config::GatewayConfig, error::GatewayError};
 
 /// Runs a gateway until `shutdown`, then lets requests finish. `ready` is called with the address once it answers.
 ///
@@ -92,6 +93,7 @@ async fn connect(config: GatewayConfig, shutdown: CancellationToken) -> Result<G
         hub: hub::Hub::default(),
         tokens: auth::Tokens::default(),
         stats: stats::Stats::default(),
+        page_key: tokio::sync::OnceCell::new(),
         shutdown,
         config,
     })

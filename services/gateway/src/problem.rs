@@ -115,7 +115,8 @@ impl Problem {
     /// The document, for a request.
     pub(crate) fn document(self, instance: &str, request_id: &str) -> ProblemDocument {
         let (status, code) = (self.status(), self.error.code.as_str());
-        let field = |FieldError { path, rule, sent, allowed, hint }| ProblemField { pointer: path, rule, sent, allowed, hint };
+        let field =
+            |FieldError { path, rule, sent, allowed, hint }| ProblemField { pointer: path, rule, sent, allowed, hint };
         ProblemDocument {
             r#type: format!("{PAGES}{code}"),
             title: title(code),
@@ -189,7 +190,11 @@ const fn status(code: Code) -> StatusCode {
         Code::InvalidMessage => StatusCode::BAD_REQUEST,
         Code::Unauthenticated => StatusCode::UNAUTHORIZED,
         Code::Forbidden => StatusCode::FORBIDDEN,
-        Code::NotFound | Code::CallNotFound | Code::TaskNotFound | Code::TokenNotFound => StatusCode::NOT_FOUND,
+        Code::NotFound
+        | Code::CallNotFound
+        | Code::TaskNotFound
+        | Code::RedriveNotFound
+        | Code::TokenNotFound => StatusCode::NOT_FOUND,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Code::WrongState => StatusCode::CONFLICT,
         Code::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
