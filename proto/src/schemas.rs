@@ -6,7 +6,7 @@
 use schemars::{Schema, schema_for};
 
 use crate::{
-    AcceptTool, AcceptToolReply, AgentSpec, ApiError, CallView, CancelReply, CancelRequest, ClaimReply, ClaimRequest,
+    AcceptTool, AcceptToolReply, AgentSpec, AnswerReply, AnswerRequest, ApiError, CallView, CancelReply, CancelRequest, ClaimReply, ClaimRequest,
     ControlMessage, Delta, Forget, ForgetReply, ForgetTool, ForgetToolReply, GetRequest, Heartbeat, HeartbeatReply,
     Job, RedriveReply, RedriveRequest, Registered, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch,
     Submission, SubmitBatch, SubmitBatchReply, SubmitResult, TaskCancel, TaskCancelReply, TaskGet, TaskNotice,
@@ -17,6 +17,8 @@ use crate::{
 pub fn all() -> Vec<(&'static str, Schema)> {
     vec![
         ("agent_spec", schema_for!(AgentSpec)),
+        ("answer_reply", schema_for!(AnswerReply)),
+        ("answer_request", schema_for!(AnswerRequest)),
         ("registration", schema_for!(Registration)),
         ("registered", schema_for!(Registered)),
         ("api_error", schema_for!(ApiError)),

@@ -70,6 +70,10 @@ fn check(call: &CallRecord) -> Result<(), ApiError> {
         let message = "it is a turn of a model, which only a task asks for; submit the task again";
         return Err(ApiError::new(Code::WrongState, message));
     }
+    if call.is_of_client() {
+        let message = "it is a call of a function, which only the model of a task asks for; submit the task again";
+        return Err(ApiError::new(Code::WrongState, message));
+    }
     may_redrive(call.state).map_err(|why| ApiError::new(Code::WrongState, why))
 }
 
