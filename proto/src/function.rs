@@ -51,7 +51,10 @@ pub fn mistakes(functions: &[FunctionSpec]) -> Vec<String> {
     for (n, function) in functions.iter().enumerate() {
         found.extend(check_name("functions: the name", &function.name).err());
         if model_name(&function.name).is_some() {
-            found.push(format!("functions: {:?} begins like the name of a model; allowed: any other name", function.name));
+            found.push(format!(
+                "functions: {:?} begins like the name of a model; allowed: any other name",
+                function.name
+            ));
         }
         let shown = limits::shorten(&function.name, 64);
         if functions[..n].iter().any(|other| other.name == function.name) {
@@ -126,11 +129,8 @@ mod tests {
 
     #[test]
     fn bad_functions_are_named_with_what_is_allowed() {
-        let named = |name: &str| FunctionSpec {
-            name: name.to_owned(),
-            description: String::new(),
-            parameters: any_object(),
-        };
+        let named =
+            |name: &str| FunctionSpec { name: name.to_owned(), description: String::new(), parameters: any_object() };
         assert_eq!(mistakes(&[named("ask_user"), named("open_file")]), Vec::<String>::new());
         let twice = mistakes(&[named("ask_user"), named("ask_user"), named("a.b")]);
         assert_eq!(twice.len(), 2, "{twice:?}");

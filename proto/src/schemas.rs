@@ -6,11 +6,11 @@
 use schemars::{Schema, schema_for};
 
 use crate::{
-    AcceptTool, AcceptToolReply, AgentSpec, AnswerReply, AnswerRequest, ApiError, CallView, CancelReply, CancelRequest, ClaimReply, ClaimRequest,
-    ControlMessage, Delta, Forget, ForgetReply, ForgetTool, ForgetToolReply, GetRequest, Heartbeat, HeartbeatReply,
-    Job, RedriveReply, RedriveRequest, Registered, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch,
-    Submission, SubmitBatch, SubmitBatchReply, SubmitResult, TaskCancel, TaskCancelReply, TaskGet, TaskNotice,
-    TaskReport, TaskResult, TaskSubmission, ToolSpec, TurnReply, TurnRequest,
+    AcceptTool, AcceptToolReply, AgentSpec, AnswerReply, AnswerRequest, ApiError, CallView, CancelReply, CancelRequest,
+    ClaimReply, ClaimRequest, ControlMessage, Delta, Forget, ForgetReply, ForgetTool, ForgetToolReply, GetRequest,
+    Heartbeat, HeartbeatReply, Job, RedriveReply, RedriveRequest, Registered, Registration, ReleaseReply,
+    ReleaseRequest, Report, ReportBatch, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, TaskCancel,
+    TaskCancelReply, TaskGet, TaskNotice, TaskReport, TaskResult, TaskSubmission, ToolSpec, TurnReply, TurnRequest,
 };
 
 /// File name (without `.json`) and schema of each message.

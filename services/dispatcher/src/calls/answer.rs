@@ -9,7 +9,9 @@ use std::{
 
 use redial_engine::call::CallEvent;
 use redial_proto::{
-    AnswerReply, AnswerRequest, ApiError, CallId, CallState, Code, Failure, Tenant, function::ANSWER_CLASSES, limits,
+    AnswerReply, AnswerRequest, ApiError, CallId, CallState, Code, Failure, Tenant,
+    function::ANSWER_CLASSES,
+    limits,
     subjects::{self, Verb},
 };
 use redial_queue::{QueueError, Request};
@@ -170,7 +172,10 @@ async fn one_round(
 /// The end of the call; `None` if it has ended.
 fn plan(context: &Context, call: &CallRecord, answer: &Answer) -> Result<Option<Transition>, ApiError> {
     if !call.is_of_client() {
-        let message = format!("call {} is of the tool {:?}, which a worker serves; clients answer their functions", call.id, call.tool);
+        let message = format!(
+            "call {} is of the tool {:?}, which a worker serves; clients answer their functions",
+            call.id, call.tool
+        );
         return Err(ApiError::new(Code::WrongState, message));
     }
     let event = CallEvent::Answered { by: &answer.by, answer: answer.result.as_deref() };

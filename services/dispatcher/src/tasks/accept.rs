@@ -103,7 +103,8 @@ fn check_metadata(notes: &BTreeMap<String, String>) -> Result<(), String> {
         return Err(format!("metadata holds {} entries; allowed: {}", notes.len(), limits::MAX_METADATA));
     }
     let long = |(key, value): &(&String, &String)| {
-        !(1..=limits::MAX_METADATA_KEY).contains(&key.chars().count()) || value.chars().count() > limits::MAX_METADATA_VALUE
+        !(1..=limits::MAX_METADATA_KEY).contains(&key.chars().count())
+            || value.chars().count() > limits::MAX_METADATA_VALUE
     };
     notes.iter().find(long).map_or(Ok(()), |(key, value)| {
         let (characters, key) = (value.chars().count(), limits::shorten(key, 100));
@@ -169,12 +170,8 @@ fn not_offered(name: &str, is_model: bool, tools: &Tools) -> String {
 /// Distinguishes a repeated submission from another one under the same key.
 fn content_of(submission: &TaskSubmission) -> Uuid {
     let mut content = vec![json!(submission.input), json!(submission.agent), json!(submission.conversation)];
-    let additions = json!([
-        submission.functions,
-        submission.function_timeout_ms,
-        submission.instructions,
-        submission.metadata
-    ]);
+    let additions =
+        json!([submission.functions, submission.function_timeout_ms, submission.instructions, submission.metadata]);
     // A key that an earlier version took stands for the same content.
     if additions != json!([[], null, null, {}]) {
         content.push(additions);

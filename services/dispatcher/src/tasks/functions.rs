@@ -9,7 +9,10 @@ use redial_proto::{AgentSpec, FunctionSpec, TaskSubmission};
 use crate::{agents::check, aside::aside};
 
 /// The agent as it is pinned; an error says what is wrong with what was added, and what is allowed.
-pub(super) fn with_additions<'a>(spec: &'a AgentSpec, submission: &TaskSubmission) -> Result<Cow<'a, AgentSpec>, String> {
+pub(super) fn with_additions<'a>(
+    spec: &'a AgentSpec,
+    submission: &TaskSubmission,
+) -> Result<Cow<'a, AgentSpec>, String> {
     let adds = !submission.functions.is_empty()
         || submission.function_timeout_ms.is_some()
         || submission.instructions.is_some();
@@ -40,7 +43,9 @@ fn check_free(function: &FunctionSpec, spec: &AgentSpec, tools: &Tools) -> Resul
     let name = &function.name;
     let why = match () {
         () if name == READ_RESULT => "is the name of a built-in tool",
-        () if spec.offers(name) && tools.get(name).is_some_and(|tool| !tool.is_model()) => "is the name of a tool of the agent",
+        () if spec.offers(name) && tools.get(name).is_some_and(|tool| !tool.is_model()) => {
+            "is the name of a tool of the agent"
+        }
         () => return Ok(()),
     };
     Err(format!("functions: {name:?} {why}; allowed: any other name"))

@@ -1,7 +1,8 @@
 //! The calls that a task asks for, as rows to write.
 
 use redial_proto::{
-    AgentSpec, CallId, CallState, ErrorClass, Failure, Help, Repair, RetryPolicy, ToolEffect, ToolSpec, function, limits, turn,
+    AgentSpec, CallId, CallState, ErrorClass, Failure, Help, Repair, RetryPolicy, ToolEffect, ToolSpec, function,
+    limits, turn,
 };
 use redial_records::{EndedCall, NewCall, TaskCall, TaskRecord};
 use serde_json::Value;
