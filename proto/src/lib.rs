@@ -27,6 +27,7 @@ pub mod retry_after;
 pub mod schemas;
 pub mod subjects;
 pub mod task;
+pub mod token;
 pub mod tool;
 pub mod traceparent;
 pub mod turn;
@@ -43,7 +44,7 @@ pub use error::{ApiError, Code};
 pub use forget::{Forget, ForgetCounts, ForgetCursor, ForgetReply, OpenWork};
 pub use function::{AnswerReply, AnswerRequest, FunctionError, FunctionSpec};
 pub use help::{Advice, Help, Limited, OverLimit};
-pub use identity::{ANY_POOL, Caller, Tenant, User, UserRole, WorkerCaller, WorkerIdentity, check_token};
+pub use identity::{ANY_POOL, Caller, Door, Tenant, User, UserRole, WorkerCaller, WorkerIdentity, check_token};
 pub use ids::{CallId, ClaimId, TaskId, WorkerId};
 pub use message::{Message, MessageCall, Role, StoredMessage};
 pub use outcome::{ErrorClass, Failure, FieldError, Outcome};
@@ -55,6 +56,9 @@ pub use repair::{Repair, RepairKind};
 pub use task::{
     AgentRef, Nudged, TaskCancel, TaskCancelReply, TaskCode, TaskDecision, TaskGet, TaskInput, TaskNotice, TaskReport,
     TaskResult, TaskState, TaskStep, TaskSubmission, TaskView,
+};
+pub use token::{
+    ApiToken, TokenCreate, TokenCreateReply, TokenExpiry, TokenHash, TokenId, TokenRevoke, TokenRevokeReply,
 };
 pub use tool::{RetryBudget, RetryOverride, RetryPolicy, ToolEffect, ToolSpec};
 pub use turn::{Delta, Finish, Language, ReplyCall, ToolOffer, Trimmed, TurnReply, TurnRequest};
