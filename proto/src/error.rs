@@ -33,6 +33,8 @@ pub enum Code {
     CallNotFound,
     /// No such task is on record.
     TaskNotFound,
+    /// No such webhook is on record.
+    WebhookNotFound,
     /// The call's state does not allow what was asked.
     WrongState,
     /// The role of the request, the tenant's limits or the worker's identity do not allow it.

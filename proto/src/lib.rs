@@ -30,6 +30,7 @@ pub mod tool;
 pub mod traceparent;
 pub mod turn;
 pub mod usage;
+pub mod webhook;
 
 pub use agent::{AgentSpec, Budgets, CutOff, Policy};
 pub use api::{
@@ -57,3 +58,7 @@ pub use task::{
 pub use tool::{RetryBudget, RetryOverride, RetryPolicy, ToolEffect, ToolSpec};
 pub use turn::{Delta, Finish, Language, ReplyCall, ToolOffer, Trimmed, TurnReply, TurnRequest};
 pub use usage::{TurnUsage, Usage};
+pub use webhook::{
+    CreateWebhook, DeleteWebhook, DeletedWebhook, DisabledReason, RotateWebhook, TestWebhook, TestedWebhook,
+    UpdateWebhook, WebhookEvent, WebhookSecret, WebhookState, WebhookView,
+};

@@ -33,6 +33,16 @@ pub enum Verb {
     TenantForget,
     /// A [`crate::AcceptTool`].
     ToolAccept,
+    /// A [`crate::CreateWebhook`].
+    WebhookCreate,
+    /// A [`crate::UpdateWebhook`].
+    WebhookUpdate,
+    /// A [`crate::DeleteWebhook`].
+    WebhookDelete,
+    /// A [`crate::RotateWebhook`].
+    WebhookRotate,
+    /// A [`crate::TestWebhook`].
+    WebhookTest,
 }
 
 impl Verb {
@@ -53,6 +63,11 @@ impl Verb {
             Self::ConversationForget => "conversations.forget",
             Self::TenantForget => "tenants.forget",
             Self::ToolAccept => "tools.accept",
+            Self::WebhookCreate => "webhooks.create",
+            Self::WebhookUpdate => "webhooks.update",
+            Self::WebhookDelete => "webhooks.delete",
+            Self::WebhookRotate => "webhooks.rotate",
+            Self::WebhookTest => "webhooks.test",
         }
     }
 
@@ -63,7 +78,15 @@ impl Verb {
             Self::TaskSubmit => &[UserRole::Submit, UserRole::Inline],
             Self::CallGet | Self::TaskGet => &[UserRole::Read],
             Self::CallRedrive => &[UserRole::Operate],
-            Self::ToolForget | Self::ToolAccept | Self::ConversationForget | Self::TenantForget => &[UserRole::Admin],
+            Self::ToolForget
+            | Self::ToolAccept
+            | Self::ConversationForget
+            | Self::TenantForget
+            | Self::WebhookCreate
+            | Self::WebhookUpdate
+            | Self::WebhookDelete
+            | Self::WebhookRotate
+            | Self::WebhookTest => &[UserRole::Admin],
         }
     }
 }

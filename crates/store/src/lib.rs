@@ -26,6 +26,7 @@ mod retention;
 pub mod stats;
 mod tasks;
 mod tenant;
+mod webhooks;
 
 pub use actions::{ActionFilter, ActionRecord, NewAction};
 pub use calls::{
@@ -45,3 +46,7 @@ pub use registry::{AcceptedTool, Forgotten, NotAccepted, Registered, WorkerHeart
 pub use retention::Pruned;
 pub use tasks::{LockedTasks, SubmittedTask, TaskOrigin};
 pub use tenant::TenantStore;
+pub use webhooks::{
+    DeletedSubscription, DeliverOutcome, Gone, Lead, NewWebhook, PendingEvent, Rotated, Span, WebhookChange,
+    WebhookCreated, WebhookDelivery,
+};

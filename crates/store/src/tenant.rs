@@ -27,6 +27,16 @@ impl Store {
 }
 
 impl TenantStore<'_> {
+    /// The store itself, for statements of other modules that name the tenant.
+    pub(crate) const fn store(&self) -> &Store {
+        self.store
+    }
+
+    /// The tenant's name.
+    pub(crate) fn name(&self) -> &str {
+        self.tenant.as_str()
+    }
+
     /// Of these calls those of the tenant, as decisions need them.
     pub async fn load(&self, calls: &[CallId]) -> Result<Loaded, StoreError> {
         self.store.load(&self.own(calls).await?).await

@@ -4,13 +4,14 @@
 //! is about: `calls`, `tasks`, `workers`. Every decision is the engine's: a verb reads records, lets the engine plan,
 //! writes the transition, and hands its effects to `effects`, which alone carries them out. `intake` takes submissions
 //! without a reply, `watch` notices streams that were lost, `unreadable` sets aside what NATS cannot deliver, `retention` prunes what ended long ago,
-//! `roll_up` keeps the statistics, `conversations` erases.
+//! `roll_up` keeps the statistics, `webhooks` follows what ended and delivers it, `conversations` erases.
 
 mod actions;
 mod agents;
 mod aside;
 mod asked;
 mod batcher;
+mod bounds;
 mod call_view;
 mod calls;
 mod config;
@@ -37,6 +38,7 @@ mod unreadable;
 mod wait;
 mod wake_set;
 mod watch;
+mod webhooks;
 mod workers;
 
 use std::time::Duration;
@@ -147,6 +149,11 @@ async fn serve_requests(running: &Running) -> Result<(), DispatcherError> {
     serve::actions(running, Verb::CallRedrive, calls::redrive::redrive).await?;
     serve::actions(running, Verb::ToolForget, forget::forget).await?;
     serve::actions(running, Verb::ToolAccept, accept::accept).await?;
+    serve::actions(running, Verb::WebhookCreate, webhooks::create::create).await?;
+    serve::actions(running, Verb::WebhookUpdate, webhooks::update::update).await?;
+    serve::actions(running, Verb::WebhookDelete, webhooks::delete::delete).await?;
+    serve::actions(running, Verb::WebhookRotate, webhooks::rotate::rotate).await?;
+    serve::actions(running, Verb::WebhookTest, webhooks::test::test).await?;
     serve::users(running, Verb::TaskGet, tasks::get::get).await?;
     serve::actions(running, Verb::TaskCancel, tasks::cancel::cancel).await?;
     serve::users(running, Verb::ConversationForget, conversations::forget::conversation).await?;
@@ -166,6 +173,7 @@ fn start_loops(running: &Running) {
     running.spawn("prune", retention::run);
     running.spawn("roll up the statistics", roll_up::run);
     running.spawn("finish erasures", conversations::finish::run);
+    running.spawn("follow ends for webhooks", webhooks::follow::run);
 }
 
 /// Waits for everything that has begun. Batchers end when the last handle of the context is gone.

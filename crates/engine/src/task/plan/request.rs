@@ -81,7 +81,7 @@ fn offers(run: &TaskRun, tools: &Tools) -> Vec<ToolOffer> {
     let mut offered: Vec<&RegisteredTool> = tools
         .values()
         .map(AsRef::as_ref)
-        .filter(|tool| !tool.is_model() && tool.spec.name != READ_RESULT && run.agent.offers(&tool.spec.name))
+        .filter(|tool| tool.is_for_agents() && tool.spec.name != READ_RESULT && run.agent.offers(&tool.spec.name))
         .collect();
     offered.sort_unstable_by(|a, b| a.spec.name.cmp(&b.spec.name));
     offered.into_iter().map(offer).collect()
