@@ -23,6 +23,7 @@ mod stats;
 mod submit;
 mod task;
 mod tasks;
+mod token;
 mod tools;
 mod watch;
 mod workers;
@@ -75,6 +76,7 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Check(args) => check::run(settings, &args),
         Command::Redrive(args) => redrive::run(settings, args).await,
         Command::Forget(args) => forget::run(settings, args).await,
+        Command::Token { command } => token::run(settings, command).await,
         Command::NatsConfig(args) => nats_config::run(&args),
         Command::Env(args) => env::run(settings, &args),
         Command::Settings => settings::run(settings),

@@ -25,7 +25,7 @@ Exit codes:
 Settings: redial help settings. Completion for your shell: redial help completions.";
 
 /// Examples of each command but the one that lists settings.
-const EXAMPLES: [(&str, &[&str]); 25] = [
+const EXAMPLES: [(&str, &[&str]); 26] = [
     (
         "dev",
         &[
@@ -112,6 +112,15 @@ const EXAMPLES: [(&str, &[&str]); 25] = [
             "redial forget --conversation trip-9 --tenant acme --cancel --yes",
             "redial forget --tenant acme",
             "redial forget --list",
+        ],
+    ),
+    (
+        "token",
+        &[
+            "redial token create --roles submit,read --label ci      prints the token, once",
+            "redial token create --for acme.alice --expires 30days",
+            "redial token list --all",
+            "redial token revoke c4e7x2ksh5qa",
         ],
     ),
     (
