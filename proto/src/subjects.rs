@@ -34,6 +34,14 @@ pub enum Verb {
     TenantForget,
     /// A [`crate::AcceptTool`].
     ToolAccept,
+    /// A [`crate::ListTools`].
+    ToolList,
+    /// A [`crate::ListAgents`].
+    AgentList,
+    /// A [`crate::CreateRedrive`].
+    RedriveCreate,
+    /// A [`crate::CancelRedrive`].
+    RedriveCancel,
     /// A [`crate::TokenCreate`].
     TokenCreate,
     /// A [`crate::TokenRevoke`].
@@ -58,6 +66,10 @@ impl Verb {
             Self::ConversationForget => "conversations.forget",
             Self::TenantForget => "tenants.forget",
             Self::ToolAccept => "tools.accept",
+            Self::ToolList => "tools.list",
+            Self::AgentList => "agents.list",
+            Self::RedriveCreate => "redrives.create",
+            Self::RedriveCancel => "redrives.cancel",
             Self::TokenCreate => "tokens.create",
             Self::TokenRevoke => "tokens.revoke",
         }
@@ -68,6 +80,9 @@ impl Verb {
         match self {
             Self::CallSubmit | Self::CallCancel | Self::TaskCancel => &[UserRole::Submit],
             Self::TaskSubmit => &[UserRole::Submit, UserRole::Inline],
+            Self::CallGet | Self::TaskGet | Self::ToolList | Self::AgentList => &[UserRole::Read],
+            Self::CallRedrive | Self::RedriveCreate | Self::RedriveCancel => &[UserRole::Operate],
+            Self::ToolForget | Self::ToolAccept | Self::ConversationForget | Self::TenantForget => &[UserRole::Admin],
             Self::CallGet | Self::TaskGet => &[UserRole::Read],
             Self::CallRedrive => &[UserRole::Operate],
             Self::ToolForget

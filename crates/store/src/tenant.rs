@@ -26,6 +26,16 @@ impl Store {
     }
 }
 
+impl<'a> TenantStore<'a> {
+    pub(crate) const fn store(&self) -> &'a Store {
+        self.store
+    }
+
+    pub(crate) const fn tenant(&self) -> &'a Tenant {
+        self.tenant
+    }
+}
+
 impl TenantStore<'_> {
     /// Of these calls those of the tenant, as decisions need them.
     pub async fn load(&self, calls: &[CallId]) -> Result<Loaded, StoreError> {

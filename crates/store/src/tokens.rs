@@ -1,6 +1,6 @@
 //! Tokens of programs that come over HTTP. Of a secret only its hash is here, and lists leave that out, too.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use redial_proto::{Caller, Tenant, TokenExpiry, TokenHash, TokenId, User, UserRole};
 
@@ -74,9 +74,9 @@ impl TokenRecord {
         self.hash == hash
     }
 
-    /// Whether it was revoked or had expired when this was read.
-    pub fn has_ended(&self) -> bool {
-        self.revoked_at.is_some() || self.expires_at.is_some_and(|at| at <= self.read_at)
+    /// Whether it was revoked when this was read, or has expired this long after that.
+    pub fn has_ended_by(&self, since_read: Duration) -> bool {
+        self.revoked_at.is_some() || self.expires_at.is_some_and(|at| at <= self.read_at + since_read)
     }
 }
 

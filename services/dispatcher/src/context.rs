@@ -40,6 +40,8 @@ pub(crate) struct Context {
     pub(crate) feeder: Arc<Feeder>,
     /// Erasures and their dry runs at once: each keeps a connection to Postgres busy.
     pub(crate) erasing: Semaphore,
+    /// Wakes the loop that carries out redrives.
+    pub(crate) redrives: Notify,
     started: Instant,
     outages: Mutex<OutageDetector>,
 }
@@ -67,6 +69,7 @@ impl Context {
             due: Notify::new(),
             feeder,
             erasing: Semaphore::new(ERASURES),
+            redrives: Notify::new(),
             started: Instant::now(),
             outages: Mutex::new(outages),
         }))

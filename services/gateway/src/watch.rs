@@ -6,10 +6,7 @@ use redial_proto::{CallId, TaskId};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{
-    gateway::Shared,
-    hub::Subject,
-};
+use crate::{gateway::Shared, hub::Subject};
 
 /// How often the database is asked about everything that is waited for.
 const LOOK: Duration = Duration::from_secs(1);
@@ -36,7 +33,7 @@ pub(crate) async fn hear(gateway: Shared, mut events: redial_queue::Subscription
 
 /// Looks at everything that is waited for, and tells what changed since the last look.
 pub(crate) async fn look(gateway: Shared, shutdown: CancellationToken) {
-    let mut seen = HashMap::<Subject, u64>::new();
+    let mut seen = HashMap::<Subject, i64>::new();
     loop {
         tokio::select! {
             () = tokio::time::sleep(LOOK) => {}
@@ -74,7 +71,7 @@ pub(crate) async fn write_used_tokens(gateway: Shared, shutdown: CancellationTok
         }
         let used = gateway.tokens.take_used();
         if !used.is_empty()
-            && let Err(error) = gateway.store.tokens_used(&used).await
+            && let Err(error) = gateway.store.mark_tokens_used(&used).await
         {
             tracing::warn!(%error, tokens = used.len(), "Failed to write when tokens were used");
         }

@@ -15,6 +15,12 @@ pub fn may_redrive(state: CallState) -> Result<(), String> {
     }
 }
 
+/// Whether an ended call may run again with other arguments; if not, why. One that was refused never ran: other arguments are
+/// what it needs.
+pub fn may_redrive_edited(state: CallState) -> Result<(), String> {
+    if state == CallState::Refused { Ok(()) } else { may_redrive(state) }
+}
+
 /// The same call under a new id. The key stays with the old one; what tools see as idempotency key stays the same.
 /// `policy` is the retry policy of its tool.
 pub fn redriven(call: &CallRecord, content: CallContent, policy: &RetryPolicy, id: CallId) -> NewCall {

@@ -14,7 +14,7 @@ use super::{
     page::Page,
     text, totals,
 };
-use crate::{json_text, output};
+use crate::output;
 
 /// Arguments up to this many bytes are shown on one line.
 const SHORT: usize = 90;
