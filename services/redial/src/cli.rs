@@ -58,7 +58,11 @@ pub(crate) enum Command {
     /// Check that NATS, a dispatcher and Postgres answer; exit code 1 if not
     ///
     /// Exit code 2 if a setting is wrong: an address, a user, a password.
-    Health,
+    Health {
+        /// Ask only this gateway whether it is ready
+        #[arg(long, value_name = "URL")]
+        gateway: Option<String>,
+    },
     /// Submit one tool call
     Call(CallArgs),
     /// Submit the tool calls of a file; a second run submits nothing twice

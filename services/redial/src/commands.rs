@@ -56,7 +56,7 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Worker(flags) => roles::worker(settings, &flags).await,
         Command::Gateway(flags) => roles::gateway(settings, &flags).await,
         Command::Migrate => migrate::run(settings).await,
-        Command::Health => health::run(settings).await,
+        Command::Health { gateway } => health::run(settings, gateway.as_deref()).await,
         Command::Call(args) => call::run(settings, args).await,
         Command::Submit(args) => submit::run(settings, &args).await,
         Command::History(args) => history::run(settings, args).await,

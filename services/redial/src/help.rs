@@ -56,7 +56,7 @@ const EXAMPLES: [(&str, &[&str]); 26] = [
         ],
     ),
     ("migrate", &["redial migrate", "redial migrate --database-url postgres://redial_owner@db.example.com/redial"]),
-    ("health", &["redial health", "redial health --json"]),
+    ("health", &["redial health", "redial health --json", "redial health --gateway http://127.0.0.1:8700"]),
     (
         "call",
         &[
