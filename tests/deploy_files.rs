@@ -222,7 +222,9 @@ fn nothing_has_a_default_password() {
 #[test]
 fn each_service_has_the_database_role_that_it_needs() {
     let compose = Compose::read();
-    for (service, role) in [("migrate", "owner"), ("dispatcher", "dispatcher"), ("cli", "reader"), ("gateway", "gateway")] {
+    for (service, role) in
+        [("migrate", "owner"), ("dispatcher", "dispatcher"), ("cli", "reader"), ("gateway", "gateway")]
+    {
         let url = compose.services()[service]["environment"]["REDIAL_DATABASE_URL"].as_str().unwrap();
         let password = needed(&format!("REDIAL_POSTGRES_{}_PASSWORD", role.to_uppercase()));
         assert_eq!(url, format!("postgres://redial_{role}:{password}@postgres:5432/redial"));

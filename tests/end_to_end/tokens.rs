@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use redial_proto::{
-    ApiError, ApiToken, CancelRequest, Code, Door, SubmitResult, TaskResult, Tenant, TokenCreate, TokenCreateReply,
-    TokenExpiry, TokenId, TokenRevoke, TokenRevokeReply, User, UserRole,
+    ApiError, ApiToken, CancelRequest, Code, Door, Forget, ForgetCounts, ForgetReply, SubmitResult, TaskResult, Tenant,
+    TokenCreate, TokenCreateReply, TokenExpiry, TokenId, TokenRevoke, TokenRevokeReply, User, UserRole,
     subjects::{self, Verb},
 };
 use redial_queue::{Queue, QueueConfig, QueueError};
 use redial_store::{ActionFilter, Purpose, TokenFilter};
-use redial_testkit::{Servers, Stack};
+use redial_testkit::{Servers, Stack, until};
 use redial_tools::Tool;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 const ANSWER: Duration = Duration::from_secs(25);
 
@@ -211,7 +212,7 @@ async fn a_token_never_allows_more_than_the_access_file() {
     let call_id = result.call.unwrap();
     stack.ended(call_id).await;
     std::fs::write(&file, ACCESS.replace(r#""submit", "read""#, r#""read""#) + "# changed\n").unwrap();
-    redial_testkit::until("the file was read again", async || {
+    until("the file was read again", async || {
         let result: SubmitResult = ask(&alice, Verb::CallSubmit, &call).await.unwrap();
         result.error.filter(|error| error.code == Code::Forbidden).map(|_| ())
     })
@@ -274,5 +275,27 @@ async fn tokens_that_ended_long_ago_are_deleted() {
     let left: Vec<String> =
         sqlx::query_scalar("SELECT id FROM tokens ORDER BY id").fetch_all(stack.db()).await.unwrap();
     assert_eq!(left, (3..=5).map(|n| token(n).id.to_string()).collect::<Vec<_>>());
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn erasing_a_tenant_deletes_its_tokens_and_no_others() {
+    let stack = Stack::start().await;
+    let (alice, bob) = (stack.user("acme", "alice").await, stack.user("globex", "bob").await);
+    created(&alice, &request(1, &[UserRole::Read])).await.unwrap();
+    created(&bob, &request(2, &[UserRole::Read])).await.unwrap();
+    let count = Forget { dry_run: true, ..Forget::default() };
+    let counted: ForgetReply = ask(&alice, Verb::TenantForget, &count).await.unwrap();
+    assert!(counted.done && counted.counts == ForgetCounts { tokens: 1, ..ForgetCounts::default() }, "{counted:?}");
+    let erase = Forget { erasure: Some(Uuid::from_u128(7)), ..Forget::default() };
+    let erased: ForgetReply = until("the tenant is erased", async || {
+        let reply: ForgetReply = ask(&alice, Verb::TenantForget, &erase).await.unwrap();
+        reply.done.then_some(reply)
+    })
+    .await;
+    assert_eq!(erased.counts, counted.counts);
+    let store = stack.store(Purpose::Audit).await;
+    assert!(store.token(&token(1).id).await.unwrap().is_none());
+    assert!(store.token(&token(2).id).await.unwrap().is_some());
     stack.finish().await;
 }
