@@ -13,6 +13,7 @@ pub mod error;
 pub mod estimate;
 mod fields;
 pub mod forget;
+pub mod function;
 pub mod help;
 pub mod identity;
 pub mod ids;
@@ -43,6 +44,7 @@ pub use api::{
 pub use call::CallState;
 pub use error::{ApiError, Code};
 pub use forget::{Forget, ForgetCounts, ForgetCursor, ForgetReply, OpenWork};
+pub use function::{AnswerReply, AnswerRequest, FunctionError, FunctionSpec};
 pub use help::{Advice, Help, Limited, OverLimit};
 pub use identity::{ANY_POOL, Caller, Door, Tenant, User, UserRole, WorkerCaller, WorkerIdentity, check_token};
 pub use ids::{CallId, ClaimId, RedriveId, TaskId, WorkerId};

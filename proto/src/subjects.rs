@@ -18,6 +18,8 @@ pub enum Verb {
     CallGet,
     /// A [`crate::CancelRequest`].
     CallCancel,
+    /// A [`crate::AnswerRequest`].
+    CallAnswer,
     /// A [`crate::RedriveRequest`].
     CallRedrive,
     /// A [`crate::TaskSubmission`].
@@ -58,6 +60,7 @@ impl Verb {
             Self::CallSubmit => "calls.submit",
             Self::CallGet => "calls.get",
             Self::CallCancel => "calls.cancel",
+            Self::CallAnswer => "calls.answer",
             Self::CallRedrive => "calls.redrive",
             Self::TaskSubmit => "tasks.submit",
             Self::TaskGet => "tasks.get",
@@ -78,7 +81,7 @@ impl Verb {
     /// The roles that may ask for it; one is enough.
     pub const fn roles(self) -> &'static [UserRole] {
         match self {
-            Self::CallSubmit | Self::CallCancel | Self::TaskCancel => &[UserRole::Submit],
+            Self::CallSubmit | Self::CallCancel | Self::CallAnswer | Self::TaskCancel => &[UserRole::Submit],
             Self::TaskSubmit => &[UserRole::Submit, UserRole::Inline],
             Self::CallGet | Self::TaskGet | Self::ToolList | Self::AgentList => &[UserRole::Read],
             Self::CallRedrive | Self::RedriveCreate | Self::RedriveCancel => &[UserRole::Operate],

@@ -121,8 +121,8 @@ impl Context {
     fn admit(&self, tool: &str, tenant: &str) -> Option<String> {
         if self.queue.is_connected() { self.feeder.admit(tool, tenant) } else { self.feeder.hold(tool, tenant) }
     }
-    /// The same for a call that is about to be written; a refused one never runs.
+    /// The same for a call that is about to be written; a refused one never runs, and the client serves one of its functions.
     pub(crate) fn admit_new(&self, call: &NewCall) -> Option<String> {
-        call.refusal.is_none().then(|| self.admit(&call.tool, &call.tenant)).flatten()
+        (call.refusal.is_none() && !call.is_of_client()).then(|| self.admit(&call.tool, &call.tenant)).flatten()
     }
 }

@@ -147,6 +147,7 @@ async fn serve_requests(running: &Running) -> Result<(), DispatcherError> {
     serve::workers(running, ControlVerb::Release, release::answer).await?;
     serve::users(running, Verb::CallGet, calls::get::get).await?;
     serve::actions(running, Verb::CallCancel, calls::cancel::cancel).await?;
+    calls::answer::start(running).await?;
     serve::actions(running, Verb::CallRedrive, calls::redrive::redrive).await?;
     serve::actions(running, Verb::RedriveCreate, redrives::create).await?;
     serve::actions(running, Verb::RedriveCancel, redrives::cancel).await?;

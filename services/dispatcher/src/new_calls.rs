@@ -43,10 +43,11 @@ pub(crate) async fn write(context: &Context, calls: &[NewCall]) -> Vec<SubmitRes
     results
 }
 
-/// Names of tools that are not registered would make a series each.
+/// Names of tools that are not registered, and of functions, would make a series each.
 pub(crate) fn metric_tool(call: &NewCall) -> &str {
     match &call.refusal {
         Some(Failure { class: ErrorClass::UnknownTool, .. }) => names::OTHER_TOOL,
+        _ if call.is_of_client() => names::CLIENT_FUNCTION,
         _ => &call.tool,
     }
 }

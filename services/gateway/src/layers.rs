@@ -147,8 +147,9 @@ fn as_problem(response: Response, instance: &str, request_id: &str) -> Response 
     let problem = match (problem, response.status()) {
         (Some(problem), _) => problem,
         (None, StatusCode::METHOD_NOT_ALLOWED) => {
-            let allowed = text(response.headers(), "allow").unwrap_or("none").to_owned();
-            Problem::new(Code::MethodNotAllowed, format!("this address does not take the method; allowed: {allowed}"))
+            // The router adds the header afterwards.
+            let message = "this address does not take the method; allowed: those in the header Allow of this answer";
+            Problem::new(Code::MethodNotAllowed, message)
         }
         _ => return response,
     };

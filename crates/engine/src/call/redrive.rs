@@ -7,7 +7,7 @@ use redial_records::{CallContent, CallRecord, NewCall, Redrive};
 pub fn may_redrive(state: CallState) -> Result<(), String> {
     match state {
         CallState::Failed | CallState::Cancelled | CallState::Unknown => Ok(()),
-        CallState::Ready | CallState::Running | CallState::RetryWait => {
+        CallState::Ready | CallState::Running | CallState::RetryWait | CallState::ClientWait => {
             Err(format!("the call is {state}; only ended calls can be redriven, cancel it first"))
         }
         CallState::Succeeded => Err("the call succeeded; submit it again if you want it twice".to_owned()),

@@ -120,6 +120,10 @@ fn check(call: &CallRecord, request: &RedriveRequest) -> Result<(), ApiError> {
         let message = "it is a turn of a model, which only a task asks for; submit the task again";
         return Err(ApiError::new(Code::WrongState, message));
     }
+    if call.is_of_client() {
+        let message = "it is a call of a function, which only the model of a task asks for; submit the task again";
+        return Err(ApiError::new(Code::WrongState, message));
+    }
     let may = if request.arguments.is_some() { may_redrive_edited } else { may_redrive };
     may(call.state).map_err(|why| ApiError::new(Code::WrongState, why))
 }

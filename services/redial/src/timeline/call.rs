@@ -161,6 +161,9 @@ pub(crate) fn waiting(record: &CallAudit, now: DateTime<Utc>) -> Option<String> 
             );
             Some(format!("{reason}\n{deadline}"))
         }
+        CallState::ClientWait => {
+            Some(format!("for its client to answer, until {}", text::time_and_span(record.deadline_at, now)))
+        }
         CallState::Running => {
             let AttemptRecord { attempt, worker, started_at, .. } = record.attempts_made.last()?;
             let since = text::span(now - *started_at);
