@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use redial_proto::{
-    CallId, CancelRedrive, Code, CreateRedrive, RedriveFilter, RedriveId, RedriveState, RedriveView, Submission,
-    ToolEffect, subjects::Verb,
+    CallId, CancelRedrive, Code, CreateRedrive, Forget, ForgetReply, RedriveFilter, RedriveId, RedriveState,
+    RedriveView, Submission, ToolEffect, subjects::Verb,
 };
 use redial_queue::{Queue, QueueError};
 use redial_store::Purpose;
@@ -72,23 +72,24 @@ async fn each_call_that_matches_runs_again_once() {
     // A second dispatcher works on the same redrives.
     stack.dispatch().await;
     let calls = failed(&stack, 300).await;
-    // One was redriven by hand before.
-    stack.redrive(calls[0]).await;
+    // One was redriven by hand before; the call that repeats it fails, too, and matches in its place.
+    let by_hand = stack.redrive(calls[0]).await.call.unwrap();
+    stack.wait_for_end(by_hand).await;
     let succeeded = stack.call("tool", json!({})).await;
     stack.output(succeeded).await;
 
     let dry = create(stack.queue(), &of_failed(1_000, true)).await;
     assert_eq!((dry.state, dry.dry_run), (RedriveState::Counting, true));
     let dry = ended(&stack, dry.redrive).await;
-    assert_eq!((dry.state, dry.matched, dry.redriven), (RedriveState::Done, 299, 0));
+    assert_eq!((dry.state, dry.matched, dry.redriven), (RedriveState::Done, 300, 0));
     assert_eq!(redriven(&stack).await, 1, "a dry run changes nothing");
 
     let request = of_failed(10_000, false);
     create(stack.queue(), &request).await;
     let done = ended(&stack, request.redrive).await;
-    assert_eq!((done.state, done.matched, done.redriven), (RedriveState::Done, 299, 299), "{done:?}");
+    assert_eq!((done.state, done.matched, done.redriven), (RedriveState::Done, 300, 300), "{done:?}");
     assert_eq!((done.existing, done.refused), (0, 0));
-    assert_eq!(redriven(&stack).await, 300, "its own calls are not among those that it finds");
+    assert_eq!(redriven(&stack).await, 301, "its own calls are not among those that it finds");
     // The same request again is the same redrive, and another one finds the calls that failed again.
     let again = create(stack.queue(), &request).await;
     assert_eq!(again, done);
@@ -138,6 +139,60 @@ async fn nothing_runs_again_after_an_acknowledged_cancel() {
     assert_eq!(view(&stack, "default", request.redrive, |_| true).await, cancelled);
     stack.drained(ANSWER).await;
     stack.finish().await;
+}
+
+#[tokio::test]
+async fn another_dispatcher_goes_on_where_one_stopped() {
+    let mut stack = with_tool(ToolEffect::Read).await;
+    failed(&stack, 40).await;
+    let request = of_failed(10, false);
+    create(stack.queue(), &request).await;
+    view(&stack, "default", request.redrive, |view| view.redriven >= 1).await;
+    stack.stop_dispatchers().await;
+    let then = redriven(&stack).await;
+    assert!(then < 40, "{then}");
+    stack.dispatch().await;
+    let done = ended(&stack, request.redrive).await;
+    assert_eq!((done.matched, done.redriven, redriven(&stack).await), (40, 40, 40));
+    stack.drained(ANSWER).await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn redrives_are_erased_with_their_tenant() {
+    let stack = with_tool(ToolEffect::Read).await;
+    let acme = stack.user("acme", "alice").await;
+    let of_tool = of_failed(100, true);
+    let mut of_conversation = of_failed(100, true);
+    of_conversation.filter.conversation = Some("c".to_owned());
+    for request in [&of_tool, &of_conversation] {
+        create(&acme, request).await;
+        create(stack.queue(), request).await;
+        view(&stack, "acme", request.redrive, |view| view.state.is_terminal()).await;
+        ended(&stack, request.redrive).await;
+    }
+    let left = async || -> Vec<(String, Option<String>)> {
+        sqlx::query_as("SELECT tenant, filter ->> 'conversation' FROM redrives ORDER BY 1, 2 NULLS LAST")
+            .fetch_all(stack.db())
+            .await
+            .unwrap()
+    };
+    let row = |tenant: &str, conversation: Option<&str>| (tenant.to_owned(), conversation.map(str::to_owned));
+    erase(&acme, Verb::ConversationForget, Some("c")).await;
+    assert_eq!(left().await, [row("acme", None), row("default", Some("c")), row("default", None)]);
+    erase(&acme, Verb::TenantForget, None).await;
+    assert_eq!(left().await, [row("default", Some("c")), row("default", None)]);
+    stack.finish().await;
+}
+
+async fn erase(queue: &Queue, verb: Verb, conversation: Option<&str>) {
+    let erasure = Some(uuid::Uuid::new_v4());
+    let request = Forget { conversation: conversation.map(str::to_owned), erasure, ..Forget::default() };
+    until("it is erased", async || {
+        let reply: ForgetReply = ask(queue, verb, &request).await.unwrap();
+        reply.done.then_some(())
+    })
+    .await;
 }
 
 /// A dispatcher takes a step and dies; another one takes it then, and what the first one writes late changes nothing.

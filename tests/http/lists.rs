@@ -192,7 +192,8 @@ async fn conversations_are_listed_read_and_erased() {
     let gateway = stack.serve_http().await;
     let http = Http::of(&gateway);
     for (n, conversation) in ["a", "b/ü", "c", "b/ü"].into_iter().enumerate() {
-        let task = json!({"input": format!("Say hello {n}."), "agent": {"model": "small"}, "conversation": conversation});
+        let task =
+            json!({"input": format!("Say hello {n}."), "agent": {"model": "small"}, "conversation": conversation});
         let view = http.post_with("/v1/tasks", &task, &[("prefer", "wait=30")]).await.must(200);
         assert_eq!(view["state"], "succeeded");
     }
