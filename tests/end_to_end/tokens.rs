@@ -74,7 +74,7 @@ async fn a_token_is_created_once_and_only_its_hash_is_kept() {
 
     let store = stack.store(Purpose::Audit).await;
     let record = store.token(&new.id).await.unwrap().unwrap();
-    assert!(record.has_hash(token(1).hash()) && !record.has_hash(token(2).hash()) && !record.has_ended());
+    assert!(record.has_hash(token(1).hash()) && !record.has_hash(token(2).hash()) && !record.has_ended_by(Duration::ZERO));
     assert_eq!(record.roles.into_iter().collect::<Vec<_>>(), new.roles);
     let kept: Vec<String> = sqlx::query_scalar("SELECT t::text FROM tokens t").fetch_all(stack.db()).await.unwrap();
     let secret = token(1).text().rsplit_once('_').unwrap().1.to_owned();
@@ -127,7 +127,7 @@ async fn another_tenants_tokens_do_not_exist_but_for_operators() {
         (first.revoked_at, false),
         "the first one who did it stays on record"
     );
-    assert!(store.token(&new.id).await.unwrap().unwrap().has_ended());
+    assert!(store.token(&new.id).await.unwrap().unwrap().has_ended_by(Duration::ZERO));
     let listed = store.of(alice.tenant()).tokens(&TokenFilter::default(), 10).await.unwrap();
     let listed: Vec<_> =
         listed.iter().map(|one| (one.user.as_str(), one.state.as_str(), one.revoked_by.as_deref())).collect();
