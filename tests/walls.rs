@@ -39,7 +39,7 @@ const MUTATIONS: (&str, &str) = ("redial-engine", "mutations");
 const MUTATED: &str = "redial-simulation";
 
 /// Every crate of the workspace, with the crates of the workspace that it may be built with.
-const MAY_USE: [(&str, &[&str]); 25] = [
+const MAY_USE: [(&str, &[&str]); 27] = [
     ("redial-proto", &[]),
     ("redial-backoff", &[]),
     ("redial-loops", &[]),
@@ -56,9 +56,15 @@ const MAY_USE: [(&str, &[&str]); 25] = [
     ("redial-queue", &["redial-proto", "redial-records", "redial-backoff"]),
     ("redial-telemetry", &["redial-proto"]),
     ("redial-servers", &["redial-backoff"]),
+    ("redial-views", &["redial-proto", "redial-engine", "redial-store"]),
+    (
+        "redial-gateway",
+        &["redial-proto", "redial-store", "redial-queue", "redial-views", "redial-telemetry", "redial-loops"],
+    ),
     (
         "redial-dispatcher",
         &[
+            "redial-views",
             "redial-proto",
             "redial-access",
             "redial-backoff",
@@ -101,6 +107,7 @@ const MAY_USE: [(&str, &[&str]); 25] = [
             "redial-telemetry",
             "redial-servers",
             "redial-dispatcher",
+            "redial-gateway",
             "redial-worker",
         ],
     ),
@@ -114,6 +121,7 @@ const MAY_USE: [(&str, &[&str]); 25] = [
             "redial-queue",
             "redial-servers",
             "redial-dispatcher",
+            "redial-gateway",
             "redial-worker",
         ],
     ),

@@ -6,19 +6,29 @@
 use schemars::{Schema, schema_for};
 
 use crate::{
-    AcceptTool, AcceptToolReply, AgentSpec, ApiError, CallView, CancelReply, CancelRequest, ClaimReply, ClaimRequest,
-    ControlMessage, CreateWebhook, DeleteWebhook, DeletedWebhook, Delta, Forget, ForgetReply, ForgetTool,
-    ForgetToolReply, GetRequest, Heartbeat, HeartbeatReply, Job, RedriveReply, RedriveRequest, Registered,
-    Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch, RotateWebhook, Submission, SubmitBatch,
-    SubmitBatchReply, SubmitResult, TaskCancel, TaskCancelReply, TaskGet, TaskNotice, TaskReport, TaskResult,
-    TaskSubmission, TestWebhook, TestedWebhook, ToolSpec, TurnReply, TurnRequest, UpdateWebhook, WebhookSecret,
-    WebhookView,
+    AcceptTool, AcceptToolReply, AgentList, AgentSpec, AnswerReply, AnswerRequest, ApiError, CallView, CancelRedrive,
+    CancelReply, CancelRequest, ClaimReply, ClaimRequest, ControlMessage, CreateRedrive, CreateWebhook, DeleteWebhook,
+    DeletedWebhook, Delta, Forget, ForgetReply, ForgetTool, ForgetToolReply, GetRequest, Heartbeat, HeartbeatReply,
+    Job, ListAgents, ListTools, RedriveReply, RedriveRequest, RedriveView, Registered, Registration, ReleaseReply,
+    ReleaseRequest, Report, ReportBatch, RotateWebhook, Submission, SubmitBatch, SubmitBatchReply, SubmitResult,
+    TaskCancel, TaskCancelReply, TaskGet, TaskNotice, TaskReport, TaskResult, TaskSubmission, TestWebhook,
+    TestedWebhook, TokenCreate, TokenCreateReply, TokenRevoke, TokenRevokeReply, ToolList, ToolSpec, TurnReply,
+    TurnRequest, UpdateWebhook, WebhookSecret, WebhookView,
 };
 
 /// File name (without `.json`) and schema of each message.
 pub fn all() -> Vec<(&'static str, Schema)> {
     vec![
         ("agent_spec", schema_for!(AgentSpec)),
+        ("agent_list", schema_for!(AgentList)),
+        ("cancel_redrive", schema_for!(CancelRedrive)),
+        ("create_redrive", schema_for!(CreateRedrive)),
+        ("list_agents", schema_for!(ListAgents)),
+        ("list_tools", schema_for!(ListTools)),
+        ("redrive_view", schema_for!(RedriveView)),
+        ("tool_list", schema_for!(ToolList)),
+        ("answer_reply", schema_for!(AnswerReply)),
+        ("answer_request", schema_for!(AnswerRequest)),
         ("registration", schema_for!(Registration)),
         ("registered", schema_for!(Registered)),
         ("api_error", schema_for!(ApiError)),
@@ -55,6 +65,10 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("task_report", schema_for!(TaskReport)),
         ("task_result", schema_for!(TaskResult)),
         ("task_submission", schema_for!(TaskSubmission)),
+        ("token_create", schema_for!(TokenCreate)),
+        ("token_create_reply", schema_for!(TokenCreateReply)),
+        ("token_revoke", schema_for!(TokenRevoke)),
+        ("token_revoke_reply", schema_for!(TokenRevokeReply)),
         ("tool_spec", schema_for!(ToolSpec)),
         ("turn_reply", schema_for!(TurnReply)),
         ("turn_request", schema_for!(TurnRequest)),

@@ -5,7 +5,8 @@ use std::{collections::BTreeSet, time::Duration};
 use strum::VariantArray;
 
 use crate::{
-    ANY_POOL, CallId, Caller, TaskId, Tenant, User, UserRole, WorkerCaller, WorkerId, WorkerIdentity, tool::check_name,
+    ANY_POOL, CallId, Caller, Door, TaskId, Tenant, User, UserRole, WorkerCaller, WorkerId, WorkerIdentity,
+    tool::check_name,
 };
 
 /// What users ask dispatchers to do.
@@ -17,6 +18,8 @@ pub enum Verb {
     CallGet,
     /// A [`crate::CancelRequest`].
     CallCancel,
+    /// A [`crate::AnswerRequest`].
+    CallAnswer,
     /// A [`crate::RedriveRequest`].
     CallRedrive,
     /// A [`crate::TaskSubmission`].
@@ -43,6 +46,18 @@ pub enum Verb {
     WebhookRotate,
     /// A [`crate::TestWebhook`].
     WebhookTest,
+    /// A [`crate::ListTools`].
+    ToolList,
+    /// A [`crate::ListAgents`].
+    AgentList,
+    /// A [`crate::CreateRedrive`].
+    RedriveCreate,
+    /// A [`crate::CancelRedrive`].
+    RedriveCancel,
+    /// A [`crate::TokenCreate`].
+    TokenCreate,
+    /// A [`crate::TokenRevoke`].
+    TokenRevoke,
 }
 
 impl Verb {
@@ -55,6 +70,7 @@ impl Verb {
             Self::CallSubmit => "calls.submit",
             Self::CallGet => "calls.get",
             Self::CallCancel => "calls.cancel",
+            Self::CallAnswer => "calls.answer",
             Self::CallRedrive => "calls.redrive",
             Self::TaskSubmit => "tasks.submit",
             Self::TaskGet => "tasks.get",
@@ -68,16 +84,22 @@ impl Verb {
             Self::WebhookDelete => "webhooks.delete",
             Self::WebhookRotate => "webhooks.rotate",
             Self::WebhookTest => "webhooks.test",
+            Self::ToolList => "tools.list",
+            Self::AgentList => "agents.list",
+            Self::RedriveCreate => "redrives.create",
+            Self::RedriveCancel => "redrives.cancel",
+            Self::TokenCreate => "tokens.create",
+            Self::TokenRevoke => "tokens.revoke",
         }
     }
 
     /// The roles that may ask for it; one is enough.
     pub const fn roles(self) -> &'static [UserRole] {
         match self {
-            Self::CallSubmit | Self::CallCancel | Self::TaskCancel => &[UserRole::Submit],
+            Self::CallSubmit | Self::CallCancel | Self::CallAnswer | Self::TaskCancel => &[UserRole::Submit],
             Self::TaskSubmit => &[UserRole::Submit, UserRole::Inline],
-            Self::CallGet | Self::TaskGet => &[UserRole::Read],
-            Self::CallRedrive => &[UserRole::Operate],
+            Self::CallGet | Self::TaskGet | Self::ToolList | Self::AgentList => &[UserRole::Read],
+            Self::CallRedrive | Self::RedriveCreate | Self::RedriveCancel => &[UserRole::Operate],
             Self::ToolForget
             | Self::ToolAccept
             | Self::ConversationForget
@@ -86,7 +108,9 @@ impl Verb {
             | Self::WebhookUpdate
             | Self::WebhookDelete
             | Self::WebhookRotate
-            | Self::WebhookTest => &[UserRole::Admin],
+            | Self::WebhookTest
+            | Self::TokenCreate
+            | Self::TokenRevoke => &[UserRole::Admin],
         }
     }
 }
@@ -137,6 +161,7 @@ pub fn caller(subject: &str) -> Option<Caller> {
         tenant: tokens.next()?.parse().ok()?,
         user: tokens.next()?.parse().ok()?,
         role: tokens.next()?.parse().ok()?,
+        door: Door::default(),
     })
 }
 
@@ -249,6 +274,9 @@ pub fn worker_inbox(identity: &WorkerIdentity) -> String {
 /// Below which a dispatcher's request names the subject of its reply.
 pub const DISPATCHER_INBOX: &str = "_INBOX_dispatcher";
 
+/// Below which a gateway's request names the subject of its reply: it asks for the users of all tenants.
+pub const GATEWAY_INBOX: &str = "_INBOX_gateway";
+
 /// Below which replies arrive on a server without permissions. With permissions nobody listens there.
 pub const OPEN_INBOX: &str = "_INBOX";
 
@@ -259,13 +287,16 @@ pub const DISPATCHERS: &str = "dispatchers";
 const OTHER_ACCOUNT: &str = "_R_";
 
 /// Whether a reply to a request may be sent there: below the inbox of who asked, below [`OPEN_INBOX`], or back to another
-/// account.
+/// account. The reply to a user's request may also go below [`GATEWAY_INBOX`]: the subject does not say whether a gateway sent
+/// it, and nobody but a gateway listens there.
 pub fn may_reply(request: &str, reply: &str) -> bool {
     let is_below = |inbox: &str| reply.strip_prefix(inbox).is_some_and(|rest| rest.starts_with('.'));
-    let own = caller(request)
-        .map(|caller| user_inbox(&caller.tenant, &caller.user))
-        .or_else(|| worker_caller(request).map(|worker| worker_inbox(&worker.identity)));
-    is_below(OPEN_INBOX) || is_below(OTHER_ACCOUNT) || own.is_some_and(|inbox| is_below(&inbox))
+    let is_own = match (caller(request), worker_caller(request)) {
+        (Some(caller), _) => is_below(&user_inbox(&caller.tenant, &caller.user)) || is_below(GATEWAY_INBOX),
+        (None, Some(worker)) => is_below(&worker_inbox(&worker.identity)),
+        (None, None) => false,
+    };
+    is_own || is_below(OPEN_INBOX) || is_below(OTHER_ACCOUNT)
 }
 
 /// Stream of jobs.
@@ -279,6 +310,9 @@ pub const INTAKE_STREAM: &str = "INTAKE";
 
 /// Header with the W3C trace context of a submission or a job.
 pub const TRACEPARENT: &str = "traceparent";
+
+/// Header of a request with the [`Door`] that it came by. Without it, or with any other value, that is NATS.
+pub const DOOR: &str = "redial-door";
 
 /// Header of a reply whose body is a [`crate::ApiError`] instead of the documented reply; its value is the code.
 pub const ERROR: &str = "redial-error";
@@ -340,7 +374,7 @@ mod tests {
         let (tenant, user): (Tenant, User) = ("acme".parse().unwrap(), "alice".parse().unwrap());
         for &verb in Verb::ALL {
             let subject = api(&tenant, &user, verb.roles()[0], verb);
-            let wanted = Caller { tenant: tenant.clone(), user: user.clone(), role: verb.roles()[0] };
+            let wanted = Caller { tenant: tenant.clone(), user: user.clone(), role: verb.roles()[0], door: Door::Nats };
             assert_eq!(caller(&subject), Some(wanted), "{subject}");
         }
         for &what in Intake::VARIANTS {
@@ -380,6 +414,7 @@ mod tests {
             (user, "_INBOX.x"),
             (worker, "_INBOX.x"),
             (worker, "_R_.a.b"),
+            (user, "_INBOX_gateway.x.1"),
         ] {
             assert!(may_reply(request, reply), "{request} {reply}");
         }
@@ -388,6 +423,9 @@ mod tests {
             (user, "_INBOX_client.acme.alice"),
             (user, "_INBOX_client.acme.alicea.x"),
             (user, "_INBOX_worker.tools.x"),
+            (worker, "_INBOX_gateway.x.1"),
+            (user, "_INBOX_gateway"),
+            (user, "_INBOX_gateways.x"),
             (worker, "_INBOX_worker.tools2.x"),
             (worker, "_INBOX_client.acme.alice.x"),
             (user, "redial.jobs.x.y"),

@@ -21,11 +21,14 @@ mod forget;
 mod health;
 mod migrations;
 mod on_record;
+mod page_key;
+mod redrives;
 mod registry;
 mod retention;
 pub mod stats;
 mod tasks;
 mod tenant;
+mod tokens;
 mod webhooks;
 
 pub use actions::{ActionFilter, ActionRecord, NewAction};
@@ -42,10 +45,12 @@ pub use forget::{
 };
 pub use health::LockedHealth;
 pub use redial_records::{TaskCall, Time};
+pub use redrives::{Counted, CreatedRedrive, MAX_OPEN_REDRIVES, RedriveStep, RedriveWork};
 pub use registry::{AcceptedTool, Forgotten, NotAccepted, Registered, WorkerHeartbeat, WorkingConsumer};
 pub use retention::Pruned;
 pub use tasks::{LockedTasks, SubmittedTask, TaskOrigin};
 pub use tenant::TenantStore;
+pub use tokens::{CreatedToken, NewToken, TokenFilter, TokenLine, TokenRecord};
 pub use webhooks::{
     DeletedSubscription, DeliverOutcome, Gone, Lead, NewWebhook, PendingEvent, Rotated, Span, WebhookChange,
     WebhookCreated, WebhookDelivery,

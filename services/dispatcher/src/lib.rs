@@ -4,7 +4,8 @@
 //! is about: `calls`, `tasks`, `workers`. Every decision is the engine's: a verb reads records, lets the engine plan,
 //! writes the transition, and hands its effects to `effects`, which alone carries them out. `intake` takes submissions
 //! without a reply, `watch` notices streams that were lost, `unreadable` sets aside what NATS cannot deliver, `retention` prunes what ended long ago,
-//! `roll_up` keeps the statistics, `webhooks` follows what ended and delivers it, `conversations` erases.
+//! `roll_up` keeps the statistics, `redrives` runs ended calls again by a filter, `lists` says what a tenant may use,
+//! `conversations` erases, `tokens` are for programs that come over HTTP, `webhooks` delivers what ended.
 
 mod actions;
 mod agents;
@@ -12,7 +13,6 @@ mod aside;
 mod asked;
 mod batcher;
 mod bounds;
-mod call_view;
 mod calls;
 mod config;
 mod context;
@@ -23,9 +23,11 @@ mod fair_queue;
 mod feed;
 mod feeder;
 mod intake;
+mod lists;
 mod new_calls;
 mod policies;
 mod publish;
+mod redrives;
 mod registry;
 mod reread;
 mod retention;
@@ -33,6 +35,7 @@ mod roll_up;
 mod running;
 mod serve;
 mod tasks;
+mod tokens;
 mod transitions;
 mod unreadable;
 mod wait;
@@ -146,7 +149,12 @@ async fn serve_requests(running: &Running) -> Result<(), DispatcherError> {
     serve::workers(running, ControlVerb::Release, release::answer).await?;
     serve::users(running, Verb::CallGet, calls::get::get).await?;
     serve::actions(running, Verb::CallCancel, calls::cancel::cancel).await?;
+    calls::answer::start(running).await?;
     serve::actions(running, Verb::CallRedrive, calls::redrive::redrive).await?;
+    serve::actions(running, Verb::RedriveCreate, redrives::create).await?;
+    serve::actions(running, Verb::RedriveCancel, redrives::cancel).await?;
+    serve::users(running, Verb::ToolList, lists::tools).await?;
+    serve::users(running, Verb::AgentList, lists::agents).await?;
     serve::actions(running, Verb::ToolForget, forget::forget).await?;
     serve::actions(running, Verb::ToolAccept, accept::accept).await?;
     serve::actions(running, Verb::WebhookCreate, webhooks::create::create).await?;
@@ -154,6 +162,8 @@ async fn serve_requests(running: &Running) -> Result<(), DispatcherError> {
     serve::actions(running, Verb::WebhookDelete, webhooks::delete::delete).await?;
     serve::actions(running, Verb::WebhookRotate, webhooks::rotate::rotate).await?;
     serve::actions(running, Verb::WebhookTest, webhooks::test::test).await?;
+    serve::actions(running, Verb::TokenCreate, tokens::create::create).await?;
+    serve::actions(running, Verb::TokenRevoke, tokens::revoke::revoke).await?;
     serve::users(running, Verb::TaskGet, tasks::get::get).await?;
     serve::actions(running, Verb::TaskCancel, tasks::cancel::cancel).await?;
     serve::users(running, Verb::ConversationForget, conversations::forget::conversation).await?;
@@ -172,6 +182,7 @@ fn start_loops(running: &Running) {
     running.spawn("set unreadable messages aside", unreadable::run);
     running.spawn("prune", retention::run);
     running.spawn("roll up the statistics", roll_up::run);
+    running.spawn("carry out redrives", redrives::run);
     running.spawn("finish erasures", conversations::finish::run);
     running.spawn("follow ends for webhooks", webhooks::follow::run);
 }

@@ -111,9 +111,10 @@ where
 {
     each(running, verb.name(), &subjects::api_of_all(verb), move |context, request| {
         let asked =
-            caller(request, verb).and_then(|caller| Ok((Asked::new(context, caller), decode(small(request)?)?)));
+            caller(request, verb).and_then(|caller| Ok((Asked::new(context, caller), decode(small(request, SMALL)?)?)));
         async move {
             let (asked, question) = asked?;
+            asked.check_user().await?;
             answer(asked, question).await
         }
     })
@@ -123,12 +124,12 @@ where
 /// The most bytes of a request that names what it is about, and submits nothing.
 const SMALL: usize = 64 * 1024;
 
-fn small(request: &Request) -> Result<&[u8], ApiError> {
+fn small(request: &Request, most: usize) -> Result<&[u8], ApiError> {
     let bytes = request.payload.len();
-    if bytes <= SMALL {
+    if bytes <= most {
         return Ok(&request.payload);
     }
-    let message = format!("the message has {bytes} bytes; allowed here: {SMALL}");
+    let message = format!("the message has {bytes} bytes; allowed here: {most}");
     Err(ApiError::new(Code::InvalidMessage, message))
 }
 
@@ -140,10 +141,11 @@ where
     F: Future<Output = Result<Done<Q::Reply>, ApiError>> + Send + 'static,
 {
     each(running, verb.name(), &subjects::api_of_all(verb), move |context, request| {
-        let asked = caller(request, verb).and_then(|caller| Ok((caller, decode::<Q>(small(request)?)?)));
+        let asked = caller(request, verb).and_then(|caller| Ok((caller, decode::<Q>(small(request, Q::MOST_BYTES)?)?)));
         async move {
             let (caller, question) = asked?;
             let (targets, asked) = (question.targets(), Asked::new(context.clone(), caller.clone()));
+            asked.check_user().await?;
             question.check(&asked).await?;
             recorded(&context, &caller, verb, &targets, answer(asked, question)).await
         }

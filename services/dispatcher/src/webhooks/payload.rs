@@ -2,11 +2,10 @@
 
 use redial_proto::{CallId, CallView, Language, TaskId, TaskView, limits::shorten};
 use redial_store::{StoreError, audit::CallAudit};
+use redial_views::call_view;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use uuid::Uuid;
-
-use crate::call_view::view;
 
 /// The most bytes of the data of an event: a delivery's arguments hold it, with what else they need.
 const MAX_DATA: usize = 192 * 1024;
@@ -51,7 +50,7 @@ pub(super) fn of_call(record: CallAudit) -> Result<Box<RawValue>, StoreError> {
     let id = CallId(record.line.call);
     let (key, conversation) = (record.line.key.clone(), record.line.conversation.clone());
     let task = record.task.map(|task| task.task);
-    let view = match view(record, Language::default()) {
+    let view = match call_view(record, Language::default()) {
         Ok(view) => view,
         // A row of a newer version: whoever gets the event can still ask for it.
         Err(StoreError::BadData(_)) => return raw(&unreadable("call", id.0, format!("/v1/calls/{id}"))),
