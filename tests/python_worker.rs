@@ -282,7 +282,7 @@ async fn a_function_in_a_thread_is_asked_to_stop() {
     stack.cancel(call).await;
     let view = stack.ended(call).await;
     assert_eq!(view.state, CallState::Cancelled);
-    assert!(view.message.unwrap().ends_with("the tool was stopped"));
+    assert_eq!(view.message.as_deref(), Some("cancelled while it ran; the tool may have done its work"));
     let closed = tokio::io::AsyncReadExt::read(&mut connection, &mut [0; 1]).await;
     assert!(matches!(closed, Ok(0) | Err(_)), "the tool has let go of the server");
     finish(stack, worker).await;
@@ -313,9 +313,7 @@ async fn a_function_in_a_process_is_killed_with_its_call_and_with_its_worker() {
     let endless = stack.call("compute", json!({"port": port, "rounds": 0})).await;
     let (process, _connection) = computing(&listener).await;
     stack.cancel(endless).await;
-    let view = stack.ended(endless).await;
-    assert_eq!(view.state, CallState::Cancelled);
-    assert!(view.message.unwrap().ends_with("the tool was stopped"));
+    assert_eq!(stack.ended(endless).await.state, CallState::Cancelled);
     assert!(!lives(process), "it computes on");
 
     stack.workers_will_die();
@@ -339,18 +337,20 @@ async fn a_pool_runs_no_more_calls_than_it_has_slots() {
     let calls: Vec<_> =
         (0..5).map(|_| Submission::new("take_a_slot", arguments(json!({"port": port})))).collect();
     let calls = stack.call_all(&calls).await;
-    let running = async || {
-        let running = "SELECT count(*) FROM calls WHERE state = 'running'";
-        sqlx::query_scalar::<_, i64>(running).fetch_one(stack.db()).await.unwrap()
-    };
-    for _ in &calls {
-        let (mut connection, _) = listener.accept().await.unwrap();
-        assert!(running().await <= 2);
+    let (first, _) = listener.accept().await.unwrap();
+    let (second, _) = listener.accept().await.unwrap();
+    for mut connection in [first, second] {
         connection.write_all(b"done\n").await.unwrap();
     }
-    for call in calls {
-        assert_eq!(stack.output(call).await, r#""done""#);
+    for _ in 2..calls.len() {
+        let (mut connection, _) = listener.accept().await.unwrap();
+        connection.write_all(b"done\n").await.unwrap();
     }
+    let mut most = Vec::new();
+    for call in calls {
+        most.push(stack.output(call).await);
+    }
+    assert_eq!(most.iter().max().map(String::as_str), Some("2"), "{most:?}");
     finish(stack, worker).await;
 }
 
@@ -386,8 +386,19 @@ async fn a_thread_that_ignores_its_deadline_ends_its_attempt_and_keeps_its_slot(
     let call = stack.accepted(&Submission { timeout_ms: Some(300), retry, ..late }).await;
     let view = stack.ended(call).await;
     assert_eq!((view.state, view.class), (CallState::Failed, Some(ErrorClass::Timeout)));
-    assert!(view.message.unwrap().ends_with("could not be stopped, and may still be running"));
+    let message = "the tool did not finish within 0.3 s; the tool could not be stopped, and may still be running \
+                   (attempt 1 of 1)";
+    assert_eq!(view.message.as_deref(), Some(message));
     finish(stack, worker).await;
+}
+
+/// A call that is accepted as soon as a dispatcher can be reached.
+async fn submitted(stack: &Stack, submission: &Submission) -> CallId {
+    until("a call is accepted", async || {
+        let results = stack.try_submit_all(std::slice::from_ref(submission)).await.ok()?;
+        results.first()?.call
+    })
+    .await
 }
 
 #[tokio::test]
@@ -397,13 +408,13 @@ async fn a_worker_survives_the_loss_of_every_server() {
     let worker = start_worker(&stack, &python, Duration::from_mins(1), &unique_path("notes")).await;
     stack.workers_will_die();
     let nights = || Submission::new("count_nights", arguments(json!({"first": "2030-02-01", "last": "2030-02-02"})));
-    assert_eq!(stack.output(stack.accepted(&nights()).await).await, r#"{"nights":2}"#);
+    assert_eq!(stack.output(submitted(&stack, &nights()).await).await, r#"{"nights":2}"#);
     stack.servers.kill_nats().await;
     stack.servers.start_nats().await;
-    assert_eq!(stack.output(stack.accepted(&nights()).await).await, r#"{"nights":2}"#);
+    assert_eq!(stack.output(submitted(&stack, &nights()).await).await, r#"{"nights":2}"#);
     stack.servers.kill_nats().await;
     stack.servers.wipe_nats();
     stack.servers.start_nats().await;
-    assert_eq!(stack.output(stack.accepted(&nights()).await).await, r#"{"nights":2}"#);
+    assert_eq!(stack.output(submitted(&stack, &nights()).await).await, r#"{"nights":2}"#);
     finish(stack, worker).await;
 }

@@ -36,6 +36,8 @@ class Ref(TypedDict):
 class Settings:
     """What a worker is told about itself."""
 
+    id: str
+    """The name and a random part: another one for each run."""
     address: Address
     name: str
     """The identity that its credentials are for."""
@@ -50,13 +52,18 @@ class Settings:
         """A name as the identity of a worker."""
         return re.sub("[^A-Za-z0-9_-]", "-", name)[:50] or "worker"
 
+    @staticmethod
+    def new_id(name: str) -> str:
+        """An id for one run of a worker."""
+        return f"{name}-{uuid.uuid4().hex[:12]}"
+
 
 class Core:
     """See the module."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.id = f"{settings.name}-{uuid.uuid4().hex[:12]}"
+        self.id = settings.id
         self.host = settings.host or socket.gethostname()
         self.started_at = datetime.now(timezone.utc).isoformat()
         self.lease = FIRST_LEASE

@@ -12,7 +12,7 @@ import httpx
 
 from redial._limits import MAX_DEPTH, MAX_OUTPUT, MAX_REPORT, depth, encode
 from redial._redact import Redactor
-from redial.tool_errors import ToolError, failure
+from redial.tool_errors import Stopped, ToolError, failure
 
 log = logging.getLogger("redial.worker")
 
@@ -60,8 +60,8 @@ def of_exception(error: BaseException, redactor: Redactor) -> Outcome:
 def _classified(error: BaseException) -> dict[str, Any]:
     if isinstance(error, ToolError):
         return error.to_json()
-    if isinstance(error, asyncio.CancelledError):
-        return failure("internal", "the tool cancelled itself")
+    if isinstance(error, (asyncio.CancelledError, Stopped)):
+        return failure("internal", "the tool stopped itself")
     if isinstance(error, httpx.HTTPStatusError):
         return _of_status(error.response)
     if isinstance(error, (ConnectionRefusedError, httpx.ConnectError, httpx.ConnectTimeout)):

@@ -22,15 +22,12 @@ from redial._outcome import Outcome
 from redial._redact import Redactor
 from redial.context import Context
 from redial.tool import Tool
+from redial.tool_errors import Stopped
 
 TERMINATES = 1.0
 """Seconds between SIGTERM, which raises `Stopped` in the function, and SIGKILL."""
 IDLE = 4
 """Processes that are kept although nothing runs in them."""
-
-
-class Stopped(BaseException):
-    """Raised in a function in a process when it is to stop: clean up, and let it pass."""
 
 
 @dataclass

@@ -46,6 +46,11 @@ class Violation:
         return f"{self.path or 'the arguments'}: {sent} was sent; allowed: {self.allowed}"
 
 
+class Stopped(BaseException):
+    """Raised in a function that runs in a process when it is to stop: clean up, and let it pass. A function in a thread may raise
+    it when it was asked to stop."""
+
+
 class ToolError(Exception):
     """A tool's failure. Raise one of the subclasses: each is a class of errors with a route of its own.
 

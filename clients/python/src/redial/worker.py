@@ -22,6 +22,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar, overload
 
 from redial import _version
@@ -72,6 +73,7 @@ class Worker:
         self.name = Settings.identity(setting(name, "REDIAL_WORKER_NAME", "python"))
         listed = environment.get("REDIAL_WORKER_POOLS", "").split(",") if pools is None else pools
         self._settings = Settings(
+            Settings.new_id(self.name),
             Address(
                 setting(url, "REDIAL_NATS_URL", "nats://127.0.0.1:4222"),
                 self.name,
@@ -87,6 +89,11 @@ class Worker:
         self._slots = slots
         self._tools: dict[str, Tool] = {}
         self._session: Session | None = None
+
+    @property
+    def id(self) -> str:
+        """The id under which attempts of this worker are on record."""
+        return self._settings.id
 
     @property
     def tools(self) -> Mapping[str, Tool]:
@@ -204,6 +211,8 @@ class Worker:
         if not self._tools:
             raise InvalidTool("the worker has no tools; at least one is needed")
         loop = asyncio.get_running_loop()
+        if self._session is not None:
+            self._settings = replace(self._settings, id=Settings.new_id(self.name))
         version = f"python-{_version.VERSION}"
         session = Session(self._settings, self._tools, self._limits(), version, on_ready or (lambda: None))
         self._session = session
