@@ -33,10 +33,22 @@ pub enum Code {
     CallNotFound,
     /// No such task is on record.
     TaskNotFound,
+    /// No such token is on record.
+    TokenNotFound,
     /// The call's state does not allow what was asked.
     WrongState,
     /// The role of the request, the tenant's limits or the worker's identity do not allow it.
     Forbidden,
+    /// The request has no valid token.
+    Unauthenticated,
+    /// Nothing is at this address of the HTTP API.
+    NotFound,
+    /// The address of the HTTP API does not take this method.
+    MethodNotAllowed,
+    /// The body of an HTTP request is of a type that is not read here.
+    UnsupportedMediaType,
+    /// Too many requests or streams of one token; try again.
+    RateLimited,
     /// The dispatcher cannot reach Postgres or NATS; try again.
     Unavailable,
     /// A bug; the dispatcher's log has more.
@@ -56,7 +68,7 @@ named!(Code, "an error code");
 impl Code {
     /// True if the same request may succeed later, unchanged.
     pub const fn is_retryable(self) -> bool {
-        matches!(self, Self::Unavailable)
+        matches!(self, Self::Unavailable | Self::RateLimited)
     }
 }
 

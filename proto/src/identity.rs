@@ -136,6 +136,19 @@ pub enum UserRole {
 
 named!(UserRole, "a role");
 
+/// The way in by which a request came, as its sender says: the server of NATS does not tell. It gives no rights.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, VariantArray, VariantNames)]
+#[strum(serialize_all = "snake_case")]
+pub enum Door {
+    /// A client of NATS.
+    #[default]
+    Nats,
+    /// A gateway, for a program that showed it a token.
+    Http,
+}
+
+named!(Door, "a way in");
+
 /// Who sent a request, as its subject says.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Caller {
@@ -145,6 +158,8 @@ pub struct Caller {
     pub user: User,
     /// The role that the request was sent in.
     pub role: UserRole,
+    /// The way in, which is not in the subject.
+    pub door: Door,
 }
 
 /// Which worker sent a request, as its subject says.

@@ -26,6 +26,7 @@ pub mod retry_after;
 pub mod schemas;
 pub mod subjects;
 pub mod task;
+pub mod token;
 pub mod tool;
 pub mod traceparent;
 pub mod turn;
@@ -41,7 +42,7 @@ pub use call::CallState;
 pub use error::{ApiError, Code};
 pub use forget::{Forget, ForgetCounts, ForgetCursor, ForgetReply, OpenWork};
 pub use help::{Advice, Help, Limited, OverLimit};
-pub use identity::{ANY_POOL, Caller, Tenant, User, UserRole, WorkerCaller, WorkerIdentity, check_token};
+pub use identity::{ANY_POOL, Caller, Door, Tenant, User, UserRole, WorkerCaller, WorkerIdentity, check_token};
 pub use ids::{CallId, ClaimId, TaskId, WorkerId};
 pub use message::{Message, MessageCall, Role, StoredMessage};
 pub use outcome::{ErrorClass, Failure, FieldError, Outcome};
@@ -53,6 +54,9 @@ pub use repair::{Repair, RepairKind};
 pub use task::{
     AgentRef, Nudged, TaskCancel, TaskCancelReply, TaskCode, TaskDecision, TaskGet, TaskInput, TaskNotice, TaskReport,
     TaskResult, TaskState, TaskStep, TaskSubmission, TaskView,
+};
+pub use token::{
+    ApiToken, TokenCreate, TokenCreateReply, TokenExpiry, TokenHash, TokenId, TokenRevoke, TokenRevokeReply,
 };
 pub use tool::{RetryBudget, RetryOverride, RetryPolicy, ToolEffect, ToolSpec};
 pub use turn::{Delta, Finish, Language, ReplyCall, ToolOffer, Trimmed, TurnReply, TurnRequest};

@@ -10,7 +10,8 @@ use crate::{
     ControlMessage, Delta, Forget, ForgetReply, ForgetTool, ForgetToolReply, GetRequest, Heartbeat, HeartbeatReply,
     Job, RedriveReply, RedriveRequest, Registered, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch,
     Submission, SubmitBatch, SubmitBatchReply, SubmitResult, TaskCancel, TaskCancelReply, TaskGet, TaskNotice,
-    TaskReport, TaskResult, TaskSubmission, ToolSpec, TurnReply, TurnRequest,
+    TaskReport, TaskResult, TaskSubmission, TokenCreate, TokenCreateReply, TokenRevoke, TokenRevokeReply, ToolSpec,
+    TurnReply, TurnRequest,
 };
 
 /// File name (without `.json`) and schema of each message.
@@ -53,6 +54,10 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("task_report", schema_for!(TaskReport)),
         ("task_result", schema_for!(TaskResult)),
         ("task_submission", schema_for!(TaskSubmission)),
+        ("token_create", schema_for!(TokenCreate)),
+        ("token_create_reply", schema_for!(TokenCreateReply)),
+        ("token_revoke", schema_for!(TokenRevoke)),
+        ("token_revoke_reply", schema_for!(TokenRevokeReply)),
         ("tool_spec", schema_for!(ToolSpec)),
         ("turn_reply", schema_for!(TurnReply)),
         ("turn_request", schema_for!(TurnRequest)),

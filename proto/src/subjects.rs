@@ -5,7 +5,8 @@ use std::{collections::BTreeSet, time::Duration};
 use strum::VariantArray;
 
 use crate::{
-    ANY_POOL, CallId, Caller, TaskId, Tenant, User, UserRole, WorkerCaller, WorkerId, WorkerIdentity, tool::check_name,
+    ANY_POOL, CallId, Caller, Door, TaskId, Tenant, User, UserRole, WorkerCaller, WorkerId, WorkerIdentity,
+    tool::check_name,
 };
 
 /// What users ask dispatchers to do.
@@ -33,6 +34,10 @@ pub enum Verb {
     TenantForget,
     /// A [`crate::AcceptTool`].
     ToolAccept,
+    /// A [`crate::TokenCreate`].
+    TokenCreate,
+    /// A [`crate::TokenRevoke`].
+    TokenRevoke,
 }
 
 impl Verb {
@@ -53,6 +58,8 @@ impl Verb {
             Self::ConversationForget => "conversations.forget",
             Self::TenantForget => "tenants.forget",
             Self::ToolAccept => "tools.accept",
+            Self::TokenCreate => "tokens.create",
+            Self::TokenRevoke => "tokens.revoke",
         }
     }
 
@@ -63,7 +70,12 @@ impl Verb {
             Self::TaskSubmit => &[UserRole::Submit, UserRole::Inline],
             Self::CallGet | Self::TaskGet => &[UserRole::Read],
             Self::CallRedrive => &[UserRole::Operate],
-            Self::ToolForget | Self::ToolAccept | Self::ConversationForget | Self::TenantForget => &[UserRole::Admin],
+            Self::ToolForget
+            | Self::ToolAccept
+            | Self::ConversationForget
+            | Self::TenantForget
+            | Self::TokenCreate
+            | Self::TokenRevoke => &[UserRole::Admin],
         }
     }
 }
@@ -114,6 +126,7 @@ pub fn caller(subject: &str) -> Option<Caller> {
         tenant: tokens.next()?.parse().ok()?,
         user: tokens.next()?.parse().ok()?,
         role: tokens.next()?.parse().ok()?,
+        door: Door::default(),
     })
 }
 
@@ -226,6 +239,9 @@ pub fn worker_inbox(identity: &WorkerIdentity) -> String {
 /// Below which a dispatcher's request names the subject of its reply.
 pub const DISPATCHER_INBOX: &str = "_INBOX_dispatcher";
 
+/// Below which a gateway's request names the subject of its reply: it asks for the users of all tenants.
+pub const GATEWAY_INBOX: &str = "_INBOX_gateway";
+
 /// Below which replies arrive on a server without permissions. With permissions nobody listens there.
 pub const OPEN_INBOX: &str = "_INBOX";
 
@@ -236,13 +252,16 @@ pub const DISPATCHERS: &str = "dispatchers";
 const OTHER_ACCOUNT: &str = "_R_";
 
 /// Whether a reply to a request may be sent there: below the inbox of who asked, below [`OPEN_INBOX`], or back to another
-/// account.
+/// account. The reply to a user's request may also go below [`GATEWAY_INBOX`]: the subject does not say whether a gateway sent
+/// it, and nobody but a gateway listens there.
 pub fn may_reply(request: &str, reply: &str) -> bool {
     let is_below = |inbox: &str| reply.strip_prefix(inbox).is_some_and(|rest| rest.starts_with('.'));
-    let own = caller(request)
-        .map(|caller| user_inbox(&caller.tenant, &caller.user))
-        .or_else(|| worker_caller(request).map(|worker| worker_inbox(&worker.identity)));
-    is_below(OPEN_INBOX) || is_below(OTHER_ACCOUNT) || own.is_some_and(|inbox| is_below(&inbox))
+    let is_own = match (caller(request), worker_caller(request)) {
+        (Some(caller), _) => is_below(&user_inbox(&caller.tenant, &caller.user)) || is_below(GATEWAY_INBOX),
+        (None, Some(worker)) => is_below(&worker_inbox(&worker.identity)),
+        (None, None) => false,
+    };
+    is_own || is_below(OPEN_INBOX) || is_below(OTHER_ACCOUNT)
 }
 
 /// Stream of jobs.
@@ -256,6 +275,9 @@ pub const INTAKE_STREAM: &str = "INTAKE";
 
 /// Header with the W3C trace context of a submission or a job.
 pub const TRACEPARENT: &str = "traceparent";
+
+/// Header of a request with the [`Door`] that it came by. Without it, or with any other value, that is NATS.
+pub const DOOR: &str = "redial-door";
 
 /// Header of a reply whose body is a [`crate::ApiError`] instead of the documented reply; its value is the code.
 pub const ERROR: &str = "redial-error";
@@ -317,7 +339,7 @@ mod tests {
         let (tenant, user): (Tenant, User) = ("acme".parse().unwrap(), "alice".parse().unwrap());
         for &verb in Verb::ALL {
             let subject = api(&tenant, &user, verb.roles()[0], verb);
-            let wanted = Caller { tenant: tenant.clone(), user: user.clone(), role: verb.roles()[0] };
+            let wanted = Caller { tenant: tenant.clone(), user: user.clone(), role: verb.roles()[0], door: Door::Nats };
             assert_eq!(caller(&subject), Some(wanted), "{subject}");
         }
         for &what in Intake::VARIANTS {
@@ -357,6 +379,7 @@ mod tests {
             (user, "_INBOX.x"),
             (worker, "_INBOX.x"),
             (worker, "_R_.a.b"),
+            (user, "_INBOX_gateway.x.1"),
         ] {
             assert!(may_reply(request, reply), "{request} {reply}");
         }
@@ -365,6 +388,9 @@ mod tests {
             (user, "_INBOX_client.acme.alice"),
             (user, "_INBOX_client.acme.alicea.x"),
             (user, "_INBOX_worker.tools.x"),
+            (worker, "_INBOX_gateway.x.1"),
+            (user, "_INBOX_gateway"),
+            (user, "_INBOX_gateways.x"),
             (worker, "_INBOX_worker.tools2.x"),
             (worker, "_INBOX_client.acme.alice.x"),
             (user, "redial.jobs.x.y"),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redial_proto::{
-    CallId, Caller, ErrorClass, Failure, Forget, ForgetCounts, ForgetReply, Submission, SubmitResult, ToolSpec,
+    CallId, Caller, Door, ErrorClass, Failure, Forget, ForgetCounts, ForgetReply, Submission, SubmitResult, ToolSpec,
     UserRole, subjects::Verb,
 };
 use redial_queue::{Queue, QueueError};
@@ -187,7 +187,8 @@ async fn what_dies_between_two_steps_is_continued_and_counts_once() {
     let store = stack.store(Purpose::Dispatch).await;
     let request = of(Some("c"));
     let id = request.erasure.unwrap();
-    let caller = Caller { tenant: acme.tenant().clone(), user: acme.user().clone(), role: UserRole::Admin };
+    let caller =
+        Caller { tenant: acme.tenant().clone(), user: acme.user().clone(), role: UserRole::Admin, door: Door::Nats };
     let (verb, conversation) = (Verb::ConversationForget.name(), Some("c"));
     let new = NewErasure { id, caller: &caller, door: "nats", verb, conversation, cancels: false };
     let Begun::Erasure(begun) = store.begin_erasure(&new).await.unwrap() else { panic!("it is the first one") };

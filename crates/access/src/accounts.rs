@@ -7,13 +7,17 @@
 
 use redial_proto::{
     Tenant, User, UserRole, WorkerIdentity,
-    subjects::{self, ControlVerb, DISPATCHER_INBOX, Intake, MAX_CONSUMERS, Verb, consumer_name},
+    subjects::{self, ControlVerb, DISPATCHER_INBOX, GATEWAY_INBOX, Intake, MAX_CONSUMERS, Verb, consumer_name},
 };
 
-use crate::{Access, Password, UserEntry, WorkerEntry, names};
+use crate::{Access, Password, ServiceLogin, UserEntry, WorkerEntry, names};
 
 /// The account of the dispatchers, with all streams.
 const MAIN: &str = "REDIAL";
+/// The account of the gateways.
+const GATEWAY: &str = "gateway";
+/// Events of all tenants.
+const EVENTS: &str = "redial.events.>";
 /// The pool whose workers ask models.
 const MODELS: &str = "models";
 /// Pieces of a model's answer, for all tenants.
@@ -22,11 +26,11 @@ const DELTAS: &str = "redial.events.*.tasks.*.delta";
 /// An account of nats-server with its only user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
-    /// `REDIAL`, `acme/alice`, `worker/tools`.
+    /// `REDIAL`, `gateway`, `acme/alice`, `worker/tools`.
     pub name: String,
     /// Who that is, and what it may do.
     pub about: String,
-    /// The user's name: `dispatcher`, `acme.alice`, `worker.tools`.
+    /// The user's name: `dispatcher`, `gateway`, `acme.alice`, `worker.tools`.
     pub user: String,
     /// Its password.
     pub password: Password,
@@ -75,9 +79,10 @@ pub struct Import {
     pub subject: String,
 }
 
-/// The dispatchers' account first, then those of users and workers, in the order of their names.
+/// The dispatchers' account first, then that of the gateways, then those of users and workers, in the order of their names.
 pub(crate) fn accounts(access: &Access) -> Vec<Account> {
     let mut found = vec![dispatchers(access)];
+    found.extend(access.gateway.as_ref().map(|login| gateways(access, login)));
     for (name, tenant) in &access.tenants {
         found.extend(tenant.users.iter().map(|(user, of)| user_account(access, name, user, of)));
     }
@@ -158,9 +163,35 @@ const EXPORTS: [(Direction, &str); 11] = [
     (Direction::Replies, "$JS.API.CONSUMER.MSG.NEXT.JOBS.*"),
     (Direction::Service, "$JS.ACK.JOBS.>"),
     (Direction::Service, "$JS.ACK.*.*.JOBS.>"),
-    (Direction::Stream, "redial.events.>"),
+    (Direction::Stream, EVENTS),
     (Direction::Stream, "redial.worker.>"),
 ];
+
+/// A gateway asks for the users of all tenants, as their tokens say, and passes on the events of all.
+fn gateways(access: &Access, login: &ServiceLogin) -> Account {
+    let publish: Vec<String> = Verb::ALL.iter().map(|verb| subjects::api_of_all(*verb)).collect();
+    let mut imports: Vec<Import> = publish.iter().map(|subject| import(Direction::Service, MAIN, subject)).collect();
+    imports.push(import(Direction::Stream, MAIN, EVENTS));
+    imports.extend(deltas(access, DELTAS));
+    Account {
+        name: GATEWAY.to_owned(),
+        about: "Gateways: ask dispatchers for the users of all tenants, and hear the events of all.".to_owned(),
+        user: login.user.clone(),
+        password: login.password.clone(),
+        inbox_prefix: GATEWAY_INBOX.to_owned(),
+        publish,
+        subscribe: vec![format!("{GATEWAY_INBOX}.>"), EVENTS.to_owned()],
+        exports: Vec::new(),
+        imports,
+        jetstream: false,
+    }
+}
+
+/// Pieces of models' answers, from each identity that may ask models.
+fn deltas(access: &Access, subject: &str) -> Vec<Import> {
+    let models = access.workers.iter().filter(|(_, worker)| worker.pools.contains(MODELS));
+    models.map(|(worker, _)| import(Direction::Stream, &names::account_of_worker(worker), subject)).collect()
+}
 
 fn user_account(access: &Access, tenant: &Tenant, name: &User, user: &UserEntry) -> Account {
     // Each subject by itself: dispatchers would store what a wildcard lets in, and their client does not survive each of them.
@@ -180,9 +211,7 @@ fn user_account(access: &Access, tenant: &Tenant, name: &User, user: &UserEntry)
         let events = format!("redial.events.{tenant}.>");
         imports.push(import(Direction::Stream, MAIN, &events));
         subscribe.push(events);
-        let models = access.workers.iter().filter(|(_, worker)| worker.pools.contains(MODELS));
-        let deltas = format!("redial.events.{tenant}.tasks.*.delta");
-        imports.extend(models.map(|(worker, _)| import(Direction::Stream, &names::account_of_worker(worker), &deltas)));
+        imports.extend(deltas(access, &format!("redial.events.{tenant}.tasks.*.delta")));
     }
     let may: Vec<&str> = user.roles.iter().map(|role| allows(*role)).collect();
     Account {
@@ -241,7 +270,7 @@ const fn allows(role: UserRole) -> &'static str {
         UserRole::Inline => "submit tasks with an agent of its own",
         UserRole::Read => "read calls and tasks and hear their events",
         UserRole::Operate => "redrive calls",
-        UserRole::Admin => "accept and forget tools, forget conversations and the tenant",
+        UserRole::Admin => "create and revoke tokens, accept and forget tools, forget conversations and the tenant",
     }
 }
 
@@ -280,6 +309,6 @@ mod tests {
     fn names_are_distinct() {
         let names: std::collections::BTreeSet<String> =
             example().into_iter().flat_map(|account| [account.name, account.user]).collect();
-        assert_eq!(names.len(), 10);
+        assert_eq!(names.len(), 11);
     }
 }

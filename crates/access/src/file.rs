@@ -15,10 +15,12 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-use self::entries::{PASSWORD, POOLS, ROLES, RawDispatcher, Required, policy, user, worker};
-use crate::{Access, Dispatcher, Password, TenantEntry, UserEntry, WorkerEntry, names, warnings::Passwords};
+use self::entries::{PASSWORD, POOLS, ROLES, RawService, Required, policy, user, worker};
+use crate::{Access, Password, ServiceLogin, TenantEntry, UserEntry, WorkerEntry, names, warnings::Passwords};
 
 const DISPATCHER: &str = "dispatcher";
+const GATEWAY: &str = "gateway";
+
 /// A table of the file.
 struct Entry<'t> {
     /// As a mistake names it: `user "acme.alice"`.
@@ -36,16 +38,15 @@ struct Reader {
 }
 
 pub(crate) fn read(file: &str, text: &str) -> Result<Access, Vec<String>> {
-    let Entries { tables, others, mistakes } = entries_beside(text, "tenants", &[DISPATCHER, "workers"]);
+    let Entries { tables, others, mistakes } = entries_beside(text, "tenants", &[DISPATCHER, GATEWAY, "workers"]);
     let is_readable = mistakes.is_empty() || !tables.is_empty() || !others.is_empty();
     let mut reader = Reader { mistakes, passwords: Passwords::default() };
-    let mut dispatcher = None;
-    let mut workers = BTreeMap::new();
+    let (mut dispatcher, mut gateway, mut workers) = (None, None, BTreeMap::new());
     for (name, value) in others {
-        if name == DISPATCHER {
-            dispatcher = Some(reader.dispatcher(value));
-        } else {
-            workers = reader.workers(value);
+        match name {
+            DISPATCHER => dispatcher = Some(reader.service(DISPATCHER, value)),
+            GATEWAY => gateway = reader.gateway(value),
+            _ => workers = reader.workers(value),
         }
     }
     if dispatcher.is_none() && is_readable {
@@ -55,9 +56,14 @@ pub(crate) fn read(file: &str, text: &str) -> Result<Access, Vec<String>> {
         );
     }
     let tenants = reader.tenants(tables);
+    let same = dispatcher.iter().flatten().zip(&gateway).find(|(one, (_, other))| one.user == other.user);
+    if let Some((_, (at, other))) = same {
+        reader
+            .add(Some(*at), format!("gateway: user is {:?}, like the dispatchers'; allowed: another name", other.user));
+    }
     if let (true, Some(Some(dispatcher))) = (reader.mistakes.is_empty(), dispatcher) {
         let warnings = reader.passwords.warnings(file, text);
-        return Ok(Access { dispatcher, tenants, workers, warnings });
+        return Ok(Access { dispatcher, gateway: gateway.map(|(_, login)| login), tenants, workers, warnings });
     }
     reader.mistakes.sort_by_key(|mistake| mistake.at);
     let line = |mistake: TomlMistake| {
@@ -74,17 +80,23 @@ impl Reader {
         }
     }
 
-    fn dispatcher(&mut self, value: Spanned<DeValue<'_>>) -> Option<Dispatcher> {
+    /// The login of the gateways, and where it is.
+    fn gateway(&mut self, value: Spanned<DeValue<'_>>) -> Option<(usize, ServiceLogin)> {
         let begin = value.span().start;
-        let table = self.table(DISPATCHER, begin, value)?;
-        let entry = Entry { owner: DISPATCHER.to_owned(), begin, table };
+        self.service(GATEWAY, value).map(|login| (begin, login))
+    }
+
+    fn service(&mut self, name: &'static str, value: Spanned<DeValue<'_>>) -> Option<ServiceLogin> {
+        let begin = value.span().start;
+        let table = self.table(name, begin, value)?;
+        let entry = Entry { owner: name.to_owned(), begin, table };
         let at = field_at(entry.table.get_ref(), "password").unwrap_or(begin);
-        let read = self.entry(entry, &[PASSWORD], |entry: RawDispatcher| {
-            let user = entry.user.unwrap_or_else(|| DISPATCHER.to_owned());
+        let read = self.entry(entry, &[PASSWORD], |entry: RawService| {
+            let user = entry.user.unwrap_or_else(|| name.to_owned());
             check_token("user", &user)?;
-            Ok(Dispatcher { user, password: Password::parse(&entry.password)? })
+            Ok(ServiceLogin { user, password: Password::parse(&entry.password)? })
         })?;
-        self.passwords.add(DISPATCHER.to_owned(), at, &read.password);
+        self.passwords.add(name.to_owned(), at, &read.password);
         Some(read)
     }
 
@@ -233,6 +245,8 @@ mod tests {
     fn a_whole_file() {
         let access = read("access.toml", EXAMPLE).unwrap();
         assert_eq!(access.dispatcher.user, "dispatcher");
+        assert_eq!(access.gateway.as_ref().unwrap().user, "gateway");
+        assert_eq!(access.roles_of(&named("globex"), &named("alice")), None);
         assert_eq!(access.dispatcher.password, Password::Variable("REDIAL_NATS_DISPATCHER_PASSWORD".into()));
         assert_eq!(
             access.tenants[&named::<Tenant>("acme")].users[&named::<User>("alice")].roles,
@@ -259,6 +273,9 @@ mod tests {
         let text = r#"
 [dispatcher]
 pasword = "$A"
+[gateway]
+user = "a b"
+password = "$G"
 [tenants."a b"]
 tools = ["get *"]
 models = "small"
@@ -306,6 +323,8 @@ password = "$X"
             "[[tenants]]\n[dispatcher]\npassword=\"$A\"",
             "[dispatcher\n",
             "[tenants]\nacme = 1\n[dispatcher]\n",
+            "gateway = 3\n[dispatcher]\npassword=\"$A\"",
+            "[dispatcher]\npassword=\"$A\"\nuser = \"gateway\"\n[gateway]\npassword = \"$B\"",
         ];
         insta::assert_snapshot!(texts.map(wrong).join("\n\n"));
         let many: Vec<String> = (0..1000).map(|n| format!("[workers.w{n}]\n")).collect();

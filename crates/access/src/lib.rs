@@ -17,10 +17,12 @@ pub use crate::{
     password::Password,
     policy::{BudgetLimits, CallLimits, TenantPolicy},
     server::server_configuration,
-    types::{Access, Dispatcher, TenantEntry, UserEntry, WorkerEntry},
+    types::{Access, ServiceLogin, TenantEntry, UserEntry, WorkerEntry},
 };
 
-use redial_proto::Tenant;
+use std::collections::BTreeSet;
+
+use redial_proto::{Tenant, User, UserRole};
 
 impl Access {
     /// Reads a text of TOML. The error has one line for each mistake, with the file, its line and column.
@@ -33,7 +35,12 @@ impl Access {
         self.tenants.get(name).map(|tenant| &tenant.policy)
     }
 
-    /// What nats-server has to know: an account for the dispatchers, and one for each user and each worker identity.
+    /// The roles of a user; `None` if the file does not name it.
+    pub fn roles_of(&self, tenant: &Tenant, user: &User) -> Option<&BTreeSet<UserRole>> {
+        self.tenants.get(tenant)?.users.get(user).map(|user| &user.roles)
+    }
+
+    /// What nats-server has to know: an account for the dispatchers, one for the gateways, and one for each user and each worker identity.
     pub fn accounts(&self) -> Vec<Account> {
         accounts::accounts(self)
     }

@@ -6,9 +6,9 @@ use redial_proto::{Tenant, User, UserRole, WorkerIdentity};
 
 use crate::{Password, TenantPolicy};
 
-/// The login of the dispatchers.
+/// The login of the dispatchers, or of the gateways.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Dispatcher {
+pub struct ServiceLogin {
     /// Name of the NATS user.
     pub user: String,
     /// How it proves that.
@@ -48,7 +48,9 @@ pub struct WorkerEntry {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Access {
     /// The dispatchers.
-    pub dispatcher: Dispatcher,
+    pub dispatcher: ServiceLogin,
+    /// The gateways, if there are any.
+    pub gateway: Option<ServiceLogin>,
     /// By name.
     pub tenants: BTreeMap<Tenant, TenantEntry>,
     /// By name.

@@ -10,7 +10,7 @@ use std::{
 
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, connection::State, jetstream};
 use redial_backoff::Backoff;
-use redial_proto::{Tenant, User};
+use redial_proto::{Door, Tenant, User};
 use tokio::sync::watch;
 
 use crate::{QueueConfig, QueueError, permissions::Refusals};
@@ -42,6 +42,7 @@ pub(crate) struct Inner {
     pub(crate) last_job: AtomicU64,
     pub(crate) tenant: Tenant,
     pub(crate) user: User,
+    pub(crate) door: Door,
 }
 
 impl Drop for Inner {
@@ -109,6 +110,7 @@ impl Queue {
             last_job: AtomicU64::new(0),
             tenant: config.tenant.clone(),
             user: config.user.clone(),
+            door: config.door,
         };
         Self { inner: Arc::new(inner) }
     }

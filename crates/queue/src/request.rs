@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_nats::{HeaderMap, Message, RequestErrorKind};
 use bytes::Bytes;
 use redial_proto::{
-    ApiError, UserRole,
+    ApiError, Door, UserRole,
     subjects::{self, Verb},
     traceparent,
 };
@@ -71,9 +71,8 @@ impl Queue {
         self.connected(timeout).await?;
         self.check_size(subject, payload.len())?;
         let mut request = async_nats::Request::new().payload(payload).timeout(None);
-        if let Some(traceparent) = traceparent.and_then(traceparent::read) {
-            let mut headers = HeaderMap::new();
-            headers.insert(subjects::TRACEPARENT, traceparent);
+        let headers = self.headers(traceparent);
+        if !headers.is_empty() {
             request = request.headers(headers);
         }
         let refused = self.inner.refusals.of(subject);
@@ -91,6 +90,17 @@ impl Queue {
             }),
             Err(_) => Err(QueueError::Timeout { what: subject.to_owned(), after: timeout }),
         }
+    }
+
+    fn headers(&self, traceparent: Option<&str>) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        if let Some(traceparent) = traceparent.and_then(traceparent::read) {
+            headers.insert(subjects::TRACEPARENT, traceparent);
+        }
+        if self.inner.door != Door::default() {
+            headers.insert(subjects::DOOR, self.inner.door.as_str());
+        }
+        headers
     }
 }
 

@@ -3,7 +3,7 @@
 use async_nats::{Client, HeaderMap, Subject, Subscriber};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
-use redial_proto::{ApiError, limits, subjects};
+use redial_proto::{ApiError, Door, limits, subjects};
 use serde::Serialize;
 
 use crate::{
@@ -48,6 +48,7 @@ impl Requests {
             }
             return Some(Request {
                 traceparent: traceparent_of(message.headers.as_ref()),
+                door: door_of(message.headers.as_ref()),
                 payload: message.payload,
                 subject: message.subject,
                 reply: message.reply,
@@ -63,6 +64,8 @@ pub struct Request {
     pub payload: Bytes,
     /// W3C trace context of the sender.
     pub traceparent: Option<String>,
+    /// The way in, as the sender says.
+    pub door: Door,
     subject: Subject,
     reply: Option<Subject>,
     queue: Queue,
@@ -112,4 +115,9 @@ impl Request {
             tracing::warn!(subject = %self.subject, %error, "Failed to send a reply");
         }
     }
+}
+
+fn door_of(headers: Option<&HeaderMap>) -> Door {
+    let said = headers.and_then(|headers| headers.get(subjects::DOOR));
+    said.and_then(|said| said.as_str().parse().ok()).unwrap_or_default()
 }

@@ -77,7 +77,7 @@ impl Store {
     pub async fn begin_action(&self, action: &NewAction<'_>) -> Result<i64, StoreError> {
         let named: Vec<String> = action.targets.iter().take(NAMED).cloned().collect();
         let count = i32::try_from(action.targets.len()).unwrap_or(i32::MAX);
-        let Caller { tenant, user, role } = action.caller;
+        let Caller { tenant, user, role, .. } = action.caller;
         self.run_again(|| async {
             let mut db = self.checkout().await?;
             let id = sqlx::query_scalar!(

@@ -10,6 +10,7 @@ use crate::{
 mod ended;
 mod history;
 mod ids;
+mod progress;
 mod record;
 mod records;
 mod search;
@@ -17,6 +18,7 @@ mod tasks;
 
 pub use history::{Found, FoundCall};
 pub use ids::Named;
+pub use progress::Progress;
 pub use records::{
     AttemptRecord, CallAudit, CallLine, DeadLetterRecord, Filter, LateRecord, PendingTool, TaskFilter, ToolRecord,
     WorkerRecord,

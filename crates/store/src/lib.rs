@@ -26,6 +26,7 @@ mod retention;
 pub mod stats;
 mod tasks;
 mod tenant;
+mod tokens;
 
 pub use actions::{ActionFilter, ActionRecord, NewAction};
 pub use calls::{
@@ -45,3 +46,4 @@ pub use registry::{AcceptedTool, Forgotten, NotAccepted, Registered, WorkerHeart
 pub use retention::Pruned;
 pub use tasks::{LockedTasks, SubmittedTask, TaskOrigin};
 pub use tenant::TenantStore;
+pub use tokens::{CreatedToken, NewToken, TokenFilter, TokenLine, TokenRecord};

@@ -10,7 +10,7 @@ use redial_proto::{CallId, TaskId, TaskReport, TaskState, Tenant};
 use redial_records::CallContent;
 use uuid::Uuid;
 
-use crate::{Loaded, Store, StoreError, audit::CallAudit, columns::column};
+use crate::{Loaded, Store, StoreError, TokenFilter, TokenLine, audit::CallAudit, columns::column};
 
 /// The store as one tenant sees it: what belongs to another one does not exist.
 #[derive(Clone, Copy)]
@@ -23,6 +23,16 @@ impl Store {
     /// What belongs to this tenant.
     pub const fn of<'a>(&'a self, tenant: &'a Tenant) -> TenantStore<'a> {
         TenantStore { store: self, tenant }
+    }
+}
+
+impl<'a> TenantStore<'a> {
+    pub(crate) const fn store(&self) -> &'a Store {
+        self.store
+    }
+
+    pub(crate) const fn tenant(&self) -> &'a Tenant {
+        self.tenant
     }
 }
 
@@ -97,5 +107,11 @@ impl TenantStore<'_> {
         max_bytes: usize,
     ) -> Result<Option<TaskReport>, StoreError> {
         self.store.task_report(self.tenant, task, after, max_bytes).await
+    }
+
+    /// Tokens of the tenant, newest first.
+    pub async fn tokens(&self, filter: &TokenFilter, limit: u32) -> Result<Vec<TokenLine>, StoreError> {
+        let filter = TokenFilter { tenant: Some(self.tenant.to_string()), ..filter.clone() };
+        self.store.tokens(&filter, limit).await
     }
 }

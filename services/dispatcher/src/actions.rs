@@ -43,7 +43,7 @@ pub(crate) async fn recorded<R>(
     targets: &[String],
     action: impl Future<Output = Result<Done<R>, ApiError>>,
 ) -> Result<R, ApiError> {
-    let new = NewAction { caller, door: "nats", verb: verb.name(), targets };
+    let new = NewAction { caller, door: caller.door.as_str(), verb: verb.name(), targets };
     let id = context.store.begin_action(&new).await.map_err(|error| store_failed(&error))?;
     let done = action.await;
     let (result, changed) = match &done {

@@ -10,13 +10,13 @@ use redial_proto::{
 };
 use redial_queue::Request;
 use redial_records::{Effect, NewCall};
-use redial_store::TenantStore;
+use redial_store::{Store, TenantStore};
 
 use crate::{
     context::Context,
     effects,
     error::{call_not_found, store_failed},
-    new_calls,
+    new_calls, policies,
     reread::Current,
     transitions::{self, Cancelled},
 };
@@ -40,9 +40,24 @@ impl Asked {
         self.context.store.of(&self.caller.tenant)
     }
 
+    /// Whether the caller's tenant is that of the operators.
+    pub(crate) fn is_operator(&self) -> bool {
+        self.caller.tenant == Tenant::default()
+    }
+
+    /// The store, for tokens: all their statements name the tenant, unless an operator asks.
+    pub(crate) fn for_tokens(&self) -> &Store {
+        &self.context.store
+    }
+
+    /// Whether the access file still gives the caller the role of the request.
+    pub(crate) async fn check_user(&self) -> Result<(), ApiError> {
+        policies::check_user(&self.access().await, &self.caller)
+    }
+
     /// The dispatcher, for verbs about tools, which belong to no tenant: only the operators may ask for these.
     pub(crate) fn of_operators(&self) -> Result<&Arc<Context>, ApiError> {
-        if self.caller.tenant == Tenant::default() {
+        if self.is_operator() {
             return Ok(&self.context);
         }
         let message =
@@ -95,7 +110,7 @@ pub(crate) fn caller(request: &Request, verb: Verb) -> Result<Caller, ApiError> 
         let message = "the subject names no tenant, user and role; redial.api.<tenant>.<user>.<role>.<verb> is needed";
         ApiError::new(Code::InvalidMessage, message)
     })?;
-    allowed(caller, verb)
+    allowed(Caller { door: request.door, ..caller }, verb)
 }
 
 /// The caller, if its role allows the verb.

@@ -9,7 +9,9 @@ use std::collections::VecDeque;
 use redial_proto::{CallId, CallView, ControlMessage, JobRef, Language, TaskNotice, WorkerId, subjects};
 use redial_records::Effect;
 
-use crate::{call_view::view, context::Context, transitions};
+use redial_views::call_view;
+
+use crate::{context::Context, transitions};
 
 /// Ended calls whose records are read at once; each may hold half a megabyte.
 const NOTIFIED: usize = 32;
@@ -67,7 +69,7 @@ async fn notify_submitters(context: &Context, calls: &[CallId]) {
     };
     for record in records {
         let tenant = record.tenant.clone();
-        match view(record, Language::default()) {
+        match call_view(record, Language::default()) {
             Ok(view) => notify_submitter(context, &tenant, &view).await,
             Err(error) => tracing::error!(%error, "Failed to read a call that ended; its submitter asks again"),
         }

@@ -4,14 +4,13 @@
 //! is about: `calls`, `tasks`, `workers`. Every decision is the engine's: a verb reads records, lets the engine plan,
 //! writes the transition, and hands its effects to `effects`, which alone carries them out. `intake` takes submissions
 //! without a reply, `watch` notices streams that were lost, `unreadable` sets aside what NATS cannot deliver, `retention` prunes what ended long ago,
-//! `roll_up` keeps the statistics, `conversations` erases.
+//! `roll_up` keeps the statistics, `conversations` erases, `tokens` are for programs that come over HTTP.
 
 mod actions;
 mod agents;
 mod aside;
 mod asked;
 mod batcher;
-mod call_view;
 mod calls;
 mod config;
 mod context;
@@ -32,6 +31,7 @@ mod roll_up;
 mod running;
 mod serve;
 mod tasks;
+mod tokens;
 mod transitions;
 mod unreadable;
 mod wait;
@@ -147,6 +147,8 @@ async fn serve_requests(running: &Running) -> Result<(), DispatcherError> {
     serve::actions(running, Verb::CallRedrive, calls::redrive::redrive).await?;
     serve::actions(running, Verb::ToolForget, forget::forget).await?;
     serve::actions(running, Verb::ToolAccept, accept::accept).await?;
+    serve::actions(running, Verb::TokenCreate, tokens::create::create).await?;
+    serve::actions(running, Verb::TokenRevoke, tokens::revoke::revoke).await?;
     serve::users(running, Verb::TaskGet, tasks::get::get).await?;
     serve::actions(running, Verb::TaskCancel, tasks::cancel::cancel).await?;
     serve::users(running, Verb::ConversationForget, conversations::forget::conversation).await?;

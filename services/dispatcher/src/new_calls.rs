@@ -5,9 +5,9 @@ use redial_proto::{ApiError, Code, ErrorClass, Failure, Language, SubmitResult, 
 use redial_records::NewCall;
 use redial_store::Submitted;
 use redial_telemetry::{metrics, names};
+use redial_views::feedback;
 
 use crate::{
-    call_view::feedback,
     context::Context,
     effects,
     error::{store_failed, unreadable},

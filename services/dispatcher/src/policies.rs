@@ -1,8 +1,12 @@
 //! What a tenant may use, as the access file says. Without one, everything.
 
+use std::collections::BTreeSet;
+
 use redial_access::{Access, TenantPolicy};
 use redial_engine::tools::Tools;
-use redial_proto::{AgentSpec, ApiError, Code, Submission, Tenant, limits::shorten, turn::model_name};
+use redial_proto::{
+    AgentSpec, ApiError, Caller, Code, Door, Submission, Tenant, User, UserRole, limits::shorten, turn::model_name,
+};
 
 use crate::reread::Current;
 
@@ -20,6 +24,40 @@ pub(crate) fn of<'a>(access: &'a Current<Access>, tenant: &Tenant) -> Result<Opt
             "tenant {tenant} is not in the dispatcher's access file; add [tenants.{tenant}] to it"
         ))),
     }
+}
+
+/// Whether the access file gives a caller the role of its request. On NATS the permissions of the server say that; a gateway
+/// speaks for whoever shows it a token, which may be older than the file.
+pub(crate) fn check_user(access: &Current<Access>, caller: &Caller) -> Result<(), ApiError> {
+    match caller.door {
+        Door::Nats => Ok(()),
+        Door::Http => check_roles(access, &caller.tenant, &caller.user, &BTreeSet::from([caller.role])),
+    }
+}
+
+/// Whether the access file gives a user these roles. Without a file everybody has all of them.
+pub(crate) fn check_roles(
+    access: &Current<Access>,
+    tenant: &Tenant,
+    user: &User,
+    roles: &BTreeSet<UserRole>,
+) -> Result<(), ApiError> {
+    let Some(known) = access.value.as_deref() else { return Ok(()) };
+    let Some(has) = known.roles_of(tenant, user) else {
+        return Err(forbidden(format!(
+            "user {user} of tenant {tenant} is not in the dispatcher's access file; add [tenants.{tenant}.users.{user}] to it"
+        )));
+    };
+    let list = |roles: Vec<&str>| roles.join(", ");
+    let missing: Vec<&str> = roles.difference(has).map(|role| role.as_str()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let has = list(has.iter().map(|role| role.as_str()).collect());
+    Err(forbidden(format!(
+        "user {user} of tenant {tenant} does not have the role {} in the dispatcher's access file; allowed: {has}",
+        list(missing)
+    )))
 }
 
 /// Whether a tenant may call a tool.
@@ -123,7 +161,8 @@ mod tests {
 
     #[test]
     fn refusals_say_where_it_is_allowed() {
-        let text = "[dispatcher]\npassword = \"$A\"\n[tenants.acme]\ntools = [\"slow\"]\nagents = []\n";
+        let text = "[dispatcher]\npassword = \"$A\"\n[tenants.acme]\ntools = [\"slow\"]\nagents = []\n\
+                    [tenants.acme.users.alice]\nroles = [\"submit\", \"read\"]\npassword = \"$B\"\n";
         let access = Access::read("access.toml", text).unwrap();
         let current = Current { value: Some(Arc::new(access)), ..Current::default() };
         let unknown = of(&current, &"globex".parse().unwrap()).unwrap_err();
@@ -134,6 +173,21 @@ mod tests {
         let long = check_call(policy, &serde_json::from_value(long).unwrap(), &tools).unwrap_err();
         let other = check_tool(policy, "other").unwrap_err();
         let agent = check_agent(policy, "support").unwrap_err();
-        insta::assert_snapshot!([unknown, long, other, agent].map(|error| error.to_string()).join("\n"));
+        let caller = |user: &str, role, door| Caller {
+            tenant: "acme".parse().unwrap(),
+            user: user.parse().unwrap(),
+            role,
+            door,
+        };
+        let over_http = |user: &str, role| check_user(&current, &caller(user, role, Door::Http));
+        let nobody = over_http("bob", UserRole::Read).unwrap_err();
+        let role = over_http("alice", UserRole::Admin).unwrap_err();
+        assert!(over_http("alice", UserRole::Read).is_ok());
+        assert!(
+            check_user(&current, &caller("bob", UserRole::Read, Door::Nats)).is_ok(),
+            "the server's permissions say it"
+        );
+        assert!(check_user(&Current::default(), &caller("bob", UserRole::Read, Door::Http)).is_ok(), "without a file");
+        insta::assert_snapshot!([unknown, long, other, agent, nobody, role].map(|error| error.to_string()).join("\n"));
     }
 }

@@ -31,6 +31,8 @@ const GONE: Duration = Duration::from_hours(24);
 const KEPT: Duration = Duration::from_hours(30 * 24);
 /// What users did is kept for so long, or as long as calls if that is longer. What changed nothing is kept like dead letters.
 const ACTIONS_KEPT: Duration = Duration::from_hours(366 * 24);
+/// Tokens are kept for so long after their end.
+const ENDED_TOKENS: Duration = Duration::from_hours(90 * 24);
 /// What is not in the statistics yet is kept for so much longer at most.
 const UNCOUNTED: Duration = Duration::from_hours(1);
 
@@ -59,6 +61,7 @@ async fn clean(context: &Context, shutdown: &CancellationToken) -> Result<(), St
     repeat("dead letters", shutdown, || store.delete_dead_letters(kept, ROWS)).await;
     let actions_kept = now - retention.map_or(ACTIONS_KEPT, |age| age.max(ACTIONS_KEPT));
     repeat("actions", shutdown, || store.delete_old_actions(actions_kept, kept, ROWS)).await;
+    repeat("tokens", shutdown, || store.delete_ended_tokens(now - ENDED_TOKENS, ROWS)).await;
     repeat("tombstones", shutdown, || store.delete_empty_tombstones(now, ROWS)).await;
     repeat("statistics", shutdown, || store.delete_old_stats(now, ROWS)).await;
     Ok(())

@@ -114,6 +114,7 @@ where
             caller(request, verb).and_then(|caller| Ok((Asked::new(context, caller), decode(small(request)?)?)));
         async move {
             let (asked, question) = asked?;
+            asked.check_user().await?;
             answer(asked, question).await
         }
     })
@@ -144,6 +145,7 @@ where
         async move {
             let (caller, question) = asked?;
             let (targets, asked) = (question.targets(), Asked::new(context.clone(), caller.clone()));
+            asked.check_user().await?;
             question.check(&asked).await?;
             recorded(&context, &caller, verb, &targets, answer(asked, question)).await
         }

@@ -146,7 +146,7 @@ pub(crate) enum Command {
     NatsConfig(NatsConfigArgs),
     /// Print what a program needs to connect to NATS, for a shell
     ///
-    /// In a shell: eval "$(redial env)". Without --user, --worker or --dispatcher it is about the `redial dev` of this folder.
+    /// In a shell: eval "$(redial env)". Without --user, --worker, --dispatcher or --gateway it is about the `redial dev` of this folder.
     /// Passwords come from the environment variables that the access file names. It also sets up the program `nats`.
     Env(EnvArgs),
     /// List the settings that every command has, and the ways to set them
@@ -378,6 +378,9 @@ pub(crate) struct EnvArgs {
     /// The dispatchers' user
     #[arg(long, group = "who")]
     pub(crate) dispatcher: bool,
+    /// The gateways' user
+    #[arg(long, group = "who")]
+    pub(crate) gateway: bool,
     /// File that says who may do what
     #[arg(long, value_name = "FILE", default_value = "access.toml")]
     pub(crate) access: PathBuf,

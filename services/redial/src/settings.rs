@@ -15,7 +15,7 @@ use std::{
 use clap::Args;
 use humantime::format_duration;
 use redial_dispatcher::DispatcherConfig;
-use redial_proto::{ApiError, Code, Tenant};
+use redial_proto::{ApiError, Code, Door, Tenant};
 use redial_queue::QueueConfig;
 use redial_telemetry::{LogFileConfig, LogFormat, TelemetryConfig};
 use redial_worker::{CommandUser, WorkerConfig};
@@ -120,6 +120,7 @@ impl Settings {
             inbox_prefix: self.text("nats_inbox_prefix", self.flags.nats_inbox_prefix.as_ref()),
             tenant: self.tenant()?,
             user: self.name("user", self.flags.user.as_ref())?.unwrap_or_default(),
+            door: Door::default(),
         })
     }
 

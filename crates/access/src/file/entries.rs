@@ -33,7 +33,7 @@ pub(super) struct Required {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RawDispatcher {
+pub(super) struct RawService {
     pub(super) user: Option<String>,
     pub(super) password: String,
 }

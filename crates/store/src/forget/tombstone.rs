@@ -173,7 +173,7 @@ impl Store {
     /// Writes the tombstone of an erasure and the action that it is, or finds the one to work on: that with this id, or
     /// another one of the same scope that is not finished.
     pub async fn begin_erasure(&self, new: &NewErasure<'_>) -> Result<Begun, StoreError> {
-        let Caller { tenant, user, role } = new.caller;
+        let Caller { tenant, user, role, .. } = new.caller;
         let tenant = tenant.as_str();
         self.run_again(|| async {
             let mut db = self.checkout().await?;

@@ -24,7 +24,7 @@ impl Store {
         max_bytes: usize,
     ) -> Result<Option<TaskReport>, StoreError> {
         // The task is read first: steps written in between are then newer than its state, never older.
-        let Some(view) = self.view(tenant, task).await? else { return Ok(None) };
+        let Some(view) = self.task_view(tenant, task).await? else { return Ok(None) };
         let mut steps = self.steps(task, after).await?;
         let mut more = i64::try_from(steps.len()).is_ok_and(|read| read > STEPS);
         if more {
@@ -44,7 +44,7 @@ impl Store {
         Ok(Some(report))
     }
 
-    async fn view(&self, tenant: &Tenant, task: TaskId) -> Result<Option<TaskView>, StoreError> {
+    pub(crate) async fn task_view(&self, tenant: &Tenant, task: TaskId) -> Result<Option<TaskView>, StoreError> {
         let found = self
             .run_again(|| async {
                 let mut db = self.checkout().await?;

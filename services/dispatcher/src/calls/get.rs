@@ -1,15 +1,15 @@
 //! Answers what is on record of a call.
 
 use redial_proto::{ApiError, CallView, GetRequest};
+use redial_views::call_view;
 
 use crate::{
     asked::Asked,
-    call_view::view,
     error::{call_not_found, store_failed},
 };
 
 pub(crate) async fn get(asked: Asked, request: GetRequest) -> Result<CallView, ApiError> {
     let records = asked.store().records_of(&[request.call]).await.map_err(|error| store_failed(&error))?;
     let record = records.into_iter().next().ok_or_else(|| call_not_found(request.call))?;
-    view(record, request.language).map_err(|error| store_failed(&error))
+    call_view(record, request.language).map_err(|error| store_failed(&error))
 }

@@ -142,6 +142,7 @@ pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>) -> Vec<Su
         if !tools.contains_key(&submission.tool) {
             refreshed.clone()?;
         }
+        policies::check_user(&access, &caller)?;
         let policy = policies::of(&access, &caller.tenant)?;
         policies::check_call(policy, &submission, &tools)?;
         let visible;

@@ -67,7 +67,7 @@ async fn forget(context: &Context, caller: &Caller, request: Forget) -> Result<F
     let verb = if conversation.is_some() { Verb::ConversationForget } else { Verb::TenantForget };
     trim_now_and_then(context, caller, verb).await;
     let cancels = request.cancel;
-    let new = NewErasure { id, caller, door: "nats", verb: verb.name(), conversation, cancels };
+    let new = NewErasure { id, caller, door: caller.door.as_str(), verb: verb.name(), conversation, cancels };
     // Another erasure of the same scope is finished first: it may be of an earlier time.
     while Instant::now() < until {
         let tombstone = match context.store.begin_erasure(&new).await.map_err(|error| store_failed(&error))? {

@@ -43,6 +43,7 @@ pub(crate) fn accept(
     traceparent: Option<String>,
 ) -> Result<NewTask, ApiError> {
     check_fields(submission)?;
+    policies::check_user(&files.access, caller)?;
     check_inline(caller.role, matches!(submission.agent, AgentRef::Inline(_)))?;
     let content = submission.key.as_ref().map(|_| content_of(submission));
     let wrong = |what: String| ApiError::new(Code::InvalidAgent, format!("agent: {what}"));
@@ -153,7 +154,7 @@ fn content_of(submission: &TaskSubmission) -> Uuid {
 mod tests {
     use std::sync::Arc;
 
-    use redial_proto::{Tenant, ToolSpec, User, UserRole, turn};
+    use redial_proto::{Door, Tenant, ToolSpec, User, UserRole, turn};
 
     use super::*;
     use redial_engine::tools::RegisteredTool;
@@ -179,7 +180,7 @@ mod tests {
             AgentRef::Inline(_) => UserRole::Inline,
             AgentRef::Name(_) => UserRole::Submit,
         };
-        Caller { tenant: Tenant::default(), user: User::default(), role }
+        Caller { tenant: Tenant::default(), user: User::default(), role, door: Door::Nats }
     }
 
     fn try_accept(submission: &TaskSubmission) -> Result<NewTask, ApiError> {

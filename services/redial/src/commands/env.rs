@@ -49,6 +49,6 @@ fn variables(settings: &Settings, args: &EnvArgs) -> Result<Vec<(&'static str, S
 
 fn nobody() -> ApiError {
     let message = "no `redial dev` runs in this folder; start one, or say whom the access file names: --user TENANT.USER, \
-                   --worker NAME or --dispatcher";
+                   --worker NAME, --dispatcher or --gateway";
     ApiError::new(Code::InvalidConfiguration, message)
 }

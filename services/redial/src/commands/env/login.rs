@@ -18,6 +18,7 @@ pub(super) enum Who<'a> {
     User(&'a str),
     Worker(&'a str),
     Dispatcher,
+    Gateway,
 }
 
 /// What a process needs beside the server's address.
@@ -34,7 +35,8 @@ pub(super) struct Login {
 impl Login {
     pub(super) fn asked(args: &EnvArgs) -> Option<Who<'_>> {
         let user = args.user.as_deref().map(Who::User);
-        user.or(args.worker.as_deref().map(Who::Worker)).or(args.dispatcher.then_some(Who::Dispatcher))
+        let worker = args.worker.as_deref().map(Who::Worker);
+        user.or(worker).or(args.dispatcher.then_some(Who::Dispatcher)).or(args.gateway.then_some(Who::Gateway))
     }
 
     /// Of a running `redial dev`: its user, who may do everything.
@@ -64,6 +66,10 @@ impl Login {
     ) -> Result<Self, ApiError> {
         let (user, own) = match who {
             Who::Dispatcher => (access.dispatcher.user.clone(), Vec::new()),
+            Who::Gateway => {
+                let gateway = access.gateway.as_ref().ok_or_else(|| unknown(access, file, who))?;
+                (gateway.user.clone(), Vec::new())
+            }
             Who::User(name) => {
                 let (tenant, user) = user_named(access, name).ok_or_else(|| unknown(access, file, who))?;
                 (name.to_owned(), tenant_and_user(tenant, user))
@@ -140,6 +146,7 @@ fn unknown(access: &Access, file: &Path, who: Who<'_>) -> ApiError {
         Who::User(name) => ("user", name, users.collect()),
         Who::Worker(name) => ("worker", name, access.workers.keys().map(ToString::to_string).collect()),
         Who::Dispatcher => ("user", "dispatcher", Vec::new()),
+        Who::Gateway => ("table", "gateway", Vec::new()),
     };
     let close = did_you_mean(name, names.iter().map(String::as_str));
     let close = close.map(|close| format!("; did you mean {close:?}?")).unwrap_or_default();
@@ -197,6 +204,7 @@ password = "it's $HOME #1"
             Who::User("acme.alise"),
             Who::User("alice"),
             Who::Worker("models"),
+            Who::Gateway,
         ];
         insta::assert_snapshot!(asked.map(shown).join("\n"));
     }

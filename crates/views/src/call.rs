@@ -17,7 +17,7 @@ const ATTEMPTS: usize = 20;
 const LIST: usize = 64 * 1024;
 
 /// A call as users see it.
-pub(crate) fn view(record: CallAudit, language: Language) -> Result<CallView, StoreError> {
+pub fn call_view(record: CallAudit, language: Language) -> Result<CallView, StoreError> {
     let state: CallState = read(&record.line.state)?;
     let attempts_made = attempts(&record.attempts_made)?;
     let CallAudit {
@@ -64,7 +64,7 @@ pub(crate) fn view(record: CallAudit, language: Language) -> Result<CallView, St
 }
 
 /// What a model gets as the result of a call that failed.
-pub(crate) fn feedback(failed: CallFailure<'_>, language: Language) -> Box<RawValue> {
+pub fn feedback(failed: CallFailure<'_>, language: Language) -> Box<RawValue> {
     let words = Words { language, templates: &BTreeMap::new() };
     let content = feedback::call_failure(words, failed, MAX_FEEDBACK);
     // It is JSON; nothing else could be shown of it.

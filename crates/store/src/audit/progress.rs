@@ -1,0 +1,60 @@
+//! How far calls and tasks are, for those who wait for many of them.
+
+use std::collections::HashMap;
+
+use redial_proto::{CallId, CallState, TaskId, TaskView};
+use uuid::Uuid;
+
+use crate::{Store, StoreError, TenantStore, columns::column};
+
+/// How far a call or a task is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Its id.
+    pub id: Uuid,
+    /// The tenant that it is of.
+    pub tenant: String,
+    /// A number that changes with whatever happens to it. Otherwise it means nothing.
+    pub position: i64,
+}
+
+impl Store {
+    /// How far these calls and tasks are; those that are not on record are left out.
+    pub async fn progress(&self, ids: &[Uuid]) -> Result<Vec<Progress>, StoreError> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.run_again(|| async {
+            let mut db = self.checkout().await?;
+            let found = sqlx::query_file_as!(Progress, "sql/progress.sql", ids).fetch_all(&mut *db).await?;
+            Ok(db.done(found))
+        })
+        .await
+    }
+}
+
+impl TenantStore<'_> {
+    /// The states of these calls; those that the tenant does not have are left out.
+    pub async fn call_states(&self, calls: &[CallId]) -> Result<HashMap<CallId, CallState>, StoreError> {
+        let ids: Vec<Uuid> = column(calls, |call| call.0);
+        let rows = self
+            .store()
+            .run_again(|| async {
+                let mut db = self.store().checkout().await?;
+                let rows = sqlx::query!(
+                    "SELECT id, state FROM calls WHERE id = ANY ($1) AND tenant = $2",
+                    &ids,
+                    self.tenant().as_str()
+                );
+                let rows = rows.fetch_all(&mut *db).await?;
+                Ok(db.done(rows))
+            })
+            .await?;
+        rows.into_iter().map(|row| Ok((CallId(row.id), row.state.parse().map_err(StoreError::BadData)?))).collect()
+    }
+
+    /// A task without its steps. `None` if the tenant has no such task.
+    pub async fn task(&self, task: TaskId) -> Result<Option<TaskView>, StoreError> {
+        self.store().task_view(self.tenant(), task).await
+    }
+}

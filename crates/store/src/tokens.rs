@@ -1,0 +1,254 @@
+//! Tokens of programs that come over HTTP. Of a secret only its hash is here, and lists leave that out, too.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use redial_proto::{Caller, Tenant, TokenExpiry, TokenHash, TokenId, User, UserRole};
+
+use crate::{StoreError, Time, columns::bigint, connect::Store};
+
+/// Tokens of a tenant that may be on record, those included that ended.
+const MAX_TOKENS: i64 = 10_000;
+
+/// A token to create.
+#[derive(Clone, Debug)]
+pub struct NewToken<'a> {
+    /// Made by whoever asks.
+    pub id: &'a TokenId,
+    /// Of its secret.
+    pub hash: TokenHash,
+    /// The tenant that it is of.
+    pub tenant: &'a Tenant,
+    /// The user that it stands for.
+    pub user: &'a User,
+    /// What it may do.
+    pub roles: &'a BTreeSet<UserRole>,
+    /// What it is for.
+    pub label: &'a str,
+    /// How long it is valid.
+    pub expiry: TokenExpiry,
+    /// Who asks.
+    pub by: &'a Caller,
+}
+
+/// What became of a token that was to be created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CreatedToken {
+    /// It is on record.
+    Done {
+        /// Since then.
+        created_at: Time,
+        /// When it ends.
+        expires_at: Option<Time>,
+        /// It was not on record before.
+        is_new: bool,
+    },
+    /// Another token has this id.
+    IdIsTaken,
+    /// The tenant has so many tokens on record, which is the most allowed.
+    TooMany(i64),
+}
+
+/// A token as a gateway needs it.
+#[derive(Clone, Debug)]
+pub struct TokenRecord {
+    /// Its id.
+    pub id: TokenId,
+    /// The tenant that it is of.
+    pub tenant: Tenant,
+    /// The user that it stands for.
+    pub user: User,
+    /// What it may do. A role that this version does not know is left out.
+    pub roles: BTreeSet<UserRole>,
+    /// When it ends; `None` if it does not.
+    pub expires_at: Option<Time>,
+    /// When it was revoked.
+    pub revoked_at: Option<Time>,
+    /// When this was read, by the database's clock.
+    pub read_at: Time,
+    hash: TokenHash,
+}
+
+impl TokenRecord {
+    /// Whether this is the hash of its secret.
+    pub fn has_hash(&self, hash: TokenHash) -> bool {
+        self.hash == hash
+    }
+
+    /// Whether it was revoked when this was read, or has expired this long after that.
+    pub fn has_ended_by(&self, since_read: Duration) -> bool {
+        self.revoked_at.is_some() || self.expires_at.is_some_and(|at| at <= self.read_at + since_read)
+    }
+}
+
+/// A token as it is listed. The field names are those of `--json`.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct TokenLine {
+    /// Its id.
+    pub token: String,
+    /// `valid`, `expired` or `revoked`.
+    pub state: String,
+    /// The tenant that it is of.
+    pub tenant: String,
+    /// The user that it stands for.
+    pub user: String,
+    /// What it may do.
+    pub roles: Vec<String>,
+    /// What it is for; may be empty.
+    pub label: String,
+    /// When it was created.
+    pub created_at: Time,
+    /// By whom: tenant, a dot, user.
+    pub created_by: String,
+    /// When it ends; `None` if it does not.
+    pub expires_at: Option<Time>,
+    /// When it was revoked.
+    pub revoked_at: Option<Time>,
+    /// By whom.
+    pub revoked_by: Option<String>,
+    /// When a gateway last accepted it, about.
+    pub last_used_at: Option<Time>,
+}
+
+/// Which tokens to list. Every field narrows.
+#[derive(Clone, Debug, Default)]
+pub struct TokenFilter {
+    /// Of this tenant. Within a tenant's store it is that one, whatever this says.
+    pub tenant: Option<String>,
+    /// Of this user.
+    pub user: Option<String>,
+    /// Only those that are valid now.
+    pub only_valid: bool,
+    /// Only tokens created before this one, to page on.
+    pub before: Option<TokenId>,
+}
+
+impl Store {
+    /// Creates a token. The same one again is found, and changes nothing.
+    pub async fn create_token(&self, new: &NewToken<'_>) -> Result<CreatedToken, StoreError> {
+        let NewToken { id, hash, tenant, user, roles, label, expiry, by } = new;
+        let roles: Vec<String> = roles.iter().map(ToString::to_string).collect();
+        let (by, seconds) = (who(by), expiry.seconds().map(bigint));
+        let (id, tenant, user, hash) = (id.as_str(), tenant.as_str(), user.as_str(), hash.0.as_slice());
+        self.run_again(|| async {
+            let mut db = self.checkout().await?;
+            let insert = sqlx::query_file!(
+                "sql/insert_token.sql",
+                id,
+                tenant,
+                user,
+                &roles,
+                hash,
+                label,
+                by,
+                seconds,
+                MAX_TOKENS
+            );
+            let is_new = insert.execute(&mut *db).await?.rows_affected() > 0;
+            let found = sqlx::query_file!("sql/created_token.sql", id, tenant, user, &roles, hash, label, by, seconds)
+                .fetch_optional(&mut *db)
+                .await?;
+            Ok(db.done(match found {
+                Some(found) if found.is_same => {
+                    CreatedToken::Done { created_at: found.created_at, expires_at: found.expires_at, is_new }
+                }
+                Some(_) => CreatedToken::IdIsTaken,
+                None => CreatedToken::TooMany(MAX_TOKENS),
+            }))
+        })
+        .await
+    }
+
+    /// Revokes a token, of one tenant if it is given. Returns when it was revoked, and whether that was now; `None` if there is no
+    /// such token.
+    pub async fn revoke_token(
+        &self,
+        id: &TokenId,
+        tenant: Option<&Tenant>,
+        by: &Caller,
+    ) -> Result<Option<(Time, bool)>, StoreError> {
+        let (by, tenant) = (who(by), tenant.map(Tenant::as_str));
+        self.run_again(|| async {
+            let mut db = self.checkout().await?;
+            let found = sqlx::query_file!("sql/revoke_token.sql", id.as_str(), tenant, by);
+            let found = found.fetch_optional(&mut *db).await?;
+            Ok(db.done(found.map(|found| (found.revoked_at, found.changed))))
+        })
+        .await
+    }
+
+    /// A token, for a gateway that was sent it.
+    pub async fn token(&self, id: &TokenId) -> Result<Option<TokenRecord>, StoreError> {
+        let found = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let found = sqlx::query!(
+                    r#"SELECT tenant, user_name, roles, sha256, expires_at, revoked_at, clock_timestamp() AS "read_at!"
+                       FROM tokens WHERE id = $1"#,
+                    id.as_str()
+                );
+                let found = found.fetch_optional(&mut *db).await?;
+                Ok(db.done(found))
+            })
+            .await?;
+        let Some(found) = found else { return Ok(None) };
+        let bad = |what: String| StoreError::BadData(format!("token {id}: {what}"));
+        let hash = found.sha256.try_into().map_err(|_| bad("its hash is not one".to_owned()))?;
+        Ok(Some(TokenRecord {
+            id: id.clone(),
+            tenant: found.tenant.parse().map_err(bad)?,
+            user: found.user_name.parse().map_err(bad)?,
+            roles: found.roles.iter().filter_map(|role| role.parse().ok()).collect(),
+            expires_at: found.expires_at,
+            revoked_at: found.revoked_at,
+            read_at: found.read_at,
+            hash: TokenHash(hash),
+        }))
+    }
+
+    /// Writes that these tokens were used now: for a gateway, which collects them for a while.
+    pub async fn mark_tokens_used(&self, ids: &[TokenId]) -> Result<(), StoreError> {
+        let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        self.run(async {
+            let mut db = self.checkout().await?;
+            let done = sqlx::query_file!("sql/mark_tokens_used.sql", &ids).execute(&mut *db).await?;
+            Ok(db.done(done))
+        })
+        .await
+        .map(|_| ())
+    }
+
+    /// Tokens, newest first.
+    pub async fn tokens(&self, filter: &TokenFilter, limit: u32) -> Result<Vec<TokenLine>, StoreError> {
+        self.run_again(|| async {
+            let mut db = self.checkout().await?;
+            let rows = sqlx::query_file_as!(
+                TokenLine,
+                "sql/tokens.sql",
+                filter.tenant.as_deref(),
+                filter.user.as_deref(),
+                filter.only_valid,
+                filter.before.as_ref().map(TokenId::as_str),
+                i64::from(limit)
+            );
+            let rows = rows.fetch_all(&mut *db).await?;
+            Ok(db.done(rows))
+        })
+        .await
+    }
+
+    /// Deletes up to `limit` tokens that ended before `cutoff`.
+    pub async fn delete_ended_tokens(&self, cutoff: Time, limit: u32) -> Result<u64, StoreError> {
+        self.run(async {
+            let mut db = self.checkout().await?;
+            let done =
+                sqlx::query_file!("sql/delete_ended_tokens.sql", cutoff, i64::from(limit)).execute(&mut *db).await?;
+            Ok(db.done(done.rows_affected()))
+        })
+        .await
+    }
+}
+
+/// Who asked, with the tenant: an operator is of another one than the token.
+fn who(caller: &Caller) -> String {
+    format!("{}.{}", caller.tenant, caller.user)
+}

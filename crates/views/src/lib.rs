@@ -1,0 +1,5 @@
+//! What is on record, as users see it: the same from a dispatcher and from a gateway.
+
+mod call;
+
+pub use call::{call_view, feedback};

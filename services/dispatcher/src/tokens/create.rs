@@ -1,0 +1,113 @@
+//! Creates a token for a user that exists, in roles that it has.
+
+use std::collections::BTreeSet;
+
+use redial_proto::{
+    ApiError, Code, Tenant, TokenCreate, TokenCreateReply, User, UserRole,
+    token::{MAX_TOKEN_LABEL, TOKEN_VALIDITY_S},
+};
+use redial_store::{CreatedToken, NewToken};
+
+use crate::{
+    actions::{Action, Done},
+    asked::Asked,
+    error::store_failed,
+    policies,
+};
+
+pub(crate) async fn create(asked: Asked, request: TokenCreate) -> Result<Done<TokenCreateReply>, ApiError> {
+    let (tenant, user) = whom(&asked, &request)?;
+    let roles: BTreeSet<UserRole> = request.roles.iter().copied().collect();
+    policies::check_roles(&asked.access().await, &tenant, &user, &roles)?;
+    let new = NewToken {
+        id: &request.token,
+        hash: request.sha256,
+        tenant: &tenant,
+        user: &user,
+        roles: &roles,
+        label: request.label.as_deref().unwrap_or_default(),
+        expiry: request.expiry,
+        by: &asked.caller,
+    };
+    let id = &request.token;
+    let (created_at, expires_at, is_new) = match asked
+        .for_tokens()
+        .create_token(&new)
+        .await
+        .map_err(|error| store_failed(&error))?
+    {
+        CreatedToken::Done { created_at, expires_at, is_new } => (created_at, expires_at, is_new),
+        CreatedToken::IdIsTaken => {
+            let message = format!("token: another token has the id {id}; allowed: a random id for each token");
+            return Err(ApiError::new(Code::IdempotencyConflict, message));
+        }
+        CreatedToken::TooMany(most) => {
+            let message = format!(
+                "tenant {tenant} has {most} tokens on record, which is the most allowed; revoked and expired ones are \
+                     deleted after 90 days"
+            );
+            return Err(ApiError::new(Code::WrongState, message));
+        }
+    };
+    if is_new {
+        let by = asked.caller.user.as_str();
+        tracing::info!(token = %id, %tenant, %user, by, "Created a token");
+    }
+    let roles = roles.into_iter().collect();
+    let reply = TokenCreateReply { token: request.token, tenant, user, roles, created_at, expires_at };
+    Ok(Done { reply, changed: u64::from(is_new) })
+}
+
+/// Whom the token is to stand for.
+fn whom(asked: &Asked, request: &TokenCreate) -> Result<(Tenant, User), ApiError> {
+    let own = &asked.caller.tenant;
+    let tenant = request.tenant.as_ref().unwrap_or(own);
+    if tenant != own && !asked.is_operator() {
+        let message = format!(
+            "tenant {tenant} is not yours: only an admin of the tenant {} may create tokens for other tenants",
+            Tenant::default()
+        );
+        return Err(ApiError::new(Code::Forbidden, message));
+    }
+    let user = match &request.user {
+        Some(user) => user.clone(),
+        None if tenant == own => asked.caller.user.clone(),
+        None => {
+            let message = format!("user is missing; allowed: a user of tenant {tenant}");
+            return Err(ApiError::new(Code::InvalidValue, message));
+        }
+    };
+    Ok((tenant.clone(), user))
+}
+
+impl Action for TokenCreate {
+    type Reply = TokenCreateReply;
+
+    fn targets(&self) -> Vec<String> {
+        vec![self.token.to_string()]
+    }
+
+    async fn check(&self, _: &Asked) -> Result<(), ApiError> {
+        let wrong = |message: String| Err(ApiError::new(Code::InvalidValue, message));
+        if self.roles.is_empty() {
+            return wrong(format!(
+                "roles is empty; allowed: a list of {}",
+                UserRole::ALL.map(UserRole::as_str).join(", ")
+            ));
+        }
+        if let Some(label) = &self.label
+            && (label.chars().count() > MAX_TOKEN_LABEL || label.chars().any(char::is_control))
+        {
+            return wrong(format!(
+                "label: up to {MAX_TOKEN_LABEL} characters are allowed, none of them a control character"
+            ));
+        }
+        match self.expiry.seconds() {
+            Some(seconds) if !TOKEN_VALIDITY_S.contains(&seconds) => {
+                let (least, most) = (TOKEN_VALIDITY_S.start(), TOKEN_VALIDITY_S.end());
+                wrong(format!("expiry is after {seconds} seconds; allowed: {least} to {most} seconds, or \"never\""))
+            }
+            _ => Ok(()),
+        }
+    }
+}

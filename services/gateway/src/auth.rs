@@ -1,0 +1,120 @@
+//! Tokens: `Authorization: Bearer rdl_<id>_<secret>`.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use axum::http::HeaderValue;
+use redial_proto::{ApiToken, Code, TokenId, UserRole};
+use redial_store::TokenRecord;
+
+use crate::{gateway::Gateway, identity::Identity, limits::Limits, problem::Problem};
+
+/// How long a token that was read counts as it was: a revoked one stops to work after this.
+const FRESH: Duration = Duration::from_secs(10);
+/// Tokens that are remembered; unknown ones too, so that guessing costs no query each.
+const REMEMBERED: usize = 10_000;
+
+/// The tokens that requests had lately.
+#[derive(Default)]
+pub(crate) struct Tokens {
+    known: Mutex<HashMap<TokenId, Known>>,
+    /// Of requests without a token.
+    open: Mutex<Option<Arc<Limits>>>,
+}
+
+#[derive(Clone)]
+struct Known {
+    record: Option<Arc<TokenRecord>>,
+    limits: Arc<Limits>,
+    read_at: Instant,
+    used: bool,
+}
+
+impl Gateway {
+    /// Who sent a request, by its header `Authorization`.
+    pub(crate) async fn identify(&self, authorization: Option<&HeaderValue>) -> Result<Identity, Problem> {
+        let Some(value) = authorization else { return self.without_token() };
+        let token: Option<ApiToken> = value.to_str().ok().and_then(|value| {
+            let (scheme, token) = value.trim().split_once(' ')?;
+            scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().parse().ok())?
+        });
+        let token = token.ok_or_else(unauthenticated)?;
+        let Known { record, limits, read_at, .. } = self.known(&token.id).await?;
+        let record = record.filter(|record| record.has_hash(token.hash()) && !record.has_ended_by(read_at.elapsed()));
+        let record = record.ok_or_else(unauthenticated)?;
+        self.tokens.mark_used(&token.id);
+        let (tenant, user, roles) = (record.tenant.clone(), record.user.clone(), record.roles.clone());
+        Ok(Identity { tenant, user, roles, limits })
+    }
+
+    fn without_token(&self) -> Result<Identity, Problem> {
+        let Some((tenant, user)) = &self.config.without_token else {
+            return Err(unauthenticated());
+        };
+        let limits = self.tokens.open.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| self.limits()).clone();
+        let roles = UserRole::ALL.iter().copied().collect();
+        Ok(Identity { tenant: tenant.clone(), user: user.clone(), roles, limits })
+    }
+
+    async fn known(&self, id: &TokenId) -> Result<Known, Problem> {
+        let found = self.tokens.known().get(id).cloned();
+        if let Some(known) = found.as_ref().filter(|known| known.read_at.elapsed() < FRESH) {
+            return Ok(known.clone());
+        }
+        let read_at = Instant::now();
+        let record = match (self.store.token(id).await, &found) {
+            (Ok(record), _) => record.map(Arc::new),
+            // During an outage the last that was read counts.
+            (Err(error), Some(known)) if error.is_transient() => return Ok(known.clone()),
+            (Err(error), _) => return Err(error.into()),
+        };
+        let limits = found.as_ref().map_or_else(|| self.limits(), |known| known.limits.clone());
+        let used = found.is_some_and(|known| known.used);
+        let known = Known { record, limits, read_at, used };
+        self.tokens.remember(id, known.clone());
+        Ok(known)
+    }
+
+    fn limits(&self) -> Arc<Limits> {
+        Arc::new(Limits::new(self.config.rate, self.config.streams))
+    }
+}
+
+impl Tokens {
+    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<TokenId, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn remember(&self, id: &TokenId, known: Known) {
+        let mut all = self.known();
+        if all.len() >= REMEMBERED {
+            all.retain(|_, known| known.record.is_some() && known.read_at.elapsed() < FRESH);
+        }
+        if all.len() < REMEMBERED {
+            all.insert(id.clone(), known);
+        }
+    }
+
+    fn mark_used(&self, id: &TokenId) {
+        if let Some(known) = self.known().get_mut(id) {
+            known.used = true;
+        }
+    }
+
+    /// The tokens that were used since the last time.
+    pub(crate) fn take_used(&self) -> Vec<TokenId> {
+        let mut all = self.known();
+        let used = all.iter_mut().filter_map(|(id, known)| std::mem::take(&mut known.used).then(|| id.clone()));
+        used.collect()
+    }
+}
+
+/// The same for everything that is wrong with a token, so that nobody learns which ids exist.
+fn unauthenticated() -> Problem {
+    let message = "the token is missing, unknown, expired or revoked; allowed: Authorization: Bearer rdl_<id>_<secret>, \
+                   from `redial token create`";
+    Problem::new(Code::Unauthenticated, message)
+}

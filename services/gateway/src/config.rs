@@ -1,0 +1,77 @@
+//! The settings of a gateway.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    ops::RangeInclusive,
+    time::Duration,
+};
+
+use redial_proto::{Tenant, User};
+use redial_queue::QueueConfig;
+
+use crate::GatewayError;
+
+/// How a gateway runs.
+#[derive(Clone, Debug)]
+pub struct GatewayConfig {
+    /// NATS.
+    pub queue: QueueConfig,
+    /// Postgres: a role that reads, and writes nothing but when tokens were last used.
+    pub database_url: String,
+    /// Connections to Postgres at most.
+    pub connections: u32,
+    /// Where it listens. Port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// Names and addresses that the header `Host` may have, besides those of this machine's loopback. Empty: any, unless it
+    /// listens on loopback.
+    pub hosts: Vec<String>,
+    /// Who asks if a request has no token; only on loopback. `None`: each request needs one.
+    pub without_token: Option<(Tenant, User)>,
+    /// Requests per second of one token.
+    pub rate: u32,
+    /// Streams and waiting requests of one token at a time.
+    pub streams: u32,
+    /// The longest body that is read whole, in bytes; and the longest line of a stream.
+    pub body: usize,
+    /// How long requests may take to finish after the shutdown.
+    pub drain_grace: Duration,
+}
+
+impl GatewayConfig {
+    /// Connections that a gateway may have to Postgres.
+    pub const CONNECTIONS: RangeInclusive<u32> = 1..=1_000;
+    /// What [`GatewayConfig::rate`] may be.
+    pub const RATE: RangeInclusive<u32> = 1..=1_000_000;
+    /// What [`GatewayConfig::streams`] may be.
+    pub const STREAMS: RangeInclusive<u32> = 1..=1_000_000;
+    /// The address unless another one is set.
+    pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8700);
+
+    /// Every setting at its default.
+    pub fn new(queue: QueueConfig, database_url: impl Into<String>) -> Self {
+        Self {
+            queue,
+            database_url: database_url.into(),
+            connections: 8,
+            listen: Self::LISTEN,
+            hosts: Vec::new(),
+            without_token: None,
+            rate: 1_000,
+            streams: 10_000,
+            body: redial_proto::limits::MAX_MESSAGE,
+            drain_grace: Duration::from_secs(10),
+        }
+    }
+
+    /// Without a token everybody who reaches the address may do everything: that is for this machine only.
+    pub(crate) fn check(&self) -> Result<(), GatewayError> {
+        if self.without_token.is_some() && !self.listen.ip().is_loopback() {
+            let message = format!(
+                "a gateway that listens on {} asks for tokens; only on 127.0.0.1 or [::1] it may go without",
+                self.listen
+            );
+            return Err(GatewayError::Setting(message));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,161 @@
+//! What a request says, read with errors that name what is wrong and what is allowed.
+
+use axum::{
+    body::{Body, to_bytes},
+    extract::{FromRequest, FromRequestParts, Path, Request},
+    http::{HeaderMap, Method, header, request::Parts},
+};
+use bytes::Bytes;
+use redial_proto::{CallId, Code, TaskId, limits};
+use serde::de::DeserializeOwned;
+use uuid::Uuid;
+
+use crate::{gateway::Shared, identity::Identity, problem::Problem};
+
+/// JSON nests deeper in a whole request than in the arguments within it.
+const DEPTH: usize = limits::MAX_DEPTH + 8;
+
+/// A JSON body.
+pub(crate) struct Json<T>(pub(crate) T);
+
+/// A JSON body that has not been taken apart.
+pub(crate) struct RawJson(pub(crate) Bytes);
+
+/// The parameters of the query. A parameter that the endpoint does not know is an error: a misspelt filter must not let
+/// everything through.
+pub(crate) struct Query<T>(pub(crate) T);
+
+/// The id in the path.
+pub(crate) struct Id<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<Shared> for Json<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, gateway: &Shared) -> Result<Self, Problem> {
+        let RawJson(body) = RawJson::from_request(request, gateway).await?;
+        json(&body).map(Self)
+    }
+}
+
+impl FromRequest<Shared> for RawJson {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, gateway: &Shared) -> Result<Self, Problem> {
+        check_json_type(request.headers())?;
+        let body = read(request.into_body(), gateway.config.body).await?;
+        check_depth(&body)?;
+        Ok(Self(body))
+    }
+}
+
+impl<T: DeserializeOwned> FromRequestParts<Shared> for Query<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
+        let query = parts.uri.query().unwrap_or_default();
+        serde_html_form::from_str(query).map(Self).map_err(|error| Problem::invalid(format!("the query: {error}")))
+    }
+}
+
+impl<T: OfUuid> FromRequestParts<Shared> for Id<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, gateway: &Shared) -> Result<Self, Problem> {
+        let wrong = |text: &str| {
+            Problem::invalid(format!("the id in the path is {:?}; allowed: a UUID", limits::shorten(text, 100)))
+        };
+        let Path(text) = Path::<String>::from_request_parts(parts, gateway).await.map_err(|_| wrong(""))?;
+        text.parse().map(|id| Self(T::of(id))).map_err(|_| wrong(&text))
+    }
+}
+
+/// What is named by a UUID.
+pub(crate) trait OfUuid {
+    fn of(id: Uuid) -> Self;
+}
+
+impl OfUuid for CallId {
+    fn of(id: Uuid) -> Self {
+        Self(id)
+    }
+}
+
+impl OfUuid for TaskId {
+    fn of(id: Uuid) -> Self {
+        Self(id)
+    }
+}
+
+impl OfUuid for Uuid {
+    fn of(id: Uuid) -> Self {
+        id
+    }
+}
+
+/// Who sent the request; the router has checked the token.
+impl FromRequestParts<Shared> for Identity {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
+        let found = parts.extensions.get::<Self>().cloned();
+        found.ok_or_else(|| Problem::new(Code::Internal, "an address without declared roles asked who its caller is"))
+    }
+}
+
+/// A JSON text of the wire contract, or what is wrong with it and where.
+pub(crate) fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+    serde_json::from_slice(body)
+        .map_err(|error| Problem::new(Code::InvalidMessage, format!("the body cannot be read: {error}")))
+}
+
+/// Fails if a text nests deeper than what is read here.
+pub(crate) fn check_depth(body: &[u8]) -> Result<(), Problem> {
+    let text = str::from_utf8(body)
+        .map_err(|error| Problem::new(Code::InvalidMessage, format!("the body is not UTF-8: {error}")))?;
+    let depth = limits::json_depth(text);
+    if depth > DEPTH {
+        return Err(Problem::new(Code::TooLarge, format!("the body nests {depth} deep; allowed: {DEPTH}")));
+    }
+    Ok(())
+}
+
+/// A whole body of at most `most` bytes.
+pub(crate) async fn read(body: Body, most: usize) -> Result<Bytes, Problem> {
+    to_bytes(body, most).await.map_err(|error| {
+        let is_long = std::error::Error::source(&error).is_some_and(|cause| cause.to_string().contains("length limit"));
+        if is_long {
+            return Problem::new(Code::TooLarge, format!("the body has more bytes than are allowed: {most}"));
+        }
+        Problem::new(Code::InvalidMessage, format!("the body did not arrive whole: {error}"))
+    })
+}
+
+/// The media type of the body, in lower case and without its parameters.
+pub(crate) fn media_type(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
+    Some(value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+}
+
+fn check_json_type(headers: &HeaderMap) -> Result<(), Problem> {
+    match media_type(headers).as_deref() {
+        Some("application/json") => Ok(()),
+        Some(media) if media.starts_with("application/") && media.ends_with("+json") => Ok(()),
+        other => Err(wrong_type(other, "application/json")),
+    }
+}
+
+/// The error for a body of another type.
+pub(crate) fn wrong_type(found: Option<&str>, allowed: &str) -> Problem {
+    let found = found.map_or("absent".to_owned(), |found| format!("{:?}", limits::shorten(found, 100)));
+    Problem::new(Code::UnsupportedMediaType, format!("Content-Type is {found}; allowed: {allowed}"))
+}
+
+/// A request that changes nothing, by its method.
+pub(crate) fn is_safe(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+}
+
+/// A header as text.
+pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}

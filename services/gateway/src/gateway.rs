@@ -1,0 +1,85 @@
+//! What all requests share.
+
+use std::{sync::Arc, time::Duration};
+
+use redial_proto::{Caller, UserRole, subjects::{self, Verb}};
+use redial_queue::Queue;
+use redial_store::Store;
+use serde::{Serialize, de::DeserializeOwned};
+use tokio_util::sync::CancellationToken;
+
+use crate::{auth::Tokens, config::GatewayConfig, hub::Hub, identity::Identity, problem::Problem, stats::Stats};
+
+/// The state of the router.
+pub(crate) type Shared = Arc<Gateway>;
+
+/// How long a dispatcher may take to answer.
+const ANSWER: Duration = Duration::from_secs(20);
+/// When a request that got no answer is sent again.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// See the module.
+pub(crate) struct Gateway {
+    pub(crate) config: GatewayConfig,
+    pub(crate) queue: Queue,
+    pub(crate) store: Store,
+    pub(crate) hub: Hub,
+    pub(crate) tokens: Tokens,
+    pub(crate) stats: Stats,
+    /// Cancelled at the shutdown: streams and waits end.
+    pub(crate) shutdown: CancellationToken,
+}
+
+impl Gateway {
+    /// Asks the dispatchers for something as this user, in the first of its roles that may ask for it.
+    pub(crate) async fn ask<Q: Serialize, R: DeserializeOwned>(
+        &self,
+        who: &Identity,
+        verb: Verb,
+        request: &Q,
+    ) -> Result<R, Problem> {
+        self.ask_as(&who.caller(verb)?, verb, request, None).await
+    }
+
+    /// The same in this role, with a trace context.
+    pub(crate) async fn ask_as<Q: Serialize, R: DeserializeOwned>(
+        &self,
+        caller: &Caller,
+        verb: Verb,
+        request: &Q,
+        traceparent: Option<&str>,
+    ) -> Result<R, Problem> {
+        let subject = subjects::api(&caller.tenant, &caller.user, caller.role, verb);
+        Ok(self.queue.request_traced(&subject, request, ANSWER, traceparent).await?)
+    }
+
+    /// The same for what may be asked twice: once more if nobody answered, as while a dispatcher is restarted.
+    pub(crate) async fn ask_twice<Q: Serialize, R: DeserializeOwned>(
+        &self,
+        caller: &Caller,
+        verb: Verb,
+        request: &Q,
+        traceparent: Option<&str>,
+    ) -> Result<R, Problem> {
+        match self.ask_as(caller, verb, request, traceparent).await {
+            Err(problem) if problem.again().is_some() => {
+                tokio::time::sleep(AGAIN).await;
+                self.ask_as(caller, verb, request, traceparent).await
+            }
+            done => done,
+        }
+    }
+}
+
+impl Identity {
+    /// Who asks for a verb: in the first role that may.
+    pub(crate) fn caller(&self, verb: Verb) -> Result<Caller, Problem> {
+        self.in_role(verb.roles())
+    }
+
+    /// The same for one of these roles.
+    pub(crate) fn in_role(&self, roles: &[UserRole]) -> Result<Caller, Problem> {
+        let role = roles.iter().find(|role| self.roles.contains(role)).ok_or_else(|| self.lacks(roles))?;
+        Ok(Caller { tenant: self.tenant.clone(), user: self.user.clone(), role: *role })
+    }
+}

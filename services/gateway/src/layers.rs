@@ -1,0 +1,164 @@
+//! What happens to every request, before its endpoint and after.
+
+use std::{
+    net::IpAddr,
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
+};
+
+use axum::{
+    body::Body,
+    extract::{MatchedPath, OriginalUri, Request, State},
+    http::{HeaderMap, HeaderValue, StatusCode, Uri, header, uri::Authority},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use futures_util::FutureExt as _;
+use redial_proto::{Code, UserRole, limits::shorten};
+use uuid::Uuid;
+
+use crate::{
+    extract::{is_safe, text},
+    gateway::{Gateway, Shared},
+    openai_error,
+    problem::{PROBLEM_JSON, Problem},
+};
+
+/// The header with the id of a request.
+const REQUEST_ID: &str = "x-request-id";
+
+/// The roles of an endpoint, of which a token needs one.
+#[derive(Clone)]
+pub(crate) struct Required {
+    pub(crate) gateway: Shared,
+    pub(crate) roles: &'static [UserRole],
+}
+
+/// Checks the token of a request before its endpoint reads anything.
+pub(crate) async fn require(State(required): State<Required>, mut request: Request, next: Next) -> Response {
+    let Required { gateway, roles } = required;
+    let authorization = request.headers().get(header::AUTHORIZATION).cloned();
+    let checked = async {
+        let who = gateway.identify(authorization.as_ref()).await?;
+        who.limits.request()?;
+        who.in_role(roles)?;
+        Ok::<_, Problem>(who)
+    };
+    match checked.await {
+        Ok(who) => {
+            request.extensions_mut().insert(who);
+            next.run(request).await
+        }
+        Err(problem) => problem.into_response(),
+    }
+}
+
+/// The outermost layer: gives the request an id, checks who it is addressed to, writes problem documents, counts.
+pub(crate) async fn finish(State(gateway): State<Shared>, request: Request, next: Next) -> Response {
+    let began = Instant::now();
+    let id = request_id(request.headers());
+    let instance = request.uri().path().to_owned();
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    let response = match check_address(&gateway, &request) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    };
+    let mut response = as_problem(response, &instance, &id);
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert(REQUEST_ID, value);
+    }
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    let (status, took) = (response.status(), began.elapsed());
+    gateway.stats.answered(route.as_deref().unwrap_or("other"), method.as_str(), status.as_u16(), took);
+    if status.is_server_error() {
+        tracing::warn!(%method, path = instance, %status, request_id = id, "Answered a request with a server error");
+    } else {
+        tracing::debug!(%method, path = instance, %status, request_id = id, ms = took.as_millis(), "Answered a request");
+    }
+    response
+}
+
+/// A panic is a bug, and costs one request.
+pub(crate) async fn catch_panic(request: Request, next: Next) -> Response {
+    AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(|_| {
+        tracing::error!("A request panicked");
+        Problem::new(Code::Internal, "a bug; the gateway's log has the reason").into_response()
+    })
+}
+
+/// Nothing is at an address.
+pub(crate) async fn not_found(OriginalUri(uri): OriginalUri) -> Problem {
+    let path = shorten(uri.path(), 200);
+    Problem::new(Code::NotFound, format!("nothing is at {path}; /openapi.json lists all addresses"))
+}
+
+/// The id that the client chose, if it is short and plain; else a new one.
+fn request_id(headers: &HeaderMap) -> String {
+    let fits = |id: &&str| {
+        (1..=100).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+    };
+    text(headers, REQUEST_ID).filter(fits).map_or_else(|| Uuid::now_v7().to_string(), str::to_owned)
+}
+
+/// Fails for a request that a page of another site sent, or whose `Host` is not this gateway: a name that an attacker lets point
+/// to this machine would make a browser send it here.
+fn check_address(gateway: &Gateway, request: &Request) -> Result<(), Problem> {
+    let headers = request.headers();
+    let host = host(headers, request.uri());
+    if !is_own_host(gateway, host.as_ref()) {
+        let shown = host.map_or("absent".to_owned(), |host| format!("{:?}", shorten(host.as_str(), 100)));
+        let message = format!("the header Host is {shown}; allowed: this machine's loopback, and what gateway_hosts names");
+        return Err(Problem::new(Code::Forbidden, message).with_status(StatusCode::MISDIRECTED_REQUEST));
+    }
+    let is_foreign = match text(headers, "origin") {
+        Some(origin) => origin.parse::<Uri>().ok().and_then(|origin| origin.authority().cloned()) != host,
+        None => text(headers, "sec-fetch-site").is_some_and(|site| matches!(site, "cross-site" | "same-site")),
+    };
+    if is_foreign && !is_safe(request.method()) {
+        let message = "a page of another site sent this request; allowed: the gateway's own pages, and programs";
+        return Err(Problem::new(Code::Forbidden, message));
+    }
+    Ok(())
+}
+
+fn host(headers: &HeaderMap, uri: &Uri) -> Option<Authority> {
+    let header = text(headers, "host").and_then(|host| host.parse().ok());
+    uri.authority().cloned().or(header)
+}
+
+fn is_own_host(gateway: &Gateway, host: Option<&Authority>) -> bool {
+    let config = &gateway.config;
+    if config.hosts.is_empty() && !config.listen.ip().is_loopback() {
+        return true;
+    }
+    let Some(host) = host else { return false };
+    let name = host.host().trim_start_matches('[').trim_end_matches(']');
+    let is_loopback = name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    is_loopback || config.hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(name))
+}
+
+/// The response, with the body of a problem document if it is one.
+fn as_problem(response: Response, instance: &str, request_id: &str) -> Response {
+    let problem = response.extensions().get::<Arc<Mutex<Option<Problem>>>>().cloned();
+    let problem = problem.and_then(|problem| problem.lock().unwrap_or_else(PoisonError::into_inner).take());
+    let problem = match (problem, response.status()) {
+        (Some(problem), _) => problem,
+        (None, StatusCode::METHOD_NOT_ALLOWED) => {
+            let allowed = text(response.headers(), "allow").unwrap_or("none").to_owned();
+            Problem::new(Code::MethodNotAllowed, format!("this address does not take the method; allowed: {allowed}"))
+        }
+        _ => return response,
+    };
+    let (mut parts, _) = response.into_parts();
+    parts.status = problem.status();
+    let (media, body) = if openai_error::is_for(instance) {
+        ("application/json", openai_error::body(&problem))
+    } else {
+        (PROBLEM_JSON, serde_json::to_vec(&problem.document(instance, request_id)).unwrap_or_default())
+    };
+    parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
+    parts.headers.remove(header::CONTENT_LENGTH);
+    Response::from_parts(parts, Body::from(body))
+}

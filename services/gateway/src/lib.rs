@@ -1,0 +1,119 @@
+//! The gateway: Redial over HTTP. Stateless; any number of them run side by side.
+//!
+//! What changes something is asked of the dispatchers over NATS, as the tenant, user and role of the request's token. What is
+//! read comes from Postgres, through the store's `TenantStore`. Each address is declared once ([`endpoint`]): for the router,
+//! for the roles that it needs, and for the OpenAPI document. `routes` has a file for each resource.
+
+mod auth;
+mod config;
+mod endpoint;
+mod error;
+mod extract;
+mod gateway;
+mod hub;
+mod idempotency;
+mod identity;
+mod layers;
+mod limits;
+mod openai_error;
+mod openapi;
+mod prefer;
+mod problem;
+mod router;
+mod routes;
+mod server;
+mod stats;
+mod watch;
+
+use std::{net::SocketAddr, sync::Arc};
+
+use redial_loops::Loops;
+use redial_queue::Queue;
+use redial_store::{Purpose, Store, StoreConfig};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+pub use crate::{config::GatewayConfig, error::GatewayError};
+use crate::gateway::Gateway;
+
+/// Runs a gateway until `shutdown`, then lets requests finish. `ready` is called with the address once it answers.
+///
+/// Fails at the start: a wrong setting, an address that is taken, tables that are not migrated. Later outages of Postgres and
+/// NATS are waited out; requests get the status 503 meanwhile.
+pub async fn run(
+    config: GatewayConfig,
+    shutdown: CancellationToken,
+    ready: impl FnOnce(SocketAddr),
+) -> Result<(), GatewayError> {
+    config.check()?;
+    raise_file_limit();
+    let listen = |error| GatewayError::Listen { address: config.listen, error };
+    let listener = TcpListener::bind(config.listen).await.map_err(listen)?;
+    let address = listener.local_addr().map_err(listen)?;
+    let connecting = Box::pin(connect(config, shutdown.clone()));
+    let gateway = tokio::select! {
+        gateway = connecting => Arc::new(gateway?),
+        () = shutdown.cancelled() => return Ok(()),
+    };
+    let loops = Loops::default();
+    start_loops(&gateway, &loops).await?;
+    tracing::info!(%address, "Gateway started");
+    ready(address);
+    let serving = server::serve(listener, router::router(&gateway), shutdown, gateway.config.drain_grace);
+    let stopped = tokio::select! {
+        () = serving => Ok(()),
+        panic = loops.panicked() => Err(panic.into()),
+        () = gateway.queue.ended() => Err(redial_queue::QueueError::Ended.into()),
+    };
+    gateway.shutdown.cancel();
+    loops.close();
+    loops.wait().await;
+    gateway.store.close().await;
+    stopped
+}
+
+/// The OpenAPI document of this version, as JSON.
+pub fn openapi() -> String {
+    let document = openapi::document(&routes::all());
+    format!("{document:#}\n")
+}
+
+async fn connect(config: GatewayConfig, shutdown: CancellationToken) -> Result<Gateway, GatewayError> {
+    let store = StoreConfig {
+        url: config.database_url.clone(),
+        connections: config.connections,
+        purpose: Purpose::Audit,
+    };
+    Ok(Gateway {
+        queue: Queue::connect(&config.queue).await?,
+        store: Store::connect(&store).await?,
+        hub: hub::Hub::default(),
+        tokens: auth::Tokens::default(),
+        stats: stats::Stats::default(),
+        shutdown,
+        config,
+    })
+}
+
+async fn start_loops(gateway: &gateway::Shared, loops: &Loops) -> Result<(), GatewayError> {
+    let shutdown = &gateway.shutdown;
+    for subject in watch::EVENTS {
+        let events = gateway.queue.subscribe(subject).await?;
+        loops.spawn("hear events", watch::hear(gateway.clone(), events, shutdown.clone()));
+    }
+    loops.spawn("look at what is waited for", watch::look(gateway.clone(), shutdown.clone()));
+    loops.spawn("write used tokens", watch::write_used_tokens(gateway.clone(), shutdown.clone()));
+    Ok(())
+}
+
+/// Each stream is an open file. What the system allows as the most is meant for such programs; its default is for `select(2)`.
+fn raise_file_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current == maximum {
+        return;
+    }
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
+        tracing::warn!(%error, "Failed to raise the limit of open files; it limits the number of streams");
+    }
+}

@@ -1,0 +1,48 @@
+//! What one token may do at a time.
+
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
+
+use governor::{DefaultDirectRateLimiter, Quota, RateLimiter, clock::Clock as _};
+use redial_proto::Code;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::problem::Problem;
+
+/// The limits of one token, as this gateway counts them.
+#[derive(Debug)]
+pub(crate) struct Limits {
+    rate: DefaultDirectRateLimiter,
+    per_second: u32,
+    streams: Arc<Semaphore>,
+    most_streams: u32,
+}
+
+impl Limits {
+    /// So many requests per second, and so many streams and waiting requests at a time.
+    pub(crate) fn new(per_second: u32, streams: u32) -> Self {
+        let quota = Quota::per_second(NonZeroU32::new(per_second).unwrap_or(NonZeroU32::MIN));
+        Self {
+            rate: RateLimiter::direct(quota),
+            per_second,
+            streams: Arc::new(Semaphore::new(streams as usize)),
+            most_streams: streams,
+        }
+    }
+
+    /// Counts a request.
+    pub(crate) fn request(&self) -> Result<(), Problem> {
+        self.rate.check().map_err(|until| {
+            let wait = until.wait_time_from(governor::clock::DefaultClock::default().now());
+            let message = format!("the token sent more than {} requests per second", self.per_second);
+            Problem::new(Code::RateLimited, message).retry_after(wait.max(Duration::from_secs(1)))
+        })
+    }
+
+    /// Counts a stream or a waiting request, until the permit is dropped.
+    pub(crate) fn stream(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        self.streams.clone().try_acquire_owned().map_err(|_| {
+            let message = format!("the token has {} streams and waiting requests open", self.most_streams);
+            Problem::new(Code::RateLimited, message)
+        })
+    }
+}

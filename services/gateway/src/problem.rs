@@ -1,0 +1,228 @@
+//! What a request gets that cannot be answered: a problem document (RFC 9457) with our code.
+
+use std::time::Duration;
+
+use axum::{
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use redial_proto::{ApiError, CallId, Code, FieldError};
+use redial_queue::QueueError;
+use redial_store::StoreError;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, value::RawValue};
+
+/// Where the page of a code is; the gateway serves it.
+const PAGES: &str = "/errors/";
+/// The type of a problem document.
+pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
+/// When to try again what an outage prevented.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// The answer to a request that failed.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    pub(crate) error: ApiError,
+    /// Instead of the status of the code.
+    status: Option<StatusCode>,
+    retry_after: Option<Duration>,
+    /// For [`Code::MethodNotAllowed`].
+    allow: Option<HeaderValue>,
+    call: Option<CallId>,
+    feedback: Option<Box<RawValue>>,
+}
+
+/// A problem document (RFC 9457), `application/problem+json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ProblemDocument {
+    /// The page that explains the code.
+    r#type: String,
+    /// The code in words.
+    title: String,
+    /// The HTTP status.
+    status: u16,
+    /// What is wrong, where, and what is allowed.
+    detail: String,
+    /// The address of the request.
+    instance: String,
+    /// Stable name of the error, for programs. A client must accept codes that it does not know.
+    code: String,
+    /// The id of the request, also in the header `x-request-id` and in the log.
+    request_id: String,
+    /// The broken rules, each with a JSON pointer into the arguments or the body.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<ProblemField>,
+    /// The call that was refused; it is on record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    call: Option<CallId>,
+    /// What a model gets as the result of that call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Value>")]
+    feedback: Option<Box<RawValue>>,
+}
+
+/// One broken rule.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ProblemField {
+    /// JSON pointer (RFC 6901); empty for the whole.
+    pointer: String,
+    /// The broken rule, by its JSON Schema keyword where it has one.
+    rule: String,
+    /// What was sent; absent if nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sent: Option<Value>,
+    /// What is allowed.
+    allowed: String,
+    /// A likely correction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+impl Problem {
+    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
+        ApiError::new(code, message).into()
+    }
+
+    /// A value of the request is not allowed.
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(Code::InvalidValue, message)
+    }
+
+    /// The same with another status than that of the code.
+    pub(crate) fn with_status(mut self, status: StatusCode) -> Self {
+        self.status = Some(status);
+        self
+    }
+
+    pub(crate) fn retry_after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
+        self
+    }
+
+    pub(crate) fn allow(mut self, methods: HeaderValue) -> Self {
+        self.allow = Some(methods);
+        self
+    }
+
+    /// A call that is on record as refused.
+    pub(crate) fn refused(error: ApiError, call: Option<CallId>, feedback: Option<Box<RawValue>>) -> Self {
+        Self { call, feedback, ..error.into() }
+    }
+
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status.unwrap_or_else(|| status(self.error.code))
+    }
+
+    /// When the same request may be sent again; `None` if it would fail again.
+    pub(crate) fn again(&self) -> Option<Duration> {
+        self.retry_after.or_else(|| self.error.code.is_retryable().then_some(AGAIN))
+    }
+
+    /// The document, for a request.
+    pub(crate) fn document(self, instance: &str, request_id: &str) -> ProblemDocument {
+        let (status, code) = (self.status(), self.error.code.as_str());
+        let field = |FieldError { path, rule, sent, allowed, hint }| ProblemField { pointer: path, rule, sent, allowed, hint };
+        ProblemDocument {
+            r#type: format!("{PAGES}{code}"),
+            title: title(code),
+            status: status.as_u16(),
+            detail: self.error.message,
+            instance: instance.to_owned(),
+            code: code.to_owned(),
+            request_id: request_id.to_owned(),
+            errors: self.error.details.into_iter().map(field).collect(),
+            call: self.call,
+            feedback: self.feedback,
+        }
+    }
+}
+
+impl From<ApiError> for Problem {
+    fn from(error: ApiError) -> Self {
+        Self { error, status: None, retry_after: None, allow: None, call: None, feedback: None }
+    }
+}
+
+/// What a dispatcher answered, or why none did.
+impl From<QueueError> for Problem {
+    fn from(error: QueueError) -> Self {
+        match error {
+            QueueError::Api(error) => error.into(),
+            QueueError::NoResponders { .. } => Self::new(Code::Unavailable, "no dispatcher is running; try again"),
+            error if error.is_retryable() => {
+                tracing::warn!(%error, "A request to the dispatchers failed");
+                Self::new(Code::Unavailable, "the dispatchers or NATS do not answer; try again")
+            }
+            error => {
+                tracing::error!(%error, "A request to the dispatchers cannot be sent");
+                error.into_api().into()
+            }
+        }
+    }
+}
+
+/// The details are logged, and not for users.
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        if error.is_transient() {
+            tracing::warn!(%error, "A query failed");
+            return Self::new(Code::Unavailable, "the database cannot be reached; try again");
+        }
+        tracing::error!(%error, "A query failed");
+        Self::new(Code::Internal, "a query failed; the gateway's log has the reason")
+    }
+}
+
+/// Without the address and the id of the request, which [`crate::layers::finish`] adds.
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = self.status().into_response();
+        let headers = response.headers_mut();
+        if let Some(wait) = self.again() {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(wait.as_millis().div_ceil(1_000) as u64));
+        }
+        if let Some(methods) = &self.allow {
+            headers.insert(header::ALLOW, methods.clone());
+        }
+        if self.error.code == Code::Unauthenticated {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"redial\""));
+        }
+        response.extensions_mut().insert(std::sync::Arc::new(std::sync::Mutex::new(Some(self))));
+        response
+    }
+}
+
+/// The status of a code.
+const fn status(code: Code) -> StatusCode {
+    match code {
+        Code::InvalidMessage => StatusCode::BAD_REQUEST,
+        Code::Unauthenticated => StatusCode::UNAUTHORIZED,
+        Code::Forbidden => StatusCode::FORBIDDEN,
+        Code::NotFound | Code::CallNotFound | Code::TaskNotFound => StatusCode::NOT_FOUND,
+        Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+        Code::WrongState => StatusCode::CONFLICT,
+        Code::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        Code::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        Code::InvalidValue
+        | Code::UnknownTool
+        | Code::InvalidArguments
+        | Code::IdempotencyConflict
+        | Code::UnknownAgent
+        | Code::InvalidAgent
+        | Code::UnknownModel
+        | Code::InvalidManifest => StatusCode::UNPROCESSABLE_ENTITY,
+        Code::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+        Code::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        Code::Internal | Code::InvalidConfiguration | Code::MissingProgram | Code::OutputIncomplete => {
+            StatusCode::INTERNAL_SERVER_ERROR
+        }
+    }
+}
+
+/// `Unknown tool` for `unknown_tool`.
+fn title(code: &str) -> String {
+    let words = code.replace('_', " ");
+    let mut letters = words.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}

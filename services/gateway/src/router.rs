@@ -1,0 +1,29 @@
+//! The router, from what the endpoints declare.
+
+use axum::{
+    Router,
+    middleware::{from_fn, from_fn_with_state},
+};
+
+use crate::{
+    gateway::Shared,
+    layers::{self, Required},
+    routes,
+};
+
+pub(crate) fn router(gateway: &Shared) -> Router {
+    let mut router = Router::<Shared>::new();
+    for endpoint in routes::all() {
+        let mut handler = endpoint.handler;
+        if !endpoint.roles.is_empty() {
+            let required = Required { gateway: gateway.clone(), roles: endpoint.roles };
+            handler = handler.layer(from_fn_with_state(required, layers::require));
+        }
+        router = router.route(endpoint.path, handler);
+    }
+    router
+        .fallback(layers::not_found)
+        .layer(from_fn(layers::catch_panic))
+        .layer(from_fn_with_state(gateway.clone(), layers::finish))
+        .with_state(gateway.clone())
+}

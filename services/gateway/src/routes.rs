@@ -1,0 +1,13 @@
+//! The addresses: a file for each resource.
+
+mod calls;
+mod health;
+mod pages;
+mod tasks;
+
+use crate::endpoint::Endpoint;
+
+/// Every endpoint.
+pub(crate) fn all() -> Vec<Endpoint> {
+    [calls::endpoints(), tasks::endpoints(), health::endpoints(), pages::endpoints()].into_iter().flatten().collect()
+}

@@ -1,0 +1,63 @@
+//! `/v1/calls`.
+
+mod get;
+mod many;
+mod ndjson;
+mod submit;
+mod wait;
+
+use redial_proto::{CallView, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, UserRole};
+use schemars::JsonSchema;
+
+use crate::endpoint::{Endpoint, IDEMPOTENCY_KEY, PREFER};
+
+pub(crate) use wait::{Ended, ended_within};
+
+const TAG: &str = "calls";
+const READ: &[UserRole] = &[UserRole::Read];
+const SUBMIT: &[UserRole] = &[UserRole::Submit];
+
+/// One call, or up to 1,000 in one request.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "it describes what is read")]
+enum SubmitBody {
+    One(Submission),
+    List(Vec<Submission>),
+    Batch(SubmitBatch),
+}
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        Endpoint::post("/v1/calls", submit::submit)
+            .about(TAG, "submit_calls", "Submit a call, a list of calls, or a stream of any number")
+            .description(
+                "The answer comes after the commit: what is accepted is on record and will run. As `application/x-ndjson` \
+                 each line is a submission, and each line of the answer, in the same order, says what became of it; read \
+                 the answer while you send.",
+            )
+            .roles(SUBMIT)
+            .header(PREFER)
+            .header(IDEMPOTENCY_KEY)
+            .body::<SubmitBody>()
+            .body_as::<String>(ndjson::MEDIA)
+            .answer::<CallView>(200, "With `Prefer: wait`: the call has ended. For a list: a result for each call.")
+            .answer::<SubmitBatchReply>(200, "With `Prefer: wait`: the call has ended. For a list: a result for each call.")
+            .answer_as::<String>(200, "With `Prefer: wait`: the call has ended. For a list: a result for each call.", ndjson::MEDIA)
+            .answer::<SubmitResult>(202, "Accepted: `Location` is the call."),
+        Endpoint::get("/v1/calls/{id}", get::get)
+            .about(TAG, "get_call", "A call with everything on record about it")
+            .roles(READ)
+            .query::<get::GetQuery>()
+            .header(PREFER)
+            .answer::<CallView>(200, "The call. With `Prefer: wait`: it has ended.")
+            .answer::<CallView>(202, "With `Prefer: wait`: it has not ended yet."),
+        Endpoint::post("/v1/calls/wait", many::wait)
+            .about(TAG, "wait_for_calls", "Wait until any or all of up to 1,000 calls have ended")
+            .roles(READ)
+            .header(PREFER)
+            .body::<many::WaitRequest>()
+            .answer::<many::WaitReply>(200, "They have ended.")
+            .answer::<many::WaitReply>(202, "They have not ended yet."),
+    ]
+}

@@ -1,0 +1,201 @@
+//! Takes a stream of any number of calls: a line each. Nothing is held but what is being submitted: a client that does not read
+//! the answers is not read from either.
+
+use std::{sync::atomic::Ordering, time::Duration};
+
+use axum::{
+    body::{Body, BodyDataStream},
+    extract::Request,
+    http::header,
+    response::{IntoResponse, Response},
+};
+use bytes::{Bytes, BytesMut};
+use futures_util::{Stream, StreamExt as _, stream};
+use redial_proto::{
+    ApiError, Caller, Code, SubmitBatch, SubmitBatchReply, SubmitResult,
+    subjects::{TRACEPARENT, Verb},
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{
+    extract::{check_depth, text},
+    gateway::{Gateway, Shared},
+    identity::Identity,
+    problem::Problem,
+};
+
+/// The media type.
+pub(super) const MEDIA: &str = "application/x-ndjson";
+/// Lines of one request to the dispatchers.
+const LINES: usize = 500;
+/// Bytes of one request to the dispatchers, but for its last line.
+const BYTES: usize = 256 * 1024;
+/// Requests to the dispatchers at a time.
+const AT_ONCE: usize = 8;
+/// Whoever sends nothing for so long is cut off.
+const IDLE: Duration = Duration::from_mins(1);
+/// How often a request is sent to the dispatchers whose lines all have keys.
+const TRIES: u32 = 5;
+/// The wait before the first repetition; it doubles.
+const AGAIN: Duration = Duration::from_millis(250);
+
+pub(super) fn submit(gateway: Shared, who: Identity, request: Request) -> Result<Response, Problem> {
+    let stream_permit = who.limits.stream()?;
+    let caller = who.caller(Verb::CallSubmit)?;
+    let traceparent = text(request.headers(), TRACEPARENT).map(str::to_owned);
+    let lines = Lines { body: request.into_body().into_data_stream(), buffer: BytesMut::new(), longest: gateway.config.body };
+    let submitted = batches(lines)
+        .map(move |batch| {
+            let (gateway, caller, traceparent) = (gateway.clone(), caller.clone(), traceparent.clone());
+            async move { batch.submit(&gateway, &caller, traceparent.as_deref()).await }
+        })
+        .buffered(AT_ONCE)
+        .map(move |answers| {
+            // It counts for as long as the stream is there.
+            let _ = &stream_permit;
+            Ok::<_, std::convert::Infallible>(answers)
+        });
+    Ok(([(header::CONTENT_TYPE, MEDIA)], Body::from_stream(submitted)).into_response())
+}
+
+/// Lines of a body.
+struct Lines {
+    body: BodyDataStream,
+    buffer: BytesMut,
+    longest: usize,
+}
+
+impl Lines {
+    /// The next line; `None` at the end of the body. After an error there is no line.
+    async fn next(&mut self) -> Option<Result<Bytes, ApiError>> {
+        let mut looked = 0;
+        loop {
+            if let Some(end) = self.buffer[looked..].iter().position(|byte| *byte == b'\n') {
+                let line = self.buffer.split_to(looked + end + 1).freeze();
+                return Some(Ok(line));
+            }
+            looked = self.buffer.len();
+            if looked > self.longest {
+                let message = format!("a line has more bytes than are allowed: {}; the lines after it were not read", self.longest);
+                return Some(Err(ApiError::new(Code::TooLarge, message)));
+            }
+            match tokio::time::timeout(IDLE, self.body.next()).await {
+                Ok(Some(Ok(piece))) => self.buffer.extend_from_slice(&piece),
+                Ok(Some(Err(error))) => {
+                    let message = format!("the body did not arrive whole: {error}; the lines after this one were not read");
+                    return Some(Err(ApiError::new(Code::InvalidMessage, message)));
+                }
+                Ok(None) if self.buffer.is_empty() => return None,
+                Ok(None) => return Some(Ok(std::mem::take(&mut self.buffer).freeze())),
+                Err(_) => {
+                    let message = format!("nothing arrived for {} s; the lines after this one were not read", IDLE.as_secs());
+                    return Some(Err(ApiError::new(Code::InvalidMessage, message)));
+                }
+            }
+        }
+    }
+
+    /// True if the next line has arrived whole.
+    fn has_line(&self) -> bool {
+        self.buffer.contains(&b'\n')
+    }
+}
+
+/// Lines that are submitted together.
+#[derive(Default)]
+struct Batch {
+    /// A submission, or why the line is none.
+    lines: Vec<Result<Box<RawValue>, ApiError>>,
+    /// Whether all of them have keys, so that they may be sent again.
+    keyed: bool,
+}
+
+/// A batch is what has arrived, so that a slow sender waits for nothing.
+fn batches(lines: Lines) -> impl Stream<Item = Batch> + Send {
+    stream::unfold(Some(lines), |lines| async move {
+        let mut lines = lines?;
+        let (mut batch, mut bytes) = (Batch { lines: Vec::new(), keyed: true }, 0);
+        loop {
+            match lines.next().await {
+                None => return (!batch.lines.is_empty()).then_some((batch, None)),
+                Some(Ok(line)) => {
+                    bytes += line.len();
+                    batch.add(line.trim_ascii());
+                }
+                Some(Err(error)) => {
+                    batch.lines.push(Err(error));
+                    return Some((batch, None));
+                }
+            }
+            let is_full = batch.lines.len() >= LINES || bytes >= BYTES;
+            if is_full || (!lines.has_line() && !batch.lines.is_empty()) {
+                return Some((batch, Some(lines)));
+            }
+        }
+    })
+}
+
+impl Batch {
+    /// Empty lines are no calls.
+    fn add(&mut self, line: &[u8]) {
+        #[derive(Deserialize)]
+        struct Keyed {
+            key: Option<serde::de::IgnoredAny>,
+        }
+        if line.is_empty() {
+            return;
+        }
+        let read = check_depth(line).map_err(|problem| problem.error).and_then(|()| {
+            serde_json::from_slice::<Box<RawValue>>(line)
+                .map_err(|error| ApiError::new(Code::InvalidMessage, format!("the line cannot be read: {error}")))
+        });
+        self.keyed &= serde_json::from_slice::<Keyed>(line).is_ok_and(|keyed| keyed.key.is_some());
+        self.lines.push(read);
+    }
+
+    /// The lines of the answer.
+    async fn submit(self, gateway: &Gateway, caller: &Caller, traceparent: Option<&str>) -> Bytes {
+        gateway.stats.lines.fetch_add(self.lines.len() as u64, Ordering::Relaxed);
+        let calls: Vec<_> = self.lines.iter().filter_map(|line| line.as_ref().ok().cloned()).collect();
+        let count = calls.len();
+        let mut results = if calls.is_empty() {
+            Vec::new()
+        } else {
+            let sent = send(gateway, caller, SubmitBatch { calls }, self.keyed, traceparent).await;
+            sent.unwrap_or_else(|problem| vec![SubmitResult::rejected(problem.error); count])
+        }
+        .into_iter();
+        let missing = || SubmitResult::rejected(ApiError::new(Code::Internal, "a dispatcher left out a result"));
+        let mut answer = Vec::with_capacity(self.lines.len() * 160);
+        for line in self.lines {
+            let result = match line {
+                Ok(_) => results.next().unwrap_or_else(missing),
+                Err(error) => SubmitResult::rejected(error),
+            };
+            // Writing to memory does not fail.
+            let _ = serde_json::to_writer(&mut answer, &result);
+            answer.push(b'\n');
+        }
+        answer.into()
+    }
+}
+
+async fn send(
+    gateway: &Gateway,
+    caller: &Caller,
+    batch: SubmitBatch,
+    keyed: bool,
+    traceparent: Option<&str>,
+) -> Result<Vec<SubmitResult>, Problem> {
+    let mut wait = AGAIN;
+    for _ in 1..if keyed { TRIES } else { 1 } {
+        match gateway.ask_as::<_, SubmitBatchReply>(caller, Verb::CallSubmit, &batch, traceparent).await {
+            Err(problem) if problem.again().is_some() => tokio::time::sleep(wait).await,
+            done => return done.map(|reply| reply.results),
+        }
+        wait *= 2;
+    }
+    let last = gateway.ask_as::<_, SubmitBatchReply>(caller, Verb::CallSubmit, &batch, traceparent).await;
+    last.map(|reply| reply.results)
+}

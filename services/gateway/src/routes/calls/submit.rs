@@ -1,0 +1,158 @@
+//! Takes calls.
+
+use axum::{
+    extract::{FromRequest, Request, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use redial_proto::{
+    ApiError, CallId, CallState, Code, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, SubmitStatus,
+    subjects::{TRACEPARENT, Verb},
+};
+use serde_json::value::RawValue;
+
+use super::{Ended, ended_within, ndjson};
+use crate::{
+    extract::{RawJson, json, media_type, text, wrong_type},
+    gateway::{Gateway, Shared},
+    idempotency::{REPLAYED, key, no_common_key},
+    identity::Identity,
+    prefer,
+    problem::Problem,
+};
+
+pub(super) async fn submit(
+    State(gateway): State<Shared>,
+    who: Identity,
+    request: Request,
+) -> Result<Response, Problem> {
+    let headers = request.headers().clone();
+    match media_type(&headers).as_deref() {
+        Some(ndjson::MEDIA) => {
+            no_common_key(&headers)?;
+            ndjson::submit(gateway, who, request)
+        }
+        Some("application/json") => {
+            let RawJson(body) = RawJson::from_request(request, &gateway).await?;
+            match Shape::of(&body)? {
+                Shape::One(submission) => one(&gateway, &who, *submission, &headers).await,
+                Shape::Many(calls) => {
+                    no_common_key(&headers)?;
+                    many(&gateway, &who, calls, &headers).await
+                }
+            }
+        }
+        other => Err(wrong_type(other, "application/json or application/x-ndjson")),
+    }
+}
+
+/// What a JSON body holds.
+enum Shape {
+    One(Box<Submission>),
+    Many(Vec<Box<RawValue>>),
+}
+
+impl Shape {
+    fn of(body: &[u8]) -> Result<Self, Problem> {
+        /// Only to see which of both it is.
+        #[derive(serde::Deserialize)]
+        struct HasCalls {
+            calls: Option<serde::de::IgnoredAny>,
+        }
+        if body.trim_ascii_start().first() == Some(&b'[') {
+            return json(body).map(Self::Many);
+        }
+        if json::<HasCalls>(body)?.calls.is_some() {
+            return json::<SubmitBatch>(body).map(|batch| Self::Many(batch.calls));
+        }
+        json(body).map(|submission| Self::One(Box::new(submission)))
+    }
+}
+
+async fn one(
+    gateway: &Gateway,
+    who: &Identity,
+    mut submission: Submission,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
+    submission.key = key(headers, submission.key)?;
+    let wait = prefer::wait(headers);
+    // The permit is held while this waits.
+    let _waits = wait.map(|_| who.limits.stream()).transpose()?;
+    submission.notify |= wait.is_some();
+    let caller = who.caller(Verb::CallSubmit)?;
+    let traceparent = text(headers, TRACEPARENT);
+    // Without a key a second request would be a second call.
+    let result: SubmitResult = if submission.key.is_some() {
+        gateway.ask_twice(&caller, Verb::CallSubmit, &submission, traceparent).await?
+    } else {
+        gateway.ask_as(&caller, Verb::CallSubmit, &submission, traceparent).await?
+    };
+    let accepted = Accepted::of(result)?;
+    let mut response = match wait {
+        Some(wait) => accepted.wait(gateway, who, wait).await?,
+        None => accepted.response(),
+    };
+    prefer::applied(response.headers_mut(), wait);
+    if accepted.replayed {
+        response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+    }
+    Ok(response)
+}
+
+/// A call that is on record and not refused.
+struct Accepted {
+    call: CallId,
+    replayed: bool,
+    result: SubmitResult,
+}
+
+impl Accepted {
+    fn of(result: SubmitResult) -> Result<Self, Problem> {
+        let error = |result: &SubmitResult| {
+            result.error.clone().unwrap_or_else(|| ApiError::new(Code::Internal, "a dispatcher gave no reason"))
+        };
+        match (result.status, result.call) {
+            (SubmitStatus::Accepted | SubmitStatus::Existing, Some(call)) => {
+                Ok(Self { call, replayed: result.status == SubmitStatus::Existing, result })
+            }
+            (SubmitStatus::Refused, call) => Err(Problem::refused(error(&result), call, result.feedback)),
+            (..) => Err(error(&result).into()),
+        }
+    }
+
+    fn response(&self) -> Response {
+        let headers = [(header::LOCATION, format!("/v1/calls/{}", self.call))];
+        (StatusCode::ACCEPTED, headers, axum::Json(&self.result)).into_response()
+    }
+
+    async fn wait(
+        &self,
+        gateway: &Gateway,
+        who: &Identity,
+        wait: std::time::Duration,
+    ) -> Result<Response, Problem> {
+        let ended = self.result.state.is_some_and(CallState::is_terminal);
+        match ended_within(gateway, who, self.call, ended, wait).await? {
+            Some(Ended(body)) => Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response()),
+            None => {
+                let mut response = self.response();
+                response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("0"));
+                Ok(response)
+            }
+        }
+    }
+}
+
+async fn many(
+    gateway: &Gateway,
+    who: &Identity,
+    calls: Vec<Box<RawValue>>,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
+    let caller = who.caller(Verb::CallSubmit)?;
+    let batch = SubmitBatch { calls };
+    let reply: SubmitBatchReply =
+        gateway.ask_as(&caller, Verb::CallSubmit, &batch, text(headers, TRACEPARENT)).await?;
+    Ok(axum::Json(reply).into_response())
+}

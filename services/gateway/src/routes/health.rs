@@ -1,0 +1,88 @@
+//! Whether the gateway lives and can answer, and what it counts.
+
+use std::time::Duration;
+
+use axum::{
+    extract::State,
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use redial_proto::{CallId, CallView, Code, GetRequest, Language, Tenant, User, UserRole, subjects::{self, Verb}};
+use redial_queue::QueueError;
+use schemars::JsonSchema;
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::{
+    endpoint::Endpoint,
+    gateway::{Gateway, Shared},
+};
+
+/// How long each part may take to answer.
+const LOOK: Duration = Duration::from_secs(2);
+const TAG: &str = "operations";
+
+/// Which parts answer.
+#[derive(Serialize, JsonSchema)]
+struct Health {
+    /// Whether requests can be answered.
+    ready: bool,
+    /// Postgres.
+    postgres: Part,
+    /// NATS.
+    nats: Part,
+    /// At least one dispatcher.
+    dispatcher: Part,
+}
+
+/// Whether a part answers.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Part {
+    /// It answers.
+    Ok,
+    /// It does not.
+    Unavailable,
+}
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        Endpoint::get("/healthz", async || "ok\n")
+            .about(TAG, "get_health", "Whether the process lives")
+            .answer_as::<String>(200, "It does.", "text/plain"),
+        Endpoint::get("/readyz", ready)
+            .about(TAG, "get_readiness", "Whether requests can be answered")
+            .answer::<Health>(200, "They can.")
+            .answer::<Health>(503, "They cannot; the parts say why."),
+        Endpoint::get("/metrics", metrics)
+            .about(TAG, "get_metrics", "What this gateway counts, for Prometheus")
+            .roles(&[UserRole::Read])
+            .answer_as::<String>(200, "The text format of Prometheus.", "text/plain"),
+    ]
+}
+
+async fn ready(State(gateway): State<Shared>) -> Response {
+    let (postgres, dispatcher) = tokio::join!(tokio::time::timeout(LOOK, gateway.store.now()), asks(&gateway));
+    let part = |ok| if ok { Part::Ok } else { Part::Unavailable };
+    let (postgres, nats) = (part(matches!(postgres, Ok(Ok(_)))), part(gateway.queue.is_connected()));
+    let dispatcher = part(dispatcher);
+    let ready = [postgres, nats, dispatcher].iter().all(|part| *part == Part::Ok) && !gateway.shutdown.is_cancelled();
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, axum::Json(Health { ready, postgres, nats, dispatcher })).into_response()
+}
+
+/// Whether a dispatcher answers: to a question about a call that nobody has.
+async fn asks(gateway: &Gateway) -> bool {
+    let nobody = GetRequest { call: CallId(Uuid::nil()), language: Language::default() };
+    let subject = subjects::api(&Tenant::default(), &User::default(), UserRole::Read, Verb::CallGet);
+    match gateway.queue.request::<_, CallView>(&subject, &nobody, LOOK).await {
+        Ok(_) => true,
+        Err(QueueError::Api(error)) => error.code != Code::Unavailable,
+        Err(_) => false,
+    }
+}
+
+async fn metrics(State(gateway): State<Shared>) -> Response {
+    let page = gateway.stats.page(gateway.hub.len());
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], page).into_response()
+}

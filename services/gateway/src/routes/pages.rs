@@ -1,0 +1,81 @@
+//! The OpenAPI document, and the pages that explain errors.
+
+use axum::{
+    extract::Path,
+    http::header,
+    response::{IntoResponse, Response},
+};
+use redial_proto::{Code, limits::shorten};
+
+use crate::{endpoint::Endpoint, problem::Problem};
+
+const TAG: &str = "operations";
+
+/// The texts of the pages, by code.
+macro_rules! pages {
+    ($($code:literal),* $(,)?) => {
+        const PAGES: &[(&str, &str)] =
+            &[$(($code, include_str!(concat!("../../../../docs/errors/", $code, ".md")))),*];
+    };
+}
+
+pages![
+    "call_not_found",
+    "forbidden",
+    "idempotency_conflict",
+    "internal",
+    "invalid_agent",
+    "invalid_arguments",
+    "invalid_configuration",
+    "invalid_manifest",
+    "invalid_message",
+    "invalid_value",
+    "method_not_allowed",
+    "missing_program",
+    "not_found",
+    "output_incomplete",
+    "rate_limited",
+    "task_not_found",
+    "too_large",
+    "unauthenticated",
+    "unavailable",
+    "unknown_agent",
+    "unknown_model",
+    "unknown_tool",
+    "unsupported_media_type",
+    "wrong_state",
+];
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        Endpoint::get("/openapi.json", openapi)
+            .about(TAG, "get_openapi", "This document")
+            .answer::<serde_json::Value>(200, "OpenAPI 3.1."),
+        Endpoint::get("/errors/{code}", error)
+            .about(TAG, "get_error_page", "What an error code means, and what to do")
+            .answer_as::<String>(200, "The page, as Markdown.", "text/markdown"),
+    ]
+}
+
+async fn openapi() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], crate::openapi()).into_response()
+}
+
+async fn error(Path(code): Path<String>) -> Result<Response, Problem> {
+    let page = PAGES.iter().find(|(name, _)| *name == code);
+    let not_found = || Problem::new(Code::NotFound, format!("no error has the code {:?}", shorten(&code, 100)));
+    let (_, page) = page.ok_or_else(not_found)?;
+    Ok(([(header::CONTENT_TYPE, "text/markdown; charset=utf-8")], *page).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_has_its_page() {
+        let mut codes = Code::ALL.map(Code::as_str).to_vec();
+        codes.sort_unstable();
+        assert_eq!(PAGES.iter().map(|(code, _)| *code).collect::<Vec<_>>(), codes);
+    }
+}

@@ -1,0 +1,35 @@
+//! `/v1/tasks`.
+
+mod get;
+mod submit;
+
+use redial_proto::{TaskReport, TaskResult, TaskSubmission, TaskView, UserRole};
+
+use crate::endpoint::{Endpoint, IDEMPOTENCY_KEY, PREFER};
+
+const TAG: &str = "tasks";
+const READ: &[UserRole] = &[UserRole::Read];
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        Endpoint::post("/v1/tasks", submit::submit)
+            .about(TAG, "submit_task", "Submit a task: a request that a model works on with tools")
+            .roles(&[UserRole::Submit, UserRole::Inline])
+            .header(PREFER)
+            .header(IDEMPOTENCY_KEY)
+            .body::<TaskSubmission>()
+            .answer::<TaskView>(200, "With `Prefer: wait`: the task has ended.")
+            .answer::<TaskResult>(202, "Accepted: `Location` is the task."),
+        Endpoint::get("/v1/tasks/{id}", get::get)
+            .about(TAG, "get_task", "A task")
+            .roles(READ)
+            .header(PREFER)
+            .answer::<TaskView>(200, "The task. With `Prefer: wait`: it has ended.")
+            .answer::<TaskView>(202, "With `Prefer: wait`: it has not ended yet."),
+        Endpoint::get("/v1/tasks/{id}/steps", get::steps)
+            .about(TAG, "get_task_steps", "What happened in a task, and the messages that were written")
+            .roles(READ)
+            .query::<get::StepsQuery>()
+            .answer::<TaskReport>(200, "The task, and its steps."),
+    ]
+}

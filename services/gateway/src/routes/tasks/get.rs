@@ -1,0 +1,95 @@
+//! Answers what is on record of a task.
+
+use std::time::Duration;
+
+use axum::{
+    extract::State,
+    http::{HeaderMap, StatusCode},
+    response::{IntoResponse, Response},
+};
+use redial_proto::{Code, TaskId, TaskReport, TaskView, limits};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio::time::{Instant, timeout_at};
+
+use crate::{
+    extract::{Id, Query},
+    gateway::{Gateway, Shared},
+    identity::Identity,
+    prefer,
+    problem::Problem,
+    watch::task_subject,
+};
+
+/// Which steps.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StepsQuery {
+    /// Only steps after this one. `more` in the answer says whether there are more than one answer holds.
+    #[serde(default)]
+    after_step: u32,
+}
+
+pub(super) async fn get(
+    State(gateway): State<Shared>,
+    who: Identity,
+    Id(task): Id<TaskId>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let Some(wait) = prefer::wait(&headers) else {
+        return Ok(axum::Json(read(&gateway, &who, task).await?).into_response());
+    };
+    let _waits = who.limits.stream()?;
+    let view = end_within(&gateway, &who, task, wait).await?;
+    let mut response = shown(&view);
+    prefer::applied(response.headers_mut(), Some(wait));
+    Ok(response)
+}
+
+pub(super) async fn steps(
+    State(gateway): State<Shared>,
+    who: Identity,
+    Id(task): Id<TaskId>,
+    Query(query): Query<StepsQuery>,
+) -> Result<axum::Json<TaskReport>, Problem> {
+    let report = gateway.store.of(&who.tenant).task_report(task, query.after_step, limits::MAX_MESSAGE).await?;
+    report.map(axum::Json).ok_or_else(|| not_found(task))
+}
+
+/// 200 with a task that has ended, else 202.
+pub(super) fn shown(view: &TaskView) -> Response {
+    let status = if view.state.is_terminal() { StatusCode::OK } else { StatusCode::ACCEPTED };
+    (status, axum::Json(view)).into_response()
+}
+
+/// The task once it has ended, or as it is after the time.
+pub(super) async fn end_within(
+    gateway: &Gateway,
+    who: &Identity,
+    task: TaskId,
+    wait: Duration,
+) -> Result<TaskView, Problem> {
+    let deadline = Instant::now() + wait;
+    let mut waiter = gateway.hub.wait_for(task_subject(who, task));
+    loop {
+        let view = read(gateway, who, task).await?;
+        if view.state.is_terminal() {
+            return Ok(view);
+        }
+        let heard = tokio::select! {
+            heard = timeout_at(deadline, waiter.next()) => heard.is_ok(),
+            () = gateway.shutdown.cancelled() => false,
+        };
+        if !heard {
+            return Ok(view);
+        }
+    }
+}
+
+async fn read(gateway: &Gateway, who: &Identity, task: TaskId) -> Result<TaskView, Problem> {
+    gateway.store.of(&who.tenant).task(task).await?.ok_or_else(|| not_found(task))
+}
+
+fn not_found(task: TaskId) -> Problem {
+    Problem::new(Code::TaskNotFound, format!("no task {task} is on record"))
+}

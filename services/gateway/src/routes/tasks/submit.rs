@@ -1,0 +1,61 @@
+//! Takes tasks.
+
+use axum::{
+    extract::State,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use redial_proto::{
+    ApiError, Code, SubmitStatus, TaskResult, TaskSubmission,
+    subjects::{TRACEPARENT, Verb},
+};
+
+use super::get::{end_within, shown};
+use crate::{
+    extract::{Json, text},
+    gateway::Shared,
+    idempotency::{REPLAYED, key},
+    identity::Identity,
+    prefer,
+    problem::Problem,
+};
+
+pub(super) async fn submit(
+    State(gateway): State<Shared>,
+    who: Identity,
+    headers: HeaderMap,
+    Json(mut submission): Json<TaskSubmission>,
+) -> Result<Response, Problem> {
+    submission.key = key(&headers, submission.key)?;
+    let wait = prefer::wait(&headers);
+    // The permit is held while this waits.
+    let _waits = wait.map(|_| who.limits.stream()).transpose()?;
+    let caller = who.in_role(&[submission.role()])?;
+    let traceparent = text(&headers, TRACEPARENT);
+    // Without a key a second request would be a second task.
+    let result: TaskResult = if submission.key.is_some() {
+        gateway.ask_twice(&caller, Verb::TaskSubmit, &submission, traceparent).await?
+    } else {
+        gateway.ask_as(&caller, Verb::TaskSubmit, &submission, traceparent).await?
+    };
+    let Some(task) = result.task else {
+        let missing = || ApiError::new(Code::Internal, "a dispatcher gave no reason");
+        return Err(result.error.unwrap_or_else(missing).into());
+    };
+    let ended = match wait {
+        Some(wait) => Some(end_within(&gateway, &who, task, wait).await?).filter(|view| view.state.is_terminal()),
+        None => None,
+    };
+    let mut response = match &ended {
+        Some(view) => shown(view),
+        None => {
+            let headers = [(header::LOCATION, format!("/v1/tasks/{task}"))];
+            (StatusCode::ACCEPTED, headers, axum::Json(&result)).into_response()
+        }
+    };
+    prefer::applied(response.headers_mut(), wait);
+    if result.status == SubmitStatus::Existing {
+        response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+    }
+    Ok(response)
+}

@@ -1,0 +1,95 @@
+//! Tells those who wait: from the events of the dispatchers, and from the database for those that were missed.
+
+use std::{collections::HashMap, time::Duration};
+
+use redial_proto::{CallId, TaskId};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::{
+    gateway::Shared,
+    hub::Subject,
+};
+
+/// How often the database is asked about everything that is waited for.
+const LOOK: Duration = Duration::from_secs(1);
+/// How often it is written down when tokens were last used.
+const USED: Duration = Duration::from_secs(30);
+
+/// Events of calls and of tasks of all tenants, without the pieces of models' answers.
+pub(crate) const EVENTS: [&str; 2] = ["redial.events.*.calls.*", "redial.events.*.tasks.*"];
+
+/// Hears events.
+pub(crate) async fn hear(gateway: Shared, mut events: redial_queue::Subscription, shutdown: CancellationToken) {
+    loop {
+        let event = tokio::select! {
+            event = events.next_with_subject() => event,
+            () = shutdown.cancelled() => return,
+        };
+        let Some((subject, body)) = event else { return };
+        let mut tokens = subject.strip_prefix("redial.events.").unwrap_or_default().split('.');
+        let (Some(tenant), Some(kind), Some(id)) = (tokens.next(), tokens.next(), tokens.next()) else { continue };
+        let (Ok(tenant), Ok(id)) = (tenant.parse(), id.parse::<Uuid>()) else { continue };
+        gateway.hub.heard(Subject { tenant, id }, (kind == "calls").then_some(body));
+    }
+}
+
+/// Looks at everything that is waited for, and tells what changed since the last look.
+pub(crate) async fn look(gateway: Shared, shutdown: CancellationToken) {
+    let mut seen = HashMap::<Subject, i64>::new();
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(LOOK) => {}
+            () = shutdown.cancelled() => return,
+        }
+        let subjects = gateway.hub.subjects();
+        let ids: Vec<Uuid> = subjects.iter().map(|subject| subject.id).collect();
+        let found = match gateway.store.progress(&ids).await {
+            Ok(found) => found,
+            Err(error) => {
+                tracing::warn!(%error, "Failed to look at what requests wait for; trying again");
+                continue;
+            }
+        };
+        let mut now = HashMap::with_capacity(found.len());
+        for progress in found {
+            let Ok(tenant) = progress.tenant.parse() else { continue };
+            let subject = Subject { tenant, id: progress.id };
+            // Also at the first look: what changed between the waiter's own look and this one is not known.
+            if seen.get(&subject) != Some(&progress.position) {
+                gateway.hub.heard(subject.clone(), None);
+            }
+            now.insert(subject, progress.position);
+        }
+        seen = now;
+    }
+}
+
+/// Writes down which tokens were used.
+pub(crate) async fn write_used_tokens(gateway: Shared, shutdown: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(USED) => {}
+            () = shutdown.cancelled() => {}
+        }
+        let used = gateway.tokens.take_used();
+        if !used.is_empty()
+            && let Err(error) = gateway.store.mark_tokens_used(&used).await
+        {
+            tracing::warn!(%error, tokens = used.len(), "Failed to write when tokens were used");
+        }
+        if shutdown.is_cancelled() {
+            return;
+        }
+    }
+}
+
+/// The subject of a call.
+pub(crate) fn call_subject(who: &crate::identity::Identity, call: CallId) -> Subject {
+    Subject { tenant: who.tenant.clone(), id: call.0 }
+}
+
+/// The subject of a task.
+pub(crate) fn task_subject(who: &crate::identity::Identity, task: TaskId) -> Subject {
+    Subject { tenant: who.tenant.clone(), id: task.0 }
+}
