@@ -32,7 +32,7 @@ const MUTATIONS: (&str, &str) = ("redial-engine", "mutations");
 const MUTATED: &str = "redial-simulation";
 
 /// Every crate of the workspace, with the crates of the workspace that it may be built with.
-const MAY_USE: [(&str, &[&str]); 24] = [
+const MAY_USE: [(&str, &[&str]); 26] = [
     ("redial-proto", &[]),
     ("redial-backoff", &[]),
     ("redial-loops", &[]),
@@ -48,9 +48,22 @@ const MAY_USE: [(&str, &[&str]); 24] = [
     ("redial-queue", &["redial-proto", "redial-records", "redial-backoff"]),
     ("redial-telemetry", &["redial-proto"]),
     ("redial-servers", &["redial-backoff"]),
+    ("redial-views", &["redial-proto", "redial-engine", "redial-store"]),
+    (
+        "redial-gateway",
+        &[
+            "redial-proto",
+            "redial-store",
+            "redial-queue",
+            "redial-views",
+            "redial-telemetry",
+            "redial-loops",
+        ],
+    ),
     (
         "redial-dispatcher",
         &[
+            "redial-views",
             "redial-proto",
             "redial-access",
             "redial-backoff",
@@ -92,6 +105,7 @@ const MAY_USE: [(&str, &[&str]); 24] = [
             "redial-telemetry",
             "redial-servers",
             "redial-dispatcher",
+            "redial-gateway",
             "redial-worker",
         ],
     ),
@@ -105,6 +119,7 @@ const MAY_USE: [(&str, &[&str]); 24] = [
             "redial-queue",
             "redial-servers",
             "redial-dispatcher",
+            "redial-gateway",
             "redial-worker",
         ],
     ),

@@ -2,10 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use redial_proto::{Caller, UserRole, subjects::{self, Verb}};
+use redial_proto::{Caller, Door, UserRole, subjects::{self, Verb}};
 use redial_queue::Queue;
 use redial_store::Store;
 use serde::{Serialize, de::DeserializeOwned};
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use crate::{auth::Tokens, config::GatewayConfig, hub::Hub, identity::Identity, problem::Problem, stats::Stats};
@@ -26,6 +27,8 @@ pub(crate) struct Gateway {
     pub(crate) hub: Hub,
     pub(crate) tokens: Tokens,
     pub(crate) stats: Stats,
+    /// What page tokens are sealed with, once it was read.
+    pub(crate) page_key: OnceCell<Vec<u8>>,
     /// Cancelled at the shutdown: streams and waits end.
     pub(crate) shutdown: CancellationToken,
 }
@@ -80,6 +83,6 @@ impl Identity {
     /// The same for one of these roles.
     pub(crate) fn in_role(&self, roles: &[UserRole]) -> Result<Caller, Problem> {
         let role = roles.iter().find(|role| self.roles.contains(role)).ok_or_else(|| self.lacks(roles))?;
-        Ok(Caller { tenant: self.tenant.clone(), user: self.user.clone(), role: *role })
+        Ok(Caller { tenant: self.tenant.clone(), user: self.user.clone(), role: *role, door: Door::Http })
     }
 }

@@ -17,6 +17,7 @@ mod layers;
 mod limits;
 mod openai_error;
 mod openapi;
+mod page;
 mod prefer;
 mod problem;
 mod router;
@@ -28,13 +29,14 @@ mod watch;
 use std::{net::SocketAddr, sync::Arc};
 
 use redial_loops::Loops;
-use redial_queue::Queue;
+use redial_proto::Door;
+use redial_queue::{Queue, QueueConfig};
 use redial_store::{Purpose, Store, StoreConfig};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-pub use crate::{config::GatewayConfig, error::GatewayError};
 use crate::gateway::Gateway;
+pub use crate::{config::GatewayConfig, error::GatewayError};
 
 /// Runs a gateway until `shutdown`, then lets requests finish. `ready` is called with the address once it answers.
 ///
@@ -84,12 +86,14 @@ async fn connect(config: GatewayConfig, shutdown: CancellationToken) -> Result<G
         connections: config.connections,
         purpose: Purpose::Audit,
     };
+    let queue = QueueConfig { door: Door::Http, ..config.queue.clone() };
     Ok(Gateway {
-        queue: Queue::connect(&config.queue).await?,
+        queue: Queue::connect(&queue).await?,
         store: Store::connect(&store).await?,
         hub: hub::Hub::default(),
         tokens: auth::Tokens::default(),
         stats: stats::Stats::default(),
+        page_key: tokio::sync::OnceCell::new(),
         shutdown,
         config,
     })

@@ -12,7 +12,7 @@ use redial_proto::{TaskState, WorkerIdentity};
 
 use crate::{
     ids::IdText,
-    settings::{DispatcherFlags, Flags, WorkerFlags},
+    settings::{DispatcherFlags, Flags, GatewayFlags, WorkerFlags},
 };
 
 pub(crate) use self::{
@@ -49,6 +49,8 @@ pub(crate) enum Command {
     Dispatcher(DispatcherFlags),
     /// Run a worker with the tools of a manifest
     Worker(WorkerFlags),
+    /// Run a gateway, which serves the HTTP API
+    Gateway(GatewayFlags),
     /// Migrate the database to this version
     Migrate,
     /// Check that NATS, a dispatcher and Postgres answer; exit code 1 if not
@@ -194,6 +196,9 @@ pub(crate) struct DevArgs {
     /// Start no worker
     #[arg(long)]
     pub(crate) no_worker: bool,
+    /// Start no gateway
+    #[arg(long)]
+    pub(crate) no_gateway: bool,
     /// Start only Postgres and NATS
     #[arg(long)]
     pub(crate) only_servers: bool,
@@ -204,6 +209,8 @@ pub(crate) struct DevArgs {
     pub(crate) dispatcher: DispatcherFlags,
     #[command(flatten)]
     pub(crate) worker: WorkerFlags,
+    #[command(flatten)]
+    pub(crate) gateway: GatewayFlags,
 }
 
 #[derive(Args, Debug)]

@@ -43,6 +43,7 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
     let telemetry = match &command {
         Command::Dispatcher(_) => settings.telemetry("redial-dispatcher", "info")?,
         Command::Worker(_) => settings.telemetry("redial-worker", "info")?,
+        Command::Gateway(_) => settings.telemetry("redial-gateway", "info")?,
         _ => {
             settings.check()?;
             settings.command_telemetry()?
@@ -52,6 +53,7 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Dev(_) => Ok(ExitCode::SUCCESS),
         Command::Dispatcher(flags) => roles::dispatcher(settings, &flags).await,
         Command::Worker(flags) => roles::worker(settings, &flags).await,
+        Command::Gateway(flags) => roles::gateway(settings, &flags).await,
         Command::Migrate => migrate::run(settings).await,
         Command::Health => health::run(settings).await,
         Command::Call(args) => call::run(settings, args).await,

@@ -35,6 +35,9 @@ pub(crate) const NO_DISPATCHER: &str = "no dispatcher is running: NATS answers, 
 /// What a role says after the first Ctrl-C.
 pub(crate) const STOPPING: &str = "stopping once the running calls have ended; Ctrl-C again ends at once";
 
+/// The same of a gateway.
+pub(crate) const STOPPING_GATEWAY: &str = "stopping once the running requests have ended; Ctrl-C again ends at once";
+
 /// Connects to NATS; fails instead of retrying without end, and says why.
 pub(crate) async fn queue(settings: &Settings) -> anyhow::Result<Queue> {
     queue_within(settings, CONNECT).await

@@ -33,6 +33,8 @@ pub(crate) struct DevAddresses {
     pub(crate) nats_pid: Option<u32>,
     pub(crate) database_url: String,
     pub(crate) postgres_pid: Option<u32>,
+    #[serde(default)]
+    pub(crate) http_url: Option<String>,
 }
 
 /// What is in a folder.
@@ -129,6 +131,7 @@ mod tests {
             nats_pid: None,
             database_url: "postgres://redial:secret@127.0.0.1:5432/redial".to_owned(),
             postgres_pid: None,
+            http_url: None,
         }
     }
 

@@ -25,7 +25,7 @@ Exit codes:
 Settings: redial help settings. Completion for your shell: redial help completions.";
 
 /// Examples of each command but the one that lists settings.
-const EXAMPLES: [(&str, &[&str]); 25] = [
+const EXAMPLES: [(&str, &[&str]); 26] = [
     (
         "dev",
         &[
@@ -46,6 +46,13 @@ const EXAMPLES: [(&str, &[&str]); 25] = [
         &[
             "redial worker --tools tools.toml --slots 16",
             "redial worker --models models.toml --worker-name models --worker-pools models",
+        ],
+    ),
+    (
+        "gateway",
+        &[
+            "redial gateway",
+            "redial gateway --listen 0.0.0.0:8700 --gateway-hosts redial.example.com",
         ],
     ),
     ("migrate", &["redial migrate", "redial migrate --database-url postgres://redial_owner@db.example.com/redial"]),

@@ -24,7 +24,7 @@ pub(crate) fn protect(command: &Command, settings: impl Fn() -> Settings) -> any
     let worker = match command {
         Command::Worker(flags) => Some(flags),
         Command::Dev(args) => (!args.no_worker && !args.only_servers).then_some(&args.worker),
-        Command::Dispatcher(_) => None,
+        Command::Dispatcher(_) | Command::Gateway(_) => None,
         _ => return Ok(()),
     };
     redial_worker::protect_process().context("this process cannot be protected from others (prctl PR_SET_DUMPABLE)")?;

@@ -3,6 +3,7 @@
 
 mod file;
 mod flags;
+mod gateway;
 mod problems;
 
 use std::{
@@ -15,14 +16,14 @@ use std::{
 use clap::Args;
 use humantime::format_duration;
 use redial_dispatcher::DispatcherConfig;
-use redial_proto::{ApiError, Code, Door, Tenant};
+use redial_proto::{ApiError, Code, Door, Tenant, User};
 use redial_queue::QueueConfig;
 use redial_telemetry::{LogFileConfig, LogFormat, TelemetryConfig};
 use redial_worker::{CommandUser, WorkerConfig};
 
 use self::file::SettingsFile;
 pub(crate) use self::{
-    flags::{DispatcherFlags, Flags, WorkerFlags},
+    flags::{DispatcherFlags, Flags, GatewayFlags, WorkerFlags},
     problems::Problems,
 };
 use crate::{
@@ -119,7 +120,7 @@ impl Settings {
             credentials: self.text("nats_credentials", self.flags.nats_credentials.as_ref()).map(PathBuf::from),
             inbox_prefix: self.text("nats_inbox_prefix", self.flags.nats_inbox_prefix.as_ref()),
             tenant: self.tenant()?,
-            user: self.name("user", self.flags.user.as_ref())?.unwrap_or_default(),
+            user: self.user()?,
             door: Door::default(),
         })
     }
@@ -127,6 +128,11 @@ impl Settings {
     /// The tenant whose calls and tasks are submitted and changed.
     pub(crate) fn tenant(&self) -> Result<Tenant, ApiError> {
         Ok(self.name("tenant", self.flags.tenant.as_ref())?.unwrap_or_default())
+    }
+
+    /// The user in whose name requests are sent.
+    pub(crate) fn user(&self) -> Result<User, ApiError> {
+        Ok(self.name("user", self.flags.user.as_ref())?.unwrap_or_default())
     }
 
     /// The tenant to which lists are limited; all tenants if none is set.
@@ -333,7 +339,7 @@ fn settings_path(flags: &Flags) -> Option<PathBuf> {
 /// Settings that the file may have: all flags except those that are about one command.
 fn names() -> Vec<String> {
     let flags = Flags::augment_args(clap::Command::new("redial"));
-    let flags = WorkerFlags::augment_args(DispatcherFlags::augment_args(flags));
+    let flags = GatewayFlags::augment_args(WorkerFlags::augment_args(DispatcherFlags::augment_args(flags)));
     let names = flags.get_arguments().map(|flag| flag.get_id().to_string());
     names.filter(|name| !["config", "json"].contains(&name.as_str())).collect()
 }
@@ -361,8 +367,14 @@ mod tests {
     fn the_help_names_the_defaults_of_the_roles() {
         let dispatcher = DispatcherConfig::new(QueueConfig::default(), "");
         let worker = WorkerConfig::default();
+        let gateway = redial_gateway::GatewayConfig::new(QueueConfig::default(), "");
         let flags = DispatcherFlags::augment_args(WorkerFlags::augment_args(clap::Command::new("redial")));
+        let flags = GatewayFlags::augment_args(flags);
         for (name, default) in [
+            ("listen", gateway.listen.to_string()),
+            ("gateway_rate", gateway.rate.to_string()),
+            ("gateway_streams", gateway.streams.to_string()),
+            ("gateway_connections", gateway.connections.to_string()),
             ("database_connections", dispatcher.connections.to_string()),
             ("lease", format_duration(dispatcher.lease).to_string()),
             ("slots", worker.slots.to_string()),

@@ -4,6 +4,7 @@
 //! does not hold; dropping a stack that was not finished also fails it.
 
 mod ask;
+mod gateway;
 mod role;
 mod roles;
 
@@ -22,6 +23,7 @@ use crate::{
 use role::{Role, nats};
 
 pub use ask::arguments;
+pub use gateway::TestGateway;
 
 /// How long a stream may take to become empty: less than the 30 s after which what was not acknowledged comes again.
 const PATIENCE: Duration = Duration::from_secs(20);

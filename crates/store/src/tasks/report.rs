@@ -44,6 +44,7 @@ impl Store {
         Ok(Some(report))
     }
 
+    /// See [`crate::TenantStore::task`].
     pub(crate) async fn task_view(&self, tenant: &Tenant, task: TaskId) -> Result<Option<TaskView>, StoreError> {
         let found = self
             .run_again(|| async {

@@ -1,9 +1,10 @@
-//! `redial dev`: private servers, a dispatcher and a worker on this machine, in one process besides the servers.
+//! `redial dev`: private servers, a dispatcher, a gateway and a worker on this machine, in one process besides the servers.
 
 mod greeting;
 
 use std::{
     fs,
+    net::SocketAddr,
     path::{Path, PathBuf},
     process::ExitCode,
     time::Instant,
@@ -13,7 +14,7 @@ use chrono::{DateTime, Utc};
 use redial_proto::{ApiError, Code};
 use redial_queue::QueueConfig;
 use redial_servers::{Nats, NatsConfig, Postgres, PostgresConfig, Supervised};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use self::greeting::{Greeting, Next};
@@ -78,6 +79,9 @@ fn check_files(settings: &Settings, args: &DevArgs) -> Result<Found, ApiError> {
         start_files::dispatcher(settings, &args.dispatcher, &mut problems, &mut found);
         if !args.no_worker {
             start_files::worker(settings, &args.worker, &mut problems, &mut found);
+        }
+        if !args.no_gateway {
+            problems.keep(settings.gateway(&args.gateway, QueueConfig::default(), String::new()));
         }
     }
     problems.into_result().map(|()| found)
@@ -145,36 +149,75 @@ struct Stack<'a> {
 }
 
 impl Stack<'_> {
-    /// Runs both roles until the shutdown. The worker stops first and drains, while the dispatcher still ingests its
-    /// results. If one role fails, both stop.
+    /// Runs the roles until the shutdown. The gateway stops first, then the worker, which drains while the dispatcher still
+    /// ingests its results. If one role fails, all stop.
     async fn run(&self, shutdown: &CancellationToken) -> anyhow::Result<()> {
         redial_store::admin::migrate(self.postgres.url()).await?;
-        let keep = tokio::spawn(keep_addresses(
-            (self.folder.clone(), Utc::now()),
-            (self.postgres.url().to_owned(), self.postgres.pid()),
-            (self.nats.url().to_owned(), self.nats.pid()),
-        ));
-        let (stop_worker, stop_dispatcher) = (shutdown.child_token(), CancellationToken::new());
-        let ready = Notify::new();
+        let (address, keep) = self.keep_addresses();
+        let (stop_gateway, stop_worker) = (shutdown.child_token(), CancellationToken::new());
+        let (stop_dispatcher, dispatcher_ready, gateway_ready) =
+            (CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
         let dispatcher = async {
-            let _last = stop_worker.clone().drop_guard();
-            self.dispatcher(&stop_dispatcher, &ready).await
+            let (_first, _second) = (stop_gateway.clone().drop_guard(), stop_worker.clone().drop_guard());
+            self.dispatcher(&stop_dispatcher, || dispatcher_ready.cancel()).await
+        };
+        let gateway = async {
+            let _next = stop_worker.clone().drop_guard();
+            tokio::select! {
+                () = dispatcher_ready.cancelled() => {}
+                () = stop_gateway.cancelled() => return Ok(()),
+            }
+            let ready = |listens| {
+                address.send_replace(listens);
+                gateway_ready.cancel();
+            };
+            self.gateway(&stop_gateway, ready).await
         };
         let worker = async {
-            let _last = stop_dispatcher.clone().drop_guard();
+            let (_first, _last) = (stop_gateway.clone().drop_guard(), stop_dispatcher.clone().drop_guard());
             tokio::select! {
-                () = ready.notified() => self.worker(&stop_worker).await,
+                () = gateway_ready.cancelled() => self.worker(&stop_worker, *address.borrow()).await,
                 () = stop_worker.cancelled() => Ok(()),
             }
         };
-        let done = tokio::try_join!(dispatcher, worker).map(|_| ());
+        let done = tokio::try_join!(dispatcher, gateway, worker).map(|_| ());
         keep.abort();
         done
     }
 
-    async fn dispatcher(&self, stop: &CancellationToken, ready: &Notify) -> anyhow::Result<()> {
+    /// Keeps the file with the addresses up to date, also with that of the gateway, once it is told.
+    fn keep_addresses(&self) -> (watch::Sender<Option<SocketAddr>>, tokio::task::JoinHandle<()>) {
+        let (address, gateway) = watch::channel(None);
+        let keep = tokio::spawn(keep_addresses(
+            (self.folder.clone(), Utc::now()),
+            (self.postgres.url().to_owned(), self.postgres.pid()),
+            (self.nats.url().to_owned(), self.nats.pid()),
+            gateway,
+        ));
+        (address, keep)
+    }
+
+    async fn gateway(&self, stop: &CancellationToken, ready: impl FnOnce(Option<SocketAddr>)) -> anyhow::Result<()> {
+        if self.args.only_servers || self.args.no_gateway {
+            ready(None);
+            stop.cancelled().await;
+            return Ok(());
+        }
+        let mut config = self.settings.gateway(&self.args.gateway, self.queue(), self.postgres.url().to_owned())?;
+        if config.listen.ip().is_loopback() {
+            config.without_token = Some((self.settings.tenant()?, self.settings.user()?));
+        }
+        let is_taken = std::net::TcpListener::bind(config.listen).is_err();
+        if is_taken && !self.settings.listen_is_set(&self.args.gateway) {
+            // Of another redial dev, most likely.
+            config.listen.set_port(0);
+        }
+        Ok(redial_gateway::run(config, stop.clone(), |address| ready(Some(address))).await?)
+    }
+
+    async fn dispatcher(&self, stop: &CancellationToken, ready: impl FnOnce()) -> anyhow::Result<()> {
         if self.args.only_servers {
-            ready.notify_one();
+            ready();
             stop.cancelled().await;
             return Ok(());
         }
@@ -182,15 +225,16 @@ impl Stack<'_> {
         let mut config = self.settings.dispatcher(&self.args.dispatcher, self.queue(), database_url)?;
         // Whoever develops tools changes them all the time; the dispatcher's log says what it accepted.
         config.accept_tools = true;
-        Ok(redial_dispatcher::run(config, stop.clone(), || ready.notify_one()).await?)
+        Ok(redial_dispatcher::run(config, stop.clone(), ready).await?)
     }
 
-    async fn worker(&self, stop: &CancellationToken) -> anyhow::Result<()> {
+    async fn worker(&self, stop: &CancellationToken, http: Option<SocketAddr>) -> anyhow::Result<()> {
         let greeting = Greeting {
             json: self.settings.json(),
             began: self.began,
             nats_url: self.nats.url().to_owned(),
             database_url: self.postgres.url().to_owned(),
+            http_url: http.map(|address| format!("http://{address}")),
             folder: self.args.folder.clone(),
             log: self.args.folder.join(LOG),
             files: self.files.clone(),
@@ -215,6 +259,7 @@ async fn keep_addresses(
     (folder, started_at): (PathBuf, DateTime<Utc>),
     (database_url, mut postgres): (String, watch::Receiver<Option<u32>>),
     (nats_url, mut nats): (String, watch::Receiver<Option<u32>>),
+    mut gateway: watch::Receiver<Option<SocketAddr>>,
 ) {
     loop {
         let addresses = DevAddresses {
@@ -224,6 +269,7 @@ async fn keep_addresses(
             nats_pid: *nats.borrow_and_update(),
             database_url: database_url.clone(),
             postgres_pid: *postgres.borrow_and_update(),
+            http_url: gateway.borrow_and_update().map(|address| format!("http://{address}")),
         };
         if let Err(error) = addresses.write(&folder) {
             tracing::warn!(%error, "Failed to write the addresses for other commands");
@@ -231,6 +277,7 @@ async fn keep_addresses(
         let changed = tokio::select! {
             changed = postgres.changed() => changed,
             changed = nats.changed() => changed,
+            changed = gateway.changed() => changed,
         };
         if changed.is_err() {
             return;

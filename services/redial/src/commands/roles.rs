@@ -1,4 +1,4 @@
-//! `redial dispatcher` and `redial worker`.
+//! `redial dispatcher`, `redial worker` and `redial gateway`.
 
 use std::process::ExitCode;
 
@@ -7,9 +7,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     commands::start_files,
-    connect::{STOPPING, shutdown_at_once_if_repeated},
+    connect::{STOPPING, STOPPING_GATEWAY, shutdown_at_once_if_repeated},
     environment,
-    settings::{DispatcherFlags, Settings, WorkerFlags},
+    settings::{DispatcherFlags, GatewayFlags, Settings, WorkerFlags},
 };
 
 pub(crate) async fn dispatcher(settings: &Settings, flags: &DispatcherFlags) -> anyhow::Result<ExitCode> {
@@ -23,6 +23,13 @@ pub(crate) async fn worker(settings: &Settings, flags: &WorkerFlags) -> anyhow::
     start_files::check_worker(settings, flags)?;
     let config = settings.worker(flags, settings.queue("redial-worker")?)?;
     run_worker(settings, flags, config, shutdown_at_once_if_repeated(STOPPING)?, || ()).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) async fn gateway(settings: &Settings, flags: &GatewayFlags) -> anyhow::Result<ExitCode> {
+    settings.check()?;
+    let config = settings.gateway(flags, settings.queue("redial-gateway")?, settings.database_url()?)?;
+    redial_gateway::run(config, shutdown_at_once_if_repeated(STOPPING_GATEWAY)?, |_| {}).await?;
     Ok(ExitCode::SUCCESS)
 }
 

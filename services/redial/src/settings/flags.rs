@@ -91,3 +91,26 @@ pub(crate) struct WorkerFlags {
     #[arg(long, value_name = "DURATION")]
     pub(crate) drain_grace: Option<String>,
 }
+
+/// Settings of a gateway as flags.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct GatewayFlags {
+    /// Address that the gateway listens on for HTTP; port 0 takes a free one [default: 127.0.0.1:8700]
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) listen: Option<String>,
+    /// Names that requests may be addressed to (header Host), separated by commas [default: this machine's loopback if it listens there, else any]
+    #[arg(long, value_name = "NAMES")]
+    pub(crate) gateway_hosts: Option<String>,
+    /// Requests per second of one token, a number [default: 1000]
+    #[arg(long, value_name = "N")]
+    pub(crate) gateway_rate: Option<String>,
+    /// Streams and waiting requests of one token at a time, a number [default: 10000]
+    #[arg(long, value_name = "N")]
+    pub(crate) gateway_streams: Option<String>,
+    /// Connections of the gateway to Postgres, a number [default: 8]
+    #[arg(long, value_name = "N")]
+    pub(crate) gateway_connections: Option<String>,
+    /// Let requests without a token do everything, as the tenant and user of the settings; only on loopback [default: false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    pub(crate) without_token: Option<String>,
+}

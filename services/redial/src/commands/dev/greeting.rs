@@ -12,6 +12,7 @@ pub(super) struct Greeting {
     pub(super) began: Instant,
     pub(super) nats_url: String,
     pub(super) database_url: String,
+    pub(super) http_url: Option<String>,
     pub(super) folder: PathBuf,
     pub(super) log: PathBuf,
     /// What the files declare.
@@ -45,7 +46,8 @@ impl Greeting {
         let ready_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         if self.json {
             let ready = serde_json::json!({
-                "ready_ms": ready_ms, "nats_url": self.nats_url, "database_url": self.database_url, "log": self.log,
+                "ready_ms": ready_ms, "nats_url": self.nats_url, "database_url": self.database_url,
+                "http_url": self.http_url, "log": self.log,
             });
             return output::announce(ready.to_string());
         }
@@ -59,6 +61,7 @@ impl Greeting {
             format!("  Postgres  {}", self.database_url),
             format!("  log       {} (here only warnings, and each only once a minute)", self.log.display()),
         ];
+        lines.extend(self.http_url.iter().map(|url| format!("  HTTP      {url} (no token needed here; {url}/docs)")));
         lines.extend(self.files.iter().map(|files| format!("  declared  {files}")));
         lines.extend(next_steps(self.next, &self.folder, &self.nats_url, &self.database_url));
         lines.push("Ctrl-C stops everything; a second one does not wait for running calls.".to_owned());
@@ -98,6 +101,7 @@ mod tests {
                 began: Instant::now(),
                 nats_url: "nats://redial:x@127.0.0.1:4222".to_owned(),
                 database_url: "postgres://redial:x@127.0.0.1:5432/redial".to_owned(),
+                http_url: files.map(|_| "http://127.0.0.1:8700".to_owned()),
                 folder: folder.into(),
                 log: Path::new(folder).join("redial.log"),
                 files: files.map(str::to_owned),

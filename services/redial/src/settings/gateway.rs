@@ -1,0 +1,52 @@
+//! The settings of a gateway.
+
+use std::{net::SocketAddr, ops::RangeInclusive};
+
+use redial_gateway::GatewayConfig;
+use redial_proto::ApiError;
+use redial_queue::QueueConfig;
+
+use super::{GatewayFlags, Problems, Settings};
+
+impl Settings {
+    pub(crate) fn gateway(
+        &self,
+        flags: &GatewayFlags,
+        queue: QueueConfig,
+        database_url: String,
+    ) -> Result<GatewayConfig, ApiError> {
+        let mut problems = Problems::default();
+        let who = (queue.tenant.clone(), queue.user.clone());
+        let mut config = GatewayConfig::new(queue, database_url);
+        let allowed = "an IP address and a port, such as 127.0.0.1:8700 or [::1]:8700";
+        let listen = self.parse("listen", flags.listen.as_ref(), allowed, |text| text.parse::<SocketAddr>().ok());
+        config.listen = problems.keep(listen).flatten().unwrap_or(config.listen);
+        let hosts = self.text("gateway_hosts", flags.gateway_hosts.as_ref()).unwrap_or_default();
+        config.hosts = hosts.split(',').map(|host| host.trim().to_owned()).filter(|host| !host.is_empty()).collect();
+        for (name, flag, within, value) in [
+            ("gateway_rate", &flags.gateway_rate, GatewayConfig::RATE, &mut config.rate),
+            ("gateway_streams", &flags.gateway_streams, GatewayConfig::STREAMS, &mut config.streams),
+            ("gateway_connections", &flags.gateway_connections, GatewayConfig::CONNECTIONS, &mut config.connections),
+        ] {
+            *value = problems.keep(self.number(name, flag.as_ref(), &within)).flatten().unwrap_or(*value);
+        }
+        let open = self.parse("without_token", flags.without_token.as_ref(), "true or false", |text| text.parse().ok());
+        config.without_token = problems.keep(open).flatten().unwrap_or(false).then_some(who);
+        problems.into_result().map(|()| config)
+    }
+
+    /// True if an address for HTTP is set.
+    pub(crate) fn listen_is_set(&self, flags: &GatewayFlags) -> bool {
+        self.text("listen", flags.listen.as_ref()).is_some()
+    }
+
+    fn number(
+        &self,
+        name: &str,
+        flag: Option<&String>,
+        within: &RangeInclusive<u32>,
+    ) -> Result<Option<u32>, ApiError> {
+        let allowed = format!("{} to {}", within.start(), within.end());
+        self.parse(name, flag, &allowed, |text| text.parse().ok().filter(|number| within.contains(number)))
+    }
+}

@@ -1,0 +1,14 @@
+//! The HTTP API on real servers: a gateway, a dispatcher and a worker in this process.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests fail by panicking, too")]
+
+#[path = "http/calls.rs"]
+mod calls;
+#[path = "http/client.rs"]
+mod client;
+#[path = "http/doors.rs"]
+mod doors;
+#[path = "http/tasks.rs"]
+mod tasks;
+#[path = "http/tokens.rs"]
+mod tokens;

@@ -1,0 +1,89 @@
+//! A plain HTTP client.
+
+use redial_testkit::TestGateway;
+use reqwest::{Method, RequestBuilder, Response, StatusCode, header::HeaderMap};
+use serde_json::Value;
+
+/// Sends requests to one gateway.
+pub(crate) struct Http {
+    client: reqwest::Client,
+    pub(crate) url: String,
+    token: Option<String>,
+}
+
+/// An answer that was read whole.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Value,
+    pub(crate) text: String,
+}
+
+impl Http {
+    /// A client without a token.
+    pub(crate) fn of(gateway: &TestGateway) -> Self {
+        // The library wants one, also for plain HTTP.
+        redial_telemetry::install_crypto();
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        Self { client, url: gateway.url.clone(), token: None }
+    }
+
+    /// The same with a token.
+    pub(crate) fn with_token(&self, token: &str) -> Self {
+        Self { client: self.client.clone(), url: self.url.clone(), token: Some(token.to_owned()) }
+    }
+
+    /// A request to be completed.
+    pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let request = self.client.request(method, format!("{}{path}", self.url));
+        match &self.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        }
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        Answer::of(self.request(Method::GET, path).send().await.unwrap()).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.post_with(path, body, &[]).await
+    }
+
+    pub(crate) async fn post_with(&self, path: &str, body: &Value, headers: &[(&str, &str)]) -> Answer {
+        let mut request = self.request(Method::POST, path).json(body);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        Answer::of(request.send().await.unwrap()).await
+    }
+}
+
+impl Answer {
+    pub(crate) async fn of(response: Response) -> Self {
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let text = response.text().await.unwrap();
+        let body = serde_json::from_str(&text).unwrap_or_default();
+        Self { status, headers, body, text }
+    }
+
+    /// The body of an answer that must have this status.
+    #[track_caller]
+    pub(crate) fn must(self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{}", self.text);
+        self.body
+    }
+
+    /// The detail of a problem document with this status and code.
+    #[track_caller]
+    pub(crate) fn problem(&self, status: StatusCode, code: &str) -> String {
+        assert_eq!((self.status, &self.body["code"]), (status.as_u16(), &Value::from(code)), "{}", self.text);
+        assert_eq!(self.headers["content-type"], "application/problem+json");
+        assert_eq!(self.body["type"], format!("/errors/{code}"));
+        assert_eq!(self.body["status"], self.status);
+        assert_eq!(self.body["request_id"], self.headers["x-request-id"].to_str().unwrap());
+        assert!(self.body["instance"].as_str().unwrap().starts_with('/'), "{}", self.text);
+        self.body["detail"].as_str().unwrap().to_owned()
+    }
+}

@@ -1,0 +1,87 @@
+//! Whom the gateway lets in, and what it says to those whom it cannot answer.
+
+use reqwest::{Method, StatusCode};
+use redial_testkit::Stack;
+use redial_tools::Tool;
+use serde_json::json;
+
+use crate::client::{Answer, Http};
+
+#[tokio::test]
+async fn every_bad_request_is_a_problem_that_says_what_is_allowed() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo()]).await;
+    let gateway = stack.serve_http().await;
+    let http = Http::of(&gateway);
+    let good = json!({"tool": "echo", "arguments": {}}).to_string();
+    let deep = format!("{{\"tool\": \"echo\", \"arguments\": {}1{}}}", "[".repeat(100), "]".repeat(100));
+    let long = format!("{{\"tool\": \"echo\", \"arguments\": {{\"a\": \"{}\"}}}}", "x".repeat(1_100_000));
+    let json = "application/json";
+    for (method, path, media, body, status, code, says) in [
+        (Method::GET, "/nowhere", json, "", 404, "not_found", "/openapi.json"),
+        (Method::PUT, "/v1/calls", json, "{}", 405, "method_not_allowed", "the header Allow"),
+        (Method::GET, "/v1/calls/17", json, "", 422, "invalid_value", "a UUID"),
+        (Method::POST, "/v1/calls", "text/plain", &good, 415, "unsupported_media_type", "application/json"),
+        (Method::POST, "/v1/tasks", "text/plain", &good, 415, "unsupported_media_type", "application/json"),
+        (Method::POST, "/v1/calls", json, "{", 400, "invalid_message", "line 1"),
+        (Method::POST, "/v1/calls", json, "17", 400, "invalid_message", "the body cannot be read"),
+        (Method::POST, "/v1/calls", json, r#"{"tool": "echo"}"#, 400, "invalid_message", "arguments"),
+        (Method::POST, "/v1/calls", json, r#"{"tool": "echo", "arguments": {}, "retry": 3}"#, 400, "invalid_message", "retry"),
+        (Method::POST, "/v1/calls", json, r#"{"tool": "", "arguments": {}}"#, 422, "invalid_value", "tool"),
+        (Method::POST, "/v1/calls", json, &deep, 413, "too_large", "allowed: 72"),
+        (Method::POST, "/v1/calls", json, &long, 413, "too_large", "allowed: 1024000"),
+        (Method::POST, "/v1/calls/wait", json, r#"{"calls": []}"#, 422, "invalid_value", "1 to 1000"),
+        (Method::GET, "/v1/tasks/01a20236-ac46-7781-a3d0-49c0fb4d6170/steps?since=3", json, "", 422, "invalid_value", "after_step"),
+        (Method::GET, "/errors/none", json, "", 404, "not_found", "none"),
+    ] {
+        let request = http.request(method, path).header("content-type", media).body(body.to_owned());
+        let answer = Answer::of(request.send().await.unwrap()).await;
+        let detail = answer.problem(StatusCode::from_u16(status).unwrap(), code);
+        assert!(detail.contains(says), "{path} {}: {detail}", &body[..body.len().min(60)]);
+        let page = http.get(answer.body["type"].as_str().unwrap()).await;
+        assert!(page.status == 200 && page.text.starts_with(&format!("# {code}")), "{}", page.text);
+    }
+    let answer = http.request(Method::PUT, "/v1/calls").send().await.unwrap();
+    assert!(answer.headers()["allow"].to_str().unwrap().contains("POST"));
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn pages_of_other_sites_and_other_names_reach_nothing() {
+    let stack = Stack::start().await;
+    let gateway = stack.serve_http().await;
+    let http = Http::of(&gateway);
+    let call = || http.request(Method::POST, "/v1/calls").json(&json!({"tool": "echo", "arguments": {}}));
+    for (name, value, status) in [
+        ("host", "attacker.example:8700", 421),
+        ("origin", "https://attacker.example", 403),
+        ("origin", "null", 403),
+        ("sec-fetch-site", "cross-site", 403),
+    ] {
+        let answer = Answer::of(call().header(name, value).send().await.unwrap()).await;
+        answer.problem(StatusCode::from_u16(status).unwrap(), "forbidden");
+    }
+    let own = Answer::of(call().header("origin", &gateway.url).send().await.unwrap()).await;
+    own.problem(StatusCode::UNPROCESSABLE_ENTITY, "unknown_tool");
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn health_readiness_and_metrics_are_told() {
+    let mut stack = Stack::start().await;
+    let gateway = stack.serve_http().await;
+    let http = Http::of(&gateway);
+    assert_eq!(http.get("/healthz").await.text, "ok\n");
+    let ready = http.get("/readyz").await.must(200);
+    assert_eq!(ready, json!({"ready": true, "postgres": "ok", "nats": "ok", "dispatcher": "ok"}));
+    stack.stop_dispatchers().await;
+    let ready = http.get("/readyz").await.must(503);
+    assert_eq!(ready, json!({"ready": false, "postgres": "ok", "nats": "ok", "dispatcher": "unavailable"}));
+    let answer = http.post("/v1/calls", &json!({"tool": "echo", "arguments": {}})).await;
+    assert_eq!(answer.headers["retry-after"], "1");
+    answer.problem(StatusCode::SERVICE_UNAVAILABLE, "unavailable");
+    let metrics = http.get("/metrics").await.text;
+    let wanted = "redial_gateway_request_duration_seconds_count{route=\"/readyz\",method=\"GET\",status=\"503\"} 1";
+    assert!(metrics.lines().any(|line| line == wanted), "{metrics}");
+    stack.finish().await;
+}

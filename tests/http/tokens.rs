@@ -1,0 +1,110 @@
+//! Tokens: who may do what, and in which tenant.
+
+use redial_proto::{
+    ApiToken, TokenCreate, TokenCreateReply, TokenExpiry, TokenRevoke, TokenRevokeReply, UserRole, subjects::Verb,
+};
+use redial_queue::Queue;
+use redial_testkit::{Stack, until};
+use redial_tools::Tool;
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+use crate::client::Http;
+
+const ANSWER: std::time::Duration = std::time::Duration::from_secs(25);
+
+fn random() -> ApiToken {
+    ApiToken::of_random(&std::array::from_fn(|_| rand::random()))
+}
+
+/// A token of the tenant of a connection.
+pub(crate) async fn token(queue: &Queue, roles: &[UserRole]) -> ApiToken {
+    let token = random();
+    let create = TokenCreate {
+        token: token.id.clone(),
+        sha256: token.hash(),
+        tenant: None,
+        user: None,
+        roles: roles.to_vec(),
+        label: None,
+        expiry: TokenExpiry::default(),
+    };
+    let _: TokenCreateReply = queue.ask(Verb::TokenCreate, &create, ANSWER).await.unwrap();
+    token
+}
+
+#[tokio::test]
+async fn a_token_is_a_tenant_and_its_roles() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo()]).await;
+    let gateway = stack.serve_http_with(|_| {}).await;
+    let http = Http::of(&gateway);
+    let (acme, globex) = (stack.user("acme", "alice").await, stack.user("globex", "bob").await);
+    let submits = http.with_token(&token(&acme, &[UserRole::Submit]).await.text());
+    let reads = http.with_token(&token(&acme, &[UserRole::Read]).await.text());
+    let other = http.with_token(&token(&globex, &UserRole::ALL).await.text());
+
+    let body = json!({"tool": "echo", "arguments": {"n": 1}, "key": "k"});
+    let call = submits.post_with("/v1/calls", &body, &[("prefer", "wait=30")]).await.must(200)["call"].clone();
+    let path = format!("/v1/calls/{}", call.as_str().unwrap());
+    let view = reads.get(&path).await.must(200);
+    assert_eq!(view["submitted_by"], "alice");
+    let detail = reads.post("/v1/calls", &body).await.problem(StatusCode::FORBIDDEN, "forbidden");
+    assert_eq!(detail, "the token has the roles read; allowed: one of submit");
+    submits.get(&path).await.problem(StatusCode::FORBIDDEN, "forbidden");
+    other.get(&path).await.problem(StatusCode::NOT_FOUND, "call_not_found");
+    let wait = json!({"calls": [call]});
+    other.post("/v1/calls/wait", &wait).await.problem(StatusCode::NOT_FOUND, "call_not_found");
+    let theirs = other.post_with("/v1/calls", &body, &[("prefer", "wait=30")]).await.must(200);
+    assert_ne!(theirs["call"], call, "keys are a tenant's own");
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn what_is_no_valid_token_opens_nothing() {
+    let stack = Stack::start().await;
+    let gateway = stack.serve_http_with(|_| {}).await;
+    let http = Http::of(&gateway);
+    let acme = stack.user("acme", "alice").await;
+    let valid = token(&acme, &[UserRole::Read]).await;
+    let path = "/v1/calls/01a20236-ac46-7781-a3d0-49c0fb4d6170";
+    let with = http.with_token(&valid.text());
+    with.get(path).await.problem(StatusCode::NOT_FOUND, "call_not_found");
+
+    let missing = http.get(path).await;
+    assert_eq!(missing.headers["www-authenticate"], "Bearer realm=\"redial\"");
+    let wanted = missing.problem(StatusCode::UNAUTHORIZED, "unauthenticated");
+    let id = valid.id.to_string();
+    let secret = valid.text().rsplit_once('_').unwrap().1.to_owned();
+    let swapped: String = secret.chars().rev().collect();
+    for wrong in ["x".to_owned(), format!("rdl_{id}_{swapped}"), random().text(), String::new()] {
+        let answer = http.with_token(&wrong).get(path).await;
+        assert_eq!(answer.problem(StatusCode::UNAUTHORIZED, "unauthenticated"), wanted, "the same words for each");
+    }
+    let _: TokenRevokeReply = acme.ask(Verb::TokenRevoke, &TokenRevoke { token: valid.id }, ANSWER).await.unwrap();
+    until("the token is not remembered any more", async || (with.get(path).await.status == 401).then_some(())).await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_token_has_its_limits() {
+    let stack = Stack::start().await;
+    let limited = |config: &mut redial_gateway::GatewayConfig| (config.rate, config.streams) = (5, 0);
+    let gateway = stack.serve_http_with(limited).await;
+    let (one, two) = (stack.user("acme", "alice").await, stack.user("acme", "bob").await);
+    let http = Http::of(&gateway);
+    let one = http.with_token(&token(&one, &[UserRole::Read]).await.text());
+    let two = http.with_token(&token(&two, &[UserRole::Read]).await.text());
+    let path = "/v1/calls/01a20236-ac46-7781-a3d0-49c0fb4d6170";
+    let mut statuses = Vec::new();
+    for _ in 0..20 {
+        statuses.push(one.get(path).await.status);
+    }
+    assert!(statuses.contains(&429), "{statuses:?}");
+    two.get(path).await.problem(StatusCode::NOT_FOUND, "call_not_found");
+    let wait = Value::from(vec!["01a20236-ac46-7781-a3d0-49c0fb4d6170"]);
+    let answer = two.post("/v1/calls/wait", &json!({"calls": wait})).await;
+    answer.problem(StatusCode::TOO_MANY_REQUESTS, "rate_limited");
+    assert!(answer.headers.contains_key("retry-after"));
+    stack.finish().await;
+}

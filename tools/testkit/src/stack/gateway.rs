@@ -1,0 +1,50 @@
+//! Gateways in this process.
+
+use redial_gateway::GatewayConfig;
+use redial_proto::{Tenant, User};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::{Stack, role::nats};
+
+/// A running gateway. It stops when this is dropped.
+pub struct TestGateway {
+    /// `http://127.0.0.1:<port>`
+    pub url: String,
+    shutdown: CancellationToken,
+}
+
+impl Stack {
+    /// Starts a gateway that asks for no token: who asks is the stack's usual user.
+    pub async fn serve_http(&self) -> TestGateway {
+        self.serve_http_with(|config| config.without_token = Some((Tenant::default(), User::default()))).await
+    }
+
+    /// Starts a gateway with other settings; it wants tokens unless they say otherwise.
+    pub async fn serve_http_with(&self, change: impl FnOnce(&mut GatewayConfig)) -> TestGateway {
+        let queue = nats(&self.servers, "gateway");
+        let mut config = GatewayConfig::new(queue, self.servers.database_url());
+        config.listen.set_port(0);
+        change(&mut config);
+        let (shutdown, (started, ready)) = (CancellationToken::new(), oneshot::channel());
+        let token = shutdown.clone();
+        tokio::spawn(async move {
+            redial_gateway::run(config, token, |address| started.send(address).unwrap()).await.unwrap();
+        });
+        let address = ready.await.expect("the gateway starts");
+        TestGateway { url: format!("http://{address}"), shutdown }
+    }
+}
+
+impl TestGateway {
+    /// Asks it to stop.
+    pub fn stop(&self) {
+        self.shutdown.cancel();
+    }
+}
+
+impl Drop for TestGateway {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+    }
+}
