@@ -3,7 +3,7 @@
 from redial._link import Refused as WorkerRefused
 from redial._version import VERSION as __version__
 from redial.async_client import AsyncCall, AsyncClient, AsyncTask, Submission
-from redial.client import Call, Client, Task
+from redial.client import Call, Client, Redrive, Task
 from redial.context import Context
 from redial.errors import (
     ApiError,
@@ -27,6 +27,7 @@ from redial.errors import (
     Unauthenticated,
 )
 from redial.fields import Field
+from redial.redrives import AsyncRedrive, RedriveView
 from redial.tool import InvalidTool, Retry, RetryBudget
 from redial.tool_errors import (
     NOT_SENT,
@@ -50,6 +51,7 @@ __all__ = [
     "ApiError",
     "AsyncCall",
     "AsyncClient",
+    "AsyncRedrive",
     "AsyncTask",
     "BusinessRule",
     "Call",
@@ -75,6 +77,8 @@ __all__ = [
     "NotFound",
     "RateLimited",
     "RedialError",
+    "Redrive",
+    "RedriveView",
     "Retry",
     "RetryBudget",
     "ServerError",

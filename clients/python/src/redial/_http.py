@@ -56,7 +56,8 @@ class Transport:
         sent = dict(headers or {})
         timeout = self._timeout
         if wait is not None:
-            seconds = max(0, round(wait))
+            # Rather several waits than one that is too long.
+            seconds = max(0, int(wait))
             sent["prefer"] = f"wait={seconds}"
             timeout += seconds
         if body is not None:

@@ -19,6 +19,7 @@ from redial import _batch, _events
 from redial._http import Transport, path_of
 from redial._pages import Page, pages
 from redial.errors import ApiError, CallCancelled, CallFailed, CallUnknown, TaskCancelled, TaskFailed, Timeout
+from redial.redrives import AsyncRedrive
 from redial.tool import Retry, Seconds, milliseconds
 from redial.views import CallView, Event, TaskView
 
@@ -151,6 +152,18 @@ class AsyncClient:
         """The calls that fit the filters, page by page; the filters are those of `GET /v1/calls`. A filter that takes several
         values takes a list."""
         return pages(self._transport, path_of("calls"), "calls", filters, CallView)
+
+    async def redrive(
+        self, *, dry_run: bool = False, rate: int | None = None, id: str | None = None, **filters: Any
+    ) -> AsyncRedrive:
+        """Runs all ended calls again that match the filters, which are those of `POST /v1/redrives`; with `dry_run` it counts
+        them. `rate` is how many per second at most. The same `id`, a UUID, is the same redrive."""
+        body = {"redrive": id or str(uuid.uuid4()), "filter": filters, "dry_run": dry_run, "rate": rate}
+        return AsyncRedrive(self._transport, str((await self._transport.json("POST", path_of("redrives"), body))["redrive"]))
+
+    def get_redrive(self, id: str) -> AsyncRedrive:
+        """The redrive with this id, without asking for it."""
+        return AsyncRedrive(self._transport, id)
 
     # ---- Tasks ----
 

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar
 
 from redial.async_client import AsyncCall, AsyncClient, AsyncTask, Submission
 from redial.errors import ApiError
+from redial.redrives import AsyncRedrive, RedriveView
 from redial.tool import Retry, Seconds
 from redial.views import CallView, Event, TaskView
 
@@ -124,6 +125,14 @@ class Client:
         """See `AsyncClient.list_calls`."""
         return self._loop.iterate(self._client.list_calls(**filters))
 
+    def redrive(self, *, dry_run: bool = False, rate: int | None = None, id: str | None = None, **filters: Any) -> Redrive:
+        """See `AsyncClient.redrive`."""
+        return Redrive(self._loop, self._loop.run(self._client.redrive(dry_run=dry_run, rate=rate, id=id, **filters)))
+
+    def get_redrive(self, id: str) -> Redrive:
+        """See `AsyncClient.get_redrive`."""
+        return Redrive(self._loop, self._client.get_redrive(id))
+
     def task(
         self,
         input: str,
@@ -213,6 +222,32 @@ class Call:
     def events(self, *, after: str | None = None) -> Iterator[Event]:
         """See `AsyncCall.events`."""
         return self._loop.iterate(self.inner.events(after=after))
+
+
+class Redrive:
+    """A redrive of all calls that match a filter; see `AsyncRedrive`."""
+
+    def __init__(self, loop: _Loop, inner: AsyncRedrive) -> None:
+        self._loop = loop
+        self.inner = inner
+        """The same for programs with a loop."""
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return self.inner.id
+
+    def view(self) -> RedriveView:
+        """See `AsyncRedrive.view`."""
+        return self._loop.run(self.inner.view())
+
+    def wait(self, timeout: float | None = None) -> RedriveView:
+        """See `AsyncRedrive.wait`."""
+        return self._loop.run(self.inner.wait(timeout))
+
+    def cancel(self) -> RedriveView:
+        """See `AsyncRedrive.cancel`."""
+        return self._loop.run(self.inner.cancel())
 
 
 class Task:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 CallState = Literal[
-    "ready", "running", "retry_wait", "waiting_client", "held", "succeeded", "failed", "unknown", "cancelled", "refused"
+    "ready", "running", "retry_wait", "client_wait", "held", "succeeded", "failed", "unknown", "cancelled", "refused"
 ]
 """The state of a call. Newer gateways may know more."""
 ENDED = frozenset({"succeeded", "failed", "unknown", "cancelled", "refused"})
