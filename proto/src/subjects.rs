@@ -48,6 +48,16 @@ pub enum Verb {
     TokenCreate,
     /// A [`crate::TokenRevoke`].
     TokenRevoke,
+    /// A [`crate::CreateWebhook`].
+    WebhookCreate,
+    /// A [`crate::UpdateWebhook`].
+    WebhookUpdate,
+    /// A [`crate::DeleteWebhook`].
+    WebhookDelete,
+    /// A [`crate::RotateWebhook`].
+    WebhookRotate,
+    /// A [`crate::TestWebhook`].
+    WebhookTest,
 }
 
 impl Verb {
@@ -75,6 +85,11 @@ impl Verb {
             Self::RedriveCancel => "redrives.cancel",
             Self::TokenCreate => "tokens.create",
             Self::TokenRevoke => "tokens.revoke",
+            Self::WebhookCreate => "webhooks.create",
+            Self::WebhookUpdate => "webhooks.update",
+            Self::WebhookDelete => "webhooks.delete",
+            Self::WebhookRotate => "webhooks.rotate",
+            Self::WebhookTest => "webhooks.test",
         }
     }
 
@@ -85,15 +100,17 @@ impl Verb {
             Self::TaskSubmit => &[UserRole::Submit, UserRole::Inline],
             Self::CallGet | Self::TaskGet | Self::ToolList | Self::AgentList => &[UserRole::Read],
             Self::CallRedrive | Self::RedriveCreate | Self::RedriveCancel => &[UserRole::Operate],
-            Self::ToolForget | Self::ToolAccept | Self::ConversationForget | Self::TenantForget => &[UserRole::Admin],
-            Self::CallGet | Self::TaskGet => &[UserRole::Read],
-            Self::CallRedrive => &[UserRole::Operate],
             Self::ToolForget
             | Self::ToolAccept
             | Self::ConversationForget
             | Self::TenantForget
             | Self::TokenCreate
-            | Self::TokenRevoke => &[UserRole::Admin],
+            | Self::TokenRevoke
+            | Self::WebhookCreate
+            | Self::WebhookUpdate
+            | Self::WebhookDelete
+            | Self::WebhookRotate
+            | Self::WebhookTest => &[UserRole::Admin],
         }
     }
 }
