@@ -85,9 +85,6 @@ impl Verb {
             Self::TaskSubmit => &[UserRole::Submit, UserRole::Inline],
             Self::CallGet | Self::TaskGet | Self::ToolList | Self::AgentList => &[UserRole::Read],
             Self::CallRedrive | Self::RedriveCreate | Self::RedriveCancel => &[UserRole::Operate],
-            Self::ToolForget | Self::ToolAccept | Self::ConversationForget | Self::TenantForget => &[UserRole::Admin],
-            Self::CallGet | Self::TaskGet => &[UserRole::Read],
-            Self::CallRedrive => &[UserRole::Operate],
             Self::ToolForget
             | Self::ToolAccept
             | Self::ConversationForget
