@@ -6,7 +6,13 @@
 use schemars::{Schema, schema_for};
 
 use crate::{
-    AcceptTool, AcceptToolReply, AgentList, AgentSpec, AnswerReply, AnswerRequest, ApiError, CallView, CancelRedrive, CancelReply, CancelRequest, ClaimReply, ClaimRequest, ControlMessage, CreateRedrive, Delta, Forget, ForgetReply, ForgetTool, ForgetToolReply, GetRequest, Heartbeat, HeartbeatReply, Job, ListAgents, ListTools, RedriveReply, RedriveRequest, RedriveView, Registered, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, TaskCancel, TaskCancelReply, TaskGet, TaskNotice, TaskReport, TaskResult, TaskSubmission, TokenCreate, TokenCreateReply, TokenRevoke, TokenRevokeReply, ToolList, ToolSpec, TurnReply, TurnRequest,
+    AcceptTool, AcceptToolReply, AgentList, AgentSpec, AnswerReply, AnswerRequest, ApiError, CallView, CancelRedrive,
+    CancelReply, CancelRequest, ClaimReply, ClaimRequest, ControlMessage, CreateRedrive, Delta, Forget, ForgetReply,
+    ForgetTool, ForgetToolReply, GetRequest, Heartbeat, HeartbeatReply, Job, ListAgents, ListTools, RedriveReply,
+    RedriveRequest, RedriveView, Registered, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch,
+    Submission, SubmitBatch, SubmitBatchReply, SubmitResult, TaskCancel, TaskCancelReply, TaskGet, TaskNotice,
+    TaskReport, TaskResult, TaskSubmission, TokenCreate, TokenCreateReply, TokenRevoke, TokenRevokeReply, ToolList,
+    ToolSpec, TurnReply, TurnRequest,
 };
 
 /// File name (without `.json`) and schema of each message.

@@ -26,8 +26,13 @@ pub(crate) const OWN_NOTE: &str = "redial.";
 /// A request that cannot be carried out, and the parameter that is at fault.
 pub(crate) fn wrong(param: &str, message: impl Into<String>) -> Problem {
     let message = message.into();
-    let detail =
-        FieldError { path: param.to_owned(), rule: "allowed".to_owned(), sent: None, allowed: String::new(), hint: None };
+    let detail = FieldError {
+        path: param.to_owned(),
+        rule: "allowed".to_owned(),
+        sent: None,
+        allowed: String::new(),
+        hint: None,
+    };
     let error = ApiError { code: Code::InvalidValue, message, details: vec![detail] };
     Problem::from(error).with_status(StatusCode::BAD_REQUEST)
 }

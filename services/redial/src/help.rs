@@ -48,13 +48,7 @@ const EXAMPLES: [(&str, &[&str]); 26] = [
             "redial worker --models models.toml --worker-name models --worker-pools models",
         ],
     ),
-    (
-        "gateway",
-        &[
-            "redial gateway",
-            "redial gateway --listen 0.0.0.0:8700 --gateway-hosts redial.example.com",
-        ],
-    ),
+    ("gateway", &["redial gateway", "redial gateway --listen 0.0.0.0:8700 --gateway-hosts redial.example.com"]),
     ("migrate", &["redial migrate", "redial migrate --database-url postgres://redial_owner@db.example.com/redial"]),
     ("health", &["redial health", "redial health --json"]),
     (

@@ -18,9 +18,7 @@ pub(crate) async fn answer(
     let store = gateway.store.of(&who.tenant);
     let task = match (before, outputs.last()) {
         (Some(before), _) => before.task,
-        (None, Some((call, _))) => {
-            store.task_of_function(*call).await?.ok_or_else(|| unknown(param, *call))?
-        }
+        (None, Some((call, _))) => store.task_of_function(*call).await?.ok_or_else(|| unknown(param, *call))?,
         (None, None) => return Err(wrong(param, "there is no answer to a function")),
     };
     let functions = store.functions_of(task).await?;
@@ -36,8 +34,7 @@ pub(crate) async fn answer(
     for (call, output) in outputs.iter().filter(|(call, _)| segments.of_turn(turn).any(|one| one.call == *call)) {
         let output = serde_json::value::to_raw_value(output).ok();
         let request = AnswerRequest { call: *call, output, error: None };
-        let answered: Result<AnswerReply, Problem> =
-            gateway.ask_twice(&caller, Verb::CallAnswer, &request, None).await;
+        let answered: Result<AnswerReply, Problem> = gateway.ask_twice(&caller, Verb::CallAnswer, &request, None).await;
         if let Err(problem) = answered {
             let is_theirs = matches!(problem.error.code, Code::WrongState | Code::TooLarge);
             return Err(if is_theirs { wrong(param, problem.error.message) } else { problem });
@@ -56,15 +53,13 @@ fn turn_of(functions: &[FunctionCall], outputs: &[(CallId, Value)], param: &str)
     Ok(newest)
 }
 
-fn check_complete(
-    segments: &Segments<'_>,
-    turn: u32,
-    outputs: &[(CallId, Value)],
-    param: &str,
-) -> Result<(), Problem> {
+fn check_complete(segments: &Segments<'_>, turn: u32, outputs: &[(CallId, Value)], param: &str) -> Result<(), Problem> {
     let given = |call: CallId| outputs.iter().any(|(one, _)| *one == call);
-    let missing: Vec<String> =
-        segments.waiting().filter(|one| one.turn == turn && !given(one.call)).map(|one| ids::of_call(one.call)).collect();
+    let missing: Vec<String> = segments
+        .waiting()
+        .filter(|one| one.turn == turn && !given(one.call))
+        .map(|one| ids::of_call(one.call))
+        .collect();
     if missing.is_empty() { Ok(()) } else { Err(pending(param, &missing)) }
 }
 
@@ -79,9 +74,8 @@ pub(crate) fn pending(param: &str, calls: &[String]) -> Problem {
 
 /// The error for a response that others follow.
 pub(crate) fn not_newest(before: ResponseId, newest: ResponseId) -> Problem {
-    let message = format!(
-        "previous_response_id is {before}, which is not the newest of its conversation; allowed: {newest}"
-    );
+    let message =
+        format!("previous_response_id is {before}, which is not the newest of its conversation; allowed: {newest}");
     wrong("previous_response_id", message)
 }
 

@@ -110,12 +110,7 @@ async fn conversation(gateway: &Shared, who: &Identity, question: &Question) -> 
     Ok(Some(conversation))
 }
 
-async fn check_newest(
-    gateway: &Shared,
-    who: &Identity,
-    before: ResponseId,
-    newest: TaskId,
-) -> Result<(), Problem> {
+async fn check_newest(gateway: &Shared, who: &Identity, before: ResponseId, newest: TaskId) -> Result<(), Problem> {
     let functions = gateway.store.of(&who.tenant).functions_of(newest).await?;
     let newest = ResponseId { task: newest, segment: Segments::of(&functions).last() };
     if newest == before { Ok(()) } else { Err(not_newest(before, newest)) }

@@ -86,7 +86,8 @@ impl Input {
             }
             role => {
                 let shown = shorten(role.unwrap_or("absent"), 60);
-                let message = format!("{param} has the role {shown}; allowed: user, assistant, system, developer, tool");
+                let message =
+                    format!("{param} has the role {shown}; allowed: user, assistant, system, developer, tool");
                 return Err(wrong(param, message));
             }
         }
@@ -102,7 +103,8 @@ impl Input {
     fn output(&mut self, param: &str, call: &Value, output: &Value) -> Result<(), Problem> {
         let id = call.as_str().unwrap_or_default();
         let call = ids::call(id).ok_or_else(|| {
-            let message = format!("{param}: {:?} is no id of a call; allowed: the call_id of a function call", shorten(id, 100));
+            let message =
+                format!("{param}: {:?} is no id of a call; allowed: the call_id of a function call", shorten(id, 100));
             wrong(param, message)
         })?;
         let text = request::text(param, output)?;

@@ -239,7 +239,8 @@ impl Record {
         let Some(index) = self.positions.remove(id).filter(|_| self.is_shown()) else { return };
         let result = self.results.remove(id);
         let mut item = self.output[index].clone();
-        let (content, failed) = result.map_or((String::new(), false), |result| (result.content, result.class.is_some()));
+        let (content, failed) =
+            result.map_or((String::new(), false), |result| (result.content, result.class.is_some()));
         let (field, status) = if failed { ("error", "failed") } else { ("output", "completed") };
         (item[field], item["status"]) = (content.into(), status.into());
         let at = json!({"item_id": item["id"], "output_index": index});
@@ -345,9 +346,8 @@ impl Record {
             Some(segment) => Some(ResponseId { segment, ..self.id }.to_string()),
             None => own("previous_response_id").cloned(),
         };
-        let error = (status == "failed").then(|| {
-            json!({"code": "server_error", "message": task.message.as_deref().unwrap_or("the task failed")})
-        });
+        let error = (status == "failed")
+            .then(|| json!({"code": "server_error", "message": task.message.as_deref().unwrap_or("the task failed")}));
         let reason = match task.code {
             Some(TaskCode::AnswerCutOff) => "max_output_tokens",
             Some(code) => code.as_str(),

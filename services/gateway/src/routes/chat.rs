@@ -30,7 +30,11 @@ use crate::{
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         Endpoint::post("/v1/chat/completions", create)
-            .about("openai", "create_chat_completion", "Ask an agent, or answer its functions (OpenAI's chat completions)")
+            .about(
+                "openai",
+                "create_chat_completion",
+                "Ask an agent, or answer its functions (OpenAI's chat completions)",
+            )
             .roles(&[UserRole::Submit])
             .header(IDEMPOTENCY_KEY)
             .body::<Value>()

@@ -119,12 +119,7 @@ pub(super) async fn input_items(
 }
 
 /// The answers that began a segment.
-async fn answers(
-    gateway: &Shared,
-    who: &Identity,
-    response: ResponseId,
-    before: u32,
-) -> Result<Vec<Value>, Problem> {
+async fn answers(gateway: &Shared, who: &Identity, response: ResponseId, before: u32) -> Result<Vec<Value>, Problem> {
     let store = gateway.store.of(&who.tenant);
     let functions = store.functions_of(response.task).await?;
     let segments = Segments::of(&functions);
