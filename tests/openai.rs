@@ -14,3 +14,9 @@ mod kills;
 mod python;
 #[path = "openai/responses.rs"]
 mod responses;
+
+#[tokio::test]
+#[ignore = "a process that other tests start"]
+async fn scripted_worker() {
+    redial_testkit::run_scripted_worker().await;
+}
