@@ -37,6 +37,8 @@ pub enum Code {
     RedriveNotFound,
     /// No such token is on record.
     TokenNotFound,
+    /// No such webhook is on record.
+    WebhookNotFound,
     /// The call's state does not allow what was asked.
     WrongState,
     /// The role of the request, the tenant's limits or the worker's identity do not allow it.

@@ -48,6 +48,16 @@ pub enum Verb {
     TokenCreate,
     /// A [`crate::TokenRevoke`].
     TokenRevoke,
+    /// A [`crate::CreateWebhook`].
+    WebhookCreate,
+    /// A [`crate::UpdateWebhook`].
+    WebhookUpdate,
+    /// A [`crate::DeleteWebhook`].
+    WebhookDelete,
+    /// A [`crate::RotateWebhook`].
+    WebhookRotate,
+    /// A [`crate::TestWebhook`].
+    WebhookTest,
 }
 
 impl Verb {
@@ -75,6 +85,11 @@ impl Verb {
             Self::RedriveCancel => "redrives.cancel",
             Self::TokenCreate => "tokens.create",
             Self::TokenRevoke => "tokens.revoke",
+            Self::WebhookCreate => "webhooks.create",
+            Self::WebhookUpdate => "webhooks.update",
+            Self::WebhookDelete => "webhooks.delete",
+            Self::WebhookRotate => "webhooks.rotate",
+            Self::WebhookTest => "webhooks.test",
         }
     }
 
@@ -90,7 +105,12 @@ impl Verb {
             | Self::ConversationForget
             | Self::TenantForget
             | Self::TokenCreate
-            | Self::TokenRevoke => &[UserRole::Admin],
+            | Self::TokenRevoke
+            | Self::WebhookCreate
+            | Self::WebhookUpdate
+            | Self::WebhookDelete
+            | Self::WebhookRotate
+            | Self::WebhookTest => &[UserRole::Admin],
         }
     }
 }

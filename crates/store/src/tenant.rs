@@ -37,6 +37,11 @@ impl<'a> TenantStore<'a> {
 }
 
 impl TenantStore<'_> {
+    /// The tenant's name.
+    pub(crate) fn name(&self) -> &str {
+        self.tenant.as_str()
+    }
+
     /// Of these calls those of the tenant, as decisions need them.
     pub async fn load(&self, calls: &[CallId]) -> Result<Loaded, StoreError> {
         self.store.load(&self.own(calls).await?).await

@@ -190,9 +190,12 @@ const fn status(code: Code) -> StatusCode {
         Code::InvalidMessage => StatusCode::BAD_REQUEST,
         Code::Unauthenticated => StatusCode::UNAUTHORIZED,
         Code::Forbidden => StatusCode::FORBIDDEN,
-        Code::NotFound | Code::CallNotFound | Code::TaskNotFound | Code::RedriveNotFound | Code::TokenNotFound => {
-            StatusCode::NOT_FOUND
-        }
+        Code::NotFound
+        | Code::CallNotFound
+        | Code::TaskNotFound
+        | Code::RedriveNotFound
+        | Code::TokenNotFound
+        | Code::WebhookNotFound => StatusCode::NOT_FOUND,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Code::WrongState => StatusCode::CONFLICT,
         Code::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
