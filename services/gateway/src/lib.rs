@@ -15,6 +15,7 @@ mod idempotency;
 mod identity;
 mod layers;
 mod limits;
+mod openai;
 mod openai_error;
 mod openapi;
 mod page;

@@ -3,11 +3,14 @@
 mod actions;
 mod agents;
 mod calls;
+mod chat;
 mod conversations;
 mod health;
+mod models;
 mod pages;
 mod redrives;
 mod rejected;
+mod responses;
 mod statistics;
 mod tasks;
 mod tools;
@@ -30,6 +33,9 @@ pub(crate) fn all() -> Vec<Endpoint> {
         statistics::endpoints(),
         webhooks::endpoints(),
         actions::endpoints(),
+        responses::endpoints(),
+        chat::endpoints(),
+        models::endpoints(),
         health::endpoints(),
         pages::endpoints(),
     ]
