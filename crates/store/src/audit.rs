@@ -8,6 +8,7 @@ use crate::{
 };
 
 mod ended;
+mod ended_since;
 mod history;
 mod ids;
 mod progress;
@@ -16,6 +17,7 @@ mod records;
 mod search;
 mod tasks;
 
+pub use ended_since::{EndedLine, EndedPosition};
 pub use history::{Found, FoundCall};
 pub use ids::Named;
 pub use progress::Progress;

@@ -2,4 +2,4 @@
 
 mod call;
 
-pub use call::{call_view, feedback};
+pub use call::{attempt_view, call_view, feedback};

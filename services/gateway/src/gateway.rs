@@ -8,7 +8,7 @@ use redial_store::Store;
 use serde::{Serialize, de::DeserializeOwned};
 use tokio_util::sync::CancellationToken;
 
-use crate::{auth::Tokens, config::GatewayConfig, hub::Hub, identity::Identity, problem::Problem, stats::Stats};
+use crate::{auth::Tokens, config::GatewayConfig, events::Events, hub::Hub, identity::Identity, problem::Problem, stats::Stats};
 
 /// The state of the router.
 pub(crate) type Shared = Arc<Gateway>;
@@ -26,6 +26,7 @@ pub(crate) struct Gateway {
     pub(crate) hub: Hub,
     pub(crate) tokens: Tokens,
     pub(crate) stats: Stats,
+    pub(crate) events: Events,
     /// Cancelled at the shutdown: streams and waits end.
     pub(crate) shutdown: CancellationToken,
 }

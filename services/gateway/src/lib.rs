@@ -8,6 +8,7 @@ mod auth;
 mod config;
 mod endpoint;
 mod error;
+mod events;
 mod extract;
 mod gateway;
 mod hub;
@@ -22,6 +23,7 @@ mod problem;
 mod router;
 mod routes;
 mod server;
+mod stall;
 mod stats;
 mod watch;
 
@@ -92,6 +94,7 @@ async fn connect(config: GatewayConfig, shutdown: CancellationToken) -> Result<G
         hub: hub::Hub::default(),
         tokens: auth::Tokens::default(),
         stats: stats::Stats::default(),
+        events: events::Events::default(),
         shutdown,
         config,
     })

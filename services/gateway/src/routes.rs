@@ -1,6 +1,7 @@
 //! The addresses: a file for each resource.
 
 mod calls;
+mod events;
 mod health;
 mod pages;
 mod tasks;
@@ -9,5 +10,5 @@ use crate::endpoint::Endpoint;
 
 /// Every endpoint.
 pub(crate) fn all() -> Vec<Endpoint> {
-    [calls::endpoints(), tasks::endpoints(), health::endpoints(), pages::endpoints()].into_iter().flatten().collect()
+    [calls::endpoints(), events::endpoints(), tasks::endpoints(), health::endpoints(), pages::endpoints()].into_iter().flatten().collect()
 }
