@@ -17,6 +17,8 @@ mod failing_programs;
 mod faults;
 #[path = "agent_loop/fixture.rs"]
 mod fixture;
+#[path = "agent_loop/functions.rs"]
+mod functions;
 #[path = "agent_loop/limits.rs"]
 mod limits;
 #[path = "agent_loop/offering.rs"]

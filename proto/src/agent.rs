@@ -5,7 +5,13 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{limits, tool::check_name, turn::Language};
+use crate::{
+    FunctionSpec,
+    function::{self, DEFAULT_TIMEOUT_MS},
+    limits,
+    tool::check_name,
+    turn::Language,
+};
 
 /// What happens when a call needs a correction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -80,6 +86,12 @@ pub struct AgentSpec {
     /// Tools that it may use, by name or pattern (`*` stands for any text). None by default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
+    /// Functions that whoever submits a task serves, besides those that come with the task.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<FunctionSpec>,
+    /// How long the client may take to answer a call of a function, in ms: 1 s to 24 h. Default 10 minutes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function_timeout_ms: Option<u64>,
     /// What happens when a call needs a correction.
     #[serde(default)]
     pub policy: Policy,
@@ -138,6 +150,8 @@ impl AgentSpec {
             fallback_model: None,
             system: String::new(),
             tools: Vec::new(),
+            functions: Vec::new(),
+            function_timeout_ms: None,
             policy: Policy::Feedback,
             max_corrections: three(),
             fallback_after: one(),
@@ -172,6 +186,8 @@ impl AgentSpec {
             found.push(format!("tools holds {} patterns; allowed: 200", self.tools.len()));
         }
         found.extend(self.tools.iter().find_map(|pattern| check_pattern("tools", pattern).err()));
+        found.extend(function::mistakes(&self.functions));
+        found.extend(self.function_timeout_ms.and_then(|timeout| function::check_timeout(timeout).err()));
         found.extend(self.wrong_numbers());
         found
     }
@@ -196,6 +212,16 @@ impl AgentSpec {
         let temperature = self.temperature.filter(|temperature| !(0.0..=2.0).contains(temperature));
         let temperature = temperature.map(|temperature| format!("temperature is {temperature}; allowed: 0 to 2"));
         wrong.chain(cost).chain(temperature).collect()
+    }
+
+    /// The function of the client that has this name.
+    pub fn function(&self, name: &str) -> Option<&FunctionSpec> {
+        self.functions.iter().find(|function| function.name == name)
+    }
+
+    /// How long the client may take to answer a call of a function, in ms.
+    pub fn function_timeout_ms(&self) -> u64 {
+        self.function_timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS)
     }
 
     /// True if the agent may use this tool.

@@ -289,22 +289,6 @@ pub struct CancelReply {
     pub state: CallState,
 }
 
-/// Asks to run ended calls again, each as a new call that refers to the old one. Sent as `calls.redrive`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct RedriveRequest {
-    /// At most 1,000 calls in state `failed`, `cancelled` or `unknown`. Whoever names an `unknown` call
-    /// confirms that it may run again.
-    pub calls: Vec<CallId>,
-}
-
-/// The answer to a redrive, in its order.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct RedriveReply {
-    /// For each call: `accepted` with the new call, `existing` if it was redriven before, else why not.
-    pub results: Vec<SubmitResult>,
-}
-
 /// Asks to remove from the registry a tool that no live worker has. Sent as `tools.forget`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

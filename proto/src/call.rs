@@ -17,6 +17,8 @@ pub enum CallState {
     Running,
     /// An attempt failed; the next one is due at `wake_at`.
     RetryWait,
+    /// A function of the client: its client was asked, and has not answered.
+    ClientWait,
     /// A result is on record.
     Succeeded,
     /// Ended with an error.
@@ -34,6 +36,6 @@ named!(CallState, "a state of a call");
 impl CallState {
     /// True if nothing can happen to the call any more.
     pub const fn is_terminal(self) -> bool {
-        !matches!(self, Self::Ready | Self::Running | Self::RetryWait)
+        !matches!(self, Self::Ready | Self::Running | Self::RetryWait | Self::ClientWait)
     }
 }

@@ -33,6 +33,8 @@ pub enum Code {
     CallNotFound,
     /// No such task is on record.
     TaskNotFound,
+    /// No such redrive is on record.
+    RedriveNotFound,
     /// No such token is on record.
     TokenNotFound,
     /// The call's state does not allow what was asked.

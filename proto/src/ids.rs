@@ -44,6 +44,18 @@ impl ClaimId {
     }
 }
 
+/// Identifies a redrive within its tenant. Whoever asks for it makes the id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct RedriveId(pub Uuid);
+
+impl RedriveId {
+    /// A new random id.
+    pub fn generate() -> Self {
+        Self(Uuid::new_v4())
+    }
+}
+
 macro_rules! uuid_text {
     ($name:ident) => {
         impl fmt::Display for $name {
@@ -64,6 +76,7 @@ macro_rules! uuid_text {
 uuid_text!(CallId);
 uuid_text!(TaskId);
 uuid_text!(ClaimId);
+uuid_text!(RedriveId);
 
 /// Identifies one run of a worker process: a readable name and a random part, so that a restarted worker has a new id.
 /// It is one token of a NATS subject: ASCII letters, digits, `-` and `_`, at most 64 bytes.

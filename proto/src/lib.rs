@@ -13,14 +13,18 @@ pub mod error;
 pub mod estimate;
 mod fields;
 pub mod forget;
+pub mod function;
 pub mod help;
 pub mod identity;
 pub mod ids;
+pub mod json_text;
 pub mod limits;
+pub mod lists;
 pub mod message;
 pub mod names;
 pub mod outcome;
 pub mod queue;
+pub mod redrive;
 pub mod repair;
 pub mod retry_after;
 pub mod schemas;
@@ -35,20 +39,24 @@ pub mod usage;
 pub use agent::{AgentSpec, Budgets, CutOff, Policy};
 pub use api::{
     AcceptTool, AcceptToolReply, AttemptView, CallView, CancelReply, CancelRequest, ForgetTool, ForgetToolReply,
-    GetRequest, RedriveReply, RedriveRequest, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, SubmitStatus,
-    WaitReason, Waiting,
+    GetRequest, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, SubmitStatus, WaitReason, Waiting,
 };
 pub use call::CallState;
 pub use error::{ApiError, Code};
 pub use forget::{Forget, ForgetCounts, ForgetCursor, ForgetReply, OpenWork};
+pub use function::{AnswerReply, AnswerRequest, FunctionError, FunctionSpec};
 pub use help::{Advice, Help, Limited, OverLimit};
 pub use identity::{ANY_POOL, Caller, Door, Tenant, User, UserRole, WorkerCaller, WorkerIdentity, check_token};
-pub use ids::{CallId, ClaimId, TaskId, WorkerId};
+pub use ids::{CallId, ClaimId, RedriveId, TaskId, WorkerId};
+pub use lists::{AgentList, AgentView, ListAgents, ListTools, ToolList, ToolView};
 pub use message::{Message, MessageCall, Role, StoredMessage};
 pub use outcome::{ErrorClass, Failure, FieldError, Outcome};
 pub use queue::{
     ClaimJob, ClaimReply, ClaimRequest, ControlMessage, Grant, GrantRef, Heartbeat, HeartbeatReply, Job, JobRef,
     Registered, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch,
+};
+pub use redrive::{
+    CancelRedrive, CreateRedrive, RedriveFilter, RedriveReply, RedriveRequest, RedriveState, RedriveView,
 };
 pub use repair::{Repair, RepairKind};
 pub use task::{

@@ -30,6 +30,8 @@ pub enum ErrorClass {
     Unavailable,
     /// The attempt's deadline passed.
     Timeout,
+    /// A function of the client: its client did not answer in time.
+    Unanswered,
     /// The worker disappeared; its lease expired.
     Lost,
     /// HTTP 401 and 403.

@@ -6,18 +6,22 @@
 use schemars::{Schema, schema_for};
 
 use crate::{
-    AcceptTool, AcceptToolReply, AgentSpec, ApiError, CallView, CancelReply, CancelRequest, ClaimReply, ClaimRequest,
-    ControlMessage, Delta, Forget, ForgetReply, ForgetTool, ForgetToolReply, GetRequest, Heartbeat, HeartbeatReply,
-    Job, RedriveReply, RedriveRequest, Registered, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch,
-    Submission, SubmitBatch, SubmitBatchReply, SubmitResult, TaskCancel, TaskCancelReply, TaskGet, TaskNotice,
-    TaskReport, TaskResult, TaskSubmission, TokenCreate, TokenCreateReply, TokenRevoke, TokenRevokeReply, ToolSpec,
-    TurnReply, TurnRequest,
+    AcceptTool, AcceptToolReply, AgentList, AgentSpec, AnswerReply, AnswerRequest, ApiError, CallView, CancelRedrive, CancelReply, CancelRequest, ClaimReply, ClaimRequest, ControlMessage, CreateRedrive, Delta, Forget, ForgetReply, ForgetTool, ForgetToolReply, GetRequest, Heartbeat, HeartbeatReply, Job, ListAgents, ListTools, RedriveReply, RedriveRequest, RedriveView, Registered, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, TaskCancel, TaskCancelReply, TaskGet, TaskNotice, TaskReport, TaskResult, TaskSubmission, TokenCreate, TokenCreateReply, TokenRevoke, TokenRevokeReply, ToolList, ToolSpec, TurnReply, TurnRequest,
 };
 
 /// File name (without `.json`) and schema of each message.
 pub fn all() -> Vec<(&'static str, Schema)> {
     vec![
         ("agent_spec", schema_for!(AgentSpec)),
+        ("agent_list", schema_for!(AgentList)),
+        ("cancel_redrive", schema_for!(CancelRedrive)),
+        ("create_redrive", schema_for!(CreateRedrive)),
+        ("list_agents", schema_for!(ListAgents)),
+        ("list_tools", schema_for!(ListTools)),
+        ("redrive_view", schema_for!(RedriveView)),
+        ("tool_list", schema_for!(ToolList)),
+        ("answer_reply", schema_for!(AnswerReply)),
+        ("answer_request", schema_for!(AnswerRequest)),
         ("registration", schema_for!(Registration)),
         ("registered", schema_for!(Registered)),
         ("api_error", schema_for!(ApiError)),

@@ -18,6 +18,8 @@ pub enum Verb {
     CallGet,
     /// A [`crate::CancelRequest`].
     CallCancel,
+    /// A [`crate::AnswerRequest`].
+    CallAnswer,
     /// A [`crate::RedriveRequest`].
     CallRedrive,
     /// A [`crate::TaskSubmission`].
@@ -34,6 +36,14 @@ pub enum Verb {
     TenantForget,
     /// A [`crate::AcceptTool`].
     ToolAccept,
+    /// A [`crate::ListTools`].
+    ToolList,
+    /// A [`crate::ListAgents`].
+    AgentList,
+    /// A [`crate::CreateRedrive`].
+    RedriveCreate,
+    /// A [`crate::CancelRedrive`].
+    RedriveCancel,
     /// A [`crate::TokenCreate`].
     TokenCreate,
     /// A [`crate::TokenRevoke`].
@@ -50,6 +60,7 @@ impl Verb {
             Self::CallSubmit => "calls.submit",
             Self::CallGet => "calls.get",
             Self::CallCancel => "calls.cancel",
+            Self::CallAnswer => "calls.answer",
             Self::CallRedrive => "calls.redrive",
             Self::TaskSubmit => "tasks.submit",
             Self::TaskGet => "tasks.get",
@@ -58,6 +69,10 @@ impl Verb {
             Self::ConversationForget => "conversations.forget",
             Self::TenantForget => "tenants.forget",
             Self::ToolAccept => "tools.accept",
+            Self::ToolList => "tools.list",
+            Self::AgentList => "agents.list",
+            Self::RedriveCreate => "redrives.create",
+            Self::RedriveCancel => "redrives.cancel",
             Self::TokenCreate => "tokens.create",
             Self::TokenRevoke => "tokens.revoke",
         }
@@ -66,8 +81,11 @@ impl Verb {
     /// The roles that may ask for it; one is enough.
     pub const fn roles(self) -> &'static [UserRole] {
         match self {
-            Self::CallSubmit | Self::CallCancel | Self::TaskCancel => &[UserRole::Submit],
+            Self::CallSubmit | Self::CallCancel | Self::CallAnswer | Self::TaskCancel => &[UserRole::Submit],
             Self::TaskSubmit => &[UserRole::Submit, UserRole::Inline],
+            Self::CallGet | Self::TaskGet | Self::ToolList | Self::AgentList => &[UserRole::Read],
+            Self::CallRedrive | Self::RedriveCreate | Self::RedriveCancel => &[UserRole::Operate],
+            Self::ToolForget | Self::ToolAccept | Self::ConversationForget | Self::TenantForget => &[UserRole::Admin],
             Self::CallGet | Self::TaskGet => &[UserRole::Read],
             Self::CallRedrive => &[UserRole::Operate],
             Self::ToolForget

@@ -45,6 +45,7 @@ fn left_behind(conversation: &str) -> redial_records::NewTask {
         language: redial_proto::Language::En,
         spec: serde_json::to_string(&agent()).unwrap(),
         input: "go".into(),
+        metadata: std::collections::BTreeMap::new(),
         traceparent: None,
     }
 }

@@ -76,8 +76,7 @@ pub(crate) fn agent() -> AgentSpec {
 }
 
 pub(crate) fn task(input: &str, agent: AgentSpec) -> TaskSubmission {
-    let agent = AgentRef::Inline(Box::new(agent));
-    TaskSubmission { input: input.into(), agent, conversation: None, key: None }
+    TaskSubmission::new(input, AgentRef::Inline(Box::new(agent)))
 }
 
 impl Fixture {

@@ -31,12 +31,12 @@ async fn every_action_is_on_record_with_who_what_and_on_how_many() {
     let call = stack.call("fails", json!({})).await;
     assert_eq!(stack.ended(call).await.state, CallState::Failed);
     let (bob, eve) = (stack.user("default", "bob").await, stack.user("globex", "eve").await);
-    let redrive = RedriveRequest { calls: vec![call, redial_proto::CallId::generate()] };
+    let redrive = RedriveRequest::unchanged(vec![call, redial_proto::CallId::generate()]);
     let reply: RedriveReply = bob.ask(Verb::CallRedrive, &redrive, ANSWER).await.unwrap();
     stack.ended(reply.results[0].call.unwrap()).await;
     let cancel: CancelReply = bob.ask(Verb::CallCancel, &CancelRequest { call }, ANSWER).await.unwrap();
     assert_eq!(cancel.state, CallState::Failed);
-    let again: RedriveReply = bob.ask(Verb::CallRedrive, &RedriveRequest { calls: vec![call] }, ANSWER).await.unwrap();
+    let again: RedriveReply = bob.ask(Verb::CallRedrive, &RedriveRequest::unchanged(vec![call]), ANSWER).await.unwrap();
     assert_eq!(again.results[0].status, SubmitStatus::Existing);
     let forget = ForgetTool { tool: "echo".to_owned() };
     let code = |answer: Result<ForgetToolReply, QueueError>| match answer {

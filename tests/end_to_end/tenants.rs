@@ -56,7 +56,7 @@ async fn another_tenants_calls_do_not_exist() {
         let cancel: Result<CancelReply, Code> = ask(&globex, Verb::CallCancel, &CancelRequest { call: other }).await;
         assert_eq!(cancel, Err(Code::CallNotFound));
         let redrive: RedriveReply =
-            ask(&globex, Verb::CallRedrive, &RedriveRequest { calls: vec![other] }).await.unwrap();
+            ask(&globex, Verb::CallRedrive, &RedriveRequest::unchanged(vec![other])).await.unwrap();
         let result = &redrive.results[0];
         assert_eq!((result.status, result.error.as_ref().unwrap().code), (SubmitStatus::Rejected, Code::CallNotFound));
     }
@@ -260,7 +260,7 @@ async fn redrives_keep_to_the_limits(stack: &Stack, acme: &Queue) {
         .execute(stack.db())
         .await
         .unwrap();
-        let redrive: RedriveReply = ask(acme, Verb::CallRedrive, &RedriveRequest { calls: vec![call] }).await.unwrap();
+        let redrive: RedriveReply = ask(acme, Verb::CallRedrive, &RedriveRequest::unchanged(vec![call])).await.unwrap();
         let error = redrive.results[0].error.as_ref().unwrap();
         assert!(error.code == code && error.message.contains(says), "{tool}: {error}");
         let written: i64 = sqlx::query_scalar("SELECT count(*) FROM calls WHERE redrive_of = $1")

@@ -19,7 +19,7 @@ async fn every_bad_request_is_a_problem_that_says_what_is_allowed() {
     let json = "application/json";
     for (method, path, media, body, status, code, says) in [
         (Method::GET, "/nowhere", json, "", 404, "not_found", "/openapi.json"),
-        (Method::PUT, "/v1/calls", json, "{}", 405, "method_not_allowed", "POST"),
+        (Method::PUT, "/v1/calls", json, "{}", 405, "method_not_allowed", "the header Allow"),
         (Method::GET, "/v1/calls/17", json, "", 422, "invalid_value", "a UUID"),
         (Method::POST, "/v1/calls", "text/plain", &good, 415, "unsupported_media_type", "application/json"),
         (Method::POST, "/v1/tasks", "text/plain", &good, 415, "unsupported_media_type", "application/json"),

@@ -11,7 +11,7 @@ async fn a_task_is_submitted_waited_for_and_read() {
     let mut stack = Stack::start().await;
     let folder = tempfile::tempdir().unwrap();
     let models = folder.path().join("models.toml");
-    std::fs::write(folder.path().join("script.toml"), "[[rule]]\nreply = \"Hello.\"\n").unwrap();
+    std::fs::write(folder.path().join("script.toml"), "[[rule]]\ntext = \"Hello.\"\n").unwrap();
     std::fs::write(&models, "[models.small]\nprovider = \"script\"\nscript = \"script.toml\"\n").unwrap();
     stack.serve_models(&models).await;
     let gateway = stack.serve_http().await;

@@ -50,10 +50,8 @@ async fn set(mutation: &'static Mutation, mutated: bool, replies: Vec<TurnReply>
 async fn task(fixture: &Fixture) -> TaskId {
     let agent = AgentSpec { tools: vec!["tool".to_owned()], ..AgentSpec::new("model") };
     let submission = TaskSubmission {
-        input: "go".to_owned(),
-        agent: AgentRef::Inline(Box::new(agent)),
         conversation: Some("talk".to_owned()),
-        key: None,
+        ..TaskSubmission::new("go", AgentRef::Inline(Box::new(agent)))
     };
     fixture.stack.task(&submission).await
 }

@@ -99,10 +99,8 @@ async fn a_model_turn_is_a_chat_in_the_trace() {
     let worker = role("worker", &collector, &["--nats-url", nats, "--models", models.to_str().unwrap()]);
     stack.offered(&["model-parrot"]).await;
     let submission = TaskSubmission {
-        input: "canary-question".to_owned(),
-        agent: AgentRef::Inline(Box::new(AgentSpec::new("parrot"))),
         conversation: Some("c1".to_owned()),
-        key: None,
+        ..TaskSubmission::new("canary-question", AgentRef::Inline(Box::new(AgentSpec::new("parrot"))))
     };
     let task = stack.task(&submission).await;
     assert_eq!(stack.task_ended(task).await.task.answer.as_deref(), Some("hello"));

@@ -82,7 +82,7 @@ impl Fixture {
             ..AgentSpec::new(model(way, n % 2 == 1))
         };
         let agent = AgentRef::Inline(Box::new(agent));
-        let submission = TaskSubmission { input: input.into(), agent, conversation: None, key: None };
+        let submission = TaskSubmission::new(input, agent);
         let id = self.stack.task(&submission).await;
         self.ended(id).await;
         let record = self.redial(&["show", &id.to_string(), "--json"]).1;

@@ -8,8 +8,8 @@ use redial_proto::{
     tool::{check_timeout, default_pool},
     turn::model_name,
 };
-use redial_records::NewCall;
-use serde_json::Value;
+use redial_records::{CallContent, CallRecord, NewCall, Redrive};
+use serde_json::{Value, value::RawValue};
 use uuid::Uuid;
 
 use crate::{
@@ -70,6 +70,33 @@ pub fn accept(
         task: None,
         consumer: None,
     })
+}
+
+/// An ended call that is to run again with other arguments.
+#[derive(Clone, Debug)]
+pub struct Edited<'a> {
+    /// The call.
+    pub call: &'a CallRecord,
+    /// What it was asked to do.
+    pub content: CallContent,
+    /// Its other arguments, as they were sent.
+    pub arguments: Box<RawValue>,
+}
+
+/// An ended call with other arguments, under this id. They are checked like those of a submission; a refusal is that of the new
+/// call. Tools see the new id as idempotency key: under the old one a service would answer for the old arguments.
+pub fn accept_edited(edited: Edited<'_>, caller: &Caller, tools: &Tools, id: CallId) -> Result<NewCall, ApiError> {
+    let Edited { call, content, arguments } = edited;
+    let submission = Submission {
+        conversation: content.conversation,
+        timeout_ms: Some(call.timeout_ms),
+        retry: Some(call.retry),
+        ..Submission::new(&call.tool, arguments)
+    };
+    let fingerprint = content_of(&submission);
+    let new = accept(submission, caller, tools, id, call.traceparent.clone())?;
+    let redrive_of = Some(Redrive { call: call.id, origin: id });
+    Ok(NewCall { content: Some(fingerprint), redrive_of, ..new })
 }
 
 /// The arguments as the tool gets them; or why the call is refused.

@@ -13,7 +13,7 @@ pub enum Route {
     Feedback,
     /// An operator has to act: the call fails, trying again would not help.
     Operator,
-    /// The user or a limit ended it.
+    /// The user, a limit or a client that did not answer ended it.
     End,
     /// The tool failed without saying why, most likely in the same way again: the call fails, and the caller learns only
     /// that it failed. The effect of an `unsafe` tool is uncertain.
@@ -36,7 +36,7 @@ pub const fn route(class: ErrorClass) -> Route {
         | ErrorClass::OutputTooLarge
         | ErrorClass::Rejected => Route::Feedback,
         ErrorClass::Auth | ErrorClass::Configuration => Route::Operator,
-        ErrorClass::BudgetExhausted | ErrorClass::Cancelled => Route::End,
+        ErrorClass::BudgetExhausted | ErrorClass::Cancelled | ErrorClass::Unanswered => Route::End,
         ErrorClass::ToolFailed => Route::Unexplained,
         ErrorClass::Internal => Route::Bug,
     }

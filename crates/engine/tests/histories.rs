@@ -59,6 +59,13 @@ impl History {
         Self { call, policy, now, claims: 0, audited: Vec::new(), effects: 0, ends: 0, cancel_acknowledged: false }
     }
 
+    /// A call of a function of the client.
+    fn of_client() -> Self {
+        let mut history = Self::new(ToolEffect::Unsafe, 1);
+        (history.call.state, history.call.published_at) = (CallState::ClientWait, None);
+        history
+    }
+
     fn claim(&mut self, attempt: u32) {
         self.claims += 1;
         let worker: WorkerId = "worker-1".parse().unwrap();
@@ -97,8 +104,9 @@ impl History {
         let before = self.call.clone();
         let Some(transition) = plan(&self.call, &self.policy, event, self.now, random) else { return };
         if let Some(attempt) = transition.ended_attempt() {
-            assert_eq!(before.state, CallState::Running, "only a running attempt can end");
-            self.audited.push(before.attempt);
+            let may_end = matches!(before.state, CallState::Running | CallState::ClientWait);
+            assert!(may_end, "an attempt ends only while it runs, or with the answer of a client");
+            self.audited.push(transition.attempt());
             self.effects += u32::from(attempt.result.as_ref().map_or_else(|failure| failure.effect_possible, |_| true));
         }
         (self.call.state, self.call.attempt) = (transition.state(), transition.attempt());
@@ -114,6 +122,10 @@ impl History {
             Change::Postpone { wake_at } => assert!(wake_at > self.now),
             Change::RequestCancel => self.call.cancel_requested = true,
             Change::Retry { due_at, .. } => assert!(due_at >= self.now),
+            Change::Answer { .. } => {
+                assert_eq!(before.state, CallState::ClientWait);
+                self.ends += 1;
+            }
             Change::End { state, failure, .. } => {
                 assert!(state.is_terminal() && state != CallState::Refused);
                 assert_eq!(failure.is_none(), state == CallState::Succeeded);
@@ -146,7 +158,7 @@ fn random_event(history: &mut History, rng: &mut StdRng) {
     let mut failure = Failure::new(class, "m");
     failure.effect_possible = rng.random();
     failure.retry_after_ms = rng.random_bool(0.2).then(|| rng.random_range(0..90_000));
-    let event = match rng.random_range(0..14) {
+    let event = match rng.random_range(0..15) {
         0..=3 => return history.claim((history.call.attempt + rng.random_range(0..3)).max(1)),
         4 => CallEvent::Succeeded { duration_ms: 1, output: "{}" },
         5..=7 => CallEvent::Failed { duration_ms: 1, failure: &failure },
@@ -154,6 +166,7 @@ fn random_event(history: &mut History, rng: &mut StdRng) {
         9 => CallEvent::Cancel,
         10 => return history.feed(),
         11 => return history.renew(),
+        12 => CallEvent::Answered { by: "client", answer: if rng.random() { Ok("{}") } else { Err(&failure) } },
         _ => due(history, rng),
     };
     history.apply(&event, rng.random());
@@ -177,7 +190,8 @@ fn a_hundred_thousand_random_histories_are_legal() {
     let (mut ended, mut states) = (0_u32, std::collections::BTreeMap::<&str, u32>::new());
     for _ in 0..100_000 {
         let effect = ToolEffect::ALL[rng.random_range(0..4)];
-        let mut history = History::new(effect, rng.random_range(1..6));
+        let attempts = rng.random_range(1..6);
+        let mut history = if rng.random_bool(0.1) { History::of_client() } else { History::new(effect, attempts) };
         for _ in 0..25 {
             random_event(&mut history, &mut rng);
         }
@@ -192,9 +206,10 @@ fn a_hundred_thousand_random_histories_are_legal() {
 
 proptest! {
     #[test]
-    fn a_call_left_alone_with_the_sweeper_ends(seed: u64, steps in 0_usize..30, effect in 0_usize..4) {
+    fn a_call_left_alone_with_the_sweeper_ends(seed: u64, steps in 0_usize..30, effect in 0_usize..5) {
         let mut rng = StdRng::seed_from_u64(seed);
-        let mut history = History::new(ToolEffect::ALL[effect], 4);
+        let of_tool = ToolEffect::ALL.get(effect).map(|effect| History::new(*effect, 4));
+        let mut history = of_tool.unwrap_or_else(History::of_client);
         for _ in 0..steps {
             random_event(&mut history, &mut rng);
         }

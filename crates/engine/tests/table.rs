@@ -6,6 +6,8 @@
 mod effects;
 #[path = "table/fixture.rs"]
 mod fixture;
+#[path = "table/functions.rs"]
+mod functions;
 #[path = "table/waiting.rs"]
 mod waiting;
 
@@ -59,6 +61,7 @@ fn every_class_by_every_effect() {
         (ErrorClass::RateLimited, "retry in 500 ms", "unknown/rate_limited"),
         (ErrorClass::Unavailable, "retry in 500 ms", "unknown/unavailable"),
         (ErrorClass::Timeout, "retry in 500 ms", "unknown/timeout"),
+        (ErrorClass::Unanswered, "failed/unanswered", "failed/unanswered"),
         (ErrorClass::Lost, "retry in 500 ms", "unknown/lost"),
         (ErrorClass::Auth, "failed/auth", "failed/auth"),
         (ErrorClass::Configuration, "failed/configuration", "failed/configuration"),

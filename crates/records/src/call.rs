@@ -2,6 +2,7 @@
 
 use redial_proto::{
     CallId, CallState, ClaimId, Failure, GrantRef, Help, JobRef, Repair, RetryOverride, TaskId, ToolEffect, WorkerId,
+    function,
 };
 use uuid::Uuid;
 
@@ -55,6 +56,11 @@ pub struct CallRecord {
 }
 
 impl CallRecord {
+    /// Its client serves it; no worker does.
+    pub fn is_of_client(&self) -> bool {
+        self.pool == function::POOL
+    }
+
     /// The current or last attempt, with the claim under which it was granted.
     pub fn grant(&self) -> Option<GrantRef> {
         Some(GrantRef { call: self.id, attempt: self.attempt, claim: self.claim? })
@@ -149,6 +155,13 @@ pub struct NewCall {
     pub consumer: Option<String>,
     /// The user who submitted it; `None` if a task asked for it.
     pub submitted_by: Option<String>,
+}
+
+impl NewCall {
+    /// Its client serves it; no worker does.
+    pub fn is_of_client(&self) -> bool {
+        self.pool == function::POOL
+    }
 }
 
 /// A worker asks for an attempt.

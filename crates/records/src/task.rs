@@ -1,5 +1,7 @@
 //! Tasks: rows of the table `tasks`, with what is in their inboxes.
 
+use std::collections::BTreeMap;
+
 use redial_proto::{
     CallId, CallState, ErrorClass, Failure, Language, Message, TaskCode, TaskId, TaskState, TaskStep, Usage,
 };
@@ -126,6 +128,8 @@ pub struct NewTask {
     pub spec: String,
     /// What the user wants.
     pub input: String,
+    /// The client's own notes.
+    pub metadata: BTreeMap<String, String>,
     /// W3C trace context.
     pub traceparent: Option<String>,
     /// The user who submitted it; unknown for tasks of earlier versions.

@@ -61,6 +61,13 @@ pub enum Change {
         /// When the next attempt is due.
         due_at: Time,
     },
+    /// Its client has answered it: it ends, after an attempt that no worker ran.
+    Answer {
+        /// Who answered, as the record of the attempt names it.
+        by: String,
+        /// The answer.
+        attempt: EndedAttempt,
+    },
     /// It ends.
     End {
         /// A terminal state.
@@ -79,6 +86,8 @@ impl Transition {
             Change::Wait { .. } => CallState::Ready,
             Change::Postpone { .. } | Change::Extend { .. } | Change::RequestCancel => self.guard.state,
             Change::Retry { .. } => CallState::RetryWait,
+            Change::Answer { ref attempt, .. } if attempt.result.is_ok() => CallState::Succeeded,
+            Change::Answer { .. } => CallState::Failed,
             Change::End { state, .. } => state,
         }
     }
@@ -87,6 +96,7 @@ impl Transition {
     pub const fn attempt(&self) -> u32 {
         match self.change {
             Change::Wait { attempt, .. } => attempt,
+            Change::Answer { .. } => self.guard.attempt + 1,
             _ => self.guard.attempt,
         }
     }
@@ -94,7 +104,7 @@ impl Transition {
     /// How the current attempt ended, if it did.
     pub const fn ended_attempt(&self) -> Option<&EndedAttempt> {
         match &self.change {
-            Change::Retry { attempt, .. } => Some(attempt),
+            Change::Retry { attempt, .. } | Change::Answer { attempt, .. } => Some(attempt),
             Change::End { attempt, .. } => attempt.as_ref(),
             Change::Wait { .. } | Change::Postpone { .. } | Change::Extend { .. } | Change::RequestCancel => None,
         }

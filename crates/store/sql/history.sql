@@ -7,7 +7,7 @@ FROM calls c
 WHERE ($1::text IS NULL OR c.tool = $1)
     AND ($2::text IS NULL OR c.state = $2)
     AND ($2::text IS NULL OR $2 NOT IN ('failed', 'unknown', 'cancelled', 'refused') OR c.ended_as = $2)
-    AND ($2::text IS NULL OR $2 NOT IN ('ready', 'running', 'retry_wait') OR c.wake_at IS NOT NULL)
+    AND ($2::text IS NULL OR $2 NOT IN ('ready', 'running', 'retry_wait', 'client_wait') OR c.wake_at IS NOT NULL)
     AND ($3::text IS NULL OR c.class = $3)
     AND ($4::timestamptz IS NULL OR c.submitted_at >= $4)
     AND ($5::uuid IS NULL OR c.id >= $5)

@@ -1,5 +1,5 @@
 -- New calls. A call that is on record already, by id (this batch was sent before) or by key, stays unchanged. One without
--- a consumer waits in the backlog, and need not be looked at before its deadline. A refused one does not hold its key; it is
+-- a consumer waits in the backlog, and need not be looked at before its deadline; one that its client serves ($29) waits for that. A refused one does not hold its key; it is
 -- on record once for each content, and not at all if the same submission was accepted before. A redrive needs the call that it
 -- repeats: nothing of a call that was erased, or is about to be, may come back.
 INSERT INTO calls (
@@ -9,7 +9,7 @@ INSERT INTO calls (
     undeclared, help, submitted_by)
 SELECT
     i.id,
-    CASE WHEN i.class IS NULL THEN 'ready' ELSE 'refused' END,
+    CASE WHEN i.class IS NOT NULL THEN 'refused' WHEN i.pool = $29 THEN 'client_wait' ELSE 'ready' END,
     CASE WHEN i.class IS NULL THEN t.now + CASE WHEN i.consumer IS NULL THEN i.deadline_ms
         ELSE LEAST($1::bigint, i.deadline_ms) END * interval '1 ms' END,
     i.tool, i.pool, i.effect, i.tenant, i.key, i.content, i.conversation, i.arguments::json, i.timeout_ms,
@@ -17,7 +17,7 @@ SELECT
     CASE WHEN i.class IS NOT NULL THEN t.now END,
     i.class, i.message, i.details::json, i.redrive_of, i.origin_id, i.repairs::json,
     i.task_id, i.turn, i.call_index, i.consumer, (i.consumer IS NOT NULL)::int,
-    CASE WHEN i.class IS NULL AND i.consumer IS NULL THEN t.now END, i.class IS NOT NULL,
+    CASE WHEN i.class IS NULL AND i.consumer IS NULL AND i.pool <> $29 THEN t.now END, i.class IS NOT NULL,
     i.undeclared::json, i.help::json, i.submitted_by
 FROM UNNEST(
     $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::uuid[], $9::text[], $10::text[],

@@ -3,14 +3,14 @@
 WITH written AS (
     INSERT INTO tasks (
         id, tenant, conversation, key, content, agent, model, language, spec, input, traceparent, state, submitted_at,
-        wake_at, submitted_by)
+        wake_at, submitted_by, metadata)
     SELECT
         i.id, i.tenant, i.conversation, i.key, i.content, i.agent, i.model, i.language, i.spec::json, i.input,
-        i.traceparent, 'waiting', t.now, t.now + interval '1 s', i.submitted_by
+        i.traceparent, 'waiting', t.now, t.now + interval '1 s', i.submitted_by, i.metadata::json
     FROM UNNEST(
         $1::uuid[], $2::text[], $3::text[], $4::text[], $5::uuid[], $6::text[], $7::text[], $8::text[], $9::text[],
-        $10::text[], $11::text[], $12::text[]
-    ) AS i (id, tenant, conversation, key, content, agent, model, language, spec, input, traceparent, submitted_by),
+        $10::text[], $11::text[], $12::text[], $13::text[]
+    ) AS i (id, tenant, conversation, key, content, agent, model, language, spec, input, traceparent, submitted_by, metadata),
         (SELECT clock_timestamp() AS now) t
     ON CONFLICT DO NOTHING
     RETURNING id, submitted_at

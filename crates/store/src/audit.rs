@@ -11,6 +11,10 @@ mod ended;
 mod ended_since;
 mod history;
 mod ids;
+mod inside;
+pub mod json_search;
+mod look;
+mod of_tenant;
 mod progress;
 mod record;
 mod records;
@@ -20,6 +24,9 @@ mod tasks;
 pub use ended_since::{EndedLine, EndedPosition};
 pub use history::{Found, FoundCall};
 pub use ids::Named;
+pub use inside::Inside;
+pub use look::{Limits, Search, Searched};
+pub use of_tenant::{ConversationLine, Conversations};
 pub use progress::Progress;
 pub use records::{
     AttemptRecord, CallAudit, CallLine, DeadLetterRecord, Filter, LateRecord, PendingTool, TaskFilter, ToolRecord,
@@ -124,12 +131,6 @@ impl Store {
                 Ok(db.done(done))
             })
             .await?;
-        // Rows of older versions have no list.
-        let listed =
-            |errors: Option<&str>| errors.and_then(|errors| serde_json::from_str::<Vec<Rejection>>(errors).ok());
-        let only = |code: &str, message: &str| {
-            vec![Rejection { position: None, code: code.to_owned(), message: message.to_owned() }]
-        };
         let record = |payload: &[u8]| String::from_utf8_lossy(payload).into_owned();
         Ok(rows
             .into_iter()
@@ -139,7 +140,7 @@ impl Store {
                 received_at: row.received_at,
                 tenant: row.tenant,
                 identity: row.identity,
-                errors: listed(row.errors.as_deref()).unwrap_or_else(|| only(&row.code, &row.message)),
+                errors: listed(row.errors.as_deref(), &row.code, &row.message),
                 code: row.code,
                 message: row.message,
                 error_count: uint(row.error_count),
@@ -147,6 +148,13 @@ impl Store {
             })
             .collect())
     }
+}
+
+/// The errors of a dead letter. Rows of older versions have no list.
+fn listed(errors: Option<&str>, code: &str, message: &str) -> Vec<Rejection> {
+    let listed = errors.and_then(|errors| serde_json::from_str::<Vec<Rejection>>(errors).ok());
+    let only = || Rejection { position: None, code: code.to_owned(), message: message.to_owned() };
+    listed.unwrap_or_else(|| vec![only()])
 }
 
 fn raw(json: String) -> Result<Box<RawValue>, StoreError> {

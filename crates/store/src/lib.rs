@@ -21,6 +21,8 @@ mod forget;
 mod health;
 mod migrations;
 mod on_record;
+mod page_key;
+mod redrives;
 mod registry;
 mod retention;
 pub mod stats;
@@ -42,6 +44,7 @@ pub use forget::{
 };
 pub use health::LockedHealth;
 pub use redial_records::{TaskCall, Time};
+pub use redrives::{Counted, CreatedRedrive, MAX_OPEN_REDRIVES, RedriveStep, RedriveWork};
 pub use registry::{AcceptedTool, Forgotten, NotAccepted, Registered, WorkerHeartbeat, WorkingConsumer};
 pub use retention::Pruned;
 pub use tasks::{LockedTasks, SubmittedTask, TaskOrigin};

@@ -18,6 +18,7 @@ mod view;
 mod write;
 
 pub use lock::LockedTasks;
+pub(crate) use messages::RawMessage;
 pub use origin::TaskOrigin;
 pub use submit::SubmittedTask;
 pub(crate) use view::RawView;

@@ -25,7 +25,7 @@ pub(crate) fn enable(meter: &Meter) {
 
 /// See [`metrics`].
 ///
-/// `tool` must be the name of a registered tool, or [`names::OTHER_TOOL`]: every name becomes a time series.
+/// `tool` must be the name of a registered tool, [`names::OTHER_TOOL`] or [`names::CLIENT_FUNCTION`]: every name becomes a time series.
 pub struct Metrics(Option<Instruments>);
 
 struct Instruments {

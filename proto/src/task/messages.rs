@@ -1,5 +1,7 @@
 //! Messages between users and dispatchers about tasks.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +10,7 @@ use super::{
     state::{TaskCode, TaskState},
     steps::TaskStep,
 };
-use crate::{AgentSpec, ApiError, StoredMessage, SubmitStatus, TaskId, Usage, UserRole};
+use crate::{AgentSpec, ApiError, FunctionSpec, StoredMessage, SubmitStatus, TaskId, Usage, UserRole};
 
 /// An agent: one of the dispatcher's `agents.toml` by name, or given whole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -34,9 +36,35 @@ pub struct TaskSubmission {
     /// Idempotency key, as for calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// Functions that the client serves, besides those of the agent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<FunctionSpec>,
+    /// How long the client may take to answer a call of a function, in ms: 1 s to 24 h. Default: the agent's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function_timeout_ms: Option<u64>,
+    /// Instructions for this task, after those of the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    /// The client's own notes, at most 16: they are kept with the task, and no model sees them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: BTreeMap<String, String>,
 }
 
 impl TaskSubmission {
+    /// A task without any of the optional fields.
+    pub fn new(input: impl Into<String>, agent: AgentRef) -> Self {
+        Self {
+            input: input.into(),
+            agent,
+            conversation: None,
+            key: None,
+            functions: Vec::new(),
+            function_timeout_ms: None,
+            instructions: None,
+            metadata: BTreeMap::new(),
+        }
+    }
+
     /// The role in which it is submitted: an agent that it brings along needs one of its own.
     pub const fn role(&self) -> UserRole {
         match self.agent {
@@ -127,6 +155,9 @@ pub struct TaskView {
     pub corrections: u32,
     /// The cost of all turns: what providers told, and estimates of the rest.
     pub usage: Usage,
+    /// The client's own notes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: BTreeMap<String, String>,
     /// When it was accepted.
     pub submitted_at: DateTime<Utc>,
     /// The user who submitted it; absent if it was submitted before there were users.

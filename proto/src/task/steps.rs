@@ -102,7 +102,7 @@ pub enum TaskDecision {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         continues: bool,
     },
-    /// A tool runs.
+    /// A tool runs, or the client is asked to answer a call of its function.
     Run {
         /// The turn.
         turn: u32,
@@ -115,6 +115,9 @@ pub enum TaskDecision {
         /// What was changed in the name and the arguments, without loss.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         repairs: Vec<Repair>,
+        /// True for a function, which the client serves.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        client: bool,
     },
     /// A call was answered: by its tool, or without running it.
     Answered {

@@ -2,13 +2,15 @@
 
 use redial_engine::accept::check_texts;
 use redial_proto::{
-    AcceptTool, AcceptToolReply, ApiError, CallId, Caller, CancelReply, CancelRequest, Code, ForgetTool,
-    ForgetToolReply, RedriveReply, RedriveRequest, TaskCancel, TaskCancelReply, limits::shorten, subjects::Verb,
+    AcceptTool, AcceptToolReply, ApiError, CallId, Caller, CancelRedrive, CancelReply, CancelRequest, Code,
+    CreateRedrive, ForgetTool, ForgetToolReply, RedriveReply, RedriveRequest, RedriveView, TaskCancel, TaskCancelReply,
+    limits::{MAX_ARGUMENTS, shorten},
+    subjects::Verb,
     tool::check_name,
 };
 use redial_store::NewAction;
 
-use crate::{asked::Asked, context::Context, error::store_failed};
+use crate::{asked::Asked, context::Context, error::store_failed, redrives};
 
 /// One in so many actions deletes the oldest of its user and verb. Chance decides, so that nobody can arrange that it is never
 /// an action of one's own.
@@ -18,6 +20,9 @@ const TRIMS: u32 = 100;
 pub(crate) trait Action {
     /// Its reply.
     type Reply;
+
+    /// The most bytes of such a request. Most name what they are about, and nothing else.
+    const MOST_BYTES: usize = 64 * 1024;
 
     /// What it is about.
     fn targets(&self) -> Vec<String>;
@@ -78,6 +83,9 @@ impl Action for CancelRequest {
 impl Action for RedriveRequest {
     type Reply = RedriveReply;
 
+    /// It may have arguments.
+    const MOST_BYTES: usize = MAX_ARGUMENTS + 64 * 1024;
+
     fn targets(&self) -> Vec<String> {
         self.calls.iter().map(ToString::to_string).collect()
     }
@@ -98,6 +106,26 @@ impl Action for TaskCancel {
         }
         let message = format!("task: {id} is a call; allowed: the id of a task (calls.cancel stops a call)");
         Err(ApiError::new(Code::InvalidValue, message))
+    }
+}
+
+impl Action for CreateRedrive {
+    type Reply = RedriveView;
+
+    fn targets(&self) -> Vec<String> {
+        vec![self.redrive.to_string()]
+    }
+
+    async fn check(&self, _: &Asked) -> Result<(), ApiError> {
+        redrives::check(self)
+    }
+}
+
+impl Action for CancelRedrive {
+    type Reply = RedriveView;
+
+    fn targets(&self) -> Vec<String> {
+        vec![self.redrive.to_string()]
     }
 }
 

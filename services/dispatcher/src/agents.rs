@@ -44,6 +44,15 @@ impl Declared {
         self.agents.get(name).ok_or_else(|| self.unknown(name, policy))
     }
 
+    /// The agents that the tenant may use, by name.
+    pub(crate) fn allowed<'a>(
+        &'a self,
+        policy: Option<&'a TenantPolicy>,
+    ) -> impl Iterator<Item = (&'a str, &'a AgentSpec)> {
+        let agents = self.agents.iter().map(|(name, spec)| (name.as_str(), spec));
+        agents.filter(move |(name, _)| policy.is_none_or(|policy| policy.allows_agent(name)))
+    }
+
     fn unknown(&self, name: &str, policy: Option<&TenantPolicy>) -> ApiError {
         let known = self.agents.keys().map(String::as_str);
         let known: Vec<&str> = known.filter(|agent| policy.is_none_or(|policy| policy.allows_agent(agent))).collect();

@@ -13,6 +13,7 @@ use redial_records::{Effect, NewCall};
 use redial_store::{Store, TenantStore};
 
 use crate::{
+    agents::Declared,
     context::Context,
     effects,
     error::{call_not_found, store_failed},
@@ -91,6 +92,21 @@ impl Asked {
     /// What the access file says now.
     pub(crate) async fn access(&self) -> Current<Access> {
         self.context.access.at(Instant::now()).await
+    }
+
+    /// The declared agents as their file has them now.
+    pub(crate) async fn agents(&self) -> Declared {
+        self.context.agents.at(Instant::now()).await
+    }
+
+    /// Whether a live worker has this tool.
+    pub(crate) fn is_served(&self, tool: &str) -> bool {
+        self.context.feeder.is_served(tool)
+    }
+
+    /// Lets a dispatcher begin with a redrive at once.
+    pub(crate) fn begin_redrives(&self) {
+        self.context.redrives.notify_one();
     }
 
     /// Keeps room for the job of a new call, and writes where it goes.

@@ -40,6 +40,8 @@ pub(crate) struct Context {
     pub(crate) feeder: Arc<Feeder>,
     /// Erasures and their dry runs at once: each keeps a connection to Postgres busy.
     pub(crate) erasing: Semaphore,
+    /// Wakes the loop that carries out redrives.
+    pub(crate) redrives: Notify,
     started: Instant,
     outages: Mutex<OutageDetector>,
 }
@@ -67,6 +69,7 @@ impl Context {
             due: Notify::new(),
             feeder,
             erasing: Semaphore::new(ERASURES),
+            redrives: Notify::new(),
             started: Instant::now(),
             outages: Mutex::new(outages),
         }))
@@ -118,8 +121,8 @@ impl Context {
     fn admit(&self, tool: &str, tenant: &str) -> Option<String> {
         if self.queue.is_connected() { self.feeder.admit(tool, tenant) } else { self.feeder.hold(tool, tenant) }
     }
-    /// The same for a call that is about to be written; a refused one never runs.
+    /// The same for a call that is about to be written; a refused one never runs, and the client serves one of its functions.
     pub(crate) fn admit_new(&self, call: &NewCall) -> Option<String> {
-        call.refusal.is_none().then(|| self.admit(&call.tool, &call.tenant)).flatten()
+        (call.refusal.is_none() && !call.is_of_client()).then(|| self.admit(&call.tool, &call.tenant)).flatten()
     }
 }

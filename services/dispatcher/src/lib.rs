@@ -4,7 +4,8 @@
 //! is about: `calls`, `tasks`, `workers`. Every decision is the engine's: a verb reads records, lets the engine plan,
 //! writes the transition, and hands its effects to `effects`, which alone carries them out. `intake` takes submissions
 //! without a reply, `watch` notices streams that were lost, `unreadable` sets aside what NATS cannot deliver, `retention` prunes what ended long ago,
-//! `roll_up` keeps the statistics, `conversations` erases, `tokens` are for programs that come over HTTP.
+//! `roll_up` keeps the statistics, `redrives` runs ended calls again by a filter, `lists` says what a tenant may use,
+//! `conversations` erases, `tokens` are for programs that come over HTTP.
 
 mod actions;
 mod agents;
@@ -21,9 +22,11 @@ mod fair_queue;
 mod feed;
 mod feeder;
 mod intake;
+mod lists;
 mod new_calls;
 mod policies;
 mod publish;
+mod redrives;
 mod registry;
 mod reread;
 mod retention;
@@ -144,7 +147,12 @@ async fn serve_requests(running: &Running) -> Result<(), DispatcherError> {
     serve::workers(running, ControlVerb::Release, release::answer).await?;
     serve::users(running, Verb::CallGet, calls::get::get).await?;
     serve::actions(running, Verb::CallCancel, calls::cancel::cancel).await?;
+    calls::answer::start(running).await?;
     serve::actions(running, Verb::CallRedrive, calls::redrive::redrive).await?;
+    serve::actions(running, Verb::RedriveCreate, redrives::create).await?;
+    serve::actions(running, Verb::RedriveCancel, redrives::cancel).await?;
+    serve::users(running, Verb::ToolList, lists::tools).await?;
+    serve::users(running, Verb::AgentList, lists::agents).await?;
     serve::actions(running, Verb::ToolForget, forget::forget).await?;
     serve::actions(running, Verb::ToolAccept, accept::accept).await?;
     serve::actions(running, Verb::TokenCreate, tokens::create::create).await?;
@@ -167,6 +175,7 @@ fn start_loops(running: &Running) {
     running.spawn("set unreadable messages aside", unreadable::run);
     running.spawn("prune", retention::run);
     running.spawn("roll up the statistics", roll_up::run);
+    running.spawn("carry out redrives", redrives::run);
     running.spawn("finish erasures", conversations::finish::run);
 }
 

@@ -6,6 +6,8 @@ use redial_records::NewCall;
 use redial_store::Submitted;
 use redial_telemetry::{metrics, names};
 use redial_views::feedback;
+use serde_json::value::RawValue;
+use uuid::Uuid;
 
 use crate::{
     context::Context,
@@ -41,10 +43,11 @@ pub(crate) async fn write(context: &Context, calls: &[NewCall]) -> Vec<SubmitRes
     results
 }
 
-/// Names of tools that are not registered would make a series each.
+/// Names of tools that are not registered, and of functions, would make a series each.
 pub(crate) fn metric_tool(call: &NewCall) -> &str {
     match &call.refusal {
         Some(Failure { class: ErrorClass::UnknownTool, .. }) => names::OTHER_TOOL,
+        _ if call.is_of_client() => names::CLIENT_FUNCTION,
         _ => &call.tool,
     }
 }
@@ -57,8 +60,15 @@ fn answer(context: &Context, call: &NewCall, written: &Submitted) -> SubmitResul
         (Submitted::Existing { id, state: Refused, submitted_at, .. }, Some(refusal)) => {
             (SubmitStatus::Refused, *id, Refused, Some(*submitted_at), Some(refused(refusal)))
         }
-        (Submitted::Existing { id, state, content, submitted_at }, _) if *content == call.content => {
+        (Submitted::Existing { id, state, content, submitted_at }, _) if is_same(call, *content) => {
             (SubmitStatus::Existing, *id, *state, Some(*submitted_at), None)
+        }
+        (Submitted::Existing { id, .. }, _) if call.redrive_of.is_some() => {
+            let message = format!(
+                "the call was redriven before with other arguments, as call {id}; a call is redriven once, and that one can be \
+                 redriven in turn when it has ended"
+            );
+            return SubmitResult::rejected(ApiError::new(Code::IdempotencyConflict, message));
         }
         (Submitted::Existing { id, .. }, _) => {
             let message = format!(
@@ -73,15 +83,29 @@ fn answer(context: &Context, call: &NewCall, written: &Submitted) -> SubmitResul
             return SubmitResult::rejected(ApiError::new(Code::Unavailable, message));
         }
     };
-    let refusal = call.refusal.as_ref().filter(|_| status == SubmitStatus::Refused);
-    let help = call.help.as_ref().map(|help| help.with_lists(call.repairs.clone(), call.undeclared.clone()));
-    let feedback = refusal.map(|refusal| {
-        let (sent, help) = (call.arguments.as_str(), help.as_ref());
-        feedback(CallFailure { sent, help, ..CallFailure::new(&call.tool, refusal) }, Language::default())
-    });
+    let feedback = if status == SubmitStatus::Refused { feedback_on(call) } else { None };
     let waits = status == SubmitStatus::Accepted && call.consumer.is_none();
     let waits_for = waits.then(|| context.feeder.wait_reason(&call.tool));
     SubmitResult { status, call: Some(id), state: Some(state), submitted_at, waits_for, error, feedback }
+}
+
+/// Whether a call that is there is what this one asks for. Whoever has a call run again as it was gets whichever call runs it
+/// again.
+fn is_same(call: &NewCall, content: Option<Uuid>) -> bool {
+    content == call.content || (call.redrive_of.is_some() && call.content.is_none())
+}
+
+/// The answer to a call that would be refused, and is not put on record.
+pub(crate) fn rejected(call: &NewCall, refusal: &Failure) -> SubmitResult {
+    SubmitResult { feedback: feedback_on(call), ..SubmitResult::rejected(refused(refusal)) }
+}
+
+/// What a model gets as the result of a refused call.
+fn feedback_on(call: &NewCall) -> Option<Box<RawValue>> {
+    let refusal = call.refusal.as_ref()?;
+    let help = call.help.as_ref().map(|help| help.with_lists(call.repairs.clone(), call.undeclared.clone()));
+    let (sent, help) = (call.arguments.as_str(), help.as_ref());
+    Some(feedback(CallFailure { sent, help, ..CallFailure::new(&call.tool, refusal) }, Language::default()))
 }
 
 fn refused(refusal: &Failure) -> ApiError {

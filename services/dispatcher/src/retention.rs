@@ -27,7 +27,7 @@ const SOON_AGAIN: u32 = 10;
 const ROWS: u32 = 1_000;
 /// A worker that was not seen for so long is forgotten; with a shorter retention, after that.
 const GONE: Duration = Duration::from_hours(24);
-/// Late reports and dead letters are kept for so long if no retention is set.
+/// Late reports, dead letters and redrives are kept for so long if no retention is set.
 const KEPT: Duration = Duration::from_hours(30 * 24);
 /// What users did is kept for so long, or as long as calls if that is longer. What changed nothing is kept like dead letters.
 const ACTIONS_KEPT: Duration = Duration::from_hours(366 * 24);
@@ -61,6 +61,7 @@ async fn clean(context: &Context, shutdown: &CancellationToken) -> Result<(), St
     repeat("dead letters", shutdown, || store.delete_dead_letters(kept, ROWS)).await;
     let actions_kept = now - retention.map_or(ACTIONS_KEPT, |age| age.max(ACTIONS_KEPT));
     repeat("actions", shutdown, || store.delete_old_actions(actions_kept, kept, ROWS)).await;
+    repeat("redrives", shutdown, || store.delete_old_redrives(kept, ROWS)).await;
     repeat("tokens", shutdown, || store.delete_ended_tokens(now - ENDED_TOKENS, ROWS)).await;
     repeat("tombstones", shutdown, || store.delete_empty_tombstones(now, ROWS)).await;
     repeat("statistics", shutdown, || store.delete_old_stats(now, ROWS)).await;

@@ -111,7 +111,7 @@ where
 {
     each(running, verb.name(), &subjects::api_of_all(verb), move |context, request| {
         let asked =
-            caller(request, verb).and_then(|caller| Ok((Asked::new(context, caller), decode(small(request)?)?)));
+            caller(request, verb).and_then(|caller| Ok((Asked::new(context, caller), decode(small(request, SMALL)?)?)));
         async move {
             let (asked, question) = asked?;
             asked.check_user().await?;
@@ -124,12 +124,12 @@ where
 /// The most bytes of a request that names what it is about, and submits nothing.
 const SMALL: usize = 64 * 1024;
 
-fn small(request: &Request) -> Result<&[u8], ApiError> {
+fn small(request: &Request, most: usize) -> Result<&[u8], ApiError> {
     let bytes = request.payload.len();
-    if bytes <= SMALL {
+    if bytes <= most {
         return Ok(&request.payload);
     }
-    let message = format!("the message has {bytes} bytes; allowed here: {SMALL}");
+    let message = format!("the message has {bytes} bytes; allowed here: {most}");
     Err(ApiError::new(Code::InvalidMessage, message))
 }
 
@@ -141,7 +141,7 @@ where
     F: Future<Output = Result<Done<Q::Reply>, ApiError>> + Send + 'static,
 {
     each(running, verb.name(), &subjects::api_of_all(verb), move |context, request| {
-        let asked = caller(request, verb).and_then(|caller| Ok((caller, decode::<Q>(small(request)?)?)));
+        let asked = caller(request, verb).and_then(|caller| Ok((caller, decode::<Q>(small(request, Q::MOST_BYTES)?)?)));
         async move {
             let (caller, question) = asked?;
             let (targets, asked) = (question.targets(), Asked::new(context.clone(), caller.clone()));

@@ -4,5 +4,6 @@ mod accept;
 pub(crate) mod advance;
 pub(crate) mod cancel;
 mod failing;
+mod functions;
 pub(crate) mod get;
 pub(crate) mod submit;

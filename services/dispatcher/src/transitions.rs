@@ -9,7 +9,7 @@ use redial_engine::{
 use redial_proto::{ApiError, CallId, CallState, ClaimId, Code, ErrorClass};
 use redial_records::{CallFacts, CallRecord, Change, Effect, EndedAttempt, Transition};
 use redial_store::{Loaded, StoreError};
-use redial_telemetry::metrics;
+use redial_telemetry::{metrics, names};
 
 use crate::{
     context::Context,
@@ -79,6 +79,9 @@ pub(crate) async fn cancel(context: &Context, call: CallId) -> Result<Cancelled,
 }
 
 fn count(context: &Context, transition: &Transition, facts: &CallFacts) {
+    if transition.guard.state == CallState::ClientWait {
+        return count_function(transition);
+    }
     if let Some(attempt) = transition.ended_attempt() {
         count_attempt(context, attempt, facts, matches!(transition.change, Change::Retry { .. }));
     }
@@ -89,6 +92,17 @@ fn count(context: &Context, transition: &Transition, facts: &CallFacts) {
         let class = failure.as_ref().map(|failure| failure.class.as_str());
         metrics().call_finished(&facts.tool, state.as_str(), class);
     }
+}
+
+/// Nothing is learned of the health of a tool that may have the same name.
+fn count_function(transition: &Transition) {
+    let class = match &transition.change {
+        Change::Answer { attempt, .. } => attempt.result.as_ref().err(),
+        Change::End { failure, .. } => failure.as_ref(),
+        _ => return,
+    };
+    let class = class.map(|failure| failure.class.as_str());
+    metrics().call_finished(names::CLIENT_FUNCTION, transition.state().as_str(), class);
 }
 
 fn count_attempt(context: &Context, attempt: &EndedAttempt, facts: &CallFacts, retried: bool) {

@@ -54,7 +54,13 @@ impl Gateway {
         let Some((tenant, user)) = &self.config.without_token else {
             return Err(unauthenticated());
         };
-        let limits = self.tokens.open.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| self.limits()).clone();
+        let limits = self
+            .tokens
+            .open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert_with(|| self.limits())
+            .clone();
         let roles = UserRole::ALL.iter().copied().collect();
         Ok(Identity { tenant: tenant.clone(), user: user.clone(), roles, limits })
     }

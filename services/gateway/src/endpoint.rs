@@ -44,6 +44,7 @@ pub(crate) struct Header {
 pub(crate) struct Body {
     pub(crate) media: &'static str,
     pub(crate) schema: SchemaOf,
+    pub(crate) required: bool,
 }
 
 /// An answer that is no problem.
@@ -142,7 +143,13 @@ impl Endpoint {
     }
 
     pub(crate) fn body_as<T: JsonSchema>(mut self, media: &'static str) -> Self {
-        self.bodies.push(Body { media, schema: subschema::<T> });
+        self.bodies.push(Body { media, schema: subschema::<T>, required: true });
+        self
+    }
+
+    /// A JSON body that may be left out.
+    pub(crate) fn optional_body<T: JsonSchema>(mut self) -> Self {
+        self.bodies.push(Body { media: JSON, schema: subschema::<T>, required: false });
         self
     }
 

@@ -6,7 +6,7 @@ use axum::{
     http::{HeaderMap, Method, header, request::Parts},
 };
 use bytes::Bytes;
-use redial_proto::{CallId, Code, TaskId, limits};
+use redial_proto::{CallId, Code, RedriveId, TaskId, limits};
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
@@ -17,6 +17,9 @@ const DEPTH: usize = limits::MAX_DEPTH + 8;
 
 /// A JSON body.
 pub(crate) struct Json<T>(pub(crate) T);
+
+/// A JSON body, or none at all.
+pub(crate) struct JsonOrNothing<T>(pub(crate) T);
 
 /// A JSON body that has not been taken apart.
 pub(crate) struct RawJson(pub(crate) Bytes);
@@ -34,6 +37,21 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Json<T> {
     async fn from_request(request: Request, gateway: &Shared) -> Result<Self, Problem> {
         let RawJson(body) = RawJson::from_request(request, gateway).await?;
         json(&body).map(Self)
+    }
+}
+
+impl<T: DeserializeOwned + Default> FromRequest<Shared> for JsonOrNothing<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, gateway: &Shared) -> Result<Self, Problem> {
+        let headers = request.headers();
+        let is_empty = headers.get(header::CONTENT_LENGTH).is_none_or(|length| length == "0")
+            && !headers.contains_key(header::TRANSFER_ENCODING)
+            && !headers.contains_key(header::CONTENT_TYPE);
+        if is_empty {
+            return Ok(Self(T::default()));
+        }
+        Json::from_request(request, gateway).await.map(|Json(body)| Self(body))
     }
 }
 
@@ -81,6 +99,12 @@ impl OfUuid for CallId {
 }
 
 impl OfUuid for TaskId {
+    fn of(id: Uuid) -> Self {
+        Self(id)
+    }
+}
+
+impl OfUuid for RedriveId {
     fn of(id: Uuid) -> Self {
         Self(id)
     }

@@ -6,6 +6,7 @@ use redial_proto::{Caller, Door, UserRole, subjects::{self, Verb}};
 use redial_queue::Queue;
 use redial_store::Store;
 use serde::{Serialize, de::DeserializeOwned};
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use crate::{auth::Tokens, config::GatewayConfig, events::Events, hub::Hub, identity::Identity, problem::Problem, stats::Stats};
@@ -27,6 +28,8 @@ pub(crate) struct Gateway {
     pub(crate) tokens: Tokens,
     pub(crate) stats: Stats,
     pub(crate) events: Events,
+    /// What page tokens are sealed with, once it was read.
+    pub(crate) page_key: OnceCell<Vec<u8>>,
     /// Cancelled at the shutdown: streams and waits end.
     pub(crate) shutdown: CancellationToken,
 }

@@ -19,9 +19,8 @@ pub(crate) struct Identity {
 impl Identity {
     /// Why a request is refused that needs one of these roles.
     pub(crate) fn lacks(&self, roles: &[UserRole]) -> Problem {
-        let list = |roles: &mut dyn Iterator<Item = &UserRole>| {
-            roles.map(|role| role.as_str()).collect::<Vec<_>>().join(", ")
-        };
+        let list =
+            |roles: &mut dyn Iterator<Item = &UserRole>| roles.map(|role| role.as_str()).collect::<Vec<_>>().join(", ");
         let (has, wanted) = (list(&mut self.roles.iter()), list(&mut roles.iter()));
         Problem::new(Code::Forbidden, format!("the token has the roles {has}; allowed: one of {wanted}"))
     }

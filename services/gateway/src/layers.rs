@@ -109,7 +109,8 @@ fn check_address(gateway: &Gateway, request: &Request) -> Result<(), Problem> {
     let host = host(headers, request.uri());
     if !is_own_host(gateway, host.as_ref()) {
         let shown = host.map_or("absent".to_owned(), |host| format!("{:?}", shorten(host.as_str(), 100)));
-        let message = format!("the header Host is {shown}; allowed: this machine's loopback, and what gateway_hosts names");
+        let message =
+            format!("the header Host is {shown}; allowed: this machine's loopback, and what gateway_hosts names");
         return Err(Problem::new(Code::Forbidden, message).with_status(StatusCode::MISDIRECTED_REQUEST));
     }
     let is_foreign = match text(headers, "origin") {
@@ -146,8 +147,9 @@ fn as_problem(response: Response, instance: &str, request_id: &str) -> Response 
     let problem = match (problem, response.status()) {
         (Some(problem), _) => problem,
         (None, StatusCode::METHOD_NOT_ALLOWED) => {
-            let allowed = text(response.headers(), "allow").unwrap_or("none").to_owned();
-            Problem::new(Code::MethodNotAllowed, format!("this address does not take the method; allowed: {allowed}"))
+            // The router adds the header afterwards.
+            let message = "this address does not take the method; allowed: those in the header Allow of this answer";
+            Problem::new(Code::MethodNotAllowed, message)
         }
         _ => return response,
     };

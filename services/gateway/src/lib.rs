@@ -18,6 +18,7 @@ mod layers;
 mod limits;
 mod openai_error;
 mod openapi;
+mod page;
 mod prefer;
 mod problem;
 mod router;
@@ -36,8 +37,8 @@ use redial_store::{Purpose, Store, StoreConfig};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-pub use crate::{config::GatewayConfig, error::GatewayError};
 use crate::gateway::Gateway;
+pub use crate::{config::GatewayConfig, error::GatewayError};
 
 /// Runs a gateway until `shutdown`, then lets requests finish. `ready` is called with the address once it answers.
 ///
@@ -95,6 +96,7 @@ async fn connect(config: GatewayConfig, shutdown: CancellationToken) -> Result<G
         tokens: auth::Tokens::default(),
         stats: stats::Stats::default(),
         events: events::Events::default(),
+        page_key: tokio::sync::OnceCell::new(),
         shutdown,
         config,
     })

@@ -20,6 +20,7 @@ pub(crate) fn body(problem: &Problem) -> Vec<u8> {
         _ => "invalid_request_error",
     };
     let param = problem.error.details.first().map(|detail| detail.path.clone());
-    let error = json!({"message": problem.error.message, "type": kind, "param": param, "code": problem.error.code.as_str()});
+    let error =
+        json!({"message": problem.error.message, "type": kind, "param": param, "code": problem.error.code.as_str()});
     json!({"error": error}).to_string().into_bytes()
 }

@@ -64,12 +64,13 @@ fn operation(endpoint: &Endpoint, schemas: &mut SchemaGenerator) -> Value {
         operation["security"] = json!([{"token": []}, {}]);
     }
     if !endpoint.bodies.is_empty() {
+        let required = endpoint.bodies.iter().all(|body| body.required);
         let content: Map<String, Value> = endpoint
             .bodies
             .iter()
             .map(|body| (body.media.to_owned(), json!({"schema": (body.schema)(schemas)})))
             .collect();
-        operation["requestBody"] = json!({"required": true, "content": content});
+        operation["requestBody"] = json!({"required": required, "content": content});
     }
     operation
 }

@@ -27,8 +27,6 @@ pub(crate) struct Problem {
     /// Instead of the status of the code.
     status: Option<StatusCode>,
     retry_after: Option<Duration>,
-    /// For [`Code::MethodNotAllowed`].
-    allow: Option<HeaderValue>,
     call: Option<CallId>,
     feedback: Option<Box<RawValue>>,
 }
@@ -100,11 +98,6 @@ impl Problem {
         self
     }
 
-    pub(crate) fn allow(mut self, methods: HeaderValue) -> Self {
-        self.allow = Some(methods);
-        self
-    }
-
     /// A call that is on record as refused.
     pub(crate) fn refused(error: ApiError, call: Option<CallId>, feedback: Option<Box<RawValue>>) -> Self {
         Self { call, feedback, ..error.into() }
@@ -122,7 +115,8 @@ impl Problem {
     /// The document, for a request.
     pub(crate) fn document(self, instance: &str, request_id: &str) -> ProblemDocument {
         let (status, code) = (self.status(), self.error.code.as_str());
-        let field = |FieldError { path, rule, sent, allowed, hint }| ProblemField { pointer: path, rule, sent, allowed, hint };
+        let field =
+            |FieldError { path, rule, sent, allowed, hint }| ProblemField { pointer: path, rule, sent, allowed, hint };
         ProblemDocument {
             r#type: format!("{PAGES}{code}"),
             title: title(code),
@@ -140,7 +134,7 @@ impl Problem {
 
 impl From<ApiError> for Problem {
     fn from(error: ApiError) -> Self {
-        Self { error, status: None, retry_after: None, allow: None, call: None, feedback: None }
+        Self { error, status: None, retry_after: None, call: None, feedback: None }
     }
 }
 
@@ -182,9 +176,6 @@ impl IntoResponse for Problem {
         if let Some(wait) = self.again() {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(wait.as_millis().div_ceil(1_000) as u64));
         }
-        if let Some(methods) = &self.allow {
-            headers.insert(header::ALLOW, methods.clone());
-        }
         if self.error.code == Code::Unauthenticated {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"redial\""));
         }
@@ -199,7 +190,11 @@ const fn status(code: Code) -> StatusCode {
         Code::InvalidMessage => StatusCode::BAD_REQUEST,
         Code::Unauthenticated => StatusCode::UNAUTHORIZED,
         Code::Forbidden => StatusCode::FORBIDDEN,
-        Code::NotFound | Code::CallNotFound | Code::TaskNotFound | Code::TokenNotFound => StatusCode::NOT_FOUND,
+        Code::NotFound
+        | Code::CallNotFound
+        | Code::TaskNotFound
+        | Code::RedriveNotFound
+        | Code::TokenNotFound => StatusCode::NOT_FOUND,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Code::WrongState => StatusCode::CONFLICT,
         Code::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,

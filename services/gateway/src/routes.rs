@@ -1,14 +1,39 @@
 //! The addresses: a file for each resource.
 
+mod actions;
+mod agents;
 mod calls;
+mod conversations;
 mod events;
 mod health;
 mod pages;
+mod redrives;
+mod rejected;
+mod statistics;
 mod tasks;
+mod tools;
+mod workers;
 
 use crate::endpoint::Endpoint;
 
 /// Every endpoint.
 pub(crate) fn all() -> Vec<Endpoint> {
-    [calls::endpoints(), events::endpoints(), tasks::endpoints(), health::endpoints(), pages::endpoints()].into_iter().flatten().collect()
+    [
+        calls::endpoints(),
+        tasks::endpoints(),
+        conversations::endpoints(),
+        events::endpoints(),
+        tools::endpoints(),
+        agents::endpoints(),
+        workers::endpoints(),
+        redrives::endpoints(),
+        rejected::endpoints(),
+        statistics::endpoints(),
+        actions::endpoints(),
+        health::endpoints(),
+        pages::endpoints(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }

@@ -4,8 +4,15 @@ use std::{sync::Arc, time::Duration};
 
 use axum::Router;
 use hyper::server::conn::http1;
-use hyper_util::{rt::{TokioIo, TokioTimer}, server::graceful::GracefulShutdown, service::TowerToHyperService};
-use tokio::{net::{TcpListener, TcpStream}, sync::Semaphore};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    server::graceful::GracefulShutdown,
+    service::TowerToHyperService,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::stall::Stall;

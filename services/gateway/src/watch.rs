@@ -6,10 +6,7 @@ use redial_proto::{CallId, TaskId};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{
-    gateway::Shared,
-    hub::Subject,
-};
+use crate::{gateway::Shared, hub::Subject};
 
 /// How often the database is asked about everything that is waited for.
 const LOOK: Duration = Duration::from_secs(1);

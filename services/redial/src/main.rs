@@ -9,8 +9,6 @@ mod environment;
 mod exit;
 mod help;
 mod ids;
-mod json_search;
-mod json_text;
 mod output;
 mod protect;
 mod settings;

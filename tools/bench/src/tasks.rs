@@ -60,12 +60,7 @@ async fn submit(queue: &Queue, n: u32) -> anyhow::Result<()> {
         tools: vec!["echo".to_owned()],
         ..AgentSpec::new("scripted")
     };
-    let submission = TaskSubmission {
-        input: format!("Do all steps of job {n}."),
-        agent: AgentRef::Inline(Box::new(agent)),
-        conversation: None,
-        key: None,
-    };
+    let submission = TaskSubmission::new(format!("Do all steps of job {n}."), AgentRef::Inline(Box::new(agent)));
     let result: TaskResult = queue.ask_as(submission.role(), Verb::TaskSubmit, &submission, PATIENCE).await?;
     match (result.status, result.error) {
         (SubmitStatus::Accepted, _) => Ok(()),

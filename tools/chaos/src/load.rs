@@ -158,10 +158,9 @@ pub(crate) fn tasks(seed: u64, tenant: &str, count: u32) -> Vec<TaskSubmission> 
     let one = |n: u32| {
         let plan = PLANS[random.random_range(0..PLANS.len())];
         TaskSubmission {
-            input: format!("{plan} {n} {}", canary(tenant)),
-            agent: AgentRef::Inline(Box::new(agent.clone())),
             conversation: Some(format!("conversation-{}", n - n % 3 / 2)),
             key: Some(format!("task-{n}")),
+            ..TaskSubmission::new(format!("{plan} {n} {}", canary(tenant)), AgentRef::Inline(Box::new(agent.clone())))
         }
     };
     (0..count).map(one).collect()
@@ -172,23 +171,20 @@ pub(crate) fn giant(number: u64) -> [TaskSubmission; 3] {
     let budgets = Budgets { tool_calls: 1_000, ..Budgets::default() };
     let agent = AgentSpec { tools: vec![BULKY.to_owned(), "read".to_owned()], budgets, ..AgentSpec::new(MODEL) };
     ["giant", "crowd", "again"].map(|plan| TaskSubmission {
-        input: format!("{plan} {number}"),
-        agent: AgentRef::Inline(Box::new(agent.clone())),
         conversation: Some(format!("giant-{number}")),
         key: Some(format!("{plan}-{number}")),
+        ..TaskSubmission::new(format!("{plan} {number}"), AgentRef::Inline(Box::new(agent.clone())))
     })
 }
 
 /// A task beside the usual ones.
 pub(crate) fn small_task(number: u64) -> TaskSubmission {
+    let tools = vec!["read".to_owned(), "idempotent".to_owned()];
+    let agent = AgentRef::Inline(Box::new(AgentSpec { tools, ..AgentSpec::new(MODEL) }));
     TaskSubmission {
-        input: format!("stubborn beside {number}"),
-        agent: AgentRef::Inline(Box::new(AgentSpec {
-            tools: vec!["read".to_owned(), "idempotent".to_owned()],
-            ..AgentSpec::new(MODEL)
-        })),
         conversation: Some(format!("beside-{number}")),
         key: Some(format!("beside-{number}")),
+        ..TaskSubmission::new(format!("stubborn beside {number}"), agent)
     }
 }
 

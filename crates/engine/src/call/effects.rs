@@ -16,6 +16,10 @@ pub fn effects(transition: &Transition, facts: &CallFacts) -> Vec<Effect> {
             let stopped = overdue(attempt).then(|| stop_worker(facts)).flatten();
             facts.task.map(Effect::WakeTask).into_iter().chain([Effect::WakeSweeper]).chain(stopped).collect()
         }
+        Change::Answer { .. } => {
+            let notice = facts.notify.then_some(Effect::NotifySubmitter(facts.call));
+            facts.task.map(Effect::WakeTask).into_iter().chain(notice).collect()
+        }
         Change::End { attempt, .. } => {
             let stopped = attempt.as_ref().is_some_and(overdue).then(|| stop_worker(facts)).flatten();
             let notice = facts.notify.then_some(Effect::NotifySubmitter(facts.call));
@@ -34,9 +38,10 @@ fn stop_worker(facts: &CallFacts) -> Option<Effect> {
     facts.worker.clone().map(|worker| Effect::StopWorker { worker, attempt })
 }
 
-/// The effects of writing a new call: its job is published if a consumer was chosen for it. A refused one never runs.
+/// The effects of writing a new call: its job is published if a consumer was chosen for it. A refused one never runs, and one
+/// that its client serves has no job: the step of its task tells the client.
 pub fn submitted(call: &NewCall) -> Vec<Effect> {
-    if call.refusal.is_some() {
+    if call.refusal.is_some() || call.is_of_client() {
         return Vec::new();
     }
     let Some(consumer) = call.consumer.clone() else {

@@ -50,6 +50,13 @@ pub enum CallEvent<'a> {
     },
     /// The user wants it stopped.
     Cancel,
+    /// The client answered a call of its function: the output as JSON, or why there is none.
+    Answered {
+        /// Who answered.
+        by: &'a str,
+        /// The answer.
+        answer: Result<&'a str, &'a Failure>,
+    },
 }
 
 /// What is known of the job of a call that is ready.
@@ -110,6 +117,11 @@ pub fn plan(
             Change::Postpone { wake_at: call.deadline_at }
         }
         (CallState::Ready, CallEvent::Due { job, .. }) => planner.unclaimed(*job),
+        (CallState::ClientWait, CallEvent::Answered { by, answer }) => answered(by, *answer),
+        (CallState::ClientWait, CallEvent::Cancel) => {
+            ended(CallState::Cancelled, ErrorClass::Cancelled, "cancelled before its client answered")
+        }
+        (CallState::ClientWait, CallEvent::Due { grace_until, .. }) => planner.unanswered(*grace_until),
         (CallState::RetryWait, CallEvent::Due { .. }) => planner.wait(call.attempt, Backlog::Retry),
         _ => return None,
     };
@@ -261,6 +273,16 @@ impl Planner<'_> {
         ended(CallState::Failed, ErrorClass::BudgetExhausted, message)
     }
 
+    /// A client cannot answer while no dispatcher can be reached: after an outage it has the time to.
+    fn unanswered(&self, grace_until: Time) -> Change {
+        let until = self.call.deadline_at.max(grace_until);
+        if self.now < until {
+            return Change::Postpone { wake_at: until };
+        }
+        let message = format!("the client did not answer within {} ms", self.call.timeout_ms);
+        ended(CallState::Failed, ErrorClass::Unanswered, message)
+    }
+
     fn unclaimed(&self, job: JobState) -> Change {
         let queued = match (job, self.call.published_at) {
             (JobState::Queued, Some(published_at)) => publish::still_queued(published_at, self.now),
@@ -289,6 +311,13 @@ impl Planner<'_> {
 fn success(duration_ms: u64, output: String) -> Change {
     let attempt = EndedAttempt { duration_ms: Some(duration_ms), result: Ok(output) };
     Change::End { state: CallState::Succeeded, failure: None, attempt: Some(attempt) }
+}
+
+/// A call of a function is never tried again, and what the client did is the client's to know.
+fn answered(by: &str, answer: Result<&str, &Failure>) -> Change {
+    let result = answer.map(str::to_owned).map_err(|failure| Failure { effect_possible: false, ..failure.clone() });
+    let result = result.map_err(Failure::within_limits);
+    Change::Answer { by: by.to_owned(), attempt: EndedAttempt { duration_ms: None, result } }
 }
 
 /// The end of a call that ends without an attempt.

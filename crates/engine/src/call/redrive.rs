@@ -7,12 +7,18 @@ use redial_records::{CallContent, CallRecord, NewCall, Redrive};
 pub fn may_redrive(state: CallState) -> Result<(), String> {
     match state {
         CallState::Failed | CallState::Cancelled | CallState::Unknown => Ok(()),
-        CallState::Ready | CallState::Running | CallState::RetryWait => {
+        CallState::Ready | CallState::Running | CallState::RetryWait | CallState::ClientWait => {
             Err(format!("the call is {state}; only ended calls can be redriven, cancel it first"))
         }
         CallState::Succeeded => Err("the call succeeded; submit it again if you want it twice".to_owned()),
         CallState::Refused => Err("the call was refused and would be again; submit it corrected".to_owned()),
     }
+}
+
+/// Whether an ended call may run again with other arguments; if not, why. One that was refused never ran: other arguments are
+/// what it needs.
+pub fn may_redrive_edited(state: CallState) -> Result<(), String> {
+    if state == CallState::Refused { Ok(()) } else { may_redrive(state) }
 }
 
 /// The same call under a new id. The key stays with the old one; what tools see as idempotency key stays the same.

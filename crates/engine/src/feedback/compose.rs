@@ -172,6 +172,7 @@ const fn is_for_the_model(class: ErrorClass) -> bool {
         ErrorClass::RateLimited
         | ErrorClass::Unavailable
         | ErrorClass::Timeout
+        | ErrorClass::Unanswered
         | ErrorClass::Lost
         | ErrorClass::Auth
         | ErrorClass::Configuration

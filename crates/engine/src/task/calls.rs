@@ -112,12 +112,14 @@ impl StepBuilder<'_> {
 
     fn run(&mut self, calling: &mut Calling, n: usize, arguments: Arguments) {
         let call = &calling.calls[n];
+        let client = self.context.agent.function(&call.tool).is_some();
         self.out.decisions.push(TaskDecision::Run {
             turn: calling.turn,
             call_index: number(n),
             id: call.id.clone(),
             tool: call.tool.clone(),
             repairs: arguments.repairs.clone(),
+            client,
         });
         let id = self.write_call(calling, n, arguments, None);
         calling.calls[n].status = Status::Running(id);
@@ -145,7 +147,7 @@ impl StepBuilder<'_> {
         id
     }
 
-    /// A worker has ended a call.
+    /// A call has ended.
     pub(super) fn call_ended(&mut self, mut calling: Calling, call_index: u32, end: &Result<String, Failure>) -> Phase {
         let n = usize::try_from(call_index).unwrap_or(usize::MAX).wrapping_sub(1);
         if calling.calls.get(n).is_none_or(|call| !matches!(call.status, Status::Running(_))) {

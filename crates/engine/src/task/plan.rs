@@ -226,7 +226,7 @@ impl Planner {
         self.wake_at = step.wake_at;
         self.outcome = self.outcome.take().or(step.ended);
         let (refused, wanted): (Vec<_>, Vec<_>) = step.calls.into_iter().partition(|call| call.refusal.is_some());
-        let row = |call| rows::tool(&self.record, call, context.tools);
+        let row = |call| rows::tool(&self.record, &self.run.agent, call, context.tools);
         let (wanted, refused): (Vec<_>, Vec<_>) =
             (wanted.into_iter().map(row).collect(), refused.into_iter().map(row).collect());
         self.write(wanted);

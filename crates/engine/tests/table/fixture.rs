@@ -97,6 +97,10 @@ pub(crate) fn next(call: &CallRecord, event: &CallEvent<'_>) -> String {
             format!("{backlog:?} waits after {attempt} attempts, look again in {} ms", wait(check_at))
         }
         Some(Change::Extend { deadline_at }) => format!("{} ms longer", wait(deadline_at)),
+        Some(Change::Answer { by, attempt }) => {
+            let state = if attempt.result.is_ok() { "succeeded" } else { "failed" };
+            format!("{state} by {by}")
+        }
         Some(Change::RequestCancel) => "stop the worker".to_owned(),
     }
 }

@@ -125,7 +125,12 @@ impl Store {
         Ok(rows.into_iter().map(found).collect())
     }
 
-    async fn calls_of_worker(&self, worker: &str, filter: &Filter, limit: u32) -> Result<Vec<Uuid>, StoreError> {
+    pub(super) async fn calls_of_worker(
+        &self,
+        worker: &str,
+        filter: &Filter,
+        limit: u32,
+    ) -> Result<Vec<Uuid>, StoreError> {
         self.run_again(|| async {
             let mut db = self.checkout().await?;
             let calls = sqlx::query_file_scalar!(

@@ -57,6 +57,7 @@ pub(super) async fn apply(db: &mut PgConnection, transitions: &[Transition]) -> 
             as &[Option<String>],
         &column(&rows, |row| row.retry_at) as &[Option<Time>],
         &column(&rows, Row::output) as &[Option<&str>],
+        &column(&rows, |row| row.answered_by) as &[Option<&str>],
     )
     .fetch_all(db)
     .await
@@ -73,6 +74,8 @@ struct Row<'a> {
     failure: Option<&'a Failure>,
     ended: Option<&'a EndedAttempt>,
     retry_at: Option<Time>,
+    /// Who answered, instead of a worker.
+    answered_by: Option<&'a str>,
 }
 
 impl<'a> Row<'a> {
@@ -86,6 +89,7 @@ impl<'a> Row<'a> {
             failure: None,
             ended: None,
             retry_at: None,
+            answered_by: None,
         };
         match &transition.change {
             Change::Wait { backlog, check_at, .. } => {
@@ -98,6 +102,9 @@ impl<'a> Row<'a> {
             Change::RequestCancel => Self { cancel: true, ..same },
             Change::Retry { attempt, due_at } => {
                 Self { wake_at: Some(*due_at), retry_at: Some(*due_at), ended: Some(attempt), ..same }
+            }
+            Change::Answer { by, attempt } => {
+                Self { failure: attempt.result.as_ref().err(), ended: Some(attempt), answered_by: Some(by), ..same }
             }
             Change::End { failure, attempt, .. } => Self { failure: failure.as_ref(), ended: attempt.as_ref(), ..same },
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use redial_proto::{CallId, CallState};
+use redial_proto::{CallId, CallState, function};
 use redial_records::NewCall;
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -144,6 +144,7 @@ pub(crate) async fn insert(
         &column(calls, |c| json_list(&c.undeclared)) as &[Option<String>],
         &column(calls, |c| c.help.as_ref().and_then(|help| serde_json::to_string(help).ok())) as &[Option<String>],
         &column(calls, |c| c.submitted_by.as_deref()) as &[Option<&str>],
+        function::POOL,
     )
     .fetch_all(db)
     .await?;

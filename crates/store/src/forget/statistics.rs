@@ -1,4 +1,5 @@
-//! Deletes the statistics of a tenant. Those of a conversation stay: they are sums by tool and hour, and name none.
+//! Deletes the redrives of a scope, and the statistics of a tenant. Those of a conversation stay: they are sums by tool and
+//! hour, and name none.
 
 use chrono::TimeDelta;
 use sqlx::PgConnection;
@@ -18,6 +19,7 @@ pub(super) async fn erase(
     tombstone: &Tombstone,
     progress: &mut Progress,
 ) -> Result<(), sqlx::Error> {
+    delete_redrives(db, tombstone).await?;
     if tombstone.scope.conversation.is_some() {
         progress.go_on_with(Phase::LastLetters);
         return Ok(());
@@ -49,4 +51,18 @@ pub(super) async fn erase(
     progress.erased.statistics = calls.rows_affected() + attempts.rows_affected();
     progress.after_text = Some((from + TimeDelta::microseconds(1)).to_rfc3339());
     Ok(())
+}
+
+/// A redrive that was asked for later stays: what it may run again is newer, too.
+async fn delete_redrives(db: &mut PgConnection, tombstone: &Tombstone) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "DELETE FROM redrives
+         WHERE tenant = $1 AND created_at <= $2 AND ($3::text IS NULL OR filter ->> 'conversation' = $3)",
+        tombstone.scope.tenant,
+        tombstone.until,
+        tombstone.scope.conversation.as_deref(),
+    )
+    .execute(db)
+    .await
+    .map(|_| ())
 }

@@ -9,19 +9,19 @@ use super::write::TaskWrite;
 use crate::columns::{bigint, clean, column, int, uint};
 
 /// A message as its row holds it.
-pub(super) struct RawMessage {
-    pub(super) seq: i32,
-    pub(super) task: Uuid,
-    pub(super) at: Time,
-    pub(super) role: String,
-    pub(super) content: String,
-    pub(super) thought: Option<String>,
-    pub(super) calls: Option<String>,
-    pub(super) call_id: Option<String>,
-    pub(super) tool: Option<String>,
-    pub(super) class: Option<String>,
-    pub(super) by_redial: bool,
-    pub(super) provider: Option<String>,
+pub(crate) struct RawMessage {
+    pub(crate) seq: i32,
+    pub(crate) task: Uuid,
+    pub(crate) at: Time,
+    pub(crate) role: String,
+    pub(crate) content: String,
+    pub(crate) thought: Option<String>,
+    pub(crate) calls: Option<String>,
+    pub(crate) call_id: Option<String>,
+    pub(crate) tool: Option<String>,
+    pub(crate) class: Option<String>,
+    pub(crate) by_redial: bool,
+    pub(crate) provider: Option<String>,
 }
 
 impl TryFrom<RawMessage> for StoredMessage {

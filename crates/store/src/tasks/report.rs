@@ -61,6 +61,7 @@ impl Store {
         Ok(Some(TaskReport { task: view, steps, messages, more }))
     }
 
+    /// See [`crate::TenantStore::task`].
     pub(crate) async fn task_view(&self, tenant: &Tenant, task: TaskId) -> Result<Option<TaskView>, StoreError> {
         let found = self
             .run_again(|| async {

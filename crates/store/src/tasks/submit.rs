@@ -1,6 +1,6 @@
 //! Writes new tasks.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use redial_proto::{TaskId, TaskState};
 use redial_records::NewTask;
@@ -108,8 +108,14 @@ async fn insert(db: &mut PgConnection, tasks: &[NewTask]) -> Result<HashSet<Uuid
         &column(tasks, |t| clean(&t.input)),
         &column(tasks, |t| t.traceparent.as_deref()) as &[Option<&str>],
         &column(tasks, |task| task.submitted_by.as_deref()) as &[Option<&str>],
+        &column(tasks, |task| metadata(&task.metadata)) as &[Option<String>],
     )
     .fetch_all(db)
     .await?;
     Ok(rows.into_iter().collect())
+}
+
+fn metadata(notes: &BTreeMap<String, String>) -> Option<String> {
+    let notes: BTreeMap<String, String> = notes.iter().map(|(key, value)| (clean(key), clean(value))).collect();
+    (!notes.is_empty()).then(|| serde_json::to_string(&notes).ok()).flatten()
 }

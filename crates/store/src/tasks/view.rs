@@ -31,6 +31,7 @@ pub(crate) struct RawView {
     pub(crate) submitted_by: Option<String>,
     pub(crate) started_at: Option<Time>,
     pub(crate) finished_at: Option<Time>,
+    pub(crate) metadata: Option<String>,
 }
 
 impl TryFrom<RawView> for TaskView {
@@ -61,6 +62,7 @@ impl TryFrom<RawView> for TaskView {
                 estimated_cost_micros: number(raw.estimated_cost_micros),
                 turns_without_price: uint(raw.turns_without_price),
             },
+            metadata: raw.metadata.as_deref().and_then(|notes| serde_json::from_str(notes).ok()).unwrap_or_default(),
             submitted_at: raw.submitted_at,
             submitted_by: raw.submitted_by,
             started_at: raw.started_at,

@@ -229,6 +229,7 @@ pub(crate) fn new_task(conversation: &str) -> NewTask {
         model: "small".to_owned(),
         language: Language::Zh,
         spec: r#"{"model": "small", "system": "Be kind."}"#.to_owned(),
+        metadata: std::collections::BTreeMap::new(),
         input: "你好".to_owned(),
         traceparent: None,
     }

@@ -3,77 +3,142 @@
 use std::collections::HashMap;
 
 use redial_engine::{
-    call::{may_redrive, redriven},
+    accept::{Edited, accept_edited},
+    call::{may_redrive, may_redrive_edited, redriven},
     tools::{Tools, retry_policy},
 };
 use redial_proto::{
-    ApiError, CallId, Code, RedriveReply, RedriveRequest, SubmitResult, SubmitStatus, User, limits, turn::model_name,
+    ApiError, CallId, Code, RedriveReply, RedriveRequest, SubmitResult, SubmitStatus, limits, turn::model_name,
 };
 use redial_records::{CallContent, CallRecord, NewCall};
 
 use crate::{
     actions::Done,
+    aside::aside,
     asked::Asked,
     error::{self, call_not_found, store_failed},
-    policies,
+    new_calls, policies,
 };
 
 /// A call is redriven once: asking again gets the same new call. That one, when it has ended, can be redriven in turn.
 pub(crate) async fn redrive(asked: Asked, request: RedriveRequest) -> Result<Done<RedriveReply>, ApiError> {
-    if request.calls.len() > limits::MAX_BATCH {
-        let message = format!("calls holds {} ids; allowed: {}", request.calls.len(), limits::MAX_BATCH);
-        return Err(ApiError::new(Code::TooLarge, message));
-    }
-    let failed = |error| store_failed(&error);
-    let loaded = asked.store().load(&request.calls).await.map_err(failed)?;
-    let unreadable: HashMap<CallId, ApiError> =
-        loaded.unreadable.iter().map(|call| (call.call, error::unreadable(call))).collect();
-    let rows = loaded.calls;
-    let ended: Vec<CallId> = rows.iter().filter(|row| check(row).is_ok()).map(|row| row.id).collect();
-    let erased = asked.store().being_erased(&ended).await.map_err(failed)?;
-    let contents = asked.store().contents(&ended).await.map_err(failed)?;
-    let rows: HashMap<CallId, CallRecord> = rows.into_iter().map(|row| (row.id, row)).collect();
+    check_request(&request)?;
     let mut calls = Vec::new();
-    let (tools, access) = (asked.tools(), asked.access().await);
-    let policy = policies::of(&access, &asked.caller.tenant)?;
-    let positions: Vec<Result<usize, ApiError>> = request
-        .calls
-        .iter()
-        .map(|&id| {
-            let row =
-                rows.get(&id).ok_or_else(|| unreadable.get(&id).cloned().unwrap_or_else(|| call_not_found(id)))?;
-            check(row)?;
-            policies::check_tool(policy, &row.tool)?;
-            if erased.contains(&id) {
-                let message = format!(
-                    "call {id} is being erased, or an erasure of its conversation or tenant is; what is erased cannot run again"
-                );
-                return Err(ApiError::new(Code::WrongState, message));
-            }
-            let content = contents.get(&id).cloned().ok_or_else(|| call_not_found(id))?;
-            let mut call = new_call(&tools, row, content, &asked.caller.user);
+    let positions: Vec<Result<usize, Box<SubmitResult>>> = plan(&asked, &request)
+        .await?
+        .into_iter()
+        .map(|planned| {
+            let mut call = planned?;
             asked.admit(&mut call);
             calls.push(call);
             Ok(calls.len() - 1)
         })
         .collect();
     let outcomes = asked.write(&calls).await;
-    let result =
-        |position: Result<usize, ApiError>| position.map_or_else(SubmitResult::rejected, |n| outcomes[n].clone());
+    let result = |position: Result<usize, Box<SubmitResult>>| {
+        position.map_or_else(|rejected| *rejected, |n| outcomes[n].clone())
+    };
     let results: Vec<SubmitResult> = positions.into_iter().map(result).collect();
     let changed = results.iter().filter(|result| result.status == SubmitStatus::Accepted).count() as u64;
     Ok(Done { reply: RedriveReply { results }, changed })
 }
 
-fn check(call: &CallRecord) -> Result<(), ApiError> {
+fn check_request(request: &RedriveRequest) -> Result<(), ApiError> {
+    let count = request.calls.len();
+    if count > limits::MAX_BATCH {
+        let message = format!("calls holds {count} ids; allowed: {}", limits::MAX_BATCH);
+        return Err(ApiError::new(Code::TooLarge, message));
+    }
+    if request.arguments.is_some() && count != 1 {
+        let message = format!("calls holds {count} ids; with arguments, one is allowed");
+        return Err(ApiError::new(Code::InvalidValue, message));
+    }
+    Ok(())
+}
+
+/// The new calls, in the order of the old ones; or why there is none.
+pub(crate) async fn plan(
+    asked: &Asked,
+    request: &RedriveRequest,
+) -> Result<Vec<Result<NewCall, Box<SubmitResult>>>, ApiError> {
+    let found = Found::read(asked, request).await?;
+    let (tools, access) = (asked.tools(), asked.access().await);
+    let policy = policies::of(&access, &asked.caller.tenant)?;
+    let planned = request.calls.iter().map(|&id| {
+        let (row, content) = found.call(id, request).map_err(SubmitResult::rejected)?;
+        policies::check_tool(policy, &row.tool).map_err(SubmitResult::rejected)?;
+        match &request.arguments {
+            None => Ok(unchanged(asked, &tools, row, content)),
+            Some(arguments) => {
+                let edit = Edited { call: row, content, arguments: arguments.clone() };
+                edited(asked, &policies::visible(policy, &tools), edit)
+            }
+        }
+    });
+    Ok(planned.map(|planned| planned.map_err(Box::new)).collect())
+}
+
+/// What is on record of the calls that are asked for.
+struct Found {
+    rows: HashMap<CallId, CallRecord>,
+    unreadable: HashMap<CallId, ApiError>,
+    contents: HashMap<CallId, CallContent>,
+    erased: Vec<CallId>,
+}
+
+impl Found {
+    async fn read(asked: &Asked, request: &RedriveRequest) -> Result<Self, ApiError> {
+        let failed = |error| store_failed(&error);
+        let loaded = asked.store().load(&request.calls).await.map_err(failed)?;
+        let may = |row: &&CallRecord| check(row, request).is_ok();
+        let ended: Vec<CallId> = loaded.calls.iter().filter(may).map(|row| row.id).collect();
+        Ok(Self {
+            erased: asked.store().being_erased(&ended).await.map_err(failed)?,
+            contents: asked.store().contents(&ended).await.map_err(failed)?,
+            unreadable: loaded.unreadable.iter().map(|call| (call.call, error::unreadable(call))).collect(),
+            rows: loaded.calls.into_iter().map(|row| (row.id, row)).collect(),
+        })
+    }
+
+    /// A call that may run again.
+    fn call(&self, id: CallId, request: &RedriveRequest) -> Result<(&CallRecord, CallContent), ApiError> {
+        let missing = || self.unreadable.get(&id).cloned().unwrap_or_else(|| call_not_found(id));
+        let row = self.rows.get(&id).ok_or_else(missing)?;
+        check(row, request)?;
+        if self.erased.contains(&id) {
+            let message = format!(
+                "call {id} is being erased, or an erasure of its conversation or tenant is; what is erased cannot run again"
+            );
+            return Err(ApiError::new(Code::WrongState, message));
+        }
+        Ok((row, self.contents.get(&id).cloned().ok_or_else(|| call_not_found(id))?))
+    }
+}
+
+fn check(call: &CallRecord, request: &RedriveRequest) -> Result<(), ApiError> {
     if model_name(&call.tool).is_some() {
         let message = "it is a turn of a model, which only a task asks for; submit the task again";
         return Err(ApiError::new(Code::WrongState, message));
     }
-    may_redrive(call.state).map_err(|why| ApiError::new(Code::WrongState, why))
+    if call.is_of_client() {
+        let message = "it is a call of a function, which only the model of a task asks for; submit the task again";
+        return Err(ApiError::new(Code::WrongState, message));
+    }
+    let may = if request.arguments.is_some() { may_redrive_edited } else { may_redrive };
+    may(call.state).map_err(|why| ApiError::new(Code::WrongState, why))
 }
 
-fn new_call(tools: &Tools, call: &CallRecord, content: CallContent, user: &User) -> NewCall {
+fn unchanged(asked: &Asked, tools: &Tools, call: &CallRecord, content: CallContent) -> NewCall {
     let redriven = redriven(call, content, &retry_policy(tools, &call.tool), CallId::generate());
-    NewCall { submitted_by: Some(user.to_string()), ..redriven }
+    NewCall { submitted_by: Some(asked.caller.user.to_string()), ..redriven }
+}
+
+/// With other arguments. If they do not fit, nothing is put on record: the call can still be redriven.
+fn edited(asked: &Asked, tools: &Tools, edited: Edited<'_>) -> Result<NewCall, SubmitResult> {
+    let accept = || accept_edited(edited, &asked.caller, tools, CallId::generate());
+    let call = aside(accept).map_err(SubmitResult::rejected)?;
+    match &call.refusal {
+        Some(refusal) => Err(new_calls::rejected(&call, refusal)),
+        None => Ok(call),
+    }
 }

@@ -1,6 +1,6 @@
 //! Turns a task's submission into a task to write, under a new id, or into an error. No I/O.
 
-use std::time::Instant;
+use std::{collections::BTreeMap, time::Instant};
 
 use redial_access::{Access, TenantPolicy};
 use redial_engine::{accept::check_texts, fingerprint::fingerprint, tools::Tools};
@@ -9,8 +9,10 @@ use redial_proto::{
     turn::{model_name, tool_name},
 };
 use redial_records::NewTask;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::functions::{check_functions, with_additions};
 use crate::{
     agents::{Declared, check, closest},
     asked::check_inline,
@@ -60,11 +62,13 @@ pub(crate) fn accept(
             (None, bounded.as_ref().unwrap_or(spec))
         }
     };
-    check_models(spec, tools, policy)?;
-    check_tools(spec, tools, policy).map_err(|what| match &agent {
+    let in_agent = |what: String| match &agent {
         Some(name) => ApiError::new(Code::InvalidAgent, format!("agent {name:?}: {what}")),
         None => wrong(what),
-    })?;
+    };
+    let spec = &*with_additions(spec, submission).map_err(in_agent)?;
+    check_models(spec, tools, policy)?;
+    check_tools(spec, tools, policy).and_then(|()| check_functions(spec, tools)).map_err(in_agent)?;
     Ok(NewTask {
         id: TaskId::generate(),
         tenant: caller.tenant.to_string(),
@@ -72,12 +76,13 @@ pub(crate) fn accept(
         conversation: submission.conversation.clone().unwrap_or_else(|| Uuid::now_v7().to_string()),
         key: submission.key.clone(),
         content,
-        agent,
+        metadata: submission.metadata.clone(),
         model: spec.model.clone(),
         language: spec.language.unwrap_or_else(|| Language::of(&submission.input)),
         spec: serde_json::to_string(spec).map_err(|error| wrong(error.to_string()))?,
         input: submission.input.clone(),
         traceparent,
+        agent,
     })
 }
 
@@ -91,7 +96,25 @@ fn check_fields(submission: &TaskSubmission) -> Result<(), ApiError> {
         let message = format!("input says nothing; allowed: 1 to {most} bytes, not only white space");
         return Err(ApiError::new(Code::InvalidValue, message));
     }
-    Ok(())
+    check_metadata(&submission.metadata).map_err(|message| ApiError::new(Code::InvalidValue, message))
+}
+
+fn check_metadata(notes: &BTreeMap<String, String>) -> Result<(), String> {
+    if notes.len() > limits::MAX_METADATA {
+        return Err(format!("metadata holds {} entries; allowed: {}", notes.len(), limits::MAX_METADATA));
+    }
+    let long = |(key, value): &(&String, &String)| {
+        !(1..=limits::MAX_METADATA_KEY).contains(&key.chars().count())
+            || value.chars().count() > limits::MAX_METADATA_VALUE
+    };
+    notes.iter().find(long).map_or(Ok(()), |(key, value)| {
+        let (characters, key) = (value.chars().count(), limits::shorten(key, 100));
+        Err(format!(
+            "metadata has the key {key:?} with {characters} characters; allowed: keys of 1 to {} characters, values of at most {}",
+            limits::MAX_METADATA_KEY,
+            limits::MAX_METADATA_VALUE
+        ))
+    })
 }
 
 /// Models that the agent names must be known.
@@ -147,14 +170,21 @@ fn not_offered(name: &str, is_model: bool, tools: &Tools) -> String {
 
 /// Distinguishes a repeated submission from another one under the same key.
 fn content_of(submission: &TaskSubmission) -> Uuid {
-    fingerprint(&serde_json::json!([submission.input, submission.agent, submission.conversation]))
+    let mut content = vec![json!(submission.input), json!(submission.agent), json!(submission.conversation)];
+    let additions =
+        json!([submission.functions, submission.function_timeout_ms, submission.instructions, submission.metadata]);
+    // A key that an earlier version took stands for the same content.
+    if additions != json!([[], null, null, {}]) {
+        content.push(additions);
+    }
+    fingerprint(&Value::Array(content))
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use redial_proto::{Door, Tenant, ToolSpec, User, UserRole, turn};
+    use redial_proto::{Door, FunctionSpec, Tenant, ToolSpec, User, UserRole, turn};
 
     use super::*;
     use redial_engine::tools::RegisteredTool;
@@ -167,12 +197,11 @@ mod tests {
     }
 
     fn task(agent: AgentSpec) -> TaskSubmission {
-        TaskSubmission {
-            input: "How is the weather?".to_owned(),
-            agent: AgentRef::Inline(Box::new(agent)),
-            conversation: None,
-            key: None,
-        }
+        TaskSubmission::new("How is the weather?", AgentRef::Inline(Box::new(agent)))
+    }
+
+    fn function(name: &str) -> FunctionSpec {
+        FunctionSpec { name: name.to_owned(), description: String::new(), parameters: json!({"type": "object"}) }
     }
 
     fn caller(submission: &TaskSubmission) -> Caller {
@@ -214,6 +243,23 @@ mod tests {
     }
 
     #[test]
+    fn functions_and_instructions_are_pinned_with_the_agent() {
+        let agent = AgentSpec { system: "Be brief.".into(), ..AgentSpec::new("small") };
+        let submission = TaskSubmission {
+            functions: vec![function("ask_user")],
+            function_timeout_ms: Some(5_000),
+            instructions: Some("Speak of money.".to_owned()),
+            metadata: [("order".to_owned(), "17".to_owned())].into(),
+            ..task(agent)
+        };
+        let accepted = try_accept(&submission).unwrap();
+        let pinned: AgentSpec = serde_json::from_str(&accepted.spec).unwrap();
+        assert_eq!(pinned.system, "Be brief.\n\nSpeak of money.");
+        assert_eq!((pinned.functions, pinned.function_timeout_ms), (vec![function("ask_user")], Some(5_000)));
+        assert_eq!(accepted.metadata["order"], "17");
+    }
+
+    #[test]
     fn what_is_wrong_is_named_with_what_is_allowed() {
         let errors = [
             wrong(|t| t.input = " \n\u{3000}".into()),
@@ -227,6 +273,17 @@ mod tests {
             wrong_agent(|a| a.tools = vec!["model-small".into()]),
             wrong_agent(|a| a.tools = vec!["send_email".into()]),
             wrong_agent(|a| a.max_corrections = 1000),
+            wrong_agent(|a| (a.tools, a.functions) = (vec!["get_*".into()], vec![function("get_weather")])),
+            wrong(|t| t.functions = vec![function("ask_user"), function("ask_user")]),
+            wrong(|t| t.functions = vec![function("model-x")]),
+            wrong(|t| t.functions = vec![function("read_result")]),
+            wrong(|t| {
+                t.functions = vec![FunctionSpec { parameters: json!({"type": "nothing"}), ..function("ask_user") }];
+            }),
+            wrong(|t| t.function_timeout_ms = Some(10)),
+            wrong(|t| t.instructions = Some("x".repeat(70_000))),
+            wrong(|t| t.metadata = (0..17).map(|n| (n.to_string(), String::new())).collect()),
+            wrong(|t| t.metadata = [("k".to_owned(), "x".repeat(513))].into()),
         ];
         insta::assert_snapshot!(errors.join("\n"));
     }
@@ -242,6 +299,8 @@ mod tests {
         let first = keyed(|_| {});
         assert_eq!(first, keyed(|_| {}));
         assert_ne!(first, keyed(|t| t.input.push('!')));
+        assert_ne!(first, keyed(|t| t.functions = vec![function("ask_user")]));
+        assert_ne!(first, keyed(|t| t.metadata = [("a".to_owned(), "b".to_owned())].into()));
         assert_ne!(first, keyed(|t| t.conversation = Some("c".into())));
         assert_ne!(first, keyed(|t| t.agent = AgentRef::Inline(Box::new(AgentSpec::new("large")))));
         assert_eq!(try_accept(&task(AgentSpec::new("small"))).unwrap().content, None);

@@ -86,7 +86,7 @@ pub(crate) fn agent(model: &str, tools: &[&str]) -> AgentSpec {
 }
 
 pub(crate) fn task(input: &str, agent: AgentSpec) -> TaskSubmission {
-    TaskSubmission { input: input.to_owned(), agent: AgentRef::Inline(Box::new(agent)), conversation: None, key: None }
+    TaskSubmission::new(input, AgentRef::Inline(Box::new(agent)))
 }
 
 pub(crate) fn failure(class: ErrorClass, message: &str) -> Failure {
@@ -107,6 +107,7 @@ pub(crate) fn new_task(conversation: &str) -> NewTask {
         language: Language::En,
         spec: serde_json::to_string(&agent("small", &[])).unwrap(),
         input: "go".to_owned(),
+        metadata: std::collections::BTreeMap::new(),
         traceparent: None,
     }
 }

@@ -2,12 +2,14 @@
 
 mod events;
 mod get;
+mod list;
 mod many;
 mod ndjson;
+mod redrive;
 mod submit;
 mod wait;
 
-use redial_proto::{CallView, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, UserRole};
+use redial_proto::{CallView, CancelReply, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, UserRole};
 use schemars::JsonSchema;
 
 use crate::{
@@ -20,6 +22,7 @@ pub(crate) use wait::{Ended, ended_within};
 const TAG: &str = "calls";
 const READ: &[UserRole] = &[UserRole::Read];
 const SUBMIT: &[UserRole] = &[UserRole::Submit];
+const OPERATE: &[UserRole] = &[UserRole::Operate];
 
 /// One call, or up to 1,000 in one request.
 #[derive(JsonSchema)]
@@ -49,6 +52,30 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .answer::<SubmitBatchReply>(200, "With `Prefer: wait`: the call has ended. For a list: a result for each call.")
             .answer_as::<String>(200, "With `Prefer: wait`: the call has ended. For a list: a result for each call.", ndjson::MEDIA)
             .answer::<SubmitResult>(202, "Accepted: `Location` is the call."),
+        Endpoint::get("/v1/calls", list::list)
+            .about(TAG, "list_calls", "List and search calls, newest first")
+            .description(
+                "One request looks at a bounded number of calls and says how far it came; `next_page_token` goes on there.",
+            )
+            .roles(READ)
+            .query::<list::CallsQuery>()
+            .answer::<list::CallList>(200, "Calls that match, and how far the request looked."),
+        Endpoint::post("/v1/calls/{id}/cancel", redrive::cancel)
+            .about(TAG, "cancel_call", "Stop a call")
+            .description("What has ended stays as it is. After `cancelled` no attempt of it starts any more.")
+            .roles(SUBMIT)
+            .answer::<CancelReply>(200, "The state of the call now."),
+        Endpoint::post("/v1/calls/{id}/redrive", redrive::redrive)
+            .about(TAG, "redrive_call", "Run an ended call again, perhaps with other arguments")
+            .description(
+                "As a new call that names the old one. A call is redriven once: the same request again gets the same new \
+                 call. Whoever names an `unknown` call confirms that it may run again.",
+            )
+            .roles(OPERATE)
+            .header(PREFER)
+            .optional_body::<redrive::RedriveBody>()
+            .answer::<CallView>(200, "With `Prefer: wait`: the new call has ended.")
+            .answer::<SubmitResult>(202, "Accepted: `Location` is the new call."),
         Endpoint::get("/v1/calls/{id}", get::get)
             .about(TAG, "get_call", "A call with everything on record about it")
             .roles(READ)

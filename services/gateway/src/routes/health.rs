@@ -7,7 +7,10 @@ use axum::{
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
-use redial_proto::{CallId, CallView, Code, GetRequest, Language, Tenant, User, UserRole, subjects::{self, Verb}};
+use redial_proto::{
+    CallId, CallView, Code, GetRequest, Language, Tenant, User, UserRole,
+    subjects::{self, Verb},
+};
 use redial_queue::QueueError;
 use schemars::JsonSchema;
 use serde::Serialize;

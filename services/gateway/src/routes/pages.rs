@@ -35,6 +35,7 @@ pages![
     "not_found",
     "output_incomplete",
     "rate_limited",
+    "redrive_not_found",
     "task_not_found",
     "token_not_found",
     "too_large",

@@ -1,10 +1,12 @@
 //! `/v1/tasks`.
 
+mod cancel;
 mod events;
 mod get;
+mod list;
 mod submit;
 
-use redial_proto::{TaskReport, TaskResult, TaskSubmission, TaskView, UserRole};
+use redial_proto::{TaskCancelReply, TaskReport, TaskResult, TaskSubmission, TaskView, UserRole};
 
 use crate::{
     endpoint::{Endpoint, IDEMPOTENCY_KEY, LAST_EVENT_ID, PREFER},
@@ -24,6 +26,16 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .body::<TaskSubmission>()
             .answer::<TaskView>(200, "With `Prefer: wait`: the task has ended.")
             .answer::<TaskResult>(202, "Accepted: `Location` is the task."),
+        Endpoint::get("/v1/tasks", list::list)
+            .about(TAG, "list_tasks", "List tasks, newest first")
+            .roles(READ)
+            .query::<list::TasksQuery>()
+            .answer::<list::TaskList>(200, "Tasks that match."),
+        Endpoint::post("/v1/tasks/{id}/cancel", cancel::cancel)
+            .about(TAG, "cancel_task", "Stop a task and everything that it runs")
+            .description("What has ended stays as it is.")
+            .roles(&[UserRole::Submit])
+            .answer::<TaskCancelReply>(200, "The state of the task now; the cancel is on record."),
         Endpoint::get("/v1/tasks/{id}", get::get)
             .about(TAG, "get_task", "A task")
             .roles(READ)

@@ -6,7 +6,7 @@ use redial_proto::{CallState, ErrorClass};
 use redial_store::audit::Filter;
 
 use super::values;
-use crate::{ids::IdText, json_search::Condition};
+use crate::ids::IdText;
 
 #[derive(Args, Debug, Default)]
 pub(crate) struct FilterArgs {

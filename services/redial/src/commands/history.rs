@@ -9,13 +9,13 @@ use std::process::ExitCode;
 use redial_proto::{ApiError, CallId, Code, turn};
 use redial_store::{
     Store, StoreError, Time,
-    audit::{CallLine, Filter, Found, FoundCall},
+    audit::{CallLine, Filter, Found, FoundCall, Inside},
 };
 use tokio_util::sync::CancellationToken;
 
 use self::{
     print::{Form, Printer},
-    walk::{Inside, Walk},
+    walk::Walk,
 };
 use crate::{cli::HistoryArgs, connect, ids, output, settings::Settings, timeline::totals};
 

@@ -12,7 +12,7 @@ use redial_store::{Store, audit::CallAudit};
 use crate::{
     connect,
     ids::{self, IdText, Of},
-    json_text, output,
+    output,
     settings::Settings,
     task_audit::TaskAudit,
     timeline::{Entry, Event, Ink, Page, Printed, TaskTimeline, call, diagram, totals},

@@ -1,16 +1,15 @@
 //! `redial stats`: figures of the calls that ended, by tool, class, model, worker or hour.
 
 mod csv;
-mod figures;
 mod table;
 
-use std::{cmp::Reverse, process::ExitCode};
+use std::process::ExitCode;
 
 use redial_proto::{ApiError, Code};
-use redial_store::stats::{By, Group, Stats, StatsQuestion};
+use redial_store::stats::{By, Stats, StatsQuestion};
+use redial_views::{Figures, sort_groups};
 
 use crate::{cli::StatsArgs, connect, output, settings::Settings};
-use figures::Figures;
 
 pub(crate) async fn run(settings: &Settings, args: StatsArgs) -> anyhow::Result<ExitCode> {
     let StatsArgs { by, since, until, tool, model, csv } = args;
@@ -21,7 +20,7 @@ pub(crate) async fn run(settings: &Settings, args: StatsArgs) -> anyhow::Result<
     }
     let question = StatsQuestion { by: by.into(), since, until, tool, tenant };
     let mut stats = connect::store(settings).await?.stats(&question).await?;
-    sort(&mut stats.groups);
+    sort_groups(&mut stats.groups);
     let figures: Vec<Figures> =
         stats.groups.iter().map(|(group, sums)| Figures::new(question.by, group, sums)).collect();
     if settings.json() {
@@ -33,14 +32,6 @@ pub(crate) async fn run(settings: &Settings, args: StatsArgs) -> anyhow::Result<
     }
     output::note(about(&stats));
     Ok(ExitCode::SUCCESS)
-}
-
-/// Hours from the latest on; everything else from the most calls on.
-fn sort(groups: &mut [(Group, redial_store::stats::GroupSums)]) {
-    groups.sort_by_cached_key(|(group, sums)| match group {
-        Group::Hour(hour) => (Reverse(hour.timestamp()), Reverse(0), String::new()),
-        Group::Name(name) => (Reverse(0), Reverse(sums.calls.calls.max(sums.attempts.attempts)), name.clone()),
-    });
 }
 
 /// What the figures are about, as far as the table does not say it.

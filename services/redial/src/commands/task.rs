@@ -55,7 +55,7 @@ fn submission(args: TaskArgs) -> anyhow::Result<TaskSubmission> {
     };
     // A generated key makes it safe to retry the request when the reply was lost.
     let key = args.key.unwrap_or_else(|| format!("cli-{}", uuid::Uuid::new_v4()));
-    Ok(TaskSubmission { input, agent, conversation: args.conversation, key: Some(key) })
+    Ok(TaskSubmission { conversation: args.conversation, key: Some(key), ..TaskSubmission::new(input, agent) })
 }
 
 /// The text as it was given; from standard input without the line break at its end.

@@ -14,7 +14,7 @@ use super::{
     page::Page,
     text, totals,
 };
-use crate::{json_text, output};
+use crate::output;
 
 /// Arguments up to this many bytes are shown on one line.
 const SHORT: usize = 90;
@@ -160,6 +160,9 @@ pub(crate) fn waiting(record: &CallAudit, now: DateTime<Utc>) -> Option<String> 
                 |waits| text::waiting(&waits, &record.line.tool, &record.pool, now),
             );
             Some(format!("{reason}\n{deadline}"))
+        }
+        CallState::ClientWait => {
+            Some(format!("for its client to answer, until {}", text::time_and_span(record.deadline_at, now)))
         }
         CallState::Running => {
             let AttemptRecord { attempt, worker, started_at, .. } = record.attempts_made.last()?;

@@ -95,8 +95,8 @@ impl Step<'_> {
             TaskDecision::Message { seq } => {
                 self.timeline.messages.get(seq).map(|message| self.message(message)).unwrap_or_default()
             }
-            TaskDecision::Run { turn, call_index, id, tool, repairs } => {
-                self.run(&AskedCall { turn: *turn, call_index: *call_index, id, tool }, repairs)
+            TaskDecision::Run { turn, call_index, id, tool, repairs, client } => {
+                self.run(&AskedCall { turn: *turn, call_index: *call_index, id, tool }, repairs, *client)
             }
             TaskDecision::Answered { turn, call_index, id, tool, .. } => self
                 .answered(&AskedCall { turn: *turn, call_index: *call_index, id, tool }, decision)
@@ -144,10 +144,10 @@ impl Step<'_> {
         })
     }
 
-    fn run(&self, call: &AskedCall<'_>, repairs: &[Repair]) -> Vec<Entry> {
+    fn run(&self, call: &AskedCall<'_>, repairs: &[Repair], client: bool) -> Vec<Entry> {
         let tool = Party::Tool(call.tool.to_owned());
-        let mut entries =
-            vec![Entry::new(call.label("call"), Ink::Bold, self.with_arguments(call)).drawn(Drawing::To(tool))];
+        let label = call.label(if client { "client" } else { "call" });
+        let mut entries = vec![Entry::new(label, Ink::Bold, self.with_arguments(call)).drawn(Drawing::To(tool))];
         entries.extend(
             repairs.iter().map(|repair| Entry::new("repaired", Ink::Yellow, repair.to_string()).drawn(Drawing::Note)),
         );

@@ -1,9 +1,9 @@
 //! Texts that events of tasks and of calls share, and text from outside made fit for a terminal.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use redial_proto::{FieldError, WaitReason, Waiting, limits};
+use redial_proto::{FieldError, WaitReason, Waiting, json_text, limits};
 
-use crate::{json_text, output};
+use crate::output;
 
 /// Bytes of a text that are shown; `--json` prints all of it.
 const LONGEST: usize = 2000;

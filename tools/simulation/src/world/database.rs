@@ -179,6 +179,9 @@ impl World {
             Change::Postpone { wake_at } => row.wake_at = since(*wake_at),
             Change::RequestCancel => row.cancel_requested = true,
             Change::Retry { due_at, .. } => row.wake_at = since(*due_at),
+            Change::Answer { attempt, .. } => {
+                row.class = attempt.result.as_ref().err().map(|failure| failure.class);
+            }
             Change::End { failure, .. } => {
                 (row.class, row.backlog) = (failure.as_ref().map(|failure| failure.class), None);
             }
@@ -192,7 +195,7 @@ impl World {
     fn notify_task(&mut self, call: CallNo, change: &Change) {
         let Some(task_call) = self.row(call).task else { return };
         let item = match change {
-            Change::End { .. } => InboxItem::Ended(self.ended_call(call, task_call)),
+            Change::Answer { .. } | Change::End { .. } => InboxItem::Ended(self.ended_call(call, task_call)),
             Change::Retry { due_at, .. } => InboxItem::Retrying {
                 call: self.row(call).id,
                 turn: task_call.turn,
@@ -211,7 +214,7 @@ impl World {
     fn audit(&mut self, transition: &Transition, before: &CallRow) {
         let Some(attempt) = transition.ended_attempt() else { return };
         let class = attempt.result.as_ref().err().map(|failure| failure.class);
-        let job = Job { call: call_no(transition.call), attempt: before.attempt };
+        let job = Job { call: call_no(transition.call), attempt: transition.attempt() };
         if self.tables.attempts.iter().any(|row| row.job == job) {
             return self.report_violation(Invariant::OneOutcome, || {
                 format!("attempt {} of call {} ends twice", job.attempt, job.call)

@@ -18,7 +18,7 @@ use crate::{Mutation, Setup, Violation, plan::Plan};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ended {
     /// Calls by state, in the order of [`CallState::ALL`].
-    pub(crate) calls: [u64; 8],
+    pub(crate) calls: [u64; CallState::ALL.len()],
     /// Tasks by state, in the order of [`TaskState::ALL`].
     pub(crate) tasks: [u64; 5],
     pub(crate) attempts: u64,

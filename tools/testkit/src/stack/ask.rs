@@ -130,7 +130,7 @@ impl Stack {
 
     /// Runs an ended call again.
     pub async fn redrive(&self, call: CallId) -> SubmitResult {
-        let request = RedriveRequest { calls: vec![call] };
+        let request = RedriveRequest::unchanged(vec![call]);
         let mut reply: RedriveReply = self.queue().ask(Verb::CallRedrive, &request, ANSWER).await.unwrap();
         let result = reply.results.remove(0);
         if let (SubmitStatus::Accepted | SubmitStatus::Existing, Some(call)) = (result.status, result.call) {

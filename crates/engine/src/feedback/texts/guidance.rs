@@ -6,7 +6,7 @@ const fn text(key: &'static str, en: &'static str, zh: &'static str) -> Text {
     Text { key, en, zh }
 }
 
-pub(super) const TEXTS: [Text; 20] = [
+pub(super) const TEXTS: [Text; 21] = [
     text(
         "malformed_arguments",
         "Send the whole call again. Its arguments must be one complete JSON object.",
@@ -51,6 +51,12 @@ pub(super) const TEXTS: [Text; 20] = [
         "timeout",
         "Do not send the same call again: ask for less, go on without it, or tell the user.",
         "不要再次发送同样的调用：请减少一次请求的内容，在没有它的情况下继续，或者告诉用户。",
+    ),
+    text(
+        "unanswered",
+        "Whatever it is for may still be done later. Do not send the same call again now: go on without it, or tell the \
+         user what is missing.",
+        "它要做的事之后仍可能完成。现在不要再次发送同样的调用：请在没有它的情况下继续，或者告诉用户还缺什么。",
     ),
     text(
         "lost",

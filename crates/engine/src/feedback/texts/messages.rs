@@ -12,7 +12,7 @@ const fn said(key: &'static str) -> Text {
     Text { key, en: "{message}", zh: "{message}" }
 }
 
-pub(super) const TEXTS: [Text; 24] = [
+pub(super) const TEXTS: [Text; 25] = [
     said("malformed_arguments.message"),
     said("unknown_tool.message"),
     said("invalid_arguments.message"),
@@ -25,6 +25,11 @@ pub(super) const TEXTS: [Text; 24] = [
     text("rate_limited.message", "{tool} gets too many requests at the moment.", "{tool} 目前收到的请求过多。"),
     text("unavailable.message", "{tool} cannot be reached at the moment.", "{tool} 目前无法访问。"),
     text("timeout.message", "{tool} took too long and was stopped.", "{tool} 运行时间过长，已被停止。"),
+    text(
+        "unanswered.message",
+        "{tool} was not answered in time: the client that serves it gave no result.",
+        "{tool} 没有及时得到回应：提供它的客户端没有给出结果。",
+    ),
     text(
         "lost.message",
         "What ran {tool} stopped before there was a result.",

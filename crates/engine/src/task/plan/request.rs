@@ -1,13 +1,15 @@
 //! The request for a model turn.
 
-use redial_proto::{ErrorClass, Failure, Message, ToolOffer, Trimmed, TurnRequest, limits};
+use redial_proto::{ErrorClass, Failure, FunctionSpec, Message, ToolOffer, Trimmed, TurnRequest, limits};
 use redial_records::{Reach, ReadConversation};
+use serde_json::json;
 
 use super::super::{
     inputs::TaskRun,
     step::{WantedTurn, failed},
 };
 use crate::{
+    fingerprint::fingerprint,
     tools::{RegisteredTool, Tools},
     view::{self, Limits, READ_RESULT, read_result_offer, view_of},
 };
@@ -76,15 +78,30 @@ fn turn_request(
     TurnRequest { task, turn: turn.turn, messages, tools, language, max_tokens: None, temperature: None, trimmed }
 }
 
-/// The tools that the agent may use, by name: a stable prompt is cheaper to read for most providers.
+/// The functions and the tools that the agent may use, by name: a stable prompt is cheaper to read for most providers. A tool
+/// that was registered after the task was accepted does not replace a function of its name.
 fn offers(run: &TaskRun, tools: &Tools) -> Vec<ToolOffer> {
-    let mut offered: Vec<&RegisteredTool> = tools
-        .values()
-        .map(AsRef::as_ref)
-        .filter(|tool| !tool.is_model() && tool.spec.name != READ_RESULT && run.agent.offers(&tool.spec.name))
-        .collect();
-    offered.sort_unstable_by(|a, b| a.spec.name.cmp(&b.spec.name));
-    offered.into_iter().map(offer).collect()
+    let agent = &run.agent;
+    let may_use = |name: &str| name != READ_RESULT && agent.offers(name) && agent.function(name).is_none();
+    let tools = tools.values().filter(|tool| !tool.is_model() && may_use(&tool.spec.name));
+    let mut offered: Vec<ToolOffer> =
+        tools.map(|tool| offer(tool)).chain(agent.functions.iter().map(of_client)).collect();
+    offered.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    offered
+}
+
+/// Its version is that of its text, so that its schema is compiled once for as long as it stays the same.
+fn of_client(function: &FunctionSpec) -> ToolOffer {
+    let version = fingerprint(&json!([function.description, function.parameters])).simple().to_string();
+    ToolOffer {
+        name: function.name.clone(),
+        description: function.description.clone(),
+        parameters: function.parameters.clone(),
+        version,
+        polling: false,
+        sequential: false,
+        repairs: true,
+    }
 }
 
 fn offer(tool: &RegisteredTool) -> ToolOffer {

@@ -1,6 +1,9 @@
 //! The calls that a task asks for, as rows to write.
 
-use redial_proto::{CallId, CallState, ErrorClass, Failure, Help, Repair, ToolSpec, limits, turn};
+use redial_proto::{
+    AgentSpec, CallId, CallState, ErrorClass, Failure, Help, Repair, RetryPolicy, ToolEffect, ToolSpec, function,
+    limits, turn,
+};
 use redial_records::{EndedCall, NewCall, TaskCall, TaskRecord};
 use serde_json::Value;
 
@@ -14,12 +17,15 @@ use super::{
 };
 use crate::{accept::unknown_spec, tools::Tools};
 
-/// A tool call that the state machine wants. It is refused if its tool is no longer registered.
-pub(super) fn tool(record: &TaskRecord, call: WantedCall, tools: &Tools) -> NewCall {
-    let known = tools.get(&call.tool).filter(|tool| !tool.is_model());
-    let spec = known.map_or_else(|| unknown_spec(&printable(&call.tool)), |tool| tool.spec.clone());
+/// A tool call that the state machine wants: of a function of the client, or of a tool. It is refused if its tool is no longer
+/// registered.
+pub(super) fn tool(record: &TaskRecord, agent: &AgentSpec, call: WantedCall, tools: &Tools) -> NewCall {
+    let registered = tools.get(&call.tool).filter(|tool| !tool.is_model());
+    let known = of_client(agent, &call.tool).or_else(|| registered.map(|tool| tool.spec.clone()));
+    let is_known = known.is_some();
+    let spec = known.unwrap_or_else(|| unknown_spec(&printable(&call.tool)));
     let gone = || failed(ErrorClass::UnknownTool, format!("no worker registers the tool {:?} any more", spec.name));
-    let refusal = call.refusal.or_else(|| known.is_none().then(gone));
+    let refusal = call.refusal.or_else(|| (!is_known).then(gone));
     let arguments = match &refusal {
         Some(_) => as_json(call.arguments),
         None => call.arguments,
@@ -28,6 +34,18 @@ pub(super) fn tool(record: &TaskRecord, call: WantedCall, tools: &Tools) -> NewC
     let WantedCall { repairs, undeclared, help, .. } = call;
     let call = Content { id, turn, call_index, repairs, undeclared, help, spec, arguments, refusal };
     call.row(record)
+}
+
+/// A function as a tool that no worker serves. Nothing is known of its effect, and it never runs twice.
+fn of_client(agent: &AgentSpec, name: &str) -> Option<ToolSpec> {
+    let timeout_ms = agent.function_timeout_ms();
+    agent.function(name).map(|function| ToolSpec {
+        pool: function::POOL.to_owned(),
+        effect: ToolEffect::Unsafe,
+        timeout_ms,
+        retry: RetryPolicy { max_attempts: 1, deadline_ms: timeout_ms, ..RetryPolicy::default() },
+        ..ToolSpec::named(function.name.clone())
+    })
 }
 
 /// The call that asks a model. One that no worker serves, or whose request does not fit, is refused.

@@ -75,7 +75,8 @@ pub(super) async fn wait(
     let _waits = who.limits.stream()?;
     let wait = prefer::wait(&headers);
     let deadline = Instant::now() + wait.unwrap_or_default();
-    let mut waiters: Vec<_> = request.calls.iter().map(|call| gateway.hub.wait_for(call_subject(&who, *call))).collect();
+    let mut waiters: Vec<_> =
+        request.calls.iter().map(|call| gateway.hub.wait_for(call_subject(&who, *call))).collect();
     let reply = loop {
         let reply = look(&gateway, &who, &request).await?;
         if reply.done {
@@ -99,9 +100,9 @@ pub(super) async fn wait(
 async fn look(gateway: &Gateway, who: &Identity, request: &WaitRequest) -> Result<WaitReply, Problem> {
     let states = gateway.store.of(&who.tenant).call_states(&request.calls).await?;
     let standing = |call: &CallId| {
-        let state = *states.get(call).ok_or_else(|| {
-            Problem::new(Code::CallNotFound, format!("no call {call} is on record"))
-        })?;
+        let state = *states
+            .get(call)
+            .ok_or_else(|| Problem::new(Code::CallNotFound, format!("no call {call} is on record")))?;
         Ok(Standing { call: *call, state, ended: state.is_terminal() })
     };
     let calls = request.calls.iter().map(standing).collect::<Result<Vec<_>, Problem>>()?;

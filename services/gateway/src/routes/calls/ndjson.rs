@@ -44,7 +44,8 @@ pub(super) fn submit(gateway: Shared, who: Identity, request: Request) -> Result
     let stream_permit = who.limits.stream()?;
     let caller = who.caller(Verb::CallSubmit)?;
     let traceparent = text(request.headers(), TRACEPARENT).map(str::to_owned);
-    let lines = Lines { body: request.into_body().into_data_stream(), buffer: BytesMut::new(), longest: gateway.config.body };
+    let lines =
+        Lines { body: request.into_body().into_data_stream(), buffer: BytesMut::new(), longest: gateway.config.body };
     let submitted = batches(lines)
         .map(move |batch| {
             let (gateway, caller, traceparent) = (gateway.clone(), caller.clone(), traceparent.clone());
@@ -77,19 +78,24 @@ impl Lines {
             }
             looked = self.buffer.len();
             if looked > self.longest {
-                let message = format!("a line has more bytes than are allowed: {}; the lines after it were not read", self.longest);
+                let message = format!(
+                    "a line has more bytes than are allowed: {}; the lines after it were not read",
+                    self.longest
+                );
                 return Some(Err(ApiError::new(Code::TooLarge, message)));
             }
             match tokio::time::timeout(IDLE, self.body.next()).await {
                 Ok(Some(Ok(piece))) => self.buffer.extend_from_slice(&piece),
                 Ok(Some(Err(error))) => {
-                    let message = format!("the body did not arrive whole: {error}; the lines after this one were not read");
+                    let message =
+                        format!("the body did not arrive whole: {error}; the lines after this one were not read");
                     return Some(Err(ApiError::new(Code::InvalidMessage, message)));
                 }
                 Ok(None) if self.buffer.is_empty() => return None,
                 Ok(None) => return Some(Ok(std::mem::take(&mut self.buffer).freeze())),
                 Err(_) => {
-                    let message = format!("nothing arrived for {} s; the lines after this one were not read", IDLE.as_secs());
+                    let message =
+                        format!("nothing arrived for {} s; the lines after this one were not read", IDLE.as_secs());
                     return Some(Err(ApiError::new(Code::InvalidMessage, message)));
                 }
             }

@@ -1,17 +1,19 @@
 //! Takes calls.
 
+use std::time::Duration;
+
 use axum::{
     extract::{FromRequest, Request, State},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use redial_proto::{
-    ApiError, CallId, CallState, Code, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, SubmitStatus,
+    ApiError, CallId, CallState, Code, Language, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, SubmitStatus,
     subjects::{TRACEPARENT, Verb},
 };
 use serde_json::value::RawValue;
 
-use super::{Ended, ended_within, ndjson};
+use super::{Ended, ended_within, ndjson, wait::end_within};
 use crate::{
     extract::{RawJson, json, media_type, text, wrong_type},
     gateway::{Gateway, Shared},
@@ -101,14 +103,14 @@ async fn one(
 }
 
 /// A call that is on record and not refused.
-struct Accepted {
+pub(super) struct Accepted {
     call: CallId,
-    replayed: bool,
+    pub(super) replayed: bool,
     result: SubmitResult,
 }
 
 impl Accepted {
-    fn of(result: SubmitResult) -> Result<Self, Problem> {
+    pub(super) fn of(result: SubmitResult) -> Result<Self, Problem> {
         let error = |result: &SubmitResult| {
             result.error.clone().unwrap_or_else(|| ApiError::new(Code::Internal, "a dispatcher gave no reason"))
         };
@@ -121,26 +123,33 @@ impl Accepted {
         }
     }
 
-    fn response(&self) -> Response {
+    pub(super) fn response(&self) -> Response {
         let headers = [(header::LOCATION, format!("/v1/calls/{}", self.call))];
         (StatusCode::ACCEPTED, headers, axum::Json(&self.result)).into_response()
     }
 
-    async fn wait(
+    async fn wait(&self, gateway: &Gateway, who: &Identity, wait: Duration) -> Result<Response, Problem> {
+        let ended = self.result.state.is_some_and(CallState::is_terminal);
+        Ok(self.after_wait(ended_within(gateway, who, self.call, ended, wait).await?))
+    }
+
+    /// The same for a call without `notify`, whose end no event tells.
+    pub(super) async fn wait_for_any(
         &self,
         gateway: &Gateway,
         who: &Identity,
-        wait: std::time::Duration,
+        wait: Duration,
     ) -> Result<Response, Problem> {
-        let ended = self.result.state.is_some_and(CallState::is_terminal);
-        match ended_within(gateway, who, self.call, ended, wait).await? {
-            Some(Ended(body)) => Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response()),
-            None => {
-                let mut response = self.response();
-                response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("0"));
-                Ok(response)
-            }
+        Ok(self.after_wait(end_within(gateway, who, self.call, Language::default(), wait).await?))
+    }
+
+    fn after_wait(&self, ended: Option<Ended>) -> Response {
+        if let Some(Ended(body)) = ended {
+            return ([(header::CONTENT_TYPE, "application/json")], body).into_response();
         }
+        let mut response = self.response();
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("0"));
+        response
     }
 }
 
@@ -152,7 +161,6 @@ async fn many(
 ) -> Result<Response, Problem> {
     let caller = who.caller(Verb::CallSubmit)?;
     let batch = SubmitBatch { calls };
-    let reply: SubmitBatchReply =
-        gateway.ask_as(&caller, Verb::CallSubmit, &batch, text(headers, TRACEPARENT)).await?;
+    let reply: SubmitBatchReply = gateway.ask_as(&caller, Verb::CallSubmit, &batch, text(headers, TRACEPARENT)).await?;
     Ok(axum::Json(reply).into_response())
 }

@@ -3,46 +3,8 @@
 use redial_proto::CallId;
 use redial_store::{
     Store, Time,
-    audit::{Filter, FoundCall, Payload, Texts},
+    audit::{Filter, FoundCall, Inside},
 };
-
-use crate::json_search::{self, Condition};
-
-/// What must be in the arguments and results of calls.
-#[derive(Default)]
-pub(super) struct Inside {
-    pub(super) arguments: Vec<Condition>,
-    pub(super) output: Vec<Condition>,
-    /// In either.
-    pub(super) text: Option<String>,
-}
-
-impl Inside {
-    pub(super) fn is_empty(&self) -> bool {
-        self.arguments.is_empty() && self.output.is_empty() && self.text.is_none()
-    }
-
-    fn texts(&self) -> Texts {
-        let needles = |conditions: &[Condition]| conditions.iter().filter_map(Condition::needle).collect();
-        Texts {
-            arguments: needles(&self.arguments),
-            output: needles(&self.output),
-            anywhere: self.text.iter().cloned().collect(),
-        }
-    }
-
-    fn hold(&self, payload: &Payload) -> bool {
-        let Payload { arguments, output, .. } = payload;
-        let in_output = |condition: &Condition| output.as_ref().is_some_and(|output| condition.holds(output));
-        let anywhere = |text: &String| {
-            json_search::contains(arguments, text)
-                || output.as_ref().is_some_and(|output| json_search::contains(output, text))
-        };
-        self.arguments.iter().all(|condition| condition.holds(arguments))
-            && self.output.iter().all(in_output)
-            && self.text.iter().all(anywhere)
-    }
-}
 
 pub(super) struct Walk<'a> {
     store: &'a Store,
@@ -75,7 +37,7 @@ impl<'a> Walk<'a> {
             return Ok(Vec::new());
         }
         let found = self.store.find_calls(&self.filter, u32::try_from(calls).unwrap_or(u32::MAX)).await?;
-        let calls = if self.looks_inside() { self.search(&found.calls).await? } else { found.calls.clone() };
+        let calls = self.store.holding(&found.calls, &self.inside).await?;
         self.looked += found.looked.len();
         self.step = found.looked;
         self.ended = found.ended;
@@ -99,19 +61,6 @@ impl<'a> Walk<'a> {
             step = STEP;
         }
         Ok(Some(false))
-    }
-
-    /// Those whose arguments and results have what is wanted.
-    async fn search(&self, calls: &[FoundCall]) -> anyhow::Result<Vec<FoundCall>> {
-        let ids: Vec<CallId> = calls.iter().map(|found| found.call).collect();
-        let mut matching = Vec::new();
-        for group in self.store.may_contain(&ids, &self.inside.texts()).await? {
-            let payloads = self.store.payloads(&group).await?;
-            matching.extend(payloads.iter().filter(|payload| self.inside.hold(payload)).map(|payload| payload.call));
-        }
-        // Both are newest first.
-        let mut matching = matching.into_iter().peekable();
-        Ok(calls.iter().filter(|found| matching.next_if_eq(&found.call).is_some()).copied().collect())
     }
 
     /// Goes back to a call of the last step: those before it are looked at again, and do not count yet.

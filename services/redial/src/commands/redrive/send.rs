@@ -85,7 +85,7 @@ async fn send(queue: &Queue, mut calls: Vec<CallId>) -> anyhow::Result<Vec<(Call
     let mut outage = Outage::new();
     let mut answers = Vec::with_capacity(calls.len());
     loop {
-        let request = RedriveRequest { calls };
+        let request = RedriveRequest::unchanged(calls);
         let error = match queue.ask::<_, RedriveReply>(Verb::CallRedrive, &request, REPLY).await {
             Ok(reply) => {
                 calls = keep_final(&request.calls, reply.results, &mut answers)?;

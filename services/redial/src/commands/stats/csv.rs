@@ -3,7 +3,7 @@
 use redial_store::stats::By;
 use serde_json::Value;
 
-use super::figures::Figures;
+use redial_views::Figures;
 use crate::csv::cell;
 
 const CALLS: &[&str] = &[

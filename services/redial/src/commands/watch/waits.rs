@@ -41,7 +41,8 @@ impl<'a> Waits<'a> {
         let store = self.store.as_ref()?;
         let filter = Filter { task: Some(task), ..Filter::default() };
         let calls = store.history(&filter, CALLS).await.ok()?;
-        let waiting = |state: &str| matches!(state.parse(), Ok(CallState::Ready | CallState::RetryWait));
+        let waiting =
+            |state: &str| matches!(state.parse(), Ok(CallState::Ready | CallState::RetryWait | CallState::ClientWait));
         let mut news = Vec::new();
         for line in calls.iter().rev().filter(|line| waiting(&line.state)) {
             let record = store.record(redial_proto::CallId(line.call)).await.ok().flatten()?;

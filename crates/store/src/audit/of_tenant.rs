@@ -1,0 +1,194 @@
+//! What else a user may read: tasks, conversations, rejected submissions, statistics, actions, workers.
+
+use redial_proto::{StoredMessage, TaskId, TaskState, TaskView, Tenant};
+use serde::Serialize;
+
+use super::{DeadLetterRecord, TaskFilter, WorkerRecord};
+use crate::{
+    ActionFilter, ActionRecord, StoreError, TenantStore, Time,
+    columns::{int, uint},
+    stats::{Stats, StatsQuestion},
+    tasks::RawMessage,
+};
+
+/// Tasks that one look for conversations reads at most.
+const TASKS: i64 = 2_000;
+
+/// A conversation, by its newest task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ConversationLine {
+    /// Its name.
+    pub conversation: String,
+    /// Its newest task.
+    pub task: TaskId,
+    /// The state of that task.
+    pub state: TaskState,
+    /// The declared agent of that task.
+    pub agent: Option<String>,
+    /// When that task was submitted.
+    pub submitted_at: Time,
+    /// When that task ended.
+    pub finished_at: Option<Time>,
+    /// Messages of the conversation.
+    pub messages: u32,
+}
+
+/// A part of the conversations of a tenant.
+#[derive(Clone, Debug, Default)]
+pub struct Conversations {
+    /// The conversation whose newest task is newest comes first.
+    pub conversations: Vec<ConversationLine>,
+    /// The next part begins before this task; `None` at the end.
+    pub next: Option<TaskId>,
+}
+
+impl TenantStore<'_> {
+    /// The newest tasks that a filter lets through; its tenant is not looked at.
+    pub async fn tasks(&self, filter: &TaskFilter, limit: u32) -> Result<Vec<TaskView>, StoreError> {
+        let filter = TaskFilter { tenant: Some(self.tenant().to_string()), ..filter.clone() };
+        self.store().tasks(&filter, limit).await
+    }
+
+    /// The next conversations, at most `limit`. A part may have fewer, because it reads a bounded number of tasks.
+    pub async fn conversations(&self, before: Option<TaskId>, limit: u32) -> Result<Conversations, StoreError> {
+        let rows = self
+            .store()
+            .run_again(|| async {
+                let mut db = self.store().checkout().await?;
+                let before = before.map(|before| before.0);
+                let rows = sqlx::query_file!("sql/conversations_of_tenant.sql", self.tenant().as_str(), before, TASKS);
+                let rows = rows.fetch_all(&mut *db).await?;
+                Ok(db.done(rows))
+            })
+            .await?;
+        let mut next = rows.last().map(|row| TaskId(row.task)).filter(|_| i64::try_from(rows.len()) == Ok(TASKS));
+        let mut conversations = Vec::new();
+        for row in rows.into_iter().filter(|row| row.is_newest) {
+            if conversations.len() >= limit as usize {
+                next = conversations.last().map(|last: &ConversationLine| last.task);
+                break;
+            }
+            conversations.push(ConversationLine {
+                conversation: row.conversation,
+                task: TaskId(row.task),
+                state: row.state.parse().map_err(StoreError::BadData)?,
+                agent: row.agent,
+                submitted_at: row.submitted_at,
+                finished_at: row.finished_at,
+                messages: uint(row.messages),
+            });
+        }
+        Ok(Conversations { conversations, next })
+    }
+
+    /// Whether the tenant has a task of this conversation.
+    pub async fn has_conversation(&self, conversation: &str) -> Result<bool, StoreError> {
+        let filter = TaskFilter { conversation: Some(conversation.to_owned()), ..TaskFilter::default() };
+        Ok(!self.tasks(&filter, 1).await?.is_empty())
+    }
+
+    /// The messages of a conversation behind this position, in order: at most `limit`, and as many as `bytes` of text hold,
+    /// but one at least.
+    pub async fn messages(
+        &self,
+        conversation: &str,
+        after: u32,
+        limit: u32,
+        bytes: u32,
+    ) -> Result<Vec<StoredMessage>, StoreError> {
+        let rows = self
+            .store()
+            .run_again(|| async {
+                let mut db = self.store().checkout().await?;
+                let rows = sqlx::query_file_as!(
+                    RawMessage,
+                    "sql/messages_of_tenant.sql",
+                    self.tenant().as_str(),
+                    conversation,
+                    int(after),
+                    i64::from(limit),
+                    i64::from(bytes),
+                );
+                let rows = rows.fetch_all(&mut *db).await?;
+                Ok(db.done(rows))
+            })
+            .await?;
+        rows.into_iter().map(|row| StoredMessage::try_from(row).map_err(StoreError::BadData)).collect()
+    }
+
+    /// Submissions that were rejected after they had been put on the intake stream, newest first, each with the first `bytes`
+    /// of its message and the number of all of them.
+    pub async fn rejected(
+        &self,
+        before: Option<i64>,
+        limit: u32,
+        bytes: u32,
+    ) -> Result<Vec<(DeadLetterRecord, u32)>, StoreError> {
+        self.dead_letters_of(before, None, limit, bytes).await
+    }
+
+    /// One of them, with the whole message.
+    pub async fn rejected_one(&self, id: i64) -> Result<Option<(DeadLetterRecord, u32)>, StoreError> {
+        let found = self.dead_letters_of(None, Some(id), 1, i32::MAX.unsigned_abs()).await?;
+        Ok(found.into_iter().next())
+    }
+
+    async fn dead_letters_of(
+        &self,
+        before: Option<i64>,
+        id: Option<i64>,
+        limit: u32,
+        bytes: u32,
+    ) -> Result<Vec<(DeadLetterRecord, u32)>, StoreError> {
+        let rows = self
+            .store()
+            .run_again(|| async {
+                let mut db = self.store().checkout().await?;
+                let tenant = self.tenant().as_str();
+                let rows =
+                    sqlx::query_file!("sql/rejected_of_tenant.sql", tenant, before, id, i64::from(limit), int(bytes));
+                let rows = rows.fetch_all(&mut *db).await?;
+                Ok(db.done(rows))
+            })
+            .await?;
+        Ok(rows
+            .into_iter()
+            .map(|row| {
+                let record = DeadLetterRecord {
+                    id: row.id,
+                    source: row.source,
+                    received_at: row.received_at,
+                    tenant: row.tenant,
+                    identity: row.identity,
+                    errors: super::listed(row.errors.as_deref(), &row.code, &row.message),
+                    code: row.code,
+                    message: row.message,
+                    error_count: uint(row.error_count),
+                    payload: String::from_utf8_lossy(&row.payload).into_owned(),
+                };
+                (record, uint(row.bytes))
+            })
+            .collect())
+    }
+
+    /// Figures of the tenant's calls; the tenant of the question is not looked at.
+    pub async fn stats(&self, question: &StatsQuestion) -> Result<Stats, StoreError> {
+        let question = StatsQuestion { tenant: Some(self.tenant().to_string()), ..question.clone() };
+        self.store().stats(&question).await
+    }
+
+    /// What users of the tenant did, newest first; the tenant of the filter is not looked at.
+    pub async fn actions(&self, filter: &ActionFilter, limit: u32) -> Result<Vec<ActionRecord>, StoreError> {
+        let filter = ActionFilter { tenant: Some(self.tenant().to_string()), ..filter.clone() };
+        self.store().actions(&filter, limit).await
+    }
+
+    /// Workers, the latest first; only live ones unless `all`. `None` unless the tenant is that of the operators: workers belong
+    /// to no tenant.
+    pub async fn workers(&self, all: bool) -> Result<Option<Vec<WorkerRecord>>, StoreError> {
+        if *self.tenant() != Tenant::default() {
+            return Ok(None);
+        }
+        self.store().worker_records(all).await.map(Some)
+    }
+}

@@ -1,0 +1,52 @@
+//! Reads redrives.
+
+use redial_proto::{RedriveId, RedriveState, RedriveView};
+use uuid::Uuid;
+
+use super::RawRedrive;
+use crate::{StoreError, TenantStore, Time};
+
+impl TenantStore<'_> {
+    /// A redrive; `None` if the tenant has none of this id.
+    pub async fn redrive(&self, redrive: RedriveId) -> Result<Option<RedriveView>, StoreError> {
+        Ok(self.redrives_of(Some(redrive.0), None, None, 1).await?.pop())
+    }
+
+    /// Redrives, newest first, behind the one that was created at this time under this id.
+    pub async fn redrives(
+        &self,
+        state: Option<RedriveState>,
+        before: Option<(Time, RedriveId)>,
+        limit: u32,
+    ) -> Result<Vec<RedriveView>, StoreError> {
+        self.redrives_of(None, state, before, limit).await
+    }
+
+    async fn redrives_of(
+        &self,
+        id: Option<Uuid>,
+        state: Option<RedriveState>,
+        before: Option<(Time, RedriveId)>,
+        limit: u32,
+    ) -> Result<Vec<RedriveView>, StoreError> {
+        let rows = self
+            .store()
+            .run_again(|| async {
+                let mut db = self.store().checkout().await?;
+                let rows = sqlx::query_file_as!(
+                    RawRedrive,
+                    "sql/redrives.sql",
+                    self.tenant().as_str(),
+                    id,
+                    before.map(|(at, _)| at),
+                    before.map(|(_, id)| id.0),
+                    state.map(RedriveState::as_str),
+                    i64::from(limit),
+                );
+                let rows = rows.fetch_all(&mut *db).await?;
+                Ok(db.done(rows))
+            })
+            .await?;
+        rows.into_iter().map(RedriveView::try_from).collect()
+    }
+}

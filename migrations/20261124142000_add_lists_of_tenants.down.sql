@@ -1,0 +1,2 @@
+DROP INDEX tasks_tenant;
+DROP INDEX calls_tenant;

@@ -1,0 +1,272 @@
+//! Takes the answers of clients to calls of their functions. The reply follows the commit.
+//!
+//! An answer is no action: like a submission it is the work itself, and the record of its attempt says who gave it.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use redial_engine::call::CallEvent;
+use redial_proto::{
+    AnswerReply, AnswerRequest, ApiError, CallId, CallState, Code, Failure, Tenant,
+    function::ANSWER_CLASSES,
+    limits,
+    subjects::{self, Verb},
+};
+use redial_queue::{QueueError, Request};
+use redial_records::{CallRecord, Transition};
+use redial_store::audit::CallAudit;
+use serde_json::Value;
+
+use crate::{
+    asked::{Sent, caller},
+    batcher::{BatchWork, Batching},
+    context::Context,
+    effects,
+    error::{self, call_not_found, store_failed},
+    running::Running,
+    serve,
+    transitions::{self, MAX_TRIES},
+};
+
+pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
+    let answerer = Answerer { context: running.context.clone() };
+    let batching = Batching { name: "answer functions", workers: 2, batch: 64 };
+    let requests = serve::start_batcher(running, batching, &answerer);
+    let verb = Verb::CallAnswer;
+    serve::feed(running, verb.name(), &subjects::api_of_all(verb), requests).await
+}
+
+#[derive(Clone)]
+struct Answerer {
+    context: Arc<Context>,
+}
+
+/// What a client answered.
+struct Answer {
+    tenant: Tenant,
+    call: CallId,
+    /// Who it is, as the record of the attempt names it.
+    by: String,
+    result: Result<String, Failure>,
+}
+
+impl BatchWork<Request> for Answerer {
+    async fn work(&self, batch: Vec<Request>) {
+        let read = |request: &Request| -> Sent<AnswerRequest> {
+            let caller = caller(request, Verb::CallAnswer)?;
+            Ok((caller, serve::decode(&request.payload)?))
+        };
+        let answers: Vec<Result<Answer, ApiError>> =
+            batch.iter().map(|request| read(request).and_then(|(caller, answer)| checked(&caller, answer))).collect();
+        for (request, reply) in batch.iter().zip(write(&self.context, &answers).await) {
+            match reply {
+                Ok(state) => request.reply(&AnswerReply { state }).await,
+                Err(error) => request.reply_error(&error).await,
+            }
+        }
+    }
+}
+
+fn checked(caller: &redial_proto::Caller, request: AnswerRequest) -> Result<Answer, ApiError> {
+    let wrong = |message: String| ApiError::new(Code::InvalidValue, message);
+    let result = match (request.output, request.error) {
+        (Some(output), None) => Ok(fits(output.get())?.to_owned()),
+        (None, Some(error)) if ANSWER_CLASSES.contains(&error.class) => {
+            Err(Failure::new(error.class, error.message).without_effect().within_limits())
+        }
+        (None, Some(error)) => {
+            let allowed = ANSWER_CLASSES.map(|class| class.as_str()).join(", ");
+            return Err(wrong(format!("error.class is {}; allowed: {allowed}", error.class)));
+        }
+        (output, _) => {
+            let sent = if output.is_some() { "both were sent" } else { "neither was sent" };
+            return Err(wrong(format!("an answer has either output or error; {sent}")));
+        }
+    };
+    let by = format!("client {}", caller.user);
+    Ok(Answer { tenant: caller.tenant.clone(), call: request.call, by, result })
+}
+
+fn fits(output: &str) -> Result<&str, ApiError> {
+    let (bytes, depth) = (output.len(), limits::json_depth(output));
+    let message = match () {
+        () if bytes > limits::MAX_OUTPUT => format!("output takes {bytes} bytes; allowed: {}", limits::MAX_OUTPUT),
+        () if depth > limits::MAX_DEPTH => format!("output nests {depth} deep; allowed: {}", limits::MAX_DEPTH),
+        () => return Ok(output),
+    };
+    Err(ApiError::new(Code::TooLarge, message))
+}
+
+/// Ends the calls of a batch; returns for each answer the state of its call, in order.
+async fn write(context: &Context, answers: &[Result<Answer, ApiError>]) -> Vec<Result<CallState, ApiError>> {
+    let mut replies: Vec<Option<Result<CallState, ApiError>>> =
+        answers.iter().map(|answer| answer.as_ref().err().map(|error| Err(error.clone()))).collect();
+    for _ in 0..MAX_TRIES {
+        let open: Vec<(usize, &Answer)> = (0..)
+            .zip(answers)
+            .filter(|(n, _)| replies[*n].is_none())
+            .filter_map(|(n, answer)| Some((n, answer.as_ref().ok()?)))
+            .collect();
+        if open.is_empty() {
+            break;
+        }
+        let tried = one_round(context, &open).await;
+        for (n, _) in &open {
+            match &tried {
+                Ok(ended) => replies[*n] = ended.get(n).cloned(),
+                Err(error) => replies[*n] = Some(Err(error.clone())),
+            }
+        }
+    }
+    let busy = || Err(ApiError::new(Code::Unavailable, "the call changes too fast to be answered now; try again"));
+    replies.into_iter().map(|reply| reply.unwrap_or_else(busy)).collect()
+}
+
+/// Reads the calls, and ends those that wait; what had ended already is compared with its answer. An answer that another one
+/// was faster than has no reply, and is compared in the next round.
+async fn one_round(
+    context: &Context,
+    open: &[(usize, &Answer)],
+) -> Result<HashMap<usize, Result<CallState, ApiError>>, ApiError> {
+    let mut replies = HashMap::new();
+    let (mut transitions, mut planned) = (Vec::<Transition>::new(), HashMap::<CallId, usize>::new());
+    for tenant in open.iter().map(|(_, answer)| &answer.tenant).collect::<HashSet<_>>() {
+        let own: Vec<&(usize, &Answer)> = open.iter().filter(|(_, answer)| answer.tenant == *tenant).collect();
+        let ids: Vec<CallId> = own.iter().map(|(_, answer)| answer.call).collect();
+        let loaded = context.store.of(tenant).load(&ids).await.map_err(|error| store_failed(&error))?;
+        let calls: HashMap<CallId, CallRecord> = loaded.calls.into_iter().map(|call| (call.id, call)).collect();
+        let unreadable: HashMap<CallId, ApiError> =
+            loaded.unreadable.iter().map(|call| (call.call, error::unreadable(call))).collect();
+        let mut ended = Vec::new();
+        for (n, answer) in own {
+            let Some(call) = calls.get(&answer.call) else {
+                let unreadable = unreadable.get(&answer.call).cloned();
+                replies.insert(*n, Err(unreadable.unwrap_or_else(|| call_not_found(answer.call))));
+                continue;
+            };
+            match plan(context, call, answer) {
+                Ok(Some(_)) if planned.contains_key(&call.id) => {}
+                Ok(Some(transition)) => {
+                    planned.insert(call.id, *n);
+                    transitions.push(transition);
+                }
+                Ok(None) => ended.push((*n, *answer)),
+                Err(error) => drop(replies.insert(*n, Err(error))),
+            }
+        }
+        replies.extend(compare(context, tenant, &ended).await?);
+    }
+    let (facts, effects) = transitions::write(context, &transitions).await.map_err(|error| store_failed(&error))?;
+    effects::carry_out(context, effects).await;
+    let states: HashMap<CallId, CallState> = transitions.iter().map(|one| (one.call, one.state())).collect();
+    for facts in facts {
+        if let (Some(n), Some(state)) = (planned.get(&facts.call), states.get(&facts.call)) {
+            replies.insert(*n, Ok(*state));
+        }
+    }
+    Ok(replies)
+}
+
+/// The end of the call; `None` if it has ended.
+fn plan(context: &Context, call: &CallRecord, answer: &Answer) -> Result<Option<Transition>, ApiError> {
+    if !call.is_of_client() {
+        let message = format!(
+            "call {} is of the tool {:?}, which a worker serves; clients answer their functions",
+            call.id, call.tool
+        );
+        return Err(ApiError::new(Code::WrongState, message));
+    }
+    let event = CallEvent::Answered { by: &answer.by, answer: answer.result.as_deref() };
+    Ok(transitions::plan(context, call, &event))
+}
+
+/// The same answer again gets the reply of the first time.
+async fn compare(
+    context: &Context,
+    tenant: &Tenant,
+    ended: &[(usize, &Answer)],
+) -> Result<Vec<(usize, Result<CallState, ApiError>)>, ApiError> {
+    if ended.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids: Vec<CallId> = ended.iter().map(|(_, answer)| answer.call).collect();
+    let records = context.store.of(tenant).records_of(&ids).await.map_err(|error| store_failed(&error))?;
+    let records: HashMap<CallId, CallAudit> =
+        records.into_iter().map(|record| (CallId(record.line.call), record)).collect();
+    let reply = |(n, answer): &(usize, &Answer)| {
+        let record = records.get(&answer.call).ok_or_else(|| call_not_found(answer.call));
+        (*n, record.and_then(|record| again(record, answer)))
+    };
+    Ok(ended.iter().map(reply).collect())
+}
+
+fn again(record: &CallAudit, answer: &Answer) -> Result<CallState, ApiError> {
+    let line = &record.line;
+    let Some(first) = record.attempts_made.last() else {
+        let message = format!(
+            "call {} ended as {} before it was answered: {}",
+            answer.call,
+            line.state,
+            line.message.as_deref().unwrap_or("it had not waited for its client any more")
+        );
+        return Err(ApiError::new(Code::WrongState, message));
+    };
+    let is_same = match &answer.result {
+        Ok(output) => first.output.as_ref().is_some_and(|stored| is_same_json(stored.get(), output)),
+        Err(failure) => {
+            first.class.as_deref() == Some(failure.class.as_str()) && first.message.as_ref() == Some(&failure.message)
+        }
+    };
+    if is_same && let Ok(state) = line.state.parse() {
+        return Ok(state);
+    }
+    let message = format!("call {} was answered before, with something else; the first answer counts", answer.call);
+    Err(ApiError::new(Code::WrongState, message))
+}
+
+/// The same text, or the same value: a client may write its keys in another order.
+fn is_same_json(one: &str, other: &str) -> bool {
+    let read = |text| serde_json::from_str::<Value>(text).ok();
+    one == other || read(one).is_some_and(|one| Some(one) == read(other))
+}
+
+#[cfg(test)]
+mod tests {
+    use redial_proto::{Caller, ErrorClass, FunctionError, User, UserRole};
+    use serde_json::{json, value::to_raw_value};
+
+    use super::*;
+
+    fn check(output: Option<Value>, error: Option<FunctionError>) -> Result<Answer, ApiError> {
+        let caller = Caller { tenant: Tenant::default(), user: User::default(), role: UserRole::Submit };
+        let output = output.map(|output| to_raw_value(&output).unwrap());
+        checked(&caller, AnswerRequest { call: CallId::generate(), output, error })
+    }
+
+    #[test]
+    fn an_answer_is_an_output_or_an_error_of_an_allowed_class() {
+        let error = |class| FunctionError { message: "no".to_owned(), class };
+        let answer = check(Some(Value::Null), None).unwrap();
+        assert_eq!((answer.by.as_str(), answer.result), ("client local", Ok("null".to_owned())));
+        let failed = check(None, Some(error(ErrorClass::Rejected))).unwrap().result.unwrap_err();
+        assert_eq!((failed.class, failed.effect_possible), (ErrorClass::Rejected, false));
+        for (output, error, told) in [
+            (None, None, "neither was sent"),
+            (Some(json!(1)), Some(error(ErrorClass::Rejected)), "both were sent"),
+            (None, Some(error(ErrorClass::Lost)), "allowed: invalid_arguments, business_rule"),
+            (Some(json!("x".repeat(limits::MAX_OUTPUT))), None, "allowed: 524288"),
+            (Some((0..100).fold(json!(1), |inner, _| json!([inner]))), None, "allowed: 64"),
+        ] {
+            let error = check(output, error).err().unwrap();
+            assert!(error.message.contains(told), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_order_of_keys_makes_no_other_answer() {
+        assert!(is_same_json(r#"{"a":1,"b":2}"#, r#"{ "b": 2, "a": 1 }"#));
+        assert!(!is_same_json("1", "2") && !is_same_json("null", "0"));
+    }
+}

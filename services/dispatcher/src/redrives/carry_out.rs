@@ -1,0 +1,194 @@
+//! Carries out redrives, step by step, in turn: first the calls that match are counted, then they run again at the rate that
+//! was asked for. Everything that is remembered is in the row of the redrive, so whoever takes the next step goes on there.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use redial_engine::{call, publish::FIRST_CHECK_MS};
+use redial_proto::{
+    ApiError, CallId, Caller, Code, RedriveFilter, RedriveRequest, RedriveState, UserRole, turn::model_name,
+};
+use redial_records::NewCall;
+use redial_store::{
+    RedriveStep, RedriveWork, StoreError,
+    audit::{Filter, Limits, Search, Searched},
+};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::{asked::Asked, calls::redrive::plan, context::Context, effects, wait::until};
+
+/// Between two looks for a redrive, if there is none.
+const IDLE: Duration = Duration::from_secs(1);
+/// The same while one is under way, whose next step may be due sooner.
+const BUSY: Duration = Duration::from_millis(50);
+/// A dispatcher that takes a step for longer is dead, or its step comes to nothing.
+const LEASE: Duration = Duration::from_secs(15);
+/// Calls of one step that counts.
+const COUNTED: usize = 1_000;
+/// Calls of one step that run again.
+const REDRIVEN: u32 = 500;
+/// Calls that a step looks at, and how long it may look.
+const LOOKED: u64 = 20_000;
+const LOOKS_FOR: Duration = Duration::from_secs(2);
+
+pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
+    let mut worked_at = None;
+    while !shutdown.is_cancelled() {
+        match context.store.take_redrive(LEASE).await {
+            Ok(Some(work)) => {
+                worked_at = Some(Instant::now());
+                if let Err(error) = Box::pin(step(&context, &work)).await {
+                    let redrive = work.redrive;
+                    tracing::warn!(%redrive, %error, "Failed to carry out a step of a redrive; it is tried again");
+                }
+                continue;
+            }
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "Failed to look for redrives"),
+        }
+        let is_busy = worked_at.is_some_and(|at: Instant| at.elapsed() < LEASE);
+        let pause = async {
+            tokio::select! {
+                () = sleep(if is_busy { BUSY } else { IDLE }) => {}
+                () = context.redrives.notified() => {}
+            }
+        };
+        if until(&shutdown, pause).await.is_none() {
+            return;
+        }
+    }
+}
+
+async fn step(context: &Arc<Context>, work: &RedriveWork) -> Result<(), ApiError> {
+    let filter = match &work.filter {
+        Ok(filter) => filter,
+        Err(why) => return fail(context, work, format!("this version of Redial cannot read its filter: {why}")).await,
+    };
+    let found = match look(context, work, filter).await {
+        Ok(found) => found,
+        Err(error) if error.is_transient() || error.is_timeout() => return Err(crate::error::store_failed(&error)),
+        Err(error) => {
+            tracing::error!(redrive = %work.redrive, %error, "Failed to find the calls of a redrive");
+            return fail(context, work, "its calls cannot be read; the dispatcher's log has more".to_owned()).await;
+        }
+    };
+    let next = next(work, filter, &found);
+    if work.state == RedriveState::Counting {
+        let counted = RedriveStep { matched: found.calls.len() as u64, ..next };
+        return write(context, work, Vec::new(), &counted).await;
+    }
+    redrive(context, work, found.calls, next).await
+}
+
+/// The next calls that match and were not redriven.
+struct Matching {
+    calls: Vec<CallId>,
+    last: Option<CallId>,
+    ended: bool,
+}
+
+async fn look(context: &Context, work: &RedriveWork, filter: &RedriveFilter) -> Result<Matching, StoreError> {
+    let RedriveFilter { tool, class, since, until, conversation, key, .. } = filter.clone();
+    let until = Some(until.map_or(work.created_at, |until| until.min(work.created_at)));
+    let state = filter.states().get(work.pass as usize).copied();
+    let filter =
+        Filter { tool, state, class, since, until, conversation, key, before: work.position, ..Filter::default() };
+    let counts = work.state == RedriveState::Counting;
+    let matches = if counts { COUNTED } else { work.rate.clamp(1, REDRIVEN) as usize };
+    let limits = Limits { matches, looked: LOOKED, time: LOOKS_FOR };
+    let search = Search { filter, ..Search::default() };
+    let Searched { calls, last, ended, .. } = context.store.of(&work.tenant).search(&search, limits).await?;
+    let found: Vec<CallId> = calls.iter().map(|found| found.call).collect();
+    let lines = context.store.call_lines(&found).await?;
+    let again = lines.iter().filter(|line| line.redriven_as.is_none() && model_name(&line.tool).is_none());
+    let calls: Vec<CallId> = again.map(|line| CallId(line.call)).collect();
+    if counts {
+        return Ok(Matching { calls, last, ended });
+    }
+    // Their arguments are in memory at once.
+    let mut groups = context.store.record_groups(&calls).await?.into_iter();
+    let first = groups.next().unwrap_or_default();
+    let more = groups.next().is_some();
+    let last = if more { first.last().copied() } else { last };
+    Ok(Matching { calls: first, last, ended: ended && !more })
+}
+
+/// Where the redrive is after this step.
+fn next(work: &RedriveWork, filter: &RedriveFilter, found: &Matching) -> RedriveStep {
+    let is_last_pass = work.pass as usize + 1 >= filter.states().len();
+    let (state, pass, position) = match (found.ended, is_last_pass, work.state) {
+        (false, ..) => (work.state, work.pass, found.last),
+        (true, false, _) => (work.state, work.pass + 1, None),
+        (true, true, RedriveState::Counting) if !work.dry_run => (RedriveState::Running, 0, None),
+        (true, true, _) => (RedriveState::Done, work.pass, None),
+    };
+    RedriveStep { state, pass, position, matched: 0, refused: 0, error: None, pause: Duration::ZERO }
+}
+
+/// Has the calls run again, and writes that with how far the redrive is.
+async fn redrive(
+    context: &Arc<Context>,
+    work: &RedriveWork,
+    calls: Vec<CallId>,
+    next: RedriveStep,
+) -> Result<(), ApiError> {
+    let Ok(user) = work.created_by.parse() else {
+        return fail(context, work, format!("its user {:?} is no name of a user", work.created_by)).await;
+    };
+    let caller = Caller { tenant: work.tenant.clone(), user, role: UserRole::Operate };
+    let asked = Asked::new(context.clone(), caller);
+    let request = RedriveRequest::unchanged(calls);
+    let planned = match plan(&asked, &request).await {
+        Ok(planned) => planned,
+        Err(error) if error.code == Code::Forbidden => return fail(context, work, error.message).await,
+        Err(error) => return Err(error),
+    };
+    let mut new = Vec::with_capacity(planned.len());
+    let mut refused = 0;
+    for planned in planned {
+        match planned {
+            Ok(call) => new.push(call),
+            Err(rejected) if rejected.error.as_ref().is_some_and(|error| error.code.is_retryable()) => {
+                return Err(ApiError::new(Code::Unavailable, "a call cannot be redriven now"));
+            }
+            Err(_) => refused += 1,
+        }
+    }
+    for call in &mut new {
+        asked.admit(call);
+    }
+    let pause = Duration::from_secs(new.len() as u64) / work.rate.max(1);
+    write(context, work, new, &RedriveStep { refused, pause, ..next }).await
+}
+
+/// Writes a step; afterwards the jobs of its new calls are published.
+async fn write(context: &Context, work: &RedriveWork, calls: Vec<NewCall>, step: &RedriveStep) -> Result<(), ApiError> {
+    let written = match context.store.redrive_step(work, &calls, step, FIRST_CHECK_MS).await {
+        Ok(counted) => counted.map(|counted| counted.written).unwrap_or_default(),
+        Err(error) => {
+            context.not_published(calls.iter());
+            return Err(crate::error::store_failed(&error));
+        }
+    };
+    for call in &calls {
+        if written.contains(&call.id) {
+            effects::carry_out(context, call::submitted(call)).await;
+        } else {
+            context.not_published(std::iter::once(call));
+        }
+    }
+    if step.state.is_terminal() {
+        tracing::info!(redrive = %work.redrive, state = step.state.as_str(), "Redrive ended");
+    }
+    Ok(())
+}
+
+async fn fail(context: &Context, work: &RedriveWork, error: String) -> Result<(), ApiError> {
+    let (pass, position) = (work.pass, work.position);
+    let (state, pause) = (RedriveState::Failed, Duration::ZERO);
+    let step = RedriveStep { state, pass, position, matched: 0, refused: 0, error: Some(error), pause };
+    write(context, work, Vec::new(), &step).await
+}

@@ -1,0 +1,197 @@
+//! Lists and searches calls.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use chrono::{DateTime, Utc};
+use redial_proto::{CallId, CallState, ErrorClass, TaskId, turn};
+use redial_store::audit::{CallLine, Filter, Inside, Limits, Search, json_search::Condition};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    extract::Query,
+    gateway::Shared,
+    identity::Identity,
+    page::{ListQuery, Page},
+    problem::Problem,
+};
+
+/// Calls that one request looks at, and for how long, before it answers with what it found.
+const LOOKED: u64 = 100_000;
+const LOOKS_FOR: Duration = Duration::from_secs(2);
+
+/// Which calls. Every parameter narrows.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CallsQuery {
+    /// Of this tool.
+    tool: Option<String>,
+    /// Not of this tool; may be repeated.
+    #[serde(default)]
+    not_tool: Vec<String>,
+    /// Turns of this model.
+    model: Option<String>,
+    /// In this state.
+    state: Option<CallState>,
+    /// Not in this state; may be repeated.
+    #[serde(default)]
+    not_state: Vec<CallState>,
+    /// Ended with this error class.
+    class: Option<ErrorClass>,
+    /// Not ended with this error class; may be repeated.
+    #[serde(default)]
+    not_class: Vec<ErrorClass>,
+    /// Submitted then or later.
+    since: Option<DateTime<Utc>>,
+    /// Submitted before.
+    until: Option<DateTime<Utc>>,
+    /// Of which this worker ran an attempt, or runs one.
+    worker: Option<String>,
+    /// Of this conversation.
+    conversation: Option<String>,
+    /// Submitted under this idempotency key.
+    key: Option<String>,
+    /// That this task asked for, model turns included.
+    task: Option<TaskId>,
+    /// `POINTER=VALUE`: with this value in their arguments, such as `/city=Paris` or `/items/0/id=17`; may be repeated.
+    #[serde(default)]
+    argument: Vec<String>,
+    /// `POINTER=VALUE`: with this value in their result; may be repeated.
+    #[serde(default)]
+    output: Vec<String>,
+    /// With this text in their arguments or their result.
+    contains: Option<String>,
+    /// Entries of a page: 1 to 1,000. Default 50.
+    page_size: Option<u32>,
+    /// `next_page_token` of the answer before.
+    page_token: Option<String>,
+}
+
+impl ListQuery for CallsQuery {
+    const LIST: &'static str = "calls";
+
+    fn page(&self) -> (Option<u32>, Option<&str>) {
+        (self.page_size, self.page_token.as_deref())
+    }
+}
+
+/// A part of the calls.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct CallList {
+    /// Newest first.
+    calls: Vec<CallItem>,
+    /// For the next page; empty at the end. A page may have few calls, or none, and a next one: then the search looked at as many
+    /// calls as one request may.
+    next_page_token: String,
+    /// How far this request looked.
+    searched: SearchedPart,
+}
+
+/// How far a search looked.
+#[derive(Serialize, JsonSchema)]
+struct SearchedPart {
+    /// Calls of the tenant that this request looked at.
+    calls: u64,
+    /// When the last one of them was submitted.
+    back_to: Option<DateTime<Utc>>,
+    /// No call is left: `next_page_token` is empty.
+    complete: bool,
+}
+
+/// A call in a list; `GET /v1/calls/{id}` has everything.
+#[derive(Serialize, JsonSchema)]
+struct CallItem {
+    /// Its id.
+    call: CallId,
+    /// The tool's name.
+    tool: String,
+    /// Its state.
+    state: CallState,
+    /// Why it ended without success.
+    class: Option<ErrorClass>,
+    /// The same in words.
+    message: Option<String>,
+    /// Attempts that were started.
+    attempts: u32,
+    /// When it was accepted.
+    submitted_at: DateTime<Utc>,
+    /// When it ended.
+    finished_at: Option<DateTime<Utc>>,
+    /// From submission to end, in ms.
+    total_ms: Option<i64>,
+    /// When its retry is due.
+    next_attempt_at: Option<DateTime<Utc>>,
+    /// The conversation.
+    conversation: Option<String>,
+    /// The idempotency key.
+    key: Option<String>,
+    /// The worker that ran, or runs, its last attempt.
+    last_worker: Option<String>,
+    /// The call that runs this one again.
+    redriven_as: Option<CallId>,
+}
+
+pub(super) async fn list(
+    State(gateway): State<Shared>,
+    who: Identity,
+    Query(query): Query<CallsQuery>,
+) -> Result<axum::Json<CallList>, Problem> {
+    let page = Page::<CallId>::of(&gateway, &who, &query).await?;
+    let search = search(query, page.after)?;
+    let limits = Limits { matches: page.size as usize, looked: LOOKED, time: LOOKS_FOR };
+    let found = gateway.store.of(&who.tenant).search(&search, limits).await?;
+    let ids: Vec<CallId> = found.calls.iter().map(|found| found.call).collect();
+    let lines = gateway.store.call_lines(&ids).await?;
+    let calls = lines.into_iter().map(item).collect::<Result<_, Problem>>()?;
+    let next = found.last.filter(|_| !found.ended);
+    let searched = SearchedPart { calls: found.looked, back_to: found.back_to, complete: found.ended };
+    Ok(axum::Json(CallList { calls, next_page_token: page.next(next.as_ref()), searched }))
+}
+
+fn search(query: CallsQuery, before: Option<CallId>) -> Result<Search, Problem> {
+    if query.tool.is_some() && query.model.is_some() {
+        return Err(Problem::invalid("tool and model are both set; allowed: one of them"));
+    }
+    let tool = query.tool.or_else(|| query.model.as_deref().map(turn::tool_name));
+    let conditions = |name: &str, texts: &[String]| {
+        let read = |text: &String| {
+            let wrong = |what: String| Problem::invalid(format!("{name}={text}: {what}"));
+            text.parse::<Condition>().map_err(wrong)
+        };
+        texts.iter().map(read).collect::<Result<Vec<_>, Problem>>()
+    };
+    let inside = Inside {
+        arguments: conditions("argument", &query.argument)?,
+        output: conditions("output", &query.output)?,
+        text: query.contains,
+    };
+    let CallsQuery { state, class, since, until, worker, conversation, key, task, .. } = query;
+    let filter =
+        Filter { tool, state, class, since, until, worker, conversation, key, task, before, ..Filter::default() };
+    let (not_tools, not_states, not_classes) = (query.not_tool, query.not_state, query.not_class);
+    Ok(Search { filter, not_tools, not_states, not_classes, inside })
+}
+
+fn item(line: CallLine) -> Result<CallItem, Problem> {
+    let bad = |what: String| {
+        tracing::error!(call = %line.call, what, "Found a call that this version cannot read");
+        Problem::new(redial_proto::Code::Internal, format!("this version of Redial cannot read call {}", line.call))
+    };
+    Ok(CallItem {
+        call: CallId(line.call),
+        state: line.state.parse().map_err(bad)?,
+        class: line.class.as_deref().map(str::parse).transpose().map_err(bad)?,
+        tool: line.tool,
+        message: line.message,
+        attempts: u32::try_from(line.attempts).unwrap_or(0),
+        submitted_at: line.submitted_at,
+        finished_at: line.finished_at,
+        total_ms: line.total_ms,
+        next_attempt_at: line.next_attempt_at,
+        conversation: line.conversation,
+        key: line.key,
+        last_worker: line.last_worker,
+        redriven_as: line.redriven_as.map(CallId),
+    })
+}

@@ -1,0 +1,168 @@
+//! `/v1/redrives`: runs all calls again that match a filter.
+
+use axum::{
+    extract::State,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use chrono::{DateTime, Utc};
+use redial_proto::{
+    CancelRedrive, Code, CreateRedrive, RedriveFilter, RedriveId, RedriveState, RedriveView, UserRole, subjects::Verb,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
+
+use crate::{
+    endpoint::{Endpoint, IDEMPOTENCY_KEY},
+    extract::{Id, Json, Query},
+    gateway::Shared,
+    idempotency::key,
+    identity::Identity,
+    page::{ListQuery, Page},
+    problem::Problem,
+};
+
+const TAG: &str = "redrives";
+const READ: &[UserRole] = &[UserRole::Read];
+const OPERATE: &[UserRole] = &[UserRole::Operate];
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        Endpoint::post("/v1/redrives", create)
+            .about(TAG, "create_redrive", "Run all ended calls again that match a filter, or count them")
+            .description(
+                "They run again one after the other, at `rate` per second; `GET /v1/redrives/{id}` says how far that is. A call \
+                 is redriven once. `unknown` calls match only if `state` says so.",
+            )
+            .roles(OPERATE)
+            .header(IDEMPOTENCY_KEY)
+            .body::<RedriveBody>()
+            .answer::<RedriveView>(202, "On record: `Location` is the redrive."),
+        Endpoint::get("/v1/redrives", list)
+            .about(TAG, "list_redrives", "List redrives, newest first")
+            .roles(READ)
+            .query::<RedrivesQuery>()
+            .answer::<RedriveList>(200, "Redrives."),
+        Endpoint::get("/v1/redrives/{id}", get)
+            .about(TAG, "get_redrive", "How far a redrive is")
+            .roles(READ)
+            .answer::<RedriveView>(200, "The redrive."),
+        Endpoint::post("/v1/redrives/{id}/cancel", cancel)
+            .about(TAG, "cancel_redrive", "Stop a redrive")
+            .description("Calls that run again already are not stopped. What has ended stays as it is.")
+            .roles(OPERATE)
+            .answer::<RedriveView>(200, "The redrive, which has ended."),
+    ]
+}
+
+/// Which calls run again.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RedriveBody {
+    /// A UUID that you make for it: the same request again is the same redrive. Default: one that stands for the header
+    /// `Idempotency-Key`, else a new one.
+    #[serde(default)]
+    redrive: Option<RedriveId>,
+    /// Which calls; one field is needed.
+    filter: RedriveFilter,
+    /// Count only, and change nothing.
+    #[serde(default)]
+    dry_run: bool,
+    /// Calls that run again per second, at most: 1 to 10,000. Default 100.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 10000))]
+    rate: Option<u32>,
+}
+
+async fn create(
+    State(gateway): State<Shared>,
+    who: Identity,
+    headers: HeaderMap,
+    Json(body): Json<RedriveBody>,
+) -> Result<Response, Problem> {
+    let RedriveBody { redrive, filter, dry_run, rate } = body;
+    let of_key = key(&headers, None)?.map(|key| id_of(&who, &key));
+    if of_key.is_some() && redrive.is_some() {
+        return Err(Problem::invalid("redrive and the header Idempotency-Key are both set; allowed: one of them"));
+    }
+    let redrive = redrive.or(of_key).unwrap_or_else(RedriveId::generate);
+    let request = CreateRedrive { redrive, filter, dry_run, rate };
+    let caller = who.caller(Verb::RedriveCreate)?;
+    let view: RedriveView = gateway.ask_twice(&caller, Verb::RedriveCreate, &request, None).await?;
+    let mut response = (StatusCode::ACCEPTED, axum::Json(&view)).into_response();
+    if let Ok(location) = HeaderValue::from_str(&format!("/v1/redrives/{redrive}")) {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    Ok(response)
+}
+
+/// The id that stands for a key of the tenant.
+fn id_of(who: &Identity, key: &str) -> RedriveId {
+    let digest = Sha256::digest(format!("{}\nredrive\n{key}", who.tenant));
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&digest[..16]);
+    RedriveId(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+}
+
+/// Which redrives.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RedrivesQuery {
+    /// In this state.
+    state: Option<RedriveState>,
+    /// Entries of a page: 1 to 1,000. Default 50.
+    page_size: Option<u32>,
+    /// `next_page_token` of the answer before.
+    page_token: Option<String>,
+}
+
+impl ListQuery for RedrivesQuery {
+    const LIST: &'static str = "redrives";
+
+    fn page(&self) -> (Option<u32>, Option<&str>) {
+        (self.page_size, self.page_token.as_deref())
+    }
+}
+
+/// A part of the redrives.
+#[derive(Serialize, JsonSchema)]
+struct RedriveList {
+    /// Newest first.
+    redrives: Vec<RedriveView>,
+    /// For the next page; empty at the end.
+    next_page_token: String,
+}
+
+async fn list(
+    State(gateway): State<Shared>,
+    who: Identity,
+    Query(query): Query<RedrivesQuery>,
+) -> Result<axum::Json<RedriveList>, Problem> {
+    let page = Page::<(DateTime<Utc>, Uuid)>::of(&gateway, &who, &query).await?;
+    let before = page.after.map(|(at, id)| (at, RedriveId(id)));
+    let redrives = gateway.store.of(&who.tenant).redrives(query.state, before, page.size).await?;
+    let is_full = redrives.len() == page.size as usize;
+    let next = redrives.last().filter(|_| is_full).map(|last| (last.created_at, last.redrive.0));
+    Ok(axum::Json(RedriveList { next_page_token: page.next(next.as_ref()), redrives }))
+}
+
+async fn get(
+    State(gateway): State<Shared>,
+    who: Identity,
+    Id(redrive): Id<RedriveId>,
+) -> Result<axum::Json<RedriveView>, Problem> {
+    let found = gateway.store.of(&who.tenant).redrive(redrive).await?;
+    let missing = || Problem::new(Code::RedriveNotFound, format!("no redrive {redrive} is on record"));
+    found.map(axum::Json).ok_or_else(missing)
+}
+
+async fn cancel(
+    State(gateway): State<Shared>,
+    who: Identity,
+    Id(redrive): Id<RedriveId>,
+) -> Result<axum::Json<RedriveView>, Problem> {
+    let caller = who.caller(Verb::RedriveCancel)?;
+    Ok(axum::Json(gateway.ask_twice(&caller, Verb::RedriveCancel, &CancelRedrive { redrive }, None).await?))
+}

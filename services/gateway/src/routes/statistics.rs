@@ -1,0 +1,102 @@
+//! `/v1/statistics`.
+
+use axum::extract::State;
+use chrono::{DateTime, TimeDelta, Utc};
+use redial_proto::{UserRole, turn};
+use redial_store::stats::{By, StatsQuestion};
+use redial_views::{Figures, sort_groups};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{endpoint::Endpoint, extract::Query, gateway::Shared, identity::Identity, problem::Problem};
+
+/// Groups of an answer at most.
+const GROUPS: usize = 1_000;
+/// The longest time that one question covers.
+const LONGEST: TimeDelta = TimeDelta::days(366);
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        Endpoint::get("/v1/statistics", statistics)
+            .about("statistics", "get_statistics", "Figures of the calls that ended, by tool, class, model, worker or hour")
+            .roles(&[UserRole::Read])
+            .query::<StatisticsQuery>()
+            .answer::<Statistics>(200, "Figures."),
+    ]
+}
+
+/// What figures are grouped by.
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum GroupBy {
+    /// The tool; model turns by their registered name.
+    #[default]
+    Tool,
+    /// The error class, or how calls ended that have none.
+    Class,
+    /// The model, for model turns only.
+    Model,
+    /// The worker, by attempts.
+    Worker,
+    /// The hour in which calls ended.
+    Hour,
+}
+
+/// Which figures.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct StatisticsQuery {
+    /// What to group by. Default: the tool.
+    #[serde(default)]
+    by: GroupBy,
+    /// Calls that ended in the hour of this time or later. Default: 24 hours ago.
+    since: Option<DateTime<Utc>>,
+    /// Calls that ended before the end of the hour of this time. Default: until now.
+    until: Option<DateTime<Utc>>,
+    /// Calls of this tool.
+    tool: Option<String>,
+    /// Turns of this model.
+    model: Option<String>,
+}
+
+/// Figures of the calls of the tenant that ended.
+#[derive(Serialize, JsonSchema)]
+struct Statistics {
+    /// The start of the first hour.
+    since: DateTime<Utc>,
+    /// The figures are complete for calls that ended before this.
+    until: DateTime<Utc>,
+    /// False if there are later calls that would take too long to count now: ask again in a few minutes.
+    is_complete: bool,
+    /// By hour from the latest on; all others from the most calls on, at most 1,000.
+    groups: Vec<Figures>,
+}
+
+async fn statistics(
+    State(gateway): State<Shared>,
+    who: Identity,
+    Query(query): Query<StatisticsQuery>,
+) -> Result<axum::Json<Statistics>, Problem> {
+    if query.tool.is_some() && query.model.is_some() {
+        return Err(Problem::invalid("tool and model are both set; allowed: one of them"));
+    }
+    let since = query.since.unwrap_or_else(|| Utc::now() - TimeDelta::hours(24));
+    let end = query.until.unwrap_or_else(Utc::now);
+    if end <= since || end - since > LONGEST {
+        return Err(Problem::invalid("since must be before until, or before now, by 366 days at most"));
+    }
+    let by = match query.by {
+        GroupBy::Tool => By::Tool,
+        GroupBy::Class => By::Class,
+        GroupBy::Model => By::Model,
+        GroupBy::Worker => By::Worker,
+        GroupBy::Hour => By::Hour,
+    };
+    let tool = query.tool.or_else(|| query.model.as_deref().map(turn::tool_name));
+    let question = StatsQuestion { by, since, until: query.until, tool, tenant: None };
+    let mut stats = gateway.store.of(&who.tenant).stats(&question).await?;
+    sort_groups(&mut stats.groups);
+    let groups = stats.groups.iter().take(GROUPS).map(|(group, sums)| Figures::new(by, group, sums)).collect();
+    let (since, until, is_complete) = (stats.since, stats.until, stats.is_complete);
+    Ok(axum::Json(Statistics { since, until, is_complete, groups }))
+}
