@@ -35,6 +35,7 @@ pub mod tool;
 pub mod traceparent;
 pub mod turn;
 pub mod usage;
+pub mod webhook;
 
 pub use agent::{AgentSpec, Budgets, CutOff, Policy};
 pub use api::{
@@ -71,3 +72,7 @@ pub use turn::{
     Delta, DeltaPosition, Finish, Language, ReplyCall, ToolOffer, Trimmed, TurnReply, TurnRequest, WholeText,
 };
 pub use usage::{TurnUsage, Usage};
+pub use webhook::{
+    CreateWebhook, DeleteWebhook, DeletedWebhook, DisabledReason, RotateWebhook, TestWebhook, TestedWebhook,
+    UpdateWebhook, WebhookEvent, WebhookSecret, WebhookState, WebhookView,
+};

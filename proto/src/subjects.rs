@@ -36,6 +36,16 @@ pub enum Verb {
     TenantForget,
     /// A [`crate::AcceptTool`].
     ToolAccept,
+    /// A [`crate::CreateWebhook`].
+    WebhookCreate,
+    /// A [`crate::UpdateWebhook`].
+    WebhookUpdate,
+    /// A [`crate::DeleteWebhook`].
+    WebhookDelete,
+    /// A [`crate::RotateWebhook`].
+    WebhookRotate,
+    /// A [`crate::TestWebhook`].
+    WebhookTest,
     /// A [`crate::ListTools`].
     ToolList,
     /// A [`crate::ListAgents`].
@@ -69,6 +79,11 @@ impl Verb {
             Self::ConversationForget => "conversations.forget",
             Self::TenantForget => "tenants.forget",
             Self::ToolAccept => "tools.accept",
+            Self::WebhookCreate => "webhooks.create",
+            Self::WebhookUpdate => "webhooks.update",
+            Self::WebhookDelete => "webhooks.delete",
+            Self::WebhookRotate => "webhooks.rotate",
+            Self::WebhookTest => "webhooks.test",
             Self::ToolList => "tools.list",
             Self::AgentList => "agents.list",
             Self::RedriveCreate => "redrives.create",
@@ -85,13 +100,15 @@ impl Verb {
             Self::TaskSubmit => &[UserRole::Submit, UserRole::Inline],
             Self::CallGet | Self::TaskGet | Self::ToolList | Self::AgentList => &[UserRole::Read],
             Self::CallRedrive | Self::RedriveCreate | Self::RedriveCancel => &[UserRole::Operate],
-            Self::ToolForget | Self::ToolAccept | Self::ConversationForget | Self::TenantForget => &[UserRole::Admin],
-            Self::CallGet | Self::TaskGet => &[UserRole::Read],
-            Self::CallRedrive => &[UserRole::Operate],
             Self::ToolForget
             | Self::ToolAccept
             | Self::ConversationForget
             | Self::TenantForget
+            | Self::WebhookCreate
+            | Self::WebhookUpdate
+            | Self::WebhookDelete
+            | Self::WebhookRotate
+            | Self::WebhookTest
             | Self::TokenCreate
             | Self::TokenRevoke => &[UserRole::Admin],
         }

@@ -29,6 +29,7 @@ pub mod stats;
 mod tasks;
 mod tenant;
 mod tokens;
+mod webhooks;
 
 pub use actions::{ActionFilter, ActionRecord, NewAction};
 pub use calls::{
@@ -50,3 +51,7 @@ pub use retention::Pruned;
 pub use tasks::{LockedTasks, SubmittedTask, TaskOrigin};
 pub use tenant::TenantStore;
 pub use tokens::{CreatedToken, NewToken, TokenFilter, TokenLine, TokenRecord};
+pub use webhooks::{
+    DeletedSubscription, DeliverOutcome, Gone, Lead, NewWebhook, PendingEvent, Rotated, Span, WebhookChange,
+    WebhookCreated, WebhookDelivery,
+};

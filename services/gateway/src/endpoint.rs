@@ -83,6 +83,10 @@ impl Endpoint {
         Self::new(Method::POST, MethodFilter::POST, path, handler)
     }
 
+    pub(crate) fn patch<T: 'static>(path: &'static str, handler: impl Handler<T, Shared>) -> Self {
+        Self::new(Method::PATCH, MethodFilter::PATCH, path, handler)
+    }
+
     pub(crate) fn delete<T: 'static>(path: &'static str, handler: impl Handler<T, Shared>) -> Self {
         Self::new(Method::DELETE, MethodFilter::DELETE, path, handler)
     }

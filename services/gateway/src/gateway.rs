@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use redial_proto::{Caller, Door, UserRole, subjects::{self, Verb}};
+use redial_proto::{
+    Caller, Door, UserRole,
+    subjects::{self, Verb},
+};
 use redial_queue::Queue;
 use redial_store::Store;
 use serde::{Serialize, de::DeserializeOwned};

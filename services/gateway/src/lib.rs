@@ -83,11 +83,8 @@ pub fn openapi() -> String {
 }
 
 async fn connect(config: GatewayConfig, shutdown: CancellationToken) -> Result<Gateway, GatewayError> {
-    let store = StoreConfig {
-        url: config.database_url.clone(),
-        connections: config.connections,
-        purpose: Purpose::Audit,
-    };
+    let store =
+        StoreConfig { url: config.database_url.clone(), connections: config.connections, purpose: Purpose::Audit };
     let queue = QueueConfig { door: Door::Http, ..config.queue.clone() };
     Ok(Gateway {
         queue: Queue::connect(&queue).await?,

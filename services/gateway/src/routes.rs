@@ -12,6 +12,7 @@ mod rejected;
 mod statistics;
 mod tasks;
 mod tools;
+mod webhooks;
 mod workers;
 
 use crate::endpoint::Endpoint;
@@ -29,6 +30,7 @@ pub(crate) fn all() -> Vec<Endpoint> {
         redrives::endpoints(),
         rejected::endpoints(),
         statistics::endpoints(),
+        webhooks::endpoints(),
         actions::endpoints(),
         health::endpoints(),
         pages::endpoints(),

@@ -63,14 +63,21 @@ impl Store {
 
     /// See [`crate::TenantStore::task`].
     pub(crate) async fn task_view(&self, tenant: &Tenant, task: TaskId) -> Result<Option<TaskView>, StoreError> {
-        let found = self
+        let found = self.task_views(&[task]).await?.pop();
+        Ok(found.filter(|(of, _)| of == tenant.as_str()).map(|(_, view)| view))
+    }
+
+    /// These tasks as far as they are on record, each with its tenant.
+    pub async fn task_views(&self, tasks: &[TaskId]) -> Result<Vec<(String, TaskView)>, StoreError> {
+        let ids: Vec<Uuid> = tasks.iter().map(|task| task.0).collect();
+        let rows = self
             .run_again(|| async {
                 let mut db = self.checkout().await?;
-                let found = sqlx::query_file_as!(RawView, "sql/task_view.sql", task.0).fetch_optional(&mut *db).await?;
-                Ok(db.done(found))
+                let rows = sqlx::query_file_as!(RawView, "sql/task_view.sql", &ids).fetch_all(&mut *db).await?;
+                Ok(db.done(rows))
             })
             .await?;
-        found.filter(|row| row.tenant == tenant.as_str()).map(TaskView::try_from).transpose()
+        rows.into_iter().map(|row| Ok((row.tenant.clone(), TaskView::try_from(row)?))).collect()
     }
 
     async fn steps(&self, task: TaskId, after: u32) -> Result<Vec<TaskStep>, StoreError> {

@@ -8,7 +8,7 @@ use std::{
 
 use redial_engine::{call, publish::FIRST_CHECK_MS};
 use redial_proto::{
-    ApiError, CallId, Caller, Code, RedriveFilter, RedriveRequest, RedriveState, UserRole, turn::model_name,
+    ApiError, CallId, Caller, Code, Door, RedriveFilter, RedriveRequest, RedriveState, UserRole, turn::model_name,
 };
 use redial_records::NewCall;
 use redial_store::{
@@ -138,7 +138,7 @@ async fn redrive(
     let Ok(user) = work.created_by.parse() else {
         return fail(context, work, format!("its user {:?} is no name of a user", work.created_by)).await;
     };
-    let caller = Caller { tenant: work.tenant.clone(), user, role: UserRole::Operate };
+    let caller = Caller { tenant: work.tenant.clone(), user, role: UserRole::Operate, door: Door::default() };
     let asked = Asked::new(context.clone(), caller);
     let request = RedriveRequest::unchanged(calls);
     let planned = match plan(&asked, &request).await {
