@@ -114,6 +114,11 @@ impl TenantStore<'_> {
         self.store.task_report(self.tenant, task, after, max_bytes).await
     }
 
+    /// The same in pages of about `about` bytes, for who can take a step of any length: nothing is cut.
+    pub async fn task_page(&self, task: TaskId, after: u32, about: usize) -> Result<Option<TaskReport>, StoreError> {
+        self.store.task_page(self.tenant, task, after, about).await
+    }
+
     /// Tokens of the tenant, newest first.
     pub async fn tokens(&self, filter: &TokenFilter, limit: u32) -> Result<Vec<TokenLine>, StoreError> {
         let filter = TokenFilter { tenant: Some(self.tenant.to_string()), ..filter.clone() };

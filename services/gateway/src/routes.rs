@@ -5,6 +5,7 @@ mod agents;
 mod calls;
 mod chat;
 mod conversations;
+mod events;
 mod health;
 mod models;
 mod pages;
@@ -25,6 +26,7 @@ pub(crate) fn all() -> Vec<Endpoint> {
         calls::endpoints(),
         tasks::endpoints(),
         conversations::endpoints(),
+        events::endpoints(),
         tools::endpoints(),
         agents::endpoints(),
         workers::endpoints(),
