@@ -74,7 +74,9 @@ async fn a_token_is_created_once_and_only_its_hash_is_kept() {
 
     let store = stack.store(Purpose::Audit).await;
     let record = store.token(&new.id).await.unwrap().unwrap();
-    assert!(record.has_hash(token(1).hash()) && !record.has_hash(token(2).hash()) && !record.has_ended_by(Duration::ZERO));
+    assert!(
+        record.has_hash(token(1).hash()) && !record.has_hash(token(2).hash()) && !record.has_ended_by(Duration::ZERO)
+    );
     assert_eq!(record.roles.into_iter().collect::<Vec<_>>(), new.roles);
     let kept: Vec<String> = sqlx::query_scalar("SELECT t::text FROM tokens t").fetch_all(stack.db()).await.unwrap();
     let secret = token(1).text().rsplit_once('_').unwrap().1.to_owned();

@@ -12,7 +12,9 @@ use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
-use crate::{auth::Tokens, config::GatewayConfig, events::Events, hub::Hub, identity::Identity, problem::Problem, stats::Stats};
+use crate::{
+    auth::Tokens, config::GatewayConfig, events::Events, hub::Hub, identity::Identity, problem::Problem, stats::Stats,
+};
 
 /// The state of the router.
 pub(crate) type Shared = Arc<Gateway>;

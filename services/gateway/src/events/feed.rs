@@ -302,7 +302,8 @@ impl Reader {
         let now = self.gateway.store.fence().await?;
         let Some(seen) = &mut self.seen else {
             let certain = now.at - MARGIN;
-            self.seen = Some(Seen { certain, last: certain, told: BTreeSet::new(), fence: now, bound: certain, looks: 0 });
+            self.seen =
+                Some(Seen { certain, last: certain, told: BTreeSet::new(), fence: now, bound: certain, looks: 0 });
             self.read(EndedPosition::before(certain), false).await?;
             self.tail.certain.send_replace(Some(certain));
             return Ok(());
