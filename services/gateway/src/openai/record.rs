@@ -98,7 +98,9 @@ impl Record {
                 self.said.insert(seq, message);
             }
         }
-        steps.iter().for_each(|step| self.step(step));
+        for step in steps {
+            self.step(step);
+        }
     }
 
     /// It is complete, failed or cancelled: nothing more happens to it.

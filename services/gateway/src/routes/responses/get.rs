@@ -21,19 +21,13 @@ use crate::{
     problem::Problem,
 };
 
-/// How a response is shown.
+/// How a response is shown. OpenAI's other parameters have no effect.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct ResponseQuery {
     /// Its events, as they come.
     stream: Option<bool>,
     /// Only events after this `sequence_number`.
     starting_after: Option<u64>,
-    /// Not used.
-    #[serde(default, alias = "include[]")]
-    include: Vec<String>,
-    /// Not used.
-    include_obfuscation: Option<bool>,
 }
 
 /// Which items: all of them fit into one list.
