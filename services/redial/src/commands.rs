@@ -25,6 +25,7 @@ mod task;
 mod tasks;
 mod tools;
 mod watch;
+mod webhooks;
 mod workers;
 
 use std::process::ExitCode;
@@ -71,6 +72,7 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
             tools::accept(settings, tool, identity, fingerprint).await
         }
         Command::Tools { command: Some(ToolsCommand::Forget { tool }), .. } => tools::forget(settings, tool).await,
+        Command::Webhooks { wide, command } => webhooks::run(settings, wide, command).await,
         Command::Workers { all, wide } => workers::run(settings, all, wide).await,
         Command::DeadLetters { limit, wide } => dead_letters::run(settings, limit, wide).await,
         Command::Cancel { id } => cancel::run(settings, &id).await,

@@ -25,7 +25,7 @@ Exit codes:
 Settings: redial help settings. Completion for your shell: redial help completions.";
 
 /// Examples of each command but the one that lists settings.
-const EXAMPLES: [(&str, &[&str]); 26] = [
+const EXAMPLES: [(&str, &[&str]); 27] = [
     (
         "dev",
         &[
@@ -92,6 +92,14 @@ const EXAMPLES: [(&str, &[&str]); 26] = [
             "redial tools",
             "redial tools accept book_flight --identity travel --fingerprint 0b6a6f1f3c9de4c2a1a7708f2b5d8e96c4e1d230",
             "redial tools forget old_tool",
+        ],
+    ),
+    (
+        "webhooks",
+        &[
+            "redial webhooks",
+            "redial webhooks create https://example.com/hook --event call.failed --event 'task.*'",
+            "redial webhooks test 4f6c1f0e-8a0f-4c43-9d5e-0d7f6d4f4f10",
         ],
     ),
     ("workers", &["redial workers --all"]),
