@@ -8,6 +8,8 @@ mod calls;
 mod client;
 #[path = "http/doors.rs"]
 mod doors;
+#[path = "http/lists.rs"]
+mod lists;
 #[path = "http/tasks.rs"]
 mod tasks;
 #[path = "http/tokens.rs"]

@@ -63,6 +63,9 @@ pub(crate) const PREFER: Header = Header {
     name: "Prefer",
     description: "`wait=20` waits so many seconds for the end, at most 60 (RFC 7240). Default: no wait.",
 };
+/// The header of streams that go on.
+pub(crate) const LAST_EVENT_ID: Header =
+    Header { name: "Last-Event-ID", description: "The id of the last event that you have; it comes before `after`." };
 /// The header of idempotent submissions.
 pub(crate) const IDEMPOTENCY_KEY: Header = Header {
     name: "Idempotency-Key",

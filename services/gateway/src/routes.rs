@@ -3,11 +3,15 @@
 mod actions;
 mod agents;
 mod calls;
+mod chat;
 mod conversations;
+mod events;
 mod health;
+mod models;
 mod pages;
 mod redrives;
 mod rejected;
+mod responses;
 mod statistics;
 mod tasks;
 mod tools;
@@ -22,6 +26,7 @@ pub(crate) fn all() -> Vec<Endpoint> {
         calls::endpoints(),
         tasks::endpoints(),
         conversations::endpoints(),
+        events::endpoints(),
         tools::endpoints(),
         agents::endpoints(),
         workers::endpoints(),
@@ -30,6 +35,9 @@ pub(crate) fn all() -> Vec<Endpoint> {
         statistics::endpoints(),
         webhooks::endpoints(),
         actions::endpoints(),
+        responses::endpoints(),
+        chat::endpoints(),
+        models::endpoints(),
         health::endpoints(),
         pages::endpoints(),
     ]
