@@ -25,12 +25,16 @@ mod fixture;
 mod identities;
 #[path = "end_to_end/intake.rs"]
 mod intake;
+#[path = "end_to_end/lists.rs"]
+mod lists;
 #[path = "end_to_end/outputs.rs"]
 mod outputs;
 #[path = "end_to_end/pending.rs"]
 mod pending;
 #[path = "end_to_end/pinning.rs"]
 mod pinning;
+#[path = "end_to_end/redrives.rs"]
+mod redrives;
 #[path = "end_to_end/redriving.rs"]
 mod redriving;
 #[path = "end_to_end/registering.rs"]
@@ -51,3 +55,5 @@ mod statistics;
 mod submitting;
 #[path = "end_to_end/tenants.rs"]
 mod tenants;
+#[path = "end_to_end/tokens.rs"]
+mod tokens;

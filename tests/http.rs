@@ -8,7 +8,11 @@ mod calls;
 mod client;
 #[path = "http/doors.rs"]
 mod doors;
+#[path = "http/lists.rs"]
+mod lists;
 #[path = "http/tasks.rs"]
 mod tasks;
 #[path = "http/tokens.rs"]
 mod tokens;
+#[path = "http/webhooks.rs"]
+mod webhooks;

@@ -59,14 +59,7 @@ const MAY_USE: [(&str, &[&str]); 27] = [
     ("redial-views", &["redial-proto", "redial-engine", "redial-store"]),
     (
         "redial-gateway",
-        &[
-            "redial-proto",
-            "redial-store",
-            "redial-queue",
-            "redial-views",
-            "redial-telemetry",
-            "redial-loops",
-        ],
+        &["redial-proto", "redial-store", "redial-queue", "redial-views", "redial-telemetry", "redial-loops"],
     ),
     (
         "redial-dispatcher",

@@ -33,12 +33,12 @@ pub enum Code {
     CallNotFound,
     /// No such task is on record.
     TaskNotFound,
+    /// No such webhook is on record.
+    WebhookNotFound,
     /// No such redrive is on record.
     RedriveNotFound,
     /// No such token is on record.
     TokenNotFound,
-    /// No such webhook is on record.
-    WebhookNotFound,
     /// The call's state does not allow what was asked.
     WrongState,
     /// The role of the request, the tenant's limits or the worker's identity do not allow it.

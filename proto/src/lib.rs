@@ -68,7 +68,9 @@ pub use token::{
     ApiToken, TokenCreate, TokenCreateReply, TokenExpiry, TokenHash, TokenId, TokenRevoke, TokenRevokeReply,
 };
 pub use tool::{RetryBudget, RetryOverride, RetryPolicy, ToolEffect, ToolSpec};
-pub use turn::{Delta, Finish, Language, ReplyCall, ToolOffer, Trimmed, TurnReply, TurnRequest};
+pub use turn::{
+    Delta, DeltaPosition, Finish, Language, ReplyCall, ToolOffer, Trimmed, TurnReply, TurnRequest, WholeText,
+};
 pub use usage::{TurnUsage, Usage};
 pub use webhook::{
     CreateWebhook, DeleteWebhook, DeletedWebhook, DisabledReason, RotateWebhook, TestWebhook, TestedWebhook,

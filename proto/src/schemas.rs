@@ -6,7 +6,14 @@
 use schemars::{Schema, schema_for};
 
 use crate::{
-    AcceptTool, AcceptToolReply, AgentList, AgentSpec, AnswerReply, AnswerRequest, ApiError, CallView, CancelRedrive, CancelReply, CancelRequest, ClaimReply, ClaimRequest, ControlMessage, CreateRedrive, CreateWebhook, DeleteWebhook, DeletedWebhook, Delta, Forget, ForgetReply, ForgetTool, ForgetToolReply, GetRequest, Heartbeat, HeartbeatReply, Job, ListAgents, ListTools, RedriveReply, RedriveRequest, RedriveView, Registered, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch, RotateWebhook, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, TaskCancel, TaskCancelReply, TaskGet, TaskNotice, TaskReport, TaskResult, TaskSubmission, TestWebhook, TestedWebhook, TokenCreate, TokenCreateReply, TokenRevoke, TokenRevokeReply, ToolList, ToolSpec, TurnReply, TurnRequest, UpdateWebhook, WebhookSecret, WebhookView,
+    AcceptTool, AcceptToolReply, AgentList, AgentSpec, AnswerReply, AnswerRequest, ApiError, CallView, CancelRedrive,
+    CancelReply, CancelRequest, ClaimReply, ClaimRequest, ControlMessage, CreateRedrive, CreateWebhook, DeleteWebhook,
+    DeletedWebhook, Delta, Forget, ForgetReply, ForgetTool, ForgetToolReply, GetRequest, Heartbeat, HeartbeatReply,
+    Job, ListAgents, ListTools, RedriveReply, RedriveRequest, RedriveView, Registered, Registration, ReleaseReply,
+    ReleaseRequest, Report, ReportBatch, RotateWebhook, Submission, SubmitBatch, SubmitBatchReply, SubmitResult,
+    TaskCancel, TaskCancelReply, TaskGet, TaskNotice, TaskReport, TaskResult, TaskSubmission, TestWebhook,
+    TestedWebhook, TokenCreate, TokenCreateReply, TokenRevoke, TokenRevokeReply, ToolList, ToolSpec, TurnReply,
+    TurnRequest, UpdateWebhook, WebhookSecret, WebhookView,
 };
 
 /// File name (without `.json`) and schema of each message.

@@ -36,6 +36,16 @@ pub enum Verb {
     TenantForget,
     /// A [`crate::AcceptTool`].
     ToolAccept,
+    /// A [`crate::CreateWebhook`].
+    WebhookCreate,
+    /// A [`crate::UpdateWebhook`].
+    WebhookUpdate,
+    /// A [`crate::DeleteWebhook`].
+    WebhookDelete,
+    /// A [`crate::RotateWebhook`].
+    WebhookRotate,
+    /// A [`crate::TestWebhook`].
+    WebhookTest,
     /// A [`crate::ListTools`].
     ToolList,
     /// A [`crate::ListAgents`].
@@ -48,16 +58,6 @@ pub enum Verb {
     TokenCreate,
     /// A [`crate::TokenRevoke`].
     TokenRevoke,
-    /// A [`crate::CreateWebhook`].
-    WebhookCreate,
-    /// A [`crate::UpdateWebhook`].
-    WebhookUpdate,
-    /// A [`crate::DeleteWebhook`].
-    WebhookDelete,
-    /// A [`crate::RotateWebhook`].
-    WebhookRotate,
-    /// A [`crate::TestWebhook`].
-    WebhookTest,
 }
 
 impl Verb {
@@ -79,17 +79,17 @@ impl Verb {
             Self::ConversationForget => "conversations.forget",
             Self::TenantForget => "tenants.forget",
             Self::ToolAccept => "tools.accept",
+            Self::WebhookCreate => "webhooks.create",
+            Self::WebhookUpdate => "webhooks.update",
+            Self::WebhookDelete => "webhooks.delete",
+            Self::WebhookRotate => "webhooks.rotate",
+            Self::WebhookTest => "webhooks.test",
             Self::ToolList => "tools.list",
             Self::AgentList => "agents.list",
             Self::RedriveCreate => "redrives.create",
             Self::RedriveCancel => "redrives.cancel",
             Self::TokenCreate => "tokens.create",
             Self::TokenRevoke => "tokens.revoke",
-            Self::WebhookCreate => "webhooks.create",
-            Self::WebhookUpdate => "webhooks.update",
-            Self::WebhookDelete => "webhooks.delete",
-            Self::WebhookRotate => "webhooks.rotate",
-            Self::WebhookTest => "webhooks.test",
         }
     }
 
@@ -104,13 +104,13 @@ impl Verb {
             | Self::ToolAccept
             | Self::ConversationForget
             | Self::TenantForget
-            | Self::TokenCreate
-            | Self::TokenRevoke
             | Self::WebhookCreate
             | Self::WebhookUpdate
             | Self::WebhookDelete
             | Self::WebhookRotate
-            | Self::WebhookTest => &[UserRole::Admin],
+            | Self::WebhookTest
+            | Self::TokenCreate
+            | Self::TokenRevoke => &[UserRole::Admin],
         }
     }
 }

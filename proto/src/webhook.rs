@@ -105,7 +105,7 @@ pub fn event_of_call(state: CallState) -> Option<WebhookEvent> {
         CallState::Unknown => Some(WebhookEvent::CallUnknown),
         CallState::Cancelled => Some(WebhookEvent::CallCancelled),
         CallState::Refused => Some(WebhookEvent::CallRefused),
-        CallState::Ready | CallState::ClientWait | CallState::Running | CallState::RetryWait => None,
+        CallState::Ready | CallState::Running | CallState::RetryWait | CallState::ClientWait => None,
     }
 }
 

@@ -1,10 +1,12 @@
 //! Queries over many calls are cheap, and retention deletes old calls.
 
+use std::time::Duration;
+
 use chrono::{TimeDelta, Utc};
-use redial_proto::{CallState, ErrorClass};
+use redial_proto::{CallState, ErrorClass, Tenant};
 use redial_store::{
     Purpose, Store,
-    audit::{Filter, Texts},
+    audit::{Filter, Inside, Limits, Search, Texts},
 };
 use redial_testkit::{Servers, Stack, until};
 use uuid::Uuid;
@@ -108,6 +110,82 @@ async fn no_history_query_scans_the_table() {
         assert_eq!((lines.len(), scans), (wanted, 0), "{name}: calls found, sequential scans");
         assert!(rows <= 1_500, "{name}: {rows} rows were looked at for {wanted}");
         assert!(lines.is_sorted_by(|a, b| a.call > b.call), "{name}: newest first");
+    }
+    stack.finish().await;
+}
+
+/// The same calls once more for another tenant, each at the time of one of the others.
+async fn also_of_acme(stack: &Stack, every: i32) {
+    let mut db = stack.db().acquire().await.unwrap();
+    sqlx::query(
+        "INSERT INTO calls (id, state, attempt, wake_at, tool, pool, effect, tenant, conversation, arguments, timeout_ms, notify,
+                            submitted_at, deadline_at, published_at, finished_at, class)
+         SELECT (left(id::text, 35) || 'f')::uuid, state, attempt, wake_at, tool, pool, effect, 'acme', conversation,
+                '{\"city\":\"Paris\"}', timeout_ms, notify, submitted_at, deadline_at, published_at, finished_at, class
+         FROM calls WHERE split_part(key, ' ', 2)::int % $1 = 0",
+    )
+    .bind(every)
+    .execute(&mut *db)
+    .await
+    .unwrap();
+    sqlx::query(
+        "INSERT INTO attempts (call_id, attempt, worker, started_at, ended_at, class, output)
+         SELECT id, 1, 'worker 0', submitted_at, finished_at, class, CASE WHEN class IS NULL THEN '1'::json END
+         FROM calls WHERE tenant = 'acme' AND finished_at IS NOT NULL",
+    )
+    .execute(&mut *db)
+    .await
+    .unwrap();
+    sqlx::query("ANALYZE calls").execute(&mut *db).await.unwrap();
+    flush_counters(&mut db).await;
+}
+
+#[tokio::test]
+async fn a_search_within_a_tenant_is_bounded_and_finds_only_its_calls() {
+    let stack = filled().await;
+    also_of_acme(&stack, 100).await;
+    let (acme, default): (Tenant, Tenant) = ("acme".parse().unwrap(), Tenant::default());
+    let limits = Limits { matches: 50, looked: 100_000, time: Duration::from_mins(1) };
+    let text = |text: &str| Some(text.to_owned());
+    let of = |filter: Filter| Search { filter, ..Search::default() };
+    let paris = Inside { arguments: vec!["/city=Paris".parse().unwrap()], ..Inside::default() };
+    // Who asks, what, how many there are, and how many rows of calls all pages together may read.
+    let questions: [(&str, &Tenant, Search, usize, i64); 9] = [
+        ("all of acme", &acme, Search::default(), 500, 8_000),
+        ("tool", &acme, of(Filter { tool: text("tool_0"), ..Filter::default() }), 500, 8_000),
+        ("no such tool", &acme, Search { not_tools: vec!["tool_0".to_owned()], ..Search::default() }, 0, 2_000),
+        ("class", &acme, of(Filter { class: Some(ErrorClass::Auth), ..Filter::default() }), 100, 3_000),
+        ("state", &acme, of(Filter { state: Some(CallState::Unknown), ..Filter::default() }), 5, 1_000),
+        ("inside", &acme, Search { inside: paris.clone(), ..Search::default() }, 500, 20_000),
+        (
+            "inside of others",
+            &default,
+            Search { inside: paris, ..of(Filter { tool: text("tool_7"), ..Filter::default() }) },
+            0,
+            20_000,
+        ),
+        ("conversation", &default, of(Filter { conversation: text("conversation 0"), ..Filter::default() }), 10, 200),
+        ("key", &default, of(Filter { key: text("key 4711"), ..Filter::default() }), 1, 20),
+    ];
+    for (name, tenant, mut search, wanted, most) in questions {
+        let mut pages = 0;
+        let (found, (scans, rows)) = cost(&stack, Purpose::Audit, async |store| {
+            let mut found = Vec::new();
+            loop {
+                let page = store.of(tenant).search(&search, limits).await.unwrap();
+                assert!(page.calls.len() <= 50, "{name}");
+                found.extend(page.calls.iter().map(|found| found.call));
+                pages += 1;
+                if page.ended {
+                    return found;
+                }
+                search.filter.before = page.last;
+            }
+        })
+        .await;
+        assert_eq!((found.len(), scans), (wanted, 0), "{name}: calls found, sequential scans");
+        assert!(found.is_sorted_by(|a, b| a > b), "{name}: newest first, each once");
+        assert!(rows <= most * pages, "{name}: {rows} rows were looked at in {pages} pages");
     }
     stack.finish().await;
 }

@@ -1,8 +1,16 @@
 //! A redrive runs an ended call again as a new call; the old one never changes.
 
-use redial_proto::{CallId, CallState, Code, SubmitStatus, ToolEffect};
-use redial_testkit::{Stack, ToolEvent};
-use serde_json::json;
+use std::time::Duration;
+
+use redial_proto::{
+    CallId, CallState, Code, RedriveReply, RedriveRequest, SubmitResult, SubmitStatus, ToolEffect, subjects::Verb,
+};
+use redial_queue::QueueError;
+use redial_testkit::{Stack, ToolEvent, arguments};
+use redial_tools::{Tool, ToolError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::fixture::with_tool;
 
@@ -110,5 +118,60 @@ async fn an_ended_call_refuses_every_change() {
             assert!(refused.to_string().contains("ended calls never change"), "{change}: {refused}");
         }
     }
+    stack.finish().await;
+}
+
+async fn redrive_with(stack: &Stack, call: CallId, value: Value) -> SubmitResult {
+    let request = RedriveRequest { calls: vec![call], arguments: Some(arguments(value)) };
+    let answer = stack.queue().ask::<_, RedriveReply>(Verb::CallRedrive, &request, Duration::from_secs(25)).await;
+    answer.unwrap().results.remove(0)
+}
+
+#[tokio::test]
+async fn a_call_runs_again_with_other_arguments() {
+    let stack = with_tool(ToolEffect::Keyed).await;
+    let old = stack.call("tool", json!({"fail": "auth"})).await;
+    stack.ended(old).await;
+    let edited = redrive_with(&stack, old, json!({"output": "17"})).await;
+    let new = edited.call.unwrap();
+    assert_eq!((edited.status, redrive_of(&stack, new).await), (SubmitStatus::Accepted, Some(old.0)));
+    assert_eq!(stack.output(new).await, "17");
+    // The same request again gets the same call, another edit does not, and no second call is made.
+    let same = redrive_with(&stack, old, json!({"output": "17"})).await;
+    assert_eq!((same.status, same.call), (SubmitStatus::Existing, Some(new)));
+    let other = redrive_with(&stack, old, json!({"output": "18"})).await.error.unwrap();
+    assert!(other.code == Code::IdempotencyConflict && other.message.contains(&new.to_string()), "{other}");
+    let plain = stack.redrive(old).await;
+    assert_eq!((plain.status, plain.call), (SubmitStatus::Existing, Some(new)));
+    let done = redrive_with(&stack, new, json!({})).await.error.unwrap();
+    assert_eq!(done.code, Code::WrongState, "one that succeeded is submitted again instead");
+    let keys: Vec<String> = stack.ledger.entries().into_iter().filter(|e| e.call == new).map(|e| e.key).collect();
+    assert!(keys.iter().all(|key| *key == new.to_string()), "a service would answer for the old arguments: {keys:?}");
+    stack.finish().await;
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Count {
+    n: i64,
+}
+
+#[tokio::test]
+async fn other_arguments_are_checked_and_a_refused_call_can_have_them() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::new("count", |count: Count| async move { Ok::<_, ToolError>(count.n) })]).await;
+    let refused = stack.submit(&redial_proto::Submission::new("count", arguments(json!({"n": "many"})))).await;
+    let old = refused.call.unwrap();
+    assert_eq!(refused.status, SubmitStatus::Refused);
+    let wrong = redrive_with(&stack, old, json!({"n": "some"})).await;
+    let error = wrong.error.unwrap();
+    assert_eq!((wrong.status, wrong.call, error.code), (SubmitStatus::Rejected, None, Code::InvalidArguments));
+    assert_eq!(error.details[0].path, "/n");
+    assert!(wrong.feedback.is_some(), "a model can correct itself by it");
+    let two = RedriveRequest { calls: vec![old, old], arguments: Some(arguments(json!({"n": 1}))) };
+    let two = stack.queue().ask::<_, RedriveReply>(Verb::CallRedrive, &two, Duration::from_secs(25)).await;
+    assert!(matches!(two, Err(QueueError::Api(error)) if error.code == Code::InvalidValue));
+    // What was wrong left nothing behind; and what can be repaired is.
+    let right = redrive_with(&stack, old, json!({"n": "3"})).await;
+    assert_eq!(stack.output(right.call.unwrap()).await, "3");
     stack.finish().await;
 }

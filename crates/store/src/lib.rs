@@ -48,7 +48,7 @@ pub use redial_records::{TaskCall, Time};
 pub use redrives::{Counted, CreatedRedrive, MAX_OPEN_REDRIVES, RedriveStep, RedriveWork};
 pub use registry::{AcceptedTool, Forgotten, NotAccepted, Registered, WorkerHeartbeat, WorkingConsumer};
 pub use retention::Pruned;
-pub use tasks::{LockedTasks, SubmittedTask, TaskOrigin};
+pub use tasks::{FunctionCall, LockedTasks, SubmittedTask, TaskOrigin};
 pub use tenant::TenantStore;
 pub use tokens::{CreatedToken, NewToken, TokenFilter, TokenLine, TokenRecord};
 pub use webhooks::{

@@ -5,7 +5,7 @@
 //! writes the transition, and hands its effects to `effects`, which alone carries them out. `intake` takes submissions
 //! without a reply, `watch` notices streams that were lost, `unreadable` sets aside what NATS cannot deliver, `retention` prunes what ended long ago,
 //! `roll_up` keeps the statistics, `redrives` runs ended calls again by a filter, `lists` says what a tenant may use,
-//! `conversations` erases, `tokens` are for programs that come over HTTP, `webhooks` follows what ended and delivers it.
+//! `conversations` erases, `tokens` are for programs that come over HTTP, `webhooks` delivers what ended.
 
 mod actions;
 mod agents;
@@ -157,13 +157,13 @@ async fn serve_requests(running: &Running) -> Result<(), DispatcherError> {
     serve::users(running, Verb::AgentList, lists::agents).await?;
     serve::actions(running, Verb::ToolForget, forget::forget).await?;
     serve::actions(running, Verb::ToolAccept, accept::accept).await?;
-    serve::actions(running, Verb::TokenCreate, tokens::create::create).await?;
-    serve::actions(running, Verb::TokenRevoke, tokens::revoke::revoke).await?;
     serve::actions(running, Verb::WebhookCreate, webhooks::create::create).await?;
     serve::actions(running, Verb::WebhookUpdate, webhooks::update::update).await?;
     serve::actions(running, Verb::WebhookDelete, webhooks::delete::delete).await?;
     serve::actions(running, Verb::WebhookRotate, webhooks::rotate::rotate).await?;
     serve::actions(running, Verb::WebhookTest, webhooks::test::test).await?;
+    serve::actions(running, Verb::TokenCreate, tokens::create::create).await?;
+    serve::actions(running, Verb::TokenRevoke, tokens::revoke::revoke).await?;
     serve::users(running, Verb::TaskGet, tasks::get::get).await?;
     serve::actions(running, Verb::TaskCancel, tasks::cancel::cancel).await?;
     serve::users(running, Verb::ConversationForget, conversations::forget::conversation).await?;

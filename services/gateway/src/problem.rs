@@ -194,7 +194,8 @@ const fn status(code: Code) -> StatusCode {
         | Code::CallNotFound
         | Code::TaskNotFound
         | Code::RedriveNotFound
-        | Code::TokenNotFound | Code::WebhookNotFound => StatusCode::NOT_FOUND,
+        | Code::TokenNotFound
+        | Code::WebhookNotFound => StatusCode::NOT_FOUND,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Code::WrongState => StatusCode::CONFLICT,
         Code::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,

@@ -55,12 +55,15 @@ impl Receivers {
     /// Waits a moment for a turn; `None` if there is none.
     pub(super) async fn enter(&self, tenant: &str, webhook: Uuid) -> Option<Turn> {
         let state = self.state((tenant.to_owned(), webhook));
-        if state.is_silent.load(Ordering::Relaxed) {
-            let free = !state.is_probed.swap(true, Ordering::Relaxed);
-            return free.then(|| Turn { state, answered: false, probes: true, _permit: None });
+        if !state.is_silent.load(Ordering::Relaxed) {
+            let permit = timeout(PATIENCE, Arc::clone(&state.permits).acquire_owned()).await.ok()?.ok()?;
+            // While this one waited, the receiver may have shown that it does not answer.
+            if !state.is_silent.load(Ordering::Relaxed) {
+                return Some(Turn { state, answered: false, probes: false, _permit: Some(permit) });
+            }
         }
-        let permit = timeout(PATIENCE, Arc::clone(&state.permits).acquire_owned()).await.ok()?.ok()?;
-        Some(Turn { state, answered: false, probes: false, _permit: Some(permit) })
+        let free = !state.is_probed.swap(true, Ordering::Relaxed);
+        free.then(|| Turn { state, answered: false, probes: true, _permit: None })
     }
 
     fn state(&self, receiver: Receiver) -> Arc<State> {
@@ -111,8 +114,8 @@ mod tests {
         let second = receivers.enter("acme", one).await.unwrap();
         assert!(receivers.enter("acme", one).await.is_none(), "it waited, and there was no turn");
         assert!(receivers.enter("acme", other).await.is_some() && receivers.enter("globex", one).await.is_some());
-        drop(first);
-        let probe = receivers.enter("acme", one).await.unwrap();
+        let (waits, ()) = tokio::join!(receivers.enter("acme", one), async { drop(first) });
+        let probe = waits.unwrap();
         assert!(receivers.enter("acme", one).await.is_none(), "one is enough to find out");
         drop(second);
         probe.answered();

@@ -2,11 +2,10 @@
 
 use redial_proto::{CallId, CallView, Language, TaskId, TaskView, limits::shorten};
 use redial_store::{StoreError, audit::CallAudit};
+use redial_views::call_view;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use uuid::Uuid;
-
-use redial_views::call_view;
 
 /// The most bytes of the data of an event: a delivery's arguments hold it, with what else they need.
 const MAX_DATA: usize = 192 * 1024;

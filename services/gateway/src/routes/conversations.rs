@@ -200,12 +200,8 @@ async fn erase(
 ) -> Result<Response, Problem> {
     let caller = who.caller(Verb::ConversationForget)?;
     let erasure = query.erasure.unwrap_or_else(Uuid::new_v4);
-    let request = Forget {
-        conversation: Some(conversation),
-        erasure: Some(erasure),
-        cancel: query.cancel,
-        ..Forget::default()
-    };
+    let request =
+        Forget { conversation: Some(conversation), erasure: Some(erasure), cancel: query.cancel, ..Forget::default() };
     let until = Instant::now() + ERASES_FOR;
     loop {
         let reply: ForgetReply = gateway.ask_twice(&caller, Verb::ConversationForget, &request, None).await?;

@@ -18,7 +18,11 @@ const LONGEST: TimeDelta = TimeDelta::days(366);
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         Endpoint::get("/v1/statistics", statistics)
-            .about("statistics", "get_statistics", "Figures of the calls that ended, by tool, class, model, worker or hour")
+            .about(
+                "statistics",
+                "get_statistics",
+                "Figures of the calls that ended, by tool, class, model, worker or hour",
+            )
             .roles(&[UserRole::Read])
             .query::<StatisticsQuery>()
             .answer::<Statistics>(200, "Figures."),

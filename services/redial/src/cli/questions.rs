@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use clap::Args;
 use redial_proto::{CallState, ErrorClass};
-use redial_store::audit::Filter;
+use redial_store::audit::{Filter, json_search::Condition};
 
 use super::values;
 use crate::ids::IdText;

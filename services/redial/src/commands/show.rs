@@ -6,7 +6,7 @@ mod tests;
 use std::{collections::BTreeSet, process::ExitCode};
 
 use chrono::{DateTime, Utc};
-use redial_proto::{ApiError, CallId, Code, TaskCode, TaskId, TaskInput, TaskState, TaskStep, WaitReason};
+use redial_proto::{ApiError, CallId, Code, TaskCode, TaskId, TaskInput, TaskState, TaskStep, WaitReason, json_text};
 use redial_store::{Store, audit::CallAudit};
 
 use crate::{

@@ -1,7 +1,7 @@
 //! The text of each event of a call.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use redial_proto::{CallState, FieldError, Finish, Repair, TurnReply, TurnRequest, limits, turn};
+use redial_proto::{CallState, FieldError, Finish, Repair, TurnReply, TurnRequest, json_text, limits, turn};
 use redial_store::{
     TaskCall,
     audit::{AttemptRecord, CallAudit, CallLine, LateRecord},
