@@ -106,6 +106,7 @@ const MAY_USE: [(&str, &[&str]); 26] = [
             "redial-servers",
             "redial-dispatcher",
             "redial-gateway",
+            "redial-views",
             "redial-worker",
         ],
     ),

@@ -234,13 +234,14 @@ fn is_same_json(one: &str, other: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use redial_proto::{Caller, ErrorClass, FunctionError, User, UserRole};
+    use redial_proto::{Caller, Door, ErrorClass, FunctionError, User, UserRole};
     use serde_json::{json, value::to_raw_value};
 
     use super::*;
 
     fn check(output: Option<Value>, error: Option<FunctionError>) -> Result<Answer, ApiError> {
-        let caller = Caller { tenant: Tenant::default(), user: User::default(), role: UserRole::Submit };
+        let (tenant, user) = (Tenant::default(), User::default());
+        let caller = Caller { tenant, user, role: UserRole::Submit, door: Door::default() };
         let output = output.map(|output| to_raw_value(&output).unwrap());
         checked(&caller, AnswerRequest { call: CallId::generate(), output, error })
     }
